@@ -1,0 +1,3 @@
+//! The squall binary.
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! Records what happened: histograms, counters, one-second series, thresholds, the verdict on the generator.
+//!
+//! Owns: the merge laws (a merge of parts equals the whole). Never: protocols, sockets, terminals, the clock.
+//!
+//! The way of a figure: a shard folds each [`Sample`] into its [`Snapshot`] of the running second; once a second that snapshot is
+//! handed over whole and merged into the run's. Nothing keeps samples.
+
+mod failure;
+mod histogram;
+mod sample;
+mod snapshot;
+
+pub use failure::{Cause, FailureExample, Failures, Phase};
+pub use histogram::Histogram;
+pub use sample::{Outcome, Phases, Protocol, RowKey, Sample};
+pub use snapshot::{Generator, Row, Snapshot};

@@ -1,0 +1,57 @@
+//! Every bound of the program, with its reason. A queue, table, retry or body without a line here is a bug.
+
+use std::time::Duration;
+
+/// Largest response head that is read, in bytes. nginx sends at most 4 x 8 KiB by default; more is abuse.
+pub const RESPONSE_HEAD_BYTES_MAX: usize = 256 * 1024;
+
+/// Most header fields in one response head.
+pub const RESPONSE_HEADER_COUNT_MAX: usize = 1024;
+
+/// Largest chunk-size line, chunk extensions included (RFC 9112 7.1.1 asks recipients to set one).
+pub const CHUNK_LINE_BYTES_MAX: usize = 4096;
+
+/// Most interim (1xx) responses before a final one.
+pub const INTERIM_RESPONSE_COUNT_MAX: u32 = 64;
+
+/// Largest request head that a plan may ask for, in bytes.
+pub const REQUEST_HEAD_BYTES_MAX: usize = 1024 * 1024;
+
+/// Most prepared requests (URLs x user agents): each keeps its encoded head in memory.
+pub const PREPARED_REQUEST_COUNT_MAX: usize = 1_000_000;
+
+/// Largest sum of weights after division by their greatest common divisor: the rotation keeps one slot for each.
+pub const WEIGHT_SUM_MAX: usize = 1 << 20;
+
+/// Most rows (URL pattern x method x protocol) with figures of their own; what exceeds it shares the row `(other)`.
+pub const ROW_COUNT_MAX: usize = 100;
+
+/// Longest series kept at one point per second; beyond it neighbours are merged pairwise, so memory stays bounded.
+pub const SERIES_POINT_COUNT_MAX: usize = 3600;
+
+/// Most requests in flight on one HTTP/1.1 connection (`--pipeline`).
+pub const PIPELINE_DEPTH_MAX: u32 = 1024;
+
+/// Most redirects followed for one request (`--follow`).
+pub const REDIRECT_COUNT_MAX: u32 = 50;
+
+/// Most connections of one load in one process: the kernel's own bound on descriptors (`fs.nr_open`) is about this.
+pub const CONNECTION_COUNT_MAX: u32 = 1_048_576;
+
+/// Most arrivals per second that an open model may ask of one process.
+pub const RATE_PER_S_MAX: f64 = 10_000_000.0;
+
+/// Most saved runs kept in the user's state directory; the oldest go first.
+pub const SAVED_RUN_COUNT_MAX: usize = 200;
+
+/// How long a draining run waits for the answers that are still owed, unless `--timeout` is shorter.
+pub const DRAIN_MAX: Duration = Duration::from_secs(30);
+
+/// First pause before a user whose connection failed tries again; doubled up to [`RECONNECT_PAUSE_MAX`].
+pub const RECONNECT_PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// Longest pause before a user whose connection failed tries again.
+pub const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// A run whose every attempt to connect failed for this long is stopped: nothing is there to measure.
+pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(1);

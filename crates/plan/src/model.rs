@@ -1,0 +1,325 @@
+//! The plan: what a run does, complete and valid. Every face of input ends here, and the engine reads nothing else.
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::Profile;
+
+/// A whole run: loads that start together, and the rules its result must meet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Names the saved run's folder and its reports.
+    pub name: String,
+    /// Loads that start together.
+    pub loads: Vec<Load>,
+    /// Rules as typed, such as `p(95)<200`; `measure` parses and judges them.
+    pub thresholds: Vec<String>,
+    /// Requests that start in this first part of the run are made but not measured.
+    pub warmup: Duration,
+    /// Event-loop threads per load; `None`: as many as the CPUs this process may use.
+    pub threads: Option<NonZeroU32>,
+}
+
+/// One kind of load: *what a user does* x *when the next one starts* x *when to stop*.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Shown in reports.
+    pub name: String,
+    /// What a user does.
+    pub what: What,
+    /// When the next request starts.
+    pub when: When,
+    /// When the load ends.
+    pub stop: Stop,
+    /// How connections are kept and closed.
+    pub connections: ConnectionPolicy,
+    /// Where packets go and come from.
+    pub network: Network,
+    /// How TLS is spoken to `https` targets.
+    pub tls: TlsPolicy,
+}
+
+/// What a user does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum What {
+    /// Plain requests, described natively.
+    Http(HttpLoad),
+}
+
+/// Requests described natively: a weighted rotation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HttpLoad {
+    /// At least one.
+    pub requests: Vec<RequestPlan>,
+    /// `User-Agent` values in rotation; at least one.
+    pub user_agents: Vec<Weighted<String>>,
+    /// Redirects followed for one request (0: a redirect is an answer like any other).
+    pub follow_count_max: u32,
+    /// What makes a response a success.
+    pub expect: Expect,
+    /// From the start of a request on its connection to the last byte of its response.
+    pub timeout: Duration,
+}
+
+/// One request of the rotation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestPlan {
+    /// Share in the rotation, relative to the others.
+    pub weight: NonZeroU32,
+    /// Method, as sent.
+    pub method: String,
+    /// Absolute `http` or `https` URL without user information (that became a header).
+    pub url: Url,
+    /// The name of this request's row in reports: its URL without the query unless named otherwise.
+    pub pattern: String,
+    /// Header fields in the order in which they are sent. A `Host` here replaces the one made from the URL.
+    pub headers: Vec<Header>,
+    /// What is sent after the head.
+    pub body: Body,
+}
+
+/// A header field. Its value may be a secret: see [`Header::is_secret`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Field name as typed.
+    pub name: String,
+    /// Field value.
+    pub value: String,
+}
+
+/// A request's body.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Body {
+    /// No body and no `Content-Length`.
+    Empty,
+    /// Bytes kept in memory.
+    Bytes(Vec<u8>),
+    /// Streamed from disk for each request; its size was read when the plan was made.
+    File {
+        /// Path as given.
+        path: PathBuf,
+        /// Size in bytes.
+        bytes: u64,
+    },
+}
+
+/// A value with its share in a rotation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weighted<T> {
+    /// Share, relative to the others.
+    pub weight: NonZeroU32,
+    /// The value.
+    pub value: T,
+}
+
+/// What makes a response a success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expect {
+    /// Inclusive status ranges; k6's default is 200-399.
+    pub status: Vec<(u16, u16)>,
+    /// The length that each response body must have.
+    pub body: ExpectBody,
+}
+
+/// The length that each response body must have, as transferred (before any content coding is undone).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExpectBody {
+    /// Any.
+    Any,
+    /// This many bytes.
+    Bytes(u64),
+    /// As many bytes as the first response of the same request on the same thread (ab's length failure).
+    SameLength,
+}
+
+/// When the next request starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum When {
+    /// Closed model: each connection sends its next request when the last one has ended.
+    Closed {
+        /// Connections over time.
+        connections: Profile,
+    },
+    /// Open model: requests start when the schedule says, whether or not the server keeps up.
+    Open {
+        /// Arrivals per second over time.
+        rate: Profile,
+        /// How arrivals are spread within the rate.
+        arrival: Arrival,
+        /// How precisely the schedule is kept, at what price in CPU.
+        pacing: Pacing,
+        /// Most connections; an arrival that finds none free waits, and that wait is part of its latency.
+        connection_count_max: NonZeroU32,
+    },
+}
+
+/// How arrivals are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrival {
+    /// Equal gaps.
+    Constant,
+    /// Exponential gaps (a Poisson process), from a fixed seed.
+    Poisson,
+}
+
+/// How precisely an open model's schedule is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pacing {
+    /// Each arrival by itself; the thread spins between arrivals that are close.
+    Precise,
+    /// Arrivals are sent in ticks of a fraction of a millisecond.
+    Balanced,
+    /// Arrivals are sent in ticks of about a millisecond.
+    Cheap,
+}
+
+/// When a load ends. Where both are given, the first one met ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// No request starts after this; warm-up included.
+    pub duration: Option<Duration>,
+    /// Requests started in all, redirects followed not counted.
+    pub count: Option<u64>,
+}
+
+/// How connections are kept and closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionPolicy {
+    /// `None`: as many as the peer allows. `Some(1)`: a new connection for each request (`--no-keepalive`).
+    pub request_count_max: Option<NonZeroU32>,
+    /// A connection older than this is closed after its current response.
+    pub age_max: Option<Duration>,
+    /// Requests in flight on one connection (HTTP/1.1 pipelining); at least 1.
+    pub pipeline_depth: NonZeroU32,
+    /// From the first SYN to an open TCP connection, proxy and TLS handshakes included.
+    pub connect_timeout: Duration,
+}
+
+/// Where packets go and come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Network {
+    /// Fixed addresses for names (`--resolve HOST:PORT:ADDRESS`).
+    pub resolve: Vec<ResolveRule>,
+    /// Dial elsewhere, keeping `Host` and SNI (`--connect-to HOST:PORT:HOST:PORT`).
+    pub connect_to: Vec<ConnectToRule>,
+    /// Dial this Unix socket whatever the URL says.
+    pub unix_socket: Option<PathBuf>,
+    /// Local addresses used in rotation; empty: the system chooses.
+    pub sources: Vec<IpAddr>,
+    /// HTTP proxy: `CONNECT` for `https`, absolute-form for `http`.
+    pub proxy: Option<Proxy>,
+}
+
+/// `--resolve HOST:PORT:ADDRESS[,ADDRESS]`, as in curl. `None` stands for `*`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResolveRule {
+    /// Name to match.
+    pub host: Option<String>,
+    /// Port to match.
+    pub port: Option<u16>,
+    /// Addresses to use, in rotation.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// `--connect-to HOST1:PORT1:HOST2:PORT2`, as in curl. `None` stands for an empty part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectToRule {
+    /// Host of the URL to match.
+    pub from_host: Option<String>,
+    /// Port of the URL to match.
+    pub from_port: Option<u16>,
+    /// Host to dial instead.
+    pub to_host: Option<String>,
+    /// Port to dial instead.
+    pub to_port: Option<u16>,
+}
+
+/// An HTTP proxy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proxy {
+    /// Host name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// `Proxy-Authorization` value, made from the proxy URL's user information. A secret.
+    pub authorization: Option<String>,
+}
+
+/// How TLS is spoken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsPolicy {
+    /// Do not verify the server's certificate at all.
+    pub insecure: bool,
+    /// Trust these PEM files instead of the system's store.
+    pub ca_files: Vec<PathBuf>,
+    /// PEM files of the client's certificate chain and key.
+    pub client_identity: Option<ClientIdentity>,
+    /// Versions offered.
+    pub versions: TlsVersions,
+    /// Cipher suites offered, by IANA name, in order; empty: the library's defaults.
+    pub ciphers: Vec<String>,
+    /// Server name sent and verified instead of the URL's host.
+    pub sni: Option<String>,
+    /// ALPN protocols offered, in order.
+    pub alpn: Vec<String>,
+}
+
+/// The client's certificate (mTLS).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientIdentity {
+    /// PEM file with the certificate chain.
+    pub cert_file: PathBuf,
+    /// PEM file with the private key.
+    pub key_file: PathBuf,
+}
+
+/// TLS versions offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TlsVersions {
+    /// 1.2 and 1.3.
+    Any,
+    /// 1.2 only.
+    Tls12,
+    /// 1.3 only.
+    Tls13,
+}
+
+
+impl Default for Expect {
+    fn default() -> Self {
+        Self { status: vec![(200, 399)], body: ExpectBody::Any }
+    }
+}
+
+impl Default for TlsPolicy {
+    fn default() -> Self {
+        Self {
+            insecure: false,
+            ca_files: Vec::new(),
+            client_identity: None,
+            versions: TlsVersions::Any,
+            ciphers: Vec::new(),
+            sni: None,
+            alpn: vec!["http/1.1".to_owned()],
+        }
+    }
+}
+
+impl Default for ConnectionPolicy {
+    fn default() -> Self {
+        Self {
+            request_count_max: None,
+            age_max: None,
+            pipeline_depth: NonZeroU32::MIN,
+            connect_timeout: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! How bytes look: sans-IO codecs. Bytes in, events out; `now` is an argument where time matters.
+//!
+//! Never: sockets, the clock, metrics.

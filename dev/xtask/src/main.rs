@@ -1,0 +1,3 @@
+//! Development tasks: tidy, schema, man page.
+
+fn main() {}
