@@ -3,9 +3,15 @@
 //! Owns: the plan's types, its units (durations, rates, sizes), its limits, and the schedules' arithmetic.
 //! Never: sockets, JavaScript, terminals, the clock.
 
+mod input;
+mod latin1;
 pub mod limits;
+pub mod mask;
 mod model;
 mod profile;
+pub mod units;
+pub mod urls;
 
+pub use input::InputError;
 pub use model::*;
 pub use profile::{Profile, Stage};

@@ -55,3 +55,15 @@ pub const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A run whose every attempt to connect failed for this long is stopped: nothing is there to measure.
 pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(1);
+
+/// Longest duration that any input may give: sums of a few of them stay far from the clock's own bounds.
+pub const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
+
+/// Most event-loop threads (`--threads`): beyond the CPUs of any machine.
+pub const THREAD_COUNT_MAX: u32 = 1024;
+
+/// Most local addresses used in rotation (`--source`): each has some 28,000 ports, so this many never run out.
+pub const SOURCE_COUNT_MAX: usize = 65_536;
+
+/// Largest list of URLs (`--urls`), in bytes: a million lines of 256 bytes.
+pub const URLS_FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;

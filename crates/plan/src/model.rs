@@ -99,7 +99,7 @@ pub enum Body {
     /// No body and no `Content-Length`.
     Empty,
     /// Bytes kept in memory.
-    Bytes(Vec<u8>),
+    Bytes(#[serde(with = "crate::latin1")] Vec<u8>),
     /// Streamed from disk for each request; its size was read when the plan was made.
     File {
         /// Path as given.
@@ -291,7 +291,6 @@ pub enum TlsVersions {
     /// 1.3 only.
     Tls13,
 }
-
 
 impl Default for Expect {
     fn default() -> Self {

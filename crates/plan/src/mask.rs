@@ -1,0 +1,125 @@
+//! Hides what must not be shown or saved: credentials in headers, URLs and proxies, and bodies.
+//!
+//! Errs on the side of hiding: a name that merely contains `key` or `token` is taken for a secret.
+
+use url::Url;
+
+use crate::{Body, Header, HttpLoad, Load, Plan, RequestPlan, What};
+
+/// What stands in the place of a secret.
+pub const MASK: &str = "***";
+
+impl Header {
+    /// Whether the value must not be shown or saved, judged by the name.
+    pub fn is_secret(&self) -> bool {
+        is_secret_name(&self.name)
+    }
+
+    fn masked(&self) -> Self {
+        let value = if self.is_secret() { MASK.to_owned() } else { self.value.clone() };
+        Self { name: self.name.clone(), value }
+    }
+}
+
+impl Plan {
+    /// A copy to show and to save: no credentials, and of bodies in memory only the size.
+    pub fn masked(&self) -> Self {
+        Self { loads: self.loads.iter().map(Load::masked).collect(), ..self.clone() }
+    }
+}
+
+impl Load {
+    fn masked(&self) -> Self {
+        let What::Http(http) = &self.what;
+        let mut copy = Self { what: What::Http(http.masked()), ..self.clone() };
+        if let Some(proxy) = &mut copy.network.proxy {
+            proxy.authorization = proxy.authorization.as_ref().map(|_| MASK.to_owned());
+        }
+        copy
+    }
+}
+
+impl HttpLoad {
+    fn masked(&self) -> Self {
+        Self { requests: self.requests.iter().map(RequestPlan::masked).collect(), ..self.clone() }
+    }
+}
+
+impl RequestPlan {
+    fn masked(&self) -> Self {
+        let body = match &self.body {
+            Body::Bytes(bytes) => Body::Bytes(format!("({} bytes left out)", bytes.len()).into_bytes()),
+            other => other.clone(),
+        };
+        Self {
+            url: masked_url(&self.url),
+            headers: self.headers.iter().map(Header::masked).collect(),
+            body,
+            ..self.clone()
+        }
+    }
+}
+
+/// The URL without user information and without the values of query parameters that are named like secrets.
+pub fn masked_url(url: &Url) -> Url {
+    let mut masked = url.clone();
+    // Both fail only for URLs without a host, which have no user information either.
+    let _ = masked.set_username("");
+    let _ = masked.set_password(None);
+    let query = url.query().map(|query| query.split('&').map(masked_parameter).collect::<Vec<_>>().join("&"));
+    masked.set_query(query.as_deref());
+    masked
+}
+
+fn masked_parameter(parameter: &str) -> String {
+    match parameter.split_once('=') {
+        Some((name, _)) if is_secret_name(name) => format!("{name}={MASK}"),
+        _ => parameter.to_owned(),
+    }
+}
+
+/// Whether a header or query parameter of this name carries a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+const SECRET_WORDS: &[&str] =
+    &["auth", "cookie", "credential", "key", "passw", "pwd", "secret", "session", "signature", "token"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_known() {
+        for name in [
+            "Authorization",
+            "proxy-authorization",
+            "Cookie",
+            "X-Api-Key",
+            "X-Auth-Token",
+            "access_token",
+            "PASSWORD",
+            "passwd",
+            "X-Amz-Signature",
+            "client_secret",
+        ] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in ["Accept", "Host", "Content-Type", "page", "q", "User-Agent"] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn urls_lose_user_information_and_secret_parameters() {
+        for (text, masked) in [
+            ("http://u:p@x/a?token=1&q=2&q", "http://x/a?token=***&q=2&q"),
+            ("http://x/", "http://x/"),
+            ("http://x/?", "http://x/?"),
+        ] {
+            assert_eq!(masked_url(&Url::parse(text).unwrap()).as_str(), masked, "{text}");
+        }
+    }
+}
