@@ -5,12 +5,15 @@
 //! The way of a figure: a shard folds each [`Sample`] into its [`Snapshot`] of the running second; once a second that snapshot is
 //! handed over whole and merged into the run's. Nothing keeps samples.
 
+mod buckets;
 mod failure;
 mod histogram;
 mod sample;
 mod snapshot;
+mod status;
 
-pub use failure::{Cause, FailureExample, Failures, Phase};
+pub use failure::{Cause, EXAMPLE_TEXT_BYTES_MAX, FailureCount, FailureExample, Failures, Phase};
 pub use histogram::Histogram;
 pub use sample::{Outcome, Phases, Protocol, RowKey, Sample};
-pub use snapshot::{Generator, Row, Snapshot};
+pub use snapshot::{Generator, PhaseHistograms, Row, Snapshot};
+pub use status::StatusCounts;

@@ -1,12 +1,21 @@
 //! All figures of a span of time: what a shard fills for a second, and what a run adds up to.
+//!
+//! Owns: which figure a sample goes into. Totals over rows are not kept: they are added up when asked for.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::{Failures, Histogram, Sample};
+use serde::{Deserialize, Serialize};
+
+use crate::{Failures, Histogram, Outcome, Phases, Sample, StatusCounts};
 
 /// All figures of a span of time. Snapshots of any two spans or shards of the same run merge into one.
-#[derive(Debug, Clone)]
+///
+/// Recording and clearing never allocate; nor does merging, when both have the same rows and the other brings no new failure example.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
+    /// Whether requests start by a schedule: then latency counts from the intended start, and service time is told beside it.
+    pub open_model: bool,
     /// Requests begun (each settles as ok, failed, or interrupted; maybe in a later second).
     pub requests_started: u64,
     /// Requests made again on a new connection because a reused one died before any byte came.
@@ -25,6 +34,10 @@ pub struct Snapshot {
     pub wire_bytes_received: u64,
     /// Name look-ups.
     pub looking_up: Histogram,
+    /// Phases of successful requests.
+    pub phases: PhaseHistograms,
+    /// Latency of failed requests, never mixed with that of successes.
+    pub latency_failed: Histogram,
     /// Failures by cause and phase.
     pub failures: Failures,
     /// The generator's own state.
@@ -33,8 +46,48 @@ pub struct Snapshot {
     pub rows: Vec<Row>,
 }
 
+/// Figures of one row: one load, protocol, method and URL pattern.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// Requests that ended well.
+    pub ok: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Requests still open when the run was cut off.
+    pub interrupted: u64,
+    /// Bytes written for its requests, above TLS.
+    pub bytes_sent: u64,
+    /// Bytes read for its requests, above TLS.
+    pub bytes_received: u64,
+    /// Latency of successful requests.
+    pub latency: Histogram,
+    /// Responses by status, those of failed requests included.
+    pub status: StatusCounts,
+}
+
+/// One histogram per phase, of successful requests. Connecting and TLS count only requests that opened a connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseHistograms {
+    /// From the intended start until a connection was there to use.
+    pub blocked: Histogram,
+    /// TCP connect.
+    pub connecting: Histogram,
+    /// TLS handshake.
+    pub tls_handshaking: Histogram,
+    /// Writing the request.
+    pub sending: Histogram,
+    /// From the last byte written to the first byte read.
+    pub waiting: Histogram,
+    /// From the first byte read to the last.
+    pub receiving: Histogram,
+    /// Sending, waiting and receiving together: k6's `http_req_duration`, and the service time of an open model.
+    pub duration: Histogram,
+    /// All phases together.
+    pub total: Histogram,
+}
+
 /// The generator's own state in a span: how late and how busy it was.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generator {
     /// Length of the span, summed over shards.
     pub wall: Duration,
@@ -44,36 +97,260 @@ pub struct Generator {
     pub cpu: Duration,
     /// Longest turn of a loop.
     pub stall_max: Duration,
-    /// Open model: how late each arrival was sent although a connection was free, in nanoseconds: the generator's own fault.
+    /// Open model: how late each arrival was sent although a connection was free, in nanoseconds: the
+    /// generator's own fault.
     pub schedule_lag: Histogram,
-    /// Connections open at the span's end, summed over shards.
+    /// Connections open at the span's end, summed over shards; in a run's total the most at the end of any second.
     pub connections_open: u64,
-    /// Open model: arrivals waiting for a connection at the span's end, summed over shards.
+    /// Open model: arrivals waiting for a connection at the span's end, summed over shards; in a run's total the most at the
+    /// end of any second.
     pub arrivals_waiting: u64,
 }
 
-/// Figures of one row.
-#[derive(Debug, Clone)]
-pub struct Row {}
-
 impl Snapshot {
     /// An empty snapshot. `open_model`: whether service times are kept apart from latencies.
-    pub fn new(_row_count: usize, _open_model: bool) -> Self {
-        todo!()
+    pub fn new(row_count: usize, open_model: bool) -> Self {
+        Self {
+            open_model,
+            requests_started: 0,
+            requests_retried: 0,
+            requests_warmup: 0,
+            arrivals_asked: 0,
+            connections_opened: 0,
+            connections_reused: 0,
+            wire_bytes_sent: 0,
+            wire_bytes_received: 0,
+            looking_up: Histogram::new(),
+            phases: PhaseHistograms::default(),
+            latency_failed: Histogram::new(),
+            failures: Failures::default(),
+            generator: Generator::default(),
+            rows: vec![Row::default(); row_count],
+        }
     }
 
     /// Folds one settled request in.
-    pub fn record(&mut self, _sample: &Sample) {
-        todo!()
+    ///
+    /// # Panics
+    /// When the sample names a row that the snapshot does not have.
+    #[inline]
+    pub fn record(&mut self, sample: &Sample) {
+        let row = &mut self.rows[sample.row_idx as usize];
+        row.bytes_sent += sample.bytes_sent;
+        row.bytes_received += sample.bytes_received;
+        if sample.status != 0 {
+            row.status.record(sample.status);
+        }
+        match sample.outcome {
+            Outcome::Ok => {
+                row.ok += 1;
+                row.latency.record(sample.latency_ns);
+                self.phases.record(&sample.phases);
+            }
+            Outcome::Failed(cause, phase) => {
+                row.failed += 1;
+                self.latency_failed.record(sample.latency_ns);
+                self.failures.count(cause, phase);
+            }
+            Outcome::Interrupted => row.interrupted += 1,
+        }
     }
 
     /// Adds another snapshot of the same run.
-    pub fn merge(&mut self, _other: &Self) {
-        todo!()
+    pub fn merge(&mut self, other: &Self) {
+        let row_count = self.rows.len().max(other.rows.len());
+        self.rows.resize_with(row_count, Row::default);
+        for (mine, theirs) in self.rows.iter_mut().zip(&other.rows) {
+            mine.merge(theirs);
+        }
+        self.requests_started += other.requests_started;
+        self.requests_retried += other.requests_retried;
+        self.requests_warmup += other.requests_warmup;
+        self.arrivals_asked += other.arrivals_asked;
+        self.connections_opened += other.connections_opened;
+        self.connections_reused += other.connections_reused;
+        self.wire_bytes_sent += other.wire_bytes_sent;
+        self.wire_bytes_received += other.wire_bytes_received;
+        self.looking_up.merge(&other.looking_up);
+        self.phases.merge(&other.phases);
+        self.latency_failed.merge(&other.latency_failed);
+        self.failures.merge(&other.failures);
+        self.generator.merge(&other.generator);
     }
 
-    /// Empties it for the next span; keeps its memory.
+    /// Empties it for the next span; keeps its memory, and of which kinds of failure an example was given.
     pub fn clear(&mut self) {
-        todo!()
+        self.rows.iter_mut().for_each(Row::clear);
+        self.requests_started = 0;
+        self.requests_retried = 0;
+        self.requests_warmup = 0;
+        self.arrivals_asked = 0;
+        self.connections_opened = 0;
+        self.connections_reused = 0;
+        self.wire_bytes_sent = 0;
+        self.wire_bytes_received = 0;
+        self.looking_up.clear();
+        self.phases.clear();
+        self.latency_failed.clear();
+        self.failures.clear();
+        self.generator.clear();
+    }
+
+    /// Requests that ended well.
+    pub fn ok(&self) -> u64 {
+        self.rows.iter().map(|row| row.ok).sum()
+    }
+
+    /// Requests that failed.
+    pub fn failed(&self) -> u64 {
+        self.rows.iter().map(|row| row.failed).sum()
+    }
+
+    /// Requests still open when the run was cut off.
+    pub fn interrupted(&self) -> u64 {
+        self.rows.iter().map(|row| row.interrupted).sum()
+    }
+
+    /// Requests that ended in any way.
+    pub fn settled(&self) -> u64 {
+        self.rows.iter().map(Row::settled).sum()
+    }
+
+    /// Bytes written for requests, above TLS.
+    pub fn bytes_sent(&self) -> u64 {
+        self.rows.iter().map(|row| row.bytes_sent).sum()
+    }
+
+    /// Bytes read for requests, above TLS.
+    pub fn bytes_received(&self) -> u64 {
+        self.rows.iter().map(|row| row.bytes_received).sum()
+    }
+
+    /// Latency of successful requests, from the intended start in an open model.
+    pub fn latency(&self) -> Cow<'_, Histogram> {
+        if let [row] = self.rows.as_slice() {
+            return Cow::Borrowed(&row.latency);
+        }
+        let mut latency = Histogram::new();
+        self.rows.iter().for_each(|row| latency.merge(&row.latency));
+        Cow::Owned(latency)
+    }
+
+    /// Open model: time of successful requests from the start of sending; `None` in a closed model, where it is the latency.
+    pub fn service(&self) -> Option<&Histogram> {
+        self.open_model.then_some(&self.phases.duration)
+    }
+
+    /// Responses by status, those of failed requests included.
+    pub fn status(&self) -> StatusCounts {
+        let mut status = StatusCounts::new();
+        self.rows.iter().for_each(|row| status.merge(&row.status));
+        status
+    }
+}
+
+impl Row {
+    /// Requests that ended in any way.
+    pub fn settled(&self) -> u64 {
+        self.ok + self.failed + self.interrupted
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.interrupted += other.interrupted;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.latency.merge(&other.latency);
+        self.status.merge(&other.status);
+    }
+
+    fn clear(&mut self) {
+        self.ok = 0;
+        self.failed = 0;
+        self.interrupted = 0;
+        self.bytes_sent = 0;
+        self.bytes_received = 0;
+        self.latency.clear();
+        self.status.clear();
+    }
+}
+
+impl PhaseHistograms {
+    /// Each phase by its name in k6's order, then what they add up to.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Histogram)> {
+        let all = [
+            ("blocked", &self.blocked),
+            ("connecting", &self.connecting),
+            ("tls_handshaking", &self.tls_handshaking),
+            ("sending", &self.sending),
+            ("waiting", &self.waiting),
+            ("receiving", &self.receiving),
+            ("duration", &self.duration),
+            ("total", &self.total),
+        ];
+        all.into_iter()
+    }
+
+    #[inline]
+    fn record(&mut self, phases: &Phases) {
+        self.blocked.record(phases.blocked_ns);
+        if let Some(connecting_ns) = phases.connecting_ns {
+            self.connecting.record(connecting_ns);
+        }
+        if let Some(tls_handshaking_ns) = phases.tls_handshaking_ns {
+            self.tls_handshaking.record(tls_handshaking_ns);
+        }
+        self.sending.record(phases.sending_ns);
+        self.waiting.record(phases.waiting_ns);
+        self.receiving.record(phases.receiving_ns);
+        self.duration.record(phases.duration_ns());
+        self.total.record(phases.total_ns());
+    }
+
+    fn merge(&mut self, other: &Self) {
+        for (mine, (_, theirs)) in self.all_mut().into_iter().zip(other.iter()) {
+            mine.merge(theirs);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.all_mut().into_iter().for_each(Histogram::clear);
+    }
+
+    /// In the order of [`iter`](Self::iter).
+    fn all_mut(&mut self) -> [&mut Histogram; 8] {
+        [
+            &mut self.blocked,
+            &mut self.connecting,
+            &mut self.tls_handshaking,
+            &mut self.sending,
+            &mut self.waiting,
+            &mut self.receiving,
+            &mut self.duration,
+            &mut self.total,
+        ]
+    }
+}
+
+impl Generator {
+    fn merge(&mut self, other: &Self) {
+        self.wall += other.wall;
+        self.busy += other.busy;
+        self.cpu += other.cpu;
+        self.stall_max = self.stall_max.max(other.stall_max);
+        self.schedule_lag.merge(&other.schedule_lag);
+        self.connections_open += other.connections_open;
+        self.arrivals_waiting += other.arrivals_waiting;
+    }
+
+    fn clear(&mut self) {
+        self.wall = Duration::ZERO;
+        self.busy = Duration::ZERO;
+        self.cpu = Duration::ZERO;
+        self.stall_max = Duration::ZERO;
+        self.schedule_lag.clear();
+        self.connections_open = 0;
+        self.arrivals_waiting = 0;
     }
 }
