@@ -1,1 +1,14 @@
-//! Loopback servers and scripted peers.
+//! Servers to test against, all on loopback: scripted ones that know the truth.
+//!
+//! Owns: what it starts; everything is stopped and removed on drop. Never: used outside tests and benchmarks.
+//! A helper that cannot do its work panics with the reason, because a test cannot go on without it.
+
+mod acceptor;
+mod clock;
+mod identity;
+mod request;
+mod scripted;
+
+pub use clock::sleep_until;
+pub use identity::{Authority, Identity, Validity};
+pub use scripted::{Script, ScriptedServer, Served, ServedRequest, Stall};
