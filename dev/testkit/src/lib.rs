@@ -1,4 +1,5 @@
-//! Servers to test against, all on loopback: scripted ones that know the truth.
+//! Servers to test against, all on loopback: scripted ones that know the truth, and
+//! real ones (nginx, h2o, haproxy, caddy) started as children.
 //!
 //! Owns: what it starts; everything is stopped and removed on drop. Never: used outside tests and benchmarks.
 //! A helper that cannot do its work panics with the reason, because a test cannot go on without it.
@@ -6,9 +7,12 @@
 mod acceptor;
 mod clock;
 mod identity;
+mod process;
+pub mod real;
 mod request;
 mod scripted;
 
 pub use clock::sleep_until;
 pub use identity::{Authority, Identity, Validity};
+pub use process::{Process, free_port, program, wait_until};
 pub use scripted::{Script, ScriptedServer, Served, ServedRequest, Stall};

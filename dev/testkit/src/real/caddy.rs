@@ -1,0 +1,32 @@
+//! caddy's configuration.
+
+use rustix::process::Signal;
+
+use super::{Recipe, Site};
+
+pub(super) fn recipe(site: &Site) -> Recipe {
+    let args = ["run", "--adapter", "caddyfile", "--config", "config"].map(str::to_owned).to_vec();
+    Recipe { program: "caddy", quit: Signal::TERM, args, config: config(site) }
+}
+
+fn config(site: &Site) -> String {
+    let Site { plain, tls, .. } = site;
+    format!(
+        r#"
+{{
+    admin off
+    auto_https off
+    default_bind 127.0.0.1
+}}
+http://{plain} {{
+    respond "hello
+"
+}}
+https://{tls} {{
+    tls cert.pem key.pem
+    respond "hello
+"
+}}
+"#
+    )
+}

@@ -1,0 +1,232 @@
+//! Real servers as children: nginx, h2o, haproxy and caddy, each plain and with TLS, in a temporary folder of its own.
+
+mod caddy;
+mod h2o;
+mod haproxy;
+mod nginx;
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::{Authority, Process, free_port, program, wait_until};
+
+pub use nginx::NginxOptions;
+
+/// A running server; killed on drop, its folder removed. It answers `/` with a few bytes, and nginx and h2o also
+/// `/100k` and `/1m` with 100,000 and 1,000,000 bytes.
+#[derive(Debug)]
+pub struct Server {
+    process: Process,
+    recipe: Recipe,
+    site: Site,
+}
+
+/// Where a server lives: its folder and its two ports.
+#[derive(Debug)]
+struct Site {
+    folder: TempDir,
+    plain: SocketAddr,
+    tls: SocketAddr,
+}
+
+/// How a server is started in its site.
+#[derive(Debug)]
+struct Recipe {
+    program: &'static str,
+    /// Asks it to finish what is open and end.
+    quit: Signal,
+    args: Vec<String>,
+    config: String,
+}
+
+impl Server {
+    /// nginx with one worker and an access log of one line per request.
+    pub fn nginx(options: NginxOptions) -> Self {
+        let site = Site::new();
+        let recipe = nginx::recipe(&site, options);
+        Self::start(site, recipe)
+    }
+
+    /// h2o with one thread and an access log.
+    pub fn h2o() -> Self {
+        let site = Site::new();
+        let recipe = h2o::recipe(&site);
+        Self::start(site, recipe)
+    }
+
+    /// haproxy in front of another server.
+    pub fn haproxy(behind: &Self) -> Self {
+        let site = Site::new();
+        let recipe = haproxy::recipe(&site, behind.site.plain);
+        Self::start(site, recipe)
+    }
+
+    /// caddy.
+    pub fn caddy() -> Self {
+        let site = Site::new();
+        let recipe = caddy::recipe(&site);
+        Self::start(site, recipe)
+    }
+
+    /// `http://127.0.0.1:PORT` and `path`, which begins with a slash.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.site.plain)
+    }
+
+    /// `https://127.0.0.1:PORT` and `path`, which begins with a slash.
+    pub fn tls_url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.site.tls)
+    }
+
+    /// The PEM file of the authority that signed its certificate.
+    pub fn ca_file(&self) -> PathBuf {
+        self.site.path("ca.pem")
+    }
+
+    /// The process that was started; nginx and haproxy work in a child of it.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Kills all its processes at once, as a crash would, and returns when its ports are closed. [`Server::restart`]
+    /// starts it again.
+    pub fn kill(&mut self) {
+        self.process.kill();
+        // A worker holds the listening socket too, and is not ours to wait for.
+        let closed = wait_until(Duration::from_secs(10), || TcpStream::connect(self.site.plain).is_err());
+        assert!(closed, "{} was killed and still listens", self.recipe.program);
+    }
+
+    /// Starts it again on the same ports, its logs kept.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.process = self.site.start(&self.recipe);
+    }
+
+    /// Ends the server gracefully, so that its access log is whole, and reads the log's lines.
+    pub fn into_access_log(mut self) -> Vec<String> {
+        self.process.signal(self.recipe.quit);
+        if self.process.wait(Duration::from_secs(10)).is_none() {
+            panic!("{} does not end when asked to", self.recipe.program);
+        }
+        let text = fs::read_to_string(self.site.path("access.log")).expect("the access log");
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn start(site: Site, recipe: Recipe) -> Self {
+        site.write("config", &recipe.config);
+        Self { process: site.start(&recipe), recipe, site }
+    }
+}
+
+impl Site {
+    fn new() -> Self {
+        let folder = TempDir::with_prefix("squall-test-").expect("a temporary folder");
+        let loopback_port = || SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let site = Self { folder, plain: loopback_port(), tls: loopback_port() };
+        site.write_identity();
+        site.write_pages();
+        site
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::write(self.path(name), content).expect("the temporary folder is writable");
+    }
+
+    fn write_identity(&self) {
+        let authority = Authority::new();
+        let identity = authority.issue_for_loopback();
+        self.write("ca.pem", &authority.pem());
+        self.write("cert.pem", &identity.cert_pem);
+        self.write("key.pem", &identity.key_pem);
+        self.write("both.pem", &format!("{}{}", identity.cert_pem, identity.key_pem));
+    }
+
+    fn write_pages(&self) {
+        fs::create_dir(self.path("www")).expect("the temporary folder is writable");
+        self.write("www/index.html", "hello\n");
+        self.write("www/100k", &".".repeat(100_000));
+        self.write("www/1m", &".".repeat(1_000_000));
+    }
+
+    fn start(&self, recipe: &Recipe) -> Process {
+        let log_path = self.path("output.log");
+        let log = File::options().append(true).create(true).open(&log_path).expect("a log file");
+        let mut command = Command::new(program(recipe.program));
+        command.args(&recipe.args).current_dir(self.folder()).env("HOME", self.folder());
+        command.stdout(log.try_clone().expect("a descriptor")).stderr(log);
+        let mut process = Process::start(&mut command);
+        process.wait_until_accepting(self.plain, &log_path);
+        process.wait_until_accepting(self.tls, &log_path);
+        process
+    }
+}
+
+/// Whether servers must be told to stay root: with less they could not reach their folder.
+fn runs_as_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    fn get(server: &Server, path: &str) -> String {
+        let mut stream = TcpStream::connect(server.site.plain).unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", server.site.plain);
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn nginx_answers_logs_and_survives_a_crash() {
+        let mut server = Server::nginx(NginxOptions::default());
+        assert!(get(&server, "/").ends_with("hello\n"));
+        server.kill();
+        assert!(TcpStream::connect(server.site.plain).is_err());
+        server.restart();
+        assert!(get(&server, "/100k").ends_with("..."));
+        let folder = server.site.folder().to_owned();
+        assert_eq!(server.into_access_log().len(), 2);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn h2o_answers_and_logs() {
+        let server = Server::h2o();
+        assert!(get(&server, "/").ends_with("hello\n"));
+        assert_eq!(get(&server, "/1m").len() / 1_000_000, 1);
+        assert_eq!(server.into_access_log().len(), 2);
+    }
+
+    #[test]
+    fn haproxy_passes_requests_on() {
+        let behind = Server::nginx(NginxOptions::default());
+        assert!(get(&Server::haproxy(&behind), "/").ends_with("hello\n"));
+        assert_eq!(behind.into_access_log().len(), 1);
+    }
+
+    #[test]
+    fn caddy_answers() {
+        assert!(get(&Server::caddy(), "/").ends_with("hello\n"));
+    }
+}

@@ -1,0 +1,70 @@
+//! nginx's configuration.
+
+use rustix::process::Signal;
+
+use super::{Recipe, Site, runs_as_root};
+
+/// What a test or a benchmark chooses.
+#[derive(Debug, Clone, Copy)]
+pub struct NginxOptions {
+    /// The only CPU its worker runs on; `None`: any.
+    pub worker_cpu: Option<u32>,
+    /// Writes a line per request.
+    pub access_log: bool,
+}
+
+impl Default for NginxOptions {
+    fn default() -> Self {
+        Self { worker_cpu: None, access_log: true }
+    }
+}
+
+pub(super) fn recipe(site: &Site, options: NginxOptions) -> Recipe {
+    let folder = site.folder().display().to_string();
+    let args = ["-p", &folder, "-c", "config", "-e", "output.log"];
+    Recipe {
+        program: "nginx",
+        quit: Signal::QUIT,
+        args: args.map(str::to_owned).to_vec(),
+        config: config(site, options),
+    }
+}
+
+fn config(site: &Site, options: NginxOptions) -> String {
+    let Site { plain, tls, .. } = site;
+    let user = if runs_as_root() { "user root;" } else { "" };
+    let affinity =
+        options.worker_cpu.map_or(String::new(), |cpu| format!("worker_cpu_affinity {:b};", 1u64 << cpu));
+    let access_log = if options.access_log { "access.log tally" } else { "off" };
+    format!(
+        r#"
+daemon off;
+{user}
+{affinity}
+worker_processes 1;
+worker_shutdown_timeout 2s;
+pid nginx.pid;
+error_log output.log warn;
+events {{ worker_connections 16384; }}
+http {{
+    log_format tally '$status $request_method $request_uri $connection $connection_requests';
+    access_log {access_log};
+    client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+    sendfile on;
+    tcp_nopush on;
+    keepalive_requests 1000000000;
+    keepalive_timeout 60s;
+    client_max_body_size 0;
+    ssl_certificate cert.pem;
+    ssl_certificate_key key.pem;
+    server {{
+        listen {plain} backlog=16384;
+        listen {tls} ssl backlog=16384;
+        root www;
+        location = / {{ return 200 "hello\n"; }}
+        location = /status {{ stub_status; access_log off; }}
+    }}
+}}
+"#
+    )
+}
