@@ -1,4 +1,4 @@
-//! Servers to test against, all on loopback: scripted ones that know the truth, and
+//! Servers to test against, all on loopback: scripted ones that know the truth, hostile ones that break every rule, and
 //! real ones (nginx, h2o, haproxy, caddy) started as children.
 //!
 //! Owns: what it starts; everything is stopped and removed on drop. Never: used outside tests and benchmarks.
@@ -6,6 +6,7 @@
 
 mod acceptor;
 mod clock;
+pub mod hostile;
 mod identity;
 mod process;
 pub mod real;
