@@ -1,0 +1,90 @@
+//! Who may use whom, checked against `cargo metadata`. The table is the one of `ARCHITECTURE.md`.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::Findings;
+
+/// What a room may use.
+struct Room {
+    package: &'static str,
+    /// Rooms of ours that it may use.
+    may_use: &'static [&'static str],
+    /// Crates that would teach it what it must never know.
+    must_not_use: &'static [&'static str],
+}
+
+const ROOMS: &[Room] = &[
+    Room { package: "squall-plan", may_use: &[], must_not_use: SYSTEM },
+    Room { package: "squall-wire", may_use: &[], must_not_use: SYSTEM },
+    Room { package: "squall-measure", may_use: &["squall-plan"], must_not_use: SYSTEM },
+    Room {
+        package: "squall-engine",
+        may_use: &["squall-plan", "squall-wire", "squall-measure"],
+        must_not_use: &["clap"],
+    },
+    Room { package: "squall-report", may_use: &["squall-plan", "squall-measure"], must_not_use: NETWORK },
+    Room { package: "squall-target", may_use: &[], must_not_use: &["clap"] },
+    Room {
+        package: "squall",
+        may_use: &["squall-plan", "squall-measure", "squall-engine", "squall-report", "squall-target"],
+        must_not_use: &[],
+    },
+    Room { package: "squall-testkit", may_use: &["squall-measure"], must_not_use: &[] },
+    Room { package: "squall-compare", may_use: &["squall-testkit"], must_not_use: &[] },
+    Room { package: "xtask", may_use: &[], must_not_use: NETWORK },
+];
+
+/// Tests of any room may use these as well.
+const FOR_TESTS: &[&str] = &["squall-testkit", "squall-target"];
+
+/// Sockets, in one form or another.
+const NETWORK: &[&str] = &["tokio", "mio", "socket2", "hyper"];
+
+/// Sockets, the clock, and everything else that the system has.
+const SYSTEM: &[&str] = &["tokio", "mio", "socket2", "hyper", "rustix", "libc", "clap"];
+
+/// Checks every package of the workspace.
+pub(super) fn check(root: &Path, findings: &mut Findings) {
+    match packages(root) {
+        Ok(packages) => packages.iter().for_each(|package| check_package(package, findings)),
+        Err(error) => findings.push("cargo metadata", error),
+    }
+}
+
+fn packages(root: &Path) -> Result<Vec<Value>, String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(root).args(["metadata", "--format-version", "1", "--no-deps"]);
+    let output = command.output().map_err(|error| error.to_string())?;
+    let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+    Ok(metadata["packages"].as_array().cloned().unwrap_or_default())
+}
+
+fn check_package(package: &Value, findings: &mut Findings) {
+    let name = text(package, "name");
+    let Some(room) = ROOMS.iter().find(|room| room.package == name) else {
+        findings.push(name, "is not in the table of rooms: say there and in ARCHITECTURE.md what it may use");
+        return;
+    };
+    for dependency in package["dependencies"].as_array().into_iter().flatten() {
+        check_dependency(room, dependency, findings);
+    }
+}
+
+fn check_dependency(room: &Room, dependency: &Value, findings: &mut Findings) {
+    let used = text(dependency, "name");
+    let ours = !dependency["path"].is_null();
+    let for_tests = text(dependency, "kind") == "dev";
+    if ours && !room.may_use.contains(&used) && !(for_tests && FOR_TESTS.contains(&used)) {
+        findings.push(room.package, format!("must not use {used}"));
+    }
+    if !for_tests && room.must_not_use.contains(&used) {
+        findings.push(room.package, format!("must never know {used}"));
+    }
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
