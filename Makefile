@@ -1,0 +1,51 @@
+# Every task of the house. `make help` lists them.
+
+# Servers that the tests start live in sbin on Debian.
+export PATH := $(PATH):/usr/sbin:/usr/local/sbin
+CARGO ?= cargo
+CASE ?= all
+ROUNDS ?= 5
+SECONDS ?= 3
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test lint bench docs dist build-deps test-deps bench-deps
+
+help: ## lists the tasks
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: build-deps ## builds target/release/squall
+	$(CARGO) build --release --package squall
+
+demo: build ## measures the embedded target and shows the result
+	@dev/demo target/release/squall
+
+# Documentation tests run first, so that the last summary is one with tests in it.
+test: test-deps lint ## the whole gate: lint, then every test
+	$(CARGO) test --workspace --doc
+	$(CARGO) test --workspace --lib --bins --tests
+
+lint: build-deps ## formatting, clippy, house rules, licences
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) xtask tidy
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check; else echo "cargo-deny is not installed: licences were not checked"; fi
+
+bench: bench-deps ## compares with wrk, wrk2, h2load, ab and oha: CASE=small-100 ROUNDS=5 SECONDS=3
+	$(CARGO) build --release --package squall --package squall-floor --package squall-compare
+	target/release/squall-compare --case '$(CASE)' --rounds $(ROUNDS) --seconds $(SECONDS)
+
+docs: build-deps ## API documentation in target/doc
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+
+dist: build ## man page and shell completions in target/
+	$(CARGO) xtask man
+	$(CARGO) xtask completions
+
+build-deps:
+	@dev/setup build
+
+test-deps: ## installs the servers that the tests run against
+	@dev/setup test
+
+bench-deps:
+	@dev/setup bench
