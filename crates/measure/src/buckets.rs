@@ -36,13 +36,6 @@ impl<const BITS: u32> Scale<BITS> {
     }
 }
 
-/// The rank that a quantile asks for among `count` values: ceil(q * count), at least 1, at most `count`.
-pub(crate) fn rank(q: f64, count: u64) -> u64 {
-    // 0.07 * 100.0 is a little more than 7: what rounding added must not raise the rank.
-    let rank = (q.clamp(0.0, 1.0) * count as f64 * (1.0 - 1e-12)).ceil() as u64;
-    rank.clamp(1, count.max(1))
-}
-
 /// Largest value with a bucket of its own, in nanoseconds: 73 minutes, longer than any timeout that makes sense.
 pub(crate) const VALUE_MAX: u64 = (1 << 42) - 1;
 
@@ -85,20 +78,5 @@ mod tests {
     fn values_beyond_the_top_share_the_last_bucket() {
         assert_eq!(Fine::BUCKET_COUNT, 34 * 512);
         assert_eq!(Fine::bucket_idx(u64::MAX), Fine::BUCKET_COUNT - 1);
-    }
-
-    #[test]
-    fn rank_is_not_raised_by_rounding() {
-        for (q, count, expected) in [
-            (0.07, 100, 7),
-            (0.95, 20, 19),
-            (0.999, 1000, 999),
-            (0.0, 9, 1),
-            (1.0, 9, 9),
-            (0.5, 3, 2),
-            (0.5, 0, 1),
-        ] {
-            assert_eq!(rank(q, count), expected, "{q} of {count}");
-        }
     }
 }

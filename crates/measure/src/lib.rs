@@ -8,12 +8,25 @@
 mod buckets;
 mod failure;
 mod histogram;
+mod machine;
+mod run;
 mod sample;
+mod series;
+mod sketch;
 mod snapshot;
+mod sparse;
 mod status;
+mod threshold;
+pub mod verdict;
 
 pub use failure::{Cause, EXAMPLE_TEXT_BYTES_MAX, FailureCount, FailureExample, Failures, Phase};
 pub use histogram::Histogram;
+pub use machine::MachineSecond;
+pub use run::{End, RUN_RECORD_SCHEMA, RunRecord, RunRecorder, RunSetup, StoppedBy};
 pub use sample::{Outcome, Phases, Protocol, RowKey, Sample};
+pub use series::{Series, SeriesPoint};
+pub use sketch::Sketch;
 pub use snapshot::{Generator, PhaseHistograms, Row, Snapshot};
 pub use status::StatusCounts;
+pub use threshold::{Threshold, ThresholdResult, Unit};
+pub use verdict::{Reason, ReasonKind, Status, Verdict};

@@ -1,0 +1,54 @@
+//! The state of the machine that makes the load, second by second, as the engine reads it from the system.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The machine and this process in one second. A limit of 0 says that it is not known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineSecond {
+    /// Share of all CPUs' time that was used, by any process: 0 to 1.
+    pub cpu_fraction: f64,
+    /// Share of all CPUs' time that the hypervisor gave to others while it was wanted here: 0 to 1.
+    pub steal_fraction: f64,
+    /// Descriptors that this process has open.
+    pub descriptors_open: u64,
+    /// Descriptors that this process may have open.
+    pub descriptors_limit: u64,
+    /// Local ports of the ephemeral range in use.
+    pub ports_used: u64,
+    /// Local ports that the range has, times the source addresses in rotation.
+    pub ports_available: u64,
+    /// Resident memory of this process, in bytes.
+    pub process_rss_bytes: u64,
+    /// CPU time that all threads of this process used in this second.
+    pub process_cpu: Duration,
+}
+
+impl MachineSecond {
+    /// Share of the descriptors that are open; 0 when the limit is not known.
+    pub fn descriptor_fraction(&self) -> f64 {
+        fraction(self.descriptors_open, self.descriptors_limit)
+    }
+
+    /// Share of the local ports that are in use; 0 when their number is not known.
+    pub fn port_fraction(&self) -> f64 {
+        fraction(self.ports_used, self.ports_available)
+    }
+
+    /// Joins another second: of each figure the worse, of CPU time the sum.
+    pub fn join(&mut self, other: &Self) {
+        self.cpu_fraction = self.cpu_fraction.max(other.cpu_fraction);
+        self.steal_fraction = self.steal_fraction.max(other.steal_fraction);
+        self.descriptors_open = self.descriptors_open.max(other.descriptors_open);
+        self.descriptors_limit = self.descriptors_limit.max(other.descriptors_limit);
+        self.ports_used = self.ports_used.max(other.ports_used);
+        self.ports_available = self.ports_available.max(other.ports_available);
+        self.process_rss_bytes = self.process_rss_bytes.max(other.process_rss_bytes);
+        self.process_cpu += other.process_cpu;
+    }
+}
+
+fn fraction(used: u64, available: u64) -> f64 {
+    if available == 0 { 0.0 } else { used as f64 / available as f64 }
+}

@@ -1,0 +1,238 @@
+//! The run as a whole: collects the shards' seconds, and ends in the record that everything shown is drawn from.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use squall_plan::Plan;
+
+use crate::verdict::Watch;
+use crate::{MachineSecond, RowKey, Series, SeriesPoint, Snapshot, Threshold, ThresholdResult, Verdict};
+
+/// What is known of a run before it starts.
+#[derive(Debug, Clone)]
+pub struct RunSetup {
+    /// The plan, with its secrets masked: it is saved with the record.
+    pub plan: Plan,
+    /// What each row of the snapshots is about.
+    pub rows: Vec<RowKey>,
+    /// Whether a load's requests start by a schedule.
+    pub open_model: bool,
+    /// Open model: how late the chosen pacing may send by design (its tick). Lag within it is not held against the generator.
+    pub lag_allowed: Duration,
+    /// Rules that the result must meet.
+    pub thresholds: Vec<Threshold>,
+    /// When the run starts, in milliseconds since 1970 (UTC).
+    pub started_unix_ms: u64,
+    /// Facts about the machine that makes the load, by name, such as `os` and `cpus`.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Collects the seconds of all shards. Memory is bounded: by the rows, and by the series' most points.
+#[derive(Debug, Clone)]
+pub struct RunRecorder {
+    setup: RunSetup,
+    total: Snapshot,
+    series: Series,
+    open_seconds: BTreeMap<u32, SeriesPoint>,
+    last_second: SeriesPoint,
+    shard_count: u32,
+    elapsed: Duration,
+    machine: Option<MachineSecond>,
+    watch: Watch,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Length of the measured time: from the start of measurement (after the warm-up) to the last figure.
+    pub duration: Duration,
+    /// Why it ended.
+    pub stopped_by: StoppedBy,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoppedBy {
+    /// Its time was over.
+    Duration,
+    /// All requests were made.
+    Count,
+    /// The user asked to stop; open requests were finished.
+    Drained,
+    /// The user asked twice; open requests were cut off.
+    Aborted,
+    /// Nothing could be reached.
+    Unreachable,
+}
+
+/// A whole run: the artefact that is saved, and from which every face is drawn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Version of this form: [`RUN_RECORD_SCHEMA`].
+    pub schema: u32,
+    /// Version of the program that made it.
+    pub squall_version: String,
+    /// When the run started, in milliseconds since 1970 (UTC).
+    pub started_unix_ms: u64,
+    /// Length of the measured time.
+    pub duration: Duration,
+    /// Why it ended.
+    pub stopped_by: StoppedBy,
+    /// Whether the figures can be believed.
+    pub verdict: Verdict,
+    /// The rules, each with its outcome.
+    pub thresholds: Vec<ThresholdResult>,
+    /// What was run, with secrets masked.
+    pub plan: Plan,
+    /// Facts about the machine that made the load.
+    pub environment: BTreeMap<String, String>,
+    /// How many shards reported.
+    pub shard_count: u32,
+    /// The machine: of all seconds the worst figures, of CPU time the sum. `None` when it was not read.
+    pub machine: Option<MachineSecond>,
+    /// What each row of `total` is about.
+    pub rows: Vec<RowKey>,
+    /// All figures of the run.
+    pub total: Snapshot,
+    /// The run over time.
+    pub series: Series,
+}
+
+/// Version of [`RunRecord`]'s written form. It rises when a reader of the old form would misread the new one.
+pub const RUN_RECORD_SCHEMA: u32 = 1;
+
+impl RunRecorder {
+    /// Nothing recorded yet.
+    pub fn new(setup: RunSetup) -> Self {
+        Self {
+            total: Snapshot::new(setup.rows.len(), setup.open_model),
+            series: Series::new(),
+            open_seconds: BTreeMap::new(),
+            last_second: SeriesPoint::default(),
+            shard_count: 0,
+            elapsed: Duration::ZERO,
+            machine: None,
+            watch: Watch::new(setup.open_model, setup.lag_allowed),
+            setup,
+        }
+    }
+
+    /// Adds what shard `shard_idx` did in second `second_idx` (whole seconds since the run's start, warm-up included). The order
+    /// does not matter, and a second may still be added to after it was closed.
+    pub fn absorb(&mut self, second_idx: u32, shard_idx: u32, snapshot: &Snapshot) {
+        self.shard_count = self.shard_count.max(shard_idx.saturating_add(1));
+        let second = self.open_seconds.entry(second_idx).or_default();
+        second.absorb(snapshot);
+        self.absorb_total(snapshot, second_idx);
+        if self.open_seconds.len() > OPEN_SECOND_COUNT_MAX {
+            self.close_first();
+        }
+    }
+
+    /// Ends a second: it is judged, and becomes part of the series, as are those before it that are still open.
+    pub fn close_second(&mut self, second_idx: u32, machine: MachineSecond) {
+        self.open_seconds.entry(second_idx).or_default().machine = Some(machine);
+        while self.open_seconds.first_key_value().is_some_and(|(&first_idx, _)| first_idx <= second_idx) {
+            self.close_first();
+        }
+    }
+
+    /// Tells the time since the run's start, for [`elapsed`](Self::elapsed).
+    pub fn tick(&mut self, elapsed: Duration) {
+        self.elapsed = elapsed;
+    }
+
+    /// Time since the run's start, as of the last [`tick`](Self::tick).
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// What is known of the run before its start.
+    pub fn setup(&self) -> &RunSetup {
+        &self.setup
+    }
+
+    /// All figures so far.
+    pub fn total(&self) -> &Snapshot {
+        &self.total
+    }
+
+    /// The second that was closed last; empty before the first.
+    pub fn last_second(&self) -> &SeriesPoint {
+        &self.last_second
+    }
+
+    /// The closed seconds.
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// The verdict so far.
+    pub fn verdict(&self) -> Verdict {
+        self.watch.verdict(&self.total)
+    }
+
+    /// Ends the run.
+    pub fn finish(mut self, end: End) -> RunRecord {
+        while !self.open_seconds.is_empty() {
+            self.close_first();
+        }
+        let thresholds =
+            self.setup.thresholds.iter().map(|t| t.evaluate(&self.total, end.duration)).collect();
+        RunRecord {
+            schema: RUN_RECORD_SCHEMA,
+            squall_version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix_ms: self.setup.started_unix_ms,
+            duration: end.duration,
+            stopped_by: end.stopped_by,
+            verdict: self.verdict(),
+            thresholds,
+            plan: self.setup.plan,
+            environment: self.setup.environment,
+            shard_count: self.shard_count,
+            machine: self.machine,
+            rows: self.setup.rows,
+            total: self.total,
+            series: self.series,
+        }
+    }
+
+    /// Counts add up; of the states at a second's end, which add up over shards only, the most of any second stays.
+    fn absorb_total(&mut self, snapshot: &Snapshot, second_idx: u32) {
+        let second = &self.open_seconds[&second_idx];
+        let connections_open = self.total.generator.connections_open.max(second.connections_open);
+        let arrivals_waiting = self.total.generator.arrivals_waiting.max(second.arrivals_waiting);
+        self.total.merge(snapshot);
+        self.total.generator.connections_open = connections_open;
+        self.total.generator.arrivals_waiting = arrivals_waiting;
+    }
+
+    fn close_first(&mut self) {
+        let Some((second_idx, mut second)) = self.open_seconds.pop_first() else { return };
+        if u64::from(second_idx) >= self.setup.plan.warmup.as_secs() {
+            self.watch.judge_second(second_idx, &mut second);
+        }
+        if let Some(machine) = &second.machine {
+            self.machine.get_or_insert_default().join(machine);
+        }
+        self.series.add(second_idx, &second);
+        self.last_second = second;
+    }
+}
+
+impl RunRecord {
+    /// Requests that ended, well or not, per second of measured time.
+    pub fn rate_per_s(&self) -> f64 {
+        per_s(self.total.ok() + self.total.failed(), self.duration)
+    }
+}
+
+/// `count` per second; 0 when no time passed.
+pub(crate) fn per_s(count: u64, duration: Duration) -> f64 {
+    if duration.is_zero() { 0.0 } else { count as f64 / duration.as_secs_f64() }
+}
+
+/// Most seconds kept open: a caller that never closes seconds shall not fill the memory.
+const OPEN_SECOND_COUNT_MAX: usize = 60;

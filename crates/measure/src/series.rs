@@ -1,0 +1,179 @@
+//! A run over time: one point per second, bounded by merging neighbours when the run grows long.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use squall_plan::limits::SERIES_POINT_COUNT_MAX;
+
+use crate::{MachineSecond, ReasonKind, Sketch, Snapshot};
+
+/// Points in time order, each `seconds_per_point` long; the first begins with the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Length of a point in seconds: 1, and doubled whenever there would be more than [`SERIES_POINT_COUNT_MAX`] points.
+    pub seconds_per_point: u32,
+    /// Seconds in which nothing was reported are empty points.
+    pub points: Vec<SeriesPoint>,
+}
+
+/// The figures of a second, or of a few seconds together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeriesPoint {
+    /// How long it was measured: the longest span of any shard in each second, summed over seconds.
+    pub wall: Duration,
+    /// Requests begun.
+    pub started: u64,
+    /// Open model: arrivals that the schedule asked for.
+    pub asked: u64,
+    /// Requests that ended well.
+    pub ok: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Requests cut off by the run's end.
+    pub interrupted: u64,
+    /// TCP connections opened.
+    pub connections_opened: u64,
+    /// Bytes written to sockets, below TLS.
+    pub wire_bytes_sent: u64,
+    /// Bytes read from sockets, below TLS.
+    pub wire_bytes_received: u64,
+    /// Latency of successful requests.
+    pub latency: Sketch,
+    /// Open model: how late arrivals were sent although a connection was free.
+    pub schedule_lag: Sketch,
+    /// Connections open at the second's end; of several seconds the most.
+    pub connections_open: u64,
+    /// Open model: arrivals waiting for a connection at the second's end; of several seconds the most.
+    pub arrivals_waiting: u64,
+    /// Share of its time that the busiest shard worked: 0 to 1; of several seconds the most.
+    pub busy_max: f64,
+    /// Share of its time that a shard wanted to work but did not get its core: 0 to 1; the worst of shards and seconds.
+    pub descheduled_max: f64,
+    /// Longest turn of a loop.
+    pub stall_max: Duration,
+    /// The machine; of several seconds the worst figures. `None` when it was not read.
+    pub machine: Option<MachineSecond>,
+    /// What impaired the measurement in this time, in the order of [`ReasonKind`].
+    pub warnings: Vec<ReasonKind>,
+}
+
+impl Series {
+    /// No points yet.
+    pub fn new() -> Self {
+        Self { seconds_per_point: 1, points: Vec::new() }
+    }
+
+    /// Adds a second. What is reported of the same second later does not make it longer.
+    pub(crate) fn add(&mut self, second_idx: u32, second: &SeriesPoint) {
+        self.make_room(second_idx);
+        let is_one_second = self.seconds_per_point == 1;
+        let point = self.point_mut(second_idx);
+        let wall = if is_one_second { point.wall.max(second.wall) } else { point.wall + second.wall };
+        point.join(second);
+        point.wall = wall;
+    }
+
+    /// The point that a second belongs to; it is made when it is not there yet.
+    fn point_mut(&mut self, second_idx: u32) -> &mut SeriesPoint {
+        let point_idx = (second_idx / self.seconds_per_point) as usize;
+        let point_count = self.points.len().max(point_idx + 1);
+        self.points.resize_with(point_count, SeriesPoint::default);
+        &mut self.points[point_idx]
+    }
+
+    fn make_room(&mut self, second_idx: u32) {
+        while (second_idx / self.seconds_per_point) as usize >= SERIES_POINT_COUNT_MAX {
+            self.halve();
+        }
+    }
+
+    /// Merges neighbours pairwise.
+    fn halve(&mut self) {
+        let mut points = std::mem::take(&mut self.points).into_iter();
+        while let Some(mut point) = points.next() {
+            if let Some(next) = points.next() {
+                point.join(&next);
+            }
+            self.points.push(point);
+        }
+        self.seconds_per_point *= 2;
+    }
+}
+
+impl Default for Series {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SeriesPoint {
+    /// Requests that ended, well or not, per second; 0 when nothing was measured.
+    pub fn rate_per_s(&self) -> f64 {
+        let seconds = self.wall.as_secs_f64();
+        if seconds > 0.0 { (self.ok + self.failed) as f64 / seconds } else { 0.0 }
+    }
+
+    /// Adds what one shard did in this second.
+    pub(crate) fn absorb(&mut self, snapshot: &Snapshot) {
+        let generator = &snapshot.generator;
+        self.wall = self.wall.max(generator.wall);
+        self.add_counts(&Self {
+            started: snapshot.requests_started,
+            asked: snapshot.arrivals_asked,
+            ok: snapshot.ok(),
+            failed: snapshot.failed(),
+            interrupted: snapshot.interrupted(),
+            connections_opened: snapshot.connections_opened,
+            wire_bytes_sent: snapshot.wire_bytes_sent,
+            wire_bytes_received: snapshot.wire_bytes_received,
+            latency: Sketch::from(snapshot.latency().as_ref()),
+            schedule_lag: Sketch::from(&generator.schedule_lag),
+            busy_max: share_of_time(generator.busy, generator.wall),
+            descheduled_max: share_of_time(generator.busy.saturating_sub(generator.cpu), generator.wall),
+            stall_max: generator.stall_max,
+            ..Self::default()
+        });
+        self.connections_open += generator.connections_open;
+        self.arrivals_waiting += generator.arrivals_waiting;
+    }
+
+    /// Joins a later or earlier point, or one that was reported late: counts add up, of states the worse stays.
+    fn join(&mut self, other: &Self) {
+        self.wall += other.wall;
+        self.add_counts(other);
+        self.connections_open = self.connections_open.max(other.connections_open);
+        self.arrivals_waiting = self.arrivals_waiting.max(other.arrivals_waiting);
+        match (&mut self.machine, &other.machine) {
+            (Some(mine), Some(theirs)) => mine.join(theirs),
+            (mine, theirs) => *mine = mine.or(*theirs),
+        }
+        self.warnings.extend(&other.warnings);
+        self.warnings.sort_unstable();
+        self.warnings.dedup();
+    }
+
+    /// What adds up in the same way over shards and over time.
+    fn add_counts(&mut self, other: &Self) {
+        self.started += other.started;
+        self.asked += other.asked;
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.interrupted += other.interrupted;
+        self.connections_opened += other.connections_opened;
+        self.wire_bytes_sent += other.wire_bytes_sent;
+        self.wire_bytes_received += other.wire_bytes_received;
+        self.latency.merge(&other.latency);
+        self.schedule_lag.merge(&other.schedule_lag);
+        self.busy_max = self.busy_max.max(other.busy_max);
+        self.descheduled_max = self.descheduled_max.max(other.descheduled_max);
+        self.stall_max = self.stall_max.max(other.stall_max);
+    }
+}
+
+/// `part` of `wall`, at most 1; 0 when the span is too short to tell.
+fn share_of_time(part: Duration, wall: Duration) -> f64 {
+    if wall < WALL_MIN { 0.0 } else { (part.as_secs_f64() / wall.as_secs_f64()).min(1.0) }
+}
+
+/// Shares of spans shorter than this are chance: at a run's end a shard's last span may be one turn of its loop.
+pub(crate) const WALL_MIN: Duration = Duration::from_millis(200);
