@@ -38,8 +38,8 @@ pub struct Stall {
 /// One answered request.
 #[derive(Debug, Clone, Copy)]
 pub struct ServedRequest {
-    /// When it was whole, counted from the server's start.
-    pub at: Duration,
+    /// When it was whole.
+    pub received: Instant,
     /// From there until its answer was handed to the kernel.
     pub delay: Duration,
 }
@@ -65,7 +65,6 @@ pub struct Served {
 struct Truth {
     script: Script,
     response: Vec<u8>,
-    started: Instant,
     first_request: OnceLock<Instant>,
     next_delay_idx: AtomicUsize,
     log: Mutex<Vec<ServedRequest>>,
@@ -142,7 +141,6 @@ impl Truth {
         Self {
             script,
             response,
-            started: Instant::now(),
             first_request: OnceLock::new(),
             next_delay_idx: AtomicUsize::new(0),
             log: Mutex::default(),
@@ -166,8 +164,7 @@ impl Truth {
             sleep_until(self.due(received));
             stream.write_all(&self.response)?;
             stream.flush()?;
-            let at = received - self.started;
-            self.lock_log().push(ServedRequest { at, delay: received.elapsed() });
+            self.lock_log().push(ServedRequest { received, delay: received.elapsed() });
         }
         Ok(())
     }

@@ -42,6 +42,7 @@ daemon off;
 {user}
 {affinity}
 worker_processes 1;
+worker_rlimit_nofile 18000;
 worker_shutdown_timeout 2s;
 pid nginx.pid;
 error_log output.log warn;

@@ -1,0 +1,67 @@
+//! Runs one tool once and measures what it cost.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use squall_testkit::real::Server;
+use wait4::Wait4;
+
+use crate::case::Case;
+use crate::tool::{Ask, Tool};
+
+/// The core of the tool.
+pub(crate) const CLIENT_CPU: u32 = 0;
+
+/// The core of nginx's worker.
+pub(crate) const SERVER_CPU: u32 = 1;
+
+/// What one run of a tool came to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    /// User and system time of the whole process, its start and its connecting included.
+    pub(crate) cpu_us_per_request: f64,
+    pub(crate) requests_per_s: f64,
+    /// Peak resident memory.
+    pub(crate) rss_bytes: u64,
+}
+
+/// Lets every child open as many connections as the system allows: ten thousand exceed the usual soft limit.
+pub(crate) fn raise_descriptor_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Where it is refused, the tools that need more say so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// Runs `tool` for a case on its core.
+pub(crate) fn run(tool: Tool, case: &Case, server: &Server, seconds: u32) -> Result<Sample, String> {
+    let url = if case.is_tls { server.tls_url(case.path) } else { server.url(case.path) };
+    let ca_file = server.ca_file().display().to_string();
+    let mut command = pinned(tool)?;
+    command.args(tool.args(case, &Ask { url: &url, ca_file: &ca_file, seconds }));
+    let started = Instant::now();
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let mut output = String::new();
+    child.stdout.take().ok_or("no output")?.read_to_string(&mut output).map_err(|error| error.to_string())?;
+    let used = child.wait4().map_err(|error| error.to_string())?;
+    let count = tool.completed_count(&output).filter(|count| *count > 0);
+    let count = count
+        .ok_or_else(|| format!("{tool} ended with {} and completed nothing:\n{output}", used.status))?
+        as f64;
+    let cpu = used.rusage.utime + used.rusage.stime;
+    Ok(Sample {
+        cpu_us_per_request: cpu.as_secs_f64() * 1e6 / count,
+        requests_per_s: count / started.elapsed().as_secs_f64(),
+        rss_bytes: used.rusage.maxrss,
+    })
+}
+
+/// The tool on [`CLIENT_CPU`] with its output in a pipe; arguments are still to come.
+pub(crate) fn pinned(tool: Tool) -> Result<Command, String> {
+    let program = tool.program().ok_or_else(|| format!("{tool} is not installed"))?;
+    let mut command = Command::new("taskset");
+    command.args(["-c", &CLIENT_CPU.to_string()]).arg(program);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    Ok(command)
+}

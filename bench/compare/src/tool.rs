@@ -1,0 +1,140 @@
+//! The tools: how each is asked for a case, and where its output says how many requests it completed.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::case::Case;
+
+/// A load generator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tool {
+    Squall,
+    /// `bench/floor`: send and receive, nothing else.
+    Floor,
+    Wrk,
+    Wrk2,
+    H2load,
+    Ab,
+    Oha,
+}
+
+/// What a tool is asked for, beside the case.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) url: &'a str,
+    /// The authority to trust, for tools that check certificates.
+    pub(crate) ca_file: &'a str,
+    pub(crate) seconds: u32,
+}
+
+impl Tool {
+    /// Whether it can be run here. A peer that is missing is left out.
+    pub(crate) fn is_installed(self) -> bool {
+        self.program().is_some()
+    }
+
+    /// Its executable.
+    pub(crate) fn program(self) -> Option<PathBuf> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let built = std::env::current_exe().ok()?.parent()?.to_owned();
+        let folders = match self {
+            Self::Squall | Self::Floor => vec![built],
+            _ => std::env::split_paths(&path).collect(),
+        };
+        folders.into_iter().map(|folder| folder.join(self.name())).find(|candidate| candidate.is_file())
+    }
+
+    /// Its arguments for a case: one thread, keep-alive, no more output than needed.
+    pub(crate) fn args(self, case: &Case, ask: &Ask<'_>) -> Vec<String> {
+        let Ask { url, ca_file, seconds } = ask;
+        let count = case.connection_count;
+        let line = match self {
+            Self::Squall => format!(
+                "{url} --connections {count} --duration {seconds}s --threads 1 --json - --quiet --no-save{}{}",
+                if case.is_tls { format!(" --cacert {ca_file}") } else { String::new() },
+                // wrk2 sends in ticks of a millisecond; so does this pacing.
+                case.rate.map_or(String::new(), |rate| format!(" --rate {rate}/s --pacing cheap")),
+            ),
+            Self::Floor => format!("{} {count} {seconds}", authority(url)),
+            Self::Wrk => format!("-t1 -c{count} -d{seconds}s {url}"),
+            Self::Wrk2 => format!("-t1 -c{count} -d{seconds}s -R{} {url}", case.rate.unwrap_or(u32::MAX)),
+            Self::H2load => format!("--h1 -t1 -c{count} -D{seconds} {url}"),
+            Self::Ab => format!("-k -q -c{count} -t{seconds} -n10000000 {url}"),
+            Self::Oha => format!(
+                "-z {seconds}s -c {count} --no-tui --output-format json --insecure{} {url}",
+                case.rate.map_or(String::new(), |rate| format!(" -q {rate}")),
+            ),
+        };
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    /// Requests completed well, by its own output.
+    pub(crate) fn completed_count(self, output: &str) -> Option<u64> {
+        match self {
+            Self::Squall => json(output)?["totals"]["ok"].as_u64(),
+            Self::Floor => after(output, "requests: "),
+            Self::Wrk | Self::Wrk2 => before(output, " requests in "),
+            Self::H2load => before(output, " succeeded"),
+            Self::Ab => after(output, "Complete requests:"),
+            Self::Oha => json(output)?["statusCodeDistribution"]["200"].as_u64(),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Squall => "squall",
+            Self::Floor => "squall-floor",
+            Self::Wrk => "wrk",
+            Self::Wrk2 => "wrk2",
+            Self::H2load => "h2load",
+            Self::Ab => "ab",
+            Self::Oha => "oha",
+        }
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+fn authority(url: &str) -> &str {
+    url.trim_start_matches("http://").split('/').next().unwrap_or(url)
+}
+
+fn json(output: &str) -> Option<serde_json::Value> {
+    serde_json::from_str(output).ok()
+}
+
+fn after(output: &str, mark: &str) -> Option<u64> {
+    output.split_once(mark)?.1.split_whitespace().next()?.parse().ok()
+}
+
+fn before(output: &str, mark: &str) -> Option<u64> {
+    output.split_once(mark)?.0.split_whitespace().next_back()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_tells_its_count_in_its_own_words() {
+        let cases = [
+            (Tool::Squall, r#"{"totals":{"requests":9,"ok":7}}"#),
+            (Tool::Floor, "requests: 7\n"),
+            (Tool::Wrk, "    Max  1.2ms\n  7 requests in 3.00s, 1.0MB read\nRequests/sec: 2\n"),
+            (
+                Tool::H2load,
+                "finished\nrequests: 9 total, 9 started, 9 done, 7 succeeded, 0 failed, 2 errored\n",
+            ),
+            (Tool::Ab, "Complete requests:      7\nFailed requests:        0\n"),
+            (Tool::Oha, r#"{"statusCodeDistribution":{"200":7,"500":1}}"#),
+        ];
+        for (tool, output) in cases {
+            assert_eq!(tool.completed_count(output), Some(7), "{tool}");
+        }
+        assert_eq!(Tool::Wrk.completed_count("unable to connect"), None);
+    }
+}
