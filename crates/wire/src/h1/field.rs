@@ -32,24 +32,23 @@ impl<'a> Iterator for Fields<'a> {
 
     fn next(&mut self) -> Option<Field<'a>> {
         let line_end = memchr(b'\n', self.rest)?;
-        let (name, value) = split_at_colon(strip_cr(&self.rest[..line_end]))?;
+        let line = strip_cr(&self.rest[..line_end]);
+        let colon = memchr(b':', line)?;
         self.rest = &self.rest[line_end + 1..];
-        Some(Field { name, value })
+        Some(Field { name: &line[..colon], value: trim_whitespace(&line[colon + 1..]) })
     }
 }
 
-/// Parses one whole field line. `number` names it in errors, counting from 1.
+/// Parses one whole field line. `number` names it in errors, counting from 1. The bytes of its value are not judged.
 pub(super) fn parse_field(line: &[u8], number: usize) -> Result<Field<'_>, DecodeError> {
-    let Some((name, value)) = split_at_colon(line) else {
-        return Err(DecodeError::FieldColonMissing { number });
-    };
-    if let Some(byte) = first_non_token_byte(name) {
-        return Err(DecodeError::FieldNameInvalid { number, byte });
+    let name_end = token_bytes(line);
+    match line.get(name_end) {
+        Some(b':') if name_end > 0 => {
+            Ok(Field { name: &line[..name_end], value: trim_whitespace(&line[name_end + 1..]) })
+        }
+        Some(&byte) if line.contains(&b':') => Err(DecodeError::FieldNameInvalid { number, byte }),
+        _ => Err(DecodeError::FieldColonMissing { number }),
     }
-    if has_nul_or_cr(value) {
-        return Err(DecodeError::FieldValueInvalid { number });
-    }
-    Ok(Field { name, value })
 }
 
 /// The members of a comma-separated list (RFC 9110 5.6.1), empty ones included. A comma within a quoted string separates nothing.
@@ -82,22 +81,14 @@ pub(super) fn trim_whitespace(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The first byte that keeps `bytes` from being a token (RFC 9110 5.6.2); of an empty name that is the colon after it.
-pub(super) fn first_non_token_byte(bytes: &[u8]) -> Option<u8> {
-    if bytes.is_empty() {
-        return Some(b':');
-    }
-    bytes.iter().copied().find(|&byte| !IS_TOKEN[usize::from(byte)])
+/// Whether `bytes` are a token (RFC 9110 5.6.2).
+pub(super) fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && token_bytes(bytes) == bytes.len()
 }
 
-/// Whether a value has one of the bytes that RFC 9110 5.5 calls dangerous. Branchless, so that it is vectorised.
-pub(super) fn has_nul_or_cr(value: &[u8]) -> bool {
-    value.iter().fold(false, |found, &byte| found | (byte == 0) | (byte == b'\r'))
-}
-
-fn split_at_colon(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let colon = memchr(b':', line)?;
-    Some((&line[..colon], trim_whitespace(&line[colon + 1..])))
+/// How many bytes at the beginning could be in a token.
+fn token_bytes(bytes: &[u8]) -> usize {
+    bytes.iter().position(|&byte| !IS_TOKEN[usize::from(byte)]).unwrap_or(bytes.len())
 }
 
 /// Whether a byte is a `tchar` (RFC 9110 5.6.2).

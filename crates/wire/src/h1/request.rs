@@ -1,6 +1,6 @@
 //! Encodes request heads (RFC 9112 3 and 5). Bodies are the caller's.
 
-use super::field::first_non_token_byte;
+use super::field::is_token;
 use super::limits::REQUEST_HEAD_BYTES_MAX;
 
 /// A request head to be encoded.
@@ -91,7 +91,7 @@ pub fn encode_head(head: &RequestHead<'_>, out: &mut Vec<u8>) -> Result<(), Enco
 }
 
 fn check(head: &RequestHead<'_>) -> Result<(), EncodeError> {
-    if first_non_token_byte(head.method.as_bytes()).is_some() {
+    if !is_token(head.method.as_bytes()) {
         return Err(EncodeError::MethodInvalid { method: head.method.to_owned() });
     }
     if head.target.is_empty() {
@@ -107,7 +107,7 @@ fn check(head: &RequestHead<'_>) -> Result<(), EncodeError> {
 }
 
 fn check_field(name: &str, value: &str) -> Result<(), EncodeError> {
-    if first_non_token_byte(name.as_bytes()).is_some() {
+    if !is_token(name.as_bytes()) {
         return Err(EncodeError::FieldNameInvalid { name: name.to_owned() });
     }
     match value.bytes().enumerate().find(|(_, byte)| byte.is_ascii_control() && *byte != b'\t') {

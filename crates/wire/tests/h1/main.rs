@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may unwrap, their helpers too")]
 
+mod allocations;
 mod harness;
+mod random;
 mod request;
 mod response_body;
 mod response_errors;
