@@ -9,9 +9,12 @@ pub mod limits;
 pub mod mask;
 mod model;
 mod profile;
+pub mod rules;
 pub mod units;
 pub mod urls;
+mod validate;
 
 pub use input::InputError;
 pub use model::*;
 pub use profile::{Profile, Stage};
+pub use validate::PlanError;
