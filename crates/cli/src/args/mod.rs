@@ -1,0 +1,131 @@
+//! What may be typed: commands and flags, with their help. The one source of the help, the completions and the man page.
+//!
+//! Owns: names, groups, wording, and the reading of each value by itself. Never: what values mean together (`build`).
+
+mod http;
+mod values;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use http::{
+    ArrivalArg, ConnectionArgs, HttpArgs, LoadArgs, PacingArg, RequestArgs, TlsArgs, TlsVersionArg,
+};
+
+/// HTTP load testing: makes load, measures it honestly, shows what happened
+///
+/// Squall makes HTTP load from one machine, measures it honestly, and shows what happened.
+///
+/// `squall URL` keeps 50 connections busy for 10 seconds and prints a summary with percentiles.
+#[derive(Debug, Parser)]
+#[command(
+    name = "squall",
+    version,
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    max_term_width = 100,
+    after_help = AFTER_HELP,
+    after_long_help = AFTER_LONG_HELP,
+    override_usage = "squall [OPTIONS] URL...\n       squall COMMAND [OPTIONS]"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub http: HttpArgs,
+}
+
+/// What to do; without one: `http`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make HTTP load (the default: `squall URL` is `squall http URL`)
+    #[command(after_help = AFTER_HELP, after_long_help = AFTER_LONG_HELP)]
+    Http(Box<HttpArgs>),
+    /// Print the completions of a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    Man,
+}
+
+/// What is shown, where: for a run that has just ended as for a saved one.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct FaceArgs {
+    /// Write the result to a file too: json=FILE or csv=FILE (repeatable)
+    ///
+    /// The file is created before the first packet, so that a wrong path costs no run.
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = values::output)]
+    pub out: Vec<OutputFile>,
+    /// Write the result as JSON; `-` is stdout, instead of the summary
+    ///
+    /// `squall schema` prints the JSON Schema of it.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Print only the verdict; twice: nothing
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub quiet: u8,
+    /// Colour: auto, always or never
+    ///
+    /// `auto` colours terminals only, and honours NO_COLOR, CLICOLOR_FORCE and TERM=dumb.
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorArg::Auto, hide_possible_values = true)]
+    pub color: ColorArg,
+}
+
+/// `--out FORMAT=FILE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OutputFile {
+    pub format: OutputFormat,
+    pub path: PathBuf,
+}
+
+/// Formats of `--out`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutputFormat {
+    Json,
+    Csv,
+}
+
+/// `--color`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    Auto,
+    Always,
+    Never,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  squall http://localhost:8080/                        50 connections for 10 s
+  squall -c 200 -d 1m -H 'Accept: text/html' URL       closed model, 200 connections
+  squall -r 5k/s --threshold 'p(99)<50' URL            open model, fails unless p99 is below 50 ms
+
+`squall --help` explains every flag.";
+
+const AFTER_LONG_HELP: &str = "\
+Examples:
+  squall http://localhost:8080/
+      50 connections for 10 s, each sending its next request when it has the answer.
+  squall -c 200 -d 1m -H 'Accept: text/html' URL
+      200 connections for a minute.
+  squall -r 5k/s --threshold 'p(99)<50' URL
+      5,000 requests a second whether or not the server keeps up; exits with 3 when p99 is 50 ms or more.
+  squall -X POST --body-file order.json -H 'Content-Type: application/json' URL
+      Posts a file, streamed from disk.
+  squall --urls urls.txt --ramp 30s:100,1m:100,30s:0
+      Requests of a weighted list while the connections go up to 100, stay, and go down.
+  squall target --port 8080
+      A server to try this on.
+
+Units:
+  durations 500ms 10s 2m 1h30m    sizes 512 10k 1.5MiB    counts 12345 10k 1.5M    rates 500/s 10k/s 30/m
+
+Exit codes:
+  0 ok    1 bug in squall    2 wrong usage    3 threshold failed    4 target unreachable
+  5 generator overloaded (verdict INVALID)    130 ended by a second Ctrl-C
+
+The first Ctrl-C (or SIGTERM) starts nothing more, waits for what is open, and reports; the second reports at once.";

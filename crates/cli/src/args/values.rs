@@ -1,0 +1,80 @@
+//! Readers of single values: the plan's parsers, with the bounds of each flag.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+use squall_plan::InputError;
+use squall_plan::limits::{CONNECTION_COUNT_MAX, PIPELINE_DEPTH_MAX, REDIRECT_COUNT_MAX, THREAD_COUNT_MAX};
+use squall_plan::rules::parse_statuses;
+use squall_plan::units::{parse_count, parse_duration};
+
+use super::{OutputFile, OutputFormat};
+
+/// `--expect-status`: a type of its own, because clap gives `Vec` a meaning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Statuses(pub Vec<(u16, u16)>);
+
+pub(super) fn statuses(text: &str) -> Result<Statuses, InputError> {
+    parse_statuses(text).map(Statuses)
+}
+
+/// A duration that is not zero.
+pub(super) fn time(text: &str) -> Result<Duration, InputError> {
+    let time = parse_duration(text)?;
+    if time.is_zero() { Err(refused("must not be zero", "write a time such as `10s`")) } else { Ok(time) }
+}
+
+pub(super) fn requests(text: &str) -> Result<NonZeroU64, InputError> {
+    NonZeroU64::new(parse_count(text)?)
+        .ok_or_else(|| refused("no requests, nothing to measure", "leave it out to run by time: `-d 10s`"))
+}
+
+pub(super) fn connections(text: &str) -> Result<NonZeroU32, InputError> {
+    counted(text, CONNECTION_COUNT_MAX)
+}
+
+pub(super) fn requests_per_connection(text: &str) -> Result<NonZeroU32, InputError> {
+    counted(text, u32::MAX)
+}
+
+pub(super) fn pipeline(text: &str) -> Result<NonZeroU32, InputError> {
+    counted(text, PIPELINE_DEPTH_MAX)
+}
+
+pub(super) fn threads(text: &str) -> Result<NonZeroU32, InputError> {
+    counted(text, THREAD_COUNT_MAX)
+}
+
+pub(super) fn redirects(text: &str) -> Result<u32, InputError> {
+    match u32::try_from(parse_count(text)?) {
+        Ok(count) if count <= REDIRECT_COUNT_MAX => Ok(count),
+        _ => Err(refused(format!("more than {REDIRECT_COUNT_MAX}"), "follow fewer redirects")),
+    }
+}
+
+pub(super) fn output(text: &str) -> Result<OutputFile, InputError> {
+    let help = "write `json=FILE` or `csv=FILE`";
+    let (format, path) = text.split_once('=').ok_or_else(|| refused("no format", help))?;
+    let format = match format {
+        "json" => OutputFormat::Json,
+        "csv" => OutputFormat::Csv,
+        other => return Err(refused(format!("unknown format `{other}`"), help)),
+    };
+    if path.is_empty() {
+        return Err(refused("no file", help));
+    }
+    Ok(OutputFile { format, path: path.into() })
+}
+
+fn counted(text: &str, max: u32) -> Result<NonZeroU32, InputError> {
+    let help = || format!("write a number from 1 to {max}");
+    match u32::try_from(parse_count(text)?).map(NonZeroU32::new) {
+        Ok(Some(count)) if count.get() <= max => Ok(count),
+        Ok(None) => Err(refused("must not be zero", help())),
+        _ => Err(refused(format!("more than {max}"), help())),
+    }
+}
+
+fn refused(reason: impl Into<String>, help: impl Into<String>) -> InputError {
+    InputError { column: 1, reason: reason.into(), help: help.into() }
+}

@@ -1,0 +1,91 @@
+//! When requests start and when the load ends.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use squall_plan::units::Ramp;
+use squall_plan::{Arrival, Pacing, Profile, Stop, When};
+
+use crate::args::{ArrivalArg, LoadArgs, PacingArg};
+use crate::failure::Failure;
+
+/// How long a run takes when nothing says otherwise.
+pub(crate) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+
+/// Connections of the closed model when nothing says otherwise.
+pub(crate) const CONNECTION_COUNT_DEFAULT: NonZeroU32 = NonZeroU32::new(50).unwrap();
+
+/// Most connections of the open model when nothing says otherwise: enough that a slow server, not this bound, is what
+/// arrivals wait for.
+pub(crate) const CONNECTION_COUNT_MAX_DEFAULT: NonZeroU32 = NonZeroU32::new(1000).unwrap();
+
+/// The open model with `--rate`, else the closed one.
+pub(super) fn when(args: &LoadArgs) -> Result<When, Failure> {
+    match args.rate {
+        Some(rate) => open(args, rate),
+        None => closed(args),
+    }
+}
+
+/// The first of the given ends; the default duration when there is none. The warm-up comes on top.
+pub(super) fn stop(args: &LoadArgs) -> Stop {
+    let by_default = || args.requests.is_none().then_some(DURATION_DEFAULT);
+    let ramp = args.ramp.as_ref().map(|ramp| ramp.profile(0.0).duration());
+    let measured = args.duration.or(ramp).or_else(by_default);
+    Stop {
+        duration: measured.map(|d| d + args.warmup.unwrap_or_default()),
+        count: args.requests.map(|count| count.get()),
+    }
+}
+
+fn open(args: &LoadArgs, rate: f64) -> Result<When, Failure> {
+    if rate == 0.0 && args.ramp.is_none() {
+        return Err(Failure::usage("a rate of 0 starts no request", "write a rate such as `--rate 500/s`"));
+    }
+    Ok(When::Open {
+        rate: profile(args.ramp.as_ref(), rate, rate),
+        arrival: match args.arrival {
+            Some(ArrivalArg::Poisson) => Arrival::Poisson,
+            Some(ArrivalArg::Constant) | None => Arrival::Constant,
+        },
+        pacing: match args.pacing {
+            Some(PacingArg::Precise) => Pacing::Precise,
+            Some(PacingArg::Balanced) | None => Pacing::Balanced,
+            Some(PacingArg::Cheap) => Pacing::Cheap,
+        },
+        connection_count_max: args.connections.unwrap_or(CONNECTION_COUNT_MAX_DEFAULT),
+    })
+}
+
+fn closed(args: &LoadArgs) -> Result<When, Failure> {
+    if args.arrival.is_some() || args.pacing.is_some() {
+        let help = "only the open model has arrivals: add `--rate 500/s`, or leave the flag out";
+        return Err(Failure::usage("`--arrival` and `--pacing` need `--rate`", help));
+    }
+    if let Some(ramp) = &args.ramp {
+        refuse_rates(ramp)?;
+    }
+    let constant = args.connections.unwrap_or(CONNECTION_COUNT_DEFAULT);
+    let ramp_from = args.connections.unwrap_or(NonZeroU32::MIN);
+    let connections = profile(args.ramp.as_ref(), f64::from(constant.get()), f64::from(ramp_from.get()));
+    Ok(When::Closed { connections })
+}
+
+/// Without `--rate`, the targets of a ramp are numbers of connections.
+fn refuse_rates(ramp: &Ramp) -> Result<(), Failure> {
+    if ramp.has_rates {
+        let help = "add `--rate`, from which the ramp starts (it may be 0), or write `10s:100`";
+        return Err(Failure::usage("`--ramp` has rates, but without `--rate` it ramps connections", help));
+    }
+    match ramp.stages.iter().find(|stage| stage.target.fract() != 0.0) {
+        Some(stage) => {
+            let message = format!("`--ramp` leads to {} connections", stage.target);
+            Err(Failure::usage(message, "write whole numbers of connections, or add `--rate`"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn profile(ramp: Option<&Ramp>, constant: f64, ramp_from: f64) -> Profile {
+    ramp.map_or_else(|| Profile::constant(constant), |ramp| ramp.profile(ramp_from))
+}

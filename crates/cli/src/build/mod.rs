@@ -1,0 +1,67 @@
+//! From what was typed to what it means: [`HttpArgs`] to a valid [`Plan`].
+//!
+//! Reads the files that flags name, and asks the system which addresses are its own. Sends nothing.
+
+pub(crate) mod load;
+mod network;
+mod request;
+mod targets;
+
+use squall_plan::urls::Target;
+use squall_plan::{HttpLoad, Load, Plan, PlanError, What};
+
+use crate::args::HttpArgs;
+use crate::failure::Failure;
+
+/// The plan of `squall http`.
+pub(crate) fn plan(args: &HttpArgs) -> Result<Plan, Failure> {
+    let targets = targets::read(args)?;
+    let plan = Plan {
+        name: args.output.name.clone().unwrap_or_else(|| default_name(&targets)),
+        loads: vec![http_load(args, targets)?],
+        thresholds: args.load.threshold.iter().map(|rule| rule.text().to_owned()).collect(),
+        warmup: args.load.warmup.unwrap_or_default(),
+        threads: args.load.threads,
+    };
+    plan.validate().map_err(|error| impossible(&error))?;
+    Ok(plan)
+}
+
+fn http_load(args: &HttpArgs, targets: Vec<Target>) -> Result<Load, Failure> {
+    let shared = request::Shared::read(&args.request)?;
+    let http = HttpLoad {
+        requests: targets.into_iter().map(|target| shared.request(target)).collect(),
+        user_agents: shared.user_agents,
+        follow_count_max: args.request.follow.unwrap_or(0),
+        expect: request::expect(&args.request),
+        timeout: args.request.timeout,
+    };
+    Ok(Load {
+        name: "http".to_owned(),
+        what: What::Http(http),
+        when: load::when(&args.load)?,
+        stop: load::stop(&args.load),
+        connections: network::connection_policy(&args.connection),
+        network: network::network(&args.connection)?,
+        tls: network::tls_policy(&args.tls)?,
+    })
+}
+
+/// The first target's host, which says most in a list of saved runs.
+fn default_name(targets: &[Target]) -> String {
+    targets.first().and_then(|target| target.url.host_str()).unwrap_or("http").to_owned()
+}
+
+fn impossible(error: &PlanError) -> Failure {
+    let help = match error {
+        PlanError::TooManyRequests { .. } => "give fewer URLs, or fewer of --user-agent",
+        PlanError::WeightsTooLarge { .. } => "round the weights, so that they have a large common divisor",
+        PlanError::HeadTooLarge { .. } => {
+            "servers refuse heads far smaller than that; send a body with --body-file"
+        }
+        PlanError::RateTooHigh { .. } => "lower --rate, or the targets of --ramp",
+        PlanError::TooManyConnections { .. } => "lower --connections, or the targets of --ramp",
+        PlanError::NothingToDo => "raise --duration, --rate or --connections, or the targets of --ramp",
+    };
+    Failure::usage(error.to_string(), help)
+}

@@ -1,0 +1,161 @@
+//! How connections are made: their policy, local addresses, proxies, TLS.
+
+use std::fs::File;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::num::NonZeroU32;
+use std::path::Path;
+
+use squall_plan::limits::SOURCE_COUNT_MAX;
+use squall_plan::rules::{Source, addresses_of};
+use squall_plan::{ClientIdentity, ConnectionPolicy, Network, TlsPolicy, TlsVersions};
+
+use crate::args::{ConnectionArgs, TlsArgs, TlsVersionArg};
+use crate::failure::Failure;
+
+/// How connections are kept and closed.
+pub(super) fn connection_policy(args: &ConnectionArgs) -> ConnectionPolicy {
+    ConnectionPolicy {
+        request_count_max: if args.no_keepalive {
+            Some(NonZeroU32::MIN)
+        } else {
+            args.requests_per_connection
+        },
+        age_max: args.max_connection_age,
+        pipeline_depth: args.pipeline,
+        connect_timeout: args.connect_timeout,
+    }
+}
+
+/// Where packets go and come from.
+pub(super) fn network(args: &ConnectionArgs) -> Result<Network, Failure> {
+    Ok(Network {
+        resolve: args.resolve.clone(),
+        connect_to: args.connect_to.clone(),
+        unix_socket: args.unix_socket.clone(),
+        sources: sources(&args.source)?,
+        proxy: args.proxy.clone(),
+    })
+}
+
+/// How TLS is spoken. The files are opened here, so that a wrong path costs no run.
+pub(super) fn tls_policy(args: &TlsArgs) -> Result<TlsPolicy, Failure> {
+    for path in &args.cacert {
+        readable("--cacert", path)?;
+    }
+    let client_identity = match &args.cert {
+        Some(cert_file) => {
+            let key_file = args.key.as_ref().unwrap_or(cert_file);
+            readable("--cert", cert_file)?;
+            readable("--key", key_file)?;
+            Some(ClientIdentity { cert_file: cert_file.clone(), key_file: key_file.clone() })
+        }
+        None => None,
+    };
+    Ok(TlsPolicy {
+        insecure: args.insecure,
+        ca_files: args.cacert.clone(),
+        client_identity,
+        versions: match args.tls {
+            None => TlsVersions::Any,
+            Some(TlsVersionArg::Tls12) => TlsVersions::Tls12,
+            Some(TlsVersionArg::Tls13) => TlsVersions::Tls13,
+        },
+        ciphers: args.ciphers.clone(),
+        sni: args.sni.clone(),
+        alpn: args.alpn.clone().unwrap_or_else(|| TlsPolicy::default().alpn),
+    })
+}
+
+fn readable(flag: &str, path: &Path) -> Result<(), Failure> {
+    File::open(path).map(drop).map_err(|error| Failure::file(flag, path, &error))
+}
+
+/// All local addresses, each of them this machine's own.
+fn sources(sources: &[Source]) -> Result<Vec<IpAddr>, Failure> {
+    let mut addresses = Vec::new();
+    for source in sources {
+        match source {
+            Source::Addresses(range) => addresses.extend(addresses_of(range)),
+            Source::Interfaces(pattern) => addresses.extend(interface_addresses(pattern)?),
+        }
+    }
+    if addresses.len() > SOURCE_COUNT_MAX {
+        let message = format!(
+            "`--source` names {} addresses, at most {SOURCE_COUNT_MAX} are possible",
+            addresses.len()
+        );
+        return Err(Failure::usage(message, "name fewer"));
+    }
+    addresses.iter().try_for_each(|address| bindable(*address))?;
+    Ok(addresses)
+}
+
+/// The addresses of the interfaces that match. Link-local IPv6 addresses need a scope, which sources do not have.
+fn interface_addresses(pattern: &str) -> Result<Vec<IpAddr>, Failure> {
+    let interfaces = if_addrs::get_if_addrs().map_err(|error| {
+        Failure::usage(
+            format!("cannot list the network interfaces: {error}"),
+            "name addresses: `--source 10.0.0.1`",
+        )
+    })?;
+    let usable = |address: &IpAddr| !matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    let matching =
+        interfaces.iter().filter(|interface| matches(pattern.as_bytes(), interface.name.as_bytes()));
+    let addresses: Vec<IpAddr> = matching.map(if_addrs::Interface::ip).filter(usable).collect();
+    if !addresses.is_empty() {
+        return Ok(addresses);
+    }
+    let mut names: Vec<&str> = interfaces.iter().map(|interface| interface.name.as_str()).collect();
+    names.dedup();
+    let help = format!("interfaces with addresses: {}", names.join(", "));
+    Err(Failure::usage(format!("no interface matches `--source nic:{pattern}`"), help))
+}
+
+/// Asks the kernel, which also knows addresses that no interface lists (local routes).
+fn bindable(address: IpAddr) -> Result<(), Failure> {
+    TcpListener::bind(SocketAddr::new(address, 0)).map(drop).map_err(|error| {
+        let message = format!("cannot send from `{address}` given by `--source`: {error}");
+        Failure::usage(
+            message,
+            "name addresses of this machine, as `ip address` lists them, or `nic:PATTERN`",
+        )
+    })
+}
+
+/// Whether a name matches a pattern in which `*` stands for anything.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    match (pattern, name) {
+        ([], []) => true,
+        ([b'*', rest @ ..], _) => matches(rest, name) || (!name.is_empty() && matches(pattern, &name[1..])),
+        ([p, pattern @ ..], [n, name @ ..]) => p == n && matches(pattern, name),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, name, expected) in [
+            ("eth*", "eth0", true),
+            ("eth*", "eth", true),
+            ("eth0", "eth01", false),
+            ("*", "lo", true),
+            ("*0", "eth0", true),
+            ("e*0", "lo0", false),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn only_own_addresses_are_sources() {
+        let source = |text: &str| sources(&[squall_plan::rules::parse_source(text).unwrap()]);
+        assert_eq!(source("127.0.0.1-127.0.0.3").unwrap().len(), 3);
+        assert!(source("nic:lo*").unwrap().contains(&"127.0.0.1".parse().unwrap()));
+        assert!(source("192.0.2.1").unwrap_err().message.contains("cannot send from `192.0.2.1`"));
+        assert!(source("nic:nothing*").unwrap_err().help.contains("lo"));
+    }
+}

@@ -1,0 +1,213 @@
+//! What is sent: method, header fields, body, user agents; and what makes an answer a success.
+
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::Path;
+
+use squall_plan::rules::parse_header;
+use squall_plan::units::parse_weight;
+use squall_plan::urls::{Target, basic_authorization};
+use squall_plan::{Body, Expect, ExpectBody, Header, RequestPlan, Weighted};
+use url::form_urlencoded;
+
+use crate::args::RequestArgs;
+use crate::failure::Failure;
+
+/// What every request of the rotation has in common.
+pub(super) struct Shared {
+    method: Option<String>,
+    headers: Vec<Header>,
+    body: Body,
+    /// In rotation; at least one.
+    pub user_agents: Vec<Weighted<String>>,
+}
+
+impl Shared {
+    /// Reads the flags, and the files they name.
+    pub(super) fn read(args: &RequestArgs) -> Result<Self, Failure> {
+        let body = body(args)?;
+        let mut headers = headers(args)?;
+        let user_agents = user_agents(args, &mut headers)?;
+        if !args.form.is_empty() && !has(&headers, "content-type") {
+            headers.push(header("Content-Type", "application/x-www-form-urlencoded"));
+        }
+        Ok(Self { method: args.method.clone(), headers, body, user_agents })
+    }
+
+    /// The request to one target. An `Authorization` typed as a header wins over the one of the URL.
+    pub(super) fn request(&self, target: Target) -> RequestPlan {
+        let by_body = || if self.body == Body::Empty { "GET" } else { "POST" }.to_owned();
+        let mut headers = self.headers.clone();
+        headers.extend(target.authorization.filter(|_| !has(&self.headers, "authorization")));
+        RequestPlan {
+            weight: target.weight,
+            method: target.method.or_else(|| self.method.clone()).unwrap_or_else(by_body),
+            pattern: pattern(&target.url),
+            url: target.url,
+            headers,
+            body: self.body.clone(),
+        }
+    }
+}
+
+/// What makes a response a success.
+pub(super) fn expect(args: &RequestArgs) -> Expect {
+    let default = Expect::default();
+    Expect {
+        status: args.expect_status.clone().map_or(default.status, |statuses| statuses.0),
+        body: match args.expect_body_bytes {
+            Some(bytes) => ExpectBody::Bytes(bytes),
+            None if args.expect_same_length => ExpectBody::SameLength,
+            None => ExpectBody::Any,
+        },
+    }
+}
+
+/// The row's name in reports: the URL without its query, so that `/item?id=1` and `/item?id=2` share a row.
+fn pattern(url: &url::Url) -> String {
+    let mut pattern = url.clone();
+    pattern.set_query(None);
+    pattern.into()
+}
+
+fn body(args: &RequestArgs) -> Result<Body, Failure> {
+    if let Some(text) = &args.body {
+        return Ok(Body::Bytes(text.clone().into_bytes()));
+    }
+    if let Some(path) = &args.body_file {
+        return body_file(path);
+    }
+    if args.form.is_empty() {
+        return Ok(Body::Empty);
+    }
+    form(&args.form)
+}
+
+fn body_file(path: &Path) -> Result<Body, Failure> {
+    let file = fs::File::open(path).map_err(|error| Failure::file("--body-file", path, &error))?;
+    let metadata = file.metadata().map_err(|error| Failure::file("--body-file", path, &error))?;
+    if !metadata.is_file() {
+        let message = format!("`{}` for `--body-file` is not a regular file", path.display());
+        return Err(Failure::usage(message, "it is read again for each request, so it must lie on disk"));
+    }
+    Ok(Body::File { path: path.to_owned(), bytes: metadata.len() })
+}
+
+fn form(fields: &[String]) -> Result<Body, Failure> {
+    let mut encoded = form_urlencoded::Serializer::new(String::new());
+    for field in fields {
+        let (name, value) = field.split_once('=').ok_or_else(|| {
+            Failure::usage(
+                format!("invalid value `{field}` for `--form`: no `=`"),
+                "write a field as `NAME=VALUE`",
+            )
+        })?;
+        encoded.append_pair(name, value);
+    }
+    Ok(Body::Bytes(encoded.finish().into_bytes()))
+}
+
+/// Header fields in the order in which they were typed, those of `--basic` and `--cookie` behind them.
+fn headers(args: &RequestArgs) -> Result<Vec<Header>, Failure> {
+    let mut headers = Vec::new();
+    for text in &args.header {
+        match text.strip_prefix('@') {
+            Some(path) => headers.extend(headers_of_file(Path::new(path))?),
+            None => {
+                headers.push(parse_header(text).map_err(|error| Failure::value("--header", text, &error))?);
+            }
+        }
+    }
+    if let Some(credentials) = &args.basic {
+        headers.push(basic(credentials)?);
+    }
+    if !args.cookie.is_empty() {
+        headers.push(cookies(&args.cookie)?);
+    }
+    refuse_clashes(&headers)?;
+    Ok(headers)
+}
+
+fn headers_of_file(path: &Path) -> Result<Vec<Header>, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| Failure::file("--header", path, &error))?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(idx, line)| {
+            parse_header(line).map_err(|error| {
+                let place = format!("{}:{}:{}", path.display(), idx + 1, error.column);
+                Failure::usage(format!("{place}: {}", error.reason), error.help)
+            })
+        })
+        .collect()
+}
+
+fn basic(credentials: &str) -> Result<Header, Failure> {
+    let (user, password) = credentials.split_once(':').ok_or_else(|| {
+        Failure::usage(
+            "invalid value for `--basic`: no colon",
+            "write it as `USER:PASSWORD`; the password may be empty",
+        )
+    })?;
+    Ok(header("Authorization", &basic_authorization(user, password)))
+}
+
+/// One field for all cookies (RFC 6265 5.4).
+fn cookies(cookies: &[String]) -> Result<Header, Failure> {
+    let bad = |cookie: &&String| !cookie.contains('=') || cookie.chars().any(char::is_control);
+    if cookies.iter().any(|cookie| bad(&cookie)) {
+        return Err(Failure::usage("invalid value for `--cookie`", "write a cookie as `NAME=VALUE`"));
+    }
+    Ok(header("Cookie", &cookies.join("; ")))
+}
+
+/// Fields that squall makes itself from the body and the URL, and fields that may stand only once.
+fn refuse_clashes(headers: &[Header]) -> Result<(), Failure> {
+    for name in ["Content-Length", "Transfer-Encoding"] {
+        if has(headers, name) {
+            return Err(Failure::usage(format!("`{name}` is made from the body"), "leave the header out"));
+        }
+    }
+    for name in ["Host", "Authorization", "Content-Type", "User-Agent"] {
+        if headers.iter().filter(|h| h.name.eq_ignore_ascii_case(name)).count() > 1 {
+            return Err(Failure::usage(format!("`{name}` was given twice"), "give it once"));
+        }
+    }
+    Ok(())
+}
+
+/// `--user-agent`, or the one typed as a header (which moves here), or ours.
+fn user_agents(args: &RequestArgs, headers: &mut Vec<Header>) -> Result<Vec<Weighted<String>>, Failure> {
+    let typed =
+        headers.iter().position(|h| h.name.eq_ignore_ascii_case("user-agent")).map(|idx| headers.remove(idx));
+    match (typed, &args.user_agent[..]) {
+        (Some(_), [_, ..]) => {
+            Err(Failure::usage("`User-Agent` and `--user-agent` were both given", "leave one of them out"))
+        }
+        (Some(header), []) => Ok(vec![Weighted { weight: NonZeroU32::MIN, value: header.value }]),
+        (None, []) => Ok(vec![Weighted { weight: NonZeroU32::MIN, value: USER_AGENT.to_owned() }]),
+        (None, texts) => texts.iter().map(|text| user_agent(text)).collect(),
+    }
+}
+
+/// `[WEIGHT@]TEXT`.
+fn user_agent(text: &str) -> Result<Weighted<String>, Failure> {
+    let bad = |error| Failure::value("--user-agent", text, &error);
+    let (weight, value) = match text.split_once('@') {
+        Some((weight, value)) if !weight.is_empty() && weight.bytes().all(|b| b.is_ascii_digit()) => {
+            (parse_weight(weight).map_err(bad)?, value)
+        }
+        _ => (NonZeroU32::MIN, text),
+    };
+    let value = parse_header(&format!("User-Agent:{value}")).map_err(bad)?.value;
+    Ok(Weighted { weight, value })
+}
+
+fn has(headers: &[Header], name: &str) -> bool {
+    headers.iter().any(|header| header.name.eq_ignore_ascii_case(name))
+}
+
+fn header(name: &str, value: &str) -> Header {
+    Header { name: name.to_owned(), value: value.to_owned() }
+}
+
+const USER_AGENT: &str = concat!("squall/", env!("CARGO_PKG_VERSION"));

@@ -1,0 +1,61 @@
+//! Why squall could not do what was asked: one message, one help, one exit code.
+
+use std::fmt;
+use std::path::Path;
+
+use squall_plan::InputError;
+
+/// Exit codes: a contract with scripts, documented in `docs/exit-codes.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum ExitCode {
+    /// The run was made, and every threshold holds.
+    Ok = 0,
+    /// A bug of squall.
+    Bug = 1,
+    /// Wrong usage or an impossible plan: nothing was sent.
+    Usage = 2,
+}
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// An error to show: what is wrong, how to mend it, and the exit code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub code: ExitCode,
+    /// Lowercase, without a final period.
+    pub message: String,
+    /// A statement, not a question.
+    pub help: String,
+}
+
+impl Failure {
+    /// Wrong usage.
+    pub(crate) fn usage(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { code: ExitCode::Usage, message: message.into(), help: help.into() }
+    }
+
+    /// A value of a flag that cannot be read.
+    pub(crate) fn value(flag: &str, value: &str, error: &InputError) -> Self {
+        let column = if error.column > 1 { format!(" at column {}", error.column) } else { String::new() };
+        let message =
+            format!("invalid value `{}` for `{flag}`: {}{column}", value.escape_debug(), error.reason);
+        Self::usage(message, error.help.clone())
+    }
+
+    /// A file that a flag names and that cannot be used.
+    pub(crate) fn file(flag: &str, path: &Path, error: &std::io::Error) -> Self {
+        let message = format!("cannot read `{}` for `{flag}`: {error}", path.display());
+        Self::usage(message, "check the path and its permissions")
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}\n\nhelp: {}", self.message, self.help)
+    }
+}

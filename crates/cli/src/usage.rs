@@ -1,0 +1,252 @@
+//! From `argv` to [`Cli`], with one style of message for everything that can be wrong with it.
+//!
+//! clap finds what is wrong; the words are ours: `error: ..`, a blank line, `help: ..` with what to type instead.
+
+use std::error::Error as _;
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ErrorKind};
+use clap::{CommandFactory, Parser};
+use squall_plan::InputError;
+
+use crate::args::{Cli, Command};
+use crate::failure::Failure;
+
+/// What was asked for.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Help or version: this text.
+    Show(String),
+    /// A command.
+    Do(Command),
+}
+
+/// Reads `argv`.
+pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request, Failure> {
+    match Cli::try_parse_from(argv) {
+        Ok(Cli { command: Some(command), .. }) => Ok(Request::Do(command)),
+        Ok(Cli { command: None, http }) => {
+            refuse_mistyped_command(&http.urls)?;
+            Ok(Request::Do(Command::Http(Box::new(http))))
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            Ok(Request::Show(error.render().to_string()))
+        }
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+/// A first word that cannot be a URL was meant as a command. (A number was meant as some flag's value: `build` says so.)
+fn refuse_mistyped_command(urls: &[String]) -> Result<(), Failure> {
+    let Some(word) = urls.first() else { return Ok(()) };
+    let is_word = word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    let is_number = word.bytes().all(|b| b.is_ascii_digit());
+    if !is_word || is_number || word == "localhost" {
+        return Ok(());
+    }
+    let command = Cli::command();
+    let names = command.get_subcommands().map(|c| c.get_name().to_owned());
+    let nearest = names.min_by_key(|name| strsim::damerau_levenshtein(name, word));
+    if nearest.as_ref() == Some(word) {
+        let help = format!("flags go behind the command: `squall {word} --flag`");
+        return Err(Failure::usage(format!("the command `{word}` must come first"), help));
+    }
+    let help = match nearest.filter(|name| strsim::damerau_levenshtein(name, word) <= COMMAND_DISTANCE_MAX) {
+        Some(name) => format!("a command with a similar name exists: `{name}`"),
+        None => format!("a host of that name is written `http://{word}/`"),
+    };
+    Err(Failure::usage(format!("no such command: `{word}`"), help))
+}
+
+fn failure(error: &clap::Error) -> Failure {
+    let arg = context(error, ContextKind::InvalidArg);
+    match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let help = "start with `squall http://localhost:8080/`; `squall -h` shows the rest";
+            Failure::usage("no URL given", help)
+        }
+        ErrorKind::UnknownArgument => unknown_argument(error, &arg),
+        ErrorKind::ValueValidation => invalid_value(error, &arg),
+        ErrorKind::InvalidValue => impossible_value(error, &arg),
+        ErrorKind::ArgumentConflict => conflict(error, &arg),
+        ErrorKind::MissingRequiredArgument => {
+            Failure::usage(format!("`{arg}` is missing"), "the flags given need it; see `squall --help`")
+        }
+        _ => Failure::usage(first_line(error), "`squall --help` explains every flag"),
+    }
+}
+
+fn unknown_argument(error: &clap::Error, arg: &str) -> Failure {
+    if !arg.starts_with('-') {
+        return Failure::usage(
+            format!("unexpected argument `{arg}`"),
+            "`squall --help` shows what may be given",
+        );
+    }
+    let alias = FLAGS_OF_OTHER_TOOLS.iter().find(|(flags, _)| flags.contains(&arg));
+    let similar = context(error, ContextKind::SuggestedArg);
+    let help = match alias {
+        Some((_, help)) => (*help).to_owned(),
+        None if similar.is_empty() => "`squall --help` explains every flag".to_owned(),
+        None => format!("a similar flag exists: `{similar}`"),
+    };
+    Failure::usage(format!("unknown flag `{arg}`"), help)
+}
+
+fn invalid_value(error: &clap::Error, arg: &str) -> Failure {
+    let value = context(error, ContextKind::InvalidValue);
+    match error.source().and_then(|source| source.downcast_ref::<InputError>()) {
+        Some(reason) => Failure::value(arg, &value, reason),
+        None => {
+            let reason = error.source().map_or_else(String::new, |source| format!(": {source}"));
+            Failure::usage(format!("invalid value `{value}` for `{arg}`{reason}"), "see `squall --help`")
+        }
+    }
+}
+
+fn impossible_value(error: &clap::Error, arg: &str) -> Failure {
+    let value = context(error, ContextKind::InvalidValue);
+    if value.is_empty() {
+        return Failure::usage(format!("`{arg}` needs a value"), "see `squall --help`");
+    }
+    let help = format!("possible values: {}", context(error, ContextKind::ValidValue));
+    Failure::usage(format!("invalid value `{value}` for `{arg}`"), help)
+}
+
+fn conflict(error: &clap::Error, arg: &str) -> Failure {
+    let other = context(error, ContextKind::PriorArg);
+    if other.is_empty() {
+        return Failure::usage(first_line(error), "flags go behind the command: `squall http -c 10 URL`");
+    }
+    if other == arg {
+        return Failure::usage(format!("`{arg}` was given twice"), "give it once");
+    }
+    Failure::usage(format!("`{arg}` cannot be used with `{other}`"), "leave one of them out")
+}
+
+fn context(error: &clap::Error, kind: ContextKind) -> String {
+    error.get(kind).map(ToString::to_string).unwrap_or_default()
+}
+
+fn first_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("error: ").replace('\'', "`")
+}
+
+/// Two letters may be wrong, missing, or swapped.
+const COMMAND_DISTANCE_MAX: usize = 2;
+
+/// What people type who know wrk, oha, ab, h2load, k6, vegeta, hey or curl.
+const FLAGS_OF_OTHER_TOOLS: &[(&[&str], &str)] = &[
+    (
+        &["--vus", "--users", "--clients", "--concurrency", "--workers", "--max-connections"],
+        "connections are `-c N`",
+    ),
+    (
+        &["-t"],
+        "threads are `--threads N`, a limit of time for each request `--timeout TIME`, the length of the run `-d TIME`",
+    ),
+    (
+        &["-T", "--max-time"],
+        "the limit of time for each request is `--timeout TIME`; a type of content `-H 'Content-Type: TYPE'`",
+    ),
+    (&["-z", "--time", "--timelimit"], "the length of the run is `-d TIME`"),
+    (&["-R", "--qps", "--rps", "--arrival-rate"], "requests per second are `-r RATE`, such as `-r 500/s`"),
+    (
+        &["-i", "--iterations", "--amount", "--count"],
+        "the number of requests is `-n N`; lists of URLs are `--urls FILE`",
+    ),
+    (&["-s", "--stage", "--stages"], "stages are `--ramp 10s:100,1m:1000`"),
+    (&["-m", "--request"], "the method is `-X METHOD`"),
+    (&["-a", "-A", "-u", "--user"], "a user and password are `--basic USER:PASSWORD`"),
+    (&["-b", "-C"], "a cookie is `--cookie NAME=VALUE`"),
+    (
+        &["-D", "--data", "--data-binary", "--data-raw"],
+        "a body is `--body TEXT` or `--body-file FILE`; the length of the run `-d TIME`",
+    ),
+    (&["-F"], "a form field is `--form NAME=VALUE`"),
+    (&["-p"], "pipelining is `--pipeline N`; a body from a file `--body-file FILE`"),
+    (&["-k"], "connections are kept alive by default; certificates are not verified with `--insecure`"),
+    (&["--insecure-skip-tls-verify"], "certificates are not verified with `--insecure`"),
+    (
+        &["--disable-keepalive", "--no-connection-reuse", "--no-vu-connection-reuse"],
+        "new connections for each request are `--no-keepalive`",
+    ),
+    (
+        &["-L", "--latency", "--location", "--max-redirects", "--redirects"],
+        "redirects are followed with `--follow N`; percentiles are always shown",
+    ),
+    (&["-x"], "a proxy is `--proxy URL`"),
+    (
+        &["-o", "--output", "--summary-export"],
+        "results go to a file with `--out json=FILE` or `--out csv=FILE`",
+    ),
+    (&["--output-format", "--format"], "JSON is `--json -` or `--json FILE`"),
+    (&["--no-tui", "--silent", "--no-progress"], "less is shown with `--quiet`"),
+    (&["--laddr", "--interface", "--local-ips", "--bind"], "local addresses are `--source ADDRESSES`"),
+    (
+        &["--url", "--targets", "--input-file", "--urls-from-file"],
+        "URLs are given as they are, `squall URL`, or with `--urls FILE`",
+    ),
+    (&["--warm-up-time", "--warmup-time"], "warming up is `--warmup TIME`"),
+    (&["--host"], "the Host header is `-H 'Host: NAME'`"),
+    (&["--no-color", "--no-colour"], "colour is off with `--color never`"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure_of(args: &[&str]) -> Failure {
+        let argv = ["squall"].iter().chain(args).map(OsString::from);
+        parse(argv).unwrap_err()
+    }
+
+    #[test]
+    fn flags_of_other_tools_are_told_the_name_here() {
+        for (flag, name) in [
+            ("--vus", "-c N"),
+            ("-t", "--threads N"),
+            ("--rps", "-r RATE"),
+            ("--data", "--body"),
+            ("-k", "--insecure"),
+        ] {
+            let failure = failure_of(&[flag, "5", "http://x/"]);
+            assert!(failure.message.contains(flag) && failure.help.contains(name), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn the_table_of_other_tools_names_no_flag_of_ours() {
+        let mut command = Cli::command();
+        command.build();
+        let ours: Vec<String> = command
+            .get_arguments()
+            .flat_map(|arg| {
+                [arg.get_long().map(|l| format!("--{l}")), arg.get_short().map(|s| format!("-{s}"))]
+            })
+            .flatten()
+            .collect();
+        for flag in FLAGS_OF_OTHER_TOOLS.iter().flat_map(|(flags, _)| *flags) {
+            assert!(!ours.iter().any(|name| name == flag), "{flag} is a flag here");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_command_is_told_apart_from_a_url() {
+        assert_eq!(failure_of(&["completion"]).help, "a command with a similar name exists: `completions`");
+        assert_eq!(failure_of(&["buidl"]).help, "a host of that name is written `http://buidl/`");
+        for url in ["localhost", "x.org", "x:80", "http://x"] {
+            assert!(parse(["squall", url].map(OsString::from)).is_ok(), "{url}");
+        }
+        assert!(parse(["squall", "http", "server"].map(OsString::from)).is_ok());
+    }
+
+    #[test]
+    fn help_and_version_are_results_not_failures() {
+        for flag in ["-h", "--help", "-V", "--version"] {
+            assert!(matches!(parse(["squall", flag].map(OsString::from)), Ok(Request::Show(_))), "{flag}");
+        }
+    }
+}
