@@ -1,0 +1,30 @@
+//! Every bound of the server, with its reason.
+
+use std::time::Duration;
+
+/// Longest body that a route makes, in bytes: 1 GiB is enough to fill any link for seconds, and nothing of it is stored.
+pub(crate) const REPLY_BYTES_MAX: u64 = 1 << 30;
+
+/// Longest request body that an echoing route keeps, in bytes; it is held in memory up to four times while it becomes JSON.
+pub(crate) const ECHO_BYTES_MAX: u64 = 16 << 20;
+
+/// Longest delay that a request may ask for: far beyond any client's timeout.
+pub(crate) const DELAY_MAX: Duration = Duration::from_secs(3600);
+
+/// Most lines of `/stream/N`, links of `/links/N/I`, hops of `/redirect/N`; httpbin allows 100, 200 and no bound.
+pub(crate) const ITEM_COUNT_MAX: u64 = 10_000;
+
+/// Most parts of a multipart body; each becomes a member of the answer.
+pub(crate) const PART_COUNT_MAX: usize = 1000;
+
+/// Connections that the kernel may hold for us before they are accepted; it caps this at `net.core.somaxconn`.
+pub(crate) const BACKLOG_COUNT: i32 = 4096;
+
+/// Accepted connections that wait for one worker; when it is full, the kernel's backlog holds the rest.
+pub(crate) const HANDOVER_COUNT: usize = 1024;
+
+/// Pause after `accept` failed for want of descriptors or memory: the cause will not vanish within microseconds.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// How old a line of the log may get before it is in the file.
+pub(crate) const LOG_FLUSH_EVERY: Duration = Duration::from_millis(200);

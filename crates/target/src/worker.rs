@@ -1,0 +1,189 @@
+//! One thread of the server: it takes connections over, and answers their requests one after the other.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::{Body as _, Incoming},
+    http::request::Parts,
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    runtime::Runtime,
+    sync::mpsc::Receiver,
+};
+use tokio_rustls::{TlsAcceptor, rustls::HandshakeKind};
+
+use crate::{
+    body::{Body, Cut},
+    call::{Call, Received},
+    connection::{Connection, Socket, Ticket},
+    limits,
+    log::Log,
+    pause::pause,
+    reply::{Fate, Refusal, Reply},
+    routes::{self, Intake},
+    stats::Counters,
+    target::Shared,
+};
+
+/// A connection on its way from the acceptor to a worker.
+pub(crate) type Accepted = (std::net::TcpStream, SocketAddr);
+
+/// What one thread owns.
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) index: usize,
+    pub(crate) log: Option<Log>,
+}
+
+impl Worker {
+    /// Serves until no more connections can come, then drops what is open.
+    pub(crate) fn run(self: Arc<Self>, runtime: Runtime, mut connections: Receiver<Accepted>) {
+        runtime.block_on(async {
+            if self.log.is_some() {
+                tokio::spawn(flush_log_often(Arc::clone(&self)));
+            }
+            while let Some((stream, peer)) = connections.recv().await {
+                tokio::spawn(serve(Connection::new(Arc::clone(&self), peer), stream));
+            }
+        });
+        drop(runtime); // the last requests are logged here
+        self.flush_log();
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.shared.counters[self.index]
+    }
+
+    pub(crate) fn write_log(&self, line: &str) {
+        if self.log.as_ref().is_some_and(|log| log.write(line).is_err()) {
+            self.counters().log_lines_lost.add(1);
+        }
+    }
+
+    fn flush_log(&self) {
+        if self.log.as_ref().is_some_and(|log| log.flush().is_err()) {
+            self.counters().log_lines_lost.add(1);
+        }
+    }
+}
+
+async fn flush_log_often(worker: Arc<Worker>) {
+    loop {
+        tokio::time::sleep(limits::LOG_FLUSH_EVERY).await;
+        worker.flush_log();
+    }
+}
+
+async fn serve(connection: Arc<Connection>, stream: std::net::TcpStream) {
+    let Ok(stream) = TcpStream::from_std(stream) else {
+        connection.worker.counters().accepts_failed.add(1); // the event queue has no room for it
+        return;
+    };
+    let socket = Socket::new(stream, Arc::clone(&connection));
+    match &connection.worker.shared.tls {
+        None => serve_http(connection, socket).await,
+        Some(identity) => {
+            let acceptor = TlsAcceptor::from(Arc::clone(&identity.config));
+            serve_tls(connection, acceptor, socket).await;
+        }
+    }
+}
+
+async fn serve_tls(connection: Arc<Connection>, acceptor: TlsAcceptor, socket: Socket) {
+    let timeout = connection.worker.shared.head_timeout;
+    let counters = connection.worker.counters();
+    let Ok(Ok(stream)) = tokio::time::timeout(timeout, acceptor.accept(socket)).await else {
+        counters.tls_handshakes_failed.add(1);
+        return;
+    };
+    counters.tls_handshakes.add(1);
+    let is_resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
+    counters.tls_handshakes_resumed.add(u64::from(is_resumed));
+    connection.handle_head_end();
+    serve_http(connection, stream).await;
+}
+
+/// Speaks HTTP/1.1. For HTTP/2 as well, `hyper_util::server::conn::auto::Builder` takes this builder's place.
+///
+/// hyper's `pipeline_flush` stays off: it lifts the bound on its write buffer, and a long body would be buffered whole.
+async fn serve_http(connection: Arc<Connection>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let service = service_fn(move |request| answer(Arc::clone(&connection), request));
+    let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+    drop(served); // a client that breaks off, or talks nonsense, is its own affair: the ticket has counted it
+}
+
+async fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+    let (head, body) = request.into_parts();
+    let ticket = Ticket::new(Arc::clone(&connection), &head);
+    let reply = match routes::find(&head) {
+        Ok((route, args)) => {
+            let received = receive(&connection, body, route.intake).await?;
+            let shared = &*connection.worker.shared;
+            received.and_then(|body| {
+                (route.handler)(&Call { head: &head, args, body, peer: connection.peer, shared })
+            })
+        }
+        Err(refusal) => receive(&connection, body, Intake::Count).await?.and(Err(refusal)),
+    };
+    let reply = reply.unwrap_or_else(Reply::from);
+    if reply.delay > Duration::ZERO {
+        pause(reply.delay).await;
+    }
+    send(&head, reply, ticket).await
+}
+
+/// Reads the whole body, so that the connection can be used again. A broken body ends the connection.
+async fn receive(
+    connection: &Connection,
+    body: Incoming,
+    intake: Intake,
+) -> Result<Result<Received, Refusal>, Cut> {
+    if body.is_end_stream() {
+        return Ok(Ok(Received::default()));
+    }
+    let mut body = std::pin::pin!(body);
+    let mut kept = Vec::new();
+    let mut length = 0;
+    while let Some(frame) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        let Ok(data) = frame.map_err(|_| Cut::Close)?.into_data() else { continue };
+        length += data.len() as u64;
+        connection.worker.counters().body_bytes_received.add(data.len() as u64);
+        if intake == Intake::Keep && length <= limits::ECHO_BYTES_MAX {
+            kept.extend_from_slice(&data);
+        }
+    }
+    Ok(received(intake, length, kept.into()))
+}
+
+fn received(intake: Intake, length: u64, bytes: Bytes) -> Result<Received, Refusal> {
+    if intake == Intake::Keep && length > limits::ECHO_BYTES_MAX {
+        let limit = limits::ECHO_BYTES_MAX;
+        let message = format!("this route echoes at most {limit} body bytes, and {length} came; try /upload");
+        return Err(Refusal::new(message).with_status(StatusCode::PAYLOAD_TOO_LARGE));
+    }
+    Ok(Received { length, bytes })
+}
+
+async fn send(head: &Parts, reply: Reply, mut ticket: Ticket) -> Result<Response<Body>, Cut> {
+    match reply.fate {
+        Fate::Answer => {}
+        Fate::Hang => std::future::pending().await, // until the client gives up, or the server stops
+        Fate::Cut(cut) => return Err(ticket.cut(cut)),
+    }
+    ticket.status = reply.status.as_u16();
+    // hyper sends no body in these cases, and so never asks for it.
+    let is_bodiless = head.method == Method::HEAD
+        || matches!(reply.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    ticket.is_complete = is_bodiless;
+    let mut response = Response::new(Body::new(reply.source, ticket));
+    *response.status_mut() = reply.status;
+    *response.headers_mut() = reply.headers;
+    Ok(response)
+}
