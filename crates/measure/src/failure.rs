@@ -1,5 +1,8 @@
 //! Why requests failed: one cause and one phase each, counted, with an example.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Why a request failed.
@@ -73,11 +76,11 @@ pub enum Phase {
 }
 
 /// Counts of failures by cause and phase, with the first example of each kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Failures {
     counts: Box<[u64; KIND_COUNT]>,
     given: Box<[bool; KIND_COUNT]>,
-    examples: Vec<(Cause, Phase, FailureExample)>,
+    examples: BTreeMap<(Cause, Phase), FailureExample>,
 }
 
 /// The first failure of its kind.
@@ -121,7 +124,7 @@ impl Failures {
         if self.wants_example(cause, phase) {
             self.given[kind_idx(cause, phase)] = true;
             example.text.truncate(example.text.floor_char_boundary(EXAMPLE_TEXT_BYTES_MAX));
-            self.examples.push((cause, phase, example));
+            self.examples.insert((cause, phase), example);
         }
     }
 
@@ -153,8 +156,7 @@ impl Failures {
 
     /// The first example of a kind, if one was given since the last [`clear`](Self::clear).
     pub fn example(&self, cause: Cause, phase: Phase) -> Option<&FailureExample> {
-        let mut of_kind = self.examples.iter().filter(|(c, p, _)| (*c, *p) == (cause, phase));
-        of_kind.next().map(|(_, _, example)| example)
+        self.examples.get(&(cause, phase))
     }
 
     /// Adds the counts of others; of two examples of a kind the earlier one stays.
@@ -162,9 +164,12 @@ impl Failures {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
             *mine += theirs;
         }
-        for (cause, phase, example) in &other.examples {
-            self.given[kind_idx(*cause, *phase)] = true;
-            self.keep_earlier(*cause, *phase, example);
+        for (&(cause, phase), example) in &other.examples {
+            self.given[kind_idx(cause, phase)] = true;
+            let mine = self.examples.entry((cause, phase)).or_insert_with(|| example.clone());
+            if example < mine {
+                mine.clone_from(example);
+            }
         }
     }
 
@@ -173,19 +178,21 @@ impl Failures {
         self.counts.fill(0);
         self.examples.clear();
     }
-
-    fn keep_earlier(&mut self, cause: Cause, phase: Phase, example: &FailureExample) {
-        match self.examples.iter_mut().find(|(c, p, _)| (*c, *p) == (cause, phase)) {
-            Some((_, _, mine)) if *mine <= *example => {}
-            Some((_, _, mine)) => mine.clone_from(example),
-            None => self.examples.push((cause, phase, example.clone())),
-        }
-    }
 }
 
 impl Default for Failures {
     fn default() -> Self {
-        Self { counts: Box::new([0; KIND_COUNT]), given: Box::new([false; KIND_COUNT]), examples: Vec::new() }
+        Self {
+            counts: Box::new([0; KIND_COUNT]),
+            given: Box::new([false; KIND_COUNT]),
+            examples: BTreeMap::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Failures").field(&self.kinds()).finish()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Recording, merging and clearing never allocate. The counts of an octave fill one page of 4 KiB, so a histogram costs
 //! memory only for the octaves in which values came.
 
+use std::fmt;
 use std::ops::Range;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -13,7 +14,7 @@ use crate::sparse::{Sparse, Totals};
 /// Counts of values by size. Reported values are within 0.1 % of the recorded ones; minimum, maximum, sum and count are exact.
 ///
 /// Values above 73 minutes share the last bucket: quantiles among them are the bucket's, their minimum, maximum and sum exact.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Histogram {
     counts: Box<[u64]>,
     totals: Totals,
@@ -119,6 +120,14 @@ impl Histogram {
 impl Default for Histogram {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// The totals and the buckets that hold values, not seventeen thousand zeros.
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let filled: Vec<_> = self.filled().collect();
+        f.debug_struct("Histogram").field("totals", &self.totals).field("filled", &filled).finish()
     }
 }
 

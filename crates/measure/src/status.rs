@@ -1,10 +1,12 @@
 //! Counts of responses by status code.
 
+use std::fmt;
+
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Counts of final status codes: each of 0 to 599 by itself, all others together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct StatusCounts {
     counts: Box<[u64]>,
 }
@@ -48,6 +50,12 @@ impl StatusCounts {
 impl Default for StatusCounts {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl fmt::Debug for StatusCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 
