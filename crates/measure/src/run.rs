@@ -236,3 +236,125 @@ pub(crate) fn per_s(count: u64, duration: Duration) -> f64 {
 
 /// Most seconds kept open: a caller that never closes seconds shall not fill the memory.
 const OPEN_SECOND_COUNT_MAX: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Outcome, Phases, ReasonKind, Sample, Status};
+
+    fn recorder(warmup: Duration) -> RunRecorder {
+        let plan =
+            Plan { name: "run".to_owned(), loads: Vec::new(), thresholds: Vec::new(), warmup, threads: None };
+        RunRecorder::new(RunSetup {
+            plan,
+            rows: Vec::new(),
+            open_model: true,
+            lag_allowed: Duration::ZERO,
+            thresholds: Vec::new(),
+            started_unix_ms: 0,
+            environment: BTreeMap::new(),
+        })
+    }
+
+    /// A second of a shard with two connections open, three arrivals waiting, and one request.
+    fn second() -> Snapshot {
+        let mut snapshot = Snapshot::new(1, true);
+        snapshot.generator.wall = Duration::from_secs(1);
+        snapshot.generator.connections_open = 2;
+        snapshot.generator.arrivals_waiting = 3;
+        let phases = Phases::default();
+        let (outcome, latency_ns) = (Outcome::Ok, 1_000_000);
+        snapshot.record(&Sample {
+            row_idx: 0,
+            status: 200,
+            outcome,
+            latency_ns,
+            phases,
+            bytes_sent: 1,
+            bytes_received: 2,
+        });
+        snapshot
+    }
+
+    fn finish(recorder: RunRecorder, seconds: u64) -> RunRecord {
+        recorder.finish(End { duration: Duration::from_secs(seconds), stopped_by: StoppedBy::Duration })
+    }
+
+    #[test]
+    fn states_add_up_over_shards_and_peak_over_time() {
+        let mut recorder = recorder(Duration::ZERO);
+        for (second_idx, shard_idx) in [(0, 0), (0, 1), (0, 2), (1, 0)] {
+            recorder.absorb(second_idx, shard_idx, &second());
+        }
+        recorder.close_second(1, MachineSecond::default());
+        assert_eq!((recorder.last_second().connections_open, recorder.last_second().ok), (2, 1));
+        let record = finish(recorder, 2);
+        assert_eq!(record.shard_count, 3);
+        assert_eq!(record.total.generator.connections_open, 6);
+        assert_eq!(record.total.generator.arrivals_waiting, 9);
+        assert_eq!(record.series.points[0].arrivals_waiting, 9);
+        assert_eq!(record.rate_per_s(), 2.0);
+    }
+
+    #[test]
+    fn a_second_reported_late_counts_in_its_own_point() {
+        let mut recorder = recorder(Duration::ZERO);
+        recorder.absorb(0, 0, &second());
+        recorder.close_second(0, MachineSecond::default());
+        recorder.close_second(1, MachineSecond::default());
+        let mut late = second();
+        late.generator.busy = Duration::from_secs(1);
+        recorder.absorb(0, 1, &late);
+        recorder.close_second(2, MachineSecond::default());
+        let record = finish(recorder, 3);
+        let point = &record.series.points[0];
+        assert_eq!((point.ok, point.wall, point.rate_per_s()), (2, Duration::from_secs(1), 2.0));
+        assert_eq!(point.warnings, [ReasonKind::Busy, ReasonKind::Descheduled]);
+        assert_eq!(record.total.ok(), 2);
+        assert_eq!(record.series.points.len(), 3);
+    }
+
+    #[test]
+    fn the_warm_up_is_not_judged() {
+        for (warmup_ms, status) in [(0, Status::Suspect), (999, Status::Suspect), (1000, Status::Valid)] {
+            let mut recorder = recorder(Duration::from_millis(warmup_ms));
+            let mut busy = second();
+            busy.generator.busy = Duration::from_secs(1);
+            busy.generator.cpu = Duration::from_secs(1);
+            recorder.absorb(0, 0, &busy);
+            recorder.absorb(1, 0, &second());
+            assert_eq!(finish(recorder, 2).verdict.status, status, "warm-up of {warmup_ms} ms");
+        }
+    }
+
+    #[test]
+    fn seconds_that_nobody_closes_do_not_pile_up() {
+        let mut recorder = recorder(Duration::ZERO);
+        for second_idx in 0..1000 {
+            recorder.absorb(second_idx, 0, &second());
+        }
+        assert_eq!(recorder.open_seconds.len(), OPEN_SECOND_COUNT_MAX);
+        assert_eq!(recorder.series().points.len(), 1000 - OPEN_SECOND_COUNT_MAX);
+    }
+
+    #[test]
+    fn the_machine_is_told_at_its_worst() {
+        let mut recorder = recorder(Duration::ZERO);
+        for (second_idx, cpu_fraction) in [(0, 0.5), (1, 0.9), (2, 0.2)] {
+            let process_cpu = Duration::from_millis(100);
+            recorder.close_second(
+                second_idx,
+                MachineSecond { cpu_fraction, process_cpu, ..MachineSecond::default() },
+            );
+        }
+        let machine = finish(recorder, 3).machine.unwrap();
+        assert_eq!((machine.cpu_fraction, machine.process_cpu), (0.9, Duration::from_millis(300)));
+    }
+
+    #[test]
+    fn nothing_measured_has_no_rate() {
+        let recorder = recorder(Duration::ZERO);
+        assert_eq!((recorder.elapsed(), recorder.last_second().rate_per_s()), (Duration::ZERO, 0.0));
+        assert_eq!(finish(recorder, 0).rate_per_s(), 0.0);
+    }
+}

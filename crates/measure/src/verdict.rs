@@ -130,6 +130,9 @@ pub const BACKLOG_SHARE_NOTED: f64 = 0.10;
 /// What touches fewer of a run's seconds than this cannot move the p99 it would be printed beside. The series still marks them.
 pub const AFFECTED_SHARE_MIN: f64 = 0.01;
 
+/// Seconds that are invalid make the run invalid when they are this many of its seconds; fewer make it suspect.
+pub const INVALID_SHARE_MIN: f64 = 0.10;
+
 impl Verdict {
     fn new(mut found: Vec<Reason>) -> Self {
         found.sort_by_key(|reason| (std::cmp::Reverse(reason.severity), reason.kind));
@@ -157,13 +160,12 @@ struct Judged {
     last_idx: Option<u32>,
 }
 
-/// One kind's findings so far.
+/// One kind's findings so far: in how many seconds, and the worst.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     second_count: u32,
-    severity: Option<Status>,
-    worst: f64,
-    limit: f64,
+    invalid_count: u32,
+    worst: Option<Finding>,
 }
 
 /// The last second in which the schedule asked for arrivals, and how many then waited for a connection.
@@ -207,30 +209,10 @@ impl Watch {
     /// The verdict on a run with these figures.
     pub(crate) fn verdict(&self, total: &Snapshot) -> Verdict {
         let second_count = self.judged.second_count.max(1);
-        let per_second = KINDS.iter().filter_map(|&kind| {
-            let tally = &self.tallies[kind as usize];
-            let seconds_affected = tally.second_count.min(second_count);
-            let is_enough = f64::from(seconds_affected) >= AFFECTED_SHARE_MIN * f64::from(second_count);
-            let Tally { worst, limit, .. } = *tally;
-            let severity = tally.severity.filter(|_| is_enough)?;
-            Some(Reason {
-                kind,
-                severity,
-                worst,
-                limit,
-                seconds_affected: Some(seconds_affected),
-                seconds: second_count,
-            })
-        });
-        let whole_run = [self.shortfall(total), own_failures(total)].into_iter().flatten();
-        let whole_run = whole_run.map(|Finding { kind, severity, value, limit }| Reason {
-            kind,
-            severity,
-            worst: value,
-            limit,
-            seconds_affected: None,
-            seconds: second_count,
-        });
+        let per_second = self.tallies.iter().filter_map(|tally| tally.reason(second_count));
+        let whole_run = [self.shortfall(total), own_failures(total)];
+        let whole_run =
+            whole_run.into_iter().flatten().map(|finding| Reason::new(&finding, None, second_count));
         Verdict::new(per_second.chain(whole_run).collect())
     }
 
@@ -302,11 +284,30 @@ impl Judged {
 impl Tally {
     fn add(&mut self, finding: &Finding) {
         self.second_count += 1;
-        if self.severity < Some(finding.severity) {
-            self.severity = Some(finding.severity);
-            self.limit = finding.limit;
+        self.invalid_count += u32::from(finding.severity == Status::Invalid);
+        let rank = |finding: &Finding| (finding.severity, finding.value);
+        if self.worst.is_none_or(|worst| rank(&worst) < rank(finding)) {
+            self.worst = Some(*finding);
         }
-        self.worst = self.worst.max(finding.value);
+    }
+
+    /// What these findings mean for a run of so many seconds; `None` when they are too few to matter.
+    fn reason(&self, second_count: u32) -> Option<Reason> {
+        let share = |part: u32| f64::from(part) / f64::from(second_count);
+        let mut worst = self.worst.filter(|_| share(self.second_count) >= AFFECTED_SHARE_MIN)?;
+        if share(self.invalid_count) < INVALID_SHARE_MIN {
+            worst.severity = worst.severity.min(Status::Suspect);
+        }
+        // A shard that reports a second late has it judged again.
+        let seconds_affected = self.second_count.min(second_count);
+        Some(Reason::new(&worst, Some(seconds_affected), second_count))
+    }
+}
+
+impl Reason {
+    fn new(finding: &Finding, seconds_affected: Option<u32>, seconds: u32) -> Self {
+        let Finding { kind, severity, value, limit } = *finding;
+        Self { kind, severity, worst: value, limit, seconds_affected, seconds }
     }
 }
 
@@ -396,7 +397,8 @@ impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(kind, value) = *self;
         match kind {
-            ReasonKind::ScheduleLag | ReasonKind::Stall if value < 1.0 => write!(f, "{:.3} ms", value * 1e3),
+            ReasonKind::ScheduleLag | ReasonKind::Stall if value < 0.01 => write!(f, "{:.2} ms", value * 1e3),
+            ReasonKind::ScheduleLag | ReasonKind::Stall if value < 1.0 => write!(f, "{:.0} ms", value * 1e3),
             ReasonKind::ScheduleLag | ReasonKind::Stall => write!(f, "{value:.2} s"),
             ReasonKind::Backlog => write!(f, "{value:.0}"),
             ReasonKind::OwnFailures | ReasonKind::Shortfall => write!(f, "{:.2} %", value * 100.0),
@@ -436,18 +438,241 @@ impl Reason {
     }
 }
 
-const KIND_COUNT: usize = KINDS.len();
+/// [`ReasonKind::Backlog`] is the last.
+const KIND_COUNT: usize = ReasonKind::Backlog as usize + 1;
 
-const KINDS: [ReasonKind; 11] = [
-    ReasonKind::Busy,
-    ReasonKind::ScheduleLag,
-    ReasonKind::Shortfall,
-    ReasonKind::Stall,
-    ReasonKind::Descheduled,
-    ReasonKind::MachineCpu,
-    ReasonKind::Steal,
-    ReasonKind::Descriptors,
-    ReasonKind::Ports,
-    ReasonKind::OwnFailures,
-    ReasonKind::Backlog,
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Histogram, MachineSecond, Outcome, Phase, Phases, Sample, Sketch};
+    use ReasonKind::*;
+
+    /// A second without blame: latencies of 1 ms, half of the time busy.
+    fn good() -> SeriesPoint {
+        SeriesPoint {
+            wall: Duration::from_secs(1),
+            asked: 1000,
+            latency: sketch(&[1_000_000; 100]),
+            schedule_lag: sketch(&[90_000; 100]),
+            connections_opened: 1,
+            busy_max: 0.5,
+            descheduled_max: 0.01,
+            stall_max: Duration::from_millis(1),
+            machine: Some(MachineSecond {
+                cpu_fraction: 0.6,
+                descriptors_open: 100,
+                descriptors_limit: 1000,
+                ports_used: 100,
+                ports_available: 28_232,
+                ..MachineSecond::default()
+            }),
+            ..SeriesPoint::default()
+        }
+    }
+
+    fn sketch(values: &[u64]) -> Sketch {
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|&value| histogram.record(value));
+        Sketch::from(&histogram)
+    }
+
+    fn open_model() -> Watch {
+        Watch::new(true, Duration::from_micros(500))
+    }
+
+    fn judged(mut watch: Watch, seconds: &[SeriesPoint]) -> Verdict {
+        for (second, second_idx) in seconds.iter().zip(0..) {
+            watch.judge_second(second_idx, &mut second.clone());
+        }
+        watch.verdict(&Snapshot::new(1, true))
+    }
+
+    /// Judges ten seconds of which one is `spoilt`.
+    fn check(spoil: impl Fn(&mut SeriesPoint), expected: &[(ReasonKind, Status)]) {
+        let mut seconds = vec![good(); 10];
+        spoil(&mut seconds[3]);
+        let verdict = judged(open_model(), &seconds);
+        let found: Vec<_> =
+            verdict.reasons.iter().chain(&verdict.notes).map(|r| (r.kind, r.severity)).collect();
+        assert_eq!(found, expected, "{:?}", seconds[3]);
+        assert!(verdict.reasons.iter().all(|r| r.seconds_affected == Some(1) && r.seconds == 10));
+    }
+
+    fn lag(millis: u64) -> Sketch {
+        sketch(&[millis * 1_000_000; 100])
+    }
+
+    #[test]
+    fn a_good_run_is_valid() {
+        let verdict = judged(open_model(), &vec![good(); 10]);
+        assert_eq!(verdict, Verdict { status: Status::Valid, reasons: Vec::new(), notes: Vec::new() });
+    }
+
+    #[test]
+    fn each_impairment_is_found_and_graded() {
+        let machine = |change: fn(&mut MachineSecond)| {
+            move |second: &mut SeriesPoint| change(second.machine.as_mut().unwrap())
+        };
+        check(|s| s.busy_max = 0.91, &[(Busy, Status::Suspect)]);
+        check(|s| s.schedule_lag = lag(1), &[(ScheduleLag, Status::Suspect)]);
+        check(|s| s.schedule_lag = lag(101), &[(ScheduleLag, Status::Invalid)]);
+        check(|s| s.stall_max = Duration::from_millis(11), &[(Stall, Status::Suspect)]);
+        check(|s| s.descheduled_max = 0.11, &[(Descheduled, Status::Suspect)]);
+        check(machine(|m| m.cpu_fraction = 0.96), &[(MachineCpu, Status::Suspect)]);
+        check(machine(|m| m.steal_fraction = 0.06), &[(Steal, Status::Suspect)]);
+        check(machine(|m| m.descriptors_open = 951), &[(Descriptors, Status::Suspect)]);
+        check(machine(|m| m.ports_used = 14_117), &[(Ports, Status::Suspect)]);
+    }
+
+    #[test]
+    fn a_busy_open_model_is_invalid_only_when_it_is_late() {
+        check(|s| s.busy_max = 0.99, &[(Busy, Status::Suspect)]);
+        let late_and_busy = |s: &mut SeriesPoint| {
+            s.busy_max = 0.99;
+            s.schedule_lag = lag(1);
+        };
+        check(late_and_busy, &[(Busy, Status::Invalid), (ScheduleLag, Status::Suspect)]);
+    }
+
+    #[test]
+    fn a_server_that_is_slow_is_not_held_against_the_generator() {
+        check(|s| s.arrivals_waiting = 101, &[(Backlog, Status::Valid)]);
+        check(|s| s.latency = lag(5_000), &[]);
+    }
+
+    #[test]
+    fn what_is_small_beside_the_latency_does_not_matter() {
+        let slow = |s: &mut SeriesPoint| {
+            s.latency = lag(200);
+            s.schedule_lag = lag(19);
+            s.stall_max = Duration::from_millis(19);
+        };
+        check(slow, &[]);
+    }
+
+    #[test]
+    fn ports_in_use_do_not_matter_while_no_connection_is_opened() {
+        let all_open = |s: &mut SeriesPoint| {
+            s.connections_opened = 0;
+            s.machine.as_mut().unwrap().ports_used = 28_000;
+        };
+        check(all_open, &[]);
+    }
+
+    #[test]
+    fn lag_does_not_matter_in_a_closed_model() {
+        let second = SeriesPoint { schedule_lag: lag(500), ..good() };
+        assert_eq!(judged(Watch::new(false, Duration::ZERO), &[second]).status, Status::Valid);
+    }
+
+    #[test]
+    fn a_rare_second_does_not_condemn_a_long_run() {
+        let mut seconds = vec![good(); 101];
+        seconds[7].busy_max = 1.0;
+        assert_eq!(judged(open_model(), &seconds).reasons, []);
+        seconds[7].schedule_lag = lag(500);
+        seconds[8].schedule_lag = lag(400);
+        let verdict = judged(open_model(), &seconds);
+        assert_eq!((verdict.status, verdict.reasons.len()), (Status::Suspect, 1));
+    }
+
+    #[test]
+    fn the_remnant_at_the_end_is_no_second() {
+        let remnant = SeriesPoint { wall: Duration::from_millis(30), busy_max: 0.95, ..good() };
+        let verdict = judged(open_model(), &[SeriesPoint { busy_max: 0.95, ..good() }, remnant]);
+        assert_eq!((verdict.reasons[0].seconds_affected, verdict.reasons[0].seconds), (Some(1), 1));
+    }
+
+    #[test]
+    fn seconds_that_impair_are_marked() {
+        let mut second = SeriesPoint { busy_max: 0.95, stall_max: Duration::from_secs(1), ..good() };
+        open_model().judge_second(0, &mut second);
+        assert_eq!(second.warnings, [Busy, Stall]);
+    }
+
+    /// A run that asked for 1000 arrivals, sent some, and left some waiting for a connection.
+    fn after_asking(sent: u64, waiting: u64) -> Verdict {
+        let mut watch = open_model();
+        let mut second = SeriesPoint { arrivals_waiting: waiting, ..good() };
+        watch.judge_second(0, &mut second);
+        let mut total = Snapshot::new(1, true);
+        total.arrivals_asked = 1000;
+        total.requests_started = sent;
+        watch.verdict(&total)
+    }
+
+    #[test]
+    fn arrivals_never_sent_are_the_generators_fault_unless_they_wait_for_the_server() {
+        assert_eq!(after_asking(949, 0).reasons[0].kind, Shortfall);
+        assert_eq!(after_asking(949, 0).status, Status::Invalid);
+        assert_eq!(after_asking(950, 0).status, Status::Valid);
+        let server_limited = after_asking(500, 500);
+        assert_eq!((server_limited.status, server_limited.notes[0].kind), (Status::Valid, Backlog));
+    }
+
+    fn after_failures(own: u64, of: u64) -> Verdict {
+        let mut total = Snapshot::new(1, false);
+        for idx in 0..of {
+            let outcome = if idx < own {
+                Outcome::Failed(Cause::OutOfResources, Phase::Connecting)
+            } else {
+                Outcome::Ok
+            };
+            let phases = Phases::default();
+            let (status, latency_ns) = (200, 1);
+            total.record(&Sample {
+                row_idx: 0,
+                status,
+                outcome,
+                latency_ns,
+                phases,
+                bytes_sent: 0,
+                bytes_received: 0,
+            });
+        }
+        Watch::new(false, Duration::ZERO).verdict(&total)
+    }
+
+    #[test]
+    fn failures_of_our_own_side_are_told() {
+        assert_eq!(after_failures(0, 1000).status, Status::Valid);
+        assert_eq!(after_failures(1, 1000).status, Status::Suspect);
+        assert_eq!(after_failures(10, 1000).status, Status::Invalid);
+    }
+
+    #[test]
+    fn reasons_read_as_sentences() {
+        let reason = |kind, worst, limit, seconds_affected| {
+            Reason { kind, severity: Status::Suspect, worst, limit, seconds_affected, seconds: 10 }
+                .to_string()
+        };
+        for (sentence, expected) in [
+            (
+                reason(Busy, 0.974, 0.9, Some(7)),
+                "a generator thread was 97 % busy (limit 90 %) in 7 of 10 seconds",
+            ),
+            (
+                reason(ScheduleLag, 0.0021, 0.0005, Some(1)),
+                "requests were sent late: lag p99 2.10 ms (limit 0.50 ms) in 1 of 10 seconds",
+            ),
+            (
+                reason(Shortfall, 0.12345, 0.05, None),
+                "12.35 % of the arrivals asked for were never sent (limit 5.00 %)",
+            ),
+            (
+                reason(Stall, 1.5, 0.01, Some(1)),
+                "a generator thread stalled for 1.50 s (limit 10 ms) in 1 of 10 seconds",
+            ),
+            (
+                reason(OwnFailures, 0.0012, 0.0, None),
+                "0.12 % of the requests failed on the generator's own side",
+            ),
+            (
+                reason(Backlog, 250.0, 100.0, Some(2)),
+                "250 arrivals waited for a free connection (limit 100) in 2 of 10 seconds",
+            ),
+        ] {
+            assert_eq!(sentence, expected);
+        }
+    }
+}
