@@ -135,7 +135,11 @@ static ROUTES: &[Route] = &[
     ),
     Route::new("/stream/{n}", echo::stream, "N lines of JSON in chunked coding, numbered by `id`."),
     Route::new("/range/{n}", bodies::range, "N letters; answers `Range: bytes=` with 206 or 416."),
-    Route::new("/drip", timing::drip, "`numbytes` stars over `duration` after `delay`, with status `code`."),
+    Route::new(
+        "/drip",
+        timing::drip,
+        "`numbytes` (10) stars over `duration` (2 s) after `delay` (0), with status `code` (200).",
+    ),
     Route::new("/upload", bodies::upload, "Reads the request body, however long, and answers its size."),
     // Time.
     Route::new(
