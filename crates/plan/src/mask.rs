@@ -4,6 +4,7 @@
 
 use url::Url;
 
+use crate::urls::is_token;
 use crate::{Body, Header, HttpLoad, Load, Plan, RequestPlan, What};
 
 /// What stands in the place of a secret.
@@ -71,6 +72,31 @@ pub fn masked_url(url: &Url) -> Url {
     masked
 }
 
+/// A text as typed, to be quoted in an error: without the value of a secret header, user information and secret parameters.
+pub fn masked_text(text: &str) -> String {
+    if let Some((name, _)) = text.split_once(':').filter(|(name, _)| is_token(name) && is_secret_name(name)) {
+        return format!("{name}: {MASK}");
+    }
+    let (place, query) = text.split_once('?').map_or((text, None), |(place, query)| (place, Some(query)));
+    let place = match (place.find("://").map_or(0, |at| at + 3), place.rfind('@')) {
+        (start, Some(end)) if start < end && is_user_information(&place[start..end]) => {
+            format!("{}{MASK}{}", &place[..start], &place[end..])
+        }
+        _ => place.to_owned(),
+    };
+    match query {
+        Some(query) => {
+            format!("{place}?{}", query.split('&').map(masked_parameter).collect::<Vec<_>>().join("&"))
+        }
+        None => place,
+    }
+}
+
+/// `user:password`. A name alone is no secret, and may be a weight.
+fn is_user_information(text: &str) -> bool {
+    text.contains(':') && !text.contains(' ')
+}
+
 fn masked_parameter(parameter: &str) -> String {
     match parameter.split_once('=') {
         Some((name, _)) if is_secret_name(name) => format!("{name}={MASK}"),
@@ -109,6 +135,22 @@ mod tests {
         }
         for name in ["Accept", "Host", "Content-Type", "page", "q", "User-Agent"] {
             assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn quoted_texts_lose_their_secrets() {
+        for (text, masked) in [
+            ("ftp://u:p@x/?token=1&q=2", "ftp://***@x/?token=***&q=2"),
+            ("u:p@x", "***@x"),
+            ("3@http://u:p@x/", "3@http://***@x/"),
+            ("Authorization: Bearer x\r\n", "Authorization: ***"),
+            ("Accept: x@y", "Accept: x@y"),
+            ("3@http://x/", "3@http://x/"),
+            ("http://x:99999/", "http://x:99999/"),
+            ("€://@:€@", "€://***@"),
+        ] {
+            assert_eq!(masked_text(text), masked, "{text}");
         }
     }
 

@@ -19,7 +19,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, InputError> {
     let mut rest = Scanner::new(text);
     loop {
         let start = rest.offset;
-        let part = rest.quantity(DURATION_UNITS, DURATION_HELP)?;
+        let part = rest.quantity(&DURATION_UNITS, DURATION_HELP)?;
         total = total.saturating_add(Duration::from_nanos(part));
         if total > DURATION_MAX {
             return Err(InputError::at(text, start, "longer than a year", DURATION_HELP));
@@ -32,12 +32,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, InputError> {
 
 /// Reads a number of bytes: `512`, `10k` (10,000), `10KiB` or `10Ki` (10,240), `1.5MiB`. A final `B` and the case of letters do not matter.
 pub fn parse_size(text: &str) -> Result<u64, InputError> {
-    parse_whole(text, SIZE_UNITS, SIZE_HELP)
+    parse_whole(text, &SIZE_UNITS, SIZE_HELP)
 }
 
 /// Reads a count: `12345`, `10k`, `1.5M`, `2G` (thousands, in either case).
 pub fn parse_count(text: &str) -> Result<u64, InputError> {
-    parse_whole(text, COUNT_UNITS, COUNT_HELP)
+    parse_whole(text, &COUNT_UNITS, COUNT_HELP)
 }
 
 /// Reads a rate and gives it per second: `500/s`, `30/m`, `10k/s`, `50/10s`; a bare number is per second.
@@ -113,7 +113,7 @@ impl fmt::Display for DurationText {
         if rest == 0 {
             return f.write_str("0s");
         }
-        for &(name, nanos) in DURATION_UNITS.iter().rev().filter(|(name, _)| *name != "µs") {
+        for &(name, nanos) in DURATION_UNITS.worth.iter().rev().filter(|(name, _)| *name != "µs") {
             let whole = rest / u128::from(nanos);
             if whole > 0 {
                 write!(f, "{whole}{name}")?;
@@ -124,7 +124,7 @@ impl fmt::Display for DurationText {
     }
 }
 
-fn parse_whole(text: &str, units: Units, help: &str) -> Result<u64, InputError> {
+fn parse_whole(text: &str, units: &Units, help: &str) -> Result<u64, InputError> {
     let mut rest = Scanner::new(text);
     let value = rest.quantity(units, help)?;
     rest.finish(help)?;
@@ -135,14 +135,14 @@ fn parse_whole(text: &str, units: Units, help: &str) -> Result<u64, InputError> 
 fn parse_amount(text: &str, help: &str) -> Result<f64, InputError> {
     let mut rest = Scanner::new(text);
     let decimal = rest.decimal(help)?;
-    let multiplier = rest.unit(COUNT_UNITS, help)?;
+    let multiplier = rest.unit(&COUNT_UNITS, help)?;
     rest.finish(help)?;
     Ok(decimal.digits as f64 / 10f64.powi(i32::from(decimal.scale)) * multiplier as f64)
 }
 
 /// What follows the slash of a rate: a unit (`s`) or a duration (`10s`).
 fn parse_period(text: &str) -> Result<Duration, InputError> {
-    match DURATION_UNITS.iter().find(|(name, _)| *name == text) {
+    match DURATION_UNITS.worth.iter().find(|(name, _)| *name == text) {
         Some(&(_, nanos)) => Ok(Duration::from_nanos(nanos)),
         None if text.starts_with(|c: char| c.is_ascii_digit()) => parse_duration(text),
         None => Err(InputError::at(text, 0, format!("unknown period `{text}`"), RATE_HELP)),
@@ -183,11 +183,11 @@ impl<'a> Scanner<'a> {
     }
 
     /// A number and its unit, as a whole number of the smallest unit.
-    fn quantity(&mut self, units: Units, help: &str) -> Result<u64, InputError> {
+    fn quantity(&mut self, units: &Units, help: &str) -> Result<u64, InputError> {
         let start = self.offset;
         let decimal = self.decimal(help)?;
         let multiplier = self.unit(units, help)?;
-        decimal.times(multiplier).map_err(|reason| InputError::at(self.text, start, reason, help))
+        decimal.times(multiplier, units).map_err(|reason| InputError::at(self.text, start, reason, help))
     }
 
     fn decimal(&mut self, help: &str) -> Result<Decimal, InputError> {
@@ -197,11 +197,11 @@ impl<'a> Scanner<'a> {
     }
 
     /// A unit of the table; the one named `""` when there is none.
-    fn unit(&mut self, units: Units, help: &str) -> Result<u64, InputError> {
+    fn unit(&mut self, units: &Units, help: &str) -> Result<u64, InputError> {
         let start = self.offset;
         let name = self.take_while(|c| !c.is_ascii_digit() && c != '.');
-        let found = units.iter().find(|(unit, _)| *unit == name);
-        let found = found.or_else(|| units.iter().find(|(unit, _)| unit.eq_ignore_ascii_case(name)));
+        let found = units.worth.iter().find(|(unit, _)| *unit == name);
+        let found = found.or_else(|| units.worth.iter().find(|(unit, _)| unit.eq_ignore_ascii_case(name)));
         if let Some(&(_, multiplier)) = found {
             return Ok(multiplier);
         }
@@ -232,49 +232,63 @@ fn parse_decimal(text: &str) -> Result<Decimal, &'static str> {
 }
 
 impl Decimal {
-    fn times(&self, multiplier: u64) -> Result<u64, &'static str> {
+    fn times(&self, multiplier: u64, units: &Units) -> Result<u64, &'static str> {
         let divisor = 10u128.pow(u32::from(self.scale));
         let product = self.digits.checked_mul(u128::from(multiplier)).ok_or("too large")?;
         if product % divisor != 0 {
-            return Err("not a whole number of the smallest unit");
+            return Err(units.not_whole);
         }
         u64::try_from(product / divisor).map_err(|_| "too large")
     }
 }
 
-/// Names and how many of the smallest unit each is worth.
-type Units = &'static [(&'static str, u64)];
+/// What a number may be counted in.
+struct Units {
+    /// Names, and how many of the smallest unit each is worth.
+    worth: &'static [(&'static str, u64)],
+    /// What is said of a part of the smallest unit.
+    not_whole: &'static str,
+}
 
 /// Smallest first: [`DurationText`] relies on it.
-const DURATION_UNITS: Units = &[
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("m", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-    ("d", 86_400_000_000_000),
-];
+const DURATION_UNITS: Units = Units {
+    worth: &[
+        ("ns", 1),
+        ("us", 1_000),
+        ("µs", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("m", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+        ("d", 86_400_000_000_000),
+    ],
+    not_whole: "finer than a nanosecond",
+};
 
-const COUNT_UNITS: Units = &[("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
+const COUNT_UNITS: Units = Units {
+    worth: &[("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)],
+    not_whole: "not a whole number",
+};
 
-const SIZE_UNITS: Units = &[
-    ("", 1),
-    ("B", 1),
-    ("k", 1_000),
-    ("kB", 1_000),
-    ("Ki", 1 << 10),
-    ("KiB", 1 << 10),
-    ("M", 1_000_000),
-    ("MB", 1_000_000),
-    ("Mi", 1 << 20),
-    ("MiB", 1 << 20),
-    ("G", 1_000_000_000),
-    ("GB", 1_000_000_000),
-    ("Gi", 1 << 30),
-    ("GiB", 1 << 30),
-];
+const SIZE_UNITS: Units = Units {
+    worth: &[
+        ("", 1),
+        ("B", 1),
+        ("k", 1_000),
+        ("kB", 1_000),
+        ("Ki", 1 << 10),
+        ("KiB", 1 << 10),
+        ("M", 1_000_000),
+        ("MB", 1_000_000),
+        ("Mi", 1 << 20),
+        ("MiB", 1 << 20),
+        ("G", 1_000_000_000),
+        ("GB", 1_000_000_000),
+        ("Gi", 1 << 30),
+        ("GiB", 1 << 30),
+    ],
+    not_whole: "not a whole number of bytes",
+};
 
 /// Twenty digits hold every `u64`; as many again may follow the point. Their product with a unit is checked.
 const DIGIT_COUNT_MAX: usize = 38;
@@ -318,7 +332,7 @@ mod tests {
             ("-1s", 1, "not a number"),
             ("1..5s", 1, "not a number"),
             ("1.s", 1, "not a number"),
-            ("1.0001us", 1, "not a whole number of the smallest unit"),
+            ("1.0001us", 1, "finer than a nanosecond"),
             ("400d", 1, "longer than a year"),
             ("300d300d", 5, "longer than a year"),
             ("99999999999999999999999999d", 1, "too large"),
@@ -352,7 +366,7 @@ mod tests {
         ] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
-        assert_eq!(parse_size("1.5").unwrap_err().reason, "not a whole number of the smallest unit");
+        assert_eq!(parse_size("1.5").unwrap_err().reason, "not a whole number of bytes");
         assert_eq!(parse_size("10s").unwrap_err().reason, "unknown unit `s`");
         assert_eq!(parse_size("1k1k").unwrap_err().reason, "unexpected `1k`");
     }
