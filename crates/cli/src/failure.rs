@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use squall_plan::InputError;
+use squall_plan::mask::masked_text;
 
 /// Exit codes: a contract with scripts, documented in `docs/exit-codes.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +43,11 @@ impl Failure {
     /// A value of a flag that cannot be read.
     pub(crate) fn value(flag: &str, value: &str, error: &InputError) -> Self {
         let column = if error.column > 1 { format!(" at column {}", error.column) } else { String::new() };
-        let message =
-            format!("invalid value `{}` for `{flag}`: {}{column}", value.escape_debug(), error.reason);
+        let message = format!(
+            "invalid value `{}` for `{flag}`: {}{column}",
+            masked_text(value).escape_debug(),
+            error.reason
+        );
         Self::usage(message, error.help.clone())
     }
 

@@ -10,6 +10,8 @@ mod failure;
 mod generate;
 mod http;
 mod output;
+mod signals;
+mod target;
 mod usage;
 
 use args::Command;
@@ -28,6 +30,7 @@ fn main() -> std::process::ExitCode {
 fn run() -> Result<ExitCode, Failure> {
     let text = match usage::parse(std::env::args_os())? {
         Request::Do(Command::Http(args)) => return http::run(&args),
+        Request::Do(Command::Target(args)) => return target::run(&args),
         Request::Do(Command::Completions { shell }) => generate::completions(shell),
         Request::Do(Command::Man) => generate::man(),
         Request::Show(text) => text,

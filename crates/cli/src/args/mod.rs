@@ -5,6 +5,8 @@
 mod http;
 mod values;
 
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     /// Make HTTP load (the default: `squall URL` is `squall http URL`)
     #[command(after_help = AFTER_HELP, after_long_help = AFTER_LONG_HELP)]
     Http(Box<HttpArgs>),
+    /// Run a fast local server with httpbin-like routes, to try everything on
+    Target(TargetArgs),
     /// Print the completions of a shell
     Completions {
         /// The shell
@@ -50,6 +54,38 @@ pub(crate) enum Command {
     },
     /// Print the man page
     Man,
+}
+
+/// `squall target`.
+#[derive(Debug, Args)]
+pub(crate) struct TargetArgs {
+    /// Address and port to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = values::listen)]
+    pub listen: SocketAddr,
+    /// Port to listen on, at the address of --listen
+    #[arg(short, long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// Speak TLS, with a self-made certificate unless --cert is given
+    #[arg(long)]
+    pub tls: bool,
+    /// Certificate chain to serve (PEM); needs --tls and --key
+    #[arg(long, value_name = "FILE", requires_all = ["tls", "key"])]
+    pub cert: Option<PathBuf>,
+    /// Private key of --cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Further names or addresses in the self-made certificate (repeatable)
+    #[arg(long, value_name = "NAME", requires = "tls", conflicts_with = "cert")]
+    pub tls_name: Vec<String>,
+    /// Write the certificate to this file, for clients that verify it (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub write_cert: Option<PathBuf>,
+    /// Threads [default: the CPUs this process may use]
+    #[arg(long, value_name = "N", value_parser = values::threads)]
+    pub threads: Option<NonZeroU32>,
+    /// Write one line per finished request to this file
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
 }
 
 /// What is shown, where: for a run that has just ended as for a saved one.

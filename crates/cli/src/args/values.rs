@@ -1,5 +1,6 @@
 //! Readers of single values: the plan's parsers, with the bounds of each flag.
 
+use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
@@ -64,6 +65,11 @@ pub(super) fn output(text: &str) -> Result<OutputFile, InputError> {
         return Err(refused("no file", help));
     }
     Ok(OutputFile { format, path: path.into() })
+}
+
+pub(super) fn listen(text: &str) -> Result<SocketAddr, InputError> {
+    let help = "write an IP address and a port, such as `127.0.0.1:8080` or `[::]:8080`";
+    text.parse().map_err(|_| refused("not an IP address and a port", help))
 }
 
 fn counted(text: &str, max: u32) -> Result<NonZeroU32, InputError> {

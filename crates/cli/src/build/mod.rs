@@ -65,3 +65,6 @@ fn impossible(error: &PlanError) -> Failure {
     };
     Failure::usage(error.to_string(), help)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! Ctrl-C and SIGTERM, as calls: what each one means is for the caller to say.
+
+use std::io;
+use std::thread;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+
+/// Watches for signals until it is dropped.
+pub(crate) struct Watch {
+    handle: Handle,
+}
+
+impl Watch {
+    /// Calls `on_signal` with the number of signals so far, from 1, on a thread of its own.
+    pub(crate) fn start(mut on_signal: impl FnMut(u32) + Send + 'static) -> io::Result<Self> {
+        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        let handle = signals.handle();
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for (number, _) in (1..).zip(signals.forever()) {
+                on_signal(number);
+            }
+        })?;
+        Ok(Self { handle })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.handle.close();
+    }
+}

@@ -1,0 +1,218 @@
+//! What the binary says without sending anything: help, wrong usage, `--dry-run`.
+//!
+//! The texts lie in `tests/golden`. After a wanted change: `UPDATE_GOLDEN=1 cargo test -p squall --test usage`, then read
+//! the diff like prose.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod target;
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+#[test]
+fn short_help_is_one_line_a_flag() {
+    check("help-short.txt", &transcript(&[&["-h"]]));
+}
+
+#[test]
+fn long_help_explains_every_flag() {
+    check("help-long.txt", &transcript(&[&["--help"]]));
+}
+
+#[test]
+fn wrong_usage_is_one_error_and_one_help() {
+    write_files();
+    check("errors.txt", &transcript(WRONG));
+}
+
+#[test]
+fn wrong_usage_ends_with_exit_code_2_on_stderr_only() {
+    write_files();
+    for args in WRONG {
+        let (stdout, stderr, code) = squall(args);
+        assert_eq!((stdout.as_str(), code), ("", 2), "{args:?}");
+        let lines: Vec<&str> = stderr.lines().collect();
+        assert!(
+            matches!(lines[..], [error, "", help] if error.starts_with("error: ") && help.starts_with("help: ")),
+            "{args:?} gave {stderr}"
+        );
+    }
+}
+
+#[test]
+fn dry_run_says_what_would_be_done() {
+    write_files();
+    check("dry-run.txt", &transcript(DRY));
+}
+
+#[test]
+fn completions_and_man_page_know_the_flags() {
+    for args in [&["completions", "bash"][..], &["completions", "zsh"], &["completions", "fish"], &["man"]] {
+        let (stdout, stderr, code) = squall(args);
+        assert_eq!((stderr.as_str(), code), ("", 0), "{args:?}");
+        assert!(stdout.contains("same") && stdout.contains("threshold"), "{args:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = command(&["man"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}
+
+const DRY: &[&[&str]] = &[
+    &["--dry-run", "--no-save", "http://localhost:8080/path?token=secret"],
+    &[
+        "--dry-run",
+        "--no-save",
+        "-c",
+        "200",
+        "-d",
+        "1m",
+        "--warmup",
+        "5s",
+        "3@http://user:secret@a/",
+        "1@b.example",
+    ],
+    &["--dry-run", "--no-save", "-r", "5k/s", "--arrival", "poisson", "--threshold", "p(99)<50", "http://x/"],
+    &["--dry-run", "--no-save", "--ramp", "10s:100,1m:1000", "http://x/"],
+    &["--dry-run", "--no-save", "-n", "10k", "--urls", "urls.txt"],
+    &[
+        "--dry-run",
+        "--no-save",
+        "https://x/",
+        "--insecure",
+        "--tls",
+        "1.3",
+        "--proxy",
+        "http://u:secret@proxy:3128",
+        "--source",
+        "127.0.0.1-127.0.0.4",
+    ],
+];
+
+const WRONG: &[&[&str]] = &[
+    &[],
+    &["http"],
+    &["buidl"],
+    &["completion"],
+    &["-c", "5", "http", "http://x/"],
+    &["--vus", "5", "http://x/"],
+    &["-t", "4", "http://x/"],
+    &["--durat", "5s", "http://x/"],
+    &["--frobnicate", "http://x/"],
+    &["ftp://x/"],
+    &["http://x:99999/"],
+    &["ftp://user:secret@x/?token=secret"],
+    &["500"],
+    &["0@http://x/"],
+    &["--urls", "missing.txt"],
+    &["--urls", "bad-urls.txt"],
+    &["--urls", "empty.txt"],
+    &["-d", "10x", "http://x/"],
+    &["-d", "10", "http://x/"],
+    &["-d", "0s", "http://x/"],
+    &["-d"],
+    &["-d", "1s", "-d", "2s", "http://x/"],
+    &["-n", "0", "http://x/"],
+    &["-n", "1.5", "http://x/"],
+    &["-c", "0", "http://x/"],
+    &["-c", "2M", "http://x/"],
+    &["-r", "500/parsec", "http://x/"],
+    &["-r", "0", "http://x/"],
+    &["-r", "1G/s", "http://x/"],
+    &["-r", "5", "--pipeline", "2", "http://x/"],
+    &["--ramp", "10s:100/s", "http://x/"],
+    &["--ramp", "10s:1.5", "http://x/"],
+    &["--ramp", "10s:100,1m", "http://x/"],
+    &["-r", "0", "--ramp", "10s:0", "http://x/"],
+    &["--arrival", "poisson", "http://x/"],
+    &["--arrival", "sometimes", "-r", "5", "http://x/"],
+    &["--threshold", "p(95", "http://x/"],
+    &["-X", "G T", "http://x/"],
+    &["-H", "no colon", "http://x/"],
+    &["-H", "A: b\r\nC: d", "http://x/"],
+    &["-H", "@missing.txt", "http://x/"],
+    &["-H", "@bad-headers.txt", "http://x/"],
+    &["-H", "Content-Length: 5", "http://x/"],
+    &["-H", "Host: a", "-H", "Host: b", "http://x/"],
+    &["-H", "User-Agent: a", "--user-agent", "b", "http://x/"],
+    &["--body", "x", "--body-file", "urls.txt", "http://x/"],
+    &["--body-file", "missing.txt", "http://x/"],
+    &["--body-file", ".", "http://x/"],
+    &["--form", "novalue", "http://x/"],
+    &["--basic", "nopassword", "http://x/"],
+    &["--cookie", "novalue", "http://x/"],
+    &["--expect-status", "2yy", "http://x/"],
+    &["--follow", "51", "http://x/"],
+    &["--no-keepalive", "--requests-per-connection", "5", "http://x/"],
+    &["--source", "192.0.2.1", "http://x/"],
+    &["--source", "10.0.0.9-10.0.0.1", "http://x/"],
+    &["--connect-to", "a:1", "http://x/"],
+    &["--resolve", "a:1:nothing", "http://x/"],
+    &["--proxy", "socks5://x", "http://x/"],
+    &["--unix-socket", "s", "--proxy", "p:1", "http://x/"],
+    &["--cacert", "missing.pem", "https://x/"],
+    &["--key", "urls.txt", "https://x/"],
+    &["--tls", "1.1", "https://x/"],
+    &["--out", "xml=f", "http://x/"],
+    &["--results", "d", "--no-save", "http://x/"],
+    &["completions", "tcsh"],
+    &["target", "--listen", "localhost:0"],
+    &["target", "--listen", "192.0.2.1:0"],
+    &["target", "--tls", "--cert", "missing.pem", "--key", "missing.pem"],
+    &["target", "--cert", "missing.pem"],
+];
+
+/// The files that the cases name.
+fn write_files() {
+    let write = |name: &str, text: &str| fs::write(folder().join(name), text).unwrap();
+    write("urls.txt", "# a list\nhttp://x/a\nPOST 3@http://x/b\n");
+    write("bad-urls.txt", "http://x/a\nGET ftp://x/b\n");
+    write("bad-headers.txt", "Accept: a\nno colon\n");
+    write("empty.txt", "# nothing\n");
+}
+
+/// Commands and what they print, as on a terminal.
+fn transcript(cases: &[&[&str]]) -> String {
+    cases.iter().fold(String::new(), |mut text, args| {
+        let (stdout, stderr, code) = squall(args);
+        let shown: Vec<String> = args.iter().map(|arg| quoted(arg)).collect();
+        let _ = writeln!(text, "$ squall {}\n{stdout}{stderr}[{code}]\n", shown.join(" "));
+        text
+    })
+}
+
+fn quoted(arg: &str) -> String {
+    if arg.contains([' ', '(', '\r']) { format!("'{}'", arg.escape_debug()) } else { arg.to_owned() }
+}
+
+/// Its stdout, stderr and exit code.
+fn squall(args: &[&str]) -> (String, String, i32) {
+    let output = command(args).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code().unwrap())
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_squall"));
+    command.args(args).current_dir(folder()).env_remove("COLUMNS").stdin(Stdio::null());
+    command
+}
+
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+fn check(name: &str, actual: &str) {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name].iter().collect();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, actual).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert!(actual == expected, "{name} differs; see the head of this file.\n\n{actual}");
+}
