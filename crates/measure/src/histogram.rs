@@ -14,7 +14,7 @@ use crate::sparse::{Sparse, Totals};
 /// Counts of values by size. Reported values are within 0.1 % of the recorded ones; minimum, maximum, sum and count are exact.
 ///
 /// Values above 73 minutes share the last bucket: quantiles among them are the bucket's, their minimum, maximum and sum exact.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct Histogram {
     counts: Box<[u64]>,
     totals: Totals,
@@ -114,6 +114,15 @@ impl Histogram {
             (Some(min_ns), Some(max_ns)) => Scale::bucket_idx(min_ns)..Scale::bucket_idx(max_ns) + 1,
             _ => 0..0,
         }
+    }
+}
+
+/// Copies only what holds values, so that the copy takes no more memory than the original.
+impl Clone for Histogram {
+    fn clone(&self) -> Self {
+        let mut copy = Self::new();
+        copy.merge(self);
+        copy
     }
 }
 

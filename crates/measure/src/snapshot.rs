@@ -3,6 +3,7 @@
 //! Owns: which figure a sample goes into. Totals over rows are not kept: they are added up when asked for.
 
 use std::borrow::Cow;
+use std::iter::repeat_with;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -125,7 +126,8 @@ impl Snapshot {
             latency_failed: Histogram::new(),
             failures: Failures::default(),
             generator: Generator::default(),
-            rows: vec![Row::default(); row_count],
+            // `vec![row; n]` would copy, and so touch, every page of a histogram.
+            rows: repeat_with(Row::default).take(row_count).collect(),
         }
     }
 
