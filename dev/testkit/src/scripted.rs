@@ -66,7 +66,7 @@ struct Truth {
     script: Script,
     response: Vec<u8>,
     first_request: OnceLock<Instant>,
-    next_delay_idx: AtomicUsize,
+    received_count: AtomicUsize,
     log: Mutex<Vec<ServedRequest>>,
 }
 
@@ -114,6 +114,11 @@ impl ScriptedServer {
         format!("{scheme}://{}/", self.address())
     }
 
+    /// Requests read whole so far, answered or not.
+    pub fn received_count(&self) -> usize {
+        self.truth.received_count.load(Ordering::Relaxed)
+    }
+
     /// Ends all connections and tells what was answered.
     pub fn finish(self) -> Served {
         let Self { acceptor, truth, .. } = self;
@@ -142,7 +147,7 @@ impl Truth {
             script,
             response,
             first_request: OnceLock::new(),
-            next_delay_idx: AtomicUsize::new(0),
+            received_count: AtomicUsize::new(0),
             log: Mutex::default(),
         }
     }
@@ -172,7 +177,7 @@ impl Truth {
     fn due(&self, received: Instant) -> Instant {
         let first = *self.first_request.get_or_init(|| received);
         let delays = &self.script.delays;
-        let due = received + delays[self.next_delay_idx.fetch_add(1, Ordering::Relaxed) % delays.len()];
+        let due = received + delays[self.received_count.fetch_add(1, Ordering::Relaxed) % delays.len()];
         match self.script.stall {
             Some(stall) if due >= first + stall.after => due.max(first + stall.after + stall.length),
             _ => due,

@@ -109,6 +109,12 @@ impl Server {
         self.process = self.site.start(&self.recipe);
     }
 
+    /// Requests in the access log so far.
+    pub fn logged_count(&self) -> usize {
+        fs::read(self.site.path("access.log"))
+            .map_or(0, |log| log.iter().filter(|byte| **byte == b'\n').count())
+    }
+
     /// Ends the server gracefully, so that its access log is whole, and reads the log's lines.
     pub fn into_access_log(mut self) -> Vec<String> {
         self.process.signal(self.recipe.quit);

@@ -33,6 +33,7 @@ const ROOMS: &[Room] = &[
         must_not_use: &[],
     },
     Room { package: "squall-testkit", may_use: &["squall-measure"], must_not_use: &[] },
+    Room { package: "squall-floor", may_use: &[], must_not_use: NETWORK },
     Room { package: "squall-compare", may_use: &["squall-testkit"], must_not_use: &[] },
     Room { package: "xtask", may_use: &[], must_not_use: NETWORK },
 ];
