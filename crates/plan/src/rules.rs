@@ -148,7 +148,7 @@ pub fn addresses_of(range: &RangeInclusive<IpAddr>) -> Vec<IpAddr> {
 fn status_range(text: &str) -> Option<(u16, u16)> {
     let status = |text: &str| text.parse().ok().filter(|s| (100..=599).contains(s));
     if let Some(class) = text.strip_suffix("xx").and_then(|class| class.parse::<u16>().ok()) {
-        return (1..=5).contains(&class).then_some((class * 100, class * 100 + 99));
+        return (1..=5).contains(&class).then(|| (class * 100, class * 100 + 99));
     }
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (status(first)?, status(last)?);
@@ -233,9 +233,16 @@ mod tests {
     #[test]
     fn statuses_are_numbers_ranges_and_classes() {
         assert_eq!(parse_statuses("200, 301-399,4xx"), Ok(vec![(200, 200), (301, 399), (400, 499)]));
-        for (text, column) in
-            [("", 1), ("200,", 5), ("99", 1), ("600", 1), ("300-200", 1), ("200,6xx", 5), ("xx", 1)]
-        {
+        for (text, column) in [
+            ("", 1),
+            ("200,", 5),
+            ("99", 1),
+            ("600", 1),
+            ("300-200", 1),
+            ("200,6xx", 5),
+            ("5439xx", 1),
+            ("xx", 1),
+        ] {
             assert_eq!(parse_statuses(text).unwrap_err().column, column, "{text}");
         }
     }
