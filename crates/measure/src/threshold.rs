@@ -183,9 +183,7 @@ impl Subject {
         match self.unit() {
             Unit::Us => read_time_us(limit),
             Unit::Fraction => read_fraction(limit),
-            Unit::Count => {
-                units::parse_count(limit.text).map(|count| count as f64).map_err(|e| limit.shift(e))
-            }
+            Unit::Count => read_count(limit),
             Unit::PerSecond => units::parse_rate(limit.text).map_err(|e| limit.shift(e)),
         }
     }
@@ -406,6 +404,13 @@ fn percent_of(text: &str) -> Option<&str> {
     }
 }
 
+fn read_count(limit: Part<'_>) -> Result<f64, InputError> {
+    match units::parse_count(limit.text) {
+        Ok(count) => Ok(count as f64),
+        Err(error) => Err(InputError { help: COUNT_HELP.to_owned(), ..limit.shift(error) }),
+    }
+}
+
 fn read_percentile(part: Part<'_>, percent: &str) -> Result<Statistic, InputError> {
     match read_number(percent).filter(|percent| *percent <= 100.0) {
         Some(percent) => Ok(Statistic::Quantile(percent / 100.0)),
@@ -474,6 +479,8 @@ const OPERATORS: [(&str, Comparison); 7] = [
 
 const RULE_HELP: &str =
     "write a rule such as `p(95)<200`, `waiting: p(99.9)<=1s`, `errors<0.1%` or `requests: rate>1000/s`";
+
+const COUNT_HELP: &str = "write a count such as `10` or `10k`, or of errors a share such as `errors<1%`";
 
 const FRACTION_HELP: &str = "write a share such as `1%` or `0.01`";
 
@@ -585,7 +592,7 @@ mod tests {
             ("throughput: count>1", 13, "`throughput` has no `count`"),
             ("errors<200%", 8, "a share above 100 %"),
             ("errors: rate<5", 14, "a share above 100 %"),
-            ("errors<0.5", 8, "not a whole number of the smallest unit"),
+            ("errors<0.5", 8, "not a whole number"),
             ("µ: avg<2", 1, "unknown metric `µ`"),
             ("waiting: avg < 2 parsecs", 17, "unknown unit ` parsecs`"),
             ("rate>1/parsec", 8, "unknown period `parsec`"),

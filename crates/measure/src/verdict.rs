@@ -3,13 +3,12 @@
 //! Judges the generator only; the server's slowness and failures are data. Each limit below says why it is where it is;
 //! `docs/honesty.md` tells the same to users.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::series::WALL_MIN;
-use crate::{Cause, SeriesPoint, Snapshot};
+use crate::{Cause, Reason, ReasonKind, SeriesPoint, Snapshot};
 
 /// The judgement on a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,105 +33,6 @@ pub enum Status {
     Invalid,
 }
 
-/// One thing that was found, with its numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Reason {
-    /// What it is.
-    pub kind: ReasonKind,
-    /// What it does to the verdict; [`Status::Valid`] in a note.
-    pub severity: Status,
-    /// The worst value that was seen, in the unit of [`ReasonKind`].
-    pub worst: f64,
-    /// The limit that it passed, in the same unit.
-    pub limit: f64,
-    /// In how many seconds; `None` when it is about the whole run.
-    pub seconds_affected: Option<u32>,
-    /// How many seconds the run had.
-    pub seconds: u32,
-}
-
-/// What can impair a measurement. Shares are fractions of 1, times are in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum ReasonKind {
-    /// A shard worked for nearly all of its time: share.
-    Busy,
-    /// Open model: requests were sent late although a connection was free: p99 of the lag, time.
-    ScheduleLag,
-    /// Open model: arrivals that were never sent although a connection was free: share of those asked.
-    Shortfall,
-    /// A loop's turn was so long that answers lay unread: time.
-    Stall,
-    /// A shard wanted to work and did not get its core: share of its time.
-    Descheduled,
-    /// All CPUs of the machine were in use: share.
-    MachineCpu,
-    /// The hypervisor gave the CPUs to others: share.
-    Steal,
-    /// Descriptors were nearly used up: share of the limit.
-    Descriptors,
-    /// Connections were opened while much of the local port range was in use: share of the range.
-    Ports,
-    /// Requests failed for the generator's own want of ports, descriptors, memory or files: share of all requests.
-    OwnFailures,
-    /// A note. Open model: arrivals waited because no connection was free; the server (or the limit of connections) is behind:
-    /// how many waited.
-    Backlog,
-}
-
-/// A shard's loop that works more than this queues by itself: at 0.9, answers wait for 4.5 times the loop's own work on
-/// average (M/D/1: rho / 2(1 - rho)), and twice as long at 0.95.
-pub const BUSY_SUSPECT: f64 = 0.90;
-
-/// An open model that is this busy *and* late does not keep up: what it measures is itself.
-pub const BUSY_INVALID: f64 = 0.98;
-
-/// Lag matters once its p99 is more than this share of the median latency (and more than the pacing's tick, which was chosen).
-pub const LAG_SHARE_SUSPECT: f64 = 0.10;
-
-/// Beyond this lag the load is not the one that was asked for, however slow the server is.
-pub const LAG_INVALID: Duration = Duration::from_millis(100);
-
-/// More arrivals than this share never sent: the rate on the label is not the rate in the bottle.
-pub const SHORTFALL_INVALID: f64 = 0.05;
-
-/// Fewer arrivals than this may be cut off by the boundaries of ticks and seconds.
-pub const SHORTFALL_COUNT_MIN: u64 = 10;
-
-/// A stall of 10 ms delays 1 % of a second's answers, so it can move that second's p99 ...
-pub const STALL_SUSPECT: Duration = Duration::from_millis(10);
-
-/// ... and does when it is more than this share of it.
-pub const STALL_SHARE_SUSPECT: f64 = 0.10;
-
-/// A shard that wanted its core for this much longer than it had it shared the core with someone.
-pub const DESCHEDULED_SUSPECT: f64 = 0.10;
-
-/// With all CPUs in use, waking up takes as long as the scheduler likes, and no figure of ours shows it.
-pub const MACHINE_CPU_SUSPECT: f64 = 0.95;
-
-/// Stolen time is a stall that even the kernel does not see; 5 % is 50 ms of each second.
-pub const STEAL_SUSPECT: f64 = 0.05;
-
-/// So near to the limit the next burst of connections fails.
-pub const DESCRIPTORS_SUSPECT: f64 = 0.95;
-
-/// Beyond half of the range connect() searches for a free port: from 13 us to several ms near the end, measured.
-pub const PORTS_SUSPECT: f64 = 0.50;
-
-/// Any failure of our own is told; from this share of the requests on the failures are ours, not the server's.
-pub const OWN_FAILURES_INVALID: f64 = 0.01;
-
-/// A tenth of a second's arrivals in the queue: each waits 100 ms or more.
-pub const BACKLOG_SHARE_NOTED: f64 = 0.10;
-
-/// What touches fewer of a run's seconds than this cannot move the p99 it would be printed beside. The series still marks them.
-pub const AFFECTED_SHARE_MIN: f64 = 0.01;
-
-/// Seconds that are invalid make the run invalid when they are this many of its seconds; fewer make it suspect.
-pub const INVALID_SHARE_MIN: f64 = 0.10;
-
 impl Verdict {
     fn new(mut found: Vec<Reason>) -> Self {
         found.sort_by_key(|reason| (std::cmp::Reverse(reason.severity), reason.kind));
@@ -150,7 +50,7 @@ pub(crate) struct Watch {
     lag_allowed: Duration,
     tallies: [Tally; KIND_COUNT],
     judged: Judged,
-    last_ask: LastAsk,
+    arrivals: Arrivals,
 }
 
 /// Which seconds were judged.
@@ -168,10 +68,13 @@ struct Tally {
     worst: Option<Finding>,
 }
 
-/// The last second in which the schedule asked for arrivals, and how many then waited for a connection.
+/// Open model: arrivals in the judged seconds.
 #[derive(Debug, Clone, Copy, Default)]
-struct LastAsk {
-    second_idx: u32,
+struct Arrivals {
+    asked: u64,
+    sent: u64,
+    last_asked_idx: u32,
+    /// Waiting for a connection at the end of the last second in which the schedule asked.
     waiting: u64,
 }
 
@@ -191,33 +94,37 @@ impl Watch {
             lag_allowed,
             tallies: [Tally::default(); KIND_COUNT],
             judged: Judged::default(),
-            last_ask: LastAsk::default(),
+            arrivals: Arrivals::default(),
         }
     }
 
     /// Judges one second and marks what impaired it.
     pub(crate) fn judge_second(&mut self, second_idx: u32, second: &mut SeriesPoint) {
+        self.arrivals.count(second_idx, second);
+        let is_remnant = second.wall < WALL_MIN;
+        if is_remnant && self.judged.second_count > 0 {
+            return;
+        }
         for finding in self.findings(second) {
             self.tallies[finding.kind as usize].add(&finding);
             second.warnings.push(finding.kind);
         }
         second.warnings.sort_unstable();
-        self.judged.count(second_idx, second.wall);
-        self.note_ask(second_idx, second);
+        self.judged.count(second_idx);
     }
 
     /// The verdict on a run with these figures.
     pub(crate) fn verdict(&self, total: &Snapshot) -> Verdict {
         let second_count = self.judged.second_count.max(1);
         let per_second = self.tallies.iter().filter_map(|tally| tally.reason(second_count));
-        let whole_run = [self.shortfall(total), own_failures(total)];
-        let whole_run =
-            whole_run.into_iter().flatten().map(|finding| Reason::new(&finding, None, second_count));
+        let whole_run = [self.arrivals.shortfall(), own_failures(total)];
+        let whole_run = whole_run.into_iter().flatten().map(|finding| finding.reason(None, second_count));
         Verdict::new(per_second.chain(whole_run).collect())
     }
 
     fn findings(&self, second: &SeriesPoint) -> Vec<Finding> {
-        let machine = second.machine.unwrap_or_default();
+        // The system counts CPU time in ticks of up to 10 ms, too coarse for a remnant.
+        let machine = second.machine.filter(|_| second.wall >= WALL_MIN).unwrap_or_default();
         let ports = if second.connections_opened > 0 { machine.port_fraction() } else { 0.0 };
         let lag = self.lag(second);
         let all = [
@@ -245,38 +152,35 @@ impl Watch {
         }
         above(kind, lag_s, limit)
     }
+}
 
-    fn note_ask(&mut self, second_idx: u32, second: &SeriesPoint) {
-        if second.asked == 0 || second_idx < self.last_ask.second_idx {
+impl Arrivals {
+    fn count(&mut self, second_idx: u32, second: &SeriesPoint) {
+        self.asked += second.asked;
+        self.sent += second.started;
+        if second.asked == 0 || second_idx < self.last_asked_idx {
             return;
         }
         // A shard that reports its second late adds to what the others had waiting.
-        let waiting_before = if second_idx == self.last_ask.second_idx { self.last_ask.waiting } else { 0 };
-        self.last_ask = LastAsk { second_idx, waiting: waiting_before + second.arrivals_waiting };
+        let waiting_before = if second_idx == self.last_asked_idx { self.waiting } else { 0 };
+        (self.last_asked_idx, self.waiting) = (second_idx, waiting_before + second.arrivals_waiting);
     }
 
-    /// Arrivals neither sent nor waiting for a connection when the schedule ended. Those sent after its end count as sent:
-    /// their lag tells of them.
-    fn shortfall(&self, total: &Snapshot) -> Option<Finding> {
-        let asked = total.arrivals_asked;
-        let missing = asked.saturating_sub(total.requests_started).saturating_sub(self.last_ask.waiting);
-        let share = share(missing, asked);
-        let is_short = missing > SHORTFALL_COUNT_MIN && share > SHORTFALL_INVALID;
-        is_short.then_some(Finding {
-            kind: ReasonKind::Shortfall,
-            severity: Status::Invalid,
-            value: share,
-            limit: SHORTFALL_INVALID,
-        })
+    /// Those neither sent nor waiting for a connection when the schedule ended. Those sent after its end count as sent: their
+    /// lag tells of them.
+    fn shortfall(&self) -> Option<Finding> {
+        let missing = self.asked.saturating_sub(self.sent).saturating_sub(self.waiting);
+        let (kind, severity) = (ReasonKind::Shortfall, Status::Invalid);
+        let (value, limit) = (share(missing, self.asked), SHORTFALL_INVALID);
+        let is_short = missing > SHORTFALL_COUNT_MIN && value > limit;
+        is_short.then_some(Finding { kind, severity, value, limit })
     }
 }
 
 impl Judged {
-    /// Counts a second once, even when a shard reports it late, and not the remnant at a run's end.
-    fn count(&mut self, second_idx: u32, wall: Duration) {
-        if self.last_idx < Some(second_idx) && wall >= WALL_MIN {
-            self.second_count += 1;
-        }
+    /// Counts a second once, even when a shard reports it late.
+    fn count(&mut self, second_idx: u32) {
+        self.second_count += u32::from(self.last_idx < Some(second_idx));
         self.last_idx = self.last_idx.max(Some(second_idx));
     }
 }
@@ -300,14 +204,14 @@ impl Tally {
         }
         // A shard that reports a second late has it judged again.
         let seconds_affected = self.second_count.min(second_count);
-        Some(Reason::new(&worst, Some(seconds_affected), second_count))
+        Some(worst.reason(Some(seconds_affected), second_count))
     }
 }
 
-impl Reason {
-    fn new(finding: &Finding, seconds_affected: Option<u32>, seconds: u32) -> Self {
-        let Finding { kind, severity, value, limit } = *finding;
-        Self { kind, severity, worst: value, limit, seconds_affected, seconds }
+impl Finding {
+    fn reason(&self, seconds_affected: Option<u32>, seconds: u32) -> Reason {
+        let Self { kind, severity, value, limit } = *self;
+        Reason { kind, severity, worst: value, limit, seconds_affected, seconds }
     }
 }
 
@@ -357,101 +261,74 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// One sentence with its numbers, lowercase and without a final period.
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (worst, limit) = (Quantity(self.kind, self.worst), Quantity(self.kind, self.limit));
-        match self.kind {
-            ReasonKind::Busy => write!(f, "a generator thread was {worst} busy"),
-            ReasonKind::ScheduleLag => write!(f, "requests were sent late: lag p99 {worst}"),
-            ReasonKind::Shortfall => write!(f, "{worst} of the arrivals asked for were never sent"),
-            ReasonKind::Stall => write!(f, "a generator thread stalled for {worst}"),
-            ReasonKind::Descheduled => {
-                write!(f, "a generator thread was kept off its core for {worst} of the time")
-            }
-            ReasonKind::MachineCpu => write!(f, "the generator's machine was {worst} busy"),
-            ReasonKind::Steal => write!(f, "the hypervisor took {worst} of the CPU time"),
-            ReasonKind::Descriptors => write!(f, "{worst} of the file descriptors were in use"),
-            ReasonKind::Ports => {
-                write!(f, "{worst} of the local ports were in use while connections were opened")
-            }
-            ReasonKind::OwnFailures => {
-                write!(f, "{worst} of the requests failed on the generator's own side")
-            }
-            ReasonKind::Backlog => write!(f, "{worst} arrivals waited for a free connection"),
-        }?;
-        if self.limit > 0.0 {
-            write!(f, " (limit {limit})")?;
-        }
-        match self.seconds_affected {
-            Some(affected) => write!(f, " in {affected} of {} seconds", self.seconds),
-            None => Ok(()),
-        }
-    }
-}
-
-/// A value in the unit of its kind.
-struct Quantity(ReasonKind, f64);
-
-impl fmt::Display for Quantity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(kind, value) = *self;
-        match kind {
-            ReasonKind::ScheduleLag | ReasonKind::Stall if value < 0.01 => write!(f, "{:.2} ms", value * 1e3),
-            ReasonKind::ScheduleLag | ReasonKind::Stall if value < 1.0 => write!(f, "{:.0} ms", value * 1e3),
-            ReasonKind::ScheduleLag | ReasonKind::Stall => write!(f, "{value:.2} s"),
-            ReasonKind::Backlog => write!(f, "{value:.0}"),
-            ReasonKind::OwnFailures | ReasonKind::Shortfall => write!(f, "{:.2} %", value * 100.0),
-            _ => write!(f, "{:.0} %", value * 100.0),
-        }
-    }
-}
-
-impl Reason {
-    /// What to do about it.
-    pub fn help(&self) -> &'static str {
-        match self.kind {
-            ReasonKind::Busy => {
-                "use more threads or machines, or fewer connections; latencies contain the generator's own queue"
-            }
-            ReasonKind::ScheduleLag => "lower the rate, add threads or machines, or use a finer pacing",
-            ReasonKind::Shortfall => "the generator cannot make this rate: add threads or machines",
-            ReasonKind::Stall => {
-                "give the generator cores of its own; latencies of that moment are the generator's"
-            }
-            ReasonKind::Descheduled => {
-                "stop other programs on this machine, or use fewer threads than it has free cores"
-            }
-            ReasonKind::MachineCpu => "run the generator on a machine of its own, away from the target",
-            ReasonKind::Steal => "use a machine whose CPUs are not shared with other guests",
-            ReasonKind::Descriptors => {
-                "raise the limit of open files (`ulimit -n`), or use fewer connections"
-            }
-            ReasonKind::Ports => "spread the connections over more source addresses (`--source`)",
-            ReasonKind::OwnFailures => {
-                "see the errors: raise `ulimit -n`, add source addresses, or make the body file readable"
-            }
-            ReasonKind::Backlog => {
-                "the server was slower than the rate: that wait is part of the latencies; more connections (`-c`) may help"
-            }
-        }
-    }
-}
-
 /// [`ReasonKind::Backlog`] is the last.
 const KIND_COUNT: usize = ReasonKind::Backlog as usize + 1;
 
+/// A shard's loop that works more than this queues by itself: at 0.9, answers wait for 4.5 times the loop's own work on
+/// average (M/D/1: rho / 2(1 - rho)), and twice as long at 0.95.
+const BUSY_SUSPECT: f64 = 0.90;
+
+/// An open model that is this busy *and* late does not keep up: what it measures is itself.
+const BUSY_INVALID: f64 = 0.98;
+
+/// Lag matters once its p99 is more than this share of the median latency (and more than the pacing's tick, which was chosen).
+const LAG_SHARE_SUSPECT: f64 = 0.10;
+
+/// Beyond this lag the load is not the one that was asked for, however slow the server is.
+const LAG_INVALID: Duration = Duration::from_millis(100);
+
+/// More arrivals than this share never sent: the rate on the label is not the rate in the bottle.
+const SHORTFALL_INVALID: f64 = 0.05;
+
+/// Fewer arrivals than this may be cut off by the boundaries of ticks and seconds.
+const SHORTFALL_COUNT_MIN: u64 = 10;
+
+/// A stall of 10 ms delays 1 % of a second's answers, so it can move that second's p99 ...
+const STALL_SUSPECT: Duration = Duration::from_millis(10);
+
+/// ... and does when it is more than this share of it.
+const STALL_SHARE_SUSPECT: f64 = 0.10;
+
+/// A shard that wanted its core for this much longer than it had it shared the core with someone.
+const DESCHEDULED_SUSPECT: f64 = 0.10;
+
+/// With all CPUs in use, waking up takes as long as the scheduler likes, and no figure of ours shows it.
+const MACHINE_CPU_SUSPECT: f64 = 0.95;
+
+/// Stolen time is a stall that even the kernel does not see; 5 % is 50 ms of each second.
+const STEAL_SUSPECT: f64 = 0.05;
+
+/// So near to the limit the next burst of connections fails.
+const DESCRIPTORS_SUSPECT: f64 = 0.95;
+
+/// Beyond half of the range connect() searches for a free port: from 13 us to several ms near the end, measured.
+const PORTS_SUSPECT: f64 = 0.50;
+
+/// Any failure of our own is told; from this share of the requests on the failures are ours, not the server's.
+const OWN_FAILURES_INVALID: f64 = 0.01;
+
+/// A tenth of a second's arrivals in the queue: each waits 100 ms or more.
+const BACKLOG_SHARE_NOTED: f64 = 0.10;
+
+/// What touches fewer of a run's seconds than this cannot move the p99 it would be printed beside. The series still marks them.
+const AFFECTED_SHARE_MIN: f64 = 0.01;
+
+/// Seconds that are invalid make the run invalid when they are this many of its seconds; fewer make it suspect.
+const INVALID_SHARE_MIN: f64 = 0.10;
+
 #[cfg(test)]
 mod tests {
+    use ReasonKind::*;
+
     use super::*;
     use crate::{Histogram, MachineSecond, Outcome, Phase, Phases, Sample, Sketch};
-    use ReasonKind::*;
 
     /// A second without blame: latencies of 1 ms, half of the time busy.
     fn good() -> SeriesPoint {
         SeriesPoint {
             wall: Duration::from_secs(1),
             asked: 1000,
+            started: 1000,
             latency: sketch(&[1_000_000; 100]),
             schedule_lag: sketch(&[90_000; 100]),
             connections_opened: 1,
@@ -584,6 +461,18 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_only_a_remnant_is_judged() {
+        let stalled = SeriesPoint {
+            wall: Duration::from_millis(30),
+            stall_max: Duration::from_millis(25),
+            machine: Some(MachineSecond { cpu_fraction: 1.0, ..MachineSecond::default() }),
+            ..good()
+        };
+        let reasons = judged(open_model(), &[stalled]).reasons;
+        assert_eq!(reasons.iter().map(|r| (r.kind, r.seconds)).collect::<Vec<_>>(), [(Stall, 1)]);
+    }
+
+    #[test]
     fn seconds_that_impair_are_marked() {
         let mut second = SeriesPoint { busy_max: 0.95, stall_max: Duration::from_secs(1), ..good() };
         open_model().judge_second(0, &mut second);
@@ -592,13 +481,7 @@ mod tests {
 
     /// A run that asked for 1000 arrivals, sent some, and left some waiting for a connection.
     fn after_asking(sent: u64, waiting: u64) -> Verdict {
-        let mut watch = open_model();
-        let mut second = SeriesPoint { arrivals_waiting: waiting, ..good() };
-        watch.judge_second(0, &mut second);
-        let mut total = Snapshot::new(1, true);
-        total.arrivals_asked = 1000;
-        total.requests_started = sent;
-        watch.verdict(&total)
+        judged(open_model(), &[SeriesPoint { started: sent, arrivals_waiting: waiting, ..good() }])
     }
 
     #[test]
@@ -638,41 +521,5 @@ mod tests {
         assert_eq!(after_failures(0, 1000).status, Status::Valid);
         assert_eq!(after_failures(1, 1000).status, Status::Suspect);
         assert_eq!(after_failures(10, 1000).status, Status::Invalid);
-    }
-
-    #[test]
-    fn reasons_read_as_sentences() {
-        let reason = |kind, worst, limit, seconds_affected| {
-            Reason { kind, severity: Status::Suspect, worst, limit, seconds_affected, seconds: 10 }
-                .to_string()
-        };
-        for (sentence, expected) in [
-            (
-                reason(Busy, 0.974, 0.9, Some(7)),
-                "a generator thread was 97 % busy (limit 90 %) in 7 of 10 seconds",
-            ),
-            (
-                reason(ScheduleLag, 0.0021, 0.0005, Some(1)),
-                "requests were sent late: lag p99 2.10 ms (limit 0.50 ms) in 1 of 10 seconds",
-            ),
-            (
-                reason(Shortfall, 0.12345, 0.05, None),
-                "12.35 % of the arrivals asked for were never sent (limit 5.00 %)",
-            ),
-            (
-                reason(Stall, 1.5, 0.01, Some(1)),
-                "a generator thread stalled for 1.50 s (limit 10 ms) in 1 of 10 seconds",
-            ),
-            (
-                reason(OwnFailures, 0.0012, 0.0, None),
-                "0.12 % of the requests failed on the generator's own side",
-            ),
-            (
-                reason(Backlog, 250.0, 100.0, Some(2)),
-                "250 arrivals waited for a free connection (limit 100) in 2 of 10 seconds",
-            ),
-        ] {
-            assert_eq!(sentence, expected);
-        }
     }
 }

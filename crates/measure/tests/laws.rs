@@ -72,6 +72,39 @@ proptest! {
     }
 
     #[test]
+    fn no_rule_panics(
+        parts in prop::collection::vec(prop::sample::select(RULE_PARTS), 0..8),
+        noise in any::<String>(),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let mut rule = parts.concat();
+        let places: Vec<usize> = rule.char_indices().map(|(place, _)| place).chain([rule.len()]).collect();
+        rule.insert_str(places[at.index(places.len())], &noise);
+        for text in [parts.concat(), rule, noise] {
+            match text.parse::<Threshold>() {
+                Ok(threshold) => prop_assert_eq!(threshold.text(), text.trim()),
+                Err(error) => prop_assert!(error.column <= text.chars().count() + 1, "{error} in {text:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_record_is_read_or_refused_without_panic(
+        at in any::<prop::sample::Index>(),
+        with in prop::sample::select(&["", "0", "9", "-", "[", "}", ",", "\"", "null", "1e99"][..]),
+    ) {
+        let mut snapshot = Snapshot::new(ROW_COUNT, true);
+        (1..100).for_each(|latency_ns| snapshot.record(&ok(latency_ns * 1000)));
+        let mut text = serde_json::to_string(&record(&[((0, 0), snapshot)], 2)).unwrap();
+        let place = at.index(text.len());
+        text.replace_range(place..=place, with);
+        if let Ok(record) = serde_json::from_str::<RunRecord>(&text) {
+            let _ = record.total.latency().quantile(0.5);
+            let _ = record.series.points.iter().map(|point| point.latency.quantile(0.99)).collect::<Vec<_>>();
+        }
+    }
+
+    #[test]
     fn a_run_is_the_same_however_its_seconds_arrive(
         events in prop::collection::vec(event(), 1..60),
         order in any::<prop::sample::Index>(),
@@ -283,3 +316,35 @@ fn values() -> impl Strategy<Value = Vec<u64>> {
 const SECOND_COUNT: u32 = 4;
 
 const ROW_COUNT: usize = 2;
+
+const RULE_PARTS: &[&str] = &[
+    "p(",
+    "95",
+    ")",
+    "p99.9",
+    "avg",
+    "med",
+    "rate",
+    "count",
+    "latency",
+    "errors",
+    "requests",
+    "http_req_failed",
+    ":",
+    " ",
+    "<",
+    "<=",
+    "===",
+    "!=",
+    "1",
+    "0.5",
+    "%",
+    "ms",
+    "µs",
+    "/s",
+    "k",
+    "{",
+    "}",
+    "=",
+    "!",
+];
