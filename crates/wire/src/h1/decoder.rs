@@ -13,7 +13,7 @@ use super::{DecodeError, Fields, HeadCache, HeadView, Sink};
 ///
 /// For each response: [`begin`](Self::begin), then [`decode`](Self::decode) until it returns a [`Response`]; between two
 /// calls of it [`skip`](Self::skip) stands for body bytes that were discarded unread; [`handle_eof`](Self::handle_eof) when the peer
-/// has closed. After an error the connection is of no use, and neither is what this decoder says of it until the next `begin`.
+/// has closed. After an error the connection is of no use; until the next `begin`, nothing more is consumed.
 #[derive(Debug)]
 pub struct Decoder {
     state: State,
@@ -68,8 +68,8 @@ enum State {
     Chunks(Chunks),
     Trailers,
     UntilClose,
-    /// Nowhere: the response is whole, and the next one has not begun.
-    Whole,
+    /// Nowhere: the response is whole or faulty, and the next one has not begun.
+    Over,
 }
 
 impl Decoder {
@@ -103,9 +103,15 @@ impl Decoder {
         sink: &mut S,
     ) -> Result<Progress, DecodeError> {
         let mut consumed = 0;
-        while consumed < input.len() && !matches!(self.state, State::Whole) {
-            consumed += self.decode_piece(cache, &input[consumed..], sink)?;
-            if matches!(self.state, State::Whole) {
+        while consumed < input.len() && !matches!(self.state, State::Over) {
+            match self.decode_piece(cache, &input[consumed..], sink) {
+                Ok(bytes) => consumed += bytes,
+                Err(error) => {
+                    self.state = State::Over;
+                    return Err(error);
+                }
+            }
+            if matches!(self.state, State::Over) {
                 return Ok(Progress { consumed, response: Some(self.response()) });
             }
         }
@@ -127,7 +133,7 @@ impl Decoder {
         debug_assert!(bytes <= self.skippable_bytes(), "{bytes} bytes skipped of {}", self.skippable_bytes());
         let State::Length(left) = self.state else { return None };
         self.advance_length(left, bytes.min(left));
-        matches!(self.state, State::Whole).then(|| self.response())
+        matches!(self.state, State::Over).then(|| self.response())
     }
 
     /// Tells that the peer has closed its side: that ends a body that lasts until then.
@@ -139,14 +145,14 @@ impl Decoder {
         let bytes = self.body_bytes;
         Err(match self.state {
             State::UntilClose => {
-                self.state = State::Whole;
+                self.state = State::Over;
                 return Ok(self.response());
             }
             State::Head => self.closed_in_head(),
             State::Length(left) => DecodeError::ClosedInBody { bytes, expected: bytes + left },
             State::Chunks(_) => DecodeError::ClosedInChunks { bytes },
             State::Trailers => DecodeError::ClosedInTrailers { bytes },
-            State::Whole => DecodeError::ClosedBeforeResponse,
+            State::Over => DecodeError::ClosedBeforeResponse,
         })
     }
 
@@ -166,13 +172,13 @@ impl Decoder {
             State::Head => self.decode_head(cache, input, sink),
             State::Length(left) => Ok(self.decode_length(left, input, sink)),
             State::Chunks(chunks) => self.decode_chunk(chunks, input, sink),
-            State::Trailers => self.decode_trailers(cache, input, sink),
+            State::Trailers => self.decode_section(Section::trailers(), cache, input, sink),
             State::UntilClose => {
                 sink.data(input);
                 self.body_bytes += input.len() as u64;
                 Ok(input.len())
             }
-            State::Whole => Ok(0),
+            State::Over => Ok(0),
         }
     }
 
@@ -182,29 +188,16 @@ impl Decoder {
         input: &[u8],
         sink: &mut S,
     ) -> Result<usize, DecodeError> {
-        if self.partial.is_some() {
-            return self.decode_partial(cache, input, sink);
-        }
-        if let Some((head, bytes)) = cache.recognise(input) {
+        if self.partial.is_none()
+            && let Some((head, bytes)) = cache.recognise(input)
+        {
             self.accept_head(&head, &input[..bytes], sink)?;
             return Ok(bytes);
         }
         self.decode_section(Section::head(), cache, input, sink)
     }
 
-    fn decode_trailers<S: Sink>(
-        &mut self,
-        cache: &mut HeadCache,
-        input: &[u8],
-        sink: &mut S,
-    ) -> Result<usize, DecodeError> {
-        if self.partial.is_some() {
-            return self.decode_partial(cache, input, sink);
-        }
-        self.decode_section(Section::trailers(), cache, input, sink)
-    }
-
-    /// Reads a section from its first byte, where it lies.
+    /// Reads a section: on, if it came in pieces, else from its first byte, where it lies.
     fn decode_section<S: Sink>(
         &mut self,
         mut section: Section,
@@ -212,6 +205,9 @@ impl Decoder {
         input: &[u8],
         sink: &mut S,
     ) -> Result<usize, DecodeError> {
+        if let Some(partial) = self.partial.take() {
+            return self.decode_partial(partial, cache, input, sink);
+        }
         let Some(bytes) = section.read(input)? else {
             self.partial = Some(cache.lend(section, input));
             return Ok(input.len());
@@ -220,14 +216,13 @@ impl Decoder {
         Ok(bytes)
     }
 
-    /// Reads on in a section that came in pieces.
     fn decode_partial<S: Sink>(
         &mut self,
+        mut partial: Box<Partial>,
         cache: &mut HeadCache,
         input: &[u8],
         sink: &mut S,
     ) -> Result<usize, DecodeError> {
-        let Some(mut partial) = self.partial.take() else { return Ok(0) };
         let bytes_before = partial.bytes.len();
         let bytes_wanted = input.len().min(RESPONSE_HEAD_BYTES_MAX - bytes_before);
         partial.bytes.extend_from_slice(&input[..bytes_wanted]);
@@ -268,7 +263,7 @@ impl Decoder {
         if section.field_count > 0 {
             sink.trailers(Fields::new(bytes));
         }
-        self.state = State::Whole;
+        self.state = State::Over;
         Ok(())
     }
 
@@ -305,7 +300,7 @@ impl Decoder {
 
     fn advance_length(&mut self, left: u64, bytes: u64) {
         self.body_bytes += bytes;
-        self.state = if bytes == left { State::Whole } else { State::Length(left - bytes) };
+        self.state = if bytes == left { State::Over } else { State::Length(left - bytes) };
     }
 
     fn decode_chunk<S: Sink>(
@@ -355,7 +350,7 @@ impl Default for Decoder {
 impl State {
     const fn after_head(framing: Framing) -> Self {
         match framing {
-            Framing::Empty => Self::Whole,
+            Framing::Empty => Self::Over,
             Framing::Length(bytes) => Self::Length(bytes),
             Framing::Chunked => Self::Chunks(Chunks::new()),
             Framing::UntilClose => Self::UntilClose,

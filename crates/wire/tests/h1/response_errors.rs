@@ -3,7 +3,7 @@
 use squall_wire::h1::limits::{
     CHUNK_LINE_BYTES_MAX, INTERIM_RESPONSE_COUNT_MAX, RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADER_COUNT_MAX,
 };
-use squall_wire::h1::{DecodeError, DecodeErrorKind, RequestKind};
+use squall_wire::h1::{DecodeError, DecodeErrorKind, Decoder, HeadCache, RequestKind};
 
 use crate::harness::{decode, decode_error};
 
@@ -225,6 +225,22 @@ fn chunk_lines_are_limited() {
     assert_eq!(decode(RequestKind::Other, input(CHUNK_LINE_BYTES_MAX).as_bytes()).body, b"ab");
     let error = decode_error(RequestKind::Other, input(CHUNK_LINE_BYTES_MAX + 1).as_bytes());
     assert_eq!(error, DecodeError::ChunkLineTooLong { bytes_max: CHUNK_LINE_BYTES_MAX });
+}
+
+#[test]
+fn nothing_is_decoded_after_an_error() {
+    for pieces in [
+        ["SSH-", "2.0"],
+        ["HTTP/1.1 200 OK\r\nnonsense\r", "\n\r\n"],
+        ["HTTP/1.1 200 OK\r\nContent-Length: -", "1\r\n\r\n"],
+    ] {
+        let (mut decoder, mut cache) = (Decoder::new(), HeadCache::default());
+        let results = pieces.map(|piece| decoder.decode(&mut cache, piece.as_bytes(), &mut ()));
+        assert!(results.iter().any(Result::is_err), "{pieces:?}");
+        assert!(!decoder.is_idle());
+        let progress = decoder.decode(&mut cache, b"HTTP/1.1 204 No Content\r\n\r\n", &mut ()).unwrap();
+        assert_eq!((progress.consumed, progress.response), (0, None));
+    }
 }
 
 #[test]
