@@ -20,8 +20,8 @@ pub struct Options {
     /// Write one line for each finished request to this file, which is emptied first. Lines are in the file at most
     /// 200 ms after the request, and all of them once the server stopped. Format: `docs/target.md`.
     pub log: Option<PathBuf>,
-    /// How long a request head or a TLS handshake may take from its first byte on. A connection that sends nothing is
-    /// never closed, so that idle connections can be tested; one that sends half a head is.
+    /// How long a request head may take from its first byte on, and a TLS handshake from the accepted connection on. A
+    /// connection between two requests is never closed, so that idle connections can be tested; one with half a head is.
     pub head_timeout: Duration,
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Waits for `duration`. Below a second the kernel's timers are used, which are late by tens of microseconds at most on an
-/// idle machine; above it a millisecond is less than 0.1 %, and the runtime's timers need no descriptor.
+/// Waits for `duration`. Below a second the kernel's timers are used, which are late by tens of microseconds on an idle
+/// machine; above it the runtime's two milliseconds are below 0.2 %, and its timers need no descriptor.
 pub(crate) async fn pause(duration: Duration) {
     if duration < PRECISE_BELOW && precise(duration).await.is_ok() {
         return;
