@@ -1,9 +1,31 @@
-//! Shows what happened: a run's record becomes a summary, and every face is drawn from that.
+//! Shows what happened: a run's record becomes a [`Summary`], and every face is drawn from that.
 //!
-//! Owns: units and wording, the faces, and the saved runs. Never: sockets, ssh, the clock. Nothing here prints by itself:
-//! callers pass the stream.
+//! Owns: units and wording, the faces (terminal, JSON, CSV), and the saved runs. A face is a function
+//! from a summary to text; a new one is a new file. Never: sockets, ssh, the clock. Nothing here prints by itself: callers
+//! pass the stream.
 
+pub mod csv;
+mod error;
+mod files;
+mod hints;
+pub mod json;
+mod outputs;
+pub mod store;
 mod style;
+mod summary;
+pub mod terminal;
+mod text;
+mod time;
 pub mod units;
+mod wording;
 
+pub use error::Error;
+pub use outputs::{Format, OutputSpec, Outputs};
 pub use style::{ColorChoice, Style, Tone};
+pub use summary::*;
+
+/// The JSON Schema (2020-12) of a serialised [`Summary`].
+pub const SUMMARY_SCHEMA: &str = include_str!("../../../schema/summary.schema.json");
+
+#[cfg(test)]
+mod tests;

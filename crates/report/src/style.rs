@@ -63,7 +63,7 @@ impl Style {
         Self {
             color: wants_color(choice, terminal_width.is_some(), &env),
             unicode: is_unicode_locale(&env),
-            width: width.clamp(WIDTH_MIN, WIDTH_MAX),
+            width: width.min(WIDTH_MAX),
         }
     }
 
@@ -130,9 +130,6 @@ fn ascii(symbol: char) -> char {
 
 /// Columns of a stream that is no terminal.
 const WIDTH_DEFAULT: usize = 80;
-
-/// Below this, tables would lose their figures; the terminal wraps instead.
-const WIDTH_MIN: usize = 60;
 
 /// Wider lines are hard to read across.
 const WIDTH_MAX: usize = 120;

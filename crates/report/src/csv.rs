@@ -1,0 +1,125 @@
+//! The CSV face: a line per second, then one per row of figures, then the total, all with the same columns.
+//!
+//! `scope` tells them apart; a figure that a scope does not have is empty. The columns are documented in `docs/output.md`.
+
+use serde::Serialize;
+
+use crate::summary::{Distribution, Micros, Point, Row, Summary, rate_per_s};
+
+/// Every line of the summary's CSV, with a header.
+pub fn draw(summary: &Summary) -> String {
+    let mut lines: Vec<Line<'_>> = summary.series.iter().map(of_point).collect();
+    lines.extend(summary.rows.iter().map(|row| of_row(row, summary.duration_s)));
+    lines.push(of_total(summary));
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for line in lines {
+        writer.serialize(line).expect("a flat record into memory cannot fail");
+    }
+    let bytes = writer.into_inner().expect("memory cannot fail to be flushed");
+    String::from_utf8(bytes).expect("strings and numbers are UTF-8")
+}
+
+/// The columns, in their order.
+#[derive(Debug, Default, Serialize)]
+struct Line<'a> {
+    scope: &'static str,
+    load: &'a str,
+    method: &'a str,
+    url: &'a str,
+    at_s: f64,
+    span_s: f64,
+    requests: u64,
+    ok: u64,
+    failed: u64,
+    interrupted: u64,
+    rate_per_s: f64,
+    bytes_received: u64,
+    bytes_sent: u64,
+    latency_us_min: Option<Micros>,
+    latency_us_mean: Option<Micros>,
+    latency_us_p50: Option<Micros>,
+    latency_us_p90: Option<Micros>,
+    latency_us_p95: Option<Micros>,
+    latency_us_p99: Option<Micros>,
+    latency_us_p99_9: Option<Micros>,
+    latency_us_max: Option<Micros>,
+    latency_count: u64,
+    connections_opened: Option<u64>,
+    connections_open: Option<u64>,
+    arrivals_waiting: Option<u64>,
+    schedule_lag_us_p99: Option<Micros>,
+    busy: Option<f64>,
+}
+
+fn of_point(point: &Point) -> Line<'_> {
+    Line {
+        scope: "second",
+        at_s: point.at_s,
+        span_s: point.span_s,
+        requests: point.started,
+        ok: point.ok,
+        failed: point.failed,
+        interrupted: point.interrupted,
+        rate_per_s: point.rate_per_s,
+        bytes_received: point.bytes_received,
+        bytes_sent: point.bytes_sent,
+        connections_opened: Some(point.connections_opened),
+        connections_open: Some(point.connections_open),
+        arrivals_waiting: Some(point.arrivals_waiting),
+        schedule_lag_us_p99: point.schedule_lag_us_p99,
+        busy: Some(point.busy),
+        ..of_latency(&point.latency_us)
+    }
+}
+
+fn of_row(row: &Row, duration_s: f64) -> Line<'_> {
+    Line {
+        scope: "row",
+        load: &row.load,
+        method: &row.method,
+        url: &row.url,
+        span_s: duration_s,
+        requests: row.ok + row.failed + row.interrupted,
+        ok: row.ok,
+        failed: row.failed,
+        interrupted: row.interrupted,
+        rate_per_s: rate_per_s(row.ok + row.failed, duration_s),
+        bytes_received: row.bytes_received,
+        bytes_sent: row.bytes_sent,
+        ..of_latency(&row.latency_us)
+    }
+}
+
+fn of_total(summary: &Summary) -> Line<'_> {
+    let totals = &summary.totals;
+    Line {
+        scope: "total",
+        span_s: summary.duration_s,
+        requests: totals.requests,
+        ok: totals.ok,
+        failed: totals.failed,
+        interrupted: totals.interrupted,
+        rate_per_s: totals.rate_per_s,
+        bytes_received: totals.bytes_received,
+        bytes_sent: totals.bytes_sent,
+        connections_opened: Some(totals.connections_opened),
+        schedule_lag_us_p99: summary.generator.schedule_lag_us_p99,
+        busy: Some(summary.generator.busy),
+        ..of_latency(&summary.latency_us)
+    }
+}
+
+fn of_latency<'a>(times: &Distribution) -> Line<'a> {
+    Line {
+        latency_us_min: times.min,
+        latency_us_mean: times.mean,
+        latency_us_p50: times.p50,
+        latency_us_p90: times.p90,
+        latency_us_p95: times.p95,
+        latency_us_p99: times.p99,
+        latency_us_p99_9: times.p99_9,
+        latency_us_max: times.max,
+        latency_count: times.count,
+        ..Line::default()
+    }
+}

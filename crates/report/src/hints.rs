@@ -1,0 +1,29 @@
+//! What to try next, judged from the run itself: said only when it is likely to help.
+
+use crate::summary::Summary;
+use crate::wording;
+
+/// At most one hint on failures and one on each way in which the figures could mislead.
+pub(crate) fn of(summary: &Summary) -> Vec<String> {
+    [failures(summary), few_samples(summary), reconnects(summary)].into_iter().flatten().collect()
+}
+
+fn failures(summary: &Summary) -> Option<String> {
+    let worst = summary.errors.first()?;
+    wording::advice(worst.cause).map(str::to_owned)
+}
+
+/// Of fewer than a thousand values, the 99.9th percentile is the largest one: chance, not a property.
+fn few_samples(summary: &Summary) -> Option<String> {
+    let count = summary.latency_us.count;
+    let is_few = (1..1_000).contains(&count);
+    is_few.then(|| format!("p99.9 of {count} requests is the slowest of them; a longer run would say more"))
+}
+
+fn reconnects(summary: &Summary) -> Option<String> {
+    let totals = &summary.totals;
+    let asked_for_it = summary.opens_connections_on_purpose();
+    let is_frequent = totals.connections_opened * 2 > totals.ok && totals.ok > 1_000;
+    (is_frequent && !asked_for_it)
+        .then(|| "most requests needed a new connection: the server closes them, so handshakes are part of the load".to_owned())
+}

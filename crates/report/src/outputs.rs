@@ -1,0 +1,124 @@
+//! The files that `--out` and `--json FILE` ask for: opened before the first packet, written at the end.
+//!
+//! A path that cannot be written is an error before the run. A disk that fills up during the run costs the file, never
+//! the summary on the terminal.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::{Error, Summary, csv, files, json};
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The whole [`Summary`] as JSON.
+    Json,
+    /// One line per second, per row, and for the total.
+    Csv,
+}
+
+/// One output that the user asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputSpec {
+    /// What is written.
+    pub format: Format,
+    /// Where; `None` is standard output.
+    pub path: Option<PathBuf>,
+}
+
+/// Every output of a run, open.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    outputs: Vec<(Format, Sink)>,
+}
+
+/// Where an output goes.
+#[derive(Debug)]
+enum Sink {
+    Stdout,
+    /// Replaced in one step at the end; what it held before stays until then.
+    Regular(PathBuf),
+    /// A pipe or a device: cannot be replaced, so it is kept open.
+    Stream(PathBuf, File),
+}
+
+impl Format {
+    /// The face's text.
+    pub fn draw(self, summary: &Summary) -> String {
+        match self {
+            Self::Json => json::draw(summary),
+            Self::Csv => csv::draw(summary),
+        }
+    }
+}
+
+impl FromStr for OutputSpec {
+    type Err = Error;
+
+    /// Reads `json=FILE` or `csv=FILE`; `-` stands for standard output.
+    fn from_str(given: &str) -> Result<Self, Error> {
+        let format = match given.split_once('=') {
+            Some(("json", path)) => Some((Format::Json, path)),
+            Some(("csv", path)) => Some((Format::Csv, path)),
+            _ => None,
+        };
+        match format {
+            Some((format, path)) if !path.is_empty() => Ok(Self::new(format, path)),
+            _ => Err(Error::UserBadOutput { given: given.to_owned() }),
+        }
+    }
+}
+
+impl OutputSpec {
+    /// An output of `format` at `path`, where `-` stands for standard output.
+    pub fn new(format: Format, path: &str) -> Self {
+        Self { format, path: (path != "-").then(|| PathBuf::from(path)) }
+    }
+}
+
+impl Outputs {
+    /// Opens every output. Nothing that a file held is lost yet.
+    pub fn create(specs: &[OutputSpec]) -> Result<Self, Error> {
+        let open = |spec: &OutputSpec| Ok((spec.format, Sink::open(spec.path.as_deref())?));
+        Ok(Self { outputs: specs.iter().map(open).collect::<Result<_, Error>>()? })
+    }
+
+    /// Whether one of them is standard output, which then carries nothing else.
+    pub fn uses_stdout(&self) -> bool {
+        self.outputs.iter().any(|(_, sink)| matches!(sink, Sink::Stdout))
+    }
+
+    /// Writes every output, those of standard output to `stdout`. One that fails does not stop the others.
+    pub fn write(&mut self, summary: &Summary, stdout: &mut dyn Write) -> Vec<Error> {
+        let write =
+            |(format, sink): &mut (Format, Sink)| sink.write(format.draw(summary).as_bytes(), stdout).err();
+        self.outputs.iter_mut().filter_map(write).collect()
+    }
+}
+
+impl Sink {
+    fn open(path: Option<&Path>) -> Result<Self, Error> {
+        let Some(path) = path else { return Ok(Self::Stdout) };
+        let failed = |source| Error::write(path, source);
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.is_file() {
+            // Through links, so that the rename replaces the file and not the link to it.
+            Ok(Self::Regular(fs::canonicalize(path).map_err(failed)?))
+        } else {
+            Ok(Self::Stream(path.to_owned(), file))
+        }
+    }
+
+    fn write(&mut self, content: &[u8], stdout: &mut dyn Write) -> Result<(), Error> {
+        match self {
+            Self::Stdout => stdout
+                .write_all(content)
+                .and_then(|()| stdout.flush())
+                .map_err(|e| Error::write(Path::new("-"), e)),
+            Self::Regular(path) => files::replace(path, content),
+            Self::Stream(path, file) => file.write_all(content).map_err(|source| Error::write(path, source)),
+        }
+    }
+}

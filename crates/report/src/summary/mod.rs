@@ -1,0 +1,316 @@
+//! The summary: every figure that a face shows, drawn from a run's record and from nothing else.
+//!
+//! Its serialised form is the JSON contract (`docs/json.md`, `schema/summary.schema.json`). Fields are written in the
+//! order in which they stand here. A name, once released, keeps its meaning; new fields may come.
+
+mod build;
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use squall_measure::{Cause, Phase, Protocol, ReasonKind, Status, StoppedBy, ThresholdResult};
+use squall_plan::{Load, Plan};
+
+/// Everything about one run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Version of this contract: [`Summary::SCHEMA`].
+    pub schema: u32,
+    /// Version of squall that made the run.
+    pub squall: String,
+    /// The plan's name.
+    pub name: String,
+    /// When the run started, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Whether the generator was fit to measure this.
+    pub verdict: Verdict,
+    /// Why the run ended.
+    pub stopped_by: StoppedBy,
+    /// Length of the measured part, in seconds: from the end of the warm-up to the last figure.
+    pub duration_s: f64,
+    /// Counts over the measured part.
+    pub totals: Totals,
+    /// Latencies of successful requests; in an open model from the intended start.
+    pub latency_us: Distribution,
+    /// Latencies of failed requests, never mixed with those of successes.
+    pub failed_latency_us: Distribution,
+    /// Open model only: times of successful requests from the moment they were sent.
+    pub service_us: Option<Distribution>,
+    /// Phases of successful requests.
+    pub phases_us: Phases,
+    /// Responses by status code.
+    pub status: BTreeMap<String, u64>,
+    /// Failures by cause and phase, the most frequent first.
+    pub errors: Vec<ErrorGroup>,
+    /// Figures by load, protocol, method and URL pattern.
+    pub rows: Vec<Row>,
+    /// The plan's rules and whether they were met.
+    pub thresholds: Vec<ThresholdResult>,
+    /// The generator's own state.
+    pub generator: Generator,
+    /// One point per second, warm-up included, or per several in long runs.
+    pub series: Vec<Point>,
+    /// The machine that made the load, at its worst; `None` when it was not read.
+    pub machine: Option<Machine>,
+    /// Facts about that machine, by name.
+    pub environment: BTreeMap<String, String>,
+    /// The plan as it was run, secrets masked.
+    pub plan: Plan,
+}
+
+/// A time in nanoseconds, written as microseconds with up to three decimals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Micros(pub u64);
+
+/// Whether the generator was fit to measure what it measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// How far the figures can be trusted.
+    pub status: Status,
+    /// Why not further, the gravest first; empty when valid.
+    pub reasons: Vec<Reason>,
+    /// What explains the figures without impairing them, such as a backlog that the server caused.
+    pub notes: Vec<Reason>,
+}
+
+/// One finding about the generator.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reason {
+    /// What it is.
+    pub kind: ReasonKind,
+    /// What it does to the verdict; `VALID` in a note.
+    pub severity: Status,
+    /// What happened, with its numbers.
+    pub message: String,
+    /// What to do about it.
+    pub help: &'static str,
+    /// In how many seconds; `None` when it is about the whole run.
+    pub seconds_affected: Option<u32>,
+    /// How many seconds the run had.
+    pub seconds: u32,
+}
+
+/// Counts over the measured part of the run. `requests` = `ok` + `failed` + `interrupted`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Totals {
+    /// Requests begun.
+    pub requests: u64,
+    /// Requests with a whole response that met every expectation.
+    pub ok: u64,
+    /// Requests that failed; see `errors`.
+    pub failed: u64,
+    /// Requests still open when the run was cut off.
+    pub interrupted: u64,
+    /// Requests that ended well or failed, per second of `duration_s`.
+    pub rate_per_s: f64,
+    /// Open model: requests that the schedule asked for.
+    pub requests_asked: Option<u64>,
+    /// Requests made again on a new connection because a reused one died before any byte of the answer; counted once
+    /// in `requests`.
+    pub retries: u64,
+    /// Requests made in the warm-up; they are in no other figure.
+    pub warmup_requests: u64,
+    /// Bytes read from sockets, below TLS.
+    pub bytes_received: u64,
+    /// Bytes written to sockets, below TLS.
+    pub bytes_sent: u64,
+    /// Connections opened.
+    pub connections_opened: u64,
+    /// Requests that went out on a connection that had carried one before.
+    pub connections_reused: u64,
+}
+
+/// Percentiles and bounds of a set of times; `null` where the set is empty.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Distribution {
+    /// Smallest value, exact.
+    pub min: Option<Micros>,
+    /// Mean, exact.
+    pub mean: Option<Micros>,
+    /// Median.
+    pub p50: Option<Micros>,
+    /// 90th percentile.
+    pub p90: Option<Micros>,
+    /// 95th percentile.
+    pub p95: Option<Micros>,
+    /// 99th percentile.
+    pub p99: Option<Micros>,
+    /// 99.9th percentile.
+    pub p99_9: Option<Micros>,
+    /// Largest value, exact.
+    pub max: Option<Micros>,
+    /// Number of values.
+    pub count: u64,
+}
+
+/// k6's phases of successful requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Phases {
+    /// From the intended start until a connection was there to use, dialling excluded.
+    pub blocked: Distribution,
+    /// Name look-ups.
+    pub looking_up: Distribution,
+    /// TCP connects; requests on a reused connection have none.
+    pub connecting: Distribution,
+    /// TLS handshakes; requests on a reused connection have none.
+    pub tls_handshaking: Distribution,
+    /// Writing the request.
+    pub sending: Distribution,
+    /// From the last byte written to the first byte read.
+    pub waiting: Distribution,
+    /// From the first byte read to the last.
+    pub receiving: Distribution,
+    /// Sending + waiting + receiving (k6's `http_req_duration`).
+    pub duration: Distribution,
+    /// All phases together.
+    pub total: Distribution,
+}
+
+/// Failures of one cause in one phase.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ErrorGroup {
+    /// Why.
+    pub cause: Cause,
+    /// Where in the request's life.
+    pub phase: Phase,
+    /// How many.
+    pub count: u64,
+    /// What the system, the TLS library or the codec said the first time.
+    pub example: Option<String>,
+    /// The row's URL of that first time.
+    pub example_url: Option<String>,
+    /// When the first one happened, in seconds after the start.
+    pub first_at_s: Option<f64>,
+}
+
+/// Figures of one load, protocol, method and URL pattern.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The load's name.
+    pub load: String,
+    /// Protocol spoken.
+    pub protocol: Protocol,
+    /// Request method.
+    pub method: String,
+    /// URL pattern.
+    pub url: String,
+    /// Requests that ended well.
+    pub ok: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Requests still open when the run was cut off.
+    pub interrupted: u64,
+    /// Bytes of responses, above TLS.
+    pub bytes_received: u64,
+    /// Bytes of requests, above TLS.
+    pub bytes_sent: u64,
+    /// Latencies of successful requests.
+    pub latency_us: Distribution,
+    /// Responses by status code.
+    pub status: BTreeMap<String, u64>,
+}
+
+/// The generator's own state over the measured part.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Generator {
+    /// CPU time of its threads (user and system) for each request.
+    pub cpu_us_per_request: Option<f64>,
+    /// Open model: how late requests were sent although a connection was free, 99th percentile.
+    pub schedule_lag_us_p99: Option<Micros>,
+    /// Share of time in which the event loops were not waiting, 0 to 1.
+    pub busy: f64,
+    /// CPU time of its threads, in seconds per second: 1 is one core.
+    pub cpu_cores: f64,
+    /// Longest turn of an event loop.
+    pub stall_us_max: Micros,
+    /// Event loops.
+    pub threads: u32,
+}
+
+/// The machine that made the load: the worst of any second, of CPU time the sum. A limit of 0 is not known.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Machine {
+    /// Share of all CPUs in use, by any process, 0 to 1.
+    pub cpu_max: f64,
+    /// Share of all CPUs that the hypervisor gave to others, 0 to 1.
+    pub steal_max: f64,
+    /// Descriptors that the process had open.
+    pub descriptors_open_max: u64,
+    /// Descriptors that the process may have open.
+    pub descriptors_limit: u64,
+    /// Local ports in use.
+    pub ports_used_max: u64,
+    /// Local ports that there are, over all source addresses.
+    pub ports_available: u64,
+    /// Resident memory of the process.
+    pub process_rss_bytes_max: u64,
+    /// CPU time of the whole process, in seconds.
+    pub process_cpu_s: f64,
+}
+
+/// One point of the series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// Start of its span, in seconds after the start of the run.
+    pub at_s: f64,
+    /// Length of its span, in seconds.
+    pub span_s: f64,
+    /// Requests begun.
+    pub started: u64,
+    /// Open model: requests that the schedule asked for.
+    pub asked: Option<u64>,
+    /// Requests that ended well.
+    pub ok: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Requests cut off by the run's end.
+    pub interrupted: u64,
+    /// Requests per second that ended well or failed.
+    pub rate_per_s: f64,
+    /// Bytes read from sockets, below TLS.
+    pub bytes_received: u64,
+    /// Bytes written to sockets, below TLS.
+    pub bytes_sent: u64,
+    /// Latencies of successful requests that ended in this span; percentiles within 0.8 %.
+    pub latency_us: Distribution,
+    /// Connections opened.
+    pub connections_opened: u64,
+    /// Connections open at its end.
+    pub connections_open: u64,
+    /// Open model: requests waiting for a connection at its end.
+    pub arrivals_waiting: u64,
+    /// Open model: how late requests were sent although a connection was free, 99th percentile.
+    pub schedule_lag_us_p99: Option<Micros>,
+    /// Share of its time in which the busiest event loop was not waiting, 0 to 1.
+    pub busy: f64,
+    /// What impaired the measurement in this span.
+    pub warnings: Vec<ReasonKind>,
+}
+
+impl Summary {
+    /// Version of the JSON contract. It rises when a field changes its meaning or goes; not when one comes.
+    pub const SCHEMA: u32 = 1;
+
+    /// Whether the plan itself closes connections early, so that many new ones are no surprise.
+    pub(crate) fn opens_connections_on_purpose(&self) -> bool {
+        let closes =
+            |load: &Load| load.connections.request_count_max.is_some() || load.connections.age_max.is_some();
+        self.plan.loads.iter().any(closes)
+    }
+}
+
+/// A rate over a span; zero over none.
+pub(crate) fn rate_per_s(count: u64, span_s: f64) -> f64 {
+    if span_s > 0.0 { three_decimals(count as f64 / span_s) } else { 0.0 }
+}
+
+/// No digits that the measurement does not carry.
+fn three_decimals(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+impl Serialize for Micros {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0 as f64 / 1e3)
+    }
+}

@@ -1,0 +1,385 @@
+//! The summary at the end of a run, for people: verdict first, then what it rests on.
+//!
+//! Fits the stream's width; successes and failures are never mixed; every number has its unit.
+
+use std::path::Path;
+use std::time::Duration;
+
+use squall_measure::{Status, ThresholdResult};
+use squall_plan::{Load, When};
+
+use crate::style::{Style, Tone};
+use crate::summary::{Distribution, ErrorGroup, Row, Summary, rate_per_s};
+use crate::text::{Cell, INDENT, Page, Piece, Table, clean, shorten};
+use crate::{hints, units, wording};
+
+/// Draws the summary. `saved` is the run's folder, where there is one.
+pub fn draw(summary: &Summary, saved: Option<&Path>, style: Style) -> String {
+    let mut page = Page::new(style);
+    headline(&mut page, summary);
+    verdict(&mut page, summary);
+    thresholds(&mut page, summary);
+    latency(&mut page, summary);
+    rate(&mut page, summary);
+    errors(&mut page, summary);
+    traffic(&mut page, summary);
+    phases(&mut page, summary);
+    generator(&mut page, summary);
+    footer(&mut page, summary, saved);
+    page.into_string()
+}
+
+/// `✗ failed   2 of 3 thresholds met   checkout   2m 00s   4 machines`
+fn headline(page: &mut Page, summary: &Summary) {
+    let (symbol, word, tone) = outcome(summary);
+    let mark = format!("{symbol} {word}");
+    let mut facts = vec![
+        thresholds_met(summary),
+        Some(shorten(&clean(&summary.name), NAME_WIDTH_MAX)),
+        Some(length(summary)),
+    ];
+    facts.push(wording::stopped_early(summary.stopped_by).map(str::to_owned));
+    let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(BETWEEN);
+    page.line(&[(tone, &mark), (Tone::Plain, BETWEEN), (Tone::Title, &facts)]);
+}
+
+/// The worst thing to say about the run decides its mark.
+fn outcome(summary: &Summary) -> (char, &'static str, Tone) {
+    let is_missed = summary.thresholds.iter().any(|threshold| !threshold.ok);
+    match summary.verdict.status {
+        Status::Invalid => ('✗', "invalid", Tone::Bad),
+        _ if is_missed => ('✗', "failed", Tone::Bad),
+        _ if summary.totals.ok == 0 => ('✗', "nothing succeeded", Tone::Bad),
+        Status::Suspect => ('!', "suspect", Tone::Warning),
+        Status::Valid if !summary.thresholds.is_empty() => ('✓', "passed", Tone::Good),
+        Status::Valid if summary.totals.failed > 0 => ('!', "done with failures", Tone::Warning),
+        Status::Valid => ('✓', "done", Tone::Good),
+    }
+}
+
+fn thresholds_met(summary: &Summary) -> Option<String> {
+    let all = summary.thresholds.len();
+    let met = summary.thresholds.iter().filter(|threshold| threshold.ok).count();
+    (all > 0).then(|| format!("{met} of {} met", units::counted(all as u64, "threshold")))
+}
+
+fn length(summary: &Summary) -> String {
+    units::span(Duration::from_secs_f64(summary.duration_s.max(0.0)))
+}
+
+/// Says whether the figures can be trusted, and if not, why: before any of them.
+fn verdict(page: &mut Page, summary: &Summary) {
+    let (word, tone, meaning) = match summary.verdict.status {
+        Status::Valid => ("VALID", Tone::Good, "the generator kept up: the figures are the target's own"),
+        Status::Suspect => {
+            ("SUSPECT", Tone::Warning, "the figures may contain delays of the generator itself")
+        }
+        Status::Invalid => ("INVALID", Tone::Bad, "the generator was the limit: do not use these figures"),
+    };
+    page.line(&[(Tone::Plain, INDENT), (tone, word), (Tone::Plain, BETWEEN), (Tone::Plain, meaning)]);
+    for reason in &summary.verdict.reasons {
+        page.paragraph((Tone::Warning, "    - "), &reason.message);
+        page.paragraph((Tone::Hint, "      help: "), reason.help);
+    }
+    for note in &summary.verdict.notes {
+        page.paragraph((Tone::Hint, "    note: "), &format!("{}; {}", note.message, note.help));
+    }
+}
+
+fn thresholds(page: &mut Page, summary: &Summary) {
+    if summary.thresholds.is_empty() {
+        return;
+    }
+    section(page, "THRESHOLDS");
+    let mut table = Table::default();
+    for threshold in &summary.thresholds {
+        table.row(threshold_cells(threshold));
+    }
+    page.table(&table);
+}
+
+fn threshold_cells(threshold: &ThresholdResult) -> Vec<Cell> {
+    let (mark, tone) = if threshold.ok { ("✓ met", Tone::Good) } else { ("✗ missed", Tone::Bad) };
+    let is_named = threshold.rule.contains(':') || threshold.rule.starts_with(&threshold.metric);
+    let rule =
+        if is_named { threshold.rule.clone() } else { format!("{} {}", threshold.metric, threshold.rule) };
+    let value = |value: f64| wording::threshold_value(value, threshold.unit);
+    vec![
+        Cell::left(mark).tone(tone),
+        Cell::left(rule),
+        Cell::right(threshold.actual.map_or_else(|| "no sample".to_owned(), value)),
+        Cell::left(
+            threshold.margin.map_or(String::new(), |margin| margin_text(threshold, &value(margin.abs()))),
+        ),
+    ]
+}
+
+fn margin_text(threshold: &ThresholdResult, distance: &str) -> String {
+    let is_above = threshold.actual.is_some_and(|actual| actual > threshold.limit);
+    match (threshold.ok, is_above) {
+        (true, _) => format!("{distance} to spare"),
+        (false, true) => format!("{distance} over"),
+        (false, false) => format!("{distance} short"),
+    }
+}
+
+fn latency(page: &mut Page, summary: &Summary) {
+    page.gap();
+    let mut table = Table::default();
+    let mut head = vec![Cell::left("LATENCY").tone(Tone::Title)];
+    head.extend(
+        ["p50", "p90", "p99", "p99.9", "max", "count"].map(|name| Cell::right(name).tone(Tone::Faint)),
+    );
+    table.row(head);
+    table.row(latency_cells("all ok".to_owned(), &summary.latency_us));
+    let names = row_names(&summary.rows);
+    if names.len() > 1 {
+        for (name, row) in names.into_iter().zip(&summary.rows).take(ROW_COUNT_SHOWN) {
+            table.row(latency_cells(name, &row.latency_us));
+        }
+    }
+    if summary.failed_latency_us.count > 0 {
+        table.row(latency_cells("failed".to_owned(), &summary.failed_latency_us));
+    }
+    if let Some(service) = &summary.service_us {
+        table.row(latency_cells("service time".to_owned(), service));
+    }
+    page.table(&table);
+    latency_notes(page, summary);
+}
+
+fn latency_notes(page: &mut Page, summary: &Summary) {
+    let hidden = summary.rows.len().saturating_sub(ROW_COUNT_SHOWN);
+    if hidden > 0 {
+        let note = format!("{INDENT}and {} in the JSON", units::counted(hidden as u64, "more row"));
+        page.line(&[(Tone::Faint, &note)]);
+    }
+    if summary.service_us.is_some() {
+        let note = "measured from the intended start (open model); service time from the send";
+        page.paragraph((Tone::Faint, INDENT), note);
+    }
+}
+
+fn latency_cells(name: String, times: &Distribution) -> Vec<Cell> {
+    let mut cells = vec![Cell::left(name)];
+    cells.extend(
+        [times.p50, times.p90, times.p99, times.p99_9, times.max]
+            .map(|time| Cell::right(wording::time(time))),
+    );
+    cells.push(Cell::right(units::count_short(times.count)));
+    cells
+}
+
+/// `POST /pay`; with the origin only where rows differ in it, with the load only where they differ in that.
+fn row_names(rows: &[Row]) -> Vec<String> {
+    let is_same = |part: fn(&Row) -> &str| rows.windows(2).all(|pair| part(&pair[0]) == part(&pair[1]));
+    let (one_load, one_origin) = (is_same(|row| &row.load), is_same(|row| origin(&row.url)));
+    let name = |row: &Row| {
+        let url = if one_origin { &row.url[origin(&row.url).len()..] } else { &row.url };
+        let load = if one_load { String::new() } else { format!("{}: ", row.load) };
+        format!("{load}{} {}", row.method, if url.is_empty() { "/" } else { url })
+    };
+    rows.iter().map(name).collect()
+}
+
+/// `https://host:port` of a URL; empty when the pattern is no URL.
+fn origin(url: &str) -> &str {
+    let Some(host_at) = url.find("://").map(|at| at + 3) else { return "" };
+    let host_len = url[host_at..].find(['/', '?']).unwrap_or(url.len() - host_at);
+    &url[..host_at + host_len]
+}
+
+fn rate(page: &mut Page, summary: &Summary) {
+    page.gap();
+    let totals = &summary.totals;
+    let per_s = |count: u64| units::rate(rate_per_s(count, summary.duration_s));
+    let done = format!("done {}", units::rate(totals.rate_per_s));
+    let mut facts = vec![done];
+    if let Some(asked) = totals.requests_asked {
+        facts.insert(0, format!("asked {}", per_s(asked)));
+        facts.insert(1, format!("sent {}", per_s(totals.requests)));
+        facts.push(format!("never sent {}", units::count(asked.saturating_sub(totals.requests))));
+    }
+    facts.extend(loops(summary));
+    items(page, "RATE", &facts);
+    items(page, "REQUESTS", &request_counts(summary));
+}
+
+/// What limits the rate of a closed model: its connections, of which the user may not have chosen the number.
+fn loops(summary: &Summary) -> Option<String> {
+    let connections = |load: &Load| match &load.when {
+        When::Closed { connections } => Some(connections.max().round() as u64),
+        When::Open { .. } => None,
+    };
+    let count: u64 = summary.plan.loads.iter().filter_map(connections).sum();
+    (count > 0).then(|| format!("{}, each one request after the other", units::counted(count, "connection")))
+}
+
+fn request_counts(summary: &Summary) -> Vec<String> {
+    let totals = &summary.totals;
+    let mut counts =
+        vec![format!("{} in all", units::count(totals.requests)), format!("{} ok", units::count(totals.ok))];
+    counts.push(format!("{} failed", units::count(totals.failed)));
+    let rare = [
+        (totals.interrupted, "interrupted"),
+        (totals.retries, "sent again"),
+        (totals.warmup_requests, "in warm-up"),
+    ];
+    counts.extend(
+        rare.iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, name)| format!("{} {name}", units::count(*count))),
+    );
+    counts
+}
+
+fn errors(page: &mut Page, summary: &Summary) {
+    if summary.errors.is_empty() {
+        return;
+    }
+    let totals = &summary.totals;
+    let share = totals.failed as f64 / (totals.ok + totals.failed).max(1) as f64;
+    page.line(&[
+        (Tone::Bad, &label("ERRORS")),
+        (Tone::Plain, &format!("{} of requests", units::percent(share))),
+    ]);
+    for group in summary.errors.iter().take(ERROR_COUNT_SHOWN) {
+        error_group(page, group);
+    }
+    let hidden = summary.errors.len().saturating_sub(ERROR_COUNT_SHOWN);
+    if hidden > 0 {
+        let note = format!("{}and {} in the JSON", label(""), units::counted(hidden as u64, "more kind"));
+        page.line(&[(Tone::Faint, &note)]);
+    }
+}
+
+/// `201  timeout while waiting`, and under it the first one in full.
+fn error_group(page: &mut Page, group: &ErrorGroup) {
+    let count = format!("{:>12}  ", units::count(group.count));
+    let indent = " ".repeat(count.len());
+    page.paragraph(
+        (Tone::Plain, &count),
+        &format!("{} {}", wording::cause(group.cause), wording::phase(group.phase)),
+    );
+    let Some(example) = &group.example else { return };
+    let at = group.first_at_s.map(|at_s| format!("first at {}", units::span(Duration::from_secs_f64(at_s))));
+    let parts = [at, group.example_url.clone(), Some(example.clone())];
+    page.paragraph((Tone::Faint, &indent), &parts.into_iter().flatten().collect::<Vec<_>>().join(": "));
+}
+
+fn traffic(page: &mut Page, summary: &Summary) {
+    let status = summary.status.iter().map(|(code, count)| format!("{code}: {}", units::count(*count)));
+    items(page, "STATUS", &status.collect::<Vec<_>>());
+    let totals = &summary.totals;
+    let network = [
+        format!("in {}", units::bytes(totals.bytes_received)),
+        format!("out {}", units::bytes(totals.bytes_sent)),
+        format!("{} opened", units::counted(totals.connections_opened, "connection")),
+    ];
+    items(page, "NETWORK", &network);
+}
+
+/// Columns are phases, so that one glance along a line shows where the time goes.
+fn phases(page: &mut Page, summary: &Summary) {
+    let phases = &summary.phases_us;
+    let named = [
+        ("blocked", &phases.blocked),
+        ("look-up", &phases.looking_up),
+        ("connect", &phases.connecting),
+        ("TLS", &phases.tls_handshaking),
+        ("send", &phases.sending),
+        ("wait", &phases.waiting),
+        ("receive", &phases.receiving),
+    ];
+    let shown: Vec<_> = named.into_iter().filter(|(_, times)| times.count > 0).collect();
+    if shown.is_empty() {
+        return;
+    }
+    page.gap();
+    let mut table = Table::default();
+    let row = |head: Cell, cell: &dyn Fn(&(&str, &Distribution)) -> Cell| {
+        let mut cells = vec![head];
+        cells.extend(shown.iter().map(cell));
+        cells
+    };
+    table.row(row(Cell::left("PHASES    ").tone(Tone::Title), &|(name, _)| {
+        Cell::right(*name).tone(Tone::Faint)
+    }));
+    table.row(row(Cell::left("p50"), &|(_, times)| Cell::right(wording::time(times.p50))));
+    table.row(row(Cell::left("p99"), &|(_, times)| Cell::right(wording::time(times.p99))));
+    page.table(&table);
+}
+
+fn generator(page: &mut Page, summary: &Summary) {
+    page.gap();
+    let generator = &summary.generator;
+    let mut facts = vec![format!("busy {}", units::percent(generator.busy))];
+    if let Some(cpu_us) = generator.cpu_us_per_request {
+        facts.push(format!("CPU {} per request", units::latency((cpu_us * 1e3).round() as u64)));
+    }
+    if let Some(lag) = generator.schedule_lag_us_p99 {
+        facts.push(format!("schedule lag p99 {}", units::latency(lag.0)));
+    }
+    facts.push(format!("longest stall {}", units::latency(generator.stall_us_max.0)));
+    facts.push(units::counted(u64::from(generator.threads), "thread"));
+    items(page, "GENERATOR", &facts);
+}
+
+fn footer(page: &mut Page, summary: &Summary, saved: Option<&Path>) {
+    let hints = hints::of(summary);
+    if saved.is_none() && hints.is_empty() {
+        return;
+    }
+    page.gap();
+    if let Some(path) = saved {
+        page.line(&[(Tone::Plain, &label("saved")), (Tone::Hint, &clean(&path.display().to_string()))]);
+    }
+    for hint in hints {
+        page.paragraph((Tone::Hint, "  hint: "), &hint);
+    }
+}
+
+fn section(page: &mut Page, title: &str) {
+    page.gap();
+    page.line(&[(Tone::Plain, INDENT), (Tone::Title, title)]);
+}
+
+/// A labelled line of facts, broken between facts where it is too long; nothing when there are none.
+fn items(page: &mut Page, title: &str, facts: &[String]) {
+    let mut lines: Vec<String> = Vec::new();
+    for fact in facts {
+        match lines.last_mut() {
+            Some(line)
+                if LABEL_WIDTH + line.chars().count() + BETWEEN.len() + fact.chars().count()
+                    <= page.width() =>
+            {
+                line.push_str(BETWEEN);
+                line.push_str(fact);
+            }
+            _ => lines.push(fact.clone()),
+        }
+    }
+    for (idx, line) in lines.iter().enumerate() {
+        let head: Piece<'_> = (Tone::Title, &label(if idx == 0 { title } else { "" }));
+        page.line(&[head, (Tone::Plain, line)]);
+    }
+}
+
+fn label(title: &str) -> String {
+    format!("{:<LABEL_WIDTH$}", format!("{INDENT}{title}"))
+}
+
+/// Between two facts on a line.
+const BETWEEN: &str = "   ";
+
+/// Columns before the facts of a labelled line.
+const LABEL_WIDTH: usize = 14;
+
+/// Rows of the latency table on the screen; the JSON has them all.
+const ROW_COUNT_SHOWN: usize = 12;
+
+/// A plan's name on the first line.
+const NAME_WIDTH_MAX: usize = 40;
+
+/// Kinds of failure on the screen; the JSON has them all.
+const ERROR_COUNT_SHOWN: usize = 8;

@@ -1,0 +1,73 @@
+//! Every face, drawn from fixed runs and held against its golden file.
+//!
+//! After a wanted change, `UPDATE_GOLDEN=1 cargo test -p squall-report` rewrites the files: review their diff like prose.
+
+mod fixture;
+mod saved;
+mod schema;
+
+use std::path::{Path, PathBuf};
+
+use squall_measure::RunRecord;
+
+use crate::{Format, Style, Summary, terminal};
+
+/// Compares with `golden/NAME`, or rewrites it when the update switch is set.
+#[track_caller]
+fn check(name: &str, actual: &str) {
+    check_file(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/golden").join(name), actual);
+}
+
+#[track_caller]
+fn check_file(path: &Path, actual: &str) {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, actual).unwrap();
+    }
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    let hint = "run with UPDATE_GOLDEN=1 when this change is wanted";
+    assert!(expected == actual, "{} differs; {hint}. Now:\n{actual}", path.display());
+}
+
+fn terminal_text(record: &RunRecord, style: Style) -> String {
+    let saved = PathBuf::from("/home/user/.local/state/squall/runs/2026-08-30T141200Z-checkout");
+    terminal::draw(&Summary::from(record), Some(&saved), style)
+}
+
+#[test]
+fn terminal_tells_the_verdict_first_and_every_figure_with_its_unit() {
+    check("open.txt", &terminal_text(&fixture::open_run(), Style::FILE));
+    check("closed.txt", &terminal_text(&fixture::closed_run(), Style::FILE));
+    check("refused.txt", &terminal_text(&fixture::refused_run(), Style::FILE));
+    check("overloaded.txt", &terminal_text(&fixture::overloaded_run(), Style::FILE));
+}
+
+#[test]
+fn terminal_keeps_its_words_without_colour_and_unicode() {
+    let record = fixture::open_run();
+    let ascii = terminal_text(&record, Style { unicode: false, ..Style::FILE });
+    check("open.ascii.txt", &ascii);
+    assert!(ascii.is_ascii());
+    check("open.color.txt", &terminal_text(&record, Style { color: true, ..Style::FILE }));
+    check("open.narrow.txt", &terminal_text(&record, Style { width: 60, ..Style::FILE }));
+}
+
+#[test]
+fn terminal_never_exceeds_its_width_but_for_paths() {
+    for record in
+        [fixture::open_run(), fixture::closed_run(), fixture::refused_run(), fixture::overloaded_run()]
+    {
+        let text = terminal_text(&record, Style::FILE);
+        let wide = text.lines().filter(|line| !line.contains('/')).find(|line| line.chars().count() > 80);
+        assert_eq!(wide, None);
+    }
+}
+
+#[test]
+fn json_and_csv_have_every_figure() {
+    let summary = Summary::from(&fixture::open_run());
+    check("open.json", &Format::Json.draw(&summary));
+    check("open.csv", &Format::Csv.draw(&summary));
+    let empty = Summary::from(&fixture::refused_run());
+    check("refused.json", &Format::Json.draw(&empty));
+    check("refused.csv", &Format::Csv.draw(&empty));
+}

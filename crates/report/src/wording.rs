@@ -1,0 +1,98 @@
+//! The words that stand for the program's terms, the same on every face that people read.
+
+use squall_measure::{Cause, Phase, StoppedBy, Unit};
+
+use crate::summary::Micros;
+use crate::units;
+
+/// What went wrong, to be followed by [`phase`].
+pub(crate) fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::NameNotResolved => "name not resolved",
+        Cause::ConnectionRefused => "connection refused",
+        Cause::Unreachable => "network unreachable",
+        Cause::ConnectionReset => "connection reset",
+        Cause::ConnectionClosed => "connection closed too early",
+        Cause::ConnectTimeout => "connect timeout",
+        Cause::Timeout => "timeout",
+        Cause::TlsCertificate => "certificate not trusted",
+        Cause::TlsAlert => "TLS alert from the peer",
+        Cause::TlsProtocol => "TLS protocol error",
+        Cause::HttpProtocol => "malformed response",
+        Cause::HeadTooLarge => "response head too large",
+        Cause::UnexpectedStatus => "unexpected status",
+        Cause::UnexpectedLength => "unexpected body length",
+        Cause::TooManyRedirects => "too many redirects",
+        Cause::BadRedirect => "redirect that cannot be followed",
+        Cause::ProxyRefused => "tunnel refused by the proxy",
+        Cause::BodyFile => "body file unreadable (on this side)",
+        Cause::OutOfResources => "out of ports, descriptors or buffers (on this side)",
+        Cause::Other => "other error of the system",
+    }
+}
+
+/// When it went wrong.
+pub(crate) fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Blocked => "while waiting for a connection",
+        Phase::LookingUp => "while looking up the name",
+        Phase::Connecting => "while connecting",
+        Phase::Tunnelling => "while asking the proxy",
+        Phase::TlsHandshaking => "in the TLS handshake",
+        Phase::Sending => "while sending",
+        Phase::Waiting => "while waiting",
+        Phase::Receiving => "while receiving",
+    }
+}
+
+/// What to try against the most frequent failure, where something is likely to help.
+pub(crate) fn advice(cause: Cause) -> Option<&'static str> {
+    match cause {
+        Cause::NameNotResolved => {
+            Some("check the host name, or give its address with `--resolve HOST:PORT:ADDRESS`")
+        }
+        Cause::ConnectionRefused => {
+            Some("is anything listening on that port? `squall target` starts a server to try on")
+        }
+        Cause::ConnectTimeout => Some(
+            "a firewall may drop the packets, or the accept queue is full: fewer connections may get through",
+        ),
+        Cause::Timeout => Some("the server needs longer than `--timeout` allows; raise it, or send less"),
+        Cause::TlsCertificate => Some(
+            "trust the issuer with `--cacert FILE`, name the server with `--sni`, or skip the check with `--insecure`",
+        ),
+        Cause::UnexpectedStatus => {
+            Some("statuses outside 200-399 count as failures; `--expect-status` changes that")
+        }
+        Cause::OutOfResources => {
+            Some("spread connections over addresses with `--source`, or raise the limit of open files")
+        }
+        Cause::HttpProtocol => Some("does the port speak HTTP/1.1, and is the scheme (http or https) right?"),
+        _ => None,
+    }
+}
+
+/// Why a run ended before its plan did; nothing when it ended as planned.
+pub(crate) fn stopped_early(stopped_by: StoppedBy) -> Option<&'static str> {
+    match stopped_by {
+        StoppedBy::Duration | StoppedBy::Count => None,
+        StoppedBy::Drained => Some("stopped early, open requests finished"),
+        StoppedBy::Aborted => Some("stopped early, open requests cut off"),
+        StoppedBy::Unreachable => Some("target unreachable"),
+    }
+}
+
+/// A time where there may be none.
+pub(crate) fn time(time: Option<Micros>) -> String {
+    time.map_or_else(|| "-".to_owned(), |time| units::latency(time.0))
+}
+
+/// A threshold's figure in its unit.
+pub(crate) fn threshold_value(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Us => units::latency((value * 1e3).round() as u64),
+        Unit::Fraction => units::percent(value),
+        Unit::Count => units::count(value.round() as u64),
+        Unit::PerSecond => units::rate(value),
+    }
+}
