@@ -1,15 +1,18 @@
 //! Shows what happened: a run's record becomes a [`Summary`], and every face is drawn from that.
 //!
-//! Owns: units and wording, the faces (terminal, JSON, CSV), and the saved runs. A face is a function
+//! Owns: units and wording, the faces (terminal, JSON, CSV, progress, live), and the saved runs. A face is a function
 //! from a summary to text; a new one is a new file. Never: sockets, ssh, the clock. Nothing here prints by itself: callers
 //! pass the stream.
 
 pub mod csv;
 mod error;
 mod files;
+mod glance;
 mod hints;
 pub mod json;
+mod live;
 mod outputs;
+mod progress;
 pub mod store;
 mod style;
 mod summary;
@@ -20,7 +23,10 @@ pub mod units;
 mod wording;
 
 pub use error::Error;
+pub use glance::{Glance, Goal, Now};
+pub use live::{Ask, Live};
 pub use outputs::{Format, OutputSpec, Outputs};
+pub use progress::{Progress, ProgressMode};
 pub use style::{ColorChoice, Style, Tone};
 pub use summary::*;
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use squall_measure::RunRecord;
 
-use crate::{Format, Style, Summary, terminal};
+use crate::{Format, Glance, Progress, ProgressMode, Style, Summary, terminal};
 
 /// Compares with `golden/NAME`, or rewrites it when the update switch is set.
 #[track_caller]
@@ -70,4 +70,43 @@ fn json_and_csv_have_every_figure() {
     let empty = Summary::from(&fixture::refused_run());
     check("refused.json", &Format::Json.draw(&empty));
     check("refused.csv", &Format::Csv.draw(&empty));
+}
+
+fn progress_text(mode: ProgressMode, style: Style) -> String {
+    let mut stream = Vec::new();
+    let mut progress = Progress::new(&mut stream, style, mode);
+    for second_count in [0, 1, 3, 10, 11] {
+        progress.update(&Glance::from(&fixture::closed_recorder(second_count)));
+    }
+    drop(progress);
+    String::from_utf8(stream).unwrap()
+}
+
+#[test]
+fn progress_is_one_line_redrawn_or_one_line_each_ten_seconds_or_nothing() {
+    assert_eq!(progress_text(ProgressMode::Quiet, Style::FILE), "");
+    check("progress.plain.txt", &progress_text(ProgressMode::Plain, Style::FILE));
+    check("progress.redrawn.txt", &progress_text(ProgressMode::Redrawn, Style::FILE).replace('\r', "\n"));
+}
+
+#[test]
+fn progress_never_wraps() {
+    for width in [20, 40, 60, 80, 120] {
+        let text = progress_text(ProgressMode::Redrawn, Style { width, ..Style::FILE });
+        let wide = text.split("\r\x1b[2K").find(|line| line.chars().count() >= width);
+        assert_eq!(wide, None, "at {width} columns");
+    }
+}
+
+#[test]
+fn live_view_fits_any_terminal() {
+    let glance = Glance::from(&fixture::open_recorder());
+    let screen = |style, width| crate::live::tests::screen(&glance, style, width);
+    check("live.txt", &screen(Style::FILE, 80));
+    check("live.ascii.txt", &screen(Style { unicode: false, ..Style::FILE }, 80));
+    for width in [1, 20, 200] {
+        screen(Style::FILE, width);
+    }
+    let early = Glance::from(&fixture::closed_recorder(0));
+    assert!(crate::live::tests::screen(&early, Style::FILE, 80).contains("none"));
 }

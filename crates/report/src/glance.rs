@@ -1,0 +1,115 @@
+//! A run seen while it goes on: what the progress line and the live view need of it.
+
+use std::time::Duration;
+
+use squall_measure::{RunRecorder, SeriesPoint};
+use squall_plan::{Load, Plan};
+
+use crate::summary::{Distribution, ErrorGroup, Micros};
+
+/// A run at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Glance {
+    /// The plan's name.
+    pub name: String,
+    /// Time since the start of the run, warm-up included.
+    pub elapsed: Duration,
+    /// Where it will end.
+    pub goal: Goal,
+    /// Requests that ended well so far.
+    pub ok: u64,
+    /// Requests that failed so far.
+    pub failed: u64,
+    /// Latencies of all successful requests so far.
+    pub latency_us: Distribution,
+    /// Failures so far, the most frequent first.
+    pub errors: Vec<ErrorGroup>,
+    /// The last whole second; `None` within the first.
+    pub now: Option<Now>,
+    /// Requests per second over time, the newest last.
+    pub rates_per_s: Vec<u64>,
+}
+
+/// What a plan says about its own end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Goal {
+    /// The longest of its loads, when all of them have an end in time.
+    pub duration: Option<Duration>,
+    /// Requests of all its loads, when all of them have a number.
+    pub count: Option<u64>,
+}
+
+/// The last whole second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Now {
+    /// Requests per second that ended well or failed.
+    pub rate_per_s: f64,
+    /// Latencies of successful requests.
+    pub latency_us: Distribution,
+    /// Connections open.
+    pub connections_open: u64,
+    /// Open model: requests waiting for a connection.
+    pub arrivals_waiting: u64,
+    /// Open model: how late requests were sent although a connection was free, 99th percentile.
+    pub schedule_lag_us_p99: Option<Micros>,
+    /// Share of its time in which the busiest event loop was not waiting, 0 to 1.
+    pub busy: f64,
+}
+
+impl From<&RunRecorder> for Glance {
+    fn from(recorder: &RunRecorder) -> Self {
+        let total = recorder.total();
+        let points = &recorder.series().points;
+        Self {
+            name: recorder.setup().plan.name.clone(),
+            elapsed: recorder.elapsed(),
+            goal: Goal::from(&recorder.setup().plan),
+            ok: total.ok(),
+            failed: total.failed(),
+            latency_us: Distribution::from(total.latency().as_ref()),
+            errors: total.failures.kinds().into_iter().map(ErrorGroup::from).collect(),
+            now: (!points.is_empty()).then(|| Now::from(recorder.last_second())),
+            rates_per_s: points.iter().map(|point| point.rate_per_s().round() as u64).collect(),
+        }
+    }
+}
+
+impl From<&Plan> for Goal {
+    fn from(plan: &Plan) -> Self {
+        let durations: Option<Vec<Duration>> = plan.loads.iter().map(|load| load.stop.duration).collect();
+        let counts: Option<Vec<u64>> = plan.loads.iter().map(|load: &Load| load.stop.count).collect();
+        Self {
+            duration: durations.and_then(|all| all.into_iter().max()),
+            count: counts.map(|all| all.iter().sum()),
+        }
+    }
+}
+
+impl From<&SeriesPoint> for Now {
+    fn from(second: &SeriesPoint) -> Self {
+        Self {
+            rate_per_s: second.rate_per_s(),
+            latency_us: Distribution::from(&second.latency),
+            connections_open: second.connections_open,
+            arrivals_waiting: second.arrivals_waiting,
+            schedule_lag_us_p99: second.schedule_lag.quantile(0.99).map(Micros),
+            busy: second.busy_max,
+        }
+    }
+}
+
+impl Glance {
+    /// Requests that ended.
+    pub fn settled(&self) -> u64 {
+        self.ok + self.failed
+    }
+
+    /// How much of the run is behind, 0 to 1: by whichever end is nearer; 0 when none is known.
+    pub fn share_done(&self) -> f64 {
+        let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).min(1.0) } else { 1.0 };
+        let by_time =
+            self.goal.duration.map_or(0.0, |whole| share(self.elapsed.as_secs_f64(), whole.as_secs_f64()));
+        let by_count = self.goal.count.map_or(0.0, |whole| share(self.settled() as f64, whole as f64));
+        by_time.max(by_count)
+    }
+}

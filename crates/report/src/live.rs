@@ -1,0 +1,339 @@
+//! `--live`: the run on the whole terminal: rate, percentiles of the last second, failures by cause, the generator.
+//!
+//! Owns: the terminal's state, given back when dropped and when the program panics. Drawing is a pure function of a
+//! [`Glance`]. Never: the run itself; what the keys ask for is handed to the caller.
+
+use std::io::{self, Stdout, Write};
+use std::panic;
+use std::sync::Once;
+use std::time::Duration;
+
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::{cursor, execute, terminal};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style as Look};
+use ratatui::symbols::{bar, border};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table, Wrap};
+use ratatui::{Frame, Terminal};
+
+use crate::glance::{Glance, Now};
+use crate::style::{Style, Tone};
+use crate::summary::{Distribution, ErrorGroup};
+use crate::text::clean;
+use crate::{units, wording};
+
+/// What a key asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Start nothing more, finish what is open, then report.
+    Drain,
+    /// Report at once.
+    Abort,
+}
+
+/// The terminal while it shows a run.
+#[derive(Debug)]
+pub struct Live {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    keys: Keys,
+    style: Style,
+}
+
+/// What the keys have asked for so far.
+#[derive(Debug, Default, Clone, Copy)]
+struct Keys {
+    is_draining: bool,
+    is_help_open: bool,
+}
+
+impl Live {
+    /// Takes the terminal over. Fails when standard output is none.
+    pub fn enter(style: Style) -> io::Result<Self> {
+        restore_on_panic();
+        terminal::enable_raw_mode()?;
+        let entered = execute!(io::stdout(), terminal::EnterAlternateScreen, cursor::Hide)
+            .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
+        match entered {
+            Ok(terminal) => Ok(Self { terminal, keys: Keys::default(), style }),
+            Err(error) => {
+                restore();
+                Err(error)
+            }
+        }
+    }
+
+    /// Draws the run as it is now and says what the keys pressed since the last call ask for.
+    pub fn update(&mut self, glance: &Glance) -> io::Result<Option<Ask>> {
+        let mut ask = None;
+        while event::poll(Duration::ZERO)? {
+            if let Event::Key(key) = event::read()? {
+                ask = self.keys.press(key).or(ask);
+            }
+        }
+        let (keys, style) = (self.keys, self.style);
+        self.terminal.draw(|frame| draw(frame, glance, keys, style))?;
+        Ok(ask)
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+impl Keys {
+    /// Raw mode takes the signal out of Ctrl-C, so that key means here what it means everywhere.
+    fn press(&mut self, key: KeyEvent) -> Option<Ask> {
+        let is_interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            _ if key.kind == KeyEventKind::Release => None,
+            _ if is_interrupt => self.quit(),
+            KeyCode::Char('q') => self.quit(),
+            KeyCode::Char('?') => {
+                self.is_help_open = !self.is_help_open;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn quit(&mut self) -> Option<Ask> {
+        let ask = if self.is_draining { Ask::Abort } else { Ask::Drain };
+        self.is_draining = true;
+        Some(ask)
+    }
+}
+
+/// Gives the terminal back. There is no one left to tell when that fails.
+fn restore() {
+    let _ = terminal::disable_raw_mode();
+    let _ = execute!(io::stdout(), terminal::LeaveAlternateScreen, cursor::Show);
+    let _ = io::stdout().flush();
+}
+
+/// The release build aborts on a panic, so nothing is dropped: the hook must do it, and before the message is printed.
+fn restore_on_panic() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let print = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            restore();
+            print(info);
+        }));
+    });
+}
+
+fn draw(frame: &mut Frame<'_>, glance: &Glance, keys: Keys, style: Style) {
+    let painter = Painter { style };
+    let rows = [
+        Constraint::Length(2),
+        Constraint::Min(4),
+        Constraint::Length(5),
+        Constraint::Length(7),
+        Constraint::Length(1),
+    ];
+    let [head, rate, latency, lower, foot] = Layout::vertical(rows).areas(frame.area());
+    let [errors, generator] = Layout::horizontal([Constraint::Fill(2), Constraint::Fill(1)]).areas(lower);
+    frame.render_widget(painter.head(glance, keys), head);
+    painter.rate(frame, glance, rate);
+    frame.render_widget(painter.latency(glance), latency);
+    frame.render_widget(painter.errors(&glance.errors), errors);
+    frame.render_widget(painter.generator(glance), generator);
+    frame.render_widget(painter.foot(keys), foot);
+}
+
+/// Makes the widgets in the stream's style.
+#[derive(Clone, Copy)]
+struct Painter {
+    style: Style,
+}
+
+impl Painter {
+    fn head(self, glance: &Glance, keys: Keys) -> Paragraph<'static> {
+        let name = self.span(Tone::Title, &clean(&glance.name));
+        let state = if keys.is_draining { "finishing open requests, q again stops at once" } else { "" };
+        let whole =
+            glance.goal.duration.map_or(String::new(), |duration| format!(" / {}", units::clock(duration)));
+        let failed = format!("failed {}", units::count(glance.failed));
+        let counts = Line::from(vec![
+            self.span(Tone::Plain, &format!("{}{whole}   ", units::clock(glance.elapsed))),
+            self.span(Tone::Plain, &format!("ok {}   ", units::count(glance.ok))),
+            self.span(if glance.failed > 0 { Tone::Bad } else { Tone::Plain }, &failed),
+        ]);
+        Paragraph::new(vec![
+            Line::from(vec![name, Span::raw("   "), self.span(Tone::Warning, state)]),
+            counts,
+        ])
+    }
+
+    fn rate(self, frame: &mut Frame<'_>, glance: &Glance, area: Rect) {
+        let now = glance.now.as_ref().map_or_else(|| "-".to_owned(), |now| units::rate(now.rate_per_s));
+        let block = self.block(&format!("requests per second: {now}"));
+        let room = usize::from(block.inner(area).width);
+        let newest = &glance.rates_per_s[glance.rates_per_s.len().saturating_sub(room)..];
+        let bars = if self.style.unicode { bar::NINE_LEVELS } else { ASCII_BARS };
+        let line =
+            Sparkline::default().data(newest.iter().copied()).bar_set(bars).style(self.look(Tone::Hint));
+        frame.render_widget(line.block(block), area);
+    }
+
+    fn latency(self, glance: &Glance) -> Table<'static> {
+        let head =
+            ["", "p50", "p90", "p99", "p99.9", "max", "count"].map(|name| self.right(Tone::Faint, name));
+        let of_now = glance.now.as_ref().map(|now| now.latency_us).unwrap_or_default();
+        let rows = [
+            Row::new(head),
+            self.latency_row("last second", &of_now),
+            self.latency_row("so far", &glance.latency_us),
+        ];
+        let mut widths = vec![Constraint::Length(12)];
+        widths.extend([Constraint::Length(9); 6]);
+        Table::new(rows, widths).block(self.block("latency of successes"))
+    }
+
+    fn latency_row(self, name: &'static str, times: &Distribution) -> Row<'static> {
+        let mut cells = vec![Line::from(name)];
+        for time in [times.p50, times.p90, times.p99, times.p99_9, times.max] {
+            cells.push(self.right(Tone::Plain, &wording::time(time)));
+        }
+        cells.push(self.right(Tone::Plain, &units::count_short(times.count)));
+        Row::new(cells)
+    }
+
+    fn errors(self, errors: &[ErrorGroup]) -> Paragraph<'static> {
+        let line = |group: &ErrorGroup| {
+            let text = format!("{} {}", wording::cause(group.cause), wording::phase(group.phase));
+            Line::from(vec![
+                self.span(Tone::Bad, &format!("{:>9}  ", units::count(group.count))),
+                self.span(Tone::Plain, &text),
+            ])
+        };
+        let lines: Vec<Line<'static>> = errors.iter().map(line).collect();
+        let lines = if lines.is_empty() { vec![self.span(Tone::Faint, "none").into()] } else { lines };
+        Paragraph::new(lines).block(self.block("failures"))
+    }
+
+    fn generator(self, glance: &Glance) -> Paragraph<'static> {
+        let lines = glance.now.as_ref().map_or(Vec::new(), |now| self.generator_lines(now));
+        Paragraph::new(lines).wrap(Wrap { trim: true }).block(self.block("generator"))
+    }
+
+    fn generator_lines(self, now: &Now) -> Vec<Line<'static>> {
+        let tone = if now.busy > BUSY_WARNING { Tone::Warning } else { Tone::Plain };
+        let mut lines = vec![
+            self.span(tone, &format!("busy {}", units::percent(now.busy))).into(),
+            self.span(Tone::Plain, &units::counted(now.connections_open, "connection")).into(),
+        ];
+        if let Some(lag) = now.schedule_lag_us_p99 {
+            lines.push(self.span(Tone::Plain, &format!("lag p99 {}", units::latency(lag.0))).into());
+        }
+        if now.arrivals_waiting > 0 {
+            lines.push(
+                self.span(Tone::Warning, &format!("{} waiting", units::count(now.arrivals_waiting))).into(),
+            );
+        }
+        lines
+    }
+
+    fn foot(self, keys: Keys) -> Paragraph<'static> {
+        let help = "q finish what is open, then report   q again report at once   ? close this help";
+        Paragraph::new(self.span(Tone::Faint, if keys.is_help_open { help } else { "q quit   ? help" }))
+    }
+
+    fn block(self, title: &str) -> Block<'static> {
+        let set = if self.style.unicode { border::ROUNDED } else { ASCII_BORDER };
+        Block::bordered()
+            .border_set(set)
+            .border_style(self.look(Tone::Faint))
+            .title(self.span(Tone::Title, title))
+    }
+
+    fn right(self, tone: Tone, text: &str) -> Line<'static> {
+        Line::from(self.span(tone, text)).right_aligned()
+    }
+
+    fn span(self, tone: Tone, text: &str) -> Span<'static> {
+        Span::styled(self.style.encode(text), self.look(tone))
+    }
+
+    fn look(self, tone: Tone) -> Look {
+        let plain = Look::new();
+        match tone {
+            _ if !self.style.color => plain,
+            Tone::Plain => plain,
+            Tone::Title => plain.add_modifier(Modifier::BOLD),
+            Tone::Faint => plain.dim(),
+            Tone::Good => plain.fg(Color::Green),
+            Tone::Warning => plain.fg(Color::Yellow),
+            Tone::Bad => plain.fg(Color::Red),
+            Tone::Hint => plain.fg(Color::Cyan),
+        }
+    }
+}
+
+/// From here on the event loops' own queueing begins to show in the latencies.
+const BUSY_WARNING: f64 = 0.9;
+
+const ASCII_BORDER: border::Set<'_> = border::Set {
+    top_left: "+",
+    top_right: "+",
+    bottom_left: "+",
+    bottom_right: "+",
+    vertical_left: "|",
+    vertical_right: "|",
+    horizontal_top: "-",
+    horizontal_bottom: "-",
+};
+
+const ASCII_BARS: bar::Set<'_> = bar::Set {
+    full: "#",
+    seven_eighths: "#",
+    three_quarters: "#",
+    five_eighths: "#",
+    half: "=",
+    three_eighths: "=",
+    one_quarter: "-",
+    one_eighth: "-",
+    empty: " ",
+};
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use ratatui::backend::TestBackend;
+    use ratatui::buffer::Cell;
+
+    fn press(keys: &mut Keys, code: char, modifiers: KeyModifiers) -> Option<Ask> {
+        keys.press(KeyEvent::new(KeyCode::Char(code), modifiers))
+    }
+
+    #[test]
+    fn first_quit_drains_and_the_second_aborts() {
+        let mut keys = Keys::default();
+        assert_eq!(press(&mut keys, 'x', KeyModifiers::NONE), None);
+        assert_eq!(press(&mut keys, 'c', KeyModifiers::NONE), None);
+        assert_eq!(press(&mut keys, 'q', KeyModifiers::NONE), Some(Ask::Drain));
+        assert_eq!(press(&mut keys, 'c', KeyModifiers::CONTROL), Some(Ask::Abort));
+    }
+
+    #[test]
+    fn question_mark_opens_and_closes_the_help() {
+        let mut keys = Keys::default();
+        press(&mut keys, '?', KeyModifiers::NONE);
+        assert!(keys.is_help_open);
+        press(&mut keys, '?', KeyModifiers::NONE);
+        assert!(!keys.is_help_open);
+    }
+
+    /// The screen as text, one line per row.
+    pub(crate) fn screen(glance: &Glance, style: Style, width: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, 24)).unwrap();
+        terminal.draw(|frame| draw(frame, glance, Keys::default(), style)).unwrap();
+        let row =
+            |cells: &[Cell]| cells.iter().map(Cell::symbol).collect::<String>().trim_end().to_owned() + "\n";
+        terminal.backend().buffer().content().chunks(usize::from(width)).map(row).collect()
+    }
+}

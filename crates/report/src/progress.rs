@@ -1,0 +1,157 @@
+//! Progress while a run goes on: one line redrawn in place on a terminal, a plain line now and then elsewhere.
+//!
+//! Owns: what stands on the last line of the stream. Never reads the clock: the glance says how late it is.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use crate::glance::Glance;
+use crate::style::{Style, Tone};
+use crate::text::shorten;
+use crate::units;
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgressMode {
+    /// Not at all (`--quiet`).
+    Quiet,
+    /// A line of its own every ten seconds: for logs.
+    Plain,
+    /// One line, redrawn at each call: for terminals.
+    Redrawn,
+}
+
+/// Shows progress on a stream, usually standard error.
+#[derive(Debug)]
+pub struct Progress<W: Write> {
+    stream: W,
+    style: Style,
+    mode: ProgressMode,
+    is_drawn: bool,
+    next_plain_at: Duration,
+}
+
+impl<W: Write> Progress<W> {
+    /// Nothing is written before the first [`Progress::update`].
+    pub fn new(stream: W, style: Style, mode: ProgressMode) -> Self {
+        Self { stream, style, mode, is_drawn: false, next_plain_at: PLAIN_EVERY }
+    }
+
+    /// Shows the run as it is now. A stream that is gone must not end the run, so its errors are left aside.
+    pub fn update(&mut self, glance: &Glance) {
+        let _ = match self.mode {
+            ProgressMode::Quiet => Ok(()),
+            ProgressMode::Plain => self.write_plain(glance),
+            ProgressMode::Redrawn => self.redraw(glance),
+        };
+    }
+
+    /// Takes the redrawn line away, so that something else can be printed; the next update brings it back.
+    pub fn clear(&mut self) {
+        if self.is_drawn {
+            self.is_drawn = false;
+            let _ = write!(self.stream, "{ERASE_LINE}").and_then(|()| self.stream.flush());
+        }
+    }
+
+    fn write_plain(&mut self, glance: &Glance) -> io::Result<()> {
+        if glance.elapsed < self.next_plain_at {
+            return Ok(());
+        }
+        while self.next_plain_at <= glance.elapsed {
+            self.next_plain_at += PLAIN_EVERY;
+        }
+        let text = self.style.encode(&plain_line(glance));
+        writeln!(self.stream, "{text}")
+    }
+
+    fn redraw(&mut self, glance: &Glance) -> io::Result<()> {
+        let line = bar_line(glance, self.style);
+        self.is_drawn = true;
+        write!(self.stream, "{ERASE_LINE}{line}")?;
+        self.stream.flush()
+    }
+}
+
+impl<W: Write> Drop for Progress<W> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// `10.0 s of 2m 00s   9 998/s   p50 12.4 ms   p99 341 ms   failed 12`
+fn plain_line(glance: &Glance) -> String {
+    let whole =
+        glance.goal.duration.map_or(String::new(), |duration| format!(" of {}", units::span(duration)));
+    let figures: Vec<String> = figures(glance).into_iter().map(|(_, text)| text).collect();
+    format!("{}{whole}   {}", units::span(glance.elapsed), figures.join("   "))
+}
+
+/// `████████░░░░░░░░  0:12 / 2:00   9 998/s   p50 12.4 ms   p99 341 ms   failed 12`, never wider than the terminal: a line
+/// that wraps could not be redrawn.
+fn bar_line(glance: &Glance, style: Style) -> String {
+    let mut parts = vec![(Tone::Plain, time_text(glance))];
+    parts.extend(figures(glance));
+    // The last column stays free: some terminals wrap as soon as it is written.
+    let room = style.width.saturating_sub(1);
+    while width(&parts) + BAR_WIDTH_MIN > room && parts.len() > 1 {
+        parts.pop();
+    }
+    if width(&parts) > room {
+        return style.encode(&shorten(&parts[0].1, room));
+    }
+    let bar_width = room.saturating_sub(width(&parts)).min(BAR_WIDTH_MAX);
+    let mut line = style.encode(&bar(glance.share_done(), bar_width));
+    for (tone, text) in &parts {
+        line.push_str(BETWEEN);
+        line.push_str(&style.paint(*tone, &style.encode(text)));
+    }
+    line
+}
+
+/// Columns of the parts, each with the gap before it.
+fn width(parts: &[(Tone, String)]) -> usize {
+    parts.iter().map(|(_, text)| BETWEEN.len() + text.chars().count()).sum()
+}
+
+fn bar(share: f64, width: usize) -> String {
+    let full = ((share * width as f64) as usize).min(width);
+    "█".repeat(full) + &"░".repeat(width - full)
+}
+
+fn time_text(glance: &Glance) -> String {
+    let elapsed = units::clock(glance.elapsed);
+    match (glance.goal.duration, glance.goal.count) {
+        (Some(duration), _) => format!("{elapsed} / {}", units::clock(duration)),
+        (None, Some(count)) => {
+            format!("{elapsed}, {} of {}", units::count(glance.settled()), units::count(count))
+        }
+        (None, None) => elapsed,
+    }
+}
+
+/// What matters now, the most important first: those at the end go when the line is too narrow.
+fn figures(glance: &Glance) -> Vec<(Tone, String)> {
+    let mut figures = Vec::new();
+    if let Some(now) = &glance.now {
+        figures.push((Tone::Plain, units::rate(now.rate_per_s)));
+        let times = [("p50", now.latency_us.p50), ("p99", now.latency_us.p99)];
+        figures.extend(times.iter().filter_map(|(name, time)| {
+            Some((Tone::Plain, format!("{name} {}", units::latency((*time)?.0))))
+        }));
+    }
+    let failed = format!("failed {}", units::count(glance.failed));
+    figures.insert(figures.len().min(1), (if glance.failed > 0 { Tone::Bad } else { Tone::Plain }, failed));
+    figures
+}
+
+const PLAIN_EVERY: Duration = Duration::from_secs(10);
+
+/// Back to the first column, and everything on the line erased (ECMA-48 EL).
+const ERASE_LINE: &str = "\r\x1b[2K";
+
+const BETWEEN: &str = "   ";
+
+const BAR_WIDTH_MIN: usize = 6;
+
+const BAR_WIDTH_MAX: usize = 30;
