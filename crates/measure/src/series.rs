@@ -68,9 +68,8 @@ impl Series {
         self.make_room(second_idx);
         let is_one_second = self.seconds_per_point == 1;
         let point = self.point_mut(second_idx);
-        let wall = if is_one_second { point.wall.max(second.wall) } else { point.wall + second.wall };
         point.join(second);
-        point.wall = wall;
+        point.wall = if is_one_second { point.wall.max(second.wall) } else { point.wall + second.wall };
     }
 
     /// The point that a second belongs to; it is made when it is not there yet.
@@ -93,6 +92,7 @@ impl Series {
         while let Some(mut point) = points.next() {
             if let Some(next) = points.next() {
                 point.join(&next);
+                point.wall += next.wall;
             }
             self.points.push(point);
         }
@@ -137,9 +137,9 @@ impl SeriesPoint {
         self.arrivals_waiting += generator.arrivals_waiting;
     }
 
-    /// Joins a later or earlier point, or one that was reported late: counts add up, of states the worse stays.
+    /// Joins a later or earlier point, or one that was reported late: counts add up, of states the worse stays. Whether it
+    /// becomes longer the caller knows.
     fn join(&mut self, other: &Self) {
-        self.wall += other.wall;
         self.add_counts(other);
         self.connections_open = self.connections_open.max(other.connections_open);
         self.arrivals_waiting = self.arrivals_waiting.max(other.arrivals_waiting);

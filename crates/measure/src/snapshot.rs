@@ -23,7 +23,7 @@ pub struct Snapshot {
     pub requests_retried: u64,
     /// Requests made in the warm-up; they are in no other figure.
     pub requests_warmup: u64,
-    /// Open model: arrivals that the schedule asked for in this span.
+    /// Open model: arrivals that the schedule asked for in this span, sent or not; those of the warm-up left out.
     pub arrivals_asked: u64,
     /// TCP connections opened (TLS included where spoken).
     pub connections_opened: u64,
