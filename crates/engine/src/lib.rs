@@ -1,1 +1,22 @@
-//! ...
+//! Drives connections: thread-per-core event loops, pacing, TCP and TLS, names, and the kinds of load.
+//!
+//! Owns: sockets, threads, the clock. Never: ssh, HTML, argv.
+//!
+//! [`run`] takes a plan and returns the record of what was measured. What the target does wrong is data in that record;
+//! an [`Error`] says that the run itself could not be made.
+
+mod control;
+mod dns;
+mod error;
+mod pace;
+mod prepare;
+mod run;
+mod shard;
+mod sys;
+mod tls;
+
+pub use control::Control;
+pub use error::Error;
+pub use run::run;
+
+use control::Stop;

@@ -1,0 +1,68 @@
+//! How the outside steers a run: drain, then abort. Shared by the shards; all of it is rare.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+/// Steers a run from another thread, such as a signal's. Clones steer the same run.
+#[derive(Debug, Clone, Default)]
+pub struct Control(Arc<Flags>);
+
+#[derive(Debug, Default)]
+struct Flags {
+    stop: AtomicU8,
+    was_connected: AtomicBool,
+    connect_failure_count: AtomicU64,
+}
+
+/// What the user wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    None,
+    Drain,
+    Abort,
+}
+
+impl Control {
+    /// A run that nobody has stopped yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts nothing more; waits for the answers that are owed, then ends the run.
+    pub fn drain(&self) {
+        self.0.stop.fetch_max(DRAIN, Ordering::Relaxed);
+    }
+
+    /// Ends the run at once; open requests are counted as interrupted.
+    pub fn abort(&self) {
+        self.0.stop.fetch_max(ABORT, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stop(&self) -> Stop {
+        match self.0.stop.load(Ordering::Relaxed) {
+            0 => Stop::None,
+            DRAIN => Stop::Drain,
+            _ => Stop::Abort,
+        }
+    }
+
+    pub(crate) fn note_connected(&self) {
+        // Read first: this is called for every connection, and a shared line that is only read stays cheap.
+        if !self.0.was_connected.load(Ordering::Relaxed) {
+            self.0.was_connected.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn note_connect_failure(&self) {
+        self.0.connect_failure_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Attempts were made to connect, and none has ever succeeded.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        !self.0.was_connected.load(Ordering::Relaxed)
+            && self.0.connect_failure_count.load(Ordering::Relaxed) > 0
+    }
+}
+
+const DRAIN: u8 = 1;
+const ABORT: u8 = 2;

@@ -1,0 +1,95 @@
+//! What stops a run before or while it is made. What the target does wrong is never here: that is data.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a run could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file that the plan names cannot be read.
+    #[error("cannot read {what} `{path}`: {source}")]
+    PlanFile {
+        /// What the file is for.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file that the plan names has the wrong content.
+    #[error("{what} `{path}` {problem}")]
+    PlanFileContent {
+        /// What the file is for.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The plan asks for something impossible.
+    #[error("{problem}")]
+    Plan {
+        /// What is impossible, and where it was asked for.
+        problem: String,
+        /// What to do instead.
+        help: String,
+    },
+    /// The TLS library refused the settings.
+    #[error("TLS settings: {0}")]
+    Tls(#[from] rustls::Error),
+    /// A target's name has no address.
+    #[error("cannot resolve `{host}`: {reason}")]
+    NameNotResolved {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        reason: String,
+    },
+    /// The operating system refused something that the generator itself needs.
+    #[error("cannot {what}: {source}")]
+    Os {
+        /// What was tried.
+        what: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Fewer descriptors than connections.
+    #[error("{needed} open files are needed for this many connections, but the limit is {limit}")]
+    TooFewDescriptors {
+        /// How many are needed.
+        needed: u64,
+        /// The hard limit of this process.
+        limit: u64,
+    },
+}
+
+impl Error {
+    /// What the user can do about it.
+    pub fn help(&self) -> Option<String> {
+        let help = match self {
+            Self::PlanFile { .. } => "check the path and its permissions".to_owned(),
+            Self::PlanFileContent { .. } => "the file must be PEM (-----BEGIN ...-----)".to_owned(),
+            Self::Plan { help, .. } => help.clone(),
+            Self::Tls(_) => "check --tls, --ciphers, --cert and --key against each other".to_owned(),
+            Self::NameNotResolved { host, .. } => {
+                format!("check the spelling, or give an address: --resolve {host}:443:192.0.2.1")
+            }
+            Self::Os { .. } => return None,
+            Self::TooFewDescriptors { needed, limit } => format!(
+                "use at most {} connections, or raise the hard limit before the run: `ulimit -Hn {needed}` as root, \
+                 or `LimitNOFILE={needed}` for a service",
+                limit.saturating_sub(DESCRIPTORS_RESERVED),
+            ),
+        };
+        Some(help)
+    }
+
+    /// Whether the target, not the plan or this machine, is why nothing could be measured.
+    pub fn is_target_unreachable(&self) -> bool {
+        matches!(self, Self::NameNotResolved { .. })
+    }
+}
+
+/// Descriptors kept for everything but connections: epoll sets, output files, the resolver.
+pub(crate) const DESCRIPTORS_RESERVED: u64 = 64;

@@ -1,0 +1,513 @@
+//! Turns a load's description into what the hot path uses: encoded requests, their rotation, and where they go.
+//!
+//! Everything here is made once, before the first packet, and shared by the shards read-only.
+
+use std::fs::File;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use squall_measure::{Protocol, RowKey};
+use squall_plan::limits::{PREPARED_REQUEST_COUNT_MAX, ROW_COUNT_MAX, WEIGHT_SUM_MAX};
+use squall_plan::{Body, Header, HttpLoad, Load, Network, RequestPlan, TlsPolicy, What};
+use squall_wire::h1::{self, RequestHead, RequestKind};
+use url::Url;
+
+use crate::dns::Names;
+use crate::{Error, tls};
+
+/// A load, ready to be driven.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// Every request variant (URL x user agent).
+    pub(crate) requests: Vec<PreparedRequest>,
+    /// Indices of requests in the order in which they are sent, again and again.
+    pub(crate) rotation: Vec<u32>,
+    /// Where requests go.
+    pub(crate) origins: Vec<Origin>,
+    /// Rows of figures, those of the loads before this one included.
+    pub(crate) rows: Vec<RowKey>,
+    /// Names of the origins.
+    pub(crate) names: Arc<Names>,
+    /// The load as planned.
+    pub(crate) load: Load,
+}
+
+/// One request, encoded.
+#[derive(Debug)]
+pub(crate) struct PreparedRequest {
+    /// Head, and the body when it is in memory.
+    pub(crate) bytes: Box<[u8]>,
+    /// A body that is streamed from disk after `bytes`.
+    pub(crate) file: Option<FileBody>,
+    /// What the decoder must know of it.
+    pub(crate) kind: RequestKind,
+    /// Index into the origins.
+    pub(crate) origin_idx: u32,
+    /// Index into the rows.
+    pub(crate) row_idx: u32,
+    /// RFC 9110 9.2.2: may be sent again when a connection died under it.
+    pub(crate) is_idempotent: bool,
+    /// What it was made from; kept where redirects may be followed.
+    pub(crate) source: Option<Arc<RequestPlan>>,
+}
+
+/// A file that is sent as a body.
+#[derive(Debug, Clone)]
+pub(crate) struct FileBody {
+    /// Opened once; reads give their own offsets.
+    pub(crate) file: Arc<File>,
+    /// Bytes promised in `Content-Length`.
+    pub(crate) bytes: u64,
+}
+
+/// Where requests go: scheme, host, and port, and how to get there.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    /// Scheme, host and port, by which redirects find it.
+    pub(crate) key: OriginKey,
+    /// What to connect to.
+    pub(crate) dial: Dial,
+    /// `CONNECT` request to a proxy, sent before anything else.
+    pub(crate) tunnel: Option<Box<[u8]>>,
+    /// TLS, where the scheme is https.
+    pub(crate) tls: Option<OriginTls>,
+}
+
+/// What to connect to.
+#[derive(Debug)]
+pub(crate) enum Dial {
+    /// A name in the table of names.
+    Tcp {
+        /// Index into the names.
+        name_idx: usize,
+        /// Port.
+        port: u16,
+    },
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+/// How TLS is spoken to an origin.
+#[derive(Debug)]
+pub(crate) struct OriginTls {
+    /// Settings, the same for all origins of a load.
+    pub(crate) config: Arc<ClientConfig>,
+    /// Name sent and verified.
+    pub(crate) server_name: ServerName<'static>,
+}
+
+/// Scheme, host and port of a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OriginKey {
+    is_tls: bool,
+    host: String,
+    port: u16,
+}
+
+impl Prepared {
+    /// Prepares a load: opens its files, reads its certificates, resolves its names. Its rows follow `rows`.
+    pub(crate) fn new(load: &Load, rows: Vec<RowKey>, stop: &Arc<AtomicBool>) -> Result<Self, Error> {
+        let What::Http(http) = &load.what else { unreachable!("the only kind of load so far") };
+        let mut origins = OriginTable::new(&load.network, &load.tls);
+        let mut rows = RowTable { load: &load.name, begin: rows.len(), rows };
+        let mut requests = Vec::new();
+        let mut weights = Vec::new();
+        check_request_count(http)?;
+        for plan in &http.requests {
+            let origin_idx = origins.index_of(&plan.url)?;
+            let row_idx = rows.index_of(plan, origins.origins[origin_idx].tls.is_some());
+            let template =
+                Template { plan, origin_idx: origin_idx as u32, row_idx, follows: http.follow_count_max > 0 };
+            let file = open_body(&plan.body)?;
+            for agent in &http.user_agents {
+                requests.push(template.encode(&agent.value, file.clone(), origins.forwards(&plan.url))?);
+                weights.push(u64::from(plan.weight.get()) * u64::from(agent.weight.get()));
+            }
+        }
+        if http.follow_count_max > 0 {
+            origins.add_redirect_origins(http)?;
+        }
+        let OriginTable { origins, names, .. } = origins;
+        let names = names.resolve(stop)?;
+        Ok(Self {
+            requests,
+            rotation: rotation(&weights)?,
+            origins,
+            rows: rows.rows,
+            names,
+            load: load.clone(),
+        })
+    }
+
+    /// Origins that the plan's requests lead to, those of redirects left out.
+    pub(crate) fn target_count(&self) -> u64 {
+        let highest = self.requests.iter().map(|request| request.origin_idx).max();
+        highest.map_or(0, |idx| u64::from(idx) + 1)
+    }
+
+    /// The HTTP part of the load.
+    pub(crate) fn http(&self) -> &HttpLoad {
+        let What::Http(http) = &self.load.what else { unreachable!("the only kind of load so far") };
+        http
+    }
+
+    /// The request that follows a redirect (RFC 9110 15.4), or why it cannot be followed.
+    pub(crate) fn redirected(
+        &self,
+        request: &PreparedRequest,
+        status: u16,
+        location: Option<&str>,
+    ) -> Result<PreparedRequest, String> {
+        let source = request.source.as_deref().ok_or("redirects are not followed")?;
+        let location = location.ok_or("the response has no Location")?;
+        let url = source.url.join(location).map_err(|error| format!("bad Location `{location}`: {error}"))?;
+        let key = OriginKey::of(&url).ok_or_else(|| format!("cannot follow a redirect to `{url}`"))?;
+        let origin_idx = self.origins.iter().position(|origin| origin.key == key);
+        let origin_idx = origin_idx.ok_or_else(|| {
+            format!("redirect to `{url}`, a host that is not in the plan: add it to the URLs")
+        })?;
+        let plan = redirect_plan(source, status, url);
+        let forwards = self.load.network.proxy.is_some() && !key.is_tls;
+        let template =
+            Template { plan: &plan, origin_idx: origin_idx as u32, row_idx: request.row_idx, follows: true };
+        let keeps_body = plan.body != Body::Empty;
+        let file = request.file.clone().filter(|_| keeps_body);
+        template.encode(&self.http().user_agents[0].value, file, forwards).map_err(|error| error.to_string())
+    }
+}
+
+impl PreparedRequest {
+    /// Bytes of the whole request, above TLS.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.bytes.len() as u64 + self.file.as_ref().map_or(0, |file| file.bytes)
+    }
+}
+
+impl OriginKey {
+    fn of(url: &Url) -> Option<Self> {
+        let is_tls = match url.scheme() {
+            "https" => true,
+            "http" => false,
+            _ => return None,
+        };
+        Some(Self { is_tls, host: url.host_str()?.to_owned(), port: url.port_or_known_default()? })
+    }
+}
+
+/// Collects origins and the names they need.
+struct OriginTable<'a> {
+    network: &'a Network,
+    tls: &'a TlsPolicy,
+    config: Option<Arc<ClientConfig>>,
+    origins: Vec<Origin>,
+    names: Names,
+}
+
+impl<'a> OriginTable<'a> {
+    fn new(network: &'a Network, tls: &'a TlsPolicy) -> Self {
+        Self { network, tls, config: None, origins: Vec::new(), names: Names::default() }
+    }
+
+    /// Whether a proxy forwards requests to this URL itself, rather than tunnelling them.
+    fn forwards(&self, url: &Url) -> bool {
+        self.network.proxy.is_some() && url.scheme() == "http"
+    }
+
+    fn index_of(&mut self, url: &Url) -> Result<usize, Error> {
+        let key = OriginKey::of(url).ok_or_else(|| Error::Plan {
+            problem: format!("`{url}` is not an http or https URL with a host"),
+            help: "write it as http://host:port/path".to_owned(),
+        })?;
+        self.index_of_key(key)
+    }
+
+    fn index_of_key(&mut self, key: OriginKey) -> Result<usize, Error> {
+        if let Some(idx) = self.origins.iter().position(|origin| origin.key == key) {
+            return Ok(idx);
+        }
+        let origin = Origin {
+            dial: self.dial(&key),
+            tunnel: self
+                .network
+                .proxy
+                .as_ref()
+                .filter(|_| key.is_tls)
+                .map(|proxy| tunnel_request(&key, proxy))
+                .transpose()?,
+            tls: if key.is_tls { Some(self.origin_tls(&key)?) } else { None },
+            key,
+        };
+        self.origins.push(origin);
+        Ok(self.origins.len() - 1)
+    }
+
+    /// A redirect often leads from http to https of the same host, or back: those origins are ready as well.
+    fn add_redirect_origins(&mut self, http: &HttpLoad) -> Result<(), Error> {
+        for request in &http.requests {
+            let host = request.url.host_str().unwrap_or_default();
+            for (is_tls, port) in [(false, 80), (true, 443)] {
+                self.index_of_key(OriginKey { is_tls, host: host.to_owned(), port })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn dial(&mut self, key: &OriginKey) -> Dial {
+        if let Some(path) = &self.network.unix_socket {
+            return Dial::Unix(path.clone());
+        }
+        let (host, port) = match &self.network.proxy {
+            Some(proxy) => (proxy.host.clone(), proxy.port),
+            None => connect_to(self.network, &key.host, key.port),
+        };
+        let fixed = resolve_rule(self.network, &host, port);
+        Dial::Tcp { name_idx: self.names.add(&host, port, fixed), port }
+    }
+
+    fn origin_tls(&mut self, key: &OriginKey) -> Result<OriginTls, Error> {
+        let config = match &self.config {
+            Some(config) => Arc::clone(config),
+            None => Arc::clone(self.config.insert(tls::client_config(self.tls)?)),
+        };
+        let name = self.tls.sni.as_deref().unwrap_or(&key.host);
+        let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+        let server_name = ServerName::try_from(bare.to_owned()).map_err(|error| Error::Plan {
+            problem: format!("`{name}` cannot be a TLS server name: {error}"),
+            help: "give a valid name with --sni".to_owned(),
+        })?;
+        Ok(OriginTls { config, server_name })
+    }
+}
+
+/// curl's `--connect-to`: the first matching rule.
+fn connect_to(network: &Network, host: &str, port: u16) -> (String, u16) {
+    let matching = network.connect_to.iter().find(|rule| {
+        rule.from_host.as_deref().is_none_or(|from| from.eq_ignore_ascii_case(host))
+            && rule.from_port.is_none_or(|from| from == port)
+    });
+    let to_host = matching.and_then(|rule| rule.to_host.clone());
+    (to_host.unwrap_or_else(|| host.to_owned()), matching.and_then(|rule| rule.to_port).unwrap_or(port))
+}
+
+/// curl's `--resolve`: the first matching rule.
+fn resolve_rule(network: &Network, host: &str, port: u16) -> Option<Arc<[IpAddr]>> {
+    let matching = network.resolve.iter().find(|rule| {
+        rule.host.as_deref().is_none_or(|name| name.eq_ignore_ascii_case(host))
+            && rule.port.is_none_or(|p| p == port)
+    });
+    matching.map(|rule| Arc::from(rule.addresses.clone()))
+}
+
+fn tunnel_request(key: &OriginKey, proxy: &squall_plan::Proxy) -> Result<Box<[u8]>, Error> {
+    let authority = format!("{}:{}", key.host, key.port);
+    let authorization = proxy.authorization.as_deref().map(|value| ("Proxy-Authorization", value));
+    let head = RequestHead {
+        method: "CONNECT",
+        target: &authority,
+        host: Some(&authority),
+        headers: authorization.as_slice(),
+        content_length: None,
+    };
+    encode(&head, &authority)
+}
+
+/// Hands out rows; what exceeds the limit shares the last one.
+struct RowTable<'a> {
+    load: &'a str,
+    /// Where this load's rows begin.
+    begin: usize,
+    rows: Vec<RowKey>,
+}
+
+impl RowTable<'_> {
+    fn index_of(&mut self, request: &RequestPlan, is_tls: bool) -> u32 {
+        let protocol = if is_tls { Protocol::Https11 } else { Protocol::Http11 };
+        let method = request.method.clone();
+        let mut key = RowKey { load: self.load.to_owned(), protocol, method, url: request.pattern.clone() };
+        if self.rows.len() - self.begin >= ROW_COUNT_MAX - 1 && !self.rows.contains(&key) {
+            key = RowKey { url: "(other)".to_owned(), method: "*".to_owned(), ..key };
+        }
+        let known = self.rows.iter().position(|row| *row == key);
+        known.unwrap_or_else(|| {
+            self.rows.push(key);
+            self.rows.len() - 1
+        }) as u32
+    }
+}
+
+/// What the variants of one request share.
+struct Template<'a> {
+    plan: &'a RequestPlan,
+    origin_idx: u32,
+    row_idx: u32,
+    follows: bool,
+}
+
+impl Template<'_> {
+    fn encode(
+        &self,
+        user_agent: &str,
+        file: Option<FileBody>,
+        forwards: bool,
+    ) -> Result<PreparedRequest, Error> {
+        let RequestPlan { method, url, headers, body, .. } = self.plan;
+        let origin_form = &url[url::Position::BeforePath..url::Position::AfterQuery];
+        let absolute_form = &url[..url::Position::AfterQuery];
+        let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
+        let has = |name: &str| headers.iter().any(|header| header.name.eq_ignore_ascii_case(name));
+        let mut fields: Vec<(&str, &str)> = Vec::with_capacity(headers.len() + 1);
+        if !has("user-agent") {
+            fields.push(("User-Agent", user_agent));
+        }
+        fields.extend(headers.iter().map(|Header { name, value }| (name.as_str(), value.as_str())));
+        let head = RequestHead {
+            method,
+            target: if forwards { absolute_form } else { origin_form },
+            host: (!has("host")).then_some(authority),
+            headers: &fields,
+            content_length: if has("transfer-encoding") { None } else { content_length(body) },
+        };
+        let mut bytes = encode(&head, url.as_str())?.into_vec();
+        if let Body::Bytes(body) = body {
+            bytes.extend_from_slice(body);
+        }
+        Ok(PreparedRequest {
+            bytes: bytes.into_boxed_slice(),
+            file,
+            kind: if method == "HEAD" { RequestKind::Head } else { RequestKind::Other },
+            origin_idx: self.origin_idx,
+            row_idx: self.row_idx,
+            is_idempotent: IDEMPOTENT_METHODS.contains(&method.as_str()),
+            source: self.follows.then(|| Arc::new(self.plan.clone())),
+        })
+    }
+}
+
+fn encode(head: &RequestHead<'_>, place: &str) -> Result<Box<[u8]>, Error> {
+    let mut bytes = Vec::new();
+    h1::encode_head(head, &mut bytes).map_err(|error| Error::Plan {
+        problem: format!("cannot encode the request for `{place}`: {error}"),
+        help: "check its method, headers and URL".to_owned(),
+    })?;
+    Ok(bytes.into_boxed_slice())
+}
+
+fn content_length(body: &Body) -> Option<u64> {
+    match body {
+        Body::Empty => None,
+        Body::Bytes(bytes) => Some(bytes.len() as u64),
+        Body::File { bytes, .. } => Some(*bytes),
+    }
+}
+
+fn open_body(body: &Body) -> Result<Option<FileBody>, Error> {
+    let Body::File { path, bytes } = body else { return Ok(None) };
+    let file = File::open(path).map_err(|source| Error::PlanFile {
+        what: "body file",
+        path: path.clone(),
+        source,
+    })?;
+    Ok(Some(FileBody { file: Arc::new(file), bytes: *bytes }))
+}
+
+/// RFC 9110 15.4: 303 becomes GET (HEAD stays); 301 and 302 turn POST into GET, as every browser does; 307 and 308
+/// change nothing. Credentials do not follow to another host.
+fn redirect_plan(source: &RequestPlan, status: u16, url: Url) -> RequestPlan {
+    let mut plan = RequestPlan { url, ..source.clone() };
+    if plan.url.host_str() != source.url.host_str() {
+        plan.headers.retain(|header| !header.is_secret() && !header.name.eq_ignore_ascii_case("host"));
+    }
+    let becomes_get = match status {
+        303 => source.method != "HEAD",
+        301 | 302 => source.method == "POST",
+        _ => false,
+    };
+    if becomes_get {
+        plan.method = "GET".to_owned();
+        plan.body = Body::Empty;
+        plan.headers.retain(|header| !header.name.to_ascii_lowercase().starts_with("content-"));
+    }
+    plan
+}
+
+/// A rotation in which each item comes as often as its weight says, evenly spread, the same in every run.
+fn rotation(weights: &[u64]) -> Result<Vec<u32>, Error> {
+    let divisor = weights.iter().copied().fold(0, greatest_common_divisor);
+    let sum: u64 = weights.iter().map(|weight| weight / divisor).sum();
+    if sum > WEIGHT_SUM_MAX as u64 {
+        return Err(Error::Plan {
+            problem: format!("the weights add up to {sum}, more than {WEIGHT_SUM_MAX}"),
+            help: "use coarser weights: only their ratios matter".to_owned(),
+        });
+    }
+    let mut slots: Vec<(f64, u32)> = Vec::with_capacity(sum as usize);
+    for (idx, weight) in weights.iter().enumerate() {
+        let count = weight / divisor;
+        slots.extend((0..count).map(|nth| ((nth as f64 + 0.5) / count as f64, idx as u32)));
+    }
+    slots.sort_by(|left, right| left.0.total_cmp(&right.0));
+    Ok(slots.into_iter().map(|(_place, idx)| idx).collect())
+}
+
+fn greatest_common_divisor(left: u64, right: u64) -> u64 {
+    if right == 0 { left } else { greatest_common_divisor(right, left % right) }
+}
+
+fn check_request_count(http: &HttpLoad) -> Result<(), Error> {
+    let count = http.requests.len() * http.user_agents.len();
+    if count <= PREPARED_REQUEST_COUNT_MAX {
+        return Ok(());
+    }
+    Err(Error::Plan {
+        problem: format!(
+            "{count} request variants (URLs x user agents), more than {PREPARED_REQUEST_COUNT_MAX}"
+        ),
+        help: "use fewer URLs or user agents".to_owned(),
+    })
+}
+
+/// RFC 9110 9.2.2.
+const IDEMPOTENT_METHODS: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotation_keeps_the_weights_and_spreads_them() {
+        assert_eq!(rotation(&[1, 1, 1]).unwrap(), [0, 1, 2]);
+        assert_eq!(rotation(&[10, 20]).unwrap(), [1, 0, 1]);
+        assert_eq!(rotation(&[3, 1]).unwrap(), [0, 0, 1, 0]);
+        assert!(rotation(&[1 << 30, 1]).is_err());
+    }
+
+    #[test]
+    fn a_redirect_keeps_what_the_rfc_says() {
+        let source = RequestPlan {
+            weight: std::num::NonZeroU32::MIN,
+            method: "POST".to_owned(),
+            url: Url::parse("http://a.example/x").unwrap(),
+            pattern: "x".to_owned(),
+            headers: ["Authorization", "Content-Type", "X-Trace"]
+                .map(|name| Header { name: name.to_owned(), value: "v".to_owned() })
+                .to_vec(),
+            body: Body::Bytes(b"x".to_vec()),
+        };
+        let to = |status, url| {
+            let plan = redirect_plan(&source, status, Url::parse(url).unwrap());
+            let names: Vec<String> = plan.headers.iter().map(|header| header.name.clone()).collect();
+            (plan.method.clone(), plan.body != Body::Empty, names.join(" "))
+        };
+        let expected = |method: &str, body, names: &str| (method.to_owned(), body, names.to_owned());
+        assert_eq!(to(302, "http://a.example/y"), expected("GET", false, "Authorization X-Trace"));
+        assert_eq!(
+            to(307, "http://a.example/y"),
+            expected("POST", true, "Authorization Content-Type X-Trace")
+        );
+        assert_eq!(to(308, "http://b.example/y"), expected("POST", true, "Content-Type X-Trace"));
+    }
+}

@@ -1,0 +1,322 @@
+//! A whole run: prepares the loads, starts the shards together, and collects their seconds.
+//!
+//! Owns: threads and the collector. The hot path is in the shards; here everything happens a few times a second.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use squall_measure::{End, RowKey, RunRecord, RunRecorder, RunSetup, Snapshot, StoppedBy, Threshold};
+use squall_plan::limits::UNREACHABLE_AFTER;
+use squall_plan::{InputError, Load, Plan, When};
+
+use crate::error::DESCRIPTORS_RESERVED;
+use crate::pace::Share;
+use crate::prepare::Prepared;
+use crate::shard::{Second, Shard, ShardSetup, tick};
+use crate::sys::{MachineProbe, keep_stamping, monotonic_ns, raise_nofile};
+use crate::{Control, Error, Stop};
+
+/// Makes the load that `plan` describes, and returns what was measured.
+///
+/// `observer` is called on this thread about every 100 ms, and once at the end, with what is known by then.
+///
+/// # Errors
+/// When the run cannot be made at all: see [`Error`]. A target that misbehaves is no error but data.
+pub fn run(
+    plan: &Plan,
+    control: &Control,
+    observer: &mut dyn FnMut(&RunRecorder),
+) -> Result<RunRecord, Error> {
+    let background_stop = Arc::new(AtomicBool::new(false));
+    let result = run_with(plan, control, observer, &background_stop);
+    background_stop.store(true, Ordering::Relaxed);
+    result
+}
+
+fn run_with(
+    plan: &Plan,
+    control: &Control,
+    observer: &mut dyn FnMut(&RunRecorder),
+    background_stop: &Arc<AtomicBool>,
+) -> Result<RunRecord, Error> {
+    let limit =
+        raise_nofile().map_err(|source| Error::Os { what: "raise the limit of open files", source })?;
+    let mut loads: Vec<Arc<Prepared>> = Vec::new();
+    let mut rows: Vec<RowKey> = Vec::new();
+    for load in &plan.loads {
+        let prepared = Prepared::new(load, rows, background_stop)?;
+        rows = prepared.rows.clone();
+        loads.push(Arc::new(prepared));
+    }
+    check_descriptors(&loads, limit)?;
+    let recorder = RunRecorder::new(setup(plan, &rows, thread_count(plan))?);
+    let _stamping =
+        keep_stamping().map_err(|source| Error::Os { what: "switch receive stamps on", source })?;
+    let start_ns = monotonic_ns() + nanoseconds(START_DELAY);
+    let mut collector = Collector::new(recorder, control.clone(), start_ns, source_count(plan), &loads);
+    let shards = collector.start_shards(plan, &loads, rows.len())?;
+    collector.collect(observer);
+    let mut end_ns = start_ns;
+    for shard in shards {
+        end_ns = end_ns.max(shard.join().expect("a shard does not panic")?);
+    }
+    let end =
+        End { duration: measured(plan, start_ns, end_ns), stopped_by: collector.stopped_by(plan, end_ns) };
+    observer(&collector.recorder);
+    Ok(collector.recorder.finish(end))
+}
+
+/// Takes the shards' seconds in.
+struct Collector {
+    recorder: RunRecorder,
+    control: Control,
+    start_ns: u64,
+    source_count: u64,
+    loads: Vec<Arc<Prepared>>,
+    machine: MachineProbe,
+    shards: Vec<ShardState>,
+    next_second_idx: u32,
+    is_unreachable: bool,
+    seconds: (Sender<Second>, Receiver<Second>),
+}
+
+/// What the collector knows of one shard.
+struct ShardState {
+    /// Emptied snapshots go back this way, so that nothing is allocated while the load runs.
+    spare: Sender<Box<Snapshot>>,
+    /// All seconds before this one were handed over; `None`: the shard has ended.
+    reported_idx: Option<u32>,
+}
+
+impl Collector {
+    fn new(
+        recorder: RunRecorder,
+        control: Control,
+        start_ns: u64,
+        source_count: u64,
+        loads: &[Arc<Prepared>],
+    ) -> Self {
+        Self {
+            recorder,
+            control,
+            start_ns,
+            source_count,
+            loads: loads.to_vec(),
+            machine: MachineProbe::new(),
+            shards: Vec::new(),
+            next_second_idx: 0,
+            is_unreachable: false,
+            seconds: mpsc::channel(),
+        }
+    }
+
+    fn start_shards(
+        &mut self,
+        plan: &Plan,
+        loads: &[Arc<Prepared>],
+        row_count: usize,
+    ) -> Result<Vec<JoinHandle<Result<u64, Error>>>, Error> {
+        let mut handles = Vec::new();
+        for prepared in loads {
+            let shard_count = shard_count(&prepared.load, thread_count(plan));
+            for shard_idx in 0..shard_count {
+                let (spare, spares) = mpsc::channel();
+                let open_model = matches!(prepared.load.when, When::Open { .. });
+                for _ in 0..SPARE_COUNT {
+                    // The receiver is alive: it is moved into the shard below.
+                    let _ = spare.send(Box::new(Snapshot::new(row_count, open_model)));
+                }
+                let setup = ShardSetup {
+                    share: Share { shard_idx, shard_count },
+                    shard_idx: self.shards.len() as u32,
+                    prepared: Arc::clone(prepared),
+                    control: self.control.clone(),
+                    start_ns: self.start_ns,
+                    warmup_ns: nanoseconds(plan.warmup),
+                    row_count,
+                    seconds: self.seconds.0.clone(),
+                    spare: spares,
+                };
+                self.shards.push(ShardState { spare, reported_idx: Some(0) });
+                handles.push(spawn(setup)?);
+            }
+        }
+        Ok(handles)
+    }
+
+    /// Collects until every shard has ended.
+    fn collect(&mut self, observer: &mut dyn FnMut(&RunRecorder)) {
+        let mut next_look = Instant::now() + OBSERVE_EVERY;
+        while self.shards.iter().any(|shard| shard.reported_idx.is_some()) {
+            match self.seconds.1.recv_timeout(next_look.saturating_duration_since(Instant::now())) {
+                Ok(second) => self.absorb(second),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    next_look = Instant::now() + OBSERVE_EVERY;
+                    self.recorder.tick(self.elapsed());
+                    self.stop_when_unreachable();
+                    observer(&self.recorder);
+                }
+            }
+        }
+        self.recorder.tick(self.elapsed());
+    }
+
+    fn absorb(&mut self, second: Second) {
+        let Second { shard_idx, second_idx, mut snapshot, is_last } = second;
+        if shard_idx == 0 {
+            self.take_lookups(&mut snapshot);
+        }
+        self.recorder.absorb(second_idx, shard_idx, &snapshot);
+        snapshot.clear();
+        let shard = &mut self.shards[shard_idx as usize];
+        shard.reported_idx = (!is_last).then_some(second_idx + 1);
+        // A shard that has ended needs no spare.
+        let _ = shard.spare.send(snapshot);
+        self.close_whole_seconds();
+    }
+
+    /// Closes the seconds that every running shard has left behind.
+    fn close_whole_seconds(&mut self) {
+        let reported = self.shards.iter().filter_map(|shard| shard.reported_idx).min();
+        let whole_idx = reported.unwrap_or(self.next_second_idx + 1);
+        if whole_idx > self.next_second_idx {
+            self.recorder.close_second(whole_idx - 1, self.machine.read(self.source_count));
+            self.next_second_idx = whole_idx;
+        }
+    }
+
+    fn take_lookups(&self, snapshot: &mut Snapshot) {
+        for prepared in &self.loads {
+            prepared.names.take_lookups().into_iter().for_each(|took_ns| snapshot.looking_up.record(took_ns));
+        }
+    }
+
+    /// Where nothing answers there is nothing to measure, and hammering on goes nowhere.
+    fn stop_when_unreachable(&mut self) {
+        if !self.is_unreachable && self.elapsed() >= UNREACHABLE_AFTER && self.control.is_unreachable() {
+            self.is_unreachable = true;
+            self.control.abort();
+        }
+    }
+
+    fn stopped_by(&self, plan: &Plan, end_ns: u64) -> StoppedBy {
+        if self.is_unreachable || self.control.is_unreachable() {
+            return StoppedBy::Unreachable;
+        }
+        let duration = plan.loads.iter().filter_map(|load| load.stop.duration).max();
+        match self.control.stop() {
+            Stop::Abort => StoppedBy::Aborted,
+            Stop::Drain => StoppedBy::Drained,
+            Stop::None if duration.is_some_and(|length| end_ns >= self.start_ns + nanoseconds(length)) => {
+                StoppedBy::Duration
+            }
+            Stop::None => StoppedBy::Count,
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(monotonic_ns().saturating_sub(self.start_ns))
+    }
+}
+
+fn spawn(setup: ShardSetup) -> Result<JoinHandle<Result<u64, Error>>, Error> {
+    let control = setup.control.clone();
+    let builder = thread::Builder::new().name(format!("squall-{}", setup.shard_idx));
+    let body = move || {
+        let result = Shard::new(setup).and_then(Shard::run);
+        if result.is_err() {
+            control.abort();
+        }
+        result
+    };
+    builder.spawn(body).map_err(|source| Error::Os { what: "start a thread", source })
+}
+
+fn setup(plan: &Plan, rows: &[RowKey], thread_count: u32) -> Result<RunSetup, Error> {
+    let parse = |text: &String| {
+        text.parse().map_err(|error: InputError| Error::Plan {
+            problem: format!("threshold `{text}`: {error}"),
+            help: "write it like `p(95)<200` or `errors<1%`".to_owned(),
+        })
+    };
+    let thresholds: Vec<Threshold> = plan.thresholds.iter().map(parse).collect::<Result<_, _>>()?;
+    let lag_allowed = plan.loads.iter().map(|load| tick(&load.when)).max().unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(RunSetup {
+        plan: plan.masked(),
+        rows: rows.to_vec(),
+        open_model: plan.loads.iter().any(|load| matches!(load.when, When::Open { .. })),
+        lag_allowed,
+        thresholds,
+        started_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+        environment: environment(thread_count),
+    })
+}
+
+fn environment(thread_count: u32) -> BTreeMap<String, String> {
+    let system = rustix::system::uname();
+    let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+    BTreeMap::from([
+        ("host".to_owned(), text(system.nodename())),
+        ("os".to_owned(), format!("{} {}", text(system.sysname()), text(system.release()))),
+        ("arch".to_owned(), text(system.machine())),
+        ("cpus_usable".to_owned(), usable_cpu_count().to_string()),
+        ("threads".to_owned(), thread_count.to_string()),
+    ])
+}
+
+/// From the end of the warm-up to the last figure.
+fn measured(plan: &Plan, start_ns: u64, end_ns: u64) -> Duration {
+    Duration::from_nanos(end_ns.saturating_sub(start_ns)).saturating_sub(plan.warmup)
+}
+
+fn thread_count(plan: &Plan) -> u32 {
+    plan.threads.map_or_else(usable_cpu_count, NonZeroU32::get)
+}
+
+/// CPUs that this process may use, by affinity and cgroup quota.
+fn usable_cpu_count() -> u32 {
+    thread::available_parallelism().map_or(1, |count| count.get() as u32)
+}
+
+/// No more shards than connections, or than requests.
+fn shard_count(load: &Load, thread_count: u32) -> u32 {
+    let connection_count = connection_count_max(load).min(load.stop.count.unwrap_or(u64::MAX));
+    u64::from(thread_count).min(connection_count).max(1) as u32
+}
+
+fn connection_count_max(load: &Load) -> u64 {
+    match &load.when {
+        When::Closed { connections } => connections.max().ceil() as u64,
+        When::Open { connection_count_max, .. } => u64::from(connection_count_max.get()),
+    }
+}
+
+fn check_descriptors(loads: &[Arc<Prepared>], limit: u64) -> Result<(), Error> {
+    let connection_count: u64 =
+        loads.iter().map(|prepared| connection_count_max(&prepared.load) * prepared.target_count()).sum();
+    let needed = connection_count + DESCRIPTORS_RESERVED;
+    if needed > limit { Err(Error::TooFewDescriptors { needed, limit }) } else { Ok(()) }
+}
+
+fn source_count(plan: &Plan) -> u64 {
+    plan.loads.iter().map(|load| load.network.sources.len() as u64).sum()
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Time for all shards to be ready before the common start.
+const START_DELAY: Duration = Duration::from_millis(5);
+
+/// How often the observer is called.
+const OBSERVE_EVERY: Duration = Duration::from_millis(100);
+
+/// Snapshots that a shard has besides the one it fills: one on its way to the collector, one on its way back.
+const SPARE_COUNT: usize = 2;

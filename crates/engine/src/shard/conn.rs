@@ -1,0 +1,165 @@
+//! One connection slot and the requests in flight on it: data only; the shard moves it from state to state.
+
+use std::collections::VecDeque;
+
+use rustls::ClientConnection;
+use squall_wire::h1::Decoder;
+
+use crate::sys::Fd;
+
+/// A slot that holds one connection at a time. Kept small: ten thousand of them are walked in the loop.
+#[derive(Debug)]
+pub(super) struct Conn {
+    pub(super) state: State,
+    /// Index into the origins; fixed while the slot is not [`State::Vacant`].
+    pub(super) origin_idx: u32,
+    /// Counts uses of the slot, so that a late event of an earlier socket is recognised.
+    pub(super) generation: u32,
+    pub(super) socket: Option<Fd>,
+    pub(super) tls: Option<Box<ClientConnection>>,
+    pub(super) decoder: Decoder,
+    /// Requests in flight, oldest first, as a ring in the shard's exchange table.
+    pub(super) ring: Ring,
+    /// Bytes of the first unsent request (or of the tunnel request) that are written already.
+    pub(super) write_offset: u64,
+    /// Responses completed on this connection.
+    pub(super) served_count: u32,
+    /// Connect attempts that failed in a row on this slot.
+    pub(super) failure_count: u32,
+    /// The last response was large: the next is read head first, so that its body need not be copied.
+    pub(super) expects_large_body: bool,
+    /// The socket told of more than has been read: the peer's close may be waiting.
+    pub(super) peer_closed: bool,
+    /// It is in its pool's list of idle connections (maybe no longer usable: the taker checks).
+    pub(super) is_listed_idle: bool,
+    /// When connecting began.
+    pub(super) opened_ns: u64,
+    /// When TCP (and the tunnel) stood.
+    pub(super) connected_ns: u64,
+    /// When the connection was ready for requests.
+    pub(super) ready_ns: u64,
+}
+
+/// The life of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// No connection.
+    Vacant,
+    /// TCP connect under way.
+    Connecting,
+    /// Waiting for the proxy's answer to `CONNECT`.
+    Tunnelling,
+    /// TLS handshake under way.
+    Handshaking,
+    /// Ready for requests.
+    Open,
+}
+
+/// A ring of exchanges. `sent_count <= len`: those at the front have been written whole.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Ring {
+    head: u32,
+    pub(super) len: u32,
+    pub(super) sent_count: u32,
+}
+
+/// One request in flight. Times are the monotonic clock's nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Exchange {
+    pub(super) request: RequestId,
+    /// When the schedule (open model) or its user (closed model) wanted it.
+    pub(super) intended_ns: u64,
+    /// When a connection took it.
+    pub(super) assigned_ns: u64,
+    /// When its first byte was written.
+    pub(super) start_ns: u64,
+    /// When its last byte was written.
+    pub(super) sent_ns: u64,
+    /// When the first byte of its response was read.
+    pub(super) first_ns: u64,
+    /// Bytes of its response read so far, above TLS.
+    pub(super) received_bytes: u64,
+    pub(super) redirect_count: u8,
+    pub(super) is_retry: bool,
+    /// It is the first request on its connection, so that connecting is part of its story.
+    pub(super) is_first: bool,
+    /// It started in the warm-up.
+    pub(super) is_warmup: bool,
+}
+
+/// A request: one of the plan's, or one made at run time (a redirect).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct RequestId(pub(super) u32);
+
+/// The connections to one origin.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    /// Open connections with room for a request, the most recently used last.
+    pub(super) idle: Vec<u32>,
+    /// Slots without a connection that may open one.
+    pub(super) vacant: Vec<u32>,
+    /// Requests in order of their intended start.
+    pub(super) waiting: VecDeque<Exchange>,
+    /// Slots made so far.
+    pub(super) slot_count: u32,
+}
+
+impl Conn {
+    pub(super) const fn new(origin_idx: u32) -> Self {
+        Self {
+            state: State::Vacant,
+            origin_idx,
+            generation: 0,
+            socket: None,
+            tls: None,
+            decoder: Decoder::new(),
+            ring: Ring { head: 0, len: 0, sent_count: 0 },
+            write_offset: 0,
+            served_count: 0,
+            failure_count: 0,
+            expects_large_body: false,
+            peer_closed: false,
+            is_listed_idle: false,
+            opened_ns: 0,
+            connected_ns: 0,
+            ready_ns: 0,
+        }
+    }
+
+    /// The epoll token of the slot's present use.
+    pub(super) fn token(&self, conn_idx: usize) -> u64 {
+        u64::from(self.generation) << 32 | conn_idx as u64
+    }
+}
+
+impl Ring {
+    /// Place in the exchange table of the `nth` oldest request of connection `conn_idx`.
+    pub(super) fn place(&self, conn_idx: usize, depth: u32, nth: u32) -> usize {
+        conn_idx * depth as usize + ((self.head + nth) % depth) as usize
+    }
+
+    /// Forgets the oldest request.
+    pub(super) fn pop(&mut self, depth: u32) {
+        self.head = (self.head + 1) % depth;
+        self.len -= 1;
+        self.sent_count = self.sent_count.saturating_sub(1);
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl RequestId {
+    /// Ids from here on are made at run time.
+    const DYNAMIC: u32 = 1 << 31;
+
+    pub(super) fn dynamic(idx: usize) -> Self {
+        Self(Self::DYNAMIC | idx as u32)
+    }
+
+    /// Index among the requests made at run time.
+    pub(super) fn dynamic_idx(self) -> Option<usize> {
+        (self.0 & Self::DYNAMIC != 0).then_some((self.0 & !Self::DYNAMIC) as usize)
+    }
+}

@@ -1,0 +1,342 @@
+//! What starts when: users of a closed model, arrivals of an open one, and the connection that each request gets.
+
+use std::time::Duration;
+
+use squall_plan::{Load, Pacing, Profile, When};
+
+use super::conn::{Exchange, RequestId, State};
+use super::{Life, Shard};
+use crate::pace::{Arrivals, Share};
+
+/// What wants requests to start.
+#[derive(Debug)]
+pub(super) struct Demand {
+    kind: Kind,
+    /// Requests that may still start; `None`: any number.
+    remaining: Option<u64>,
+    rotation_next: usize,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// A user starts its next request when the last one has ended.
+    Closed { users: Users, live_count: u32 },
+    /// The schedule starts requests.
+    Open { arrivals: Arrivals, asked_count: u64 },
+}
+
+/// How many users this shard has over time.
+#[derive(Debug)]
+struct Users {
+    connections: Profile,
+    share: Share,
+    per_connection: u32,
+}
+
+impl Demand {
+    pub(super) fn new(load: &Load, share: Share, length_ns: u64) -> Self {
+        let kind = match &load.when {
+            When::Closed { connections } => {
+                let per_connection = load.connections.pipeline_depth.get();
+                let users = Users { connections: connections.clone(), share, per_connection };
+                Kind::Closed { users, live_count: 0 }
+            }
+            When::Open { rate, arrival, pacing, .. } => {
+                let arrivals = Arrivals::new(rate, *arrival, share, grid_ns(*pacing), length_ns);
+                Kind::Open { arrivals, asked_count: 0 }
+            }
+        };
+        let remaining = load.stop.count.map(|count| share_of(count, share));
+        Self { kind, remaining, rotation_next: 0 }
+    }
+
+    /// Nothing more will ever be wanted.
+    pub(super) fn is_exhausted(&self) -> bool {
+        match &self.kind {
+            Kind::Closed { live_count, .. } => *live_count == 0 && self.remaining == Some(0),
+            Kind::Open { arrivals, .. } => arrivals.peek().is_none() || self.remaining == Some(0),
+        }
+    }
+
+    /// Arrivals that the schedule has asked for so far.
+    pub(super) fn asked_count(&self) -> u64 {
+        match &self.kind {
+            Kind::Closed { .. } => 0,
+            Kind::Open { asked_count, .. } => *asked_count,
+        }
+    }
+
+    /// When the next arrival is due, in nanoseconds after the run's start.
+    pub(super) fn next_due_ns(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::Open { arrivals, .. } if self.remaining != Some(0) => Some(arrivals.peek()?.intended_ns),
+            _ => None,
+        }
+    }
+
+    /// How far the number of live users is from what the profile wants: positive, more are wanted.
+    fn missing_users(&self, at_ns: u64) -> i64 {
+        match &self.kind {
+            Kind::Closed { users, live_count } => i64::from(users.count_at(at_ns)) - i64::from(*live_count),
+            Kind::Open { .. } => 0,
+        }
+    }
+
+    fn is_closed_model(&self) -> bool {
+        matches!(self.kind, Kind::Closed { .. })
+    }
+
+    fn add_users(&mut self, difference: i64) {
+        if let Kind::Closed { live_count, .. } = &mut self.kind {
+            *live_count = live_count.saturating_add_signed(difference as i32);
+        }
+    }
+
+    /// Takes one from the count of requests that may start; false when none is left.
+    fn take_one(&mut self) -> bool {
+        match &mut self.remaining {
+            None => true,
+            Some(0) => false,
+            Some(remaining) => {
+                *remaining -= 1;
+                true
+            }
+        }
+    }
+}
+
+impl Users {
+    fn count_at(&self, at_ns: u64) -> u32 {
+        let whole = self.connections.value_at(at_ns as f64 / 1e9).floor().max(0.0) as u64;
+        share_of(whole, self.share) as u32 * self.per_connection
+    }
+}
+
+impl Shard {
+    pub(super) fn spawn_first_users(&mut self) {
+        // Each shard begins elsewhere in the rotation, so that few requests do not all fall on the first URL.
+        let rotation_count = self.prepared.rotation.len();
+        let Share { shard_idx, shard_count } = self.share;
+        self.demand.rotation_next = rotation_count * shard_idx as usize / shard_count as usize;
+        self.adjust_users();
+    }
+
+    /// Follows the profile of users or the schedule of arrivals up to now.
+    pub(super) fn follow_schedule(&mut self) {
+        self.opened_this_turn = 0;
+        if self.life == Life::Running {
+            self.release_arrivals();
+        }
+    }
+
+    /// Starts users that the profile wants by now. Those that it wants no more end when their request ends.
+    pub(super) fn adjust_users(&mut self) {
+        let missing = self.demand.missing_users(self.now_ns.saturating_sub(self.limits.start_ns));
+        for _ in 0..missing.max(0) {
+            self.demand.add_users(1);
+            self.continue_user(None);
+        }
+    }
+
+    /// Starts all arrivals that are due.
+    pub(super) fn release_arrivals(&mut self) {
+        let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
+        loop {
+            let Kind::Open { arrivals, asked_count } = &mut self.demand.kind else { return };
+            if self.demand.remaining == Some(0) {
+                return;
+            }
+            let Some(due) = arrivals.pop_due(at_ns) else { return };
+            *asked_count += 1;
+            self.demand.take_one();
+            let exchange = self.next_exchange(self.limits.start_ns + due.intended_ns);
+            if self.place(exchange) {
+                let late_ns = self.now_ns.saturating_sub(self.limits.start_ns + due.exact_ns);
+                self.pulse.snapshot.generator.schedule_lag.record(late_ns);
+            }
+        }
+    }
+
+    /// Lets the users go on whose requests have ended, and hands free connections to those who wait for one.
+    pub(super) fn start_next(&mut self) {
+        let mut ready = std::mem::take(&mut self.ready);
+        for conn_idx in ready.drain(..) {
+            if self.demand.is_closed_model() {
+                self.continue_user(Some(conn_idx as usize));
+            } else {
+                self.offer(conn_idx as usize);
+            }
+        }
+        // What was added meanwhile (a send that failed at once) is for the next turn.
+        ready.append(&mut self.ready);
+        self.ready = ready;
+        self.serve_waiting();
+    }
+
+    /// A user's next request, on the connection it has where that leads to the same origin; or the user's end.
+    fn continue_user(&mut self, conn_idx: Option<usize>) {
+        let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
+        let is_wanted = self.life == Life::Running && self.demand.missing_users(at_ns) >= 0;
+        if !is_wanted || !self.demand.take_one() {
+            self.demand.add_users(-1);
+            if let Some(conn_idx) = conn_idx {
+                self.retire(conn_idx);
+            }
+            return;
+        }
+        let exchange = self.next_exchange(self.now_ns);
+        match conn_idx {
+            Some(conn_idx) if self.fits(conn_idx, &exchange) => self.assign(conn_idx, exchange),
+            Some(conn_idx) => {
+                self.place(exchange);
+                self.offer(conn_idx);
+            }
+            None => {
+                self.place(exchange);
+            }
+        }
+    }
+
+    fn next_exchange(&mut self, intended_ns: u64) -> Exchange {
+        let rotation = &self.prepared.rotation;
+        let request = RequestId(rotation[self.demand.rotation_next]);
+        self.demand.rotation_next = (self.demand.rotation_next + 1) % rotation.len();
+        Exchange { request, intended_ns, ..Exchange::default() }
+    }
+
+    fn fits(&self, conn_idx: usize, exchange: &Exchange) -> bool {
+        let conn = &self.conns[conn_idx];
+        conn.origin_idx == self.request(exchange.request).origin_idx
+            && self.has_room(conn_idx)
+            && self.pools[conn.origin_idx as usize].waiting.is_empty()
+    }
+
+    pub(super) fn has_room(&self, conn_idx: usize) -> bool {
+        let conn = &self.conns[conn_idx];
+        let planned = conn.served_count + conn.ring.len;
+        conn.state == State::Open && conn.ring.len < self.limits.depth && planned < self.limits.served_max
+    }
+
+    /// Gives a request a connection at once, or lets it wait its turn. Returns whether it got one.
+    pub(super) fn place(&mut self, exchange: Exchange) -> bool {
+        let origin_idx = self.request(exchange.request).origin_idx as usize;
+        let is_first_in_line = self.pools[origin_idx].waiting.is_empty();
+        match is_first_in_line.then(|| self.take_slot(origin_idx)).flatten() {
+            Some(conn_idx) => {
+                self.assign(conn_idx, exchange);
+                true
+            }
+            None => {
+                self.pools[origin_idx].waiting.push_back(exchange);
+                false
+            }
+        }
+    }
+
+    /// Requests that wait get the connections that are free, in order.
+    fn serve_waiting(&mut self) {
+        for origin_idx in 0..self.pools.len() {
+            while !self.pools[origin_idx].waiting.is_empty() {
+                let Some(conn_idx) = self.take_slot(origin_idx) else { break };
+                if let Some(exchange) = self.pools[origin_idx].waiting.pop_front() {
+                    self.assign(conn_idx, exchange);
+                }
+            }
+        }
+    }
+
+    /// A connection with room: for those who wait, or to be kept for those who come.
+    pub(super) fn offer(&mut self, conn_idx: usize) {
+        let origin_idx = self.conns[conn_idx].origin_idx as usize;
+        while self.has_room(conn_idx) {
+            let Some(exchange) = self.pools[origin_idx].waiting.pop_front() else {
+                self.list_idle(conn_idx);
+                return;
+            };
+            self.assign(conn_idx, exchange);
+        }
+    }
+
+    pub(super) fn list_idle(&mut self, conn_idx: usize) {
+        let conn = &mut self.conns[conn_idx];
+        if !conn.is_listed_idle {
+            conn.is_listed_idle = true;
+            self.pools[conn.origin_idx as usize].idle.push(conn_idx as u32);
+        }
+    }
+
+    /// A slot for one more request to this origin: an open connection, else one that is to be opened.
+    fn take_slot(&mut self, origin_idx: usize) -> Option<usize> {
+        while let Some(conn_idx) = self.pools[origin_idx].idle.pop() {
+            let conn_idx = conn_idx as usize;
+            self.conns[conn_idx].is_listed_idle = false;
+            if self.has_room(conn_idx) {
+                return Some(conn_idx);
+            }
+        }
+        if self.opened_this_turn >= OPEN_PER_TURN_MAX {
+            return None;
+        }
+        let vacant = self.pools[origin_idx].vacant.pop().map(|conn_idx| conn_idx as usize);
+        let slot = vacant.or_else(|| self.add_slot(origin_idx))?;
+        self.opened_this_turn += 1;
+        Some(slot)
+    }
+
+    /// Puts a request on a connection; opens the connection first where it is not.
+    fn assign(&mut self, conn_idx: usize, mut exchange: Exchange) {
+        exchange.assigned_ns = self.now_ns;
+        exchange.is_first = self.conns[conn_idx].state != State::Open;
+        if !exchange.is_retry {
+            exchange.is_warmup = self.now_ns < self.limits.warm_until_ns;
+            self.pulse.count_start(exchange.is_warmup);
+            self.open_count += 1;
+        }
+        let conn = &mut self.conns[conn_idx];
+        let place = conn.ring.place(conn_idx, self.limits.depth, conn.ring.len);
+        conn.ring.len += 1;
+        self.exchanges[place] = exchange;
+        match conn.state {
+            State::Open => self.send(conn_idx),
+            _ => self.open(conn_idx),
+        }
+        if self.limits.depth > 1 && self.has_room(conn_idx) {
+            self.list_idle(conn_idx);
+        }
+    }
+}
+
+/// The most slots that one shard opens to one origin.
+pub(super) fn slot_count_max(when: &When, share: Share) -> u32 {
+    let whole = match when {
+        When::Closed { connections } => connections.max().ceil() as u64,
+        When::Open { connection_count_max, .. } => u64::from(connection_count_max.get()),
+    };
+    (share_of(whole, share) as u32).max(1)
+}
+
+/// One shard's part of a whole number; the parts add up to it.
+fn share_of(whole: u64, share: Share) -> u64 {
+    let count = u64::from(share.shard_count);
+    whole / count + u64::from(u64::from(share.shard_idx) < whole % count)
+}
+
+/// The tick of a load's pacing; zero without one.
+pub(crate) fn tick(when: &When) -> Duration {
+    match when {
+        When::Closed { .. } => Duration::ZERO,
+        When::Open { pacing, .. } => Duration::from_nanos(grid_ns(*pacing)),
+    }
+}
+
+/// The tick on which arrivals are released, in nanoseconds; 0: none.
+pub(super) const fn grid_ns(pacing: Pacing) -> u64 {
+    match pacing {
+        Pacing::Precise => 0,
+        Pacing::Balanced => 500_000,
+        Pacing::Cheap => 1_000_000,
+    }
+}
+
+/// Connections whose opening begins in one turn of the loop: more would keep the answers of the others waiting.
+pub(super) const OPEN_PER_TURN_MAX: u32 = 64;

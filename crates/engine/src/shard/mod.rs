@@ -1,0 +1,301 @@
+//! One event loop: its connections, its users or arrivals, its figures. Shards share nothing while they run.
+//!
+//! A turn of the loop is: take what is due, send it all, wait, read all that is ready. Requests whose answers came in a
+//! turn are followed by the next ones together, after all reads: fewer switches between the directions, larger batches.
+//!
+//! Owns: sockets, timers, schedule. Never: argv, files of results, the terminal. The rooms of a shard:
+//! `demand` (what starts when), `open` (connect, tunnel, TLS), `send`, `receive`, `settle` (how each request ends),
+//! `wait` (how long, and how), `pulse` (a snapshot per second, and how busy the loop was).
+
+mod conn;
+mod demand;
+mod open;
+mod pulse;
+mod receive;
+mod send;
+mod settle;
+mod wait;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use squall_plan::{Pacing, When};
+use squall_wire::h1::HeadCache;
+
+use crate::dns::Addresses;
+use crate::pace::Share;
+use crate::prepare::{Dial, Prepared, PreparedRequest};
+use crate::sys::{Clock, Poller, monotonic_ns};
+use crate::{Control, Error, Stop};
+
+use conn::{Conn, Exchange, Pool, RequestId};
+use demand::Demand;
+use pulse::{Pulse, PulseSetup};
+use receive::LocationSink;
+use wait::Waiter;
+
+pub(crate) use demand::tick;
+pub(crate) use pulse::Second;
+
+/// One event loop.
+pub(crate) struct Shard {
+    share: Share,
+    prepared: Arc<Prepared>,
+    control: Control,
+    limits: Limits,
+    demand: Demand,
+    pulse: Pulse,
+    waiter: Waiter,
+    poller: Poller,
+    conns: Vec<Conn>,
+    /// `pipeline_depth` places for each connection.
+    exchanges: Vec<Exchange>,
+    /// When each slot's present state has lasted too long; apart from the slots because all are looked at often.
+    deadlines: Vec<u64>,
+    /// One pool for each origin.
+    pools: Vec<Pool>,
+    /// A view of each origin's addresses.
+    addresses: Vec<Option<Addresses>>,
+    source_next: usize,
+    /// Connections whose answer came in this turn, or that failed: their users go next.
+    ready: Vec<u32>,
+    /// Requests made at run time, and the free places among them.
+    dynamic: Vec<Option<Box<PreparedRequest>>>,
+    dynamic_free: Vec<usize>,
+    /// Lengths that `--expect-same-length` learned, by request; 0: none yet, else the length + 1.
+    learned_lengths: Vec<u64>,
+    io: IoBuffers,
+    /// Started and not settled yet.
+    open_count: u32,
+    /// Connections that are not open yet.
+    opening_count: u32,
+    /// Opened in this turn of the loop.
+    opened_this_turn: u32,
+    now_ns: u64,
+    life: Life,
+}
+
+/// Buffers shared by all connections of a shard: nothing is kept per connection.
+struct IoBuffers {
+    read: Vec<u8>,
+    /// Never touched: the kernel only wants its length.
+    discard: Vec<u8>,
+    head_cache: HeadCache,
+    location: LocationSink,
+    /// Kernel receive stamps are used, and this translates them.
+    stamp_clock: Option<Clock>,
+}
+
+/// The load's numbers in the units of the loop.
+struct Limits {
+    start_ns: u64,
+    warm_until_ns: u64,
+    stop_at_ns: u64,
+    timeout_ns: u64,
+    connect_timeout_ns: u64,
+    drain_ns: u64,
+    age_max_ns: u64,
+    served_max: u32,
+    depth: u32,
+    /// Slots per origin.
+    slot_count_max: u32,
+    /// A closed model's slot rests after a failed connect; an open model's arrivals are all tried.
+    rests_after_failure: bool,
+    next_sweep_ns: u64,
+}
+
+/// What the shard is still doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Running,
+    /// Nothing more starts; what is open is waited for until then.
+    Draining {
+        until_ns: u64,
+    },
+}
+
+/// What a shard needs besides the load.
+pub(crate) struct ShardSetup {
+    /// Its part of the load.
+    pub(crate) share: Share,
+    /// Its index among all shards of the run.
+    pub(crate) shard_idx: u32,
+    pub(crate) prepared: Arc<Prepared>,
+    pub(crate) control: Control,
+    /// The run's start on the monotonic clock.
+    pub(crate) start_ns: u64,
+    pub(crate) warmup_ns: u64,
+    /// Rows of all loads of the run.
+    pub(crate) row_count: usize,
+    pub(crate) seconds: Sender<Second>,
+    pub(crate) spare: Receiver<Box<squall_measure::Snapshot>>,
+}
+
+impl Shard {
+    pub(crate) fn new(setup: ShardSetup) -> Result<Self, Error> {
+        let ShardSetup {
+            share,
+            shard_idx,
+            prepared,
+            control,
+            start_ns,
+            warmup_ns,
+            row_count,
+            seconds,
+            spare,
+        } = setup;
+        let limits = Limits::new(&prepared, share, start_ns, warmup_ns);
+        let demand = Demand::new(&prepared.load, share, limits.stop_at_ns.saturating_sub(start_ns));
+        let is_open_model = matches!(prepared.load.when, When::Open { .. });
+        let batches = matches!(prepared.load.when, When::Open { pacing, .. } if pacing != Pacing::Precise);
+        let view = |dial: &Dial| match dial {
+            Dial::Tcp { name_idx, .. } => Some(prepared.names.view(*name_idx, share.shard_idx as usize)),
+            Dial::Unix(_) => None,
+        };
+        let os = |source| Error::Os { what: "make an epoll set", source };
+        Ok(Self {
+            pulse: Pulse::new(PulseSetup { shard_idx, start_ns, row_count, is_open_model, seconds, spare }),
+            waiter: Waiter::new(&prepared.load.when, share),
+            poller: Poller::new().map_err(os)?,
+            conns: Vec::new(),
+            exchanges: Vec::new(),
+            deadlines: Vec::new(),
+            pools: prepared.origins.iter().map(|_| Pool::default()).collect(),
+            addresses: prepared.origins.iter().map(|origin| view(&origin.dial)).collect(),
+            source_next: share.shard_idx as usize,
+            ready: Vec::new(),
+            dynamic: Vec::new(),
+            dynamic_free: Vec::new(),
+            learned_lengths: vec![0; prepared.requests.len()],
+            io: IoBuffers::new(batches),
+            open_count: 0,
+            opening_count: 0,
+            opened_this_turn: 0,
+            now_ns: start_ns,
+            life: Life::Running,
+            share,
+            prepared,
+            control,
+            limits,
+            demand,
+        })
+    }
+
+    /// Runs the load to its end.
+    /// Returns when it ended, on the monotonic clock.
+    pub(crate) fn run(mut self) -> Result<u64, Error> {
+        self.waiter.prepare_thread();
+        self.sleep_until_start();
+        self.pulse.begin(self.now_ns);
+        self.spawn_first_users();
+        while !self.is_finished() {
+            self.follow_control();
+            self.follow_schedule();
+            self.start_next();
+            self.wait().map_err(|source| Error::Os { what: "wait for events", source })?;
+            self.sweep_deadlines();
+            self.turn_second();
+        }
+        self.pulse.end(self.now_ns, &self.demand, self.waiting_count());
+        Ok(self.now_ns)
+    }
+
+    fn sleep_until_start(&mut self) {
+        let now_ns = monotonic_ns();
+        std::thread::sleep(std::time::Duration::from_nanos(self.limits.start_ns.saturating_sub(now_ns)));
+        self.now_ns = monotonic_ns();
+    }
+
+    /// Obeys the user's stop, and the plan's.
+    fn follow_control(&mut self) {
+        match (self.control.stop(), self.life) {
+            (Stop::Abort, _) => self.interrupt_all(),
+            (Stop::Drain, Life::Running) => self.drain(),
+            (Stop::None, Life::Running) if self.now_ns >= self.limits.stop_at_ns => self.drain(),
+            (_, Life::Draining { until_ns }) if self.now_ns >= until_ns => self.interrupt_all(),
+            _ => {}
+        }
+    }
+
+    fn drain(&mut self) {
+        self.life = Life::Draining { until_ns: self.now_ns + self.limits.drain_ns };
+        for pool in &mut self.pools {
+            pool.waiting.retain(|waiting| waiting.is_retry);
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        if self.open_count > 0 {
+            return false;
+        }
+        self.life != Life::Running
+            || (self.demand.is_exhausted() && self.waiting_count() == 0 && self.ready.is_empty())
+    }
+
+    fn waiting_count(&self) -> u64 {
+        self.pools.iter().map(|pool| pool.waiting.len() as u64).sum()
+    }
+
+    fn request(&self, id: RequestId) -> &PreparedRequest {
+        match id.dynamic_idx() {
+            None => &self.prepared.requests[id.0 as usize],
+            Some(idx) => self.dynamic[idx]
+                .as_deref()
+                .expect("a request made at run time lives as long as its exchange"),
+        }
+    }
+
+    /// The next local address in rotation that can reach `target`, where the plan gives any.
+    fn next_source(&mut self, target: &SocketAddr) -> Option<IpAddr> {
+        let sources = &self.prepared.load.network.sources;
+        let fitting = |step: &usize| sources[step % sources.len()].is_ipv4() == target.is_ipv4();
+        let step = (self.source_next..self.source_next + sources.len()).find(fitting)?;
+        self.source_next = step + 1;
+        Some(sources[step % sources.len()])
+    }
+}
+
+impl IoBuffers {
+    fn new(batches: bool) -> Self {
+        Self {
+            read: vec![0; READ_BYTES],
+            discard: vec![0; DISCARD_BYTES],
+            head_cache: HeadCache::default(),
+            location: LocationSink::default(),
+            stamp_clock: batches.then(Clock::new),
+        }
+    }
+}
+
+impl Limits {
+    fn new(prepared: &Prepared, share: Share, start_ns: u64, warmup_ns: u64) -> Self {
+        let load = &prepared.load;
+        let timeout_ns = nanoseconds(prepared.http().timeout);
+        let drain_ns = timeout_ns.min(nanoseconds(squall_plan::limits::DRAIN_MAX));
+        Self {
+            start_ns,
+            warm_until_ns: start_ns + warmup_ns,
+            stop_at_ns: load.stop.duration.map_or(u64::MAX, |duration| start_ns + nanoseconds(duration)),
+            timeout_ns,
+            connect_timeout_ns: nanoseconds(load.connections.connect_timeout),
+            drain_ns,
+            age_max_ns: load.connections.age_max.map_or(u64::MAX, nanoseconds),
+            served_max: load.connections.request_count_max.map_or(u32::MAX, std::num::NonZero::get),
+            depth: load.connections.pipeline_depth.get(),
+            slot_count_max: demand::slot_count_max(&load.when, share),
+            rests_after_failure: matches!(load.when, When::Closed { .. }),
+            next_sweep_ns: start_ns,
+        }
+    }
+}
+
+fn nanoseconds(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// One read takes at most this much; larger bodies that nobody reads are dropped inside the kernel.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Bytes of a body dropped inside the kernel in one go.
+const DISCARD_BYTES: usize = 4 << 20;

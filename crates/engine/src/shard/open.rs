@@ -1,0 +1,247 @@
+//! From a vacant slot to an open connection: TCP connect, the proxy's tunnel, the TLS handshake.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rustls::ClientConnection;
+use squall_measure::Phase;
+use squall_plan::limits::{RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
+use squall_wire::h1::{Decoder, RequestKind};
+
+use super::conn::{Conn, Exchange, State};
+use super::settle::Trouble;
+use super::{Shard, nanoseconds};
+use crate::prepare::Dial;
+use crate::sys::{
+    Connect, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns, recv, send,
+};
+
+impl Shard {
+    /// A new slot for an origin, where the plan's number of connections allows one more.
+    pub(super) fn add_slot(&mut self, origin_idx: usize) -> Option<usize> {
+        let pool = &mut self.pools[origin_idx];
+        if pool.slot_count >= self.limits.slot_count_max {
+            return None;
+        }
+        pool.slot_count += 1;
+        self.conns.push(Conn::new(origin_idx as u32));
+        self.deadlines.push(u64::MAX);
+        self.exchanges.resize(self.conns.len() * self.limits.depth as usize, Exchange::default());
+        Some(self.conns.len() - 1)
+    }
+
+    /// Begins to open a vacant slot's connection.
+    pub(super) fn open(&mut self, conn_idx: usize) {
+        if self.conns[conn_idx].state != State::Vacant {
+            return;
+        }
+        let conn = &mut self.conns[conn_idx];
+        conn.state = State::Connecting;
+        conn.opened_ns = self.now_ns;
+        self.opening_count += 1;
+        self.deadlines[conn_idx] = self.now_ns + self.limits.connect_timeout_ns;
+        let begun = self.dial(conn_idx).and_then(|connect| self.adopt(conn_idx, connect));
+        match begun {
+            Ok(true) => self.on_connected(conn_idx),
+            Ok(false) => {}
+            Err(error) => self.fail(conn_idx, &Trouble::io(&error, Phase::Connecting)),
+        }
+        self.now_ns = monotonic_ns();
+    }
+
+    fn dial(&mut self, conn_idx: usize) -> io::Result<Connect> {
+        let origin_idx = self.conns[conn_idx].origin_idx as usize;
+        let prepared = Arc::clone(&self.prepared);
+        match (&prepared.origins[origin_idx].dial, &mut self.addresses[origin_idx]) {
+            (Dial::Tcp { port, .. }, Some(addresses)) => {
+                let address = SocketAddr::new(addresses.next(&prepared.names), *port);
+                connect_tcp(&address, self.next_source(&address))
+            }
+            (Dial::Unix(path), _) => connect_unix(path),
+            (Dial::Tcp { .. }, None) => unreachable!("each TCP origin has a view of its addresses"),
+        }
+    }
+
+    /// Watches the socket; true when it is connected already.
+    fn adopt(&mut self, conn_idx: usize, connect: Connect) -> io::Result<bool> {
+        let conn = &mut self.conns[conn_idx];
+        conn.generation = conn.generation.wrapping_add(1);
+        self.poller.watch(&connect.socket, conn.token(conn_idx))?;
+        if self.io.stamp_clock.is_some() {
+            enable_receive_stamps(std::os::fd::AsFd::as_fd(&connect.socket))?;
+        }
+        conn.socket = Some(connect.socket);
+        Ok(connect.done)
+    }
+
+    /// The connect has ended, one way or the other.
+    pub(super) fn on_connect_event(&mut self, conn_idx: usize) {
+        let Some(socket) = &self.conns[conn_idx].socket else { return };
+        match connection_error(socket) {
+            Ok(()) => self.on_connected(conn_idx),
+            Err(error) => self.fail(conn_idx, &Trouble::io(&error, Phase::Connecting)),
+        }
+    }
+
+    fn on_connected(&mut self, conn_idx: usize) {
+        self.conns[conn_idx].connected_ns = self.now_ns;
+        let origin_idx = self.conns[conn_idx].origin_idx as usize;
+        if self.prepared.origins[origin_idx].tunnel.is_some() {
+            let conn = &mut self.conns[conn_idx];
+            conn.state = State::Tunnelling;
+            conn.decoder.begin(RequestKind::Connect);
+            self.send_tunnel_request(conn_idx);
+        } else {
+            self.begin_tls(conn_idx);
+        }
+    }
+
+    /// Writes what is left of the `CONNECT` request.
+    pub(super) fn send_tunnel_request(&mut self, conn_idx: usize) {
+        let conn = &mut self.conns[conn_idx];
+        let origin = &self.prepared.origins[conn.origin_idx as usize];
+        let (Some(bytes), Some(socket)) = (&origin.tunnel, &conn.socket) else { return };
+        let rest = &bytes[conn.write_offset as usize..];
+        if rest.is_empty() {
+            return;
+        }
+        match send(socket, rest, false) {
+            Ok(count) => {
+                conn.write_offset += count as u64;
+                self.pulse.snapshot.wire_bytes_sent += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => self.fail(conn_idx, &Trouble::io(&error, Phase::Tunnelling)),
+        }
+    }
+
+    /// Reads the proxy's answer to `CONNECT`.
+    pub(super) fn receive_tunnel_answer(&mut self, conn_idx: usize) {
+        let trouble = loop {
+            let conn = &mut self.conns[conn_idx];
+            let Some(socket) = &conn.socket else { return };
+            // One byte more than the answer would belong to the tunnel, so the read is small and the answer is waited for whole.
+            let count = match recv(socket, &mut self.io.read[..TUNNEL_READ_BYTES]) {
+                Ok(0) => break Trouble::closed(Phase::Tunnelling),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => break Trouble::io(&error, Phase::Tunnelling),
+            };
+            self.pulse.snapshot.wire_bytes_received += count as u64;
+            match conn.decoder.decode(&mut self.io.head_cache, &self.io.read[..count], &mut ()) {
+                Err(error) => break Trouble::decode(&error, Phase::Tunnelling),
+                Ok(progress) => match progress.response {
+                    None => {}
+                    Some(response) if (200..300).contains(&response.status) && progress.consumed == count => {
+                        conn.write_offset = 0;
+                        return self.begin_tls(conn_idx);
+                    }
+                    Some(response) => break Trouble::proxy_refused(response.status),
+                },
+            }
+        };
+        self.fail(conn_idx, &trouble);
+    }
+
+    fn begin_tls(&mut self, conn_idx: usize) {
+        let origin_idx = self.conns[conn_idx].origin_idx as usize;
+        self.conns[conn_idx].connected_ns = self.now_ns;
+        let Some(origin_tls) = &self.prepared.origins[origin_idx].tls else { return self.on_open(conn_idx) };
+        match ClientConnection::new(Arc::clone(&origin_tls.config), origin_tls.server_name.clone()) {
+            Ok(session) => {
+                self.conns[conn_idx].tls = Some(Box::new(session));
+                self.conns[conn_idx].state = State::Handshaking;
+                self.handshake(conn_idx);
+            }
+            Err(error) => self.fail(conn_idx, &Trouble::tls(&error, Phase::TlsHandshaking)),
+        }
+    }
+
+    /// Moves the handshake on as far as the socket allows.
+    pub(super) fn handshake(&mut self, conn_idx: usize) {
+        match self.handshake_step(conn_idx) {
+            Ok(true) => self.on_open(conn_idx),
+            Ok(false) => {}
+            Err(trouble) => self.fail(conn_idx, &trouble),
+        }
+    }
+
+    fn handshake_step(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
+        loop {
+            self.flush_tls(conn_idx).map_err(|error| Trouble::io(&error, Phase::TlsHandshaking))?;
+            let is_handshaking =
+                self.conns[conn_idx].tls.as_ref().is_some_and(|session| session.is_handshaking());
+            if !is_handshaking {
+                return Ok(true);
+            }
+            match self.read_tls(conn_idx, Phase::TlsHandshaking)? {
+                None => return Ok(false),
+                Some(0) => return Err(Trouble::closed(Phase::TlsHandshaking)),
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The connection is ready: requests that were put on it go out.
+    fn on_open(&mut self, conn_idx: usize) {
+        let conn = &mut self.conns[conn_idx];
+        conn.state = State::Open;
+        conn.ready_ns = monotonic_ns();
+        conn.failure_count = 0;
+        conn.decoder = Decoder::new();
+        self.now_ns = conn.ready_ns;
+        self.opening_count -= 1;
+        self.deadlines[conn_idx] = u64::MAX;
+        self.pulse.snapshot.connections_opened += 1;
+        self.pulse.connections_open += 1;
+        self.control.note_connected();
+        self.send(conn_idx);
+        // Data may have come with the last flight, before the next edge.
+        if self.conns[conn_idx].tls.is_some() {
+            self.receive(conn_idx);
+        }
+        if self.has_room(conn_idx) && self.conns[conn_idx].ring.len > 0 {
+            self.offer(conn_idx);
+        }
+    }
+
+    /// Frees the slot. In a closed model a slot whose connect failed rests for a while: a user who finds the door shut
+    /// does not try a hundred thousand times a second.
+    pub(super) fn vacate(&mut self, conn_idx: usize) {
+        let conn = &mut self.conns[conn_idx];
+        match conn.state {
+            State::Vacant => return,
+            State::Open => self.pulse.connections_open -= 1,
+            State::Connecting | State::Tunnelling | State::Handshaking => {
+                self.opening_count -= 1;
+                conn.failure_count += 1;
+                self.control.note_connect_failure();
+            }
+        }
+        // `socket` and `tls` are dropped here; a new generation makes events of the old socket strangers.
+        let (origin_idx, generation) = (conn.origin_idx, conn.generation.wrapping_add(1));
+        let (failure_count, is_listed_idle) = (conn.failure_count, conn.is_listed_idle);
+        *conn = Conn { generation, failure_count, is_listed_idle, ..Conn::new(origin_idx) };
+        if failure_count > 0 && self.limits.rests_after_failure {
+            self.deadlines[conn_idx] = self.now_ns + reconnect_pause_ns(failure_count);
+        } else {
+            self.end_rest(conn_idx);
+        }
+    }
+
+    /// A vacant slot may be opened again.
+    pub(super) fn end_rest(&mut self, conn_idx: usize) {
+        self.deadlines[conn_idx] = u64::MAX;
+        let origin_idx = self.conns[conn_idx].origin_idx as usize;
+        self.pools[origin_idx].vacant.push(conn_idx as u32);
+    }
+}
+
+fn reconnect_pause_ns(failure_count: u32) -> u64 {
+    let doubled = nanoseconds(RECONNECT_PAUSE_MIN) << failure_count.saturating_sub(1).min(16);
+    doubled.min(nanoseconds(RECONNECT_PAUSE_MAX))
+}
+
+/// Largest read while the proxy's answer is awaited.
+const TUNNEL_READ_BYTES: usize = 4096;

@@ -1,0 +1,285 @@
+//! Reads responses: no more often than needed, and bodies that nobody reads are dropped inside the kernel.
+
+use std::io::{self, BufRead, Read};
+use std::os::fd::AsFd;
+
+use squall_measure::Phase;
+use squall_wire::h1::{HeadView, Response, Sink};
+
+use super::conn::State;
+use super::settle::Trouble;
+use super::{IoBuffers, Shard};
+use crate::sys::{Fd, monotonic_ns, recv, recv_discarding, recv_stamped};
+
+/// Remembers the `Location` of the last redirect.
+#[derive(Debug, Default)]
+pub(super) struct LocationSink {
+    pub(super) location: Option<String>,
+}
+
+impl Sink for LocationSink {
+    fn head(&mut self, head: &HeadView<'_>) {
+        if (300..400).contains(&head.status()) {
+            self.location = head.field("location").map(|value| String::from_utf8_lossy(value).into_owned());
+        }
+    }
+}
+
+/// What one read brought.
+struct Read1 {
+    bytes: usize,
+    /// Less than was asked for: the socket is empty, unless the peer's close follows.
+    is_short: bool,
+    /// The bytes were dropped inside the kernel.
+    is_discarded: bool,
+}
+
+impl Shard {
+    /// Reads a connection until it owes nothing, or the socket is empty.
+    pub(super) fn receive(&mut self, conn_idx: usize) {
+        let result = match self.conns[conn_idx].tls {
+            None => self.receive_plain(conn_idx),
+            Some(_) => self.receive_tls(conn_idx),
+        };
+        if let Err(trouble) = result {
+            self.fail(conn_idx, &trouble);
+        }
+        let is_mid_response =
+            self.conns[conn_idx].ring.len > 0 && self.exchanges[self.front(conn_idx)].first_ns != 0;
+        self.waiter.is_mid_response |= is_mid_response;
+    }
+
+    fn receive_plain(&mut self, conn_idx: usize) -> Result<(), Trouble> {
+        let generation = self.conns[conn_idx].generation;
+        while self.is_same(conn_idx, generation) {
+            let Some(read) = self.read_plain(conn_idx)? else { return Ok(()) };
+            if read.bytes == 0 {
+                return self.on_peer_close(conn_idx);
+            }
+            if read.is_discarded {
+                self.skip_body(conn_idx, read.bytes);
+            } else {
+                self.decode(conn_idx, read.bytes)?;
+            }
+            let conn = &self.conns[conn_idx];
+            if !conn.peer_closed && (read.is_short || conn.ring.len == 0) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// One read, with its time in `now_ns`; `None`: the socket is empty.
+    fn read_plain(&mut self, conn_idx: usize) -> Result<Option<Read1>, Trouble> {
+        let conn = &self.conns[conn_idx];
+        let Some(socket) = &conn.socket else { return Ok(None) };
+        let skippable = conn.decoder.skippable_bytes() as usize;
+        let is_discarded = skippable >= DISCARD_BYTES_MIN;
+        let (wanted, result) = if is_discarded {
+            let wanted = skippable.min(self.io.discard.len());
+            (wanted, recv_discarding(socket, &mut self.io.discard[..wanted]))
+        } else {
+            let is_head_first = conn.expects_large_body && conn.decoder.is_idle();
+            let wanted = if is_head_first { HEAD_FIRST_BYTES } else { self.io.read.len() };
+            (wanted, self.io.recv(socket, wanted, &mut self.now_ns))
+        };
+        match result {
+            Ok(bytes) => {
+                if is_discarded || self.io.stamp_clock.is_none() {
+                    self.now_ns = monotonic_ns();
+                }
+                self.pulse.snapshot.wire_bytes_received += bytes as u64;
+                Ok(Some(Read1 { bytes, is_short: bytes < wanted, is_discarded }))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(Trouble::io(&error, Phase::Receiving)),
+        }
+    }
+
+    fn skip_body(&mut self, conn_idx: usize, bytes: usize) {
+        let place = self.front(conn_idx);
+        self.exchanges[place].received_bytes += bytes as u64;
+        if let Some(response) = self.conns[conn_idx].decoder.skip(bytes as u64) {
+            self.complete(conn_idx, response);
+        }
+    }
+
+    /// Decodes the first `bytes` of the read buffer: all responses in it.
+    fn decode(&mut self, conn_idx: usize, bytes: usize) -> Result<(), Trouble> {
+        let generation = self.conns[conn_idx].generation;
+        let mut begin = 0;
+        while begin < bytes && self.is_same(conn_idx, generation) {
+            if self.conns[conn_idx].ring.sent_count == 0 && !self.is_front_begun(conn_idx) {
+                return self.on_unasked(conn_idx);
+            }
+            let conn = &mut self.conns[conn_idx];
+            let IoBuffers { read, head_cache, location, .. } = &mut self.io;
+            let progress = conn.decoder.decode(head_cache, &read[begin..bytes], location);
+            let progress = progress.map_err(|error| Trouble::decode(&error, Phase::Receiving))?;
+            begin += progress.consumed;
+            self.on_progress(conn_idx, progress.consumed, progress.response);
+        }
+        Ok(())
+    }
+
+    fn on_progress(&mut self, conn_idx: usize, consumed: usize, response: Option<Response>) {
+        let place = self.front(conn_idx);
+        let exchange = &mut self.exchanges[place];
+        exchange.received_bytes += consumed as u64;
+        if exchange.first_ns == 0 {
+            exchange.first_ns = self.now_ns;
+        }
+        if let Some(response) = response {
+            self.complete(conn_idx, response);
+        }
+    }
+
+    fn receive_tls(&mut self, conn_idx: usize) -> Result<(), Trouble> {
+        let generation = self.conns[conn_idx].generation;
+        loop {
+            self.decode_plaintext(conn_idx)?;
+            if !self.is_same(conn_idx, generation) {
+                return Ok(());
+            }
+            let conn = &self.conns[conn_idx];
+            if conn.ring.len == 0 && !conn.peer_closed {
+                return Ok(());
+            }
+            match self.read_tls(conn_idx, Phase::Receiving)? {
+                None => return Ok(()),
+                Some(0) => return self.on_peer_close(conn_idx),
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Reads and decrypts once; `None`: the socket is empty. Also answers what the peer asks of the session (key updates).
+    pub(super) fn read_tls(&mut self, conn_idx: usize, phase: Phase) -> Result<Option<usize>, Trouble> {
+        let conn = &mut self.conns[conn_idx];
+        let (Some(session), Some(socket)) = (&mut conn.tls, &conn.socket) else { return Ok(None) };
+        let mut reader = SocketReader { socket, io: &mut self.io, now_ns: &mut self.now_ns };
+        let count = match session.read_tls(&mut reader) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(Trouble::io(&error, phase)),
+        };
+        self.pulse.snapshot.wire_bytes_received += count as u64;
+        let outcome = session.process_new_packets();
+        if let Err(error) = outcome {
+            // The alert that tells the peer is sent where that is possible; the failure is ours to count either way.
+            let _ = self.flush_tls(conn_idx);
+            return Err(Trouble::tls(&error, phase));
+        }
+        self.flush_tls(conn_idx).map_err(|error| Trouble::io(&error, phase))?;
+        Ok(Some(count))
+    }
+
+    /// Decodes all plaintext that the TLS session holds.
+    fn decode_plaintext(&mut self, conn_idx: usize) -> Result<(), Trouble> {
+        let generation = self.conns[conn_idx].generation;
+        while self.is_same(conn_idx, generation) {
+            let is_begun = self.conns[conn_idx].ring.sent_count > 0 || self.is_front_begun(conn_idx);
+            let conn = &mut self.conns[conn_idx];
+            let Some(session) = &mut conn.tls else { return Ok(()) };
+            let mut reader = session.reader();
+            let chunk = match reader.fill_buf() {
+                Ok([]) => return self.on_peer_close(conn_idx),
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(Trouble::io(&error, Phase::Receiving)),
+            };
+            if !is_begun {
+                return self.on_unasked(conn_idx);
+            }
+            let IoBuffers { head_cache, location, .. } = &mut self.io;
+            let progress = conn.decoder.decode(head_cache, chunk, location);
+            let progress = progress.map_err(|error| Trouble::decode(&error, Phase::Receiving))?;
+            reader.consume(progress.consumed);
+            self.on_progress(conn_idx, progress.consumed, progress.response);
+        }
+        Ok(())
+    }
+
+    /// The peer has closed its side: that may end a response, and always ends the connection.
+    fn on_peer_close(&mut self, conn_idx: usize) -> Result<(), Trouble> {
+        if self.conns[conn_idx].ring.len == 0 {
+            self.close(conn_idx);
+            return Ok(());
+        }
+        if !self.is_front_begun(conn_idx) {
+            return Err(Trouble::closed(Phase::Sending));
+        }
+        let response = self.conns[conn_idx].decoder.handle_eof();
+        let response = response.map_err(|error| Trouble::decode(&error, Phase::Receiving))?;
+        self.complete(conn_idx, response);
+        Ok(())
+    }
+
+    /// Bytes that nobody asked for (such as a 408 before a close): the connection is not used again.
+    fn on_unasked(&mut self, conn_idx: usize) -> Result<(), Trouble> {
+        if self.conns[conn_idx].ring.len == 0 {
+            self.close(conn_idx);
+            return Ok(());
+        }
+        Err(Trouble::closed(Phase::Sending))
+    }
+
+    /// Whether the oldest request has at least begun to be written.
+    fn is_front_begun(&self, conn_idx: usize) -> bool {
+        self.conns[conn_idx].ring.len > 0 && self.exchanges[self.front(conn_idx)].start_ns != 0
+    }
+
+    /// Place of a connection's oldest request.
+    pub(super) fn front(&self, conn_idx: usize) -> usize {
+        self.conns[conn_idx].ring.place(conn_idx, self.limits.depth, 0)
+    }
+
+    /// Whether the slot still holds the connection that it held.
+    fn is_same(&self, conn_idx: usize, generation: u32) -> bool {
+        self.conns[conn_idx].generation == generation && self.conns[conn_idx].state == State::Open
+    }
+}
+
+impl IoBuffers {
+    /// Reads into the shared buffer. With kernel stamps on, `now_ns` becomes the time at which the data came.
+    fn recv(&mut self, socket: &Fd, wanted: usize, now_ns: &mut u64) -> io::Result<usize> {
+        match &self.stamp_clock {
+            None => recv(socket, &mut self.read[..wanted]),
+            Some(clock) => {
+                let read = recv_stamped(socket.as_fd(), &mut self.read[..wanted])?;
+                *now_ns = read.wall_ns.map_or_else(monotonic_ns, |wall_ns| clock.monotonic_of(wall_ns));
+                Ok(read.bytes)
+            }
+        }
+    }
+}
+
+/// Gives a TLS session what the socket has.
+struct SocketReader<'a> {
+    socket: &'a Fd,
+    io: &'a mut IoBuffers,
+    now_ns: &'a mut u64,
+}
+
+impl Read for SocketReader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match &self.io.stamp_clock {
+            None => {
+                let count = recv(self.socket, buf)?;
+                *self.now_ns = monotonic_ns();
+                Ok(count)
+            }
+            Some(clock) => {
+                let read = recv_stamped(self.socket.as_fd(), buf)?;
+                *self.now_ns = read.wall_ns.map_or_else(monotonic_ns, |wall_ns| clock.monotonic_of(wall_ns));
+                Ok(read.bytes)
+            }
+        }
+    }
+}
+
+/// A remainder of at least this is dropped inside the kernel; for less, a plain read is as cheap.
+const DISCARD_BYTES_MIN: usize = 4096;
+
+/// First read of a response whose predecessor was large: the head, and little of the body.
+const HEAD_FIRST_BYTES: usize = 2048;

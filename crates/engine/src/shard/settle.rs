@@ -1,0 +1,403 @@
+//! How each request ends: exactly once, as a success, a failure with one cause, or interrupted.
+
+use std::io;
+
+use squall_measure::{Cause, FailureExample, Outcome, Phase, Phases, Sample};
+use squall_plan::ExpectBody;
+use squall_wire::h1::{DecodeError, DecodeErrorKind, Response};
+
+use super::conn::{Exchange, RequestId, State};
+use super::{Life, Shard};
+use crate::tls;
+
+/// What went wrong with a connection.
+#[derive(Debug, Clone)]
+pub(super) struct Trouble {
+    pub(super) cause: Cause,
+    phase: Phase,
+    text: String,
+}
+
+impl Shard {
+    /// A whole response: it is judged and counted, and the connection is kept or closed.
+    pub(super) fn complete(&mut self, conn_idx: usize, response: Response) {
+        let place = self.front(conn_idx);
+        let exchange = self.exchanges[place];
+        let is_sent = self.conns[conn_idx].ring.sent_count > 0;
+        self.conns[conn_idx].ring.pop(self.limits.depth);
+        self.conns[conn_idx].served_count += 1;
+        self.conns[conn_idx].expects_large_body = response.body_bytes >= LARGE_BODY_BYTES;
+        let next = self.redirect(&exchange, response.status);
+        let outcome = match &next {
+            Some(Err(trouble)) => Err(trouble.clone()),
+            Some(Ok(_)) => Ok(()),
+            None => self.judge(&exchange, &response),
+        };
+        self.settle(conn_idx, &exchange, response.status, outcome);
+        self.keep_or_close(conn_idx, response.keep_alive && is_sent);
+        match next {
+            Some(Ok(hop)) => {
+                self.list_if_open(conn_idx);
+                self.place(hop);
+            }
+            _ => self.ready.push(conn_idx as u32),
+        }
+    }
+
+    /// The next hop, where the response is a redirect that is to be followed.
+    fn redirect(&mut self, exchange: &Exchange, status: u16) -> Option<Result<Exchange, Trouble>> {
+        let follow_count_max = self.prepared.http().follow_count_max;
+        if follow_count_max == 0 || !matches!(status, 301 | 302 | 303 | 307 | 308) {
+            return None;
+        }
+        let location = self.io.location.location.take();
+        if u32::from(exchange.redirect_count) >= follow_count_max {
+            let text = format!(
+                "more than {follow_count_max} redirects, the last to `{}`",
+                location.unwrap_or_default()
+            );
+            return Some(Err(Trouble::new(Cause::TooManyRedirects, Phase::Receiving, text)));
+        }
+        let request = self.request(exchange.request);
+        Some(match self.prepared.redirected(request, status, location.as_deref()) {
+            Ok(request) => {
+                let request = self.keep_dynamic(request);
+                let redirect_count = exchange.redirect_count + 1;
+                let (intended_ns, is_warmup) = (self.now_ns, exchange.is_warmup);
+                Ok(Exchange { request, intended_ns, redirect_count, is_warmup, ..Exchange::default() })
+            }
+            Err(problem) => Err(Trouble::new(Cause::BadRedirect, Phase::Receiving, problem)),
+        })
+    }
+
+    fn keep_dynamic(&mut self, request: crate::prepare::PreparedRequest) -> RequestId {
+        let idx = self.dynamic_free.pop().unwrap_or_else(|| {
+            self.dynamic.push(None);
+            self.dynamic.len() - 1
+        });
+        self.dynamic[idx] = Some(Box::new(request));
+        RequestId::dynamic(idx)
+    }
+
+    /// Whether a whole response is what the plan expects.
+    fn judge(&mut self, exchange: &Exchange, response: &Response) -> Result<(), Trouble> {
+        let expect = &self.prepared.http().expect;
+        let status = response.status;
+        if !expect.status.iter().any(|(first, last)| (*first..=*last).contains(&status)) {
+            return Err(Trouble::new(Cause::UnexpectedStatus, Phase::Receiving, String::new()));
+        }
+        let expected = match expect.body {
+            ExpectBody::Any => return Ok(()),
+            ExpectBody::Bytes(bytes) => bytes,
+            ExpectBody::SameLength => self.learned_length(exchange, response.body_bytes),
+        };
+        if expected == response.body_bytes {
+            return Ok(());
+        }
+        let text = format!("a body of {} bytes, not {expected}", response.body_bytes);
+        Err(Trouble::new(Cause::UnexpectedLength, Phase::Receiving, text))
+    }
+
+    /// The length of the first response of this request; this one's, if it is the first.
+    fn learned_length(&mut self, exchange: &Exchange, body_bytes: u64) -> u64 {
+        let Some(learned) = self.learned_lengths.get_mut(exchange.request.0 as usize) else {
+            return body_bytes;
+        };
+        if *learned == 0 {
+            *learned = body_bytes + 1;
+        }
+        *learned - 1
+    }
+
+    /// Something went wrong with a connection: its oldest request fails, unless it may be sent again; so do the others on it.
+    pub(super) fn fail(&mut self, conn_idx: usize, trouble: &Trouble) {
+        let conn = &self.conns[conn_idx];
+        let (ring, was_open) = (conn.ring, conn.state == State::Open);
+        let is_reused = conn.served_count > 0;
+        let mut retries = Vec::new();
+        for nth in 0..ring.len {
+            let place = ring.place(conn_idx, self.limits.depth, nth);
+            let exchange = self.exchanges[place];
+            let may_retry = was_open && (nth > 0 || is_reused && trouble.is_disconnect());
+            if may_retry && self.is_retriable(&exchange) {
+                retries.push(Exchange { is_retry: true, start_ns: 0, sent_ns: 0, ..exchange });
+                continue;
+            }
+            let trouble = Trouble { phase: phase_of(&exchange, was_open, trouble.phase), ..trouble.clone() };
+            self.settle(conn_idx, &exchange, 0, Err(trouble));
+            self.ready.push(conn_idx as u32);
+        }
+        let origin_idx = self.conns[conn_idx].origin_idx as usize;
+        self.pulse.snapshot.requests_retried += retries.len() as u64;
+        for exchange in retries.into_iter().rev() {
+            self.pools[origin_idx].waiting.push_front(exchange);
+        }
+        self.vacate(conn_idx);
+    }
+
+    /// RFC 9112 9.3.1: a request may be sent again when it is idempotent and no byte of its answer came. Once.
+    fn is_retriable(&self, exchange: &Exchange) -> bool {
+        !exchange.is_retry && exchange.first_ns == 0 && self.request(exchange.request).is_idempotent
+    }
+
+    /// Counts a request that has ended, and forgets it.
+    fn settle(&mut self, conn_idx: usize, exchange: &Exchange, status: u16, outcome: Result<(), Trouble>) {
+        self.open_count -= 1;
+        if !exchange.is_warmup {
+            let outcome = match outcome {
+                Ok(()) => Outcome::Ok,
+                Err(trouble) => {
+                    let outcome = Outcome::Failed(trouble.cause, trouble.phase);
+                    self.keep_example(exchange, status, trouble);
+                    outcome
+                }
+            };
+            let sample = self.sample(conn_idx, exchange, status, outcome);
+            self.pulse.snapshot.record(&sample);
+        }
+        if let Some(idx) = exchange.request.dynamic_idx() {
+            self.dynamic[idx] = None;
+            self.dynamic_free.push(idx);
+        }
+    }
+
+    fn sample(&self, conn_idx: usize, exchange: &Exchange, status: u16, outcome: Outcome) -> Sample {
+        let request = self.request(exchange.request);
+        let phases = self.phases(conn_idx, exchange);
+        let latency_ns = match self.pulse.is_open_model() {
+            true => self.now_ns.saturating_sub(exchange.intended_ns),
+            false => phases.duration_ns(),
+        };
+        let bytes_sent = if exchange.sent_ns > 0 { request.total_bytes() } else { 0 };
+        let bytes_received = exchange.received_bytes;
+        Sample { row_idx: request.row_idx, status, outcome, latency_ns, phases, bytes_sent, bytes_received }
+    }
+
+    /// k6's phases up to now. A time that was never reached gives an empty phase.
+    fn phases(&self, conn_idx: usize, exchange: &Exchange) -> Phases {
+        let conn = &self.conns[conn_idx];
+        let end_ns = self.now_ns;
+        let or = |time_ns: u64, later_ns: u64| if time_ns == 0 { later_ns } else { time_ns };
+        let first_ns = or(exchange.first_ns, end_ns);
+        let sent_ns = or(exchange.sent_ns, first_ns);
+        let start_ns = or(exchange.start_ns, sent_ns);
+        let is_tls = exchange.is_first && conn.tls.is_some();
+        let free_ns = if exchange.is_first { exchange.assigned_ns } else { start_ns };
+        let connected_ns = or(conn.connected_ns, end_ns);
+        Phases {
+            blocked_ns: free_ns.saturating_sub(exchange.intended_ns),
+            connecting_ns: exchange.is_first.then(|| connected_ns.saturating_sub(conn.opened_ns)),
+            tls_handshaking_ns: is_tls.then(|| or(conn.ready_ns, end_ns).saturating_sub(connected_ns)),
+            sending_ns: sent_ns.saturating_sub(start_ns),
+            waiting_ns: first_ns.saturating_sub(sent_ns),
+            receiving_ns: end_ns.saturating_sub(first_ns),
+        }
+    }
+
+    fn keep_example(&mut self, exchange: &Exchange, status: u16, trouble: Trouble) {
+        let Trouble { cause, phase, mut text } = trouble;
+        if !self.pulse.snapshot.failures.wants_example(cause, phase) {
+            return;
+        }
+        if text.is_empty() {
+            text = self.describe(cause, status);
+        }
+        let row_idx = self.request(exchange.request).row_idx as usize;
+        let url = self.prepared.rows[row_idx].url.clone();
+        let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
+        self.pulse.snapshot.failures.set_example(cause, phase, FailureExample { at_ns, url, text });
+    }
+
+    /// Texts that are made only when one is wanted: these failures may come by the thousand.
+    fn describe(&self, cause: Cause, status: u16) -> String {
+        match cause {
+            Cause::UnexpectedStatus => format!("status {status}"),
+            Cause::Timeout => format!("no whole response within {} ms", self.limits.timeout_ns / 1_000_000),
+            Cause::ConnectTimeout => {
+                format!("no connection within {} ms", self.limits.connect_timeout_ns / 1_000_000)
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// After a response: the connection serves on, or its time has come.
+    fn keep_or_close(&mut self, conn_idx: usize, may_keep: bool) {
+        let conn = &self.conns[conn_idx];
+        let is_old = self.now_ns.saturating_sub(conn.opened_ns) >= self.limits.age_max_ns;
+        let is_spent = conn.served_count >= self.limits.served_max || is_old && conn.ring.len == 0;
+        if !may_keep || is_spent {
+            return self.close(conn_idx);
+        }
+        if conn.ring.len == 0 {
+            self.deadlines[conn_idx] = u64::MAX;
+            return;
+        }
+        let exchange = self.exchanges[self.front(conn_idx)];
+        if exchange.start_ns != 0 {
+            let kind = self.request(exchange.request).kind;
+            self.conns[conn_idx].decoder.begin(kind);
+            self.deadlines[conn_idx] = exchange.start_ns + self.limits.timeout_ns;
+        }
+    }
+
+    /// Closes a connection from our side; requests that it still owes are sent again elsewhere, or fail.
+    pub(super) fn close(&mut self, conn_idx: usize) {
+        if self.conns[conn_idx].ring.len > 0 {
+            return self.fail(conn_idx, &Trouble::closed(Phase::Waiting));
+        }
+        if let Some(session) = &mut self.conns[conn_idx].tls {
+            session.send_close_notify();
+            // Whether the peer still hears it is of no importance.
+            let _ = self.flush_tls(conn_idx);
+        }
+        self.vacate(conn_idx);
+    }
+
+    /// A user has gone: the connection goes with it when nothing else is on it.
+    pub(super) fn retire(&mut self, conn_idx: usize) {
+        let conn = &self.conns[conn_idx];
+        if conn.state == State::Open && conn.ring.len == 0 {
+            self.close(conn_idx);
+        }
+    }
+
+    fn list_if_open(&mut self, conn_idx: usize) {
+        if self.has_room(conn_idx) {
+            self.list_idle(conn_idx);
+        }
+    }
+
+    /// Ends what has lasted too long: connects, responses, and the rests of slots that failed.
+    pub(super) fn sweep_deadlines(&mut self) {
+        if self.now_ns < self.limits.next_sweep_ns {
+            return;
+        }
+        self.limits.next_sweep_ns = self.now_ns + SWEEP_NS;
+        for conn_idx in 0..self.conns.len() {
+            if self.now_ns >= self.deadlines[conn_idx] {
+                self.on_deadline(conn_idx);
+            }
+        }
+        if self.life == Life::Running {
+            self.adjust_users();
+        }
+    }
+
+    fn on_deadline(&mut self, conn_idx: usize) {
+        let timeout = |cause, phase| Trouble::new(cause, phase, String::new());
+        match self.conns[conn_idx].state {
+            State::Vacant => self.end_rest(conn_idx),
+            State::Connecting => self.fail(conn_idx, &timeout(Cause::ConnectTimeout, Phase::Connecting)),
+            State::Tunnelling => self.fail(conn_idx, &timeout(Cause::ConnectTimeout, Phase::Tunnelling)),
+            State::Handshaking => self.fail(conn_idx, &timeout(Cause::ConnectTimeout, Phase::TlsHandshaking)),
+            State::Open => self.fail(conn_idx, &timeout(Cause::Timeout, Phase::Receiving)),
+        }
+    }
+
+    /// The run is cut off: what is open is counted as interrupted.
+    pub(super) fn interrupt_all(&mut self) {
+        self.life = Life::Draining { until_ns: 0 };
+        for conn_idx in 0..self.conns.len() {
+            let ring = self.conns[conn_idx].ring;
+            for nth in 0..ring.len {
+                let exchange = self.exchanges[ring.place(conn_idx, self.limits.depth, nth)];
+                self.interrupt(conn_idx, &exchange);
+            }
+            self.conns[conn_idx].ring.clear();
+            self.vacate(conn_idx);
+        }
+        for origin_idx in 0..self.pools.len() {
+            for exchange in std::mem::take(&mut self.pools[origin_idx].waiting) {
+                if exchange.is_retry {
+                    self.interrupt(0, &exchange);
+                }
+            }
+        }
+    }
+
+    fn interrupt(&mut self, conn_idx: usize, exchange: &Exchange) {
+        self.open_count -= 1;
+        if !exchange.is_warmup {
+            let sample = self.sample(conn_idx, exchange, 0, Outcome::Interrupted);
+            self.pulse.snapshot.record(&sample);
+        }
+    }
+}
+
+/// Where the request was when its connection broke.
+fn phase_of(exchange: &Exchange, was_open: bool, opening_phase: Phase) -> Phase {
+    match (was_open, exchange.sent_ns, exchange.first_ns) {
+        (false, ..) => opening_phase,
+        (true, _, 1..) => Phase::Receiving,
+        (true, 0, 0) => Phase::Sending,
+        (true, 1.., 0) => Phase::Waiting,
+    }
+}
+
+impl Trouble {
+    pub(super) fn new(cause: Cause, phase: Phase, text: String) -> Self {
+        Self { cause, phase, text }
+    }
+
+    /// The peer closed the connection.
+    pub(super) fn closed(phase: Phase) -> Self {
+        Self::new(Cause::ConnectionClosed, phase, "the server closed the connection".to_owned())
+    }
+
+    pub(super) fn proxy_refused(status: u16) -> Self {
+        Self::new(
+            Cause::ProxyRefused,
+            Phase::Tunnelling,
+            format!("the proxy answered CONNECT with status {status}"),
+        )
+    }
+
+    pub(super) fn tls(error: &rustls::Error, phase: Phase) -> Self {
+        Self::new(tls::cause_of(error), phase, error.to_string())
+    }
+
+    pub(super) fn decode(error: &DecodeError, phase: Phase) -> Self {
+        let cause = match error.kind() {
+            DecodeErrorKind::Protocol => Cause::HttpProtocol,
+            DecodeErrorKind::HeadTooLarge => Cause::HeadTooLarge,
+            DecodeErrorKind::Closed => Cause::ConnectionClosed,
+        };
+        Self::new(cause, phase, error.to_string())
+    }
+
+    /// What the operating system said of a socket.
+    pub(super) fn io(error: &io::Error, phase: Phase) -> Self {
+        Self::new(cause_of(error), phase, error.to_string())
+    }
+
+    /// The peer ended the connection, which a reused connection may meet at any time (RFC 9112 9.5).
+    fn is_disconnect(&self) -> bool {
+        matches!(self.cause, Cause::ConnectionClosed | Cause::ConnectionReset)
+    }
+}
+
+fn cause_of(error: &io::Error) -> Cause {
+    use rustix::io::Errno;
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => return Cause::ConnectionRefused,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+            return Cause::ConnectionReset;
+        }
+        io::ErrorKind::UnexpectedEof => return Cause::ConnectionClosed,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => return Cause::Unreachable,
+        io::ErrorKind::TimedOut => return Cause::ConnectTimeout,
+        _ => {}
+    }
+    let resources =
+        [Errno::ADDRNOTAVAIL, Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::NOSPC];
+    match Errno::from_io_error(error) {
+        Some(errno) if resources.contains(&errno) => Cause::OutOfResources,
+        _ => Cause::Other,
+    }
+}
+
+/// A body from which the next read begins with the head alone.
+const LARGE_BODY_BYTES: u64 = 16 * 1024;
+
+/// How often deadlines are looked at: time-outs are met within this.
+const SWEEP_NS: u64 = 10_000_000;

@@ -1,0 +1,245 @@
+//! How long the loop waits, and how: blocking, spinning for a moment, or sleeping to the next tick.
+//!
+//! A wake-up of a sleeping core costs as much as several requests. So a loop with few requests in flight and a fast
+//! server spins for some microseconds, while the core is its own; and an open model's loop sleeps whole ticks and then
+//! handles what came meanwhile, its latencies kept true by the kernel's receive stamps.
+
+use std::io;
+use std::time::Duration;
+
+use rustix::thread::set_current_timer_slack;
+use squall_plan::{Pacing, Profile, When};
+
+use super::conn::State;
+use super::demand::grid_ns;
+use super::{Life, Shard};
+use crate::pace::Share;
+use crate::sys::{Readiness, involuntary_switch_count, monotonic_ns, sleep_until};
+
+/// What the loop has learned of its waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    mode: Mode,
+    /// Exponential mean of recent waits.
+    wait_ns_mean: u64,
+    /// The last batch of events was cut off by its size.
+    is_batch_full: bool,
+    /// A response came in part: the rest is not left waiting for a tick.
+    pub(super) is_mid_response: bool,
+    /// Until then the core is not ours alone, and spinning would take it from others.
+    spin_forbidden_until_ns: u64,
+    next_switch_check_ns: u64,
+    switch_count: u64,
+}
+
+/// What the plan's way of starting requests allows.
+#[derive(Debug)]
+enum Mode {
+    Closed,
+    /// Open model, each arrival at its own time.
+    Precise,
+    /// Open model on a grid.
+    Ticks {
+        grid_ns: u64,
+        rate: Profile,
+        share: Share,
+    },
+}
+
+/// One wait.
+enum Plan {
+    Block(Duration),
+    SpinUntil(u64),
+    SleepUntil(u64),
+}
+
+impl Waiter {
+    pub(super) fn new(when: &When, share: Share) -> Self {
+        let mode = match when {
+            When::Closed { .. } => Mode::Closed,
+            When::Open { pacing: Pacing::Precise, .. } => Mode::Precise,
+            When::Open { pacing, rate, .. } => {
+                Mode::Ticks { grid_ns: grid_ns(*pacing), rate: rate.clone(), share }
+            }
+        };
+        Self {
+            mode,
+            wait_ns_mean: SPIN_NS * 2,
+            is_batch_full: false,
+            is_mid_response: false,
+            spin_forbidden_until_ns: 0,
+            next_switch_check_ns: 0,
+            switch_count: 0,
+        }
+    }
+
+    /// The kernel may round time-outs up by the timer slack, 50 us by default: too much for a schedule.
+    pub(super) fn prepare_thread(&self) {
+        // Without the finer slack the loop works as well, only later.
+        let _ = set_current_timer_slack(Some(std::num::NonZeroU64::MIN));
+    }
+
+    fn note_wait(&mut self, waited_ns: u64) {
+        self.wait_ns_mean = (self.wait_ns_mean * 7 + waited_ns.min(SPIN_NS * 8)) / 8;
+    }
+
+    /// Whether spinning for an answer is likely to pay, and takes the core from nobody.
+    fn may_spin(&mut self, now_ns: u64) -> bool {
+        if now_ns >= self.next_switch_check_ns {
+            self.next_switch_check_ns = now_ns + SWITCH_CHECK_NS;
+            let before = std::mem::replace(&mut self.switch_count, involuntary_switch_count());
+            if before > 0 && self.switch_count - before > SWITCHES_ALLOWED {
+                self.spin_forbidden_until_ns = now_ns + SPIN_FORBIDDEN_NS;
+            }
+        }
+        self.wait_ns_mean < SPIN_NS && now_ns >= self.spin_forbidden_until_ns
+    }
+}
+
+impl Shard {
+    /// Waits for events, and handles them.
+    pub(super) fn wait(&mut self) -> io::Result<()> {
+        let begin_ns = monotonic_ns();
+        self.pulse.pause(begin_ns);
+        let event_count = match self.plan_wait(begin_ns) {
+            Plan::Block(timeout) => self.poller.wait(timeout)?,
+            Plan::SpinUntil(until_ns) => self.spin(until_ns)?,
+            Plan::SleepUntil(until_ns) => {
+                sleep_until(until_ns);
+                self.resume();
+                // What is due goes out before what came in is read: that has its time stamped already.
+                self.release_arrivals();
+                self.poller.wait(Duration::ZERO)?
+            }
+        };
+        self.resume();
+        self.waiter.note_wait(self.now_ns - begin_ns);
+        self.waiter.is_batch_full = self.poller.is_full(event_count);
+        self.waiter.is_mid_response = false;
+        for idx in 0..event_count {
+            self.handle(self.poller.event(idx));
+        }
+        if self.io.stamp_clock.is_some() {
+            // Reads have set the time back to when their data came.
+            self.now_ns = monotonic_ns();
+        }
+        Ok(())
+    }
+
+    fn resume(&mut self) {
+        self.now_ns = monotonic_ns();
+        self.pulse.resume(self.now_ns);
+    }
+
+    fn plan_wait(&mut self, now_ns: u64) -> Plan {
+        if !self.ready.is_empty() || self.waiter.is_batch_full || self.has_more_to_open() {
+            return Plan::Block(Duration::ZERO);
+        }
+        let due_ns = match self.life {
+            Life::Running => self.demand.next_due_ns().map(|due_ns| self.limits.start_ns + due_ns),
+            Life::Draining { .. } => None,
+        };
+        let timer_ns = self.limits.next_sweep_ns.min(self.pulse.second_end_ns());
+        let is_calm = self.opening_count == 0 && !self.waiter.is_mid_response;
+        let may_spin = is_calm && self.is_few_in_flight() && self.waiter.may_spin(now_ns);
+        match (&self.waiter.mode, due_ns) {
+            (Mode::Closed, _) if may_spin => Plan::SpinUntil(now_ns + SPIN_NS),
+            (Mode::Precise, Some(due_ns)) if due_ns < now_ns + WAKE_UP_NS => Plan::SpinUntil(due_ns),
+            (Mode::Precise, Some(due_ns)) => block(now_ns, timer_ns.min(due_ns - WAKE_UP_NS)),
+            (Mode::Ticks { .. }, Some(due_ns)) if is_calm && self.is_tick_dense(now_ns) => {
+                Plan::SleepUntil(due_ns)
+            }
+            (_, due_ns) => block(now_ns, timer_ns.min(due_ns.unwrap_or(u64::MAX))),
+        }
+    }
+
+    /// Requests wait, and slots for them are left, but enough were opened in this turn.
+    fn has_more_to_open(&self) -> bool {
+        self.opened_this_turn >= super::demand::OPEN_PER_TURN_MAX && self.waiting_count() > 0
+    }
+
+    fn is_few_in_flight(&self) -> bool {
+        (1..=SPIN_IN_FLIGHT_MAX).contains(&self.open_count)
+    }
+
+    /// At less than one arrival per tick, sleeping whole ticks saves nothing.
+    fn is_tick_dense(&self, now_ns: u64) -> bool {
+        let Mode::Ticks { grid_ns, rate, share } = &self.waiter.mode else { return false };
+        let at_s = now_ns.saturating_sub(self.limits.start_ns) as f64 / 1e9;
+        rate.value_at(at_s) * *grid_ns as f64 / 1e9 / f64::from(share.shard_count) >= 1.0
+    }
+
+    /// Polls without sleeping; when nothing came, a closed model's loop goes to sleep, and an arrival is due in the others.
+    fn spin(&mut self, until_ns: u64) -> io::Result<usize> {
+        loop {
+            let event_count = self.poller.wait(Duration::ZERO)?;
+            let now_ns = monotonic_ns();
+            if event_count > 0 || now_ns >= until_ns {
+                let is_closed = matches!(self.waiter.mode, Mode::Closed);
+                if event_count == 0 && is_closed {
+                    let timer_ns = self.limits.next_sweep_ns.min(self.pulse.second_end_ns());
+                    return self.poller.wait(Duration::from_nanos(timer_ns.saturating_sub(now_ns)));
+                }
+                return Ok(event_count);
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Readiness) {
+        let conn_idx = (event.token & u64::from(u32::MAX)) as usize;
+        let conn = &mut self.conns[conn_idx];
+        if conn.token(conn_idx) != event.token {
+            return;
+        }
+        conn.peer_closed |= event.closed;
+        match conn.state {
+            State::Vacant => {}
+            State::Connecting if event.writable => self.on_connect_event(conn_idx),
+            State::Connecting => {}
+            State::Tunnelling => self.on_tunnel_event(conn_idx, event),
+            State::Handshaking => self.handshake(conn_idx),
+            State::Open => self.on_open_event(conn_idx, event),
+        }
+    }
+
+    fn on_tunnel_event(&mut self, conn_idx: usize, event: Readiness) {
+        if event.writable {
+            self.send_tunnel_request(conn_idx);
+        }
+        if event.readable && self.conns[conn_idx].state == State::Tunnelling {
+            self.receive_tunnel_answer(conn_idx);
+        }
+    }
+
+    fn on_open_event(&mut self, conn_idx: usize, event: Readiness) {
+        let ring = self.conns[conn_idx].ring;
+        if event.writable && ring.sent_count < ring.len {
+            self.send(conn_idx);
+        }
+        if event.readable && self.conns[conn_idx].token(conn_idx) == event.token {
+            self.receive(conn_idx);
+        }
+    }
+}
+
+fn block(now_ns: u64, until_ns: u64) -> Plan {
+    Plan::Block(Duration::from_nanos(until_ns.saturating_sub(now_ns)))
+}
+
+/// How long a loop spins for an answer: about what waking a sleeping core costs.
+const SPIN_NS: u64 = 50_000;
+
+/// With more requests in flight than this, batches come by themselves, and spinning only costs.
+const SPIN_IN_FLIGHT_MAX: u32 = 8;
+
+/// How long before an arrival is due a precise loop wakes, to spin the rest.
+const WAKE_UP_NS: u64 = 60_000;
+
+/// How often the loop looks whether it was pushed off its core.
+const SWITCH_CHECK_NS: u64 = 100_000_000;
+
+/// Involuntary context switches within that time that leave the core called ours.
+const SWITCHES_ALLOWED: u64 = 5;
+
+/// How long a loop that was pushed off its core does not spin.
+const SPIN_FORBIDDEN_NS: u64 = 1_000_000_000;

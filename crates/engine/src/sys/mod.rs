@@ -1,0 +1,19 @@
+//! The operating system, and the only place where `unsafe` is allowed: clocks, epoll, sockets, process limits.
+//!
+//! Nearly everything goes through `rustix`, which is safe; `unsafe` remains for what it does not offer.
+
+mod clock;
+mod kernel_stamp;
+mod machine;
+mod poll;
+mod process;
+mod socket;
+
+pub(crate) use clock::{Clock, monotonic_ns, sleep_until, thread_cpu};
+pub(crate) use kernel_stamp::{enable_receive_stamps, keep_stamping, recv_stamped};
+pub(crate) use machine::MachineProbe;
+pub(crate) use poll::{Poller, Readiness};
+pub(crate) use process::{involuntary_switch_count, raise_nofile};
+pub(crate) use socket::{
+    Connect, Fd, connect_tcp, connect_unix, connection_error, recv, recv_discarding, send, send_file,
+};

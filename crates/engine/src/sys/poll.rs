@@ -1,0 +1,73 @@
+//! Readiness of sockets: edge-triggered epoll with nanosecond time-outs.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+
+/// A set of sockets and their readiness.
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    events: Vec<Event>,
+}
+
+/// What a socket is ready for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Readiness {
+    /// The token given at registration.
+    pub(crate) token: u64,
+    /// Bytes or the peer's close can be read.
+    pub(crate) readable: bool,
+    /// Bytes can be written, or a connect has ended.
+    pub(crate) writable: bool,
+    /// The peer has closed its side, or the connection is broken.
+    pub(crate) closed: bool,
+}
+
+impl Poller {
+    /// An empty set.
+    pub(crate) fn new() -> io::Result<Self> {
+        let event = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
+        Ok(Self { epoll: epoll::create(CreateFlags::CLOEXEC)?, events: vec![event; EVENT_COUNT] })
+    }
+
+    /// Watches a socket for everything, edge-triggered, until it is closed.
+    pub(crate) fn watch(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), flags)?)
+    }
+
+    /// Waits for events, at most `timeout`; returns how many there are.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<usize> {
+        let timeout =
+            Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        match epoll::wait(&self.epoll, &mut self.events[..], Some(&timeout)) {
+            Ok(count) => Ok(count),
+            Err(Errno::INTR) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether a wait that returned so many events may have left some.
+    pub(crate) fn is_full(&self, event_count: usize) -> bool {
+        event_count == self.events.len()
+    }
+
+    /// The `idx`-th event of the last wait.
+    pub(crate) fn event(&self, idx: usize) -> Readiness {
+        let Event { flags, data } = self.events[idx];
+        let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+        Readiness {
+            token: data.u64(),
+            readable: broken || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+            writable: broken || flags.contains(EventFlags::OUT),
+            closed: broken || flags.contains(EventFlags::RDHUP),
+        }
+    }
+}
+
+/// Events taken per wait: enough for a batch, few enough that other work is not starved.
+const EVENT_COUNT: usize = 512;

@@ -1,0 +1,106 @@
+//! Non-blocking stream sockets.
+#![expect(unsafe_code, reason = "rustix lacks IP_BIND_ADDRESS_NO_PORT")]
+
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::sendfile;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, ipproto,
+    socket_with, sockopt,
+};
+
+/// An open socket.
+pub(crate) type Fd = OwnedFd;
+
+/// A connect that has been started.
+#[derive(Debug)]
+pub(crate) struct Connect {
+    /// The socket.
+    pub(crate) socket: Fd,
+    /// Whether it is already connected; else writability tells.
+    pub(crate) done: bool,
+}
+
+/// Starts connecting to `address`, from `source` where given.
+pub(crate) fn connect_tcp(address: &SocketAddr, source: Option<IpAddr>) -> io::Result<Connect> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = stream_socket(family, Some(ipproto::TCP))?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    if let Some(source) = source {
+        set_bind_address_no_port(socket.as_fd())?;
+        bind(&socket, &SocketAddr::new(source, 0))?;
+    }
+    started(connect(&socket, address), socket)
+}
+
+/// Starts connecting to a Unix socket.
+pub(crate) fn connect_unix(path: &Path) -> io::Result<Connect> {
+    let socket = stream_socket(AddressFamily::UNIX, None)?;
+    let address = SocketAddrUnix::new(path)?;
+    started(connect(&socket, &address), socket)
+}
+
+fn stream_socket(family: AddressFamily, protocol: Option<rustix::net::Protocol>) -> io::Result<Fd> {
+    Ok(socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, protocol)?)
+}
+
+fn started(result: Result<(), Errno>, socket: Fd) -> io::Result<Connect> {
+    match result {
+        Ok(()) => Ok(Connect { socket, done: true }),
+        Err(Errno::INPROGRESS) => Ok(Connect { socket, done: false }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The port is chosen at connect, when the whole 4-tuple is known, so that one address serves many targets (ip(7)).
+fn set_bind_address_no_port(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the option's value is an int that lives until the call returns, and its exact size is passed.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Takes the socket's pending error: how a connect ended.
+pub(crate) fn connection_error(socket: &Fd) -> io::Result<()> {
+    Ok(sockopt::socket_error(socket)??)
+}
+
+/// Reads into `buf`; 0: the peer has closed.
+pub(crate) fn recv(socket: &Fd, buf: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::net::recv(socket, buf, RecvFlags::empty())?.0)
+}
+
+/// Drops up to `scratch.len()` received bytes inside the kernel, without copying them (tcp(7), `MSG_TRUNC`).
+/// `scratch` is never written to.
+pub(crate) fn recv_discarding(socket: &Fd, scratch: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::net::recv(socket, scratch, RecvFlags::TRUNC)?.1)
+}
+
+/// Writes `bytes`; `more`: another write follows at once, so the kernel may wait with a short segment.
+pub(crate) fn send(socket: &Fd, bytes: &[u8], more: bool) -> io::Result<usize> {
+    let flags = if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
+    Ok(rustix::net::send(socket, bytes, flags)?)
+}
+
+/// Writes `bytes` of `file` from `offset`, inside the kernel.
+pub(crate) fn send_file(socket: &Fd, file: &File, offset: u64, bytes: u64) -> io::Result<usize> {
+    let mut position = offset;
+    let count = usize::try_from(bytes).unwrap_or(usize::MAX).min(SEND_FILE_BYTES_MAX);
+    Ok(sendfile(socket, file, Some(&mut position), count)?)
+}
+
+/// Bytes of a file handed to the kernel in one go, so that one large body does not stall the loop.
+const SEND_FILE_BYTES_MAX: usize = 1 << 20;

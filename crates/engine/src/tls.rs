@@ -1,0 +1,182 @@
+//! TLS settings from the plan, and what went wrong in a TLS session as a cause.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion};
+use squall_measure::Cause;
+use squall_plan::{ClientIdentity, TlsPolicy, TlsVersions};
+
+use crate::Error;
+
+/// The TLS library's settings for a plan's policy.
+pub(crate) fn client_config(policy: &TlsPolicy) -> Result<Arc<ClientConfig>, Error> {
+    let provider = Arc::new(provider(&policy.ciphers)?);
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(versions(policy.versions))
+        .map_err(Error::Tls)?;
+    let builder = if policy.insecure {
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(NoVerification { provider }))
+    } else {
+        builder.with_root_certificates(root_store(policy)?)
+    };
+    let mut config = match &policy.client_identity {
+        Some(identity) => {
+            let (chain, key) = client_identity(identity)?;
+            builder.with_client_auth_cert(chain, key)?
+        }
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = policy.alpn.iter().map(|name| name.clone().into_bytes()).collect();
+    // Every new connection stands for a new client, so it makes a full handshake.
+    config.resumption = Resumption::disabled();
+    Ok(Arc::new(config))
+}
+
+/// The cause of a failed TLS session.
+pub(crate) fn cause_of(error: &rustls::Error) -> Cause {
+    match error {
+        rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
+            Cause::TlsCertificate
+        }
+        rustls::Error::AlertReceived(_) => Cause::TlsAlert,
+        _ => Cause::TlsProtocol,
+    }
+}
+
+fn provider(ciphers: &[String]) -> Result<CryptoProvider, Error> {
+    let mut provider = aws_lc_rs::default_provider();
+    // A post-quantum key share doubles the ClientHello; it is offered only when asked for.
+    provider.kx_groups =
+        vec![aws_lc_rs::kx_group::X25519, aws_lc_rs::kx_group::SECP256R1, aws_lc_rs::kx_group::SECP384R1];
+    if ciphers.is_empty() {
+        return Ok(provider);
+    }
+    let known = std::mem::take(&mut provider.cipher_suites);
+    for name in ciphers {
+        let suite = known.iter().find(|suite| suite_name(suite).eq_ignore_ascii_case(name));
+        provider.cipher_suites.push(*suite.ok_or_else(|| unknown_cipher(name, &known))?);
+    }
+    Ok(provider)
+}
+
+/// The suite's IANA name: rustls calls TLS 1.3 suites `TLS13_…`.
+fn suite_name(suite: &rustls::SupportedCipherSuite) -> String {
+    format!("{:?}", suite.suite()).replace("TLS13_", "TLS_")
+}
+
+fn unknown_cipher(name: &str, known: &[rustls::SupportedCipherSuite]) -> Error {
+    let names: Vec<String> = known.iter().map(suite_name).collect();
+    Error::Plan {
+        problem: format!("unknown cipher suite `{name}` in --ciphers"),
+        help: format!("known suites: {}", names.join(", ")),
+    }
+}
+
+fn versions(versions: TlsVersions) -> &'static [&'static SupportedProtocolVersion] {
+    match versions {
+        TlsVersions::Any => rustls::ALL_VERSIONS,
+        TlsVersions::Tls12 => ONLY_TLS12,
+        TlsVersions::Tls13 => ONLY_TLS13,
+    }
+}
+
+static ONLY_TLS12: &[&SupportedProtocolVersion] = &[&rustls::version::TLS12];
+static ONLY_TLS13: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
+
+fn root_store(policy: &TlsPolicy) -> Result<RootCertStore, Error> {
+    let mut store = RootCertStore::empty();
+    if policy.ca_files.is_empty() {
+        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    for path in &policy.ca_files {
+        for certificate in certificates(path, "CA file")? {
+            store.add(certificate).map_err(|error| {
+                bad_content(
+                    "CA file",
+                    path,
+                    &format_args!("holds a certificate that cannot be used: {error}"),
+                )
+            })?;
+        }
+    }
+    Ok(store)
+}
+
+fn client_identity(
+    identity: &ClientIdentity,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
+    let chain = certificates(&identity.cert_file, "client certificate")?;
+    let path = &identity.key_file;
+    let key = PrivateKeyDer::from_pem_file(path).map_err(|error| pem_error("client key", path, error))?;
+    Ok((chain, key))
+}
+
+fn certificates(path: &Path, what: &'static str) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let items = CertificateDer::pem_file_iter(path).map_err(|error| pem_error(what, path, error))?;
+    let certificates: Vec<_> =
+        items.collect::<Result<_, _>>().map_err(|error| pem_error(what, path, error))?;
+    if certificates.is_empty() {
+        return Err(bad_content(what, path, &"holds no certificate"));
+    }
+    Ok(certificates)
+}
+
+fn pem_error(what: &'static str, path: &Path, error: pem::Error) -> Error {
+    match error {
+        pem::Error::Io(source) => Error::PlanFile { what, path: path.to_owned(), source },
+        pem::Error::NoItemsFound => bad_content(what, path, &"holds none"),
+        other => bad_content(what, path, &format_args!("is not valid PEM: {other}")),
+    }
+}
+
+fn bad_content(what: &'static str, path: &Path, problem: &dyn std::fmt::Display) -> Error {
+    Error::PlanFileContent { what, path: path.to_owned(), problem: problem.to_string() }
+}
+
+/// `--insecure`: accepts any certificate, and does not check the signature made with it either, which is a third of
+/// the cost of a full handshake and proves nothing about a certificate that nobody verified.
+#[derive(Debug)]
+struct NoVerification {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for NoVerification {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
