@@ -1,11 +1,13 @@
 //! `--live`: the run on the whole terminal: rate, percentiles of the last second, failures by cause, the generator.
 //!
 //! Owns: the terminal's state, given back when dropped and when the program panics. Drawing is a pure function of a
-//! [`Glance`]. Never: the run itself; what the keys ask for is handed to the caller.
+//! [`Glance`]. It is drawn on standard error, so that standard output can carry the result elsewhere.
+//! Never: the run itself; what the keys ask for is handed to the caller.
 
-use std::io::{self, Stdout, Write};
+use std::io::{self, IsTerminal, Stderr};
 use std::panic;
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratatui::backend::CrosstermBackend;
@@ -36,7 +38,7 @@ pub enum Ask {
 /// The terminal while it shows a run.
 #[derive(Debug)]
 pub struct Live {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    terminal: Terminal<CrosstermBackend<Stderr>>,
     keys: Keys,
     style: Style,
 }
@@ -49,19 +51,14 @@ struct Keys {
 }
 
 impl Live {
-    /// Takes the terminal over. Fails when standard output is none.
+    /// Takes the terminal over. Fails when standard error is none.
     pub fn enter(style: Style) -> io::Result<Self> {
-        restore_on_panic();
-        terminal::enable_raw_mode()?;
-        let entered = execute!(io::stdout(), terminal::EnterAlternateScreen, cursor::Hide)
-            .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
-        match entered {
-            Ok(terminal) => Ok(Self { terminal, keys: Keys::default(), style }),
-            Err(error) => {
-                restore();
-                Err(error)
-            }
+        if !io::stderr().is_terminal() {
+            return Err(io::Error::other("standard error is no terminal"));
         }
+        restore_on_panic();
+        IS_TAKEN.store(true, Ordering::SeqCst);
+        take_over().map(|terminal| Self { terminal, keys: Keys::default(), style }).inspect_err(|_| restore())
     }
 
     /// Draws the run as it is now and says what the keys pressed since the last call ask for.
@@ -107,11 +104,18 @@ impl Keys {
     }
 }
 
-/// Gives the terminal back. There is no one left to tell when that fails.
+fn take_over() -> io::Result<Terminal<CrosstermBackend<Stderr>>> {
+    terminal::enable_raw_mode()?;
+    execute!(io::stderr(), terminal::EnterAlternateScreen, cursor::Hide)?;
+    Terminal::new(CrosstermBackend::new(io::stderr()))
+}
+
+/// Gives the terminal back, once. There is no one left to tell when that fails.
 fn restore() {
-    let _ = terminal::disable_raw_mode();
-    let _ = execute!(io::stdout(), terminal::LeaveAlternateScreen, cursor::Show);
-    let _ = io::stdout().flush();
+    if IS_TAKEN.swap(false, Ordering::SeqCst) {
+        let _ = terminal::disable_raw_mode();
+        let _ = execute!(io::stderr(), terminal::LeaveAlternateScreen, cursor::Show);
+    }
 }
 
 /// The release build aborts on a panic, so nothing is dropped: the hook must do it, and before the message is printed.
@@ -273,6 +277,9 @@ impl Painter {
         }
     }
 }
+
+/// Whether the terminal is ours: there is one per process, and the panic hook has no other way to know.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// From here on the event loops' own queueing begins to show in the latencies.
 const BUSY_WARNING: f64 = 0.9;
