@@ -64,7 +64,7 @@ fn thresholds_met(summary: &Summary) -> Option<String> {
 }
 
 fn length(summary: &Summary) -> String {
-    units::span(Duration::from_secs_f64(summary.duration_s.max(0.0)))
+    units::span(Duration::try_from_secs_f64(summary.duration_s).unwrap_or(Duration::MAX))
 }
 
 /// Says whether the figures can be trusted, and if not, why: before any of them.
