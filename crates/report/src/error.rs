@@ -32,7 +32,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The folder holds no run.
-    #[error("`{}` is not a saved run: it holds no {}", path.display(), crate::store::RECORD_FILE)]
+    #[error("`{}` is not a saved run: it holds no {}, nor runs", path.display(), crate::store::RECORD_FILE)]
     UserNotARun {
         /// The folder.
         path: PathBuf,

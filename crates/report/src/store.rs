@@ -62,9 +62,8 @@ impl Store {
     /// Makes the folder of a run that starts now and writes its plan, whose secrets the caller has masked.
     pub fn create(&self, started_at: SystemTime, plan: &Plan) -> Result<RunFolder, Error> {
         fs::create_dir_all(&self.root).map_err(|source| Error::write(&self.root, source))?;
-        let path =
-            self.create_free(&format!("{}-{}", time::folder_stamp(started_at), sanitised(&plan.name)))?;
-        let folder = RunFolder { path, is_filled: false };
+        let name = format!("{}-{}", time::folder_stamp(started_at), sanitised(&plan.name));
+        let folder = RunFolder { path: in_full(&self.create_free(&name)?), is_filled: false };
         folder.write(PLAN_FILE, &json::pretty(plan))?;
         Ok(folder)
     }
@@ -115,7 +114,7 @@ impl Store {
 }
 
 impl RunFolder {
-    /// Where it is.
+    /// Where it is, in full.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -141,14 +140,33 @@ impl Drop for RunFolder {
     }
 }
 
-/// Reads a saved run: its folder, or the `run.json` in it.
+/// Reads a saved run: its folder, the `run.json` in it, or a place of runs, whose newest one is meant.
 pub fn open(path: &Path) -> Result<RunRecord, Error> {
-    let file = if path.is_dir() { path.join(RECORD_FILE) } else { path.to_owned() };
-    let content = fs::read(&file).map_err(|source| match source.kind() {
-        ErrorKind::NotFound if path.is_dir() => Error::UserNotARun { path: path.to_owned() },
-        _ => Error::read(&file, source),
-    })?;
+    let file = record_file(path)?;
+    let content = fs::read(&file).map_err(|source| Error::read(&file, source))?;
     parse(&content, &file)
+}
+
+/// The folder, in full, of the run that [`open`] reads, so that a face drawn again names it as the run itself did.
+pub fn folder_of(path: &Path) -> Result<PathBuf, Error> {
+    Ok(in_full(record_file(path)?.parent().unwrap_or(Path::new("/"))))
+}
+
+fn record_file(path: &Path) -> Result<PathBuf, Error> {
+    let file = path.join(RECORD_FILE);
+    if !path.is_dir() {
+        Ok(path.to_owned())
+    } else if file.is_file() {
+        Ok(file)
+    } else {
+        let latest = Store::at(path).latest().map_err(|_| Error::UserNotARun { path: path.to_owned() })?;
+        Ok(latest.join(RECORD_FILE))
+    }
+}
+
+/// A path that means the same from everywhere; as given where the system cannot tell.
+fn in_full(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The schema is read by itself first: the rest of a newer one may have any shape.

@@ -86,6 +86,11 @@ fn latest_run_is_the_one_that_started_last() {
         paths.push(folder.path().to_owned());
     }
     assert_eq!(store.latest().unwrap(), paths[1]);
+    let place = paths[1].parent().unwrap();
+    for path in [place.to_owned(), place.join("../runs"), paths[1].clone(), paths[1].join("run.json")] {
+        assert_eq!(store::folder_of(&path).unwrap(), paths[1]);
+        assert_eq!(store::open(&path).unwrap(), record);
+    }
     assert_eq!(store.list().unwrap(), [&paths[0], &paths[2], &paths[1]].map(Clone::clone));
 }
 
