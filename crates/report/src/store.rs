@@ -149,7 +149,7 @@ pub fn open(path: &Path) -> Result<RunRecord, Error> {
 
 /// The folder, in full, of the run that [`open`] reads, so that a face drawn again names it as the run itself did.
 pub fn folder_of(path: &Path) -> Result<PathBuf, Error> {
-    Ok(in_full(record_file(path)?.parent().unwrap_or(Path::new("/"))))
+    Ok(in_full(&record_file(path)?).parent().unwrap_or(path).to_owned())
 }
 
 fn record_file(path: &Path) -> Result<PathBuf, Error> {

@@ -63,6 +63,14 @@ fn terminal_never_exceeds_its_width_but_for_paths() {
 }
 
 #[test]
+fn terminal_survives_absurd_figures() {
+    for duration_s in [0.0, -1.0, f64::MAX, f64::NAN] {
+        let summary = Summary { duration_s, ..Summary::from(&fixture::open_run()) };
+        assert!(terminal::draw(&summary, None, Style::FILE).contains("LATENCY"));
+    }
+}
+
+#[test]
 fn json_and_csv_have_every_figure() {
     let summary = Summary::from(&fixture::open_run());
     check("open.json", &Format::Json.draw(&summary));
