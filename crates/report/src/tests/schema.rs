@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use squall_measure::{Cause, Phase, Protocol, ReasonKind, Status, StoppedBy, Unit};
 
 use super::{check_file, fixture};
 use crate::{SUMMARY_SCHEMA, Summary};
@@ -35,6 +37,31 @@ fn schema_names_every_field_that_is_written() {
     let unknown: Vec<&String> =
         written.iter().filter(|path| !known.contains(*path) && !is_open(path)).collect();
     assert_eq!(unknown, Vec::<&String>::new());
+}
+
+#[test]
+fn schema_names_every_value_of_every_enum() {
+    let schema = schema();
+    let check = |pointer: &str, names: BTreeSet<String>| {
+        let listed = schema.pointer(&format!("{pointer}/enum")).and_then(Value::as_array).unwrap();
+        assert_eq!(
+            listed.iter().map(|name| name.as_str().unwrap().to_owned()).collect::<BTreeSet<_>>(),
+            names
+        );
+    };
+    check("/properties/errors/items/properties/cause", variants::<Cause>());
+    check("/properties/errors/items/properties/phase", variants::<Phase>());
+    check("/properties/rows/items/properties/protocol", variants::<Protocol>());
+    check("/properties/stopped_by", variants::<StoppedBy>());
+    check("/properties/thresholds/items/properties/unit", variants::<Unit>());
+    check("/$defs/validity", variants::<Status>());
+    check("/$defs/reason_kind", variants::<ReasonKind>());
+}
+
+/// The names that serde knows, as it tells them to someone who gave another.
+fn variants<T: DeserializeOwned>() -> BTreeSet<String> {
+    let message = serde_json::from_str::<T>("\"?\"").err().unwrap().to_string();
+    message.split('`').skip(3).step_by(2).map(str::to_owned).collect()
 }
 
 #[test]
