@@ -20,6 +20,12 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
     })
 }
 
+/// Whether a file can be made beside this one: not in a folder closed to us, nor when the name has no room for more.
+pub(crate) fn can_replace(path: &Path) -> bool {
+    let temporary = beside(path);
+    File::create(&temporary).and_then(|_| fs::remove_file(&temporary)).is_ok()
+}
+
 /// A full disk may say so only when the file is synchronised (delayed allocation), so that comes before the rename.
 fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;

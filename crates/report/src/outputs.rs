@@ -4,7 +4,7 @@
 //! the summary on the terminal.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -40,8 +40,8 @@ enum Sink {
     Stdout,
     /// Replaced in one step at the end; what it held before stays until then.
     Regular(PathBuf),
-    /// A pipe or a device: cannot be replaced, so it is kept open.
-    Stream(PathBuf, File),
+    /// A pipe, a device, or a file in a folder closed to us: cannot be replaced, so it is kept open.
+    Open(PathBuf, File),
 }
 
 impl Format {
@@ -103,12 +103,12 @@ impl Sink {
         let Some(path) = path else { return Ok(Self::Stdout) };
         let failed = |source| Error::write(path, source);
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(failed)?;
-        if file.metadata().map_err(failed)?.is_file() {
-            // Through links, so that the rename replaces the file and not the link to it.
-            Ok(Self::Regular(fs::canonicalize(path).map_err(failed)?))
-        } else {
-            Ok(Self::Stream(path.to_owned(), file))
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Ok(Self::Open(path.to_owned(), file));
         }
+        // Through links, so that the rename replaces the file and not the link to it.
+        let target = fs::canonicalize(path).map_err(failed)?;
+        Ok(if files::can_replace(&target) { Self::Regular(target) } else { Self::Open(target, file) })
     }
 
     fn write(&mut self, content: &[u8], stdout: &mut dyn Write) -> Result<(), Error> {
@@ -118,7 +118,15 @@ impl Sink {
                 .and_then(|()| stdout.flush())
                 .map_err(|e| Error::write(Path::new("-"), e)),
             Self::Regular(path) => files::replace(path, content),
-            Self::Stream(path, file) => file.write_all(content).map_err(|source| Error::write(path, source)),
+            Self::Open(path, file) => write_open(file, content).map_err(|source| Error::write(path, source)),
         }
     }
+}
+
+/// Pipes and devices have no length to cut.
+fn write_open(file: &mut File, content: &[u8]) -> io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    file.write_all(content)
 }

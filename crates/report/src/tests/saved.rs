@@ -1,6 +1,8 @@
 //! Saved runs and output files, on a real file system.
 
 use std::fs;
+use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -184,6 +186,33 @@ fn output_keeps_its_old_content_until_the_new_one_is_whole() {
     assert_eq!(fs::read_to_string(&file).unwrap(), Format::Json.draw(&summary));
     assert!(link.is_symlink());
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2, "no temporary file is left");
+}
+
+#[test]
+fn file_that_cannot_be_replaced_is_written_in_place() {
+    let home = tempfile::tempdir().unwrap();
+    // As long as a name can be, so that no temporary file fits beside it.
+    let file = home.path().join("x".repeat(255));
+    fs::write(&file, "old".repeat(100_000)).unwrap();
+    let summary = Summary::from(&fixture::closed_run());
+    let mut outputs = Outputs::create(&[OutputSpec::new(Format::Json, file.to_str().unwrap())]).unwrap();
+    assert!(outputs.write(&summary, &mut Vec::new()).is_empty());
+    assert_eq!(fs::read_to_string(&file).unwrap(), Format::Json.draw(&summary));
+}
+
+/// `--out json=>(jq .)` gives such a path.
+#[test]
+fn pipe_is_an_output() {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+    let mut outputs = Outputs::create(&[OutputSpec::new(Format::Csv, &path)]).unwrap();
+    drop(writer);
+    let summary = Summary::from(&fixture::closed_run());
+    assert!(outputs.write(&summary, &mut Vec::new()).is_empty());
+    drop(outputs);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!(text, Format::Csv.draw(&summary));
 }
 
 #[test]
