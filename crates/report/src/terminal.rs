@@ -29,7 +29,7 @@ pub fn draw(summary: &Summary, saved: Option<&Path>, style: Style) -> String {
     page.into_string()
 }
 
-/// `✗ failed   2 of 3 thresholds met   checkout   2m 00s   4 machines`
+/// `✗ failed   2 of 3 thresholds met   checkout   2m 00s`
 fn headline(page: &mut Page, summary: &Summary) {
     let (symbol, word, tone) = outcome(summary);
     let mark = format!("{symbol} {word}");
@@ -117,6 +117,7 @@ fn threshold_cells(threshold: &ThresholdResult) -> Vec<Cell> {
 fn margin_text(threshold: &ThresholdResult, distance: &str) -> String {
     let is_above = threshold.actual.is_some_and(|actual| actual > threshold.limit);
     match (threshold.ok, is_above) {
+        _ if threshold.margin == Some(0.0) => "exactly at the limit".to_owned(),
         (true, _) => format!("{distance} to spare"),
         (false, true) => format!("{distance} over"),
         (false, false) => format!("{distance} short"),
