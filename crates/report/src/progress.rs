@@ -68,7 +68,7 @@ impl<W: Write> Progress<W> {
     fn redraw(&mut self, glance: &Glance) -> io::Result<()> {
         let line = bar_line(glance, self.style);
         self.is_drawn = true;
-        write!(self.stream, "{ERASE_LINE}{line}")?;
+        write!(self.stream, "{ERASE_LINE}{WRAP_OFF}{line}{WRAP_ON}")?;
         self.stream.flush()
     }
 }
@@ -149,6 +149,11 @@ const PLAIN_EVERY: Duration = Duration::from_secs(10);
 
 /// Back to the first column, and everything on the line erased (ECMA-48 EL).
 const ERASE_LINE: &str = "\r\x1b[2K";
+
+/// For a terminal that was made narrower since the style was chosen (DEC private mode 7).
+const WRAP_OFF: &str = "\x1b[?7l";
+
+const WRAP_ON: &str = "\x1b[?7h";
 
 const BETWEEN: &str = "   ";
 

@@ -101,8 +101,10 @@ fn progress_is_one_line_redrawn_or_one_line_each_ten_seconds_or_nothing() {
 fn progress_never_wraps() {
     for width in [20, 40, 60, 80, 120] {
         let text = progress_text(ProgressMode::Redrawn, Style { width, ..Style::FILE });
-        let wide = text.split("\r\x1b[2K").find(|line| line.chars().count() >= width);
+        let lines = text.split("\x1b[?7l").map(|line| line.split('\x1b').next().unwrap_or_default());
+        let wide = lines.clone().find(|line| line.chars().count() >= width);
         assert_eq!(wide, None, "at {width} columns");
+        assert_eq!(lines.skip(1).filter(|line| line.contains(':')).count(), 5, "each one tells the time");
     }
 }
 
