@@ -1,6 +1,5 @@
 //! Why squall could not do what was asked: one message, one help, one exit code.
 
-use std::fmt;
 use std::path::Path;
 
 use squall_plan::InputError;
@@ -16,6 +15,14 @@ pub(crate) enum ExitCode {
     Bug = 1,
     /// Wrong usage or an impossible plan: nothing was sent.
     Usage = 2,
+    /// A threshold does not hold.
+    ThresholdsFailed = 3,
+    /// Not one connection to the target could be opened.
+    TargetUnreachable = 4,
+    /// The generator was the limit: the verdict is INVALID.
+    GeneratorOverloaded = 5,
+    /// Ended at once by a second Ctrl-C or SIGTERM.
+    Aborted = 130,
 }
 
 impl From<ExitCode> for std::process::ExitCode {
@@ -55,11 +62,5 @@ impl Failure {
     pub(crate) fn file(flag: &str, path: &Path, error: &std::io::Error) -> Self {
         let message = format!("cannot read `{}` for `{flag}`: {error}", path.display());
         Self::usage(message, "check the path and its permissions")
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}\n\nhelp: {}", self.message, self.help)
     }
 }

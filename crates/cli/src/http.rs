@@ -1,12 +1,63 @@
-//! `squall http`: makes the load that was typed.
+//! `squall http`: makes the load that was typed, and shows what happened.
+
+use squall_engine::Control;
+use squall_measure::{RunRecord, Status, StoppedBy};
 
 use crate::args::HttpArgs;
+use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
+use crate::signals::Watch;
+use crate::view::View;
 use crate::{build, echo, output};
 
 /// Makes the run, or with `--dry-run` shows what it would be.
 pub(crate) fn run(args: &HttpArgs) -> Result<ExitCode, Failure> {
     let plan = build::plan(args)?;
-    output::result(&echo::text(&plan, &args.load, None))?;
-    Ok(ExitCode::Ok)
+    if args.output.dry_run {
+        output::result(&echo::text(&plan, &args.load, None))?;
+        return Ok(ExitCode::Ok);
+    }
+    let faces = Faces::open(&args.output, &plan.masked())?;
+    if args.output.faces.quiet == 0 && !args.output.live {
+        output::note(&echo::text(&plan, &args.load, faces.folder()));
+    }
+    let control = Control::new();
+    let watch = steer(&control, args.output.live)?;
+    let mut view = View::open(&args.output, &control)?;
+    let record = squall_engine::run(&plan, &control, &mut |recorder| view.update(recorder));
+    drop((view, watch));
+    let record = record.map_err(|error| refused(&error))?;
+    faces.finish(&record)?;
+    Ok(exit_code(&record))
+}
+
+/// The first signal drains the run, the second ends it.
+fn steer(control: &Control, is_live: bool) -> Result<Watch, Failure> {
+    let control = control.clone();
+    Watch::start(move |number| match number {
+        1 => {
+            control.drain();
+            if !is_live {
+                output::note("\nfinishing open requests; Ctrl-C again ends at once");
+            }
+        }
+        _ => control.abort(),
+    })
+}
+
+/// What explains the others wins.
+fn exit_code(record: &RunRecord) -> ExitCode {
+    match record.stopped_by {
+        StoppedBy::Aborted => ExitCode::Aborted,
+        StoppedBy::Unreachable => ExitCode::TargetUnreachable,
+        _ if record.verdict.status == Status::Invalid => ExitCode::GeneratorOverloaded,
+        _ if record.thresholds.iter().any(|threshold| !threshold.ok) => ExitCode::ThresholdsFailed,
+        _ => ExitCode::Ok,
+    }
+}
+
+fn refused(error: &squall_engine::Error) -> Failure {
+    let code = if error.is_target_unreachable() { ExitCode::TargetUnreachable } else { ExitCode::Usage };
+    let help = error.help().unwrap_or_else(|| "see what limits this process: `ulimit -a`".to_owned());
+    Failure { code, message: error.to_string(), help }
 }

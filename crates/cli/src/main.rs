@@ -6,13 +6,16 @@ mod args;
 mod bug;
 mod build;
 mod echo;
+mod faces;
 mod failure;
 mod generate;
 mod http;
 mod output;
+mod redraw;
 mod signals;
 mod target;
 mod usage;
+mod view;
 
 use args::Command;
 use failure::{ExitCode, Failure};
@@ -21,7 +24,7 @@ use usage::Request;
 fn main() -> std::process::ExitCode {
     bug::report_panics();
     let code = run().unwrap_or_else(|failure| {
-        output::note(&failure.to_string());
+        output::failure(&failure);
         failure.code
     });
     code.into()
@@ -31,6 +34,8 @@ fn run() -> Result<ExitCode, Failure> {
     let text = match usage::parse(std::env::args_os())? {
         Request::Do(Command::Http(args)) => return http::run(&args),
         Request::Do(Command::Target(args)) => return target::run(&args),
+        Request::Do(Command::Report(args)) => return redraw::run(&args),
+        Request::Do(Command::Schema) => squall_report::SUMMARY_SCHEMA.to_owned(),
         Request::Do(Command::Completions { shell }) => generate::completions(shell),
         Request::Do(Command::Man) => generate::man(),
         Request::Show(text) => text,

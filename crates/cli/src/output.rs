@@ -2,12 +2,20 @@
 
 use std::io::{self, ErrorKind, Write};
 
+use squall_report::{ColorChoice, Style, Tone};
+use terminal_size::{Width, terminal_size_of};
+
 use crate::failure::{ExitCode, Failure};
 
-/// Writes a result to stdout. A reader that has gone away (`squall --help | head`) is no failure.
+/// Writes a result to stdout.
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
+    bytes(text.as_bytes())
+}
+
+/// Writes a result to stdout. A reader that has gone away (`squall --help | head`) is no failure.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure {
             code: ExitCode::Usage,
             message: format!("cannot write to stdout: {error}"),
@@ -20,4 +28,32 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
 /// Writes a line for people to stderr. Nobody can be told when that fails.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Something went wrong that does not end the run.
+pub(crate) fn warning(text: &str) {
+    let name = stderr_style(ColorChoice::Auto).paint(Tone::Warning, "warning:");
+    note(&format!("{name} {text}"));
+}
+
+/// What went wrong, and how to mend it.
+pub(crate) fn failure(failure: &Failure) {
+    let style = stderr_style(ColorChoice::Auto);
+    let (error, help) = (style.paint(Tone::Bad, "error:"), style.paint(Tone::Hint, "help:"));
+    note(&format!("{error} {}\n\n{help} {}", failure.message, failure.help));
+}
+
+/// How text looks on stdout.
+pub(crate) fn stdout_style(color: impl Into<ColorChoice>) -> Style {
+    Style::choose(color.into(), width(terminal_size_of(io::stdout())), |name| std::env::var_os(name))
+}
+
+/// How text looks on stderr.
+pub(crate) fn stderr_style(color: impl Into<ColorChoice>) -> Style {
+    Style::choose(color.into(), width(terminal_size_of(io::stderr())), |name| std::env::var_os(name))
+}
+
+/// Columns; `None` when the stream is no terminal.
+fn width(size: Option<(Width, terminal_size::Height)>) -> Option<u16> {
+    size.map(|(Width(columns), _)| columns)
 }

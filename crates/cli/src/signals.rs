@@ -6,6 +6,8 @@ use std::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
+use crate::failure::Failure;
+
 /// Watches for signals until it is dropped.
 pub(crate) struct Watch {
     handle: Handle,
@@ -13,16 +15,23 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Calls `on_signal` with the number of signals so far, from 1, on a thread of its own.
-    pub(crate) fn start(mut on_signal: impl FnMut(u32) + Send + 'static) -> io::Result<Self> {
-        let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        let handle = signals.handle();
-        thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            for (number, _) in (1..).zip(signals.forever()) {
-                on_signal(number);
-            }
-        })?;
-        Ok(Self { handle })
+    pub(crate) fn start(on_signal: impl FnMut(u32) + Send + 'static) -> Result<Self, Failure> {
+        watch(on_signal).map(|handle| Self { handle }).map_err(|error| {
+            let help = "raise the limits of open files and processes: `ulimit -a` shows them";
+            Failure::usage(format!("cannot watch for signals: {error}"), help)
+        })
     }
+}
+
+fn watch(mut on_signal: impl FnMut(u32) + Send + 'static) -> io::Result<Handle> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let handle = signals.handle();
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for (number, _) in (1..).zip(signals.forever()) {
+            on_signal(number);
+        }
+    })?;
+    Ok(handle)
 }
 
 impl Drop for Watch {

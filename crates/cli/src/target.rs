@@ -15,12 +15,7 @@ use crate::signals::Watch;
 /// Serves until the first Ctrl-C or SIGTERM. Its URL is the first line on stdout.
 pub(crate) fn run(args: &TargetArgs) -> Result<ExitCode, Failure> {
     let (stop, stopped) = mpsc::channel();
-    let watch = Watch::start(move |_| stop.send(()).unwrap_or_default()).map_err(|error| {
-        Failure::usage(
-            format!("cannot watch for signals: {error}"),
-            "raise the limits of open files and processes",
-        )
-    })?;
+    let watch = Watch::start(move |_| stop.send(()).unwrap_or_default())?;
     let target = Target::start(&options(args)).map_err(|error| refused(&error))?;
     write_certificate(args, &target)?;
     let scheme = if args.tls { "https" } else { "http" };

@@ -10,9 +10,11 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use squall_report::{ColorChoice, Format, OutputSpec};
 
 pub(crate) use http::{
-    ArrivalArg, ConnectionArgs, HttpArgs, LoadArgs, PacingArg, RequestArgs, TlsArgs, TlsVersionArg,
+    ArrivalArg, ConnectionArgs, HttpArgs, LoadArgs, OutputArgs, PacingArg, RequestArgs, TlsArgs,
+    TlsVersionArg,
 };
 
 /// HTTP load testing: makes load, measures it honestly, shows what happened
@@ -47,6 +49,8 @@ pub(crate) enum Command {
     Http(Box<HttpArgs>),
     /// Run a fast local server with httpbin-like routes, to try everything on
     Target(TargetArgs),
+    /// Show a saved run again
+    Report(ReportArgs),
     /// Print the completions of a shell
     Completions {
         /// The shell
@@ -54,6 +58,8 @@ pub(crate) enum Command {
     },
     /// Print the man page
     Man,
+    /// Print the JSON Schema of `--json`
+    Schema,
 }
 
 /// `squall target`.
@@ -88,6 +94,16 @@ pub(crate) struct TargetArgs {
     pub log: Option<PathBuf>,
 }
 
+/// `squall report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Folder of a saved run, or of several, of which the newest is meant [default: the newest run]
+    #[arg(value_name = "DIR")]
+    pub run: Option<PathBuf>,
+    #[command(flatten)]
+    pub faces: FaceArgs,
+}
+
 /// What is shown, where: for a run that has just ended as for a saved one.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
@@ -96,12 +112,12 @@ pub(crate) struct FaceArgs {
     ///
     /// The file is created before the first packet, so that a wrong path costs no run.
     #[arg(long, value_name = "FORMAT=FILE", value_parser = values::output)]
-    pub out: Vec<OutputFile>,
+    pub out: Vec<OutputSpec>,
     /// Write the result as JSON; `-` is stdout, instead of the summary
     ///
     /// `squall schema` prints the JSON Schema of it.
     #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    pub json: Option<String>,
     /// Print only the verdict; twice: nothing
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub quiet: u8,
@@ -112,18 +128,12 @@ pub(crate) struct FaceArgs {
     pub color: ColorArg,
 }
 
-/// `--out FORMAT=FILE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OutputFile {
-    pub format: OutputFormat,
-    pub path: PathBuf,
-}
-
-/// Formats of `--out`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OutputFormat {
-    Json,
-    Csv,
+impl FaceArgs {
+    /// The outputs of `--out` and `--json`.
+    pub(crate) fn outputs(&self) -> Vec<OutputSpec> {
+        let json = self.json.as_ref().map(|path| OutputSpec::new(Format::Json, path));
+        self.out.iter().cloned().chain(json).collect()
+    }
 }
 
 /// `--color`.
@@ -132,6 +142,16 @@ pub(crate) enum ColorArg {
     Auto,
     Always,
     Never,
+}
+
+impl From<ColorArg> for ColorChoice {
+    fn from(color: ColorArg) -> Self {
+        match color {
+            ColorArg::Auto => Self::Auto,
+            ColorArg::Always => Self::Always,
+            ColorArg::Never => Self::Never,
+        }
+    }
 }
 
 const AFTER_HELP: &str = "\

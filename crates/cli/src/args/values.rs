@@ -8,8 +8,7 @@ use squall_plan::InputError;
 use squall_plan::limits::{CONNECTION_COUNT_MAX, PIPELINE_DEPTH_MAX, REDIRECT_COUNT_MAX, THREAD_COUNT_MAX};
 use squall_plan::rules::parse_statuses;
 use squall_plan::units::{parse_count, parse_duration};
-
-use super::{OutputFile, OutputFormat};
+use squall_report::OutputSpec;
 
 /// `--expect-status`: a type of its own, because clap gives `Vec` a meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,18 +52,10 @@ pub(super) fn redirects(text: &str) -> Result<u32, InputError> {
     }
 }
 
-pub(super) fn output(text: &str) -> Result<OutputFile, InputError> {
-    let help = "write `json=FILE` or `csv=FILE`";
-    let (format, path) = text.split_once('=').ok_or_else(|| refused("no format", help))?;
-    let format = match format {
-        "json" => OutputFormat::Json,
-        "csv" => OutputFormat::Csv,
-        other => return Err(refused(format!("unknown format `{other}`"), help)),
-    };
-    if path.is_empty() {
-        return Err(refused("no file", help));
-    }
-    Ok(OutputFile { format, path: path.into() })
+pub(super) fn output(text: &str) -> Result<OutputSpec, InputError> {
+    text.parse().map_err(|error: squall_report::Error| {
+        refused(error.to_string(), error.help().unwrap_or("write `json=FILE` or `csv=FILE`"))
+    })
 }
 
 pub(super) fn listen(text: &str) -> Result<SocketAddr, InputError> {

@@ -47,9 +47,11 @@ fn http_load(args: &HttpArgs, targets: Vec<Target>) -> Result<Load, Failure> {
     })
 }
 
-/// The first target's host, which says most in a list of saved runs.
+/// The first target's host and unusual port, which say most in a list of saved runs.
 fn default_name(targets: &[Target]) -> String {
-    targets.first().and_then(|target| target.url.host_str()).unwrap_or("http").to_owned()
+    let Some(Target { url, .. }) = targets.first() else { return "http".to_owned() };
+    let host = url.host_str().unwrap_or("http");
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 fn impossible(error: &PlanError) -> Failure {

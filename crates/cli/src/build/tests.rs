@@ -206,6 +206,7 @@ fn what_is_shown_and_saved_has_no_secrets() {
 #[test]
 fn runs_are_named_after_the_first_host() {
     assert_eq!(plan("").name, "x");
-    assert_eq!(plan("http://a:1/").name, "a");
+    assert_eq!(plan("http://a:1/").name, "a:1");
+    assert_eq!(plan("https://a:443/").name, "a");
     assert_eq!(plan("--name smoke").name, "smoke");
 }

@@ -100,6 +100,7 @@ const WRONG: &[&[&str]] = &[
     &["http"],
     &["buidl"],
     &["completion"],
+    &["reprot"],
     &["-c", "5", "http", "http://x/"],
     &["--vus", "5", "http://x/"],
     &["-t", "4", "http://x/"],
@@ -161,6 +162,12 @@ const WRONG: &[&[&str]] = &[
     &["--tls", "1.1", "https://x/"],
     &["--out", "xml=f", "http://x/"],
     &["--results", "d", "--no-save", "http://x/"],
+    &["--results", "urls.txt", "http://x/"],
+    &["--json", "missing/file", "--no-save", "http://x/"],
+    &["--json", "-", "--out", "csv=-", "--no-save", "http://x/"],
+    &["--live", "--no-save", "http://x/"],
+    &["report", "missing"],
+    &["report", "urls.txt"],
     &["completions", "tcsh"],
     &["target", "--listen", "localhost:0"],
     &["target", "--listen", "192.0.2.1:0"],
@@ -200,7 +207,8 @@ fn squall(args: &[&str]) -> (String, String, i32) {
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_squall"));
-    command.args(args).current_dir(folder()).env_remove("COLUMNS").stdin(Stdio::null());
+    command.args(args).current_dir(folder()).stdin(Stdio::null());
+    command.env_remove("COLUMNS").env_remove("CLICOLOR_FORCE").env("XDG_STATE_HOME", folder());
     command
 }
 
