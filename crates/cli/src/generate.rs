@@ -11,9 +11,13 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// The man page, in roff. Writing to memory does not fail.
-pub(crate) fn man() -> String {
+/// The man page of squall, or of one of its commands, in roff.
+pub(crate) fn man(name: Option<&str>) -> String {
+    let mut squall = Cli::command();
+    squall.build();
+    let command = name.and_then(|name| squall.find_subcommand(name)).unwrap_or(&squall).clone();
     let mut page = Vec::new();
-    let _ = clap_mangen::Man::new(Cli::command()).render(&mut page);
+    // Writing to memory does not fail.
+    let _ = clap_mangen::Man::new(command).render(&mut page);
     String::from_utf8_lossy(&page).into_owned()
 }

@@ -37,7 +37,7 @@ fn run() -> Result<ExitCode, Failure> {
         Request::Do(Command::Report(args)) => return redraw::run(&args),
         Request::Do(Command::Schema) => squall_report::SUMMARY_SCHEMA.to_owned(),
         Request::Do(Command::Completions { shell }) => generate::completions(shell),
-        Request::Do(Command::Man) => generate::man(),
+        Request::Do(Command::Man { command }) => generate::man(command.as_deref()),
         Request::Show(text) => text,
     };
     output::result(&text)?;

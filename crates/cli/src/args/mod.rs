@@ -17,15 +17,13 @@ pub(crate) use http::{
     TlsVersionArg,
 };
 
-/// HTTP load testing: makes load, measures it honestly, shows what happened
-///
-/// Squall makes HTTP load from one machine, measures it honestly, and shows what happened.
-///
-/// `squall URL` keeps 50 connections busy for 10 seconds and prints a summary with percentiles.
+/// What was typed.
 #[derive(Debug, Parser)]
 #[command(
     name = "squall",
     version,
+    about = "HTTP load testing: makes load, measures it honestly, shows what happened",
+    long_about = LONG_ABOUT,
     args_conflicts_with_subcommands = true,
     arg_required_else_help = true,
     disable_help_subcommand = true,
@@ -57,7 +55,11 @@ pub(crate) enum Command {
         shell: clap_complete::Shell,
     },
     /// Print the man page
-    Man,
+    Man {
+        /// The command that it is about [default: squall itself]
+        #[arg(value_parser = clap::builder::PossibleValuesParser::new(["http", "target", "report"]))]
+        command: Option<String>,
+    },
     /// Print the JSON Schema of `--json`
     Schema,
 }
@@ -153,6 +155,11 @@ impl From<ColorArg> for ColorChoice {
         }
     }
 }
+
+const LONG_ABOUT: &str = "\
+Squall makes HTTP load from one machine, measures it honestly, and shows what happened.
+
+`squall URL` keeps 50 connections busy for 10 seconds and prints a summary with percentiles.";
 
 const AFTER_HELP: &str = "\
 Examples:

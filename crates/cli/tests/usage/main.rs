@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod run;
 mod target;
 
 use std::fmt::Write;
@@ -169,6 +170,7 @@ const WRONG: &[&[&str]] = &[
     &["report", "missing"],
     &["report", "urls.txt"],
     &["completions", "tcsh"],
+    &["man", "boy"],
     &["target", "--listen", "localhost:0"],
     &["target", "--listen", "192.0.2.1:0"],
     &["target", "--tls", "--cert", "missing.pem", "--key", "missing.pem"],
