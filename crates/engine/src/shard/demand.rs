@@ -58,7 +58,7 @@ impl Demand {
         }
     }
 
-    /// Arrivals that the schedule has asked for so far.
+    /// Arrivals that the schedule has asked for so far, those of the warm-up left out.
     pub(super) fn asked_count(&self) -> u64 {
         match &self.kind {
             Kind::Closed { .. } => 0,
@@ -147,9 +147,10 @@ impl Shard {
                 return;
             }
             let Some(due) = arrivals.pop_due(at_ns) else { return };
-            *asked_count += 1;
+            let intended_ns = self.limits.start_ns + due.intended_ns;
+            *asked_count += u64::from(intended_ns >= self.limits.warm_until_ns);
             self.demand.take_one();
-            let exchange = self.next_exchange(self.limits.start_ns + due.intended_ns);
+            let exchange = self.next_exchange(intended_ns);
             if self.place(exchange) {
                 let late_ns = self.now_ns.saturating_sub(self.limits.start_ns + due.exact_ns);
                 self.pulse.snapshot.generator.schedule_lag.record(late_ns);
@@ -288,7 +289,7 @@ impl Shard {
         exchange.assigned_ns = self.now_ns;
         exchange.is_first = self.conns[conn_idx].state != State::Open;
         if !exchange.is_retry {
-            exchange.is_warmup = self.now_ns < self.limits.warm_until_ns;
+            exchange.is_warmup = exchange.intended_ns < self.limits.warm_until_ns;
             self.pulse.count_start(exchange.is_warmup);
             self.open_count += 1;
         }

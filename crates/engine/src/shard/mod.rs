@@ -212,7 +212,11 @@ impl Shard {
         match (self.control.stop(), self.life) {
             (Stop::Abort, _) => self.interrupt_all(),
             (Stop::Drain, Life::Running) => self.drain(),
-            (Stop::None, Life::Running) if self.now_ns >= self.limits.stop_at_ns => self.drain(),
+            (Stop::None, Life::Running) if self.now_ns >= self.limits.stop_at_ns => {
+                // Arrivals of the last moment are the schedule's too, even when this turn came late.
+                self.release_arrivals();
+                self.drain();
+            }
             (_, Life::Draining { until_ns }) if self.now_ns >= until_ns => self.interrupt_all(),
             _ => {}
         }

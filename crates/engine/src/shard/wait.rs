@@ -140,7 +140,8 @@ impl Shard {
             Life::Draining { .. } => None,
         };
         let timer_ns = self.limits.next_sweep_ns.min(self.pulse.second_end_ns());
-        let is_calm = self.opening_count == 0 && !self.waiter.is_mid_response;
+        // A handshake, the rest of a body, and whoever waits for a connection should not wait for a tick as well.
+        let is_calm = self.opening_count == 0 && !self.waiter.is_mid_response && self.waiting_count() == 0;
         let may_spin = is_calm && self.is_few_in_flight() && self.waiter.may_spin(now_ns);
         match (&self.waiter.mode, due_ns) {
             (Mode::Closed, _) if may_spin => Plan::SpinUntil(now_ns + SPIN_NS),

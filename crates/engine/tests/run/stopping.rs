@@ -1,0 +1,89 @@
+//! How a run ends when someone, or the server, ends it.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use squall_engine::{Control, run};
+use squall_measure::{Cause, RunRecord, StoppedBy};
+use squall_plan::{Plan, Stop};
+use squall_target::{Options, Target};
+
+use crate::beside_others;
+use crate::plans::{assert_counts, closed, record, with, with_http};
+
+fn endless(url: &str, connection_count: u32) -> Plan {
+    with(closed(url, connection_count, 1), |load| {
+        load.stop = Stop { duration: Some(Duration::from_secs(60)), count: None };
+    })
+}
+
+/// Runs a plan and steers it when the target has seen `request_count` requests.
+fn steered(target: &Target, plan: &Plan, request_count: u64, steer: impl Fn(&Control)) -> RunRecord {
+    let control = Control::new();
+    thread::scope(|scope| {
+        let running = scope.spawn(|| run(plan, &control, &mut |_| {}).unwrap());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while target.stats().requests < request_count && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(2));
+        }
+        steer(&control);
+        running.join().unwrap()
+    })
+}
+
+#[test]
+fn draining_finishes_what_is_open_and_starts_nothing_more() {
+    let _guard = beside_others();
+    let target = Target::start(&Options::default()).unwrap();
+    let plan = endless(&format!("http://{}/delay/20", target.address()), 8);
+    let record = steered(&target, &plan, 16, Control::drain);
+    assert_eq!(record.stopped_by, StoppedBy::Drained);
+    assert_counts(&record, record.total.ok(), 0);
+    assert_eq!(target.stop().requests, record.total.ok());
+}
+
+#[test]
+fn aborting_counts_what_is_open_as_interrupted() {
+    let _guard = beside_others();
+    let target = Target::start(&Options::default()).unwrap();
+    let plan = endless(&format!("http://{}/delay/30s", target.address()), 8);
+    let control = Control::new();
+    let begin = Instant::now();
+    let record = thread::scope(|scope| {
+        let running = scope.spawn(|| run(&plan, &control, &mut |_| {}).unwrap());
+        while target.stats().connections < 8 && begin.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(2));
+        }
+        control.drain();
+        control.abort();
+        running.join().unwrap()
+    });
+    assert_eq!(record.stopped_by, StoppedBy::Aborted);
+    assert_eq!((record.total.ok(), record.total.failed(), record.total.interrupted()), (0, 0, 8));
+    assert!(begin.elapsed() < Duration::from_secs(15));
+}
+
+#[test]
+fn a_silent_server_times_out_once_for_each_request() {
+    let _guard = beside_others();
+    let target = Target::start(&Options::default()).unwrap();
+    let plan = with_http(closed(&format!("http://{}/hang", target.address()), 3, 9), |http| {
+        http.timeout = Duration::from_millis(50);
+    });
+    let record = record(&plan);
+    assert_counts(&record, 0, 9);
+    assert_eq!(record.total.failures.count_of(Cause::Timeout), 9);
+}
+
+#[test]
+fn no_request_starts_after_the_planned_time() {
+    let _guard = beside_others();
+    let target = Target::start(&Options::default()).unwrap();
+    let plan = with(closed(&format!("http://{}/delay/30", target.address()), 4, 1), |load| {
+        load.stop = Stop { duration: Some(Duration::from_millis(100)), count: None };
+    });
+    let record = record(&plan);
+    assert_eq!(record.stopped_by, StoppedBy::Duration);
+    assert!(record.total.ok() >= 4 && record.total.ok() <= 16, "{}", record.total.ok());
+    assert_eq!(record.total.requests_started, record.total.ok());
+}
