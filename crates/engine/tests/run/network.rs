@@ -12,7 +12,6 @@ use squall_measure::{Cause, Phase, Protocol, StoppedBy};
 use squall_plan::{ConnectToRule, Proxy, ResolveRule};
 use squall_target::{Options, Target, Tls};
 
-use crate::beside_others;
 use crate::plans::{assert_counts, closed, plan, record, with, with_http};
 
 fn tls_target() -> Target {
@@ -21,7 +20,6 @@ fn tls_target() -> Target {
 
 #[test]
 fn names_lead_where_the_plan_says() {
-    let _guard = beside_others();
     let target = Target::start(&Options::default()).unwrap();
     let SocketAddr::V4(address) = target.address() else { panic!("not IPv4") };
     let resolve = with(closed(&format!("http://shop.example:{}/", address.port()), 2, 20), |load| {
@@ -45,7 +43,6 @@ fn names_lead_where_the_plan_says() {
 
 #[test]
 fn an_unknown_name_is_told_before_the_run() {
-    let _guard = beside_others();
     let error = run(&plan("http://no-such-name.invalid/"), &Control::new(), &mut |_| {}).unwrap_err();
     assert!(
         matches!(&error, Error::NameNotResolved { host, .. } if host == "no-such-name.invalid"),
@@ -56,7 +53,6 @@ fn an_unknown_name_is_told_before_the_run() {
 
 #[test]
 fn a_refused_port_ends_the_run_as_unreachable() {
-    let _guard = beside_others();
     let port = squall_testkit::free_port();
     let record = record(&closed(&format!("http://127.0.0.1:{port}/"), 2, 1_000_000));
     assert_eq!(record.stopped_by, StoppedBy::Unreachable);
@@ -68,7 +64,6 @@ fn a_refused_port_ends_the_run_as_unreachable() {
 
 #[test]
 fn source_addresses_are_used_in_rotation() {
-    let _guard = beside_others();
     let (addresses, listener) = (mpsc::channel(), TcpListener::bind("127.0.0.1:0").unwrap());
     let url = format!("http://{}/", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -89,7 +84,6 @@ fn source_addresses_are_used_in_rotation() {
 
 #[test]
 fn a_unix_socket_is_dialled_whatever_the_url_says() {
-    let _guard = beside_others();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let listener = UnixListener::bind(&path).unwrap();
@@ -155,7 +149,6 @@ fn through(address: SocketAddr) -> Proxy {
 
 #[test]
 fn a_proxy_tunnels_https_and_forwards_http() {
-    let _guard = beside_others();
     let target = tls_target();
     let (address, seen) = proxy(false);
     let tunnelled = with(closed(&format!("https://{}/", target.address()), 2, 20), |load| {
@@ -175,7 +168,6 @@ fn a_proxy_tunnels_https_and_forwards_http() {
 
 #[test]
 fn a_proxy_that_refuses_is_a_cause_of_its_own() {
-    let _guard = beside_others();
     let (address, _seen) = proxy(true);
     let refused =
         with(closed("https://shop.example/", 1, 3), |load| load.network.proxy = Some(through(address)));
@@ -187,7 +179,6 @@ fn a_proxy_that_refuses_is_a_cause_of_its_own() {
 
 #[test]
 fn certificates_are_verified_unless_told_otherwise() {
-    let _guard = beside_others();
     let target = tls_target();
     let url = format!("https://localhost:{}/", target.address().port());
     let strict = record(&closed(&url, 1, 3));
@@ -206,7 +197,6 @@ fn certificates_are_verified_unless_told_otherwise() {
 
 #[test]
 fn tls_settings_that_cannot_be_used_are_told_before_the_run() {
-    let _guard = beside_others();
     let error_of = |change: &dyn Fn(&mut squall_plan::Load)| {
         let plan = with(plan("https://127.0.0.1:1/"), |load| change(load));
         run(&plan, &Control::new(), &mut |_| {}).unwrap_err().to_string()
@@ -229,7 +219,6 @@ fn tls_settings_that_cannot_be_used_are_told_before_the_run() {
 
 #[test]
 fn more_connections_than_descriptors_are_refused_before_the_run() {
-    let _guard = beside_others();
     let plan = closed("http://127.0.0.1:1/", 1_000_000_000, 10);
     let error = run(&plan, &Control::new(), &mut |_| {}).unwrap_err();
     assert!(matches!(error, Error::TooFewDescriptors { needed: 1_000_000_064, .. }), "{error}");
@@ -237,7 +226,6 @@ fn more_connections_than_descriptors_are_refused_before_the_run() {
 
 #[test]
 fn requests_to_several_hosts_share_the_users() {
-    let _guard = beside_others();
     let targets = [Target::start(&Options::default()).unwrap(), Target::start(&Options::default()).unwrap()];
     let url = |idx: usize| format!("http://{}/", targets[idx].address());
     let plan = with_http(closed(&url(0), 4, 100), |http| {

@@ -1,4 +1,5 @@
 //! Short plans for the tests.
+#![allow(dead_code, reason = "each test binary uses some of them")]
 
 use std::num::NonZeroU32;
 use std::time::Duration;

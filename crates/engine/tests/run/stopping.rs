@@ -8,7 +8,6 @@ use squall_measure::{Cause, RunRecord, StoppedBy};
 use squall_plan::{Plan, Stop};
 use squall_target::{Options, Target};
 
-use crate::beside_others;
 use crate::plans::{assert_counts, closed, record, with, with_http};
 
 fn endless(url: &str, connection_count: u32) -> Plan {
@@ -33,7 +32,6 @@ fn steered(target: &Target, plan: &Plan, request_count: u64, steer: impl Fn(&Con
 
 #[test]
 fn draining_finishes_what_is_open_and_starts_nothing_more() {
-    let _guard = beside_others();
     let target = Target::start(&Options::default()).unwrap();
     let plan = endless(&format!("http://{}/delay/20", target.address()), 8);
     let record = steered(&target, &plan, 16, Control::drain);
@@ -44,7 +42,6 @@ fn draining_finishes_what_is_open_and_starts_nothing_more() {
 
 #[test]
 fn aborting_counts_what_is_open_as_interrupted() {
-    let _guard = beside_others();
     let target = Target::start(&Options::default()).unwrap();
     let plan = endless(&format!("http://{}/delay/30s", target.address()), 8);
     let control = Control::new();
@@ -65,7 +62,6 @@ fn aborting_counts_what_is_open_as_interrupted() {
 
 #[test]
 fn a_silent_server_times_out_once_for_each_request() {
-    let _guard = beside_others();
     let target = Target::start(&Options::default()).unwrap();
     let plan = with_http(closed(&format!("http://{}/hang", target.address()), 3, 9), |http| {
         http.timeout = Duration::from_millis(50);
@@ -77,7 +73,6 @@ fn a_silent_server_times_out_once_for_each_request() {
 
 #[test]
 fn no_request_starts_after_the_planned_time() {
-    let _guard = beside_others();
     let target = Target::start(&Options::default()).unwrap();
     let plan = with(closed(&format!("http://{}/delay/30", target.address()), 4, 1), |load| {
         load.stop = Stop { duration: Some(Duration::from_millis(100)), count: None };
