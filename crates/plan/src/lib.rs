@@ -17,4 +17,4 @@ mod validate;
 pub use input::InputError;
 pub use model::*;
 pub use profile::{Profile, Stage};
-pub use validate::PlanError;
+pub use validate::{PlanError, validate_prepared_bytes};

@@ -20,6 +20,9 @@ pub const REQUEST_HEAD_BYTES_MAX: usize = 1024 * 1024;
 /// Most prepared requests (URLs x user agents): each keeps its encoded head in memory.
 pub const PREPARED_REQUEST_COUNT_MAX: usize = 1_000_000;
 
+/// Most bytes of all prepared requests together, heads and bodies in memory: half of a small machine. Bodies in files do not count.
+pub const PREPARED_BYTES_MAX: usize = 1 << 30;
+
 /// Largest sum of weights after division by their greatest common divisor: the rotation keeps one slot for each.
 pub const WEIGHT_SUM_MAX: usize = 1 << 20;
 

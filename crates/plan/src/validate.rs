@@ -1,9 +1,10 @@
 //! What a plan must be beyond its types: within the limits, and able to send at least one request.
 
 use crate::limits::{
-    CONNECTION_COUNT_MAX, PREPARED_REQUEST_COUNT_MAX, RATE_PER_S_MAX, REQUEST_HEAD_BYTES_MAX, WEIGHT_SUM_MAX,
+    CONNECTION_COUNT_MAX, PREPARED_BYTES_MAX, PREPARED_REQUEST_COUNT_MAX, RATE_PER_S_MAX,
+    REQUEST_HEAD_BYTES_MAX, WEIGHT_SUM_MAX,
 };
-use crate::{HttpLoad, Load, Plan, Profile, RequestPlan, Weighted, What, When};
+use crate::{Body, HttpLoad, Load, Plan, Profile, RequestPlan, Weighted, What, When};
 
 /// Why a plan cannot be run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -15,6 +16,12 @@ pub enum PlanError {
     TooManyRequests {
         /// URLs x user agents.
         count: usize,
+    },
+    /// Each prepared request keeps its head and its body in memory.
+    #[error("prepared requests of {bytes} bytes together, at most {PREPARED_BYTES_MAX} are possible")]
+    TooManyBytes {
+        /// Heads and bodies of all.
+        bytes: usize,
     },
     /// The rotation keeps one slot for each unit of weight.
     #[error(
@@ -54,6 +61,9 @@ pub enum PlanError {
 impl Plan {
     /// Checks the whole plan.
     pub fn validate(&self) -> Result<(), PlanError> {
+        if self.loads.is_empty() {
+            return Err(PlanError::NothingToDo);
+        }
         self.loads.iter().try_for_each(Load::validate)
     }
 }
@@ -85,6 +95,8 @@ impl HttpLoad {
         if count > PREPARED_REQUEST_COUNT_MAX {
             return Err(PlanError::TooManyRequests { count });
         }
+        let bytes_each = self.requests.iter().map(RequestPlan::prepared_bytes).fold(0, usize::saturating_add);
+        validate_prepared_bytes(bytes_each, self.user_agents.len())?;
         validate_weights(self.requests.iter().map(|r| r.weight.get()))?;
         validate_weights(self.user_agents.iter().map(|u| u.weight.get()))?;
         let agent_bytes =
@@ -95,14 +107,28 @@ impl HttpLoad {
 
 impl RequestPlan {
     fn validate(&self, agent_bytes: usize) -> Result<(), PlanError> {
-        let fields: usize =
-            self.headers.iter().map(|h| h.name.len() + h.value.len() + FIELD_OVERHEAD_BYTES).sum();
-        let bytes = self.method.len() + self.url.as_str().len() + agent_bytes + fields;
+        let bytes = self.head_bytes() + agent_bytes;
         if bytes <= REQUEST_HEAD_BYTES_MAX {
             return Ok(());
         }
         Err(PlanError::HeadTooLarge { method: self.method.clone(), url: self.pattern.clone(), bytes })
     }
+
+    fn head_bytes(&self) -> usize {
+        let fields = self.headers.iter().map(|h| h.name.len() + h.value.len() + FIELD_OVERHEAD_BYTES);
+        self.method.len() + self.url.as_str().len() + fields.sum::<usize>()
+    }
+
+    fn prepared_bytes(&self) -> usize {
+        let body_bytes = if let Body::Bytes(body) = &self.body { body.len() } else { 0 };
+        self.head_bytes() + body_bytes
+    }
+}
+
+/// Whether `count` requests of these many bytes each can be kept; asked before they are made, too.
+pub fn validate_prepared_bytes(bytes_each: usize, count: usize) -> Result<(), PlanError> {
+    let bytes = bytes_each.saturating_mul(count);
+    if bytes > PREPARED_BYTES_MAX { Err(PlanError::TooManyBytes { bytes }) } else { Ok(()) }
 }
 
 fn validate_weights(weights: impl Iterator<Item = u32> + Clone) -> Result<(), PlanError> {
@@ -137,7 +163,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{Body, ConnectionPolicy, Expect, Header, Network, Stage, Stop, TlsPolicy};
+    use crate::{ConnectionPolicy, Expect, Header, Network, Stage, Stop, TlsPolicy};
 
     fn weighted<T>(weight: u32, value: T) -> Weighted<T> {
         Weighted { weight: NonZeroU32::new(weight).unwrap(), value }
@@ -215,5 +241,10 @@ mod tests {
             http.user_agents = vec![weighted(1, String::new()); 1000];
         });
         assert_eq!(agents.validate(), Err(PlanError::TooManyRequests { count: 1_001_000 }));
+        let bodies = with_http(|http| {
+            http.requests[0].body = Body::Bytes(vec![0; 2_000_000]);
+            http.user_agents = vec![weighted(1, String::new()); 1000];
+        });
+        assert!(matches!(bodies.validate(), Err(PlanError::TooManyBytes { .. })));
     }
 }

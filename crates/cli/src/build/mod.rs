@@ -8,7 +8,7 @@ mod request;
 mod targets;
 
 use squall_plan::urls::Target;
-use squall_plan::{HttpLoad, Load, Plan, PlanError, What};
+use squall_plan::{HttpLoad, Load, Plan, PlanError, What, validate_prepared_bytes};
 
 use crate::args::HttpArgs;
 use crate::failure::Failure;
@@ -29,6 +29,7 @@ pub(crate) fn plan(args: &HttpArgs) -> Result<Plan, Failure> {
 
 fn http_load(args: &HttpArgs, targets: Vec<Target>) -> Result<Load, Failure> {
     let shared = request::Shared::read(&args.request)?;
+    validate_prepared_bytes(shared.body_bytes(), targets.len()).map_err(|error| impossible(&error))?;
     let http = HttpLoad {
         requests: targets.into_iter().map(|target| shared.request(target)).collect(),
         user_agents: shared.user_agents,
@@ -57,6 +58,7 @@ fn default_name(targets: &[Target]) -> String {
 fn impossible(error: &PlanError) -> Failure {
     let help = match error {
         PlanError::TooManyRequests { .. } => "give fewer URLs, or fewer of --user-agent",
+        PlanError::TooManyBytes { .. } => "send the body with --body-file, or give fewer URLs",
         PlanError::WeightsTooLarge { .. } => "round the weights, so that they have a large common divisor",
         PlanError::HeadTooLarge { .. } => {
             "servers refuse heads far smaller than that; send a body with --body-file"

@@ -34,6 +34,11 @@ impl Shared {
         Ok(Self { method: args.method.clone(), headers, body, user_agents })
     }
 
+    /// Bytes of the body that each request keeps in memory.
+    pub(super) fn body_bytes(&self) -> usize {
+        if let Body::Bytes(bytes) = &self.body { bytes.len() } else { 0 }
+    }
+
     /// The request to one target. An `Authorization` typed as a header wins over the one of the URL.
     pub(super) fn request(&self, target: Target) -> RequestPlan {
         let by_body = || if self.body == Body::Empty { "GET" } else { "POST" }.to_owned();
