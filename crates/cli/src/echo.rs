@@ -42,7 +42,8 @@ fn target(http: &HttpLoad) -> String {
 
 fn when(when: &When) -> String {
     match when {
-        When::Closed { connections } => profile(connections, "connection"),
+        When::Closed { connections } if connections.stages.is_empty() => profile(connections, "connection"),
+        When::Closed { connections } => format!("{},", profile(connections, "connection")),
         When::Open { rate, arrival, pacing, connection_count_max } => {
             let rate = profile(rate, "request/s");
             let (arrival, pacing) = (arrival_name(*arrival), pacing_name(*pacing));

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use squall_measure::RunRecord;
 use squall_plan::Plan;
-use squall_report::store::{RunFolder, Store};
+use squall_report::store::{RECORD_FILE, RunFolder, Store};
 use squall_report::{Error, Outputs, Summary, terminal};
 
 use crate::args::{FaceArgs, OutputArgs};
@@ -44,7 +44,7 @@ impl<'a> Faces<'a> {
     /// Saves the run and shows it.
     pub(crate) fn finish(mut self, record: &RunRecord) -> Result<(), Failure> {
         let summary = Summary::from(record);
-        let is_saved = self.kept.as_mut().is_some_and(|kept| kept.save(record, &summary));
+        let is_saved = self.kept.as_mut().is_some_and(|kept| kept.save(record, &summary, self.args));
         let folder: Option<PathBuf> = self.folder().filter(|_| is_saved).map(Path::to_owned);
         show(&summary, self.args, self.outputs, folder.as_deref())
     }
@@ -57,12 +57,12 @@ impl Kept {
     }
 
     /// Whether the record could be written; what could not is a warning.
-    fn save(&mut self, record: &RunRecord, summary: &Summary) -> bool {
+    fn save(&mut self, record: &RunRecord, summary: &Summary, args: &FaceArgs) -> bool {
         let filled = self.folder.fill(record, summary).and_then(|()| self.store.prune());
         if let Err(error) = &filled {
-            output::warning(&error.to_string());
+            output::warning(args.color, &error.to_string());
         }
-        self.folder.path().join(squall_report::store::RECORD_FILE).exists()
+        self.folder.path().join(RECORD_FILE).exists()
     }
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn show(
 ) -> Result<(), Failure> {
     let mut stdout = Vec::new();
     for error in outputs.write(summary, &mut stdout) {
-        output::warning(&error.to_string());
+        output::warning(args.color, &error.to_string());
     }
     if !outputs.uses_stdout() {
         let text = terminal::draw(summary, folder, output::stdout_style(args.color));

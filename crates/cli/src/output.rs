@@ -31,8 +31,8 @@ pub(crate) fn note(text: &str) {
 }
 
 /// Something went wrong that does not end the run.
-pub(crate) fn warning(text: &str) {
-    let name = stderr_style(ColorChoice::Auto).paint(Tone::Warning, "warning:");
+pub(crate) fn warning(color: impl Into<ColorChoice>, text: &str) {
+    let name = stderr_style(color).paint(Tone::Warning, "warning:");
     note(&format!("{name} {text}"));
 }
 
