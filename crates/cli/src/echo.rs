@@ -58,9 +58,7 @@ fn when(when: &When) -> String {
 fn profile(profile: &Profile, noun: &str) -> String {
     let noun = if profile.from == 1.0 { noun.to_owned() } else { plural(noun) };
     let stage = |stage: &Stage| format!(", to {} in {}", stage.target, DurationText(stage.duration));
-    let stages: String = profile.stages.iter().map(stage).collect();
-    let end = if stages.is_empty() { "" } else { "," };
-    format!("{} {noun}{stages}{end}", profile.from)
+    format!("{} {noun}{}", profile.from, profile.stages.iter().map(stage).collect::<String>())
 }
 
 /// The `s` goes before a unit: `requests/s`.

@@ -81,6 +81,7 @@ const DRY: &[&[&str]] = &[
     ],
     &["--dry-run", "--no-save", "-r", "5k/s", "--arrival", "poisson", "--threshold", "p(99)<50", "http://x/"],
     &["--dry-run", "--no-save", "--ramp", "10s:100,1m:1000", "http://x/"],
+    &["--dry-run", "--no-save", "-r", "0", "--ramp", "10s:1k/s", "http://x/"],
     &["--dry-run", "--no-save", "-n", "10k", "--urls", "urls.txt"],
     &[
         "--dry-run",
