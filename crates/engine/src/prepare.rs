@@ -12,7 +12,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use squall_measure::{Protocol, RowKey};
 use squall_plan::limits::{PREPARED_REQUEST_COUNT_MAX, ROW_COUNT_MAX, WEIGHT_SUM_MAX};
-use squall_plan::{Body, Header, HttpLoad, Load, Network, RequestPlan, TlsPolicy, What};
+use squall_plan::{Body, Header, HttpLoad, Load, Network, Proxy, RequestPlan, TlsPolicy, What};
 use squall_wire::h1::{self, RequestHead, RequestKind};
 use url::Url;
 
@@ -124,7 +124,7 @@ impl Prepared {
                 Template { plan, origin_idx: origin_idx as u32, row_idx, follows: http.follow_count_max > 0 };
             let file = open_body(&plan.body)?;
             for agent in &http.user_agents {
-                requests.push(template.encode(&agent.value, file.clone(), origins.forwards(&plan.url))?);
+                requests.push(template.encode(&agent.value, file.clone(), origins.forwarder(&plan.url))?);
                 weights.push(u64::from(plan.weight.get()) * u64::from(agent.weight.get()));
             }
         }
@@ -171,12 +171,12 @@ impl Prepared {
             format!("redirect to `{url}`, a host that is not in the plan: add it to the URLs")
         })?;
         let plan = redirect_plan(source, status, url);
-        let forwards = self.load.network.proxy.is_some() && !key.is_tls;
+        let forwarder = self.load.network.proxy.as_ref().filter(|_| !key.is_tls);
         let template =
             Template { plan: &plan, origin_idx: origin_idx as u32, row_idx: request.row_idx, follows: true };
         let keeps_body = plan.body != Body::Empty;
         let file = request.file.clone().filter(|_| keeps_body);
-        template.encode(&self.http().user_agents[0].value, file, forwards).map_err(|error| error.to_string())
+        template.encode(&self.http().user_agents[0].value, file, forwarder).map_err(|error| error.to_string())
     }
 }
 
@@ -212,9 +212,9 @@ impl<'a> OriginTable<'a> {
         Self { network, tls, config: None, origins: Vec::new(), names: Names::default() }
     }
 
-    /// Whether a proxy forwards requests to this URL itself, rather than tunnelling them.
-    fn forwards(&self, url: &Url) -> bool {
-        self.network.proxy.is_some() && url.scheme() == "http"
+    /// The proxy that forwards requests to this URL itself, rather than tunnelling them.
+    fn forwarder(&self, url: &Url) -> Option<&'a Proxy> {
+        self.network.proxy.as_ref().filter(|_| url.scheme() == "http")
     }
 
     fn index_of(&mut self, url: &Url) -> Result<usize, Error> {
@@ -302,7 +302,7 @@ fn resolve_rule(network: &Network, host: &str, port: u16) -> Option<Arc<[IpAddr]
     matching.map(|rule| Arc::from(rule.addresses.clone()))
 }
 
-fn tunnel_request(key: &OriginKey, proxy: &squall_plan::Proxy) -> Result<Box<[u8]>, Error> {
+fn tunnel_request(key: &OriginKey, proxy: &Proxy) -> Result<Box<[u8]>, Error> {
     let authority = format!("{}:{}", key.host, key.port);
     let authorization = proxy.authorization.as_deref().map(|value| ("Proxy-Authorization", value));
     let head = RequestHead {
@@ -352,7 +352,7 @@ impl Template<'_> {
         &self,
         user_agent: &str,
         file: Option<FileBody>,
-        forwards: bool,
+        forwarder: Option<&Proxy>,
     ) -> Result<PreparedRequest, Error> {
         let RequestPlan { method, url, headers, body, .. } = self.plan;
         let origin_form = &url[url::Position::BeforePath..url::Position::AfterQuery];
@@ -363,10 +363,12 @@ impl Template<'_> {
         if !has("user-agent") {
             fields.push(("User-Agent", user_agent));
         }
+        let authorization = forwarder.and_then(|proxy| proxy.authorization.as_deref());
+        fields.extend(authorization.map(|value| ("Proxy-Authorization", value)));
         fields.extend(headers.iter().map(|Header { name, value }| (name.as_str(), value.as_str())));
         let head = RequestHead {
             method,
-            target: if forwards { absolute_form } else { origin_form },
+            target: if forwarder.is_some() { absolute_form } else { origin_form },
             host: (!has("host")).then_some(authority),
             headers: &fields,
             content_length: if has("transfer-encoding") { None } else { content_length(body) },

@@ -163,7 +163,8 @@ fn a_proxy_tunnels_https_and_forwards_http() {
     let forwarded =
         with(plan("http://shop.example/a?b=c"), |load| load.network.proxy = Some(through(address)));
     assert_counts(&record(&forwarded), 1, 0);
-    assert!(seen.recv().unwrap().starts_with("GET http://shop.example/a?b=c HTTP/1.1"));
+    let expected = "GET http://shop.example/a?b=c HTTP/1.1 | Proxy-Authorization: Basic dTpw";
+    assert_eq!(seen.recv().unwrap(), expected);
 }
 
 #[test]
