@@ -104,6 +104,15 @@ pub(super) struct Pool {
     pub(super) slot_count: u32,
 }
 
+impl Exchange {
+    /// Bytes of its response have come, whatever they turn out to be.
+    pub(super) fn note_first_byte(&mut self, now_ns: u64) {
+        if self.first_ns == 0 {
+            self.first_ns = now_ns;
+        }
+    }
+}
+
 impl Conn {
     pub(super) const fn new(origin_idx: u32) -> Self {
         Self {

@@ -169,7 +169,11 @@ impl Shard {
 
     fn handshake_step(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
         loop {
-            self.flush_tls(conn_idx).map_err(|error| Trouble::io(&error, Phase::TlsHandshaking))?;
+            if let Err(error) = self.flush_tls(conn_idx) {
+                // A server that refuses sends an alert and closes: the alert says more than the broken pipe.
+                self.read_tls(conn_idx, Phase::TlsHandshaking)?;
+                return Err(Trouble::io(&error, Phase::TlsHandshaking));
+            }
             let is_handshaking =
                 self.conns[conn_idx].tls.as_ref().is_some_and(|session| session.is_handshaking());
             if !is_handshaking {

@@ -112,6 +112,8 @@ impl Shard {
             if self.conns[conn_idx].ring.sent_count == 0 && !self.is_front_begun(conn_idx) {
                 return self.on_unasked(conn_idx);
             }
+            let place = self.front(conn_idx);
+            self.exchanges[place].note_first_byte(self.now_ns);
             let conn = &mut self.conns[conn_idx];
             let IoBuffers { read, head_cache, location, .. } = &mut self.io;
             let progress = conn.decoder.decode(head_cache, &read[begin..bytes], location);
@@ -124,11 +126,7 @@ impl Shard {
 
     fn on_progress(&mut self, conn_idx: usize, consumed: usize, response: Option<Response>) {
         let place = self.front(conn_idx);
-        let exchange = &mut self.exchanges[place];
-        exchange.received_bytes += consumed as u64;
-        if exchange.first_ns == 0 {
-            exchange.first_ns = self.now_ns;
-        }
+        self.exchanges[place].received_bytes += consumed as u64;
         if let Some(response) = response {
             self.complete(conn_idx, response);
         }
@@ -147,7 +145,7 @@ impl Shard {
             }
             match self.read_tls(conn_idx, Phase::Receiving)? {
                 None => return Ok(()),
-                Some(0) => return self.on_peer_close(conn_idx),
+                Some(0) => return self.on_cut_off(conn_idx),
                 Some(_) => {}
             }
         }
@@ -179,6 +177,7 @@ impl Shard {
         let generation = self.conns[conn_idx].generation;
         while self.is_same(conn_idx, generation) {
             let is_begun = self.conns[conn_idx].ring.sent_count > 0 || self.is_front_begun(conn_idx);
+            let place = self.front(conn_idx);
             let conn = &mut self.conns[conn_idx];
             let Some(session) = &mut conn.tls else { return Ok(()) };
             let mut reader = session.reader();
@@ -191,6 +190,7 @@ impl Shard {
             if !is_begun {
                 return self.on_unasked(conn_idx);
             }
+            self.exchanges[place].note_first_byte(self.now_ns);
             let IoBuffers { head_cache, location, .. } = &mut self.io;
             let progress = conn.decoder.decode(head_cache, chunk, location);
             let progress = progress.map_err(|error| Trouble::decode(&error, Phase::Receiving))?;
@@ -202,17 +202,32 @@ impl Shard {
 
     /// The peer has closed its side: that may end a response, and always ends the connection.
     fn on_peer_close(&mut self, conn_idx: usize) -> Result<(), Trouble> {
+        if let Some(response) = self.end_of_stream(conn_idx)? {
+            self.complete(conn_idx, response);
+        }
+        Ok(())
+    }
+
+    /// The connection ended without TLS's own word for it, so nobody knows whether a body that lasts until the close is
+    /// whole (RFC 9112 9.8).
+    fn on_cut_off(&mut self, conn_idx: usize) -> Result<(), Trouble> {
+        match self.end_of_stream(conn_idx)? {
+            None => Ok(()),
+            Some(_) => Err(Trouble::closed(Phase::Receiving)),
+        }
+    }
+
+    /// The response that the end of the stream completes; `None`: none was owed, and the connection is closed.
+    fn end_of_stream(&mut self, conn_idx: usize) -> Result<Option<Response>, Trouble> {
         if self.conns[conn_idx].ring.len == 0 {
             self.close(conn_idx);
-            return Ok(());
+            return Ok(None);
         }
         if !self.is_front_begun(conn_idx) {
             return Err(Trouble::closed(Phase::Sending));
         }
         let response = self.conns[conn_idx].decoder.handle_eof();
-        let response = response.map_err(|error| Trouble::decode(&error, Phase::Receiving))?;
-        self.complete(conn_idx, response);
-        Ok(())
+        response.map(Some).map_err(|error| Trouble::decode(&error, Phase::Receiving))
     }
 
     /// Bytes that nobody asked for (such as a 408 before a close): the connection is not used again.
