@@ -1,6 +1,6 @@
 //! A listening socket on loopback with a thread for each connection, all ended on drop.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -84,6 +84,11 @@ impl Read for Socket {
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (&*self.0).write(bytes)
+    }
+
+    /// A TLS session that fails makes one write of all it still has to say, its alert last.
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        (&*self.0).write_vectored(pieces)
     }
 
     fn flush(&mut self) -> io::Result<()> {
