@@ -1,0 +1,13 @@
+//! The binary against real things: real servers, hostile servers, signals, full disks, and a server that knows the truth.
+//!
+//! Each test starts what it needs on loopback and ends it. They speak to squall as a user's script does: arguments,
+//! signals, JSON, exit codes.
+
+mod counts;
+mod crash;
+mod disk;
+mod hostile;
+mod input;
+mod signals;
+mod squall;
+mod truth;

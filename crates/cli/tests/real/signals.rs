@@ -1,0 +1,65 @@
+//! Ctrl-C and SIGTERM: once drains, twice stops at once, and both report what was measured.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use squall_testkit::real::{NginxOptions, Server};
+use squall_testkit::{Script, ScriptedServer, wait_until};
+
+use crate::squall::{start, with_json};
+
+/// Far less than any of the runs here would take without the signal.
+const PROMPT: Duration = Duration::from_secs(5);
+
+/// How long the server keeps everyone waiting: longer than [`PROMPT`], so that no answer comes in between.
+const DELAY: Duration = Duration::from_secs(8);
+
+#[track_caller]
+fn check_drain(signal: Signal) {
+    let server = Server::nginx(NginxOptions::default());
+    let running = start(&with_json(&[&server.url("/"), "-c", "10", "-d", "60s"]));
+    assert!(wait_until(PROMPT, || server.logged_count() > 100), "no load came");
+    running.process.signal(signal);
+    let signalled = Instant::now();
+    let ended = running.wait();
+    assert!(signalled.elapsed() < PROMPT, "{:?} to drain", signalled.elapsed());
+    assert!(matches!(ended.code, Some(0 | 5)), "{ended:#?}");
+    assert_eq!((ended.count("/totals/failed"), ended.count("/totals/interrupted")), (0, 0), "{ended:#?}");
+    assert_eq!(ended.assert_all_counted(), server.into_access_log().len() as u64);
+}
+
+#[track_caller]
+fn check_abort(signal: Signal) {
+    let server = ScriptedServer::start(Script { delays: vec![DELAY], ..Script::default() });
+    let running = start(&with_json(&[&server.url(), "-c", "10", "-d", "60s"]));
+    assert!(wait_until(PROMPT, || server.received_count() == 10), "no load came");
+    running.process.signal(signal);
+    // Draining waits for the answers that are owed, and none comes.
+    std::thread::sleep(Duration::from_millis(300));
+    running.process.signal(signal);
+    let signalled = Instant::now();
+    let ended = running.wait();
+    assert!(signalled.elapsed() < PROMPT, "{:?} to stop", signalled.elapsed());
+    assert_eq!(ended.code, Some(130), "{ended:#?}");
+    assert_eq!((ended.assert_all_counted(), ended.count("/totals/interrupted")), (10, 10), "{ended:#?}");
+}
+
+#[test]
+fn ctrl_c_once_drains_and_reports() {
+    check_drain(Signal::INT);
+}
+
+#[test]
+fn sigterm_once_drains_and_reports() {
+    check_drain(Signal::TERM);
+}
+
+#[test]
+fn ctrl_c_twice_reports_at_once() {
+    check_abort(Signal::INT);
+}
+
+#[test]
+fn sigterm_twice_reports_at_once() {
+    check_abort(Signal::TERM);
+}

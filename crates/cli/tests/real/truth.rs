@@ -1,0 +1,98 @@
+//! Reported percentiles against a server that knows its own delays.
+
+use std::time::Duration;
+
+use squall_testkit::{Authority, Script, ScriptedServer, Served, Stall};
+use tempfile::NamedTempFile;
+
+use crate::squall::{Ended, quiet_machine, start_alone, with_json};
+
+/// A busy machine only ever adds latency, to squall and to the server's answers alike: the best attempt is the judge.
+const ATTEMPT_COUNT: usize = 3;
+
+const QUANTILES: [(&str, f64); 5] =
+    [("p50", 0.50), ("p90", 0.90), ("p95", 0.95), ("p99", 0.99), ("p99_9", 0.999)];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Scheme {
+    Plain,
+    Tls,
+}
+
+/// Percentiles must be within 1 % or 20 us of the truth.
+#[track_caller]
+fn check(scheme: Scheme, args: &[&str]) {
+    let _quiet = quiet_machine();
+    let attempts: Vec<String> = (0..ATTEMPT_COUNT).map_while(|_| deviations(scheme, args)).collect();
+    assert!(attempts.len() < ATTEMPT_COUNT, "every attempt is off:\n{}", attempts.join("\n"));
+}
+
+/// Runs once; says which percentiles are off, if any is.
+fn deviations(scheme: Scheme, args: &[&str]) -> Option<String> {
+    let (ended, mut served) = measure(scheme, args);
+    let warmup_count = ended.count("/totals/warmup_requests");
+    assert_eq!(ended.assert_all_counted() + warmup_count, served.requests.len() as u64);
+    served.requests.sort_by_key(|request| request.received);
+    served.requests.drain(..warmup_count as usize);
+    let off = QUANTILES.iter().filter_map(|(name, quantile)| {
+        let told = ended.number(&format!("/latency_us/{name}"));
+        let truth = served.delay(*quantile).as_secs_f64() * 1e6;
+        let is_off = (told - truth).abs() > (truth * 0.01).max(20.0);
+        is_off.then(|| format!("{name} told {told:.0} us, true {truth:.0} us"))
+    });
+    let off: Vec<String> = off.collect();
+    (!off.is_empty()).then(|| off.join("; "))
+}
+
+fn measure(scheme: Scheme, args: &[&str]) -> (Ended, Served) {
+    let authority = Authority::new();
+    let ca_file = NamedTempFile::new().expect("a temporary file");
+    std::fs::write(&ca_file, authority.pem()).expect("the temporary file is writable");
+    let server = ScriptedServer::start(Script {
+        delays: Script::spread(Duration::from_millis(10), Duration::from_millis(100), 2000),
+        identity: (scheme == Scheme::Tls).then(|| authority.issue_for_loopback()),
+        ..Script::default()
+    });
+    let (url, ca_file) = (server.url(), ca_file.path().display().to_string());
+    let ended = start_alone(&with_json(&[&[url.as_str(), "--cacert", &ca_file], args].concat())).wait();
+    (ended, server.finish())
+}
+
+#[test]
+fn percentiles_are_true_in_a_closed_model() {
+    check(Scheme::Plain, &["-c", "32", "-n", "2000"]);
+}
+
+#[test]
+fn percentiles_are_true_in_a_closed_model_over_tls() {
+    check(Scheme::Tls, &["-c", "32", "-n", "2000"]);
+}
+
+// In an open model whoever needs a new connection waits for it, and that is part of the latency; the server knows nothing
+// of it, so the connections are opened in a warm-up.
+
+#[test]
+fn percentiles_are_true_in_an_open_model() {
+    check(Scheme::Plain, &["-c", "200", "-d", "2500ms", "--warmup", "500ms", "--rate", "800/s"]);
+}
+
+#[test]
+fn percentiles_are_true_in_an_open_model_over_tls() {
+    check(Scheme::Tls, &["-c", "200", "-d", "2500ms", "--warmup", "500ms", "--rate", "800/s"]);
+}
+
+/// Coordinated omission: a client that waits for the stalled server sends nothing meanwhile, and so hides the stall.
+#[test]
+fn a_stall_of_one_second_shows_in_the_p99_of_an_open_model() {
+    let _quiet = quiet_machine();
+    let stall = Stall { after: Duration::from_secs(1), length: Duration::from_secs(1) };
+    let delays = vec![Duration::from_millis(1)];
+    let server = ScriptedServer::start(Script { delays, stall: Some(stall), ..Script::default() });
+    // Four connections: no more than four of 800 requests are with the server while it stalls.
+    let args = [&server.url(), "-c", "4", "-d", "4s", "--rate", "200/s"];
+    let ended = start_alone(&with_json(&args)).wait();
+    ended.assert_all_counted();
+    let (p99, service_p99) = (ended.number("/latency_us/p99"), ended.number("/service_us/p99"));
+    assert!((900_000.0..1_100_000.0).contains(&p99), "p99 from the intended start is {p99} us");
+    assert!(service_p99 < 100_000.0, "p99 of the service time is {service_p99} us");
+}
