@@ -148,7 +148,10 @@ impl Shard {
         let limits = Limits::new(&prepared, share, start_ns, warmup_ns);
         let demand = Demand::new(&prepared.load, share, limits.stop_at_ns.saturating_sub(start_ns));
         let is_open_model = matches!(prepared.load.when, When::Open { .. });
-        let batches = matches!(prepared.load.when, When::Open { pacing, .. } if pacing != Pacing::Precise);
+        let batches = match &prepared.load.when {
+            When::Open { pacing, .. } => *pacing != Pacing::Precise,
+            When::Closed { .. } => limits.slot_count_max * limits.depth >= wait::GATHER_IN_FLIGHT_MIN,
+        };
         let view = |dial: &Dial| match dial {
             Dial::Tcp { name_idx, .. } => Some(prepared.names.view(*name_idx, share.shard_idx as usize)),
             Dial::Unix(_) => None,
@@ -168,7 +171,7 @@ impl Shard {
             dynamic: Vec::new(),
             dynamic_free: Vec::new(),
             learned_lengths: vec![0; prepared.requests.len()],
-            io: IoBuffers::new(batches),
+            io: IoBuffers::new(batches && prepared.load.network.unix_socket.is_none()),
             open_count: 0,
             opening_count: 0,
             opened_this_turn: 0,

@@ -33,6 +33,7 @@ impl Shard {
             Some(Ok(_)) => Ok(()),
             None => self.judge(&exchange, &response),
         };
+        self.waiter.note_response(self.now_ns.saturating_sub(exchange.start_ns));
         self.settle(conn_idx, &exchange, response.status, outcome);
         self.keep_or_close(conn_idx, response.keep_alive && is_sent);
         match next {

@@ -1,8 +1,9 @@
 //! How long the loop waits, and how: blocking, spinning for a moment, or sleeping to the next tick.
 //!
 //! A wake-up of a sleeping core costs as much as several requests. So a loop with few requests in flight and a fast
-//! server spins for some microseconds, while the core is its own; and an open model's loop sleeps whole ticks and then
-//! handles what came meanwhile, its latencies kept true by the kernel's receive stamps.
+//! server spins for some microseconds, while the core is its own; a loop with many lets a batch of answers gather before
+//! it wakes; and an open model's loop sleeps whole ticks. Where answers lie unread for a while, latencies are kept true
+//! by the kernel's receive stamps.
 
 use std::io;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub(super) struct Waiter {
     mode: Mode,
     /// Exponential mean of recent waits.
     wait_ns_mean: u64,
+    /// Exponential mean of recent response times.
+    response_ns_mean: u64,
     /// The last batch of events was cut off by its size.
     is_batch_full: bool,
     /// A response came in part: the rest is not left waiting for a tick.
@@ -51,6 +54,8 @@ enum Plan {
     Block(Duration),
     SpinUntil(u64),
     SleepUntil(u64),
+    /// When nothing is ready yet: sleep until then, and only then wait for the first event.
+    GatherUntil(u64, Duration),
 }
 
 impl Waiter {
@@ -65,6 +70,7 @@ impl Waiter {
         Self {
             mode,
             wait_ns_mean: SPIN_NS * 2,
+            response_ns_mean: 0,
             is_batch_full: false,
             is_mid_response: false,
             spin_forbidden_until_ns: 0,
@@ -77,6 +83,10 @@ impl Waiter {
     pub(super) fn prepare_thread(&self) {
         // Without the finer slack the loop works as well, only later.
         let _ = set_current_timer_slack(Some(std::num::NonZeroU64::MIN));
+    }
+
+    pub(super) fn note_response(&mut self, response_ns: u64) {
+        self.response_ns_mean = (self.response_ns_mean * 15 + response_ns) / 16;
     }
 
     fn note_wait(&mut self, waited_ns: u64) {
@@ -104,6 +114,7 @@ impl Shard {
         let event_count = match self.plan_wait(begin_ns) {
             Plan::Block(timeout) => self.poller.wait(timeout)?,
             Plan::SpinUntil(until_ns) => self.spin(until_ns)?,
+            Plan::GatherUntil(until_ns, timeout) => self.gather(until_ns, timeout)?,
             Plan::SleepUntil(until_ns) => {
                 sleep_until(until_ns);
                 self.resume();
@@ -145,6 +156,11 @@ impl Shard {
         let may_spin = is_calm && self.is_few_in_flight() && self.waiter.may_spin(now_ns);
         match (&self.waiter.mode, due_ns) {
             (Mode::Closed, _) if may_spin => Plan::SpinUntil(now_ns + SPIN_NS),
+            (Mode::Closed, _) if self.may_gather() => {
+                let gather_ns = (self.waiter.response_ns_mean / GATHER_SHARE).min(GATHER_NS_MAX);
+                let timeout = Duration::from_nanos(timer_ns.saturating_sub(now_ns + gather_ns));
+                Plan::GatherUntil(now_ns + gather_ns, timeout)
+            }
             (Mode::Precise, Some(due_ns)) if due_ns < now_ns + WAKE_UP_NS => Plan::SpinUntil(due_ns),
             (Mode::Precise, Some(due_ns)) => block(now_ns, timer_ns.min(due_ns - WAKE_UP_NS)),
             (Mode::Ticks { .. }, Some(due_ns)) if is_calm && self.is_tick_dense(now_ns) => {
@@ -161,6 +177,20 @@ impl Shard {
 
     fn is_few_in_flight(&self) -> bool {
         (1..=SPIN_IN_FLIGHT_MAX).contains(&self.open_count)
+    }
+
+    /// Many answers are on their way, and each has its time stamped by the kernel.
+    fn may_gather(&self) -> bool {
+        self.io.stamp_clock.is_some() && self.opening_count == 0 && self.open_count >= GATHER_IN_FLIGHT_MIN
+    }
+
+    fn gather(&mut self, until_ns: u64, timeout: Duration) -> io::Result<usize> {
+        let event_count = self.poller.wait(Duration::ZERO)?;
+        if event_count > 0 {
+            return Ok(event_count);
+        }
+        sleep_until(until_ns);
+        self.poller.wait(timeout)
     }
 
     /// At less than one arrival per tick, sleeping whole ticks saves nothing.
@@ -232,6 +262,15 @@ const SPIN_NS: u64 = 50_000;
 
 /// With more requests in flight than this, batches come by themselves, and spinning only costs.
 const SPIN_IN_FLIGHT_MAX: u32 = 8;
+
+/// With at least this many requests in flight, waking for each answer costs more than handling it.
+pub(super) const GATHER_IN_FLIGHT_MIN: u32 = SPIN_IN_FLIGHT_MAX + 1;
+
+/// The longest time that answers may lie unread.
+const GATHER_NS_MAX: u64 = 100_000;
+
+/// They lie unread for at most this part of a response time, so that a closed model's users go on hardly later.
+const GATHER_SHARE: u64 = 16;
 
 /// How long before an arrival is due a precise loop wakes, to spin the rest.
 const WAKE_UP_NS: u64 = 60_000;
