@@ -20,7 +20,7 @@ demo: build ## measures the embedded target and shows the result
 	@dev/demo target/release/squall
 
 # Documentation tests run first, so that the last summary is one with tests in it.
-test: test-deps lint ## the whole gate: lint, then every test
+test: test-deps lint docs ## the whole gate: lint, documentation, then every test
 	$(CARGO) test --workspace --doc
 	$(CARGO) test --workspace --lib --bins --tests
 

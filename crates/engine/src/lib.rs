@@ -2,7 +2,7 @@
 //!
 //! Owns: sockets, threads, the clock. Never: ssh, HTML, argv.
 //!
-//! [`run`] takes a plan and returns the record of what was measured. What the target does wrong is data in that record;
+//! [`run()`] takes a plan and returns the record of what was measured. What the target does wrong is data in that record;
 //! an [`Error`] says that the run itself could not be made.
 
 mod control;

@@ -2,6 +2,11 @@
 //!
 //! Owns: names, groups, wording, and the reading of each value by itself. Never: what values mean together (`build`).
 
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "doc comments are the help here, where brackets mean what may be left out"
+)]
+
 mod http;
 mod values;
 
