@@ -472,6 +472,9 @@ fn check_request_count(http: &HttpLoad) -> Result<(), Error> {
     })
 }
 
+// A plan that validates can be encoded; neither room may see the other.
+const _: () = assert!(squall_plan::limits::REQUEST_HEAD_BYTES_MAX == h1::limits::REQUEST_HEAD_BYTES_MAX);
+
 /// RFC 9110 9.2.2.
 const IDEMPOTENT_METHODS: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
 

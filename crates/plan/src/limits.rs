@@ -1,18 +1,7 @@
 //! Every bound of the program, with its reason. A queue, table, retry or body without a line here is a bug.
+//! Those of the HTTP codec are in `wire::h1::limits`.
 
 use std::time::Duration;
-
-/// Largest response head that is read, in bytes. nginx sends at most 4 x 8 KiB by default; more is abuse.
-pub const RESPONSE_HEAD_BYTES_MAX: usize = 256 * 1024;
-
-/// Most header fields in one response head.
-pub const RESPONSE_HEADER_COUNT_MAX: usize = 1024;
-
-/// Largest chunk-size line, chunk extensions included (RFC 9112 7.1.1 asks recipients to set one).
-pub const CHUNK_LINE_BYTES_MAX: usize = 4096;
-
-/// Most interim (1xx) responses before a final one.
-pub const INTERIM_RESPONSE_COUNT_MAX: u32 = 64;
 
 /// Largest request head that a plan may ask for, in bytes.
 pub const REQUEST_HEAD_BYTES_MAX: usize = 1024 * 1024;

@@ -1,4 +1,4 @@
-//! Every bound of this codec, with its reason. `squall-plan` repeats those that a plan can run into.
+//! Every bound of this codec, with its reason. `squall-plan` repeats the one that a plan can run into.
 
 /// Largest response head or trailer section that is read, in bytes. nginx sends at most 4 x 8 KiB by default; more is abuse.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 256 * 1024;
