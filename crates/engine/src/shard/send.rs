@@ -1,6 +1,6 @@
 //! Writes requests: prepared bytes, then the body file where there is one, as far as the socket takes them.
 
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::FileExt;
 
 use rustls::ClientConnection;
@@ -10,7 +10,7 @@ use super::Shard;
 use super::conn::State;
 use super::settle::Trouble;
 use crate::prepare::PreparedRequest;
-use crate::sys::{Fd, monotonic_ns, send, send_file};
+use crate::sys::{Fd, monotonic_ns, send, send_file, send_parts};
 
 /// How far a request got.
 enum Written {
@@ -196,6 +196,11 @@ struct SocketWriter<'a>(&'a Fd);
 impl Write for SocketWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         send(self.0, bytes, false)
+    }
+
+    /// The records of a handshake flight go out together.
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        send_parts(self.0, parts)
     }
 
     fn flush(&mut self) -> io::Result<()> {

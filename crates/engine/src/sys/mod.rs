@@ -16,4 +16,5 @@ pub(crate) use poll::{Poller, Readiness};
 pub(crate) use process::{involuntary_switch_count, raise_nofile};
 pub(crate) use socket::{
     Connect, Fd, connect_tcp, connect_unix, connection_error, recv, recv_discarding, send, send_file,
+    send_parts,
 };
