@@ -52,8 +52,7 @@ impl Tool {
             Self::Squall => format!(
                 "{url} --connections {count} --duration {seconds}s --threads 1 --json - --quiet --no-save{}{}",
                 if case.is_tls { format!(" --cacert {ca_file}") } else { String::new() },
-                // wrk2 sends in ticks of a millisecond; so does this pacing.
-                case.rate.map_or(String::new(), |rate| format!(" --rate {rate}/s --pacing cheap")),
+                case.rate.map_or(String::new(), |rate| format!(" --rate {rate}/s")),
             ),
             Self::Floor => format!("{} {count} {seconds}", authority(url)),
             Self::Wrk => format!("-t1 -c{count} -d{seconds}s {url}"),

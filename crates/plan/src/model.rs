@@ -175,9 +175,9 @@ pub enum Arrival {
 pub enum Pacing {
     /// Each arrival by itself; the thread spins between arrivals that are close.
     Precise,
-    /// Arrivals are sent in ticks of a fraction of a millisecond.
+    /// Arrivals are sent in ticks of 0.8 ms.
     Balanced,
-    /// Arrivals are sent in ticks of about a millisecond.
+    /// Arrivals are sent in ticks of 1 ms.
     Cheap,
 }
 

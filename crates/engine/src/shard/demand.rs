@@ -334,7 +334,7 @@ pub(crate) fn tick(when: &When) -> Duration {
 pub(super) const fn grid_ns(pacing: Pacing) -> u64 {
     match pacing {
         Pacing::Precise => 0,
-        Pacing::Balanced => 500_000,
+        Pacing::Balanced => 800_000,
         Pacing::Cheap => 1_000_000,
     }
 }
