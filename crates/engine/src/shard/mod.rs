@@ -14,6 +14,7 @@ mod pulse;
 mod receive;
 mod send;
 mod settle;
+mod trial;
 mod wait;
 
 use std::net::{IpAddr, SocketAddr};
@@ -83,8 +84,10 @@ struct IoBuffers {
     discard: Vec<u8>,
     head_cache: HeadCache,
     location: LocationSink,
-    /// Kernel receive stamps are used, and this translates them.
+    /// The sockets have kernel receive stamps, and this translates them.
     stamp_clock: Option<Clock>,
+    /// Reads ask for the stamps: answers may have lain unread.
+    reads_stamps: bool,
 }
 
 /// The load's numbers in the units of the loop.
@@ -271,6 +274,7 @@ impl IoBuffers {
             head_cache: HeadCache::default(),
             location: LocationSink::default(),
             stamp_clock: batches.then(Clock::new),
+            reads_stamps: batches,
         }
     }
 }

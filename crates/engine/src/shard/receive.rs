@@ -9,7 +9,7 @@ use squall_wire::h1::{HeadView, Response, Sink};
 use super::conn::State;
 use super::settle::Trouble;
 use super::{IoBuffers, Shard};
-use crate::sys::{Fd, monotonic_ns, recv, recv_discarding, recv_stamped};
+use crate::sys::{Clock, Fd, monotonic_ns, recv, recv_discarding, recv_stamped};
 
 /// Remembers the `Location` of the last redirect.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ impl Shard {
         };
         match result {
             Ok(bytes) => {
-                if is_discarded || self.io.stamp_clock.is_none() {
+                if is_discarded || !self.io.reads_stamps {
                     self.now_ns = monotonic_ns();
                 }
                 self.pulse.snapshot.wire_bytes_received += bytes as u64;
@@ -155,7 +155,7 @@ impl Shard {
     pub(super) fn read_tls(&mut self, conn_idx: usize, phase: Phase) -> Result<Option<usize>, Trouble> {
         let conn = &mut self.conns[conn_idx];
         let (Some(session), Some(socket)) = (&mut conn.tls, &conn.socket) else { return Ok(None) };
-        let mut reader = SocketReader { socket, io: &mut self.io, now_ns: &mut self.now_ns };
+        let mut reader = SocketReader { socket, stamps: self.io.stamps(), now_ns: &mut self.now_ns };
         let count = match session.read_tls(&mut reader) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
@@ -256,40 +256,41 @@ impl Shard {
 }
 
 impl IoBuffers {
-    /// Reads into the shared buffer. With kernel stamps on, `now_ns` becomes the time at which the data came.
+    /// Reads into the shared buffer. With stamps, `now_ns` becomes the time at which the data came.
     fn recv(&mut self, socket: &Fd, wanted: usize, now_ns: &mut u64) -> io::Result<usize> {
-        match &self.stamp_clock {
+        match self.stamps() {
             None => recv(socket, &mut self.read[..wanted]),
-            Some(clock) => {
-                let read = recv_stamped(socket.as_fd(), &mut self.read[..wanted])?;
-                *now_ns = read.wall_ns.map_or_else(monotonic_ns, |wall_ns| clock.monotonic_of(wall_ns));
-                Ok(read.bytes)
-            }
+            Some(clock) => recv_at(&clock, socket, &mut self.read[..wanted], now_ns),
         }
     }
+
+    pub(super) fn stamps(&self) -> Option<Clock> {
+        self.stamp_clock.filter(|_| self.reads_stamps)
+    }
+}
+
+/// Reads, and sets `now_ns` to the time at which the data came; to the present where the kernel gave no stamp.
+fn recv_at(clock: &Clock, socket: &Fd, buf: &mut [u8], now_ns: &mut u64) -> io::Result<usize> {
+    let read = recv_stamped(socket.as_fd(), buf)?;
+    *now_ns = read.wall_ns.map_or_else(monotonic_ns, |wall_ns| clock.monotonic_of(wall_ns));
+    Ok(read.bytes)
 }
 
 /// Gives a TLS session what the socket has.
 struct SocketReader<'a> {
     socket: &'a Fd,
-    io: &'a mut IoBuffers,
+    stamps: Option<Clock>,
     now_ns: &'a mut u64,
 }
 
 impl Read for SocketReader<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match &self.io.stamp_clock {
-            None => {
-                let count = recv(self.socket, buf)?;
-                *self.now_ns = monotonic_ns();
-                Ok(count)
-            }
-            Some(clock) => {
-                let read = recv_stamped(self.socket.as_fd(), buf)?;
-                *self.now_ns = read.wall_ns.map_or_else(monotonic_ns, |wall_ns| clock.monotonic_of(wall_ns));
-                Ok(read.bytes)
-            }
+        if let Some(clock) = &self.stamps {
+            return recv_at(clock, self.socket, buf, self.now_ns);
         }
+        let count = recv(self.socket, buf)?;
+        *self.now_ns = monotonic_ns();
+        Ok(count)
     }
 }
 

@@ -13,9 +13,10 @@ use squall_plan::{Pacing, Profile, When};
 
 use super::conn::State;
 use super::demand::grid_ns;
+use super::trial::Trial;
 use super::{Life, Shard};
 use crate::pace::Share;
-use crate::sys::{Readiness, involuntary_switch_count, monotonic_ns, sleep_until};
+use crate::sys::{Readiness, involuntary_switch_count, monotonic_ns, sleep_until, thread_cpu};
 
 /// What the loop has learned of its waits.
 #[derive(Debug)]
@@ -31,8 +32,9 @@ pub(super) struct Waiter {
     pub(super) is_mid_response: bool,
     /// Until then the core is not ours alone, and spinning would take it from others.
     spin_forbidden_until_ns: u64,
-    next_switch_check_ns: u64,
     switch_count: u64,
+    response_count: u64,
+    trial: Trial,
 }
 
 /// What the plan's way of starting requests allows.
@@ -74,8 +76,9 @@ impl Waiter {
             is_batch_full: false,
             is_mid_response: false,
             spin_forbidden_until_ns: 0,
-            next_switch_check_ns: 0,
             switch_count: 0,
+            response_count: 0,
+            trial: Trial::default(),
         }
     }
 
@@ -86,23 +89,34 @@ impl Waiter {
     }
 
     pub(super) fn note_response(&mut self, response_ns: u64) {
+        self.response_count += 1;
         self.response_ns_mean = (self.response_ns_mean * 15 + response_ns) / 16;
     }
 
     fn note_wait(&mut self, waited_ns: u64) {
-        self.wait_ns_mean = (self.wait_ns_mean * 7 + waited_ns.min(SPIN_NS * 8)) / 8;
+        self.wait_ns_mean = (self.wait_ns_mean * 7 + waited_ns.min(2 * WAIT_NS_MAX)) / 8;
     }
 
-    /// Whether spinning for an answer is likely to pay, and takes the core from nobody.
-    fn may_spin(&mut self, now_ns: u64) -> bool {
-        if now_ns >= self.next_switch_check_ns {
-            self.next_switch_check_ns = now_ns + SWITCH_CHECK_NS;
+    /// Whether to wait the other way, because that costs less: to spin, or to let answers gather.
+    fn prefers_other(&mut self, now_ns: u64) -> bool {
+        if self.trial.is_turn_over(now_ns) {
+            self.trial.end_turn(now_ns, thread_cpu(), self.response_count);
             let before = std::mem::replace(&mut self.switch_count, involuntary_switch_count());
-            if before > 0 && self.switch_count - before > SWITCHES_ALLOWED {
+            if self.switch_count - before > SWITCHES_ALLOWED {
                 self.spin_forbidden_until_ns = now_ns + SPIN_FORBIDDEN_NS;
             }
         }
-        self.wait_ns_mean < SPIN_NS && now_ns >= self.spin_forbidden_until_ns
+        self.trial.is_other()
+    }
+
+    /// Whether spinning can pay, and takes the core from nobody.
+    fn may_spin(&self, now_ns: u64) -> bool {
+        self.wait_ns_mean < WAIT_NS_MAX && now_ns >= self.spin_forbidden_until_ns
+    }
+
+    /// How long answers may lie unread.
+    fn gather_ns(&self) -> u64 {
+        (self.response_ns_mean / GATHER_SHARE).min(GATHER_NS_MAX)
     }
 }
 
@@ -127,10 +141,11 @@ impl Shard {
         self.waiter.note_wait(self.now_ns - begin_ns);
         self.waiter.is_batch_full = self.poller.is_full(event_count);
         self.waiter.is_mid_response = false;
+        self.io.reads_stamps = !matches!(self.waiter.mode, Mode::Closed) || self.waiter.trial.is_other();
         for idx in 0..event_count {
             self.handle(self.poller.event(idx));
         }
-        if self.io.stamp_clock.is_some() {
+        if self.io.stamps().is_some() {
             // Reads have set the time back to when their data came.
             self.now_ns = monotonic_ns();
         }
@@ -153,14 +168,10 @@ impl Shard {
         let timer_ns = self.limits.next_sweep_ns.min(self.pulse.second_end_ns());
         // A handshake, the rest of a body, and whoever waits for a connection should not wait for a tick as well.
         let is_calm = self.opening_count == 0 && !self.waiter.is_mid_response && self.waiting_count() == 0;
-        let may_spin = is_calm && self.is_few_in_flight() && self.waiter.may_spin(now_ns);
+        if matches!(self.waiter.mode, Mode::Closed) && is_calm && self.waiter.prefers_other(now_ns) {
+            return self.plan_other(now_ns, timer_ns);
+        }
         match (&self.waiter.mode, due_ns) {
-            (Mode::Closed, _) if may_spin => Plan::SpinUntil(now_ns + SPIN_NS),
-            (Mode::Closed, _) if self.may_gather() => {
-                let gather_ns = (self.waiter.response_ns_mean / GATHER_SHARE).min(GATHER_NS_MAX);
-                let timeout = Duration::from_nanos(timer_ns.saturating_sub(now_ns + gather_ns));
-                Plan::GatherUntil(now_ns + gather_ns, timeout)
-            }
             (Mode::Precise, Some(due_ns)) if due_ns < now_ns + WAKE_UP_NS => Plan::SpinUntil(due_ns),
             (Mode::Precise, Some(due_ns)) => block(now_ns, timer_ns.min(due_ns - WAKE_UP_NS)),
             (Mode::Ticks { .. }, Some(due_ns)) if is_calm && self.is_tick_dense(now_ns) => {
@@ -175,13 +186,18 @@ impl Shard {
         self.opened_this_turn >= super::demand::OPEN_PER_TURN_MAX && self.waiting_count() > 0
     }
 
-    fn is_few_in_flight(&self) -> bool {
-        (1..=SPIN_IN_FLIGHT_MAX).contains(&self.open_count)
-    }
-
-    /// Many answers are on their way, and each has its time stamped by the kernel.
-    fn may_gather(&self) -> bool {
-        self.io.stamp_clock.is_some() && self.opening_count == 0 && self.open_count >= GATHER_IN_FLIGHT_MIN
+    /// A closed model's other way to wait: with few requests in flight it spins, with many it lets answers gather, where each
+    /// has its time stamped by the kernel.
+    fn plan_other(&self, now_ns: u64, timer_ns: u64) -> Plan {
+        let gather_until_ns = now_ns + self.waiter.gather_ns();
+        match self.open_count {
+            1..=SPIN_IN_FLIGHT_MAX if self.waiter.may_spin(now_ns) => Plan::SpinUntil(now_ns + SPIN_NS),
+            GATHER_IN_FLIGHT_MIN.. if self.io.stamp_clock.is_some() => Plan::GatherUntil(
+                gather_until_ns,
+                Duration::from_nanos(timer_ns.saturating_sub(gather_until_ns)),
+            ),
+            _ => block(now_ns, timer_ns),
+        }
     }
 
     fn gather(&mut self, until_ns: u64, timeout: Duration) -> io::Result<usize> {
@@ -275,11 +291,11 @@ const GATHER_SHARE: u64 = 16;
 /// How long before an arrival is due a precise loop wakes, to spin the rest.
 const WAKE_UP_NS: u64 = 60_000;
 
-/// How often the loop looks whether it was pushed off its core.
-const SWITCH_CHECK_NS: u64 = 100_000_000;
+/// A server whose answers take longer than this is slept for.
+const WAIT_NS_MAX: u64 = 4 * SPIN_NS;
 
-/// Involuntary context switches within that time that leave the core called ours.
-const SWITCHES_ALLOWED: u64 = 5;
+/// Involuntary context switches within a turn of the trial that leave the core called ours.
+const SWITCHES_ALLOWED: u64 = 2;
 
 /// How long a loop that was pushed off its core does not spin.
 const SPIN_FORBIDDEN_NS: u64 = 1_000_000_000;
