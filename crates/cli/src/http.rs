@@ -2,6 +2,7 @@
 
 use squall_engine::Control;
 use squall_measure::{RunRecord, Status, StoppedBy};
+use squall_plan::mask::masked_text;
 
 use crate::args::HttpArgs;
 use crate::faces::Faces;
@@ -28,7 +29,10 @@ pub(crate) fn run(args: &HttpArgs) -> Result<ExitCode, Failure> {
     drop((view, watch));
     let record = record.map_err(|error| refused(&error))?;
     faces.finish(&record)?;
-    Ok(exit_code(&record))
+    match record.stopped_by {
+        StoppedBy::Unreachable => Err(unreachable(&record)),
+        _ => Ok(exit_code(&record)),
+    }
 }
 
 /// The first signal drains the run, the second ends it.
@@ -49,10 +53,21 @@ fn steer(control: &Control, is_live: bool) -> Result<Watch, Failure> {
 fn exit_code(record: &RunRecord) -> ExitCode {
     match record.stopped_by {
         StoppedBy::Aborted => ExitCode::Aborted,
-        StoppedBy::Unreachable => ExitCode::TargetUnreachable,
         _ if record.verdict.status == Status::Invalid => ExitCode::GeneratorOverloaded,
         _ if record.thresholds.iter().any(|threshold| !threshold.ok) => ExitCode::ThresholdsFailed,
         _ => ExitCode::Ok,
+    }
+}
+
+/// The summary has the counts; this says in one line why there is nothing else in it.
+fn unreachable(record: &RunRecord) -> Failure {
+    let first = record.total.failures.kinds().into_iter().find_map(|kind| kind.example);
+    let (url, text) = first.map_or_else(Default::default, |example| (example.url, example.text));
+    Failure {
+        code: ExitCode::TargetUnreachable,
+        message: format!("cannot connect to `{}`: {text}", masked_text(&url)),
+        help: "check that the server runs there, and that the host, the port and the scheme are right"
+            .to_owned(),
     }
 }
 

@@ -72,13 +72,20 @@ fn a_missing_or_broken_url_is_refused() {
     check(&["http://127.0.0.1:99999/"], USAGE, "99999");
 }
 
-/// Nothing can be known before the first packet here, so the summary tells.
+/// Nothing can be known before the first packet here, so there is a summary as well.
 #[test]
 fn a_refused_port_is_an_unreachable_target() {
     let ended = start(&[&nowhere(), "-d", "5s", "--no-save"]).wait();
     assert_eq!(ended.code, Some(UNREACHABLE), "{ended:#?}");
     for part in ["target unreachable", "connection refused while connecting", "hint: "] {
         assert!(ended.stdout.contains(part), "no {part:?} in:\n{}", ended.stdout);
+    }
+    for part in [
+        "error: cannot connect to `http://127.0.0.1:",
+        "Connection refused",
+        "help: check that the server runs",
+    ] {
+        assert!(ended.stderr.contains(part), "no {part:?} in:\n{}", ended.stderr);
     }
 }
 
