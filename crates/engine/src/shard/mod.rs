@@ -61,6 +61,8 @@ pub(crate) struct Shard {
     source_next: usize,
     /// Connections whose answer came in this turn, or that failed: their users go next.
     ready: Vec<u32>,
+    /// Connections that had more to read or to write than one turn allows.
+    unfinished: Vec<u32>,
     /// Requests made at run time, and the free places among them.
     dynamic: Vec<Option<Box<PreparedRequest>>>,
     dynamic_free: Vec<usize>,
@@ -171,6 +173,7 @@ impl Shard {
             addresses: prepared.origins.iter().map(|origin| view(&origin.dial)).collect(),
             source_next: share.shard_idx as usize,
             ready: Vec::new(),
+            unfinished: Vec::new(),
             dynamic: Vec::new(),
             dynamic_free: Vec::new(),
             learned_lengths: vec![0; prepared.requests.len()],

@@ -51,7 +51,10 @@ impl Shard {
 
     fn receive_plain(&mut self, conn_idx: usize) -> Result<(), Trouble> {
         let generation = self.conns[conn_idx].generation;
-        while self.is_same(conn_idx, generation) {
+        for _ in 0..READS_PER_TURN_MAX {
+            if !self.is_same(conn_idx, generation) {
+                return Ok(());
+            }
             let Some(read) = self.read_plain(conn_idx)? else { return Ok(()) };
             if read.bytes == 0 {
                 return self.on_peer_close(conn_idx);
@@ -66,6 +69,7 @@ impl Shard {
                 return Ok(());
             }
         }
+        self.unfinished.push(conn_idx as u32);
         Ok(())
     }
 
@@ -134,7 +138,7 @@ impl Shard {
 
     fn receive_tls(&mut self, conn_idx: usize) -> Result<(), Trouble> {
         let generation = self.conns[conn_idx].generation;
-        loop {
+        for _ in 0..READS_PER_TURN_MAX {
             self.decode_plaintext(conn_idx)?;
             if !self.is_same(conn_idx, generation) {
                 return Ok(());
@@ -149,6 +153,8 @@ impl Shard {
                 Some(_) => {}
             }
         }
+        self.unfinished.push(conn_idx as u32);
+        Ok(())
     }
 
     /// Reads and decrypts once; `None`: the socket is empty. Also answers what the peer asks of the session (key updates).
@@ -293,6 +299,9 @@ impl Read for SocketReader<'_> {
         Ok(count)
     }
 }
+
+/// Reads of one connection in one turn of the loop: a fast sender of a large body must not make all others wait.
+const READS_PER_TURN_MAX: u32 = 16;
 
 /// A remainder of at least this is dropped inside the kernel; for less, a plain read is as cheap.
 const DISCARD_BYTES_MIN: usize = 4096;

@@ -17,6 +17,8 @@ enum Written {
     Whole,
     /// The socket takes no more for now.
     Blocked,
+    /// The socket would take more, but other connections have their turn.
+    Unfinished,
 }
 
 impl Shard {
@@ -39,6 +41,7 @@ impl Shard {
                     self.conns[conn_idx].write_offset = 0;
                 }
                 Ok(Written::Blocked) => return,
+                Ok(Written::Unfinished) => return self.unfinished.push(conn_idx as u32),
                 Err(trouble) => return self.fail_after_reading(conn_idx, &trouble),
             }
         }
@@ -108,7 +111,10 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn write_plain(&mut self) -> Result<Written, Trouble> {
         let total = self.request.total_bytes();
-        while *self.offset < total {
+        for _ in 0..PARTS_PER_TURN_MAX {
+            if *self.offset >= total {
+                return Ok(Written::Whole);
+            }
             let count = match self.write_plain_part() {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Written::Blocked),
@@ -120,7 +126,7 @@ impl Writer<'_> {
             *self.offset += count as u64;
             self.wire_bytes += count as u64;
         }
-        Ok(Written::Whole)
+        Ok(if *self.offset >= total { Written::Whole } else { Written::Unfinished })
     }
 
     fn write_plain_part(&self) -> io::Result<usize> {
@@ -136,7 +142,7 @@ impl Writer<'_> {
 
     fn write_tls(&mut self, session: &mut ClientConnection, scratch: &mut [u8]) -> Result<Written, Trouble> {
         let total = self.request.total_bytes();
-        loop {
+        for _ in 0..PARTS_PER_TURN_MAX {
             while *self.offset < total {
                 let count = self.encrypt_part(session, scratch)?;
                 *self.offset += count as u64;
@@ -152,6 +158,7 @@ impl Writer<'_> {
                 (false, _) => return Ok(Written::Blocked),
             }
         }
+        Ok(Written::Unfinished)
     }
 
     /// Gives the TLS session more to encrypt; 0: its buffer is full.
@@ -207,6 +214,9 @@ impl Write for SocketWriter<'_> {
         Ok(())
     }
 }
+
+/// Parts (of at most 1 MiB plain, 64 KiB in TLS) of one request written in one turn of the loop.
+const PARTS_PER_TURN_MAX: u32 = 16;
 
 /// A TLS record's worth of a body file.
 const TLS_PART_BYTES: u64 = 16 * 1024;

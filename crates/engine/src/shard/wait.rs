@@ -83,7 +83,8 @@ impl Waiter {
     }
 
     /// The kernel may round time-outs up by the timer slack, 50 us by default: too much for a schedule.
-    pub(super) fn prepare_thread(&self) {
+    pub(super) fn prepare_thread(&mut self) {
+        self.switch_count = involuntary_switch_count();
         // Without the finer slack the loop works as well, only later.
         let _ = set_current_timer_slack(Some(std::num::NonZeroU64::MIN));
     }
@@ -142,6 +143,7 @@ impl Shard {
         self.waiter.is_batch_full = self.poller.is_full(event_count);
         self.waiter.is_mid_response = false;
         self.io.reads_stamps = !matches!(self.waiter.mode, Mode::Closed) || self.waiter.trial.is_other();
+        self.resume_unfinished();
         for idx in 0..event_count {
             self.handle(self.poller.event(idx));
         }
@@ -152,13 +154,34 @@ impl Shard {
         Ok(())
     }
 
+    /// Goes on where the last turn stopped: an edge-triggered poller does not tell again.
+    fn resume_unfinished(&mut self) {
+        let mut unfinished = std::mem::take(&mut self.unfinished);
+        for conn_idx in unfinished.drain(..) {
+            let conn_idx = conn_idx as usize;
+            if self.conns[conn_idx].state == State::Open {
+                let readiness = Readiness {
+                    token: self.conns[conn_idx].token(conn_idx),
+                    readable: true,
+                    writable: true,
+                    closed: false,
+                };
+                self.on_open_event(conn_idx, readiness);
+            }
+        }
+        // Its capacity is kept; what was added meanwhile is for the next turn.
+        unfinished.append(&mut self.unfinished);
+        self.unfinished = unfinished;
+    }
+
     fn resume(&mut self) {
         self.now_ns = monotonic_ns();
         self.pulse.resume(self.now_ns);
     }
 
     fn plan_wait(&mut self, now_ns: u64) -> Plan {
-        if !self.ready.is_empty() || self.waiter.is_batch_full || self.has_more_to_open() {
+        let has_work = !self.ready.is_empty() || !self.unfinished.is_empty();
+        if has_work || self.waiter.is_batch_full || self.has_more_to_open() {
             return Plan::Block(Duration::ZERO);
         }
         let due_ns = match self.life {
