@@ -17,7 +17,7 @@ use squall_plan::{InputError, Load, Plan, When};
 use crate::error::DESCRIPTORS_RESERVED;
 use crate::pace::Share;
 use crate::prepare::Prepared;
-use crate::shard::{Second, Shard, ShardSetup, tick};
+use crate::shard::{Second, Shard, ShardSetup, lag_allowed};
 use crate::sys::{MachineProbe, keep_stamping, monotonic_ns, raise_nofile};
 use crate::{Control, Error, Stop};
 
@@ -245,7 +245,7 @@ fn setup(plan: &Plan, rows: &[RowKey], thread_count: u32) -> Result<RunSetup, Er
         })
     };
     let thresholds: Vec<Threshold> = plan.thresholds.iter().map(parse).collect::<Result<_, _>>()?;
-    let lag_allowed = plan.loads.iter().map(|load| tick(&load.when)).max().unwrap_or_default();
+    let lag_allowed = plan.loads.iter().map(|load| lag_allowed(&load.when)).max().unwrap_or_default();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(RunSetup {
         plan: plan.masked(),

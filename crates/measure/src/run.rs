@@ -18,7 +18,7 @@ pub struct RunSetup {
     pub rows: Vec<RowKey>,
     /// Whether a load's requests start by a schedule.
     pub open_model: bool,
-    /// Open model: how late the chosen pacing may send by design (its tick). Lag within it is not held against the generator.
+    /// Open model: how late the chosen pacing may send by design (its tick, and what waking takes). Lag within it is not held against the generator.
     pub lag_allowed: Duration,
     /// Rules that the result must meet.
     pub thresholds: Vec<Threshold>,

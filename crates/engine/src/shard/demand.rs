@@ -322,11 +322,11 @@ fn share_of(whole: u64, share: Share) -> u64 {
     whole / count + u64::from(u64::from(share.shard_idx) < whole % count)
 }
 
-/// The tick of a load's pacing; zero without one.
-pub(crate) fn tick(when: &When) -> Duration {
+/// How late a load's pacing may send by design: within its tick, and as late as a sleeping thread wakes.
+pub(crate) fn lag_allowed(when: &When) -> Duration {
     match when {
         When::Closed { .. } => Duration::ZERO,
-        When::Open { pacing, .. } => Duration::from_nanos(grid_ns(*pacing)),
+        When::Open { pacing, .. } => Duration::from_nanos(grid_ns(*pacing) + WAKE_UP_NS_USUAL),
     }
 }
 
@@ -338,6 +338,9 @@ pub(super) const fn grid_ns(pacing: Pacing) -> u64 {
         Pacing::Cheap => 1_000_000,
     }
 }
+
+/// What waking a sleeping thread usually takes at most on a core that is free.
+const WAKE_UP_NS_USUAL: u64 = 100_000;
 
 /// Connections whose opening begins in one turn of the loop: more would keep the answers of the others waiting.
 pub(super) const OPEN_PER_TURN_MAX: u32 = 64;

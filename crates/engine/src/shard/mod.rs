@@ -36,7 +36,7 @@ use pulse::{Pulse, PulseSetup};
 use receive::LocationSink;
 use wait::Waiter;
 
-pub(crate) use demand::tick;
+pub(crate) use demand::lag_allowed;
 pub(crate) use pulse::Second;
 
 /// One event loop.
