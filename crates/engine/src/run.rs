@@ -17,7 +17,7 @@ use squall_plan::{InputError, Load, Plan, When};
 use crate::error::DESCRIPTORS_RESERVED;
 use crate::pace::Share;
 use crate::prepare::Prepared;
-use crate::shard::{Second, Shard, ShardSetup, lag_allowed};
+use crate::shard::{Second, Shard, ShardSetup, lag_allowed, warm_up_tls};
 use crate::sys::{MachineProbe, keep_stamping, monotonic_ns, raise_nofile};
 use crate::{Control, Error, Stop};
 
@@ -57,9 +57,9 @@ fn run_with(
     let recorder = RunRecorder::new(setup(plan, &rows, thread_count(plan))?);
     let _stamping =
         keep_stamping().map_err(|source| Error::Os { what: "switch receive stamps on", source })?;
-    let start_ns = monotonic_ns() + nanoseconds(START_DELAY);
-    let mut collector = Collector::new(recorder, control.clone(), start_ns, source_count(plan), &loads);
+    let mut collector = Collector::new(recorder, control.clone(), source_count(plan), &loads);
     let shards = collector.start_shards(plan, &loads, rows.len())?;
+    let start_ns = collector.start_ns;
     collector.collect(observer);
     let mut end_ns = start_ns;
     for shard in shards {
@@ -94,17 +94,11 @@ struct ShardState {
 }
 
 impl Collector {
-    fn new(
-        recorder: RunRecorder,
-        control: Control,
-        start_ns: u64,
-        source_count: u64,
-        loads: &[Arc<Prepared>],
-    ) -> Self {
+    fn new(recorder: RunRecorder, control: Control, source_count: u64, loads: &[Arc<Prepared>]) -> Self {
         Self {
             recorder,
             control,
-            start_ns,
+            start_ns: 0,
             source_count,
             loads: loads.to_vec(),
             machine: MachineProbe::new(),
@@ -115,6 +109,7 @@ impl Collector {
         }
     }
 
+    /// Makes the shards' threads, waits until each is ready, and starts them together.
     fn start_shards(
         &mut self,
         plan: &Plan,
@@ -122,6 +117,7 @@ impl Collector {
         row_count: usize,
     ) -> Result<Vec<JoinHandle<Result<u64, Error>>>, Error> {
         let mut handles = Vec::new();
+        let mut gate = Gate::default();
         for prepared in loads {
             let shard_count = shard_count(&prepared.load, thread_count(plan));
             for shard_idx in 0..shard_count {
@@ -136,16 +132,16 @@ impl Collector {
                     shard_idx: self.shards.len() as u32,
                     prepared: Arc::clone(prepared),
                     control: self.control.clone(),
-                    start_ns: self.start_ns,
                     warmup_ns: nanoseconds(plan.warmup),
                     row_count,
                     seconds: self.seconds.0.clone(),
                     spare: spares,
                 };
                 self.shards.push(ShardState { spare, reported_idx: Some(0) });
-                handles.push(spawn(setup)?);
+                handles.push(spawn(setup, gate.admit())?);
             }
         }
+        self.start_ns = gate.open();
         Ok(handles)
     }
 
@@ -224,13 +220,63 @@ impl Collector {
     }
 }
 
-fn spawn(setup: ShardSetup) -> Result<JoinHandle<Result<u64, Error>>, Error> {
-    let control = setup.control.clone();
+/// Holds the shards back until all are ready.
+struct Gate {
+    ready: (Sender<()>, Receiver<()>),
+    starts: Vec<Sender<u64>>,
+}
+
+/// A shard's place at the gate.
+struct Place {
+    ready: Sender<()>,
+    start: Receiver<u64>,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self { ready: mpsc::channel(), starts: Vec::new() }
+    }
+}
+
+impl Gate {
+    fn admit(&mut self) -> Place {
+        let (sender, start) = mpsc::channel();
+        self.starts.push(sender);
+        Place { ready: self.ready.0.clone(), start }
+    }
+
+    /// Waits for all, and lets them go; returns when they start.
+    fn open(self) -> u64 {
+        let Self { ready: (sender, ready), starts } = self;
+        drop(sender);
+        ready.iter().take(starts.len()).for_each(drop);
+        let start_ns = monotonic_ns() + nanoseconds(START_DELAY);
+        for start in starts {
+            // A thread that is gone has said so as its result.
+            let _ = start.send(start_ns);
+        }
+        start_ns
+    }
+}
+
+impl Place {
+    /// When to start; `None`: there is no run, because another thread could not be made.
+    fn wait(self) -> Option<u64> {
+        let _ = self.ready.send(());
+        self.start.recv().ok()
+    }
+}
+
+fn spawn(setup: ShardSetup, place: Place) -> Result<JoinHandle<Result<u64, Error>>, Error> {
     let builder = thread::Builder::new().name(format!("squall-{}", setup.shard_idx));
     let body = move || {
-        let result = Shard::new(setup).and_then(Shard::run);
+        warm_up_tls(&setup.prepared);
+        let Some(start_ns) = place.wait() else { return Ok(0) };
+        let (control, farewell) = (setup.control.clone(), setup.farewell());
+        let result = Shard::new(setup, start_ns).and_then(Shard::run);
         if result.is_err() {
             control.abort();
+            farewell.send();
         }
         result
     };
@@ -312,8 +358,8 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Time for all shards to be ready before the common start.
-const START_DELAY: Duration = Duration::from_millis(5);
+/// From the word to start to the common start: time for all shards to hear it.
+const START_DELAY: Duration = Duration::from_millis(2);
 
 /// How often the observer is called.
 const OBSERVE_EVERY: Duration = Duration::from_millis(100);

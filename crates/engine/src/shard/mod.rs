@@ -21,6 +21,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
+use rustls::ClientConnection;
 use squall_plan::{Pacing, When};
 use squall_wire::h1::HeadCache;
 
@@ -128,8 +129,6 @@ pub(crate) struct ShardSetup {
     pub(crate) shard_idx: u32,
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) control: Control,
-    /// The run's start on the monotonic clock.
-    pub(crate) start_ns: u64,
     pub(crate) warmup_ns: u64,
     /// Rows of all loads of the run.
     pub(crate) row_count: usize,
@@ -137,19 +136,39 @@ pub(crate) struct ShardSetup {
     pub(crate) spare: Receiver<Box<squall_measure::Snapshot>>,
 }
 
+/// The last word of a shard that failed: the collector waits for one from each.
+pub(crate) struct Farewell {
+    shard_idx: u32,
+    seconds: Sender<Second>,
+}
+
+impl ShardSetup {
+    pub(crate) fn farewell(&self) -> Farewell {
+        Farewell { shard_idx: self.shard_idx, seconds: self.seconds.clone() }
+    }
+}
+
+impl Farewell {
+    pub(crate) fn send(self) {
+        let snapshot = Box::new(squall_measure::Snapshot::new(0, false));
+        // A collector that is gone waits for nobody.
+        let _ =
+            self.seconds.send(Second { shard_idx: self.shard_idx, second_idx: 0, snapshot, is_last: true });
+    }
+}
+
+/// Each thread's first use of the cryptography gathers entropy for tens of milliseconds: that is done before the start.
+pub(crate) fn warm_up_tls(prepared: &Prepared) {
+    for origin_tls in prepared.origins.iter().filter_map(|origin| origin.tls.as_ref()) {
+        // A failure here comes again with the first connection, where it is counted.
+        let _ = ClientConnection::new(Arc::clone(&origin_tls.config), origin_tls.server_name.clone());
+    }
+}
+
 impl Shard {
-    pub(crate) fn new(setup: ShardSetup) -> Result<Self, Error> {
-        let ShardSetup {
-            share,
-            shard_idx,
-            prepared,
-            control,
-            start_ns,
-            warmup_ns,
-            row_count,
-            seconds,
-            spare,
-        } = setup;
+    /// A loop that starts at `start_ns` on the monotonic clock.
+    pub(crate) fn new(setup: ShardSetup, start_ns: u64) -> Result<Self, Error> {
+        let ShardSetup { share, shard_idx, prepared, control, warmup_ns, row_count, seconds, spare } = setup;
         let limits = Limits::new(&prepared, share, start_ns, warmup_ns);
         let demand = Demand::new(&prepared.load, share, limits.stop_at_ns.saturating_sub(start_ns));
         let is_open_model = matches!(prepared.load.when, When::Open { .. });
