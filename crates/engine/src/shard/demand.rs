@@ -322,7 +322,7 @@ fn share_of(whole: u64, share: Share) -> u64 {
     whole / count + u64::from(u64::from(share.shard_idx) < whole % count)
 }
 
-/// How late a load's pacing may send by design: within its tick, and as late as a sleeping thread wakes.
+/// How late a load's pacing may send by design: within its tick, and as late as a sleeping thread wakes and writes.
 pub(crate) fn lag_allowed(when: &When) -> Duration {
     match when {
         When::Closed { .. } => Duration::ZERO,
@@ -339,8 +339,8 @@ pub(super) const fn grid_ns(pacing: Pacing) -> u64 {
     }
 }
 
-/// What waking a sleeping thread usually takes at most on a core that is free.
-const WAKE_UP_NS_USUAL: u64 = 100_000;
+/// What waking a thread, and writing the requests of its tick, usually take at most on a core that is free.
+const WAKE_UP_NS_USUAL: u64 = 200_000;
 
 /// Connections whose opening begins in one turn of the loop: more would keep the answers of the others waiting.
 pub(super) const OPEN_PER_TURN_MAX: u32 = 64;
