@@ -17,8 +17,8 @@ use squall_plan::{InputError, Load, Plan, When};
 use crate::error::DESCRIPTORS_RESERVED;
 use crate::pace::Share;
 use crate::prepare::Prepared;
-use crate::shard::{Second, Shard, ShardSetup, lag_allowed, warm_up_tls};
-use crate::sys::{MachineProbe, keep_stamping, monotonic_ns, raise_nofile};
+use crate::shard::{Second, Shard, ShardSetup, connection_count_max, lag_allowed, warm_up_tls};
+use crate::sys::{MachineProbe, keep_stamping, monotonic_ns, nanoseconds, raise_nofile};
 use crate::{Control, Error, Stop};
 
 /// Makes the load that `plan` describes, and returns what was measured.
@@ -332,30 +332,21 @@ fn usable_cpu_count() -> u32 {
 
 /// No more shards than connections, or than requests.
 fn shard_count(load: &Load, thread_count: u32) -> u32 {
-    let connection_count = connection_count_max(load).min(load.stop.count.unwrap_or(u64::MAX));
+    let connection_count = connection_count_max(&load.when).min(load.stop.count.unwrap_or(u64::MAX));
     u64::from(thread_count).min(connection_count).max(1) as u32
 }
 
-fn connection_count_max(load: &Load) -> u64 {
-    match &load.when {
-        When::Closed { connections } => connections.max().ceil() as u64,
-        When::Open { connection_count_max, .. } => u64::from(connection_count_max.get()),
-    }
-}
-
 fn check_descriptors(loads: &[Arc<Prepared>], limit: u64) -> Result<(), Error> {
-    let connection_count: u64 =
-        loads.iter().map(|prepared| connection_count_max(&prepared.load) * prepared.target_count()).sum();
+    let connection_count: u64 = loads
+        .iter()
+        .map(|prepared| connection_count_max(&prepared.load.when) * prepared.target_count())
+        .sum();
     let needed = connection_count + DESCRIPTORS_RESERVED;
     if needed > limit { Err(Error::TooFewDescriptors { needed, limit }) } else { Ok(()) }
 }
 
 fn source_count(plan: &Plan) -> u64 {
     plan.loads.iter().map(|load| load.network.sources.len() as u64).sum()
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// From the word to start to the common start: time for all shards to hear it.

@@ -307,13 +307,17 @@ impl Shard {
     }
 }
 
-/// The most slots that one shard opens to one origin.
-pub(super) fn slot_count_max(when: &When, share: Share) -> u32 {
-    let whole = match when {
+/// The most connections that a load opens to one origin.
+pub(crate) fn connection_count_max(when: &When) -> u64 {
+    match when {
         When::Closed { connections } => connections.max().ceil() as u64,
         When::Open { connection_count_max, .. } => u64::from(connection_count_max.get()),
-    };
-    (share_of(whole, share) as u32).max(1)
+    }
+}
+
+/// The most slots that one shard opens to one origin.
+pub(super) fn slot_count_max(when: &When, share: Share) -> u32 {
+    (share_of(connection_count_max(when), share) as u32).max(1)
 }
 
 /// One shard's part of a whole number; the parts add up to it.

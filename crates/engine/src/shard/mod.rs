@@ -28,7 +28,7 @@ use squall_wire::h1::HeadCache;
 use crate::dns::Addresses;
 use crate::pace::Share;
 use crate::prepare::{Dial, Prepared, PreparedRequest};
-use crate::sys::{Clock, Poller, monotonic_ns};
+use crate::sys::{Clock, Poller, monotonic_ns, nanoseconds};
 use crate::{Control, Error, Stop};
 
 use conn::{Conn, Exchange, Pool, RequestId};
@@ -37,7 +37,7 @@ use pulse::{Pulse, PulseSetup};
 use receive::LocationSink;
 use wait::Waiter;
 
-pub(crate) use demand::lag_allowed;
+pub(crate) use demand::{connection_count_max, lag_allowed};
 pub(crate) use pulse::Second;
 
 /// One event loop.
@@ -159,7 +159,7 @@ impl Farewell {
 
 /// Each thread's first use of the cryptography gathers entropy for tens of milliseconds: that is done before the start.
 pub(crate) fn warm_up_tls(prepared: &Prepared) {
-    for origin_tls in prepared.origins.iter().filter_map(|origin| origin.tls.as_ref()) {
+    if let Some(origin_tls) = prepared.origins.iter().find_map(|origin| origin.tls.as_ref()) {
         // A failure here comes again with the first connection, where it is counted.
         let _ = ClientConnection::new(Arc::clone(&origin_tls.config), origin_tls.server_name.clone());
     }
@@ -210,8 +210,7 @@ impl Shard {
         })
     }
 
-    /// Runs the load to its end.
-    /// Returns when it ended, on the monotonic clock.
+    /// Runs the load to its end; returns when that was, on the monotonic clock.
     pub(crate) fn run(mut self) -> Result<u64, Error> {
         self.waiter.prepare_thread();
         self.sleep_until_start();
@@ -270,12 +269,7 @@ impl Shard {
     }
 
     fn request(&self, id: RequestId) -> &PreparedRequest {
-        match id.dynamic_idx() {
-            None => &self.prepared.requests[id.0 as usize],
-            Some(idx) => self.dynamic[idx]
-                .as_deref()
-                .expect("a request made at run time lives as long as its exchange"),
-        }
+        request_of(&self.prepared, &self.dynamic, id)
     }
 
     /// The next local address in rotation that can reach `target`, where the plan gives any.
@@ -285,6 +279,20 @@ impl Shard {
         let step = (self.source_next..self.source_next + sources.len()).find(fitting)?;
         self.source_next = step + 1;
         Some(sources[step % sources.len()])
+    }
+}
+
+/// The request of an id, for callers that hold other parts of the shard.
+fn request_of<'a>(
+    prepared: &'a Prepared,
+    dynamic: &'a [Option<Box<PreparedRequest>>],
+    id: RequestId,
+) -> &'a PreparedRequest {
+    match id.dynamic_idx() {
+        None => &prepared.requests[id.0 as usize],
+        Some(idx) => {
+            dynamic[idx].as_deref().expect("a request made at run time lives as long as its exchange")
+        }
     }
 }
 
@@ -321,10 +329,6 @@ impl Limits {
             next_sweep_ns: start_ns,
         }
     }
-}
-
-fn nanoseconds(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// One read takes at most this much; larger bodies that nobody reads are dropped inside the kernel.

@@ -9,12 +9,13 @@ use squall_measure::Phase;
 use squall_plan::limits::{RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
 use squall_wire::h1::{Decoder, RequestKind};
 
+use super::Shard;
 use super::conn::{Conn, Exchange, State};
 use super::settle::Trouble;
-use super::{Shard, nanoseconds};
 use crate::prepare::Dial;
 use crate::sys::{
-    Connect, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns, recv, send,
+    Connect, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns, nanoseconds,
+    recv, send,
 };
 
 impl Shard {

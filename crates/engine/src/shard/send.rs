@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use rustls::ClientConnection;
 use squall_measure::{Cause, Phase};
 
-use super::Shard;
 use super::conn::State;
 use super::settle::Trouble;
+use super::{Shard, request_of};
 use crate::prepare::PreparedRequest;
 use crate::sys::{Fd, monotonic_ns, send, send_file, send_parts};
 
@@ -61,10 +61,7 @@ impl Shard {
 
     fn write_request(&mut self, conn_idx: usize, place: usize) -> Result<Written, Trouble> {
         let id = self.exchanges[place].request;
-        let request = match id.dynamic_idx() {
-            None => &self.prepared.requests[id.0 as usize],
-            Some(idx) => self.dynamic[idx].as_deref().expect("lives as long as its exchange"),
-        };
+        let request = request_of(&self.prepared, &self.dynamic, id);
         let conn = &mut self.conns[conn_idx];
         let Some(socket) = &conn.socket else { return Ok(Written::Blocked) };
         let mut writer = Writer { socket, request, offset: &mut conn.write_offset, wire_bytes: 0 };

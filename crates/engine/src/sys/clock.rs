@@ -7,17 +7,22 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Nanoseconds of the monotonic clock: the engine's only time.
 pub(crate) fn monotonic_ns() -> u64 {
-    nanoseconds(clock_gettime(ClockId::Monotonic))
+    reading(clock_gettime(ClockId::Monotonic))
+}
+
+/// A length of time in nanoseconds; what does not fit (584 years) counts as for ever.
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// CPU time of the calling thread.
 pub(crate) fn thread_cpu() -> Duration {
-    Duration::from_nanos(nanoseconds(clock_gettime(ClockId::ThreadCPUTime)))
+    Duration::from_nanos(reading(clock_gettime(ClockId::ThreadCPUTime)))
 }
 
 /// CPU time of the whole process.
 pub(crate) fn process_cpu() -> Duration {
-    Duration::from_nanos(nanoseconds(clock_gettime(ClockId::ProcessCPUTime)))
+    Duration::from_nanos(reading(clock_gettime(ClockId::ProcessCPUTime)))
 }
 
 /// Sleeps until a time of the monotonic clock.
@@ -37,7 +42,7 @@ impl Clock {
     /// Reads both clocks. Repeated now and then, so that a clock that is being slewed does no harm.
     pub(crate) fn new() -> Self {
         let before = monotonic_ns();
-        let wall = nanoseconds(clock_gettime(ClockId::Realtime));
+        let wall = reading(clock_gettime(ClockId::Realtime));
         let after = monotonic_ns();
         Self { wall_minus_monotonic_ns: i128::from(wall) - i128::from(before.midpoint(after)) }
     }
@@ -48,6 +53,6 @@ impl Clock {
     }
 }
 
-fn nanoseconds(time: Timespec) -> u64 {
+fn reading(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
