@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use squall_plan::Plan;
 
 use crate::verdict::Watch;
-use crate::{MachineSecond, RowKey, Series, SeriesPoint, Snapshot, Threshold, ThresholdResult, Verdict};
+use crate::{
+    Event, MachineSecond, Monitor, Part, RowKey, Series, SeriesPoint, Snapshot, Threshold, ThresholdResult,
+    ToolRun, Verdict,
+};
 
 /// What is known of a run before it starts.
 #[derive(Debug, Clone)]
@@ -98,6 +101,18 @@ pub struct RunRecord {
     pub total: Snapshot,
     /// The run over time.
     pub series: Series,
+    /// Figures watched beside the load: of the target, of the generators.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub monitors: Vec<Monitor>,
+    /// Marked moments, in time order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
+    /// The run divided: by its steps, its loads, its machines. Empty for a run of one load on one machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+    /// What foreign tools did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolRun>,
 }
 
 /// Version of [`RunRecord`]'s written form. It rises when a reader of the old form would misread the new one.
@@ -196,6 +211,10 @@ impl RunRecorder {
             rows: self.setup.rows,
             total: self.total,
             series: self.series,
+            monitors: Vec::new(),
+            events: Vec::new(),
+            parts: Vec::new(),
+            tools: Vec::new(),
         }
     }
 
