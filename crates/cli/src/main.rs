@@ -12,6 +12,7 @@ mod generate;
 mod http;
 mod output;
 mod redraw;
+mod run;
 mod signals;
 mod target;
 mod usage;
@@ -23,16 +24,17 @@ use usage::Request;
 
 fn main() -> std::process::ExitCode {
     bug::report_panics();
-    let code = run().unwrap_or_else(|failure| {
+    let code = answer().unwrap_or_else(|failure| {
         output::failure(&failure);
         failure.code
     });
     code.into()
 }
 
-fn run() -> Result<ExitCode, Failure> {
+fn answer() -> Result<ExitCode, Failure> {
     let text = match usage::parse(std::env::args_os())? {
         Request::Do(Command::Http(args)) => return http::run(&args),
+        Request::Do(Command::Run(args)) => return run::run(&args),
         Request::Do(Command::Target(args)) => return target::run(&args),
         Request::Do(Command::Report(args)) => return redraw::run(&args),
         Request::Do(Command::Schema) => squall_report::SUMMARY_SCHEMA.to_owned(),

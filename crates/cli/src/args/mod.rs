@@ -8,6 +8,7 @@
 )]
 
 mod http;
+mod run;
 mod values;
 
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ pub(crate) use http::{
     ArrivalArg, ConnectionArgs, HttpArgs, LoadArgs, OutputArgs, PacingArg, RequestArgs, TlsArgs,
     TlsVersionArg,
 };
+pub(crate) use run::RunArgs;
 
 /// What was typed.
 #[derive(Debug, Parser)]
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     /// Make HTTP load (the default: `squall URL` is `squall http URL`)
     #[command(after_help = AFTER_HELP, after_long_help = AFTER_LONG_HELP)]
     Http(Box<HttpArgs>),
+    /// Run what a file describes: a plan, a k6 script, recorded traffic
+    Run(Box<RunArgs>),
     /// Run a fast local server with httpbin-like routes, to try everything on
     Target(TargetArgs),
     /// Show a saved run again
@@ -62,7 +66,7 @@ pub(crate) enum Command {
     /// Print the man page
     Man {
         /// The command that it is about [default: squall itself]
-        #[arg(value_parser = clap::builder::PossibleValuesParser::new(["http", "target", "report"]))]
+        #[arg(value_parser = clap::builder::PossibleValuesParser::new(["http", "run", "target", "report"]))]
         command: Option<String>,
     },
     /// Print the JSON Schema of `--json`

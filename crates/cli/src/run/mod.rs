@@ -1,0 +1,75 @@
+//! `squall run FILE`: chooses by what the file is.
+
+use std::path::Path;
+
+use crate::args::RunArgs;
+use crate::failure::{ExitCode, Failure};
+
+/// What a file is, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Steps and loads, or a PTR configuration: `.yaml`, `.yml`, `.json`.
+    Plan,
+    /// A k6 script: `.js`, `.mjs`, `.cjs`, `.ts`.
+    Script,
+    /// Recorded traffic: `.har`, `.gor`, `.squall`.
+    Recording,
+}
+
+impl Kind {
+    fn of(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
+            "yaml" | "yml" | "json" => Some(Self::Plan),
+            "js" | "mjs" | "cjs" | "ts" => Some(Self::Script),
+            "har" | "gor" | "squall" => Some(Self::Recording),
+            _ => None,
+        }
+    }
+}
+
+/// Runs what the files describe.
+pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    let Some(first) = args.files.first() else {
+        return Err(Failure::usage("no file given", "name what to run: `squall run plan.yaml`"));
+    };
+    let unsupported = |what: &str| {
+        let message = format!("`{}`: {what} cannot be run yet", first.display());
+        Err(Failure::usage(message, "`squall URL` makes plain HTTP load"))
+    };
+    match Kind::of(first) {
+        Some(Kind::Plan) => unsupported("plans"),
+        Some(Kind::Script) => unsupported("scripts"),
+        Some(Kind::Recording) => unsupported("recorded traffic"),
+        None => Err(unknown(first)),
+    }
+}
+
+fn unknown(path: &Path) -> Failure {
+    let message = format!("`{}` has a name that says nothing about what it is", path.display());
+    Failure::usage(
+        message,
+        "plans end in .yaml or .json, k6 scripts in .js or .ts, recorded traffic in .har, .gor or .squall",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_known_by_its_name() {
+        for (name, kind) in [
+            ("plan.yaml", Some(Kind::Plan)),
+            ("a/PLAN.YML", Some(Kind::Plan)),
+            ("ptr.json", Some(Kind::Plan)),
+            ("test.js", Some(Kind::Script)),
+            ("test.ts", Some(Kind::Script)),
+            ("site.har", Some(Kind::Recording)),
+            ("notes.txt", None),
+            ("yaml", None),
+        ] {
+            assert_eq!(Kind::of(Path::new(name)), kind, "{name}");
+        }
+    }
+}
