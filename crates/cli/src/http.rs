@@ -1,7 +1,7 @@
 //! `squall http`: makes the load that was typed, and shows what happened.
 
 use squall_engine::Control;
-use squall_measure::{RunRecord, Status, StoppedBy};
+use squall_measure::{RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::mask::masked_text;
 
 use crate::args::HttpArgs;
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &HttpArgs) -> Result<ExitCode, Failure> {
     let control = Control::new();
     let watch = steer(&control, args.output.live)?;
     let mut view = View::open(&args.output, &control)?;
-    let record = squall_engine::run(&plan, &control, &mut |recorder| view.update(recorder));
+    let record = squall_engine::run(&plan, &control, &mut |recorder: &RunRecorder| view.update(recorder));
     drop((view, watch));
     let record = record.map_err(|error| refused(&error))?;
     faces.finish(&record)?;

@@ -8,6 +8,7 @@
 mod control;
 mod dns;
 mod error;
+mod observer;
 mod pace;
 mod prepare;
 mod run;
@@ -17,6 +18,7 @@ mod tls;
 
 pub use control::Control;
 pub use error::Error;
+pub use observer::{Observer, Span};
 pub use run::run;
 
 use control::Stop;

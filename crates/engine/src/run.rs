@@ -19,19 +19,16 @@ use crate::pace::Share;
 use crate::prepare::Prepared;
 use crate::shard::{Second, Shard, ShardSetup, connection_count_max, lag_allowed, warm_up_tls};
 use crate::sys::{MachineProbe, keep_stamping, monotonic_ns, nanoseconds, raise_nofile};
-use crate::{Control, Error, Stop};
+use crate::{Control, Error, Observer, Span, Stop};
 
 /// Makes the load that `plan` describes, and returns what was measured.
 ///
-/// `observer` is called on this thread about every 100 ms, and once at the end, with what is known by then.
+/// `observer` is called on this thread: see [`Observer`]. A closure is called about every 100 ms, and once at the end, with what is
+/// known by then.
 ///
 /// # Errors
 /// When the run cannot be made at all: see [`Error`]. A target that misbehaves is no error but data.
-pub fn run(
-    plan: &Plan,
-    control: &Control,
-    observer: &mut dyn FnMut(&RunRecorder),
-) -> Result<RunRecord, Error> {
+pub fn run(plan: &Plan, control: &Control, observer: &mut dyn Observer) -> Result<RunRecord, Error> {
     let background_stop = Arc::new(AtomicBool::new(false));
     let result = run_with(plan, control, observer, &background_stop);
     background_stop.store(true, Ordering::Relaxed);
@@ -41,7 +38,7 @@ pub fn run(
 fn run_with(
     plan: &Plan,
     control: &Control,
-    observer: &mut dyn FnMut(&RunRecorder),
+    observer: &mut dyn Observer,
     background_stop: &Arc<AtomicBool>,
 ) -> Result<RunRecord, Error> {
     let limit =
@@ -58,7 +55,7 @@ fn run_with(
     let _stamping =
         keep_stamping().map_err(|source| Error::Os { what: "switch receive stamps on", source })?;
     let mut collector = Collector::new(recorder, control.clone(), source_count(plan), &loads);
-    let shards = collector.start_shards(plan, &loads, rows.len())?;
+    let shards = collector.start_shards(plan, &loads, rows.len(), observer)?;
     let start_ns = collector.start_ns;
     collector.collect(observer);
     let mut end_ns = start_ns;
@@ -67,7 +64,7 @@ fn run_with(
     }
     let end =
         End { duration: measured(plan, start_ns, end_ns), stopped_by: collector.stopped_by(plan, end_ns) };
-    observer(&collector.recorder);
+    observer.look(&collector.recorder);
     Ok(collector.recorder.finish(end))
 }
 
@@ -91,6 +88,7 @@ struct ShardState {
     spare: Sender<Box<Snapshot>>,
     /// All seconds before this one were handed over; `None`: the shard has ended.
     reported_idx: Option<u32>,
+    load_idx: u32,
 }
 
 impl Collector {
@@ -109,16 +107,17 @@ impl Collector {
         }
     }
 
-    /// Makes the shards' threads, waits until each is ready, and starts them together.
+    /// Makes the shards' threads, waits until each is ready, and starts them together when the observer says.
     fn start_shards(
         &mut self,
         plan: &Plan,
         loads: &[Arc<Prepared>],
         row_count: usize,
+        observer: &mut dyn Observer,
     ) -> Result<Vec<JoinHandle<Result<u64, Error>>>, Error> {
         let mut handles = Vec::new();
         let mut gate = Gate::default();
-        for prepared in loads {
+        for (load_idx, prepared) in (0..).zip(loads) {
             let shard_count = shard_count(&prepared.load, thread_count(plan));
             for shard_idx in 0..shard_count {
                 let (spare, spares) = mpsc::channel();
@@ -137,51 +136,67 @@ impl Collector {
                     seconds: self.seconds.0.clone(),
                     spare: spares,
                 };
-                self.shards.push(ShardState { spare, reported_idx: Some(0) });
+                self.shards.push(ShardState { spare, reported_idx: Some(0), load_idx });
                 handles.push(spawn(setup, gate.admit())?);
             }
         }
-        self.start_ns = gate.open();
+        gate.wait_for_all();
+        let Some(at) = observer.start(self.recorder.setup()) else {
+            self.cancel();
+            return Ok(handles);
+        };
+        self.start_ns = gate.open(at);
+        self.recorder.set_started(unix_ms(at.max(SystemTime::now())));
         Ok(handles)
     }
 
+    /// There is no load: the shards find the gate gone, and end.
+    fn cancel(&mut self) {
+        self.control.abort();
+        self.start_ns = monotonic_ns();
+        self.shards.clear();
+    }
+
     /// Collects until every shard has ended.
-    fn collect(&mut self, observer: &mut dyn FnMut(&RunRecorder)) {
+    fn collect(&mut self, observer: &mut dyn Observer) {
         let mut next_look = Instant::now() + OBSERVE_EVERY;
         while self.shards.iter().any(|shard| shard.reported_idx.is_some()) {
             match self.seconds.1.recv_timeout(next_look.saturating_duration_since(Instant::now())) {
-                Ok(second) => self.absorb(second),
+                Ok(second) => self.absorb(second, observer),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     next_look = Instant::now() + OBSERVE_EVERY;
                     self.recorder.tick(self.elapsed());
                     self.stop_when_unreachable();
-                    observer(&self.recorder);
+                    observer.look(&self.recorder);
                 }
             }
         }
         self.recorder.tick(self.elapsed());
     }
 
-    fn absorb(&mut self, second: Second) {
+    fn absorb(&mut self, second: Second, observer: &mut dyn Observer) {
         let Second { shard_idx, second_idx, mut snapshot, is_last } = second;
         if shard_idx == 0 {
             self.take_lookups(&mut snapshot);
         }
         self.recorder.absorb(second_idx, shard_idx, &snapshot);
-        snapshot.clear();
         let shard = &mut self.shards[shard_idx as usize];
+        observer.second(Span { second_idx, shard_idx, load_idx: shard.load_idx }, &snapshot);
+        snapshot.clear();
         shard.reported_idx = (!is_last).then_some(second_idx + 1);
         // A shard that has ended needs no spare.
         let _ = shard.spare.send(snapshot);
-        self.close_whole_seconds();
+        self.close_whole_seconds(observer);
     }
 
     /// Closes the seconds that every running shard has left behind.
-    fn close_whole_seconds(&mut self) {
+    fn close_whole_seconds(&mut self, observer: &mut dyn Observer) {
         let reported = self.shards.iter().filter_map(|shard| shard.reported_idx).min();
         let whole_idx = reported.unwrap_or(self.next_second_idx + 1);
         if whole_idx > self.next_second_idx {
-            self.recorder.close_second(whole_idx - 1, self.machine.read(self.source_count));
+            let machine = self.machine.read(self.source_count);
+            self.recorder.close_second(whole_idx - 1, machine);
+            observer.close(whole_idx - 1, machine);
             self.next_second_idx = whole_idx;
         }
     }
@@ -222,19 +237,22 @@ impl Collector {
 
 /// Holds the shards back until all are ready.
 struct Gate {
-    ready: (Sender<()>, Receiver<()>),
+    /// `None`: nobody more is admitted.
+    admitting: Option<Sender<()>>,
+    ready: Receiver<()>,
     starts: Vec<Sender<u64>>,
 }
 
 /// A shard's place at the gate.
 struct Place {
-    ready: Sender<()>,
+    ready: Option<Sender<()>>,
     start: Receiver<u64>,
 }
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { ready: mpsc::channel(), starts: Vec::new() }
+        let (admitting, ready) = mpsc::channel();
+        Self { admitting: Some(admitting), ready, starts: Vec::new() }
     }
 }
 
@@ -242,16 +260,20 @@ impl Gate {
     fn admit(&mut self) -> Place {
         let (sender, start) = mpsc::channel();
         self.starts.push(sender);
-        Place { ready: self.ready.0.clone(), start }
+        Place { ready: self.admitting.clone(), start }
     }
 
-    /// Waits for all, and lets them go; returns when they start.
-    fn open(self) -> u64 {
-        let Self { ready: (sender, ready), starts } = self;
-        drop(sender);
-        ready.iter().take(starts.len()).for_each(drop);
-        let start_ns = monotonic_ns() + nanoseconds(START_DELAY);
-        for start in starts {
+    /// Waits until all that were admitted are ready, or gone.
+    fn wait_for_all(&mut self) {
+        self.admitting = None;
+        self.ready.iter().take(self.starts.len()).for_each(drop);
+    }
+
+    /// Lets all go; returns when they start.
+    fn open(self, at: SystemTime) -> u64 {
+        let delay = at.duration_since(SystemTime::now()).unwrap_or_default();
+        let start_ns = monotonic_ns() + nanoseconds(delay.max(START_DELAY));
+        for start in self.starts {
             // A thread that is gone has said so as its result.
             let _ = start.send(start_ns);
         }
@@ -260,9 +282,11 @@ impl Gate {
 }
 
 impl Place {
-    /// When to start; `None`: there is no run, because another thread could not be made.
+    /// When to start; `None`: there is no run, because another thread could not be made or nobody wants it any more.
     fn wait(self) -> Option<u64> {
-        let _ = self.ready.send(());
+        if let Some(ready) = self.ready {
+            let _ = ready.send(());
+        }
         self.start.recv().ok()
     }
 }
@@ -292,16 +316,20 @@ fn setup(plan: &Plan, rows: &[RowKey], thread_count: u32) -> Result<RunSetup, Er
     };
     let thresholds: Vec<Threshold> = plan.thresholds.iter().map(parse).collect::<Result<_, _>>()?;
     let lag_allowed = plan.loads.iter().map(|load| lag_allowed(&load.when)).max().unwrap_or_default();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(RunSetup {
         plan: plan.masked(),
         rows: rows.to_vec(),
         open_model: plan.loads.iter().any(|load| matches!(load.when, When::Open { .. })),
         lag_allowed,
         thresholds,
-        started_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+        started_unix_ms: unix_ms(SystemTime::now()),
         environment: environment(thread_count),
     })
+}
+
+fn unix_ms(at: SystemTime) -> u64 {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn environment(thread_count: u32) -> BTreeMap<String, String> {

@@ -154,6 +154,11 @@ impl RunRecorder {
         }
     }
 
+    /// Tells when the run started, where that was not known at first.
+    pub fn set_started(&mut self, unix_ms: u64) {
+        self.setup.started_unix_ms = unix_ms;
+    }
+
     /// Tells the time since the run's start, for [`elapsed`](Self::elapsed).
     pub fn tick(&mut self, elapsed: Duration) {
         self.elapsed = elapsed;

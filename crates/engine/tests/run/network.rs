@@ -43,7 +43,12 @@ fn names_lead_where_the_plan_says() {
 
 #[test]
 fn an_unknown_name_is_told_before_the_run() {
-    let error = run(&plan("http://no-such-name.invalid/"), &Control::new(), &mut |_| {}).unwrap_err();
+    let error = run(
+        &plan("http://no-such-name.invalid/"),
+        &Control::new(),
+        &mut |_: &squall_measure::RunRecorder| {},
+    )
+    .unwrap_err();
     assert!(
         matches!(&error, Error::NameNotResolved { host, .. } if host == "no-such-name.invalid"),
         "{error}"
@@ -200,7 +205,7 @@ fn certificates_are_verified_unless_told_otherwise() {
 fn tls_settings_that_cannot_be_used_are_told_before_the_run() {
     let error_of = |change: &dyn Fn(&mut squall_plan::Load)| {
         let plan = with(plan("https://127.0.0.1:1/"), |load| change(load));
-        run(&plan, &Control::new(), &mut |_| {}).unwrap_err().to_string()
+        run(&plan, &Control::new(), &mut |_: &squall_measure::RunRecorder| {}).unwrap_err().to_string()
     };
     assert!(
         error_of(&|load| load.tls.ciphers = vec!["TLS_NULL".to_owned()])
@@ -221,7 +226,7 @@ fn tls_settings_that_cannot_be_used_are_told_before_the_run() {
 #[test]
 fn more_connections_than_descriptors_are_refused_before_the_run() {
     let plan = closed("http://127.0.0.1:1/", 1_000_000_000, 10);
-    let error = run(&plan, &Control::new(), &mut |_| {}).unwrap_err();
+    let error = run(&plan, &Control::new(), &mut |_: &squall_measure::RunRecorder| {}).unwrap_err();
     assert!(matches!(error, Error::TooFewDescriptors { needed: 1_000_000_064, .. }), "{error}");
 }
 

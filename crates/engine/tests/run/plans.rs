@@ -83,7 +83,7 @@ pub(crate) fn open(url: &str, rate: f64, duration: Duration, pacing: Pacing) -> 
 
 /// Runs a plan to its end.
 pub(crate) fn record(plan: &Plan) -> RunRecord {
-    run(plan, &Control::new(), &mut |_| {}).unwrap()
+    run(plan, &Control::new(), &mut |_: &squall_measure::RunRecorder| {}).unwrap()
 }
 
 /// Asserts that each request ended once: `ok` of them well.

@@ -1,10 +1,10 @@
 //! How a run ends when someone, or the server, ends it.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use squall_engine::{Control, run};
-use squall_measure::{Cause, RunRecord, StoppedBy};
+use squall_engine::{Control, Observer, Span, run};
+use squall_measure::{Cause, RunRecord, RunRecorder, RunSetup, Snapshot, StoppedBy};
 use squall_plan::{Plan, Stop};
 use squall_target::{Options, Target};
 
@@ -20,7 +20,7 @@ fn endless(url: &str, connection_count: u32) -> Plan {
 fn steered(target: &Target, plan: &Plan, request_count: u64, steer: impl Fn(&Control)) -> RunRecord {
     let control = Control::new();
     thread::scope(|scope| {
-        let running = scope.spawn(|| run(plan, &control, &mut |_| {}).unwrap());
+        let running = scope.spawn(|| run(plan, &control, &mut |_: &RunRecorder| {}).unwrap());
         let deadline = Instant::now() + Duration::from_secs(20);
         while target.stats().requests < request_count && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(2));
@@ -47,7 +47,7 @@ fn aborting_counts_what_is_open_as_interrupted() {
     let control = Control::new();
     let begin = Instant::now();
     let record = thread::scope(|scope| {
-        let running = scope.spawn(|| run(&plan, &control, &mut |_| {}).unwrap());
+        let running = scope.spawn(|| run(&plan, &control, &mut |_: &RunRecorder| {}).unwrap());
         while target.stats().connections < 8 && begin.elapsed() < Duration::from_secs(20) {
             thread::sleep(Duration::from_millis(2));
         }
@@ -81,4 +81,44 @@ fn no_request_starts_after_the_planned_time() {
     assert_eq!(record.stopped_by, StoppedBy::Duration);
     assert!(record.total.ok() >= 4 && record.total.ok() <= 16, "{}", record.total.ok());
     assert_eq!(record.total.requests_started, record.total.ok());
+}
+
+/// Follows a run that is told to start later, or not at all.
+struct Starter {
+    at: Option<SystemTime>,
+    requests_seen: u64,
+}
+
+impl Observer for Starter {
+    fn start(&mut self, _: &RunSetup) -> Option<SystemTime> {
+        self.at
+    }
+
+    fn second(&mut self, _: Span, snapshot: &Snapshot) {
+        self.requests_seen += snapshot.requests_started;
+    }
+
+    fn look(&mut self, _: &RunRecorder) {}
+}
+
+#[test]
+fn a_run_starts_when_its_observer_says_and_hands_over_every_second() {
+    let target = Target::start(&Options::default()).unwrap();
+    let plan = closed(&format!("http://{}/", target.address()), 4, 100);
+    let at = SystemTime::now() + Duration::from_millis(300);
+    let mut starter = Starter { at: Some(at), requests_seen: 0 };
+    let record = run(&plan, &Control::new(), &mut starter).unwrap();
+    let at_ms = at.duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    assert_eq!(record.started_unix_ms, at_ms);
+    assert_eq!((record.total.requests_started, starter.requests_seen), (100, 100));
+}
+
+#[test]
+fn a_run_that_nobody_wants_any_more_sends_nothing() {
+    let target = Target::start(&Options::default()).unwrap();
+    let plan = closed(&format!("http://{}/", target.address()), 4, 100);
+    let mut starter = Starter { at: None, requests_seen: 0 };
+    let record = run(&plan, &Control::new(), &mut starter).unwrap();
+    assert_eq!((record.total.requests_started, record.stopped_by), (0, StoppedBy::Aborted));
+    assert_eq!(target.stop().requests, 0);
 }
