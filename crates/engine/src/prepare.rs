@@ -480,6 +480,8 @@ const IDEMPOTENT_METHODS: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT",
 
 #[cfg(test)]
 mod tests {
+    use squall_plan::HttpVersion;
+
     use super::*;
 
     #[test]
@@ -501,6 +503,7 @@ mod tests {
                 .map(|name| Header { name: name.to_owned(), value: "v".to_owned() })
                 .to_vec(),
             body: Body::Bytes(b"x".to_vec()),
+            http: HttpVersion::Http11,
         };
         let to = |status, url| {
             let plan = redirect_plan(&source, status, Url::parse(url).unwrap());

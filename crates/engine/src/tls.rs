@@ -32,7 +32,10 @@ pub(crate) fn client_config(policy: &TlsPolicy) -> Result<Arc<ClientConfig>, Err
         }
         None => builder.with_no_client_auth(),
     };
-    config.alpn_protocols = policy.alpn.iter().map(|name| name.clone().into_bytes()).collect();
+    config.alpn_protocols = match &policy.alpn[..] {
+        [] => vec![b"http/1.1".to_vec()],
+        names => names.iter().map(|name| name.clone().into_bytes()).collect(),
+    };
     // Every new connection stands for a new client, so it makes a full handshake.
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))

@@ -30,8 +30,14 @@ pub enum Cause {
     TlsAlert,
     /// The peer broke the TLS protocol, or speaks no version or cipher that was offered.
     TlsProtocol,
+    /// The server does not speak the HTTP version that was asked for (ALPN).
+    VersionNotNegotiated,
     /// The response is not HTTP, or breaks its framing rules.
     HttpProtocol,
+    /// HTTP/2: the server ended the request's stream with an error.
+    StreamReset,
+    /// HTTP/2: the server refused the request unread, again and again.
+    StreamRefused,
     /// The response head is larger than the limit.
     HeadTooLarge,
     /// A whole response with a status that was not expected.
@@ -225,7 +231,7 @@ fn kind_idx(cause: Cause, phase: Phase) -> usize {
 
 const KIND_COUNT: usize = CAUSES.len() * PHASES.len();
 
-const CAUSES: [Cause; 20] = [
+const CAUSES: [Cause; 23] = [
     Cause::NameNotResolved,
     Cause::ConnectionRefused,
     Cause::Unreachable,
@@ -236,7 +242,10 @@ const CAUSES: [Cause; 20] = [
     Cause::TlsCertificate,
     Cause::TlsAlert,
     Cause::TlsProtocol,
+    Cause::VersionNotNegotiated,
     Cause::HttpProtocol,
+    Cause::StreamReset,
+    Cause::StreamRefused,
     Cause::HeadTooLarge,
     Cause::UnexpectedStatus,
     Cause::UnexpectedLength,

@@ -88,4 +88,10 @@ pub enum Protocol {
     /// HTTP/1.1 over TLS.
     #[serde(rename = "https/1.1")]
     Https11,
+    /// HTTP/2 over TLS.
+    #[serde(rename = "h2")]
+    H2,
+    /// HTTP/2 over TCP.
+    #[serde(rename = "h2c")]
+    H2c,
 }

@@ -24,6 +24,22 @@ pub const SERIES_POINT_COUNT_MAX: usize = 3600;
 /// Most requests in flight on one HTTP/1.1 connection (`--pipeline`).
 pub const PIPELINE_DEPTH_MAX: u32 = 1024;
 
+/// Most requests in flight on one HTTP/2 connection (`--streams`): servers allow 100 to 1,000.
+pub const STREAM_COUNT_MAX: u32 = 65_536;
+
+/// Flow-control windows of HTTP/2 unless `--window` says otherwise: so large that no server waits for us.
+pub const WINDOW_BYTES_DEFAULT: u32 = 1 << 30;
+
+/// Largest flow-control window (RFC 9113 6.9.1).
+pub const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
+
+/// The connection window that every HTTP/2 connection begins with (RFC 9113 6.9.2); it can only grow.
+pub const CONNECTION_WINDOW_BYTES_MIN: u32 = 65_535;
+
+/// How often a request is sent again that the server says it has not looked at (RFC 9113 8.7): a server that refuses for ever shall
+/// not be asked for ever.
+pub const REFUSED_RETRY_COUNT_MAX: u32 = 32;
+
 /// Most redirects followed for one request (`--follow`).
 pub const REDIRECT_COUNT_MAX: u32 = 50;
 

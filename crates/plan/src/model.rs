@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::Profile;
+use crate::limits::WINDOW_BYTES_DEFAULT;
 
 /// A whole run: loads that start together, and the rules its result must meet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,6 +83,24 @@ pub struct RequestPlan {
     pub headers: Vec<Header>,
     /// What is sent after the head.
     pub body: Body,
+    /// HTTP version spoken for it.
+    #[serde(default)]
+    pub http: HttpVersion,
+}
+
+/// The HTTP version that a request is sent in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum HttpVersion {
+    /// HTTP/1.1.
+    #[default]
+    #[serde(rename = "1.1")]
+    Http11,
+    /// HTTP/2: over TLS by ALPN, and nothing else will do; over plain TCP by prior knowledge (h2c).
+    #[serde(rename = "2")]
+    Http2,
+    /// Over TLS what the server chooses by ALPN, preferably HTTP/2; over plain TCP HTTP/1.1.
+    #[serde(rename = "auto")]
+    Auto,
 }
 
 /// A header field. Its value may be a secret: see [`Header::is_secret`].
@@ -192,13 +211,20 @@ pub struct Stop {
 
 /// How connections are kept and closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ConnectionPolicy {
     /// `None`: as many as the peer allows. `Some(1)`: a new connection for each request (`--no-keepalive`).
     pub request_count_max: Option<NonZeroU32>,
     /// A connection older than this is closed after its current response.
     pub age_max: Option<Duration>,
-    /// Requests in flight on one connection (HTTP/1.1 pipelining); at least 1.
+    /// Requests in flight on one HTTP/1.1 connection (pipelining); at least 1.
     pub pipeline_depth: NonZeroU32,
+    /// Requests in flight on one HTTP/2 connection, where the peer allows as many; at least 1.
+    pub stream_count: NonZeroU32,
+    /// HTTP/2: bytes of one response that the peer may send before we have said that we read them.
+    pub window_bytes: u32,
+    /// HTTP/2: the same for all responses of a connection together.
+    pub connection_window_bytes: u32,
     /// From the first SYN to an open TCP connection, proxy and TLS handshakes included.
     pub connect_timeout: Duration,
 }
@@ -268,7 +294,7 @@ pub struct TlsPolicy {
     pub ciphers: Vec<String>,
     /// Server name sent and verified instead of the URL's host.
     pub sni: Option<String>,
-    /// ALPN protocols offered, in order.
+    /// ALPN protocols offered, in order; empty: those that belong to the HTTP version.
     pub alpn: Vec<String>,
 }
 
@@ -307,7 +333,7 @@ impl Default for TlsPolicy {
             versions: TlsVersions::Any,
             ciphers: Vec::new(),
             sni: None,
-            alpn: vec!["http/1.1".to_owned()],
+            alpn: Vec::new(),
         }
     }
 }
@@ -318,6 +344,9 @@ impl Default for ConnectionPolicy {
             request_count_max: None,
             age_max: None,
             pipeline_depth: NonZeroU32::MIN,
+            stream_count: NonZeroU32::MIN,
+            window_bytes: WINDOW_BYTES_DEFAULT,
+            connection_window_bytes: WINDOW_BYTES_DEFAULT,
             connect_timeout: Duration::from_secs(10),
         }
     }

@@ -177,6 +177,7 @@ mod tests {
             pattern: "http://x/".into(),
             headers: Vec::new(),
             body: Body::Empty,
+            http: crate::HttpVersion::Http11,
         }
     }
 

@@ -18,7 +18,10 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::TlsCertificate => "certificate not trusted",
         Cause::TlsAlert => "TLS alert from the peer",
         Cause::TlsProtocol => "TLS protocol error",
+        Cause::VersionNotNegotiated => "HTTP version not spoken by the server",
         Cause::HttpProtocol => "malformed response",
+        Cause::StreamReset => "stream reset by the server",
+        Cause::StreamRefused => "stream refused by the server",
         Cause::HeadTooLarge => "response head too large",
         Cause::UnexpectedStatus => "unexpected status",
         Cause::UnexpectedLength => "unexpected body length",
@@ -67,7 +70,11 @@ pub(crate) fn advice(cause: Cause) -> Option<&'static str> {
         Cause::OutOfResources => {
             Some("spread connections over addresses with `--source`, or raise the limit of open files")
         }
-        Cause::HttpProtocol => Some("does the port speak HTTP/1.1, and is the scheme (http or https) right?"),
+        Cause::VersionNotNegotiated => Some("`--http auto` takes the version that the server speaks"),
+        Cause::StreamRefused => Some("the server takes fewer streams at a time: lower `--streams`"),
+        Cause::HttpProtocol => {
+            Some("does the port speak this HTTP version, and is the scheme (http or https) right?")
+        }
         _ => None,
     }
 }

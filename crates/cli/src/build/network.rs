@@ -23,6 +23,7 @@ pub(super) fn connection_policy(args: &ConnectionArgs) -> ConnectionPolicy {
         age_max: args.max_connection_age,
         pipeline_depth: args.pipeline,
         connect_timeout: args.connect_timeout,
+        ..ConnectionPolicy::default()
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use squall_plan::rules::parse_header;
 use squall_plan::units::parse_weight;
 use squall_plan::urls::{Target, basic_authorization};
-use squall_plan::{Body, Expect, ExpectBody, Header, RequestPlan, Weighted};
+use squall_plan::{Body, Expect, ExpectBody, Header, HttpVersion, RequestPlan, Weighted};
 use url::form_urlencoded;
 
 use crate::args::RequestArgs;
@@ -51,6 +51,7 @@ impl Shared {
             url: target.url,
             headers,
             body: self.body.clone(),
+            http: HttpVersion::Http11,
         }
     }
 }

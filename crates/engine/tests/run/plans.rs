@@ -7,8 +7,8 @@ use std::time::Duration;
 use squall_engine::{Control, run};
 use squall_measure::RunRecord;
 use squall_plan::{
-    Arrival, Body, ConnectionPolicy, Expect, HttpLoad, Load, Network, Pacing, Plan, Profile, RequestPlan,
-    Stop, TlsPolicy, Weighted, What, When,
+    Arrival, Body, ConnectionPolicy, Expect, HttpLoad, HttpVersion, Load, Network, Pacing, Plan, Profile,
+    RequestPlan, Stop, TlsPolicy, Weighted, What, When,
 };
 
 /// A GET of `url` over one connection, on one thread, once.
@@ -20,6 +20,7 @@ pub(crate) fn plan(url: &str) -> Plan {
         pattern: url.to_owned(),
         headers: Vec::new(),
         body: Body::Empty,
+        http: HttpVersion::Http11,
     };
     let http = HttpLoad {
         requests: vec![request],

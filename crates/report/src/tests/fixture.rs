@@ -9,8 +9,8 @@ use squall_measure::{
     RunRecorder, RunSetup, Sample, Snapshot, StoppedBy,
 };
 use squall_plan::{
-    Arrival, Body, ConnectionPolicy, Expect, HttpLoad, Load, Network, Pacing, Plan, Profile, RequestPlan,
-    Stop, TlsPolicy, Weighted, What, When,
+    Arrival, Body, ConnectionPolicy, Expect, HttpLoad, HttpVersion, Load, Network, Pacing, Plan, Profile,
+    RequestPlan, Stop, TlsPolicy, Weighted, What, When,
 };
 
 const SECOND_COUNT: u32 = 12;
@@ -226,6 +226,7 @@ fn http(methods: &[&str]) -> HttpLoad {
         pattern: format!("http://shop.test/{path}"),
         headers: Vec::new(),
         body: Body::Empty,
+        http: HttpVersion::Http11,
     };
     HttpLoad {
         requests: methods.iter().zip(&paths).map(request).collect(),
