@@ -3,7 +3,7 @@
 //! Owns: the schedule of one shard. Never: reads the clock; the k-th arrival's time is computed, so nothing drifts and
 //! nothing is queued for arrivals that are not due yet.
 
-use squall_plan::{Arrival, Profile};
+use squall_plan::{Arrival, Profile, Segment};
 
 /// The arrivals of one shard, in order. The shards' arrivals together are exactly the plan's.
 #[derive(Debug, Clone)]
@@ -22,8 +22,24 @@ pub(crate) struct Arrivals {
 pub(crate) struct Share {
     /// This shard.
     pub(crate) shard_idx: u32,
-    /// All shards.
+    /// All shards of this machine.
     pub(crate) shard_count: u32,
+    /// This machine's part of the load.
+    pub(crate) segment: Segment,
+}
+
+impl Share {
+    /// How many of `whole` items are this shard's; those of all shards of all machines add up to it.
+    pub(crate) fn part_of(self, whole: u64) -> u64 {
+        let own = self.segment.part_of(whole);
+        let count = u64::from(self.shard_count);
+        own / count + u64::from(u64::from(self.shard_idx) < own % count)
+    }
+
+    /// This shard's part of a rate.
+    pub(crate) fn fraction(self) -> f64 {
+        self.segment.fraction() / f64::from(self.shard_count)
+    }
 }
 
 /// When an arrival is due, in nanoseconds after the run's start.
@@ -37,8 +53,8 @@ pub(crate) struct Due {
 
 #[derive(Debug, Clone)]
 enum Kind {
-    /// The k-th arrival comes when the rate has accumulated to k.
-    Constant { arrival_idx: u64 },
+    /// The k-th arrival comes when the rate has accumulated to k. `own_idx` counts this machine's.
+    Constant { own_idx: u64 },
     /// Gaps are exponential with mean 1 in accumulated rate; shards are independent processes that add up.
     Poisson { accumulated: f64, random: SplitMix },
 }
@@ -47,9 +63,10 @@ impl Arrivals {
     /// The arrivals of `profile` before `end_ns`.
     pub(crate) fn new(profile: &Profile, arrival: Arrival, share: Share, grid_ns: u64, end_ns: u64) -> Self {
         let kind = match arrival {
-            Arrival::Constant => Kind::Constant { arrival_idx: u64::from(share.shard_idx) },
+            Arrival::Constant => Kind::Constant { own_idx: u64::from(share.shard_idx) },
             Arrival::Poisson => {
-                Kind::Poisson { accumulated: 0.0, random: SplitMix(u64::from(share.shard_idx)) }
+                let seed = u64::from(share.segment.first) << 32 | u64::from(share.shard_idx);
+                Kind::Poisson { accumulated: 0.0, random: SplitMix(seed) }
             }
         };
         let mut arrivals = Self { profile: profile.clone(), share, kind, grid_ns, end_ns, next: None };
@@ -71,13 +88,13 @@ impl Arrivals {
 
     fn advance(&mut self) {
         let amount = match &mut self.kind {
-            Kind::Constant { arrival_idx } => {
-                let amount = *arrival_idx as f64;
-                *arrival_idx += u64::from(self.share.shard_count);
+            Kind::Constant { own_idx } => {
+                let amount = self.share.segment.whole_idx(*own_idx) as f64;
+                *own_idx += u64::from(self.share.shard_count);
                 amount
             }
             Kind::Poisson { accumulated, random } => {
-                *accumulated += random.exponential() * f64::from(self.share.shard_count);
+                *accumulated += random.exponential() / self.share.fraction();
                 *accumulated
             }
         };
@@ -123,9 +140,19 @@ mod tests {
     use super::*;
 
     fn times(profile: &Profile, arrival: Arrival, shard_count: u32, grid_ns: u64, end_ns: u64) -> Vec<u64> {
+        times_of(profile, arrival, (shard_count, Segment::WHOLE), grid_ns, end_ns)
+    }
+
+    fn times_of(
+        profile: &Profile,
+        arrival: Arrival,
+        (shard_count, segment): (u32, Segment),
+        grid_ns: u64,
+        end_ns: u64,
+    ) -> Vec<u64> {
         let mut all = Vec::new();
         for shard_idx in 0..shard_count {
-            let share = Share { shard_idx, shard_count };
+            let share = Share { shard_idx, shard_count, segment };
             let mut arrivals = Arrivals::new(profile, arrival, share, grid_ns, end_ns);
             while let Some(due) = arrivals.pop_due(u64::MAX) {
                 all.push(due.intended_ns);
@@ -147,6 +174,24 @@ mod tests {
     }
 
     #[test]
+    fn machines_together_make_exactly_the_schedule() {
+        let profile =
+            Profile { from: 10.0, stages: vec![Stage { duration: Duration::from_secs(1), target: 3000.0 }] };
+        let one = times(&profile, Arrival::Constant, 1, 0, 2 * SECOND);
+        for weights in [&[1, 1, 1][..], &[5, 2, 1]] {
+            let segments = Segment::divide(weights, u64::MAX).into_iter().flatten();
+            let mut all: Vec<u64> = segments
+                .zip([1, 2, 4])
+                .flat_map(|(segment, shard_count)| {
+                    times_of(&profile, Arrival::Constant, (shard_count, segment), 0, 2 * SECOND)
+                })
+                .collect();
+            all.sort_unstable();
+            assert_eq!(all, one, "{weights:?}");
+        }
+    }
+
+    #[test]
     fn a_ramp_sends_the_area_under_it() {
         let profile =
             Profile { from: 0.0, stages: vec![Stage { duration: Duration::from_secs(10), target: 100.0 }] };
@@ -156,9 +201,9 @@ mod tests {
     #[test]
     fn a_day_at_a_high_rate_does_not_drift() {
         let profile = Profile::constant(100_000.0);
-        let share = Share { shard_idx: 0, shard_count: 1 };
+        let share = Share { shard_idx: 0, shard_count: 1, segment: Segment::WHOLE };
         let mut arrivals = Arrivals::new(&profile, Arrival::Constant, share, 0, u64::MAX);
-        arrivals.kind = Kind::Constant { arrival_idx: 86_400 * 100_000 };
+        arrivals.kind = Kind::Constant { own_idx: 86_400 * 100_000 };
         arrivals.advance();
         let exact = arrivals.peek().unwrap().exact_ns;
         assert!(exact.abs_diff(86_400 * SECOND) <= 20_000, "{exact}");
@@ -166,7 +211,7 @@ mod tests {
 
     #[test]
     fn grid_moves_arrivals_only_later_and_by_less_than_a_tick() {
-        let share = Share { shard_idx: 0, shard_count: 1 };
+        let share = Share { shard_idx: 0, shard_count: 1, segment: Segment::WHOLE };
         let mut arrivals =
             Arrivals::new(&Profile::constant(7777.0), Arrival::Constant, share, 800_000, SECOND);
         while let Some(Due { exact_ns, intended_ns }) = arrivals.pop_due(u64::MAX) {

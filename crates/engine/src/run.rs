@@ -127,7 +127,7 @@ impl Collector {
                     let _ = spare.send(Box::new(Snapshot::new(row_count, open_model)));
                 }
                 let setup = ShardSetup {
-                    share: Share { shard_idx, shard_count },
+                    share: Share { shard_idx, shard_count, segment: prepared.load.segment },
                     shard_idx: self.shards.len() as u32,
                     prepared: Arc::clone(prepared),
                     control: self.control.clone(),
@@ -361,13 +361,16 @@ fn usable_cpu_count() -> u32 {
 /// No more shards than connections, or than requests.
 fn shard_count(load: &Load, thread_count: u32) -> u32 {
     let connection_count = connection_count_max(&load.when).min(load.stop.count.unwrap_or(u64::MAX));
+    let connection_count = load.segment.part_of(connection_count);
     u64::from(thread_count).min(connection_count).max(1) as u32
 }
 
 fn check_descriptors(loads: &[Arc<Prepared>], limit: u64) -> Result<(), Error> {
     let connection_count: u64 = loads
         .iter()
-        .map(|prepared| connection_count_max(&prepared.load.when) * prepared.target_count())
+        .map(|prepared| {
+            prepared.load.segment.part_of(connection_count_max(&prepared.load.when)) * prepared.target_count()
+        })
         .sum();
     let needed = connection_count + DESCRIPTORS_RESERVED;
     if needed > limit { Err(Error::TooFewDescriptors { needed, limit }) } else { Ok(()) }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::Profile;
 use crate::limits::WINDOW_BYTES_DEFAULT;
+use crate::{Profile, Segment};
 
 /// A whole run: loads that start together, and the rules its result must meet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,6 +43,9 @@ pub struct Load {
     pub network: Network,
     /// How TLS is spoken to `https` targets.
     pub tls: TlsPolicy,
+    /// Which part of it this machine makes, where several make it together.
+    #[serde(default, skip_serializing_if = "Segment::is_whole")]
+    pub segment: Segment,
 }
 
 /// What a user does.

@@ -197,6 +197,7 @@ mod tests {
             connections: ConnectionPolicy::default(),
             network: Network::default(),
             tls: TlsPolicy::default(),
+            segment: crate::Segment::WHOLE,
         }
     }
 

@@ -8,7 +8,7 @@ mod request;
 mod targets;
 
 use squall_plan::urls::Target;
-use squall_plan::{HttpLoad, Load, Plan, PlanError, What, validate_prepared_bytes};
+use squall_plan::{HttpLoad, Load, Plan, PlanError, Segment, What, validate_prepared_bytes};
 
 use crate::args::HttpArgs;
 use crate::failure::Failure;
@@ -45,6 +45,7 @@ fn http_load(args: &HttpArgs, targets: Vec<Target>) -> Result<Load, Failure> {
         connections: network::connection_policy(&args.connection),
         network: network::network(&args.connection)?,
         tls: network::tls_policy(&args.tls)?,
+        segment: Segment::WHOLE,
     })
 }
 

@@ -46,7 +46,7 @@ impl Demand {
                 Kind::Open { arrivals, asked_count: 0 }
             }
         };
-        let remaining = load.stop.count.map(|count| share_of(count, share));
+        let remaining = load.stop.count.map(|count| share.part_of(count));
         Self { kind, remaining, rotation_next: 0 }
     }
 
@@ -108,7 +108,7 @@ impl Demand {
 impl Users {
     fn count_at(&self, at_ns: u64) -> u32 {
         let whole = self.connections.value_at(at_ns as f64 / 1e9).floor().max(0.0) as u64;
-        share_of(whole, self.share) as u32 * self.per_connection
+        self.share.part_of(whole) as u32 * self.per_connection
     }
 }
 
@@ -116,7 +116,7 @@ impl Shard {
     pub(super) fn spawn_first_users(&mut self) {
         // Each shard begins elsewhere in the rotation, so that few requests do not all fall on the first URL.
         let rotation_count = self.prepared.rotation.len();
-        let Share { shard_idx, shard_count } = self.share;
+        let Share { shard_idx, shard_count, .. } = self.share;
         self.demand.rotation_next = rotation_count * shard_idx as usize / shard_count as usize;
         self.adjust_users();
     }
@@ -317,13 +317,7 @@ pub(crate) fn connection_count_max(when: &When) -> u64 {
 
 /// The most slots that one shard opens to one origin.
 pub(super) fn slot_count_max(when: &When, share: Share) -> u32 {
-    (share_of(connection_count_max(when), share) as u32).max(1)
-}
-
-/// One shard's part of a whole number; the parts add up to it.
-fn share_of(whole: u64, share: Share) -> u64 {
-    let count = u64::from(share.shard_count);
-    whole / count + u64::from(u64::from(share.shard_idx) < whole % count)
+    (share.part_of(connection_count_max(when)) as u32).max(1)
 }
 
 /// How late a load's pacing may send by design: within its tick, and as late as a sleeping thread wakes and writes.

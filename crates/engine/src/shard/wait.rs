@@ -236,7 +236,7 @@ impl Shard {
     fn is_tick_dense(&self, now_ns: u64) -> bool {
         let Mode::Ticks { grid_ns, rate, share } = &self.waiter.mode else { return false };
         let at_s = now_ns.saturating_sub(self.limits.start_ns) as f64 / 1e9;
-        rate.value_at(at_s) * *grid_ns as f64 / 1e9 / f64::from(share.shard_count) >= 1.0
+        rate.value_at(at_s) * *grid_ns as f64 / 1e9 * share.fraction() >= 1.0
     }
 
     /// Polls without sleeping; when nothing came, a closed model's loop goes to sleep, and an arrival is due in the others.

@@ -37,6 +37,7 @@ pub(crate) fn plan(url: &str) -> Plan {
         connections: ConnectionPolicy::default(),
         network: Network::default(),
         tls: TlsPolicy::default(),
+        segment: squall_plan::Segment::WHOLE,
     };
     Plan {
         name: "test".to_owned(),

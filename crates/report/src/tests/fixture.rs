@@ -207,6 +207,7 @@ fn plan(name: &str, when: When, methods: &[&str]) -> Plan {
         connections: ConnectionPolicy::default(),
         network: Network::default(),
         tls: TlsPolicy::default(),
+        segment: squall_plan::Segment::WHOLE,
     };
     Plan {
         name: name.to_owned(),

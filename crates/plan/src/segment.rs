@@ -1,0 +1,104 @@
+//! One machine's part of a load that several machines make together (k6's execution segment, with whole numbers).
+//!
+//! Pure arithmetic: the parts of all machines add up to the whole, exactly, for connections, requests and arrivals alike.
+
+use serde::{Deserialize, Serialize};
+
+/// Of every `of` items in a row, those at places `first` to `first + width - 1` are this machine's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// The first place, from 0.
+    pub first: u32,
+    /// How many places in a row; at least 1.
+    pub width: u32,
+    /// The places of all machines together; at least `first + width`.
+    pub of: u32,
+}
+
+impl Segment {
+    /// Everything: a load that one machine makes.
+    pub const WHOLE: Self = Self { first: 0, width: 1, of: 1 };
+
+    /// One segment for each machine, by weight (at least 1 each). `item_count`: how many connections or requests there are to be
+    /// divided at least; where they are fewer than the places, the first machines get one place each and the others `None`.
+    pub fn divide(weights: &[u32], item_count: u64) -> Vec<Option<Self>> {
+        let of: u32 = weights.iter().sum();
+        if item_count < u64::from(of) {
+            let used = weights.len().min(usize::try_from(item_count).unwrap_or(usize::MAX)).max(1) as u32;
+            let place = |first| (first < used).then_some(Self { first, width: 1, of: used });
+            return (0..).take(weights.len()).map(place).collect();
+        }
+        let mut first = 0;
+        let mut next = |&width: &u32| {
+            first += width;
+            Some(Self { first: first - width, width, of })
+        };
+        weights.iter().map(&mut next).collect()
+    }
+
+    /// Whether it is everything.
+    pub fn is_whole(&self) -> bool {
+        self.width == self.of
+    }
+
+    /// How many of `whole` items are this machine's.
+    pub fn part_of(&self, whole: u64) -> u64 {
+        let (first, width, of) = (u64::from(self.first), u64::from(self.width), u64::from(self.of));
+        whole / of * width + (whole % of).saturating_sub(first).min(width)
+    }
+
+    /// The place in the whole of this machine's item `own_idx`.
+    pub fn whole_idx(&self, own_idx: u64) -> u64 {
+        let width = u64::from(self.width);
+        own_idx / width * u64::from(self.of) + u64::from(self.first) + own_idx % width
+    }
+
+    /// This machine's share: above 0, at most 1.
+    pub fn fraction(&self) -> f64 {
+        f64::from(self.width) / f64::from(self.of)
+    }
+}
+
+impl Default for Segment {
+    fn default() -> Self {
+        Self::WHOLE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up_to_the_whole_and_no_item_is_twice() {
+        for weights in [&[1][..], &[1, 1, 1], &[2, 1], &[1, 5, 3]] {
+            for whole in [0_u64, 1, 2, 3, 7, 100, 12_345] {
+                let segments: Vec<Segment> =
+                    Segment::divide(weights, u64::MAX).into_iter().flatten().collect();
+                let sum: u64 = segments.iter().map(|segment| segment.part_of(whole)).sum();
+                assert_eq!(sum, whole, "{weights:?}");
+                let mut items: Vec<u64> = segments
+                    .iter()
+                    .flat_map(|segment| (0..segment.part_of(whole)).map(|idx| segment.whole_idx(idx)))
+                    .collect();
+                items.sort_unstable();
+                assert_eq!(items, (0..whole).collect::<Vec<_>>(), "{weights:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn weights_are_shares() {
+        let [Some(a), Some(b)] = Segment::divide(&[3, 1], 1000)[..] else { panic!("two machines") };
+        assert_eq!((a.part_of(1000), b.part_of(1000)), (750, 250));
+        assert_eq!((a.fraction(), b.fraction()), (0.75, 0.25));
+    }
+
+    #[test]
+    fn machines_without_an_item_of_their_own_are_left_out() {
+        let segments = Segment::divide(&[1, 4, 1], 2);
+        assert_eq!(segments.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false]);
+        assert!(segments.iter().flatten().all(|segment| segment.part_of(2) == 1));
+        assert_eq!(Segment::divide(&[1], 0), [Some(Segment::WHOLE)]);
+    }
+}
