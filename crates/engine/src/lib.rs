@@ -11,10 +11,14 @@ mod error;
 mod observer;
 mod pace;
 mod prepare;
+mod pulse;
 mod run;
+mod setup;
 mod shard;
+mod sources;
 mod sys;
 mod tls;
+mod trouble;
 
 pub use control::Control;
 pub use error::Error;

@@ -3,7 +3,9 @@
 //! Owns: the schedule of one shard. Never: reads the clock; the k-th arrival's time is computed, so nothing drifts and
 //! nothing is queued for arrivals that are not due yet.
 
-use squall_plan::{Arrival, Profile, Segment};
+use std::time::Duration;
+
+use squall_plan::{Arrival, Pacing, Profile, Segment, When};
 
 /// The arrivals of one shard, in order. The shards' arrivals together are exactly the plan's.
 #[derive(Debug, Clone)]
@@ -130,6 +132,34 @@ impl SplitMix {
         -uniform.ln()
     }
 }
+
+/// The most connections that a load opens to one origin.
+pub(crate) fn connection_count_max(when: &When) -> u64 {
+    match when {
+        When::Closed { connections } => connections.max().ceil() as u64,
+        When::Open { connection_count_max, .. } => u64::from(connection_count_max.get()),
+    }
+}
+
+/// How late a load's pacing may send by design: within its tick, and as late as a sleeping thread wakes and writes.
+pub(crate) fn lag_allowed(when: &When) -> Duration {
+    match when {
+        When::Closed { .. } => Duration::ZERO,
+        When::Open { pacing, .. } => Duration::from_nanos(grid_ns(*pacing) + WAKE_UP_NS_USUAL),
+    }
+}
+
+/// The tick on which arrivals are released, in nanoseconds; 0: none.
+pub(crate) const fn grid_ns(pacing: Pacing) -> u64 {
+    match pacing {
+        Pacing::Precise => 0,
+        Pacing::Balanced => 800_000,
+        Pacing::Cheap => 1_000_000,
+    }
+}
+
+/// What waking a thread, and writing the requests of its tick, usually take at most on a core that is free.
+const WAKE_UP_NS_USUAL: u64 = 200_000;
 
 #[cfg(test)]
 mod tests {

@@ -111,7 +111,7 @@ pub(crate) struct OriginKey {
 impl Prepared {
     /// Prepares a load: opens its files, reads its certificates, resolves its names. Its rows follow `rows`.
     pub(crate) fn new(load: &Load, rows: Vec<RowKey>, stop: &Arc<AtomicBool>) -> Result<Self, Error> {
-        let What::Http(http) = &load.what else { unreachable!("the only kind of load so far") };
+        let What::Http(http) = &load.what else { unreachable!("loads of requests come here") };
         let mut origins = OriginTable::new(&load.network, &load.tls);
         let mut rows = RowTable { load: &load.name, begin: rows.len(), rows };
         let mut requests = Vec::new();
@@ -151,7 +151,7 @@ impl Prepared {
 
     /// The HTTP part of the load.
     pub(crate) fn http(&self) -> &HttpLoad {
-        let What::Http(http) = &self.load.what else { unreachable!("the only kind of load so far") };
+        let What::Http(http) = &self.load.what else { unreachable!("loads of requests come here") };
         http
     }
 

@@ -15,9 +15,11 @@ use squall_plan::limits::UNREACHABLE_AFTER;
 use squall_plan::{InputError, Load, Plan, When};
 
 use crate::error::DESCRIPTORS_RESERVED;
-use crate::pace::Share;
+use crate::pace::{Share, connection_count_max, lag_allowed};
 use crate::prepare::Prepared;
-use crate::shard::{Second, Shard, ShardSetup, connection_count_max, lag_allowed, warm_up_tls};
+use crate::pulse::Second;
+use crate::setup::ShardSetup;
+use crate::shard::{Shard, warm_up_tls};
 use crate::sys::{MachineProbe, keep_stamping, monotonic_ns, nanoseconds, raise_nofile};
 use crate::{Control, Error, Observer, Span, Stop};
 
@@ -121,10 +123,10 @@ impl Collector {
             let shard_count = shard_count(&prepared.load, thread_count(plan));
             for shard_idx in 0..shard_count {
                 let (spare, spares) = mpsc::channel();
-                let open_model = matches!(prepared.load.when, When::Open { .. });
+                let is_open_model = matches!(prepared.load.when, When::Open { .. });
                 for _ in 0..SPARE_COUNT {
                     // The receiver is alive: it is moved into the shard below.
-                    let _ = spare.send(Box::new(Snapshot::new(row_count, open_model)));
+                    let _ = spare.send(Box::new(Snapshot::new(row_count, is_open_model)));
                 }
                 let setup = ShardSetup {
                     share: Share { shard_idx, shard_count, segment: prepared.load.segment },
@@ -132,6 +134,7 @@ impl Collector {
                     prepared: Arc::clone(prepared),
                     control: self.control.clone(),
                     warmup_ns: nanoseconds(plan.warmup),
+                    is_open_model,
                     row_count,
                     seconds: self.seconds.0.clone(),
                     spare: spares,
@@ -291,7 +294,7 @@ impl Place {
     }
 }
 
-fn spawn(setup: ShardSetup, place: Place) -> Result<JoinHandle<Result<u64, Error>>, Error> {
+fn spawn(setup: ShardSetup<Prepared>, place: Place) -> Result<JoinHandle<Result<u64, Error>>, Error> {
     let builder = thread::Builder::new().name(format!("squall-{}", setup.shard_idx));
     let body = move || {
         warm_up_tls(&setup.prepared);

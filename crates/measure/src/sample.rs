@@ -94,4 +94,10 @@ pub enum Protocol {
     /// HTTP/2 over TCP.
     #[serde(rename = "h2c")]
     H2c,
+    /// TCP alone.
+    #[serde(rename = "tcp")]
+    Tcp,
+    /// TLS over TCP, nothing above it.
+    #[serde(rename = "tls")]
+    Tls,
 }

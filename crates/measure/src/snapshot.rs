@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failures, Histogram, Outcome, Phases, Sample, StatusCounts};
+use crate::{Failures, Histogram, Outcome, Phases, Sample, Sessions, StatusCounts};
 
 /// All figures of a span of time. Snapshots of any two spans or shards of the same run merge into one.
 ///
@@ -45,6 +45,9 @@ pub struct Snapshot {
     pub generator: Generator,
     /// Figures by row.
     pub rows: Vec<Row>,
+    /// What only handshakes and kept connections have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Box<Sessions>>,
 }
 
 /// Figures of one row: one load, protocol, method and URL pattern.
@@ -81,7 +84,8 @@ pub struct PhaseHistograms {
     pub waiting: Histogram,
     /// From the first byte read to the last.
     pub receiving: Histogram,
-    /// Sending, waiting and receiving together: k6's `http_req_duration`, and the service time of an open model.
+    /// Sending, waiting and receiving together: k6's `http_req_duration`, and the service time of an open model. Of a connection
+    /// that was made for its own sake: connecting and TLS as well.
     pub duration: Histogram,
     /// All phases together.
     pub total: Histogram,
@@ -128,6 +132,7 @@ impl Snapshot {
             generator: Generator::default(),
             // `vec![row; n]` would copy, and so touch, every page of a histogram.
             rows: repeat_with(Row::default).take(row_count).collect(),
+            sessions: None,
         }
     }
 
@@ -137,6 +142,24 @@ impl Snapshot {
     /// When the sample names a row that the snapshot does not have.
     #[inline]
     pub fn record(&mut self, sample: &Sample) {
+        if self.settle(sample) {
+            self.phases.record(&sample.phases);
+        }
+    }
+
+    /// Folds one settled connection in that was made for its own sake. Connecting and the TLS handshake are its service time.
+    ///
+    /// # Panics
+    /// When the sample names a row that the snapshot does not have.
+    pub fn record_session(&mut self, sample: &Sample) {
+        if self.settle(sample) {
+            self.phases.record_session(&sample.phases);
+        }
+    }
+
+    /// Counts how a sample ended; whether that was well.
+    #[inline]
+    fn settle(&mut self, sample: &Sample) -> bool {
         let row = &mut self.rows[sample.row_idx as usize];
         row.bytes_sent += sample.bytes_sent;
         row.bytes_received += sample.bytes_received;
@@ -147,7 +170,6 @@ impl Snapshot {
             Outcome::Ok => {
                 row.ok += 1;
                 row.latency.record(sample.latency_ns);
-                self.phases.record(&sample.phases);
             }
             Outcome::Failed(cause, phase) => {
                 row.failed += 1;
@@ -156,6 +178,7 @@ impl Snapshot {
             }
             Outcome::Interrupted => row.interrupted += 1,
         }
+        sample.outcome == Outcome::Ok
     }
 
     /// Adds another snapshot of the same run.
@@ -178,6 +201,9 @@ impl Snapshot {
         self.latency_failed.merge(&other.latency_failed);
         self.failures.merge(&other.failures);
         self.generator.merge(&other.generator);
+        if let Some(theirs) = &other.sessions {
+            self.sessions.get_or_insert_default().merge(theirs);
+        }
     }
 
     /// Empties it for the next span; keeps its memory, and of which kinds of failure an example was given.
@@ -196,6 +222,9 @@ impl Snapshot {
         self.latency_failed.clear();
         self.failures.clear();
         self.generator.clear();
+        if let Some(sessions) = &mut self.sessions {
+            sessions.clear();
+        }
     }
 
     /// Requests that ended well.
@@ -296,6 +325,22 @@ impl PhaseHistograms {
 
     #[inline]
     fn record(&mut self, phases: &Phases) {
+        self.record_opening(phases);
+        self.record_exchange(phases);
+        self.duration.record(phases.duration_ns());
+    }
+
+    /// Most such connections make no request, and then there is nothing to record of one.
+    fn record_session(&mut self, phases: &Phases) {
+        self.record_opening(phases);
+        if phases.duration_ns() > 0 {
+            self.record_exchange(phases);
+        }
+        self.duration.record(phases.total_ns() - phases.blocked_ns);
+    }
+
+    #[inline]
+    fn record_opening(&mut self, phases: &Phases) {
         self.blocked.record(phases.blocked_ns);
         if let Some(connecting_ns) = phases.connecting_ns {
             self.connecting.record(connecting_ns);
@@ -303,11 +348,14 @@ impl PhaseHistograms {
         if let Some(tls_handshaking_ns) = phases.tls_handshaking_ns {
             self.tls_handshaking.record(tls_handshaking_ns);
         }
+        self.total.record(phases.total_ns());
+    }
+
+    #[inline]
+    fn record_exchange(&mut self, phases: &Phases) {
         self.sending.record(phases.sending_ns);
         self.waiting.record(phases.waiting_ns);
         self.receiving.record(phases.receiving_ns);
-        self.duration.record(phases.duration_ns());
-        self.total.record(phases.total_ns());
     }
 
     fn merge(&mut self, other: &Self) {

@@ -43,8 +43,9 @@ pub const REFUSED_RETRY_COUNT_MAX: u32 = 32;
 /// Most redirects followed for one request (`--follow`).
 pub const REDIRECT_COUNT_MAX: u32 = 50;
 
-/// Most connections of one load in one process: the kernel's own bound on descriptors (`fs.nr_open`) is about this.
-pub const CONNECTION_COUNT_MAX: u32 = 1_048_576;
+/// Most connections of one load in one process: more than any machine's memory holds, so that the preflight, not this bound,
+/// says what is missing.
+pub const CONNECTION_COUNT_MAX: u32 = 1 << 24;
 
 /// Most arrivals per second that an open model may ask of one process.
 pub const RATE_PER_S_MAX: f64 = 10_000_000.0;

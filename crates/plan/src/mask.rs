@@ -31,8 +31,10 @@ impl Plan {
 
 impl Load {
     fn masked(&self) -> Self {
-        let What::Http(http) = &self.what;
-        let mut copy = Self { what: What::Http(http.masked()), ..self.clone() };
+        let mut copy = self.clone();
+        if let What::Http(http) = &self.what {
+            copy.what = What::Http(http.masked());
+        }
         if let Some(proxy) = &mut copy.network.proxy {
             proxy.authorization = proxy.authorization.as_ref().map(|_| MASK.to_owned());
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::limits::WINDOW_BYTES_DEFAULT;
-use crate::{Profile, Segment};
+use crate::{HandshakeLoad, IdleLoad, Profile, Segment};
 
 /// A whole run: loads that start together, and the rules its result must meet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,6 +54,10 @@ pub struct Load {
 pub enum What {
     /// Plain requests, described natively.
     Http(HttpLoad),
+    /// Connections that are closed after their TLS handshake.
+    Handshake(HandshakeLoad),
+    /// Connections that are opened and kept.
+    Idle(IdleLoad),
 }
 
 /// Requests described natively: a weighted rotation.
@@ -299,6 +303,12 @@ pub struct TlsPolicy {
     pub sni: Option<String>,
     /// ALPN protocols offered, in order; empty: those that belong to the HTTP version.
     pub alpn: Vec<String>,
+    /// Key-exchange groups offered, by IANA name, in order; empty: X25519, secp256r1 and secp384r1.
+    #[serde(default)]
+    pub groups: Vec<String>,
+    /// Secrets of each session are appended to this file, in NSS key-log format, so that a capture can be read.
+    #[serde(default)]
+    pub key_log: Option<PathBuf>,
 }
 
 /// The client's certificate (mTLS).
@@ -337,6 +347,8 @@ impl Default for TlsPolicy {
             ciphers: Vec::new(),
             sni: None,
             alpn: Vec::new(),
+            groups: Vec::new(),
+            key_log: None,
         }
     }
 }

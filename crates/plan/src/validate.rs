@@ -4,7 +4,7 @@ use crate::limits::{
     CONNECTION_COUNT_MAX, PREPARED_BYTES_MAX, PREPARED_REQUEST_COUNT_MAX, RATE_PER_S_MAX,
     REQUEST_HEAD_BYTES_MAX, WEIGHT_SUM_MAX,
 };
-use crate::{Body, HttpLoad, Load, Plan, Profile, RequestPlan, Weighted, What, When};
+use crate::{Body, Endpoint, HttpLoad, Load, Plan, Profile, RequestPlan, Weighted, What, When};
 
 /// Why a plan cannot be run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -70,8 +70,14 @@ impl Plan {
 
 impl Load {
     fn validate(&self) -> Result<(), PlanError> {
-        let What::Http(http) = &self.what;
-        http.validate()?;
+        match &self.what {
+            What::Http(http) => http.validate()?,
+            What::Handshake(load) => {
+                validate_targets(&load.targets)?;
+                validate_weights(load.server_names.iter().map(|name| name.weight.get()))?;
+            }
+            What::Idle(load) => validate_targets(&load.targets)?,
+        }
         match &self.when {
             When::Closed { connections } => validate_connections(connections)?,
             When::Open { rate, .. } => validate_rate(rate)?,
@@ -135,6 +141,13 @@ fn validate_weights(weights: impl Iterator<Item = u32> + Clone) -> Result<(), Pl
     let divisor = weights.clone().map(u64::from).fold(0, greatest_common_divisor).max(1);
     let sum = weights.map(u64::from).sum::<u64>() / divisor;
     if sum > WEIGHT_SUM_MAX as u64 { Err(PlanError::WeightsTooLarge { sum }) } else { Ok(()) }
+}
+
+fn validate_targets(targets: &[Weighted<Endpoint>]) -> Result<(), PlanError> {
+    if targets.is_empty() {
+        return Err(PlanError::NothingToDo);
+    }
+    validate_weights(targets.iter().map(|target| target.weight.get()))
 }
 
 fn validate_rate(rate: &Profile) -> Result<(), PlanError> {
@@ -203,7 +216,7 @@ mod tests {
 
     fn with_http(change: impl FnOnce(&mut HttpLoad)) -> Load {
         let mut load = load(Profile::constant(1.0));
-        let What::Http(http) = &mut load.what;
+        let What::Http(http) = &mut load.what else { unreachable!("made of requests above") };
         change(http);
         load
     }

@@ -1,12 +1,10 @@
 //! What starts when: users of a closed model, arrivals of an open one, and the connection that each request gets.
 
-use std::time::Duration;
-
-use squall_plan::{Load, Pacing, Profile, When};
+use squall_plan::{Load, Profile, When};
 
 use super::conn::{Exchange, RequestId, State};
 use super::{Life, Shard};
-use crate::pace::{Arrivals, Share};
+use crate::pace::{Arrivals, Share, connection_count_max, grid_ns};
 
 /// What wants requests to start.
 #[derive(Debug)]
@@ -307,38 +305,10 @@ impl Shard {
     }
 }
 
-/// The most connections that a load opens to one origin.
-pub(crate) fn connection_count_max(when: &When) -> u64 {
-    match when {
-        When::Closed { connections } => connections.max().ceil() as u64,
-        When::Open { connection_count_max, .. } => u64::from(connection_count_max.get()),
-    }
-}
-
 /// The most slots that one shard opens to one origin.
 pub(super) fn slot_count_max(when: &When, share: Share) -> u32 {
     (share.part_of(connection_count_max(when)) as u32).max(1)
 }
-
-/// How late a load's pacing may send by design: within its tick, and as late as a sleeping thread wakes and writes.
-pub(crate) fn lag_allowed(when: &When) -> Duration {
-    match when {
-        When::Closed { .. } => Duration::ZERO,
-        When::Open { pacing, .. } => Duration::from_nanos(grid_ns(*pacing) + WAKE_UP_NS_USUAL),
-    }
-}
-
-/// The tick on which arrivals are released, in nanoseconds; 0: none.
-pub(super) const fn grid_ns(pacing: Pacing) -> u64 {
-    match pacing {
-        Pacing::Precise => 0,
-        Pacing::Balanced => 800_000,
-        Pacing::Cheap => 1_000_000,
-    }
-}
-
-/// What waking a thread, and writing the requests of its tick, usually take at most on a core that is free.
-const WAKE_UP_NS_USUAL: u64 = 200_000;
 
 /// Connections whose opening begins in one turn of the loop: more would keep the answers of the others waiting.
 pub(super) const OPEN_PER_TURN_MAX: u32 = 64;

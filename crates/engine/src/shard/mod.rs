@@ -10,16 +10,13 @@
 mod conn;
 mod demand;
 mod open;
-mod pulse;
 mod receive;
 mod send;
 mod settle;
 mod trial;
 mod wait;
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
 
 use rustls::ClientConnection;
 use squall_plan::{Pacing, When};
@@ -28,17 +25,16 @@ use squall_wire::h1::HeadCache;
 use crate::dns::Addresses;
 use crate::pace::Share;
 use crate::prepare::{Dial, Prepared, PreparedRequest};
+use crate::pulse::{Backlog, Pulse};
+use crate::setup::ShardSetup;
+use crate::sources::Sources;
 use crate::sys::{Clock, Poller, monotonic_ns, nanoseconds};
 use crate::{Control, Error, Stop};
 
 use conn::{Conn, Exchange, Pool, RequestId};
 use demand::Demand;
-use pulse::{Pulse, PulseSetup};
 use receive::LocationSink;
 use wait::Waiter;
-
-pub(crate) use demand::{connection_count_max, lag_allowed};
-pub(crate) use pulse::Second;
 
 /// One event loop.
 pub(crate) struct Shard {
@@ -59,7 +55,7 @@ pub(crate) struct Shard {
     pools: Vec<Pool>,
     /// A view of each origin's addresses.
     addresses: Vec<Option<Addresses>>,
-    source_next: usize,
+    sources: Sources,
     /// Connections whose answer came in this turn, or that failed: their users go next.
     ready: Vec<u32>,
     /// Connections that had more to read or to write than one turn allows.
@@ -121,42 +117,6 @@ enum Life {
     },
 }
 
-/// What a shard needs besides the load.
-pub(crate) struct ShardSetup {
-    /// Its part of the load.
-    pub(crate) share: Share,
-    /// Its index among all shards of the run.
-    pub(crate) shard_idx: u32,
-    pub(crate) prepared: Arc<Prepared>,
-    pub(crate) control: Control,
-    pub(crate) warmup_ns: u64,
-    /// Rows of all loads of the run.
-    pub(crate) row_count: usize,
-    pub(crate) seconds: Sender<Second>,
-    pub(crate) spare: Receiver<Box<squall_measure::Snapshot>>,
-}
-
-/// The last word of a shard that failed: the collector waits for one from each.
-pub(crate) struct Farewell {
-    shard_idx: u32,
-    seconds: Sender<Second>,
-}
-
-impl ShardSetup {
-    pub(crate) fn farewell(&self) -> Farewell {
-        Farewell { shard_idx: self.shard_idx, seconds: self.seconds.clone() }
-    }
-}
-
-impl Farewell {
-    pub(crate) fn send(self) {
-        let snapshot = Box::new(squall_measure::Snapshot::new(0, false));
-        // A collector that is gone waits for nobody.
-        let _ =
-            self.seconds.send(Second { shard_idx: self.shard_idx, second_idx: 0, snapshot, is_last: true });
-    }
-}
-
 /// Each thread's first use of the cryptography gathers entropy for tens of milliseconds: that is done before the start.
 pub(crate) fn warm_up_tls(prepared: &Prepared) {
     if let Some(origin_tls) = prepared.origins.iter().find_map(|origin| origin.tls.as_ref()) {
@@ -167,11 +127,11 @@ pub(crate) fn warm_up_tls(prepared: &Prepared) {
 
 impl Shard {
     /// A loop that starts at `start_ns` on the monotonic clock.
-    pub(crate) fn new(setup: ShardSetup, start_ns: u64) -> Result<Self, Error> {
-        let ShardSetup { share, shard_idx, prepared, control, warmup_ns, row_count, seconds, spare } = setup;
+    pub(crate) fn new(setup: ShardSetup<Prepared>, start_ns: u64) -> Result<Self, Error> {
+        let (share, warmup_ns) = (setup.share, setup.warmup_ns);
+        let (pulse, prepared, control) = setup.into_pulse(start_ns);
         let limits = Limits::new(&prepared, share, start_ns, warmup_ns);
         let demand = Demand::new(&prepared.load, share, limits.stop_at_ns.saturating_sub(start_ns));
-        let is_open_model = matches!(prepared.load.when, When::Open { .. });
         let batches = match &prepared.load.when {
             When::Open { pacing, .. } => *pacing != Pacing::Precise,
             When::Closed { .. } => limits.slot_count_max * limits.depth >= wait::GATHER_IN_FLIGHT_MIN,
@@ -182,7 +142,7 @@ impl Shard {
         };
         let os = |source| Error::Os { what: "make an epoll set", source };
         Ok(Self {
-            pulse: Pulse::new(PulseSetup { shard_idx, start_ns, row_count, is_open_model, seconds, spare }),
+            pulse,
             waiter: Waiter::new(&prepared.load.when, share),
             poller: Poller::new().map_err(os)?,
             conns: Vec::new(),
@@ -190,7 +150,7 @@ impl Shard {
             deadlines: Vec::new(),
             pools: prepared.origins.iter().map(|_| Pool::default()).collect(),
             addresses: prepared.origins.iter().map(|origin| view(&origin.dial)).collect(),
-            source_next: share.shard_idx as usize,
+            sources: Sources::new(&prepared.load.network.sources, share),
             ready: Vec::new(),
             unfinished: Vec::new(),
             dynamic: Vec::new(),
@@ -224,8 +184,22 @@ impl Shard {
             self.sweep_deadlines();
             self.turn_second();
         }
-        self.pulse.end(self.now_ns, &self.demand, self.waiting_count());
+        self.pulse.end(self.now_ns, self.backlog());
         Ok(self.now_ns)
+    }
+
+    /// Ends the second when its time has come.
+    fn turn_second(&mut self) {
+        let backlog = self.backlog();
+        if self.pulse.turn_second(self.now_ns, || backlog)
+            && let Some(clock) = &mut self.io.stamp_clock
+        {
+            *clock = Clock::new();
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        Backlog { asked_count: self.demand.asked_count(), waiting_count: self.waiting_count() }
     }
 
     fn sleep_until_start(&mut self) {
@@ -270,15 +244,6 @@ impl Shard {
 
     fn request(&self, id: RequestId) -> &PreparedRequest {
         request_of(&self.prepared, &self.dynamic, id)
-    }
-
-    /// The next local address in rotation that can reach `target`, where the plan gives any.
-    fn next_source(&mut self, target: &SocketAddr) -> Option<IpAddr> {
-        let sources = &self.prepared.load.network.sources;
-        let fitting = |step: &usize| sources[step % sources.len()].is_ipv4() == target.is_ipv4();
-        let step = (self.source_next..self.source_next + sources.len()).find(fitting)?;
-        self.source_next = step + 1;
-        Some(sources[step % sources.len()])
     }
 }
 

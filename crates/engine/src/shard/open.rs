@@ -11,12 +11,12 @@ use squall_wire::h1::{Decoder, RequestKind};
 
 use super::Shard;
 use super::conn::{Conn, Exchange, State};
-use super::settle::Trouble;
 use crate::prepare::Dial;
 use crate::sys::{
     Connect, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns, nanoseconds,
     recv, send,
 };
+use crate::trouble::Trouble;
 
 impl Shard {
     /// A new slot for an origin, where the plan's number of connections allows one more.
@@ -57,7 +57,7 @@ impl Shard {
         match (&prepared.origins[origin_idx].dial, &mut self.addresses[origin_idx]) {
             (Dial::Tcp { port, .. }, Some(addresses)) => {
                 let address = SocketAddr::new(addresses.next(&prepared.names), *port);
-                connect_tcp(&address, self.next_source(&address))
+                connect_tcp(&address, self.sources.next(&address))
             }
             (Dial::Unix(path), _) => connect_unix(path),
             (Dial::Tcp { .. }, None) => unreachable!("each TCP origin has a view of its addresses"),

@@ -7,9 +7,9 @@ use squall_measure::Phase;
 use squall_wire::h1::{HeadView, Response, Sink};
 
 use super::conn::State;
-use super::settle::Trouble;
 use super::{IoBuffers, Shard};
 use crate::sys::{Clock, Fd, monotonic_ns, recv, recv_discarding, recv_stamped};
+use crate::trouble::Trouble;
 
 /// Remembers the `Location` of the last redirect.
 #[derive(Debug, Default)]

@@ -7,10 +7,10 @@ use rustls::ClientConnection;
 use squall_measure::{Cause, Phase};
 
 use super::conn::State;
-use super::settle::Trouble;
 use super::{Shard, request_of};
 use crate::prepare::PreparedRequest;
 use crate::sys::{Fd, monotonic_ns, send, send_file, send_parts};
+use crate::trouble::Trouble;
 
 /// How far a request got.
 enum Written {

@@ -1,22 +1,12 @@
 //! How each request ends: exactly once, as a success, a failure with one cause, or interrupted.
 
-use std::io;
-
 use squall_measure::{Cause, FailureExample, Outcome, Phase, Phases, Sample};
 use squall_plan::ExpectBody;
-use squall_wire::h1::{DecodeError, DecodeErrorKind, Response};
+use squall_wire::h1::Response;
 
 use super::conn::{Exchange, RequestId, State};
 use super::{Life, Shard};
-use crate::tls;
-
-/// What went wrong with a connection.
-#[derive(Debug, Clone)]
-pub(super) struct Trouble {
-    pub(super) cause: Cause,
-    phase: Phase,
-    text: String,
-}
+use crate::trouble::Trouble;
 
 impl Shard {
     /// A whole response: it is judged and counted, and the connection is kept or closed.
@@ -332,68 +322,6 @@ fn phase_of(exchange: &Exchange, was_open: bool, opening_phase: Phase) -> Phase 
         (true, _, 1..) => Phase::Receiving,
         (true, 0, 0) => Phase::Sending,
         (true, 1.., 0) => Phase::Waiting,
-    }
-}
-
-impl Trouble {
-    pub(super) fn new(cause: Cause, phase: Phase, text: String) -> Self {
-        Self { cause, phase, text }
-    }
-
-    /// The peer closed the connection.
-    pub(super) fn closed(phase: Phase) -> Self {
-        Self::new(Cause::ConnectionClosed, phase, "the server closed the connection".to_owned())
-    }
-
-    pub(super) fn proxy_refused(status: u16) -> Self {
-        Self::new(
-            Cause::ProxyRefused,
-            Phase::Tunnelling,
-            format!("the proxy answered CONNECT with status {status}"),
-        )
-    }
-
-    pub(super) fn tls(error: &rustls::Error, phase: Phase) -> Self {
-        Self::new(tls::cause_of(error), phase, error.to_string())
-    }
-
-    pub(super) fn decode(error: &DecodeError, phase: Phase) -> Self {
-        let cause = match error.kind() {
-            DecodeErrorKind::Protocol => Cause::HttpProtocol,
-            DecodeErrorKind::HeadTooLarge => Cause::HeadTooLarge,
-            DecodeErrorKind::Closed => Cause::ConnectionClosed,
-        };
-        Self::new(cause, phase, error.to_string())
-    }
-
-    /// What the operating system said of a socket.
-    pub(super) fn io(error: &io::Error, phase: Phase) -> Self {
-        Self::new(cause_of(error), phase, error.to_string())
-    }
-
-    /// The peer ended the connection, which a reused connection may meet at any time (RFC 9112 9.5).
-    fn is_disconnect(&self) -> bool {
-        matches!(self.cause, Cause::ConnectionClosed | Cause::ConnectionReset)
-    }
-}
-
-fn cause_of(error: &io::Error) -> Cause {
-    use rustix::io::Errno;
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => return Cause::ConnectionRefused,
-        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
-            return Cause::ConnectionReset;
-        }
-        io::ErrorKind::UnexpectedEof => return Cause::ConnectionClosed,
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => return Cause::Unreachable,
-        io::ErrorKind::TimedOut => return Cause::ConnectTimeout,
-        _ => {}
-    }
-    let resources =
-        [Errno::ADDRNOTAVAIL, Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::NOSPC];
-    match Errno::from_io_error(error) {
-        Some(errno) if resources.contains(&errno) => Cause::OutOfResources,
-        _ => Cause::Other,
     }
 }
 

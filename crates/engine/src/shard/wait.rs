@@ -12,10 +12,9 @@ use rustix::thread::set_current_timer_slack;
 use squall_plan::{Pacing, Profile, When};
 
 use super::conn::State;
-use super::demand::grid_ns;
 use super::trial::Trial;
 use super::{Life, Shard};
-use crate::pace::Share;
+use crate::pace::{Share, grid_ns};
 use crate::sys::{Readiness, involuntary_switch_count, monotonic_ns, sleep_until, thread_cpu};
 
 /// What the loop has learned of its waits.

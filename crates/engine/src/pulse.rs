@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use squall_measure::Snapshot;
 
-use super::Shard;
-use super::demand::Demand;
 use crate::sys::thread_cpu;
 
 /// A shard's figures of one second.
@@ -22,9 +20,9 @@ pub(crate) struct Second {
 
 /// The running second.
 #[derive(Debug)]
-pub(super) struct Pulse {
-    pub(super) snapshot: Box<Snapshot>,
-    pub(super) connections_open: u64,
+pub(crate) struct Pulse {
+    pub(crate) snapshot: Box<Snapshot>,
+    pub(crate) connections_open: u64,
     shard_idx: u32,
     seconds: Sender<Second>,
     spare: Receiver<Box<Snapshot>>,
@@ -39,18 +37,27 @@ pub(super) struct Pulse {
     asked_before: u64,
 }
 
+/// How far a shard is behind its schedule.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Backlog {
+    /// Arrivals that the schedule has asked for so far, those of the warm-up left out.
+    pub(crate) asked_count: u64,
+    /// Arrivals that wait for a connection.
+    pub(crate) waiting_count: u64,
+}
+
 /// What a pulse needs.
-pub(super) struct PulseSetup {
-    pub(super) shard_idx: u32,
-    pub(super) start_ns: u64,
-    pub(super) row_count: usize,
-    pub(super) is_open_model: bool,
-    pub(super) seconds: Sender<Second>,
-    pub(super) spare: Receiver<Box<Snapshot>>,
+pub(crate) struct PulseSetup {
+    pub(crate) shard_idx: u32,
+    pub(crate) start_ns: u64,
+    pub(crate) row_count: usize,
+    pub(crate) is_open_model: bool,
+    pub(crate) seconds: Sender<Second>,
+    pub(crate) spare: Receiver<Box<Snapshot>>,
 }
 
 impl Pulse {
-    pub(super) fn new(setup: PulseSetup) -> Self {
+    pub(crate) fn new(setup: PulseSetup) -> Self {
         let PulseSetup { shard_idx, start_ns, row_count, is_open_model, seconds, spare } = setup;
         Self {
             snapshot: Box::new(Snapshot::new(row_count, is_open_model)),
@@ -70,22 +77,22 @@ impl Pulse {
     }
 
     /// Sets the counters to zero at the run's start.
-    pub(super) fn begin(&mut self, now_ns: u64) {
+    pub(crate) fn begin(&mut self, now_ns: u64) {
         self.woke_ns = now_ns;
         self.cpu_before = thread_cpu();
     }
 
-    pub(super) fn is_open_model(&self) -> bool {
+    pub(crate) fn is_open_model(&self) -> bool {
         self.snapshot.open_model
     }
 
-    pub(super) fn count_start(&mut self, is_warmup: bool) {
+    pub(crate) fn count_start(&mut self, is_warmup: bool) {
         self.snapshot.requests_warmup += u64::from(is_warmup);
         self.snapshot.requests_started += u64::from(!is_warmup);
     }
 
     /// The loop begins to wait.
-    pub(super) fn pause(&mut self, now_ns: u64) {
+    pub(crate) fn pause(&mut self, now_ns: u64) {
         let turn_ns = now_ns.saturating_sub(self.woke_ns);
         self.busy_ns += turn_ns;
         self.stall_ns_max = self.stall_ns_max.max(turn_ns);
@@ -93,23 +100,34 @@ impl Pulse {
     }
 
     /// The loop goes on.
-    pub(super) fn resume(&mut self, now_ns: u64) {
+    pub(crate) fn resume(&mut self, now_ns: u64) {
         self.woke_ns = now_ns;
     }
 
-    pub(super) fn second_end_ns(&self) -> u64 {
+    pub(crate) fn second_end_ns(&self) -> u64 {
         self.start_ns + (u64::from(self.second_idx) + 1) * SECOND_NS
     }
 
     /// Hands the last, maybe short, second over.
-    pub(super) fn end(&mut self, now_ns: u64, demand: &Demand, waiting_count: u64) {
-        self.fill_generator(now_ns, demand, waiting_count);
+    pub(crate) fn end(&mut self, now_ns: u64, backlog: Backlog) {
+        self.fill_generator(now_ns, backlog);
         self.hand_over(true);
     }
 
-    fn fill_generator(&mut self, now_ns: u64, demand: &Demand, waiting_count: u64) {
+    /// Ends the second when its time has come; whether it had.
+    pub(crate) fn turn_second(&mut self, now_ns: u64, backlog: impl FnOnce() -> Backlog) -> bool {
+        if now_ns < self.second_end_ns() {
+            return false;
+        }
+        self.fill_generator(now_ns, backlog());
+        self.hand_over(false);
+        self.second_idx = ((now_ns - self.start_ns) / SECOND_NS) as u32;
+        true
+    }
+
+    fn fill_generator(&mut self, now_ns: u64, backlog: Backlog) {
         let cpu = thread_cpu();
-        let asked_count = demand.asked_count();
+        let Backlog { asked_count, waiting_count } = backlog;
         self.snapshot.arrivals_asked = asked_count - self.asked_before;
         let generator = &mut self.snapshot.generator;
         generator.wall = Duration::from_nanos(now_ns.saturating_sub(self.second_begin_ns));
@@ -131,22 +149,6 @@ impl Pulse {
         let second = Second { shard_idx: self.shard_idx, second_idx: self.second_idx, snapshot, is_last };
         // A collector that is gone needs no figures.
         let _ = self.seconds.send(second);
-    }
-}
-
-impl Shard {
-    /// Ends the second when its time has come.
-    pub(super) fn turn_second(&mut self) {
-        if self.now_ns < self.pulse.second_end_ns() {
-            return;
-        }
-        let waiting_count = self.waiting_count();
-        self.pulse.fill_generator(self.now_ns, &self.demand, waiting_count);
-        self.pulse.hand_over(false);
-        self.pulse.second_idx = ((self.now_ns - self.limits.start_ns) / SECOND_NS) as u32;
-        if let Some(clock) = &mut self.io.stamp_clock {
-            *clock = crate::sys::Clock::new();
-        }
     }
 }
 

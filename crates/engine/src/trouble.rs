@@ -1,0 +1,78 @@
+//! What went wrong with a connection: one cause, in one phase, in words.
+
+use std::io;
+
+use squall_measure::{Cause, Phase};
+use squall_wire::h1::{DecodeError, DecodeErrorKind};
+
+use crate::tls;
+
+/// What went wrong with a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Trouble {
+    pub(crate) cause: Cause,
+    pub(crate) phase: Phase,
+    pub(crate) text: String,
+}
+
+impl Trouble {
+    pub(crate) fn new(cause: Cause, phase: Phase, text: String) -> Self {
+        Self { cause, phase, text }
+    }
+
+    /// The peer closed the connection.
+    pub(crate) fn closed(phase: Phase) -> Self {
+        Self::new(Cause::ConnectionClosed, phase, "the server closed the connection".to_owned())
+    }
+
+    pub(crate) fn proxy_refused(status: u16) -> Self {
+        Self::new(
+            Cause::ProxyRefused,
+            Phase::Tunnelling,
+            format!("the proxy answered CONNECT with status {status}"),
+        )
+    }
+
+    pub(crate) fn tls(error: &rustls::Error, phase: Phase) -> Self {
+        Self::new(tls::cause_of(error), phase, error.to_string())
+    }
+
+    pub(crate) fn decode(error: &DecodeError, phase: Phase) -> Self {
+        let cause = match error.kind() {
+            DecodeErrorKind::Protocol => Cause::HttpProtocol,
+            DecodeErrorKind::HeadTooLarge => Cause::HeadTooLarge,
+            DecodeErrorKind::Closed => Cause::ConnectionClosed,
+        };
+        Self::new(cause, phase, error.to_string())
+    }
+
+    /// What the operating system said of a socket.
+    pub(crate) fn io(error: &io::Error, phase: Phase) -> Self {
+        Self::new(cause_of(error), phase, error.to_string())
+    }
+
+    /// The peer ended the connection, which a reused connection may meet at any time (RFC 9112 9.5).
+    pub(crate) fn is_disconnect(&self) -> bool {
+        matches!(self.cause, Cause::ConnectionClosed | Cause::ConnectionReset)
+    }
+}
+
+fn cause_of(error: &io::Error) -> Cause {
+    use rustix::io::Errno;
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => return Cause::ConnectionRefused,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+            return Cause::ConnectionReset;
+        }
+        io::ErrorKind::UnexpectedEof => return Cause::ConnectionClosed,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => return Cause::Unreachable,
+        io::ErrorKind::TimedOut => return Cause::ConnectTimeout,
+        _ => {}
+    }
+    let resources =
+        [Errno::ADDRNOTAVAIL, Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::NOSPC];
+    match Errno::from_io_error(error) {
+        Some(errno) if resources.contains(&errno) => Cause::OutOfResources,
+        _ => Cause::Other,
+    }
+}
