@@ -8,6 +8,7 @@
 mod control;
 mod dns;
 mod error;
+mod key_log;
 mod observer;
 mod pace;
 mod prepare;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::aws_lc_rs::kx_group::{
+    MLKEM768, MLKEM1024, SECP256R1, SECP256R1MLKEM768, SECP384R1, X25519, X25519MLKEM768,
+};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion};
@@ -13,10 +16,11 @@ use squall_measure::Cause;
 use squall_plan::{ClientIdentity, TlsPolicy, TlsVersions};
 
 use crate::Error;
+use crate::key_log::KeyLogFile;
 
 /// The TLS library's settings for a plan's policy.
 pub(crate) fn client_config(policy: &TlsPolicy) -> Result<Arc<ClientConfig>, Error> {
-    let provider = Arc::new(provider(&policy.ciphers)?);
+    let provider = Arc::new(provider(policy)?);
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions(policy.versions))
         .map_err(Error::Tls)?;
@@ -38,6 +42,9 @@ pub(crate) fn client_config(policy: &TlsPolicy) -> Result<Arc<ClientConfig>, Err
     };
     // Every new connection stands for a new client, so it makes a full handshake.
     config.resumption = Resumption::disabled();
+    if let Some(path) = &policy.key_log {
+        config.key_log = Arc::new(KeyLogFile::open(path)?);
+    }
     Ok(Arc::new(config))
 }
 
@@ -52,11 +59,10 @@ pub(crate) fn cause_of(error: &rustls::Error) -> Cause {
     }
 }
 
-fn provider(ciphers: &[String]) -> Result<CryptoProvider, Error> {
+fn provider(policy: &TlsPolicy) -> Result<CryptoProvider, Error> {
     let mut provider = aws_lc_rs::default_provider();
-    // A post-quantum key share doubles the ClientHello; it is offered only when asked for.
-    provider.kx_groups =
-        vec![aws_lc_rs::kx_group::X25519, aws_lc_rs::kx_group::SECP256R1, aws_lc_rs::kx_group::SECP384R1];
+    provider.kx_groups = groups(&policy.groups)?;
+    let ciphers = &policy.ciphers;
     if ciphers.is_empty() {
         return Ok(provider);
     }
@@ -68,8 +74,43 @@ fn provider(ciphers: &[String]) -> Result<CryptoProvider, Error> {
     Ok(provider)
 }
 
+/// The key-exchange groups of these names. A post-quantum key share doubles the ClientHello, so it is offered only when asked
+/// for.
+fn groups(names: &[String]) -> Result<Vec<&'static dyn SupportedKxGroup>, Error> {
+    if names.is_empty() {
+        return Ok(vec![X25519, SECP256R1, SECP384R1]);
+    }
+    let group = |name: &String| {
+        let iana = GROUP_ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name));
+        let iana = iana.map_or(name.as_str(), |(_, iana)| iana);
+        let known = GROUPS.iter().find(|group| group_name(**group).eq_ignore_ascii_case(iana));
+        known.copied().ok_or_else(|| unknown_group(name))
+    };
+    names.iter().map(group).collect()
+}
+
+/// The group's IANA name.
+pub(crate) fn group_name(group: &dyn SupportedKxGroup) -> String {
+    format!("{:?}", group.name())
+}
+
+fn unknown_group(name: &str) -> Error {
+    let names: Vec<String> = GROUPS.iter().map(|group| group_name(*group)).collect();
+    Error::Plan {
+        problem: format!("unknown key-exchange group `{name}` in --groups"),
+        help: format!("known groups: {}", names.join(", ")),
+    }
+}
+
+static GROUPS: &[&dyn SupportedKxGroup] =
+    &[X25519, SECP256R1, SECP384R1, X25519MLKEM768, SECP256R1MLKEM768, MLKEM768, MLKEM1024];
+
+/// NIST's and OpenSSL's names.
+const GROUP_ALIASES: &[(&str, &str)] =
+    &[("P-256", "secp256r1"), ("prime256v1", "secp256r1"), ("P-384", "secp384r1")];
+
 /// The suite's IANA name: rustls calls TLS 1.3 suites `TLS13_…`.
-fn suite_name(suite: &rustls::SupportedCipherSuite) -> String {
+pub(crate) fn suite_name(suite: &rustls::SupportedCipherSuite) -> String {
     format!("{:?}", suite.suite()).replace("TLS13_", "TLS_")
 }
 

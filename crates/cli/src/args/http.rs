@@ -195,6 +195,14 @@ pub(crate) struct TlsArgs {
     /// Cipher suites offered, by IANA name, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', hide_short_help = true)]
     pub ciphers: Vec<String>,
+    /// Key-exchange groups offered, separated by commas [default: X25519,secp256r1,secp384r1]
+    ///
+    /// Post-quantum hybrids are X25519MLKEM768 and SECP256R1MLKEM768.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', hide_short_help = true)]
+    pub groups: Vec<String>,
+    /// Append the secrets of TLS sessions to this file, in NSS key-log format, to read captures with
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub key_log: Option<PathBuf>,
     /// Server name sent and verified instead of the URL's host
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub sni: Option<String>,

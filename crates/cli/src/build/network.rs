@@ -62,6 +62,8 @@ pub(super) fn tls_policy(args: &TlsArgs) -> Result<TlsPolicy, Failure> {
             Some(TlsVersionArg::Tls13) => TlsVersions::Tls13,
         },
         ciphers: args.ciphers.clone(),
+        groups: args.groups.clone(),
+        key_log: args.key_log.clone(),
         sni: args.sni.clone(),
         alpn: args.alpn.clone().unwrap_or_else(|| TlsPolicy::default().alpn),
     })
