@@ -1,0 +1,23 @@
+//! Recorded traffic: what real clients sent, read from every common format into one [`Record`], and written back.
+//!
+//! Owns: the record, the readers ([`read`]), the flat format of our own ([`store`]), the writers ([`write`]), sorting, masking,
+//! transforms and what is learned of values that return. Never: sockets, metrics, the clock.
+//!
+//! Everything streams: memory does not grow with the file. Whatever a file says, nothing here panics.
+
+mod error;
+mod input;
+pub mod limits;
+pub mod mask;
+pub mod read;
+mod record;
+mod sort;
+pub mod store;
+mod summary;
+pub mod write;
+
+pub use error::{Place, Problem, WriteError};
+pub use read::{Format, LogPattern, Notes, OpenError, ReadOptions, Source, open};
+pub use record::{Field, Record, Request, Response, Scheme, Version, body_check, key_of};
+pub use sort::{ImportError, ImportOptions, Imported, import};
+pub use summary::{HostCount, Summary};

@@ -1,0 +1,40 @@
+//! Every bound of this room, with its reason.
+
+/// Largest record: one request and its response, heads and bodies. Larger ones are left out and told.
+pub const RECORD_BYTES_MAX: usize = 64 << 20;
+
+/// Largest head of a request or response; no server reads more, and the engine sends no more.
+pub const HEAD_BYTES_MAX: usize = squall_plan::limits::REQUEST_HEAD_BYTES_MAX;
+
+/// Most header fields of one message.
+pub const FIELD_COUNT_MAX: usize = 1024;
+
+/// A file in which no record ends for this long is no recording: a compressed file may hold terabytes of nothing.
+pub const SKIP_BYTES_MAX: u64 = 1 << 30;
+
+/// Most requests kept while their responses are looked for further down in the file.
+pub const PENDING_COUNT_MAX: usize = 65_536;
+
+/// Most bytes of those requests.
+pub const PENDING_BYTES_MAX: usize = 32 << 20;
+
+/// Records sorted in memory at a time; what is larger is sorted in runs on disk.
+pub const SORT_BYTES_MAX: usize = 32 << 20;
+
+/// Most different rows (method and URL without what varies) that are told apart in a recording.
+pub const ROW_COUNT_MAX: usize = 1000;
+
+/// Most different origins (scheme, host and port) in one recording.
+pub const ORIGIN_COUNT_MAX: usize = 1000;
+
+/// A block of the index spans at least this many bytes: ten thousand lines for ten gigabytes.
+pub const BLOCK_BYTES: u64 = 1 << 20;
+
+/// Deepest nesting of values in a mitmproxy dump.
+pub const NESTING_MAX: u32 = 32;
+
+/// Times before this are taken for mistakes: HTTP did not exist.
+pub const TIME_NS_MIN: u64 = 631_152_000_000_000_000; // 1990-01-01
+
+/// Times after this are taken for mistakes.
+pub const TIME_NS_MAX: u64 = 4_102_444_800_000_000_000; // 2100-01-01

@@ -1,0 +1,392 @@
+//! HAR 1.2 as browsers and proxies write it (and bend it): entries streamed, each with its connection, page and timings.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use super::json_items::JsonItems;
+use super::{Notes, Source, http1, time};
+use crate::input::Input;
+use crate::limits::HEAD_BYTES_MAX;
+use crate::{Field, Place, Problem, Record, Request, Response, Scheme, Version, key_of};
+
+/// The reader.
+pub(super) struct Har {
+    items: JsonItems,
+    notes: Notes,
+    buffer: Vec<u8>,
+    /// Any entry had an Authorization or Cookie field: Chrome leaves them out unless asked.
+    has_credentials: bool,
+    entry_count: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    #[serde(default)]
+    started_date_time: String,
+    #[serde(default)]
+    time: Option<f64>,
+    request: HarRequest,
+    #[serde(default)]
+    response: HarResponse,
+    #[serde(default)]
+    connection: Option<serde_json::Value>,
+    #[serde(default, rename = "serverIPAddress")]
+    server_ip: Option<String>,
+    #[serde(default, rename = "_fromCache")]
+    from_cache: Option<serde_json::Value>,
+    #[serde(default, rename = "_webSocketMessages")]
+    web_socket: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct HarRequest {
+    method: String,
+    url: String,
+    http_version: String,
+    headers: Vec<Named>,
+    post_data: Option<PostData>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct HarResponse {
+    status: i64,
+    http_version: String,
+    headers: Vec<Named>,
+    content: Content,
+    body_size: Option<i64>,
+    #[serde(rename = "_error")]
+    error: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct PostData {
+    mime_type: String,
+    params: Option<Vec<Param>>,
+    text: Option<String>,
+    encoding: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Param {
+    name: String,
+    value: Option<String>,
+    file_name: Option<String>,
+    content_type: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Content {
+    size: Option<i64>,
+    text: Option<String>,
+    encoding: Option<String>,
+}
+
+/// `{"name": .., "value": ..}`, or a pair as some tools write.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Named {
+    Object {
+        name: String,
+        #[serde(default)]
+        value: Option<String>,
+    },
+    Pair(String, String),
+}
+
+impl Har {
+    pub(super) fn new(input: Input) -> Self {
+        let items = JsonItems::new(input, &["log", "entries"]);
+        Self { items, notes: Notes::default(), buffer: Vec::new(), has_credentials: false, entry_count: 0 }
+    }
+
+    /// The record of an entry; `None` when it stands for no request on the network.
+    fn record(&mut self, place: Place) -> Result<Option<Record>, String> {
+        let entry: Entry = serde_json::from_slice(&self.buffer).map_err(|error| json_reason(&error))?;
+        if let Some(why) = left_out(&entry) {
+            self.notes.add(why, place);
+            return Ok(None);
+        }
+        let time_ns = time::of_iso(&entry.started_date_time)?;
+        let connection = entry.connection_key();
+        let Some(request) = self.request(entry.request, place)? else { return Ok(None) };
+        let response = response(entry.response, entry.time);
+        Ok(Some(Record { time_ns, connection, session: 1, request, response, place }))
+    }
+
+    fn request(&mut self, har: HarRequest, place: Place) -> Result<Option<Request>, String> {
+        let scheme = har.url.split(':').next().unwrap_or_default();
+        if Scheme::of(scheme).is_none() && scheme.len() < har.url.len() {
+            self.notes.add(&format!("{}: URLs left out", time::cut(scheme)), place);
+            return Ok(None);
+        }
+        let mut headers = fields(har.headers);
+        if headers.iter().map(|field| field.name.len() + field.value.len()).sum::<usize>() > HEAD_BYTES_MAX {
+            return Err(format!("the head is larger than {HEAD_BYTES_MAX} bytes"));
+        }
+        let body = match har.post_data {
+            Some(data) => self.body(data, &mut headers, place)?,
+            None => Vec::new(),
+        };
+        let version = Version::of(&har.http_version);
+        let mut request = Request { method: har.method, version, headers, body, ..Request::default() };
+        http1::set_url(&mut request, &har.url)?;
+        if request.method.is_empty() || !squall_plan::urls::is_token(&request.method) {
+            return Err(format!("bad method `{}`", time::cut(&request.method)));
+        }
+        self.has_credentials |= ["authorization", "cookie"].iter().any(|name| request.header(name).is_some());
+        request.drop_connection_fields();
+        Ok(Some(request))
+    }
+
+    /// Text wins over parameters: it is what was sent.
+    fn body(&mut self, data: PostData, headers: &mut Vec<Field>, place: Place) -> Result<Vec<u8>, String> {
+        let PostData { mime_type, params, text, encoding } = data;
+        if let Some(text) = text.filter(|text| !text.is_empty() || params.is_none()) {
+            if encoding.as_deref() == Some("base64") {
+                return STANDARD
+                    .decode(text.trim())
+                    .map_err(|error| format!("postData is no base64: {error}"));
+            }
+            if text.contains('\u{fffd}') {
+                self.notes.add("request bodies with bytes that the browser could not write as text", place);
+            }
+            return Ok(text.into_bytes());
+        }
+        let params = params.unwrap_or_default();
+        if !mime_type.starts_with("multipart/") {
+            return Ok(urlencoded(&params));
+        }
+        if params.iter().any(|param| param.file_name.is_some()) {
+            self.notes.add("files of multipart bodies, which HAR does not hold: they are sent empty", place);
+        }
+        let is_type = |field: &Field| field.is("content-type");
+        headers.retain(|field| !is_type(field));
+        headers.push(Field::new("Content-Type", format!("multipart/form-data; boundary={BOUNDARY}")));
+        Ok(multipart(&params))
+    }
+}
+
+impl Source for Har {
+    fn next(&mut self) -> Result<Option<Record>, Problem> {
+        loop {
+            let mut buffer = std::mem::take(&mut self.buffer);
+            let place = self.items.next(&mut buffer);
+            self.buffer = buffer;
+            let Some(place) = place? else {
+                if self.entry_count > 0 && !self.has_credentials {
+                    self.has_credentials = true;
+                    self.notes.add(
+                        "no Cookie and no Authorization anywhere: exported without secrets",
+                        Place::default(),
+                    );
+                }
+                return Ok(None);
+            };
+            if let Some(record) = self.record(place).map_err(|reason| Problem::record(place, reason))? {
+                self.entry_count += 1;
+                return Ok(Some(record));
+            }
+        }
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.items.bytes_read()
+    }
+}
+
+impl Entry {
+    fn connection_key(&self) -> u64 {
+        let id = match &self.connection {
+            Some(serde_json::Value::String(id)) if !id.is_empty() && id != "0" => id.clone(),
+            Some(serde_json::Value::Number(id)) => id.to_string(),
+            _ => return 0,
+        };
+        // Ids are those of one process; the server's address tells different origins' connections apart.
+        let host = self.server_ip.as_deref().unwrap_or_default();
+        key_of(format!("{id}@{host}").as_bytes())
+    }
+}
+
+/// Why an entry stands for no request that can be sent.
+fn left_out(entry: &Entry) -> Option<&'static str> {
+    let is_cached = match &entry.from_cache {
+        None | Some(serde_json::Value::Null | serde_json::Value::Bool(false)) => false,
+        Some(_) => true,
+    };
+    match () {
+        () if entry.web_socket.is_some() || entry.request.url.starts_with("ws") => {
+            Some("WebSocket connections left out")
+        }
+        () if is_cached => Some("entries served from the browser's cache left out"),
+        () if entry.request.method.is_empty() && entry.request.url.is_empty() => {
+            Some("entries without a request left out")
+        }
+        () => None,
+    }
+}
+
+fn response(har: HarResponse, time_ms: Option<f64>) -> Option<Response> {
+    let status = u16::try_from(har.status).ok().filter(|status| (100..1000).contains(status))?;
+    if har.error.is_some() {
+        return None;
+    }
+    let latency_ns = time_ms.filter(|time| *time > 0.0).map_or(0, |time| (time * 1e6) as u64);
+    let version = Version::of(&har.http_version);
+    let mut response =
+        Response { status, version, headers: fields(har.headers), latency_ns, ..Response::default() };
+    let body = har.content.text.and_then(|text| match har.content.encoding.as_deref() {
+        Some("base64") => STANDARD.decode(text.trim()).ok(),
+        _ => Some(text.into_bytes()),
+    });
+    match body {
+        Some(body) => {
+            // The text is decoded, so the coding that the server applied is not on it any more.
+            response.headers.retain(|field| !field.is("content-encoding"));
+            response.set_body(body);
+        }
+        None => {
+            let size = har.content.size.filter(|size| *size > 0).or(har.body_size).unwrap_or(0);
+            response.body_bytes = u64::try_from(size).unwrap_or(0);
+        }
+    }
+    Some(response)
+}
+
+fn fields(named: Vec<Named>) -> Vec<Field> {
+    let field = |one: Named| match one {
+        Named::Object { name, value } => Field::new(name, value.unwrap_or_default()),
+        Named::Pair(name, value) => Field::new(name, value),
+    };
+    named.into_iter().map(field).filter(is_sendable).collect()
+}
+
+/// Pseudo-headers stay here (they are dropped for requests later); what no message can carry does not.
+fn is_sendable(field: &Field) -> bool {
+    let is_name = squall_plan::urls::is_token(field.name.trim_start_matches(':'));
+    is_name && !field.value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
+}
+
+fn urlencoded(params: &[Param]) -> Vec<u8> {
+    // Chrome writes the values as they were sent, that is encoded; others decoded. A percent sign tells.
+    let is_encoded = params.iter().any(|param| param.value.as_deref().unwrap_or_default().contains('%'));
+    if is_encoded {
+        let parts: Vec<String> = params
+            .iter()
+            .map(|param| format!("{}={}", param.name, param.value.as_deref().unwrap_or_default()))
+            .collect();
+        return parts.join("&").into_bytes();
+    }
+    let pairs = params.iter().map(|param| (param.name.as_str(), param.value.as_deref().unwrap_or_default()));
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish().into_bytes()
+}
+
+fn multipart(params: &[Param]) -> Vec<u8> {
+    let mut body = String::new();
+    for param in params {
+        let quoted = |text: &str| text.replace('"', "%22").replace(['\r', '\n'], " ");
+        let file = param.file_name.as_deref().map(|name| format!("; filename=\"{}\"", quoted(name)));
+        let kind = param.content_type.as_deref().map(|kind| format!("Content-Type: {}\r\n", quoted(kind)));
+        body.push_str(&format!(
+            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{}\"{}\r\n{}\r\n{}\r\n",
+            quoted(&param.name),
+            file.unwrap_or_default(),
+            kind.unwrap_or_default(),
+            param.value.as_deref().unwrap_or_default()
+        ));
+    }
+    body.push_str(&format!("--{BOUNDARY}--\r\n"));
+    body.into_bytes()
+}
+
+/// serde's message without its line and column, which count within the entry.
+fn json_reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" at line ").next().unwrap_or_default();
+    match error.line() {
+        0 | 1 => text.to_owned(),
+        line => format!("{text} (on its line {line})"),
+    }
+}
+
+/// Separates the parts of multipart bodies that are made anew.
+const BOUNDARY: &str = "squall-0f3a9c51d27e";
+
+#[cfg(test)]
+mod tests {
+    use super::super::Format;
+    use super::super::tests::{all, good};
+    use crate::{Field, Scheme, Version};
+
+    const CHROME: &str = r#"{"log":{"version":"1.2","creator":{"name":"WebInspector","version":"537.36"},"pages":[],"entries":[
+      {"_fromCache":"disk","request":{"method":"GET","url":"https://x/cached.js"},"startedDateTime":"2024-05-01T10:00:00.000Z"},
+      {"_resourceType":"document","connection":"143","serverIPAddress":"[::1]","startedDateTime":"2024-05-01T10:00:00.250Z","time":12.5,
+       "request":{"method":"POST","url":"https://x:8443/a?b=c#frag","httpVersion":"h2",
+         "headers":[{"name":":authority","value":"x"},{"name":"Host","value":"x"},{"name":"content-length","value":"3"},{"name":"X-A","value":"1"},{"name":"x-a","value":"2"}],
+         "postData":{"mimeType":"application/x-www-form-urlencoded","text":"q=1","params":[{"name":"q","value":"1"}]}},
+       "response":{"status":302,"httpVersion":"h2","headers":[{"name":"content-encoding","value":"gzip"}],"content":{"size":2,"text":"b2s=","encoding":"base64"},"redirectURL":"/y"}},
+      {"request":{"method":"GET","url":"data:text/plain,hi"},"response":{},"startedDateTime":"2024-05-01T10:00:01Z"},
+      {"request":{"method":"GET","url":"wss://x/socket"},"_webSocketMessages":[],"startedDateTime":"2024-05-01T10:00:01Z"}
+    ]}}"#;
+
+    #[test]
+    fn a_browsers_entry_becomes_a_request_that_can_be_sent() {
+        let records = good(Format::Har, CHROME.into());
+        assert_eq!(records.len(), 1);
+        let request = &records[0].request;
+        assert_eq!(
+            (request.scheme, request.authority.as_str(), request.target.as_str()),
+            (Scheme::Https, "x:8443", "/a?b=c")
+        );
+        assert_eq!(request.headers, [Field::new("X-A", "1"), Field::new("x-a", "2")]);
+        assert_eq!((request.version, request.body.as_slice()), (Version::Http2, &b"q=1"[..]));
+        let response = records[0].response.as_ref().unwrap();
+        assert_eq!((response.status, response.latency_ns), (302, 12_500_000));
+        assert_eq!(response.body.as_deref(), Some(&b"ok"[..]));
+        assert_eq!(response.headers, []);
+    }
+
+    #[test]
+    fn broken_entries_say_where_and_the_rest_is_read() {
+        let text = CHROME.replace("2024-05-01T10:00:00.250Z", "soon");
+        let (records, problems) = all(Format::Har, text.into_bytes());
+        assert_eq!((records.len(), problems.len()), (0, 1));
+        assert_eq!((problems[0].place.record, problems[0].place.line), (2, 3));
+        let cut = &CHROME.as_bytes()[..700];
+        let (_, problems) = all(Format::Har, cut.to_vec());
+        assert!(problems[0].is_fatal && problems[0].reason.contains("ends"), "{problems:?}");
+    }
+
+    #[test]
+    fn bodies_are_made_of_parameters_where_there_is_no_text() {
+        let entry = |data: &str| {
+            format!(
+                r#"{{"log":{{"entries":[{{"startedDateTime":"2024-05-01T10:00:00Z","request":{{"method":"POST","url":"http://x/","headers":[],"postData":{data}}}}}]}}}}"#
+            )
+        };
+        let form = entry(
+            r#"{"mimeType":"application/x-www-form-urlencoded","params":[{"name":"a b","value":"1&2"}]}"#,
+        );
+        assert_eq!(good(Format::Har, form.into())[0].request.body, b"a+b=1%262");
+        let multipart = entry(
+            r#"{"mimeType":"multipart/form-data","params":[{"name":"f","fileName":"x.txt","contentType":"text/plain"}]}"#,
+        );
+        let request = &good(Format::Har, multipart.into())[0].request;
+        assert!(String::from_utf8_lossy(&request.body).contains("filename=\"x.txt\""));
+        assert!(
+            request
+                .header("content-type")
+                .is_some_and(|value| value.starts_with(b"multipart/form-data; boundary="))
+        );
+    }
+}

@@ -1,0 +1,332 @@
+//! A record as bytes: a head of fixed size, then a payload of lengths and bytes.
+//!
+//! Head (all numbers little-endian): sync 4, payload length 4, checksum 4 (CRC-32 of what follows it), time 8,
+//! connection 8, session 8, origin 2, row 2. A reader that wants only some connections skips the others by the head alone.
+
+use super::{SYNC_INDEX, SYNC_RECORD};
+use crate::limits::RECORD_BYTES_MAX;
+use crate::{Field, Place, Record, Request, Response, Scheme, Version, WriteError};
+
+/// Bytes of a frame before its payload.
+pub const FRAME_HEAD_BYTES: usize = 40;
+
+/// The head of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// It holds an index, not a record.
+    pub is_index: bool,
+    /// Bytes of its payload.
+    pub payload_bytes: usize,
+    /// CRC-32 of the rest of the head and the payload.
+    pub check: u32,
+    /// When the request began, in nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// The client's connection; 0: unknown.
+    pub connection: u64,
+    /// The client's session; 0: unknown.
+    pub session: u64,
+    /// Index into the recording's origins.
+    pub origin: u16,
+    /// Index into the recording's rows, or [`super::ROW_OTHER`].
+    pub row: u16,
+}
+
+/// A record on the bytes that it was read from: nothing is copied.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordView<'a> {
+    /// Line or number in the file that it came from.
+    pub place: Place,
+    /// Scheme.
+    pub scheme: Scheme,
+    /// Version it was sent with.
+    pub version: Version,
+    /// Method.
+    pub method: &'a str,
+    /// Host and port; may be empty.
+    pub authority: &'a str,
+    /// Path and query.
+    pub target: &'a str,
+    headers: Part<'a>,
+    /// Body as sent.
+    pub body: &'a [u8],
+    response: Option<&'a [u8]>,
+}
+
+/// Encoded fields.
+#[derive(Debug, Clone, Copy)]
+struct Part<'a> {
+    count: usize,
+    bytes: &'a [u8],
+}
+
+impl Frame {
+    /// Reads the head; `None` when these bytes begin no frame.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let head = bytes.first_chunk::<FRAME_HEAD_BYTES>()?;
+        let is_index = match head[..4].try_into().ok()? {
+            SYNC_RECORD => false,
+            SYNC_INDEX => true,
+            _ => return None,
+        };
+        let payload_bytes = u32_at(head, 4) as usize;
+        (payload_bytes <= RECORD_BYTES_MAX * 2).then(|| Self {
+            is_index,
+            payload_bytes,
+            check: u32_at(head, 8),
+            time_ns: u64_at(head, 12),
+            connection: u64_at(head, 20),
+            session: u64_at(head, 28),
+            origin: u16_at(head, 36),
+            row: u16_at(head, 38),
+        })
+    }
+
+    /// Bytes of the whole frame.
+    pub fn bytes(&self) -> usize {
+        FRAME_HEAD_BYTES + self.payload_bytes
+    }
+
+    /// Whether the checksum of the frame that begins `bytes` holds.
+    pub fn is_whole(&self, bytes: &[u8]) -> bool {
+        bytes.get(12..self.bytes()).is_some_and(|checked| crc32fast::hash(checked) == self.check)
+    }
+}
+
+fn u16_at(bytes: &[u8; FRAME_HEAD_BYTES], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8; FRAME_HEAD_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn u64_at(bytes: &[u8; FRAME_HEAD_BYTES], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+/// Appends a whole frame to `out`.
+pub(super) fn write_frame(
+    out: &mut Vec<u8>,
+    record: &Record,
+    origin: u16,
+    row: u16,
+) -> Result<(), WriteError> {
+    let begin = out.len();
+    out.extend_from_slice(&SYNC_RECORD);
+    out.extend_from_slice(&[0; 8]);
+    out.extend_from_slice(&record.time_ns.to_le_bytes());
+    out.extend_from_slice(&record.connection.to_le_bytes());
+    out.extend_from_slice(&record.session.to_le_bytes());
+    out.extend_from_slice(&origin.to_le_bytes());
+    out.extend_from_slice(&row.to_le_bytes());
+    write_payload(out, record);
+    finish_frame(out, begin)
+}
+
+/// Appends the frame of an index.
+pub(super) fn write_index_frame(out: &mut Vec<u8>, payload: &[u8]) -> Result<(), WriteError> {
+    let begin = out.len();
+    out.extend_from_slice(&SYNC_INDEX);
+    out.extend_from_slice(&[0; FRAME_HEAD_BYTES - 4]);
+    out.extend_from_slice(payload);
+    finish_frame(out, begin)
+}
+
+/// Fills in length and checksum.
+fn finish_frame(out: &mut Vec<u8>, begin: usize) -> Result<(), WriteError> {
+    let bytes = out.len() - begin - FRAME_HEAD_BYTES;
+    if bytes > RECORD_BYTES_MAX * 2 {
+        out.truncate(begin);
+        return Err(WriteError::TooLarge { bytes });
+    }
+    out[begin + 4..begin + 8].copy_from_slice(&(bytes as u32).to_le_bytes());
+    let check = crc32fast::hash(&out[begin + 12..]);
+    out[begin + 8..begin + 12].copy_from_slice(&check.to_le_bytes());
+    Ok(())
+}
+
+fn write_payload(out: &mut Vec<u8>, record: &Record) {
+    let Record { request, response, place, .. } = record;
+    put_number(out, place.record);
+    put_number(out, place.line);
+    put_number(out, place.byte);
+    out.push(u8::from(request.scheme == Scheme::Https));
+    out.push(version_code(request.version));
+    put_bytes(out, request.method.as_bytes());
+    put_bytes(out, request.authority.as_bytes());
+    put_bytes(out, request.target.as_bytes());
+    put_fields(out, &request.headers);
+    put_bytes(out, &request.body);
+    let Some(response) = response else { return out.push(0) };
+    out.push(1);
+    out.extend_from_slice(&response.status.to_le_bytes());
+    out.push(version_code(response.version));
+    put_number(out, response.latency_ns);
+    put_number(out, response.body_bytes);
+    out.extend_from_slice(&response.body_check.to_le_bytes());
+    put_fields(out, &response.headers);
+    match &response.body {
+        None => out.push(0),
+        Some(body) => {
+            out.push(1);
+            put_bytes(out, body);
+        }
+    }
+}
+
+fn put_fields(out: &mut Vec<u8>, fields: &[Field]) {
+    put_number(out, fields.len() as u64);
+    let bytes: usize = fields.iter().map(|field| field.name.len() + field.value.len() + 20).sum();
+    out.reserve(bytes);
+    for Field { name, value } in fields {
+        put_bytes(out, name.as_bytes());
+        put_bytes(out, value);
+    }
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_number(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// LEB128: seven bits a byte, the lowest first.
+fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+const fn version_code(version: Version) -> u8 {
+    match version {
+        Version::Http10 => 10,
+        Version::Http11 => 11,
+        Version::Http2 => 20,
+        Version::Http3 => 30,
+    }
+}
+
+const fn version_of(code: u8) -> Version {
+    match code {
+        10 => Version::Http10,
+        20 => Version::Http2,
+        30 => Version::Http3,
+        _ => Version::Http11,
+    }
+}
+
+impl<'a> RecordView<'a> {
+    /// Reads a payload; `None` when it is damaged in a way that the checksum does not tell.
+    pub fn read(payload: &'a [u8]) -> Option<Self> {
+        let mut bytes = payload;
+        let place =
+            Place { record: number(&mut bytes)?, line: number(&mut bytes)?, byte: number(&mut bytes)? };
+        let scheme = if byte(&mut bytes)? == 1 { Scheme::Https } else { Scheme::Http };
+        let version = version_of(byte(&mut bytes)?);
+        let method = text(&mut bytes)?;
+        let authority = text(&mut bytes)?;
+        let target = text(&mut bytes)?;
+        let headers = fields(&mut bytes)?;
+        let body = slice(&mut bytes)?;
+        let response = (byte(&mut bytes)? == 1).then_some(bytes);
+        Some(Self { place, scheme, version, method, authority, target, headers, body, response })
+    }
+
+    /// The request's fields in order.
+    pub fn headers(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + Clone {
+        self.headers.iter()
+    }
+
+    /// Status of the recorded response.
+    pub fn status(&self) -> Option<u16> {
+        self.response.and_then(|bytes| Some(u16::from_le_bytes(*bytes.first_chunk::<2>()?)))
+    }
+
+    /// The recorded response, copied.
+    pub fn response(&self) -> Option<Response> {
+        let mut bytes = self.response?;
+        let status = u16::from_le_bytes([byte(&mut bytes)?, byte(&mut bytes)?]);
+        let version = version_of(byte(&mut bytes)?);
+        let latency_ns = number(&mut bytes)?;
+        let body_bytes = number(&mut bytes)?;
+        let body_check = u32::from_le_bytes(std::array::from_fn(|_| byte(&mut bytes).unwrap_or(0)));
+        let headers = fields(&mut bytes)?.own();
+        let body = match byte(&mut bytes)? {
+            1 => Some(slice(&mut bytes)?.to_vec()),
+            _ => None,
+        };
+        Some(Response { status, version, headers, body, body_bytes, body_check, latency_ns })
+    }
+
+    /// The whole record, copied.
+    pub fn record(&self, frame: &Frame) -> Record {
+        Record {
+            time_ns: frame.time_ns,
+            connection: frame.connection,
+            session: frame.session,
+            request: Request {
+                method: self.method.to_owned(),
+                scheme: self.scheme,
+                authority: self.authority.to_owned(),
+                target: self.target.to_owned(),
+                version: self.version,
+                headers: self.headers.own(),
+                body: self.body.to_vec(),
+            },
+            response: self.response(),
+            place: self.place,
+        }
+    }
+}
+
+impl<'a> Part<'a> {
+    fn iter(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + Clone {
+        let mut bytes = self.bytes;
+        (0..self.count).map_while(move |_| Some((text(&mut bytes)?, slice(&mut bytes)?)))
+    }
+
+    fn own(&self) -> Vec<Field> {
+        self.iter().map(|(name, value)| Field::new(name, value)).collect()
+    }
+}
+
+/// Reads the fields, so that iterating over them cannot fail.
+fn fields<'a>(bytes: &mut &'a [u8]) -> Option<Part<'a>> {
+    let count = usize::try_from(number(bytes)?).ok()?;
+    let begin = *bytes;
+    for _ in 0..count {
+        text(bytes)?;
+        slice(bytes)?;
+    }
+    Some(Part { count, bytes: &begin[..begin.len() - bytes.len()] })
+}
+
+fn byte(bytes: &mut &[u8]) -> Option<u8> {
+    let (first, rest) = bytes.split_first()?;
+    *bytes = rest;
+    Some(*first)
+}
+
+fn number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = byte(bytes)?;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+fn slice<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(number(bytes)?).ok()?;
+    let (slice, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(slice)
+}
+
+fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
+    std::str::from_utf8(slice(bytes)?).ok()
+}

@@ -1,0 +1,115 @@
+//! The format, written and read back: whole, appended to, cut off and damaged.
+
+use std::fs;
+
+use super::*;
+use crate::read::tests as read;
+use crate::{Field, Format, Place, Record, Request, Response, Scheme, Version};
+
+fn record(nth: u64) -> Record {
+    let mut response = Response { status: 200, latency_ns: nth, ..Response::default() };
+    response.set_body(vec![b'x'; nth as usize % 300]);
+    Record {
+        time_ns: 1_700_000_000_000_000_000 + nth * 1000,
+        connection: nth % 7,
+        session: nth % 3,
+        request: Request {
+            method: "POST".into(),
+            scheme: Scheme::Https,
+            authority: format!("h{}", nth % 2),
+            target: format!("/a/{nth}?q"),
+            version: Version::Http2,
+            headers: vec![Field::new("X", vec![0xff, b'1']), Field::new("Y", "")],
+            body: vec![nth as u8; nth as usize % 5000],
+        },
+        response: nth.is_multiple_of(2).then_some(response),
+        place: Place { record: nth, line: 2 * nth, byte: 0 },
+    }
+}
+
+fn written(folder: &tempfile::TempDir, count: u64) -> std::path::PathBuf {
+    let path = folder.path().join("a.squall");
+    let mut writer = Writer::create(&path).unwrap();
+    (0..count).for_each(|nth| writer.write(&record(nth)).unwrap());
+    writer.finish().unwrap();
+    path
+}
+
+fn walked(recording: &Recording, buffer_bytes: usize) -> Vec<Record> {
+    let mut cursor = recording.cursor(buffer_bytes);
+    let mut records = Vec::new();
+    while let Some(frame) = cursor.peek().unwrap() {
+        let payload = cursor.take(&frame).unwrap();
+        records.push(RecordView::read(payload).unwrap().record(&frame));
+    }
+    records
+}
+
+#[test]
+fn records_come_back_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(&folder, 1000);
+    let recording = Recording::open(&path).unwrap();
+    let expected: Vec<Record> = (0..1000).map(record).collect();
+    assert_eq!(walked(&recording, 64), expected);
+    assert_eq!(walked(&recording, 1 << 16), expected);
+    assert_eq!(read::good(Format::Squall, fs::read(&path).unwrap()), expected);
+    let index = recording.index();
+    assert!(index.is_sorted && index.has_connections && index.has_responses);
+    assert_eq!((index.record_count, index.length_ns(), index.origins.len()), (1000, 999_000, 2));
+    assert_eq!(
+        index.rows.iter().map(|row| row.pattern.as_str()).collect::<Vec<_>>(),
+        ["https://h0/a/{id}", "https://h1/a/{id}"]
+    );
+    assert_eq!(index.blocks.iter().map(|block| block.record_count).sum::<u64>(), 1000);
+}
+
+#[test]
+fn an_appended_file_has_both_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(&folder, 10);
+    let mut writer = Writer::append(&path).unwrap();
+    (10..20).for_each(|nth| writer.write(&record(nth)).unwrap());
+    writer.finish().unwrap();
+    let recording = Recording::open(&path).unwrap();
+    let expected: Vec<Record> = (0..20).map(record).collect();
+    assert_eq!((walked(&recording, 100), recording.index().record_count), (expected.clone(), 20));
+    assert_eq!(read::good(Format::Squall, fs::read(&path).unwrap()), expected);
+}
+
+#[test]
+fn a_file_that_was_not_closed_is_whole_up_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(&folder, 100);
+    let bytes = fs::read(&path).unwrap();
+    for end in [bytes.len() - 1, bytes.len() / 2, 60, 17, 16] {
+        fs::write(&path, &bytes[..end]).unwrap();
+        assert!(matches!(Recording::open(&path), Err(OpenStoreError::NoIndex { .. })), "{end}");
+        let (records, _) = read::all(Format::Squall, bytes[..end].to_vec());
+        assert_eq!(records, (0..records.len() as u64).map(record).collect::<Vec<_>>());
+        assert_eq!(repair(&path).unwrap().record_count, records.len() as u64);
+        assert_eq!(walked(&Recording::open(&path).unwrap(), 100), records);
+    }
+}
+
+#[test]
+fn damage_costs_only_the_records_it_touches() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = fs::read(written(&folder, 100)).unwrap();
+    for at in (20..bytes.len() - 2000).step_by(977) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x55;
+        let (records, problems) = read::all(Format::Squall, damaged);
+        assert!(records.len() >= 99 && records.len() + problems.len() >= 100, "{at}: {}", records.len());
+    }
+}
+
+#[test]
+fn other_files_are_no_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    for bytes in [&b""[..], b"SQUALLTR", b"hello world, hello world", b"SQUALLTR\x09\0\0\0\0\0\0\0"] {
+        fs::write(&path, bytes).unwrap();
+        assert!(matches!(Recording::open(&path), Err(OpenStoreError::NotStore { .. })));
+    }
+}

@@ -1,0 +1,161 @@
+//! Writes a recording: frames as they come, the index at the end.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::index::Builder;
+use super::{
+    FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES, Index, MAGIC, Recording, Stream, TRAILER_MAGIC, codec,
+};
+use crate::input::Input;
+use crate::{Record, Source, WriteError};
+
+/// A file that records are appended to.
+#[derive(Debug)]
+pub struct Writer {
+    out: BufWriter<File>,
+    path: PathBuf,
+    offset: u64,
+    builder: Builder,
+    frame: Vec<u8>,
+}
+
+impl Writer {
+    /// A new file; what was there is lost.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn create(path: &Path) -> Result<Self, WriteError> {
+        let file = File::create(path).map_err(|source| os(path, source))?;
+        Self::on_file(file, path)
+    }
+
+    /// The same on a file that is open, such as a temporary one.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn on_file(file: File, path: &Path) -> Result<Self, WriteError> {
+        let mut writer = Self {
+            out: BufWriter::with_capacity(BUFFER_BYTES, file),
+            path: path.to_owned(),
+            offset: 0,
+            builder: Builder::default(),
+            frame: Vec::new(),
+        };
+        let mut head = [0; FILE_HEAD_BYTES as usize];
+        head[..8].copy_from_slice(MAGIC);
+        head[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        writer.put(&head)?;
+        Ok(writer)
+    }
+
+    /// Goes on at the end of a file; its index is read, or made anew after a crash.
+    ///
+    /// # Errors
+    /// When the file is no recording or cannot be written.
+    pub fn append(path: &Path) -> Result<Self, WriteError> {
+        let other = |error: String| os(path, io::Error::other(error));
+        if Recording::open(path).is_err() {
+            repair(path)?;
+        }
+        let recording = Recording::open(path).map_err(|error| other(error.to_string()))?;
+        let mut file = OpenOptions::new().write(true).open(path).map_err(|source| os(path, source))?;
+        let offset = file.seek(SeekFrom::End(0)).map_err(|source| os(path, source))?;
+        Ok(Self {
+            out: BufWriter::with_capacity(BUFFER_BYTES, file),
+            path: path.to_owned(),
+            offset,
+            builder: Builder::continued(recording.index().clone()),
+            frame: Vec::new(),
+        })
+    }
+
+    /// Whether the recording can take one more of this record's origin.
+    pub fn has_room_for(&self, record: &Record) -> bool {
+        self.builder.has_room_for(record)
+    }
+
+    /// Appends a record.
+    ///
+    /// # Errors
+    /// When it is too large, or the file cannot be written.
+    pub fn write(&mut self, record: &Record) -> Result<(), WriteError> {
+        let (origin, row) = self.builder.place(record);
+        let mut frame = std::mem::take(&mut self.frame);
+        frame.clear();
+        codec::write_frame(&mut frame, record, origin, row)?;
+        self.builder.add(record, self.offset, frame.len() as u64);
+        self.put(&frame)?;
+        self.frame = frame;
+        Ok(())
+    }
+
+    /// Hands what is buffered to the system, so that a crash of this process does not lose it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        self.out.flush().map_err(|source| os(&self.path, source))
+    }
+
+    /// What is written so far.
+    pub fn index(&self) -> &Index {
+        self.builder.index()
+    }
+
+    /// Writes the index and the trailer; returns the index.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn finish(mut self) -> Result<Index, WriteError> {
+        let json = serde_json::to_vec(self.builder.index()).map_err(|error| os(&self.path, error.into()))?;
+        let mut frame = Vec::with_capacity(json.len() + FRAME_HEAD_BYTES);
+        codec::write_index_frame(&mut frame, &json)?;
+        let at = self.offset;
+        self.put(&frame)?;
+        self.put(&at.to_le_bytes())?;
+        self.put(TRAILER_MAGIC)?;
+        self.flush()?;
+        Ok(self.builder.index().clone())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        self.out.write_all(bytes).map_err(|source| os(&self.path, source))?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Makes a file whole that was not closed: what can be read is written anew, with an index, in its place.
+///
+/// # Errors
+/// When it cannot be read or written.
+pub fn repair(path: &Path) -> Result<Index, WriteError> {
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let temporary = tempfile::NamedTempFile::new_in(folder).map_err(|source| os(folder, source))?;
+    let file = temporary.reopen().map_err(|source| os(folder, source))?;
+    let mut writer = Writer::on_file(file, temporary.path())?;
+    let mut stream = Stream::new(Input::open(path).map_err(|source| os(path, source))?);
+    loop {
+        match stream.next() {
+            Ok(Some(record)) => writer.write(&record)?,
+            Ok(None) => break,
+            Err(problem) if problem.is_fatal => break,
+            Err(_) => {}
+        }
+    }
+    let index = writer.finish()?;
+    let permissions = fs::metadata(path).map_err(|source| os(path, source))?.permissions();
+    fs::set_permissions(temporary.path(), permissions).map_err(|source| os(path, source))?;
+    temporary.persist(path).map_err(|error| os(path, error.error))?;
+    Ok(index)
+}
+
+fn os(path: &Path, source: io::Error) -> WriteError {
+    WriteError::Os { path: path.to_owned(), source }
+}
+
+/// One write to the file.
+const BUFFER_BYTES: usize = 256 * 1024;

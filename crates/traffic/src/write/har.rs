@@ -1,0 +1,129 @@
+//! Writes HAR 1.2.
+
+use std::io::{self, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::{Sink, iso, lossless};
+use crate::{Field, Record, Request, Response};
+
+/// The writer.
+pub(super) struct Har<W> {
+    out: W,
+    count: u64,
+}
+
+impl<W: Write> Har<W> {
+    pub(super) fn new(out: W) -> Self {
+        Self { out, count: 0 }
+    }
+}
+
+impl<W: Write> Sink for Har<W> {
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        let before = if self.count == 0 { HEAD } else { ",\n" };
+        self.count += 1;
+        self.out.write_all(before.as_bytes())?;
+        serde_json::to_writer(&mut self.out, &entry(record)).map_err(io::Error::from)
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        if self.count == 0 {
+            self.out.write_all(HEAD.as_bytes())?;
+        }
+        self.out.write_all(b"\n]}}\n")?;
+        self.out.flush()
+    }
+}
+
+const HEAD: &str = concat!(
+    r#"{"log":{"version":"1.2","creator":{"name":"squall","version":""#,
+    env!("CARGO_PKG_VERSION"),
+    "\"},\"entries\":[\n"
+);
+
+fn entry(record: &Record) -> Value {
+    let latency_ms = record.response.as_ref().map_or(0.0, |response| response.latency_ns as f64 / 1e6);
+    let mut entry = json!({
+        "startedDateTime": iso(record.time_ns),
+        "time": latency_ms,
+        "request": request(&record.request),
+        "response": record.response.as_ref().map_or_else(no_response, response),
+        "cache": {},
+        "timings": { "send": 0, "wait": latency_ms, "receive": 0 },
+    });
+    if record.connection != 0 {
+        entry["connection"] = json!(record.connection.to_string());
+    }
+    entry
+}
+
+fn request(request: &Request) -> Value {
+    let url = request.url();
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let query: Vec<Value> = form_urlencoded::parse(query.as_bytes())
+        .map(|(name, value)| json!({ "name": name, "value": value }))
+        .collect();
+    let mut value = json!({
+        "method": request.method,
+        "url": url,
+        "httpVersion": request.version.text(),
+        "cookies": [],
+        "headers": headers(&request.headers),
+        "queryString": query,
+        "headersSize": -1,
+        "bodySize": request.body.len(),
+    });
+    if !request.body.is_empty() {
+        let mime = request.header("content-type").map(lossless).unwrap_or_default();
+        value["postData"] = match std::str::from_utf8(&request.body) {
+            Ok(text) => json!({ "mimeType": mime, "text": text }),
+            Err(_) => {
+                json!({ "mimeType": mime, "text": STANDARD.encode(&request.body), "encoding": "base64" })
+            }
+        };
+    }
+    value
+}
+
+fn response(response: &Response) -> Value {
+    let mime = response.header("content-type").map(lossless).unwrap_or_default();
+    let mut content = json!({ "size": response.body_bytes, "mimeType": mime });
+    // The text of HAR is decoded. What still has its content coding is no text, and readers trust base64 as it is.
+    let is_coded = response.header("content-encoding").is_some_and(|coding| coding != b"identity");
+    match &response.body {
+        None => {}
+        Some(body) => match std::str::from_utf8(body) {
+            Ok(text) if !is_coded => content["text"] = json!(text),
+            _ => {
+                content["text"] = json!(STANDARD.encode(body));
+                content["encoding"] = json!("base64");
+            }
+        },
+    }
+    json!({
+        "status": response.status,
+        "statusText": "",
+        "httpVersion": response.version.text(),
+        "cookies": [],
+        "headers": headers(&response.headers),
+        "content": content,
+        "redirectURL": response.header("location").map(lossless).unwrap_or_default(),
+        "headersSize": -1,
+        "bodySize": response.body_bytes,
+    })
+}
+
+/// What HAR has in the place of a response that never came.
+fn no_response() -> Value {
+    json!({
+        "status": 0, "statusText": "", "httpVersion": "", "cookies": [], "headers": [],
+        "content": { "size": 0, "mimeType": "" }, "redirectURL": "", "headersSize": -1, "bodySize": -1,
+    })
+}
+
+fn headers(fields: &[Field]) -> Vec<Value> {
+    fields.iter().map(|Field { name, value }| json!({ "name": name, "value": lossless(value) })).collect()
+}

@@ -1,0 +1,85 @@
+//! Writers of foreign formats: each is a [`Sink`] that takes one record after the other.
+
+mod access_log;
+mod curl;
+mod gor;
+mod har;
+mod k6;
+mod rrpair;
+
+use std::io::{self, Write};
+
+use crate::Record;
+
+/// Takes records.
+pub trait Sink {
+    /// Writes one.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    fn write(&mut self, record: &Record) -> io::Result<()>;
+
+    /// Writes what ends the file.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// The formats that can be written, besides `.squall`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SinkFormat {
+    /// HAR 1.2.
+    Har,
+    /// GoReplay.
+    Gor,
+    /// Speedscale's pairs as JSON lines.
+    Rrpair,
+    /// Access log, combined.
+    Log,
+    /// curl commands.
+    Curl,
+    /// A k6 script.
+    K6,
+}
+
+impl SinkFormat {
+    /// Every one, with its name and the ends of files that mean it.
+    pub const ALL: [(Self, &'static str, &'static str); 6] = [
+        (Self::Har, "har", ".har"),
+        (Self::Gor, "gor", ".gor"),
+        (Self::Rrpair, "rrpair", ".jsonl"),
+        (Self::Log, "log", ".log"),
+        (Self::Curl, "curl", ".sh"),
+        (Self::K6, "k6", ".js"),
+    ];
+}
+
+/// A writer of this format.
+pub fn sink<'a>(format: SinkFormat, out: impl Write + 'a) -> Box<dyn Sink + 'a> {
+    match format {
+        SinkFormat::Har => Box::new(har::Har::new(out)),
+        SinkFormat::Gor => Box::new(gor::Gor::new(out)),
+        SinkFormat::Rrpair => Box::new(rrpair::JsonLines::new(out)),
+        SinkFormat::Log => Box::new(access_log::AccessLog::new(out)),
+        SinkFormat::Curl => Box::new(curl::Curl::new(out)),
+        SinkFormat::K6 => Box::new(k6::K6::new(out)),
+    }
+}
+
+/// A time as RFC 3339.
+fn iso(time_ns: u64) -> String {
+    jiff::Timestamp::from_nanosecond(i128::from(time_ns))
+        .map_or_else(|_| String::new(), |time| time.to_string())
+}
+
+/// Bytes as text; bytes that are no UTF-8 are read as Latin-1, so that none is lost.
+fn lossless(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().map(|byte| char::from(*byte)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
