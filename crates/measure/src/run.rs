@@ -199,8 +199,14 @@ impl RunRecorder {
         while !self.open_seconds.is_empty() {
             self.close_first();
         }
-        let thresholds =
-            self.setup.thresholds.iter().map(|t| t.evaluate(&self.total, end.duration)).collect();
+        let series = std::mem::take(&mut self.series);
+        RunRecord { series, ..self.preview(end) }
+    }
+
+    /// The record as it would be if the run ended now, but without its series: that may be large, and is at hand as
+    /// [`series`](Self::series). For views of a run that goes on; it copies every histogram.
+    pub fn preview(&self, end: End) -> RunRecord {
+        let thresholds = &self.setup.thresholds;
         RunRecord {
             schema: RUN_RECORD_SCHEMA,
             squall_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -208,14 +214,14 @@ impl RunRecorder {
             duration: end.duration,
             stopped_by: end.stopped_by,
             verdict: self.verdict(),
-            thresholds,
-            plan: self.setup.plan,
-            environment: self.setup.environment,
+            thresholds: thresholds.iter().map(|t| t.evaluate(&self.total, end.duration)).collect(),
+            plan: self.setup.plan.clone(),
+            environment: self.setup.environment.clone(),
             shard_count: self.shard_count,
             machine: self.machine,
-            rows: self.setup.rows,
-            total: self.total,
-            series: self.series,
+            rows: self.setup.rows.clone(),
+            total: self.total.clone(),
+            series: Series::new(),
             monitors: Vec::new(),
             events: Vec::new(),
             parts: Vec::new(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use squall_plan::limits::SERIES_POINT_COUNT_MAX;
 
-use crate::{MachineSecond, ReasonKind, Sketch, Snapshot};
+use crate::{Cause, Failures, Histogram, MachineSecond, PhaseHistograms, ReasonKind, Sketch, Snapshot};
 
 /// Points in time order, each `seconds_per_point` long; the first begins with the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,12 +55,44 @@ pub struct SeriesPoint {
     pub machine: Option<MachineSecond>,
     /// What impaired the measurement in this time, in the order of [`ReasonKind`].
     pub warnings: Vec<ReasonKind>,
+    /// Failures by cause, in the order of [`Cause`]; causes that did not occur are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<(Cause, u64)>,
+    /// Phases of successful requests, each summed over all of them.
+    #[serde(default)]
+    pub phases: PhaseSums,
+}
+
+/// Phases of successful requests, each summed over all of them: divided by their number it is the phase's share of the mean.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseSums {
+    /// From the intended start until a connection was there to use.
+    pub blocked: Duration,
+    /// TCP connects.
+    pub connecting: Duration,
+    /// TLS handshakes.
+    pub tls_handshaking: Duration,
+    /// Writing requests.
+    pub sending: Duration,
+    /// From the last byte written to the first byte read.
+    pub waiting: Duration,
+    /// From the first byte read to the last.
+    pub receiving: Duration,
 }
 
 impl Series {
     /// No points yet.
     pub fn new() -> Self {
         Self { seconds_per_point: 1, points: Vec::new() }
+    }
+
+    /// The same run in at most `point_count_max` points (at least one), by merging neighbours pairwise.
+    pub fn coarsened(&self, point_count_max: usize) -> Self {
+        let mut series = self.clone();
+        while series.points.len() > point_count_max.max(1) {
+            series.halve();
+        }
+        series
     }
 
     /// Adds a second. What is reported of the same second later does not make it longer.
@@ -131,6 +163,8 @@ impl SeriesPoint {
             busy_max: share_of_time(generator.busy, generator.wall),
             descheduled_max: share_of_time(generator.busy.saturating_sub(generator.cpu), generator.wall),
             stall_max: generator.stall_max,
+            failures: by_cause(&snapshot.failures),
+            phases: PhaseSums::from(&snapshot.phases),
             ..Self::default()
         });
         self.connections_open += generator.connections_open;
@@ -167,6 +201,51 @@ impl SeriesPoint {
         self.busy_max = self.busy_max.max(other.busy_max);
         self.descheduled_max = self.descheduled_max.max(other.descheduled_max);
         self.stall_max = self.stall_max.max(other.stall_max);
+        add_failures(&mut self.failures, &other.failures);
+        self.phases.add(&other.phases);
+    }
+}
+
+impl PhaseSums {
+    fn add(&mut self, other: &Self) {
+        self.blocked += other.blocked;
+        self.connecting += other.connecting;
+        self.tls_handshaking += other.tls_handshaking;
+        self.sending += other.sending;
+        self.waiting += other.waiting;
+        self.receiving += other.receiving;
+    }
+}
+
+impl From<&PhaseHistograms> for PhaseSums {
+    fn from(phases: &PhaseHistograms) -> Self {
+        let sum = |times: &Histogram| Duration::from_nanos(u64::try_from(times.sum_ns()).unwrap_or(u64::MAX));
+        Self {
+            blocked: sum(&phases.blocked),
+            connecting: sum(&phases.connecting),
+            tls_handshaking: sum(&phases.tls_handshaking),
+            sending: sum(&phases.sending),
+            waiting: sum(&phases.waiting),
+            receiving: sum(&phases.receiving),
+        }
+    }
+}
+
+/// Nothing is allocated where nothing failed.
+fn by_cause(failures: &Failures) -> Vec<(Cause, u64)> {
+    let mut by_cause = Vec::new();
+    if failures.total() > 0 {
+        failures.kinds().iter().for_each(|kind| add_failures(&mut by_cause, &[(kind.cause, kind.count)]));
+    }
+    by_cause
+}
+
+fn add_failures(mine: &mut Vec<(Cause, u64)>, theirs: &[(Cause, u64)]) {
+    for &(cause, count) in theirs {
+        match mine.binary_search_by_key(&cause, |&(cause, _)| cause) {
+            Ok(idx) => mine[idx].1 += count,
+            Err(idx) => mine.insert(idx, (cause, count)),
+        }
     }
 }
 

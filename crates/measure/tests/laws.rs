@@ -136,9 +136,17 @@ proptest! {
         for (second_idx, values) in &events {
             let mut snapshot = Snapshot::new(ROW_COUNT, true);
             values.iter().for_each(|&latency_ns| snapshot.record(&ok(latency_ns)));
+            snapshot.record(&Sample { outcome: Outcome::Failed(Cause::Timeout, Phase::Waiting), ..ok(1) });
             recorder.absorb(*second_idx, 0, &snapshot);
         }
         let record = recorder.finish(end());
+        let failed = |series: &Series| series.points.iter().flat_map(|point| &point.failures).map(|kind| kind.1).sum::<u64>();
+        let waiting = |series: &Series| series.points.iter().map(|point| point.phases.waiting).sum::<Duration>();
+        for series in [&record.series, &record.series.coarsened(7)] {
+            prop_assert_eq!(failed(series), record.total.failed());
+            prop_assert_eq!(waiting(series).as_nanos(), record.total.phases.waiting.sum_ns());
+        }
+        prop_assert!(record.series.coarsened(7).points.len() <= 7);
         let mut merged = Sketch::new();
         record.series.points.iter().for_each(|point| merged.merge(&point.latency));
         prop_assert!(record.series.points.len() <= squall_plan::limits::SERIES_POINT_COUNT_MAX);
