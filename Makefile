@@ -8,19 +8,35 @@ ROUNDS ?= 5
 SECONDS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench docs dist build-deps test-deps bench-deps
+.PHONY: help build build-debug ui ui-test demo test lint bench docs dist build-deps test-deps bench-deps
 
 help: ## lists the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: build-deps ## builds target/release/squall
+build: build-deps ui ## builds target/release/squall
 	$(CARGO) build --release --package squall
+
+ui: ui/dist/page.html ## builds the page of reports and dashboards, which the program embeds
+
+ui/dist/page.html: $(wildcard ui/src/* ui/src/pages/*) ui/build.mjs ui/node_modules/.package-lock.json
+	cd ui && npm run --silent check && npm run --silent build
+
+ui/node_modules/.package-lock.json: ui/package-lock.json
+	@dev/setup ui
+	cd ui && npm ci --no-audit --no-fund
+	@touch $@
+
+ui-test: test-deps build-debug ## drives the page in headless Chromium
+	cd ui && npm run --silent test
+
+build-debug: ui
+	$(CARGO) build --package squall
 
 demo: build ## measures the embedded target and shows the result
 	@dev/demo target/release/squall
 
 # Documentation tests run first, so that the last summary is one with tests in it.
-test: test-deps lint docs ## the whole gate: lint, documentation, then every test
+test: test-deps ui lint docs ui-test ## the whole gate: lint, documentation, then every test
 	$(CARGO) test --workspace --doc
 	$(CARGO) test --workspace --lib --bins --tests
 

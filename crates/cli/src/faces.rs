@@ -46,7 +46,7 @@ impl<'a> Faces<'a> {
         let summary = Summary::from(record);
         let is_saved = self.kept.as_mut().is_some_and(|kept| kept.save(record, &summary, self.args));
         let folder: Option<PathBuf> = self.folder().filter(|_| is_saved).map(Path::to_owned);
-        show(&summary, self.args, self.outputs, folder.as_deref())
+        show(record, &summary, self.args, self.outputs, folder.as_deref())
     }
 }
 
@@ -85,13 +85,14 @@ pub(crate) fn open_outputs(args: &FaceArgs) -> Result<Outputs, Failure> {
 
 /// Writes the outputs, and the summary unless one of them is stdout.
 pub(crate) fn show(
+    record: &RunRecord,
     summary: &Summary,
     args: &FaceArgs,
     mut outputs: Outputs,
     folder: Option<&Path>,
 ) -> Result<(), Failure> {
     let mut stdout = Vec::new();
-    for error in outputs.write(summary, &mut stdout) {
+    for error in outputs.write(record, summary, &mut stdout) {
         output::warning(args.color, &error.to_string());
     }
     if !outputs.uses_stdout() {

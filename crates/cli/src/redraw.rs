@@ -15,6 +15,6 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let record = store::open(&path).map_err(|error| refused(&error))?;
     let folder = store::folder_of(&path).map_err(|error| refused(&error))?;
     let outputs = faces::open_outputs(&args.faces)?;
-    faces::show(&Summary::from(&record), &args.faces, outputs, Some(&folder))?;
+    faces::show(&record, &Summary::from(&record), &args.faces, outputs, Some(&folder))?;
     Ok(ExitCode::Ok)
 }

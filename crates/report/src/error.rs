@@ -81,9 +81,9 @@ impl Error {
             Self::UserNewerSchema { .. } => {
                 Some("install the version of squall that made it, or a newer one")
             }
-            Self::UserBadOutput { .. } => {
-                Some("write `json=FILE` or `csv=FILE`; `-` stands for standard output")
-            }
+            Self::UserBadOutput { .. } => Some(
+                "write `FORMAT=FILE`, with json, csv, html or junit as the format; `-` stands for standard output",
+            ),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Shows what happened: a run's record becomes a [`Summary`], and every face is drawn from that.
 //!
-//! Owns: units and wording, the faces (terminal, JSON, CSV, progress, live), and the saved runs. A face is a function
+//! Owns: units and wording, the faces (terminal, JSON, CSV, HTML, progress, live), and the saved runs. A face is a function
 //! from a summary to text; a new one is a new file. Never: sockets, ssh, the clock. Nothing here prints by itself: callers
 //! pass the stream.
 
@@ -10,8 +10,10 @@ mod files;
 mod glance;
 mod hints;
 pub mod json;
+pub mod junit;
 mod live;
 mod outputs;
+pub mod page;
 mod progress;
 pub mod store;
 mod style;

@@ -8,7 +8,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::{Error, Summary, csv, files, json};
+use squall_measure::RunRecord;
+
+use crate::{Error, Summary, csv, files, json, junit, page};
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,10 @@ pub enum Format {
     Json,
     /// One line per second, per row, and for the total.
     Csv,
+    /// The page.
+    Html,
+    /// The thresholds as test cases, for continuous integration.
+    Junit,
 }
 
 /// One output that the user asked for.
@@ -45,11 +51,16 @@ enum Sink {
 }
 
 impl Format {
-    /// The face's text.
-    pub fn draw(self, summary: &Summary) -> String {
+    const ALL: [(&'static str, Self); 4] =
+        [("json", Self::Json), ("csv", Self::Csv), ("html", Self::Html), ("junit", Self::Junit)];
+
+    /// The face's text. `summary` is the record's.
+    pub fn draw(self, record: &RunRecord, summary: &Summary) -> String {
         match self {
             Self::Json => json::draw(summary),
             Self::Csv => csv::draw(summary),
+            Self::Html => page::draw(&page::of_run(record)),
+            Self::Junit => junit::draw(summary),
         }
     }
 }
@@ -57,15 +68,12 @@ impl Format {
 impl FromStr for OutputSpec {
     type Err = Error;
 
-    /// Reads `json=FILE` or `csv=FILE`; `-` stands for standard output.
+    /// Reads `FORMAT=FILE`, such as `json=run.json`; `-` stands for standard output.
     fn from_str(given: &str) -> Result<Self, Error> {
-        let format = match given.split_once('=') {
-            Some(("json", path)) => Some((Format::Json, path)),
-            Some(("csv", path)) => Some((Format::Csv, path)),
-            _ => None,
-        };
+        let (name, path) = given.split_once('=').unwrap_or_default();
+        let format = Format::ALL.into_iter().find(|(known, _)| *known == name);
         match format {
-            Some((format, path)) if !path.is_empty() => Ok(Self::new(format, path)),
+            Some((_, format)) if !path.is_empty() => Ok(Self::new(format, path)),
             _ => Err(Error::UserBadOutput { given: given.to_owned() }),
         }
     }
@@ -91,9 +99,10 @@ impl Outputs {
     }
 
     /// Writes every output, those of standard output to `stdout`. One that fails does not stop the others.
-    pub fn write(&mut self, summary: &Summary, stdout: &mut dyn Write) -> Vec<Error> {
-        let write =
-            |(format, sink): &mut (Format, Sink)| sink.write(format.draw(summary).as_bytes(), stdout).err();
+    pub fn write(&mut self, record: &RunRecord, summary: &Summary, stdout: &mut dyn Write) -> Vec<Error> {
+        let write = |(format, sink): &mut (Format, Sink)| {
+            sink.write(format.draw(record, summary).as_bytes(), stdout).err()
+        };
         self.outputs.iter_mut().filter_map(write).collect()
     }
 }

@@ -6,6 +6,7 @@
 //! | `summary.json` | the JSON face                                                                |
 //! | `summary.txt`  | the terminal's summary, without colours                                      |
 //! | `plan.json`    | the plan as it was run, secrets masked                                       |
+//! | `report.html`  | the page                                                                     |
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,7 +19,7 @@ use squall_measure::{RUN_RECORD_SCHEMA, RunRecord};
 use squall_plan::{Plan, limits};
 
 use crate::style::Style;
-use crate::{Error, Summary, files, json, terminal, time};
+use crate::{Error, Summary, files, json, page, terminal, time};
 
 /// A place where runs are kept.
 #[derive(Debug, Clone)]
@@ -41,6 +42,9 @@ pub const RECORD_FILE: &str = "run.json";
 const SUMMARY_FILE: &str = "summary.json";
 const TEXT_FILE: &str = "summary.txt";
 const PLAN_FILE: &str = "plan.json";
+
+/// The name of the page.
+pub const PAGE_FILE: &str = "report.html";
 
 impl Store {
     /// A place that the user named with `--results`: every run stays.
@@ -124,7 +128,8 @@ impl RunFolder {
         self.write(RECORD_FILE, &json::compact(record))?;
         self.is_filled = true;
         self.write(SUMMARY_FILE, &json::draw(summary))?;
-        self.write(TEXT_FILE, &terminal::draw(summary, Some(&self.path), Style::FILE))
+        self.write(TEXT_FILE, &terminal::draw(summary, Some(&self.path), Style::FILE))?;
+        self.write(PAGE_FILE, &page::draw(&page::of_run(record)))
     }
 
     fn write(&self, name: &str, content: &str) -> Result<(), Error> {
@@ -193,7 +198,7 @@ fn parse(content: &[u8], file: &Path) -> Result<RunRecord, Error> {
 /// Removes the files of ours and then the folder, which the system refuses when it holds anything else. A run that
 /// cannot be removed is no reason to trouble the user at the end of another one.
 fn remove_run(path: &Path) {
-    for name in [SUMMARY_FILE, TEXT_FILE, PLAN_FILE, RECORD_FILE] {
+    for name in [SUMMARY_FILE, TEXT_FILE, PLAN_FILE, PAGE_FILE, RECORD_FILE] {
         let _ = fs::remove_file(path.join(name));
     }
     let _ = fs::remove_dir(path);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use squall_measure::{Status, ThresholdResult};
 use squall_plan::{Load, When};
 
+use crate::store::PAGE_FILE;
 use crate::style::{Style, Tone};
 use crate::summary::{Distribution, ErrorGroup, Row, Summary, rate_per_s};
 use crate::text::{Cell, INDENT, Page, Piece, Table, clean, shorten};
@@ -333,7 +334,8 @@ fn footer(page: &mut Page, summary: &Summary, saved: Option<&Path>) {
     }
     page.gap();
     if let Some(path) = saved {
-        page.line(&[(Tone::Plain, &label("saved")), (Tone::Hint, &clean(&path.display().to_string()))]);
+        let report = path.join(PAGE_FILE);
+        page.line(&[(Tone::Plain, &label("report")), (Tone::Hint, &clean(&report.display().to_string()))]);
     }
     for hint in hints {
         page.paragraph((Tone::Hint, "  hint: "), &hint);

@@ -119,7 +119,7 @@ pub(crate) struct ReportArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FaceArgs {
-    /// Write the result to a file too: json=FILE or csv=FILE (repeatable)
+    /// Write the result to a file too, as json, csv, html or junit (repeatable)
     ///
     /// The file is created before the first packet, so that a wrong path costs no run.
     #[arg(long, value_name = "FORMAT=FILE", value_parser = values::output)]

@@ -12,6 +12,13 @@ use crate::time;
 
 impl From<&RunRecord> for Summary {
     fn from(record: &RunRecord) -> Self {
+        Self { series: series(record), ..Self::of_totals(record) }
+    }
+}
+
+impl Summary {
+    /// The summary without its series.
+    pub(crate) fn of_totals(record: &RunRecord) -> Self {
         let total = &record.total;
         Self {
             schema: Self::SCHEMA,
@@ -31,7 +38,7 @@ impl From<&RunRecord> for Summary {
             rows: record.rows.iter().zip(&total.rows).map(row).collect(),
             thresholds: record.thresholds.clone(),
             generator: generator(record),
-            series: series(record),
+            series: Vec::new(),
             machine: record.machine.as_ref().map(Machine::from),
             environment: record.environment.clone(),
             plan: record.plan.clone(),

@@ -90,6 +90,32 @@ pub(super) fn overloaded_run() -> RunRecord {
     finish(recorder, StoppedBy::Drained)
 }
 
+/// A day, with latencies all over the scale and failures in every hour.
+pub(super) fn day_run() -> RunRecord {
+    let mut recorder = recorder(plan("day", closed(), &["GET"]), false, &[]);
+    for second_idx in (0..86_400).step_by(12) {
+        let mut snapshot = Snapshot::new(1, false);
+        for idx in 0..60_u64 {
+            snapshot.record(&ok(0, 50_000 << (idx % 16)));
+        }
+        snapshot.record(&failed(0, Cause::Timeout, Phase::Waiting, 0));
+        add_load(&mut snapshot, 61, 0.3);
+        recorder.absorb(second_idx, 0, &snapshot);
+        recorder.close_second(second_idx, machine(0.2));
+    }
+    finish(recorder, StoppedBy::Duration)
+}
+
+/// A run whose every name tries to leave its place.
+pub(super) fn evil_run() -> RunRecord {
+    let evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>";
+    let mut record = refused_run();
+    record.plan.name = evil.to_owned();
+    record.rows[0].url = evil.to_owned();
+    record.environment.insert(evil.to_owned(), evil.to_owned());
+    record
+}
+
 fn busy_second(second_idx: u32) -> Snapshot {
     let mut snapshot = Snapshot::new(2, true);
     for idx in 0..1_000_u64 {

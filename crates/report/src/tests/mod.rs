@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use squall_measure::RunRecord;
 
-use crate::{Format, Glance, Progress, ProgressMode, Style, Summary, terminal};
+use crate::{Format, Glance, Progress, ProgressMode, Style, Summary, csv, json, terminal};
 
 /// Compares with `golden/NAME`, or rewrites it when the update switch is set.
 #[track_caller]
@@ -73,11 +73,35 @@ fn terminal_survives_absurd_figures() {
 #[test]
 fn json_and_csv_have_every_figure() {
     let summary = Summary::from(&fixture::open_run());
-    check("open.json", &Format::Json.draw(&summary));
-    check("open.csv", &Format::Csv.draw(&summary));
+    check("open.json", &json::draw(&summary));
+    check("open.csv", &csv::draw(&summary));
     let empty = Summary::from(&fixture::refused_run());
-    check("refused.json", &Format::Json.draw(&empty));
-    check("refused.csv", &Format::Csv.draw(&empty));
+    check("refused.json", &json::draw(&empty));
+    check("refused.csv", &csv::draw(&empty));
+}
+
+#[test]
+fn junit_has_a_case_for_each_threshold() {
+    check("open.junit.xml", &Format::Junit.draw(&fixture::open_run(), &Summary::from(&fixture::open_run())));
+    let none = fixture::closed_run();
+    assert!(Format::Junit.draw(&none, &Summary::from(&none)).contains("tests=\"1\" failures=\"0\""));
+}
+
+/// What a day leaves behind, and what strangers put into names, stay within bounds.
+#[test]
+fn page_of_a_day_is_small_and_holds_text_as_text() {
+    let page = Format::Html.draw(&fixture::day_run(), &Summary::from(&fixture::refused_run()));
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+    let evil = Format::Html.draw(&fixture::evil_run(), &Summary::from(&fixture::refused_run()));
+    assert!(!evil.contains("<script>alert") && !evil.contains("<img src"));
+}
+
+#[test]
+fn page_without_its_viewer_has_the_summary_and_the_charts() {
+    let page = crate::page::plain_for_tests(&crate::page::of_run(&fixture::open_run()));
+    for part in ["p99.9", "checkout", "<svg", "timeout while waiting", "0:10"] {
+        assert!(page.contains(part), "{part}");
+    }
 }
 
 fn progress_text(mode: ProgressMode, style: Style) -> String {

@@ -11,7 +11,7 @@ use squall_plan::limits;
 
 use super::fixture;
 use crate::store::{self, Store};
-use crate::{Error, Format, OutputSpec, Outputs, Style, Summary, terminal};
+use crate::{Error, Format, OutputSpec, Outputs, Style, Summary, csv, json, terminal};
 
 fn started_at() -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(1_788_099_120_123)
@@ -37,12 +37,9 @@ fn redrawn_faces_equal_those_of_the_run() {
         let again = Summary::from(&read);
         let text = |summary: &Summary| terminal::draw(summary, Some(folder.path()), Style::FILE);
         assert_eq!(text(&again), text(&summary));
-        assert_eq!(
-            Format::Json.draw(&again),
-            fs::read_to_string(folder.path().join("summary.json")).unwrap()
-        );
+        assert_eq!(json::draw(&again), fs::read_to_string(folder.path().join("summary.json")).unwrap());
         assert_eq!(text(&again), fs::read_to_string(folder.path().join("summary.txt")).unwrap());
-        assert_eq!(Format::Csv.draw(&again), Format::Csv.draw(&summary));
+        assert_eq!(csv::draw(&again), csv::draw(&summary));
     }
 }
 
@@ -177,13 +174,14 @@ fn output_keeps_its_old_content_until_the_new_one_is_whole() {
     let (file, link) = (home.path().join("out.json"), home.path().join("link.json"));
     fs::write(&file, "old").unwrap();
     symlink(&file, &link).unwrap();
-    let summary = Summary::from(&fixture::closed_run());
+    let record = fixture::closed_run();
+    let summary = Summary::from(&record);
 
     let mut outputs = Outputs::create(&[OutputSpec::new(Format::Json, link.to_str().unwrap())]).unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), "old");
-    assert!(outputs.write(&summary, &mut Vec::new()).is_empty());
+    assert!(outputs.write(&record, &summary, &mut Vec::new()).is_empty());
 
-    assert_eq!(fs::read_to_string(&file).unwrap(), Format::Json.draw(&summary));
+    assert_eq!(fs::read_to_string(&file).unwrap(), json::draw(&summary));
     assert!(link.is_symlink());
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2, "no temporary file is left");
 }
@@ -194,10 +192,11 @@ fn file_that_cannot_be_replaced_is_written_in_place() {
     // As long as a name can be, so that no temporary file fits beside it.
     let file = home.path().join("x".repeat(255));
     fs::write(&file, "old".repeat(100_000)).unwrap();
-    let summary = Summary::from(&fixture::closed_run());
+    let record = fixture::closed_run();
+    let summary = Summary::from(&record);
     let mut outputs = Outputs::create(&[OutputSpec::new(Format::Json, file.to_str().unwrap())]).unwrap();
-    assert!(outputs.write(&summary, &mut Vec::new()).is_empty());
-    assert_eq!(fs::read_to_string(&file).unwrap(), Format::Json.draw(&summary));
+    assert!(outputs.write(&record, &summary, &mut Vec::new()).is_empty());
+    assert_eq!(fs::read_to_string(&file).unwrap(), json::draw(&summary));
 }
 
 /// `--out json=>(jq .)` gives such a path.
@@ -207,12 +206,13 @@ fn pipe_is_an_output() {
     let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
     let mut outputs = Outputs::create(&[OutputSpec::new(Format::Csv, &path)]).unwrap();
     drop(writer);
-    let summary = Summary::from(&fixture::closed_run());
-    assert!(outputs.write(&summary, &mut Vec::new()).is_empty());
+    let record = fixture::closed_run();
+    let summary = Summary::from(&record);
+    assert!(outputs.write(&record, &summary, &mut Vec::new()).is_empty());
     drop(outputs);
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();
-    assert_eq!(text, Format::Csv.draw(&summary));
+    assert_eq!(text, csv::draw(&summary));
 }
 
 #[test]
@@ -221,11 +221,12 @@ fn full_disk_costs_its_file_and_no_other() {
     let file = home.path().join("out.csv");
     let specs =
         [OutputSpec::new(Format::Json, "/dev/full"), OutputSpec::new(Format::Csv, file.to_str().unwrap())];
-    let summary = Summary::from(&fixture::closed_run());
-    let errors = Outputs::create(&specs).unwrap().write(&summary, &mut Vec::new());
+    let record = fixture::closed_run();
+    let summary = Summary::from(&record);
+    let errors = Outputs::create(&specs).unwrap().write(&record, &summary, &mut Vec::new());
     assert_eq!(errors.len(), 1);
     assert_eq!(errors[0].help(), Some("free some space, or choose another disk"));
-    assert_eq!(fs::read_to_string(&file).unwrap(), Format::Csv.draw(&summary));
+    assert_eq!(fs::read_to_string(&file).unwrap(), csv::draw(&summary));
 }
 
 #[test]

@@ -1,0 +1,51 @@
+//! The JUnit face: a test case for each threshold, as continuous integration shows it; without any, one for the run itself.
+
+use std::fmt::Write;
+
+use squall_measure::{Status, ThresholdResult};
+
+use crate::page::escaped;
+use crate::{Summary, wording};
+
+/// The whole XML document.
+pub fn draw(summary: &Summary) -> String {
+    let cases: Vec<(&str, Option<String>)> = match &summary.thresholds[..] {
+        [] => vec![("the generator is fit to measure this", unfit(summary))],
+        thresholds => thresholds.iter().map(|result| (result.rule.as_str(), missed(result))).collect(),
+    };
+    let failure_count = cases.iter().filter(|(_, failure)| failure.is_some()).count();
+    let (name, count, duration_s) = (escaped(&summary.name), cases.len(), summary.duration_s);
+    let mut xml = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"{name}\" tests=\"{count}\" \
+         failures=\"{failure_count}\" errors=\"0\" skipped=\"0\" time=\"{duration_s:.3}\" timestamp=\"{}\">\n",
+        escaped(&summary.started_at)
+    );
+    for (rule, failure) in cases {
+        let case = format!(
+            "<testcase classname=\"squall.{name}\" name=\"{}\" time=\"{duration_s:.3}\"",
+            escaped(rule)
+        );
+        let _ = match failure {
+            Some(text) => writeln!(xml, "{case}><failure message=\"{}\"/></testcase>", escaped(&text)),
+            None => writeln!(xml, "{case}/>"),
+        };
+    }
+    xml + "</testsuite>\n</testsuites>\n"
+}
+
+fn missed(result: &ThresholdResult) -> Option<String> {
+    let words = |value: Option<f64>| {
+        value.map_or_else(|| "no sample".to_owned(), |value| wording::threshold_value(value, result.unit))
+    };
+    let text = || {
+        format!("{} was {}, the limit is {}", result.metric, words(result.actual), words(Some(result.limit)))
+    };
+    (!result.ok).then(text)
+}
+
+fn unfit(summary: &Summary) -> Option<String> {
+    let reasons = || {
+        summary.verdict.reasons.iter().map(|reason| reason.message.as_str()).collect::<Vec<_>>().join("; ")
+    };
+    (summary.verdict.status == Status::Invalid).then(reasons)
+}
