@@ -3,3 +3,4 @@
 //! Never: sockets, the clock, metrics.
 
 pub mod h1;
+pub mod h2;

@@ -22,7 +22,7 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// `lines`: field lines that were parsed before and the empty line after them.
-    pub(super) const fn new(lines: &'a [u8]) -> Self {
+    pub(crate) const fn new(lines: &'a [u8]) -> Self {
         Self { rest: lines }
     }
 }
@@ -84,6 +84,11 @@ pub(super) fn trim_whitespace(mut bytes: &[u8]) -> &[u8] {
 /// Whether `bytes` are a token (RFC 9110 5.6.2).
 pub(super) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && token_bytes(bytes) == bytes.len()
+}
+
+/// Whether a byte may be in a token.
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    IS_TOKEN[usize::from(byte)]
 }
 
 /// How many bytes at the beginning could be in a token.

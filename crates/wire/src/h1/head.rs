@@ -10,6 +10,8 @@ pub enum Version {
     Http10,
     /// HTTP/1.1, or a later 1.x, which is read as 1.1 (RFC 9110 2.5).
     Http11,
+    /// HTTP/2.
+    Http2,
 }
 
 /// A response head reduced to what decides how the connection goes on.

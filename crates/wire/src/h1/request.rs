@@ -90,7 +90,8 @@ pub fn encode_head(head: &RequestHead<'_>, out: &mut Vec<u8>) -> Result<(), Enco
     Ok(())
 }
 
-fn check(head: &RequestHead<'_>) -> Result<(), EncodeError> {
+/// Whether every part of a head can be sent.
+pub(crate) fn check(head: &RequestHead<'_>) -> Result<(), EncodeError> {
     if !is_token(head.method.as_bytes()) {
         return Err(EncodeError::MethodInvalid { method: head.method.to_owned() });
     }

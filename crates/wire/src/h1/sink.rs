@@ -17,11 +17,23 @@ pub trait Sink {
     /// A piece of the body as transferred: chunk framing is removed, content codings are not. Never empty.
     fn data(&mut self, _bytes: &[u8]) {}
 
-    /// The trailer fields of a chunked body; called only when there are some.
+    /// The trailer fields; called only when there are some.
     fn trailers(&mut self, _fields: Fields<'_>) {}
+
+    /// HTTP/2: the calls that follow are about the response in this place of the connection.
+    fn stream(&mut self, _slot: u32) {}
+
+    /// HTTP/2: whether heads and trailers are to be told at all. Where nobody wants them, their fields are not copied.
+    fn wants_heads(&self) -> bool {
+        true
+    }
 }
 
-impl Sink for () {}
+impl Sink for () {
+    fn wants_heads(&self) -> bool {
+        false
+    }
+}
 
 /// A response head, still where it came in. Reading it is what costs.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +48,11 @@ impl<'a> HeadView<'a> {
     /// `bytes`: the whole head, without folds, that was parsed into `head`.
     pub(super) const fn new(head: &Head, bytes: &'a [u8]) -> Self {
         Self { status: head.status, version: head.version, bytes }
+    }
+
+    /// `bytes`: the fields as HTTP/1.1 would write them, with any status line.
+    pub(crate) const fn of_http2(status: u16, bytes: &'a [u8]) -> Self {
+        Self { status, version: Version::Http2, bytes }
     }
 
     /// Status code, 200-999.

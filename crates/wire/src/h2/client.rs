@@ -1,0 +1,291 @@
+//! One connection as its client sees it: which streams are open, what is to be sent on them, and what either side allows.
+//!
+//! Owns: the connection's state. Never: sockets, the clock, bodies (they are the caller's; it is told which bytes go next).
+//! What comes in is read in `receive`.
+
+use std::collections::VecDeque;
+
+use super::frame::{self, FrameHead};
+use super::hpack::{Decoder, Encoder, FieldBlock, FieldTable};
+use super::receive::Input;
+use super::settings::{PeerSettings, Setup, WINDOW_BYTES_INITIAL};
+use super::stream::{State, Streams};
+use super::{Error, ErrorCode};
+use crate::h1::RequestKind;
+
+/// The client's side of one connection.
+///
+/// A request takes a place with [`reserve`](Self::reserve), which names it from then on, and goes out with [`start`](Self::start) and as many
+/// [`next_chunk`](Self::next_chunk) as its body needs. Places are numbers below the power of two that is at least [`Setup::stream_count`].
+#[derive(Debug)]
+pub struct Client {
+    pub(super) setup: Setup,
+    pub(super) peer: PeerSettings,
+    pub(super) streams: Streams,
+    encoder: Encoder,
+    pub(super) decoder: Decoder,
+    pub(super) input: Input,
+    /// Frames that answer the peer's, or tell it of resets and windows.
+    pub(super) control: Vec<u8>,
+    /// Streams with a body that is not sent whole.
+    pub(super) sending: VecDeque<u32>,
+    pub(super) send_window: i32,
+    pub(super) receive_window: u32,
+    pub(super) goaway: Option<GoAway>,
+    /// Bytes of header lists, before and after compression.
+    pub headers: HeaderBytes,
+}
+
+/// The peer's announcement that it takes no new streams (RFC 9113 6.8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GoAway {
+    /// Streams beyond this were not looked at.
+    pub last_stream_id: u32,
+    /// Why.
+    pub code: ErrorCode,
+}
+
+/// What HPACK saved. Taken and set back by the caller.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HeaderBytes {
+    /// Names and values of requests.
+    pub sent: u64,
+    /// As they were sent.
+    pub sent_packed: u64,
+    /// Names and values of responses.
+    pub received: u64,
+    /// As they came.
+    pub received_packed: u64,
+}
+
+/// A request to be started.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Its fields.
+    pub fields: &'a FieldBlock,
+    /// What was asked, as far as it decides how the response is framed.
+    pub kind: RequestKind,
+    /// Length of its body; 0: none.
+    pub body_bytes: u64,
+}
+
+/// A piece of a request's body whose frame head was just written: exactly these bytes of the body must follow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk {
+    /// The request's place.
+    pub slot: u32,
+    /// Where the piece begins in the body.
+    pub offset: u64,
+    /// Its length.
+    pub bytes: usize,
+    /// Nothing follows it.
+    pub is_last: bool,
+}
+
+impl Client {
+    /// A new connection, whose first bytes are to be fetched with [`write_control`](Self::write_control).
+    pub fn new(setup: Setup) -> Self {
+        let mut control = frame::PREFACE.to_vec();
+        setup.put(&mut control);
+        Self {
+            setup,
+            peer: PeerSettings::new(),
+            streams: Streams::new(setup.stream_count),
+            encoder: Encoder::new(),
+            decoder: Decoder::new(),
+            input: Input::default(),
+            control,
+            sending: VecDeque::new(),
+            send_window: WINDOW_BYTES_INITIAL as i32,
+            receive_window: setup.connection_window_bytes.max(WINDOW_BYTES_INITIAL),
+            goaway: None,
+            headers: HeaderBytes::default(),
+        }
+    }
+
+    /// How many more requests may take a place now. Where the peer allows none at all, one may still wait for its leave.
+    pub fn room(&self) -> u32 {
+        if self.goaway.is_some() || !self.streams.has_ids() {
+            return 0;
+        }
+        self.setup.stream_count.min(self.peer.stream_count_max.max(1)).saturating_sub(self.streams.count)
+    }
+
+    /// Requests that have a place.
+    pub const fn in_flight(&self) -> u32 {
+        self.streams.count
+    }
+
+    /// No request will get a place any more: the peer goes away, or ids are used up.
+    pub fn is_ending(&self) -> bool {
+        self.goaway.is_some() || !self.streams.has_ids()
+    }
+
+    /// What the peer said when it went away.
+    pub const fn goaway(&self) -> Option<GoAway> {
+        self.goaway
+    }
+
+    /// Gives a request a place; `None`: there is no room. Places are to be started in the order in which they were given.
+    pub fn reserve(&mut self) -> Option<u32> {
+        if self.room() == 0 { None } else { self.streams.reserve() }
+    }
+
+    /// Whether a reserved request may be started now: the peer may have lowered its limit meanwhile.
+    pub fn may_start(&self) -> bool {
+        self.streams.open_count() < self.peer.stream_count_max
+    }
+
+    /// Whether the peer takes header lists as large as this one (RFC 9113 10.5.1).
+    pub const fn takes(&self, fields: &FieldBlock) -> bool {
+        fields.list_bytes() <= self.peer.header_list_bytes_max as usize
+    }
+
+    /// Appends a reserved request's head. `table`: the one its fields were prepared with, the same for the whole connection.
+    pub fn start(&mut self, slot: u32, table: &FieldTable, request: Request<'_>, out: &mut Vec<u8>) {
+        let stream = self.streams.open(slot);
+        stream.kind = request.kind;
+        stream.receive_window = self.setup.window_bytes;
+        stream.send_window = self.peer.window_bytes;
+        stream.left_bytes = request.body_bytes;
+        let stream_id = stream.id;
+        if request.body_bytes > 0 {
+            self.sending.push_back(slot);
+        }
+        let flags = if request.body_bytes == 0 { frame::END_STREAM } else { 0 };
+        let begin = out.len();
+        out.extend_from_slice(&[0; frame::HEAD_BYTES]);
+        self.encoder.encode(table, request.fields, out);
+        let length = out.len() - begin - frame::HEAD_BYTES;
+        self.headers.sent += request.fields.bytes() as u64;
+        self.headers.sent_packed += length as u64;
+        if length <= self.peer.frame_bytes_max as usize {
+            let flags = flags | frame::END_HEADERS;
+            let head = FrameHead { length: length as u32, kind: frame::HEADERS, flags, stream_id };
+            out[begin..begin + frame::HEAD_BYTES].copy_from_slice(&head.bytes());
+        } else {
+            self.split_head(stream_id, flags, begin, out);
+        }
+    }
+
+    /// A header block that is too large for one frame goes on in CONTINUATION frames.
+    fn split_head(&self, stream_id: u32, flags: u8, begin: usize, out: &mut Vec<u8>) {
+        let block = out.split_off(begin).split_off(frame::HEAD_BYTES);
+        let mut pieces = block.chunks(self.peer.frame_bytes_max as usize).peekable();
+        let (mut kind, mut flags) = (frame::HEADERS, flags);
+        while let Some(piece) = pieces.next() {
+            let end = if pieces.peek().is_none() { frame::END_HEADERS } else { 0 };
+            frame::put(out, kind, flags | end, stream_id, piece);
+            (kind, flags) = (frame::CONTINUATION, 0);
+        }
+    }
+
+    /// Appends the head of the next DATA frame that the windows allow, of any request whose body is not sent whole; requests take turns.
+    /// The caller appends the body's bytes. `bytes_max`: how many it can take.
+    pub fn next_chunk(&mut self, bytes_max: usize, out: &mut Vec<u8>) -> Option<Chunk> {
+        let limit = self.peer.frame_bytes_max.min(self.send_window.max(0) as u32).min(bytes_max as u32);
+        if limit == 0 {
+            return None;
+        }
+        let ready = self.sending.iter().position(|slot| self.streams.get(*slot).send_window > 0)?;
+        self.sending.rotate_left(ready);
+        let slot = self.sending.pop_front()?;
+        let stream = self.streams.at(slot);
+        let bytes = u64::from(limit.min(stream.send_window as u32)).min(stream.left_bytes);
+        let chunk = Chunk {
+            slot,
+            offset: stream.sent_bytes,
+            bytes: bytes as usize,
+            is_last: bytes == stream.left_bytes,
+        };
+        stream.send_window -= bytes as i32;
+        self.send_window -= bytes as i32;
+        stream.sent_bytes += bytes;
+        stream.left_bytes -= bytes;
+        let flags = if chunk.is_last { frame::END_STREAM } else { 0 };
+        let head = FrameHead { length: bytes as u32, kind: frame::DATA, flags, stream_id: stream.id };
+        out.extend_from_slice(&head.bytes());
+        if !chunk.is_last {
+            self.sending.push_back(slot);
+        }
+        Some(chunk)
+    }
+
+    /// Whether anything could be sent now beside new requests.
+    pub fn wants_write(&self) -> bool {
+        !self.control.is_empty()
+            || self.send_window > 0 && self.sending.iter().any(|slot| self.streams.get(*slot).send_window > 0)
+    }
+
+    /// Appends what must be said beside requests: settings, acknowledgements, windows, resets.
+    pub fn write_control(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.control);
+        self.control.clear();
+    }
+
+    /// Gives a request's place up: nobody waits for its response any more.
+    pub fn cancel(&mut self, slot: u32) {
+        match self.streams.get(slot).state {
+            State::Free | State::Reset => {}
+            State::Reserved => self.streams.free(slot),
+            State::Head | State::Body => self.reset(slot, ErrorCode::CANCEL),
+        }
+    }
+
+    /// Takes back the oldest request that the peer, going away, has not looked at; its place is free then.
+    pub fn next_unprocessed(&mut self) -> Option<u32> {
+        let last = self.goaway?.last_stream_id;
+        let unprocessed = |slot: &u32| {
+            let stream = self.streams.get(*slot);
+            stream.id > last || stream.state == State::Reserved
+        };
+        let slot = self.streams.by_age().into_iter().find(unprocessed)?;
+        self.end(slot);
+        Some(slot)
+    }
+
+    /// The places in use, those of the oldest requests first.
+    pub fn slots(&self) -> Vec<u32> {
+        self.streams.by_age()
+    }
+
+    /// Appends the farewell of RFC 9113 6.8: no stream of the peer's was ever accepted.
+    pub fn write_goaway(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
+        let [c0, c1, c2, c3] = code.0.to_be_bytes();
+        frame::put(out, frame::GOAWAY, 0, 0, &[0, 0, 0, 0, c0, c1, c2, c3]);
+    }
+
+    pub(super) fn apply_header_table_size(&mut self) {
+        self.encoder.set_capacity(self.peer.header_table_bytes);
+    }
+
+    /// Ends a stream on both sides.
+    pub(super) fn reset(&mut self, slot: u32, code: ErrorCode) {
+        let stream_id = self.streams.get(slot).id;
+        frame::put(&mut self.control, frame::RST_STREAM, 0, stream_id, &code.0.to_be_bytes());
+        self.stop_sending(slot);
+        self.streams.reset(slot);
+    }
+
+    /// The stream has ended on both sides, or its request will never be sent.
+    pub(super) fn end(&mut self, slot: u32) {
+        self.stop_sending(slot);
+        self.streams.free(slot);
+    }
+
+    fn stop_sending(&mut self, slot: u32) {
+        if self.streams.get(slot).left_bytes > 0 {
+            self.sending.retain(|one| *one != slot);
+        }
+    }
+
+    /// RFC 9113 6.9.2: a change of the initial window applies to open streams as well, which may make their windows negative.
+    pub(super) fn shift_send_windows(&mut self, difference: i32) -> Result<(), Error> {
+        for stream in self.streams.live().filter(|stream| stream.state != State::Reserved) {
+            stream.send_window = stream.send_window.checked_add(difference).ok_or_else(|| {
+                super::error::flow_control("SETTINGS_INITIAL_WINDOW_SIZE makes a window overflow")
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! Decodes header blocks, and keeps the dynamic table that they build up.
+
+use super::super::Error;
+use super::super::error::compression;
+use super::super::field::Meaning;
+use super::super::limits::HEADER_TABLE_BYTES_MAX;
+use super::huffman;
+use super::integer::{INCOMPLETE, take};
+use super::static_table::STATIC_TABLE;
+use super::table::Table;
+
+/// The decoder of one connection.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    table: Table,
+}
+
+/// One field of a block.
+pub(crate) struct Found<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) value: &'a [u8],
+    pub(crate) meaning: Meaning,
+}
+
+/// What a block says besides its fields: whether the same bytes mean the same again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Traits {
+    /// It refers to the dynamic table, or changes its size.
+    pub(crate) uses_table: bool,
+    /// It asks for insertions, which are nothing to a table without capacity.
+    pub(crate) inserts: bool,
+}
+
+/// Room for strings that were Huffman-coded; one for each event loop.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Decoder {
+    pub(crate) const fn new() -> Self {
+        Self { table: Table::new() }
+    }
+
+    /// Whether insertions have no effect.
+    pub(crate) const fn is_table_closed(&self) -> bool {
+        self.table.capacity() == 0
+    }
+
+    /// Decodes a whole block, field by field.
+    pub(crate) fn decode(
+        &mut self,
+        block: &[u8],
+        scratch: &mut Scratch,
+        visit: &mut impl FnMut(&Found<'_>),
+    ) -> Result<Traits, Error> {
+        let mut traits = Traits::default();
+        let mut rest = block;
+        let mut is_first = true;
+        while let Some(&first) = rest.first() {
+            match first {
+                0x80.. => traits.uses_table |= self.indexed(&mut rest, visit)?,
+                0x40.. => {
+                    traits.inserts = true;
+                    traits.uses_table |= self.literal(&mut rest, 6, scratch, visit)?;
+                }
+                0x20.. if is_first => {
+                    traits.uses_table = true;
+                    self.resize(&mut rest)?;
+                    continue;
+                }
+                0x20.. => return Err(compression("table size update after a field")),
+                _ => traits.uses_table |= self.literal(&mut rest, 4, scratch, visit)?,
+            }
+            is_first = false;
+        }
+        Ok(traits)
+    }
+
+    /// RFC 7541 6.1. Returns whether it comes from the dynamic table.
+    fn indexed(&self, rest: &mut &[u8], visit: &mut impl FnMut(&Found<'_>)) -> Result<bool, Error> {
+        let index = take(rest, 7)?;
+        let (name, value, meaning) = match static_entry(index) {
+            Some((name, value)) => (name, value, Meaning::of_static(index)),
+            None => self.dynamic_entry(index)?,
+        };
+        visit(&Found { name, value, meaning });
+        Ok(index > STATIC_TABLE.len())
+    }
+
+    /// RFC 7541 6.2: with a prefix of six bits it is inserted, with one of four it is not.
+    fn literal(
+        &mut self,
+        rest: &mut &[u8],
+        prefix_bits: u32,
+        scratch: &mut Scratch,
+        visit: &mut impl FnMut(&Found<'_>),
+    ) -> Result<bool, Error> {
+        let Scratch { name: name_buffer, value: value_buffer } = scratch;
+        let index = take(rest, prefix_bits)?;
+        let name = match index {
+            0 => string(rest, name_buffer)?,
+            _ => match static_entry(index) {
+                Some((name, _)) => name,
+                None => {
+                    // Inserting may evict the entry that lends its name.
+                    let (name, _, _) = self.dynamic_entry(index)?;
+                    name_buffer.clear();
+                    name_buffer.extend_from_slice(name);
+                    &name_buffer[..]
+                }
+            },
+        };
+        let value = string(rest, value_buffer)?;
+        let meaning = Meaning::of(name, value);
+        visit(&Found { name, value, meaning });
+        if prefix_bits == 6 {
+            self.table.insert(name, value, meaning);
+        }
+        Ok(index > STATIC_TABLE.len())
+    }
+
+    /// RFC 7541 6.3.
+    fn resize(&mut self, rest: &mut &[u8]) -> Result<(), Error> {
+        let capacity = take(rest, 5)?;
+        if capacity > HEADER_TABLE_BYTES_MAX {
+            return Err(compression("table size update beyond what was announced"));
+        }
+        self.table.set_capacity(capacity);
+        Ok(())
+    }
+
+    fn dynamic_entry(&self, index: usize) -> Result<(&[u8], &[u8], Meaning), Error> {
+        let entry = index.checked_sub(STATIC_TABLE.len() + 1).and_then(|idx| self.table.get(idx));
+        entry.ok_or_else(|| compression("index that is in neither table"))
+    }
+}
+
+fn static_entry(index: usize) -> Option<(&'static [u8], &'static [u8])> {
+    let (name, value) = STATIC_TABLE.get(index.checked_sub(1)?)?;
+    Some((name.as_bytes(), value.as_bytes()))
+}
+
+/// RFC 7541 5.2: where it lies, or decoded into `buffer`.
+fn string<'i: 'o, 'o>(rest: &mut &'i [u8], buffer: &'o mut Vec<u8>) -> Result<&'o [u8], Error> {
+    let is_coded = rest.first().is_some_and(|first| first & 0x80 != 0);
+    let length = take(rest, 7)?;
+    let (bytes, after) = rest.split_at_checked(length).ok_or(INCOMPLETE)?;
+    *rest = after;
+    if !is_coded {
+        return Ok(bytes);
+    }
+    buffer.clear();
+    huffman::decode(bytes, buffer)?;
+    Ok(buffer)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! The dynamic table of a decoder (RFC 7541 2.3.2 and 4): entries in order of insertion, their bytes in one buffer.
+//!
+//! Each entry keeps what it means, so that a field that is an index alone costs one look.
+
+use std::collections::VecDeque;
+
+use super::super::field::Meaning;
+use super::super::limits::HEADER_TABLE_BYTES_MAX;
+
+#[derive(Debug)]
+pub(super) struct Table {
+    /// The newest at the back.
+    entries: VecDeque<Entry>,
+    /// Bytes of the entries, the oldest first; before them maybe those of entries that are gone.
+    bytes: Vec<u8>,
+    /// By RFC 7541 4.1.
+    size: usize,
+    capacity: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    begin: u32,
+    name_len: u16,
+    value_len: u16,
+    meaning: Meaning,
+}
+
+impl Table {
+    pub(super) const fn new() -> Self {
+        Self { entries: VecDeque::new(), bytes: Vec::new(), size: 0, capacity: HEADER_TABLE_BYTES_MAX }
+    }
+
+    pub(super) const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub(super) fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity;
+        self.evict_down_to(capacity);
+    }
+
+    /// The entry `idx` insertions ago; 0 is the newest.
+    pub(super) fn get(&self, idx: usize) -> Option<(&[u8], &[u8], Meaning)> {
+        let entry = self.entries.get(self.entries.len().checked_sub(idx + 1)?)?;
+        let begin = entry.begin as usize;
+        let value_begin = begin + usize::from(entry.name_len);
+        let value_end = value_begin + usize::from(entry.value_len);
+        Some((&self.bytes[begin..value_begin], &self.bytes[value_begin..value_end], entry.meaning))
+    }
+
+    /// RFC 7541 4.4: makes room first; what is larger than the whole table only empties it.
+    pub(super) fn insert(&mut self, name: &[u8], value: &[u8], meaning: Meaning) {
+        let size = name.len() + value.len() + ENTRY_OVERHEAD;
+        self.evict_down_to(self.capacity.saturating_sub(size));
+        if size > self.capacity {
+            return;
+        }
+        if self.bytes.len() + name.len() + value.len() > 2 * HEADER_TABLE_BYTES_MAX {
+            self.compact();
+        }
+        self.entries.push_back(Entry {
+            begin: self.bytes.len() as u32,
+            name_len: name.len() as u16,
+            value_len: value.len() as u16,
+            meaning,
+        });
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(value);
+        self.size += size;
+    }
+
+    fn evict_down_to(&mut self, size: usize) {
+        while self.size > size
+            && let Some(entry) = self.entries.pop_front()
+        {
+            self.size -= usize::from(entry.name_len) + usize::from(entry.value_len) + ENTRY_OVERHEAD;
+        }
+        if self.entries.is_empty() {
+            self.bytes.clear();
+        }
+    }
+
+    fn compact(&mut self) {
+        let Some(begin) = self.entries.front().map(|entry| entry.begin) else { return self.bytes.clear() };
+        self.bytes.drain(..begin as usize);
+        self.entries.iter_mut().for_each(|entry| entry.begin -= begin);
+    }
+}
+
+/// RFC 7541 4.1.
+pub(super) const ENTRY_OVERHEAD: usize = 32;
