@@ -12,8 +12,9 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use squall_measure::{Protocol, RowKey};
 use squall_plan::limits::{PREPARED_REQUEST_COUNT_MAX, ROW_COUNT_MAX, WEIGHT_SUM_MAX};
-use squall_plan::{Body, Header, HttpLoad, Load, Network, Proxy, RequestPlan, TlsPolicy, What};
+use squall_plan::{Body, Header, HttpLoad, HttpVersion, Load, Network, Proxy, RequestPlan, TlsPolicy, What};
 use squall_wire::h1::{self, RequestHead, RequestKind};
+use squall_wire::h2::{self, FieldBlock, FieldTable};
 use url::Url;
 
 use crate::dns::Names;
@@ -39,20 +40,33 @@ pub(crate) struct Prepared {
 /// One request, encoded.
 #[derive(Debug)]
 pub(crate) struct PreparedRequest {
-    /// Head, and the body when it is in memory.
+    /// Head for HTTP/1.1 (none where that is never spoken), and the body when it is in memory.
     pub(crate) bytes: Box<[u8]>,
+    /// Where in `bytes` the body begins.
+    body_at: usize,
+    /// Head for HTTP/2, where that may be spoken.
+    pub(crate) fields: Option<FieldBlock>,
     /// A body that is streamed from disk after `bytes`.
     pub(crate) file: Option<FileBody>,
     /// What the decoder must know of it.
     pub(crate) kind: RequestKind,
     /// Index into the origins.
     pub(crate) origin_idx: u32,
-    /// Index into the rows.
-    pub(crate) row_idx: u32,
+    /// Index into the rows, by the protocol that is spoken.
+    pub(crate) rows: RowPair,
     /// RFC 9110 9.2.2: may be sent again when a connection died under it.
     pub(crate) is_idempotent: bool,
     /// What it was made from; kept where redirects may be followed.
     pub(crate) source: Option<Arc<RequestPlan>>,
+}
+
+/// Rows of one request. Where only one protocol may be spoken, they are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowPair {
+    /// Of what is not known to be HTTP/2.
+    pub(crate) h1: u32,
+    /// Of what was asked over HTTP/2.
+    pub(crate) h2: u32,
 }
 
 /// A file that is sent as a body.
@@ -75,6 +89,8 @@ pub(crate) struct Origin {
     pub(crate) tunnel: Option<Box<[u8]>>,
     /// TLS, where the scheme is https.
     pub(crate) tls: Option<OriginTls>,
+    /// The fields that its requests share in HTTP/2.
+    pub(crate) fields: FieldTable,
 }
 
 /// What to connect to.
@@ -94,18 +110,19 @@ pub(crate) enum Dial {
 /// How TLS is spoken to an origin.
 #[derive(Debug)]
 pub(crate) struct OriginTls {
-    /// Settings, the same for all origins of a load.
+    /// Settings, the same for all origins of a load that are spoken to in the same version of HTTP.
     pub(crate) config: Arc<ClientConfig>,
     /// Name sent and verified.
     pub(crate) server_name: ServerName<'static>,
 }
 
-/// Scheme, host and port of a URL.
+/// Scheme, host and port of a URL, and the version of HTTP: connections of different versions are not shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OriginKey {
     is_tls: bool,
     host: String,
     port: u16,
+    pub(crate) http: HttpVersion,
 }
 
 impl Prepared {
@@ -118,13 +135,22 @@ impl Prepared {
         let mut weights = Vec::new();
         check_request_count(http)?;
         for plan in &http.requests {
-            let origin_idx = origins.index_of(&plan.url)?;
-            let row_idx = rows.index_of(plan, origins.origins[origin_idx].tls.is_some());
-            let template =
-                Template { plan, origin_idx: origin_idx as u32, row_idx, follows: http.follow_count_max > 0 };
+            let origin_idx = origins.index_of(&plan.url, plan.http)?;
+            let key = &origins.origins[origin_idx].key;
+            let rows = rows.pair_of(plan, key);
+            let template = Template {
+                plan,
+                http: key.http,
+                origin_idx: origin_idx as u32,
+                rows,
+                follows: http.follow_count_max > 0,
+            };
             let file = open_body(&plan.body)?;
+            let forwarder = origins.forwarder(&plan.url);
+            refuse_forwarded_h2(key, forwarder)?;
+            let table = &mut origins.origins[origin_idx].fields;
             for agent in &http.user_agents {
-                requests.push(template.encode(&agent.value, file.clone(), origins.forwarder(&plan.url))?);
+                requests.push(template.encode(&agent.value, file.clone(), forwarder, Some(&mut *table))?);
                 weights.push(u64::from(plan.weight.get()) * u64::from(agent.weight.get()));
             }
         }
@@ -149,6 +175,23 @@ impl Prepared {
         highest.map_or(0, |idx| u64::from(idx) + 1)
     }
 
+    /// Whether any connection may turn out to be HTTP/2.
+    pub(crate) fn may_speak_h2(&self) -> bool {
+        self.origins.iter().any(|origin| origin.key.http != HttpVersion::Http11)
+    }
+
+    /// The most requests that a connection of this load carries at a time: a closed model has as many users for each.
+    pub(crate) fn requests_per_connection(&self) -> u32 {
+        let policy = &self.load.connections;
+        let of = |origin: &Origin| match origin.key.http {
+            HttpVersion::Http11 => policy.pipeline_depth,
+            HttpVersion::Http2 => policy.stream_count,
+            HttpVersion::Auto => policy.pipeline_depth.max(policy.stream_count),
+        };
+        let planned = self.origins.iter().take(self.target_count() as usize);
+        planned.map(of).max().map_or(1, std::num::NonZero::get)
+    }
+
     /// The HTTP part of the load.
     pub(crate) fn http(&self) -> &HttpLoad {
         let What::Http(http) = &self.load.what else { unreachable!("loads of requests come here") };
@@ -165,36 +208,55 @@ impl Prepared {
         let source = request.source.as_deref().ok_or("redirects are not followed")?;
         let location = location.ok_or("the response has no Location")?;
         let url = source.url.join(location).map_err(|error| format!("bad Location `{location}`: {error}"))?;
-        let key = OriginKey::of(&url).ok_or_else(|| format!("cannot follow a redirect to `{url}`"))?;
+        let key =
+            OriginKey::of(&url, source.http).ok_or_else(|| format!("cannot follow a redirect to `{url}`"))?;
         let origin_idx = self.origins.iter().position(|origin| origin.key == key);
         let origin_idx = origin_idx.ok_or_else(|| {
             format!("redirect to `{url}`, a host that is not in the plan: add it to the URLs")
         })?;
         let plan = redirect_plan(source, status, url);
         let forwarder = self.load.network.proxy.as_ref().filter(|_| !key.is_tls);
-        let template =
-            Template { plan: &plan, origin_idx: origin_idx as u32, row_idx: request.row_idx, follows: true };
+        let template = Template {
+            plan: &plan,
+            http: key.http,
+            origin_idx: origin_idx as u32,
+            rows: request.rows,
+            follows: true,
+        };
         let keeps_body = plan.body != Body::Empty;
         let file = request.file.clone().filter(|_| keeps_body);
-        template.encode(&self.http().user_agents[0].value, file, forwarder).map_err(|error| error.to_string())
+        let agent = &self.http().user_agents[0].value;
+        template.encode(agent, file, forwarder, None).map_err(|error| error.to_string())
     }
 }
 
 impl PreparedRequest {
-    /// Bytes of the whole request, above TLS.
+    /// Bytes of the whole request in HTTP/1.1, above TLS.
     pub(crate) fn total_bytes(&self) -> u64 {
         self.bytes.len() as u64 + self.file.as_ref().map_or(0, |file| file.bytes)
+    }
+
+    /// The body, when it is in memory.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.bytes[self.body_at..]
+    }
+
+    /// Bytes of the body, wherever it is.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.total_bytes() - self.body_at as u64
     }
 }
 
 impl OriginKey {
-    fn of(url: &Url) -> Option<Self> {
+    /// `http`: as asked for. Over plain TCP nothing is negotiated.
+    fn of(url: &Url, http: HttpVersion) -> Option<Self> {
         let is_tls = match url.scheme() {
             "https" => true,
             "http" => false,
             _ => return None,
         };
-        Some(Self { is_tls, host: url.host_str()?.to_owned(), port: url.port_or_known_default()? })
+        let http = if http == HttpVersion::Auto && !is_tls { HttpVersion::Http11 } else { http };
+        Some(Self { is_tls, host: url.host_str()?.to_owned(), port: url.port_or_known_default()?, http })
     }
 }
 
@@ -217,8 +279,8 @@ impl<'a> OriginTable<'a> {
         self.network.proxy.as_ref().filter(|_| url.scheme() == "http")
     }
 
-    fn index_of(&mut self, url: &Url) -> Result<usize, Error> {
-        let key = OriginKey::of(url).ok_or_else(|| Error::Plan {
+    fn index_of(&mut self, url: &Url, http: HttpVersion) -> Result<usize, Error> {
+        let key = OriginKey::of(url, http).ok_or_else(|| Error::Plan {
             problem: format!("`{url}` is not an http or https URL with a host"),
             help: "write it as http://host:port/path".to_owned(),
         })?;
@@ -239,6 +301,7 @@ impl<'a> OriginTable<'a> {
                 .map(|proxy| tunnel_request(&key, proxy))
                 .transpose()?,
             tls: if key.is_tls { Some(self.origin_tls(&key)?) } else { None },
+            fields: FieldTable::default(),
             key,
         };
         self.origins.push(origin);
@@ -249,8 +312,9 @@ impl<'a> OriginTable<'a> {
     fn add_redirect_origins(&mut self, http: &HttpLoad) -> Result<(), Error> {
         for request in &http.requests {
             let host = request.url.host_str().unwrap_or_default();
-            for (is_tls, port) in [(false, 80), (true, 443)] {
-                self.index_of_key(OriginKey { is_tls, host: host.to_owned(), port })?;
+            for url in [format!("http://{host}/"), format!("https://{host}/")] {
+                let key = Url::parse(&url).ok().and_then(|url| OriginKey::of(&url, request.http));
+                key.map(|key| self.index_of_key(key)).transpose()?;
             }
         }
         Ok(())
@@ -279,7 +343,7 @@ impl<'a> OriginTable<'a> {
             problem: format!("`{name}` cannot be a TLS server name: {error}"),
             help: "give a valid name with --sni".to_owned(),
         })?;
-        Ok(OriginTls { config, server_name })
+        Ok(OriginTls { config: tls::for_version(&config, self.tls, key.http), server_name })
     }
 }
 
@@ -324,8 +388,19 @@ struct RowTable<'a> {
 }
 
 impl RowTable<'_> {
-    fn index_of(&mut self, request: &RequestPlan, is_tls: bool) -> u32 {
-        let protocol = if is_tls { Protocol::Https11 } else { Protocol::Http11 };
+    fn pair_of(&mut self, request: &RequestPlan, origin: &OriginKey) -> RowPair {
+        let (h1, h2) =
+            if origin.is_tls { (Protocol::Https11, Protocol::H2) } else { (Protocol::Http11, Protocol::H2c) };
+        let [h1, h2] = match origin.http {
+            HttpVersion::Http11 => [h1, h1],
+            HttpVersion::Http2 => [h2, h2],
+            HttpVersion::Auto => [h1, h2],
+        }
+        .map(|protocol| self.index_of(request, protocol));
+        RowPair { h1, h2 }
+    }
+
+    fn index_of(&mut self, request: &RequestPlan, protocol: Protocol) -> u32 {
         let method = request.method.clone();
         let mut key = RowKey { load: self.load.to_owned(), protocol, method, url: request.pattern.clone() };
         if self.rows.len() - self.begin >= ROW_COUNT_MAX - 1 && !self.rows.contains(&key) {
@@ -342,17 +417,21 @@ impl RowTable<'_> {
 /// What the variants of one request share.
 struct Template<'a> {
     plan: &'a RequestPlan,
+    /// As far as it is known before the connection.
+    http: HttpVersion,
     origin_idx: u32,
-    row_idx: u32,
+    rows: RowPair,
     follows: bool,
 }
 
 impl Template<'_> {
+    /// `table`: shares the fields with other requests; without one, the request is sent in full each time.
     fn encode(
         &self,
         user_agent: &str,
         file: Option<FileBody>,
         forwarder: Option<&Proxy>,
+        table: Option<&mut FieldTable>,
     ) -> Result<PreparedRequest, Error> {
         let RequestPlan { method, url, headers, body, .. } = self.plan;
         let origin_form = &url[url::Position::BeforePath..url::Position::AfterQuery];
@@ -373,16 +452,29 @@ impl Template<'_> {
             headers: &fields,
             content_length: if has("transfer-encoding") { None } else { content_length(body) },
         };
-        let mut bytes = encode(&head, url.as_str())?.into_vec();
+        let mut bytes = match self.http {
+            HttpVersion::Http2 => Vec::new(),
+            HttpVersion::Http11 | HttpVersion::Auto => encode(&head, url.as_str())?.into_vec(),
+        };
+        let fields = match self.http {
+            HttpVersion::Http11 => None,
+            HttpVersion::Http2 | HttpVersion::Auto => Some(
+                h2::prepare(&head, url.scheme(), table)
+                    .map_err(|error| cannot_encode(&error, url.as_str()))?,
+            ),
+        };
+        let body_at = bytes.len();
         if let Body::Bytes(body) = body {
             bytes.extend_from_slice(body);
         }
         Ok(PreparedRequest {
             bytes: bytes.into_boxed_slice(),
+            body_at,
+            fields,
             file,
             kind: if method == "HEAD" { RequestKind::Head } else { RequestKind::Other },
             origin_idx: self.origin_idx,
-            row_idx: self.row_idx,
+            rows: self.rows,
             is_idempotent: IDEMPOTENT_METHODS.contains(&method.as_str()),
             source: self.follows.then(|| Arc::new(self.plan.clone())),
         })
@@ -391,11 +483,26 @@ impl Template<'_> {
 
 fn encode(head: &RequestHead<'_>, place: &str) -> Result<Box<[u8]>, Error> {
     let mut bytes = Vec::new();
-    h1::encode_head(head, &mut bytes).map_err(|error| Error::Plan {
+    h1::encode_head(head, &mut bytes).map_err(|error| cannot_encode(&error, place))?;
+    Ok(bytes.into_boxed_slice())
+}
+
+fn cannot_encode(error: &h1::EncodeError, place: &str) -> Error {
+    Error::Plan {
         problem: format!("cannot encode the request for `{place}`: {error}"),
         help: "check its method, headers and URL".to_owned(),
-    })?;
-    Ok(bytes.into_boxed_slice())
+    }
+}
+
+/// Proxies forward HTTP/1.1; only a tunnel, which https gets, carries anything.
+fn refuse_forwarded_h2(key: &OriginKey, forwarder: Option<&Proxy>) -> Result<(), Error> {
+    if forwarder.is_none() || key.http != HttpVersion::Http2 {
+        return Ok(());
+    }
+    Err(Error::Plan {
+        problem: format!("h2c to `{}:{}` cannot go through an HTTP proxy", key.host, key.port),
+        help: "use an https URL, which the proxy tunnels, or leave --proxy out".to_owned(),
+    })
 }
 
 fn content_length(body: &Body) -> Option<u64> {

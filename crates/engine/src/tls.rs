@@ -13,7 +13,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion};
 use squall_measure::Cause;
-use squall_plan::{ClientIdentity, TlsPolicy, TlsVersions};
+use squall_plan::{ClientIdentity, HttpVersion, TlsPolicy, TlsVersions};
 
 use crate::Error;
 use crate::key_log::KeyLogFile;
@@ -46,6 +46,21 @@ pub(crate) fn client_config(policy: &TlsPolicy) -> Result<Arc<ClientConfig>, Err
         config.key_log = Arc::new(KeyLogFile::open(path)?);
     }
     Ok(Arc::new(config))
+}
+
+/// The same settings with the ALPN protocols of a version of HTTP, unless the plan names others. HTTP/1.1 is offered beside HTTP/2
+/// even where it will not do, so that a server that lacks HTTP/2 can say so.
+pub(crate) fn for_version(
+    config: &Arc<ClientConfig>,
+    policy: &TlsPolicy,
+    http: HttpVersion,
+) -> Arc<ClientConfig> {
+    if http == HttpVersion::Http11 || !policy.alpn.is_empty() {
+        return Arc::clone(config);
+    }
+    let mut config = ClientConfig::clone(config);
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Arc::new(config)
 }
 
 /// The cause of a failed TLS session.

@@ -8,6 +8,7 @@
 mod buckets;
 mod failure;
 mod histogram;
+mod http2;
 mod machine;
 mod part;
 mod reason;
@@ -25,6 +26,7 @@ mod verdict;
 
 pub use failure::{Cause, EXAMPLE_TEXT_BYTES_MAX, FailureCount, FailureExample, Failures, Phase};
 pub use histogram::Histogram;
+pub use http2::Http2;
 pub use machine::MachineSecond;
 pub use part::{Part, PartKind, ToolFigures, ToolRun};
 pub use reason::{Reason, ReasonKind};

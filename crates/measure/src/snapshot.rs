@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failures, Histogram, Outcome, Phases, Sample, Sessions, StatusCounts};
+use crate::{Failures, Histogram, Http2, Outcome, Phases, Sample, Sessions, StatusCounts};
 
 /// All figures of a span of time. Snapshots of any two spans or shards of the same run merge into one.
 ///
@@ -48,6 +48,9 @@ pub struct Snapshot {
     /// What only handshakes and kept connections have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Box<Sessions>>,
+    /// What only HTTP/2 has.
+    #[serde(default, skip_serializing_if = "Http2::is_empty")]
+    pub http2: Http2,
 }
 
 /// Figures of one row: one load, protocol, method and URL pattern.
@@ -133,6 +136,7 @@ impl Snapshot {
             // `vec![row; n]` would copy, and so touch, every page of a histogram.
             rows: repeat_with(Row::default).take(row_count).collect(),
             sessions: None,
+            http2: Http2::default(),
         }
     }
 
@@ -201,6 +205,7 @@ impl Snapshot {
         self.latency_failed.merge(&other.latency_failed);
         self.failures.merge(&other.failures);
         self.generator.merge(&other.generator);
+        self.http2.merge(&other.http2);
         if let Some(theirs) = &other.sessions {
             self.sessions.get_or_insert_default().merge(theirs);
         }
@@ -222,6 +227,7 @@ impl Snapshot {
         self.latency_failed.clear();
         self.failures.clear();
         self.generator.clear();
+        self.http2 = Http2::default();
         if let Some(sessions) = &mut self.sessions {
             sessions.clear();
         }

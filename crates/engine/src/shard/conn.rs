@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use rustls::ClientConnection;
 use squall_wire::h1::Decoder;
 
+use super::h2::Session;
 use crate::sys::Fd;
 
 /// A slot that holds one connection at a time. Kept small: ten thousand of them are walked in the loop.
@@ -17,8 +18,10 @@ pub(super) struct Conn {
     pub(super) generation: u32,
     pub(super) socket: Option<Fd>,
     pub(super) tls: Option<Box<ClientConnection>>,
+    /// HTTP/2, once the connection is open and speaks it; else it is HTTP/1.1, which the next fields are about.
+    pub(super) h2: Option<Box<Session>>,
     pub(super) decoder: Decoder,
-    /// Requests in flight, oldest first, as a ring in the shard's exchange table.
+    /// Requests in flight, oldest first, as a ring in the connection's part of the exchange table.
     pub(super) ring: Ring,
     /// Bytes of the first unsent request (or of the tunnel request) that are written already.
     pub(super) write_offset: u64,
@@ -79,8 +82,11 @@ pub(super) struct Exchange {
     pub(super) first_ns: u64,
     /// Bytes of its response read so far, above TLS.
     pub(super) received_bytes: u64,
+    /// Bytes of the request that were written, above TLS.
+    pub(super) sent_bytes: u64,
     pub(super) redirect_count: u8,
-    pub(super) is_retry: bool,
+    /// How often it was sent before, on connections that died or refused it.
+    pub(super) retry_count: u8,
     /// It is the first request on its connection, so that connecting is part of its story.
     pub(super) is_first: bool,
     /// It started in the warm-up.
@@ -105,6 +111,15 @@ pub(super) struct Pool {
 }
 
 impl Exchange {
+    pub(super) const fn is_retry(&self) -> bool {
+        self.retry_count > 0
+    }
+
+    /// The same request, to be sent again from the beginning.
+    pub(super) fn again(self) -> Self {
+        Self { retry_count: self.retry_count + 1, start_ns: 0, sent_ns: 0, ..self }
+    }
+
     /// Bytes of its response have come, whatever they turn out to be.
     pub(super) fn note_first_byte(&mut self, now_ns: u64) {
         if self.first_ns == 0 {
@@ -121,6 +136,7 @@ impl Conn {
             generation: 0,
             socket: None,
             tls: None,
+            h2: None,
             decoder: Decoder::new(),
             ring: Ring { head: 0, len: 0, sent_count: 0 },
             write_offset: 0,
@@ -135,6 +151,14 @@ impl Conn {
         }
     }
 
+    /// Requests in flight.
+    pub(super) fn in_flight(&self) -> u32 {
+        match &self.h2 {
+            None => self.ring.len,
+            Some(session) => session.client.in_flight(),
+        }
+    }
+
     /// The epoll token of the slot's present use.
     pub(super) fn token(&self, conn_idx: usize) -> u64 {
         u64::from(self.generation) << 32 | conn_idx as u64
@@ -143,13 +167,13 @@ impl Conn {
 
 impl Ring {
     /// Place in the exchange table of the `nth` oldest request of connection `conn_idx`.
-    pub(super) fn place(&self, conn_idx: usize, depth: u32, nth: u32) -> usize {
-        conn_idx * depth as usize + ((self.head + nth) % depth) as usize
+    pub(super) fn place(&self, conn_idx: usize, stride: u32, nth: u32) -> usize {
+        conn_idx * stride as usize + ((self.head + nth) % stride) as usize
     }
 
     /// Forgets the oldest request.
-    pub(super) fn pop(&mut self, depth: u32) {
-        self.head = (self.head + 1) % depth;
+    pub(super) fn pop(&mut self, stride: u32) {
+        self.head = (self.head + 1) % stride;
         self.len -= 1;
         self.sent_count = self.sent_count.saturating_sub(1);
     }

@@ -32,10 +32,10 @@ struct Users {
 }
 
 impl Demand {
-    pub(super) fn new(load: &Load, share: Share, length_ns: u64) -> Self {
+    /// `per_connection`: users of a closed model for each connection.
+    pub(super) fn new(load: &Load, share: Share, per_connection: u32, length_ns: u64) -> Self {
         let kind = match &load.when {
             When::Closed { connections } => {
-                let per_connection = load.connections.pipeline_depth.get();
                 let users = Users { connections: connections.clone(), share, per_connection };
                 Kind::Closed { users, live_count: 0 }
             }
@@ -170,6 +170,7 @@ impl Shard {
         ready.append(&mut self.ready);
         self.ready = ready;
         self.serve_waiting();
+        self.send_unsent();
     }
 
     /// A user's next request, on the connection it has where that leads to the same origin; or the user's end.
@@ -212,8 +213,12 @@ impl Shard {
 
     pub(super) fn has_room(&self, conn_idx: usize) -> bool {
         let conn = &self.conns[conn_idx];
-        let planned = conn.served_count + conn.ring.len;
-        conn.state == State::Open && conn.ring.len < self.limits.depth && planned < self.limits.served_max
+        let in_flight = conn.in_flight();
+        let has_place = match &conn.h2 {
+            None => in_flight < self.limits.depth,
+            Some(session) => session.has_room(),
+        };
+        conn.state == State::Open && has_place && conn.served_count + in_flight < self.limits.served_max
     }
 
     /// Gives a request a connection at once, or lets it wait its turn. Returns whether it got one.
@@ -286,20 +291,24 @@ impl Shard {
     fn assign(&mut self, conn_idx: usize, mut exchange: Exchange) {
         exchange.assigned_ns = self.now_ns;
         exchange.is_first = self.conns[conn_idx].state != State::Open;
-        if !exchange.is_retry {
+        if !exchange.is_retry() {
             exchange.is_warmup = exchange.intended_ns < self.limits.warm_until_ns;
             self.pulse.count_start(exchange.is_warmup);
             self.open_count += 1;
         }
         let conn = &mut self.conns[conn_idx];
-        let place = conn.ring.place(conn_idx, self.limits.depth, conn.ring.len);
-        conn.ring.len += 1;
-        self.exchanges[place] = exchange;
-        match conn.state {
-            State::Open => self.send(conn_idx),
-            _ => self.open(conn_idx),
+        if conn.h2.is_some() {
+            self.reserve_stream(conn_idx, exchange);
+        } else {
+            let place = conn.ring.place(conn_idx, self.limits.stride, conn.ring.len);
+            conn.ring.len += 1;
+            self.exchanges[place] = exchange;
+            match conn.state {
+                State::Open => self.send(conn_idx),
+                _ => self.open(conn_idx),
+            }
         }
-        if self.limits.depth > 1 && self.has_room(conn_idx) {
+        if self.limits.stride > 1 && self.has_room(conn_idx) {
             self.list_idle(conn_idx);
         }
     }

@@ -4,11 +4,12 @@
 //! turn are followed by the next ones together, after all reads: fewer switches between the directions, larger batches.
 //!
 //! Owns: sockets, timers, schedule. Never: argv, files of results, the terminal. The rooms of a shard:
-//! `demand` (what starts when), `open` (connect, tunnel, TLS), `send`, `receive`, `settle` (how each request ends),
-//! `wait` (how long, and how), `pulse` (a snapshot per second, and how busy the loop was).
+//! `demand` (what starts when), `open` (connect, tunnel, TLS), `send` and `receive` (HTTP/1.1), `h2` (the same for HTTP/2),
+//! `settle` (how each request ends), `wait` (how long, and how), `pulse` (a snapshot per second, and how busy the loop was).
 
 mod conn;
 mod demand;
+mod h2;
 mod open;
 mod receive;
 mod send;
@@ -47,7 +48,7 @@ pub(crate) struct Shard {
     waiter: Waiter,
     poller: Poller,
     conns: Vec<Conn>,
-    /// `pipeline_depth` places for each connection.
+    /// `Limits::stride` places for each connection.
     exchanges: Vec<Exchange>,
     /// When each slot's present state has lasted too long; apart from the slots because all are looked at often.
     deadlines: Vec<u64>,
@@ -60,6 +61,8 @@ pub(crate) struct Shard {
     ready: Vec<u32>,
     /// Connections that had more to read or to write than one turn allows.
     unfinished: Vec<u32>,
+    /// HTTP/2 connections with something to send, which goes out at the end of the turn.
+    unsent: Vec<u32>,
     /// Requests made at run time, and the free places among them.
     dynamic: Vec<Option<Box<PreparedRequest>>>,
     dynamic_free: Vec<usize>,
@@ -82,6 +85,9 @@ struct IoBuffers {
     /// Never touched: the kernel only wants its length.
     discard: Vec<u8>,
     head_cache: HeadCache,
+    h2_head_cache: h2::HeadCache,
+    /// What one HTTP/2 connection sends in one go.
+    out: Vec<u8>,
     location: LocationSink,
     /// The sockets have kernel receive stamps, and this translates them.
     stamp_clock: Option<Clock>,
@@ -99,7 +105,10 @@ struct Limits {
     drain_ns: u64,
     age_max_ns: u64,
     served_max: u32,
+    /// Requests in flight on one HTTP/1.1 connection.
     depth: u32,
+    /// Places for requests in flight that each connection has, whatever it speaks.
+    stride: u32,
     /// Slots per origin.
     slot_count_max: u32,
     /// A closed model's slot rests after a failed connect; an open model's arrivals are all tried.
@@ -131,10 +140,14 @@ impl Shard {
         let (share, warmup_ns) = (setup.share, setup.warmup_ns);
         let (pulse, prepared, control) = setup.into_pulse(start_ns);
         let limits = Limits::new(&prepared, share, start_ns, warmup_ns);
-        let demand = Demand::new(&prepared.load, share, limits.stop_at_ns.saturating_sub(start_ns));
+        let per_connection = prepared.requests_per_connection();
+        let length_ns = limits.stop_at_ns.saturating_sub(start_ns);
+        let demand = Demand::new(&prepared.load, share, per_connection, length_ns);
         let batches = match &prepared.load.when {
             When::Open { pacing, .. } => *pacing != Pacing::Precise,
-            When::Closed { .. } => limits.slot_count_max * limits.depth >= wait::GATHER_IN_FLIGHT_MIN,
+            When::Closed { .. } => {
+                limits.slot_count_max.saturating_mul(per_connection) >= wait::GATHER_IN_FLIGHT_MIN
+            }
         };
         let view = |dial: &Dial| match dial {
             Dial::Tcp { name_idx, .. } => Some(prepared.names.view(*name_idx, share.shard_idx as usize)),
@@ -153,10 +166,14 @@ impl Shard {
             sources: Sources::new(&prepared.load.network.sources, share),
             ready: Vec::new(),
             unfinished: Vec::new(),
+            unsent: Vec::new(),
             dynamic: Vec::new(),
             dynamic_free: Vec::new(),
             learned_lengths: vec![0; prepared.requests.len()],
-            io: IoBuffers::new(batches && prepared.load.network.unix_socket.is_none()),
+            io: IoBuffers::new(
+                batches && prepared.load.network.unix_socket.is_none(),
+                LocationSink::new(prepared.http().follow_count_max > 0),
+            ),
             open_count: 0,
             opening_count: 0,
             opened_this_turn: 0,
@@ -226,7 +243,7 @@ impl Shard {
     fn drain(&mut self) {
         self.life = Life::Draining { until_ns: self.now_ns + self.limits.drain_ns };
         for pool in &mut self.pools {
-            pool.waiting.retain(|waiting| waiting.is_retry);
+            pool.waiting.retain(|waiting| waiting.is_retry());
         }
     }
 
@@ -262,12 +279,14 @@ fn request_of<'a>(
 }
 
 impl IoBuffers {
-    fn new(batches: bool) -> Self {
+    fn new(batches: bool, location: LocationSink) -> Self {
         Self {
             read: vec![0; READ_BYTES],
             discard: vec![0; DISCARD_BYTES],
             head_cache: HeadCache::default(),
-            location: LocationSink::default(),
+            h2_head_cache: h2::HeadCache::default(),
+            out: Vec::new(),
+            location,
             stamp_clock: batches.then(Clock::new),
             reads_stamps: batches,
         }
@@ -289,6 +308,11 @@ impl Limits {
             age_max_ns: load.connections.age_max.map_or(u64::MAX, nanoseconds),
             served_max: load.connections.request_count_max.map_or(u32::MAX, std::num::NonZero::get),
             depth: load.connections.pipeline_depth.get(),
+            // HTTP/2 finds a place by the stream's number, which wants a power of two.
+            stride: match prepared.may_speak_h2() {
+                true => prepared.requests_per_connection().next_power_of_two(),
+                false => load.connections.pipeline_depth.get(),
+            },
             slot_count_max: demand::slot_count_max(&load.when, share),
             rests_after_failure: matches!(load.when, When::Closed { .. }),
             next_sweep_ns: start_ns,

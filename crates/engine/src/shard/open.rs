@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rustls::ClientConnection;
-use squall_measure::Phase;
+use squall_measure::{Cause, Phase};
+use squall_plan::HttpVersion;
 use squall_plan::limits::{RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
 use squall_wire::h1::{Decoder, RequestKind};
 
@@ -28,7 +29,7 @@ impl Shard {
         pool.slot_count += 1;
         self.conns.push(Conn::new(origin_idx as u32));
         self.deadlines.push(u64::MAX);
-        self.exchanges.resize(self.conns.len() * self.limits.depth as usize, Exchange::default());
+        self.exchanges.resize(self.conns.len() * self.limits.stride as usize, Exchange::default());
         Some(self.conns.len() - 1)
     }
 
@@ -162,7 +163,7 @@ impl Shard {
     /// Moves the handshake on as far as the socket allows.
     pub(super) fn handshake(&mut self, conn_idx: usize) {
         match self.handshake_step(conn_idx) {
-            Ok(true) => self.on_open(conn_idx),
+            Ok(true) => self.on_handshaken(conn_idx),
             Ok(false) => {}
             Err(trouble) => self.fail(conn_idx, &trouble),
         }
@@ -188,6 +189,16 @@ impl Shard {
         }
     }
 
+    /// The session stands; whether it speaks what was asked for was decided by ALPN.
+    fn on_handshaken(&mut self, conn_idx: usize) {
+        let conn = &self.conns[conn_idx];
+        let asked = self.prepared.origins[conn.origin_idx as usize].key.http;
+        match negotiated(asked, conn.tls.as_ref().and_then(|session| session.alpn_protocol())) {
+            Ok(()) => self.on_open(conn_idx),
+            Err(trouble) => self.fail(conn_idx, &trouble),
+        }
+    }
+
     /// The connection is ready: requests that were put on it go out.
     fn on_open(&mut self, conn_idx: usize) {
         let conn = &mut self.conns[conn_idx];
@@ -201,13 +212,25 @@ impl Shard {
         self.pulse.snapshot.connections_opened += 1;
         self.pulse.connections_open += 1;
         self.control.note_connected();
-        self.send(conn_idx);
+        if self.speaks_h2(conn_idx) {
+            self.open_h2(conn_idx);
+        } else {
+            self.send(conn_idx);
+        }
         // Data may have come with the last flight, before the next edge.
         if self.conns[conn_idx].tls.is_some() {
             self.receive(conn_idx);
         }
-        if self.has_room(conn_idx) && self.conns[conn_idx].ring.len > 0 {
+        if self.has_room(conn_idx) && self.conns[conn_idx].in_flight() > 0 {
             self.offer(conn_idx);
+        }
+    }
+
+    fn speaks_h2(&self, conn_idx: usize) -> bool {
+        let conn = &self.conns[conn_idx];
+        match (&conn.tls, self.prepared.origins[conn.origin_idx as usize].key.http) {
+            (None, asked) => asked == HttpVersion::Http2,
+            (Some(session), _) => session.alpn_protocol() == Some(b"h2"),
         }
     }
 
@@ -228,6 +251,7 @@ impl Shard {
         let (origin_idx, generation) = (conn.origin_idx, conn.generation.wrapping_add(1));
         let (failure_count, is_listed_idle) = (conn.failure_count, conn.is_listed_idle);
         *conn = Conn { generation, failure_count, is_listed_idle, ..Conn::new(origin_idx) };
+        self.io.location.forget(conn_idx);
         if failure_count > 0 && self.limits.rests_after_failure {
             self.deadlines[conn_idx] = self.now_ns + reconnect_pause_ns(failure_count);
         } else {
@@ -241,6 +265,24 @@ impl Shard {
         let origin_idx = self.conns[conn_idx].origin_idx as usize;
         self.pools[origin_idx].vacant.push(conn_idx as u32);
     }
+}
+
+/// Whether the protocol that ALPN came to is one that was asked for. A server that knows no ALPN speaks HTTP/1.1.
+fn negotiated(asked: HttpVersion, alpn: Option<&[u8]>) -> Result<(), Trouble> {
+    let is_h2 = alpn == Some(b"h2");
+    let text = match (asked, alpn) {
+        (HttpVersion::Auto, _) => return Ok(()),
+        (HttpVersion::Http2, _) if is_h2 => return Ok(()),
+        (HttpVersion::Http11, _) if !is_h2 => return Ok(()),
+        (HttpVersion::Http2, Some(name)) => {
+            format!("the server negotiated `{}` (ALPN), not `h2`", String::from_utf8_lossy(name))
+        }
+        (HttpVersion::Http2, None) => {
+            "the server negotiated no protocol (ALPN), so it does not speak `h2`".to_owned()
+        }
+        (HttpVersion::Http11, _) => "the server negotiated `h2` (ALPN), not `http/1.1`".to_owned(),
+    };
+    Err(Trouble::new(Cause::VersionNotNegotiated, Phase::TlsHandshaking, text))
 }
 
 fn reconnect_pause_ns(failure_count: u32) -> u64 {

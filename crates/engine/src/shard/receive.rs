@@ -11,17 +11,54 @@ use super::{IoBuffers, Shard};
 use crate::sys::{Clock, Fd, monotonic_ns, recv, recv_discarding, recv_stamped};
 use crate::trouble::Trouble;
 
-/// Remembers the `Location` of the last redirect.
-#[derive(Debug, Default)]
+/// Remembers the `Location` of each redirect until its response is whole.
+#[derive(Debug)]
 pub(super) struct LocationSink {
-    pub(super) location: Option<String>,
+    is_followed: bool,
+    /// Connection and stream that are being read.
+    at: (usize, u32),
+    locations: Vec<((usize, u32), String)>,
+}
+
+impl LocationSink {
+    /// `is_followed`: whether anybody will ask.
+    pub(super) const fn new(is_followed: bool) -> Self {
+        Self { is_followed, at: (0, 0), locations: Vec::new() }
+    }
+
+    /// What is read now comes from this connection.
+    pub(super) fn begin(&mut self, conn_idx: usize) {
+        self.at = (conn_idx, 0);
+    }
+
+    /// The location of the response in this place; 0 in HTTP/1.1.
+    pub(super) fn take(&mut self, conn_idx: usize, slot: u32) -> Option<String> {
+        let idx = self.locations.iter().position(|(at, _)| *at == (conn_idx, slot))?;
+        Some(self.locations.swap_remove(idx).1)
+    }
+
+    /// The connection is gone.
+    pub(super) fn forget(&mut self, conn_idx: usize) {
+        self.locations.retain(|((at, _), _)| *at != conn_idx);
+    }
 }
 
 impl Sink for LocationSink {
     fn head(&mut self, head: &HeadView<'_>) {
-        if (300..400).contains(&head.status()) {
-            self.location = head.field("location").map(|value| String::from_utf8_lossy(value).into_owned());
+        if self.is_followed
+            && (300..400).contains(&head.status())
+            && let Some(value) = head.field("location")
+        {
+            self.locations.push((self.at, String::from_utf8_lossy(value).into_owned()));
         }
+    }
+
+    fn stream(&mut self, slot: u32) {
+        self.at.1 = slot;
+    }
+
+    fn wants_heads(&self) -> bool {
+        self.is_followed
     }
 }
 
@@ -37,9 +74,10 @@ struct Read1 {
 impl Shard {
     /// Reads a connection until it owes nothing, or the socket is empty.
     pub(super) fn receive(&mut self, conn_idx: usize) {
-        let result = match self.conns[conn_idx].tls {
-            None => self.receive_plain(conn_idx),
-            Some(_) => self.receive_tls(conn_idx),
+        let result = match (&self.conns[conn_idx].h2, &self.conns[conn_idx].tls) {
+            (Some(_), _) => return self.receive_h2(conn_idx),
+            (None, None) => self.receive_plain(conn_idx),
+            (None, Some(_)) => self.receive_tls(conn_idx),
         };
         if let Err(trouble) = result {
             self.fail(conn_idx, &trouble);
@@ -120,6 +158,7 @@ impl Shard {
             self.exchanges[place].note_first_byte(self.now_ns);
             let conn = &mut self.conns[conn_idx];
             let IoBuffers { read, head_cache, location, .. } = &mut self.io;
+            location.begin(conn_idx);
             let progress = conn.decoder.decode(head_cache, &read[begin..bytes], location);
             let progress = progress.map_err(|error| Trouble::decode(&error, Phase::Receiving))?;
             begin += progress.consumed;
@@ -198,6 +237,7 @@ impl Shard {
             }
             self.exchanges[place].note_first_byte(self.now_ns);
             let IoBuffers { head_cache, location, .. } = &mut self.io;
+            location.begin(conn_idx);
             let progress = conn.decoder.decode(head_cache, chunk, location);
             let progress = progress.map_err(|error| Trouble::decode(&error, Phase::Receiving))?;
             reader.consume(progress.consumed);
@@ -252,18 +292,18 @@ impl Shard {
 
     /// Place of a connection's oldest request.
     pub(super) fn front(&self, conn_idx: usize) -> usize {
-        self.conns[conn_idx].ring.place(conn_idx, self.limits.depth, 0)
+        self.conns[conn_idx].ring.place(conn_idx, self.limits.stride, 0)
     }
 
     /// Whether the slot still holds the connection that it held.
-    fn is_same(&self, conn_idx: usize, generation: u32) -> bool {
+    pub(super) fn is_same(&self, conn_idx: usize, generation: u32) -> bool {
         self.conns[conn_idx].generation == generation && self.conns[conn_idx].state == State::Open
     }
 }
 
 impl IoBuffers {
     /// Reads into the shared buffer. With stamps, `now_ns` becomes the time at which the data came.
-    fn recv(&mut self, socket: &Fd, wanted: usize, now_ns: &mut u64) -> io::Result<usize> {
+    pub(super) fn recv(&mut self, socket: &Fd, wanted: usize, now_ns: &mut u64) -> io::Result<usize> {
         match self.stamps() {
             None => recv(socket, &mut self.read[..wanted]),
             Some(clock) => recv_at(&clock, socket, &mut self.read[..wanted], now_ns),

@@ -29,7 +29,7 @@ impl Shard {
             if ring.sent_count == ring.len {
                 return;
             }
-            let place = ring.place(conn_idx, self.limits.depth, ring.sent_count);
+            let place = ring.place(conn_idx, self.limits.stride, ring.sent_count);
             if self.exchanges[place].start_ns == 0 {
                 self.begin_exchange(conn_idx, place);
             }
@@ -37,6 +37,7 @@ impl Shard {
                 Ok(Written::Whole) => {
                     self.now_ns = monotonic_ns();
                     self.exchanges[place].sent_ns = self.now_ns;
+                    self.exchanges[place].sent_bytes = self.conns[conn_idx].write_offset;
                     self.conns[conn_idx].ring.sent_count += 1;
                     self.conns[conn_idx].write_offset = 0;
                 }
@@ -184,7 +185,7 @@ fn file_shrank() -> Trouble {
 }
 
 /// Writes the session's ready records; true when none is left.
-fn flush(session: &mut ClientConnection, socket: &Fd, wire_bytes: &mut u64) -> io::Result<bool> {
+pub(super) fn flush(session: &mut ClientConnection, socket: &Fd, wire_bytes: &mut u64) -> io::Result<bool> {
     while session.wants_write() {
         match session.write_tls(&mut SocketWriter(socket)) {
             Ok(count) => *wire_bytes += count as u64,

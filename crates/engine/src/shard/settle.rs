@@ -14,34 +14,56 @@ impl Shard {
         let place = self.front(conn_idx);
         let exchange = self.exchanges[place];
         let is_sent = self.conns[conn_idx].ring.sent_count > 0;
-        self.conns[conn_idx].ring.pop(self.limits.depth);
-        self.conns[conn_idx].served_count += 1;
+        self.conns[conn_idx].ring.pop(self.limits.stride);
         self.conns[conn_idx].expects_large_body = response.body_bytes >= LARGE_BODY_BYTES;
-        let next = self.redirect(&exchange, response.status);
+        let hop = self.conclude(conn_idx, 0, &exchange, &response);
+        self.keep_or_close(conn_idx, response.keep_alive && is_sent);
+        self.go_on(conn_idx, hop);
+    }
+
+    /// Judges and counts a whole response; returns the next hop, where it is a redirect that is to be followed.
+    pub(super) fn conclude(
+        &mut self,
+        conn_idx: usize,
+        slot: u32,
+        exchange: &Exchange,
+        response: &Response,
+    ) -> Option<Exchange> {
+        self.conns[conn_idx].served_count += 1;
+        let next = self.redirect((conn_idx, slot), exchange, response.status);
         let outcome = match &next {
             Some(Err(trouble)) => Err(trouble.clone()),
             Some(Ok(_)) => Ok(()),
-            None => self.judge(&exchange, &response),
+            None => self.judge(exchange, response),
         };
         self.waiter.note_response(self.now_ns.saturating_sub(exchange.start_ns));
-        self.settle(conn_idx, &exchange, response.status, outcome);
-        self.keep_or_close(conn_idx, response.keep_alive && is_sent);
-        match next {
-            Some(Ok(hop)) => {
+        self.settle(conn_idx, exchange, response.status, outcome);
+        next.and_then(Result::ok)
+    }
+
+    /// After a response: the redirect's next hop, or the user's next request in its turn.
+    pub(super) fn go_on(&mut self, conn_idx: usize, hop: Option<Exchange>) {
+        match hop {
+            Some(hop) => {
                 self.list_if_open(conn_idx);
                 self.place(hop);
             }
-            _ => self.ready.push(conn_idx as u32),
+            None => self.ready.push(conn_idx as u32),
         }
     }
 
     /// The next hop, where the response is a redirect that is to be followed.
-    fn redirect(&mut self, exchange: &Exchange, status: u16) -> Option<Result<Exchange, Trouble>> {
+    fn redirect(
+        &mut self,
+        (conn_idx, slot): (usize, u32),
+        exchange: &Exchange,
+        status: u16,
+    ) -> Option<Result<Exchange, Trouble>> {
         let follow_count_max = self.prepared.http().follow_count_max;
         if follow_count_max == 0 || !matches!(status, 301 | 302 | 303 | 307 | 308) {
             return None;
         }
-        let location = self.io.location.location.take();
+        let location = self.io.location.take(conn_idx, slot);
         if u32::from(exchange.redirect_count) >= follow_count_max {
             let text = format!(
                 "more than {follow_count_max} redirects, the last to `{}`",
@@ -103,36 +125,59 @@ impl Shard {
     /// Something went wrong with a connection: its oldest request fails, unless it may be sent again; so do the others on it.
     pub(super) fn fail(&mut self, conn_idx: usize, trouble: &Trouble) {
         let conn = &self.conns[conn_idx];
-        let (ring, was_open) = (conn.ring, conn.state == State::Open);
+        let (was_open, is_h1) = (conn.state == State::Open, conn.h2.is_none());
         let is_reused = conn.served_count > 0;
         let mut retries = Vec::new();
-        for nth in 0..ring.len {
-            let place = ring.place(conn_idx, self.limits.depth, nth);
+        for (nth, place) in self.places(conn_idx).into_iter().enumerate() {
             let exchange = self.exchanges[place];
-            let may_retry = was_open && (nth > 0 || is_reused && trouble.is_disconnect());
+            // RFC 9112 9.3.1: behind the oldest one, a server that answers in order may not have looked at anything.
+            let is_behind = is_h1 && nth > 0 || exchange.start_ns == 0;
+            let may_retry = was_open && (is_behind || is_reused && trouble.is_disconnect());
             if may_retry && self.is_retriable(&exchange) {
-                retries.push(Exchange { is_retry: true, start_ns: 0, sent_ns: 0, ..exchange });
+                retries.push(exchange);
                 continue;
             }
             let trouble = Trouble { phase: phase_of(&exchange, was_open, trouble.phase), ..trouble.clone() };
             self.settle(conn_idx, &exchange, 0, Err(trouble));
             self.ready.push(conn_idx as u32);
         }
-        let origin_idx = self.conns[conn_idx].origin_idx as usize;
-        self.pulse.snapshot.requests_retried += retries.len() as u64;
-        for exchange in retries.into_iter().rev() {
-            self.pools[origin_idx].waiting.push_front(exchange);
-        }
+        self.send_again(conn_idx, retries);
         self.vacate(conn_idx);
+    }
+
+    /// Requests that a connection has not answered wait for another one, before all others.
+    pub(super) fn send_again(&mut self, conn_idx: usize, exchanges: Vec<Exchange>) {
+        let origin_idx = self.conns[conn_idx].origin_idx as usize;
+        self.pulse.snapshot.requests_retried += exchanges.len() as u64;
+        for exchange in exchanges.into_iter().rev() {
+            self.pools[origin_idx].waiting.push_front(exchange.again());
+        }
+    }
+
+    /// Places of the requests in flight on a connection, the oldest first.
+    fn places(&self, conn_idx: usize) -> Vec<usize> {
+        let (conn, stride) = (&self.conns[conn_idx], self.limits.stride);
+        match &conn.h2 {
+            None => (0..conn.ring.len).map(|nth| conn.ring.place(conn_idx, stride, nth)).collect(),
+            Some(session) => {
+                session.client.slots().iter().map(|slot| self.stream_place(conn_idx, *slot)).collect()
+            }
+        }
     }
 
     /// RFC 9112 9.3.1: a request may be sent again when it is idempotent and no byte of its answer came. Once.
     fn is_retriable(&self, exchange: &Exchange) -> bool {
-        !exchange.is_retry && exchange.first_ns == 0 && self.request(exchange.request).is_idempotent
+        !exchange.is_retry() && exchange.first_ns == 0 && self.request(exchange.request).is_idempotent
     }
 
     /// Counts a request that has ended, and forgets it.
-    fn settle(&mut self, conn_idx: usize, exchange: &Exchange, status: u16, outcome: Result<(), Trouble>) {
+    pub(super) fn settle(
+        &mut self,
+        conn_idx: usize,
+        exchange: &Exchange,
+        status: u16,
+        outcome: Result<(), Trouble>,
+    ) {
         self.open_count -= 1;
         if !exchange.is_warmup {
             let outcome = match outcome {
@@ -159,9 +204,9 @@ impl Shard {
             true => self.now_ns.saturating_sub(exchange.intended_ns),
             false => phases.duration_ns(),
         };
-        let bytes_sent = if exchange.sent_ns > 0 { request.total_bytes() } else { 0 };
-        let bytes_received = exchange.received_bytes;
-        Sample { row_idx: request.row_idx, status, outcome, latency_ns, phases, bytes_sent, bytes_received }
+        let row_idx = if self.conns[conn_idx].h2.is_some() { request.rows.h2 } else { request.rows.h1 };
+        let (bytes_sent, bytes_received) = (exchange.sent_bytes, exchange.received_bytes);
+        Sample { row_idx, status, outcome, latency_ns, phases, bytes_sent, bytes_received }
     }
 
     /// k6's phases up to now. A time that was never reached gives an empty phase.
@@ -193,7 +238,7 @@ impl Shard {
         if text.is_empty() {
             text = self.describe(cause, status);
         }
-        let row_idx = self.request(exchange.request).row_idx as usize;
+        let row_idx = self.request(exchange.request).rows.h1 as usize;
         let url = self.prepared.rows[row_idx].url.clone();
         let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
         self.pulse.snapshot.failures.set_example(cause, phase, FailureExample { at_ns, url, text });
@@ -233,9 +278,10 @@ impl Shard {
 
     /// Closes a connection from our side; requests that it still owes are sent again elsewhere, or fail.
     pub(super) fn close(&mut self, conn_idx: usize) {
-        if self.conns[conn_idx].ring.len > 0 {
+        if self.conns[conn_idx].in_flight() > 0 {
             return self.fail(conn_idx, &Trouble::closed(Phase::Waiting));
         }
+        self.say_goodbye(conn_idx);
         if let Some(session) = &mut self.conns[conn_idx].tls {
             session.send_close_notify();
             // Whether the peer still hears it is of no importance.
@@ -247,7 +293,7 @@ impl Shard {
     /// A user has gone: the connection goes with it when nothing else is on it.
     pub(super) fn retire(&mut self, conn_idx: usize) {
         let conn = &self.conns[conn_idx];
-        if conn.state == State::Open && conn.ring.len == 0 {
+        if conn.state == State::Open && conn.in_flight() == 0 {
             self.close(conn_idx);
         }
     }
@@ -281,6 +327,7 @@ impl Shard {
             State::Connecting => self.fail(conn_idx, &timeout(Cause::ConnectTimeout, Phase::Connecting)),
             State::Tunnelling => self.fail(conn_idx, &timeout(Cause::ConnectTimeout, Phase::Tunnelling)),
             State::Handshaking => self.fail(conn_idx, &timeout(Cause::ConnectTimeout, Phase::TlsHandshaking)),
+            State::Open if self.conns[conn_idx].h2.is_some() => self.end_late_streams(conn_idx),
             State::Open => self.fail(conn_idx, &timeout(Cause::Timeout, Phase::Receiving)),
         }
     }
@@ -289,17 +336,15 @@ impl Shard {
     pub(super) fn interrupt_all(&mut self) {
         self.life = Life::Draining { until_ns: 0 };
         for conn_idx in 0..self.conns.len() {
-            let ring = self.conns[conn_idx].ring;
-            for nth in 0..ring.len {
-                let exchange = self.exchanges[ring.place(conn_idx, self.limits.depth, nth)];
+            for place in self.places(conn_idx) {
+                let exchange = self.exchanges[place];
                 self.interrupt(conn_idx, &exchange);
             }
-            self.conns[conn_idx].ring.clear();
             self.vacate(conn_idx);
         }
         for origin_idx in 0..self.pools.len() {
             for exchange in std::mem::take(&mut self.pools[origin_idx].waiting) {
-                if exchange.is_retry {
+                if exchange.is_retry() {
                     self.interrupt(0, &exchange);
                 }
             }
@@ -316,7 +361,7 @@ impl Shard {
 }
 
 /// Where the request was when its connection broke.
-fn phase_of(exchange: &Exchange, was_open: bool, opening_phase: Phase) -> Phase {
+pub(super) fn phase_of(exchange: &Exchange, was_open: bool, opening_phase: Phase) -> Phase {
     match (was_open, exchange.sent_ns, exchange.first_ns) {
         (false, ..) => opening_phase,
         (true, _, 1..) => Phase::Receiving,

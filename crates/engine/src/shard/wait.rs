@@ -134,6 +134,7 @@ impl Shard {
                 self.resume();
                 // What is due goes out before what came in is read: that has its time stamped already.
                 self.release_arrivals();
+                self.send_unsent();
                 self.poller.wait(Duration::ZERO)?
             }
         };
@@ -282,7 +283,9 @@ impl Shard {
 
     fn on_open_event(&mut self, conn_idx: usize, event: Readiness) {
         let ring = self.conns[conn_idx].ring;
-        if event.writable && ring.sent_count < ring.len {
+        if event.writable && self.conns[conn_idx].h2.is_some() {
+            self.list_unsent(conn_idx);
+        } else if event.writable && ring.sent_count < ring.len {
             self.send(conn_idx);
         }
         if event.readable && self.conns[conn_idx].token(conn_idx) == event.token {
