@@ -2,6 +2,7 @@
 //!
 //! Pure functions of the text. User information in a URL becomes Basic authorization, and fragments are dropped.
 
+use std::borrow::Cow;
 use std::num::NonZeroU32;
 
 use base64::Engine as _;
@@ -11,7 +12,7 @@ use url::Url;
 
 use crate::limits::PREPARED_REQUEST_COUNT_MAX;
 use crate::units::parse_weight;
-use crate::{Header, InputError};
+use crate::{Header, HttpVersion, InputError};
 
 /// One target of the rotation.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +23,8 @@ pub struct Target {
     pub method: Option<String>,
     /// Absolute, `http` or `https`, without user information and fragment.
     pub url: Url,
+    /// HTTP version, where the scheme named one: `h2` stands for https, `h2c` for http, both in HTTP/2.
+    pub http: Option<HttpVersion>,
     /// The `Authorization` made from the URL's user information.
     pub authorization: Option<Header>,
 }
@@ -39,9 +42,10 @@ pub struct ListError {
 /// Reads `[WEIGHT@]URL`. Without a scheme, `host[:port][/path]` means `http`.
 pub fn parse_target(text: &str) -> Result<Target, InputError> {
     let (weight, url_text, columns_before) = split_weight(text)?;
-    let url = parse_url(url_text).map_err(|e| e.behind(columns_before))?;
+    let (http, url_text) = http_scheme(url_text);
+    let url = parse_url(&url_text).map_err(|e| e.behind(columns_before))?;
     let authorization = authorization(&url);
-    Ok(Target { weight, method: None, url: bare(url), authorization })
+    Ok(Target { weight, method: None, url: bare(url), http, authorization })
 }
 
 /// Reads a list, one `[METHOD ][WEIGHT@]URL` a line. Blank lines and lines that start with `#` are skipped.
@@ -143,6 +147,16 @@ fn columns(line: &str, offset: usize) -> usize {
     line[..offset].chars().count()
 }
 
+/// `h2://` is `https://` and `h2c://` is `http://`, both in HTTP/2.
+fn http_scheme(text: &str) -> (Option<HttpVersion>, Cow<'_, str>) {
+    let replaced = |rest: &str, scheme: &str| (Some(HttpVersion::Http2), format!("{scheme}://{rest}").into());
+    match text.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("h2") => replaced(rest, "https"),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("h2c") => replaced(rest, "http"),
+        _ => (None, text.into()),
+    }
+}
+
 /// `3@URL`: digits before the first `@`. What else stands there is user information.
 fn split_weight(text: &str) -> Result<(NonZeroU32, &str, usize), InputError> {
     match text.split_once('@') {
@@ -220,6 +234,19 @@ mod tests {
             assert!(error.help.contains("http://"), "{text}: {error:?}");
         }
         assert_eq!(parse_target("ftp://x/").unwrap_err().reason, "unknown scheme `ftp`");
+    }
+
+    #[test]
+    fn the_schemes_h2_and_h2c_ask_for_http2() {
+        for (text, url, http) in [
+            ("h2://x/a", "https://x/a", Some(HttpVersion::Http2)),
+            ("2@H2C://x:81", "http://x:81/", Some(HttpVersion::Http2)),
+            ("https://x/", "https://x/", None),
+            ("h2:81/", "http://h2:81/", None),
+        ] {
+            let target = parse_target(text).unwrap();
+            assert_eq!((target.url.as_str(), target.http), (url, http), "{text}");
+        }
     }
 
     #[test]

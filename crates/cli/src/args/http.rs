@@ -147,7 +147,25 @@ pub(crate) struct ConnectionArgs {
     /// Close a connection that is older than this, after its answer
     #[arg(long, value_name = "TIME", value_parser = values::time, hide_short_help = true)]
     pub max_connection_age: Option<Duration>,
-    /// Requests in flight on one connection (HTTP/1.1 pipelining)
+    /// HTTP version: 1.1, 2 or auto, which takes what the server chooses [default: 1.1]
+    ///
+    /// Over TLS the version is negotiated by ALPN; `2` fails where the server does not speak it. Over plain TCP, `2` is h2c by prior
+    /// knowledge and `auto` is 1.1. A URL with the scheme `h2` (TLS) or `h2c` (plain TCP) asks for HTTP/2 by itself.
+    #[arg(long, value_name = "VERSION", value_enum, hide_possible_values = true)]
+    pub http: Option<HttpArg>,
+    /// Speak HTTP/2 to http URLs, by prior knowledge
+    #[arg(long, hide_short_help = true)]
+    pub h2c: bool,
+    /// Requests in flight on one HTTP/2 connection, where the server allows as many
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::streams)]
+    pub streams: NonZeroU32,
+    /// HTTP/2: bytes of one response that may be on their way [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = values::window, hide_short_help = true)]
+    pub window: Option<u32>,
+    /// HTTP/2: the same for all responses of a connection together [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = values::connection_window, hide_short_help = true)]
+    pub connection_window: Option<u32>,
+    /// Requests in flight on one HTTP/1.1 connection (pipelining)
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::pipeline, hide_short_help = true,
           conflicts_with_all = ["no_keepalive", "rate"])]
     pub pipeline: NonZeroU32,
@@ -206,7 +224,7 @@ pub(crate) struct TlsArgs {
     /// Server name sent and verified instead of the URL's host
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub sni: Option<String>,
-    /// ALPN protocols offered, separated by commas [default: http/1.1]
+    /// ALPN protocols offered, separated by commas [default: by --http]
     #[arg(long, value_name = "LIST", value_delimiter = ',', hide_short_help = true)]
     pub alpn: Option<Vec<String>>,
 }
@@ -248,6 +266,16 @@ pub(crate) enum PacingArg {
     Precise,
     Balanced,
     Cheap,
+}
+
+/// `--http`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HttpArg {
+    #[value(name = "1.1")]
+    Http11,
+    #[value(name = "2")]
+    Http2,
+    Auto,
 }
 
 /// `--tls`.

@@ -19,7 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use squall_report::{ColorChoice, Format, OutputSpec};
 
 pub(crate) use http::{
-    ArrivalArg, ConnectionArgs, HttpArgs, LoadArgs, OutputArgs, PacingArg, RequestArgs, TlsArgs,
+    ArrivalArg, ConnectionArgs, HttpArg, HttpArgs, LoadArgs, OutputArgs, PacingArg, RequestArgs, TlsArgs,
     TlsVersionArg,
 };
 pub(crate) use run::RunArgs;

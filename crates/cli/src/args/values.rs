@@ -5,9 +5,12 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use squall_plan::InputError;
-use squall_plan::limits::{CONNECTION_COUNT_MAX, PIPELINE_DEPTH_MAX, REDIRECT_COUNT_MAX, THREAD_COUNT_MAX};
+use squall_plan::limits::{
+    CONNECTION_COUNT_MAX, CONNECTION_WINDOW_BYTES_MIN, PIPELINE_DEPTH_MAX, REDIRECT_COUNT_MAX,
+    STREAM_COUNT_MAX, THREAD_COUNT_MAX, WINDOW_BYTES_MAX,
+};
 use squall_plan::rules::parse_statuses;
-use squall_plan::units::{parse_count, parse_duration};
+use squall_plan::units::{parse_count, parse_duration, parse_size};
 use squall_report::OutputSpec;
 
 /// `--expect-status`: a type of its own, because clap gives `Vec` a meaning.
@@ -39,6 +42,30 @@ pub(super) fn requests_per_connection(text: &str) -> Result<NonZeroU32, InputErr
 
 pub(super) fn pipeline(text: &str) -> Result<NonZeroU32, InputError> {
     counted(text, PIPELINE_DEPTH_MAX)
+}
+
+pub(super) fn streams(text: &str) -> Result<NonZeroU32, InputError> {
+    counted(text, STREAM_COUNT_MAX)
+}
+
+/// A stream's flow-control window.
+pub(super) fn window(text: &str) -> Result<u32, InputError> {
+    window_of(text, 1)
+}
+
+/// A connection's flow-control window.
+pub(super) fn connection_window(text: &str) -> Result<u32, InputError> {
+    window_of(text, CONNECTION_WINDOW_BYTES_MIN)
+}
+
+fn window_of(text: &str, min: u32) -> Result<u32, InputError> {
+    match u32::try_from(parse_size(text)?) {
+        Ok(bytes) if (min..=WINDOW_BYTES_MAX).contains(&bytes) => Ok(bytes),
+        _ => Err(refused(
+            format!("not from {min} to {WINDOW_BYTES_MAX} bytes"),
+            "write a size such as `64KiB` or `1GiB`",
+        )),
+    }
 }
 
 pub(super) fn threads(text: &str) -> Result<NonZeroU32, InputError> {

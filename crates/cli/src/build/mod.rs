@@ -28,7 +28,7 @@ pub(crate) fn plan(args: &HttpArgs) -> Result<Plan, Failure> {
 }
 
 fn http_load(args: &HttpArgs, targets: Vec<Target>) -> Result<Load, Failure> {
-    let shared = request::Shared::read(&args.request)?;
+    let shared = request::Shared::read(&args.request, request::Versions::read(&args.connection))?;
     validate_prepared_bytes(shared.body_bytes(), targets.len()).map_err(|error| impossible(&error))?;
     let http = HttpLoad {
         requests: targets.into_iter().map(|target| shared.request(target)).collect(),

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use squall_plan::limits::SOURCE_COUNT_MAX;
+use squall_plan::limits::{SOURCE_COUNT_MAX, WINDOW_BYTES_DEFAULT};
 use squall_plan::rules::{Source, addresses_of};
 use squall_plan::{ClientIdentity, ConnectionPolicy, Network, TlsPolicy, TlsVersions};
 
@@ -22,8 +22,10 @@ pub(super) fn connection_policy(args: &ConnectionArgs) -> ConnectionPolicy {
         },
         age_max: args.max_connection_age,
         pipeline_depth: args.pipeline,
+        stream_count: args.streams,
+        window_bytes: args.window.unwrap_or(WINDOW_BYTES_DEFAULT),
+        connection_window_bytes: args.connection_window.unwrap_or(WINDOW_BYTES_DEFAULT),
         connect_timeout: args.connect_timeout,
-        ..ConnectionPolicy::default()
     }
 }
 

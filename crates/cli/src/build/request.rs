@@ -10,7 +10,7 @@ use squall_plan::urls::{Target, basic_authorization};
 use squall_plan::{Body, Expect, ExpectBody, Header, HttpVersion, RequestPlan, Weighted};
 use url::form_urlencoded;
 
-use crate::args::RequestArgs;
+use crate::args::{ConnectionArgs, HttpArg, RequestArgs};
 use crate::failure::Failure;
 
 /// What every request of the rotation has in common.
@@ -18,20 +18,21 @@ pub(super) struct Shared {
     method: Option<String>,
     headers: Vec<Header>,
     body: Body,
+    versions: Versions,
     /// In rotation; at least one.
     pub user_agents: Vec<Weighted<String>>,
 }
 
 impl Shared {
     /// Reads the flags, and the files they name.
-    pub(super) fn read(args: &RequestArgs) -> Result<Self, Failure> {
+    pub(super) fn read(args: &RequestArgs, versions: Versions) -> Result<Self, Failure> {
         let body = body(args)?;
         let mut headers = headers(args)?;
         let user_agents = user_agents(args, &mut headers)?;
         if !args.form.is_empty() && !has(&headers, "content-type") {
             headers.push(header("Content-Type", "application/x-www-form-urlencoded"));
         }
-        Ok(Self { method: args.method.clone(), headers, body, user_agents })
+        Ok(Self { method: args.method.clone(), headers, body, versions, user_agents })
     }
 
     /// Bytes of the body that each request keeps in memory.
@@ -42,6 +43,7 @@ impl Shared {
     /// The request to one target. An `Authorization` typed as a header wins over the one of the URL.
     pub(super) fn request(&self, target: Target) -> RequestPlan {
         let by_body = || if self.body == Body::Empty { "GET" } else { "POST" }.to_owned();
+        let http = target.http.unwrap_or_else(|| self.versions.of(&target.url));
         let mut headers = self.headers.clone();
         headers.extend(target.authorization.filter(|_| !has(&self.headers, "authorization")));
         RequestPlan {
@@ -51,8 +53,31 @@ impl Shared {
             url: target.url,
             headers,
             body: self.body.clone(),
-            http: HttpVersion::Http11,
+            http,
         }
+    }
+}
+
+/// Which version of HTTP is spoken where a URL does not say.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Versions {
+    tls: HttpVersion,
+    plain: HttpVersion,
+}
+
+impl Versions {
+    /// Reads `--http` and `--h2c`.
+    pub(super) fn read(args: &ConnectionArgs) -> Self {
+        let asked = match args.http {
+            None | Some(HttpArg::Http11) => HttpVersion::Http11,
+            Some(HttpArg::Http2) => HttpVersion::Http2,
+            Some(HttpArg::Auto) => HttpVersion::Auto,
+        };
+        Self { tls: asked, plain: if args.h2c { HttpVersion::Http2 } else { asked } }
+    }
+
+    fn of(self, url: &url::Url) -> HttpVersion {
+        if url.scheme() == "https" { self.tls } else { self.plain }
     }
 }
 

@@ -131,7 +131,7 @@ impl Shard {
         match progress.event {
             None => {}
             Some(Event::Received { slot, bytes, response }) => {
-                self.on_received(conn_idx, slot, bytes, response)
+                self.on_received(conn_idx, slot, bytes, response);
             }
             Some(Event::Failed { slot, failure }) => self.fail_stream(conn_idx, slot, failure),
             Some(Event::Allowance) => self.list_idle_h2(conn_idx),

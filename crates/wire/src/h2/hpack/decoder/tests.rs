@@ -1,5 +1,4 @@
 //! RFC 7541 appendix C, and what a peer must not send.
-#![expect(clippy::unwrap_used, reason = "tests may unwrap")]
 
 use super::*;
 
