@@ -27,6 +27,11 @@ const ROOMS: &[Room] = &[
         must_not_use: &["clap"],
     },
     Room { package: "squall-report", may_use: &["squall-plan", "squall-measure"], must_not_use: NETWORK },
+    Room {
+        package: "squall-script",
+        may_use: &["squall-plan"],
+        must_not_use: &["tokio", "mio", "socket2", "hyper", "rustix", "clap"],
+    },
     Room { package: "squall-target", may_use: &[], must_not_use: &["clap"] },
     Room {
         package: "squall",

@@ -1,0 +1,74 @@
+//! CommonJS: files without `import` and `export`, and `require`.
+
+use crate::program::Loaded;
+use crate::vm::{Call, Ctx, Fun, JsResult, Module, Value};
+
+/// Makes `require` a global.
+pub(crate) fn install(ctx: Ctx<'_>) -> JsResult<()> {
+    ctx.set_functions(&ctx.global(), &[Fun::new(c"require", 1, require)])
+}
+
+/// Runs a CommonJS file once; gives its `module.exports`.
+pub(crate) fn run<'js>(ctx: Ctx<'js>, name: &str, function: &Module<'js>) -> JsResult<Value<'js>> {
+    let kept = format!("require {name}");
+    if let Some(exports) = ctx.host().find_kept(ctx, &kept) {
+        return Ok(exports);
+    }
+    let (module, exports) = (ctx.object(), ctx.object());
+    module.set("exports", exports.clone())?;
+    // Files that require each other see what the other has exported so far.
+    ctx.host().keep(ctx, &kept, exports.clone());
+    let require = ctx.global().get("require")?;
+    function.run()?.call(&exports, &[&module, &exports, &require, &ctx.global()])?;
+    let exports = module.get("exports")?;
+    ctx.host().keep(ctx, &kept, exports.clone());
+    Ok(exports)
+}
+
+/// What an ES module sees of a CommonJS one: `default`, and its members by name.
+pub(crate) fn as_module<'js>(ctx: Ctx<'js>, exports: &Value<'js>) -> JsResult<super::Exports<'js>> {
+    let is_transpiled = exports.is_object() && exports.get("__esModule")?.is_truthy();
+    let mut all = Vec::new();
+    if exports.is_object() {
+        for key in exports.keys()? {
+            all.push((key.text(), exports.get_key(&key)?));
+        }
+    }
+    if !is_transpiled || !all.iter().any(|(name, _)| name == "default") {
+        all.retain(|(name, _)| name != "default");
+        all.push(("default".to_owned(), exports.clone()));
+    }
+    let _ = ctx;
+    Ok(all)
+}
+
+fn require<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let ctx = call.ctx();
+    ctx.host().require_init(ctx, "require()")?;
+    let specifier = call.arg(0).to_string()?;
+    let base = ctx.caller_file(1).unwrap_or_else(|| ctx.host().source.entry().to_owned());
+    let name = ctx.host().resolve(&base, &specifier).map_err(|problem| ctx.throw_error(&problem))?;
+    if super::is_native(&name) {
+        return ctx.host().kept(ctx, &format!("require {name}"), || native(ctx, &name));
+    }
+    match ctx.host().source.load(ctx, &name)? {
+        Loaded::Common(function) => run(ctx, &name, &function),
+        Loaded::Module(module) => {
+            module.run()?;
+            while let Some(job) = ctx.run_job() {
+                job?;
+            }
+            module.namespace()
+        }
+    }
+}
+
+/// A native module as an object: its default export where that is one, with the names beside it.
+fn native<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Value<'js>> {
+    let exports = super::instantiate(ctx, name)?;
+    let object = ctx.object();
+    for (name, value) in exports {
+        object.set(&name, value)?;
+    }
+    Ok(object)
+}

@@ -1,0 +1,235 @@
+//! The module `k6/crypto`: hashes, HMAC, random bytes; and of the global `crypto` what needs no key.
+
+use std::cell::RefCell;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
+use digest::DynDigest;
+use hmac::{KeyInit, Mac};
+
+use crate::vm::{Call, Ctx, Fun, JsResult, Value};
+
+pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
+    let object = ctx.object();
+    ctx.set_functions(&object, FUNCTIONS)?;
+    let mut exports = Vec::new();
+    for fun in FUNCTIONS {
+        exports.push((fun.text().to_owned(), object.get(fun.text())?));
+    }
+    exports.push(("default".to_owned(), object));
+    Ok(exports)
+}
+
+/// Makes `crypto` a global: random values alone.
+pub(super) fn install(ctx: Ctx<'_>) -> JsResult<()> {
+    let crypto = ctx.object();
+    ctx.set_functions(
+        &crypto,
+        &[Fun::new(c"getRandomValues", 1, random_values), Fun::new(c"randomUUID", 0, random_uuid)],
+    )?;
+    ctx.global().set("crypto", crypto)
+}
+
+const FUNCTIONS: &[Fun] = &[
+    Fun::new(c"md4", 2, |call: &Call<'_>| hash(call, "md4")),
+    Fun::new(c"md5", 2, |call: &Call<'_>| hash(call, "md5")),
+    Fun::new(c"sha1", 2, |call: &Call<'_>| hash(call, "sha1")),
+    Fun::new(c"sha256", 2, |call: &Call<'_>| hash(call, "sha256")),
+    Fun::new(c"sha384", 2, |call: &Call<'_>| hash(call, "sha384")),
+    Fun::new(c"sha512", 2, |call: &Call<'_>| hash(call, "sha512")),
+    Fun::new(c"sha512_224", 2, |call: &Call<'_>| hash(call, "sha512_224")),
+    Fun::new(c"sha512_256", 2, |call: &Call<'_>| hash(call, "sha512_256")),
+    Fun::new(c"ripemd160", 2, |call: &Call<'_>| hash(call, "ripemd160")),
+    Fun::new(c"hmac", 4, hmac_of),
+    Fun::new(c"createHash", 1, create_hash),
+    Fun::new(c"createHMAC", 2, create_hmac),
+    Fun::new(c"randomBytes", 1, random_bytes),
+    Fun::new(c"hexEncode", 1, |call: &Call<'_>| {
+        let bytes = super::bytes_of(&call.arg(0))?;
+        Ok(call.ctx().string(&hex(&bytes)))
+    }),
+];
+
+/// A hash or HMAC that grows.
+enum State {
+    Hash(Box<dyn DynDigest>),
+    Hmac(Box<dyn DynMac>),
+}
+
+/// What a script holds of it.
+struct Hasher(RefCell<State>);
+
+/// An HMAC of any hash.
+trait DynMac {
+    fn update(&mut self, bytes: &[u8]);
+    fn digest(&self) -> Vec<u8>;
+}
+
+impl<M: Mac + Clone> DynMac for M {
+    fn update(&mut self, bytes: &[u8]) {
+        Mac::update(self, bytes);
+    }
+
+    fn digest(&self) -> Vec<u8> {
+        self.clone().finalize().into_bytes().to_vec()
+    }
+}
+
+fn hasher(name: &str) -> Option<Box<dyn DynDigest>> {
+    Some(match name {
+        "md4" => Box::<md4::Md4>::default(),
+        "md5" => Box::<md5::Md5>::default(),
+        "sha1" => Box::<sha1::Sha1>::default(),
+        "sha256" => Box::<sha2::Sha256>::default(),
+        "sha384" => Box::<sha2::Sha384>::default(),
+        "sha512" => Box::<sha2::Sha512>::default(),
+        "sha512_224" => Box::<sha2::Sha512_224>::default(),
+        "sha512_256" => Box::<sha2::Sha512_256>::default(),
+        "ripemd160" => Box::<ripemd::Ripemd160>::default(),
+        _ => return None,
+    })
+}
+
+fn mac(name: &str, key: &[u8]) -> Option<Box<dyn DynMac>> {
+    fn of<M: Mac + KeyInit + Clone + 'static>(key: &[u8]) -> Option<Box<dyn DynMac>> {
+        // An HMAC takes a key of any length.
+        <M as KeyInit>::new_from_slice(key).ok().map(|mac| Box::new(mac) as Box<dyn DynMac>)
+    }
+    match name {
+        "md4" => of::<hmac::Hmac<md4::Md4>>(key),
+        "md5" => of::<hmac::Hmac<md5::Md5>>(key),
+        "sha1" => of::<hmac::Hmac<sha1::Sha1>>(key),
+        "sha256" => of::<hmac::Hmac<sha2::Sha256>>(key),
+        "sha384" => of::<hmac::Hmac<sha2::Sha384>>(key),
+        "sha512" => of::<hmac::Hmac<sha2::Sha512>>(key),
+        "sha512_224" => of::<hmac::Hmac<sha2::Sha512_224>>(key),
+        "sha512_256" => of::<hmac::Hmac<sha2::Sha512_256>>(key),
+        "ripemd160" => of::<hmac::Hmac<ripemd::Ripemd160>>(key),
+        _ => None,
+    }
+}
+
+fn hash<'js>(call: &Call<'js>, name: &str) -> JsResult<Value<'js>> {
+    let bytes = super::bytes_of(&call.arg(0))?;
+    let mut hasher = hasher(name).ok_or_else(|| unknown(call.ctx(), name))?;
+    hasher.update(&bytes);
+    encoded(&call.arg(1), &hasher.finalize_reset())
+}
+
+fn hmac_of<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let name = call.arg(0).to_string()?;
+    let key = super::bytes_of(&call.arg(1))?;
+    let mut mac = mac(&name, &key).ok_or_else(|| unknown(call.ctx(), &name))?;
+    mac.update(&super::bytes_of(&call.arg(2))?);
+    encoded(&call.arg(3), &mac.digest())
+}
+
+fn create_hash<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let name = call.arg(0).to_string()?;
+    let hasher = hasher(&name).ok_or_else(|| unknown(call.ctx(), &name))?;
+    hasher_object(call.ctx(), State::Hash(hasher))
+}
+
+fn create_hmac<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let name = call.arg(0).to_string()?;
+    let key = super::bytes_of(&call.arg(1))?;
+    let mac = mac(&name, &key).ok_or_else(|| unknown(call.ctx(), &name))?;
+    hasher_object(call.ctx(), State::Hmac(mac))
+}
+
+fn hasher_object<'js>(ctx: Ctx<'js>, state: State) -> JsResult<Value<'js>> {
+    let proto = ctx.host().kept(ctx, "hasher prototype", || {
+        let proto = ctx.object();
+        ctx.set_functions(&proto, &[Fun::new(c"update", 1, update), Fun::new(c"digest", 1, digest)])?;
+        Ok(proto)
+    })?;
+    ctx.native(&proto, Box::new(Hasher(RefCell::new(state))))
+}
+
+fn update<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (this, bytes) = (call.this(), super::bytes_of(&call.arg(0))?);
+    let Some(hasher) = this.opaque::<Hasher>() else {
+        return Err(call.ctx().throw_type("`update` must be called on a hash"));
+    };
+    match &mut *hasher.0.borrow_mut() {
+        State::Hash(hash) => hash.update(&bytes),
+        State::Hmac(mac) => mac.update(&bytes),
+    }
+    Ok(call.ctx().undefined())
+}
+
+fn digest<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let this = call.this();
+    let Some(hasher) = this.opaque::<Hasher>() else {
+        return Err(call.ctx().throw_type("`digest` must be called on a hash"));
+    };
+    let bytes = match &*hasher.0.borrow() {
+        State::Hash(hash) => hash.clone().finalize_reset().to_vec(),
+        State::Hmac(mac) => mac.digest(),
+    };
+    encoded(&call.arg(0), &bytes)
+}
+
+fn unknown(ctx: Ctx<'_>, name: &str) -> crate::vm::Thrown {
+    ctx.throw_error(&format!("invalid algorithm: {name}"))
+}
+
+fn encoded<'js>(encoding: &Value<'js>, bytes: &[u8]) -> JsResult<Value<'js>> {
+    let ctx = encoding.ctx();
+    match encoding.as_text().as_deref() {
+        Some("hex") => Ok(ctx.string(&hex(bytes))),
+        Some("base64") => Ok(ctx.string(&STANDARD.encode(bytes))),
+        Some("base64url") => Ok(ctx.string(&URL_SAFE.encode(bytes))),
+        Some("base64rawurl") => Ok(ctx.string(&URL_SAFE_NO_PAD.encode(bytes))),
+        Some("binary") => ctx.array_buffer(bytes),
+        other => Err(ctx.throw_error(&format!("invalid output encoding: {}", other.unwrap_or_default()))),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn random_bytes<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, count) = (call.ctx(), call.arg(0).to_number()?);
+    if !(1.0..=RANDOM_BYTES_MAX).contains(&count) {
+        return Err(ctx.throw_error("invalid size"));
+    }
+    ctx.array_buffer(&random(ctx, count as usize)?)
+}
+
+fn random_values<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, array) = (call.ctx(), call.arg(0));
+    let count = array.get("byteLength")?.to_number()? as usize;
+    let bytes = random(ctx, count)?;
+    let view = ctx.global().get("Uint8Array")?.construct(&[
+        &array.get("buffer")?,
+        &array.get("byteOffset")?,
+        &ctx.number(count as f64),
+    ])?;
+    if view.write_bytes(&bytes).is_none() {
+        return Err(ctx.throw_type("getRandomValues needs a typed array of integers"));
+    }
+    Ok(array)
+}
+
+fn random_uuid<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let mut bytes = random(call.ctx(), 16)?;
+    // RFC 9562 5.4: version 4, variant 10.
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex = hex(&bytes);
+    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+    Ok(call.ctx().string(&parts.join("-")))
+}
+
+fn random(ctx: Ctx<'_>, count: usize) -> JsResult<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => Ok(bytes),
+        Err(error) => Err(ctx.throw_error(&format!("no random bytes: {error}"))),
+    }
+}
+
+/// Most random bytes in one call.
+const RANDOM_BYTES_MAX: f64 = 1e8;

@@ -1,0 +1,188 @@
+//! The module `k6/execution`: where the script is in the run.
+
+use std::sync::atomic::Ordering;
+
+use crate::host::Phase;
+use crate::vm::{Call, Ctx, Fun, JsResult, Value};
+
+pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
+    let root = ctx.object();
+    for (name, getters) in [("instance", INSTANCE), ("scenario", SCENARIO), ("vu", VU), ("test", TEST)] {
+        let part = ctx.object();
+        ctx.set_getters(&part, getters)?;
+        if name == "test" {
+            ctx.set_functions(&part, &[Fun::new(c"abort", 1, abort), Fun::new(c"fail", 1, fail)])?;
+        }
+        root.set(name, part)?;
+    }
+    let mut exports = Vec::new();
+    for name in ["instance", "scenario", "vu", "test"] {
+        exports.push((name.to_owned(), root.get(name)?));
+    }
+    exports.push(("default".to_owned(), root));
+    Ok(exports)
+}
+
+const INSTANCE: &[Fun] = &[
+    Fun::new(c"currentTestRunDuration", 0, |call: &Call<'_>| {
+        Ok(call.ctx().number(call.ctx().host().now_ns.get() as f64 / 1e6))
+    }),
+    Fun::new(c"iterationsCompleted", 0, |call: &Call<'_>| {
+        count(call, call.ctx().host().shared.counts.iterations_completed.load(Ordering::Relaxed))
+    }),
+    Fun::new(c"iterationsInterrupted", 0, |call: &Call<'_>| {
+        count(call, call.ctx().host().shared.counts.iterations_interrupted.load(Ordering::Relaxed))
+    }),
+    Fun::new(c"vusActive", 0, |call: &Call<'_>| {
+        count(call, call.ctx().host().shared.counts.vus_active.load(Ordering::Relaxed))
+    }),
+    Fun::new(c"vusInitialized", 0, |call: &Call<'_>| {
+        count(call, call.ctx().host().shared.counts.vus_initialised.load(Ordering::Relaxed))
+    }),
+];
+
+const SCENARIO: &[Fun] = &[
+    Fun::new(c"name", 0, |call: &Call<'_>| in_scenario(call, |ctx, scenario| ctx.string(&scenario.name))),
+    Fun::new(c"executor", 0, |call: &Call<'_>| {
+        in_scenario(call, |ctx, scenario| ctx.string(&scenario.executor))
+    }),
+    Fun::new(c"startTime", 0, |call: &Call<'_>| {
+        in_scenario(call, |ctx, scenario| ctx.number(scenario.start_unix_ms as f64))
+    }),
+    Fun::new(c"progress", 0, |call: &Call<'_>| {
+        in_scenario(call, |ctx, _| ctx.number(ctx.host().scenario_progress.get() as f64 / 1e3))
+    }),
+    Fun::new(c"iterationInInstance", 0, |call: &Call<'_>| {
+        in_scenario(call, |ctx, _| ctx.number(ctx.host().ids.get().scenario_iteration as f64))
+    }),
+    Fun::new(c"iterationInTest", 0, |call: &Call<'_>| {
+        in_scenario(call, |ctx, _| ctx.number(ctx.host().ids.get().scenario_iteration as f64))
+    }),
+];
+
+const VU: &[Fun] = &[
+    Fun::new(c"idInInstance", 0, |call: &Call<'_>| count(call, call.ctx().host().ids.get().vu)),
+    Fun::new(c"idInTest", 0, |call: &Call<'_>| count(call, call.ctx().host().ids.get().vu)),
+    Fun::new(c"iterationInInstance", 0, |call: &Call<'_>| count(call, call.ctx().host().ids.get().iteration)),
+    Fun::new(c"iterationInScenario", 0, |call: &Call<'_>| {
+        in_scenario(call, |ctx, _| ctx.number(ctx.host().ids.get().iteration_in_scenario as f64))
+    }),
+    Fun::new(c"tags", 0, |call: &Call<'_>| tags(call.ctx())),
+    Fun::new(c"metrics", 0, |call: &Call<'_>| {
+        let ctx = call.ctx();
+        let object = ctx.object();
+        object.set("tags", tags(ctx)?)?;
+        object.set("metadata", ctx.object())?;
+        Ok(object)
+    }),
+];
+
+const TEST: &[Fun] = &[Fun::new(c"options", 0, options)];
+
+fn count<'js>(call: &Call<'js>, count: u64) -> JsResult<Value<'js>> {
+    Ok(call.ctx().number(count as f64))
+}
+
+fn in_scenario<'js>(
+    call: &Call<'js>,
+    of: impl FnOnce(Ctx<'js>, &crate::user::Scenario) -> Value<'js>,
+) -> JsResult<Value<'js>> {
+    let ctx = call.ctx();
+    let scenario = ctx.host().scenario.borrow().clone();
+    match scenario.filter(|_| ctx.host().phase.get() == Phase::Iteration) {
+        Some(scenario) => Ok(of(ctx, &scenario)),
+        None => {
+            Err(ctx.throw_error("getting scenario information outside of the VU context is not supported"))
+        }
+    }
+}
+
+fn options<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let ctx = call.ctx();
+    ctx.host().kept(ctx, "options", || {
+        let options = ctx.parse_json(&ctx.host().shared.options.json)?;
+        options.freeze()?;
+        Ok(options)
+    })
+}
+
+fn abort<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, reason) = (call.ctx(), call.arg(0));
+    let mut text = "test aborted".to_owned();
+    if !reason.is_undefined() {
+        text = format!("{text}: {}", reason.to_text()?.to_owned());
+    }
+    ctx.host().abort(text);
+    ctx.host().check_interrupt(ctx)?;
+    Ok(ctx.undefined())
+}
+
+fn fail<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, reason) = (call.ctx(), call.arg(0));
+    ctx.host().shared.counts.is_failed.store(true, Ordering::Relaxed);
+    if !reason.is_undefined() {
+        let text = reason.to_string()?;
+        ctx.host().shared.console.line(crate::console::Level::Error, &text, "");
+    }
+    Ok(ctx.undefined())
+}
+
+/// The live tags of this user: what is assigned tags later samples.
+fn tags(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
+    ctx.host().kept(ctx, "vu tags", || {
+        let make = ctx.evaluate(TAGS_PROXY)?;
+        let access = ctx.function(&Fun::new(c"access", 3, access))?;
+        make.call(&ctx.undefined(), &[&access])
+    })
+}
+
+/// One operation on the tags: get, set, delete or keys.
+fn access<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, operation) = (call.ctx(), call.arg(0).to_string()?);
+    let host = ctx.host();
+    if operation == "keys" {
+        let all = host.with_tags(&[], |tags| {
+            tags.all().into_iter().map(|(key, _)| key.into_owned()).collect::<Vec<_>>()
+        });
+        return ctx.array_of(all.iter().map(|name| ctx.string(name)));
+    }
+    let name = call.arg(1).to_string()?;
+    match operation.as_str() {
+        "get" => {
+            let value = host.with_tags(&[], |tags| tags.get(&name).map(std::borrow::Cow::into_owned));
+            Ok(value.map_or_else(|| ctx.undefined(), |value| ctx.string(&value)))
+        }
+        "set" => {
+            let value = call.arg(2);
+            if value.is_object() || value.is_nullish() {
+                let message = format!(
+                    "only String, Boolean and Number types are accepted as a metric tag value: `{name}`"
+                );
+                return Err(ctx.throw_type(&message));
+            }
+            let value = value.to_string()?;
+            let mut tags = host.tags.borrow_mut();
+            tags.retain(|(known, _)| *known != name);
+            tags.push((name, value));
+            Ok(ctx.bool(true))
+        }
+        _ => {
+            host.tags.borrow_mut().retain(|(known, _)| *known != name);
+            Ok(ctx.bool(true))
+        }
+    }
+}
+
+const TAGS_PROXY: &str = "(function(access) {
+  return new Proxy({}, {
+    get: (_, key) => typeof key === 'string' ? access('get', key) : undefined,
+    set: (_, key, value) => access('set', key, value),
+    deleteProperty: (_, key) => access('delete', key),
+    has: (_, key) => access('get', key) !== undefined,
+    ownKeys: () => access('keys'),
+    getOwnPropertyDescriptor: (_, key) => {
+      const value = access('get', key);
+      return value === undefined ? undefined : { value, enumerable: true, configurable: true, writable: true };
+    },
+  });
+})";

@@ -1,0 +1,285 @@
+//! What a script calls: `get`, `post` and the others, down to the request that is sent.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use url::Url;
+
+use crate::host::Host;
+use crate::step::{Body, Spec};
+use crate::vm::{Call, Ctx, JsResult, Value};
+
+use super::exchange::{self, Exchange, cookie_header};
+use super::form;
+use super::params::Params;
+
+pub(super) fn get<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    without_body(call, "GET")
+}
+
+pub(super) fn head<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    without_body(call, "HEAD")
+}
+
+pub(super) fn post<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    with_body(call, "POST")
+}
+
+pub(super) fn put<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    with_body(call, "PUT")
+}
+
+pub(super) fn patch<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    with_body(call, "PATCH")
+}
+
+pub(super) fn delete<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    with_body(call, "DELETE")
+}
+
+pub(super) fn options<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    with_body(call, "OPTIONS")
+}
+
+pub(super) fn request<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let method = method_of(&call.arg(0))?;
+    run(call.ctx(), &Asked { method: &method, url: call.arg(1), body: call.arg(2), params: call.arg(3) })
+}
+
+fn without_body<'js>(call: &Call<'js>, method: &str) -> JsResult<Value<'js>> {
+    let body = call.ctx().undefined();
+    run(call.ctx(), &Asked { method, url: call.arg(0), body, params: call.arg(1) })
+}
+
+fn with_body<'js>(call: &Call<'js>, method: &str) -> JsResult<Value<'js>> {
+    run(call.ctx(), &Asked { method, url: call.arg(0), body: call.arg(1), params: call.arg(2) })
+}
+
+/// `http.asyncRequest`: a promise of the response.
+pub(super) fn async_request<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let ctx = call.ctx();
+    let host = ctx.host();
+    host.forbid_init(ctx, "making http requests")?;
+    let method = method_of(&call.arg(0))?;
+    let asked = Asked { method: &method, url: call.arg(1), body: call.arg(2), params: call.arg(3) };
+    let (promise, resolve, reject) = ctx.promise()?;
+    let prepared = match asked.prepare(ctx)? {
+        Ok(prepared) => prepared,
+        Err(problem) => {
+            let error = ctx.global().get("Error")?.construct(&[&ctx.string(&problem)])?;
+            reject.call(&ctx.undefined(), &[&error])?;
+            return Ok(promise);
+        }
+    };
+    let exchange = Exchange::begin(host, prepared.spec, prepared.params);
+    let call = super::AsyncCall { exchange, resolve: resolve.keep(), reject: reject.keep() };
+    host.http.asyncs.borrow_mut().push(call);
+    Ok(promise)
+}
+
+/// `` http.url`…` ``: the URL, named by its template.
+pub(super) fn url<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, parts) = (call.ctx(), call.arg(0));
+    let (mut url, mut name) = (String::new(), String::new());
+    if parts.is_array() {
+        for (idx, part) in parts.elements()?.iter().enumerate() {
+            if idx > 0 {
+                url.push_str(&call.arg(idx).to_text()?);
+                name.push_str("${}");
+            }
+            url.push_str(&part.to_text()?);
+            name.push_str(&part.to_text()?);
+        }
+    } else {
+        url = parts.to_string()?;
+        name.clone_from(&url);
+    }
+    let object = ctx.object();
+    object.set("url", ctx.string(&url))?;
+    object.set("name", ctx.string(&name))?;
+    object.set("clean_url", ctx.string(&url))?;
+    object.set("toString", ctx.evaluate("(function() { return this.url; })")?)?;
+    Ok(object)
+}
+
+fn method_of(value: &Value<'_>) -> JsResult<String> {
+    Ok(value.to_text()?.to_ascii_uppercase())
+}
+
+/// A request as the script asked for it.
+pub(super) struct Asked<'a, 'js> {
+    pub(super) method: &'a str,
+    pub(super) url: Value<'js>,
+    pub(super) body: Value<'js>,
+    pub(super) params: Value<'js>,
+}
+
+/// A request ready to be sent.
+pub(super) struct Prepared {
+    pub(super) spec: Rc<Spec>,
+    pub(super) params: Option<Rc<Params>>,
+}
+
+fn run<'js>(ctx: Ctx<'js>, asked: &Asked<'_, 'js>) -> JsResult<Value<'js>> {
+    ctx.host().forbid_init(ctx, "making http requests")?;
+    match asked.prepare(ctx)? {
+        Ok(Prepared { spec, params }) => exchange::perform(ctx, spec, params),
+        Err(problem) => refused(ctx, &asked.params, &problem),
+    }
+}
+
+/// A URL that cannot be used: a response with an error, or an exception.
+pub(super) fn refused<'js>(ctx: Ctx<'js>, params: &Value<'js>, problem: &str) -> JsResult<Value<'js>> {
+    let throws = Params::read(params)?.throws.unwrap_or(ctx.host().shared.options.throws);
+    if throws {
+        return Err(ctx.throw_error(problem));
+    }
+    let console = &ctx.host().shared.console;
+    console.fields(crate::console::Level::Warning, "Request Failed", &[("error", problem)]);
+    let response = ctx.object();
+    for (name, value) in [("error", problem), ("url", ""), ("status_text", ""), ("proto", "")] {
+        response.set(name, ctx.string(value))?;
+    }
+    response.set("status", ctx.number(0.0))?;
+    response.set("error_code", ctx.number(INVALID_URL_CODE))?;
+    response.set("body", ctx.null())?;
+    response.set("headers", ctx.object())?;
+    response.set("cookies", ctx.object())?;
+    Ok(response)
+}
+
+impl<'js> Asked<'_, 'js> {
+    /// The request, or why its URL cannot be used.
+    pub(super) fn prepare(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, String>> {
+        let host = ctx.host();
+        let is_plain = self.params.is_nullish() && self.method == "GET" && self.url.is_string();
+        if is_plain && host.jar.borrow().is_empty() {
+            return self.prepare_plain(host);
+        }
+        let params = Params::read(&self.params)?;
+        let (text, name) = match self.url.as_text() {
+            Some(text) => (text.to_owned(), None),
+            None if self.url.is_object() && !self.url.get("url")?.is_undefined() => {
+                (self.url.get("url")?.to_string()?, Some(self.url.get("name")?.to_string()?))
+            }
+            None => (self.url.to_string()?, None),
+        };
+        let (url, user) = match split_user(&text) {
+            Ok(parts) => parts,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let body = if matches!(self.method, "GET" | "HEAD") { ctx.undefined() } else { self.body.clone() };
+        let encoded = form::encode(&body, &params.compression)?;
+        let tag = params.tags.iter().find(|(key, _)| key == "name").map(|(_, value)| value.clone());
+        let spec = Spec {
+            method: self.method.to_owned(),
+            name: tag.or(name).unwrap_or_else(|| masked(&text, &url, user.is_some())),
+            headers: headers(host, &url, &params, &encoded, user.as_ref()),
+            body: encoded.body,
+            scenario: scenario(host),
+            user,
+            url,
+            prepared: OnceCell::new(),
+        };
+        Ok(Ok(Prepared { spec: Rc::new(spec), params: Some(Rc::new(params)) }))
+    }
+
+    /// `http.get(url)` and nothing else: made once for each URL.
+    fn prepare_plain(&self, host: &Host) -> JsResult<Result<Prepared, String>> {
+        let text = self.url.to_text()?;
+        let known =
+            host.shared.specs.borrow().get(&*text).filter(|spec| *spec.scenario == *scenario(host)).cloned();
+        if let Some(spec) = known {
+            return Ok(Ok(Prepared { spec, params: None }));
+        }
+        let (url, user) = match split_user(&text) {
+            Ok(parts) => parts,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let headers = headers(host, &url, &Params::default(), &form::Encoded::default(), user.as_ref());
+        let spec = Rc::new(Spec {
+            method: "GET".to_owned(),
+            name: masked(&text, &url, user.is_some()),
+            headers,
+            body: Body::Empty,
+            scenario: scenario(host),
+            user,
+            url,
+            prepared: OnceCell::new(),
+        });
+        let mut specs = host.shared.specs.borrow_mut();
+        if specs.len() >= SPEC_COUNT_MAX {
+            specs.clear();
+        }
+        specs.insert(text.to_owned(), Rc::clone(&spec));
+        Ok(Ok(Prepared { spec, params: None }))
+    }
+}
+
+fn scenario(host: &Host) -> Rc<str> {
+    host.scenario.borrow().as_ref().map_or_else(|| Rc::from(""), |scenario| Rc::clone(&scenario.name))
+}
+
+/// The URL without user information, and that information.
+fn split_user(text: &str) -> Result<(Url, Option<(String, String)>), String> {
+    let mut url = Url::parse(text).map_err(|error| format!("invalid URL: parse \"{text}\": {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        return Err(format!("invalid URL: unsupported protocol scheme in \"{text}\""));
+    }
+    if url.username().is_empty() && url.password().is_none() {
+        return Ok((url, None));
+    }
+    let decoded = |part: &str| form::percent_decoded(part);
+    let user = (decoded(url.username()), decoded(url.password().unwrap_or_default()));
+    // Both are allowed by the schemes checked above.
+    let _ = url.set_username("").and_then(|()| url.set_password(None));
+    url.set_fragment(None);
+    Ok((url, Some(user)))
+}
+
+/// The URL as tags show it: as typed, credentials masked.
+fn masked(text: &str, url: &Url, has_user: bool) -> String {
+    if !has_user {
+        return text.to_owned();
+    }
+    let rest = &url[url::Position::BeforeHost..];
+    format!("{}://****:****@{rest}", url.scheme())
+}
+
+fn headers(
+    host: &Host,
+    url: &Url,
+    params: &Params,
+    encoded: &form::Encoded,
+    user: Option<&(String, String)>,
+) -> Vec<(String, String)> {
+    let mut headers: Vec<(String, String)> = Vec::with_capacity(params.headers.len() + 4);
+    let has = |name: &str| params.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+    if !has("user-agent") && !host.shared.options.user_agent.is_empty() {
+        headers.push(("User-Agent".to_owned(), host.shared.options.user_agent.clone()));
+    }
+    let is_allowed = |name: &str| !name.eq_ignore_ascii_case("content-length");
+    headers.extend(params.headers.iter().filter(|(name, _)| is_allowed(name)).cloned());
+    if let Some(content_type) = encoded.content_type.as_ref().filter(|_| !has("content-type")) {
+        headers.push(("Content-Type".to_owned(), content_type.clone()));
+    }
+    if let Some(coding) = encoded.coding.as_ref().filter(|_| !has("content-encoding")) {
+        headers.push(("Content-Encoding".to_owned(), coding.clone()));
+    }
+    let wants_basic = params.auth.as_deref().is_none_or(|auth| auth == "basic");
+    if let Some((name, password)) = user.filter(|_| wants_basic && !has("authorization")) {
+        headers.push(("Authorization".to_owned(), form::basic_authorization(name, password)));
+    }
+    let cookie = match &params.jar {
+        Some(jar) => cookie_header(&jar.borrow(), url, &params.cookies),
+        None => cookie_header(&host.jar.borrow(), url, &params.cookies),
+    };
+    headers.extend(cookie.filter(|_| !has("cookie")));
+    headers
+}
+
+/// k6's `error_code` of a URL that cannot be used.
+const INVALID_URL_CODE: f64 = 1020.0;
+
+/// Most plain requests that are kept; a script that makes up URLs shall not fill the memory.
+const SPEC_COUNT_MAX: usize = 4096;

@@ -1,0 +1,291 @@
+//! One request on its way: sent, redirected, authenticated, until there is a response for the script.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use url::Url;
+
+use crate::console::Level;
+use crate::cookies::{self, Jar};
+use crate::host::Host;
+use crate::metrics::{HttpSample, HttpTags, Tags};
+use crate::step::{Body, Reply, Request, Spec};
+use crate::vm::{Ctx, JsResult, Value};
+
+use super::params::{Params, ResponseType};
+use super::response::{self, Response};
+
+/// A request under way.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) token: u32,
+    spec: Rc<Spec>,
+    /// `None`: nothing but the method and the URL was given.
+    params: Option<Rc<Params>>,
+    redirect_count: u32,
+    has_answered_digest: bool,
+}
+
+/// What a reply leads to.
+pub(super) enum Next {
+    /// Another request was sent.
+    Again,
+    /// This is the response.
+    Done(Box<Response>),
+}
+
+impl Exchange {
+    /// Sends a request.
+    pub(super) fn begin(host: &Host, spec: Rc<Spec>, params: Option<Rc<Params>>) -> Self {
+        let exchange = Self {
+            token: host.http.take_token(),
+            spec,
+            params,
+            redirect_count: 0,
+            has_answered_digest: false,
+        };
+        exchange.send(host);
+        exchange
+    }
+
+    fn send(&self, host: &Host) {
+        host.outbox.borrow_mut().push(Request {
+            token: self.token,
+            spec: Rc::clone(&self.spec),
+            timeout: self.params.as_ref().and_then(|params| params.timeout).unwrap_or(TIMEOUT),
+            keeps_body: self.response_type(host) != ResponseType::None,
+        });
+    }
+
+    fn response_type(&self, host: &Host) -> ResponseType {
+        let asked = self.params.as_ref().and_then(|params| params.response_type);
+        asked.unwrap_or(if host.shared.options.discards_bodies {
+            ResponseType::None
+        } else {
+            ResponseType::Text
+        })
+    }
+
+    /// Takes the reply: counts it, keeps its cookies, and follows where it leads.
+    pub(super) fn on_reply(&mut self, host: &Host, reply: Reply) -> Next {
+        let digest = self.digest_answer(&reply);
+        let is_expected = match &self.params {
+            Some(params) if params.callback.is_some() => {
+                params.callback.as_ref().and_then(|it| it.expects(reply.status))
+            }
+            _ => host.http.callback.borrow().expects(reply.status),
+        };
+        self.record(host, &reply, if digest.is_some() { Some(true) } else { is_expected });
+        let set_cookies = response::fields(&reply.head, "set-cookie");
+        for text in set_cookies {
+            if let Some(cookie) = cookies::parse(&text) {
+                self.with_jar(host, |jar| jar.set(&self.spec.url, cookie));
+            }
+        }
+        if let Some(authorization) = digest {
+            self.has_answered_digest = true;
+            let headers = replace_header(&self.spec.headers, "Authorization", authorization);
+            self.spec = Rc::new(Spec { headers, ..copy_of(&self.spec) });
+            self.send(host);
+            return Next::Again;
+        }
+        if let Some(url) = self.redirect(host, &reply) {
+            self.redirect_count += 1;
+            self.spec = Rc::new(self.redirected(host, reply.status, url));
+            self.send(host);
+            return Next::Again;
+        }
+        if let Some(failure) = &reply.failure {
+            let verb = capitalised(&self.spec.method);
+            let text = format!("{verb} \"{}\": {}", self.spec.url, failure.text);
+            host.shared.console.fields(Level::Warning, "Request Failed", &[("error", &text)]);
+        }
+        let response_type = self.response_type(host);
+        Next::Done(Box::new(Response::new(reply, Rc::clone(&self.spec), response_type, is_expected)))
+    }
+
+    /// Whether a failure is to be thrown.
+    pub(super) fn throws(&self, host: &Host) -> bool {
+        let asked = self.params.as_ref().and_then(|params| params.throws);
+        asked.unwrap_or(host.shared.options.throws)
+    }
+
+    fn with_jar(&self, host: &Host, change: impl FnOnce(&mut Jar)) {
+        match self.params.as_ref().and_then(|params| params.jar.as_ref()) {
+            Some(jar) => change(&mut jar.borrow_mut()),
+            None => change(&mut host.jar.borrow_mut()),
+        }
+    }
+
+    fn record(&self, host: &Host, reply: &Reply, is_expected: Option<bool>) {
+        let (error_code, error) = match &reply.failure {
+            Some(failure) => (failure.code, failure.text.as_str()),
+            None if reply.status >= 400 => (1000 + reply.status, ""),
+            None => (0, ""),
+        };
+        let ip = if host.shared.options.system_tags.has("ip") {
+            reply.remote.map(|remote| remote.ip().to_string()).unwrap_or_default()
+        } else {
+            String::new()
+        };
+        let http = HttpTags {
+            method: &self.spec.method,
+            url: &self.spec.name,
+            name: &self.spec.name,
+            status: reply.status,
+            proto: reply.proto,
+            tls_version: reply.tls.map_or("", |(version, _)| version),
+            error_code,
+            error,
+            expected: is_expected,
+            ip: &ip,
+        };
+        let own: &[(String, String)] = self.params.as_ref().map_or(&[], |params| &params.tags);
+        host.with_tags(own, |tags| {
+            let tags = Tags { http: Some(&http), ..*tags };
+            let is_failed = is_expected.map(|is| !is);
+            host.shared.recorder.http(&HttpSample { timing: &reply.timing, is_failed, tags: &tags });
+        });
+    }
+
+    /// Where a redirect that is to be followed leads.
+    fn redirect(&self, host: &Host, reply: &Reply) -> Option<Url> {
+        if !matches!(reply.status, 301 | 302 | 303 | 307 | 308) {
+            return None;
+        }
+        let location = response::fields(&reply.head, "location").into_iter().next()?;
+        let asked = self.params.as_ref().and_then(|params| params.redirects);
+        let most = asked.unwrap_or(host.shared.options.max_redirects);
+        if self.redirect_count >= most {
+            if asked.is_none() && most > 0 {
+                let text = format!(
+                    "Stopped after {most} redirects and returned the redirection; pass {{ redirects: n }} in request params or set global maxRedirects to silence this"
+                );
+                host.shared.console.fields(Level::Warning, &text, &[("url", self.spec.url.as_str())]);
+            }
+            return None;
+        }
+        self.spec.url.join(&location).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+    }
+
+    /// The request that follows a redirect, as Go's client makes it.
+    fn redirected(&self, host: &Host, status: u16, url: Url) -> Spec {
+        let old = &self.spec;
+        let keeps = matches!(status, 307 | 308);
+        let method = match old.method.as_str() {
+            method @ ("GET" | "HEAD") => method,
+            method if keeps => method,
+            _ => "GET",
+        };
+        let is_same_host = url.host_str() == old.url.host_str();
+        let mut headers: Vec<(String, String)> = old
+            .headers
+            .iter()
+            .filter(|(name, _)| {
+                let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+                !is("cookie")
+                    && (!is("host") || is_same_host)
+                    && (keeps || !name.to_ascii_lowercase().starts_with("content-"))
+                    && (is_same_host || !is("authorization") && !is("www-authenticate"))
+            })
+            .cloned()
+            .collect();
+        self.with_jar(host, |jar| headers.extend(cookie_header(jar, &url, &[])));
+        let name = url.to_string();
+        let has_name =
+            self.params.as_ref().is_some_and(|params| params.tags.iter().any(|(key, _)| key == "name"));
+        Spec {
+            method: method.to_owned(),
+            name: if has_name { old.name.clone() } else { name },
+            headers,
+            body: if keeps { old.body.clone() } else { Body::Empty },
+            url,
+            ..copy_of(old)
+        }
+    }
+
+    /// The answer to a digest challenge, where the script wants one.
+    fn digest_answer(&self, reply: &Reply) -> Option<String> {
+        let params = self.params.as_ref()?;
+        if reply.status != 401 || params.auth.as_deref() != Some("digest") || self.has_answered_digest {
+            return None;
+        }
+        let challenge = response::fields(&reply.head, "www-authenticate")
+            .into_iter()
+            .find(|text| text.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("digest ")))?;
+        let user = self.spec.user.as_ref()?;
+        super::form::digest_authorization(&challenge, user, &self.spec.method, &self.spec.url)
+    }
+}
+
+/// A spec with the same content that was not prepared yet.
+fn copy_of(spec: &Spec) -> Spec {
+    Spec {
+        method: spec.method.clone(),
+        url: spec.url.clone(),
+        name: spec.name.clone(),
+        headers: spec.headers.clone(),
+        body: spec.body.clone(),
+        scenario: Rc::clone(&spec.scenario),
+        user: spec.user.clone(),
+        prepared: std::cell::OnceCell::new(),
+    }
+}
+
+/// The `Cookie` header for a URL: the jar's, then those of the params.
+pub(super) fn cookie_header(
+    jar: &Jar,
+    url: &Url,
+    own: &[(String, String, bool)],
+) -> Option<(String, String)> {
+    let replaced = |name: &str| own.iter().any(|(known, _, replaces)| *replaces && known == name);
+    let jar_pairs = jar.for_url(url).into_iter().filter(|(name, _)| !replaced(name));
+    let own_pairs = own.iter().map(|(name, value, _)| (name.as_str(), value.as_str()));
+    let pairs: Vec<String> =
+        jar_pairs.chain(own_pairs).map(|(name, value)| format!("{name}={value}")).collect();
+    (!pairs.is_empty()).then(|| ("Cookie".to_owned(), pairs.join("; ")))
+}
+
+fn replace_header(headers: &[(String, String)], name: &str, value: String) -> Vec<(String, String)> {
+    let others = headers.iter().filter(|(known, _)| !known.eq_ignore_ascii_case(name)).cloned();
+    others.chain([(name.to_owned(), value)]).collect()
+}
+
+/// `Get`, as Go names methods in errors.
+fn capitalised(method: &str) -> String {
+    let lower = method.to_ascii_lowercase();
+    lower
+        .chars()
+        .enumerate()
+        .map(|(idx, letter)| if idx == 0 { letter.to_ascii_uppercase() } else { letter })
+        .collect()
+}
+
+/// Sends a request and waits for its response.
+pub(super) fn perform<'js>(
+    ctx: Ctx<'js>,
+    spec: Rc<Spec>,
+    params: Option<Rc<Params>>,
+) -> JsResult<Value<'js>> {
+    let host = ctx.host();
+    let mut exchange = Exchange::begin(host, spec, params);
+    loop {
+        host.wait(ctx, None)?;
+        while let Some(reply) = take_reply(&host.inbox, exchange.token) {
+            if let Next::Done(response) = exchange.on_reply(host, reply) {
+                return response.into_value(ctx, exchange.throws(host));
+            }
+        }
+    }
+}
+
+/// Takes the reply to a request out of the inbox.
+pub(super) fn take_reply(inbox: &RefCell<Vec<Reply>>, token: u32) -> Option<Reply> {
+    let mut inbox = inbox.borrow_mut();
+    let idx = inbox.iter().position(|reply| reply.token == token)?;
+    Some(inbox.swap_remove(idx))
+}
+
+/// k6's own time-out of a request.
+const TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,0 +1,191 @@
+//! The `params` of a request, and which responses are expected.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::api::string_pairs;
+use crate::cookies::Jar;
+use crate::vm::{Call, Ctx, JsResult, Value};
+
+use super::cookies::JarObject;
+
+/// How a request is to be made.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Params {
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) tags: Vec<(String, String)>,
+    pub(super) timeout: Option<Duration>,
+    /// Name, value, and whether it replaces the jar's.
+    pub(super) cookies: Vec<(String, String, bool)>,
+    pub(super) jar: Option<Rc<RefCell<Jar>>>,
+    pub(super) redirects: Option<u32>,
+    pub(super) response_type: Option<ResponseType>,
+    pub(super) callback: Option<Callback>,
+    pub(super) auth: Option<String>,
+    pub(super) compression: Vec<String>,
+    pub(super) throws: Option<bool>,
+}
+
+/// What `response.body` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResponseType {
+    Text,
+    Binary,
+    None,
+}
+
+/// Which responses are expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Callback {
+    /// Inclusive ranges of statuses.
+    Statuses(Vec<(u16, u16)>),
+    /// Nobody asks: no `expected_response`, no `http_req_failed`.
+    Off,
+}
+
+impl Default for Callback {
+    fn default() -> Self {
+        Self::Statuses(vec![(200, 399)])
+    }
+}
+
+impl Callback {
+    /// Whether a status is expected; `None`: nobody asks.
+    pub(super) fn expects(&self, status: u16) -> Option<bool> {
+        match self {
+            Self::Off => None,
+            Self::Statuses(ranges) => {
+                Some(ranges.iter().any(|(first, last)| (*first..=*last).contains(&status)))
+            }
+        }
+    }
+}
+
+impl Params {
+    /// Reads a params object.
+    pub(super) fn read(object: &Value<'_>) -> JsResult<Self> {
+        let mut params = Self::default();
+        if !object.is_object() {
+            return Ok(params);
+        }
+        for key in object.keys()? {
+            let value = object.get_key(&key)?;
+            if !value.is_nullish() || key.text() == "responseCallback" {
+                params.read_one(&key.text(), &value)?;
+            }
+        }
+        Ok(params)
+    }
+
+    fn read_one(&mut self, name: &str, value: &Value<'_>) -> JsResult<()> {
+        let ctx = value.ctx();
+        match name {
+            "headers" => self.headers = string_pairs(value)?,
+            "tags" => self.tags = tag_pairs(value)?,
+            "timeout" => self.timeout = Some(timeout(value)?),
+            "cookies" => self.cookies = cookies(value)?,
+            "jar" => {
+                let jar = value.opaque::<JarObject>().map(JarObject::jar);
+                self.jar = Some(jar.ok_or_else(|| ctx.throw_type("`jar` must be a CookieJar"))?);
+            }
+            "redirects" => self.redirects = Some(value.to_number()?.max(0.0) as u32),
+            "responseType" => self.response_type = Some(response_type(value)?),
+            "responseCallback" => self.callback = Some(callback(value)?),
+            "auth" => self.auth = Some(value.to_string()?),
+            "compression" => {
+                let text = value.to_string()?;
+                self.compression = text.split(',').map(|part| part.trim().to_owned()).collect();
+            }
+            "throw" => self.throws = Some(value.is_truthy()),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// A number of milliseconds, or a duration as text.
+fn timeout(value: &Value<'_>) -> JsResult<Duration> {
+    let ctx = value.ctx();
+    let parsed = match value.as_number() {
+        Some(millis) if millis >= 0.0 => Some(Duration::from_secs_f64(millis / 1e3)),
+        Some(_) => None,
+        None => crate::options::duration(&value.to_text()?),
+    };
+    parsed.ok_or_else(|| ctx.throw_error("invalid timeout value: write milliseconds, or a text like \"10s\""))
+}
+
+fn tag_pairs(value: &Value<'_>) -> JsResult<Vec<(String, String)>> {
+    for key in if value.is_object() { value.keys()? } else { Vec::new() } {
+        let tag = value.get_key(&key)?;
+        if tag.is_object() || tag.is_nullish() {
+            let message = format!(
+                "invalid type for metric tag '{}': only String, Boolean and Number types are accepted",
+                key.text()
+            );
+            return Err(value.ctx().throw_type(&message));
+        }
+    }
+    string_pairs(value)
+}
+
+fn cookies(object: &Value<'_>) -> JsResult<Vec<(String, String, bool)>> {
+    let mut cookies = Vec::new();
+    for key in if object.is_object() { object.keys()? } else { Vec::new() } {
+        let value = object.get_key(&key)?;
+        cookies.push(if value.is_object() {
+            (key.text(), value.get("value")?.to_string()?, value.get("replace")?.is_truthy())
+        } else {
+            (key.text(), value.to_string()?, false)
+        });
+    }
+    Ok(cookies)
+}
+
+fn response_type(value: &Value<'_>) -> JsResult<ResponseType> {
+    match value.as_text().as_deref() {
+        Some("text") => Ok(ResponseType::Text),
+        Some("binary") => Ok(ResponseType::Binary),
+        Some("none") => Ok(ResponseType::None),
+        _ => Err(value.ctx().throw_error("invalid responseType: use \"text\", \"binary\" or \"none\"")),
+    }
+}
+
+/// Reads what `expectedStatuses` made, or null.
+fn callback(value: &Value<'_>) -> JsResult<Callback> {
+    if value.is_nullish() {
+        return Ok(Callback::Off);
+    }
+    match value.opaque::<Callback>() {
+        Some(callback) => Ok(callback.clone()),
+        None => Err(value.ctx().throw_type("unsupported responseCallback: use http.expectedStatuses()")),
+    }
+}
+
+/// `http.setResponseCallback(callback | null)`.
+pub(super) fn set_response_callback<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let callback = callback(&call.arg(0))?;
+    *call.ctx().host().http.callback.borrow_mut() = callback;
+    Ok(call.ctx().undefined())
+}
+
+/// `http.expectedStatuses(200, {min: 300, max: 399})`.
+pub(super) fn expected_statuses<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let ctx = call.ctx();
+    let ranges = call.rest(0).iter().map(|value| range(ctx, value)).collect::<JsResult<Vec<_>>>()?;
+    if ranges.is_empty() {
+        return Err(ctx.throw_error("no arguments"));
+    }
+    ctx.native(&ctx.object(), Box::new(Callback::Statuses(ranges)))
+}
+
+fn range(ctx: Ctx<'_>, value: &Value<'_>) -> JsResult<(u16, u16)> {
+    if let Some(status) = value.as_number() {
+        return Ok((status as u16, status as u16));
+    }
+    let bound = |name| Ok(value.get(name)?.as_number());
+    match value.is_object().then(|| Ok((bound("min")?, bound("max")?))).transpose()? {
+        Some((Some(min), Some(max))) => Ok((min as u16, max as u16)),
+        _ => Err(ctx.throw_error("expectedStatuses takes statuses, and objects with `min` and `max`")),
+    }
+}

@@ -1,0 +1,421 @@
+//! `Response`: a native object whose fields are made when they are read.
+
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+
+use serde_json::Value as Json;
+
+use crate::cookies;
+use crate::step::{Body, Reply, Spec};
+use crate::vm::{Call, Ctx, Fun, JsResult, Thrown, Value};
+
+use super::params::ResponseType;
+
+/// What a script holds of a response.
+#[derive(Debug)]
+pub(super) struct Response {
+    reply: Reply,
+    spec: Rc<Spec>,
+    response_type: ResponseType,
+    decoded: OnceCell<Result<Vec<u8>, String>>,
+    json: RefCell<Option<Rc<Json>>>,
+}
+
+impl Response {
+    pub(super) fn new(
+        reply: Reply,
+        spec: Rc<Spec>,
+        response_type: ResponseType,
+        _is_expected: Option<bool>,
+    ) -> Self {
+        Self { reply, spec, response_type, decoded: OnceCell::new(), json: RefCell::default() }
+    }
+
+    /// The object for the script; a failure is thrown where that is wanted.
+    pub(super) fn into_value<'js>(self: Box<Self>, ctx: Ctx<'js>, throws: bool) -> JsResult<Value<'js>> {
+        if let Some(failure) = self.reply.failure.as_ref().filter(|_| throws) {
+            return Err(ctx.throw_error(&failure.text));
+        }
+        let proto = ctx.host().kept(ctx, "response prototype", || prototype(ctx))?;
+        ctx.native(&proto, self)
+    }
+
+    /// The body, any content coding undone.
+    fn body(&self) -> Result<&[u8], &str> {
+        let decode = || super::form::decode(&self.reply.body, &fields(&self.reply.head, "content-encoding"));
+        if !self.reply.head.windows(16).any(|window| window.eq_ignore_ascii_case(b"content-encoding")) {
+            return Ok(&self.reply.body);
+        }
+        self.decoded.get_or_init(decode).as_deref().map_err(String::as_str)
+    }
+
+    fn text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(self.body().unwrap_or_default())
+    }
+
+    fn has_body(&self) -> bool {
+        let status = self.reply.status;
+        self.response_type != ResponseType::None
+            && status >= 200
+            && !matches!(status, 204 | 304)
+            && self.reply.failure.is_none()
+    }
+
+    fn json(&self) -> Result<Rc<Json>, String> {
+        if let Some(json) = &*self.json.borrow() {
+            return Ok(Rc::clone(json));
+        }
+        let parsed: Json = serde_json::from_str(&self.text()).map_err(|error| {
+            format!(
+                "cannot parse json due to an error at line {}, character {} , error: {error}",
+                error.line(),
+                error.column()
+            )
+        })?;
+        let json = Rc::new(parsed);
+        *self.json.borrow_mut() = Some(Rc::clone(&json));
+        Ok(json)
+    }
+}
+
+/// The values of a field in a raw head; `name` in lower case.
+pub(super) fn fields(head: &[u8], name: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    let mut rest = head;
+    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        let line = &rest[..end];
+        rest = &rest[end + 1..];
+        let is_it =
+            line.get(name.len()) == Some(&b':') && line[..name.len()].eq_ignore_ascii_case(name.as_bytes());
+        if is_it {
+            values.push(String::from_utf8_lossy(&line[name.len() + 1..]).trim().to_owned());
+        }
+    }
+    values
+}
+
+/// Every field of a raw head, in order.
+fn all_fields(head: &[u8]) -> Vec<(String, String)> {
+    let text = String::from_utf8_lossy(head);
+    let pairs = text.lines().skip(1).filter_map(|line| line.split_once(':'));
+    pairs.map(|(name, value)| (canonical(name.trim()), value.trim().to_owned())).collect()
+}
+
+/// Go's form of a field name: `Content-Type`.
+pub(super) fn canonical(name: &str) -> String {
+    let mut is_begin = true;
+    name.chars()
+        .map(|letter| {
+            let changed = if is_begin { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() };
+            is_begin = letter == '-';
+            changed
+        })
+        .collect()
+}
+
+fn prototype(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
+    let proto = ctx.object();
+    ctx.set_getters(&proto, GETTERS)?;
+    ctx.set_functions(&proto, METHODS)?;
+    Ok(proto)
+}
+
+const GETTERS: &[Fun] = &[
+    Fun::new(c"status", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.number(f64::from(it.reply.status)))),
+    Fun::new(c"status_text", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.string(&status_text(it)))),
+    Fun::new(c"url", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.string(it.spec.url.as_str()))),
+    Fun::new(c"proto", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.string(it.reply.proto))),
+    Fun::new(c"error", 0, |call: &Call<'_>| {
+        plain(call, |ctx, it| ctx.string(it.reply.failure.as_ref().map_or("", |failure| &failure.text)))
+    }),
+    Fun::new(c"error_code", 0, |call: &Call<'_>| {
+        plain(call, |ctx, it| ctx.number(f64::from(error_code(it))))
+    }),
+    Fun::new(c"remote_ip", 0, |call: &Call<'_>| {
+        plain(call, |ctx, it| ctx.string(&it.reply.remote.map(|at| at.ip().to_string()).unwrap_or_default()))
+    }),
+    Fun::new(c"remote_port", 0, |call: &Call<'_>| {
+        plain(call, |ctx, it| ctx.number(it.reply.remote.map_or(0.0, |at| f64::from(at.port()))))
+    }),
+    Fun::new(c"tls_version", 0, |call: &Call<'_>| {
+        plain(call, |ctx, it| ctx.string(it.reply.tls.map_or("", |(version, _)| version)))
+    }),
+    Fun::new(c"tls_cipher_suite", 0, |call: &Call<'_>| {
+        plain(call, |ctx, it| ctx.string(it.reply.tls.map_or("", |(_, cipher)| cipher)))
+    }),
+    Fun::new(c"headers", 0, |call: &Call<'_>| made(call, "headers", headers)),
+    Fun::new(c"cookies", 0, |call: &Call<'_>| made(call, "cookies", cookies_object)),
+    Fun::new(c"timings", 0, |call: &Call<'_>| made(call, "timings", timings)),
+    Fun::new(c"request", 0, |call: &Call<'_>| made(call, "request", request)),
+    Fun::new(c"ocsp", 0, |call: &Call<'_>| made(call, "ocsp", ocsp)),
+    Fun::new(c"body", 0, |call: &Call<'_>| made(call, "body", body)),
+];
+
+const METHODS: &[Fun] = &[
+    Fun::new(c"json", 1, json),
+    Fun::new(c"html", 1, |call: &Call<'_>| through_html(call, "html")),
+    Fun::new(c"submitForm", 1, |call: &Call<'_>| through_html(call, "submitForm")),
+    Fun::new(c"clickLink", 1, |call: &Call<'_>| through_html(call, "clickLink")),
+    Fun::new(c"toJSON", 0, to_json),
+];
+
+fn with<'js, T>(call: &Call<'js>, read: impl FnOnce(&Value<'js>, &Response) -> T) -> JsResult<T> {
+    let this = call.this();
+    match this.opaque::<Response>() {
+        Some(response) => Ok(read(&this, response)),
+        None => Err(call.ctx().throw_type("this is not a Response")),
+    }
+}
+
+fn plain<'js>(
+    call: &Call<'js>,
+    read: impl FnOnce(Ctx<'js>, &Response) -> Value<'js>,
+) -> JsResult<Value<'js>> {
+    with(call, |_, response| read(call.ctx(), response))
+}
+
+/// A field that is made once, and then is the object's own.
+fn made<'js>(
+    call: &Call<'js>,
+    name: &str,
+    make: fn(Ctx<'js>, &Response) -> JsResult<Value<'js>>,
+) -> JsResult<Value<'js>> {
+    let value = with(call, |_, response| make(call.ctx(), response))??;
+    call.this().define(name, value.clone())?;
+    Ok(value)
+}
+
+fn status_text(response: &Response) -> String {
+    let line = response.reply.head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let text = line.trim_end().split_once(' ').map(|(_, rest)| rest.to_owned());
+    match text {
+        Some(text) if response.reply.proto == "HTTP/1.1" => text,
+        _ if response.reply.status == 0 => String::new(),
+        _ => format!("{} {}", response.reply.status, reason(response.reply.status)),
+    }
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        204 => "No Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        500 => "Internal Server Error",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        _ => "",
+    }
+}
+
+fn error_code(response: &Response) -> u16 {
+    match &response.reply.failure {
+        Some(failure) => failure.code,
+        None if response.reply.status >= 400 => 1000 + response.reply.status,
+        None => 0,
+    }
+}
+
+fn headers<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
+    let mut joined: Vec<(String, String)> = Vec::new();
+    for (name, value) in all_fields(&response.reply.head) {
+        match joined.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, values)) => {
+                values.push_str(", ");
+                values.push_str(&value);
+            }
+            None => joined.push((name, value)),
+        }
+    }
+    let object = ctx.object();
+    joined.iter().try_for_each(|(name, value)| object.set(name, ctx.string(value)))?;
+    Ok(object)
+}
+
+fn cookies_object<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
+    let object = ctx.object();
+    for cookie in fields(&response.reply.head, "set-cookie").iter().filter_map(|text| cookies::parse(text)) {
+        let known = object.get(&cookie.name)?;
+        let list = if known.is_array() { known } else { ctx.array() };
+        let one = ctx.object();
+        for (name, value) in [
+            ("name", &cookie.name),
+            ("value", &cookie.value),
+            ("domain", &cookie.domain),
+            ("path", &cookie.path),
+        ] {
+            one.set(name, ctx.string(value))?;
+        }
+        one.set("http_only", ctx.bool(cookie.http_only))?;
+        one.set("secure", ctx.bool(cookie.secure))?;
+        one.set("max_age", ctx.number(cookie.max_age as f64))?;
+        one.set("expires", ctx.number(cookie.expires_ms.unwrap_or(NO_EXPIRY_MS) as f64))?;
+        list.set_idx(list.length()?, one)?;
+        object.set(&cookie.name, list)?;
+    }
+    Ok(object)
+}
+
+fn timings<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
+    let (timing, object) = (&response.reply.timing, ctx.object());
+    for (name, ns) in [
+        ("duration", timing.duration_ns()),
+        ("blocked", timing.blocked_ns),
+        ("looking_up", 0),
+        ("connecting", timing.connecting_ns),
+        ("tls_handshaking", timing.tls_handshaking_ns),
+        ("sending", timing.sending_ns),
+        ("waiting", timing.waiting_ns),
+        ("receiving", timing.receiving_ns),
+    ] {
+        object.set(name, ctx.number(ns as f64 / 1e6))?;
+    }
+    Ok(object)
+}
+
+fn request<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
+    let (spec, object, headers) = (&response.spec, ctx.object(), ctx.object());
+    for (name, value) in &spec.headers {
+        headers.set(&canonical(name), ctx.array_of([ctx.string(value)])?)?;
+    }
+    let body = match &spec.body {
+        Body::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Body::Empty | Body::File(_) => String::new(),
+    };
+    object.set("method", ctx.string(&spec.method))?;
+    object.set("url", ctx.string(spec.url.as_str()))?;
+    object.set("headers", headers)?;
+    object.set("body", ctx.string(&body))?;
+    let cookies = ctx.object();
+    for (_, value) in spec.headers.iter().filter(|(name, _)| name == "Cookie") {
+        for (name, value) in value.split("; ").filter_map(|pair| pair.split_once('=')) {
+            let one = ctx.object();
+            one.set("name", ctx.string(name))?;
+            one.set("value", ctx.string(value))?;
+            one.set("replace", ctx.bool(false))?;
+            cookies.set(name, ctx.array_of([one])?)?;
+        }
+    }
+    object.set("cookies", cookies)?;
+    Ok(object)
+}
+
+fn ocsp<'js>(ctx: Ctx<'js>, _response: &Response) -> JsResult<Value<'js>> {
+    let object = ctx.object();
+    for name in ["produced_at", "this_update", "next_update", "revoked_at"] {
+        object.set(name, ctx.number(0.0))?;
+    }
+    object.set("revocation_reason", ctx.string(""))?;
+    object.set("status", ctx.string("unknown"))?;
+    Ok(object)
+}
+
+fn body<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
+    if !response.has_body() {
+        return Ok(ctx.null());
+    }
+    match response.body() {
+        Ok(bytes) if response.response_type == ResponseType::Binary => ctx.array_buffer(bytes),
+        Ok(_) => Ok(ctx.string(&response.text())),
+        Err(problem) => Err(ctx.throw_error(&format!("error decompressing response body: {problem}"))),
+    }
+}
+
+fn json<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, path) = (call.ctx(), call.arg(0));
+    if !path.is_undefined() {
+        let path = path.to_string()?;
+        let found = with(call, |_, response| response.json().map(|json| crate::gjson::get(&json, &path)))?;
+        let found = found.map_err(|problem| ctx.throw_error(&problem))?;
+        return found.map_or_else(|| Ok(ctx.undefined()), |json| ctx.parse_json(&json.to_string()));
+    }
+    let this = call.this();
+    let known = this.get("__json")?;
+    if !known.is_undefined() {
+        return Ok(known);
+    }
+    let text = with(call, |_, response| {
+        if response.has_body() {
+            Ok(response.text().into_owned())
+        } else {
+            Err("the body is null so we can't transform it to JSON - this likely was because of a request error getting the response".to_owned())
+        }
+    })?;
+    let text = text.map_err(|problem| ctx.throw_error(&problem))?;
+    let value = match ctx.parse_json(&text) {
+        Ok(value) => value,
+        Err(Thrown) => {
+            drop(ctx.take_exception());
+            let problem = with(call, |_, response| response.json().err())?.unwrap_or_default();
+            return Err(ctx.throw_error(&problem));
+        }
+    };
+    this.define_hidden("__json", value.clone())?;
+    Ok(value)
+}
+
+/// What needs an HTML parser is done by the module `k6/html`, which is loaded for it.
+fn through_html<'js>(call: &Call<'js>, method: &str) -> JsResult<Value<'js>> {
+    let ctx = call.ctx();
+    let module = ctx.host().kept(ctx, "k6/html", || match ctx.host().source.load(ctx, "k6/html")? {
+        crate::program::Loaded::Module(module) => {
+            module.run()?;
+            while let Some(job) = ctx.run_job() {
+                job?;
+            }
+            module.namespace()
+        }
+        crate::program::Loaded::Common(_) => Err(ctx.throw_error("k6/html is a module")),
+    })?;
+    let function = module.get(method)?;
+    let http = ctx.host().kept(ctx, "http", || super::module(ctx))?;
+    function.call(&http, &[&call.this(), &call.arg(0)])
+}
+
+/// A plain object with every field, for `JSON.stringify` and the console.
+fn to_json<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, this, object) = (call.ctx(), call.this(), call.ctx().object());
+    for name in TO_JSON {
+        object.set(name, this.get(name)?)?;
+    }
+    let _ = ctx;
+    Ok(object)
+}
+
+/// The text of a response's body, for our own modules.
+pub(super) fn body_text<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let response = call.arg(0);
+    match response.opaque::<Response>() {
+        Some(response) => Ok(call.ctx().string(&response.text())),
+        None => Err(call.ctx().throw_type("this is not a Response")),
+    }
+}
+
+const TO_JSON: &[&str] = &[
+    "remote_ip",
+    "remote_port",
+    "url",
+    "status",
+    "status_text",
+    "proto",
+    "headers",
+    "cookies",
+    "body",
+    "timings",
+    "tls_version",
+    "tls_cipher_suite",
+    "ocsp",
+    "error",
+    "error_code",
+    "request",
+];
+
+/// What k6 gives as `expires` of a cookie without one: Go's zero time, overflown.
+const NO_EXPIRY_MS: i64 = -6_795_364_578_871;

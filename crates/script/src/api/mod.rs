@@ -1,0 +1,111 @@
+//! What a script can call: k6's modules and globals.
+//!
+//! Each module is one file with a table of exports. What is called for every request is native; what is rare is written in JavaScript
+//! (`js/`), and loaded only where it is imported.
+
+pub(crate) mod common;
+mod console;
+mod crypto;
+pub(crate) mod data;
+mod encoding;
+mod execution;
+pub(crate) mod http;
+mod k6;
+mod metrics;
+mod open;
+pub(crate) mod timers;
+
+use crate::resolve::NATIVE_PREFIX;
+use crate::vm::{Ctx, JsResult, Value};
+
+/// A native module: its name, and what makes its exports.
+type Native = (&'static str, for<'js> fn(Ctx<'js>) -> JsResult<Exports<'js>>);
+
+/// Exports by name.
+pub(crate) type Exports<'js> = Vec<(String, Value<'js>)>;
+
+const NATIVES: &[Native] = &[
+    ("k6", k6::exports),
+    ("k6/http", http::exports),
+    ("k6/metrics", metrics::exports),
+    ("k6/data", data::exports),
+    ("k6/execution", execution::exports),
+    ("k6/encoding", encoding::exports),
+    ("k6/crypto", crypto::exports),
+    ("k6/timers", timers::exports),
+    ("squall:http", http::internals),
+];
+
+/// Modules of ours that are written in JavaScript.
+const SCRIPTS: &[(&str, &str)] =
+    &[("k6/html", include_str!("js/html.js")), ("k6/x/fasthttp", include_str!("js/fasthttp.js"))];
+
+/// Whether a module is a native one.
+pub(crate) fn is_native(name: &str) -> bool {
+    NATIVES.iter().any(|(known, _)| *known == name)
+}
+
+/// The exports of a native module; the same ones for each import.
+pub(crate) fn instantiate<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Exports<'js>> {
+    let make = NATIVES.iter().find(|(known, _)| *known == name).map(|(_, make)| make);
+    match make {
+        Some(make) => make(ctx),
+        None => Err(ctx.throw_error(&unsupported(name))),
+    }
+}
+
+/// The source of a module of ours that is written in JavaScript.
+pub(crate) fn script_source(name: &str) -> Option<&'static str> {
+    SCRIPTS.iter().find(|(known, _)| *known == name).map(|(_, source)| *source)
+}
+
+/// Why a module cannot be had.
+pub(crate) fn unsupported(name: &str) -> String {
+    let why = match name {
+        "k6/browser" => "it drives a browser",
+        "k6/net/grpc" => "gRPC is not supported",
+        "k6/ws" | "k6/websockets" | "k6/experimental/websockets" => "WebSockets are not supported",
+        name if name.starts_with("k6/x/") => "it is an extension of k6 written in Go",
+        name if name.starts_with(NATIVE_PREFIX) => "it is internal",
+        _ => "it is not known",
+    };
+    let known: Vec<&str> =
+        NATIVES.iter().map(|(name, _)| *name).chain(SCRIPTS.iter().map(|(name, _)| *name)).collect();
+    let known: Vec<&str> = known.into_iter().filter(|name| !name.starts_with(NATIVE_PREFIX)).collect();
+    format!("the module `{name}` cannot be used: {why}; supported are {}", known.join(", "))
+}
+
+/// What exists without an import.
+pub(crate) fn install_globals(ctx: Ctx<'_>) -> JsResult<()> {
+    let global = ctx.global();
+    global.set("global", global.clone())?;
+    global.set("__VU", ctx.number(ctx.host().ids.get().vu as f64))?;
+    let env = ctx.object();
+    for (name, value) in ctx.host().source.env() {
+        env.set(name, ctx.string(value))?;
+    }
+    global.set("__ENV", env)?;
+    console::install(ctx)?;
+    open::install(ctx)?;
+    timers::install(ctx)?;
+    encoding::install(ctx)?;
+    crypto::install(ctx)?;
+    common::install(ctx)
+}
+
+/// Pairs of strings from an object, such as tags or headers; `check` may refuse a value.
+pub(crate) fn string_pairs(object: &Value<'_>) -> JsResult<Vec<(String, String)>> {
+    if !object.is_object() {
+        return Ok(Vec::new());
+    }
+    let keys = object.keys()?;
+    keys.into_iter().map(|key| Ok((key.text(), object.get_key(&key)?.to_string()?))).collect()
+}
+
+/// The bytes of a string or of a buffer.
+pub(crate) fn bytes_of(value: &Value<'_>) -> JsResult<Vec<u8>> {
+    match value.bytes() {
+        Some(bytes) => Ok(bytes),
+        None => Ok(value.to_text()?.as_bytes().to_vec()),
+    }
+}

@@ -1,0 +1,122 @@
+//! Why a script cannot be run: one message, its place, and what mends it.
+
+use crate::vm::{Ctx, Value};
+
+/// Why a script cannot be run, or why a part of it failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ScriptError {
+    /// What is wrong; an exception's text with its stack.
+    pub message: String,
+    /// `file:line:column` of the script.
+    pub place: Option<String>,
+    /// How to mend it.
+    pub help: String,
+    /// Whose fault, as far as the exit code asks.
+    pub kind: ErrorKind,
+}
+
+/// Whose fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The script threw, or cannot be compiled: k6's 107.
+    Exception,
+    /// Options that contradict each other or cannot be read: k6's 104.
+    Options,
+    /// It took too long: k6's 100 and 101.
+    Timeout,
+    /// `exec.test.abort()`: k6's 108.
+    Abort,
+    /// It was interrupted from outside.
+    Interrupted,
+    /// A file or module that cannot be read: k6's 255.
+    Load,
+}
+
+impl ScriptError {
+    /// An error without a place.
+    pub fn new(kind: ErrorKind, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { message: message.into(), place: None, help: help.into(), kind }
+    }
+
+    /// The pending exception.
+    pub(crate) fn thrown(ctx: Ctx<'_>) -> Self {
+        let exception = ctx.take_exception();
+        Self::of(&exception)
+    }
+
+    /// An exception.
+    pub(crate) fn of(exception: &Value<'_>) -> Self {
+        let stack = stack_of(exception);
+        let place = stack.lines().find_map(place_in);
+        let mut message = describe(exception);
+        for line in stack.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            message.push_str("\n\t");
+            message.push_str(line);
+        }
+        Self { message, place, help: help_for(&describe(exception)), kind: ErrorKind::Exception }
+    }
+}
+
+/// What was thrown, in one line.
+pub(crate) fn describe(exception: &Value<'_>) -> String {
+    match exception.to_string() {
+        Ok(text) => text,
+        Err(_) => {
+            drop(exception.ctx().take_exception());
+            "an exception that cannot be shown".to_owned()
+        }
+    }
+}
+
+fn stack_of(exception: &Value<'_>) -> String {
+    if !exception.is_object() {
+        return String::new();
+    }
+    exception
+        .get("stack")
+        .ok()
+        .and_then(|stack| stack.as_text().map(|text| text.to_owned()))
+        .unwrap_or_default()
+}
+
+/// `file:line:column` out of a line of a stack.
+fn place_in(line: &str) -> Option<String> {
+    let inside = match line.split_once('(') {
+        Some((_, rest)) => rest.trim_end().trim_end_matches(')'),
+        None => line.trim().strip_prefix("at ")?,
+    };
+    let mut parts = inside.rsplitn(3, ':');
+    let (column, row) = (parts.next()?, parts.next()?);
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(column) && is_number(row)).then(|| inside.trim_start_matches("file://").to_owned())
+}
+
+fn help_for(message: &str) -> String {
+    let help = match message {
+        text if text.contains("SyntaxError") => "mend the script at that place",
+        text if text.contains("stack overflow") || text.contains("call stack size") => {
+            "a function calls itself without an end"
+        }
+        text if text.contains("out of memory") => "the script keeps more than one virtual user may have",
+        _ => "the script threw it and nothing caught it",
+    };
+    help.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_from_stacks() {
+        for (line, place) in [
+            ("    at default (file:///a/b.js:5:10)", Some("/a/b.js:5:10")),
+            ("    at file:///a/b.js:3:1", Some("/a/b.js:3:1")),
+            ("    at get (native)", None),
+            ("", None),
+        ] {
+            assert_eq!(place_in(line).as_deref(), place, "{line}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Virtual users written in JavaScript: unchanged k6 scripts as a machine that asks for requests and is given replies.
+//!
+//! Owns: the engine of the language, k6's modules, its options and executors' schedules. Never: sockets, the clock, histograms.
+//!
+//! A [`Program`] is a script with all that it imports, compiled once. Each [`User`] is one world of it, on a stack of its own: it is
+//! resumed, runs until the script blocks, and says in its [`Step`] what it waits for. Requests that it wants sent are taken from it,
+//! and their replies given back.
+
+mod api;
+mod console;
+mod cookies;
+mod error;
+mod gjson;
+mod host;
+mod metrics;
+mod options;
+mod program;
+mod resolve;
+mod step;
+mod typescript;
+mod user;
+mod vm;
+
+pub use console::{Console, Form, Level};
+pub use error::{ErrorKind, ScriptError};
+pub use metrics::{
+    BUILTINS, Contains, HttpSample, HttpTags, MetricDef, MetricId, MetricKind, Recorder, SYSTEM_TAGS,
+    SystemTags, Tags, is_metric_name,
+};
+pub use options::{
+    Executor, Layer, LayerKind, Options, Runtime, ScenarioConfig, Stage, ThresholdSource, TlsAuth, duration,
+    env_layer,
+};
+pub use program::{Fetch, Program, ProgramSetup};
+pub use step::{Body, Reply, ReplyFailure, Request, Spec, Step, Timing};
+pub use user::{Counts, Iteration, Outcome, Scenario, Shared, User, Work, log_failure};

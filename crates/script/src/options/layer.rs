@@ -1,0 +1,136 @@
+//! Layers of options, and k6's rule of putting them together.
+
+use serde_json::{Map, Value as Json};
+
+/// One layer: options with k6's names.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    /// Where it comes from.
+    pub kind: LayerKind,
+    /// Its values.
+    pub options: Map<String, Json>,
+}
+
+/// Where options come from, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LayerKind {
+    /// A config file.
+    File,
+    /// The script's `options`.
+    Script,
+    /// `K6_*` variables.
+    Environment,
+    /// Flags.
+    Flags,
+}
+
+/// Puts layers together. A layer that says how the run is executed drops all that lower ones say of it.
+pub(super) fn merge(mut layers: Vec<Layer>, warnings: &mut Vec<String>) -> Map<String, Json> {
+    layers.sort_by_key(|layer| layer.kind);
+    let mut merged = Map::new();
+    for layer in layers {
+        let given = |name: &&&str| layer.options.get(**name).is_some_and(|value| !value.is_null());
+        if EXECUTION.iter().any(|name| given(&name)) {
+            if merged.get("scenarios").is_some_and(|value| !value.is_null()) && layer.kind > LayerKind::Script
+            {
+                let name = EXECUTION.iter().find(given).copied().unwrap_or_default();
+                warnings.push(format!("`{name}` overrides scenarios configuration"));
+            }
+            EXECUTION.iter().for_each(|name| drop(merged.remove(*name)));
+        }
+        if layer.kind == LayerKind::Script {
+            let unknown = layer.options.keys().filter(|name| !is_known(name));
+            warnings.extend(unknown.map(|name| {
+                format!("There were unknown fields in the options exported in the script: `{name}`")
+            }));
+        }
+        merged.extend(layer.options.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    merged
+}
+
+/// The layer of `K6_*` variables.
+pub fn env_layer<'a>(env: impl Iterator<Item = (&'a str, &'a str)>) -> Layer {
+    let mut options = Map::new();
+    for (variable, value) in env {
+        let Some((_, name)) = ENVIRONMENT.iter().find(|(known, _)| *known == variable) else { continue };
+        let json = match *name {
+            "stages" => stages(value),
+            "tags" => pairs(value),
+            "hosts" | "tlsAuth" | "thresholds" => {
+                serde_json::from_str(value).unwrap_or_else(|_| value.into())
+            }
+            _ => value.into(),
+        };
+        options.insert((*name).to_owned(), json);
+    }
+    Layer { kind: LayerKind::Environment, options }
+}
+
+/// `10s:5,1m:20` as stages.
+pub(crate) fn stages(text: &str) -> Json {
+    let stage = |part: &str| match part.split_once(':') {
+        Some((duration, target)) => {
+            let target = target.trim().parse::<u64>().map_or_else(|_| target.into(), Json::from);
+            serde_json::json!({ "duration": duration.trim(), "target": target })
+        }
+        None => part.into(),
+    };
+    text.split(',').map(stage).collect()
+}
+
+/// `a=b,c=d` as an object.
+fn pairs(text: &str) -> Json {
+    let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+    Json::Object(pairs.map(|(name, value)| (name.to_owned(), value.into())).collect())
+}
+
+fn is_known(name: &str) -> bool {
+    ENVIRONMENT.iter().any(|(_, known)| *known == name) || OTHERS.contains(&name)
+}
+
+/// What says how the run is executed.
+const EXECUTION: &[&str] = &["duration", "iterations", "stages", "scenarios"];
+
+/// Options that no variable sets.
+const OTHERS: &[&str] =
+    &["scenarios", "tlsVersion", "executionSegment", "executionSegmentSequence", "cloud", "ext", "localIPs"];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("K6_VUS", "vus"),
+    ("K6_DURATION", "duration"),
+    ("K6_ITERATIONS", "iterations"),
+    ("K6_STAGES", "stages"),
+    ("K6_THRESHOLDS", "thresholds"),
+    ("K6_TAGS", "tags"),
+    ("K6_SETUP_TIMEOUT", "setupTimeout"),
+    ("K6_TEARDOWN_TIMEOUT", "teardownTimeout"),
+    ("K6_HANDLE_SUMMARY_TIMEOUT", "handleSummaryTimeout"),
+    ("K6_NO_SETUP", "noSetup"),
+    ("K6_NO_TEARDOWN", "noTeardown"),
+    ("K6_INSECURE_SKIP_TLS_VERIFY", "insecureSkipTLSVerify"),
+    ("K6_DISCARD_RESPONSE_BODIES", "discardResponseBodies"),
+    ("K6_SUMMARY_TREND_STATS", "summaryTrendStats"),
+    ("K6_SUMMARY_TIME_UNIT", "summaryTimeUnit"),
+    ("K6_SYSTEM_TAGS", "systemTags"),
+    ("K6_MAX_REDIRECTS", "maxRedirects"),
+    ("K6_USER_AGENT", "userAgent"),
+    ("K6_BATCH", "batch"),
+    ("K6_BATCH_PER_HOST", "batchPerHost"),
+    ("K6_RPS", "rps"),
+    ("K6_NO_CONNECTION_REUSE", "noConnectionReuse"),
+    ("K6_NO_VU_CONNECTION_REUSE", "noVUConnectionReuse"),
+    ("K6_MIN_ITERATION_DURATION", "minIterationDuration"),
+    ("K6_NO_COOKIES_RESET", "noCookiesReset"),
+    ("K6_THROW", "throw"),
+    ("K6_HOSTS", "hosts"),
+    ("K6_HTTP_DEBUG", "httpDebug"),
+    ("K6_TLSAUTH", "tlsAuth"),
+    ("K6_TLS_CIPHER_SUITES", "tlsCipherSuites"),
+    ("K6_DNS", "dns"),
+    ("K6_BLACKLIST_IPS", "blacklistIPs"),
+    ("K6_BLOCK_HOSTNAMES", "blockHostnames"),
+    ("K6_LOCAL_IPS", "localIPs"),
+    ("K6_PAUSED", "paused"),
+    ("K6_METRIC_SAMPLES_BUFFER_SIZE", "metricSamplesBufferSize"),
+];

@@ -1,0 +1,457 @@
+//! Options: k6's layers of them, put together in its order, and read once into types that cannot be wrong.
+//!
+//! A layer is a JSON object with k6's names, whatever it came from: the defaults, a config file, the script, `K6_*` variables, flags.
+
+mod layer;
+mod scenario;
+
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json};
+
+use crate::error::{ErrorKind, ScriptError};
+use crate::metrics::SystemTags;
+
+pub use layer::{Layer, LayerKind, env_layer};
+pub use scenario::{Executor, ScenarioConfig, Stage};
+
+/// All options of a run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What the script's calls obey.
+    pub runtime: Runtime,
+    /// Scenarios, in the order in which they were given.
+    pub scenarios: Vec<ScenarioConfig>,
+    /// Thresholds by metric, or by metric with tags.
+    pub thresholds: Vec<(String, Vec<ThresholdSource>)>,
+    /// Longest `setup()`.
+    pub setup_timeout: Duration,
+    /// Longest `teardown()`.
+    pub teardown_timeout: Duration,
+    /// `setup()` is not called.
+    pub no_setup: bool,
+    /// `teardown()` is not called.
+    pub no_teardown: bool,
+    /// Statistics of trends in the summary.
+    pub summary_trend_stats: Vec<String>,
+    /// `s`, `ms`, `us`, or empty: what fits.
+    pub summary_time_unit: String,
+    /// Requests per second of all users together.
+    pub rps: Option<f64>,
+    /// An iteration lasts at least this.
+    pub min_iteration_duration: Duration,
+    /// Certificates are not verified.
+    pub insecure_skip_tls_verify: bool,
+    /// Each request has a connection of its own.
+    pub no_connection_reuse: bool,
+    /// Connections end with the iteration.
+    pub no_vu_connection_reuse: bool,
+    /// Most connections of a user to one host.
+    pub batch_per_host: u32,
+    /// Fixed addresses by name, with `*.` and ports as k6 has them.
+    pub hosts: Vec<(String, String)>,
+    /// Host names that are refused.
+    pub block_hostnames: Vec<String>,
+    /// Address ranges that are refused.
+    pub blacklist_ips: Vec<String>,
+    /// Local addresses, as typed.
+    pub local_ips: Option<String>,
+    /// Client certificates.
+    pub tls_auth: Vec<TlsAuth>,
+    /// Lowest and highest TLS version, by k6's names.
+    pub tls_version: Option<(String, String)>,
+    /// How trouble is shown: `headers`, `full`, or not.
+    pub http_debug: Option<String>,
+    /// Part of the whole run that this process makes.
+    pub execution_segment: Option<String>,
+    /// What a user may want to know.
+    pub warnings: Vec<String>,
+}
+
+/// A client certificate, for some domains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsAuth {
+    /// PEM text.
+    pub cert: String,
+    /// PEM text.
+    pub key: String,
+    /// Names that it is for; empty: all.
+    pub domains: Vec<String>,
+}
+
+/// What the script's calls obey.
+#[derive(Debug, Clone)]
+pub struct Runtime {
+    /// Run-wide tags.
+    pub tags: Vec<(String, String)>,
+    /// System tags that samples carry.
+    pub system_tags: SystemTags,
+    /// Cookies live on from one iteration to the next.
+    pub no_cookies_reset: bool,
+    /// `User-Agent`.
+    pub user_agent: String,
+    /// Failures are exceptions.
+    pub throws: bool,
+    /// Most redirects followed.
+    pub max_redirects: u32,
+    /// Most requests of a batch at once.
+    pub batch: u32,
+    /// Bodies are not kept.
+    pub discards_bodies: bool,
+    /// All options as JSON.
+    pub json: String,
+}
+
+/// A threshold as typed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThresholdSource {
+    /// Such as `p(95)<200`.
+    pub text: String,
+    /// The run ends when it does not hold.
+    pub aborts: bool,
+    /// But not before this.
+    pub delay: Duration,
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self {
+            tags: Vec::new(),
+            system_tags: SystemTags::default(),
+            no_cookies_reset: false,
+            user_agent: USER_AGENT.to_owned(),
+            throws: false,
+            max_redirects: 10,
+            batch: 20,
+            discards_bodies: false,
+            json: "{}".to_owned(),
+        }
+    }
+}
+
+impl Options {
+    /// Puts layers together, the lowest first, and reads the result.
+    ///
+    /// # Errors
+    /// When a value has the wrong type, or values contradict each other: [`ErrorKind::Options`].
+    pub fn of(layers: Vec<Layer>) -> Result<Self, ScriptError> {
+        let mut warnings = Vec::new();
+        let merged = layer::merge(layers, &mut warnings);
+        let read = Reader(&merged);
+        let scenarios = scenario::of(&read, &mut warnings)?;
+        let runtime = runtime(&read)?;
+        Ok(Self {
+            scenarios,
+            thresholds: thresholds(&read)?,
+            setup_timeout: read.duration("setupTimeout")?.unwrap_or(SETUP_TIMEOUT),
+            teardown_timeout: read.duration("teardownTimeout")?.unwrap_or(SETUP_TIMEOUT),
+            no_setup: read.bool("noSetup")?.unwrap_or(false),
+            no_teardown: read.bool("noTeardown")?.unwrap_or(false),
+            summary_trend_stats: trend_stats(&read)?,
+            summary_time_unit: time_unit(&read)?,
+            rps: read.number("rps")?.filter(|rps| *rps > 0.0),
+            min_iteration_duration: read.duration("minIterationDuration")?.unwrap_or_default(),
+            insecure_skip_tls_verify: read.bool("insecureSkipTLSVerify")?.unwrap_or(false),
+            no_connection_reuse: read.bool("noConnectionReuse")?.unwrap_or(false),
+            no_vu_connection_reuse: read.bool("noVUConnectionReuse")?.unwrap_or(false),
+            batch_per_host: read.count("batchPerHost")?.unwrap_or(6) as u32,
+            hosts: read.strings_by_name("hosts")?,
+            block_hostnames: read.list("blockHostnames")?,
+            blacklist_ips: read.list("blacklistIPs")?,
+            local_ips: read.text("localIPs")?,
+            tls_auth: tls_auth(&read)?,
+            tls_version: tls_version(&read)?,
+            http_debug: read.text("httpDebug")?.filter(|text| !text.is_empty()),
+            execution_segment: read.text("executionSegment")?,
+            runtime: Runtime { json: Json::Object(merged.clone()).to_string(), ..runtime },
+            warnings,
+        })
+    }
+}
+
+fn runtime(read: &Reader<'_>) -> Result<Runtime, ScriptError> {
+    let default = Runtime::default();
+    let system_tags = match read.get("systemTags") {
+        None => default.system_tags,
+        Some(_) => {
+            let names = read.list("systemTags")?;
+            SystemTags::of(names.iter().map(String::as_str)).map_err(|name| {
+                wrong(
+                    "systemTags",
+                    &format!("has an unknown tag `{name}`"),
+                    &crate::metrics::SYSTEM_TAGS.join(", "),
+                )
+            })?
+        }
+    };
+    Ok(Runtime {
+        tags: read.strings_by_name("tags")?,
+        system_tags,
+        no_cookies_reset: read.bool("noCookiesReset")?.unwrap_or(false),
+        user_agent: read.text("userAgent")?.unwrap_or(default.user_agent),
+        throws: read.bool("throw")?.unwrap_or(false),
+        max_redirects: read.count("maxRedirects")?.unwrap_or(10) as u32,
+        batch: read.count("batch")?.unwrap_or(20) as u32,
+        discards_bodies: read.bool("discardResponseBodies")?.unwrap_or(false),
+        json: default.json,
+    })
+}
+
+fn thresholds(read: &Reader<'_>) -> Result<Vec<(String, Vec<ThresholdSource>)>, ScriptError> {
+    let Some(value) = read.get("thresholds") else { return Ok(Vec::new()) };
+    let metrics = value.as_object().ok_or_else(|| {
+        wrong("thresholds", "is not an object", "write it like { http_req_duration: ['p(95)<200'] }")
+    })?;
+    let one = |(metric, list): (&String, &Json)| {
+        let items = match list {
+            Json::Array(items) => items.clone(),
+            single => vec![single.clone()],
+        };
+        let sources = items.iter().map(|item| threshold(metric, item)).collect::<Result<_, _>>()?;
+        Ok((metric.clone(), sources))
+    };
+    metrics.iter().map(one).collect()
+}
+
+fn threshold(metric: &str, item: &Json) -> Result<ThresholdSource, ScriptError> {
+    let bad = || {
+        let help = "write a text like 'p(95)<200', or { threshold: 'p(95)<200', abortOnFail: true }";
+        wrong("thresholds", &format!("has no readable rule for `{metric}`"), help)
+    };
+    match item {
+        Json::String(text) => {
+            Ok(ThresholdSource { text: text.clone(), aborts: false, delay: Duration::ZERO })
+        }
+        Json::Object(map) => Ok(ThresholdSource {
+            text: map.get("threshold").and_then(Json::as_str).ok_or_else(bad)?.to_owned(),
+            aborts: map.get("abortOnFail").and_then(Json::as_bool).unwrap_or(false),
+            delay: map
+                .get("delayAbortEval")
+                .map(|value| json_duration(value).ok_or_else(bad))
+                .transpose()?
+                .unwrap_or_default(),
+        }),
+        _ => Err(bad()),
+    }
+}
+
+fn trend_stats(read: &Reader<'_>) -> Result<Vec<String>, ScriptError> {
+    let default = || ["avg", "min", "med", "max", "p(90)", "p(95)"].map(str::to_owned).to_vec();
+    if read.get("summaryTrendStats").is_none() {
+        return Ok(default());
+    }
+    let stats = read.list("summaryTrendStats")?;
+    let is_known = |stat: &String| {
+        let percentile = stat.strip_prefix("p(").and_then(|rest| rest.strip_suffix(')'));
+        ["avg", "min", "med", "max", "count"].contains(&stat.as_str())
+            || percentile.and_then(|p| p.parse::<f64>().ok()).is_some_and(|p| (0.0..=100.0).contains(&p))
+    };
+    match stats.iter().find(|stat| !is_known(stat)) {
+        Some(stat) => Err(wrong(
+            "summaryTrendStats",
+            &format!("has an unknown statistic `{stat}`"),
+            "use avg, min, med, max, count and p(N)",
+        )),
+        None => Ok(stats),
+    }
+}
+
+fn time_unit(read: &Reader<'_>) -> Result<String, ScriptError> {
+    let unit = read.text("summaryTimeUnit")?.unwrap_or_default();
+    if ["", "s", "ms", "us"].contains(&unit.as_str()) {
+        return Ok(unit);
+    }
+    Err(wrong("summaryTimeUnit", &format!("is `{unit}`"), "use s, ms or us"))
+}
+
+fn tls_auth(read: &Reader<'_>) -> Result<Vec<TlsAuth>, ScriptError> {
+    let Some(value) = read.get("tlsAuth") else { return Ok(Vec::new()) };
+    let items = value
+        .as_array()
+        .ok_or_else(|| wrong("tlsAuth", "is not a list", "write [{ cert, key, domains }]"))?;
+    let text = |item: &Json, name: &str| item.get(name).and_then(Json::as_str).map(str::to_owned);
+    let one = |item: &Json| {
+        let missing =
+            || wrong("tlsAuth", "lacks `cert` or `key`", "give both as PEM text, for example with open()");
+        let domains = item.get("domains").and_then(Json::as_array).cloned().unwrap_or_default();
+        Ok(TlsAuth {
+            cert: text(item, "cert").ok_or_else(missing)?,
+            key: text(item, "key").ok_or_else(missing)?,
+            domains: domains.iter().filter_map(Json::as_str).map(str::to_owned).collect(),
+        })
+    };
+    items.iter().map(one).collect()
+}
+
+fn tls_version(read: &Reader<'_>) -> Result<Option<(String, String)>, ScriptError> {
+    let (min, max) = match read.get("tlsVersion") {
+        None => return Ok(None),
+        Some(Json::String(version)) => (version.clone(), version.clone()),
+        Some(other) => {
+            let bound = |name: &str| other.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+            (bound("min"), bound("max"))
+        }
+    };
+    let is_known = |version: &str| ["", "tls1.0", "tls1.1", "tls1.2", "tls1.3"].contains(&version);
+    if is_known(&min) && is_known(&max) {
+        return Ok(Some((min, max)));
+    }
+    Err(wrong("tlsVersion", "names an unknown version", "use tls1.2 or tls1.3"))
+}
+
+/// Reads values out of merged options.
+pub(crate) struct Reader<'a>(pub(crate) &'a Map<String, Json>);
+
+impl Reader<'_> {
+    /// A value that is given and not null.
+    pub(crate) fn get(&self, name: &str) -> Option<&Json> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    fn read<T>(
+        &self,
+        name: &str,
+        kind: &str,
+        read: impl FnOnce(&Json) -> Option<T>,
+    ) -> Result<Option<T>, ScriptError> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        match read(value) {
+            Some(value) => Ok(Some(value)),
+            None => Err(wrong(name, &format!("is {value}, which is no {kind}"), &format!("give a {kind}"))),
+        }
+    }
+
+    pub(crate) fn bool(&self, name: &str) -> Result<Option<bool>, ScriptError> {
+        self.read(name, "boolean", |value| match value {
+            Json::Bool(is) => Some(*is),
+            Json::String(text) => text.parse().ok(),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Result<Option<f64>, ScriptError> {
+        self.read(name, "number", |value| match value {
+            Json::Number(number) => number.as_f64(),
+            Json::String(text) => text.parse().ok(),
+            _ => None,
+        })
+    }
+
+    /// A whole number that is not negative.
+    pub(crate) fn count(&self, name: &str) -> Result<Option<u64>, ScriptError> {
+        self.read(name, "whole number of at least 0", |value| match value {
+            Json::Number(number) => number
+                .as_u64()
+                .or_else(|| number.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0).map(|n| n as u64)),
+            Json::String(text) => text.parse().ok(),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>, ScriptError> {
+        self.read(name, "text", |value| value.as_str().map(str::to_owned))
+    }
+
+    pub(crate) fn duration(&self, name: &str) -> Result<Option<Duration>, ScriptError> {
+        self.read(name, "duration such as \"30s\" or \"1m30s\"", json_duration)
+    }
+
+    /// A list of texts, or one text with commas.
+    pub(crate) fn list(&self, name: &str) -> Result<Vec<String>, ScriptError> {
+        let list = self.read(name, "list of texts", |value| match value {
+            Json::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+            Json::String(text) => Some(
+                text.split(',').filter(|part| !part.is_empty()).map(|part| part.trim().to_owned()).collect(),
+            ),
+            _ => None,
+        })?;
+        Ok(list.unwrap_or_default())
+    }
+
+    /// An object whose values are texts, numbers or booleans.
+    pub(crate) fn strings_by_name(&self, name: &str) -> Result<Vec<(String, String)>, ScriptError> {
+        let pairs = self.read(name, "object of texts", |value| {
+            let members = value.as_object()?.iter();
+            members
+                .map(|(key, value)| match value {
+                    Json::String(text) => Some((key.clone(), text.clone())),
+                    Json::Number(_) | Json::Bool(_) => Some((key.clone(), value.to_string())),
+                    _ => None,
+                })
+                .collect()
+        })?;
+        Ok(pairs.unwrap_or_default())
+    }
+}
+
+/// An option that cannot be used.
+pub(crate) fn wrong(name: &str, problem: &str, help: &str) -> ScriptError {
+    ScriptError::new(ErrorKind::Options, format!("option `{name}` {problem}"), help)
+}
+
+fn json_duration(value: &Json) -> Option<Duration> {
+    match value {
+        Json::Number(millis) => {
+            millis.as_f64().filter(|ms| *ms >= 0.0).map(|ms| Duration::from_secs_f64(ms / 1e3))
+        }
+        Json::String(text) => duration(text),
+        _ => None,
+    }
+}
+
+/// Go's durations with days: `1d12h`, `1m30s`, `500ms`, `1.5s`; a bare number is milliseconds.
+pub fn duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(millis) = text.parse::<f64>() {
+        return (millis >= 0.0).then(|| Duration::from_secs_f64(millis / 1e3));
+    }
+    let (mut rest, mut seconds) = (text, 0.0);
+    while !rest.is_empty() {
+        let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
+        let number: f64 = rest[..end].parse().ok()?;
+        let unit_end = rest[end..].find(|letter: char| letter.is_ascii_digit() || letter == '.');
+        let unit = &rest[end..unit_end.map_or(rest.len(), |at| end + at)];
+        seconds += number * unit_seconds(unit)?;
+        rest = &rest[end + unit.len()..];
+    }
+    (!text.is_empty() && seconds < DURATION_SECONDS_MAX).then(|| Duration::from_secs_f64(seconds))
+}
+
+fn unit_seconds(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "d" => 86_400.0,
+        "h" => 3600.0,
+        "m" => 60.0,
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "us" | "µs" | "μs" => 1e-6,
+        "ns" => 1e-9,
+        _ => return None,
+    })
+}
+
+/// k6's `setupTimeout` and `teardownTimeout`.
+const SETUP_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A year: what is longer is a mistake.
+const DURATION_SECONDS_MAX: f64 = 366.0 * 86_400.0;
+
+/// What a request says it comes from, unless `userAgent` or a header says otherwise.
+const USER_AGENT: &str = concat!("squall/", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_gos_with_days() {
+        for (text, millis) in
+            [("1d12h", 129_600_000), ("1m30s", 90_000), ("500ms", 500), ("1.5s", 1500), ("250", 250)]
+        {
+            assert_eq!(duration(text), Some(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "1x", "1s2", "-1s"] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! A script with all that it imports, compiled once: what every virtual user of a process is made from.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value as Json;
+
+use crate::api::{self, data::ArrayData};
+use crate::console::Console;
+use crate::error::{ErrorKind, ScriptError};
+use crate::metrics::{BUILTINS, MetricDef, MetricId};
+use crate::options::Runtime;
+use crate::resolve::{file_path, file_url};
+use crate::user::{Outcome, Shared, User, Work};
+use crate::vm::{Code, Ctx, Imported, JsResult, Module, Thrown, compile_function, compile_module};
+
+/// A compiled script.
+#[derive(Debug)]
+pub struct Program {
+    entry: String,
+    modules: HashMap<String, Compiled>,
+    files: HashMap<String, Arc<[u8]>>,
+    arrays: Arrays,
+    metrics: Vec<MetricDef>,
+    options: Json,
+    functions: BTreeSet<String>,
+    env: BTreeMap<String, String>,
+}
+
+/// What a program is made from.
+pub struct ProgramSetup {
+    /// The script's path, by which its imports are found.
+    pub path: PathBuf,
+    /// Its text, where it does not come from the path (stdin).
+    pub text: Option<String>,
+    /// `__ENV`.
+    pub env: BTreeMap<String, String>,
+    /// Gets modules over the network; `None`: there is none.
+    pub fetch: Option<Fetch>,
+    /// Where the script's console goes.
+    pub console: Arc<Console>,
+}
+
+/// Gets the text behind an `https://` URL, or says why not.
+pub type Fetch = Box<dyn Fn(&str) -> Result<String, String>>;
+
+/// Data of each `SharedArray` by name.
+pub(crate) type Arrays = Arc<Mutex<HashMap<String, Arc<ArrayData>>>>;
+
+/// A compiled module.
+#[derive(Debug, Clone)]
+enum Compiled {
+    /// ES module.
+    Module(Code),
+    /// CommonJS: a function of module, exports and require.
+    Common(Code),
+}
+
+/// Where a virtual user's modules and files come from.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    /// The first world: from disk and network, and remembered.
+    Building(Rc<Building>),
+    /// All others.
+    Built(Arc<Program>),
+}
+
+/// What the first world gathers.
+pub(crate) struct Building {
+    entry: String,
+    entry_text: Option<String>,
+    env: BTreeMap<String, String>,
+    fetch: Option<Fetch>,
+    modules: RefCell<HashMap<String, Compiled>>,
+    files: RefCell<HashMap<String, Arc<[u8]>>>,
+    arrays: Arrays,
+    metrics: RefCell<Vec<MetricDef>>,
+    exports: RefCell<(Json, BTreeSet<String>)>,
+}
+
+impl std::fmt::Debug for Building {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Building").field("entry", &self.entry).finish_non_exhaustive()
+    }
+}
+
+impl Program {
+    /// Compiles a script and runs its module bodies once, as k6's VU 0.
+    ///
+    /// # Errors
+    /// When it cannot be read or compiled, or throws.
+    pub fn compile(setup: ProgramSetup) -> Result<Arc<Self>, ScriptError> {
+        let path = std::path::absolute(&setup.path).unwrap_or(setup.path);
+        let building = Rc::new(Building {
+            entry: file_url(&path),
+            entry_text: setup.text,
+            env: setup.env,
+            fetch: setup.fetch,
+            modules: RefCell::default(),
+            files: RefCell::default(),
+            arrays: Arrays::default(),
+            metrics: RefCell::default(),
+            exports: RefCell::default(),
+        });
+        let shared = Rc::new(Shared::for_init(setup.console));
+        let mut user = User::launch(&shared, Source::Building(Rc::clone(&building)), 0)?;
+        if let Outcome::Failed(error) = user.finish_alone(Work::Init) {
+            return Err(error);
+        }
+        drop(user);
+        let building = Rc::into_inner(building).ok_or_else(|| {
+            ScriptError::new(ErrorKind::Exception, "the script still runs after its init", "end its timers")
+        })?;
+        Ok(Arc::new(building.finish()))
+    }
+
+    /// The `options` that the script exports; null when it exports none.
+    pub fn options(&self) -> &Json {
+        &self.options
+    }
+
+    /// Whether the script exports a function of this name.
+    pub fn has_function(&self, name: &str) -> bool {
+        self.functions.contains(name)
+    }
+
+    /// Names of the exported functions.
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        self.functions.iter().map(String::as_str)
+    }
+
+    /// Every metric: k6's own, then the script's, by [`MetricId`].
+    pub fn metrics(&self) -> impl Iterator<Item = &MetricDef> {
+        BUILTINS.iter().chain(&self.metrics)
+    }
+
+    /// Bytes of compiled code.
+    pub fn code_bytes(&self) -> usize {
+        let len = |compiled: &Compiled| match compiled {
+            Compiled::Module(code) | Compiled::Common(code) => code.len(),
+        };
+        self.modules.values().map(len).sum()
+    }
+}
+
+impl Building {
+    fn finish(self) -> Program {
+        let (options, functions) = self.exports.into_inner();
+        Program {
+            entry: self.entry,
+            modules: self.modules.into_inner(),
+            files: self.files.into_inner(),
+            arrays: self.arrays,
+            metrics: self.metrics.into_inner(),
+            options,
+            functions,
+            env: self.env,
+        }
+    }
+
+    /// The text of a module of the script, or of our own.
+    fn text(&self, name: &str) -> Result<String, String> {
+        if let Some(text) = api::script_source(name) {
+            return Ok(text.to_owned());
+        }
+        if let Some(text) = self.entry_text.as_ref().filter(|_| name == self.entry) {
+            return Ok(text.clone());
+        }
+        if name.starts_with("https://") {
+            let fetch = self.fetch.as_ref().ok_or("modules cannot be loaded over the network here")?;
+            return fetch(name).map_err(|problem| format!("cannot load the module `{name}`: {problem}"));
+        }
+        let Some(path) = file_path(name) else { return Err(api::unsupported(name)) };
+        std::fs::read_to_string(&path).map_err(|error| cannot_read(&path, &error))
+    }
+
+    fn compile<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Loaded<'js>> {
+        let text = self.text(name).map_err(|problem| ctx.throw_error(&problem))?;
+        let text = plain_script(name, text).map_err(|problem| ctx.throw("SyntaxError", &problem))?;
+        if crate::resolve::is_module(&text) || api::script_source(name).is_some() {
+            let module = compile_module(ctx, name, &text)?;
+            self.modules.borrow_mut().insert(name.to_owned(), Compiled::Module(module.code()?));
+            return Ok(Loaded::Module(module));
+        }
+        let wrapped = format!("(function(module, exports, require, global) {{{text}\n}})");
+        let function = match compile_function(ctx, name, &wrapped) {
+            Ok(function) => function,
+            // The text by itself has its columns where the user sees them.
+            Err(Thrown) => return compile_module(ctx, name, &text).map(Loaded::Module),
+        };
+        self.modules.borrow_mut().insert(name.to_owned(), Compiled::Common(function.code()?));
+        Ok(Loaded::Common(function))
+    }
+}
+
+/// A module in a context.
+#[derive(Debug)]
+pub(crate) enum Loaded<'js> {
+    /// ES module.
+    Module(Module<'js>),
+    /// CommonJS function.
+    Common(Module<'js>),
+}
+
+impl Source {
+    /// The script's full name.
+    pub(crate) fn entry(&self) -> &str {
+        match self {
+            Self::Building(building) => &building.entry,
+            Self::Built(program) => &program.entry,
+        }
+    }
+
+    /// `__ENV`.
+    pub(crate) fn env(&self) -> &BTreeMap<String, String> {
+        match self {
+            Self::Building(building) => &building.env,
+            Self::Built(program) => &program.env,
+        }
+    }
+
+    /// A module by its full name.
+    pub(crate) fn load<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Loaded<'js>> {
+        let known = match self {
+            Self::Building(building) => {
+                let known = building.modules.borrow().get(name).cloned();
+                match known {
+                    None => return building.compile(ctx, name),
+                    known => known,
+                }
+            }
+            Self::Built(program) => program.modules.get(name).cloned(),
+        };
+        match known {
+            Some(Compiled::Module(code)) => code.read(ctx).map(Loaded::Module),
+            Some(Compiled::Common(code)) => code.read(ctx).map(Loaded::Common),
+            None => Err(ctx.throw_error(&format!(
+                "the module `{name}` was not loaded in the first init: imports must not depend on the virtual user"
+            ))),
+        }
+    }
+
+    /// What an `import` of a module gives.
+    pub(crate) fn import<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Imported<'js>> {
+        match self.load(ctx, name)? {
+            Loaded::Module(module) => Ok(Imported::Module(module)),
+            Loaded::Common(function) => {
+                let exports = api::common::run(ctx, name, &function)?;
+                let exports = api::common::as_module(ctx, &exports)?;
+                Ok(Imported::Exports(ctx.host().hold_exports(name, exports)))
+            }
+        }
+    }
+
+    /// The bytes of a file, as `open` gives them.
+    pub(crate) fn file(&self, name: &str) -> Result<Arc<[u8]>, String> {
+        match self {
+            Self::Built(program) => program.files.get(name).cloned().ok_or_else(|| {
+                format!("open() can't be used with files that weren't previously opened during initialization (__VU==0), path: \"{name}\"")
+            }),
+            Self::Building(building) => {
+                if let Some(bytes) = building.files.borrow().get(name) {
+                    return Ok(Arc::clone(bytes));
+                }
+                let path = file_path(name).ok_or_else(|| format!("`{name}` is not a file"))?;
+                let bytes: Arc<[u8]> = std::fs::read(&path).map_err(|error| cannot_read(&path, &error))?.into();
+                building.files.borrow_mut().insert(name.to_owned(), Arc::clone(&bytes));
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// The data of a `SharedArray`, if it was made already.
+    pub(crate) fn array(&self, name: &str) -> Option<Arc<ArrayData>> {
+        self.arrays().lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Keeps the data of a `SharedArray`; of two that were made at once, the first stays.
+    pub(crate) fn keep_array(&self, name: &str, data: ArrayData) -> Arc<ArrayData> {
+        let mut arrays = self.arrays().lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(arrays.entry(name.to_owned()).or_insert_with(|| Arc::new(data)))
+    }
+
+    fn arrays(&self) -> &Arrays {
+        match self {
+            Self::Building(building) => &building.arrays,
+            Self::Built(program) => &program.arrays,
+        }
+    }
+
+    /// A metric's id; it is made in the first world, and found in the others.
+    pub(crate) fn metric(&self, wanted: &MetricDef) -> Result<MetricId, String> {
+        let own = |metrics: &[MetricDef]| {
+            let all = BUILTINS.iter().chain(metrics);
+            all.enumerate()
+                .find(|(_, known)| known.name == wanted.name)
+                .map(|(idx, known)| (idx, known.clone()))
+        };
+        let known = match self {
+            Self::Building(building) => own(&building.metrics.borrow()),
+            Self::Built(program) => own(&program.metrics),
+        };
+        match (known, self) {
+            (Some((idx, known)), _) if known == *wanted => Ok(MetricId(idx as u32)),
+            (Some((_, known)), _) => Err(format!(
+                "metric '{}' already exists but with type {:?} and contains {:?}",
+                wanted.name, known.kind, known.contains
+            )),
+            (None, Self::Building(building)) => {
+                let mut metrics = building.metrics.borrow_mut();
+                metrics.push(wanted.clone());
+                Ok(MetricId((BUILTINS.len() + metrics.len() - 1) as u32))
+            }
+            (None, Self::Built(_)) => Err(format!(
+                "metric '{}' was not made in the first init: make it for every virtual user",
+                wanted.name
+            )),
+        }
+    }
+
+    /// Keeps what the script exports.
+    pub(crate) fn keep_exports(&self, options: Json, functions: BTreeSet<String>) {
+        if let Self::Building(building) = self {
+            *building.exports.borrow_mut() = (options, functions);
+        }
+    }
+
+    /// It is the first world.
+    pub(crate) fn is_building(&self) -> bool {
+        matches!(self, Self::Building(_))
+    }
+}
+
+impl Shared {
+    /// What the first world shares: no samples are taken in it.
+    fn for_init(console: Arc<Console>) -> Self {
+        Self::new(Arc::new(Runtime::default()), Rc::new(crate::user::NoRecorder), console, Arc::default())
+    }
+}
+
+/// JavaScript, from TypeScript where the name says so.
+fn plain_script(name: &str, text: String) -> Result<String, String> {
+    if name.ends_with(".ts") { crate::typescript::strip(&text) } else { Ok(text) }
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> String {
+    format!("cannot read `{}`: {error}", path.display())
+}

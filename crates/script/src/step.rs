@@ -1,0 +1,125 @@
+//! What crosses the border between a script and whoever drives it: requests out, replies in. No socket, no clock.
+
+use std::any::Any;
+use std::cell::OnceCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use url::Url;
+
+/// What a virtual user wants next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// To be resumed when one of its replies has come, or at this time on the run's clock, whichever is first.
+    Wait {
+        /// Nanoseconds since the run's start; `None`: only a reply.
+        until_ns: Option<u64>,
+    },
+    /// To be resumed soon: it has used up its turn, and others go first.
+    Yield,
+    /// Its work is done; [`User::outcome`](crate::User::outcome) says how.
+    Idle,
+}
+
+/// A request that is to be sent, on a connection of this user.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Comes back in the [`Reply`].
+    pub token: u32,
+    /// What to send.
+    pub spec: Rc<Spec>,
+    /// From the start of sending, connecting included.
+    pub timeout: Duration,
+    /// Whether the script may read the body.
+    pub keeps_body: bool,
+}
+
+/// What is sent: kept and shared where the same request is made again and again.
+#[derive(Debug)]
+pub struct Spec {
+    /// Method, as sent.
+    pub method: String,
+    /// Absolute URL, without user information.
+    pub url: Url,
+    /// Name of its row in reports: the `name` tag.
+    pub name: String,
+    /// Header fields in order; without `Host` and `Content-Length` unless the script gave a `Host`.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Body,
+    /// User name and password that the URL gave.
+    pub user: Option<(String, String)>,
+    /// The scenario that asked, for the row in reports.
+    pub scenario: Rc<str>,
+    /// What the driver has made of it.
+    pub prepared: OnceCell<Rc<dyn Any>>,
+}
+
+/// A request's body.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Body {
+    /// None, and no `Content-Length`.
+    #[default]
+    Empty,
+    /// Bytes in memory.
+    Bytes(Rc<[u8]>),
+    /// Streamed from disk.
+    File(std::path::PathBuf),
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Default)]
+pub struct Reply {
+    /// The request's.
+    pub token: u32,
+    /// Status code; 0 when the request failed.
+    pub status: u16,
+    /// Protocol spoken, by k6's name: `HTTP/1.1` or `HTTP/2.0`.
+    pub proto: &'static str,
+    /// Status line and fields, as they came.
+    pub head: Vec<u8>,
+    /// Body as transferred; empty where it was not to be kept.
+    pub body: Vec<u8>,
+    /// How long each phase took.
+    pub timing: Timing,
+    /// Where the connection went.
+    pub remote: Option<SocketAddr>,
+    /// Of a TLS connection: k6's names of version and cipher suite.
+    pub tls: Option<(&'static str, &'static str)>,
+    /// Why it failed.
+    pub failure: Option<ReplyFailure>,
+}
+
+/// Why a request failed, in k6's terms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplyFailure {
+    /// k6's `error_code`.
+    pub code: u16,
+    /// k6's `error`.
+    pub text: String,
+}
+
+/// Phases of a request, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// Until a connection was there to use; on a new one dialling included, as in k6.
+    pub blocked_ns: u64,
+    /// TCP connect.
+    pub connecting_ns: u64,
+    /// TLS handshake.
+    pub tls_handshaking_ns: u64,
+    /// Writing the request.
+    pub sending_ns: u64,
+    /// Until the first byte of the response.
+    pub waiting_ns: u64,
+    /// Until its last byte.
+    pub receiving_ns: u64,
+}
+
+impl Timing {
+    /// k6's `http_req_duration`.
+    pub fn duration_ns(&self) -> u64 {
+        self.sending_ns + self.waiting_ns + self.receiving_ns
+    }
+}

@@ -1,0 +1,503 @@
+//! One virtual user: a world of the script on a stack of its own, resumed by whoever drives it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use serde_json::Value as Json;
+
+use crate::api;
+use crate::console::{Console, Level};
+use crate::error::{ErrorKind, ScriptError};
+use crate::host::{Host, Ids, Interrupt, Phase, error_of};
+use crate::metrics::{HttpSample, MetricId, Recorder, Tags};
+use crate::options::Runtime;
+use crate::program::{Loaded, Program, Source};
+use crate::step::{Reply, Request, Spec, Step};
+use crate::vm::{Ctx, Fiber, JsResult, Value, Vm, VmLimits};
+
+/// A virtual user.
+#[derive(Debug)]
+pub struct User {
+    fiber: Fiber,
+    host: Rc<Host>,
+    desk: Rc<Desk>,
+}
+
+/// What the users of one thread share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Options that the script's calls obey.
+    pub options: Arc<Runtime>,
+    /// Takes what is measured.
+    pub recorder: Rc<dyn Recorder>,
+    /// Takes what is said.
+    pub console: Arc<Console>,
+    /// Counts of the whole run, for `k6/execution`.
+    pub counts: Arc<Counts>,
+    /// The plain requests made so far, by URL.
+    pub(crate) specs: RefCell<HashMap<String, Rc<Spec>>>,
+    /// Why `exec.test.abort()` was called, if it was.
+    pub abort: RefCell<Option<String>>,
+    /// What `setup()` gave, as JSON.
+    pub setup_data: RefCell<Option<Rc<str>>>,
+}
+
+/// Counts of the whole run.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Iterations that ended by themselves.
+    pub iterations_completed: AtomicU64,
+    /// Iterations that were cut off.
+    pub iterations_interrupted: AtomicU64,
+    /// Users that iterate now.
+    pub vus_active: AtomicU64,
+    /// Users that were made.
+    pub vus_initialised: AtomicU64,
+    /// `exec.test.fail()` was called.
+    pub is_failed: std::sync::atomic::AtomicBool,
+}
+
+/// What a user is to do.
+#[derive(Debug, Clone)]
+pub enum Work {
+    /// Module bodies.
+    Init,
+    /// `setup()`.
+    Setup,
+    /// One iteration.
+    Iterate(Iteration),
+    /// `teardown(data)`.
+    Teardown,
+    /// `handleSummary(data)` of this JSON.
+    Summary(Rc<str>),
+    /// Frees everything.
+    Exit,
+}
+
+/// One iteration.
+#[derive(Debug, Clone)]
+pub struct Iteration {
+    /// In this scenario.
+    pub scenario: Rc<Scenario>,
+    /// Which of the scenario's iterations, over all users.
+    pub idx: u64,
+    /// Part of the scenario that is over, in thousandths.
+    pub progress_milli: u64,
+}
+
+/// A scenario, as its iterations see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scenario {
+    /// Name.
+    pub name: Rc<str>,
+    /// Executor's name.
+    pub executor: String,
+    /// Function that is called.
+    pub exec: String,
+    /// Environment that is laid over the script's.
+    pub env: Vec<(String, String)>,
+    /// Tags of its samples.
+    pub tags: Vec<(String, String)>,
+    /// When it starts, in milliseconds since 1970.
+    pub start_unix_ms: u64,
+}
+
+/// How work ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// By itself; what was returned, as JSON, of `setup` and `handleSummary`.
+    Done(Option<String>),
+    /// It threw.
+    Failed(ScriptError),
+    /// It was interrupted.
+    Interrupted,
+    /// `exec.test.abort()`, and why.
+    Aborted(String),
+}
+
+/// Where work is put and outcomes are taken from.
+#[derive(Debug, Default)]
+struct Desk {
+    work: RefCell<Option<Work>>,
+    outcome: RefCell<Option<Outcome>>,
+}
+
+/// Takes nothing.
+#[derive(Debug)]
+pub(crate) struct NoRecorder;
+
+impl Recorder for NoRecorder {
+    fn add(&self, _metric: MetricId, _value: f64, _tags: &Tags<'_>) {}
+    fn http(&self, _sample: &HttpSample<'_>) {}
+    fn check(&self, _group: &str, _name: &str, _is_ok: bool, _tags: &Tags<'_>) {}
+    fn group(&self, _path: &str) {}
+}
+
+impl Shared {
+    /// What the users of one thread share.
+    pub fn new(
+        options: Arc<Runtime>,
+        recorder: Rc<dyn Recorder>,
+        console: Arc<Console>,
+        counts: Arc<Counts>,
+    ) -> Self {
+        Self {
+            options,
+            recorder,
+            console,
+            counts,
+            specs: RefCell::default(),
+            abort: RefCell::default(),
+            setup_data: RefCell::default(),
+        }
+    }
+}
+
+impl User {
+    /// A user of a program, its module bodies run. `vu`: its number from 1; 0 for setup, teardown and the summary.
+    ///
+    /// # Errors
+    /// When its memory cannot be had, or its init throws.
+    pub fn new(shared: &Rc<Shared>, program: &Arc<Program>, vu: u64) -> Result<Self, ScriptError> {
+        let mut user = Self::launch(shared, Source::Built(Arc::clone(program)), vu)?;
+        match user.finish_alone(Work::Init) {
+            Outcome::Failed(error) => Err(error),
+            _ => Ok(user),
+        }
+    }
+
+    pub(crate) fn launch(shared: &Rc<Shared>, source: Source, vu: u64) -> Result<Self, ScriptError> {
+        let host = Rc::new(Host::new(Rc::clone(shared), source, vu));
+        let desk = Rc::new(Desk::default());
+        let counter = Rc::clone(&desk);
+        let fiber = Fiber::new(STACK_BYTES, Rc::clone(&host), move |host| live(host, &counter));
+        let fiber = fiber.map_err(|error| {
+            let message = format!("cannot make the stack of a virtual user: {error}");
+            ScriptError::new(ErrorKind::Load, message, "raise vm.max_map_count, or use fewer virtual users")
+        })?;
+        Ok(Self { fiber, host, desk })
+    }
+
+    /// Begins a piece of work, and goes on with it as far as it can.
+    pub fn begin(&mut self, work: Work, now_ns: u64) -> Step {
+        self.host.set_interrupt(None);
+        *self.desk.work.borrow_mut() = Some(work);
+        self.resume(now_ns)
+    }
+
+    /// Goes on with the work.
+    pub fn resume(&mut self, now_ns: u64) -> Step {
+        self.host.begin_turn(now_ns);
+        if self.fiber.resume() { self.host.step.get() } else { Step::Idle }
+    }
+
+    /// Gives a reply, to be seen at the next resume.
+    pub fn deliver(&self, reply: Reply) {
+        self.host.inbox.borrow_mut().push(reply);
+    }
+
+    /// A reply whose buffers can be used again.
+    pub fn spare_reply(&self) -> Reply {
+        self.host.spare_replies.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes the requests that are to be sent.
+    pub fn take_requests(&self, into: &mut Vec<Request>) {
+        into.append(&mut self.host.outbox.borrow_mut());
+    }
+
+    /// Lets the work end as soon as the user is resumed.
+    pub fn interrupt(&self) {
+        self.host.set_interrupt(Some(Interrupt::Stop));
+    }
+
+    /// How the last work ended.
+    pub fn outcome(&self) -> Outcome {
+        self.desk.outcome.borrow_mut().take().unwrap_or(Outcome::Interrupted)
+    }
+
+    /// Does work that needs no driver: nobody sends its requests, and its sleeps pass at once.
+    pub fn finish_alone(&mut self, work: Work) -> Outcome {
+        let mut step = self.begin(work, 0);
+        loop {
+            match step {
+                Step::Idle => return self.outcome(),
+                Step::Yield => step = self.resume(self.host.now_ns.get()),
+                Step::Wait { until_ns: Some(until_ns) } => step = self.resume(until_ns),
+                Step::Wait { until_ns: None } => {
+                    self.interrupt();
+                    step = self.resume(self.host.now_ns.get());
+                }
+            }
+        }
+    }
+
+    /// Number of the user.
+    pub fn vu(&self) -> u64 {
+        self.host.ids.get().vu
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.host.set_interrupt(Some(Interrupt::Stop));
+        *self.desk.work.borrow_mut() = Some(Work::Exit);
+        for _ in 0..RESUMES_TO_END_MAX {
+            if !self.fiber.resume() {
+                return;
+            }
+            *self.desk.work.borrow_mut() = Some(Work::Exit);
+        }
+        self.fiber.abandon();
+    }
+}
+
+/// The whole life of a user, on its fiber.
+fn live(host: &Rc<Host>, desk: &Desk) {
+    let limits = VmLimits { memory_bytes: MEMORY_BYTES_MAX, stack_bytes: STACK_BYTES - STACK_BYTES_RESERVED };
+    let Some(vm) = Vm::new(Rc::clone(host), limits) else {
+        let error = ScriptError::new(ErrorKind::Load, "out of memory", "use fewer virtual users");
+        *desk.outcome.borrow_mut() = Some(Outcome::Failed(error));
+        return;
+    };
+    let ctx = vm.ctx();
+    loop {
+        let work = desk.work.borrow_mut().take();
+        match work {
+            Some(Work::Exit) => return,
+            Some(work) => *desk.outcome.borrow_mut() = Some(perform(host, ctx, work)),
+            None => {}
+        }
+        host.step.set(Step::Idle);
+        if !host.suspender().suspend() {
+            return;
+        }
+    }
+}
+
+fn perform(host: &Host, ctx: Ctx<'_>, work: Work) -> Outcome {
+    let result = match work {
+        Work::Init => init(host, ctx).map(|()| None),
+        Work::Setup => setup(host, ctx),
+        Work::Iterate(iteration) => iterate(host, ctx, &iteration).map(|()| None),
+        Work::Teardown => teardown(host, ctx).map(|()| None),
+        Work::Summary(data) => summary(host, ctx, &data),
+        Work::Exit => Ok(None),
+    };
+    let outcome = match (host.interrupt(), result) {
+        (Some(Interrupt::Abort), _) => Outcome::Aborted(host.abort_reason().unwrap_or_default()),
+        (Some(Interrupt::Stop), Err(_)) => Outcome::Interrupted,
+        (_, Ok(value)) => Outcome::Done(value),
+        (_, Err(error)) => Outcome::Failed(error),
+    };
+    host.timers.borrow_mut().forget(ctx);
+    host.http.forget(ctx);
+    host.group.borrow_mut().clear();
+    outcome
+}
+
+fn init(host: &Host, ctx: Ctx<'_>) -> Result<(), ScriptError> {
+    host.phase.set(Phase::Init);
+    error_of(ctx, api::install_globals(ctx))?;
+    let entry = host.source.entry().to_owned();
+    let exports = match error_of(ctx, host.source.load(ctx, &entry))? {
+        Loaded::Module(module) => {
+            settle(host, ctx, module.run())?;
+            error_of(ctx, module.namespace())?
+        }
+        Loaded::Common(function) => error_of(ctx, api::common::run(ctx, &entry, &function))?,
+    };
+    if host.source.is_building() {
+        error_of(ctx, keep_exports(host, &exports))?;
+    }
+    host.keep(ctx, EXPORTS, exports);
+    Ok(())
+}
+
+/// Remembers what the script exports: its functions by name, and its options.
+fn keep_exports(host: &Host, exports: &Value<'_>) -> JsResult<()> {
+    let mut functions = BTreeSet::new();
+    for key in exports.keys()? {
+        if exports.get_key(&key)?.is_function() {
+            functions.insert(key.text());
+        }
+    }
+    let options = exports.get("options")?;
+    let json = if options.is_nullish() { None } else { options.to_json()? };
+    let json = json.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Json::Null);
+    host.source.keep_exports(json, functions);
+    Ok(())
+}
+
+fn setup(host: &Host, ctx: Ctx<'_>) -> Result<Option<String>, ScriptError> {
+    enter(host, Phase::Setup, "::setup");
+    let function = exported(host, ctx, "setup")?;
+    let value = settle(host, ctx, function.call(&ctx.undefined(), &[]))?;
+    error_of(ctx, value.to_json())
+}
+
+fn teardown(host: &Host, ctx: Ctx<'_>) -> Result<(), ScriptError> {
+    enter(host, Phase::Teardown, "::teardown");
+    let function = exported(host, ctx, "teardown")?;
+    let data = setup_data(host, ctx)?;
+    settle(host, ctx, function.call(&ctx.undefined(), &[&data])).map(drop)
+}
+
+/// Calls `handleSummary`; gives the object it returns as JSON, with buffers as text.
+fn summary(host: &Host, ctx: Ctx<'_>, data: &str) -> Result<Option<String>, ScriptError> {
+    enter(host, Phase::Summary, "");
+    let function = exported(host, ctx, "handleSummary")?;
+    let data = error_of(ctx, ctx.parse_json(data))?;
+    let value = settle(host, ctx, function.call(&ctx.undefined(), &[&data]))?;
+    if !value.is_object() {
+        return Ok(None);
+    }
+    error_of(ctx, texts_of(&value)).map(Some)
+}
+
+/// The members of an object as a JSON object of strings.
+fn texts_of(object: &Value<'_>) -> JsResult<String> {
+    let mut texts = serde_json::Map::new();
+    for key in object.keys()? {
+        let value = object.get_key(&key)?;
+        let text = match value.bytes() {
+            Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            None => value.to_string()?,
+        };
+        texts.insert(key.text(), text.into());
+    }
+    Ok(Json::Object(texts).to_string())
+}
+
+fn iterate(host: &Host, ctx: Ctx<'_>, iteration: &Iteration) -> Result<(), ScriptError> {
+    let scenario = &iteration.scenario;
+    let is_new = host.scenario.borrow().as_ref().is_none_or(|current| !Rc::ptr_eq(current, scenario));
+    host.phase.set(Phase::Iteration);
+    let mut ids = host.ids.get();
+    if is_new {
+        error_of(ctx, enter_scenario(host, ctx, scenario))?;
+        ids.iteration_in_scenario = 0;
+    }
+    ids.scenario_iteration = iteration.idx;
+    host.ids.set(ids);
+    host.scenario_progress.set(iteration.progress_milli);
+    if !host.shared.options.no_cookies_reset {
+        host.jar.borrow_mut().clear_all();
+    }
+    let result = call_scenario(host, ctx, scenario);
+    host.ids.set(Ids {
+        iteration: ids.iteration + 1,
+        iteration_in_scenario: ids.iteration_in_scenario + 1,
+        ..ids
+    });
+    result
+}
+
+fn call_scenario(host: &Host, ctx: Ctx<'_>, scenario: &Scenario) -> Result<(), ScriptError> {
+    let global = ctx.global();
+    error_of(ctx, global.set("__ITER", ctx.number(host.ids.get().iteration as f64)))?;
+    let function = exported(host, ctx, &scenario.exec)?;
+    let data = setup_data(host, ctx)?;
+    settle(host, ctx, function.call(&ctx.undefined(), &[&data])).map(drop)
+}
+
+/// The scenario's environment and tags replace those of the one before.
+fn enter_scenario(host: &Host, ctx: Ctx<'_>, scenario: &Rc<Scenario>) -> JsResult<()> {
+    let mut tags = host.shared.options.tags.clone();
+    for (key, value) in &scenario.tags {
+        tags.retain(|(known, _)| known != key);
+        tags.push((key.clone(), value.clone()));
+    }
+    *host.tags.borrow_mut() = tags;
+    *host.scenario.borrow_mut() = Some(Rc::clone(scenario));
+    if !scenario.env.is_empty() {
+        let env = ctx.global().get("__ENV")?;
+        scenario.env.iter().try_for_each(|(name, value)| env.set(name, ctx.string(value)))?;
+    }
+    Ok(())
+}
+
+fn enter(host: &Host, phase: Phase, group: &str) {
+    host.phase.set(phase);
+    group.clone_into(&mut host.group.borrow_mut());
+    *host.tags.borrow_mut() = host.shared.options.tags.clone();
+}
+
+fn exported<'js>(host: &Host, ctx: Ctx<'js>, name: &str) -> Result<Value<'js>, ScriptError> {
+    let exports = host.find_kept(ctx, EXPORTS).unwrap_or_else(|| ctx.undefined());
+    let function = error_of(ctx, exports.get(name))?;
+    if function.is_function() {
+        return Ok(function);
+    }
+    let message = format!("function '{name}' not found in exports");
+    Err(ScriptError::new(ErrorKind::Options, message, format!("export a function `{name}` from the script")))
+}
+
+/// What `setup()` gave: parsed once for each user, which keeps the same object.
+fn setup_data<'js>(host: &Host, ctx: Ctx<'js>) -> Result<Value<'js>, ScriptError> {
+    if let Some(data) = host.find_kept(ctx, SETUP_DATA) {
+        return Ok(data);
+    }
+    let json = host.shared.setup_data.borrow().clone();
+    let Some(json) = json else { return Ok(ctx.undefined()) };
+    let data = error_of(ctx, ctx.parse_json(&json))?;
+    host.keep(ctx, SETUP_DATA, data.clone());
+    Ok(data)
+}
+
+/// Runs the event loop until nothing is left to do; gives the value, of a promise what it settled to.
+fn settle<'js>(host: &Host, ctx: Ctx<'js>, called: JsResult<Value<'js>>) -> Result<Value<'js>, ScriptError> {
+    let value = error_of(ctx, called)?;
+    loop {
+        while let Some(job) = ctx.run_job() {
+            error_of(ctx, job)?;
+        }
+        if let Some(Err(reason)) = value.is_promise().then(|| value.settled()).flatten() {
+            drop(host.take_rejection(ctx));
+            return Err(ScriptError::of(&reason));
+        }
+        if let Some(error) = host.take_rejection(ctx) {
+            return Err(error);
+        }
+        if error_of(ctx, api::timers::run_due(host, ctx))? || error_of(ctx, api::http::run_replies(ctx))? {
+            continue;
+        }
+        let timer_ns = host.timers.borrow().next_ns();
+        if timer_ns.is_none() && !host.http.has_async() {
+            break;
+        }
+        error_of(ctx, host.wait(ctx, timer_ns))?;
+    }
+    match value.is_promise().then(|| value.settled()).flatten() {
+        Some(Ok(value)) => Ok(value),
+        Some(Err(reason)) => Err(ScriptError::of(&reason)),
+        None => Ok(value),
+    }
+}
+
+/// Tells of an iteration that failed, as k6 does.
+pub fn log_failure(console: &Console, error: &ScriptError, executor: &str, scenario: &str) {
+    let fields = [("executor", executor), ("scenario", scenario)];
+    console.fields(Level::Error, &error.message, &fields);
+}
+
+/// Stack of a user: only the pages that were used take memory.
+const STACK_BYTES: usize = 512 * 1024;
+
+/// Part of it that is left to native functions when the script has used up its own.
+const STACK_BYTES_RESERVED: usize = 96 * 1024;
+
+/// Most memory of one user's JavaScript objects.
+const MEMORY_BYTES_MAX: usize = 2 << 30;
+
+/// How often a user that is to end may give way before it does.
+const RESUMES_TO_END_MAX: u32 = 1000;
+
+/// Where the script's exports are kept.
+const EXPORTS: &str = "exports";
+
+/// Where the parsed setup data is kept.
+const SETUP_DATA: &str = "setup data";

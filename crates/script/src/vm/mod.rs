@@ -1,0 +1,207 @@
+//! The JavaScript engine (QuickJS-ng) behind a safe border: one [`Vm`] is one virtual user's world.
+//!
+//! Owns: every `unsafe` line of this crate, the runtime, its context and the coroutine it runs on. Never: what a script may
+//! call (`api`), or when it runs.
+#![expect(unsafe_code, reason = "the border to the engine's C interface; every site says why it holds")]
+
+mod fiber;
+mod function;
+mod module;
+mod value;
+
+use std::ffi::{CStr, c_int, c_void};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+use rquickjs_sys as qjs;
+
+use crate::host::Host;
+
+pub(crate) use fiber::{Fiber, Suspender};
+pub(crate) use function::{Call, Fun};
+pub(crate) use module::{Code, Imported, Module, compile_function, compile_module};
+pub(crate) use value::{Kept, Key, Value};
+
+/// A JavaScript exception is pending in the context; [`Ctx::take_exception`] has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Thrown;
+
+/// What a call into JavaScript gives.
+pub(crate) type JsResult<T> = Result<T, Thrown>;
+
+/// One virtual user's runtime and context.
+#[derive(Debug)]
+pub(crate) struct Vm {
+    runtime: NonNull<qjs::JSRuntime>,
+    context: NonNull<qjs::JSContext>,
+    /// The context's opaque pointer: alive as long as the context.
+    _host: Rc<Host>,
+}
+
+/// A context in use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ctx<'js> {
+    raw: NonNull<qjs::JSContext>,
+    _life: PhantomData<&'js Vm>,
+}
+
+/// How much one virtual user may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VmLimits {
+    /// Most bytes of JavaScript objects.
+    pub(crate) memory_bytes: usize,
+    /// Most bytes of stack below the point where the VM is entered.
+    pub(crate) stack_bytes: usize,
+}
+
+impl Vm {
+    /// A fresh world whose native functions see `host`. To be made on the stack on which it will run.
+    pub(crate) fn new(host: Rc<Host>, limits: VmLimits) -> Option<Self> {
+        // SAFETY: a null check follows each creation; the runtime is set up before any script runs in it, on this thread.
+        unsafe {
+            let runtime = NonNull::new(qjs::JS_NewRuntime())?;
+            qjs::JS_SetMemoryLimit(runtime.as_ptr(), limits.memory_bytes as qjs::size_t);
+            qjs::JS_UpdateStackTop(runtime.as_ptr());
+            qjs::JS_SetMaxStackSize(runtime.as_ptr(), limits.stack_bytes as qjs::size_t);
+            let Some(context) = NonNull::new(qjs::JS_NewContextRaw(runtime.as_ptr())) else {
+                qjs::JS_FreeRuntime(runtime.as_ptr());
+                return None;
+            };
+            let opaque = Rc::as_ptr(&host).cast_mut().cast::<c_void>();
+            qjs::JS_SetContextOpaque(context.as_ptr(), opaque);
+            qjs::JS_SetRuntimeOpaque(runtime.as_ptr(), opaque);
+            qjs::JS_SetInterruptHandler(runtime.as_ptr(), Some(on_interrupt), opaque);
+            qjs::JS_SetHostPromiseRejectionTracker(runtime.as_ptr(), Some(on_rejection), opaque);
+            let vm = Self { runtime, context, _host: host };
+            vm.add_intrinsics();
+            value::register_class(runtime);
+            module::install_loader(runtime);
+            Some(vm)
+        }
+    }
+
+    /// Everything the language has but what k6 scripts cannot meet.
+    fn add_intrinsics(&self) {
+        let context = self.context.as_ptr();
+        // SAFETY: the context is fresh, and each intrinsic is added once, base objects first.
+        unsafe {
+            qjs::JS_AddIntrinsicBaseObjects(context);
+            qjs::JS_AddIntrinsicDate(context);
+            qjs::JS_AddIntrinsicEval(context);
+            qjs::JS_AddIntrinsicRegExpCompiler(context);
+            qjs::JS_AddIntrinsicRegExp(context);
+            qjs::JS_AddIntrinsicJSON(context);
+            qjs::JS_AddIntrinsicProxy(context);
+            qjs::JS_AddIntrinsicMapSet(context);
+            qjs::JS_AddIntrinsicTypedArrays(context);
+            qjs::JS_AddIntrinsicPromise(context);
+            qjs::JS_AddIntrinsicBigInt(context);
+        }
+    }
+
+    /// The context, while the VM is borrowed.
+    pub(crate) fn ctx(&self) -> Ctx<'_> {
+        Ctx { raw: self.context, _life: PhantomData }
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        // SAFETY: the context and the runtime were made by `new` and are freed once, values of theirs having been freed before.
+        unsafe {
+            Host::of(self.ctx()).forget_values(self.ctx());
+            qjs::JS_FreeContext(self.context.as_ptr());
+            qjs::JS_FreeRuntime(self.runtime.as_ptr());
+        }
+    }
+}
+
+impl<'js> Ctx<'js> {
+    /// What the script's native functions share.
+    pub(crate) fn host(self) -> &'js Host {
+        // SAFETY: the opaque pointer is the `Rc<Host>` that the VM holds, and the VM outlives 'js.
+        unsafe { &*qjs::JS_GetContextOpaque(self.raw.as_ptr()).cast::<Host>() }
+    }
+
+    /// The raw context, for this module's files.
+    fn as_ptr(self) -> *mut qjs::JSContext {
+        self.raw.as_ptr()
+    }
+
+    /// The context of a callback.
+    ///
+    /// # Safety
+    /// `raw` must be the live context that the engine handed to the callback, and 'js must not outlast that call.
+    unsafe fn from_raw(raw: *mut qjs::JSContext) -> Self {
+        // SAFETY: the engine never hands out a null context.
+        Self { raw: unsafe { NonNull::new_unchecked(raw) }, _life: PhantomData }
+    }
+
+    /// Runs one pending promise job; `None` when there is none.
+    pub(crate) fn run_job(self) -> Option<JsResult<()>> {
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the runtime is alive; the job's context is this one, the runtime's only one.
+        let status =
+            unsafe { qjs::JS_ExecutePendingJob(qjs::JS_GetRuntime(self.as_ptr()), &raw mut context) };
+        match status {
+            0 => None,
+            1.. => Some(Ok(())),
+            _ => Some(Err(Thrown)),
+        }
+    }
+
+    /// Takes the pending exception.
+    pub(crate) fn take_exception(self) -> Value<'js> {
+        // SAFETY: gives an owned value, `null` when nothing is pending.
+        unsafe { Value::from_raw(self, qjs::JS_GetException(self.as_ptr())) }
+    }
+
+    /// Makes the pending exception one that no `catch` sees.
+    pub(crate) fn make_uncatchable(self) {
+        let error = self.take_exception();
+        // SAFETY: both take the value: the first marks it, the second owns it again as the pending exception.
+        unsafe {
+            qjs::JS_SetUncatchableError(self.as_ptr(), error.raw());
+            qjs::JS_Throw(self.as_ptr(), error.into_raw());
+        }
+    }
+}
+
+/// Called by the engine every few thousand operations; non-zero ends the running script.
+unsafe extern "C" fn on_interrupt(_runtime: *mut qjs::JSRuntime, opaque: *mut c_void) -> c_int {
+    // SAFETY: the opaque pointer is the host that the VM holds.
+    let host = unsafe { &*opaque.cast::<Host>() };
+    c_int::from(host.on_interrupt())
+}
+
+/// Keeps the list of promises that were rejected and that nobody handles.
+unsafe extern "C" fn on_rejection(
+    context: *mut qjs::JSContext,
+    promise: qjs::JSValue,
+    reason: qjs::JSValue,
+    is_handled: bool,
+    _opaque: *mut c_void,
+) {
+    // SAFETY: the engine calls this with a live context and borrowed values, which are duplicated to be kept.
+    unsafe {
+        let ctx = Ctx::from_raw(context);
+        let (promise, reason) = (Value::borrow(ctx, promise), Value::borrow(ctx, reason));
+        ctx.host().on_rejection(&promise, &reason, is_handled);
+    }
+}
+
+/// A NUL-terminated copy for the engine; what follows a NUL byte is cut off.
+fn c_text(text: &str) -> std::ffi::CString {
+    let bytes: Vec<u8> = text.bytes().take_while(|byte| *byte != 0).collect();
+    std::ffi::CString::new(bytes).unwrap_or_default()
+}
+
+/// Text that the engine gave.
+///
+/// # Safety
+/// `text` must be a NUL-terminated string that lives as long as the result.
+unsafe fn borrowed_text<'a>(text: *const std::ffi::c_char) -> std::borrow::Cow<'a, str> {
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy()
+}

@@ -1,0 +1,234 @@
+//! `k6/http`.
+
+use squall_script::{Body, Outcome, Reply, ReplyFailure, Request, Runtime};
+
+use crate::drive::{iterate, iterate_with, reply};
+
+fn header<'a>(request: &'a Request, name: &str) -> &'a str {
+    let found = request.spec.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map_or("", |(_, value)| value)
+}
+
+fn body(request: &Request) -> String {
+    match &request.spec.body {
+        Body::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Body::Empty => String::new(),
+        Body::File(path) => path.display().to_string(),
+    }
+}
+
+fn script(body: &str) -> String {
+    format!(
+        "import http from 'k6/http'; import {{ check }} from 'k6';\nexport default function () {{ {body} }}"
+    )
+}
+
+#[test]
+fn verbs_send_what_they_are_given() {
+    let mut sent = Vec::new();
+    let source = script(
+        "http.get('http://t/a', { headers: { 'X-A': '1' } });
+         http.post('http://t/b', 'text');
+         http.put('http://t/c', { z: 'a b', a: [1, 2] });
+         http.del('http://t/d', null, { tags: { name: 'D' } });
+         http.request('patch', 'http://t/e', new Uint8Array([65, 66]).buffer);
+         http.head('http://t/f');
+         http.options('http://t/g', 'o');
+         http.get(http.url`http://t/h/${7}`);",
+    );
+    let run = iterate(&source, 1, |request| {
+        sent.push(format!(
+            "{} {} {} {}",
+            request.spec.method,
+            request.spec.name,
+            header(request, "content-type"),
+            body(request)
+        ));
+        reply(200, &[], "")
+    });
+    assert_eq!(run.outcome, Outcome::Done(None));
+    assert_eq!(
+        sent,
+        [
+            "GET http://t/a  ",
+            "POST http://t/b  text",
+            "PUT http://t/c application/x-www-form-urlencoded a=1&a=2&z=a+b",
+            "DELETE D  ",
+            "PATCH http://t/e  AB",
+            "HEAD http://t/f  ",
+            "OPTIONS http://t/g  o",
+            "GET http://t/h/${}  ",
+        ]
+    );
+}
+
+#[test]
+fn a_response_has_k6s_fields() {
+    let source = script(
+        "const r = http.get('http://t/');
+         console.log(r.status, r.status_text, r.body, r.headers['Content-Type'], r.headers['X-Twice'], r.json().a, r.json('b.#.c'));
+         console.log(r.url, r.proto, r.timings.waiting, r.timings.duration, r.error, r.error_code, r.cookies.k[0].value, r.request.method);
+         console.log(JSON.stringify(r).length > 100, r.headers === r.headers);",
+    );
+    let run = iterate(&source, 1, |_| {
+        let fields = [
+            ("content-type", "application/json"),
+            ("x-twice", "1"),
+            ("X-Twice", "2"),
+            ("Set-Cookie", "k=v; Path=/"),
+        ];
+        reply(200, &fields, r#"{"a": 1, "b": [{"c": 2}, {"c": 3}]}"#)
+    });
+    assert_eq!(
+        run.said,
+        "200 200 OK {\"a\": 1, \"b\": [{\"c\": 2}, {\"c\": 3}]} application/json 1, 2 1 [ 2, 3 ]\n\
+         http://t/ HTTP/1.1 1 1  0 v GET\ntrue true\n"
+    );
+}
+
+#[test]
+fn redirects_are_followed_as_go_does() {
+    let source = script(
+        "const r = http.post('http://t/start', 'body', { headers: { 'Content-Type': 'text/plain' } });
+         console.log(r.status, r.url);
+         console.log(http.get('http://t/start', { redirects: 0 }).status);",
+    );
+    let run = iterate(&source, 1, |request| match request.spec.url.path() {
+        "/start" => reply(302, &[("Location", "/end"), ("Set-Cookie", "seen=1")], ""),
+        _ => reply(if header(request, "cookie") == "seen=1" { 200 } else { 400 }, &[], ""),
+    });
+    assert_eq!(run.said, "200 http://t/end\n302\n");
+    assert_eq!(run.seen.requests, ["POST http://t/start", "GET http://t/end", "GET http://t/start"]);
+    assert_eq!(run.seen.http[0]["expected_response"], "true");
+}
+
+#[test]
+fn cookies_last_for_an_iteration() {
+    let source = script(
+        "const jar = http.cookieJar(); jar.set('http://t/', 'mine', '1');
+        http.get('http://t/', { cookies: { extra: 'e' } });
+        console.log(jar.cookiesForURL('http://t/').set[0]);
+        http.get('http://t/');",
+    );
+    let mut sent = Vec::new();
+    let run = iterate(&source, 2, |request| {
+        sent.push(header(request, "cookie").to_owned());
+        reply(200, &[("Set-Cookie", "set=by-server")], "")
+    });
+    assert_eq!(
+        sent,
+        ["mine=1; extra=e", "mine=1; set=by-server", "mine=1; extra=e", "mine=1; set=by-server"]
+    );
+    assert_eq!(run.said, "by-server\nby-server\n");
+}
+
+#[test]
+fn failures_are_responses_or_exceptions() {
+    let source = script(
+        "const r = http.get('http://t/'); console.log(r.status, r.error_code, r.error, r.body);
+        http.get('nonsense');
+        try { http.get('http://t/', { throw: true }); } catch (e) { console.log('caught', e.message); }",
+    );
+    let failure = ReplyFailure { code: 1212, text: "dial: connection refused".to_owned() };
+    let run = iterate(&source, 1, |_| Reply { failure: Some(failure.clone()), ..Reply::default() });
+    assert_eq!(run.outcome, Outcome::Done(None), "{}", run.said);
+    assert!(run.said.contains("0 1212 dial: connection refused null\n"), "{}", run.said);
+    assert!(run.said.contains("caught dial: connection refused\n"), "{}", run.said);
+    assert_eq!(run.seen.http[0]["error_code"], "1212");
+}
+
+#[test]
+fn batches_keep_their_shape_and_their_limit() {
+    let source = script("const list = http.batch(['http://t/1', ['POST', 'http://t/2', 'b'], { method: 'PUT', url: 'http://t/3' }]);
+        console.log(list.map((r) => r.status));
+        const named = http.batch({ a: 'http://t/4', b: 'http://t/5' });
+        console.log(Object.keys(named), named.b.status);");
+    let run = iterate_with(&source, 1, Runtime { batch: 2, ..Runtime::default() }, |request| {
+        reply(200 + request.spec.url.path()[1..].parse::<u16>().unwrap(), &[], "")
+    });
+    assert_eq!(run.said, "[ 201, 202, 203 ]\n[ \"a\", \"b\" ] 205\n");
+}
+
+#[test]
+fn async_requests_are_promises() {
+    let run = iterate(
+        "import http from 'k6/http';
+         export default async function () {
+           const both = await Promise.all([http.asyncRequest('GET', 'http://t/1'), http.asyncRequest('POST', 'http://t/2', 'x')]);
+           console.log(both.map((r) => r.status));
+         }",
+        1,
+        |_| reply(201, &[], ""),
+    );
+    assert_eq!((run.outcome, run.said.as_str()), (Outcome::Done(None), "[ 201, 201 ]\n"));
+}
+
+#[test]
+fn authentication_is_proved() {
+    let source = script(
+        "http.get('http://user:p%40ss@t/basic'); console.log(http.get('http://u:p@t/digest', { auth: 'digest' }).status);",
+    );
+    let mut sent = Vec::new();
+    let run = iterate(&source, 1, |request| {
+        let proof = header(request, "authorization").to_owned();
+        sent.push(proof.clone());
+        match request.spec.url.path() {
+            "/digest" if proof.is_empty() => reply(
+                401,
+                &[("WWW-Authenticate", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\", algorithm=MD5")],
+                "",
+            ),
+            _ => reply(200, &[], ""),
+        }
+    });
+    assert_eq!(sent[0], "Basic dXNlcjpwQHNz");
+    assert!(
+        sent[2].starts_with("Digest username=\"u\", realm=\"r\", nonce=\"n\", uri=\"/digest\""),
+        "{}",
+        sent[2]
+    );
+    assert_eq!(run.said, "200\n");
+    assert_eq!(run.seen.http[0]["name"], "http://****:****@t/basic");
+}
+
+#[test]
+fn bodies_are_unpacked_when_they_are_read() {
+    use std::io::Write;
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(b"{\"x\": 1}").unwrap();
+    let packed = packed.finish().unwrap();
+    let run =
+        iterate(&script("const r = http.get('http://t/'); console.log(r.body, r.json('x'));"), 1, |_| {
+            Reply { body: packed.clone(), ..reply(200, &[("Content-Encoding", "gzip")], "") }
+        });
+    assert_eq!(run.said, "{\"x\": 1} 1\n");
+}
+
+#[test]
+fn files_make_a_multipart_form() {
+    let mut seen = String::new();
+    iterate(
+        &script("http.post('http://t/', { field: 'v', file: http.file('data', 'a.txt', 'text/plain') });"),
+        1,
+        |request| {
+            seen = format!("{}\n{}", header(request, "content-type"), body(request));
+            reply(200, &[], "")
+        },
+    );
+    assert!(seen.starts_with("multipart/form-data; boundary="), "{seen}");
+    assert!(
+        seen.contains("name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n\r\ndata\r\n"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn expectations_decide_what_fails() {
+    let source = script(
+        "http.get('http://t/'); http.get('http://t/', { responseCallback: http.expectedStatuses(404) }); http.get('http://t/', { responseCallback: null });",
+    );
+    let run = iterate(&source, 1, |_| reply(404, &[], ""));
+    let expected: Vec<_> =
+        run.seen.http.iter().map(|tags| tags.get("expected_response").map(String::as_str)).collect();
+    assert_eq!(expected, [Some("false"), Some("true"), None]);
+}

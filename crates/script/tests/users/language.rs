@@ -1,0 +1,114 @@
+//! Life cycle, globals, modules and errors.
+
+use squall_script::Outcome;
+
+use crate::drive::{compile, compile_said, iterate, reply, say};
+
+#[test]
+fn values_are_written_as_k6_writes_them() {
+    for (expression, text) in [
+        ("'a', 1, null, undefined, true", "a 1 null undefined true"),
+        ("{ a: 'x', b: [1, 'y', null] }", "{ a: \"x\", b: [ 1, \"y\", null ] }"),
+        ("[]", "[]"),
+        ("{}", "{}"),
+        ("() => 1", "[object Function]"),
+        ("new Uint8Array([1, 2])", "Uint8Array(2) [ 1, 2 ]"),
+        ("new Uint8Array([1, 2]).buffer", "ArrayBuffer { [Uint8Contents]: <01 02>, byteLength: 2 }"),
+        ("(() => { const a = {}; a.self = a; return a; })()", "{ self: [Circular] }"),
+        ("__VU, __ITER, __ENV.NAME", "1 0 value"),
+        ("new Error('bad')", "Error: bad"),
+        ("typeof fetch, typeof setTimeout, globalThis === global", "undefined function true"),
+    ] {
+        assert_eq!(say(expression), text, "{expression}");
+    }
+}
+
+#[test]
+fn an_exception_in_an_iteration_ends_it_and_no_other() {
+    let run = iterate(
+        "export default function () { if (__ITER === 0) { null.x; } console.log('second'); }",
+        2,
+        |_| reply(200, &[], ""),
+    );
+    assert_eq!(run.outcome, Outcome::Done(None));
+    assert_eq!(run.said, "second\n");
+}
+
+#[test]
+fn errors_name_file_line_and_column() {
+    for (source, message, place) in [
+        ("let x = ;", "SyntaxError", "/tests/script.js:1:9"),
+        ("\n  undefinedName;\nexport default function () {}", "ReferenceError", "/tests/script.js:2:3"),
+        ("import x from 'lodash'; export default function () {}", "lodash", ""),
+        ("import { nothing } from 'k6'; export default function () {}", "nothing", ""),
+        ("import x from 'k6/browser'; export default function () {}", "k6/browser", ""),
+    ] {
+        let error = compile(source).unwrap_err();
+        assert!(error.message.contains(message), "{source}: {}", error.message);
+        if !place.is_empty() {
+            assert_eq!(error.place.as_deref(), Some(place), "{source}: {}", error.message);
+        }
+    }
+}
+
+#[test]
+fn endless_scripts_end() {
+    for (source, message) in [
+        ("const f = () => f() + 1; export default function () { f(); }", "stack"),
+        ("export default function () { 'x'.repeat(2 ** 30).padEnd(2 ** 31); }", ""),
+    ] {
+        let run = iterate(source, 1, |_| reply(200, &[], ""));
+        let Outcome::Failed(error) = run.outcome else { panic!("{source}: {:?}", run.outcome) };
+        assert!(error.message.contains(message), "{}", error.message);
+    }
+}
+
+#[test]
+fn timers_and_promises_end_before_the_iteration() {
+    let run = iterate(
+        "export default async function () {
+            setTimeout(() => console.log('late'), 20);
+            await new Promise((resolve) => setTimeout(resolve, 10));
+            console.log('early');
+        }",
+        1,
+        |_| reply(200, &[], ""),
+    );
+    assert_eq!((run.said.as_str(), run.seen.slept_ns), ("early\nlate\n", 20_000_000));
+}
+
+#[test]
+fn a_rejection_that_nobody_handles_fails_the_iteration() {
+    let run =
+        iterate("export default async function () { throw new Error('no'); }", 1, |_| reply(200, &[], ""));
+    let Outcome::Failed(error) = run.outcome else { panic!("{:?}", run.outcome) };
+    assert!(error.message.contains("no"), "{}", error.message);
+}
+
+#[test]
+fn common_js_works() {
+    let run = iterate(
+        "const http = require('k6/http'); const { check } = require('k6');
+         module.exports.options = { vus: 3 };
+         module.exports.default = function () { check(http.get('http://t/'), { ok: (r) => r.status === 200 }); };",
+        1,
+        |_| reply(200, &[], ""),
+    );
+    assert_eq!(run.seen.checks, [(String::new(), "ok".to_owned(), true)]);
+}
+
+#[test]
+fn exports_are_known_after_the_first_init() {
+    let (program, said) = compile_said(
+        "export const options = { vus: 2, thresholds: { http_reqs: ['count>1'] } };
+         export function setup() { return 1; }
+         export function other() {}
+         export default function () {}
+         console.log('init', __VU);",
+    );
+    let program = program.unwrap();
+    assert_eq!(program.options()["vus"], 2);
+    assert!(["setup", "other", "default"].iter().all(|name| program.has_function(name)));
+    assert!(!program.has_function("options"));
+    assert_eq!(said.0.lock().unwrap().as_slice(), b"init 0\n");
+}

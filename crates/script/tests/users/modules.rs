@@ -1,0 +1,93 @@
+//! k6's modules but http.
+
+use squall_script::Outcome;
+
+use crate::drive::{iterate, reply, say};
+
+#[test]
+fn encodings_and_hashes_give_what_k6_gives() {
+    for (expression, text) in [
+        ("encoding.b64encode('hello')", "aGVsbG8="),
+        ("encoding.b64encode('hello', 'rawstd')", "aGVsbG8"),
+        ("encoding.b64decode('aGVsbG8=', 'std', 's')", "hello"),
+        ("encoding.b64decode('aGVsbG8', 'rawurl', 's')", "hello"),
+        ("crypto.md5('hello', 'hex')", "5d41402abc4b2a76b9719d911017c592"),
+        ("crypto.sha1('hello', 'hex')", "aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d"),
+        ("crypto.sha256('hello', 'base64')", "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="),
+        ("crypto.ripemd160('hello', 'hex')", "108f07b8382412612c048d07d13f814118445acd"),
+        ("crypto.md4('hello', 'hex')", "866437cb7a794bce2b727acc0362ee27"),
+        (
+            "crypto.hmac('sha256', 'key', 'hello', 'hex')",
+            "9307b3b915efb5171ff14d8cb55fbcc798c6c0ef1456d66ded1a6aa723a58b7b",
+        ),
+        (
+            "(() => { const h = crypto.createHash('sha1'); h.update('hel'); h.update('lo'); return h.digest('hex'); })()",
+            "aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d",
+        ),
+        ("crypto.randomBytes(4).byteLength", "4"),
+        ("new TextDecoder().decode(new TextEncoder().encode('é'))", "é"),
+    ] {
+        assert_eq!(say(expression), text, "{expression}");
+    }
+}
+
+#[test]
+fn shared_arrays_are_read_only_arrays() {
+    for (expression, text) in [
+        ("shared.length, shared[1].a, shared[2]", "2 2 undefined"),
+        ("shared.map((x) => x.a)", "[ 1, 2 ]"),
+        ("(() => { let sum = 0; for (const x of shared) sum += x.a; return sum; })()", "3"),
+        ("(() => { shared[0] = 1; })()", "THROWN TypeError: SharedArray is immutable"),
+        ("(() => { shared[0].a = 1; })()", "THROWN TypeError: 'a' is read-only"),
+    ] {
+        assert_eq!(say(expression), text, "{expression}");
+    }
+}
+
+#[test]
+fn the_run_can_be_asked_about() {
+    for (expression, text) in [
+        ("exec.scenario.name, exec.scenario.executor", "default per-vu-iterations"),
+        ("exec.vu.idInTest, exec.vu.iterationInScenario", "1 0"),
+        ("(() => { exec.vu.tags.x = 1; return exec.vu.tags.x + exec.vu.tags.scenario; })()", "1default"),
+        (
+            "(() => { exec.vu.metrics.tags.y = {}; })()",
+            "THROWN TypeError: only String, Boolean and Number types are accepted as a metric tag value: `y`",
+        ),
+    ] {
+        assert_eq!(say(expression), text, "{expression}");
+    }
+    let run = iterate(
+        "import exec from 'k6/execution'; export default function () { try { exec.test.abort('enough'); } catch (e) { console.log('caught'); } }",
+        1,
+        |_| reply(200, &[], ""),
+    );
+    assert_eq!(run.outcome, Outcome::Aborted("test aborted: enough".to_owned()));
+    assert_eq!(run.said, "");
+}
+
+#[test]
+fn checks_groups_and_metrics_carry_their_tags() {
+    let run = iterate(
+        "import { check, group, sleep, fail } from 'k6';
+         import { Counter, Rate, Trend, Gauge } from 'k6/metrics';
+         const counter = new Counter('my_counter'), trend = new Trend('my_trend', true);
+         export default function () {
+           group('outer', () => { group('inner', () => check(7, { seven: (x) => x === 7, 'is eight': (x) => x === 8 })); });
+           counter.add(2, { kind: 'a' });
+           trend.add(1.5);
+           sleep(0.25);
+         }",
+        1,
+        |_| reply(200, &[], ""),
+    );
+    let path = "::outer::inner".to_owned();
+    assert_eq!(
+        run.seen.checks,
+        [(path.clone(), "seven".to_owned(), true), (path, "is eight".to_owned(), false)]
+    );
+    let own: Vec<_> = run.seen.samples.iter().filter(|(metric, ..)| *metric >= 24).collect();
+    assert_eq!((own[0].0, own[0].1, own[0].2["kind"].as_str()), (24, 2.0, "a"));
+    assert_eq!((own[1].0, own[1].1, own[1].2["scenario"].as_str()), (25, 1.5, "default"));
+    assert_eq!(run.seen.slept_ns, 250_000_000);
+}
