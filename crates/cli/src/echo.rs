@@ -6,29 +6,113 @@ use std::path::Path;
 use squall_plan::mask::masked_url;
 use squall_plan::units::DurationText;
 use squall_plan::{
-    Arrival, HttpLoad, Load, Network, Pacing, Plan, Profile, Stage, Stop, TlsPolicy, TlsVersions, What, When,
+    Arrival, CloseMode, Endpoint, HandshakeLoad, HttpLoad, IdleLoad, IdleProtocol, Load, Network, Pacing,
+    PingKind, Plan, Profile, Resumption, ResumptionMode, Stage, Stop, TlsPolicy, TlsVersions, Weighted, What,
+    When,
 };
 
-use crate::args::LoadArgs;
+use crate::args::{HandshakeLoadArgs, IdleLoadArgs, LoadArgs};
 use crate::build::load::{CONNECTION_COUNT_DEFAULT, CONNECTION_COUNT_MAX_DEFAULT, DURATION_DEFAULT};
+use crate::build::sessions::IDLE_COUNT_DEFAULT;
 
-/// The lines, without secrets. `saved_in`: where the run will be saved.
-pub(crate) fn text(plan: &Plan, args: &LoadArgs, saved_in: Option<&Path>) -> String {
-    let mut lines: Vec<(&str, String)> = Vec::new();
-    for load in &plan.loads {
-        let What::Http(http) = &load.what else { continue };
-        lines.push(("target", target(http)));
-        lines.push(("load", format!("{} {}", when(&load.when), stop(&load.stop, plan))));
-        lines.extend(via(&load.network).map(|text| ("via", text)));
-        lines.extend(tls(load, http).map(|text| ("tls", text)));
+/// A plan that is about to be run.
+pub(crate) struct Echo<'a> {
+    pub plan: &'a Plan,
+    /// The choices that nobody made: a first run should not leave one guessing.
+    pub defaults: Option<String>,
+}
+
+impl Echo<'_> {
+    /// The lines, without secrets. `saved_in`: where the run will be saved.
+    pub(crate) fn text(&self, saved_in: Option<&Path>) -> String {
+        let plan = self.plan;
+        let mut lines: Vec<(&str, String)> =
+            plan.loads.iter().flat_map(|load| load_lines(load, plan)).collect();
+        lines.extend(self.defaults.clone().map(|text| ("defaults", text)));
+        lines.extend((!plan.thresholds.is_empty()).then(|| ("thresholds", plan.thresholds.join(", "))));
+        lines.extend(saved_in.map(|path| ("saved in", path.display().to_string())));
+        lines.iter().fold(String::new(), |mut text, (name, line)| {
+            let _ = writeln!(text, "{name:<NAME_WIDTH$}{line}");
+            text
+        })
     }
-    lines.extend(defaults(args).map(|text| ("defaults", text)));
-    lines.extend((!plan.thresholds.is_empty()).then(|| ("thresholds", plan.thresholds.join(", "))));
-    lines.extend(saved_in.map(|path| ("saved in", path.display().to_string())));
-    lines.iter().fold(String::new(), |mut text, (name, line)| {
-        let _ = writeln!(text, "{name:<NAME_WIDTH$}{line}");
-        text
-    })
+}
+
+fn load_lines(load: &Load, plan: &Plan) -> Vec<(&'static str, String)> {
+    let noun = load.what.noun();
+    let mut lines = Vec::new();
+    match &load.what {
+        What::Http(http) => lines.push(("target", target(http))),
+        What::Handshake(handshake) => {
+            lines.push(("target", endpoints(&handshake.targets)));
+            lines.extend(handshake_ways(handshake).map(|text| ("each", text)));
+        }
+        What::Idle(idle) => {
+            lines.push(("target", endpoints(&idle.targets)));
+            lines.push(("each", idle_ways(idle)));
+        }
+        _ => {}
+    }
+    lines.push(("load", format!("{} {}", when(&load.when, noun), stop(&load.stop, plan, noun))));
+    lines.extend(via(&load.network).map(|text| ("via", text)));
+    lines.extend(tls(load).map(|text| ("tls", text)));
+    lines
+}
+
+fn endpoints(targets: &[Weighted<Endpoint>]) -> String {
+    match targets {
+        [one] => one.value.authority(),
+        [first, ..] => format!("{} targets by weight, the first {}", targets.len(), first.value.authority()),
+        [] => String::new(),
+    }
+}
+
+/// What differs from a full handshake and a reset.
+fn handshake_ways(load: &HandshakeLoad) -> Option<String> {
+    let mut parts = Vec::new();
+    let Resumption { mode, ratio, .. } = load.resumption;
+    parts.extend(resumed_by(mode).map(|by| format!("{:.0} % resumed by {by}", ratio * 100.0)));
+    parts.extend(load.request.as_ref().map(|request| format!("GET {}", request.path)));
+    parts.extend((!load.hold.is_zero()).then(|| format!("held for {}", DurationText(load.hold))));
+    parts.extend((load.close != CloseMode::Rst).then(|| format!("closed by {}", close_name(load.close))));
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn idle_ways(load: &IdleLoad) -> String {
+    let protocol = match load.protocol {
+        IdleProtocol::Http1 => None,
+        IdleProtocol::Http2 => Some("HTTP/2".to_owned()),
+    };
+    let ping = load.ping.as_ref().map(|ping| {
+        let kind = match &ping.kind {
+            PingKind::Byte => "a byte".to_owned(),
+            PingKind::Request(request) => format!("GET {}", request.path),
+            PingKind::H2 => "PING".to_owned(),
+        };
+        format!("{kind} every {}", DurationText(ping.every))
+    });
+    let first = load.first_request.as_ref().map(|request| format!("GET {} first", request.path));
+    let parts = [Some(if load.tls { "TLS" } else { "TCP" }.to_owned()), protocol, first];
+    let silence = Some(ping.unwrap_or_else(|| "then silent".to_owned()));
+    let reopening = (!load.reopens).then(|| "not reopened".to_owned());
+    parts.into_iter().chain([silence, reopening]).flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn resumed_by(mode: ResumptionMode) -> Option<&'static str> {
+    match mode {
+        ResumptionMode::Off => None,
+        ResumptionMode::Id => Some("session id"),
+        ResumptionMode::Ticket => Some("ticket"),
+        ResumptionMode::Psk => Some("PSK"),
+    }
+}
+
+fn close_name(close: CloseMode) -> &'static str {
+    match close {
+        CloseMode::Rst => "reset",
+        CloseMode::Fin => "FIN",
+        CloseMode::Notify => "close_notify",
+    }
 }
 
 fn target(http: &HttpLoad) -> String {
@@ -40,12 +124,12 @@ fn target(http: &HttpLoad) -> String {
     }
 }
 
-fn when(when: &When) -> String {
+fn when(when: &When, noun: &str) -> String {
     match when {
         When::Closed { connections } if connections.stages.is_empty() => profile(connections, "connection"),
         When::Closed { connections } => format!("{},", profile(connections, "connection")),
         When::Open { rate, arrival, pacing, connection_count_max } => {
-            let rate = profile(rate, "request/s");
+            let rate = profile(rate, &format!("{noun}/s"));
             let (arrival, pacing) = (arrival_name(*arrival), pacing_name(*pacing));
             format!(
                 "{rate}, {arrival} arrivals, {pacing} pacing, at most {connection_count_max} connections,"
@@ -69,11 +153,11 @@ fn plural(noun: &str) -> String {
     }
 }
 
-fn stop(stop: &Stop, plan: &Plan) -> String {
+fn stop(stop: &Stop, plan: &Plan, noun: &str) -> String {
     let end = match (stop.duration, stop.count) {
         (Some(duration), None) => format!("for {}", DurationText(duration)),
-        (Some(duration), Some(count)) => format!("for {} or {count} requests", DurationText(duration)),
-        (None, Some(count)) => format!("until {count} requests are made"),
+        (Some(duration), Some(count)) => format!("for {} or {count} {noun}s", DurationText(duration)),
+        (None, Some(count)) => format!("until {count} {noun}s are made"),
         (None, None) => "until Ctrl-C".to_owned(),
     };
     if plan.warmup.is_zero() {
@@ -100,8 +184,7 @@ fn via(network: &Network) -> Option<String> {
 }
 
 /// What differs from the rule: both versions, certificates verified.
-fn tls(load: &Load, http: &HttpLoad) -> Option<String> {
-    let is_spoken = http.requests.iter().any(|request| request.url.scheme() == "https");
+fn tls(load: &Load) -> Option<String> {
     let TlsPolicy { insecure, client_identity, versions, sni, .. } = &load.tls;
     let mut parts = Vec::new();
     parts.extend(match versions {
@@ -112,20 +195,54 @@ fn tls(load: &Load, http: &HttpLoad) -> Option<String> {
     parts.extend(insecure.then(|| "certificate NOT verified".to_owned()));
     parts.extend(client_identity.as_ref().map(|identity| format!("as {}", identity.cert_file.display())));
     parts.extend(sni.as_ref().map(|name| format!("server name {name}")));
-    (is_spoken && !parts.is_empty()).then(|| parts.join(", "))
+    (load.speaks_tls() && !parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The choices that nobody made: a first run should not leave one guessing.
-fn defaults(args: &LoadArgs) -> Option<String> {
-    let mut flags = Vec::new();
-    if args.connections.is_none() && args.rate.is_some() {
-        flags.push(format!("--connections {CONNECTION_COUNT_MAX_DEFAULT}"));
-    } else if args.connections.is_none() && args.ramp.is_none() {
-        flags.push(format!("--connections {CONNECTION_COUNT_DEFAULT}"));
+/// What `squall http` chose by itself.
+pub(crate) fn defaults(args: &LoadArgs) -> Option<String> {
+    let has_ramp = args.ramp.is_some();
+    let flags = [
+        connections_default(args.connections.is_some(), args.rate.is_some(), has_ramp),
+        duration_default(args.duration.is_some() || has_ramp || args.requests.is_some()),
+    ];
+    joined(flags)
+}
+
+/// What `squall handshake` chose by itself.
+pub(crate) fn handshake_defaults(args: &HandshakeLoadArgs) -> Option<String> {
+    let has_count = args.connections.is_some() || args.per_thread.is_some();
+    let has_end = args.duration.is_some() || args.seconds.is_some() || args.handshakes.is_some();
+    let has_ramp = args.ramp.is_some();
+    joined([
+        connections_default(has_count, args.rate.is_some(), has_ramp),
+        duration_default(has_end || has_ramp),
+    ])
+}
+
+/// What `squall idle` chose by itself.
+pub(crate) fn idle_defaults(args: &IdleLoadArgs) -> Option<String> {
+    let connections = args.connections.is_none().then(|| format!("--connections {IDLE_COUNT_DEFAULT}"));
+    let duration = args
+        .duration
+        .is_none()
+        .then(|| format!("--duration of the opening and {}", DurationText(DURATION_DEFAULT)));
+    joined([connections, duration])
+}
+
+fn connections_default(is_given: bool, has_rate: bool, has_ramp: bool) -> Option<String> {
+    match (is_given, has_rate, has_ramp) {
+        (true, ..) | (false, false, true) => None,
+        (false, true, _) => Some(format!("--connections {CONNECTION_COUNT_MAX_DEFAULT}")),
+        (false, false, false) => Some(format!("--connections {CONNECTION_COUNT_DEFAULT}")),
     }
-    if args.duration.is_none() && args.ramp.is_none() && args.requests.is_none() {
-        flags.push(format!("--duration {}", DurationText(DURATION_DEFAULT)));
-    }
+}
+
+fn duration_default(is_given: bool) -> Option<String> {
+    (!is_given).then(|| format!("--duration {}", DurationText(DURATION_DEFAULT)))
+}
+
+fn joined(flags: [Option<String>; 2]) -> Option<String> {
+    let flags: Vec<String> = flags.into_iter().flatten().collect();
     (!flags.is_empty()).then(|| flags.join(", "))
 }
 

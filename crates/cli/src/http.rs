@@ -4,7 +4,9 @@ use squall_engine::Control;
 use squall_measure::{RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::mask::masked_text;
 
-use crate::args::HttpArgs;
+use squall_plan::Plan;
+
+use crate::args::{HttpArgs, OutputArgs};
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
 use crate::signals::Watch;
@@ -14,18 +16,24 @@ use crate::{build, echo, output};
 /// Makes the run, or with `--dry-run` shows what it would be.
 pub(crate) fn run(args: &HttpArgs) -> Result<ExitCode, Failure> {
     let plan = build::plan(args)?;
-    if args.output.dry_run {
-        output::result(&echo::text(&plan, &args.load, None))?;
+    make(&plan, &args.output, echo::defaults(&args.load))
+}
+
+/// Makes the run of a plan, or with `--dry-run` shows what it would be. `defaults`: the choices that nobody made.
+pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> Result<ExitCode, Failure> {
+    let echo = echo::Echo { plan, defaults };
+    if args.dry_run {
+        output::result(&echo.text(None))?;
         return Ok(ExitCode::Ok);
     }
-    let faces = Faces::open(&args.output, &plan.masked())?;
-    if args.output.faces.quiet == 0 && !args.output.live {
-        output::note(&echo::text(&plan, &args.load, faces.folder()));
+    let faces = Faces::open(args, &plan.masked())?;
+    if args.faces.quiet == 0 && !args.live {
+        output::note(&echo.text(faces.folder()));
     }
     let control = Control::new();
-    let watch = steer(&control, args.output.live)?;
-    let mut view = View::open(&args.output, &control)?;
-    let record = squall_engine::run(&plan, &control, &mut |recorder: &RunRecorder| view.update(recorder));
+    let watch = steer(&control, args.live)?;
+    let mut view = View::open(args, &control)?;
+    let record = squall_engine::run(plan, &control, &mut |recorder: &RunRecorder| view.update(recorder));
     drop((view, watch));
     let record = record.map_err(|error| refused(&error))?;
     faces.finish(&record)?;

@@ -13,6 +13,7 @@ mod http;
 mod output;
 mod redraw;
 mod run;
+mod sessions;
 mod signals;
 mod target;
 mod usage;
@@ -34,6 +35,8 @@ fn main() -> std::process::ExitCode {
 fn answer() -> Result<ExitCode, Failure> {
     let text = match usage::parse(std::env::args_os())? {
         Request::Do(Command::Http(args)) => return http::run(&args),
+        Request::Do(Command::Handshake(args)) => return sessions::handshake(&args),
+        Request::Do(Command::Idle(args)) => return sessions::idle(&args),
         Request::Do(Command::Run(args)) => return run::run(&args),
         Request::Do(Command::Target(args)) => return target::run(&args),
         Request::Do(Command::Report(args)) => return redraw::run(&args),

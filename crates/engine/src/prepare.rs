@@ -358,7 +358,7 @@ fn connect_to(network: &Network, host: &str, port: u16) -> (String, u16) {
 }
 
 /// curl's `--resolve`: the first matching rule.
-fn resolve_rule(network: &Network, host: &str, port: u16) -> Option<Arc<[IpAddr]>> {
+pub(crate) fn resolve_rule(network: &Network, host: &str, port: u16) -> Option<Arc<[IpAddr]>> {
     let matching = network.resolve.iter().find(|rule| {
         rule.host.as_deref().is_none_or(|name| name.eq_ignore_ascii_case(host))
             && rule.port.is_none_or(|p| p == port)
@@ -544,7 +544,7 @@ fn redirect_plan(source: &RequestPlan, status: u16, url: Url) -> RequestPlan {
 }
 
 /// A rotation in which each item comes as often as its weight says, evenly spread, the same in every run.
-fn rotation(weights: &[u64]) -> Result<Vec<u32>, Error> {
+pub(crate) fn rotation(weights: &[u64]) -> Result<Vec<u32>, Error> {
     let divisor = weights.iter().copied().fold(0, greatest_common_divisor);
     let sum: u64 = weights.iter().map(|weight| weight / divisor).sum();
     if sum > WEIGHT_SUM_MAX as u64 {

@@ -16,10 +16,9 @@ use squall_plan::{InputError, Load, Plan, When};
 
 use crate::error::DESCRIPTORS_RESERVED;
 use crate::pace::{Share, connection_count_max, lag_allowed};
-use crate::prepare::Prepared;
 use crate::pulse::Second;
+use crate::ready::Ready;
 use crate::setup::ShardSetup;
-use crate::shard::{Shard, warm_up_tls};
 use crate::sys::{MachineProbe, keep_stamping, monotonic_ns, nanoseconds, raise_nofile};
 use crate::{Control, Error, Observer, Span, Stop};
 
@@ -45,12 +44,12 @@ fn run_with(
 ) -> Result<RunRecord, Error> {
     let limit =
         raise_nofile().map_err(|source| Error::Os { what: "raise the limit of open files", source })?;
-    let mut loads: Vec<Arc<Prepared>> = Vec::new();
+    let mut loads: Vec<Ready> = Vec::new();
     let mut rows: Vec<RowKey> = Vec::new();
     for load in &plan.loads {
-        let prepared = Prepared::new(load, rows, background_stop)?;
-        rows = prepared.rows.clone();
-        loads.push(Arc::new(prepared));
+        let ready = Ready::new(load, rows, background_stop)?;
+        rows = ready.rows().to_vec();
+        loads.push(ready);
     }
     check_descriptors(&loads, limit)?;
     let recorder = RunRecorder::new(setup(plan, &rows, thread_count(plan))?);
@@ -76,7 +75,7 @@ struct Collector {
     control: Control,
     start_ns: u64,
     source_count: u64,
-    loads: Vec<Arc<Prepared>>,
+    loads: Vec<Ready>,
     machine: MachineProbe,
     shards: Vec<ShardState>,
     next_second_idx: u32,
@@ -94,7 +93,7 @@ struct ShardState {
 }
 
 impl Collector {
-    fn new(recorder: RunRecorder, control: Control, source_count: u64, loads: &[Arc<Prepared>]) -> Self {
+    fn new(recorder: RunRecorder, control: Control, source_count: u64, loads: &[Ready]) -> Self {
         Self {
             recorder,
             control,
@@ -113,31 +112,33 @@ impl Collector {
     fn start_shards(
         &mut self,
         plan: &Plan,
-        loads: &[Arc<Prepared>],
+        loads: &[Ready],
         row_count: usize,
         observer: &mut dyn Observer,
     ) -> Result<Vec<JoinHandle<Result<u64, Error>>>, Error> {
         let mut handles = Vec::new();
         let mut gate = Gate::default();
-        for (load_idx, prepared) in (0..).zip(loads) {
-            let shard_count = shard_count(&prepared.load, thread_count(plan));
+        let first_of_sessions = loads.iter().position(|ready| matches!(ready, Ready::Sessions(_)));
+        for (load_idx, ready) in (0..).zip(loads) {
+            let shard_count = shard_count(ready.load(), thread_count(plan));
             for shard_idx in 0..shard_count {
                 let (spare, spares) = mpsc::channel();
-                let is_open_model = matches!(prepared.load.when, When::Open { .. });
+                let is_open_model = matches!(ready.load().when, When::Open { .. });
                 for _ in 0..SPARE_COUNT {
                     // The receiver is alive: it is moved into the shard below.
                     let _ = spare.send(Box::new(Snapshot::new(row_count, is_open_model)));
                 }
                 let setup = ShardSetup {
-                    share: Share { shard_idx, shard_count, segment: prepared.load.segment },
+                    share: Share { shard_idx, shard_count, segment: ready.load().segment },
                     shard_idx: self.shards.len() as u32,
-                    prepared: Arc::clone(prepared),
+                    prepared: ready.clone(),
                     control: self.control.clone(),
                     warmup_ns: nanoseconds(plan.warmup),
                     is_open_model,
                     row_count,
                     seconds: self.seconds.0.clone(),
                     spare: spares,
+                    watches_memory: Some(load_idx as usize) == first_of_sessions && shard_idx == 0,
                 };
                 self.shards.push(ShardState { spare, reported_idx: Some(0), load_idx });
                 handles.push(spawn(setup, gate.admit())?);
@@ -205,8 +206,8 @@ impl Collector {
     }
 
     fn take_lookups(&self, snapshot: &mut Snapshot) {
-        for prepared in &self.loads {
-            prepared.names.take_lookups().into_iter().for_each(|took_ns| snapshot.looking_up.record(took_ns));
+        for ready in &self.loads {
+            ready.names().take_lookups().into_iter().for_each(|took_ns| snapshot.looking_up.record(took_ns));
         }
     }
 
@@ -294,13 +295,13 @@ impl Place {
     }
 }
 
-fn spawn(setup: ShardSetup<Prepared>, place: Place) -> Result<JoinHandle<Result<u64, Error>>, Error> {
+fn spawn(setup: ShardSetup<Ready>, place: Place) -> Result<JoinHandle<Result<u64, Error>>, Error> {
     let builder = thread::Builder::new().name(format!("squall-{}", setup.shard_idx));
     let body = move || {
-        warm_up_tls(&setup.prepared);
+        setup.prepared.warm_up();
         let Some(start_ns) = place.wait() else { return Ok(0) };
         let (control, farewell) = (setup.control.clone(), setup.farewell());
-        let result = Shard::new(setup, start_ns).and_then(Shard::run);
+        let result = setup.run(start_ns);
         if result.is_err() {
             control.abort();
             farewell.send();
@@ -368,13 +369,8 @@ fn shard_count(load: &Load, thread_count: u32) -> u32 {
     u64::from(thread_count).min(connection_count).max(1) as u32
 }
 
-fn check_descriptors(loads: &[Arc<Prepared>], limit: u64) -> Result<(), Error> {
-    let connection_count: u64 = loads
-        .iter()
-        .map(|prepared| {
-            prepared.load.segment.part_of(connection_count_max(&prepared.load.when)) * prepared.target_count()
-        })
-        .sum();
+fn check_descriptors(loads: &[Ready], limit: u64) -> Result<(), Error> {
+    let connection_count: u64 = loads.iter().map(Ready::connection_count).sum();
     let needed = connection_count + DESCRIPTORS_RESERVED;
     if needed > limit { Err(Error::TooFewDescriptors { needed, limit }) } else { Ok(()) }
 }

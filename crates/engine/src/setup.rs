@@ -1,6 +1,5 @@
 //! What a shard of any kind is given at its start, and its last word when it fails.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use squall_measure::Snapshot;
@@ -15,7 +14,7 @@ pub(crate) struct ShardSetup<P> {
     pub(crate) share: Share,
     /// Its index among all shards of the run.
     pub(crate) shard_idx: u32,
-    pub(crate) prepared: Arc<P>,
+    pub(crate) prepared: P,
     pub(crate) control: Control,
     pub(crate) warmup_ns: u64,
     /// Whether a schedule starts what the load does.
@@ -24,6 +23,8 @@ pub(crate) struct ShardSetup<P> {
     pub(crate) row_count: usize,
     pub(crate) seconds: Sender<Second>,
     pub(crate) spare: Receiver<Box<Snapshot>>,
+    /// It tells how much memory the process takes: one shard of each process does.
+    pub(crate) watches_memory: bool,
 }
 
 /// The last word of a shard that failed: the collector waits for one from each.
@@ -37,8 +38,27 @@ impl<P> ShardSetup<P> {
         Farewell { shard_idx: self.shard_idx, seconds: self.seconds.clone() }
     }
 
+    /// The same for a load of another form.
+    pub(crate) fn with<Q>(self, prepared: Q) -> ShardSetup<Q> {
+        let Self { share, shard_idx, control, warmup_ns, is_open_model, row_count, seconds, spare, .. } =
+            self;
+        let watches_memory = self.watches_memory;
+        ShardSetup {
+            share,
+            shard_idx,
+            prepared,
+            control,
+            warmup_ns,
+            is_open_model,
+            row_count,
+            seconds,
+            spare,
+            watches_memory,
+        }
+    }
+
     /// Takes it apart: the figures that the shard fills, the load, and what steers it.
-    pub(crate) fn into_pulse(self, start_ns: u64) -> (Pulse, Arc<P>, Control) {
+    pub(crate) fn into_pulse(self, start_ns: u64) -> (Pulse, P, Control) {
         let Self { shard_idx, row_count, is_open_model, seconds, spare, prepared, control, .. } = self;
         let pulse = Pulse::new(PulseSetup { shard_idx, start_ns, row_count, is_open_model, seconds, spare });
         (pulse, prepared, control)

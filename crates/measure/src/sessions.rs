@@ -25,7 +25,7 @@ pub struct Handshakes {
     pub full: u64,
     /// Resumed from an earlier session.
     pub resumed: u64,
-    /// Of these two, those for which the server asked for another key-exchange group first (`HelloRetryRequest`).
+    /// Of the full ones, those for which the server asked for another key-exchange group first (`HelloRetryRequest`).
     pub hello_retries: u64,
     /// Those that were meant to resume a session, and had none to show: no ticket had come in time.
     pub without_ticket: u64,

@@ -68,6 +68,9 @@ pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(1);
 /// Longest duration that any input may give: sums of a few of them stay far from the clock's own bounds.
 pub const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
 
+/// Most session tickets that one thread keeps for one server name: more than handshakes are ever in flight.
+pub const TICKET_COUNT_MAX: usize = 4096;
+
 /// Most event-loop threads (`--threads`): beyond the CPUs of any machine.
 pub const THREAD_COUNT_MAX: u32 = 1024;
 

@@ -39,7 +39,7 @@ pub(crate) struct HttpArgs {
     pub output: OutputArgs,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct LoadArgs {
     /// Connections kept busy [default: 50]
@@ -195,6 +195,20 @@ pub(crate) struct ConnectionArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct TlsArgs {
+    #[command(flatten)]
+    pub settings: TlsSettingArgs,
+    /// Offer only this version: 1.2 or 1.3; or any [default: any]
+    #[arg(long, value_name = "VERSION", value_enum, hide_possible_values = true, hide_short_help = true)]
+    pub tls: Option<TlsVersionArg>,
+    /// Server name sent and verified instead of the URL's host
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub sni: Option<String>,
+}
+
+/// How TLS is spoken, by every load that does.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "TLS")]
+pub(crate) struct TlsSettingArgs {
     /// Do not verify the server's certificate
     #[arg(long)]
     pub insecure: bool,
@@ -207,9 +221,6 @@ pub(crate) struct TlsArgs {
     /// Private key of --cert (PEM) [default: in the file of --cert]
     #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
     pub key: Option<PathBuf>,
-    /// Offer only this version: 1.2 or 1.3 [default: both]
-    #[arg(long, value_name = "VERSION", value_enum, hide_possible_values = true, hide_short_help = true)]
-    pub tls: Option<TlsVersionArg>,
     /// Cipher suites offered, by IANA name, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', hide_short_help = true)]
     pub ciphers: Vec<String>,
@@ -221,10 +232,7 @@ pub(crate) struct TlsArgs {
     /// Append the secrets of TLS sessions to this file, in NSS key-log format, to read captures with
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub key_log: Option<PathBuf>,
-    /// Server name sent and verified instead of the URL's host
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
-    pub sni: Option<String>,
-    /// ALPN protocols offered, separated by commas [default: by --http]
+    /// ALPN protocols offered, separated by commas [default: that of the HTTP version]
     #[arg(long, value_name = "LIST", value_delimiter = ',', hide_short_help = true)]
     pub alpn: Option<Vec<String>>,
 }
@@ -285,4 +293,5 @@ pub(crate) enum TlsVersionArg {
     Tls12,
     #[value(name = "1.3")]
     Tls13,
+    Any,
 }

@@ -9,6 +9,7 @@
 
 mod http;
 mod run;
+mod sessions;
 mod values;
 
 use std::net::SocketAddr;
@@ -20,9 +21,13 @@ use squall_report::{ColorChoice, Format, OutputSpec};
 
 pub(crate) use http::{
     ArrivalArg, ConnectionArgs, HttpArg, HttpArgs, LoadArgs, OutputArgs, PacingArg, RequestArgs, TlsArgs,
-    TlsVersionArg,
+    TlsSettingArgs, TlsVersionArg,
 };
 pub(crate) use run::RunArgs;
+pub(crate) use sessions::{
+    CloseArg, HandshakeArgs, HandshakeLoadArgs, IdleArgs, IdleLoadArgs, PingArg, ResumptionArg,
+    ResumptionArgs, SessionNetworkArgs, TicketsArg,
+};
 
 /// What was typed.
 #[derive(Debug, Parser)]
@@ -54,6 +59,12 @@ pub(crate) enum Command {
     Http(Box<HttpArgs>),
     /// Run what a file describes: a plan, a k6 script, recorded traffic
     Run(Box<RunArgs>),
+    /// Make TLS handshakes: full connections, each closed afterwards, by rate or as fast as they go
+    #[command(after_help = HANDSHAKE_HELP)]
+    Handshake(Box<HandshakeArgs>),
+    /// Open connections and keep them, in silence or with a sign of life now and then
+    #[command(after_help = IDLE_HELP)]
+    Idle(Box<IdleArgs>),
     /// Run a fast local server with httpbin-like routes, to try everything on
     Target(TargetArgs),
     /// Show a saved run again
@@ -66,7 +77,7 @@ pub(crate) enum Command {
     /// Print the man page
     Man {
         /// The command that it is about [default: squall itself]
-        #[arg(value_parser = clap::builder::PossibleValuesParser::new(["http", "run", "target", "report"]))]
+        #[arg(value_parser = clap::builder::PossibleValuesParser::new(["http", "run", "handshake", "idle", "target", "report"]))]
         command: Option<String>,
     },
     /// Print the JSON Schema of `--json`
@@ -164,6 +175,21 @@ impl From<ColorArg> for ColorChoice {
         }
     }
 }
+
+const HANDSHAKE_HELP: &str = "\
+Examples:
+  squall handshake example.org                           50 connections for 10 s, each a full handshake
+  squall handshake -r 1k/s --tls 1.3 example.org:443     open model: 1,000 handshakes a second
+  squall handshake --resumption psk --resumption-ratio 80% example.org
+  squall handshake --request / --hold 5s example.org     one request each, then open for 5 s
+  squall handshake -l 100 -t 2 -T 10 --tls 1.2 10.0.0.1 443      as in tls-perf";
+
+const IDLE_HELP: &str = "\
+Examples:
+  squall idle example.org:80 -c 10k                      10,000 connections, kept for 10 s
+  squall idle --tls example.org --open-rate 500/s -d 5m  over TLS, 500 opened a second
+  squall idle -c 25k --source 10.0.0.0/26 --dry-run target:80    what 1.5 million would need
+  squall idle --ping 30s --jitter 5s example.org:80      a request on each every 30 to 35 s";
 
 const LONG_ABOUT: &str = "\
 Squall makes HTTP load from one machine, measures it honestly, and shows what happened.

@@ -36,6 +36,35 @@ pub(super) fn connections(text: &str) -> Result<NonZeroU32, InputError> {
     counted(text, CONNECTION_COUNT_MAX)
 }
 
+/// Connections of `squall handshake`, where tls-perf's `-c` is something else.
+pub(super) fn handshake_connections(text: &str) -> Result<NonZeroU32, InputError> {
+    let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    connections(text).map_err(|error| InputError {
+        help: if is_name {
+            "cipher suites are `--ciphers LIST`, by their IANA names".to_owned()
+        } else {
+            error.help
+        },
+        ..error
+    })
+}
+
+/// Whole seconds, as other tools write them; or any duration.
+pub(super) fn seconds(text: &str) -> Result<Duration, InputError> {
+    let is_bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_bare { time(&format!("{text}s")) } else { time(text) }
+}
+
+/// A part of a whole: `0.8` or `80%`.
+pub(super) fn share(text: &str) -> Result<f64, InputError> {
+    let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.trim().parse::<f64>().ok().map(|number| number / whole);
+    let is_share = |share: &f64| (0.0..=1.0).contains(share);
+    share
+        .filter(is_share)
+        .ok_or_else(|| refused("not a share of a whole", "write a number from 0 to 1, or `80%`"))
+}
+
 pub(super) fn requests_per_connection(text: &str) -> Result<NonZeroU32, InputError> {
     counted(text, u32::MAX)
 }

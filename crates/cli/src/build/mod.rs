@@ -5,6 +5,7 @@
 pub(crate) mod load;
 mod network;
 mod request;
+pub(crate) mod sessions;
 mod targets;
 
 use squall_plan::urls::Target;

@@ -9,7 +9,7 @@ use squall_plan::limits::{SOURCE_COUNT_MAX, WINDOW_BYTES_DEFAULT};
 use squall_plan::rules::{Source, addresses_of};
 use squall_plan::{ClientIdentity, ConnectionPolicy, Network, TlsPolicy, TlsVersions};
 
-use crate::args::{ConnectionArgs, TlsArgs, TlsVersionArg};
+use crate::args::{ConnectionArgs, TlsArgs, TlsSettingArgs, TlsVersionArg};
 use crate::failure::Failure;
 
 /// How connections are kept and closed.
@@ -40,8 +40,23 @@ pub(super) fn network(args: &ConnectionArgs) -> Result<Network, Failure> {
     })
 }
 
-/// How TLS is spoken. The files are opened here, so that a wrong path costs no run.
+/// How TLS is spoken.
 pub(super) fn tls_policy(args: &TlsArgs) -> Result<TlsPolicy, Failure> {
+    let settings = tls_settings(&args.settings)?;
+    Ok(TlsPolicy { versions: tls_versions(args.tls), sni: args.sni.clone(), ..settings })
+}
+
+/// Which versions are offered.
+pub(super) fn tls_versions(arg: Option<TlsVersionArg>) -> TlsVersions {
+    match arg {
+        None | Some(TlsVersionArg::Any) => TlsVersions::Any,
+        Some(TlsVersionArg::Tls12) => TlsVersions::Tls12,
+        Some(TlsVersionArg::Tls13) => TlsVersions::Tls13,
+    }
+}
+
+/// What every load that speaks TLS has in common. The files are opened here, so that a wrong path costs no run.
+pub(super) fn tls_settings(args: &TlsSettingArgs) -> Result<TlsPolicy, Failure> {
     for path in &args.cacert {
         readable("--cacert", path)?;
     }
@@ -58,16 +73,11 @@ pub(super) fn tls_policy(args: &TlsArgs) -> Result<TlsPolicy, Failure> {
         insecure: args.insecure,
         ca_files: args.cacert.clone(),
         client_identity,
-        versions: match args.tls {
-            None => TlsVersions::Any,
-            Some(TlsVersionArg::Tls12) => TlsVersions::Tls12,
-            Some(TlsVersionArg::Tls13) => TlsVersions::Tls13,
-        },
         ciphers: args.ciphers.clone(),
         groups: args.groups.clone(),
         key_log: args.key_log.clone(),
-        sni: args.sni.clone(),
         alpn: args.alpn.clone().unwrap_or_else(|| TlsPolicy::default().alpn),
+        ..TlsPolicy::default()
     })
 }
 
@@ -76,7 +86,7 @@ fn readable(flag: &str, path: &Path) -> Result<(), Failure> {
 }
 
 /// All local addresses, each of them this machine's own.
-fn sources(sources: &[Source]) -> Result<Vec<IpAddr>, Failure> {
+pub(super) fn sources(sources: &[Source]) -> Result<Vec<IpAddr>, Failure> {
     let mut addresses = Vec::new();
     for source in sources {
         match source {

@@ -4,11 +4,11 @@ use squall_plan::{Load, Profile, When};
 
 use super::conn::{Exchange, RequestId, State};
 use super::{Life, Shard};
-use crate::pace::{Arrivals, Share, connection_count_max, grid_ns};
+use crate::pace::{Arrivals, Due, Share, connection_count_max, grid_ns};
 
 /// What wants requests to start.
 #[derive(Debug)]
-pub(super) struct Demand {
+pub(crate) struct Demand {
     kind: Kind,
     /// Requests that may still start; `None`: any number.
     remaining: Option<u64>,
@@ -33,7 +33,7 @@ struct Users {
 
 impl Demand {
     /// `per_connection`: users of a closed model for each connection.
-    pub(super) fn new(load: &Load, share: Share, per_connection: u32, length_ns: u64) -> Self {
+    pub(crate) fn new(load: &Load, share: Share, per_connection: u32, length_ns: u64) -> Self {
         let kind = match &load.when {
             When::Closed { connections } => {
                 let users = Users { connections: connections.clone(), share, per_connection };
@@ -49,7 +49,7 @@ impl Demand {
     }
 
     /// Nothing more will ever be wanted.
-    pub(super) fn is_exhausted(&self) -> bool {
+    pub(crate) fn is_exhausted(&self) -> bool {
         match &self.kind {
             Kind::Closed { live_count, .. } => *live_count == 0 && self.remaining == Some(0),
             Kind::Open { arrivals, .. } => arrivals.peek().is_none() || self.remaining == Some(0),
@@ -57,7 +57,7 @@ impl Demand {
     }
 
     /// Arrivals that the schedule has asked for so far, those of the warm-up left out.
-    pub(super) fn asked_count(&self) -> u64 {
+    pub(crate) fn asked_count(&self) -> u64 {
         match &self.kind {
             Kind::Closed { .. } => 0,
             Kind::Open { asked_count, .. } => *asked_count,
@@ -65,15 +65,33 @@ impl Demand {
     }
 
     /// When the next arrival is due, in nanoseconds after the run's start.
-    pub(super) fn next_due_ns(&self) -> Option<u64> {
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
         match &self.kind {
             Kind::Open { arrivals, .. } if self.remaining != Some(0) => Some(arrivals.peek()?.intended_ns),
             _ => None,
         }
     }
 
+    /// Takes the next arrival when its time has come, and one from the count of requests that may start.
+    pub(crate) fn pop_arrival(&mut self, at_ns: u64) -> Option<Due> {
+        let Kind::Open { arrivals, .. } = &mut self.kind else { return None };
+        if self.remaining == Some(0) {
+            return None;
+        }
+        let due = arrivals.pop_due(at_ns)?;
+        self.take_one();
+        Some(due)
+    }
+
+    /// Counts an arrival that the schedule asked for, unless it belongs to the warm-up.
+    pub(crate) fn note_asked(&mut self, is_measured: bool) {
+        if let Kind::Open { asked_count, .. } = &mut self.kind {
+            *asked_count += u64::from(is_measured);
+        }
+    }
+
     /// How far the number of live users is from what the profile wants: positive, more are wanted.
-    fn missing_users(&self, at_ns: u64) -> i64 {
+    pub(crate) fn missing_users(&self, at_ns: u64) -> i64 {
         match &self.kind {
             Kind::Closed { users, live_count } => i64::from(users.count_at(at_ns)) - i64::from(*live_count),
             Kind::Open { .. } => 0,
@@ -84,14 +102,14 @@ impl Demand {
         matches!(self.kind, Kind::Closed { .. })
     }
 
-    fn add_users(&mut self, difference: i64) {
+    pub(crate) fn add_users(&mut self, difference: i64) {
         if let Kind::Closed { live_count, .. } = &mut self.kind {
             *live_count = live_count.saturating_add_signed(difference as i32);
         }
     }
 
     /// Takes one from the count of requests that may start; false when none is left.
-    fn take_one(&mut self) -> bool {
+    pub(crate) fn take_one(&mut self) -> bool {
         match &mut self.remaining {
             None => true,
             Some(0) => false,
@@ -139,15 +157,9 @@ impl Shard {
     /// Starts all arrivals that are due.
     pub(super) fn release_arrivals(&mut self) {
         let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
-        loop {
-            let Kind::Open { arrivals, asked_count } = &mut self.demand.kind else { return };
-            if self.demand.remaining == Some(0) {
-                return;
-            }
-            let Some(due) = arrivals.pop_due(at_ns) else { return };
+        while let Some(due) = self.demand.pop_arrival(at_ns) {
             let intended_ns = self.limits.start_ns + due.intended_ns;
-            *asked_count += u64::from(intended_ns >= self.limits.warm_until_ns);
-            self.demand.take_one();
+            self.demand.note_asked(intended_ns >= self.limits.warm_until_ns);
             let exchange = self.next_exchange(intended_ns);
             if self.place(exchange) {
                 let late_ns = self.now_ns.saturating_sub(self.limits.start_ns + due.exact_ns);

@@ -32,8 +32,9 @@ use crate::sources::Sources;
 use crate::sys::{Clock, Poller, monotonic_ns, nanoseconds};
 use crate::{Control, Error, Stop};
 
+pub(crate) use demand::Demand;
+
 use conn::{Conn, Exchange, Pool, RequestId};
-use demand::Demand;
 use receive::LocationSink;
 use wait::Waiter;
 
@@ -136,7 +137,7 @@ pub(crate) fn warm_up_tls(prepared: &Prepared) {
 
 impl Shard {
     /// A loop that starts at `start_ns` on the monotonic clock.
-    pub(crate) fn new(setup: ShardSetup<Prepared>, start_ns: u64) -> Result<Self, Error> {
+    pub(crate) fn new(setup: ShardSetup<Arc<Prepared>>, start_ns: u64) -> Result<Self, Error> {
         let (share, warmup_ns) = (setup.share, setup.warmup_ns);
         let (pulse, prepared, control) = setup.into_pulse(start_ns);
         let limits = Limits::new(&prepared, share, start_ns, warmup_ns);

@@ -42,7 +42,7 @@ impl MachineProbe {
             descriptors_limit: nofile_limit(),
             ports_used: ports_used(),
             ports_available: ports_available() * source_count.max(1),
-            process_rss_bytes: rss_bytes(),
+            process_rss_bytes: process_rss_bytes(),
             process_cpu: process_cpu.saturating_sub(process_cpu_before),
         }
     }
@@ -97,7 +97,7 @@ fn ports_available() -> u64 {
 }
 
 /// statm's second field counts resident pages.
-fn rss_bytes() -> u64 {
+pub(crate) fn process_rss_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = text.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0);
     pages * rustix::param::page_size() as u64

@@ -30,8 +30,13 @@ pub(crate) struct Readiness {
 impl Poller {
     /// An empty set.
     pub(crate) fn new() -> io::Result<Self> {
+        Self::with_capacity(EVENT_COUNT)
+    }
+
+    /// An empty set that tells of so many events at once.
+    pub(crate) fn with_capacity(event_count: usize) -> io::Result<Self> {
         let event = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
-        Ok(Self { epoll: epoll::create(CreateFlags::CLOEXEC)?, events: vec![event; EVENT_COUNT] })
+        Ok(Self { epoll: epoll::create(CreateFlags::CLOEXEC)?, events: vec![event; event_count] })
     }
 
     /// Watches a socket for everything, edge-triggered, until it is closed.

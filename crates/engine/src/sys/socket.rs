@@ -6,6 +6,7 @@ use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::sendfile;
 use rustix::io::Errno;
@@ -71,6 +72,11 @@ fn set_bind_address_no_port(socket: BorrowedFd<'_>) -> io::Result<()> {
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Closing this socket will reset the connection, whatever is still on its way (socket(7), `SO_LINGER` of 0).
+pub(crate) fn reset_on_close(socket: &Fd) -> io::Result<()> {
+    Ok(sockopt::set_socket_linger(socket, Some(Duration::ZERO))?)
 }
 
 /// Takes the socket's pending error: how a connect ended.

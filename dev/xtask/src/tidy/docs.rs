@@ -7,25 +7,29 @@ use std::path::Path;
 use super::Findings;
 use crate::dist::squall;
 
-/// Compares what `squall --help` offers with what [`PAGE`] explains.
+/// Compares what each command's `--help` offers with what its page explains.
 pub(super) fn check(root: &Path, findings: &mut Findings) {
-    let page = match fs::read_to_string(root.join(PAGE)) {
-        Ok(page) => page,
-        Err(error) => return findings.push(PAGE, error),
-    };
-    match squall(root, &["--help"]) {
-        Ok(help) => check_page(&help, &page, findings),
-        Err(error) => findings.push("squall --help", error),
+    for (command, page) in PAGES {
+        let text = match fs::read_to_string(root.join(page)) {
+            Ok(text) => text,
+            Err(error) => return findings.push(page, error),
+        };
+        let args: Vec<&str> = command.iter().copied().chain(["--help"]).collect();
+        match squall(root, &args) {
+            Ok(help) => check_page(&help, page, &text, findings),
+            Err(error) => findings.push(format!("squall {}", args.join(" ")), error),
+        }
     }
 }
 
-/// Where the flags of the main command are explained.
-const PAGE: &str = "docs/http.md";
+/// Where the flags of each command are explained.
+const PAGES: &[(&[&str], &str)] =
+    &[(&[], "docs/http.md"), (&["handshake"], "docs/handshake.md"), (&["idle"], "docs/idle.md")];
 
-fn check_page(help: &str, page: &str, findings: &mut Findings) {
-    let explained = flags(page);
-    for flag in flags(help).difference(&explained) {
-        findings.push(PAGE, format!("does not explain {flag}"));
+fn check_page(help: &str, page: &str, text: &str, findings: &mut Findings) {
+    let explained = flags(text);
+    for flag in flags(help).difference(&explained).filter(|flag| **flag != "--help") {
+        findings.push(page, format!("does not explain {flag}"));
     }
 }
 
@@ -49,6 +53,7 @@ mod tests {
         let mut findings = Findings::default();
         check_page(
             "  -c, --connections <N>\n      --no-save  Saves nothing.",
+            "docs/http.md",
             "| `--connections N` |",
             &mut findings,
         );

@@ -1,0 +1,169 @@
+//! From an empty slot to a connection that is ready: TCP connect, the TLS handshake, what is said first.
+
+use std::io;
+use std::net::SocketAddr;
+
+use squall_measure::{Cause, Phase};
+use squall_wire::h1::{Decoder, RequestKind};
+
+use super::slot::{Exchange, Marks, State};
+use super::tls::{Session, Stage};
+use super::{SessionShard, h2};
+use crate::sys::{connect_tcp, connection_error, monotonic_ns};
+use crate::trouble::Trouble;
+
+impl SessionShard {
+    /// Begins to open a slot's connection.
+    pub(super) fn open(&mut self, slot_idx: usize) {
+        self.opened_this_turn += 1;
+        let course_idx = self.next_course();
+        let slot = &mut self.slots[slot_idx];
+        let is_reopening = slot.marks.is_reopening;
+        let is_warmup = slot.intended_ns < self.limits.warm_until_ns;
+        slot.marks = Marks { is_reopening, is_warmup, ..Marks::default() };
+        slot.course_idx = course_idx;
+        slot.state = State::Connecting;
+        slot.opened_ns = self.now_ns;
+        (slot.connected_ns, slot.ready_ns) = (0, 0);
+        self.unsettled_count += 1;
+        self.pulse.count_start(is_warmup);
+        self.set_deadline(slot_idx, self.now_ns + self.limits.connect_timeout_ns);
+        match self.dial(slot_idx, course_idx as usize) {
+            Ok(true) => self.on_connected(slot_idx),
+            Ok(false) => {}
+            Err(error) => self.fail(slot_idx, &Trouble::io(&error, Phase::Connecting)),
+        }
+        self.now_ns = monotonic_ns();
+    }
+
+    /// Whether the connection stands already.
+    fn dial(&mut self, slot_idx: usize, course_idx: usize) -> io::Result<bool> {
+        let course = &self.prepared.courses[course_idx];
+        let ip = self.addresses[course_idx].next(&self.prepared.names);
+        let address = SocketAddr::new(ip, course.port);
+        let connect = connect_tcp(&address, self.sources.next(&address))?;
+        let slot = &mut self.slots[slot_idx];
+        slot.generation = slot.generation.wrapping_add(1);
+        self.poller.watch(&connect.socket, slot.token(slot_idx))?;
+        slot.socket = Some(connect.socket);
+        Ok(connect.done)
+    }
+
+    /// The connect has ended, one way or the other.
+    pub(super) fn on_connect_event(&mut self, slot_idx: usize) {
+        let Some(socket) = &self.slots[slot_idx].socket else { return };
+        match connection_error(socket) {
+            Ok(()) => self.on_connected(slot_idx),
+            Err(error) => self.fail(slot_idx, &Trouble::io(&error, Phase::Connecting)),
+        }
+    }
+
+    fn on_connected(&mut self, slot_idx: usize) {
+        self.now_ns = monotonic_ns();
+        let slot = &mut self.slots[slot_idx];
+        slot.connected_ns = self.now_ns;
+        slot.failure_count = 0;
+        match self.begin_tls(slot_idx) {
+            Ok(true) => {}
+            Ok(false) => self.on_ready(slot_idx),
+            Err(trouble) => self.fail(slot_idx, &trouble),
+        }
+    }
+
+    /// Sends the first flight; false where no TLS is spoken.
+    fn begin_tls(&mut self, slot_idx: usize) -> Result<bool, Trouble> {
+        let course_idx = self.slots[slot_idx].course_idx as usize;
+        let Some(name) = self.prepared.courses[course_idx].server_name.clone() else { return Ok(false) };
+        let Some(configs) = &mut self.configs else { return Ok(false) };
+        let (config, resumes) = configs.next();
+        let lacks_ticket = resumes && configs.stock_count(&name) == 0;
+        let session = Session::start(config, name, &mut self.io.outgoing)
+            .map_err(|error| Trouble::tls(&error, Phase::TlsHandshaking))?;
+        let slot = &mut self.slots[slot_idx];
+        (slot.marks.resumes, slot.marks.lacks_ticket) = (resumes, lacks_ticket);
+        slot.state = State::Handshaking;
+        slot.talk().session = Some(session);
+        self.flush(slot_idx, Phase::TlsHandshaking)?;
+        Ok(true)
+    }
+
+    /// The handshake is whole, or it goes on.
+    pub(super) fn on_stage(&mut self, slot_idx: usize, stage: Stage) -> Result<(), Trouble> {
+        match stage {
+            Stage::Handshaking => self.check_handshake_size(slot_idx),
+            Stage::Open => {
+                self.count_handshake(slot_idx);
+                self.check_protocol(slot_idx)?;
+                self.on_ready(slot_idx);
+                Ok(())
+            }
+            Stage::PeerClosed => Err(Trouble::closed(Phase::TlsHandshaking)),
+        }
+    }
+
+    /// A server may not keep us busy with a handshake that has no end.
+    fn check_handshake_size(&mut self, slot_idx: usize) -> Result<(), Trouble> {
+        let received_bytes = self.slots[slot_idx].talk().handshake_bytes_received;
+        if received_bytes <= HANDSHAKE_BYTES_MAX {
+            return Ok(());
+        }
+        let text = format!("more than {HANDSHAKE_BYTES_MAX} bytes of handshake, and no end");
+        Err(Trouble::new(Cause::TlsProtocol, Phase::TlsHandshaking, text))
+    }
+
+    fn check_protocol(&mut self, slot_idx: usize) -> Result<(), Trouble> {
+        let is_http2 = self.slots[slot_idx].session().is_some_and(|session| session.alpn() == b"h2");
+        if !self.prepared.conduct.is_http2 || is_http2 {
+            return Ok(());
+        }
+        let text = "the server did not choose `h2`".to_owned();
+        Err(Trouble::new(Cause::TlsProtocol, Phase::TlsHandshaking, text))
+    }
+
+    /// The connection stands: what is to be said first goes out.
+    fn on_ready(&mut self, slot_idx: usize) {
+        let slot = &mut self.slots[slot_idx];
+        slot.ready_ns = self.now_ns;
+        slot.marks.is_open = true;
+        self.pulse.snapshot.connections_opened += 1;
+        self.pulse.connections_open += 1;
+        self.control.note_connected();
+        if self.prepared.conduct.is_http2 {
+            slot.state = State::Greeting;
+            self.set_deadline(slot_idx, self.now_ns + self.limits.connect_timeout_ns);
+            if let Err(trouble) = self.say(slot_idx, h2::PREFACE, Phase::Sending) {
+                self.fail(slot_idx, &trouble);
+            }
+            return;
+        }
+        self.say_first(slot_idx);
+    }
+
+    /// The request that follows, where there is one.
+    pub(super) fn say_first(&mut self, slot_idx: usize) {
+        let prepared = std::sync::Arc::clone(&self.prepared);
+        let course = &prepared.courses[self.slots[slot_idx].course_idx as usize];
+        let Some(request) = &course.request else { return self.settle_well(slot_idx) };
+        self.slots[slot_idx].state = State::Requesting;
+        self.set_deadline(slot_idx, self.now_ns + prepared.conduct.request_timeout_ns);
+        if let Err(trouble) = self.ask(slot_idx, request) {
+            self.fail(slot_idx, &trouble);
+        }
+    }
+
+    /// Sends an HTTP/1.1 request, whose response is awaited then.
+    pub(super) fn ask(&mut self, slot_idx: usize, request: &[u8]) -> Result<(), Trouble> {
+        let mut decoder = Decoder::new();
+        decoder.begin(RequestKind::Other);
+        self.slots[slot_idx].talk().exchange = Some(Exchange::new(decoder, self.now_ns));
+        self.say(slot_idx, request, Phase::Sending)?;
+        let sent_ns = monotonic_ns();
+        if let Some(exchange) = &mut self.slots[slot_idx].talk().exchange {
+            exchange.sent_ns = sent_ns;
+        }
+        Ok(())
+    }
+}
+
+/// Certificate chains take some kilobytes; a handshake that is larger than this never ends.
+const HANDSHAKE_BYTES_MAX: u64 = 256 * 1024;

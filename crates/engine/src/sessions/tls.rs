@@ -1,0 +1,253 @@
+//! One TLS session, sans-IO: bytes in, bytes out. Buffers are the caller's, so that a silent session keeps none.
+//!
+//! Owns: the TLS library's state, and what came of a record that is not whole yet. Never: sockets, the clock, figures.
+
+use std::sync::Arc;
+
+use rustls::client::UnbufferedClientConnection;
+use rustls::pki_types::ServerName;
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, UnbufferedStatus,
+};
+use rustls::{ClientConfig, Error, HandshakeKind, ProtocolVersion};
+use squall_measure::Terms;
+
+use crate::tls::{group_name, suite_name};
+
+/// A session as the client sees it.
+pub(super) struct Session {
+    tls: UnbufferedClientConnection,
+    /// The beginning of a record, or of a handshake message, whose rest has not come.
+    partial: Vec<u8>,
+}
+
+/// How far a session is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The handshake wants more of the peer.
+    Handshaking,
+    /// Data may be sent.
+    Open,
+    /// The peer has said that it sends no more.
+    PeerClosed,
+}
+
+/// What a whole handshake was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) is_resumed: bool,
+    pub(super) was_retried: bool,
+    pub(super) is_tls13: bool,
+}
+
+/// What was agreed on, as numbers: cheap to compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TermsKey {
+    version: u16,
+    suite: u16,
+    group: u16,
+    chain_count: u32,
+    chain_bytes: u32,
+    alpn: [u8; ALPN_BYTES],
+}
+
+impl Session {
+    /// A new session; its first flight is appended to `out`.
+    pub(super) fn start(
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, Error> {
+        let tls = UnbufferedClientConnection::new(config, name)?;
+        let mut session = Self { tls, partial: Vec::new() };
+        session.feed(&mut [], out, &mut Vec::new())?;
+        Ok(session)
+    }
+
+    /// How much was left over: it belongs in front of what is read next.
+    pub(super) fn partial_bytes(&self) -> usize {
+        self.partial.len()
+    }
+
+    /// Puts what was left over in front.
+    pub(super) fn restore(&mut self, incoming: &mut [u8]) {
+        incoming[..self.partial.len()].copy_from_slice(&self.partial);
+        self.partial = Vec::new();
+    }
+
+    /// Works off what came in. What is to be sent is appended to `out`, data of the peer to `plain`. After an error `out` holds the
+    /// alert that tells the peer.
+    pub(super) fn feed(
+        &mut self,
+        incoming: &mut [u8],
+        out: &mut Vec<u8>,
+        plain: &mut Vec<u8>,
+    ) -> Result<Stage, Error> {
+        let mut begin = 0;
+        loop {
+            let UnbufferedStatus { mut discard, state } =
+                self.tls.process_tls_records(&mut incoming[begin..]);
+            let stage = match state {
+                Err(error) => {
+                    self.encode_alert(out);
+                    return Err(error);
+                }
+                Ok(ConnectionState::EncodeTlsData(data)) => {
+                    encode(data, out);
+                    None
+                }
+                Ok(ConnectionState::TransmitTlsData(data)) => {
+                    data.done();
+                    None
+                }
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while let Some(record) = traffic.next_record() {
+                        let record = record?;
+                        discard += record.discard;
+                        plain.extend_from_slice(record.payload);
+                    }
+                    None
+                }
+                Ok(ConnectionState::BlockedHandshake) => Some(Stage::Handshaking),
+                Ok(ConnectionState::WriteTraffic(_)) => Some(Stage::Open),
+                Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Some(Stage::PeerClosed),
+                Ok(_) => return Err(Error::General("a state that clients do not have".to_owned())),
+            };
+            begin += discard;
+            if let Some(stage) = stage {
+                self.partial = incoming[begin..].to_vec();
+                return Ok(stage);
+            }
+        }
+    }
+
+    /// Encrypts `plain` and appends it to `out`.
+    pub(super) fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        let sealed = |conn: &mut UnbufferedClientConnection, room: &mut [u8]| match conn
+            .process_tls_records(&mut [])
+        {
+            UnbufferedStatus { state: Ok(ConnectionState::WriteTraffic(mut traffic)), .. } => {
+                traffic.encrypt(plain, room)
+            }
+            _ => Err(EncryptError::EncryptExhausted),
+        };
+        self.append(out, sealed)
+    }
+
+    /// The `close_notify` that ends our side; empty where the session cannot make one.
+    pub(super) fn goodbye_record(&mut self) -> Vec<u8> {
+        let mut record = Vec::new();
+        let sealed = self.append(&mut record, |conn, room| match conn.process_tls_records(&mut []) {
+            UnbufferedStatus { state: Ok(ConnectionState::WriteTraffic(mut traffic)), .. } => {
+                traffic.queue_close_notify(room)
+            }
+            _ => Err(EncryptError::EncryptExhausted),
+        });
+        if sealed.is_ok() { record } else { Vec::new() }
+    }
+
+    /// What the whole handshake was; asked of the library, not inferred.
+    pub(super) fn outcome(&self) -> Outcome {
+        let kind = self.tls.handshake_kind();
+        Outcome {
+            is_resumed: kind == Some(HandshakeKind::Resumed),
+            was_retried: kind == Some(HandshakeKind::FullWithHelloRetryRequest),
+            is_tls13: self.tls.protocol_version() == Some(ProtocolVersion::TLSv1_3),
+        }
+    }
+
+    /// Tickets of TLS 1.3 that the server has sent in this session.
+    pub(super) fn ticket_count(&self) -> u32 {
+        self.tls.tls13_tickets_received()
+    }
+
+    /// The ALPN protocol that was agreed on.
+    pub(super) fn alpn(&self) -> &[u8] {
+        self.tls.alpn_protocol().unwrap_or_default()
+    }
+
+    /// What was agreed on, as numbers.
+    pub(super) fn terms_key(&self) -> TermsKey {
+        let mut alpn = [0; ALPN_BYTES];
+        let name = &self.alpn()[..self.alpn().len().min(ALPN_BYTES)];
+        alpn[..name.len()].copy_from_slice(name);
+        let (chain_count, chain_bytes) = self.chain();
+        TermsKey {
+            version: self.tls.protocol_version().map_or(0, u16::from),
+            suite: self.tls.negotiated_cipher_suite().map_or(0, |suite| suite.suite().into()),
+            group: self.tls.negotiated_key_exchange_group().map_or(0, |group| group.name().into()),
+            chain_count,
+            chain_bytes,
+            alpn,
+        }
+    }
+
+    /// What was agreed on, in words.
+    pub(super) fn terms(&self) -> Terms {
+        let (chain_count, chain_bytes) = self.chain();
+        Terms {
+            version: match self.tls.protocol_version() {
+                Some(ProtocolVersion::TLSv1_3) => "TLS 1.3".to_owned(),
+                Some(ProtocolVersion::TLSv1_2) => "TLS 1.2".to_owned(),
+                other => format!("{other:?}"),
+            },
+            cipher: self.tls.negotiated_cipher_suite().map_or_else(String::new, |suite| suite_name(&suite)),
+            group: self.tls.negotiated_key_exchange_group().map_or_else(String::new, group_name),
+            alpn: String::from_utf8_lossy(self.alpn()).into_owned(),
+            chain_count,
+            chain_bytes,
+        }
+    }
+
+    /// Certificates that came in this handshake, and their bytes.
+    fn chain(&self) -> (u32, u32) {
+        let chain = self.tls.peer_certificates().filter(|_| !self.outcome().is_resumed).unwrap_or_default();
+        (chain.len() as u32, chain.iter().map(|certificate| certificate.len() as u32).sum())
+    }
+
+    /// Lets `write` write into room at the end of `out`, as much as it asks for.
+    fn append(
+        &mut self,
+        out: &mut Vec<u8>,
+        mut write: impl FnMut(&mut UnbufferedClientConnection, &mut [u8]) -> Result<usize, EncryptError>,
+    ) -> Result<(), Error> {
+        let begin = out.len();
+        loop {
+            match write(&mut self.tls, &mut out[begin..]) {
+                Ok(count) => {
+                    out.truncate(begin + count);
+                    return Ok(());
+                }
+                Err(EncryptError::InsufficientSize(InsufficientSizeError { required_size })) => {
+                    out.resize(begin + required_size, 0);
+                }
+                Err(EncryptError::EncryptExhausted) => return Err(Error::EncryptError),
+            }
+        }
+    }
+
+    /// After an error the library has an alert to send.
+    fn encode_alert(&mut self, out: &mut Vec<u8>) {
+        while let UnbufferedStatus { state: Ok(ConnectionState::EncodeTlsData(data)), .. } =
+            self.tls.process_tls_records(&mut [])
+        {
+            encode(data, out);
+        }
+    }
+}
+
+fn encode<D>(mut data: EncodeTlsData<'_, D>, out: &mut Vec<u8>) {
+    let begin = out.len();
+    loop {
+        match data.encode(&mut out[begin..]) {
+            Ok(count) => return out.truncate(begin + count),
+            Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => {
+                out.resize(begin + required_size, 0);
+            }
+            Err(EncodeError::AlreadyEncoded) => return out.truncate(begin),
+        }
+    }
+}
+
+/// Names of protocols that matter here are shorter: `http/1.1`.
+const ALPN_BYTES: usize = 8;
