@@ -38,12 +38,14 @@ impl Trial {
         now_ns >= self.turn_begin_ns + TURN_NS
     }
 
-    /// Ends the turn and chooses for the next. `response_count`: responses since the run's start.
-    pub(super) fn end_turn(&mut self, now_ns: u64, cpu: Duration, response_count: u64) {
+    /// Ends the turn and chooses for the next. `response_count`: responses since the run's start; `is_hindered`: the other
+    /// way was not to be had in this turn, which therefore says nothing of it.
+    pub(super) fn end_turn(&mut self, now_ns: u64, cpu: Duration, response_count: u64, is_hindered: bool) {
         let responses = response_count - self.response_count;
         let wall_ns = now_ns - self.turn_begin_ns;
         // A turn with few responses, or one that lasted much too long, was idle or pushed off its core.
-        if responses >= RESPONSES_MIN && wall_ns < 2 * TURN_NS {
+        let is_telling = responses >= RESPONSES_MIN && wall_ns < 2 * TURN_NS;
+        if is_telling && !(self.is_other && is_hindered) {
             let cpu_ns = cpu.saturating_sub(self.turn_cpu).as_nanos() as f64;
             self.ways[usize::from(self.is_other)]
                 .learn(cpu_ns / responses as f64, wall_ns as f64 / responses as f64);
@@ -105,7 +107,7 @@ mod tests {
             let (cost, responses) = if trial.is_other() { other } else { sleeping };
             response_count += responses;
             cpu += Duration::from_nanos(cost * responses);
-            trial.end_turn(turn * TURN_NS, cpu, response_count);
+            trial.end_turn(turn * TURN_NS, cpu, response_count, false);
             other_count += u32::from(trial.is_other());
         }
         f64::from(other_count) / turn_count as f64
@@ -128,6 +130,19 @@ mod tests {
         share_of_other(&mut trial, 1, 200, (5_000, 1_000), (9_000, 1_000));
         share_of_other(&mut trial, 201, 200, (9_000, 1_000), (5_000, 1_000));
         assert!(share_of_other(&mut trial, 401, 100, (9_000, 1_000), (5_000, 1_000)) > 0.9);
+    }
+
+    #[test]
+    fn turns_in_which_the_other_way_was_not_to_be_had_say_nothing_of_it() {
+        let mut trial = Trial::default();
+        share_of_other(&mut trial, 1, 200, (9_000, 1_000), (5_000, 1_000));
+        let learned = trial.ways[1].cpu_ns;
+        for turn in 201..301 {
+            let (cpu, response_count) =
+                (trial.turn_cpu + Duration::from_millis(9), trial.response_count + 1_000);
+            trial.end_turn(turn * TURN_NS, cpu, response_count, true);
+        }
+        assert_eq!(trial.ways[1].cpu_ns, learned);
     }
 
     #[test]

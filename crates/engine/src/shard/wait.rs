@@ -31,6 +31,8 @@ pub(super) struct Waiter {
     pub(super) is_mid_response: bool,
     /// Until then the core is not ours alone, and spinning would take it from others.
     spin_forbidden_until_ns: u64,
+    /// In this turn of the trial the other way could not be had, at least once.
+    is_hindered: bool,
     switch_count: u64,
     response_count: u64,
     trial: Trial,
@@ -75,6 +77,7 @@ impl Waiter {
             is_batch_full: false,
             is_mid_response: false,
             spin_forbidden_until_ns: 0,
+            is_hindered: false,
             switch_count: 0,
             response_count: 0,
             trial: Trial::default(),
@@ -100,7 +103,8 @@ impl Waiter {
     /// Whether to wait the other way, because that costs less: to spin, or to let answers gather.
     fn prefers_other(&mut self, now_ns: u64) -> bool {
         if self.trial.is_turn_over(now_ns) {
-            self.trial.end_turn(now_ns, thread_cpu(), self.response_count);
+            let is_hindered = std::mem::take(&mut self.is_hindered);
+            self.trial.end_turn(now_ns, thread_cpu(), self.response_count, is_hindered);
             let before = std::mem::replace(&mut self.switch_count, involuntary_switch_count());
             if self.switch_count - before > SWITCHES_ALLOWED {
                 self.spin_forbidden_until_ns = now_ns + SPIN_FORBIDDEN_NS;
@@ -211,7 +215,7 @@ impl Shard {
 
     /// A closed model's other way to wait: with few requests in flight it spins, with many it lets answers gather, where each
     /// has its time stamped by the kernel.
-    fn plan_other(&self, now_ns: u64, timer_ns: u64) -> Plan {
+    fn plan_other(&mut self, now_ns: u64, timer_ns: u64) -> Plan {
         let gather_until_ns = now_ns + self.waiter.gather_ns();
         match self.open_count {
             1..=SPIN_IN_FLIGHT_MAX if self.waiter.may_spin(now_ns) => Plan::SpinUntil(now_ns + SPIN_NS),
@@ -219,7 +223,10 @@ impl Shard {
                 gather_until_ns,
                 Duration::from_nanos(timer_ns.saturating_sub(gather_until_ns)),
             ),
-            _ => block(now_ns, timer_ns),
+            _ => {
+                self.waiter.is_hindered = true;
+                block(now_ns, timer_ns)
+            }
         }
     }
 
@@ -323,4 +330,4 @@ const WAIT_NS_MAX: u64 = 4 * SPIN_NS;
 const SWITCHES_ALLOWED: u64 = 2;
 
 /// How long a loop that was pushed off its core does not spin.
-const SPIN_FORBIDDEN_NS: u64 = 1_000_000_000;
+const SPIN_FORBIDDEN_NS: u64 = 200_000_000;
