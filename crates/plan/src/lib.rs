@@ -4,6 +4,7 @@
 //! Never: sockets, JavaScript, terminals, the clock.
 
 pub mod endpoints;
+pub mod file;
 mod input;
 mod latin1;
 pub mod limits;

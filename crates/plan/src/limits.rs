@@ -79,3 +79,9 @@ pub const SOURCE_COUNT_MAX: usize = 65_536;
 
 /// Largest list of URLs (`--urls`), in bytes: a million lines of 256 bytes.
 pub const URLS_FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Largest plan file, in bytes: a thousand loads take a tenth of it.
+pub const PLAN_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Most machines of a plan: the controller keeps the figures of each.
+pub const MACHINE_COUNT_MAX: usize = 10_000;

@@ -1,0 +1,199 @@
+//! A YAML or JSON text as a tree in which every value knows its place. Scalars stay text: who reads a key knows its type.
+//!
+//! Bounded: a text of [`limits::PLAN_FILE_BYTES_MAX`], so deep and so large (aliases copied) as [`DEPTH_MAX`] and
+//! [`NODE_COUNT_MAX`] say.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
+
+use super::{Place, Problem, Text};
+use crate::limits;
+
+/// A value and where it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) place: Place,
+    pub(super) value: Value,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    /// Nothing, or a plain `null` or `~`.
+    Null,
+    /// Anything else that is neither a list nor a mapping.
+    Scalar(String),
+    /// A list.
+    List(Vec<Node>),
+    /// A mapping, in the order of the text; no key comes twice.
+    Map(Vec<(Text, Node)>),
+}
+
+impl Node {
+    /// What a value is called in messages.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Null => "nothing",
+            Value::Scalar(_) => "a single value",
+            Value::List(_) => "a list",
+            Value::Map(_) => "a mapping",
+        }
+    }
+}
+
+/// Reads one document.
+pub(super) fn parse(text: &str) -> Result<Node, Problem> {
+    if text.len() as u64 > limits::PLAN_FILE_BYTES_MAX {
+        let message = format!("larger than {} bytes", limits::PLAN_FILE_BYTES_MAX);
+        return Err(Problem::at(
+            Place::START,
+            message,
+            "keep data in files of its own, which the plan names",
+        ));
+    }
+    let mut builder = Builder { open: Vec::new(), anchors: HashMap::new(), node_count: 0, root: None };
+    for event in Parser::new_from_str(text.trim_start_matches('\u{feff}')) {
+        let (event, span) = event.map_err(|error| malformed(&error))?;
+        builder.take(event, place_of(&span))?;
+    }
+    Ok(builder.root.unwrap_or(Node { place: Place::START, value: Value::Null }))
+}
+
+/// Builds the tree from the parser's events.
+struct Builder {
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    node_count: usize,
+    root: Option<Node>,
+}
+
+/// A list or mapping whose end has not come yet.
+struct Open {
+    place: Place,
+    anchor: usize,
+    collection: Collection,
+}
+
+enum Collection {
+    List(Vec<Node>),
+    Map(Vec<(Text, Node)>, Option<Text>),
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, place: Place) -> Result<(), Problem> {
+        match event {
+            Event::Scalar(text, style, anchor, _) => {
+                let is_null = style == ScalarStyle::Plain && matches!(&*text, "" | "~" | "null");
+                let value = if is_null { Value::Null } else { Value::Scalar(text.into_owned()) };
+                self.add(Node { place, value }, anchor)
+            }
+            Event::Alias(anchor) => match self.anchors.get(&anchor) {
+                Some(node) => {
+                    let node = node.clone();
+                    self.node_count += size_of(&node);
+                    self.add(node, 0)
+                }
+                None => Err(Problem::at(place, "an alias inside of what it stands for", "write it out")),
+            },
+            Event::SequenceStart(anchor, _) => self.open(place, anchor, Collection::List(Vec::new())),
+            Event::MappingStart(anchor, _) => self.open(place, anchor, Collection::Map(Vec::new(), None)),
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::DocumentStart(_) if self.root.is_some() => {
+                Err(Problem::at(place, "a second document", "one file is one plan: remove the `---`"))
+            }
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd => Ok(()),
+        }
+    }
+
+    fn open(&mut self, place: Place, anchor: usize, collection: Collection) -> Result<(), Problem> {
+        if self.open.len() >= DEPTH_MAX {
+            return Err(Problem::at(place, "nested too deeply", "a plan needs six levels at most"));
+        }
+        self.open.push(Open { place, anchor, collection });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Problem> {
+        let Some(Open { place, anchor, collection }) = self.open.pop() else { return Ok(()) };
+        let value = match collection {
+            Collection::List(items) => Value::List(items),
+            Collection::Map(entries, _) => Value::Map(entries),
+        };
+        self.add(Node { place, value }, anchor)
+    }
+
+    fn add(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
+        self.node_count += 1;
+        if self.node_count > NODE_COUNT_MAX {
+            return Err(Problem::at(node.place, "too many values", "use fewer aliases"));
+        }
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut().map(|open| &mut open.collection) {
+            None => self.root = Some(node),
+            Some(Collection::List(items)) => items.push(node),
+            Some(Collection::Map(entries, key)) => match key.take() {
+                None => *key = Some(key_of(node, entries)?),
+                Some(key) if key.value == "<<" => merge(entries, node)?,
+                Some(key) => entries.push((key, node)),
+            },
+        }
+        Ok(())
+    }
+}
+
+fn key_of(node: Node, entries: &[(Text, Node)]) -> Result<Text, Problem> {
+    let place = node.place;
+    let Value::Scalar(value) = node.value else {
+        return Err(Problem::at(place, "a key that is no text", "write `key: value`"));
+    };
+    match entries.iter().find(|(key, _)| key.value == value) {
+        Some((first, _)) if value != "<<" => {
+            let message = format!("`{value}` is here twice: first on line {}", first.place.line);
+            Err(Problem::at(place, message, "keep one of them"))
+        }
+        _ => Ok(Text { value, place }),
+    }
+}
+
+/// YAML 1.1's merge key: entries of another mapping, where there is none of that name.
+fn merge(entries: &mut Vec<(Text, Node)>, node: Node) -> Result<(), Problem> {
+    let Value::Map(merged) = node.value else {
+        return Err(Problem::at(node.place, "`<<` needs a mapping", "write `<<: *anchor`"));
+    };
+    for (key, value) in merged {
+        if !entries.iter().any(|(present, _)| present.value == key.value) {
+            entries.push((key, value));
+        }
+    }
+    Ok(())
+}
+
+fn size_of(node: &Node) -> usize {
+    1 + match &node.value {
+        Value::Null | Value::Scalar(_) => 0,
+        Value::List(items) => items.iter().map(size_of).sum(),
+        Value::Map(entries) => entries.iter().map(|(_, value)| 1 + size_of(value)).sum(),
+    }
+}
+
+fn place_of(span: &Span) -> Place {
+    Place { line: span.start.line(), column: span.start.col() + 1 }
+}
+
+fn malformed(error: &ScanError) -> Problem {
+    let place = Place { line: error.marker().line(), column: error.marker().col() + 1 };
+    Problem::at(place, error.info(), "check the indentation, quotes and brackets here and on the line above")
+}
+
+/// A plan has six levels; the parser and this builder do not recurse, but dropping a tree does.
+const DEPTH_MAX: usize = 64;
+
+/// A thousand loads have some 10,000 values.
+const NODE_COUNT_MAX: usize = 100_000;

@@ -1,0 +1,278 @@
+//! Plan files: steps in sequence, loads side by side, on many machines. `docs/plans.md` is the user's page.
+//!
+//! Read in three passes, so that all problems are told at once: [`document`] makes a tree with places, [`variables`] fills in
+//! `${NAME}`, [`read`] makes the [`PlanFile`]. What a load's own keys mean is for the command of that name to say: they are its
+//! flags.
+
+mod document;
+mod read;
+mod variables;
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+pub use read::LOAD_KINDS;
+pub use variables::Variables;
+
+/// A whole plan file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PlanFile {
+    /// Names the run; the file's name when `None`.
+    pub name: Option<String>,
+    /// The target that every load gets: a URL.
+    pub target: Option<Text>,
+    /// Machines by name, in the order of the file; empty: this machine alone.
+    pub machines: Vec<Machine>,
+    /// What is watched.
+    pub monitors: Vec<MonitorSpec>,
+    /// Files that the loads need on their machines.
+    pub files: Vec<FileSpec>,
+    /// Steps in sequence; at least one.
+    pub steps: Vec<Step>,
+    /// Rules for the whole run.
+    pub thresholds: Vec<Rule>,
+}
+
+/// A machine that makes load, or is watched.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    /// Its name in the plan and in reports.
+    pub name: Text,
+    /// How it is reached.
+    pub reach: Reach,
+    /// Its share of every load, relative to the others.
+    pub weight: NonZeroU32,
+}
+
+/// How a machine is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// It is this one.
+    Local,
+    /// By OpenSSH.
+    Ssh(SshSpec),
+    /// A program and its arguments whose standard input and output carry the agent: `kubectl exec -i pod -- squall agent`.
+    Command(Vec<String>),
+}
+
+/// How OpenSSH reaches a machine. What is `None` is for the user's own configuration of ssh to say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SshSpec {
+    /// Host name, address, or an alias of ssh's configuration.
+    pub host: String,
+    /// User.
+    pub user: Option<String>,
+    /// Port.
+    pub port: Option<u16>,
+    /// Private key file.
+    pub key: Option<String>,
+    /// Hosts to go through (`ProxyJump`), such as `user@bastion:22`.
+    pub jump: Option<String>,
+    /// ssh's configuration file, instead of the user's.
+    pub config: Option<String>,
+    /// More options of ssh, as `Name=value`.
+    pub options: Vec<String>,
+    /// The squall to send there, where it has another kind of processor.
+    pub binary: Option<String>,
+}
+
+/// What is watched.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MonitorSpec {
+    /// Where the entry begins.
+    pub place: Place,
+    /// Names the source in reports; made from the rest when `None`.
+    pub name: Option<String>,
+    /// What is read.
+    pub what: Watched,
+}
+
+/// What a monitor reads.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Watched {
+    /// A machine of the plan: its CPUs, memory, sockets, NICs, and processes by name or number.
+    Machine {
+        /// Its name.
+        machine: Text,
+        /// Processes, by name or pid.
+        processes: Vec<String>,
+    },
+    /// Series of a Prometheus endpoint.
+    Prometheus {
+        /// Its URL.
+        url: Text,
+        /// Names of series, with labels where wanted; empty: the first ones it has.
+        series: Vec<String>,
+    },
+    /// nginx's `stub_status` page.
+    Nginx {
+        /// Its URL.
+        url: Text,
+    },
+    /// h2o's status page, as JSON.
+    H2o {
+        /// Its URL.
+        url: Text,
+    },
+}
+
+/// A file that is copied before the run and removed after it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileSpec {
+    /// Where it is here.
+    pub from: Text,
+    /// Where it goes.
+    pub to: Text,
+    /// Permission bits.
+    pub mode: u32,
+    /// Machines; empty: all that make load.
+    pub on: Vec<Text>,
+}
+
+/// One step: loads that run side by side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Its name in reports.
+    pub name: String,
+    /// At least one.
+    pub loads: Vec<LoadSpec>,
+    /// How long nothing happens after it.
+    pub pause: Duration,
+    /// Rules for this step.
+    pub thresholds: Vec<Rule>,
+}
+
+/// One load, as written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadSpec {
+    /// Its name in reports; unique within the plan.
+    pub name: String,
+    /// The command that makes it: one of [`LOAD_KINDS`].
+    pub kind: Text,
+    /// The command's arguments, such as URLs.
+    pub arguments: Vec<Text>,
+    /// The command's flags.
+    pub options: Vec<LoadOption>,
+    /// Machines that make it together; empty: all.
+    pub on: Vec<Text>,
+    /// How long after the step it starts.
+    pub start_after: Duration,
+    /// Rules for this load.
+    pub thresholds: Vec<Rule>,
+}
+
+/// A flag of a load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadOption {
+    /// Its name without dashes.
+    pub name: Text,
+    /// Its values, each of which is a flag of its own; empty: a flag without a value.
+    pub values: Vec<Text>,
+}
+
+/// A rule that a result must meet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Such as `p(95)<200`.
+    pub text: Text,
+    /// Whether the run ends as soon as it is broken.
+    pub abort: bool,
+}
+
+/// A text and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Text {
+    /// The text.
+    pub value: String,
+    /// Where it begins.
+    pub place: Place,
+}
+
+/// A place in a file, both from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Line.
+    pub line: usize,
+    /// Column, in characters.
+    pub column: usize,
+}
+
+/// One thing that is wrong with a plan file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}")]
+pub struct Problem {
+    /// Where.
+    pub place: Place,
+    /// What: lowercase, without a final period.
+    pub message: String,
+    /// What to write instead.
+    pub help: String,
+}
+
+impl PlanFile {
+    /// Reads a plan file: YAML, of which JSON is a part.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in the order of the file.
+    pub fn parse(text: &str, variables: &Variables<'_>) -> Result<Self, Vec<Problem>> {
+        let mut root = document::parse(text).map_err(|problem| vec![problem])?;
+        let mut problems = variables.fill(&mut root);
+        let file = read::plan_file(&root, &mut problems);
+        if problems.is_empty() {
+            return Ok(file);
+        }
+        problems.sort_by_key(|problem| problem.place);
+        Err(problems)
+    }
+
+    /// The machine of that name.
+    pub fn machine(&self, name: &str) -> Option<&Machine> {
+        self.machines.iter().find(|machine| machine.name.value == name)
+    }
+
+    /// The machines that make load when a load does not say which: those that are not only watched.
+    pub fn generators(&self) -> impl Iterator<Item = &Machine> {
+        let named = |machine: &Machine| {
+            self.loads().any(|load| load.on.iter().any(|name| name.value == machine.name.value))
+        };
+        let is_watched = |machine: &Machine| {
+            self.monitors.iter().any(|monitor| {
+                matches!(&monitor.what, Watched::Machine { machine: watched, .. } if watched.value == machine.name.value)
+            })
+        };
+        self.machines.iter().filter(move |machine| !is_watched(machine) || named(machine))
+    }
+
+    /// The loads of all steps.
+    pub fn loads(&self) -> impl Iterator<Item = &LoadSpec> {
+        self.steps.iter().flat_map(|step| &step.loads)
+    }
+}
+
+impl Place {
+    /// Where a file begins.
+    pub const START: Self = Self { line: 1, column: 1 };
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::START
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+impl Problem {
+    /// A problem at a place.
+    pub fn at(place: Place, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { place, message: message.into(), help: help.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

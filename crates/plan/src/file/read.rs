@@ -1,0 +1,478 @@
+//! From the tree of a plan file to its meaning. What is wrong is noted and passed over, so that all of it is told at once.
+
+use std::collections::HashSet;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::document::{Node, Value};
+use super::{
+    FileSpec, LoadOption, LoadSpec, Machine, MonitorSpec, PlanFile, Problem, Reach, Rule, SshSpec, Step,
+    Text, Watched,
+};
+use crate::InputError;
+use crate::limits::MACHINE_COUNT_MAX;
+use crate::units::{parse_duration, parse_weight};
+
+/// What a load can be: the key whose value is the load's argument.
+pub const LOAD_KINDS: &[&str] = &["http", "script", "handshake", "idle", "replay", "tool"];
+
+/// Reads the whole file.
+pub(super) fn plan_file(root: &Node, problems: &mut Vec<Problem>) -> PlanFile {
+    let mut keys = Keys::of(root, "a plan", problems);
+    let defaults = keys.take("ssh").map(|node| ssh_spec(node, &SshSpec::default(), keys.problems));
+    let machines = keys
+        .take("machines")
+        .map_or_else(Vec::new, |node| machines(node, &defaults.unwrap_or_default(), keys.problems));
+    let steps = match (keys.take("steps"), keys.take("loads")) {
+        (Some(node), None) => steps(node, keys.problems),
+        (None, Some(node)) => vec![single_step(node, keys.problems)],
+        (Some(_), Some(node)) => {
+            let message = "`loads` beside `steps`";
+            keys.problems.push(Problem::at(node.place, message, "put the loads into a step of their own"));
+            Vec::new()
+        }
+        (None, None) => {
+            let help = "write `loads:` with at least one entry, such as `- http: http://localhost:8080/`";
+            keys.problems.push(Problem::at(root.place, "the plan has neither `steps` nor `loads`", help));
+            Vec::new()
+        }
+    };
+    let file = PlanFile {
+        name: keys.text("name").map(|text| text.value),
+        target: keys.text("target"),
+        machines,
+        monitors: keys.take("monitors").map_or_else(Vec::new, |node| each(node, keys.problems, monitor)),
+        files: keys.take("files").map_or_else(Vec::new, |node| each(node, keys.problems, file_spec)),
+        steps,
+        thresholds: keys.rules(),
+    };
+    keys.finish(&[
+        "name",
+        "target",
+        "variables",
+        "ssh",
+        "machines",
+        "monitors",
+        "files",
+        "steps",
+        "loads",
+        "thresholds",
+    ]);
+    check_names(&file, problems);
+    file
+}
+
+fn steps(node: &Node, problems: &mut Vec<Problem>) -> Vec<Step> {
+    let mut steps = each(node, problems, step);
+    if steps.is_empty() {
+        problems.push(Problem::at(node.place, "`steps` has no step", "write `- loads:` below it"));
+    }
+    for (number, step) in (1..).zip(&mut steps) {
+        if step.name.is_empty() {
+            step.name = format!("step {number}");
+        }
+    }
+    steps
+}
+
+fn single_step(node: &Node, problems: &mut Vec<Problem>) -> Step {
+    let loads = loads(node, problems);
+    Step { name: "step 1".to_owned(), loads, pause: Duration::ZERO, thresholds: Vec::new() }
+}
+
+fn step(node: &Node, problems: &mut Vec<Problem>) -> Option<Step> {
+    let mut keys = Keys::of(node, "a step", problems);
+    let step = Step {
+        name: keys.text("name").map(|text| text.value).unwrap_or_default(),
+        loads: match keys.take("loads") {
+            Some(list) => loads(list, keys.problems),
+            None => {
+                keys.missing(
+                    "loads",
+                    "list what runs side by side, such as `- http: http://localhost:8080/`",
+                );
+                Vec::new()
+            }
+        },
+        pause: keys.duration("pause"),
+        thresholds: keys.rules(),
+    };
+    keys.finish(&["name", "loads", "pause", "thresholds"]);
+    Some(step)
+}
+
+fn loads(node: &Node, problems: &mut Vec<Problem>) -> Vec<LoadSpec> {
+    let loads = each(node, problems, load);
+    if loads.is_empty() && problems.is_empty() {
+        problems.push(Problem::at(node.place, "no load is given", "write `- http: http://localhost:8080/`"));
+    }
+    loads
+}
+
+fn load(node: &Node, problems: &mut Vec<Problem>) -> Option<LoadSpec> {
+    let mut keys = Keys::of(node, "a load", problems);
+    let kinds: Vec<Text> = keys.entries.iter().map(|(key, _)| (*key).clone()).collect();
+    let kinds: Vec<Text> = kinds.into_iter().filter(|key| LOAD_KINDS.contains(&key.value.as_str())).collect();
+    let [kind] = &kinds[..] else {
+        let help =
+            format!("give it one of {}, such as `http: http://localhost:8080/`", LOAD_KINDS.join(", "));
+        let message = if kinds.is_empty() {
+            "the load does not say what it is"
+        } else {
+            "the load is two things at once"
+        };
+        keys.problems.push(Problem::at(node.place, message, help));
+        return None;
+    };
+    let arguments = keys.take(&kind.value).map_or_else(Vec::new, |node| texts(node, "", keys.problems));
+    let mut load = LoadSpec {
+        name: keys.text("name").map(|text| text.value).unwrap_or_default(),
+        kind: kind.clone(),
+        arguments,
+        options: Vec::new(),
+        on: keys.take("on").map_or_else(Vec::new, |node| texts(node, "", keys.problems)),
+        start_after: keys.duration("start_after"),
+        thresholds: keys.rules(),
+    };
+    let rest = std::mem::take(&mut keys.entries);
+    load.options = rest.into_iter().filter_map(|(key, value)| option(key, value, keys.problems)).collect();
+    Some(load)
+}
+
+/// `key: true` is a flag, `key: false` is none, a list is the flag several times, and a mapping its `name: value` pairs.
+fn option(key: &Text, node: &Node, problems: &mut Vec<Problem>) -> Option<LoadOption> {
+    let name = Text { value: key.value.replace('_', "-"), place: key.place };
+    let values = match &node.value {
+        Value::Scalar(text) if text == "true" => Vec::new(),
+        Value::Scalar(text) if text == "false" => return None,
+        Value::Null => Vec::new(),
+        _ => texts(node, if PAIRS_WITH_COLON.contains(&name.value.as_str()) { ": " } else { "=" }, problems),
+    };
+    Some(LoadOption { name, values })
+}
+
+fn machines(node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> Vec<Machine> {
+    let Value::Map(entries) = &node.value else {
+        let message = format!("`machines` is {}, not a mapping", node.kind());
+        problems.push(Problem::at(node.place, message, "write `name: user@host` lines below it"));
+        return Vec::new();
+    };
+    if entries.len() > MACHINE_COUNT_MAX {
+        let message = format!("{} machines, at most {MACHINE_COUNT_MAX} are possible", entries.len());
+        problems.push(Problem::at(node.place, message, "give fewer"));
+    }
+    entries.iter().filter_map(|(name, node)| machine(name, node, defaults, problems)).collect()
+}
+
+fn machine(name: &Text, node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> Option<Machine> {
+    let (reach, weight) = match &node.value {
+        Value::Scalar(text) if text == "local" => (Reach::Local, NonZeroU32::MIN),
+        Value::Scalar(text) => (Reach::Ssh(with_destination(defaults.clone(), text)), NonZeroU32::MIN),
+        _ => {
+            let mut keys = Keys::of(node, "a machine", problems);
+            let weight = keys.parsed("weight", parse_weight).unwrap_or(NonZeroU32::MIN);
+            let is_local = keys.text("local").is_some_and(|text| text.value == "true");
+            let command = keys.take("command").map(|node| command(node, keys.problems));
+            let ssh = keys.ssh(defaults);
+            keys.finish(&[&["weight", "local", "command", "ssh"], SSH_KEYS].concat());
+            let reach = match (is_local, command, ssh.host.is_empty()) {
+                (true, None, true) => Reach::Local,
+                (false, Some(command), true) => Reach::Command(command),
+                (false, None, false) => Reach::Ssh(ssh),
+                _ => {
+                    let message = format!("it is not clear how the machine `{}` is reached", name.value);
+                    let help = "give one of `ssh: user@host`, `local: true`, `command: [program, argument]`";
+                    problems.push(Problem::at(node.place, message, help));
+                    return None;
+                }
+            };
+            (reach, weight)
+        }
+    };
+    Some(Machine { name: name.clone(), reach, weight })
+}
+
+fn ssh_spec(node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> SshSpec {
+    let mut keys = Keys::of(node, "`ssh`", problems);
+    let spec = keys.ssh(defaults);
+    keys.finish(SSH_KEYS);
+    spec
+}
+
+/// `[user@]host[:port]`, where the host may be `[v6]`.
+fn with_destination(mut spec: SshSpec, text: &str) -> SshSpec {
+    let rest = match text.rsplit_once('@') {
+        Some((user, rest)) => {
+            spec.user = Some(user.to_owned());
+            rest
+        }
+        None => text,
+    };
+    let split = rest.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+    let port = split.and_then(|(_, port)| port.parse().ok());
+    let host = if port.is_some() { split.map_or(rest, |(host, _)| host) } else { rest };
+    spec.port = port.or(spec.port);
+    host.trim_start_matches('[').trim_end_matches(']').clone_into(&mut spec.host);
+    spec
+}
+
+/// A list of words, or one text split at blanks.
+fn command(node: &Node, problems: &mut Vec<Problem>) -> Vec<String> {
+    match &node.value {
+        Value::Scalar(text) => text.split_whitespace().map(str::to_owned).collect(),
+        _ => texts(node, "=", problems).into_iter().map(|text| text.value).collect(),
+    }
+}
+
+fn monitor(node: &Node, problems: &mut Vec<Problem>) -> Option<MonitorSpec> {
+    let mut keys = Keys::of(node, "a monitor", problems);
+    let name = keys.text("name").map(|text| text.value);
+    let strings = |keys: &mut Keys<'_, '_>, key| {
+        let found = keys.take(key).map_or_else(Vec::new, |node| texts(node, "=", keys.problems));
+        found.into_iter().map(|text| text.value).collect::<Vec<_>>()
+    };
+    let what = if let Some(machine) = keys.text("machine") {
+        let mut processes = strings(&mut keys, "process");
+        processes.extend(strings(&mut keys, "processes"));
+        Some(Watched::Machine { machine, processes })
+    } else if let Some(url) = keys.text("prometheus") {
+        Some(Watched::Prometheus { url, series: strings(&mut keys, "series") })
+    } else if let Some(url) = keys.text("nginx") {
+        Some(Watched::Nginx { url })
+    } else {
+        keys.text("h2o").map(|url| Watched::H2o { url })
+    };
+    keys.finish(&["name", "machine", "process", "processes", "prometheus", "series", "nginx", "h2o"]);
+    let Some(what) = what else {
+        let help = "give one of `machine: NAME`, `prometheus: URL`, `nginx: URL`, `h2o: URL`";
+        problems.push(Problem::at(node.place, "the monitor does not say what it watches", help));
+        return None;
+    };
+    Some(MonitorSpec { place: node.place, name, what })
+}
+
+fn file_spec(node: &Node, problems: &mut Vec<Problem>) -> Option<FileSpec> {
+    let mut keys = Keys::of(node, "a file", problems);
+    let (from, to) = (keys.text("from"), keys.text("to"));
+    let mode = keys.parsed("mode", parse_mode).unwrap_or(0o644);
+    let on = keys.take("on").map_or_else(Vec::new, |node| texts(node, "", keys.problems));
+    if from.is_none() || to.is_none() {
+        keys.missing(
+            if from.is_none() { "from" } else { "to" },
+            "write `from: here.txt` and `to: /tmp/there.txt`",
+        );
+    }
+    keys.finish(&["from", "to", "mode", "on"]);
+    Some(FileSpec { from: from?, to: to?, mode, on })
+}
+
+/// Reads permission bits: three or four octal digits.
+pub(crate) fn parse_mode(text: &str) -> Result<u32, InputError> {
+    let digits = text.trim_start_matches("0o");
+    let is_octal = (3..=4).contains(&digits.len()) && digits.bytes().all(|b| (b'0'..=b'7').contains(&b));
+    match u32::from_str_radix(digits, 8) {
+        Ok(mode) if is_octal => Ok(mode),
+        _ => Err(InputError::at(
+            text,
+            0,
+            "not octal permissions",
+            "write three or four octal digits, such as 0644",
+        )),
+    }
+}
+
+/// Every name that is used exists, and every load's name is its own.
+fn check_names(file: &PlanFile, problems: &mut Vec<Problem>) {
+    let known: Vec<&str> = file.machines.iter().map(|machine| machine.name.value.as_str()).collect();
+    let watched = file.monitors.iter().filter_map(|monitor| match &monitor.what {
+        Watched::Machine { machine, .. } => Some(machine),
+        _ => None,
+    });
+    let used = file.loads().flat_map(|load| &load.on).chain(file.files.iter().flat_map(|file| &file.on));
+    for name in used.chain(watched).filter(|name| !known.contains(&name.value.as_str())) {
+        let message = format!("there is no machine `{}`", name.value);
+        problems.push(Problem::at(name.place, message, nearest(&name.value, &known, "machines")));
+    }
+    let mut names = HashSet::new();
+    for load in file.loads().filter(|load| !load.name.is_empty()) {
+        if !names.insert(&load.name) {
+            let message = format!("two loads are called `{}`", load.name);
+            problems.push(Problem::at(load.kind.place, message, "give each a `name` of its own"));
+        }
+    }
+}
+
+/// Reads each entry of a list; one that is no list counts as a list of one.
+fn each<T>(
+    node: &Node,
+    problems: &mut Vec<Problem>,
+    read: impl Fn(&Node, &mut Vec<Problem>) -> Option<T>,
+) -> Vec<T> {
+    match &node.value {
+        Value::List(items) => items.iter().filter_map(|item| read(item, problems)).collect(),
+        Value::Null => Vec::new(),
+        _ => read(node, problems).into_iter().collect(),
+    }
+}
+
+/// One text, a list of them, or a mapping whose entries are joined by `between`.
+fn texts(node: &Node, between: &str, problems: &mut Vec<Problem>) -> Vec<Text> {
+    match &node.value {
+        Value::Null => Vec::new(),
+        Value::Scalar(text) => vec![Text { value: text.clone(), place: node.place }],
+        Value::List(items) => items.iter().flat_map(|item| single(item, problems)).collect(),
+        Value::Map(entries) if !between.is_empty() => entries
+            .iter()
+            .filter_map(|(key, node)| {
+                let value = single(node, problems)?;
+                Some(Text { value: format!("{}{between}{}", key.value, value.value), place: key.place })
+            })
+            .collect(),
+        Value::Map(_) => {
+            problems.push(Problem::at(
+                node.place,
+                "a mapping where a text belongs",
+                "write one text, or a list",
+            ));
+            Vec::new()
+        }
+    }
+}
+
+fn single(node: &Node, problems: &mut Vec<Problem>) -> Option<Text> {
+    match &node.value {
+        Value::Scalar(text) => Some(Text { value: text.clone(), place: node.place }),
+        Value::Null => Some(Text { value: String::new(), place: node.place }),
+        Value::List(_) | Value::Map(_) => {
+            let message = format!("{} where a single value belongs", node.kind());
+            problems.push(Problem::at(node.place, message, "write one text"));
+            None
+        }
+    }
+}
+
+/// The entries of a mapping, taken one by one; what is left at the end is unknown.
+struct Keys<'n, 'p> {
+    what: &'static str,
+    node: &'n Node,
+    entries: Vec<(&'n Text, &'n Node)>,
+    problems: &'p mut Vec<Problem>,
+}
+
+impl<'n, 'p> Keys<'n, 'p> {
+    fn of(node: &'n Node, what: &'static str, problems: &'p mut Vec<Problem>) -> Self {
+        let entries = match &node.value {
+            Value::Map(entries) => entries.iter().map(|(key, value)| (key, value)).collect(),
+            _ => {
+                let message = format!("{what} is a mapping, but here is {}", node.kind());
+                problems.push(Problem::at(node.place, message, "write `key: value` lines"));
+                Vec::new()
+            }
+        };
+        Self { what, node, entries, problems }
+    }
+
+    fn take(&mut self, key: &str) -> Option<&'n Node> {
+        let idx = self.entries.iter().position(|(name, _)| name.value == key)?;
+        Some(self.entries.remove(idx).1)
+    }
+
+    fn text(&mut self, key: &str) -> Option<Text> {
+        let node = self.take(key)?;
+        single(node, self.problems)
+    }
+
+    fn parsed<T>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, InputError>) -> Option<T> {
+        let text = self.text(key)?;
+        match parse(&text.value) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let message = format!("`{key}: {}`: {}", text.value, error.reason);
+                self.problems.push(Problem::at(text.place, message, error.help));
+                None
+            }
+        }
+    }
+
+    fn duration(&mut self, key: &str) -> Duration {
+        self.parsed(key, parse_duration).unwrap_or_default()
+    }
+
+    fn string(&mut self, key: &str) -> Option<String> {
+        self.text(key).map(|text| text.value)
+    }
+
+    /// `thresholds`: texts, or mappings with `rule` and `abort`.
+    fn rules(&mut self) -> Vec<Rule> {
+        self.take("thresholds").map_or_else(Vec::new, |node| each(node, self.problems, rule))
+    }
+
+    /// The keys of ssh; what is not given is as in `defaults`.
+    fn ssh(&mut self, defaults: &SshSpec) -> SshSpec {
+        let spec = defaults.clone();
+        let spec = match self.string("ssh").or_else(|| self.string("host")) {
+            Some(destination) => with_destination(spec, &destination),
+            None => spec,
+        };
+        let parse_port = |text: &str| {
+            text.parse().map_err(|_| InputError::at(text, 0, "not a port", "write a number from 1 to 65535"))
+        };
+        SshSpec {
+            user: self.string("user").or(spec.user),
+            port: self.parsed("port", parse_port).or(spec.port),
+            key: self.string("key").or(spec.key),
+            jump: self.string("jump").or(spec.jump),
+            config: self.string("config").or(spec.config),
+            options: match self.take("options") {
+                Some(node) => texts(node, "=", self.problems).into_iter().map(|text| text.value).collect(),
+                None => spec.options,
+            },
+            binary: self.string("binary").or(spec.binary),
+            host: spec.host,
+        }
+    }
+
+    fn missing(&mut self, key: &str, help: &str) {
+        self.problems.push(Problem::at(self.node.place, format!("{} needs `{key}`", self.what), help));
+    }
+
+    /// What was not taken is unknown.
+    fn finish(self, known: &[&str]) {
+        for (key, _) in self.entries {
+            let message = format!("{} has no key `{}`", self.what, key.value);
+            self.problems.push(Problem::at(key.place, message, nearest(&key.value, known, "keys")));
+        }
+    }
+}
+
+fn rule(node: &Node, problems: &mut Vec<Problem>) -> Option<Rule> {
+    if !matches!(node.value, Value::Map(_)) {
+        return single(node, problems).map(|text| Rule { text, abort: false });
+    }
+    let mut keys = Keys::of(node, "a threshold", problems);
+    let text = keys.text("rule");
+    let abort = keys.text("abort").is_some_and(|text| text.value == "true");
+    if text.is_none() {
+        keys.missing("rule", "write `rule: p(95)<200` and `abort: true`");
+    }
+    keys.finish(&["rule", "abort"]);
+    text.map(|text| Rule { text, abort })
+}
+
+/// The nearest of the known names, or all of them.
+pub(crate) fn nearest(name: &str, known: &[&str], what: &str) -> String {
+    let distance = |candidate: &&&str| strsim::damerau_levenshtein(candidate, name);
+    match known.iter().min_by_key(distance).filter(|nearest| distance(nearest) <= NAME_DISTANCE_MAX) {
+        Some(nearest) => format!("a similar one exists: `{nearest}`"),
+        None if known.is_empty() => format!("there are no {what} at all"),
+        None => format!("{what}: {}", known.join(", ")),
+    }
+}
+
+/// Flags whose pairs are written as header fields are; those of the others as `name=value`.
+const PAIRS_WITH_COLON: &[&str] = &["header"];
+
+const SSH_KEYS: &[&str] = &["host", "user", "port", "key", "jump", "config", "options", "binary"];
+
+/// Three letters may be wrong, missing, or swapped.
+const NAME_DISTANCE_MAX: usize = 3;

@@ -1,0 +1,146 @@
+//! Plan files as people write them, well and badly.
+
+use super::*;
+
+fn parse(text: &str) -> Result<PlanFile, Vec<Problem>> {
+    let environment = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
+    let given = [("rate".to_owned(), "500/s".to_owned())];
+    PlanFile::parse(text, &Variables { given: &given, environment: &environment })
+}
+
+/// Each problem as `line:column: message | help`.
+fn problems(text: &str) -> Vec<String> {
+    parse(text).unwrap_err().iter().map(|problem| format!("{problem} | {}", problem.help)).collect()
+}
+
+const WHOLE: &str = r"
+name: checkout
+target: https://shop.example
+variables: { users: 100, rate: 1/s, host: 10.0.0 }
+ssh: { user: load, key: '${HOME}/.ssh/load', jump: load@bastion:2222 }
+machines:
+  g1: ${host}.1
+  g2: { ssh: 'root@[fe80::2]:2200', weight: 3 }
+  here: local
+  pod: { command: [kubectl, exec, -i, pod, --, squall, agent] }
+  shop: { host: shop.internal }
+monitors:
+  - { machine: shop, process: nginx }
+  - { prometheus: 'http://shop:9100/metrics', series: [handshakes_total] }
+  - nginx: http://shop/status
+files:
+  - { from: body.json, to: /tmp/body.json, mode: 0600, on: [g1] }
+thresholds: ['errors<1%']
+steps:
+  - name: warm
+    loads:
+      - http: [/, 3@/cart]
+        name: browse
+        connections: ${users}
+        header: { Accept: text/html, X-Price: '$${5}' }
+        no-keepalive: true
+        insecure: false
+        on: [g1, g2]
+        thresholds: [{ rule: 'p(99)<50', abort: true }]
+      - http: /pay
+        rate: ${rate}
+        start_after: 2s
+    pause: 10s
+  - loads:
+      - tool: wrk
+";
+
+#[test]
+fn a_plan_says_what_runs_where() {
+    let file = parse(WHOLE).unwrap();
+    assert_eq!(file.name.as_deref(), Some("checkout"));
+    assert_eq!(file.target.as_ref().unwrap().value, "https://shop.example");
+    let ssh = |name| match &file.machine(name).unwrap().reach {
+        Reach::Ssh(spec) => spec.clone(),
+        other => panic!("{other:?}"),
+    };
+    let g1 = ssh("g1");
+    assert_eq!(
+        (g1.host.as_str(), g1.user.as_deref(), g1.key.as_deref()),
+        ("10.0.0.1", Some("load"), Some("/home/me/.ssh/load"))
+    );
+    let g2 = ssh("g2");
+    assert_eq!((g2.host.as_str(), g2.user.as_deref(), g2.port), ("fe80::2", Some("root"), Some(2200)));
+    assert_eq!(g2.jump.as_deref(), Some("load@bastion:2222"));
+    assert_eq!(file.machine("here").unwrap().reach, Reach::Local);
+    assert!(matches!(&file.machine("pod").unwrap().reach, Reach::Command(words) if words.len() == 7));
+    let generators: Vec<&str> = file.generators().map(|machine| machine.name.value.as_str()).collect();
+    assert_eq!(generators, ["g1", "g2", "here", "pod"]);
+    assert_eq!(file.files[0].mode, 0o600);
+}
+
+#[test]
+fn a_load_is_a_command_with_its_flags() {
+    let file = parse(WHOLE).unwrap();
+    assert_eq!(file.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>(), ["warm", "step 2"]);
+    assert_eq!(file.steps[0].pause, Duration::from_secs(10));
+    let [browse, pay] = &file.steps[0].loads[..] else { panic!("two loads") };
+    let words = |load: &LoadSpec| {
+        let flags = load.options.iter().map(|option| {
+            let values: Vec<&str> = option.values.iter().map(|text| text.value.as_str()).collect();
+            format!("{}={}", option.name.value, values.join("|"))
+        });
+        flags.collect::<Vec<_>>()
+    };
+    assert_eq!(words(browse), ["connections=100", "header=Accept: text/html|X-Price: ${5}", "no-keepalive="]);
+    assert_eq!(browse.arguments.len(), 2);
+    assert!(browse.thresholds[0].abort);
+    assert_eq!(words(pay), ["rate=500/s"], "what is given wins over the file");
+    assert_eq!(pay.start_after, Duration::from_secs(2));
+    assert_eq!(file.steps[1].loads[0].kind.value, "tool");
+}
+
+#[test]
+fn json_is_read_by_the_same_reader() {
+    let file = parse("{\n\t\"loads\": [{\"http\": \"http://a/\", \"connections\": 5}]\n}").unwrap();
+    assert_eq!(file.steps[0].loads[0].options[0].values[0].place, Place { line: 2, column: 49 });
+}
+
+#[test]
+fn all_problems_are_told_at_once_with_their_place() {
+    let text = "target: http://a/\nstep: 1\nmachines:\n  g1: { hots: x }\nfiles: [{from: a, to: b, mode: 9}]\nloads:\n  - htp: /\n  - http: /\n    on: [g2]\n    start_after: 5\n  - { http: /, script: x.js }\n";
+    assert_eq!(
+        problems(text),
+        [
+            "2:1: a plan has no key `step` | a similar one exists: `steps`",
+            "4:7: it is not clear how the machine `g1` is reached | give one of `ssh: user@host`, `local: true`, `command: [program, argument]`",
+            "4:9: a machine has no key `hots` | a similar one exists: `host`",
+            "5:32: `mode: 9`: not octal permissions | write three or four octal digits, such as 0644",
+            "7:5: the load does not say what it is | give it one of http, script, handshake, idle, replay, tool, such as `http: http://localhost:8080/`",
+            "9:10: there is no machine `g2` | there are no machines at all",
+            "10:18: `start_after: 5`: a unit is missing | write a duration with its unit, such as `500ms`, `10s`, `2m` or `1h30m`",
+            "11:5: the load is two things at once | give it one of http, script, handshake, idle, replay, tool, such as `http: http://localhost:8080/`",
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_plan_is_told_in_one_problem() {
+    for (text, expected) in [
+        ("", "1:1: a plan is a mapping, but here is nothing"),
+        ("[1, 2]", "1:1: a plan is a mapping, but here is a list"),
+        ("a: 1\na: 2\n", "2:1: `a` is here twice: first on line 1"),
+        ("a: [1\n", "2:1: while parsing"),
+        ("a: &x [*x]\n", "1:8: an alias inside of what it stands for"),
+        ("a: 1\n---\nb: 2\n", "2:1: a second document"),
+        ("loads: [{http: '${NO_SUCH}'}]\n", "1:16: the variable `NO_SUCH` has no value"),
+        ("loads: [{http: '${open'}]\n", "1:16: `${` without its `}`"),
+        ("variables: {1x: 5}\nloads: [{http: /}]\n", "1:13: `1x` is not a name"),
+    ] {
+        let found = problems(text);
+        assert!(found[0].starts_with(expected), "{text:?} gave {found:?}");
+    }
+}
+
+#[test]
+fn hostile_files_stay_bounded() {
+    let laughs = "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n";
+    assert!(problems(laughs)[0].contains("too many values"));
+    assert!(!problems(&"[".repeat(10_000)).is_empty());
+    assert!(problems(&" ".repeat(5 << 20))[0].contains("larger than"));
+}
