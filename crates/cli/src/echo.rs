@@ -115,6 +115,16 @@ fn close_name(close: CloseMode) -> &'static str {
     }
 }
 
+/// One load in one line.
+pub(crate) fn load_line(load: &Load, plan: &Plan) -> String {
+    let lines = load_lines(load, plan).into_iter();
+    lines
+        .filter(|(name, _)| ["target", "load"].contains(name))
+        .map(|(_, text)| text)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
 fn target(http: &HttpLoad) -> String {
     let Some(first) = http.requests.first() else { return String::new() };
     let shown = format!("{} {}", first.method, masked_url(&first.url));

@@ -3,6 +3,7 @@
 use squall_engine::Control;
 use squall_measure::{RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::mask::masked_text;
+use squall_report::Ask;
 
 use squall_plan::Plan;
 
@@ -32,7 +33,11 @@ pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> 
     }
     let control = Control::new();
     let watch = steer(&control, args.live)?;
-    let mut view = View::open(args, &control)?;
+    let keys = |ask| match ask {
+        Ask::Drain => control.drain(),
+        Ask::Abort => control.abort(),
+    };
+    let mut view = View::open(args, Box::new(keys))?;
     let record = squall_engine::run(plan, &control, &mut |recorder: &RunRecorder| view.update(recorder));
     drop((view, watch));
     let record = record.map_err(|error| refused(&error))?;
@@ -58,7 +63,7 @@ fn steer(control: &Control, is_live: bool) -> Result<Watch, Failure> {
 }
 
 /// What explains the others wins.
-fn exit_code(record: &RunRecord) -> ExitCode {
+pub(crate) fn exit_code(record: &RunRecord) -> ExitCode {
     match record.stopped_by {
         StoppedBy::Aborted => ExitCode::Aborted,
         _ if record.verdict.status == Status::Invalid => ExitCode::GeneratorOverloaded,

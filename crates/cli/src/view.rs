@@ -2,7 +2,6 @@
 
 use std::io::{self, IsTerminal, Stderr};
 
-use squall_engine::Control;
 use squall_measure::RunRecorder;
 use squall_report::{Ask, Glance, Live, Progress, ProgressMode};
 
@@ -13,7 +12,8 @@ use crate::output;
 /// The view, and the run that its keys steer.
 pub(crate) struct View<'a> {
     face: Face,
-    control: &'a Control,
+    /// Does what a key asks for.
+    steer: Box<dyn FnMut(Ask) + 'a>,
 }
 
 enum Face {
@@ -23,9 +23,9 @@ enum Face {
 
 impl<'a> View<'a> {
     /// Takes over what it needs of the terminal, until it is dropped.
-    pub(crate) fn open(args: &OutputArgs, control: &'a Control) -> Result<Self, Failure> {
+    pub(crate) fn open(args: &OutputArgs, steer: Box<dyn FnMut(Ask) + 'a>) -> Result<Self, Failure> {
         let face = if args.live { live(args)? } else { progress(args) };
-        Ok(Self { face, control })
+        Ok(Self { face, steer })
     }
 
     /// Shows the run as it is now. A terminal that is gone must not end the run.
@@ -33,11 +33,18 @@ impl<'a> View<'a> {
         let glance = Glance::from(recorder);
         match &mut self.face {
             Face::Progress(progress) => progress.update(&glance),
-            Face::Live(live) => match live.update(&glance) {
-                Ok(Some(Ask::Drain)) => self.control.drain(),
-                Ok(Some(Ask::Abort)) => self.control.abort(),
-                Ok(None) | Err(_) => {}
-            },
+            Face::Live(live) => {
+                if let Ok(Some(ask)) = live.update(&glance) {
+                    (self.steer)(ask);
+                }
+            }
+        }
+    }
+
+    /// Makes room for a line of its own; the next update shows the run again.
+    pub(crate) fn clear(&mut self) {
+        if let Face::Progress(progress) = &mut self.face {
+            progress.clear();
         }
     }
 }

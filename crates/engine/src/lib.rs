@@ -26,6 +26,7 @@ mod trouble;
 pub use control::Control;
 pub use error::Error;
 pub use observer::{Observer, Span};
+pub use pace::lag_allowed;
 pub use run::run;
 
 use control::Stop;

@@ -148,7 +148,7 @@ pub(crate) fn connection_count_max(when: &When) -> u64 {
 }
 
 /// How late a load's pacing may send by design: within its tick, and as late as a sleeping thread wakes and writes.
-pub(crate) fn lag_allowed(when: &When) -> Duration {
+pub fn lag_allowed(when: &When) -> Duration {
     match when {
         When::Closed { .. } => Duration::ZERO,
         When::Open { pacing, .. } => Duration::from_nanos(grid_ns(*pacing) + WAKE_UP_NS_USUAL),

@@ -51,6 +51,10 @@ pub enum ReasonKind {
     /// A note. Open model: arrivals waited because no connection was free; the server (or the limit of connections) is behind:
     /// how many waited.
     Backlog,
+    /// Machines were lost before their load ended: how many; `seconds` tells of how many.
+    MachinesLost,
+    /// Foreign tools failed or missed their rate: how many; `seconds` tells of how many.
+    ToolsFailed,
 }
 
 impl Reason {
@@ -80,6 +84,10 @@ impl Reason {
             ReasonKind::Backlog => {
                 "the server was slower than the rate: that wait is part of the latencies; more connections (`-c`) may help"
             }
+            ReasonKind::MachinesLost => {
+                "the load was smaller from then on: see the events for which, when and why, and run again"
+            }
+            ReasonKind::ToolsFailed => "see what each tool printed, in the run's folder",
         }
     }
 }
@@ -106,6 +114,12 @@ impl fmt::Display for Reason {
                 write!(f, "{worst} of the requests failed on the generator's own side")
             }
             ReasonKind::Backlog => write!(f, "{worst} arrivals waited for a free connection"),
+            ReasonKind::MachinesLost => {
+                write!(f, "{worst} of {} machines were lost before the end", self.seconds)
+            }
+            ReasonKind::ToolsFailed => {
+                write!(f, "{worst} of {} tools failed or missed their rate", self.seconds)
+            }
         }?;
         if self.limit > 0.0 {
             write!(f, " (limit {limit})")?;
@@ -127,7 +141,9 @@ impl fmt::Display for Quantity {
             ReasonKind::ScheduleLag | ReasonKind::Stall if value < 0.01 => write!(f, "{:.2} ms", value * 1e3),
             ReasonKind::ScheduleLag | ReasonKind::Stall if value < 1.0 => write!(f, "{:.0} ms", value * 1e3),
             ReasonKind::ScheduleLag | ReasonKind::Stall => write!(f, "{value:.2} s"),
-            ReasonKind::Backlog => write!(f, "{value:.0}"),
+            ReasonKind::Backlog | ReasonKind::MachinesLost | ReasonKind::ToolsFailed => {
+                write!(f, "{value:.0}")
+            }
             ReasonKind::OwnFailures | ReasonKind::Shortfall => write!(f, "{:.2} %", value * 100.0),
             _ => write!(f, "{:.0} %", value * 100.0),
         }
@@ -167,6 +183,7 @@ mod tests {
                 reason(OwnFailures, 0.0012, 0.0, None),
                 "0.12 % of the requests failed on the generator's own side",
             ),
+            (reason(MachinesLost, 2.0, 0.0, None), "2 of 10 machines were lost before the end"),
             (
                 reason(Backlog, 250.0, 100.0, Some(2)),
                 "250 arrivals waited for a free connection (limit 100) in 2 of 10 seconds",

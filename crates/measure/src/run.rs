@@ -159,6 +159,11 @@ impl RunRecorder {
         self.setup.started_unix_ms = unix_ms;
     }
 
+    /// Tells what each row is about, where that was not known at first.
+    pub fn set_rows(&mut self, rows: Vec<RowKey>) {
+        self.setup.rows = rows;
+    }
+
     /// Tells the time since the run's start, for [`elapsed`](Self::elapsed).
     pub fn tick(&mut self, elapsed: Duration) {
         self.elapsed = elapsed;

@@ -34,6 +34,41 @@ pub enum Status {
 }
 
 impl Verdict {
+    /// Takes over what another part of the run found: of each kind the worse stays.
+    pub fn join(&mut self, other: &Self) {
+        for theirs in other.reasons.iter().chain(&other.notes) {
+            self.add(*theirs);
+        }
+    }
+
+    /// Machines were lost before their load ended: what they measured is in the figures, what they would have is not.
+    pub fn note_lost(&mut self, lost_count: usize, machine_count: usize) {
+        self.add_share(ReasonKind::MachinesLost, lost_count, machine_count);
+    }
+
+    /// Foreign tools failed, or missed the rate they were asked for.
+    pub fn note_tools(&mut self, failed_count: usize, tool_count: usize) {
+        self.add_share(ReasonKind::ToolsFailed, failed_count, tool_count);
+    }
+
+    fn add_share(&mut self, kind: ReasonKind, part: usize, whole: usize) {
+        if part > 0 {
+            let severity = if part == whole { Status::Invalid } else { Status::Suspect };
+            let (worst, limit) = (part as f64, 0.0);
+            self.add(Reason { kind, severity, worst, limit, seconds_affected: None, seconds: whole as u32 });
+        }
+    }
+
+    fn add(&mut self, reason: Reason) {
+        let mut found: Vec<Reason> = self.reasons.drain(..).chain(self.notes.drain(..)).collect();
+        match found.iter_mut().find(|known| known.kind == reason.kind) {
+            Some(known) if (known.severity, known.worst) < (reason.severity, reason.worst) => *known = reason,
+            Some(_) => {}
+            None => found.push(reason),
+        }
+        *self = Self::new(found);
+    }
+
     fn new(mut found: Vec<Reason>) -> Self {
         found.sort_by_key(|reason| (std::cmp::Reverse(reason.severity), reason.kind));
         let (notes, reasons): (Vec<_>, Vec<_>) =
@@ -262,7 +297,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 /// [`ReasonKind::Backlog`] is the last.
-const KIND_COUNT: usize = ReasonKind::Backlog as usize + 1;
+const KIND_COUNT: usize = ReasonKind::ToolsFailed as usize + 1;
 
 /// A shard's loop that works more than this queues by itself: at 0.9, answers wait for 4.5 times the loop's own work on
 /// average (M/D/1: rho / 2(1 - rho)), and twice as long at 0.95.

@@ -23,7 +23,7 @@ pub(crate) use http::{
     ArrivalArg, ConnectionArgs, HttpArg, HttpArgs, LoadArgs, OutputArgs, PacingArg, RequestArgs, TlsArgs,
     TlsSettingArgs, TlsVersionArg,
 };
-pub(crate) use run::RunArgs;
+pub(crate) use run::{AgentArgs, NewArgs, PlanArgs, PlanCommand, RunArgs};
 pub(crate) use sessions::{
     CloseArg, HandshakeArgs, HandshakeLoadArgs, IdleArgs, IdleLoadArgs, PingArg, ResumptionArg,
     ResumptionArgs, SessionNetworkArgs, TicketsArg,
@@ -65,6 +65,14 @@ pub(crate) enum Command {
     /// Open connections and keep them, in silence or with a sign of life now and then
     #[command(after_help = IDLE_HELP)]
     Idle(Box<IdleArgs>),
+    /// Look at a plan file without running it
+    #[command(subcommand)]
+    Plan(PlanCommand),
+    /// Write a plan to start from
+    New(NewArgs),
+    /// Make load for a controller over standard input and output; `squall run` starts it by itself
+    #[command(hide = true)]
+    Agent(AgentArgs),
     /// Run a fast local server with httpbin-like routes, to try everything on
     Target(TargetArgs),
     /// Show a saved run again
@@ -77,7 +85,7 @@ pub(crate) enum Command {
     /// Print the man page
     Man {
         /// The command that it is about [default: squall itself]
-        #[arg(value_parser = clap::builder::PossibleValuesParser::new(["http", "run", "handshake", "idle", "target", "report"]))]
+        #[arg(value_parser = clap::builder::PossibleValuesParser::new(["http", "run", "plan", "new", "handshake", "idle", "target", "report"]))]
         command: Option<String>,
     },
     /// Print the JSON Schema of `--json`

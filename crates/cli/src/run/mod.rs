@@ -1,5 +1,10 @@
 //! `squall run FILE`: chooses by what the file is.
 
+pub(crate) mod agent;
+mod loads;
+pub(crate) mod plan;
+mod plan_file;
+
 use std::path::Path;
 
 use crate::args::RunArgs;
@@ -38,7 +43,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         Err(Failure::usage(message, "`squall URL` makes plain HTTP load"))
     };
     match Kind::of(first) {
-        Some(Kind::Plan) => unsupported("plans"),
+        Some(Kind::Plan) => plan::run(first, args),
         Some(Kind::Script) => unsupported("scripts"),
         Some(Kind::Recording) => unsupported("recorded traffic"),
         None => Err(unknown(first)),

@@ -23,8 +23,13 @@ pub(super) fn check(root: &Path, findings: &mut Findings) {
 }
 
 /// Where the flags of each command are explained.
-const PAGES: &[(&[&str], &str)] =
-    &[(&[], "docs/http.md"), (&["handshake"], "docs/handshake.md"), (&["idle"], "docs/idle.md")];
+const PAGES: &[(&[&str], &str)] = &[
+    (&[], "docs/http.md"),
+    (&["handshake"], "docs/handshake.md"),
+    (&["idle"], "docs/idle.md"),
+    (&["run"], "docs/plans.md"),
+    (&["new"], "docs/plans.md"),
+];
 
 fn check_page(help: &str, page: &str, text: &str, findings: &mut Findings) {
     let explained = flags(text);

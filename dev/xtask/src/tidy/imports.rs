@@ -32,6 +32,11 @@ const ROOMS: &[Room] = &[
         may_use: &["squall-plan"],
         must_not_use: &["tokio", "mio", "socket2", "hyper", "rustix", "clap"],
     },
+    Room {
+        package: "squall-fleet",
+        may_use: &["squall-plan", "squall-measure"],
+        must_not_use: &["clap", "tokio"],
+    },
     Room { package: "squall-target", may_use: &[], must_not_use: &["clap"] },
     Room {
         package: "squall",
@@ -40,6 +45,7 @@ const ROOMS: &[Room] = &[
             "squall-measure",
             "squall-traffic",
             "squall-engine",
+            "squall-fleet",
             "squall-report",
             "squall-target",
         ],

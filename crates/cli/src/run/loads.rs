@@ -1,0 +1,112 @@
+//! A load of a plan file is a command of this program: its keys are that command's flags, read by the same code.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::CommandFactory;
+use squall_fleet::Word;
+use squall_plan::Plan;
+use squall_plan::file::{LoadOption, LoadSpec, Problem};
+
+use crate::args::{Cli, Command};
+use crate::build;
+use crate::failure::Failure;
+use crate::usage::{self, Request};
+
+/// The plan that a command's words describe.
+pub(crate) fn plan(kind: &str, words: &[String]) -> Result<Plan, Failure> {
+    let argv = ["squall", kind].into_iter().chain(words.iter().map(String::as_str)).map(OsString::from);
+    match usage::parse(argv)? {
+        Request::Do(Command::Http(args)) => build::plan(&args),
+        Request::Do(Command::Handshake(args)) => build::sessions::handshake_plan(&args),
+        Request::Do(Command::Idle(args)) => build::sessions::idle_plan(&args),
+        _ => Err(Failure::usage(format!("`{kind}` cannot be a load of a plan yet"), KINDS_HELP)),
+    }
+}
+
+/// The words of a load: its options as flags, then its arguments. `folder`: where files of the plan are looked for.
+pub(crate) fn words(load: &LoadSpec, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Word> {
+    let command = Cli::command();
+    let Some(command) = command.find_subcommand(&load.kind.value) else {
+        let message = format!("`{}` cannot be a load of a plan yet", load.kind.value);
+        problems.push(Problem::at(load.kind.place, message, KINDS_HELP));
+        return Vec::new();
+    };
+    let mut words = Vec::new();
+    for option in &load.options {
+        match command.get_arguments().find(|arg| arg.get_long() == Some(&option.name.value)) {
+            Some(_) if NOT_OF_A_LOAD.contains(&option.name.value.as_str()) => {
+                let message = format!("`{}` is about the whole run, not about a load", option.name.value);
+                problems.push(Problem::at(option.name.place, message, "give it to `squall run` as a flag"));
+            }
+            Some(flag) => push(option, is_file(flag), folder, &mut words),
+            None => problems.push(unknown(option, &load.kind.value, command)),
+        }
+    }
+    words.extend(load.arguments.iter().map(|text| Word::Text(text.value.clone())));
+    words
+}
+
+fn push(option: &LoadOption, is_file: bool, folder: &Path, words: &mut Vec<Word>) {
+    let name = format!("--{}", option.name.value);
+    if option.values.is_empty() {
+        words.push(Word::Text(name));
+        return;
+    }
+    for text in &option.values {
+        if is_file && text.value != "-" {
+            words.extend([Word::Text(name.clone()), Word::File(folder.join(&text.value))]);
+        } else {
+            words.push(Word::Text(format!("{name}={}", text.value)));
+        }
+    }
+}
+
+fn is_file(flag: &clap::Arg) -> bool {
+    flag.get_value_names().is_some_and(|names| names.iter().any(|name| name.as_str() == "FILE"))
+}
+
+fn unknown(option: &LoadOption, kind: &str, command: &clap::Command) -> Problem {
+    let name = option.name.value.as_str();
+    let flags = command.get_arguments().filter_map(clap::Arg::get_long);
+    let distance = |flag: &&str| strsim::damerau_levenshtein(flag, name);
+    let flags = flags.chain(OWN_KEYS.iter().copied()).filter(|flag| !NOT_OF_A_LOAD.contains(flag));
+    let help = match flags.min_by_key(distance).filter(|flag| distance(flag) <= FLAG_DISTANCE_MAX) {
+        Some(nearest) => format!("a similar one exists: `{}`", nearest),
+        None => format!("keys of a load are the flags of `squall {kind}`: see `squall {kind} --help`"),
+    };
+    Problem::at(option.name.place, format!("a load of kind `{kind}` has no key `{name}`"), help)
+}
+
+/// The words of a load as one reads them here.
+pub(crate) fn texts(words: &[Word]) -> Vec<String> {
+    let text = |word: &Word| match word {
+        Word::Text(text) => text.clone(),
+        Word::File(path) => path.to_string_lossy().into_owned(),
+    };
+    words.iter().map(text).collect()
+}
+
+const KINDS_HELP: &str = "loads of a plan are `http`, `handshake`, `idle` and `tool`";
+
+/// Keys of every load that are no flags.
+const OWN_KEYS: &[&str] = &["name", "on", "start_after", "thresholds"];
+
+/// Flags that say what becomes of a run.
+const NOT_OF_A_LOAD: &[&str] = &[
+    "name",
+    "results",
+    "no-save",
+    "out",
+    "json",
+    "quiet",
+    "color",
+    "live",
+    "web",
+    "dry-run",
+    "threshold",
+    "help",
+];
+
+/// Three letters may be wrong, missing, or swapped.
+const FLAG_DISTANCE_MAX: usize = 3;

@@ -1,0 +1,222 @@
+//! Runs a plan file, and `squall plan` and `squall new`, which only look at one or write one.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use squall_fleet::{FleetPlan, Steer, Trouble, Watcher};
+use squall_measure::{RunRecord, RunRecorder, Status, StoppedBy};
+use squall_plan::file::Reach;
+use squall_plan::units::DurationText;
+use squall_report::Ask;
+
+use super::{loads, plan_file};
+use crate::args::{NewArgs, OutputArgs, PlanCommand, RunArgs};
+use crate::echo;
+use crate::faces::Faces;
+use crate::failure::{ExitCode, Failure};
+use crate::http::exit_code;
+use crate::output;
+use crate::signals::Watch;
+use crate::view::View;
+
+/// Runs the plan in a file.
+pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
+    let plan = plan_file::read(path, &args.plan)?;
+    run_fleet(plan, &args.output)
+}
+
+/// Runs a plan on its machines.
+pub(crate) fn run_fleet(mut plan: FleetPlan, args: &OutputArgs) -> Result<ExitCode, Failure> {
+    if let Some(name) = &args.name {
+        plan.plan.name.clone_from(name);
+    }
+    if args.dry_run {
+        output::result(&shown(&plan))?;
+        return Ok(ExitCode::Ok);
+    }
+    let faces = Faces::open(args, &plan.plan)?;
+    if args.faces.quiet == 0 && !args.live {
+        output::note(&shown(&plan));
+    }
+    let steer = Steer::default();
+    let watch = steered(&steer, args.live)?;
+    let for_keys = steer.clone();
+    let keys = move |ask| match ask {
+        Ask::Drain => for_keys.drain(),
+        Ask::Abort => for_keys.abort(),
+    };
+    let mut follower =
+        Follower { view: View::open(args, Box::new(keys))?, is_quiet: args.faces.quiet > 0 || args.live };
+    let outcome = squall_fleet::run(&plan, &steer, &mut follower);
+    drop((follower, watch));
+    let outcome = outcome.map_err(|troubles| refused(&troubles))?;
+    keep_raw(&outcome.raw, faces.folder(), args);
+    faces.finish(&outcome.record)?;
+    Ok(outcome_code(&outcome.record))
+}
+
+/// What the machines could not do.
+fn outcome_code(record: &RunRecord) -> ExitCode {
+    match record.stopped_by {
+        StoppedBy::Unreachable if record.total.ok() == 0 => ExitCode::TargetUnreachable,
+        _ if record.verdict.status == Status::Invalid => ExitCode::GeneratorOverloaded,
+        _ => exit_code(record),
+    }
+}
+
+struct Follower<'a> {
+    view: View<'a>,
+    is_quiet: bool,
+}
+
+impl Watcher for Follower<'_> {
+    fn note(&mut self, text: &str) {
+        if !self.is_quiet {
+            self.view.clear();
+            output::note(text);
+        }
+    }
+
+    fn look(&mut self, recorder: &RunRecorder) {
+        self.view.update(recorder);
+    }
+}
+
+/// The first signal drains the run, the second ends it.
+fn steered(steer: &Steer, is_live: bool) -> Result<Watch, Failure> {
+    let steer = steer.clone();
+    Watch::start(move |number| match number {
+        1 => {
+            steer.drain();
+            if !is_live {
+                output::note("\nfinishing open requests everywhere; Ctrl-C again ends at once");
+            }
+        }
+        _ => steer.abort(),
+    })
+}
+
+/// Writes what foreign tools printed beside the run.
+fn keep_raw(raw: &[(String, String)], folder: Option<&Path>, args: &OutputArgs) {
+    let Some(folder) = folder else { return };
+    for (name, text) in raw {
+        if let Err(error) = fs::write(folder.join(name), text) {
+            output::warning(args.faces.color, &format!("cannot write `{name}`: {error}"));
+        }
+    }
+}
+
+fn refused(troubles: &[Trouble]) -> Failure {
+    if let [trouble] = troubles {
+        return Failure::usage(trouble.message.clone(), trouble.help.clone());
+    }
+    let mut message = format!("{} problems, nothing was sent", troubles.len());
+    for trouble in troubles {
+        let _ = write!(message, "\n  {}\n      {}", trouble.message, trouble.help);
+    }
+    Failure::usage(message, "mend them, and run again")
+}
+
+/// `squall plan`.
+pub(crate) fn look(command: &PlanCommand) -> Result<ExitCode, Failure> {
+    match command {
+        PlanCommand::Check(args) => {
+            let plan = plan_file::read(&args.file, &args.plan)?;
+            let (steps, loads, machines) = (plan.steps.len(), plan.loads.len(), plan.machines.len());
+            let text = format!(
+                "{} is well: {}, {}, {}\n",
+                args.file.display(),
+                counted(steps, "step"),
+                counted(loads, "load"),
+                counted(machines, "machine"),
+            );
+            output::result(&text)?;
+        }
+        PlanCommand::Show(args) => output::result(&shown(&plan_file::read(&args.file, &args.plan)?))?,
+        PlanCommand::Schema => output::result(PLAN_SCHEMA)?,
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// `squall new`.
+pub(crate) fn new(args: &NewArgs) -> Result<ExitCode, Failure> {
+    let text = STARTER.replace("TARGET_URL", &args.target);
+    let Some(path) = &args.file else {
+        output::result(&text)?;
+        return Ok(ExitCode::Ok);
+    };
+    let written = fs::OpenOptions::new().write(true).create_new(true).open(path);
+    written.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
+        let message = format!("cannot write `{}`: {error}", path.display());
+        Failure::usage(message, "choose a name that is free, in a folder that exists")
+    })?;
+    output::note(&format!("{} is a plan: `squall run {}`", path.display(), path.display()));
+    Ok(ExitCode::Ok)
+}
+
+/// What would run where, and when.
+fn shown(plan: &FleetPlan) -> String {
+    let mut text = format!("plan        {}\n", plan.plan.name);
+    for machine in &plan.machines {
+        let _ = writeln!(text, "machine     {:<12}{}", machine.name.value, reached(&machine.reach));
+    }
+    for step in &plan.steps {
+        let _ = writeln!(text, "step        {}", step.name);
+        for load in step.load_idxs.iter().map(|&idx| &plan.loads[idx]) {
+            let _ = writeln!(text, "  load      {:<12}{}", load.name, load_line(plan, load));
+            let _ = writeln!(text, "    on      {}", on(plan, load));
+        }
+        if !step.pause.is_zero() {
+            let _ = writeln!(text, "  pause     {}", DurationText(step.pause));
+        }
+    }
+    text
+}
+
+fn load_line(plan: &FleetPlan, load: &squall_fleet::FleetLoad) -> String {
+    let described = plan.plan.loads.iter().find(|known| known.name == load.name);
+    let what = match described {
+        Some(described) => echo::load_line(described, &plan.plan),
+        None => {
+            format!("{} {}", load.kind, squall_plan::mask::masked_text(&loads::texts(&load.words).join(" ")))
+        }
+    };
+    if load.start_after.is_zero() {
+        what
+    } else {
+        format!("{what}, {} after the step", DurationText(load.start_after))
+    }
+}
+
+fn on(plan: &FleetPlan, load: &squall_fleet::FleetLoad) -> String {
+    let share = |(machine_idx, segment): &(usize, squall_plan::Segment)| {
+        let name = &plan.machines[*machine_idx].name.value;
+        if segment.is_whole() { name.clone() } else { format!("{name} {}/{}", segment.width, segment.of) }
+    };
+    load.parts.iter().map(share).collect::<Vec<_>>().join(", ")
+}
+
+fn reached(reach: &Reach) -> String {
+    match reach {
+        Reach::Local => "this machine".to_owned(),
+        Reach::Command(words) => words.join(" "),
+        Reach::Ssh(spec) => {
+            let user = spec.user.as_ref().map_or_else(String::new, |user| format!("{user}@"));
+            let port = spec.port.map_or_else(String::new, |port| format!(":{port}"));
+            let jump = spec.jump.as_ref().map_or_else(String::new, |jump| format!(" through {jump}"));
+            format!("ssh {user}{}{port}{jump}", spec.host)
+        }
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// The JSON Schema (2020-12) of plan files.
+pub(crate) const PLAN_SCHEMA: &str = include_str!("../../../../schema/plan.schema.json");
+
+/// A plan to start from.
+const STARTER: &str = include_str!("starter.yaml");

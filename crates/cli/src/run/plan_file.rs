@@ -1,0 +1,298 @@
+//! From a plan file to what the fleet is to do: every load's words read, every file there, every rule parsed; all problems at once.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use squall_fleet::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, Word};
+use squall_measure::Threshold;
+use squall_plan::file::{LoadSpec, Machine, PlanFile, Problem, Reach, Rule, Text, Variables};
+use squall_plan::{Load, Plan, Segment, When};
+
+use super::loads;
+use crate::args::PlanArgs;
+use crate::failure::Failure;
+
+/// Reads a plan file.
+pub(crate) fn read(path: &Path, args: &PlanArgs) -> Result<FleetPlan, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        let message = format!("cannot read `{}`: {error}", path.display());
+        Failure::usage(message, "check the path; `squall new plan.yaml` writes a plan to start from")
+    })?;
+    let environment = |name: &str| std::env::var(name).ok();
+    let variables = Variables { given: &args.var, environment: &environment };
+    let file = PlanFile::parse(&text, &variables).map_err(|problems| wrong(path, &problems))?;
+    fleet_plan(file, path).map_err(|problems| wrong(path, &problems))
+}
+
+/// What the file means here: with its folder and this machine.
+pub(crate) fn fleet_plan(file: PlanFile, path: &Path) -> Result<FleetPlan, Vec<Problem>> {
+    let mut reader = Reader::new(&file, path);
+    let steps: Vec<FleetStep> = file.steps.iter().map(|step| reader.step(step)).collect();
+    let thresholds = reader.rules(&file.thresholds);
+    let files = file.files.iter().filter_map(|spec| reader.file(spec)).collect();
+    let Reader { machines, loads, plans, mut problems, .. } = reader;
+    if !problems.is_empty() {
+        problems.sort_by_key(|problem| problem.place);
+        return Err(problems);
+    }
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let whens = || plans.iter().flat_map(|plan| &plan.loads).map(|load| &load.when);
+    Ok(FleetPlan {
+        open_model: whens().any(|when| matches!(when, When::Open { .. })),
+        lag_allowed: whens().map(squall_engine::lag_allowed).max().unwrap_or_default(),
+        plan: Plan {
+            name: file.name.clone().or(stem).unwrap_or_else(|| "plan".to_owned()),
+            loads: plans.iter().flat_map(|plan| plan.loads.clone()).collect(),
+            thresholds: thresholds.iter().map(|rule| rule.threshold.text().to_owned()).collect(),
+            warmup: Duration::ZERO,
+            threads: None,
+        }
+        .masked(),
+        machines,
+        monitors: file.monitors,
+        files,
+        steps,
+        loads,
+        thresholds,
+    })
+}
+
+struct Reader<'a> {
+    file: &'a PlanFile,
+    folder: PathBuf,
+    machines: Vec<Machine>,
+    loads: Vec<FleetLoad>,
+    /// What each load is, whole.
+    plans: Vec<Plan>,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(file: &'a PlanFile, path: &Path) -> Self {
+        let here = || Machine {
+            name: Text { value: "local".to_owned(), ..Text::default() },
+            reach: Reach::Local,
+            weight: NonZeroU32::MIN,
+        };
+        let mut machines = file.machines.clone();
+        if file.generators().next().is_none() {
+            machines.push(here());
+        }
+        let folder = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+        let folder = fs::canonicalize(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder });
+        Self {
+            file,
+            folder: folder.unwrap_or_default(),
+            machines,
+            loads: Vec::new(),
+            plans: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, step: &squall_plan::file::Step) -> FleetStep {
+        let first = self.loads.len();
+        step.loads.iter().for_each(|load| self.load(load));
+        FleetStep {
+            name: step.name.clone(),
+            load_idxs: (first..self.loads.len()).collect(),
+            thresholds: self.rules(&step.thresholds),
+            pause: step.pause,
+        }
+    }
+
+    fn load(&mut self, spec: &LoadSpec) {
+        let mut spec = spec.clone();
+        if spec.kind.value != "tool" {
+            self.aim(&mut spec);
+        }
+        let words = loads::words(&spec, &self.folder, &mut self.problems);
+        let before = self.problems.len();
+        self.check_files(&words, &spec);
+        let name = self.name(&spec);
+        let plan = (self.problems.len() == before).then(|| self.plan(&spec, &words)).flatten();
+        let parts = self.parts(&spec, plan.as_ref());
+        if let Some(mut plan) = plan {
+            plan.loads.iter_mut().for_each(|load| load.name.clone_from(&name));
+            self.plans.push(plan);
+        }
+        let thresholds = self.rules(&spec.thresholds);
+        self.loads.push(FleetLoad {
+            name,
+            written: spec.kind.clone(),
+            kind: spec.kind.value.clone(),
+            words,
+            env: self.environment(),
+            parts,
+            start_after: spec.start_after,
+            thresholds,
+        });
+    }
+
+    /// Paths become URLs of the target; without any argument the target itself is meant.
+    fn aim(&self, spec: &mut LoadSpec) {
+        let Some(target) = &self.file.target else { return };
+        if matches!(spec.kind.value.as_str(), "handshake" | "idle") {
+            if let (true, Some(value)) = (spec.arguments.is_empty(), endpoint(&target.value)) {
+                spec.arguments.push(Text { value, place: target.place });
+            }
+            return;
+        }
+        if spec.arguments.is_empty() {
+            spec.arguments.push(target.clone());
+        }
+        for argument in &mut spec.arguments {
+            let (weight, path) = match argument.value.split_once('@') {
+                Some((weight, path)) if path.starts_with('/') => (format!("{weight}@"), path.to_owned()),
+                _ => (String::new(), argument.value.clone()),
+            };
+            if path.starts_with('/') {
+                argument.value = format!("{weight}{}{path}", target.value.trim_end_matches('/'));
+            }
+        }
+    }
+
+    /// Its own name, else what it is and its number.
+    fn name(&self, spec: &LoadSpec) -> String {
+        if !spec.name.is_empty() {
+            return spec.name.clone();
+        }
+        let taken = |name: &String| {
+            self.loads.iter().any(|load| &load.name == name)
+                || self.file.loads().any(|load| &load.name == name)
+        };
+        let names = (1..).map(|number| {
+            if number == 1 { spec.kind.value.clone() } else { format!("{} {number}", spec.kind.value) }
+        });
+        names.into_iter().find(|name| !taken(name)).unwrap_or_default()
+    }
+
+    fn check_files(&mut self, words: &[Word], spec: &LoadSpec) {
+        for word in words {
+            let Word::File(path) = word else { continue };
+            if let Err(error) = fs::File::open(path) {
+                let message = format!("cannot read `{}`: {error}", path.display());
+                self.problems.push(Problem::at(
+                    spec.kind.place,
+                    message,
+                    "paths are relative to the plan's folder",
+                ));
+            }
+        }
+    }
+
+    /// What the load is, read as the command itself would. Local addresses are another machine's: they are for that one to check.
+    fn plan(&mut self, spec: &LoadSpec, words: &[Word]) -> Option<Plan> {
+        let texts: Vec<String> =
+            loads::texts(words).into_iter().filter(|word| !word.starts_with("--source=")).collect();
+        match loads::plan(&spec.kind.value, &texts) {
+            Ok(plan) => Some(plan),
+            Err(failure) => {
+                let named =
+                    spec.options.iter().find(|o| failure.message.contains(&format!("--{}", o.name.value)));
+                let place = named.map_or(spec.kind.place, |option| option.name.place);
+                self.problems.push(Problem::at(place, failure.message, failure.help));
+                None
+            }
+        }
+    }
+
+    /// Who makes which part.
+    fn parts(&mut self, spec: &LoadSpec, plan: Option<&Plan>) -> Vec<(usize, Segment)> {
+        let makes_load: Vec<&str> =
+            self.file.generators().map(|machine| machine.name.value.as_str()).collect();
+        let is_meant = |machine: &Machine| {
+            let name = machine.name.value.as_str();
+            if spec.on.is_empty() {
+                makes_load.is_empty() && machine.reach == Reach::Local || makes_load.contains(&name)
+            } else {
+                spec.on.iter().any(|on| on.value == name)
+            }
+        };
+        let meant: Vec<usize> =
+            (0..self.machines.len()).filter(|&idx| is_meant(&self.machines[idx])).collect();
+        let weights: Vec<u32> = meant.iter().map(|&idx| self.machines[idx].weight.get()).collect();
+        let item_count = plan.and_then(|plan| plan.loads.iter().map(item_count).min()).unwrap_or(u64::MAX);
+        let segments = Segment::divide(&weights, item_count);
+        meant.into_iter().zip(segments).filter_map(|(idx, segment)| Some((idx, segment?))).collect()
+    }
+
+    fn environment(&self) -> BTreeMap<String, String> {
+        let target = self.file.target.as_ref().map(|target| ("TARGET".to_owned(), target.value.clone()));
+        target.into_iter().collect()
+    }
+
+    fn rules(&mut self, rules: &[Rule]) -> Vec<FleetRule> {
+        let mut parsed = Vec::new();
+        for Rule { text, abort } in rules {
+            match text.value.parse::<Threshold>() {
+                Ok(threshold) => parsed.push(FleetRule { threshold, abort: *abort }),
+                Err(error) => {
+                    let message = format!("`{}`: {}", text.value, error.reason);
+                    self.problems.push(Problem::at(text.place, message, error.help));
+                }
+            }
+        }
+        parsed
+    }
+
+    fn file(&mut self, spec: &squall_plan::file::FileSpec) -> Option<FileOrder> {
+        let from = self.folder.join(&spec.from.value);
+        if let Err(error) = fs::File::open(&from) {
+            let message = format!("cannot read `{}`: {error}", from.display());
+            self.problems.push(Problem::at(
+                spec.from.place,
+                message,
+                "paths are relative to the plan's folder",
+            ));
+            return None;
+        }
+        if !spec.to.value.starts_with('/') {
+            let message = format!("`to: {}` is no absolute path", spec.to.value);
+            self.problems.push(Problem::at(
+                spec.to.place,
+                message,
+                "write the whole path, such as /tmp/body.json",
+            ));
+        }
+        let generators: Vec<&str> =
+            self.file.generators().map(|machine| machine.name.value.as_str()).collect();
+        let is_meant = |machine: &Machine| match spec.on.is_empty() {
+            true => generators.contains(&machine.name.value.as_str()),
+            false => spec.on.iter().any(|on| on.value == machine.name.value),
+        };
+        let machine_idxs = (0..self.machines.len()).filter(|&idx| is_meant(&self.machines[idx])).collect();
+        Some(FileOrder { from, to: spec.to.value.clone(), mode: spec.mode, machine_idxs })
+    }
+}
+
+/// Host and port of a URL; `None` when it is none.
+fn endpoint(target: &str) -> Option<String> {
+    let url = url::Url::parse(target).ok()?;
+    Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
+}
+
+/// How many connections or requests there are to be divided.
+fn item_count(load: &Load) -> u64 {
+    let connections = match &load.when {
+        When::Closed { connections } => connections.max().ceil() as u64,
+        When::Open { connection_count_max, .. } => u64::from(connection_count_max.get()),
+    };
+    connections.min(load.stop.count.unwrap_or(u64::MAX))
+}
+
+/// One failure for all problems of a file.
+fn wrong(path: &Path, problems: &[Problem]) -> Failure {
+    let path = path.display();
+    if let [problem] = problems {
+        return Failure::usage(format!("{path}:{problem}"), problem.help.clone());
+    }
+    let mut message = format!("{path} has {} problems", problems.len());
+    for problem in problems {
+        message.push_str(&format!("\n  {path}:{problem}\n      {}", problem.help));
+    }
+    Failure::usage(message, format!("mend them, and look again with `squall plan check {path}`"))
+}

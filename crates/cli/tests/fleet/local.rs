@@ -1,0 +1,170 @@
+//! Agents as processes here: what holds for a fleet whatever carries it.
+
+use std::time::Duration;
+
+use crate::squall::{Place, ok, parts, squall, text};
+
+const TWO_STEPS: &str = "
+target: TARGET
+machines: { a: local, b: local, c: { local: true, weight: 2 } }
+steps:
+  - name: warm
+    loads:
+      - { http: /, requests: 400, connections: 8, name: all }
+      - { http: /bytes/10, requests: 101, connections: 2, name: few }
+      - { http: /status/204, requests: 7, connections: 1, name: one, on: b }
+    pause: 100ms
+  - name: peak
+    loads:
+      - { http: [/, 2@/bytes/100], rate: 301/s, duration: 1s, name: rate }
+      - { http: /, requests: 9, connections: 3, start_after: 1s, name: late, on: [a, c] }
+    thresholds: ['errors<1%']
+";
+
+#[test]
+fn a_plan_of_two_steps_on_three_machines_counts_what_the_target_counts() {
+    let place = Place::new();
+    let (record, output) = place.run(TWO_STEPS, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(ok(&record["total"]), 400 + 101 + 7 + 301 + 9);
+    let loads = [("all", 400), ("few", 101), ("one", 7), ("rate", 301), ("late", 9)];
+    assert_eq!(parts(&record, "load"), loads.map(|(name, count)| (name.to_owned(), count)));
+    assert_eq!(parts(&record, "step"), [("warm".to_owned(), 508), ("peak".to_owned(), 310)]);
+    let machines = parts(&record, "machine");
+    assert_eq!(machines.iter().map(|(_, count)| count).sum::<u64>(), 818);
+    let events: Vec<&str> =
+        record["events"].as_array().unwrap().iter().map(|event| event["label"].as_str().unwrap()).collect();
+    assert_eq!(events, ["warm", "peak"]);
+    assert_eq!(record["thresholds"][0]["metric"], "peak: errors");
+    assert_eq!(place.logged(), 818);
+}
+
+#[test]
+fn percentiles_of_the_whole_are_those_of_all_samples_together() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+machines: { a: local, b: local }
+loads:
+  - { http: /delay/20, requests: 60, connections: 6, name: slow, on: a }
+  - { http: /, requests: 140, connections: 2, name: fast, on: b }
+";
+    let (record, _) = place.run(plan, &[]);
+    let rows = record["total"]["rows"].as_array().unwrap();
+    let count = |row: &serde_json::Value| row["latency"]["count"].as_u64().unwrap();
+    assert_eq!(rows.iter().map(count).sum::<u64>(), 200);
+    let parts = record["parts"].as_array().unwrap();
+    let sum = |kind: &str, field: &str| {
+        let own = parts.iter().filter(|part| part["kind"] == kind);
+        own.map(|part| part["total"]["phases"]["total"][field].as_u64().unwrap()).sum::<u64>()
+    };
+    for kind in ["step", "load", "machine"] {
+        for field in ["count", "sum_ns"] {
+            let whole = record["total"]["phases"]["total"][field].as_u64().unwrap();
+            assert_eq!(sum(kind, field), whole, "{kind} {field}");
+        }
+    }
+}
+
+#[test]
+fn every_problem_is_told_before_anything_is_sent() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+machines: { a: local, b: { command: 'false' }, c: { command: /no/such/program } }
+loads:
+  - { http: /, connections: 5 }
+";
+    let (record, output) = place.run(plan, &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("2 problems, nothing was sent"), "{said}");
+    assert!(said.contains("machine `b`: the agent does not answer: it ended"), "{said}");
+    assert!(said.contains("machine `c`: cannot start `/no/such/program`"), "{said}");
+    assert!(record.is_null());
+    assert_eq!(place.logged(), 0);
+}
+
+#[test]
+fn a_load_that_no_machine_can_make_is_refused_by_name() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+machines: { a: local }
+steps:
+  - loads: [{ http: /, requests: 5 }]
+  - loads: [{ http: /, requests: 5, source: 192.0.2.1, name: elsewhere }]
+";
+    let (_, output) = place.run(plan, &[]);
+    let said = text(&output.stderr);
+    assert!(said.contains("machine `a`: load `elsewhere`: cannot send from `192.0.2.1`"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(place.logged(), 0, "the first step did not start either");
+}
+
+#[test]
+fn a_broken_rule_ends_the_run_and_keeps_what_was_measured() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+loads:
+  - { http: /status/500, connections: 2, duration: 1m, thresholds: [{ rule: 'errors<5%', abort: true }] }
+";
+    let (record, output) = place.run(plan, &[]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert_eq!(record["stopped_by"], "drained");
+    assert!(record["duration"]["secs"].as_u64().unwrap() < 30);
+    assert!(text(&output.stderr).contains("`errors<5%` is broken: the run ends"));
+}
+
+#[test]
+fn a_lost_agent_takes_nothing_with_it() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+machines: { stays: local, goes: { command: [sh, -c, 'timeout -s KILL 4 \"$0\" agent', SQUALL] } }
+loads:
+  - { http: /delay/5, connections: 4, duration: 6s }
+"
+    .replace("SQUALL", env!("CARGO_BIN_EXE_squall"));
+    let (record, output) = place.run(&plan, &[]);
+    let said = text(&output.stderr);
+    assert!(said.contains("lost machine goes"), "{said}");
+    let part = |name: &str| {
+        let mut parts = record["parts"].as_array().unwrap().iter();
+        parts.find(|part| part["kind"] == "machine" && part["name"] == name).unwrap().clone()
+    };
+    assert!(part("goes")["problem"].as_str().unwrap().starts_with("lost: "), "{}", part("goes")["problem"]);
+    assert!(ok(&part("goes")["total"]) > 0 && ok(&part("stays")["total"]) > ok(&part("goes")["total"]));
+    assert_eq!(ok(&record["total"]), ok(&part("goes")["total"]) + ok(&part("stays")["total"]));
+    let reasons = record["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("machines_lost"), "{reasons}");
+    assert!(record["events"].to_string().contains("lost machine goes"));
+}
+
+#[test]
+fn an_agent_ends_with_its_controller_and_leaves_nothing() {
+    let place = Place::new();
+    let plan = place.write("plan.yaml", "target: TARGET\nloads: [{ http: /delay/10, duration: 1m }]\n");
+    let temporary = tempfile::tempdir().unwrap();
+    let mut command = squall();
+    command.arg("run").arg(plan).arg("--no-save").arg("-qq").env("TMPDIR", temporary.path());
+    let mut controller = command.spawn().unwrap();
+    wait_until(|| place.target.stats().requests > 0);
+    assert_eq!(temporary.path().read_dir().unwrap().count(), 1, "the agent's folder");
+    controller.kill().unwrap();
+    controller.wait().unwrap();
+    wait_until(|| temporary.path().read_dir().unwrap().count() == 0);
+    let after = place.target.stats().requests;
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(place.target.stats().requests, after);
+}
+
+/// Waits for something that must come; the test's own time limit is generous.
+fn wait_until(is_so: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(std::time::Instant::now() < deadline, "it did not come within 30 s");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

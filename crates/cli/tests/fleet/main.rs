@@ -1,0 +1,6 @@
+//! Plans, agents and fleets with the whole binary: local agents here, ssh in namespaces of the kernel's in [`ssh`].
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod local;
+mod squall;

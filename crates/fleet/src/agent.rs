@@ -1,0 +1,263 @@
+//! The agent's end: does on this machine what a controller orders over standard input, and reports over standard output.
+//!
+//! It listens on no port. When the stream ends, or nothing comes for [`ORPHANED_AFTER`], it ends its loads and goes; a janitor
+//! process removes what it left, also when it was killed.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use squall_measure::{MachineSecond, Snapshot};
+
+use crate::clock::{from_unix_ns, unix_ns};
+use crate::facts::facts;
+use crate::janitor::Janitor;
+use crate::monitor::machine::MachineMonitor;
+use crate::protocol::{FilePart, LoadEnd, LoadOrder, Order, PROTOCOL_VERSION, Ready, Report, Trouble};
+use crate::{protocol, receive_file};
+
+/// Makes loads on this machine: the program's own commands.
+pub trait Worker: Sync {
+    /// Reads a load's words, as far as that is possible without sending anything. `folder`: where files lie that the controller sent.
+    fn prepare(&self, order: &LoadOrder, folder: &Path) -> Result<Box<dyn Job>, Trouble>;
+}
+
+/// A load that can be made.
+pub trait Job: Send {
+    /// Ends it early, from another thread: `false` lets open requests finish, `true` does not.
+    fn stopper(&self) -> Box<dyn Fn(bool) + Send>;
+
+    /// Makes it to its end.
+    fn run(self: Box<Self>, port: &mut Port) -> Result<LoadEnd, Trouble>;
+}
+
+/// What a job reports to.
+pub struct Port {
+    load_idx: u32,
+    reports: Sender<Report>,
+    start: Receiver<SystemTime>,
+    started: Option<SystemTime>,
+}
+
+impl Port {
+    /// Tells that everything is prepared, and waits for the start; `None`: there shall be no load.
+    pub fn start(&mut self, ready: Ready) -> Option<SystemTime> {
+        self.report(Report::Ready { load_idx: self.load_idx, ready: Box::new(ready) });
+        // The word may come too late: then the start is now.
+        self.started = self.start.recv().ok().map(|at| at.max(SystemTime::now()));
+        self.started
+    }
+
+    /// Hands over what an event loop did in a second.
+    pub fn second(&self, second_idx: u32, shard_idx: u32, snapshot: &Snapshot) {
+        let snapshot = Box::new(snapshot.clone());
+        self.report(Report::Second { load_idx: self.load_idx, second_idx, shard_idx, snapshot });
+    }
+
+    /// Tells that all event loops have left a second behind.
+    pub fn close(&self, second_idx: u32, machine: MachineSecond) {
+        self.report(Report::Close { load_idx: self.load_idx, second_idx, machine });
+    }
+
+    /// When it started, in nanoseconds since 1970; 0 when it did not.
+    pub fn started_unix_ns(&self) -> u64 {
+        self.started.map_or(0, unix_ns)
+    }
+
+    fn report(&self, report: Report) {
+        // A controller that is gone ends the agent elsewhere.
+        let _ = self.reports.send(report);
+    }
+}
+
+/// Serves one controller to its end. `folder`: one that the agent owns and removes; made when `None`.
+///
+/// # Errors
+/// When the folder, the janitor or a thread cannot be made, or the controller does not speak this protocol.
+pub fn serve(
+    orders: impl Read + Send + 'static,
+    stream: impl Write + Send + 'static,
+    folder: Option<PathBuf>,
+    worker: &dyn Worker,
+) -> io::Result<()> {
+    let janitor = Janitor::start(folder)?;
+    let (inbox_sender, inbox) = mpsc::channel();
+    let (reports, outbox) = mpsc::channel();
+    spawn("orders", move || read_orders(orders, &inbox_sender))?;
+    let writer = spawn("reports", move || write_reports(stream, &outbox))?;
+    thread::scope(|scope| {
+        let mut agent = Agent {
+            janitor: &janitor,
+            worker,
+            reports,
+            jobs: Vec::new(),
+            monitor: MachineMonitor::new(),
+            files_refused: false,
+        };
+        agent.serve(scope, &inbox);
+        agent.stop(true);
+    });
+    let _ = writer.join();
+    janitor.finish();
+    Ok(())
+}
+
+struct Agent<'a> {
+    janitor: &'a Janitor,
+    worker: &'a dyn Worker,
+    reports: Sender<Report>,
+    jobs: Vec<Running>,
+    monitor: MachineMonitor,
+    files_refused: bool,
+}
+
+/// A job on its thread.
+struct Running {
+    start_after: Duration,
+    /// `None`: it was started.
+    start: Option<Sender<SystemTime>>,
+    stopper: Box<dyn Fn(bool) + Send>,
+}
+
+impl<'a> Agent<'a> {
+    /// Until the controller says good-bye, or is gone.
+    fn serve<'scope>(&mut self, scope: &'scope thread::Scope<'scope, '_>, inbox: &Receiver<Order>)
+    where
+        'a: 'scope,
+    {
+        let mut heard_at = Instant::now();
+        let mut next_sample = Instant::now();
+        loop {
+            match inbox.recv_timeout(next_sample.saturating_duration_since(Instant::now())) {
+                Ok(Order::Bye) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(order) => {
+                    heard_at = Instant::now();
+                    self.obey(order, scope);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    next_sample += SAMPLE_EVERY;
+                    self.sample();
+                    if heard_at.elapsed() >= ORPHANED_AFTER {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn obey<'scope>(&mut self, order: Order, scope: &'scope thread::Scope<'scope, '_>)
+    where
+        'a: 'scope,
+    {
+        match order {
+            Order::Hello { .. } => self.say(Report::Hello {
+                protocol: PROTOCOL_VERSION,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                facts: facts(),
+            }),
+            Order::Clock { id } => self.say(Report::Clock { id, unix_ns: unix_ns(SystemTime::now()) }),
+            Order::File(part) => self.file(&part),
+            Order::Watch { processes } => self.monitor.watch(processes),
+            Order::Prepare { loads } => {
+                self.jobs.clear();
+                loads.iter().for_each(|load| self.prepare(load, scope));
+            }
+            Order::Start { at_unix_ns } => self.start(from_unix_ns(at_unix_ns)),
+            Order::Stop { at_once } => self.stop(at_once),
+            Order::Beat | Order::Bye => {}
+        }
+    }
+
+    fn file(&mut self, part: &FilePart) {
+        if self.files_refused {
+            return;
+        }
+        if let Err(trouble) = receive_file::receive(part, self.janitor) {
+            self.files_refused = true;
+            self.say(Report::Refused { load_idx: None, trouble });
+        }
+    }
+
+    fn prepare<'scope>(&mut self, order: &LoadOrder, scope: &'scope thread::Scope<'scope, '_>)
+    where
+        'a: 'scope,
+    {
+        let job = match self.worker.prepare(order, self.janitor.folder()) {
+            Ok(job) => job,
+            Err(trouble) => return self.say(Report::Refused { load_idx: Some(order.load_idx), trouble }),
+        };
+        let (start_sender, start) = mpsc::channel();
+        let stopper = job.stopper();
+        let mut port = Port { load_idx: order.load_idx, reports: self.reports.clone(), start, started: None };
+        self.jobs.push(Running { start_after: order.start_after, start: Some(start_sender), stopper });
+        scope.spawn(move || {
+            let end = job.run(&mut port);
+            let load_idx = port.load_idx;
+            match (end, port.started) {
+                (end, Some(_)) => port.report(Report::Ended { load_idx, end }),
+                (Err(trouble), None) => port.report(Report::Refused { load_idx: Some(load_idx), trouble }),
+                // It was only looked at.
+                (Ok(_), None) => {}
+            }
+        });
+    }
+
+    fn start(&mut self, at: SystemTime) {
+        for job in &mut self.jobs {
+            if let Some(start) = job.start.take() {
+                // A job that has ended has said so.
+                let _ = start.send(at + job.start_after);
+            }
+        }
+    }
+
+    /// Those that wait for their start are let go without one.
+    fn stop(&mut self, at_once: bool) {
+        for job in &mut self.jobs {
+            job.start = None;
+            (job.stopper)(at_once);
+        }
+    }
+
+    fn sample(&mut self) {
+        let (new, values) = self.monitor.sample();
+        let at_unix_ns = unix_ns(SystemTime::now());
+        for label in self.monitor.take_restarts() {
+            self.say(Report::Note { at_unix_ns, label, is_restart: true });
+        }
+        self.say(Report::Samples { at_unix_ns, new, values });
+    }
+
+    fn say(&self, report: Report) {
+        let _ = self.reports.send(report);
+    }
+}
+
+/// Ends when the stream does, which ends the agent.
+fn read_orders(mut stream: impl Read, inbox: &Sender<Order>) {
+    while let Ok(Some(order)) = protocol::read(&mut stream) {
+        if inbox.send(order).is_err() {
+            return;
+        }
+    }
+}
+
+/// Ends when nobody reports any more, or nobody listens.
+fn write_reports(mut stream: impl Write, outbox: &Receiver<Report>) {
+    for report in outbox {
+        if protocol::write(&mut stream, &report).is_err() {
+            return;
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+
+/// The controller says something every second: one that is silent for so long is gone, or the network is.
+pub const ORPHANED_AFTER: Duration = Duration::from_secs(6);

@@ -1,0 +1,300 @@
+//! The figures of a run by scope: the whole, each step, each load, each machine. Each scope is a recorder of its own, fed with the
+//! same seconds, so that its percentiles are those of its own samples and nothing is averaged.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use squall_measure::{
+    End, MachineSecond, Part, PartKind, Row, RowKey, RunRecord, RunRecorder, RunSetup, Snapshot, StoppedBy,
+    ThresholdResult,
+};
+use squall_plan::Plan;
+
+use crate::order::{FleetPlan, FleetRule};
+
+/// All scopes of a run.
+pub(crate) struct Ledger {
+    pub(crate) whole: Scope,
+    steps: Vec<Scope>,
+    loads: Vec<Scope>,
+    machines: Vec<Scope>,
+    rows: Vec<RowKey>,
+    /// For each machine and load: its rows' places in `rows`.
+    places: BTreeMap<(usize, usize), Vec<usize>>,
+    /// For each machine and load of the running step: seconds before this one are closed.
+    open_idx: BTreeMap<(usize, usize), u32>,
+    /// The last second of each machine.
+    seconds: Vec<MachineSecond>,
+    /// Numbers of event loops by machine, load, and the number that they have there.
+    shards: BTreeMap<(usize, usize, u32), u32>,
+}
+
+/// One recorder and what is known of its time.
+pub(crate) struct Scope {
+    pub(crate) recorder: RunRecorder,
+    pub(crate) name: String,
+    /// When it began, in seconds after the run's start.
+    pub(crate) at_s: f64,
+    /// Measured time; of a machine that of the steps before.
+    pub(crate) duration: Duration,
+    /// Of a machine: measured time of the running step.
+    step_duration: Duration,
+    pub(crate) problem: Option<String>,
+    pub(crate) facts: BTreeMap<String, String>,
+    pub(crate) rules: Vec<FleetRule>,
+    /// Its seconds are counted from here, in whole seconds after the run's start.
+    origin_s: u32,
+    closed_idx: u32,
+    began: bool,
+}
+
+/// Where a snapshot comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source {
+    pub(crate) machine_idx: usize,
+    pub(crate) load_idx: usize,
+    pub(crate) step_idx: usize,
+    /// When the load's first second began, in whole seconds after the run's start.
+    pub(crate) origin_s: u32,
+}
+
+impl Ledger {
+    pub(crate) fn new(plan: &FleetPlan) -> Self {
+        let scope = |name: &str, rules: &[FleetRule], shown: Plan| Scope::new(plan, name, rules, shown);
+        let bare = || Plan { loads: Vec::new(), thresholds: Vec::new(), ..plan.plan.clone() };
+        Self {
+            whole: scope(&plan.plan.name, &plan.thresholds, plan.plan.clone()),
+            steps: plan.steps.iter().map(|step| scope(&step.name, &step.thresholds, bare())).collect(),
+            loads: plan.loads.iter().map(|load| scope(&load.name, &load.thresholds, bare())).collect(),
+            machines: plan.machines.iter().map(|machine| scope(&machine.name.value, &[], bare())).collect(),
+            rows: Vec::new(),
+            places: BTreeMap::new(),
+            open_idx: BTreeMap::new(),
+            seconds: vec![MachineSecond::default(); plan.machines.len()],
+            shards: BTreeMap::new(),
+        }
+    }
+
+    /// A machine said what the rows of a load are about.
+    pub(crate) fn take_rows(&mut self, machine_idx: usize, load_idx: usize, rows: &[RowKey]) {
+        let mut place_of = |row: &RowKey| {
+            self.rows.iter().position(|known| known == row).unwrap_or_else(|| {
+                self.rows.push(row.clone());
+                self.rows.len() - 1
+            })
+        };
+        let places = rows.iter().map(&mut place_of).collect();
+        self.places.insert((machine_idx, load_idx), places);
+    }
+
+    /// The machine as an agent told it.
+    pub(crate) fn machine_mut(&mut self, machine_idx: usize) -> &mut Scope {
+        &mut self.machines[machine_idx]
+    }
+
+    pub(crate) fn step_mut(&mut self, step_idx: usize) -> &mut Scope {
+        &mut self.steps[step_idx]
+    }
+
+    pub(crate) fn load_mut(&mut self, load_idx: usize) -> &mut Scope {
+        &mut self.loads[load_idx]
+    }
+
+    /// A load begins on a machine.
+    pub(crate) fn begin(&mut self, source: Source) {
+        self.open_idx.insert((source.machine_idx, source.load_idx), source.origin_s);
+        let Source { machine_idx, load_idx, step_idx, origin_s } = source;
+        self.whole.begin(0);
+        self.steps[step_idx].begin(origin_s);
+        self.loads[load_idx].begin(origin_s);
+        self.machines[machine_idx].begin(origin_s);
+    }
+
+    /// What an event loop of a machine did in a second of its load.
+    pub(crate) fn absorb(&mut self, source: Source, second_idx: u32, shard_idx: u32, mut snapshot: Snapshot) {
+        self.place_rows(source, &mut snapshot);
+        let at_s = source.origin_s.saturating_add(second_idx);
+        let Source { machine_idx, load_idx, step_idx, .. } = source;
+        let shard_count = self.shards.len() as u32;
+        let shard_idx = *self.shards.entry((machine_idx, load_idx, shard_idx)).or_insert(shard_count);
+        for scope in [
+            &mut self.whole,
+            &mut self.steps[step_idx],
+            &mut self.loads[load_idx],
+            &mut self.machines[machine_idx],
+        ] {
+            scope.recorder.absorb(at_s.saturating_sub(scope.origin_s), shard_idx, &snapshot);
+        }
+    }
+
+    /// All event loops of a load on a machine have left a second behind.
+    pub(crate) fn close(&mut self, source: Source, second_idx: u32, machine: MachineSecond) {
+        self.seconds[source.machine_idx] = machine;
+        let next = source.origin_s.saturating_add(second_idx).saturating_add(1);
+        if let Some(open) = self.open_idx.get_mut(&(source.machine_idx, source.load_idx)) {
+            *open = next.max(*open);
+        }
+        self.close_whole_seconds(source);
+    }
+
+    /// A load was measured on a machine for so long.
+    pub(crate) fn lasted(&mut self, source: Source, duration: Duration, start_after: Duration) {
+        let Source { machine_idx, load_idx, step_idx, .. } = source;
+        let whole = duration + start_after;
+        for (lasted, longest) in [
+            (&mut self.loads[load_idx].duration, duration),
+            (&mut self.steps[step_idx].duration, whole),
+            (&mut self.machines[machine_idx].step_duration, whole),
+        ] {
+            *lasted = longest.max(*lasted);
+        }
+    }
+
+    /// Every load of the running step has ended everywhere.
+    pub(crate) fn end_step(&mut self) {
+        for machine in &mut self.machines {
+            machine.duration += std::mem::take(&mut machine.step_duration);
+        }
+    }
+
+    /// A load has ended on a machine, or its machine was lost.
+    pub(crate) fn end(&mut self, source: Source) {
+        self.open_idx.remove(&(source.machine_idx, source.load_idx));
+        self.close_whole_seconds(source);
+    }
+
+    fn close_whole_seconds(&mut self, source: Source) {
+        let Source { machine_idx, load_idx, step_idx, .. } = source;
+        let open = |belongs: &dyn Fn(usize, usize) -> bool| {
+            self.open_idx.iter().filter(|((m, l), _)| belongs(*m, *l)).map(|(_, open)| *open).min()
+        };
+        let by_all = open(&|_, _| true);
+        let by_load = open(&|_, load| load == load_idx);
+        let by_machine = open(&|machine, _| machine == machine_idx);
+        let own = self.seconds[machine_idx];
+        let mut worst = own;
+        let others = self.open_idx.keys().map(|(machine, _)| *machine).filter(|&other| other != machine_idx);
+        let others: std::collections::BTreeSet<usize> = others.collect();
+        others.into_iter().for_each(|other| worst.join(&self.seconds[other]));
+        self.whole.close_before(by_all, worst);
+        self.steps[step_idx].close_before(by_all, worst);
+        self.loads[load_idx].close_before(by_load, worst);
+        self.machines[machine_idx].close_before(by_machine, own);
+    }
+
+    /// Moves a machine's rows to their places among all rows.
+    fn place_rows(&self, source: Source, snapshot: &mut Snapshot) {
+        let Some(places) = self.places.get(&(source.machine_idx, source.load_idx)) else { return };
+        if places.iter().copied().eq(0..snapshot.rows.len()) {
+            return;
+        }
+        let mut rows: Vec<Row> = Vec::new();
+        rows.resize_with(self.rows.len(), Row::default);
+        for (place, row) in places.iter().zip(snapshot.rows.drain(..)) {
+            rows[*place] = row;
+        }
+        snapshot.rows = rows;
+    }
+
+    /// Ends the run: the record of the whole, with its parts.
+    pub(crate) fn finish(mut self, stopped_by: StoppedBy) -> RunRecord {
+        let is_divided = self.steps.len() > 1 || self.loads.len() > 1 || self.machines.len() > 1;
+        self.whole.duration = self.steps.iter().map(|step| step.duration).sum();
+        self.whole.recorder.set_rows(self.rows.clone());
+        let mut parts = Vec::new();
+        let kinds = [PartKind::Step, PartKind::Load, PartKind::Machine];
+        for (kind, scopes) in kinds.into_iter().zip([self.steps, self.loads, self.machines]) {
+            let took_part = scopes.into_iter().filter(|scope| scope.began || scope.problem.is_some());
+            parts.extend(took_part.map(|scope| scope.into_part(kind, stopped_by)));
+        }
+        let rules = self.whole.rules.clone();
+        let environment = self.whole.facts.clone();
+        let duration = self.whole.duration;
+        let mut record = self.whole.recorder.finish(End { duration, stopped_by });
+        record.thresholds = judge(&rules, &record.total, duration);
+        record.environment = environment;
+        for part in &parts {
+            record.verdict.join(&part.verdict);
+            let own = |result: &ThresholdResult| ThresholdResult {
+                metric: format!("{}: {}", part.name, result.metric),
+                ..result.clone()
+            };
+            record.thresholds.extend(part.thresholds.iter().map(own));
+        }
+        record.parts = if is_divided { parts } else { Vec::new() };
+        record
+    }
+}
+
+impl Scope {
+    fn new(plan: &FleetPlan, name: &str, rules: &[FleetRule], shown: Plan) -> Self {
+        let setup = RunSetup {
+            plan: shown,
+            rows: Vec::new(),
+            open_model: plan.open_model,
+            lag_allowed: plan.lag_allowed,
+            thresholds: Vec::new(),
+            started_unix_ms: 0,
+            environment: BTreeMap::new(),
+        };
+        Self {
+            recorder: RunRecorder::new(setup),
+            name: name.to_owned(),
+            at_s: 0.0,
+            duration: Duration::ZERO,
+            step_duration: Duration::ZERO,
+            problem: None,
+            facts: BTreeMap::new(),
+            rules: rules.to_vec(),
+            origin_s: 0,
+            closed_idx: 0,
+            began: false,
+        }
+    }
+
+    fn begin(&mut self, origin_s: u32) {
+        if !self.began {
+            self.began = true;
+            self.origin_s = origin_s;
+            self.at_s = f64::from(origin_s);
+        }
+    }
+
+    /// Closes seconds up to one that is open for someone; `None`: nobody works any more, and the end closes the rest.
+    fn close_before(&mut self, open_s: Option<u32>, machine: MachineSecond) {
+        let Some(open_idx) = open_s.map(|open| open.saturating_sub(self.origin_s)) else { return };
+        if open_idx > self.closed_idx {
+            self.recorder.close_second(open_idx - 1, machine);
+            self.closed_idx = open_idx;
+        }
+    }
+
+    /// Rules that are broken already and end the run.
+    pub(crate) fn broken(&self, elapsed: Duration) -> Option<&FleetRule> {
+        let is_broken = |rule: &&FleetRule| {
+            let result = rule.threshold.evaluate(self.recorder.total(), elapsed);
+            result.actual.is_some() && !result.ok
+        };
+        self.rules.iter().filter(|rule| rule.abort).find(is_broken)
+    }
+
+    fn into_part(self, kind: PartKind, stopped_by: StoppedBy) -> Part {
+        let thresholds = judge(&self.rules, self.recorder.total(), self.duration);
+        let record = self.recorder.finish(End { duration: self.duration, stopped_by });
+        Part {
+            kind,
+            name: self.name,
+            at_s: self.at_s,
+            duration: self.duration,
+            problem: self.problem,
+            verdict: record.verdict,
+            thresholds,
+            facts: self.facts,
+            total: record.total,
+        }
+    }
+}
+
+fn judge(rules: &[FleetRule], total: &Snapshot, duration: Duration) -> Vec<ThresholdResult> {
+    rules.iter().map(|rule| rule.threshold.evaluate(total, duration)).collect()
+}

@@ -1,0 +1,25 @@
+//! Many machines as one: agents over ssh, one start, merged figures, monitors.
+//!
+//! Owns: how machines are reached, what is said between controller and agent, and whose figures belong together. Never: how load
+//! is made; agents hand that to a [`Worker`]. A local run of a plan is a fleet of one: the agent is a process here.
+
+mod agent;
+mod binary;
+mod clock;
+mod facts;
+mod fleet;
+mod janitor;
+mod ledger;
+mod link;
+mod monitor;
+mod order;
+mod protocol;
+mod receive_file;
+mod ssh;
+mod transport;
+
+pub use agent::{Job, ORPHANED_AFTER, Port, Worker, serve};
+pub use clock::unix_ns;
+pub use fleet::{Outcome, Steer, Watcher, run};
+pub use order::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, Word};
+pub use protocol::{LoadEnd, LoadOrder, Ready, Trouble};

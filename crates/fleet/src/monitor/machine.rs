@@ -1,0 +1,267 @@
+//! This machine from `/proc`: CPUs, memory, sockets, network interfaces, and the processes asked for.
+//!
+//! Owns: which series there are; each has a number, told with its name when it first has a value. One sample costs some
+//! hundred microseconds of CPU (`docs/monitors.md`).
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::Instant;
+
+use squall_measure::MonitorUnit;
+
+use super::process::Processes;
+use super::rates::Rates;
+use crate::protocol::SeriesName;
+
+/// Samples this machine.
+#[derive(Debug, Default)]
+pub(crate) struct MachineMonitor {
+    numbers: HashMap<String, u32>,
+    cpus: HashMap<String, CpuTimes>,
+    rates: Rates,
+    processes: Vec<Processes>,
+    restarts: Vec<String>,
+}
+
+/// One sample while it is made.
+pub(super) struct Sample<'a> {
+    numbers: &'a mut HashMap<String, u32>,
+    rates: &'a mut Rates,
+    now: Instant,
+    new: Vec<SeriesName>,
+    values: Vec<(u32, f64)>,
+}
+
+/// Jiffies since boot.
+#[derive(Debug, Clone, Copy, Default)]
+struct CpuTimes {
+    busy: u64,
+    steal: u64,
+    all: u64,
+}
+
+impl MachineMonitor {
+    /// Watches the machine; no process yet.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Watches these processes, by name or pid, from now on.
+    pub(crate) fn watch(&mut self, processes: Vec<String>) {
+        self.processes = processes.into_iter().map(Processes::new).collect();
+    }
+
+    /// Names of series that are new, and the values of all that have one now.
+    pub(crate) fn sample(&mut self) -> (Vec<SeriesName>, Vec<(u32, f64)>) {
+        let mut sample = Sample {
+            numbers: &mut self.numbers,
+            rates: &mut self.rates,
+            now: Instant::now(),
+            new: Vec::new(),
+            values: Vec::new(),
+        };
+        cpus(&mut self.cpus, &mut sample);
+        memory(&mut sample);
+        sockets(&mut sample);
+        interfaces(&mut sample);
+        for processes in &mut self.processes {
+            self.restarts.extend(processes.sample(&mut sample));
+        }
+        (sample.new, sample.values)
+    }
+
+    /// Processes that were started again since the last call, as sentences.
+    pub(crate) fn take_restarts(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.restarts)
+    }
+}
+
+impl Sample<'_> {
+    pub(super) fn add(&mut self, name: &str, unit: MonitorUnit, value: f64) {
+        let number = match self.numbers.get(name) {
+            Some(&number) => number,
+            None => {
+                let number = self.numbers.len() as u32;
+                self.numbers.insert(name.to_owned(), number);
+                self.new.push(SeriesName { name: name.to_owned(), unit });
+                number
+            }
+        };
+        self.values.push((number, value));
+    }
+
+    /// A counter, as how fast it grows.
+    pub(super) fn add_rate(&mut self, name: &str, counter: f64) {
+        if let Some(per_s) = self.rates.per_s(name, self.now, counter) {
+            self.add(name, MonitorUnit::PerSecond, per_s);
+        }
+    }
+
+    /// A number of seconds that grows with use, as percent of one CPU.
+    pub(super) fn add_cpu_seconds(&mut self, name: &str, seconds: f64) {
+        if let Some(per_s) = self.rates.per_s(name, self.now, seconds) {
+            self.add(name, MonitorUnit::Percent, per_s * 100.0);
+        }
+    }
+}
+
+/// proc(5), `/proc/stat`: user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user time.
+fn cpus(before: &mut HashMap<String, CpuTimes>, sample: &mut Sample<'_>) {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    for line in text.lines().take_while(|line| line.starts_with("cpu")).take(CPU_LINE_COUNT_MAX) {
+        let mut words = line.split_whitespace();
+        let cpu = words.next().unwrap_or_default();
+        let fields: Vec<u64> = words.take(8).map_while(|word| word.parse().ok()).collect();
+        let [user, nice, system, idle, iowait, irq, softirq, steal] = fields[..] else { continue };
+        let busy = user + nice + system + irq + softirq;
+        let times = CpuTimes { busy, steal, all: busy + idle + iowait + steal };
+        let Some(last) = before.insert(cpu.to_owned(), times) else { continue };
+        let all = times.all.saturating_sub(last.all);
+        if all == 0 {
+            continue;
+        }
+        let percent = |now: u64, last: u64| now.saturating_sub(last) as f64 * 100.0 / all as f64;
+        let name = cpu.replacen("cpu", "cpu ", 1);
+        sample.add(name.trim_end(), MonitorUnit::Percent, percent(times.busy, last.busy));
+        if cpu == "cpu" {
+            sample.add("steal", MonitorUnit::Percent, percent(times.steal, last.steal));
+        }
+    }
+}
+
+fn memory(sample: &mut Sample<'_>) {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let bytes = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_whitespace().next()?.parse::<f64>().ok().map(|kib| kib * 1024.0)
+    };
+    if let (Some(total), Some(available)) = (bytes("MemTotal"), bytes("MemAvailable")) {
+        sample.add("memory", MonitorUnit::Bytes, total - available);
+    }
+}
+
+fn sockets(sample: &mut Sample<'_>) {
+    let sockstat = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+    let line = sockstat.lines().find_map(|line| line.strip_prefix("TCP:")).unwrap_or_default();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let figure = |name: &str| {
+        let at = words.iter().position(|word| *word == name)?;
+        words.get(at + 1)?.parse::<f64>().ok()
+    };
+    let in_use = figure("inuse").unwrap_or(0.0);
+    if let Some(waiting) = figure("tw") {
+        sample.add("sockets time-wait", MonitorUnit::Count, waiting);
+    }
+    let tcp = table("/proc/net/snmp", "Tcp:");
+    if let Some(&established) = tcp.get("CurrEstab") {
+        sample.add("sockets established", MonitorUnit::Count, established);
+    }
+    // Reading each socket's line costs the kernel a microsecond.
+    if in_use <= SOCKET_COUNT_READ_MAX {
+        for (state, count) in states() {
+            sample.add(&format!("sockets {state}"), MonitorUnit::Count, count);
+        }
+    }
+    for (name, counter) in [("retransmits", "RetransSegs"), ("connections accepted", "PassiveOpens")] {
+        if let Some(&value) = tcp.get(counter) {
+            sample.add_rate(name, value);
+        }
+    }
+    let extended = table("/proc/net/netstat", "TcpExt:");
+    for (name, counter) in
+        [("accept-queue overflows", "ListenOverflows"), ("accept-queue drops", "ListenDrops")]
+    {
+        if let Some(&value) = extended.get(counter) {
+            sample.add_rate(name, value);
+        }
+    }
+}
+
+/// Sockets by the states that `CurrEstab` does not tell; none of a state is a value too.
+fn states() -> Vec<(&'static str, f64)> {
+    let mut counts = STATES.map(|(_, name)| (name, 0.0));
+    for path in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        for code in text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(3)) {
+            if let Some(at) = STATES.iter().position(|(known, _)| *known == code) {
+                counts[at].1 += 1.0;
+            }
+        }
+    }
+    counts.to_vec()
+}
+
+fn interfaces(sample: &mut Sample<'_>) {
+    let text = fs::read_to_string("/proc/net/dev").unwrap_or_default();
+    for (name, figures) in text.lines().filter_map(|line| line.split_once(':')) {
+        let figures: Vec<f64> = figures.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        let (Some(&received), Some(&sent)) = (figures.first(), figures.get(8)) else { continue };
+        if received + sent > 0.0 {
+            sample.add_rate(&format!("{} bytes received", name.trim()), received);
+            sample.add_rate(&format!("{} bytes sent", name.trim()), sent);
+        }
+    }
+}
+
+/// A table of `/proc/net/snmp` or `netstat`: a line of names, then a line of values, both with the same first word.
+fn table(path: &str, title: &str) -> HashMap<String, f64> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(title));
+    let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let pairs = names.split_whitespace().zip(values.split_whitespace());
+    pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
+}
+
+/// The kernel's numbers of states (include/net/tcp_states.h), in hexadecimal.
+const STATES: [(&str, &str); 7] = [
+    ("02", "syn-sent"),
+    ("03", "syn-received"),
+    ("04", "fin-wait-1"),
+    ("05", "fin-wait-2"),
+    ("08", "close-wait"),
+    ("09", "last-ack"),
+    ("0A", "listening"),
+];
+
+/// Beyond so many sockets their states are not counted one by one: that would cost more than a percent of a CPU.
+const SOCKET_COUNT_READ_MAX: f64 = 5000.0;
+
+/// Beyond so many CPUs only their sum is told.
+const CPU_LINE_COUNT_MAX: usize = 129;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    /// The values of the second of two samples, by name.
+    fn sampled(processes: &[String]) -> HashMap<String, f64> {
+        let mut monitor = MachineMonitor::new();
+        monitor.watch(processes.to_vec());
+        let (mut names, _) = monitor.sample();
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let (new, values) = monitor.sample();
+        names.extend(new);
+        values.into_iter().map(|(number, value)| (names[number as usize].name.clone(), value)).collect()
+    }
+
+    #[test]
+    fn the_machine_has_cpus_memory_sockets_and_itself() {
+        let own = std::process::id().to_string();
+        let values = sampled(std::slice::from_ref(&own));
+        assert!(values["cpu"] >= 0.0 && values["cpu"] <= 100.0, "{values:?}");
+        assert!(values["memory"] > 1e6);
+        assert!(values.contains_key("sockets listening") && values.contains_key("retransmits"));
+        assert!(values[&format!("{own} rss")] > 1e5);
+        assert!(values[&format!("{own} threads")] >= 1.0);
+        assert!(values[&format!("{own} descriptors")] >= 3.0);
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_has_no_figures() {
+        let values = sampled(&["no-such-process-here".to_owned()]);
+        assert_eq!(values["no-such-process-here processes"], 0.0);
+        assert!(!values.contains_key("no-such-process-here rss"));
+    }
+}

@@ -1,0 +1,7 @@
+//! Figures watched beside the load: machines and processes from `/proc`, servers from their status pages.
+
+pub(crate) mod machine;
+mod pages;
+mod process;
+mod rates;
+pub(crate) mod web;

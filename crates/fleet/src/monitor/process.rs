@@ -1,0 +1,134 @@
+//! Processes of one name, or one pid, as `/proc` tells them: their figures added up.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use squall_measure::MonitorUnit;
+
+use super::machine::Sample;
+
+/// The processes of one name.
+#[derive(Debug)]
+pub(super) struct Processes {
+    name: String,
+    pids: BTreeSet<u32>,
+    samples_until_search: u32,
+    was_found: bool,
+    eldest_start: Option<u64>,
+}
+
+/// One process at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+struct Figures {
+    cpu_ticks: u64,
+    threads: u64,
+    virtual_bytes: u64,
+    rss_pages: u64,
+    /// In ticks after the machine's boot.
+    started: u64,
+    descriptors: u64,
+}
+
+impl Processes {
+    pub(super) fn new(name: String) -> Self {
+        Self { name, pids: BTreeSet::new(), samples_until_search: 0, was_found: false, eldest_start: None }
+    }
+
+    /// Adds their figures; tells when they were started again.
+    pub(super) fn sample(&mut self, sample: &mut Sample<'_>) -> Option<String> {
+        let mut all = self.read();
+        if self.samples_until_search == 0 || all.len() < self.pids.len() {
+            self.pids = self.search();
+            self.samples_until_search = SEARCH_EVERY;
+            all = self.read();
+        }
+        self.samples_until_search -= 1;
+        let name = &self.name;
+        sample.add(&format!("{name} processes"), MonitorUnit::Count, all.len() as f64);
+        if !all.is_empty() {
+            let sum = |figure: fn(&Figures) -> u64| all.iter().map(figure).sum::<u64>() as f64;
+            let page = rustix::param::page_size() as f64;
+            let tick = rustix::param::clock_ticks_per_second() as f64;
+            sample.add(&format!("{name} rss"), MonitorUnit::Bytes, sum(|f| f.rss_pages) * page);
+            sample.add(&format!("{name} virtual size"), MonitorUnit::Bytes, sum(|f| f.virtual_bytes));
+            sample.add(&format!("{name} threads"), MonitorUnit::Count, sum(|f| f.threads));
+            sample.add(&format!("{name} descriptors"), MonitorUnit::Count, sum(|f| f.descriptors));
+            sample.add_cpu_seconds(&format!("{name} cpu"), sum(|f| f.cpu_ticks) / tick);
+        }
+        self.restarted(&all)
+    }
+
+    fn restarted(&mut self, all: &[Figures]) -> Option<String> {
+        let eldest = all.iter().map(|figures| figures.started).min();
+        let was_found = self.was_found;
+        self.was_found |= eldest.is_some();
+        let before = std::mem::replace(&mut self.eldest_start, eldest);
+        match (was_found, before, eldest) {
+            (true, Some(_), None) => Some(format!("{} is gone", self.name)),
+            (true, None, Some(_)) => Some(format!("{} is back", self.name)),
+            (true, Some(before), Some(now)) if before != now => {
+                Some(format!("{} was started again", self.name))
+            }
+            _ => None,
+        }
+    }
+
+    fn read(&self) -> Vec<Figures> {
+        self.pids.iter().filter_map(|&pid| Figures::read(pid)).collect()
+    }
+
+    /// By pid, or by the name of the program: `comm`, or the file that its first argument names (`nginx: worker` is nginx).
+    fn search(&self) -> BTreeSet<u32> {
+        if let Ok(pid) = self.name.parse() {
+            return BTreeSet::from([pid]);
+        }
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        pids.filter(|&pid| self.is_named(pid)).collect()
+    }
+
+    fn is_named(&self, pid: u32) -> bool {
+        // The kernel keeps 15 bytes of a name.
+        let short: String = self.name.chars().take(15).collect();
+        let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        if comm.trim_end() == short {
+            return true;
+        }
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let first = command.split(|&byte| byte == 0).next().unwrap_or_default();
+        let first = String::from_utf8_lossy(first);
+        first.rsplit('/').next() == Some(&self.name)
+    }
+}
+
+impl Figures {
+    /// proc(5), `/proc/PID/stat`: the name in brackets may hold anything, so fields are counted from its end; the 3rd is the state.
+    fn read(pid: u32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        if fields.first() == Some(&"Z") {
+            return None;
+        }
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        Some(Self {
+            cpu_ticks: field(14)? + field(15)?,
+            threads: field(20)?,
+            started: field(22)?,
+            virtual_bytes: field(23)?,
+            rss_pages: field(24)?,
+            descriptors: descriptors(pid),
+        })
+    }
+}
+
+/// Since Linux 6.2 the directory's size is the count; before, its entries are counted. 0 where that is not permitted.
+fn descriptors(pid: u32) -> u64 {
+    let path = format!("/proc/{pid}/fd");
+    match fs::metadata(&path).map(|directory| directory.len()) {
+        Ok(count) if count > 0 => count,
+        _ => fs::read_dir(&path).map_or(0, |entries| entries.count() as u64),
+    }
+}
+
+/// Looking through all processes costs milliseconds; those that are known are read each second.
+const SEARCH_EVERY: u32 = 5;

@@ -1,0 +1,300 @@
+//! What controller and agent say to each other, and how it is framed: four bytes of length (big-endian), then JSON.
+//!
+//! JSON, because a snapshot's form grows with every kind of load, and names make that harmless; both ends are the same version
+//! all the same, which `Hello` checks. `docs/fleet.md` has what it costs.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use squall_measure::{MachineSecond, MonitorUnit, RowKey, Snapshot, StoppedBy, ToolRun};
+use squall_plan::{Plan, Segment};
+
+/// Rises when an older end would misunderstand.
+pub(crate) const PROTOCOL_VERSION: u32 = 1;
+
+/// What the controller says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Order {
+    /// Comes first.
+    Hello {
+        /// [`PROTOCOL_VERSION`] of the controller.
+        protocol: u32,
+    },
+    /// Asks for the agent's clock.
+    Clock {
+        /// Comes back.
+        id: u32,
+    },
+    /// A part of a file; parts come in order.
+    File(FilePart),
+    /// Watches processes from now on; the machine's own figures are always watched.
+    Watch {
+        /// Names or pids.
+        processes: Vec<String>,
+    },
+    /// Prepares the loads of a step.
+    Prepare {
+        /// All of them.
+        loads: Vec<LoadOrder>,
+    },
+    /// Starts what was prepared.
+    Start {
+        /// When, in nanoseconds since 1970, by the agent's clock.
+        at_unix_ns: u64,
+    },
+    /// Ends the loads.
+    Stop {
+        /// `false`: starts nothing more and waits for what is open; `true`: at once.
+        at_once: bool,
+    },
+    /// The controller lives.
+    Beat,
+    /// Ends the agent: it removes what it made, and goes.
+    Bye,
+}
+
+/// A load for one machine: a command's words, as typed behind `squall`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadOrder {
+    /// Its number in the plan; reports name it.
+    pub load_idx: u32,
+    /// Its name in reports.
+    pub name: String,
+    /// The command: `http`, `script`, `tool` and so on.
+    pub kind: String,
+    /// The command's words.
+    pub words: Vec<String>,
+    /// Environment for scripts and tools.
+    pub env: BTreeMap<String, String>,
+    /// This machine's part.
+    pub segment: Segment,
+    /// How long after the step's start it starts.
+    pub start_after: Duration,
+}
+
+/// A part of a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FilePart {
+    /// Where it goes; one without a leading slash lies in the agent's own folder.
+    pub path: String,
+    /// Permission bits.
+    pub mode: u32,
+    /// Whether this is the first part.
+    pub is_first: bool,
+    /// The bytes, in base64.
+    pub data: String,
+}
+
+/// What the agent says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Report {
+    /// Answers `Hello`.
+    Hello {
+        /// [`PROTOCOL_VERSION`] of the agent.
+        protocol: u32,
+        /// Version of its program.
+        version: String,
+        /// Facts about its machine: `os`, `arch`, `cpus_usable`, `open_files_limit`, `local_ports`, `interfaces`.
+        facts: BTreeMap<String, String>,
+    },
+    /// Answers `Clock`.
+    Clock {
+        /// Of the question.
+        id: u32,
+        /// Nanoseconds since 1970.
+        unix_ns: u64,
+    },
+    /// A load is prepared and waits for its start.
+    Ready {
+        /// The load.
+        load_idx: u32,
+        /// What it is.
+        ready: Box<Ready>,
+    },
+    /// A load, a file or a process to watch is impossible here.
+    Refused {
+        /// The load, where it is one.
+        load_idx: Option<u32>,
+        /// Why not.
+        trouble: Trouble,
+    },
+    /// What one event loop did in a second.
+    Second {
+        /// The load.
+        load_idx: u32,
+        /// Whole seconds since the load's start.
+        second_idx: u32,
+        /// The event loop.
+        shard_idx: u32,
+        /// Its figures.
+        snapshot: Box<Snapshot>,
+    },
+    /// All event loops of a load have left a second behind.
+    Close {
+        /// The load.
+        load_idx: u32,
+        /// The second.
+        second_idx: u32,
+        /// The machine in it.
+        machine: MachineSecond,
+    },
+    /// A load has ended.
+    Ended {
+        /// The load.
+        load_idx: u32,
+        /// How; or why it could not be made to its end.
+        end: Result<LoadEnd, Trouble>,
+    },
+    /// Figures that the agent watches, with the names of those that are new.
+    Samples {
+        /// When, in nanoseconds since 1970, by the agent's clock.
+        at_unix_ns: u64,
+        /// Names of new series, which are numbered from 0 as they come.
+        new: Vec<SeriesName>,
+        /// Numbers and values.
+        values: Vec<(u32, f64)>,
+    },
+    /// Something to note on the timeline.
+    Note {
+        /// When, in nanoseconds since 1970, by the agent's clock.
+        at_unix_ns: u64,
+        /// What.
+        label: String,
+        /// Whether a process was started again.
+        is_restart: bool,
+    },
+    /// The agent lives.
+    Beat,
+}
+
+/// A load that waits for its start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ready {
+    /// The plan of this machine, secrets masked.
+    pub plan: Plan,
+    /// What each row of its snapshots is about.
+    pub rows: Vec<RowKey>,
+    /// Whether its requests start by a schedule.
+    pub open_model: bool,
+    /// How late its pacing may send by design.
+    pub lag_allowed: Duration,
+    /// Facts about the machine and the process.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// How a load ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadEnd {
+    /// When it started, in nanoseconds since 1970, by the agent's clock.
+    pub started_unix_ns: u64,
+    /// Length of its measured time.
+    pub duration: Duration,
+    /// Why it ended.
+    pub stopped_by: StoppedBy,
+    /// What a foreign tool did, and all that it printed.
+    pub tool: Option<Box<(ToolRun, String)>>,
+}
+
+/// A watched series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SeriesName {
+    /// What it is.
+    pub name: String,
+    /// Its unit.
+    pub unit: MonitorUnit,
+}
+
+/// What is wrong, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Trouble {
+    /// Lowercase, without a final period.
+    pub message: String,
+    /// A statement.
+    pub help: String,
+}
+
+impl Trouble {
+    /// Message and help.
+    pub fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { message: message.into(), help: help.into() }
+    }
+}
+
+/// Writes one message.
+pub(crate) fn write<M: Serialize>(stream: &mut impl Write, message: &M) -> io::Result<()> {
+    let mut frame = vec![0; LENGTH_BYTES];
+    serde_json::to_writer(&mut frame, message)?;
+    let length = u32::try_from(frame.len() - LENGTH_BYTES).ok().filter(|length| *length <= FRAME_BYTES_MAX);
+    let length =
+        length.ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "a message too large to send"))?;
+    frame[..LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
+    stream.write_all(&frame)?;
+    stream.flush()
+}
+
+/// Reads one message; `None` at the end of the stream.
+pub(crate) fn read<M: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<M>> {
+    let mut length = [0; LENGTH_BYTES];
+    match stream.read_exact(&mut length) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let length = u32::from_be_bytes(length);
+    if length > FRAME_BYTES_MAX {
+        let message = format!("a message of {length} bytes: the other side does not speak squall's protocol");
+        return Err(io::Error::new(ErrorKind::InvalidData, message));
+    }
+    let mut frame = Vec::new();
+    stream.take(u64::from(length)).read_to_end(&mut frame)?;
+    serde_json::from_slice(&frame).map(Some).map_err(io::Error::from)
+}
+
+const LENGTH_BYTES: usize = 4;
+
+/// A snapshot with a hundred rows of wide histograms is a tenth of it.
+const FRAME_BYTES_MAX: u32 = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_back_in_order() {
+        let sent = [
+            Order::Hello { protocol: 1 },
+            Order::Beat,
+            Order::Start { at_unix_ns: u64::MAX },
+            Order::Stop { at_once: true },
+        ];
+        let mut stream = Vec::new();
+        sent.iter().for_each(|order| write(&mut stream, order).unwrap());
+        let mut rest = &stream[..];
+        let received: Vec<Order> = std::iter::from_fn(|| read(&mut rest).unwrap()).collect();
+        assert_eq!(received, sent);
+    }
+
+    #[test]
+    fn a_snapshot_comes_back_as_it_was() {
+        let snapshot = Snapshot::new(2, true);
+        let report =
+            Report::Second { load_idx: 1, second_idx: 2, shard_idx: 3, snapshot: Box::new(snapshot) };
+        let mut stream = Vec::new();
+        write(&mut stream, &report).unwrap();
+        assert_eq!(read::<Report>(&mut &stream[..]).unwrap(), Some(report));
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_and_a_cut_one_too() {
+        for bytes in [&b"SSH-2.0-OpenSSH"[..], &[0, 0, 0, 9, b'{'], &[0, 0, 0, 2, b'{', b'}']] {
+            assert!(read::<Order>(&mut &bytes[..]).is_err(), "{bytes:?}");
+        }
+        assert_eq!(read::<Order>(&mut &[0_u8, 0][..]).unwrap(), None);
+    }
+}

@@ -1,0 +1,166 @@
+//! How an agent is reached: a process here whose standard input and output carry it. Local, through OpenSSH, or any command.
+//!
+//! One connection for each machine carries everything: the program itself, files, orders, figures. Nothing listens anywhere.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use squall_plan::file::{Reach, SshSpec};
+
+use crate::binary::Binary;
+use crate::protocol::Trouble;
+use crate::ssh;
+
+/// Opens the way to an agent.
+pub(crate) trait Transport: Send + Sync {
+    /// Starts the agent. `note` is told of what takes long.
+    ///
+    /// # Errors
+    /// When there is no way, in words for people.
+    fn open(&self, note: &dyn Fn(&str)) -> Result<Opened, Trouble>;
+}
+
+/// An agent that was started.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// The process that carries it.
+    pub child: Child,
+    /// Orders go here.
+    pub orders: ChildStdin,
+    /// Reports come from here.
+    pub reports: BufReader<ChildStdout>,
+    /// What it said on standard error, the last part.
+    pub errors: Errors,
+}
+
+/// The last part of what a process says on standard error.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Errors(Arc<Mutex<String>>);
+
+/// The transport of a machine.
+pub(crate) fn of(reach: &Reach, own_program: PathBuf, binary: &Arc<Binary>) -> Box<dyn Transport> {
+    match reach {
+        Reach::Local => Box::new(Words(vec![own_program.into_os_string(), "agent".into()])),
+        Reach::Command(words) => Box::new(Words(words.iter().map(Into::into).collect())),
+        Reach::Ssh(spec) => Box::new(Ssh { spec: spec.clone(), binary: Arc::clone(binary) }),
+    }
+}
+
+/// A command that is an agent.
+struct Words(Vec<std::ffi::OsString>);
+
+impl Transport for Words {
+    fn open(&self, _: &dyn Fn(&str)) -> Result<Opened, Trouble> {
+        let (program, arguments) = self
+            .0
+            .split_first()
+            .ok_or_else(|| Trouble::new("the command is empty", "write `command: [program, argument]`"))?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        Opened::spawn(command)
+    }
+}
+
+/// OpenSSH, and on its other end a shell that fetches the program and becomes the agent.
+struct Ssh {
+    spec: SshSpec,
+    binary: Arc<Binary>,
+}
+
+impl Transport for Ssh {
+    fn open(&self, note: &dyn Fn(&str)) -> Result<Opened, Trouble> {
+        let binary = match &self.spec.binary {
+            Some(path) => Arc::new(Binary::read(&PathBuf::from(path))?),
+            None => Arc::clone(&self.binary),
+        };
+        let mut opened = Opened::spawn(ssh::command(&self.spec, &binary.fetch_script()))?;
+        match binary.hand_over(&mut opened, self.spec.binary.is_some(), note) {
+            Ok(()) => Ok(opened),
+            Err(told) => Err(opened.explain(told, |errors| ssh::explain(&self.spec, errors))),
+        }
+    }
+}
+
+impl Opened {
+    /// Starts a process in a group of its own: Ctrl-C here is for the controller to pass on.
+    fn spawn(mut command: Command) -> Result<Self, Trouble> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        command.process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let refused = |error: std::io::Error| {
+            Trouble::new(format!("cannot start `{program}`: {error}"), "install it, or correct its name")
+        };
+        let mut child = command.spawn().map_err(refused)?;
+        let (Some(orders), Some(reports), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(Trouble::new(format!("`{program}` has no streams"), "try again"));
+        };
+        let errors = Errors::default();
+        errors.follow(stderr);
+        Ok(Self { child, orders, reports: BufReader::new(reports), errors })
+    }
+
+    /// A line that the other end writes before it speaks the protocol; what does not begin with [`MARK`] is noise of a shell.
+    pub(crate) fn line(&mut self) -> Option<String> {
+        for _ in 0..NOISE_LINE_COUNT_MAX {
+            let mut line = Vec::new();
+            let length = (&mut self.reports).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).ok()?;
+            if length == 0 {
+                return None;
+            }
+            if let Some(text) = String::from_utf8_lossy(&line).trim_end().strip_prefix(MARK) {
+                return Some(text.trim_start().to_owned());
+            }
+        }
+        None
+    }
+
+    /// What went wrong, by what was told or by what the process said on standard error.
+    fn explain(mut self, told: Option<Trouble>, by_errors: impl Fn(&str) -> Trouble) -> Trouble {
+        let _ = self.orders.flush();
+        drop(self.orders);
+        drop(self.reports);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        told.unwrap_or_else(|| by_errors(&self.errors.text()))
+    }
+}
+
+impl Errors {
+    /// Reads the stream to its end, on a thread of its own.
+    fn follow(&self, mut stream: impl Read + Send + 'static) {
+        let text = Arc::clone(&self.0);
+        let follow = move || {
+            let mut part = [0; 4096];
+            while let Ok(length @ 1..) = stream.read(&mut part) {
+                let Ok(mut text) = text.lock() else { return };
+                text.push_str(&String::from_utf8_lossy(&part[..length]));
+                let excess = text.len().saturating_sub(ERROR_BYTES_MAX);
+                let cut = (excess..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+                text.drain(..cut);
+            }
+        };
+        // Without the thread there is no explanation, and the pipe's room is enough for most.
+        let _ = thread::Builder::new().name("stderr".to_owned()).spawn(follow);
+    }
+
+    /// What was said.
+    pub(crate) fn text(&self) -> String {
+        // The process may have ended this moment: its last words are on their way.
+        thread::sleep(LAST_WORDS_WAIT);
+        self.0.lock().map_or_else(|_| String::new(), |text| text.trim().to_owned())
+    }
+}
+
+/// Begins each line that the fetching script writes.
+pub(crate) const MARK: &str = "squall-agent:";
+
+const LAST_WORDS_WAIT: std::time::Duration = std::time::Duration::from_millis(50);
+const ERROR_BYTES_MAX: usize = 8192;
+const NOISE_LINE_COUNT_MAX: usize = 1000;
+const LINE_BYTES_MAX: u64 = 8192;
