@@ -230,3 +230,57 @@ impl Kept {
 
 /// Most kinds of terms with rows of their own: versions x suites x groups x protocols that real servers mix.
 const TERMS_COUNT_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(version: &str) -> Terms {
+        Terms { version: version.to_owned(), ..Terms::other() }
+    }
+
+    fn second(version: &str, count: u64) -> Sessions {
+        let mut sessions = Sessions::default();
+        sessions.handshakes.full = count;
+        sessions.handshakes.full_time.record_n(1_000, count);
+        sessions.handshakes.add_terms(&terms(version), count);
+        sessions.kept.opened = count;
+        sessions.kept.lifetime.record(count);
+        sessions.memory_grown_bytes = count;
+        sessions
+    }
+
+    #[test]
+    fn parts_add_up_in_any_order() {
+        let parts = [second("b", 1), second("a", 2), second("b", 4)];
+        let merged = |order: [usize; 3]| {
+            let mut whole = Sessions::default();
+            order.iter().for_each(|&idx| whole.merge(&parts[idx]));
+            whole
+        };
+        let whole = merged([0, 1, 2]);
+        assert_eq!(whole, merged([2, 1, 0]));
+        assert_eq!((whole.handshakes.count(), whole.kept.opened, whole.memory_grown_bytes), (7, 7, 7));
+        let rows: Vec<(&str, u64)> =
+            whole.handshakes.negotiated.iter().map(|row| (row.terms.version.as_str(), row.count)).collect();
+        assert_eq!(rows, [("a", 2), ("b", 5)]);
+    }
+
+    #[test]
+    fn a_cleared_second_adds_nothing() {
+        let mut cleared = second("a", 3);
+        cleared.clear();
+        let mut whole = second("b", 1);
+        whole.merge(&cleared);
+        assert_eq!(whole, second("b", 1));
+        assert!(cleared.handshakes.count_terms(|known| *known == terms("a")), "terms are remembered");
+    }
+
+    #[test]
+    fn terms_beyond_the_bound_share_a_row() {
+        let mut handshakes = Handshakes::default();
+        (0..1_000).for_each(|idx| handshakes.add_terms(&terms(&idx.to_string()), 1));
+        assert_eq!(handshakes.negotiated.len(), TERMS_COUNT_MAX + 1);
+        assert_eq!(handshakes.negotiated.iter().map(|row| row.count).sum::<u64>(), 1_000);
+    }
+}

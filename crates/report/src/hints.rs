@@ -17,13 +17,14 @@ fn failures(summary: &Summary) -> Option<String> {
 fn few_samples(summary: &Summary) -> Option<String> {
     let count = summary.latency_us.count;
     let is_few = (1..1_000).contains(&count);
-    is_few.then(|| format!("p99.9 of {count} requests is the slowest of them; a longer run would say more"))
+    let noun = summary.noun();
+    is_few.then(|| format!("p99.9 of {count} {noun}s is the slowest of them; a longer run would say more"))
 }
 
 fn reconnects(summary: &Summary) -> Option<String> {
     let totals = &summary.totals;
     let asked_for_it = summary.opens_connections_on_purpose();
     let is_frequent = totals.connections_opened * 2 > totals.ok && totals.ok > 1_000;
-    (is_frequent && !asked_for_it)
+    (is_frequent && !asked_for_it && summary.noun() == "request")
         .then(|| "most requests needed a new connection: the server closes them, so handshakes are part of the load".to_owned())
 }

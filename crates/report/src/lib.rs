@@ -15,6 +15,7 @@ mod live;
 mod outputs;
 pub mod page;
 mod progress;
+mod sessions;
 pub mod store;
 mod style;
 mod summary;

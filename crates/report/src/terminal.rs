@@ -8,6 +8,7 @@ use std::time::Duration;
 use squall_measure::{Status, ThresholdResult};
 use squall_plan::{Load, When};
 
+use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
 use crate::store::PAGE_FILE;
 use crate::style::{Style, Tone};
 use crate::summary::{Distribution, ErrorGroup, Row, Summary, rate_per_s};
@@ -157,7 +158,8 @@ fn latency_notes(page: &mut Page, summary: &Summary) {
         page.line(&[(Tone::Faint, &note)]);
     }
     if summary.service_us.is_some() {
-        let note = "measured from the intended start (open model); service time from the send";
+        let begin = if summary.noun() == "request" { "the send" } else { "the connect" };
+        let note = &format!("measured from the intended start (open model); service time from {begin}");
         page.paragraph((Tone::Faint, INDENT), note);
     }
 }
@@ -199,12 +201,27 @@ fn rate(page: &mut Page, summary: &Summary) {
     let mut facts = vec![done];
     if let Some(asked) = totals.requests_asked {
         facts.insert(0, format!("asked {}", per_s(asked)));
-        facts.insert(1, format!("sent {}", per_s(totals.requests)));
-        facts.push(format!("never sent {}", units::count(asked.saturating_sub(totals.requests))));
+        let begun = if summary.noun() == "request" { "sent" } else { "started" };
+        facts.insert(1, format!("{begun} {}", per_s(totals.requests)));
+        facts.push(format!("never {begun} {}", units::count(asked.saturating_sub(totals.requests))));
     }
     facts.extend(loops(summary));
     items(page, "RATE", &facts);
-    items(page, "REQUESTS", &request_counts(summary));
+    items(page, &format!("{}S", summary.noun().to_uppercase()), &request_counts(summary));
+    sessions(page, summary);
+}
+
+/// What only handshakes and kept connections have.
+fn sessions(page: &mut Page, summary: &Summary) {
+    if let Some(made) = &summary.totals.handshakes {
+        items(page, "TLS", &handshake_facts(made));
+        for (idx, row) in made.negotiated.iter().take(TERMS_COUNT_SHOWN).enumerate() {
+            items(page, if idx == 0 { "AGREED ON" } else { "" }, &negotiated_facts(row));
+        }
+    }
+    if let Some(kept) = &summary.totals.idle_connections {
+        items(page, "KEPT", &kept_facts(kept));
+    }
 }
 
 /// What limits the rate of a closed model: its connections, of which the user may not have chosen the number.
@@ -214,7 +231,9 @@ fn loops(summary: &Summary) -> Option<String> {
         When::Open { .. } => None,
     };
     let count: u64 = summary.plan.loads.iter().filter_map(connections).sum();
-    (count > 0).then(|| format!("{}, each one request after the other", units::counted(count, "connection")))
+    let noun = summary.noun();
+    (count > 0 && noun != "connection")
+        .then(|| format!("{}, each one {noun} after the other", units::counted(count, "connection")))
 }
 
 fn request_counts(summary: &Summary) -> Vec<String> {
@@ -243,7 +262,7 @@ fn errors(page: &mut Page, summary: &Summary) {
     let share = totals.failed as f64 / (totals.ok + totals.failed).max(1) as f64;
     page.line(&[
         (Tone::Bad, &label("ERRORS")),
-        (Tone::Plain, &format!("{} of requests", units::percent(share))),
+        (Tone::Plain, &format!("{} of {}s", units::percent(share), summary.noun())),
     ]);
     for group in summary.errors.iter().take(ERROR_COUNT_SHOWN) {
         error_group(page, group);
@@ -317,7 +336,8 @@ fn generator(page: &mut Page, summary: &Summary) {
     let generator = &summary.generator;
     let mut facts = vec![format!("busy {}", units::percent(generator.busy))];
     if let Some(cpu_us) = generator.cpu_us_per_request {
-        facts.push(format!("CPU {} per request", units::latency((cpu_us * 1e3).round() as u64)));
+        let cpu = units::latency((cpu_us * 1e3).round() as u64);
+        facts.push(format!("CPU {cpu} per {}", summary.noun()));
     }
     if let Some(lag) = generator.schedule_lag_us_p99 {
         facts.push(format!("schedule lag p99 {}", units::latency(lag.0)));
@@ -383,6 +403,9 @@ const ROW_COUNT_SHOWN: usize = 12;
 
 /// A plan's name on the first line.
 const NAME_WIDTH_MAX: usize = 40;
+
+/// Kinds of terms on the screen; the JSON has them all.
+const TERMS_COUNT_SHOWN: usize = 6;
 
 /// Kinds of failure on the screen; the JSON has them all.
 const ERROR_COUNT_SHOWN: usize = 8;

@@ -142,6 +142,8 @@ fn totals(record: &RunRecord) -> Totals {
         bytes_sent: total.wire_bytes_sent,
         connections_opened: total.connections_opened,
         connections_reused: total.connections_reused,
+        handshakes: sessions::handshakes(record),
+        idle_connections: sessions::idle_connections(record),
     }
 }
 

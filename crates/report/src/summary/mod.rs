@@ -4,12 +4,15 @@
 //! order in which they stand here. A name, once released, keeps its meaning; new fields may come.
 
 mod build;
+mod sessions;
 
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 use squall_measure::{Cause, Phase, Protocol, ReasonKind, Status, StoppedBy, ThresholdResult};
 use squall_plan::{Load, Plan};
+
+pub use sessions::{Handshakes, IdleConnections, Negotiated};
 
 /// Everything about one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -118,6 +121,12 @@ pub struct Totals {
     pub connections_opened: u64,
     /// Requests that went out on a connection that had carried one before.
     pub connections_reused: u64,
+    /// TLS handshakes, where they are what the run is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handshakes: Option<Handshakes>,
+    /// Connections that were to stay open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_connections: Option<IdleConnections>,
 }
 
 /// Percentiles and bounds of a set of times; `null` where the set is empty.
@@ -290,6 +299,13 @@ pub struct Point {
 impl Summary {
     /// Version of the JSON contract. It rises when a field changes its meaning or goes; not when one comes.
     pub const SCHEMA: u32 = 1;
+
+    /// What is counted, in the singular: a request, unless every load counts the same other thing.
+    pub(crate) fn noun(&self) -> &'static str {
+        let mut nouns = self.plan.loads.iter().map(|load| load.what.noun());
+        let first = nouns.next().unwrap_or("request");
+        if nouns.all(|noun| noun == first) { first } else { "request" }
+    }
 
     /// Whether the plan itself closes connections early, so that many new ones are no surprise.
     pub(crate) fn opens_connections_on_purpose(&self) -> bool {

@@ -8,15 +8,20 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use squall_measure::{Cause, Phase, Protocol, ReasonKind, Status, StoppedBy, Unit};
 
-use super::{check_file, fixture};
+use super::{check_file, connections, fixture};
 use crate::{SUMMARY_SCHEMA, Summary};
 
 #[test]
 fn real_output_meets_the_schema() {
     let validator = jsonschema::draft202012::new(&schema()).unwrap();
-    for record in
-        [fixture::open_run(), fixture::closed_run(), fixture::refused_run(), fixture::overloaded_run()]
-    {
+    for record in [
+        fixture::open_run(),
+        fixture::closed_run(),
+        fixture::refused_run(),
+        fixture::overloaded_run(),
+        connections::handshake_run(),
+        connections::idle_run(),
+    ] {
         let json = serde_json::to_value(Summary::from(&record)).unwrap();
         let faults: Vec<String> =
             validator.iter_errors(&json).map(|e| format!("{}: {e}", e.instance_path())).collect();
@@ -27,10 +32,12 @@ fn real_output_meets_the_schema() {
 /// The schema allows fields that it does not know, so that new ones break no reader; ours must all be in it.
 #[test]
 fn schema_names_every_field_that_is_written() {
-    let json = serde_json::to_value(Summary::from(&fixture::open_run())).unwrap();
     let known: BTreeSet<String> = fields().into_iter().map(|(path, _)| path).collect();
     let mut written = BTreeSet::new();
-    collect(&json, "", &mut written);
+    for record in [fixture::open_run(), connections::handshake_run(), connections::idle_run()] {
+        let json = serde_json::to_value(Summary::from(&record)).unwrap();
+        collect(&json, "", &mut written);
+    }
     let is_open = |path: &String| {
         ["plan.", "status.", "environment.", "rows[].status."].iter().any(|open| path.starts_with(open))
     };
