@@ -69,7 +69,7 @@ fn jump(spec: &SshSpec) -> Vec<String> {
         .iter()
         .map(|word| if word == "[%h]:%p" { quoted(word) } else { quoted(&word.replace('%', "%%")) })
         .collect();
-    vec!["-o".to_owned(), format!("ProxyCommand=exec {}", words.join(" "))]
+    vec!["-o".to_owned(), format!("ProxyCommand={}", words.join(" "))]
 }
 
 /// A word for a POSIX shell.
@@ -172,7 +172,7 @@ mod tests {
         };
         let words = words(&spec);
         assert!(words.contains("-i /keys/a b -o IdentitiesOnly=yes"), "{words}");
-        assert!(words.contains("ProxyCommand=exec 'ssh' '-i' '/keys/a b'"), "{words}");
+        assert!(words.contains("ProxyCommand='ssh' '-i' '/keys/a b'"), "{words}");
         assert!(words.ends_with("'-p' '2222' '-l' 'jump' '-W' '[%h]:%p' '--' 'bastion'"), "{words}");
     }
 

@@ -1,5 +1,5 @@
 //! Servers to test against, all on loopback: scripted ones that know the truth, hostile ones that break every rule, and
-//! real ones (nginx, h2o, haproxy, caddy) started as children.
+//! real ones (nginx, h2o, haproxy, caddy) started as children; and a lab of machines with `sshd`, in network namespaces.
 //!
 //! Owns: what it starts; everything is stopped and removed on drop. Never: used outside tests and benchmarks.
 //! A helper that cannot do its work panics with the reason, because a test cannot go on without it.
@@ -8,6 +8,7 @@ mod acceptor;
 mod clock;
 pub mod hostile;
 mod identity;
+pub mod lab;
 mod process;
 pub mod real;
 mod request;

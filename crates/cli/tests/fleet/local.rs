@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::squall::{Place, ok, parts, squall, text};
+use crate::squall::{Place, ok, parts, squall, text, wait_until};
 
 const TWO_STEPS: &str = "
 target: TARGET
@@ -158,13 +158,4 @@ fn an_agent_ends_with_its_controller_and_leaves_nothing() {
     let after = place.target.stats().requests;
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(place.target.stats().requests, after);
-}
-
-/// Waits for something that must come; the test's own time limit is generous.
-fn wait_until(is_so: impl Fn() -> bool) {
-    let deadline = std::time::Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(std::time::Instant::now() < deadline, "it did not come within 30 s");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }

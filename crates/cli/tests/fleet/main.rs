@@ -1,6 +1,8 @@
 //! Plans, agents and fleets with the whole binary: local agents here, ssh in namespaces of the kernel's in [`ssh`].
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![expect(clippy::print_stdout, reason = "measured times are told, not asserted")]
 
 mod local;
 mod squall;
+mod ssh;

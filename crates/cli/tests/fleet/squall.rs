@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use squall_target::{Options, Target};
@@ -75,4 +77,13 @@ pub(crate) fn parts(record: &Value, kind: &str) -> Vec<(String, u64)> {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Waits for something that must come; the test's own time limit is generous.
+pub(crate) fn wait_until(is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it did not come within 30 s");
+        thread::sleep(Duration::from_millis(10));
+    }
 }

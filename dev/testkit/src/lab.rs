@@ -1,0 +1,270 @@
+//! A small data centre in network namespaces: a controller, a bastion, generators and a target with addresses of their own, and a
+//! real `sshd` in each. The generators and the target are reachable only through the bastion. Needs root.
+//!
+//! ```text
+//! controller 10.88.1.1 --- 10.88.1.2 bastion 10.88.2.2 --+-- 10.88.2.11.. generators
+//!                                                        +-- 10.88.2.100  target
+//! ```
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::Process;
+
+/// The namespaces, their servers, and a folder for keys and logs; all of it goes on drop.
+#[derive(Debug)]
+pub struct Lab {
+    prefix: String,
+    folder: tempfile::TempDir,
+    hosts: Vec<Host>,
+}
+
+/// One machine of the lab.
+#[derive(Debug)]
+struct Host {
+    name: String,
+    sshd: Option<Process>,
+}
+
+impl Lab {
+    /// Builds the lab with so many generators: `g1`, `g2` and so on.
+    ///
+    /// # Panics
+    /// When namespaces cannot be made: without root, or without the programs that `dev/setup test` installs.
+    pub fn new(generator_count: u32) -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let prefix = format!("sq{}x{number}", std::process::id());
+        let mut lab =
+            Self { prefix, folder: tempfile::tempdir().expect("a folder for the lab"), hosts: Vec::new() };
+        lab.make_keys();
+        let names = ["controller".to_owned(), "bastion".to_owned(), "switch".to_owned(), "target".to_owned()];
+        let generators = (1..=generator_count).map(|number| format!("g{number}"));
+        for name in names.into_iter().chain(generators) {
+            lab.add(&name);
+        }
+        lab.connect();
+        lab.start_servers();
+        lab
+    }
+
+    /// A file in the lab's folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The address of a machine on the generators' side.
+    pub fn address(name: &str) -> String {
+        match name {
+            "bastion" => "10.88.2.2".to_owned(),
+            "target" => "10.88.2.100".to_owned(),
+            generator => format!("10.88.2.{}", 10 + generator[1..].parse::<u32>().expect("a number")),
+        }
+    }
+
+    /// The bastion as the controller sees it.
+    pub const BASTION: &str = "10.88.1.2";
+
+    /// A program that runs on a machine.
+    pub fn command(&self, host: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace(host)]).arg(program);
+        command
+    }
+
+    /// Takes a machine's cable out, or puts it back.
+    pub fn set_link(&self, host: &str, is_up: bool) {
+        let port = format!("p-{host}");
+        self.run(&["-n", &self.namespace("switch"), "link", "set", &port, if is_up { "up" } else { "down" }]);
+    }
+
+    /// Ends a machine's `sshd` and every session of it, as a crash of the machine would.
+    pub fn stop_sshd(&mut self, host: &str) {
+        let found = self.hosts.iter_mut().find(|known| known.name == host).expect("a machine of the lab");
+        found.sshd.take().expect("a running sshd").kill();
+        let pids = self.command_output("ip", &["netns", "pids", &self.namespace(host)]);
+        for pid in String::from_utf8_lossy(&pids.stdout).split_whitespace() {
+            // What has ended meanwhile is gone.
+            let _ = Command::new("kill").args(["-KILL", pid]).output();
+        }
+    }
+
+    /// Processes that run on a machine besides `sshd`.
+    pub fn programs(&self, host: &str) -> Vec<String> {
+        let pids = self.command_output("ip", &["netns", "pids", &self.namespace(host)]);
+        let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+        let names =
+            String::from_utf8_lossy(&pids.stdout).split_whitespace().filter_map(name).collect::<Vec<_>>();
+        names
+            .into_iter()
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.starts_with("sshd"))
+            .collect()
+    }
+
+    /// What lies in a machine's temporary folder.
+    pub fn files(&self, host: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path(&format!("tmp-{host}"))).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    }
+
+    /// Gives a machine another host key, as if somebody else answered there.
+    pub fn change_host_key(&mut self, host: &str) {
+        self.run_program("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &self.text("other-key")]);
+        let found = self.hosts.iter_mut().find(|known| known.name == host).expect("a machine of the lab");
+        found.sshd.take().expect("a running sshd").kill();
+        let sshd = self.start_sshd(host, "other-key");
+        let found = self.hosts.iter_mut().find(|known| known.name == host).expect("a machine of the lab");
+        found.sshd = Some(sshd);
+    }
+
+    /// The `ssh:` part of a plan that reaches the lab.
+    pub fn ssh_settings(&self) -> String {
+        format!(
+            "{{ user: root, key: {}, jump: 'root@{}', options: ['UserKnownHostsFile={}'] }}",
+            self.text("client-key"),
+            Self::BASTION,
+            self.text("known_hosts"),
+        )
+    }
+
+    fn make_keys(&self) {
+        for name in ["host-key", "client-key"] {
+            self.run_program("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &self.text(name)]);
+        }
+        let public = fs::read_to_string(self.path("host-key.pub")).expect("the key that was made");
+        fs::write(self.path("known_hosts"), format!("10.88.*.* {public}"))
+            .expect("a file in the lab's folder");
+        let public = fs::read_to_string(self.path("client-key.pub")).expect("the key that was made");
+        fs::write(self.path("authorized_keys"), public).expect("a file in the lab's folder");
+    }
+
+    fn add(&mut self, name: &str) {
+        self.run(&["netns", "add", &self.namespace(name)]);
+        self.hosts.push(Host { name: name.to_owned(), sshd: None });
+        self.run(&["-n", &self.namespace(name), "link", "set", "lo", "up"]);
+        fs::create_dir(self.path(&format!("tmp-{name}"))).expect("a folder in the lab's folder");
+    }
+
+    fn connect(&self) {
+        let (controller, bastion, switch) =
+            (self.namespace("controller"), self.namespace("bastion"), self.namespace("switch"));
+        self.run(&[
+            "-n",
+            &controller,
+            "link",
+            "add",
+            "eth0",
+            "type",
+            "veth",
+            "peer",
+            "eth1",
+            "netns",
+            &bastion,
+        ]);
+        self.give(&controller, "eth0", "10.88.1.1/24");
+        self.give(&bastion, "eth1", "10.88.1.2/24");
+        self.run(&["-n", &switch, "link", "add", "bridge", "type", "bridge"]);
+        self.run(&["-n", &switch, "link", "set", "bridge", "up"]);
+        for host in self.hosts.iter().filter(|host| !["controller", "switch"].contains(&host.name.as_str())) {
+            let (namespace, port) = (self.namespace(&host.name), format!("p-{}", host.name));
+            self.run(&[
+                "-n", &switch, "link", "add", &port, "type", "veth", "peer", "eth0", "netns", &namespace,
+            ]);
+            self.run(&["-n", &switch, "link", "set", &port, "master", "bridge", "up"]);
+            self.give(&namespace, "eth0", &format!("{}/24", Self::address(&host.name)));
+        }
+    }
+
+    fn give(&self, namespace: &str, interface: &str, address: &str) {
+        self.run(&["-n", namespace, "address", "add", address, "dev", interface]);
+        self.run(&["-n", namespace, "link", "set", interface, "up"]);
+    }
+
+    fn start_servers(&mut self) {
+        fs::create_dir_all("/run/sshd").expect("sshd's own folder");
+        for idx in 0..self.hosts.len() {
+            let name = self.hosts[idx].name.clone();
+            if !["controller", "switch"].contains(&name.as_str()) {
+                self.hosts[idx].sshd = Some(self.start_sshd(&name, "host-key"));
+            }
+        }
+    }
+
+    fn start_sshd(&self, host: &str, key: &str) -> Process {
+        let config = self.path(&format!("sshd-{host}"));
+        let text = format!(
+            "Port 22\nHostKey {}\nPidFile none\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+             PasswordAuthentication no\nPermitRootLogin prohibit-password\nMaxStartups 200\nMaxSessions 200\n\
+             AllowTcpForwarding yes\nSetEnv TMPDIR={}\n",
+            self.text(key),
+            self.text("authorized_keys"),
+            self.text(&format!("tmp-{host}")),
+        );
+        fs::write(&config, text).expect("a file in the lab's folder");
+        let log =
+            fs::File::create(self.path(&format!("sshd-{host}.log"))).expect("a file in the lab's folder");
+        let mut command = self.command(host, "/usr/sbin/sshd");
+        command.args(["-D", "-e", "-f"]).arg(&config).stderr(log);
+        let process = Process::start(&mut command);
+        self.wait_for_port(host, 22);
+        process
+    }
+
+    /// Waits until something listens on a port of a machine.
+    ///
+    /// # Panics
+    /// When nothing does within ten seconds.
+    pub fn wait_for_port(&self, host: &str, port: u16) {
+        let wanted = format!("sport = :{port}");
+        for _ in 0..2000 {
+            let output = self.command(host, "ss").args(["-Hltn", &wanted]).output().expect("ss of iproute2");
+            if !output.stdout.is_empty() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("nothing listens on port {port} of {host}");
+    }
+
+    fn namespace(&self, host: &str) -> String {
+        format!("{}-{host}", self.prefix)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_string_lossy().into_owned()
+    }
+
+    fn run(&self, args: &[&str]) {
+        self.run_program("ip", args);
+    }
+
+    fn run_program(&self, program: &str, args: &[&str]) {
+        let output = self.command_output(program, args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {}: {said} (the lab needs root)", args.join(" "));
+    }
+
+    fn command_output(&self, program: &str, args: &[&str]) -> Output {
+        Command::new(program).args(args).output().unwrap_or_else(|error| panic!("{program}: {error}"))
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for host in &mut self.hosts {
+            host.sshd = None;
+            let namespace = format!("{}-{}", self.prefix, host.name);
+            if let Ok(pids) = Command::new("ip").args(["netns", "pids", &namespace]).output() {
+                for pid in String::from_utf8_lossy(&pids.stdout).split_whitespace() {
+                    let _ = Command::new("kill").args(["-KILL", pid]).output();
+                }
+            }
+            let _ = Command::new("ip").args(["netns", "del", &namespace]).output();
+        }
+    }
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
