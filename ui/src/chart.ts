@@ -16,6 +16,8 @@ export interface Line {
   /** Share of the colour between this line and the axis, or in a stack the one below. */
   fill?: number;
   hidden?: boolean;
+  /** Size of its points, filled; without it they are rings, and only where they are few. */
+  dot?: number;
   unit?: string;
 }
 
@@ -163,9 +165,9 @@ export class Chart {
       axes: [
         { stroke: ink, grid, ticks: grid, font, size: this.axis.label ? 48 : 32, ...(this.axis.label ? { label: this.axis.label, labelFont: font, labelSize: 18 } : {}),
           ...(this.axis.incrs ? { incrs: this.axis.incrs } : {}),
-          ...(this.axis.splits ? { splits: (_plot: uPlot, _axis: number, min: number, max: number) => this.axis.splits!(min, max) } : {}),
+          ...(this.axis.splits ? { filter: (_plot: uPlot, splits: number[]) => splits, splits: (_plot: uPlot, _axis: number, min: number, max: number) => this.axis.splits!(min, max) } : {}),
           values: (_plot, splits) => splits.map((value) => (value === null ? '' : this.axis.text(value, (splits[1] ?? 1) - (splits[0] ?? 0)))) },
-        { stroke: ink, grid, ticks: grid, font, size: 82, values: (_plot, splits) => splits.map((value) => text(value)), ...(this.isLog ? { splits: (_plot: uPlot, _axis: number, min: number, max: number) => logSplits(min, max), filter: (_plot: uPlot, splits: number[]) => splits } : {}) },
+        { stroke: ink, grid, ticks: grid, font, size: 82, values: (_plot, splits) => splits.map((value) => text(value)), ...(this.isLog ? { splits: (_plot: uPlot, _axis: number, min: number, max: number) => logSplits(min, max), filter: (_plot: uPlot, splits: number[]) => splits } : {}), ...(spec.unit.startsWith('bytes') ? { incrs: BINARY_STEPS } : {}) },
       ],
       series: [
         { label: this.axis.head, value: (_plot, value) => (value === null ? '–' : this.axis.text(value, 0.1)) },
@@ -177,7 +179,7 @@ export class Chart {
           ...(line.dash ? { dash: line.dash } : {}),
           ...(line.fill || (spec.stacked && idx === 0) ? { fill: () => faded(color(line.color), line.fill ?? 0.55) } : {}),
           spanGaps: this.axis !== TIME,
-          points: { size: 5, show: spec.x.length <= 60 },
+          points: line.dot ? { size: line.dot, show: true, fill: () => color(line.color) } : { size: 5, show: spec.x.length <= 60 },
           value: (_plot, _value, _line, at) => text(at === null || at === undefined ? null : spec === this.spec ? line.values[at] : this.spec.lines[idx]!.values[at], line.unit),
         })),
       ],
@@ -298,5 +300,8 @@ export function faded(hex: string, alpha: number): string {
   const parts = /^#(..)(..)(..)$/.exec(hex);
   return parts ? `rgba(${parts.slice(1).map((part) => parseInt(part, 16)).join(',')},${alpha})` : hex;
 }
+
+/** Steps of sizes that read as round numbers of KiB and MiB. */
+const BINARY_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 const TABLE_ROWS_MAX = 400;

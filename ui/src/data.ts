@@ -63,14 +63,17 @@ export interface LiveUpdate {
   page: RunPage; from: number; points: Point[]; generation: number; elapsed_s: number; goal_s: number | null; state: 'running' | 'draining' | 'ended';
 }
 
-/** A figure of one run in a comparison, or its verdict over two groups. */
+export type Outcome = 'better' | 'worse' | 'same' | 'unknown';
 export interface Estimate { low: number; value: number; high: number }
+
+/** A figure of two groups: `ratio` is the second over the first; of a share, which may be zero, `difference` is the second less the first. */
 export interface Finding {
-  metric: string; unit: string; a: number[]; b: number[]; ratio: Estimate | null; p: number | null; effect: number | null;
-  noise: number | null; words: string; outcome: 'better' | 'worse' | 'same' | 'unknown';
+  metric: string; unit: string; a: number[]; b: number[]; ratio: Estimate | null; difference: Estimate | null; p: number | null;
+  effect: number | null; noise: number | null; words: string; outcome: Outcome;
 }
+export interface Pair { a: string; b: string; headline: string; outcome: Outcome; findings: Finding[]; notes: string[]; differences: string[] }
 export interface ComparedRun { group: string; name: string; started_at: string; status: Status; curve: Curve; series: { x: number[]; rate: (number | null)[]; p50: (number | null)[]; p99: (number | null)[] } }
-export interface ComparePage { kind: 'compare'; title: string; headline: string; outcome: string; groups: string[]; findings: Finding[]; runs: ComparedRun[]; notes: string[]; differences: string[] }
+export interface ComparePage { kind: 'compare'; title: string; pairs: Pair[]; runs: ComparedRun[] }
 
 export interface LevelLine {
   level: number; ok: number; failed: number; rate_per_s: number; bytes_per_s: number; latency_us: Distribution; status: Status;

@@ -15,6 +15,7 @@ mod redraw;
 mod run;
 mod sessions;
 mod signals;
+mod study;
 mod target;
 mod usage;
 mod view;
@@ -43,6 +44,10 @@ fn answer() -> Result<ExitCode, Failure> {
         Request::Do(Command::Agent(args)) => return run::agent::run(&args),
         Request::Do(Command::Target(args)) => return target::run(&args),
         Request::Do(Command::Report(args)) => return redraw::run(&args),
+        Request::Do(Command::Runs(args)) => return study::runs(&args),
+        Request::Do(Command::Compare(args)) => return study::compare(&args),
+        Request::Do(Command::Sweep(args)) => return study::sweep(&args),
+        Request::Do(Command::Capacity(args)) => return study::capacity(&args),
         Request::Do(Command::Schema) => squall_report::SUMMARY_SCHEMA.to_owned(),
         Request::Do(Command::Completions { shell }) => generate::completions(shell),
         Request::Do(Command::Man { command }) => generate::man(command.as_deref()),

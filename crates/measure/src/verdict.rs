@@ -196,6 +196,11 @@ impl Arrivals {
         if second.asked == 0 || second_idx < self.last_asked_idx {
             return;
         }
+        // In a remnant of a second at the run's end what waited was given up already: the second before it tells how many.
+        if second.wall < WALL_MIN && self.last_asked_idx < second_idx {
+            self.waiting = self.waiting.max(second.arrivals_waiting);
+            return;
+        }
         // A shard that reports its second late adds to what the others had waiting.
         let waiting_before = if second_idx == self.last_asked_idx { self.waiting } else { 0 };
         (self.last_asked_idx, self.waiting) = (second_idx, waiting_before + second.arrivals_waiting);
@@ -526,6 +531,20 @@ mod tests {
         assert_eq!(after_asking(950, 0).status, Status::Valid);
         let server_limited = after_asking(500, 500);
         assert_eq!((server_limited.status, server_limited.notes[0].kind), (Status::Valid, Backlog));
+    }
+
+    #[test]
+    fn a_remnant_of_a_second_does_not_forget_who_waited() {
+        let second = SeriesPoint { asked: 2000, started: 1600, arrivals_waiting: 400, ..good() };
+        let remnant = SeriesPoint {
+            wall: Duration::from_millis(2),
+            asked: 1,
+            started: 0,
+            arrivals_waiting: 0,
+            ..good()
+        };
+        let verdict = judged(open_model(), &[second, remnant]);
+        assert_eq!((verdict.status, verdict.notes[0].kind), (Status::Valid, Backlog));
     }
 
     fn after_failures(own: u64, of: u64) -> Verdict {

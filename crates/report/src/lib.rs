@@ -17,6 +17,7 @@ pub mod page;
 mod progress;
 mod sessions;
 pub mod store;
+pub mod studies;
 mod style;
 mod summary;
 pub mod terminal;

@@ -72,6 +72,18 @@ impl Store {
         Ok(folder)
     }
 
+    /// Where studies of many runs are kept: `studies` beside the user's runs. Every one stays.
+    pub fn studies_of_user(env: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
+        let runs = Self::of_user(env)?;
+        Ok(Self::at(&runs.root.with_file_name("studies")))
+    }
+
+    /// Makes the folder of a study that starts now.
+    pub fn create_study(&self, started_at: SystemTime, kind: &str) -> Result<PathBuf, Error> {
+        fs::create_dir_all(&self.root).map_err(|source| Error::write(&self.root, source))?;
+        Ok(in_full(&self.create_free(&format!("{}-{}", time::folder_stamp(started_at), sanitised(kind)))?))
+    }
+
     /// The newest run's folder.
     pub fn latest(&self) -> Result<PathBuf, Error> {
         self.list()?.pop().ok_or_else(|| Error::UserNoRuns { path: self.root.clone() })
@@ -118,6 +130,11 @@ impl Store {
 }
 
 impl RunFolder {
+    /// The folder of a run that is there, to be filled again.
+    pub fn reopen(path: &Path) -> Self {
+        Self { path: path.to_owned(), is_filled: true }
+    }
+
     /// Where it is, in full.
     pub fn path(&self) -> &Path {
         &self.path
@@ -150,6 +167,20 @@ pub fn open(path: &Path) -> Result<RunRecord, Error> {
     let file = record_file(path)?;
     let content = fs::read(&file).map_err(|source| Error::read(&file, source))?;
     parse(&content, &file)
+}
+
+/// The folders of all runs that a path stands for: its own, or every one in it.
+pub fn runs_in(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    if !path.is_dir() || path.join(RECORD_FILE).is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let runs = Store::at(path).list()?;
+    if runs.is_empty() { Err(Error::UserNotARun { path: path.to_owned() }) } else { Ok(runs) }
+}
+
+/// Writes a text file whole or not at all.
+pub fn write(path: &Path, content: &str) -> Result<(), Error> {
+    files::replace(path, content.as_bytes())
 }
 
 /// The folder, in full, of the run that [`open`] reads, so that a face drawn again names it as the run itself did.

@@ -10,6 +10,7 @@
 mod http;
 mod run;
 mod sessions;
+mod study;
 mod values;
 
 use std::net::SocketAddr;
@@ -28,6 +29,7 @@ pub(crate) use sessions::{
     CloseArg, HandshakeArgs, HandshakeLoadArgs, IdleArgs, IdleLoadArgs, PingArg, ResumptionArg,
     ResumptionArgs, SessionNetworkArgs, TicketsArg,
 };
+pub(crate) use study::{CapacityArgs, CompareArgs, Levels, RunsArgs, StudyOutputArgs, SweepArgs};
 
 /// What was typed.
 #[derive(Debug, Parser)]
@@ -77,6 +79,14 @@ pub(crate) enum Command {
     Target(TargetArgs),
     /// Show a saved run again
     Report(ReportArgs),
+    /// List the saved runs
+    Runs(RunsArgs),
+    /// Compare groups of runs: what changed, by how much, and how sure that is
+    Compare(CompareArgs),
+    /// Make the same load at rising levels, and show every figure against the level
+    Sweep(SweepArgs),
+    /// Find the highest rate that still meets the objectives
+    Capacity(CapacityArgs),
     /// Print the completions of a shell
     Completions {
         /// The shell
@@ -85,7 +95,7 @@ pub(crate) enum Command {
     /// Print the man page
     Man {
         /// The command that it is about [default: squall itself]
-        #[arg(value_parser = clap::builder::PossibleValuesParser::new(["http", "run", "plan", "new", "handshake", "idle", "target", "report"]))]
+        #[arg(value_parser = clap::builder::PossibleValuesParser::new(MAN_PAGES.iter().copied()))]
         command: Option<String>,
     },
     /// Print the JSON Schema of `--json`
@@ -198,6 +208,22 @@ Examples:
   squall idle --tls example.org --open-rate 500/s -d 5m  over TLS, 500 opened a second
   squall idle -c 25k --source 10.0.0.0/26 --dry-run target:80    what 1.5 million would need
   squall idle --ping 30s --jitter 5s example.org:80      a request on each every 30 to 35 s";
+
+/// The commands with a man page of their own.
+const MAN_PAGES: &[&str] = &[
+    "http",
+    "run",
+    "plan",
+    "new",
+    "handshake",
+    "idle",
+    "compare",
+    "sweep",
+    "capacity",
+    "target",
+    "report",
+    "runs",
+];
 
 const LONG_ABOUT: &str = "\
 Squall makes HTTP load from one machine, measures it honestly, and shows what happened.

@@ -128,6 +128,6 @@ fn counted(text: &str, max: u32) -> Result<NonZeroU32, InputError> {
     }
 }
 
-fn refused(reason: impl Into<String>, help: impl Into<String>) -> InputError {
+pub(super) fn refused(reason: impl Into<String>, help: impl Into<String>) -> InputError {
     InputError { column: 1, reason: reason.into(), help: help.into() }
 }

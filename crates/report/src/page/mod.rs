@@ -12,7 +12,10 @@ pub(crate) mod svg;
 use serde::Serialize;
 use squall_measure::RunRecord;
 
+use crate::studies::{CapacityPage, ComparePage, IndexPage, SweepPage};
+
 pub use columns::{COLUMNS, Point};
+pub(crate) use run::curve;
 pub use run::{Curve, PartLine, RunPage, Series};
 
 /// What a page shows; the browser chooses how by `kind`.
@@ -21,6 +24,14 @@ pub use run::{Curve, PartLine, RunPage, Series};
 pub enum Page {
     /// One run.
     Run(Box<RunPage>),
+    /// Groups of runs.
+    Compare(ComparePage),
+    /// A load at levels.
+    Sweep(SweepPage),
+    /// The highest load that meets the objectives.
+    Capacity(CapacityPage),
+    /// Saved runs.
+    Index(IndexPage),
 }
 
 impl Page {
@@ -28,6 +39,10 @@ impl Page {
     pub fn title(&self) -> &str {
         match self {
             Self::Run(run) => &run.summary.name,
+            Self::Compare(page) => &page.title,
+            Self::Sweep(page) => &page.title,
+            Self::Capacity(page) => &page.title,
+            Self::Index(page) => &page.title,
         }
     }
 }
@@ -35,6 +50,11 @@ impl Page {
 /// The page of a saved run.
 pub fn of_run(record: &RunRecord) -> Page {
     Page::Run(Box::new(RunPage::from(record)))
+}
+
+/// The page's data for programs, indented.
+pub fn json(page: &Page) -> String {
+    crate::json::pretty(page)
 }
 
 /// The whole HTML document.

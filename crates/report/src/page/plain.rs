@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::svg::{Axis, Chart};
 use super::{COLUMNS, Page, RunPage, escaped};
+use crate::studies::{IndexPage, ListedRun};
 use crate::style::Style;
 use crate::{terminal, units};
 
@@ -11,6 +12,13 @@ use crate::{terminal, units};
 pub(super) fn draw(page: &Page) -> String {
     let body = match page {
         Page::Run(run) => run_body(run),
+        Page::Compare(page) => text_body(&page.text(Style::FILE)),
+        Page::Capacity(page) => text_body(&page.text(Style::FILE)),
+        Page::Sweep(page) => {
+            let charts = page.charts().into_iter().map(|(_, svg)| svg).collect::<String>();
+            text_body(&page.text(Style::FILE)) + &charts
+        }
+        Page::Index(page) => links(page),
     };
     format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n<style>{STYLE}</style>\n{body}</html>\n",
@@ -28,6 +36,26 @@ fn run_body(run: &RunPage) -> String {
     body += &latency_chart(run).draw();
     body += &points_table(run);
     body
+}
+
+fn text_body(text: &str) -> String {
+    format!("<pre>{}</pre>\n", escaped(text))
+}
+
+fn links(page: &IndexPage) -> String {
+    let link = |run: &ListedRun| {
+        format!(
+            "<li><a href=\"{}\">{}</a> {}</li>\n",
+            escaped(&run.href),
+            escaped(&run.name),
+            escaped(&run.started_at)
+        )
+    };
+    format!(
+        "<h1>{}</h1>\n<ul>\n{}</ul>\n",
+        escaped(&page.title),
+        page.runs.iter().map(link).collect::<String>()
+    )
 }
 
 fn rate_chart(run: &RunPage) -> Chart<'static> {

@@ -154,7 +154,7 @@ fn curves(record: &RunRecord) -> Vec<Curve> {
 }
 
 /// Sixteen points per nine, as far as the number of values carries them, and the largest value at the end.
-pub(super) fn curve(name: &str, times: &Histogram) -> Curve {
+pub(crate) fn curve(name: &str, times: &Histogram) -> Curve {
     let nines_max = (times.count() as f64).log10();
     let step = |idx: u32| f64::from(idx) / 16.0;
     let nines = (0..).map(step).take_while(|&nines| nines < nines_max);

@@ -29,6 +29,10 @@ const PAGES: &[(&[&str], &str)] = &[
     (&["idle"], "docs/idle.md"),
     (&["run"], "docs/plans.md"),
     (&["new"], "docs/plans.md"),
+    (&["compare"], "docs/compare.md"),
+    (&["sweep"], "docs/sweep.md"),
+    (&["capacity"], "docs/sweep.md"),
+    (&["runs"], "docs/runs.md"),
 ];
 
 fn check_page(help: &str, page: &str, text: &str, findings: &mut Findings) {

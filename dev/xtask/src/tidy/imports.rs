@@ -26,7 +26,6 @@ const ROOMS: &[Room] = &[
         may_use: &["squall-plan", "squall-wire", "squall-measure", "squall-traffic"],
         must_not_use: &["clap"],
     },
-    Room { package: "squall-report", may_use: &["squall-plan", "squall-measure"], must_not_use: NETWORK },
     Room {
         package: "squall-script",
         may_use: &["squall-plan"],
@@ -37,6 +36,12 @@ const ROOMS: &[Room] = &[
         may_use: &["squall-plan", "squall-measure"],
         must_not_use: &["clap", "tokio"],
     },
+    Room {
+        package: "squall-report",
+        may_use: &["squall-plan", "squall-measure", "squall-study"],
+        must_not_use: NETWORK,
+    },
+    Room { package: "squall-study", may_use: &["squall-plan", "squall-measure"], must_not_use: SYSTEM },
     Room { package: "squall-target", may_use: &[], must_not_use: &["clap"] },
     Room {
         package: "squall",
@@ -47,6 +52,7 @@ const ROOMS: &[Room] = &[
             "squall-engine",
             "squall-fleet",
             "squall-report",
+            "squall-study",
             "squall-target",
         ],
         must_not_use: &[],

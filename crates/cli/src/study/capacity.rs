@@ -1,0 +1,109 @@
+//! `squall capacity`: the highest rate that still meets the objectives.
+
+use std::path::Path;
+use std::thread;
+
+use squall_measure::{RunRecord, Status, StoppedBy};
+use squall_plan::units::DurationText;
+use squall_report::page::{self, Page};
+use squall_report::store;
+use squall_report::studies::{CapacityPage, Probe, answer_words};
+use squall_report::units;
+use squall_study::capacity::{Answer, Config, Outcome, Search, Step};
+
+use super::{child, files};
+use crate::args::CapacityArgs;
+use crate::faces::refused;
+use crate::failure::{ExitCode, Failure};
+use crate::output;
+
+/// Probes until the search has an answer.
+pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
+    files::check(&args.output, FORMS)?;
+    child::check(&at_rate(args, args.start.min(args.max)))?;
+    let _signals = files::watch_signals()?;
+    let study = files::folder(&args.output, "capacity")?;
+    let (answer, probes) = search(args, &study)?;
+    output::note(&format!("\n{}", answer_words(answer)));
+    show(args, CapacityPage::new("Capacity".to_owned(), args.slo.clone(), answer, probes), &study)
+}
+
+fn search(args: &CapacityArgs, study: &Path) -> Result<(Answer, Vec<Probe>), Failure> {
+    let config = Config {
+        start_per_s: args.start,
+        rate_max_per_s: args.max,
+        resolution: 1.0 + args.resolution,
+        probe_count_max: args.probes,
+    };
+    let mut search = Search::new(config);
+    let mut probes: Vec<Probe> = Vec::new();
+    loop {
+        let (rate_per_s, stage) = match search.step() {
+            Step::Done(answer) => return Ok((answer, probes)),
+            Step::Probe { rate_per_s, stage } => (rate_per_s, stage),
+        };
+        if !probes.is_empty() {
+            thread::sleep(args.pause);
+        }
+        let made = child::make(&at_rate(args, rate_per_s), &study.join("runs"), &args.watch)?;
+        let outcome = outcome(&made.record);
+        search.tell(outcome);
+        output::note(&format!("probe {}: {} {}", probes.len() + 1, units::rate(rate_per_s), words(outcome)));
+        probes.push(Probe::new(
+            rate_per_s,
+            stage,
+            outcome,
+            &made.record,
+            files::page_of(&made.folder, study),
+        ));
+    }
+}
+
+/// A generator that was not fit cannot say that the server is not; but a target that cannot be reached has failed.
+fn outcome(record: &RunRecord) -> Outcome {
+    match record.verdict.status {
+        _ if record.stopped_by == StoppedBy::Unreachable => Outcome::Fails,
+        Status::Invalid => Outcome::Void,
+        _ if record.thresholds.iter().all(|rule| rule.ok) => Outcome::Holds,
+        _ => Outcome::Fails,
+    }
+}
+
+fn words(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Holds => "held",
+        Outcome::Fails => "did not hold",
+        Outcome::Void => "did not count: the generator was not fit to measure",
+    }
+}
+
+fn at_rate(args: &CapacityArgs, rate_per_s: f64) -> Vec<String> {
+    let mut all = vec![
+        "http".to_owned(),
+        "--rate".to_owned(),
+        format!("{rate_per_s:.1}"),
+        "--duration".to_owned(),
+        DurationText(args.probe).to_string(),
+    ];
+    for rule in args.slo.split(',').map(str::trim).filter(|rule| !rule.is_empty()) {
+        all.extend(["--threshold".to_owned(), rule.to_owned()]);
+    }
+    all.extend(args.rest.iter().cloned());
+    all
+}
+
+fn show(args: &CapacityArgs, page: CapacityPage, study: &Path) -> Result<ExitCode, Failure> {
+    let text = page.text(output::stdout_style(args.output.color));
+    let code =
+        if page.low.is_some() || page.high.is_some() { ExitCode::Ok } else { ExitCode::GeneratorOverloaded };
+    let page = Page::Capacity(page);
+    let (html, json) = (page::draw(&page), page::json(&page));
+    for (name, content) in [("capacity.html", &html), ("capacity.json", &json)] {
+        store::write(&study.join(name), content).map_err(|error| refused(&error))?;
+    }
+    output::note(&format!("page {}\n", study.join("capacity.html").display()));
+    files::write(&args.output, &text, &[("html", &|| html.clone()), ("json", &|| json.clone())])?;
+    Ok(code)
+}
+
+const FORMS: &[&str] = &["html", "json"];

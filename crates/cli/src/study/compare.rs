@@ -1,0 +1,134 @@
+//! `squall compare`: groups of runs, saved ones or made for it, held against each other.
+
+use std::path::{Path, PathBuf};
+
+use squall_report::page::{self, Page};
+use squall_report::store;
+use squall_report::studies::{ComparePage, Group};
+use squall_study::{Options, mismatch};
+
+use super::{child, files};
+use crate::args::CompareArgs;
+use crate::faces::refused;
+use crate::failure::{ExitCode, Failure};
+use crate::output;
+
+/// Ends with 3 when a group is worse than the first.
+pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    files::check(&args.output, FORMS)?;
+    let groups = if args.run.is_empty() { saved(args)? } else { made(args)? };
+    if !args.force {
+        refuse_different_loads(&groups)?;
+    }
+    let page = ComparePage::new(&groups, Options { change_min: args.change, ..Options::default() });
+    let is_worse = page.is_worse();
+    let text = page.text(output::stdout_style(args.output.color));
+    let markdown = page.markdown();
+    let page = Page::Compare(page);
+    let (html, json) = (|| page::draw(&page), || page::json(&page));
+    files::write(
+        &args.output,
+        &text,
+        &[("html", &html), ("json", &json), ("markdown", &|| markdown.clone())],
+    )?;
+    Ok(if is_worse { ExitCode::ThresholdsFailed } else { ExitCode::Ok })
+}
+
+/// The runs that were named, in groups parted by `--`.
+fn saved(args: &CompareArgs) -> Result<Vec<Group>, Failure> {
+    let mut folders: Vec<Vec<PathBuf>> = vec![args.runs.clone()];
+    for part in args.others.split(|word| word == "--").filter(|part| !part.is_empty()) {
+        folders.push(part.iter().map(PathBuf::from).collect());
+    }
+    if folders.len() < 2 {
+        return Err(Failure::usage(
+            "one group of runs has nothing to be compared with",
+            "part the groups by `--`: `squall compare A1 A2 -- B1 B2`",
+        ));
+    }
+    let names = names(args, folders.len())?;
+    names.into_iter().zip(folders).map(|(name, folders)| Ok(Group { name, runs: read(&folders)? })).collect()
+}
+
+/// A folder of runs stands for all of them.
+fn read(folders: &[PathBuf]) -> Result<Vec<(String, squall_measure::RunRecord)>, Failure> {
+    let mut runs = Vec::new();
+    for path in folders {
+        for folder in store::runs_in(path).map_err(|error| refused(&error))? {
+            let record = store::open(&folder).map_err(|error| refused(&error))?;
+            runs.push((short_name(&folder), record));
+        }
+    }
+    Ok(runs)
+}
+
+fn short_name(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Makes the runs, one of each plan in turn, and every second round in the other order: what drifts meets all alike.
+fn made(args: &CompareArgs) -> Result<Vec<Group>, Failure> {
+    let names = names(args, args.run.len())?;
+    let plans: Vec<Vec<String>> = args.run.iter().map(|line| plan_args(line)).collect::<Result<_, _>>()?;
+    plans.iter().try_for_each(|plan| child::check(plan))?;
+    let _signals = files::watch_signals()?;
+    let study = files::folder(&args.output, "compare")?;
+    let mut groups: Vec<Group> = names.into_iter().map(|name| Group { name, runs: Vec::new() }).collect();
+    for round in 0..args.repeat {
+        let mut order: Vec<usize> = (0..plans.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for idx in order {
+            let group = &mut groups[idx];
+            output::note(&format!("round {} of {}: {}", round + 1, args.repeat, group.name));
+            let made = child::make(&plans[idx], &study.join(&group.name), &[])?;
+            group.runs.push((short_name(&made.folder), made.record));
+        }
+    }
+    output::note(&format!("the runs are kept in {}\n", study.display()));
+    Ok(groups)
+}
+
+/// A file is run by `squall run`; anything else is flags of `squall http`.
+fn plan_args(line: &str) -> Result<Vec<String>, Failure> {
+    let words = files::words(line)?;
+    let command = if words.first().is_some_and(|word| Path::new(word).is_file()) { "run" } else { "http" };
+    Ok([vec![command.to_owned()], words].concat())
+}
+
+fn names(args: &CompareArgs, count: usize) -> Result<Vec<String>, Failure> {
+    if args.names.is_empty() {
+        let letters = ('a'..='z').map(String::from).chain((26..).map(|number| format!("group {number}")));
+        return Ok(letters.take(count).collect());
+    }
+    let is_plain = |name: &String| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || " ._-".contains(c))
+    };
+    if args.names.len() != count || !args.names.iter().all(is_plain) {
+        let message = format!("`--names` must give {count} names of letters, digits, spaces and `._-`");
+        return Err(Failure::usage(
+            message,
+            "one name for each group, in their order: `--names before,after`",
+        ));
+    }
+    Ok(args.names.clone())
+}
+
+fn refuse_different_loads(groups: &[Group]) -> Result<(), Failure> {
+    let runs: Vec<(&String, &squall_measure::RunRecord)> =
+        groups.iter().flat_map(|group| &group.runs).map(|(name, record)| (name, record)).collect();
+    let Some(((first_name, first), others)) = runs.split_first() else { return Ok(()) };
+    for (name, record) in others {
+        if let Some(mismatch) = mismatch(&first.plan, &record.plan) {
+            let message = format!("`{first_name}` and `{name}` cannot be compared: {mismatch}");
+            return Err(Failure::usage(
+                message,
+                "compare runs of the same load, or say `--force` when that difference is what you compare",
+            ));
+        }
+    }
+    Ok(())
+}
+
+const FORMS: &[&str] = &["html", "json", "markdown"];

@@ -1,0 +1,137 @@
+//! `squall sweep`: the same load at rising levels.
+
+use std::path::Path;
+use std::thread;
+
+use squall_report::page::{self, Page};
+use squall_report::store;
+use squall_report::studies::{LevelRun, SweepLine, SweepPage};
+
+use super::{child, files};
+use crate::args::{Levels, SweepArgs};
+use crate::faces::refused;
+use crate::failure::{ExitCode, Failure};
+use crate::output;
+
+/// A variant of the load.
+struct Variant {
+    name: String,
+    args: Vec<String>,
+    watched: Vec<String>,
+}
+
+/// What rises.
+struct Axis<'a> {
+    flag: &'static str,
+    name: &'static str,
+    levels: &'a [f64],
+}
+
+/// Runs every variant at every level; levels rise, and the variants take turns within each.
+pub(crate) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
+    files::check(&args.output, FORMS)?;
+    let axis = axis(args);
+    let variants = variants(args)?;
+    for variant in &variants {
+        child::check(&at_level(variant, &axis, axis.levels[0]))?;
+    }
+    let _signals = files::watch_signals()?;
+    let study = files::folder(&args.output, "sweep")?;
+    let page = make(args, &axis, &variants, &study)?;
+    show(args, page, &study)
+}
+
+fn axis(args: &SweepArgs) -> Axis<'_> {
+    match (&args.connections, &args.rates) {
+        (Some(Levels(levels)), _) => Axis { flag: "--connections", name: "connections", levels },
+        (None, Some(Levels(levels))) => Axis { flag: "--rate", name: "requests/s asked", levels },
+        (None, None) => Axis { flag: "--connections", name: "connections", levels: &[] },
+    }
+}
+
+fn variants(args: &SweepArgs) -> Result<Vec<Variant>, Failure> {
+    let watched = |name: &str| -> Vec<String> {
+        let of = |watch: &String| match watch.split_once('=') {
+            Some((variant, process)) => (variant == name).then(|| process.to_owned()),
+            None => Some(watch.clone()),
+        };
+        args.watch.iter().filter_map(of).collect()
+    };
+    let variant = |name: &str, more: Vec<String>| Variant {
+        name: name.to_owned(),
+        args: [vec!["http".to_owned()], args.rest.clone(), more].concat(),
+        watched: watched(name),
+    };
+    if args.line.is_empty() {
+        return Ok(vec![variant("load", Vec::new())]);
+    }
+    let parse = |line: &String| {
+        let (name, flags) =
+            line.split_once(':').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
+                Failure::usage(
+                    format!("`{line}` is no variant"),
+                    "write `--line 'NAME: FLAGS'`, such as `--line 'new connections: --no-keepalive'`",
+                )
+            })?;
+        Ok(variant(name.trim(), files::words(flags)?))
+    };
+    args.line.iter().map(parse).collect()
+}
+
+fn at_level(variant: &Variant, axis: &Axis<'_>, level: f64) -> Vec<String> {
+    let mut args = variant.args.clone();
+    args.insert(1, axis.flag.to_owned());
+    args.insert(2, level.to_string());
+    args
+}
+
+fn make(args: &SweepArgs, axis: &Axis<'_>, variants: &[Variant], study: &Path) -> Result<SweepPage, Failure> {
+    let mut runs: Vec<Vec<LevelRun>> = variants.iter().map(|_| Vec::new()).collect();
+    let whole = axis.levels.len() * variants.len();
+    for (level_idx, &level) in axis.levels.iter().enumerate() {
+        for (variant_idx, variant) in variants.iter().enumerate() {
+            let number = level_idx * variants.len() + variant_idx;
+            if number > 0 {
+                thread::sleep(args.pause);
+            }
+            output::note(&format!(
+                "run {} of {whole}: {} at {level} {}",
+                number + 1,
+                variant.name,
+                axis.name
+            ));
+            let made = child::make(&at_level(variant, axis, level), &study.join("runs"), &variant.watched)?;
+            runs[variant_idx].push(LevelRun::new(level, &made.record, files::page_of(&made.folder, study)));
+        }
+    }
+    let line = |(variant, levels): (&Variant, Vec<LevelRun>)| {
+        SweepLine::new(variant.name.clone(), levels, axis.name)
+    };
+    let title = format!("Sweep over {}", axis.name);
+    Ok(SweepPage::new(title, axis.name, variants.iter().zip(runs).map(line).collect()))
+}
+
+/// The answer stays in the study's folder in every form; what was asked for beyond that follows.
+fn show(args: &SweepArgs, page: SweepPage, study: &Path) -> Result<ExitCode, Failure> {
+    let (text, csv, charts) = (page.text(output::stdout_style(args.output.color)), page.csv(), page.charts());
+    let page = Page::Sweep(page);
+    let (html, json) = (page::draw(&page), page::json(&page));
+    let mut kept = vec![
+        ("sweep.html".to_owned(), html.clone()),
+        ("sweep.json".to_owned(), json.clone()),
+        ("sweep.csv".to_owned(), csv.clone()),
+    ];
+    kept.extend(charts);
+    for (name, content) in kept {
+        store::write(&study.join(name), &content).map_err(|error| refused(&error))?;
+    }
+    output::note(&format!("page {}\n", study.join("sweep.html").display()));
+    files::write(
+        &args.output,
+        &text,
+        &[("html", &|| html.clone()), ("json", &|| json.clone()), ("csv", &|| csv.clone())],
+    )?;
+    Ok(ExitCode::Ok)
+}
+
+const FORMS: &[&str] = &["html", "json", "csv"];
