@@ -157,7 +157,7 @@ export class Chart {
     if (spec.stacked) spec.lines.forEach((line, idx) => { if (idx > 0) bands.push({ series: [idx + 1, idx], fill: () => faded(color(line.color), 0.55) }); });
     return {
       ...this.size(),
-      padding: [12, 24, 0, 0],
+      padding: [12, 32, 0, 0],
       scales: {
         x: { time: false, distr: this.axis.log ? 3 : 1, range: () => this.xRange() },
         y: { distr: this.isLog ? 3 : 1, range: (_plot, min, max) => this.yRange(min, max) },
@@ -268,6 +268,8 @@ function drawMarks(plot: uPlot, marks: Marks): void {
   ctx.fillStyle = color('suspect');
   for (const [from, to] of marks.impaired) ctx.fillRect(at(from), bbox.top, Math.max(at(to) - at(from), ratio), 3 * ratio);
   ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'alphabetic';
   let free = bbox.left;
   for (const mark of marks.events) {
     const x = plot.valToPos(mark.at_s, 'x', true);
