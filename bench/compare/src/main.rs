@@ -36,7 +36,8 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     run::raise_descriptor_limit();
-    let server = Server::nginx(NginxOptions { worker_cpu: Some(run::SERVER_CPU), access_log: false });
+    let server =
+        Server::nginx(NginxOptions { worker_cpu: Some(run::SERVER_CPU), access_log: false, tls13: false });
     let results: Vec<serde_json::Value> =
         options.cases.iter().map(|case| compare(case, &server, &options)).collect();
     if options.with_start {

@@ -40,6 +40,8 @@ struct Stock(Mutex<HashMap<ServerName<'static>, Offer>>);
 struct View {
     stock: Arc<Stock>,
     offers: bool,
+    /// Sessions of TLS 1.2 are kept, too.
+    keeps_tls12: bool,
 }
 
 impl Configs {
@@ -50,7 +52,8 @@ impl Configs {
             None => Arc::clone(base),
             Some(tls12) => {
                 let mut config = ClientConfig::clone(base);
-                let view = Arc::new(View { stock: Arc::clone(&stock), offers });
+                let keeps_tls12 = resumption.mode != ResumptionMode::Psk;
+                let view = Arc::new(View { stock: Arc::clone(&stock), offers, keeps_tls12 });
                 config.resumption = Resumption::store(view).tls12_resumption(tls12);
                 Arc::new(config)
             }
@@ -104,7 +107,9 @@ impl ClientSessionStore for View {
     }
 
     fn set_tls12_session(&self, server_name: ServerName<'static>, value: Tls12ClientSessionValue) {
-        self.stock.lock().entry(server_name).or_default().session = Some(value);
+        if self.keeps_tls12 {
+            self.stock.lock().entry(server_name).or_default().session = Some(value);
+        }
     }
 
     fn tls12_session(&self, server_name: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {

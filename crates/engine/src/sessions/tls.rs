@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
-use rustls::client::UnbufferedClientConnection;
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::pki_types::ServerName;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, UnbufferedStatus,
+    WriteTraffic,
 };
 use rustls::{ClientConfig, Error, HandshakeKind, ProtocolVersion};
 use squall_measure::Terms;
@@ -19,6 +20,8 @@ pub(super) struct Session {
     tls: UnbufferedClientConnection,
     /// The beginning of a record, or of a handshake message, whose rest has not come.
     partial: Vec<u8>,
+    /// It has failed: the library must not be asked again.
+    is_broken: bool,
 }
 
 /// How far a session is.
@@ -59,7 +62,7 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Result<Self, Error> {
         let tls = UnbufferedClientConnection::new(config, name)?;
-        let mut session = Self { tls, partial: Vec::new() };
+        let mut session = Self { tls, partial: Vec::new(), is_broken: false };
         session.feed(&mut [], out, &mut Vec::new())?;
         Ok(session)
     }
@@ -89,7 +92,7 @@ impl Session {
                 self.tls.process_tls_records(&mut incoming[begin..]);
             let stage = match state {
                 Err(error) => {
-                    self.encode_alert(out);
+                    self.encode_alert(&mut incoming[begin + discard..], out);
                     return Err(error);
                 }
                 Ok(ConnectionState::EncodeTlsData(data)) => {
@@ -123,27 +126,44 @@ impl Session {
 
     /// Encrypts `plain` and appends it to `out`.
     pub(super) fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
-        let sealed = |conn: &mut UnbufferedClientConnection, room: &mut [u8]| match conn
-            .process_tls_records(&mut [])
-        {
-            UnbufferedStatus { state: Ok(ConnectionState::WriteTraffic(mut traffic)), .. } => {
-                traffic.encrypt(plain, room)
+        let begin = out.len();
+        loop {
+            match self.write(|traffic| traffic.encrypt(plain, &mut out[begin..])) {
+                Ok(count) => {
+                    out.truncate(begin + count);
+                    return Ok(());
+                }
+                Err(EncryptError::InsufficientSize(InsufficientSizeError { required_size })) => {
+                    out.resize(begin + required_size, 0);
+                }
+                Err(EncryptError::EncryptExhausted) => return Err(Error::EncryptError),
             }
-            _ => Err(EncryptError::EncryptExhausted),
-        };
-        self.append(out, sealed)
+        }
     }
 
     /// The `close_notify` that ends our side; empty where the session cannot make one.
     pub(super) fn goodbye_record(&mut self) -> Vec<u8> {
-        let mut record = Vec::new();
-        let sealed = self.append(&mut record, |conn, room| match conn.process_tls_records(&mut []) {
-            UnbufferedStatus { state: Ok(ConnectionState::WriteTraffic(mut traffic)), .. } => {
-                traffic.queue_close_notify(room)
+        // With too little room the library would queue the alert and take the session for ended, so there is enough.
+        let mut record = vec![0; GOODBYE_BYTES_MAX];
+        let sealed = self.write(|traffic| traffic.queue_close_notify(&mut record));
+        record.truncate(sealed.unwrap_or(0));
+        record
+    }
+
+    /// Writes while the session is open. The library wants to see what is left of the peer's records each time.
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut WriteTraffic<'_, ClientConnectionData>) -> Result<usize, EncryptError>,
+    ) -> Result<usize, EncryptError> {
+        if self.is_broken {
+            return Err(EncryptError::EncryptExhausted);
+        }
+        match self.tls.process_tls_records(&mut self.partial) {
+            UnbufferedStatus { discard: 0, state: Ok(ConnectionState::WriteTraffic(mut traffic)) } => {
+                write(&mut traffic)
             }
             _ => Err(EncryptError::EncryptExhausted),
-        });
-        if sealed.is_ok() { record } else { Vec::new() }
+        }
     }
 
     /// What the whole handshake was; asked of the library, not inferred.
@@ -205,33 +225,14 @@ impl Session {
         (chain.len() as u32, chain.iter().map(|certificate| certificate.len() as u32).sum())
     }
 
-    /// Lets `write` write into room at the end of `out`, as much as it asks for.
-    fn append(
-        &mut self,
-        out: &mut Vec<u8>,
-        mut write: impl FnMut(&mut UnbufferedClientConnection, &mut [u8]) -> Result<usize, EncryptError>,
-    ) -> Result<(), Error> {
-        let begin = out.len();
-        loop {
-            match write(&mut self.tls, &mut out[begin..]) {
-                Ok(count) => {
-                    out.truncate(begin + count);
-                    return Ok(());
-                }
-                Err(EncryptError::InsufficientSize(InsufficientSizeError { required_size })) => {
-                    out.resize(begin + required_size, 0);
-                }
-                Err(EncryptError::EncryptExhausted) => return Err(Error::EncryptError),
+    /// After an error the library has an alert to send. It would read on if it were asked once more than that.
+    fn encode_alert(&mut self, rest: &mut [u8], out: &mut Vec<u8>) {
+        self.is_broken = true;
+        while self.tls.wants_write() {
+            match self.tls.process_tls_records(rest).state {
+                Ok(ConnectionState::EncodeTlsData(data)) => encode(data, out),
+                _ => return,
             }
-        }
-    }
-
-    /// After an error the library has an alert to send.
-    fn encode_alert(&mut self, out: &mut Vec<u8>) {
-        while let UnbufferedStatus { state: Ok(ConnectionState::EncodeTlsData(data)), .. } =
-            self.tls.process_tls_records(&mut [])
-        {
-            encode(data, out);
         }
     }
 }
@@ -249,5 +250,112 @@ fn encode<D>(mut data: EncodeTlsData<'_, D>, out: &mut Vec<u8>) {
     }
 }
 
+/// More than any cipher suite adds to the two bytes of an alert.
+const GOODBYE_BYTES_MAX: usize = 256;
+
 /// Names of protocols that matter here are shorter: `http/1.1`.
 const ALPN_BYTES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use rustls::ServerConnection;
+    use rustls::version::{TLS12, TLS13};
+    use squall_plan::TlsPolicy;
+    use squall_testkit::Authority;
+
+    use super::*;
+    use crate::pace::SplitMix;
+    use crate::tls::client_config;
+
+    /// A client and a server that have not spoken yet, and the client's first flight.
+    fn pair(versions: &[&'static rustls::SupportedProtocolVersion]) -> (Session, ServerConnection, Vec<u8>) {
+        let policy = TlsPolicy { insecure: true, ..TlsPolicy::default() };
+        let server = Arc::new(Authority::new().issue_for_loopback().server_config(versions));
+        let mut hello = Vec::new();
+        let name = ServerName::try_from("localhost").unwrap();
+        let session = Session::start(client_config(&policy).unwrap(), name, &mut hello).unwrap();
+        (session, ServerConnection::new(server).unwrap(), hello)
+    }
+
+    /// What the server answers.
+    fn answer(server: &mut ServerConnection, mut bytes: &[u8]) -> Vec<u8> {
+        let mut flight = Vec::new();
+        while !bytes.is_empty() {
+            server.read_tls(&mut bytes).unwrap();
+            // A server that refuses has an alert to send.
+            let _ = server.process_new_packets();
+            while server.wants_write() {
+                server.write_tls(&mut flight).unwrap();
+            }
+        }
+        flight
+    }
+
+    /// Gives the client bytes as the shard does: behind what it kept.
+    fn give(
+        session: &mut Session,
+        piece: &[u8],
+        out: &mut Vec<u8>,
+        plain: &mut Vec<u8>,
+    ) -> Result<Stage, Error> {
+        let mut incoming = vec![0; session.partial_bytes() + piece.len()];
+        let kept = session.partial_bytes();
+        incoming[kept..].copy_from_slice(piece);
+        session.restore(&mut incoming);
+        session.feed(&mut incoming, out, plain)
+    }
+
+    #[test]
+    fn a_flight_may_come_in_pieces_of_any_size() {
+        for versions in [&[&TLS12][..], &[&TLS13]] {
+            for size in [1, 2, 7, 64, 500, 4096] {
+                let (mut session, mut server, mut out) = pair(versions);
+                let mut stage = Stage::Handshaking;
+                while stage != Stage::Open || server.is_handshaking() {
+                    let flight = answer(&mut server, &std::mem::take(&mut out));
+                    for piece in flight.chunks(size) {
+                        stage = give(&mut session, piece, &mut out, &mut Vec::new()).unwrap();
+                    }
+                }
+                session.seal(b"hello", &mut out).unwrap();
+                out.extend(session.goodbye_record());
+                server.read_tls(&mut &out[..]).unwrap();
+                assert!(server.process_new_packets().unwrap().peer_has_closed(), "{versions:?} in {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_half_message_stops_neither_data_nor_goodbye() {
+        let (mut session, mut server, mut out) = pair(&[&TLS13]);
+        let flight = answer(&mut server, &std::mem::take(&mut out));
+        give(&mut session, &flight, &mut out, &mut Vec::new()).unwrap();
+        let tickets = answer(&mut server, &std::mem::take(&mut out));
+        let stage = give(&mut session, &tickets[..tickets.len() / 2], &mut out, &mut Vec::new());
+        assert_eq!(stage, Ok(Stage::Open));
+        session.seal(b"hello", &mut out).unwrap();
+        assert!(!session.goodbye_record().is_empty());
+    }
+
+    #[test]
+    fn damaged_flights_are_refused_without_panic() {
+        let mut random = SplitMix::new(7);
+        for round in 0..400_usize {
+            let (mut session, mut server, mut out) = pair(&[[&TLS12, &TLS13][round % 2]]);
+            for _ in 0..3 {
+                let mut flight = answer(&mut server, &std::mem::take(&mut out));
+                if !flight.is_empty() {
+                    let place = random.next() as usize % flight.len();
+                    flight[place] ^= 1 << (random.next() % 8);
+                }
+                let size = random.next() as usize % 300 + 1;
+                let pieces: Vec<&[u8]> = flight.chunks(size).collect();
+                if pieces.iter().any(|piece| give(&mut session, piece, &mut out, &mut Vec::new()).is_err()) {
+                    break;
+                }
+                let _ = session.seal(b"x", &mut out);
+            }
+            session.goodbye_record();
+        }
+    }
+}

@@ -11,11 +11,13 @@ pub struct NginxOptions {
     pub worker_cpu: Option<u32>,
     /// Writes a line per request.
     pub access_log: bool,
+    /// Speaks TLS 1.3, which older versions leave out unless told.
+    pub tls13: bool,
 }
 
 impl Default for NginxOptions {
     fn default() -> Self {
-        Self { worker_cpu: None, access_log: true }
+        Self { worker_cpu: None, access_log: true, tls13: false }
     }
 }
 
@@ -35,6 +37,7 @@ fn config(site: &Site, options: NginxOptions) -> String {
     let user = if runs_as_root() { "user root;" } else { "" };
     let affinity =
         options.worker_cpu.map_or(String::new(), |cpu| format!("worker_cpu_affinity {:b};", 1u64 << cpu));
+    let protocols = if options.tls13 { "ssl_protocols TLSv1.2 TLSv1.3;" } else { "" };
     let access_log = if options.access_log { "access.log tally" } else { "off" };
     format!(
         r#"
@@ -56,6 +59,7 @@ http {{
     keepalive_requests 1000000000;
     keepalive_timeout 60s;
     client_max_body_size 0;
+    {protocols}
     ssl_certificate cert.pem;
     ssl_certificate_key key.pem;
     server {{
