@@ -17,6 +17,7 @@ mod sessions;
 mod signals;
 mod study;
 mod target;
+mod traffic;
 mod usage;
 mod view;
 
@@ -42,6 +43,8 @@ fn answer() -> Result<ExitCode, Failure> {
         Request::Do(Command::Plan(command)) => return run::plan::look(&command),
         Request::Do(Command::New(args)) => return run::plan::new(&args),
         Request::Do(Command::Agent(args)) => return run::agent::run(&args),
+        Request::Do(Command::Replay(args)) => return traffic::replay::run(&args),
+        Request::Do(Command::Convert(args)) => return traffic::convert::run(&args),
         Request::Do(Command::Target(args)) => return target::run(&args),
         Request::Do(Command::Report(args)) => return redraw::run(&args),
         Request::Do(Command::Runs(args)) => return study::runs(&args),

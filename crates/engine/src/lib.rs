@@ -14,6 +14,7 @@ mod pace;
 mod prepare;
 mod pulse;
 mod ready;
+mod replay;
 mod run;
 mod sessions;
 mod setup;

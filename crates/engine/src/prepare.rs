@@ -12,12 +12,15 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use squall_measure::{Protocol, RowKey};
 use squall_plan::limits::{PREPARED_REQUEST_COUNT_MAX, ROW_COUNT_MAX, WEIGHT_SUM_MAX};
-use squall_plan::{Body, Header, HttpLoad, HttpVersion, Load, Network, Proxy, RequestPlan, TlsPolicy, What};
+use squall_plan::{
+    Body, Header, HttpLoad, HttpVersion, Load, Network, Proxy, ReplayLoad, RequestPlan, TlsPolicy, What,
+};
 use squall_wire::h1::{self, RequestHead, RequestKind};
 use squall_wire::h2::{self, FieldBlock, FieldTable};
 use url::Url;
 
 use crate::dns::Names;
+use crate::replay::{PreparedReplay, ReplayOrigin};
 use crate::{Error, tls};
 
 /// A load, ready to be driven.
@@ -35,15 +38,17 @@ pub(crate) struct Prepared {
     pub(crate) names: Arc<Names>,
     /// The load as planned.
     pub(crate) load: Load,
+    /// The recording, where the load is one.
+    pub(crate) replay: Option<Arc<PreparedReplay>>,
 }
 
 /// One request, encoded.
 #[derive(Debug)]
 pub(crate) struct PreparedRequest {
     /// Head for HTTP/1.1 (none where that is never spoken), and the body when it is in memory.
-    pub(crate) bytes: Box<[u8]>,
+    pub(crate) bytes: Vec<u8>,
     /// Where in `bytes` the body begins.
-    body_at: usize,
+    pub(crate) body_at: usize,
     /// Head for HTTP/2, where that may be spoken.
     pub(crate) fields: Option<FieldBlock>,
     /// A body that is streamed from disk after `bytes`.
@@ -128,7 +133,11 @@ pub(crate) struct OriginKey {
 impl Prepared {
     /// Prepares a load: opens its files, reads its certificates, resolves its names. Its rows follow `rows`.
     pub(crate) fn new(load: &Load, rows: Vec<RowKey>, stop: &Arc<AtomicBool>) -> Result<Self, Error> {
-        let What::Http(http) = &load.what else { unreachable!("loads of requests come here") };
+        let http = match &load.what {
+            What::Http(http) => http,
+            What::Replay(replay) => return Self::of_recording(load, replay, rows, stop),
+            _ => unreachable!("loads of requests come here"),
+        };
         let mut origins = OriginTable::new(&load.network, &load.tls);
         let mut rows = RowTable { load: &load.name, begin: rows.len(), rows };
         let mut requests = Vec::new();
@@ -166,11 +175,61 @@ impl Prepared {
             rows: rows.rows,
             names,
             load: load.clone(),
+            replay: None,
+        })
+    }
+
+    /// The same for a recording: its index names the origins and the rows.
+    fn of_recording(
+        load: &Load,
+        plan: &ReplayLoad,
+        rows: Vec<RowKey>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Self, Error> {
+        let mut replay = PreparedReplay::open(plan)?;
+        let mut origins = OriginTable::new(&load.network, &load.tls);
+        let mut rows = RowTable { load: &load.name, begin: rows.len(), rows };
+        for idx in 0..replay.recording.index().origins.len() {
+            let url = replay.origin_url(idx)?;
+            let origin_idx = origins.index_of(&url, plan.version)?;
+            let key = &origins.origins[origin_idx].key;
+            refuse_forwarded_h2(key, origins.forwarder(&url))?;
+            replay.origins.push(ReplayOrigin {
+                origin_idx: origin_idx as u32,
+                scheme: if key.is_tls { "https" } else { "http" },
+                host: replay.host(idx, &url),
+                http: key.http,
+                is_forwarded: origins.forwarder(&url).is_some(),
+            });
+        }
+        let recorded = replay.recording.index().rows.clone();
+        for row in &recorded {
+            let origin = &replay.origins[usize::from(row.origin).min(replay.origins.len() - 1)];
+            let key = &origins.origins[origin.origin_idx as usize].key;
+            replay.rows.push(rows.pair_of_row(&row.method, &row.pattern, key));
+        }
+        if replay.has_rowless() {
+            replay.rows.push(rows.pair_of_row("*", "(other)", &origins.origins[0].key));
+        }
+        let OriginTable { origins, names, .. } = origins;
+        let names = names.resolve(stop)?;
+        let replay = Some(Arc::new(replay));
+        Ok(Self {
+            requests: Vec::new(),
+            rotation: Vec::new(),
+            origins,
+            rows: rows.rows,
+            names,
+            load: load.clone(),
+            replay,
         })
     }
 
     /// Origins that the plan's requests lead to, those of redirects left out.
     pub(crate) fn target_count(&self) -> u64 {
+        if self.replay.is_some() {
+            return self.origins.len() as u64;
+        }
         let highest = self.requests.iter().map(|request| request.origin_idx).max();
         highest.map_or(0, |idx| u64::from(idx) + 1)
     }
@@ -194,8 +253,11 @@ impl Prepared {
 
     /// The HTTP part of the load.
     pub(crate) fn http(&self) -> &HttpLoad {
-        let What::Http(http) = &self.load.what else { unreachable!("loads of requests come here") };
-        http
+        match &self.load.what {
+            What::Http(http) => http,
+            What::Replay(replay) => &replay.http,
+            _ => unreachable!("loads of requests come here"),
+        }
     }
 
     /// The request that follows a redirect (RFC 9110 15.4), or why it cannot be followed.
@@ -231,6 +293,21 @@ impl Prepared {
 }
 
 impl PreparedRequest {
+    /// A request that is still to be written.
+    pub(crate) fn empty() -> Self {
+        Self {
+            bytes: Vec::new(),
+            body_at: 0,
+            fields: None,
+            file: None,
+            kind: RequestKind::Other,
+            origin_idx: 0,
+            rows: RowPair { h1: 0, h2: 0 },
+            is_idempotent: false,
+            source: None,
+        }
+    }
+
     /// Bytes of the whole request in HTTP/1.1, above TLS.
     pub(crate) fn total_bytes(&self) -> u64 {
         self.bytes.len() as u64 + self.file.as_ref().map_or(0, |file| file.bytes)
@@ -389,6 +466,10 @@ struct RowTable<'a> {
 
 impl RowTable<'_> {
     fn pair_of(&mut self, request: &RequestPlan, origin: &OriginKey) -> RowPair {
+        self.pair_of_row(&request.method, &request.pattern, origin)
+    }
+
+    fn pair_of_row(&mut self, method: &str, pattern: &str, origin: &OriginKey) -> RowPair {
         let (h1, h2) =
             if origin.is_tls { (Protocol::Https11, Protocol::H2) } else { (Protocol::Http11, Protocol::H2c) };
         let [h1, h2] = match origin.http {
@@ -396,13 +477,13 @@ impl RowTable<'_> {
             HttpVersion::Http2 => [h2, h2],
             HttpVersion::Auto => [h1, h2],
         }
-        .map(|protocol| self.index_of(request, protocol));
+        .map(|protocol| self.index_of(method, pattern, protocol));
         RowPair { h1, h2 }
     }
 
-    fn index_of(&mut self, request: &RequestPlan, protocol: Protocol) -> u32 {
-        let method = request.method.clone();
-        let mut key = RowKey { load: self.load.to_owned(), protocol, method, url: request.pattern.clone() };
+    fn index_of(&mut self, method: &str, pattern: &str, protocol: Protocol) -> u32 {
+        let (load, method, url) = (self.load.to_owned(), method.to_owned(), pattern.to_owned());
+        let mut key = RowKey { load, protocol, method, url };
         if self.rows.len() - self.begin >= ROW_COUNT_MAX - 1 && !self.rows.contains(&key) {
             key = RowKey { url: "(other)".to_owned(), method: "*".to_owned(), ..key };
         }
@@ -468,7 +549,7 @@ impl Template<'_> {
             bytes.extend_from_slice(body);
         }
         Ok(PreparedRequest {
-            bytes: bytes.into_boxed_slice(),
+            bytes,
             body_at,
             fields,
             file,
@@ -583,7 +664,7 @@ fn check_request_count(http: &HttpLoad) -> Result<(), Error> {
 const _: () = assert!(squall_plan::limits::REQUEST_HEAD_BYTES_MAX == h1::limits::REQUEST_HEAD_BYTES_MAX);
 
 /// RFC 9110 9.2.2.
-const IDEMPOTENT_METHODS: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
+pub(crate) const IDEMPOTENT_METHODS: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failures, Histogram, Http2, Outcome, Phases, Sample, Sessions, StatusCounts};
+use crate::{Failures, Histogram, Http2, Outcome, Phases, Replay, Sample, Sessions, StatusCounts};
 
 /// All figures of a span of time. Snapshots of any two spans or shards of the same run merge into one.
 ///
@@ -51,6 +51,9 @@ pub struct Snapshot {
     /// What only HTTP/2 has.
     #[serde(default, skip_serializing_if = "Http2::is_empty")]
     pub http2: Http2,
+    /// What only the replay of recorded traffic has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Box<Replay>>,
 }
 
 /// Figures of one row: one load, protocol, method and URL pattern.
@@ -137,6 +140,7 @@ impl Snapshot {
             rows: repeat_with(Row::default).take(row_count).collect(),
             sessions: None,
             http2: Http2::default(),
+            replay: None,
         }
     }
 
@@ -209,6 +213,9 @@ impl Snapshot {
         if let Some(theirs) = &other.sessions {
             self.sessions.get_or_insert_default().merge(theirs);
         }
+        if let Some(theirs) = &other.replay {
+            self.replay.get_or_insert_default().merge(theirs);
+        }
     }
 
     /// Empties it for the next span; keeps its memory, and of which kinds of failure an example was given.
@@ -230,6 +237,9 @@ impl Snapshot {
         self.http2 = Http2::default();
         if let Some(sessions) = &mut self.sessions {
             sessions.clear();
+        }
+        if let Some(replay) = &mut self.replay {
+            replay.clear();
         }
     }
 

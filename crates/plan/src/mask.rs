@@ -32,8 +32,10 @@ impl Plan {
 impl Load {
     fn masked(&self) -> Self {
         let mut copy = self.clone();
-        if let What::Http(http) = &self.what {
-            copy.what = What::Http(http.masked());
+        match &self.what {
+            What::Http(http) => copy.what = What::Http(http.masked()),
+            What::Replay(replay) => copy.what = What::Replay(replay.masked()),
+            What::Handshake(_) | What::Idle(_) => {}
         }
         if let Some(proxy) = &mut copy.network.proxy {
             proxy.authorization = proxy.authorization.as_ref().map(|_| MASK.to_owned());

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::limits::WINDOW_BYTES_DEFAULT;
-use crate::{HandshakeLoad, IdleLoad, Profile, Segment};
+use crate::{HandshakeLoad, IdleLoad, Profile, ReplayLoad, Segment};
 
 /// A whole run: loads that start together, and the rules its result must meet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,6 +58,8 @@ pub enum What {
     Handshake(HandshakeLoad),
     /// Connections that are opened and kept.
     Idle(IdleLoad),
+    /// Recorded requests, played back.
+    Replay(ReplayLoad),
 }
 
 /// Requests described natively: a weighted rotation.

@@ -5,10 +5,14 @@
 //!
 //! Everything streams: memory does not grow with the file. Whatever a file says, nothing here panics.
 
+pub mod change;
+pub mod compare;
+pub mod decode;
 mod error;
 mod input;
 pub mod limits;
 pub mod mask;
+pub mod play;
 pub mod read;
 mod record;
 mod sort;
@@ -17,7 +21,7 @@ mod summary;
 pub mod write;
 
 pub use error::{Place, Problem, WriteError};
-pub use read::{Format, LogPattern, Notes, OpenError, ReadOptions, Source, open};
+pub use read::{Format, LogPattern, Notes, OpenError, PatternError, ReadOptions, Source, open};
 pub use record::{Field, Record, Request, Response, Scheme, Version, body_check, key_of};
 pub use sort::{ImportError, ImportOptions, Imported, import};
 pub use summary::{HostCount, Summary};

@@ -8,9 +8,11 @@
 )]
 
 mod http;
+mod replay;
 mod run;
 mod sessions;
 mod study;
+mod traffic;
 mod values;
 
 use std::net::SocketAddr;
@@ -24,12 +26,14 @@ pub(crate) use http::{
     ArrivalArg, ConnectionArgs, HttpArg, HttpArgs, LoadArgs, OutputArgs, PacingArg, RequestArgs, TlsArgs,
     TlsSettingArgs, TlsVersionArg,
 };
+pub(crate) use replay::{CompareArg, ReplayArgs, ReplayRequestArgs};
 pub(crate) use run::{AgentArgs, NewArgs, PlanArgs, PlanCommand, RunArgs};
 pub(crate) use sessions::{
     CloseArg, HandshakeArgs, HandshakeLoadArgs, IdleArgs, IdleLoadArgs, PingArg, ResumptionArg,
     ResumptionArgs, SessionNetworkArgs, TicketsArg,
 };
 pub(crate) use study::{CapacityArgs, CompareArgs, Levels, RunsArgs, StudyOutputArgs, SweepArgs};
+pub(crate) use traffic::{ConvertArgs, ReadArgs};
 
 /// What was typed.
 #[derive(Debug, Parser)]
@@ -75,6 +79,10 @@ pub(crate) enum Command {
     /// Make load for a controller over standard input and output; `squall run` starts it by itself
     #[command(hide = true)]
     Agent(AgentArgs),
+    /// Play recorded traffic back: with its own timing, faster, or multiplied
+    Replay(Box<ReplayArgs>),
+    /// Write recorded traffic in another format, or show what it holds
+    Convert(Box<ConvertArgs>),
     /// Run a fast local server with httpbin-like routes, to try everything on
     Target(TargetArgs),
     /// Show a saved run again
@@ -217,6 +225,8 @@ const MAN_PAGES: &[&str] = &[
     "new",
     "handshake",
     "idle",
+    "replay",
+    "convert",
     "compare",
     "sweep",
     "capacity",

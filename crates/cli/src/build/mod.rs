@@ -4,6 +4,7 @@
 
 pub(crate) mod load;
 mod network;
+pub(crate) mod replay;
 mod request;
 pub(crate) mod sessions;
 mod targets;

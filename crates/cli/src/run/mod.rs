@@ -45,7 +45,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     match Kind::of(first) {
         Some(Kind::Plan) => plan::run(first, args),
         Some(Kind::Script) => unsupported("scripts"),
-        Some(Kind::Recording) => unsupported("recorded traffic"),
+        Some(Kind::Recording) => crate::traffic::replay::run_file(first, args),
         None => Err(unknown(first)),
     }
 }

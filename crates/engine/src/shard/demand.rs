@@ -21,6 +21,8 @@ enum Kind {
     Closed { users: Users, live_count: u32 },
     /// The schedule starts requests.
     Open { arrivals: Arrivals, asked_count: u64 },
+    /// Requests start at their recorded times.
+    Recorded { next_due_ns: Option<u64>, is_ended: bool, asked_count: u64 },
 }
 
 /// How many users this shard has over time.
@@ -35,6 +37,9 @@ impl Demand {
     /// `per_connection`: users of a closed model for each connection.
     pub(crate) fn new(load: &Load, share: Share, per_connection: u32, length_ns: u64) -> Self {
         let kind = match &load.when {
+            _ if load.what.has_own_times() => {
+                Kind::Recorded { next_due_ns: Some(0), is_ended: false, asked_count: 0 }
+            }
             When::Closed { connections } => {
                 let users = Users { connections: connections.clone(), share, per_connection };
                 Kind::Closed { users, live_count: 0 }
@@ -53,6 +58,7 @@ impl Demand {
         match &self.kind {
             Kind::Closed { live_count, .. } => *live_count == 0 && self.remaining == Some(0),
             Kind::Open { arrivals, .. } => arrivals.peek().is_none() || self.remaining == Some(0),
+            Kind::Recorded { is_ended, .. } => *is_ended || self.remaining == Some(0),
         }
     }
 
@@ -60,7 +66,7 @@ impl Demand {
     pub(crate) fn asked_count(&self) -> u64 {
         match &self.kind {
             Kind::Closed { .. } => 0,
-            Kind::Open { asked_count, .. } => *asked_count,
+            Kind::Open { asked_count, .. } | Kind::Recorded { asked_count, .. } => *asked_count,
         }
     }
 
@@ -68,6 +74,7 @@ impl Demand {
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
         match &self.kind {
             Kind::Open { arrivals, .. } if self.remaining != Some(0) => Some(arrivals.peek()?.intended_ns),
+            Kind::Recorded { next_due_ns, .. } if self.remaining != Some(0) => *next_due_ns,
             _ => None,
         }
     }
@@ -94,8 +101,24 @@ impl Demand {
     pub(crate) fn missing_users(&self, at_ns: u64) -> i64 {
         match &self.kind {
             Kind::Closed { users, live_count } => i64::from(users.count_at(at_ns)) - i64::from(*live_count),
-            Kind::Open { .. } => 0,
+            Kind::Open { .. } | Kind::Recorded { .. } => 0,
         }
+    }
+
+    /// When the next recorded request is to be released, and whether there will be any more.
+    pub(super) fn set_recorded(&mut self, next: Option<u64>, ended: bool) {
+        if let Kind::Recorded { next_due_ns, is_ended, .. } = &mut self.kind {
+            (*next_due_ns, *is_ended) = (next, ended);
+        }
+    }
+
+    /// Takes a recorded request from the count of those that may start; false when none is left.
+    pub(super) fn take_recorded(&mut self, is_measured: bool) -> bool {
+        let is_left = self.take_one();
+        if let Kind::Recorded { asked_count, .. } = &mut self.kind {
+            *asked_count += u64::from(is_left && is_measured);
+        }
+        is_left
     }
 
     fn is_closed_model(&self) -> bool {
@@ -131,7 +154,7 @@ impl Users {
 impl Shard {
     pub(super) fn spawn_first_users(&mut self) {
         // Each shard begins elsewhere in the rotation, so that few requests do not all fall on the first URL.
-        let rotation_count = self.prepared.rotation.len();
+        let rotation_count = self.prepared.rotation.len().max(1);
         let Share { shard_idx, shard_count, .. } = self.share;
         self.demand.rotation_next = rotation_count * shard_idx as usize / shard_count as usize;
         self.adjust_users();
@@ -156,11 +179,14 @@ impl Shard {
 
     /// Starts all arrivals that are due.
     pub(super) fn release_arrivals(&mut self) {
+        if matches!(self.demand.kind, Kind::Recorded { .. }) {
+            return self.release_recorded();
+        }
         let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
         while let Some(due) = self.demand.pop_arrival(at_ns) {
             let intended_ns = self.limits.start_ns + due.intended_ns;
+            let Some(exchange) = self.next_exchange(intended_ns) else { continue };
             self.demand.note_asked(intended_ns >= self.limits.warm_until_ns);
-            let exchange = self.next_exchange(intended_ns);
             if self.place(exchange) {
                 let late_ns = self.now_ns.saturating_sub(self.limits.start_ns + due.exact_ns);
                 self.pulse.snapshot.generator.schedule_lag.record(late_ns);
@@ -181,6 +207,7 @@ impl Shard {
         // What was added meanwhile (a send that failed at once) is for the next turn.
         ready.append(&mut self.ready);
         self.ready = ready;
+        self.start_released();
         self.serve_waiting();
         self.send_unsent();
     }
@@ -189,14 +216,14 @@ impl Shard {
     fn continue_user(&mut self, conn_idx: Option<usize>) {
         let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
         let is_wanted = self.life == Life::Running && self.demand.missing_users(at_ns) >= 0;
-        if !is_wanted || !self.demand.take_one() {
+        let next = (is_wanted && self.demand.take_one()).then(|| self.next_exchange(self.now_ns)).flatten();
+        let Some(exchange) = next else {
             self.demand.add_users(-1);
             if let Some(conn_idx) = conn_idx {
                 self.retire(conn_idx);
             }
             return;
-        }
-        let exchange = self.next_exchange(self.now_ns);
+        };
         match conn_idx {
             Some(conn_idx) if self.fits(conn_idx, &exchange) => self.assign(conn_idx, exchange),
             Some(conn_idx) => {
@@ -209,11 +236,28 @@ impl Shard {
         }
     }
 
-    fn next_exchange(&mut self, intended_ns: u64) -> Exchange {
+    /// The next request; `None` where a recording has no more.
+    fn next_exchange(&mut self, intended_ns: u64) -> Option<Exchange> {
+        if self.replay.is_some() {
+            return self.next_of_recording(intended_ns);
+        }
         let rotation = &self.prepared.rotation;
         let request = RequestId(rotation[self.demand.rotation_next]);
         self.demand.rotation_next = (self.demand.rotation_next + 1) % rotation.len();
-        Exchange { request, intended_ns, ..Exchange::default() }
+        Some(Exchange { request, intended_ns, ..Exchange::default() })
+    }
+
+    /// The next request of a recording that only gives the order.
+    fn next_of_recording(&mut self, intended_ns: u64) -> Option<Exchange> {
+        let is_closed_model = self.demand.is_closed_model();
+        let next = match is_closed_model {
+            true => self.next_of_copies(),
+            false => self.next_recorded(None, intended_ns),
+        };
+        if next.is_none() && self.has_played_all() {
+            self.demand.remaining = Some(0);
+        }
+        next
     }
 
     fn fits(&self, conn_idx: usize, exchange: &Exchange) -> bool {
@@ -290,7 +334,7 @@ impl Shard {
                 return Some(conn_idx);
             }
         }
-        if self.opened_this_turn >= OPEN_PER_TURN_MAX {
+        if !self.may_open() {
             return None;
         }
         let vacant = self.pools[origin_idx].vacant.pop().map(|conn_idx| conn_idx as usize);
@@ -299,8 +343,13 @@ impl Shard {
         Some(slot)
     }
 
+    /// Whether one more connection may be opened in this turn.
+    pub(super) fn may_open(&self) -> bool {
+        self.opened_this_turn < OPEN_PER_TURN_MAX
+    }
+
     /// Puts a request on a connection; opens the connection first where it is not.
-    fn assign(&mut self, conn_idx: usize, mut exchange: Exchange) {
+    pub(super) fn assign(&mut self, conn_idx: usize, mut exchange: Exchange) {
         exchange.assigned_ns = self.now_ns;
         exchange.is_first = self.conns[conn_idx].state != State::Open;
         if !exchange.is_retry() {

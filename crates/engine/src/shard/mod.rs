@@ -5,13 +5,15 @@
 //!
 //! Owns: sockets, timers, schedule. Never: argv, files of results, the terminal. The rooms of a shard:
 //! `demand` (what starts when), `open` (connect, tunnel, TLS), `send` and `receive` (HTTP/1.1), `h2` (the same for HTTP/2),
-//! `settle` (how each request ends), `wait` (how long, and how), `pulse` (a snapshot per second, and how busy the loop was).
+//! `settle` (how each request ends), `replay` (recorded traffic), `capture` (responses that somebody reads), `wait` (how long, and how), `pulse` (a snapshot per second, and how busy the loop was).
 
+mod capture;
 mod conn;
 mod demand;
 mod h2;
 mod open;
 mod receive;
+mod replay;
 mod send;
 mod settle;
 mod trial;
@@ -35,7 +37,8 @@ use crate::{Control, Error, Stop};
 pub(crate) use demand::Demand;
 
 use conn::{Conn, Exchange, Pool, RequestId};
-use receive::LocationSink;
+use receive::ResponseSink;
+use replay::Replay;
 use wait::Waiter;
 
 /// One event loop.
@@ -69,6 +72,8 @@ pub(crate) struct Shard {
     dynamic_free: Vec<usize>,
     /// Lengths that `--expect-same-length` learned, by request; 0: none yet, else the length + 1.
     learned_lengths: Vec<u64>,
+    /// Recorded traffic, where the load is that.
+    replay: Option<Box<Replay>>,
     io: IoBuffers,
     /// Started and not settled yet.
     open_count: u32,
@@ -89,7 +94,7 @@ struct IoBuffers {
     h2_head_cache: h2::HeadCache,
     /// What one HTTP/2 connection sends in one go.
     out: Vec<u8>,
-    location: LocationSink,
+    sink: ResponseSink,
     /// The sockets have kernel receive stamps, and this translates them.
     stamp_clock: Option<Clock>,
     /// Reads ask for the stamps: answers may have lain unread.
@@ -170,10 +175,11 @@ impl Shard {
             unsent: Vec::new(),
             dynamic: Vec::new(),
             dynamic_free: Vec::new(),
+            replay: Replay::new(&prepared, share)?,
             learned_lengths: vec![0; prepared.requests.len()],
             io: IoBuffers::new(
                 batches && prepared.load.network.unix_socket.is_none(),
-                LocationSink::new(prepared.http().follow_count_max > 0),
+                ResponseSink::new(prepared.http().follow_count_max > 0),
             ),
             open_count: 0,
             opening_count: 0,
@@ -193,6 +199,7 @@ impl Shard {
         self.waiter.prepare_thread();
         self.sleep_until_start();
         self.pulse.begin(self.now_ns);
+        self.tell_recorded();
         self.spawn_first_users();
         while !self.is_finished() {
             self.follow_control();
@@ -202,6 +209,7 @@ impl Shard {
             self.sweep_deadlines();
             self.turn_second();
         }
+        self.tell_recorded();
         self.pulse.end(self.now_ns, self.backlog());
         Ok(self.now_ns)
     }
@@ -242,6 +250,7 @@ impl Shard {
     }
 
     fn drain(&mut self) {
+        self.skip_recorded();
         self.life = Life::Draining { until_ns: self.now_ns + self.limits.drain_ns };
         for pool in &mut self.pools {
             pool.waiting.retain(|waiting| waiting.is_retry());
@@ -253,7 +262,10 @@ impl Shard {
             return false;
         }
         self.life != Life::Running
-            || (self.demand.is_exhausted() && self.waiting_count() == 0 && self.ready.is_empty())
+            || (self.demand.is_exhausted()
+                && self.waiting_count() == 0
+                && self.ready.is_empty()
+                && self.pending_recorded() == 0)
     }
 
     fn waiting_count(&self) -> u64 {
@@ -280,14 +292,14 @@ fn request_of<'a>(
 }
 
 impl IoBuffers {
-    fn new(batches: bool, location: LocationSink) -> Self {
+    fn new(batches: bool, sink: ResponseSink) -> Self {
         Self {
             read: vec![0; READ_BYTES],
             discard: vec![0; DISCARD_BYTES],
             head_cache: HeadCache::default(),
             h2_head_cache: h2::HeadCache::default(),
             out: Vec::new(),
-            location,
+            sink,
             stamp_clock: batches.then(Clock::new),
             reads_stamps: batches,
         }

@@ -251,7 +251,7 @@ impl Shard {
         let (origin_idx, generation) = (conn.origin_idx, conn.generation.wrapping_add(1));
         let (failure_count, is_listed_idle) = (conn.failure_count, conn.is_listed_idle);
         *conn = Conn { generation, failure_count, is_listed_idle, ..Conn::new(origin_idx) };
-        self.io.location.forget(conn_idx);
+        self.io.sink.forget(conn_idx);
         if failure_count > 0 && self.limits.rests_after_failure {
             self.deadlines[conn_idx] = self.now_ns + reconnect_pause_ns(failure_count);
         } else {

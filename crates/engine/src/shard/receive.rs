@@ -6,24 +6,26 @@ use std::os::fd::AsFd;
 use squall_measure::Phase;
 use squall_wire::h1::{HeadView, Response, Sink};
 
+use super::capture::Captures;
 use super::conn::State;
 use super::{IoBuffers, Shard};
 use crate::sys::{Clock, Fd, monotonic_ns, recv, recv_discarding, recv_stamped};
 use crate::trouble::Trouble;
 
-/// Remembers the `Location` of each redirect until its response is whole.
+/// Hears responses: remembers the `Location` of each redirect until its response is whole, and keeps what somebody reads.
 #[derive(Debug)]
-pub(super) struct LocationSink {
+pub(super) struct ResponseSink {
     is_followed: bool,
     /// Connection and stream that are being read.
     at: (usize, u32),
     locations: Vec<((usize, u32), String)>,
+    pub(super) captures: Captures,
 }
 
-impl LocationSink {
+impl ResponseSink {
     /// `is_followed`: whether anybody will ask.
-    pub(super) const fn new(is_followed: bool) -> Self {
-        Self { is_followed, at: (0, 0), locations: Vec::new() }
+    pub(super) fn new(is_followed: bool) -> Self {
+        Self { is_followed, at: (0, 0), locations: Vec::new(), captures: Captures::default() }
     }
 
     /// What is read now comes from this connection.
@@ -40,10 +42,11 @@ impl LocationSink {
     /// The connection is gone.
     pub(super) fn forget(&mut self, conn_idx: usize) {
         self.locations.retain(|((at, _), _)| *at != conn_idx);
+        self.captures.forget(conn_idx);
     }
 }
 
-impl Sink for LocationSink {
+impl Sink for ResponseSink {
     fn head(&mut self, head: &HeadView<'_>) {
         if self.is_followed
             && (300..400).contains(&head.status())
@@ -51,6 +54,11 @@ impl Sink for LocationSink {
         {
             self.locations.push((self.at, String::from_utf8_lossy(value).into_owned()));
         }
+        self.captures.head(self.at, head);
+    }
+
+    fn data(&mut self, bytes: &[u8]) {
+        self.captures.data(self.at, bytes);
     }
 
     fn stream(&mut self, slot: u32) {
@@ -58,7 +66,7 @@ impl Sink for LocationSink {
     }
 
     fn wants_heads(&self) -> bool {
-        self.is_followed
+        self.is_followed || !self.captures.is_empty()
     }
 }
 
@@ -116,7 +124,7 @@ impl Shard {
         let conn = &self.conns[conn_idx];
         let Some(socket) = &conn.socket else { return Ok(None) };
         let skippable = conn.decoder.skippable_bytes() as usize;
-        let is_discarded = skippable >= DISCARD_BYTES_MIN;
+        let is_discarded = skippable >= DISCARD_BYTES_MIN && !self.io.sink.captures.has((conn_idx, 0));
         let (wanted, result) = if is_discarded {
             let wanted = skippable.min(self.io.discard.len());
             (wanted, recv_discarding(socket, &mut self.io.discard[..wanted]))
@@ -157,9 +165,9 @@ impl Shard {
             let place = self.front(conn_idx);
             self.exchanges[place].note_first_byte(self.now_ns);
             let conn = &mut self.conns[conn_idx];
-            let IoBuffers { read, head_cache, location, .. } = &mut self.io;
-            location.begin(conn_idx);
-            let progress = conn.decoder.decode(head_cache, &read[begin..bytes], location);
+            let IoBuffers { read, head_cache, sink, .. } = &mut self.io;
+            sink.begin(conn_idx);
+            let progress = conn.decoder.decode(head_cache, &read[begin..bytes], sink);
             let progress = progress.map_err(|error| Trouble::decode(&error, Phase::Receiving))?;
             begin += progress.consumed;
             self.on_progress(conn_idx, progress.consumed, progress.response);
@@ -236,9 +244,9 @@ impl Shard {
                 return self.on_unasked(conn_idx);
             }
             self.exchanges[place].note_first_byte(self.now_ns);
-            let IoBuffers { head_cache, location, .. } = &mut self.io;
-            location.begin(conn_idx);
-            let progress = conn.decoder.decode(head_cache, chunk, location);
+            let IoBuffers { head_cache, sink, .. } = &mut self.io;
+            sink.begin(conn_idx);
+            let progress = conn.decoder.decode(head_cache, chunk, sink);
             let progress = progress.map_err(|error| Trouble::decode(&error, Phase::Receiving))?;
             reader.consume(progress.consumed);
             self.on_progress(conn_idx, progress.consumed, progress.response);

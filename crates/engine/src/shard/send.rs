@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use rustls::ClientConnection;
 use squall_measure::{Cause, Phase};
 
-use super::conn::State;
+use super::conn::{Exchange, State};
 use super::{Shard, request_of};
 use crate::prepare::PreparedRequest;
 use crate::sys::{Fd, monotonic_ns, send, send_file, send_parts};
@@ -55,6 +55,8 @@ impl Shard {
             self.conns[conn_idx].decoder.begin(kind);
             self.deadlines[conn_idx] = self.now_ns + self.limits.timeout_ns;
         }
+        let Exchange { request, is_warmup, .. } = self.exchanges[place];
+        self.begin_recorded((conn_idx, 0), request, is_warmup);
         if !self.exchanges[place].is_first {
             self.pulse.snapshot.connections_reused += u64::from(!self.exchanges[place].is_warmup);
         }

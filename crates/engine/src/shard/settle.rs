@@ -36,6 +36,7 @@ impl Shard {
             Some(Ok(_)) => Ok(()),
             None => self.judge(exchange, response),
         };
+        self.hear_recorded((conn_idx, slot), exchange, response);
         self.waiter.note_response(self.now_ns.saturating_sub(exchange.start_ns));
         self.settle(conn_idx, exchange, response.status, outcome);
         next.and_then(Result::ok)
@@ -63,7 +64,7 @@ impl Shard {
         if follow_count_max == 0 || !matches!(status, 301 | 302 | 303 | 307 | 308) {
             return None;
         }
-        let location = self.io.location.take(conn_idx, slot);
+        let location = self.io.sink.take(conn_idx, slot);
         if u32::from(exchange.redirect_count) >= follow_count_max {
             let text = format!(
                 "more than {follow_count_max} redirects, the last to `{}`",
@@ -96,7 +97,11 @@ impl Shard {
     fn judge(&mut self, exchange: &Exchange, response: &Response) -> Result<(), Trouble> {
         let expect = &self.prepared.http().expect;
         let status = response.status;
-        if !expect.status.iter().any(|(first, last)| (*first..=*last).contains(&status)) {
+        let is_expected = match self.recorded_status(exchange) {
+            Some(recorded) => recorded == status,
+            None => expect.status.iter().any(|(first, last)| (*first..=*last).contains(&status)),
+        };
+        if !is_expected {
             return Err(Trouble::new(Cause::UnexpectedStatus, Phase::Receiving, String::new()));
         }
         let expected = match expect.body {
@@ -192,7 +197,7 @@ impl Shard {
             self.pulse.snapshot.record(&sample);
         }
         if let Some(idx) = exchange.request.dynamic_idx() {
-            self.dynamic[idx] = None;
+            self.end_recorded(idx);
             self.dynamic_free.push(idx);
         }
     }

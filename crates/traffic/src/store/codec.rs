@@ -238,9 +238,12 @@ impl<'a> RecordView<'a> {
         self.headers.iter()
     }
 
-    /// Status of the recorded response.
-    pub fn status(&self) -> Option<u16> {
-        self.response.and_then(|bytes| Some(u16::from_le_bytes(*bytes.first_chunk::<2>()?)))
+    /// Status of the recorded response, and from the request's beginning to the response's end in nanoseconds (0: unknown).
+    pub fn outcome(&self) -> Option<(u16, u64)> {
+        let mut bytes = self.response?;
+        let status = u16::from_le_bytes([byte(&mut bytes)?, byte(&mut bytes)?]);
+        byte(&mut bytes)?;
+        Some((status, number(&mut bytes)?))
     }
 
     /// The recorded response, copied.

@@ -33,6 +33,8 @@ const PAGES: &[(&[&str], &str)] = &[
     (&["sweep"], "docs/sweep.md"),
     (&["capacity"], "docs/sweep.md"),
     (&["runs"], "docs/runs.md"),
+    (&["replay"], "docs/recorded-traffic.md"),
+    (&["convert"], "docs/recorded-traffic.md"),
 ];
 
 fn check_page(help: &str, page: &str, text: &str, findings: &mut Findings) {

@@ -68,9 +68,9 @@ impl Shard {
         while begin < bytes && self.is_same(conn_idx, generation) {
             let Some(session) = &mut self.conns[conn_idx].h2 else { return Ok(()) };
             session.heard_ns = self.now_ns;
-            let IoBuffers { read, h2_head_cache, location, .. } = &mut self.io;
-            location.begin(conn_idx);
-            let progress = session.client.decode(h2_head_cache, &read[begin..bytes], location);
+            let IoBuffers { read, h2_head_cache, sink, .. } = &mut self.io;
+            sink.begin(conn_idx);
+            let progress = session.client.decode(h2_head_cache, &read[begin..bytes], sink);
             begin += self.on_h2_progress(conn_idx, progress)?;
         }
         Ok(())
@@ -107,9 +107,9 @@ impl Shard {
                 Err(error) => return Err(Trouble::io(&error, Phase::Receiving)),
             };
             session.heard_ns = self.now_ns;
-            let IoBuffers { h2_head_cache, location, .. } = &mut self.io;
-            location.begin(conn_idx);
-            let progress = session.client.decode(h2_head_cache, chunk, location);
+            let IoBuffers { h2_head_cache, sink, .. } = &mut self.io;
+            sink.begin(conn_idx);
+            let progress = session.client.decode(h2_head_cache, chunk, sink);
             if let Ok(progress) = &progress {
                 reader.consume(progress.consumed);
             }

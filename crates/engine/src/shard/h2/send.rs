@@ -109,12 +109,14 @@ impl Shard {
             &mut self.io.out,
         );
         exchange.start_ns = self.now_ns;
+        let (id, is_warmup) = (exchange.request, exchange.is_warmup);
         exchange.sent_bytes = (self.io.out.len() - begin) as u64;
         if body_bytes == 0 {
             session.ending.push(slot);
         }
         self.pulse.snapshot.connections_reused += u64::from(!exchange.is_first && !exchange.is_warmup);
         self.pulse.snapshot.http2.streams += u64::from(!exchange.is_warmup);
+        self.begin_recorded((conn_idx, slot), id, is_warmup);
     }
 
     fn fill_bodies(&mut self, conn_idx: usize) {

@@ -1,0 +1,180 @@
+//! The flags of `squall replay`.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use squall_plan::units::parse_duration;
+use squall_plan::{Change, InputError};
+use url::Url;
+
+use super::traffic::origin;
+use super::{ConnectionArgs, LoadArgs, OutputArgs, ReadArgs, TlsArgs, values};
+
+/// `squall replay`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The recording: HAR, .gor, RRPair, access log, mitmproxy, curl commands, Postman or .squall; - is stdin
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub play: PlayArgs,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    #[command(flatten)]
+    pub request: ReplayRequestArgs,
+    #[command(flatten)]
+    pub read: ReadArgs,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    #[command(flatten)]
+    pub tls: TlsArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// When requests start, and for whom.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Replay")]
+pub(crate) struct PlayArgs {
+    /// Play this many times as fast as recorded, such as 10 or 0.5 [default: 1]
+    #[arg(long, value_name = "FACTOR", value_parser = speed, conflicts_with_all = ["rate", "asap"])]
+    pub speed: Option<f64>,
+    /// As fast as answers come: each of --connections plays the whole recording by itself
+    #[arg(long, conflicts_with_all = ["rate", "users"])]
+    pub asap: bool,
+    /// Copies of the recorded clients that play at the same time [default: 1]
+    #[arg(long, value_name = "N", value_parser = values::connections)]
+    pub users: Option<NonZeroU32>,
+    /// Each copy begins this much later than the one before it [default: 10s / users]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "users")]
+    pub user_shift: Option<Duration>,
+    /// Begin again at the end, until --duration or --requests is over
+    #[arg(long = "loop")]
+    pub loops: bool,
+    /// Do not wait for answers that a session waited for when it was recorded
+    #[arg(long)]
+    pub no_order: bool,
+    /// Share connections, instead of one for each recorded connection
+    #[arg(long)]
+    pub pooled: bool,
+}
+
+/// What is sent, and what is made of the answers.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Request")]
+pub(crate) struct ReplayRequestArgs {
+    /// Send everything here instead of where it went: http://host:port
+    #[arg(long, value_name = "URL", value_parser = origin)]
+    pub to: Option<Url>,
+    /// With --to: leave the Host header as recorded
+    #[arg(long, requires = "to")]
+    pub keep_host: bool,
+    /// Set a header field: 'Name: value' (repeatable)
+    ///
+    /// Values are templates: {user} is the number of the copy, {record} that of the request in the recording, {unique} a
+    /// number that no other request has, {now_ms} and {now_s} the present; {{ is a brace.
+    #[arg(long, value_name = "HEADER", value_parser = set_header)]
+    pub set_header: Vec<Change>,
+    /// Leave a header field out (repeatable)
+    #[arg(long, value_name = "NAME", value_parser = drop_header)]
+    pub drop_header: Vec<Change>,
+    /// Set a parameter of the query: NAME=VALUE (repeatable)
+    #[arg(long, value_name = "PARAMETER", value_parser = set_query)]
+    pub set_query: Vec<Change>,
+    /// Set a value in JSON bodies that have it: /path/to/it=VALUE (repeatable)
+    #[arg(long, value_name = "VALUE", value_parser = set_json)]
+    pub set_json: Vec<Change>,
+    /// Set a cookie: NAME=VALUE (repeatable)
+    #[arg(long, value_name = "COOKIE", value_parser = set_cookie)]
+    pub set_cookie: Vec<Change>,
+    /// Replace what a regular expression matches in URLs and bodies: 'PATTERN=>TEXT' (repeatable)
+    #[arg(long, value_name = "RULE", value_parser = replace)]
+    pub replace: Vec<Change>,
+    /// Do not learn which values of responses come back in later requests
+    ///
+    /// What is learned: session ids, tokens and created ids. The live ones take the place of the recorded ones.
+    #[arg(long)]
+    pub no_learn: bool,
+    /// What of a response is compared with the recorded one: nothing, status or body
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = CompareArg::Status, hide_possible_values = true)]
+    pub compare: CompareArg,
+    /// Longest time from sending to the end of the answer
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time)]
+    pub timeout: Duration,
+}
+
+/// `--compare`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CompareArg {
+    Nothing,
+    Status,
+    Body,
+}
+
+fn speed(text: &str) -> Result<f64, InputError> {
+    let help = "write how many times as fast: 10, 0.5 or 2x";
+    let number: f64 = text.trim_end_matches('x').parse().map_err(|_| refused("not a number", help))?;
+    match number {
+        0.001..=100_000.0 => Ok(number),
+        _ => Err(refused("not between 0.001 and 100000", help)),
+    }
+}
+
+fn set_header(text: &str) -> Result<Change, InputError> {
+    let (name, value) = text.split_once(':').ok_or_else(|| refused("no colon", "write 'Name: value'"))?;
+    let name = token(name.trim())?;
+    Ok(Change::SetHeader { name, value: value.trim().to_owned() })
+}
+
+fn drop_header(text: &str) -> Result<Change, InputError> {
+    Ok(Change::DropHeader { name: token(text.trim_end_matches(':').trim())? })
+}
+
+fn set_query(text: &str) -> Result<Change, InputError> {
+    let (name, value) = pair(text)?;
+    Ok(Change::SetQuery { name, value })
+}
+
+fn set_json(text: &str) -> Result<Change, InputError> {
+    let (pointer, value) = pair(text)?;
+    match pointer.starts_with('/') {
+        true => Ok(Change::SetJson { pointer, value }),
+        false => Err(refused("the path does not begin with /", "write it as /name/0/name=VALUE (RFC 6901)")),
+    }
+}
+
+fn set_cookie(text: &str) -> Result<Change, InputError> {
+    let (name, value) = pair(text)?;
+    Ok(Change::SetCookie { name: token(&name)?, value })
+}
+
+fn replace(text: &str) -> Result<Change, InputError> {
+    let (pattern, with) = text
+        .split_once("=>")
+        .ok_or_else(|| refused("no `=>`", "write 'PATTERN=>TEXT', with $1 for groups"))?;
+    let change = Change::Replace { pattern: pattern.to_owned(), with: with.to_owned() };
+    squall_traffic::change::Changes::new(std::slice::from_ref(&change))?;
+    Ok(change)
+}
+
+fn pair(text: &str) -> Result<(String, String), InputError> {
+    let (name, value) = text.split_once('=').ok_or_else(|| refused("no `=`", "write NAME=VALUE"))?;
+    let change = Change::SetCookie { name: name.to_owned(), value: value.to_owned() };
+    squall_traffic::change::Changes::new(&[change])?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn token(name: &str) -> Result<String, InputError> {
+    match squall_plan::urls::is_token(name) {
+        true => Ok(name.to_owned()),
+        false => {
+            Err(refused("not a name that a header or cookie can have", "leave out spaces and separators"))
+        }
+    }
+}
+
+fn refused(reason: &str, help: &str) -> InputError {
+    InputError { column: 1, reason: reason.to_owned(), help: help.to_owned() }
+}

@@ -1,0 +1,146 @@
+//! The plan of `squall replay`.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use squall_plan::{
+    Arrival, Change, Compare, ConnectionPolicy, Expect, HttpLoad, HttpVersion, Load, Pacing, Plan, Profile,
+    ReplayLoad, ReplayPace, Segment, Stop, What, When,
+};
+use squall_traffic::store::Index;
+
+use super::{impossible, load, network};
+use crate::args::{
+    CompareArg, ConnectionArgs, HttpArg, OutputArgs, PacingArg, ReplayArgs, ReplayRequestArgs,
+};
+use crate::failure::Failure;
+
+/// The plan; `recording` is where the `.squall` file lies that has this index.
+pub(crate) fn plan(
+    args: &ReplayArgs,
+    shown: &OutputArgs,
+    recording: PathBuf,
+    index: &Index,
+) -> Result<Plan, Failure> {
+    let pace = pace(args);
+    let when = match pace {
+        ReplayPace::Recorded { .. } => recorded(args, index),
+        ReplayPace::Load => load::when(&args.load)?,
+    };
+    let load = Load {
+        name: "replay".to_owned(),
+        what: What::Replay(replay_load(args, recording, pace)),
+        when,
+        stop: stop(args),
+        connections: connections(&args.connection),
+        network: network::network(&args.connection)?,
+        tls: network::tls_policy(&args.tls)?,
+        segment: Segment::WHOLE,
+    };
+    let plan = Plan {
+        name: shown.name.clone().unwrap_or_else(|| default_name(&args.file)),
+        loads: vec![load],
+        thresholds: args.load.threshold.iter().map(|rule| rule.text().to_owned()).collect(),
+        warmup: args.load.warmup.unwrap_or_default(),
+        threads: args.load.threads,
+    };
+    plan.validate().map_err(|error| impossible(&error))?;
+    Ok(plan)
+}
+
+fn replay_load(args: &ReplayArgs, recording: PathBuf, pace: ReplayPace) -> ReplayLoad {
+    let users = args.play.users.unwrap_or(NonZeroU32::MIN);
+    let http = HttpLoad {
+        requests: Vec::new(),
+        user_agents: Vec::new(),
+        follow_count_max: 0,
+        expect: Expect::default(),
+        timeout: args.request.timeout,
+    };
+    ReplayLoad {
+        recording,
+        to: args.request.to.clone(),
+        keeps_host: args.request.keep_host,
+        pace,
+        users,
+        shift: args.play.user_shift.unwrap_or_else(|| SHIFT_ALL / users.get()),
+        loops: args.play.loops,
+        keeps_order: !args.play.no_order,
+        keeps_connections: !args.play.pooled && !args.play.asap,
+        learns: !args.request.no_learn,
+        compare: match args.request.compare {
+            CompareArg::Nothing => Compare::Nothing,
+            CompareArg::Status => Compare::Status,
+            CompareArg::Body => Compare::Body,
+        },
+        changes: changes(&args.request),
+        version: match args.connection.http {
+            None | Some(HttpArg::Auto) => HttpVersion::Auto,
+            Some(HttpArg::Http11) => HttpVersion::Http11,
+            Some(HttpArg::Http2) => HttpVersion::Http2,
+        },
+        http,
+    }
+}
+
+/// A browser's connection carries many requests at once.
+fn connections(args: &ConnectionArgs) -> ConnectionPolicy {
+    let policy = network::connection_policy(args);
+    let stream_count =
+        if policy.stream_count == NonZeroU32::MIN { STREAM_COUNT_DEFAULT } else { policy.stream_count };
+    ConnectionPolicy { stream_count, ..policy }
+}
+
+fn changes(args: &ReplayRequestArgs) -> Vec<Change> {
+    let ReplayRequestArgs { set_header, drop_header, set_query, set_json, set_cookie, replace, .. } = args;
+    [drop_header, set_header, set_query, set_json, set_cookie, replace]
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect()
+}
+
+fn pace(args: &ReplayArgs) -> ReplayPace {
+    match args.load.rate.is_some() || args.play.asap {
+        true => ReplayPace::Load,
+        false => ReplayPace::Recorded { factor: 1.0 / args.play.speed.unwrap_or(1.0) },
+    }
+}
+
+/// An open model: its rate is that of the recording on average, for whoever wants to know.
+fn recorded(args: &ReplayArgs, index: &Index) -> When {
+    let speed = args.play.speed.unwrap_or(1.0);
+    let seconds = (index.length_ns() as f64 / 1e9).max(1.0);
+    let users = args.play.users.map_or(1.0, |users| f64::from(users.get()));
+    When::Open {
+        rate: Profile::constant((index.record_count as f64 / seconds * speed * users).max(f64::MIN_POSITIVE)),
+        arrival: Arrival::Constant,
+        pacing: match args.load.pacing {
+            Some(PacingArg::Precise) => Pacing::Precise,
+            Some(PacingArg::Balanced) | None => Pacing::Balanced,
+            Some(PacingArg::Cheap) => Pacing::Cheap,
+        },
+        connection_count_max: args.load.connections.unwrap_or(load::CONNECTION_COUNT_MAX_DEFAULT),
+    }
+}
+
+/// To the end of the recording, unless a limit is given; one that begins again needs a limit.
+fn stop(args: &ReplayArgs) -> Stop {
+    let needs_limit = args.play.loops && args.load.requests.is_none();
+    let duration = args.load.duration.or_else(|| needs_limit.then_some(load::DURATION_DEFAULT));
+    Stop {
+        duration: duration.map(|duration| duration + args.load.warmup.unwrap_or_default()),
+        count: args.load.requests.map(|count| count.get()),
+    }
+}
+
+fn default_name(file: &Path) -> String {
+    file.file_stem().map_or_else(|| "replay".to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// What servers usually allow.
+const STREAM_COUNT_DEFAULT: NonZeroU32 = NonZeroU32::new(100).unwrap();
+
+/// All copies have begun by then, unless told otherwise.
+const SHIFT_ALL: Duration = Duration::from_secs(10);

@@ -1,0 +1,123 @@
+//! `squall convert`: a recording in another format, or what it holds.
+
+use std::path::Path;
+
+use squall_traffic::mask::Masker;
+use squall_traffic::store::{RecordView, Recording, Writer};
+use squall_traffic::write::{SinkFormat, sink};
+use squall_traffic::{Imported, Record, WriteError};
+
+use super::import::{read_into, redirect, text_output, unwritable};
+use super::summary;
+use crate::args::ConvertArgs;
+use crate::failure::{ExitCode, Failure};
+use crate::output;
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Squall,
+    Foreign(SinkFormat),
+}
+
+/// Converts, or with `--dry-run` shows what the recording holds.
+pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
+    let (Some(path), false) = (&args.output, args.dry_run) else {
+        output::result(&summary::of_file(&args.input, &args.read)?)?;
+        return Ok(ExitCode::Ok);
+    };
+    let imported = match target(path, args.output_format.as_deref())? {
+        Target::Squall => to_squall(args, path)?,
+        Target::Foreign(format) => to_foreign(args, path, format)?,
+    };
+    output::note(&format!("{} requests written to {}", imported.index.record_count, path.display()));
+    Ok(ExitCode::Ok)
+}
+
+fn target(path: &Path, named: Option<&str>) -> Result<Target, Failure> {
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    let found = match named {
+        Some("squall") => Some(Target::Squall),
+        Some(named) => {
+            SinkFormat::ALL.iter().find(|(_, name, _)| *name == named).map(|one| Target::Foreign(one.0))
+        }
+        None if name.ends_with(".squall") => Some(Target::Squall),
+        None => {
+            SinkFormat::ALL.iter().find(|(_, _, end)| name.ends_with(end)).map(|one| Target::Foreign(one.0))
+        }
+    };
+    found.ok_or_else(|| match named {
+        Some(named) => Failure::usage(
+            format!("no format `{named}` to write"),
+            "formats are squall, har, gor, rrpair, log, curl and k6",
+        ),
+        None => Failure::usage(
+            format!("the name of `{}` does not tell a format", path.display()),
+            "name the format with --as, or end the file in .squall, .har, .gor, .jsonl, .log, .sh or .js",
+        ),
+    })
+}
+
+fn to_squall(args: &ConvertArgs, path: &Path) -> Result<Imported, Failure> {
+    if same_file(&args.input, path) {
+        return Err(Failure::usage("input and output are the same file", "write to another file"));
+    }
+    if path.as_os_str() == "-" {
+        return Err(Failure::usage("a .squall file cannot be written to stdout", "name a file"));
+    }
+    let writer = Writer::create(path).map_err(|error| unwritable(&error))?;
+    read_into(&args.input, &args.read, writer, &mut change(args))
+}
+
+/// By way of a temporary recording, so that the result is in order.
+fn to_foreign(args: &ConvertArgs, path: &Path, format: SinkFormat) -> Result<Imported, Failure> {
+    if same_file(&args.input, path) {
+        return Err(Failure::usage("input and output are the same file", "write to another file"));
+    }
+    let place = Path::new("a temporary file");
+    let os = |source| WriteError::Os { path: place.to_owned(), source };
+    let file = tempfile::tempfile().map_err(|error| unwritable(&os(error)))?;
+    let writer = file.try_clone().map_err(os).and_then(|file| Writer::on_file(file, place));
+    let writer = writer.map_err(|error| unwritable(&error))?;
+    let imported = read_into(&args.input, &args.read, writer, &mut change(args))?;
+    write_foreign(file, path, format)
+        .map_err(|source| unwritable(&WriteError::Os { path: path.to_owned(), source }))??;
+    Ok(imported)
+}
+
+fn write_foreign(
+    file: std::fs::File,
+    path: &Path,
+    format: SinkFormat,
+) -> std::io::Result<Result<(), Failure>> {
+    let recording = Recording::on_file(file, path).map_err(std::io::Error::other)?;
+    let out = match text_output(path) {
+        Ok(out) => out,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let mut sink = sink(format, out);
+    let mut cursor = recording.cursor(1 << 16);
+    while let Some(frame) = cursor.peek()? {
+        if let Some(view) = RecordView::read(cursor.take(&frame)?) {
+            sink.write(&view.record(&frame))?;
+        }
+    }
+    sink.finish()?;
+    Ok(Ok(()))
+}
+
+fn change(args: &ConvertArgs) -> impl FnMut(&mut Record) + '_ {
+    let masker = args.mask.then(Masker::new);
+    move |record| {
+        if let Some(to) = &args.to {
+            redirect(record, to);
+        }
+        if let Some(masker) = &masker {
+            masker.mask(record);
+        }
+    }
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}

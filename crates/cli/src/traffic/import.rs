@@ -1,0 +1,180 @@
+//! Any recording to one that can be replayed at once.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use squall_traffic::store::{OpenStoreError, Recording, Writer};
+use squall_traffic::{
+    Format, ImportError, ImportOptions, Imported, OpenError, Problem, ReadOptions, Record, Source,
+    WriteError, import, open,
+};
+use url::Url;
+
+use super::progress::ReadProgress;
+use crate::args::ReadArgs;
+use crate::failure::Failure;
+use crate::output;
+
+/// A recording in the order of its times, with its index.
+pub(super) struct Playable {
+    /// The recording.
+    pub(super) recording: Recording,
+    /// The temporary file that holds it lives as long as this.
+    _file: Option<File>,
+}
+
+impl Playable {
+    /// The path by which this process finds it.
+    pub(super) fn path(&self) -> PathBuf {
+        match &self._file {
+            Some(file) => PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())),
+            None => self.recording.path().to_owned(),
+        }
+    }
+}
+
+/// Opens `path` as it is where it is a `.squall` file in order, and imports it into a temporary file otherwise.
+pub(super) fn playable(path: &Path, args: &ReadArgs) -> Result<Playable, Failure> {
+    if is_filtered(args) || args.format.is_some_and(|format| format != Format::Squall) {
+        return imported(path, args);
+    }
+    match Recording::open(path) {
+        Ok(recording) if recording.index().is_sorted || recording.index().record_count == 0 => {
+            Ok(Playable { recording, _file: None })
+        }
+        Ok(_) | Err(OpenStoreError::NoIndex { .. }) => {
+            let readable = ReadArgs { skip_bad: true, ..copied(args) };
+            imported(path, &readable)
+        }
+        Err(OpenStoreError::NotStore { .. } | OpenStoreError::Os { .. }) => imported(path, args),
+    }
+}
+
+fn imported(path: &Path, args: &ReadArgs) -> Result<Playable, Failure> {
+    let os = |source| WriteError::Os { path: std::env::temp_dir(), source };
+    let file = tempfile::tempfile().map_err(|error| unwritable(&os(error)))?;
+    let place = Path::new("a temporary file");
+    let writer = file.try_clone().map_err(os).and_then(|file| Writer::on_file(file, place));
+    let writer = writer.map_err(|error| unwritable(&error))?;
+    read_into(path, args, writer, &mut |_| {})?;
+    let recording = file
+        .try_clone()
+        .map_err(|error| error.to_string())
+        .and_then(|file| Recording::on_file(file, place).map_err(|error| error.to_string()))
+        .map_err(|error| {
+            Failure::usage(error, "check the space in the folder of temporary files (TMPDIR)")
+        })?;
+    Ok(Playable { recording, _file: Some(file) })
+}
+
+/// Reads a recording into `writer`, in order; `change` sees each record first.
+pub(super) fn read_into(
+    path: &Path,
+    args: &ReadArgs,
+    writer: Writer,
+    change: &mut dyn FnMut(&mut Record),
+) -> Result<Imported, Failure> {
+    let mut source = source(path, args)?;
+    let mut progress = ReadProgress::new(path);
+    let mut keep = |record: &mut Record| {
+        change(record);
+        is_wanted(record, args)
+    };
+    let options = ImportOptions { skip_bad: args.skip_bad };
+    let imported = import(source.as_mut(), writer, options, &mut keep, &mut |bytes| progress.update(bytes));
+    drop(progress);
+    let imported = imported.map_err(|error| match error {
+        ImportError::Read(problem) => unreadable(path, &problem),
+        ImportError::Write(error) => unwritable(&error),
+    })?;
+    tell(path, &imported);
+    Ok(imported)
+}
+
+/// Opens a recording of any format.
+pub(super) fn source(path: &Path, args: &ReadArgs) -> Result<Box<dyn Source>, Failure> {
+    let options = ReadOptions { format: args.format, log_pattern: args.log_pattern.clone() };
+    open(path, &options).map_err(|error: OpenError| Failure::usage(error.to_string(), error.help()))
+}
+
+/// Whether the filters let a record pass.
+pub(super) fn is_wanted(record: &Record, args: &ReadArgs) -> bool {
+    let host =
+        record.request.authority.rsplit_once(':').map_or(record.request.authority.as_str(), |(host, _)| host);
+    let host_fits = |wanted: &String| match wanted.strip_prefix("*.") {
+        Some(domain) => host == domain || host.ends_with(&format!(".{domain}")),
+        None => host.eq_ignore_ascii_case(wanted) || record.request.authority.eq_ignore_ascii_case(wanted),
+    };
+    let path_fits = |wanted: &String| record.request.target.starts_with(wanted.as_str());
+    (args.only_host.is_empty() || args.only_host.iter().any(host_fits))
+        && (args.only_path.is_empty() || args.only_path.iter().any(path_fits))
+}
+
+/// Sends a record elsewhere than it went.
+pub(super) fn redirect(record: &mut Record, to: &Url) {
+    record.request.scheme = squall_traffic::Scheme::of(to.scheme()).unwrap_or_default();
+    record.request.authority = to[url::Position::BeforeHost..url::Position::AfterPort].to_owned();
+}
+
+fn is_filtered(args: &ReadArgs) -> bool {
+    !args.only_host.is_empty() || !args.only_path.is_empty()
+}
+
+fn copied(args: &ReadArgs) -> ReadArgs {
+    ReadArgs {
+        format: args.format,
+        log_pattern: args.log_pattern.clone(),
+        skip_bad: args.skip_bad,
+        only_host: args.only_host.clone(),
+        only_path: args.only_path.clone(),
+    }
+}
+
+/// What was odd, left out or moved.
+fn tell(path: &Path, imported: &Imported) {
+    let name = path.display();
+    for problem in imported.bad.iter().take(BAD_SHOWN_MAX) {
+        output::note(&format!("{name}: {problem}"));
+    }
+    if imported.bad_count > 0 {
+        output::note(&format!("{name}: {} records could not be read and are left out", imported.bad_count));
+    }
+    for (text, count, place) in imported.notes.iter() {
+        output::note(&format!("{name}: {count} x {text} (first at {place})"));
+    }
+    if imported.out_of_order_count > 0 {
+        output::note(&format!(
+            "{name}: {} records stood out of order and are put in order",
+            imported.out_of_order_count
+        ));
+    }
+}
+
+/// A record that cannot be read.
+pub(super) fn unreadable(path: &Path, problem: &Problem) -> Failure {
+    let help = match problem.is_fatal {
+        true => "nothing behind it can be read; --skip-bad uses what stands before it",
+        false => "--skip-bad leaves such records out and uses the rest",
+    };
+    Failure::usage(format!("cannot read `{}`: {problem}", path.display()), help)
+}
+
+/// A recording that cannot be written.
+pub(super) fn unwritable(error: &WriteError) -> Failure {
+    Failure::usage(error.to_string(), "check the path, its permissions and the space left")
+}
+
+/// An output for a text format: a file, or stdout.
+pub(super) fn text_output(path: &Path) -> Result<Box<dyn Write>, Failure> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(std::io::stdout().lock()));
+    }
+    let file =
+        File::create(path).map_err(|source| unwritable(&WriteError::Os { path: path.to_owned(), source }))?;
+    Ok(Box::new(std::io::BufWriter::new(file)))
+}
+
+/// Problems shown with their reasons.
+const BAD_SHOWN_MAX: usize = 10;

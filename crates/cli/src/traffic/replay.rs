@@ -1,0 +1,40 @@
+//! `squall replay`: recorded requests, played back.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::import::playable;
+use super::summary;
+use crate::args::{Command, OutputArgs, ReplayArgs, RunArgs};
+use crate::failure::{ExitCode, Failure};
+use crate::usage::{self, Request};
+use crate::{build, http, output};
+
+/// Plays the recording, or with `--dry-run` shows what it holds.
+pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
+    play(args, &args.output)
+}
+
+fn play(args: &ReplayArgs, shown: &OutputArgs) -> Result<ExitCode, Failure> {
+    if shown.dry_run {
+        output::result(&summary::of_file(&args.file, &args.read)?)?;
+        return Ok(ExitCode::Ok);
+    }
+    let playable = playable(&args.file, &args.read)?;
+    if playable.recording.index().record_count == 0 {
+        let message = format!("no requests in `{}` that could be sent", args.file.display());
+        return Err(Failure::usage(message, "`--dry-run` shows what it holds"));
+    }
+    let plan = build::replay::plan(args, shown, playable.path(), playable.recording.index())?;
+    http::make(&plan, shown, None)
+}
+
+/// `squall run FILE`: plays it as `squall replay FILE` does.
+pub(crate) fn run_file(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
+    let argv =
+        ["squall", "replay", "--"].map(OsString::from).into_iter().chain([path.as_os_str().to_owned()]);
+    match usage::parse(argv)? {
+        Request::Do(Command::Replay(replay)) => play(&replay, &args.output),
+        _ => unreachable!("`replay` was asked for"),
+    }
+}

@@ -1,0 +1,150 @@
+//! A recording, ready to be played: opened, looked through for values that return, its origins and rows known.
+
+use std::io;
+
+use squall_plan::{Compare, HttpVersion, InputError, Load, ReplayLoad, ReplayPace, When};
+use squall_traffic::change::Changes;
+use squall_traffic::play::{Division, Learned, Learner, PlayOptions, PlayShare};
+use squall_traffic::store::{RecordView, Recording};
+use url::Url;
+
+use crate::Error;
+use crate::pace::{Share, connection_count_max};
+use crate::prepare::RowPair;
+use crate::sys::nanoseconds;
+
+/// What the shards share of a replay.
+#[derive(Debug)]
+pub(crate) struct PreparedReplay {
+    pub(crate) plan: ReplayLoad,
+    pub(crate) recording: Recording,
+    /// By the recording's origin.
+    pub(crate) origins: Vec<ReplayOrigin>,
+    /// By the recording's row; the last one is for records without.
+    pub(crate) rows: Vec<RowPair>,
+    pub(crate) learned: Learned,
+    pub(crate) changes: Changes,
+}
+
+/// Where the requests of one recorded origin go.
+#[derive(Debug)]
+pub(crate) struct ReplayOrigin {
+    /// Index into the load's origins.
+    pub(crate) origin_idx: u32,
+    /// `http` or `https`.
+    pub(crate) scheme: &'static str,
+    /// What `Host` says.
+    pub(crate) host: String,
+    /// As far as it is known before the connection.
+    pub(crate) http: HttpVersion,
+    /// A proxy forwards its requests, and wants whole URLs.
+    pub(crate) is_forwarded: bool,
+}
+
+impl PreparedReplay {
+    /// Opens the recording and looks through it where values are to be learned.
+    pub(crate) fn open(plan: &ReplayLoad) -> Result<Self, Error> {
+        let path = &plan.recording;
+        let recording = Recording::open(path).map_err(|error| Error::Plan {
+            problem: error.to_string(),
+            help: "make one of any recording: `squall convert FILE recording.squall`".to_owned(),
+        })?;
+        if recording.index().record_count == 0 {
+            return Err(Error::Plan {
+                problem: format!("no requests in the recording `{}`", path.display()),
+                help: "see what it holds: `squall convert --dry-run FILE`".to_owned(),
+            });
+        }
+        let changes = Changes::new(&plan.changes).map_err(|InputError { reason, help, .. }| Error::Plan {
+            problem: format!("cannot change requests: {reason}"),
+            help,
+        })?;
+        let learned = if plan.learns { learn(&recording) } else { Ok(Learned::default()) };
+        let learned =
+            learned.map_err(|source| Error::PlanFile { what: "recording", path: path.clone(), source })?;
+        let (origins, rows) = (Vec::new(), Vec::new());
+        Ok(Self { plan: plan.clone(), recording, origins, rows, learned, changes })
+    }
+
+    /// The URL of the recording's origin `idx`, or where its requests go instead.
+    pub(crate) fn origin_url(&self, idx: usize) -> Result<Url, Error> {
+        if let Some(to) = &self.plan.to {
+            return Ok(to.clone());
+        }
+        let origin = &self.recording.index().origins[idx];
+        let text = format!("{}://{}/", origin.scheme, origin.authority);
+        Url::parse(&text).map_err(|error| match origin.authority.is_empty() {
+            true => Error::Plan {
+                problem: "the recording does not say to which host its requests went".to_owned(),
+                help: "say where they go: --to http://host:port".to_owned(),
+            },
+            false => Error::Plan {
+                problem: format!("requests of the recording went to `{text}`: {error}"),
+                help: "say where they go instead: --to http://host:port".to_owned(),
+            },
+        })
+    }
+
+    /// What `Host` says for the recording's origin `idx`, whose requests go to `url`.
+    pub(crate) fn host(&self, idx: usize, url: &Url) -> String {
+        let recorded = &self.recording.index().origins[idx].authority;
+        match self.plan.keeps_host && !recorded.is_empty() {
+            true => recorded.clone(),
+            false => url[url::Position::BeforeHost..url::Position::AfterPort].to_owned(),
+        }
+    }
+
+    /// Whether some records may have no row of their own.
+    pub(crate) fn has_rowless(&self) -> bool {
+        self.recording.index().rows.len() >= squall_traffic::limits::ROW_COUNT_MAX
+    }
+
+    /// The rows of a record.
+    pub(crate) fn rows_of(&self, row: u16) -> RowPair {
+        let other = self.rows.last().copied().unwrap_or(RowPair { h1: 0, h2: 0 });
+        self.rows.get(usize::from(row)).copied().unwrap_or(other)
+    }
+
+    /// How one shard plays it.
+    pub(crate) fn play_options(&self, load: &Load, share: Share) -> PlayOptions {
+        let factor = match self.plan.pace {
+            ReplayPace::Recorded { factor } => factor,
+            ReplayPace::Load => 1.0,
+        };
+        let is_closed = matches!(load.when, When::Closed { .. });
+        let users = if is_closed { connection_count_max(&load.when) } else { self.plan.users.get().into() };
+        PlayOptions {
+            factor,
+            user_count: u32::try_from(users).unwrap_or(u32::MAX),
+            shift_ns: nanoseconds(self.plan.shift),
+            loops: self.plan.loops,
+            share: PlayShare {
+                first: share.segment.first,
+                width: share.segment.width,
+                of: share.segment.of,
+                idx: share.shard_idx,
+                count: share.shard_count,
+            },
+            division: if is_closed { Division::Users } else { Division::Sessions },
+        }
+    }
+
+    /// Whether the response to this record is read.
+    pub(crate) fn reads_response(&self, ordinal: u64) -> bool {
+        self.plan.compare == Compare::Body || !self.learned.of_record(ordinal).is_empty()
+    }
+}
+
+fn learn(recording: &Recording) -> io::Result<Learned> {
+    let mut learner = Learner::default();
+    let mut cursor = recording.cursor(LEARN_BUFFER_BYTES);
+    for ordinal in 0.. {
+        let Some(frame) = cursor.peek()? else { break };
+        if let Some(view) = RecordView::read(cursor.take(&frame)?) {
+            learner.add(ordinal, &view.record(&frame));
+        }
+    }
+    Ok(learner.finish())
+}
+
+const LEARN_BUFFER_BYTES: usize = 1 << 20;

@@ -1,0 +1,263 @@
+//! What the shard's loop asks of a replay: what starts now, how a request ended, what a response said.
+
+use squall_measure::{LearnedValue, Replay as Figures};
+use squall_plan::Compare;
+use squall_traffic::compare::same_body;
+use squall_traffic::play::ResponseText;
+use squall_wire::h1::Response;
+
+use super::{Flight, Taken};
+use crate::prepare::PreparedRequest;
+use crate::shard::capture::Place;
+use crate::shard::conn::{Exchange, RequestId};
+use crate::shard::{Life, Shard};
+
+impl Shard {
+    /// Starts all recorded requests that are due by their own times.
+    pub(in crate::shard) fn release_recorded(&mut self) {
+        let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
+        loop {
+            let waiting_count = self.waiting_count();
+            let Some(replay) = &mut self.replay else { return };
+            let is_full = waiting_count + replay.pending_count() as u64 >= PENDING_COUNT_MAX;
+            let due = if is_full { None } else { replay.next_due_ns() };
+            // What waits is looked at again when something has ended, which wakes the loop.
+            self.demand.set_recorded(due.map(|(release_ns, _)| release_ns), replay.is_ended);
+            let Some((release_ns, due_ns)) = due.filter(|(release_ns, _)| *release_ns <= at_ns) else {
+                return;
+            };
+            if !self.demand.take_recorded(self.limits.start_ns + release_ns >= self.limits.warm_until_ns) {
+                return;
+            }
+            if let Some(exchange) = self.next_recorded(None, self.limits.start_ns + release_ns)
+                && self.place_recorded(exchange)
+            {
+                let late_ns = self.now_ns.saturating_sub(self.limits.start_ns + due_ns);
+                self.pulse.snapshot.generator.schedule_lag.record(late_ns);
+            }
+        }
+    }
+
+    /// Starts requests that need not wait for others any longer.
+    pub(in crate::shard) fn start_released(&mut self) {
+        while self.life == Life::Running
+            && self.replay.as_ref().is_some_and(|replay| !replay.released.is_empty())
+        {
+            let idx = self.free_dynamic();
+            let (Some(replay), Some(request)) = (&mut self.replay, &mut self.dynamic[idx]) else { return };
+            let Some(flight) = replay.take_released(request) else {
+                self.dynamic_free.push(idx);
+                return;
+            };
+            let intended_ns = self.limits.start_ns + replay.on_grid(flight.meta.due_ns);
+            replay.keep_flight(idx, flight);
+            let request = RequestId::dynamic(idx);
+            self.place_recorded(Exchange { request, intended_ns, ..Exchange::default() });
+        }
+    }
+
+    /// The next recorded request: of the copy whose last one has ended in a closed model, else the one that is due first.
+    pub(in crate::shard) fn next_recorded(
+        &mut self,
+        walk: Option<u32>,
+        intended_ns: u64,
+    ) -> Option<Exchange> {
+        let idx = self.free_dynamic();
+        let (Some(replay), Some(request)) = (&mut self.replay, &mut self.dynamic[idx]) else { return None };
+        match replay.take_next(walk, request) {
+            Taken::Go(flight) => {
+                replay.keep_flight(idx, flight);
+                let request = RequestId::dynamic(idx);
+                Some(Exchange { request, intended_ns, ..Exchange::default() })
+            }
+            Taken::Later | Taken::Nothing => {
+                self.dynamic_free.push(idx);
+                None
+            }
+        }
+    }
+
+    /// Closed model: the next request of a copy that has none in flight; `None` when every copy is at its end.
+    pub(in crate::shard) fn next_of_copies(&mut self) -> Option<Exchange> {
+        loop {
+            let walk = self.replay.as_mut()?.ready_walks.pop_front()?;
+            if let Some(exchange) = self.next_recorded(Some(walk), self.now_ns) {
+                return Some(exchange);
+            }
+        }
+    }
+
+    /// A place among the requests made at run time, with the buffers of an earlier one.
+    fn free_dynamic(&mut self) -> usize {
+        let idx = self.dynamic_free.pop().unwrap_or_else(|| {
+            self.dynamic.push(None);
+            self.dynamic.len() - 1
+        });
+        self.dynamic[idx].get_or_insert_with(|| Box::new(PreparedRequest::empty()));
+        idx
+    }
+
+    /// Gives a request the connection that stands for its recorded one, or any; whether it got one at once.
+    pub(in crate::shard) fn place_recorded(&mut self, exchange: Exchange) -> bool {
+        let origin_idx = self.request(exchange.request).origin_idx;
+        let line =
+            self.replay.as_ref().filter(|replay| replay.prepared.plan.keeps_connections).and_then(|replay| {
+                let idx = exchange.request.dynamic_idx()?;
+                replay.flights.get(idx)?.as_ref()?.meta.line(origin_idx)
+            });
+        let Some(line) = line else { return self.place(exchange) };
+        let known = self.replay.as_ref().and_then(|replay| replay.lines.slot(line));
+        if let Some(conn_idx) = known.filter(|conn_idx| self.has_room(*conn_idx)) {
+            self.assign(conn_idx, exchange);
+            return true;
+        }
+        match self.fresh_slot(origin_idx as usize) {
+            Some(conn_idx) => {
+                if let Some(replay) = &mut self.replay {
+                    replay.lines.set(line, conn_idx);
+                }
+                self.assign(conn_idx, exchange);
+                true
+            }
+            None => {
+                self.pools[origin_idx as usize].waiting.push_back(exchange);
+                false
+            }
+        }
+    }
+
+    /// A slot for a new connection; where there is none left, that of the connection that was used least recently.
+    fn fresh_slot(&mut self, origin_idx: usize) -> Option<usize> {
+        if !self.may_open() {
+            return None;
+        }
+        let vacant = self.pools[origin_idx].vacant.pop().map(|conn_idx| conn_idx as usize);
+        if let Some(conn_idx) = vacant.or_else(|| self.add_slot(origin_idx)) {
+            self.opened_this_turn += 1;
+            return Some(conn_idx);
+        }
+        let is_free = |conn_idx: &u32| self.conns[*conn_idx as usize].in_flight() == 0;
+        let at = self.pools[origin_idx].idle.iter().position(is_free)?;
+        let conn_idx = self.pools[origin_idx].idle.remove(at) as usize;
+        self.conns[conn_idx].is_listed_idle = false;
+        self.retire(conn_idx);
+        self.pools[origin_idx].vacant.pop().map(|conn_idx| conn_idx as usize)
+    }
+
+    /// A recorded request begins to be written.
+    pub(in crate::shard) fn begin_recorded(&mut self, place: Place, request: RequestId, is_warmup: bool) {
+        let Some(replay) = &mut self.replay else { return };
+        let Some(idx) = request.dynamic_idx() else { return };
+        let Some(Some(flight)) = replay.flights.get_mut(idx) else { return };
+        let reads = replay.prepared.reads_response(flight.meta.ordinal);
+        self.io.sink.captures.set(place, reads);
+        if flight.is_begun || is_warmup {
+            return;
+        }
+        flight.is_begun = true;
+        let figures = self.pulse.snapshot.replay.get_or_insert_default();
+        figures.corrected += u64::from(flight.is_corrected);
+        if flight.meta.walk.is_none() {
+            figures.note_start(self.now_ns.saturating_sub(self.limits.start_ns + flight.meta.due_ns));
+        }
+    }
+
+    /// The status that the recording has for this request; `None` where it has none, or statuses are not compared.
+    pub(in crate::shard) fn recorded_status(&self, exchange: &Exchange) -> Option<u16> {
+        let replay = self.replay.as_ref()?;
+        let flight = replay.flights.get(exchange.request.dynamic_idx()?)?.as_ref()?;
+        (replay.prepared.plan.compare != Compare::Nothing && flight.status != 0).then_some(flight.status)
+    }
+
+    /// A response is whole: it is compared with the recorded one, and its values are learned.
+    pub(in crate::shard) fn hear_recorded(&mut self, place: Place, exchange: &Exchange, response: &Response) {
+        let recorded_status = self.recorded_status(exchange);
+        let Some(replay) = &mut self.replay else { return };
+        let Some(idx) = exchange.request.dynamic_idx() else { return };
+        let Some(Some(flight)) = replay.flights.get(idx) else { return };
+        let captured = self.io.sink.captures.take(place);
+        let mut is_same = recorded_status.is_none_or(|status| status == response.status);
+        if let (Some(recorded), Some(captured)) = (&flight.recorded, &captured)
+            && !captured.is_cut
+        {
+            is_same &=
+                same_body(recorded, &captured.body, captured.header("content-encoding")).unwrap_or(true);
+        }
+        if let Some(status) = recorded_status.filter(|_| !exchange.is_warmup) {
+            let row_idx = replay.prepared.rows_of(flight.meta.frame.row).h1;
+            let figures = self.pulse.snapshot.replay.get_or_insert_default();
+            figures.note_compared(row_idx, status, response.status, is_same);
+        }
+        if let Some(captured) = captured {
+            let text = ResponseText { headers: &captured.headers, body: &captured.body };
+            replay.learn(idx, &text);
+        }
+    }
+
+    /// A recorded request has ended, one way or the other.
+    pub(in crate::shard) fn end_recorded(&mut self, idx: usize) {
+        if let Some(replay) = &mut self.replay {
+            replay.finish(idx);
+        }
+    }
+
+    /// Nothing more starts: what was due and waits is skipped.
+    pub(in crate::shard) fn skip_recorded(&mut self) {
+        let waiting_count = self.waiting_count();
+        let Some(replay) = &mut self.replay else { return };
+        let skipped = replay.pending_count() as u64 + waiting_count;
+        replay.released.clear();
+        if skipped > 0 {
+            self.pulse.snapshot.replay.get_or_insert_default().skipped += skipped;
+        }
+    }
+
+    /// Whether the recording is at its end, for every copy.
+    pub(in crate::shard) fn has_played_all(&self) -> bool {
+        let Some(replay) = &self.replay else { return false };
+        let is_idle = replay.flights.iter().all(Option::is_none);
+        replay.is_ended || is_idle && replay.ready_walks.is_empty()
+    }
+
+    /// Requests that wait for others.
+    pub(in crate::shard) fn pending_recorded(&self) -> usize {
+        self.replay.as_ref().map_or(0, |replay| replay.pending_count())
+    }
+
+    /// Tells what was learned (the first shard does), at the beginning; and what could not be read, at the end.
+    pub(in crate::shard) fn tell_recorded(&mut self) {
+        let Some(replay) = &mut self.replay else { return };
+        let figures = self.pulse.snapshot.replay.get_or_insert_default();
+        figures.unreadable += std::mem::take(&mut replay.unreadable_count);
+        tell_learned(figures, replay);
+    }
+}
+
+fn tell_learned(figures: &mut Figures, replay: &super::Replay) {
+    let learned =
+        replay.prepared.learned.variables.iter().take(LEARNED_TOLD_MAX).map(|variable| LearnedValue {
+            place: variable.locator.to_string(),
+            source: variable.source.clone(),
+            use_count: variable.use_count,
+        });
+    figures.learned = learned.collect();
+}
+
+impl super::Replay {
+    /// Takes the live values out of a response that the recording says has some.
+    fn learn(&mut self, idx: usize, text: &ResponseText<'_>) {
+        let Some(Some(Flight { meta, .. })) = self.flights.get(idx) else { return };
+        for variable_idx in self.prepared.learned.of_record(meta.ordinal) {
+            let variable = &self.prepared.learned.variables[*variable_idx as usize];
+            if let Some(value) = text.find(&variable.locator) {
+                self.live.entry(meta.session).or_default().set(*variable_idx, value);
+            }
+        }
+    }
+}
+
+/// Requests that wait, for others or for a connection, before no more are read from the recording.
+const PENDING_COUNT_MAX: u64 = 20_000;
+
+/// Learned values told in reports.
+const LEARNED_TOLD_MAX: usize = 100;

@@ -1,0 +1,182 @@
+//! A record as a request on the wire: as recorded, or changed first.
+//!
+//! Nothing is allocated for a record that goes out as it was recorded, over HTTP/1.1: its bytes are written to the buffer of an
+//! earlier request.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use squall_plan::HttpVersion;
+use squall_traffic::Request;
+use squall_traffic::play::Live;
+use squall_traffic::store::RecordView;
+use squall_wire::h1::{RequestHead, RequestKind};
+use squall_wire::h2;
+
+use super::Meta;
+use crate::prepare::{IDEMPOTENT_METHODS, PreparedRequest};
+use crate::replay::{PreparedReplay, ReplayOrigin};
+
+/// Writes a record to `out`; whether a live value stands in it.
+pub(super) fn request(
+    replay: &PreparedReplay,
+    meta: &Meta,
+    view: &RecordView<'_>,
+    live: Option<&Live>,
+    unique: u64,
+    out: &mut PreparedRequest,
+) -> bool {
+    let origin = &replay.origins[usize::from(meta.frame.origin).min(replay.origins.len() - 1)];
+    let live = live.filter(|live| !live.is_empty());
+    let reads_response = replay.reads_response(meta.ordinal);
+    if replay.changes.is_empty() && live.is_none() && !reads_response {
+        write(origin, view.method, view.target, view.headers(), view.body, out);
+        finish(replay, meta, origin, view.method, out);
+        return false;
+    }
+    let mut request = view.record(&meta.frame).request;
+    if reads_response {
+        // What is read must not be packed in a way that only a browser can undo.
+        request.headers.retain(|field| !field.is("accept-encoding"));
+    }
+    let is_corrected = live.is_some_and(|live| correct(replay, live, &mut request));
+    if !replay.changes.is_empty() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        replay.changes.apply(&mut request, PreparedReplay::context(meta, unique, now_ns));
+    }
+    let headers = request.headers.iter().map(|field| (field.name.as_str(), field.value.as_slice()));
+    write(origin, &request.method, &request.target, headers, &request.body, out);
+    finish(replay, meta, origin, &request.method, out);
+    is_corrected
+}
+
+/// Puts live values in; whether there were any.
+fn correct(replay: &PreparedReplay, live: &Live, request: &mut Request) -> bool {
+    let mut target = std::mem::take(&mut request.target).into_bytes();
+    let mut is_corrected = live.put_in(&replay.learned, &mut target);
+    // Live values are percent-encoded in targets, so they stay text.
+    request.target = String::from_utf8_lossy(&target).into_owned();
+    for field in &mut request.headers {
+        is_corrected |= live.put_in(&replay.learned, &mut field.value);
+    }
+    is_corrected | live.put_in(&replay.learned, &mut request.body)
+}
+
+fn write<'a>(
+    origin: &ReplayOrigin,
+    method: &str,
+    target: &str,
+    headers: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
+    body: &[u8],
+    out: &mut PreparedRequest,
+) {
+    out.bytes.clear();
+    out.fields = None;
+    if origin.http != HttpVersion::Http2 {
+        write_h1(origin, method, target, headers.clone(), body, &mut out.bytes);
+    }
+    out.body_at = out.bytes.len();
+    out.bytes.extend_from_slice(body);
+    if origin.http != HttpVersion::Http11 {
+        write_h2(origin, method, target, headers, body, out);
+    }
+}
+
+fn write_h1<'a>(
+    origin: &ReplayOrigin,
+    method: &str,
+    target: &str,
+    headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+    body: &[u8],
+    bytes: &mut Vec<u8>,
+) {
+    put_clean(bytes, method.as_bytes(), true);
+    bytes.push(b' ');
+    if origin.is_forwarded {
+        for part in [origin.scheme, "://", &origin.host] {
+            bytes.extend_from_slice(part.as_bytes());
+        }
+    }
+    put_clean(bytes, target.as_bytes(), true);
+    bytes.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+    bytes.extend_from_slice(origin.host.as_bytes());
+    bytes.extend_from_slice(b"\r\n");
+    for (name, value) in headers {
+        put_clean(bytes, name.as_bytes(), true);
+        bytes.extend_from_slice(b": ");
+        put_clean(bytes, value, false);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    if !body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH") {
+        let mut digits = [0; 20];
+        bytes.extend_from_slice(b"Content-Length: ");
+        bytes.extend_from_slice(decimal(body.len(), &mut digits));
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"\r\n");
+}
+
+/// Readers let nothing pass that breaks a message; a file made by hand might, and is held to the syntax here.
+fn put_clean(bytes: &mut Vec<u8>, part: &[u8], is_word: bool) {
+    let begin = bytes.len();
+    bytes.extend_from_slice(part);
+    let is_bad = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0) || is_word && *byte <= b' ';
+    if bytes[begin..].iter().any(is_bad) {
+        bytes[begin..].iter_mut().filter(|byte| is_bad(byte)).for_each(|byte| *byte = b'_');
+    }
+}
+
+fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &digits[at..];
+        }
+    }
+}
+
+fn write_h2<'a>(
+    origin: &ReplayOrigin,
+    method: &str,
+    target: &str,
+    headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+    body: &[u8],
+    out: &mut PreparedRequest,
+) {
+    let owned: Vec<(&str, String)> =
+        headers.map(|(name, value)| (name, String::from_utf8_lossy(value).into_owned())).collect();
+    let fields: Vec<(&str, &str)> = owned.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let head = RequestHead {
+        method,
+        target,
+        host: Some(&origin.host),
+        headers: &fields,
+        content_length: (!body.is_empty()).then_some(body.len() as u64),
+    };
+    // A head that HTTP/2 cannot carry goes out with no fields but those it must have: the server says what it thinks of it.
+    out.fields = h2::prepare(&head, origin.scheme, None)
+        .or_else(|_| {
+            h2::prepare(
+                &RequestHead { headers: &[], target: "/", method: "GET", ..head },
+                origin.scheme,
+                None,
+            )
+        })
+        .ok();
+}
+
+fn finish(
+    replay: &PreparedReplay,
+    meta: &Meta,
+    origin: &ReplayOrigin,
+    method: &str,
+    out: &mut PreparedRequest,
+) {
+    out.kind = if method == "HEAD" { RequestKind::Head } else { RequestKind::Other };
+    out.origin_idx = origin.origin_idx;
+    out.rows = replay.rows_of(meta.frame.row);
+    out.is_idempotent = IDEMPOTENT_METHODS.contains(&method);
+}

@@ -1,0 +1,274 @@
+//! Recorded requests in a shard: each becomes a request made at run time, goes out when it is due and when what it must wait for
+//! has ended, and what its response says is compared and learned from.
+//!
+//! Owns: the player, the order within sessions, the live values, and which connection stands for which recorded one.
+//! `drive` is what the shard's loop asks of it.
+
+mod drive;
+mod encode;
+mod lines;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use squall_plan::{Compare, When};
+use squall_traffic::change::Context;
+use squall_traffic::play::{Live, Next, Order, Player, SessionKey, Span, Ticket};
+use squall_traffic::store::{Frame, RecordView};
+use squall_traffic::{Response as Recorded, Version};
+
+use crate::Error;
+use crate::pace::{Share, grid_ns};
+use crate::prepare::{Prepared, PreparedRequest};
+use crate::replay::PreparedReplay;
+
+use lines::{Line, Lines};
+
+/// The replay of one shard.
+#[derive(Debug)]
+pub(super) struct Replay {
+    prepared: Arc<PreparedReplay>,
+    player: Player,
+    order: Order<Kept>,
+    /// Requests that waited and need not any longer.
+    released: VecDeque<(Ticket, Kept)>,
+    /// What is known of requests in flight, by their index among those made at run time.
+    flights: Vec<Option<Flight>>,
+    live: HashMap<SessionKey, Live>,
+    lines: Lines,
+    /// Closed model: copies whose last request has ended.
+    ready_walks: VecDeque<u32>,
+    /// Requests are released on this grid; 0: each at its own time.
+    grid_ns: u64,
+    /// Numbers requests over all shards, for templates.
+    unique_next: u64,
+    unique_step: u64,
+    is_ended: bool,
+    unreadable_count: u64,
+}
+
+/// What is known of a record that is due.
+#[derive(Debug, Clone, Copy)]
+struct Meta {
+    due_ns: u64,
+    user: u32,
+    ordinal: u64,
+    frame: Frame,
+    session: SessionKey,
+    span: Span,
+    /// The walk of the closed model.
+    walk: Option<u32>,
+}
+
+/// A record that waits for another.
+#[derive(Debug)]
+struct Kept {
+    meta: Meta,
+    payload: Vec<u8>,
+}
+
+/// A request in flight.
+#[derive(Debug)]
+struct Flight {
+    meta: Meta,
+    ticket: Ticket,
+    /// Recorded status; 0: unknown.
+    status: u16,
+    /// The whole recorded response, where bodies are compared.
+    recorded: Option<Box<Recorded>>,
+    /// A live value stands in it.
+    is_corrected: bool,
+    is_begun: bool,
+}
+
+/// What came of asking for the next record.
+enum Taken {
+    /// It goes now.
+    Go(Flight),
+    /// It waits for another, or could not be read.
+    Later,
+    /// There is none.
+    Nothing,
+}
+
+impl Replay {
+    /// The replay of `prepared` in this shard; `None` for other loads.
+    pub(super) fn new(prepared: &Prepared, share: Share) -> Result<Option<Box<Self>>, Error> {
+        let Some(replay) = &prepared.replay else { return Ok(None) };
+        let options = replay.play_options(&prepared.load, share);
+        let player = Player::new(&replay.recording, options).map_err(|source| Error::PlanFile {
+            what: "recording",
+            path: replay.plan.recording.clone(),
+            source,
+        })?;
+        let grid_ns = match &prepared.load.when {
+            When::Open { pacing, .. } => grid_ns(*pacing),
+            When::Closed { .. } => 0,
+        };
+        Ok(Some(Box::new(Self {
+            ready_walks: (0..player.walk_count() as u32).collect(),
+            prepared: Arc::clone(replay),
+            player,
+            order: Order::default(),
+            released: VecDeque::new(),
+            flights: Vec::new(),
+            live: HashMap::new(),
+            lines: Lines::default(),
+            grid_ns,
+            unique_next: u64::from(share.shard_idx) + 1,
+            unique_step: u64::from(share.shard_count),
+            is_ended: false,
+            unreadable_count: 0,
+        })))
+    }
+
+    /// When the next record is to be released, and when it is due; in nanoseconds after the start.
+    fn next_due_ns(&mut self) -> Option<(u64, u64)> {
+        match self.player.peek_ns() {
+            Ok(Some(due_ns)) => Some((self.on_grid(due_ns), due_ns)),
+            Ok(None) => {
+                self.is_ended = true;
+                None
+            }
+            Err(_) => {
+                self.note_unreadable();
+                None
+            }
+        }
+    }
+
+    /// Requests whose time has come but that wait for others.
+    fn pending_count(&self) -> usize {
+        self.order.held_count() + self.released.len()
+    }
+
+    fn on_grid(&self, due_ns: u64) -> u64 {
+        match self.grid_ns {
+            0 => due_ns,
+            grid_ns => due_ns.div_ceil(grid_ns) * grid_ns,
+        }
+    }
+
+    /// The recording is damaged from here on: what was played stays played.
+    fn note_unreadable(&mut self) {
+        self.unreadable_count += 1;
+        self.is_ended = true;
+    }
+
+    /// Takes the record that is due next, of all copies or of one, and writes it to `request` where it may go at once.
+    fn take_next(&mut self, walk: Option<u32>, request: &mut PreparedRequest) -> Taken {
+        let next = match walk {
+            None => self.player.take(),
+            Some(walk) => self.player.take_of(walk as usize),
+        };
+        let next = match next {
+            Ok(Some(next)) => next,
+            Ok(None) => {
+                self.is_ended |= walk.is_none();
+                return Taken::Nothing;
+            }
+            Err(_) => {
+                self.note_unreadable();
+                return Taken::Nothing;
+            }
+        };
+        let Some(view) = RecordView::read(next.payload) else {
+            self.unreadable_count += 1;
+            return Taken::Later;
+        };
+        let meta = Meta::of(&next, &view, walk);
+        let key = self.prepared.order_key(&meta);
+        let Some(ticket) = self.order.admit(key, meta.span) else {
+            self.order.hold(key, meta.span, Kept { meta, payload: next.payload.to_vec() });
+            return Taken::Later;
+        };
+        let unique = take_number(&mut self.unique_next, self.unique_step);
+        let live = self.live.get(&meta.session);
+        let is_corrected = encode::request(&self.prepared, &meta, &view, live, unique, request);
+        Taken::Go(Flight::new(&self.prepared, meta, ticket, &view, is_corrected))
+    }
+
+    /// A request that waited, written to `request`.
+    fn take_released(&mut self, request: &mut PreparedRequest) -> Option<Flight> {
+        let (ticket, Kept { meta, payload }) = self.released.pop_front()?;
+        // It was read before it was kept.
+        let view = RecordView::read(&payload)?;
+        let unique = take_number(&mut self.unique_next, self.unique_step);
+        let live = self.live.get(&meta.session);
+        let is_corrected = encode::request(&self.prepared, &meta, &view, live, unique, request);
+        let flight = Flight::new(&self.prepared, meta, ticket, &view, is_corrected);
+        Some(flight)
+    }
+
+    /// A request has ended: those that waited for it are released.
+    fn finish(&mut self, idx: usize) {
+        let Some(flight) = self.flights.get_mut(idx).and_then(Option::take) else { return };
+        self.ready_walks.extend(flight.meta.walk);
+        let Some(key) = self.order.finish(flight.ticket) else { return };
+        while let Some(released) = self.order.release(key) {
+            self.released.push_back(released);
+        }
+    }
+
+    fn keep_flight(&mut self, idx: usize, flight: Flight) {
+        if self.flights.len() <= idx {
+            self.flights.resize_with(idx + 1, || None);
+        }
+        self.flights[idx] = Some(flight);
+    }
+}
+
+impl Meta {
+    fn of(next: &Next<'_>, view: &RecordView<'_>, walk: Option<u32>) -> Self {
+        let frame = next.frame;
+        let latency_ns = view.outcome().map_or(0, |(_, latency_ns)| latency_ns);
+        let is_serial = matches!(view.version, Version::Http10 | Version::Http11);
+        let span = Span {
+            begin_ns: frame.time_ns,
+            end_ns: (latency_ns > 0).then(|| frame.time_ns.saturating_add(latency_ns)),
+            serial_connection: if is_serial { frame.connection } else { 0 },
+        };
+        let session = if frame.session == 0 { frame.connection } else { frame.session };
+        let session = SessionKey { user: next.user, session };
+        Self { due_ns: next.due_ns, user: next.user, ordinal: next.ordinal, frame, session, span, walk }
+    }
+
+    /// The recorded connection, of this copy, to this origin.
+    fn line(&self, origin_idx: u32) -> Option<Line> {
+        let connection = self.frame.connection;
+        (connection != 0).then_some(Line { user: self.user, connection, origin_idx })
+    }
+}
+
+impl Flight {
+    fn new(
+        prepared: &PreparedReplay,
+        meta: Meta,
+        ticket: Ticket,
+        view: &RecordView<'_>,
+        is_corrected: bool,
+    ) -> Self {
+        let status = view.outcome().map_or(0, |(status, _)| status);
+        let is_compared = prepared.plan.compare == Compare::Body;
+        let recorded = is_compared.then(|| view.response().map(Box::new)).flatten();
+        Self { meta, ticket, status, recorded, is_corrected, is_begun: false }
+    }
+}
+
+impl PreparedReplay {
+    /// The session within which a record keeps its order; one of its own where order is not kept, or follows by itself.
+    fn order_key(&self, meta: &Meta) -> SessionKey {
+        let keeps_order = self.plan.keeps_order && meta.walk.is_none();
+        if keeps_order { meta.session } else { SessionKey { session: 0, ..meta.session } }
+    }
+
+    fn context(meta: &Meta, unique: u64, now_ns: u64) -> Context {
+        Context { user: meta.user, ordinal: meta.ordinal, unique, now_ns }
+    }
+}
+
+fn take_number(next: &mut u64, step: u64) -> u64 {
+    let number = *next;
+    *next += step;
+    number
+}

@@ -1,0 +1,226 @@
+//! Where in a response a value stands, so that the same place gives the live one.
+
+use std::fmt;
+
+use memchr::memmem;
+use serde_json::Value;
+
+/// A place in a response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Locator {
+    /// The value of a cookie that is set.
+    Cookie(String),
+    /// The value of a header field, behind its scheme where it has one (`Bearer x`).
+    Header(String),
+    /// A parameter in the query of `Location`.
+    LocationParameter(String),
+    /// A segment of the path of `Location`, counted from its end.
+    LocationSegment(usize),
+    /// A value in a JSON body, as an RFC 6901 pointer.
+    Json(String),
+    /// The `value` of a form's input of that name.
+    Input(String),
+    /// The `content` of a `meta` element of that name.
+    Meta(String),
+}
+
+impl Locator {
+    /// Whether the body must be read.
+    pub fn needs_body(&self) -> bool {
+        matches!(self, Self::Json(_) | Self::Input(_) | Self::Meta(_))
+    }
+}
+
+impl fmt::Display for Locator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cookie(name) => write!(f, "cookie {name}"),
+            Self::Header(name) => write!(f, "header {name}"),
+            Self::LocationParameter(name) => write!(f, "parameter {name} of Location"),
+            Self::LocationSegment(nth) => write!(f, "path segment {} from the end of Location", nth + 1),
+            Self::Json(pointer) => write!(f, "JSON {pointer}"),
+            Self::Input(name) => write!(f, "form field {name}"),
+            Self::Meta(name) => write!(f, "meta {name}"),
+        }
+    }
+}
+
+/// A response whose values are looked for: fields in order, and the body without its content coding.
+#[derive(Debug, Clone, Copy)]
+pub struct ResponseText<'a> {
+    /// Header fields.
+    pub headers: &'a [(String, Vec<u8>)],
+    /// Decoded body; empty where it is not known.
+    pub body: &'a [u8],
+}
+
+impl ResponseText<'_> {
+    /// The value at a place.
+    pub fn find(&self, locator: &Locator) -> Option<Vec<u8>> {
+        let mut found = None;
+        self.each(&mut |place, value| {
+            if found.is_none() && place == *locator {
+                found = Some(value.to_vec());
+            }
+        });
+        found
+    }
+
+    /// Calls `give` with every value that may come back in a later request, and its place.
+    pub fn each(&self, give: &mut dyn FnMut(Locator, &[u8])) {
+        for (name, value) in self.headers {
+            field_values(&name.to_ascii_lowercase(), value, give);
+        }
+        let body = self.body.trim_ascii_start();
+        if body.starts_with(b"{") || body.starts_with(b"[") {
+            if let Ok(json) = serde_json::from_slice(body) {
+                json_values(&json, &mut String::new(), give);
+            }
+        } else if body.starts_with(b"<") {
+            html_values(body, give);
+        }
+    }
+}
+
+fn field_values(name: &str, value: &[u8], give: &mut dyn FnMut(Locator, &[u8])) {
+    match name {
+        "set-cookie" => {
+            let pair = value.split(|byte| *byte == b';').next().unwrap_or_default();
+            if let Some(at) = memchr::memchr(b'=', pair) {
+                let name = String::from_utf8_lossy(pair[..at].trim_ascii()).into_owned();
+                give(Locator::Cookie(name), pair[at + 1..].trim_ascii());
+            }
+        }
+        "location" => location_values(&String::from_utf8_lossy(value), give),
+        // These say nothing that a client would send back, ETag apart.
+        "date" | "server" | "vary" | "connection" | "cache-control" | "expires" | "last-modified" | "age" => {
+        }
+        name if name.starts_with("content-") || name.starts_with("access-control-") => {}
+        name => {
+            let secret = value.strip_prefix(b"Bearer ").unwrap_or(value);
+            give(Locator::Header(name.to_owned()), secret);
+        }
+    }
+}
+
+fn location_values(location: &str, give: &mut dyn FnMut(Locator, &[u8])) {
+    let (path, query) = location.split_once('?').unwrap_or((location, ""));
+    let path =
+        path.split_once("://").map_or(path, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
+    for (nth, segment) in path.rsplit('/').enumerate().filter(|(_, segment)| !segment.is_empty()) {
+        give(Locator::LocationSegment(nth), segment.as_bytes());
+    }
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        give(Locator::LocationParameter(name.into_owned()), value.as_bytes());
+    }
+}
+
+fn json_values(value: &Value, pointer: &mut String, give: &mut dyn FnMut(Locator, &[u8])) {
+    let length = pointer.len();
+    match value {
+        Value::String(text) => give(Locator::Json(pointer.clone()), text.as_bytes()),
+        Value::Number(number) => give(Locator::Json(pointer.clone()), number.to_string().as_bytes()),
+        Value::Array(items) => {
+            for (nth, item) in items.iter().take(ITEMS_MAX).enumerate() {
+                pointer.push_str(&format!("/{nth}"));
+                json_values(item, pointer, give);
+                pointer.truncate(length);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields.iter().take(ITEMS_MAX) {
+                pointer.push('/');
+                pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                json_values(field, pointer, give);
+                pointer.truncate(length);
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Inputs and metas, by their attributes in any order. No whole parser of HTML is needed for two elements.
+fn html_values(body: &[u8], give: &mut dyn FnMut(Locator, &[u8])) {
+    for (element, value_name) in [("<input", "value"), ("<meta", "content")] {
+        for begin in memmem::find_iter(body, element) {
+            let rest = &body[begin + element.len()..];
+            let end = memchr::memchr(b'>', rest).unwrap_or(rest.len()).min(TAG_BYTES_MAX);
+            let tag = String::from_utf8_lossy(&rest[..end]);
+            let name = attribute(&tag, "name").or_else(|| attribute(&tag, "id"));
+            if let (Some(name), Some(value)) = (name, attribute(&tag, value_name)) {
+                let value = unescaped(&value);
+                let place = if value_name == "value" { Locator::Input(name) } else { Locator::Meta(name) };
+                give(place, value.as_bytes());
+            }
+        }
+    }
+}
+
+fn attribute(tag: &str, name: &str) -> Option<String> {
+    let mut rest = tag;
+    while let Some(at) = rest.find(name) {
+        let is_begin = rest[..at].chars().next_back().is_none_or(char::is_whitespace);
+        rest = &rest[at + name.len()..];
+        let Some(value) = rest.trim_start().strip_prefix('=').filter(|_| is_begin) else { continue };
+        let value = value.trim_start();
+        return match value.chars().next()? {
+            quote @ ('"' | '\'') => value[1..].split(quote).next().map(str::to_owned),
+            _ => value.split(|c: char| c.is_whitespace() || c == '/').next().map(str::to_owned),
+        };
+    }
+    None
+}
+
+fn unescaped(text: &str) -> String {
+    match text.contains('&') {
+        true => text
+            .replace("&quot;", "\"")
+            .replace("&#39;", "'")
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&#x2B;", "+")
+            .replace("&#x3D;", "=")
+            .replace("&amp;", "&"),
+        false => text.to_owned(),
+    }
+}
+
+/// Items of an array or object that are looked at: lists of thousands hold no secrets of the session.
+const ITEMS_MAX: usize = 200;
+
+/// Longest tag that is looked at.
+const TAG_BYTES_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(headers: &[(&str, &str)], body: &str, locator: &Locator) -> Option<String> {
+        let headers: Vec<_> = headers.iter().map(|(n, v)| ((*n).to_owned(), v.as_bytes().to_vec())).collect();
+        let text = ResponseText { headers: &headers, body: body.as_bytes() };
+        text.find(locator).map(|value| String::from_utf8(value).unwrap())
+    }
+
+    #[test]
+    fn values_are_found_where_they_stand() {
+        let headers = [
+            ("Set-Cookie", "sid=abc; Path=/"),
+            ("Location", "https://x/orders/42?t=q%20z"),
+            ("X-CSRF", "tok"),
+        ];
+        let html = r#"<html><meta content='m1' name=csrf><form><input type=hidden value="a&amp;b" name="_t"></form>"#;
+        for (locator, value) in [
+            (Locator::Cookie("sid".into()), "abc"),
+            (Locator::LocationSegment(0), "42"),
+            (Locator::LocationParameter("t".into()), "q z"),
+            (Locator::Header("x-csrf".into()), "tok"),
+            (Locator::Input("_t".into()), "a&b"),
+            (Locator::Meta("csrf".into()), "m1"),
+        ] {
+            assert_eq!(find(&headers, html, &locator).as_deref(), Some(value), "{locator}");
+        }
+        let json = r#"{"a":{"b/c":[{"id":17},"x"]}}"#;
+        assert_eq!(find(&[], json, &Locator::Json("/a/b~1c/0/id".into())).as_deref(), Some("17"));
+        assert_eq!(find(&[], "<input", &Locator::Input("x".into())), None);
+    }
+}

@@ -1,0 +1,326 @@
+//! Which record is due when: the walks of all copies through the recording, merged by time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+
+use crate::store::{Cursor, Frame, Recording};
+
+/// How a recording is played.
+#[derive(Debug, Clone, Copy)]
+pub struct PlayOptions {
+    /// Recorded times are multiplied by this: 0.1 plays ten times as fast.
+    pub factor: f64,
+    /// Copies of the recorded clients.
+    pub user_count: u32,
+    /// Each copy begins this much later than the one before it.
+    pub shift_ns: u64,
+    /// Begin again at the end.
+    pub loops: bool,
+    /// Which part is this player's.
+    pub share: PlayShare,
+    /// What is divided among them.
+    pub division: Division,
+}
+
+/// Which part of the whole is one player's; all players of all machines together play everything once.
+#[derive(Debug, Clone, Copy)]
+pub struct PlayShare {
+    /// First place of this machine.
+    pub first: u32,
+    /// Places of this machine.
+    pub width: u32,
+    /// Places of all machines.
+    pub of: u32,
+    /// This player among those of the machine.
+    pub idx: u32,
+    /// Players of the machine.
+    pub count: u32,
+}
+
+/// What is divided among the players of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Division {
+    /// Sessions: each player plays some sessions of each copy.
+    Sessions,
+    /// Copies: each player plays some copies, whole.
+    Users,
+}
+
+/// The walks.
+#[derive(Debug)]
+pub struct Player {
+    walks: Vec<Walk>,
+    options: PlayOptions,
+    /// Walks by when their next record is due.
+    heap: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The walk whose record was handed out last: it moves on when the next one is asked for.
+    handed: Option<usize>,
+    first_ns: u64,
+    /// From one beginning to the next, when it loops.
+    period_ns: u64,
+}
+
+/// One copy's way through the recording.
+#[derive(Debug)]
+struct Walk {
+    cursor: Cursor,
+    user: u32,
+    /// When its time 0 is.
+    begin_ns: u64,
+    /// Number of the next record, from 0.
+    ordinal: u64,
+    next: Option<Frame>,
+}
+
+/// A record that is due.
+#[derive(Debug, Clone, Copy)]
+pub struct Next<'a> {
+    /// When, in nanoseconds after the start.
+    pub due_ns: u64,
+    /// The copy, from 0.
+    pub user: u32,
+    /// Number of the record in the recording, from 0.
+    pub ordinal: u64,
+    /// Its head.
+    pub frame: Frame,
+    /// Its payload.
+    pub payload: &'a [u8],
+}
+
+impl PlayShare {
+    /// Everything.
+    pub const WHOLE: Self = Self { first: 0, width: 1, of: 1, idx: 0, count: 1 };
+
+    fn is_whole(&self) -> bool {
+        self.width == self.of && self.count == 1
+    }
+
+    fn has(&self, number: u64) -> bool {
+        let (of, count) = (u64::from(self.of), u64::from(self.count));
+        let places = u64::from(self.first)..u64::from(self.first) + u64::from(self.width);
+        places.contains(&(number % of)) && number / of % count == u64::from(self.idx)
+    }
+}
+
+impl Player {
+    /// Stands before the first record.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn new(recording: &Recording, options: PlayOptions) -> io::Result<Self> {
+        let is_ours =
+            |user: &u32| options.division == Division::Sessions || options.share.has(u64::from(*user));
+        let users: Vec<u32> = (0..options.user_count).filter(is_ours).collect();
+        let buffer_bytes = (BUFFER_BYTES_ALL / users.len().max(1)).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
+        let index = recording.index();
+        let mean_gap_ns = index.length_ns() / index.record_count.max(1);
+        let mut player = Self {
+            walks: Vec::with_capacity(users.len()),
+            options,
+            heap: BinaryHeap::with_capacity(users.len()),
+            handed: None,
+            first_ns: index.first_ns,
+            period_ns: scaled(index.length_ns() + mean_gap_ns, options.factor).max(1),
+        };
+        for user in users {
+            let begin_ns = u64::from(user) * options.shift_ns;
+            let cursor = recording.cursor(buffer_bytes);
+            player.walks.push(Walk { cursor, user, begin_ns, ordinal: 0, next: None });
+            player.advance(player.walks.len() - 1)?;
+        }
+        Ok(player)
+    }
+
+    /// Copies that this player plays.
+    pub fn walk_count(&self) -> usize {
+        self.walks.len()
+    }
+
+    /// When the next record is due; `None` at the end.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn peek_ns(&mut self) -> io::Result<Option<u64>> {
+        if let Some(walk_idx) = self.handed.take() {
+            self.advance(walk_idx)?;
+        }
+        Ok(self.heap.peek().map(|Reverse((due_ns, _))| *due_ns))
+    }
+
+    /// The record that is due next, of any copy.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn take(&mut self) -> io::Result<Option<Next<'_>>> {
+        self.peek_ns()?;
+        match self.heap.pop() {
+            None => Ok(None),
+            Some(Reverse((_, walk_idx))) => self.hand_out(walk_idx as usize),
+        }
+    }
+
+    /// The next record of one of this player's copies, whenever it is due.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn take_of(&mut self, walk_idx: usize) -> io::Result<Option<Next<'_>>> {
+        if let Some(walk_idx) = self.handed.take() {
+            self.find_next(walk_idx)?;
+        }
+        self.hand_out(walk_idx)
+    }
+
+    fn hand_out(&mut self, walk_idx: usize) -> io::Result<Option<Next<'_>>> {
+        let due_ns = self.due_ns(walk_idx);
+        let walk = &mut self.walks[walk_idx];
+        let (Some(due_ns), Some(frame)) = (due_ns, walk.next.take()) else { return Ok(None) };
+        self.handed = Some(walk_idx);
+        let ordinal = walk.ordinal;
+        walk.ordinal += 1;
+        let payload = walk.cursor.take(&frame)?;
+        Ok(Some(Next { due_ns, user: walk.user, ordinal, frame, payload }))
+    }
+
+    /// Moves a walk to its next record and puts it in line.
+    fn advance(&mut self, walk_idx: usize) -> io::Result<()> {
+        self.find_next(walk_idx)?;
+        let due_ns = self.due_ns(walk_idx);
+        self.heap.extend(due_ns.map(|due_ns| Reverse((due_ns, walk_idx as u32))));
+        Ok(())
+    }
+
+    fn due_ns(&self, walk_idx: usize) -> Option<u64> {
+        let walk = &self.walks[walk_idx];
+        let frame = walk.next.as_ref()?;
+        Some(
+            walk.begin_ns
+                .saturating_add(scaled(frame.time_ns.saturating_sub(self.first_ns), self.options.factor)),
+        )
+    }
+
+    /// The next record of a walk that is this player's to play.
+    fn find_next(&mut self, walk_idx: usize) -> io::Result<()> {
+        let walk = &mut self.walks[walk_idx];
+        let mut has_begun_again = false;
+        loop {
+            match walk.cursor.peek()? {
+                None if self.options.loops && !has_begun_again => {
+                    // A share without any record must not be looked for for ever.
+                    has_begun_again = true;
+                    walk.cursor.rewind();
+                    walk.ordinal = 0;
+                    walk.begin_ns = walk.begin_ns.saturating_add(self.period_ns);
+                }
+                None => return Ok(()),
+                Some(frame) if is_ours(&self.options, walk.user, walk.ordinal, &frame) => {
+                    walk.next = Some(frame);
+                    return Ok(());
+                }
+                Some(frame) => {
+                    walk.cursor.skip(frame.bytes());
+                    walk.ordinal += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Sessions stay together, or else connections; records of neither are dealt out one by one.
+fn is_ours(options: &PlayOptions, user: u32, ordinal: u64, frame: &Frame) -> bool {
+    if options.division == Division::Users || options.share.is_whole() {
+        return true;
+    }
+    let key = match (frame.session, frame.connection) {
+        (0, 0) => ordinal,
+        (0, connection) => connection,
+        (session, _) => session,
+    };
+    options.share.has(key.wrapping_add(u64::from(user)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32)
+}
+
+fn scaled(time_ns: u64, factor: f64) -> u64 {
+    if factor == 1.0 { time_ns } else { (time_ns as f64 * factor) as u64 }
+}
+
+/// Memory of all walks' buffers together, unless there are very many.
+const BUFFER_BYTES_ALL: usize = 8 << 20;
+
+const BUFFER_BYTES_MAX: usize = 256 << 10;
+
+/// Some ten records of the usual size.
+const BUFFER_BYTES_MIN: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Writer;
+    use crate::{Record, Request};
+
+    fn recording(folder: &tempfile::TempDir) -> Recording {
+        let path = folder.path().join("p.squall");
+        let mut writer = Writer::create(&path).unwrap();
+        for nth in 0..100_u64 {
+            let request = Request { target: format!("/{nth}"), ..Request::default() };
+            let time_ns = 1_700_000_000_000_000_000 + nth * 1_000_000;
+            writer.write(&Record { time_ns, session: nth % 10, request, ..Record::default() }).unwrap();
+        }
+        writer.finish().unwrap();
+        Recording::open(&path).unwrap()
+    }
+
+    const ALL: PlayOptions = PlayOptions {
+        factor: 1.0,
+        user_count: 1,
+        shift_ns: 0,
+        loops: false,
+        share: PlayShare::WHOLE,
+        division: Division::Sessions,
+    };
+
+    fn played(options: PlayOptions, count_max: usize) -> Vec<(u64, u32, u64)> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut player = Player::new(&recording(&folder), options).unwrap();
+        let mut found = Vec::new();
+        while found.len() < count_max {
+            let peeked = player.peek_ns().unwrap();
+            let Some(next) = player.take().unwrap() else { break };
+            assert_eq!(peeked, Some(next.due_ns));
+            found.push((next.due_ns, next.user, next.ordinal));
+        }
+        found
+    }
+
+    #[test]
+    fn times_are_scaled_and_copies_shifted() {
+        let found = played(PlayOptions { factor: 0.5, user_count: 2, shift_ns: 250_000, ..ALL }, 1000);
+        assert_eq!(found.len(), 200);
+        assert_eq!(found[..4], [(0, 0, 0), (250_000, 1, 0), (500_000, 0, 1), (750_000, 1, 1)]);
+        assert!(found.is_sorted());
+    }
+
+    #[test]
+    fn players_together_play_everything_once() {
+        for division in [Division::Sessions, Division::Users] {
+            // Two machines, one twice as large as the other, with three players each.
+            let shares = [(0, 2), (2, 1)].into_iter().flat_map(|(first, width)| {
+                (0..3).map(move |idx| PlayShare { first, width, of: 3, idx, count: 3 })
+            });
+            let mut found: Vec<_> = shares
+                .flat_map(|share| played(PlayOptions { user_count: 4, share, division, ..ALL }, 1000))
+                .map(|(_, user, ordinal)| (user, ordinal))
+                .collect();
+            found.sort_unstable();
+            let expected: Vec<_> =
+                (0..4).flat_map(|user| (0..100).map(move |ordinal| (user, ordinal))).collect();
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_loop_goes_on_after_its_period() {
+        let found = played(PlayOptions { loops: true, ..ALL }, 150);
+        assert_eq!((found.len(), found[100].2), (150, 0));
+        assert_eq!(found[100].0 - found[99].0, 990_000);
+    }
+}
