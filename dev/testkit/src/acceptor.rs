@@ -67,6 +67,11 @@ impl Socket {
         Ok(rustix::net::sockopt::set_socket_linger(&*self.0, Some(Duration::ZERO))?)
     }
 
+    /// Closes both directions now, whoever still holds it.
+    pub(crate) fn shut_down(&self) -> io::Result<()> {
+        self.0.shutdown(Shutdown::Both)
+    }
+
     /// Waits until the peer closes its side, whatever it sent before and nobody read.
     pub(crate) fn wait_for_hangup(&self) -> io::Result<()> {
         let mut watched = [PollFd::new(&*self.0, PollFlags::RDHUP)];

@@ -6,6 +6,7 @@
 
 mod acceptor;
 mod clock;
+pub mod h2;
 pub mod hostile;
 mod identity;
 pub mod lab;

@@ -7,6 +7,7 @@ mod connections;
 mod counts;
 mod crash;
 mod disk;
+mod h2_peers;
 mod hostile;
 mod input;
 mod signals;

@@ -295,10 +295,12 @@ impl Shard {
         self.vacate(conn_idx);
     }
 
-    /// A user has gone: the connection goes with it when nothing else is on it.
+    /// A user has gone: the connection goes with it when nothing else is on it, and nobody waits for one.
     pub(super) fn retire(&mut self, conn_idx: usize) {
         let conn = &self.conns[conn_idx];
-        if conn.state == State::Open && conn.in_flight() == 0 {
+        if !self.pools[conn.origin_idx as usize].waiting.is_empty() {
+            self.offer(conn_idx);
+        } else if conn.state == State::Open && conn.in_flight() == 0 {
             self.close(conn_idx);
         }
     }
@@ -369,6 +371,7 @@ impl Shard {
 pub(super) fn phase_of(exchange: &Exchange, was_open: bool, opening_phase: Phase) -> Phase {
     match (was_open, exchange.sent_ns, exchange.first_ns) {
         (false, ..) => opening_phase,
+        (true, ..) if exchange.start_ns == 0 => Phase::Blocked,
         (true, _, 1..) => Phase::Receiving,
         (true, 0, 0) => Phase::Sending,
         (true, 1.., 0) => Phase::Waiting,

@@ -114,6 +114,9 @@ impl Shard {
         let is_unprocessed = matches!(failure, StreamFailure::Unprocessed(_));
         if is_unprocessed && u32::from(exchange.retry_count) < REFUSED_RETRY_COUNT_MAX {
             self.send_again(conn_idx, vec![exchange]);
+            if self.has_room(conn_idx) {
+                self.list_idle(conn_idx);
+            }
             return;
         }
         let cause = match failure {

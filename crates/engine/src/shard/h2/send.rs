@@ -90,6 +90,7 @@ impl Shard {
         let request = request_of(&self.prepared, &self.dynamic, exchange.request);
         let conn = &mut self.conns[conn_idx];
         let (Some(session), Some(fields)) = (&mut conn.h2, &request.fields) else { return };
+        exchange.start_ns = self.now_ns;
         if !session.client.takes(fields) {
             session.client.cancel(slot);
             let text = format!(
@@ -108,7 +109,6 @@ impl Shard {
             Request { fields, kind: request.kind, body_bytes },
             &mut self.io.out,
         );
-        exchange.start_ns = self.now_ns;
         let (id, is_warmup) = (exchange.request, exchange.is_warmup);
         exchange.sent_bytes = (self.io.out.len() - begin) as u64;
         if body_bytes == 0 {

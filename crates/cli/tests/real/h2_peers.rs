@@ -1,0 +1,87 @@
+//! Every rule of RFC 9113 that binds a client: the reaction that it demands, a counted cause, no hang.
+
+use std::fs::File;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use squall_measure::{Cause, Phase};
+use squall_testkit::h2::{BODY_BYTES, BODY_FILE, PEERS, Peer, ScriptedPeer};
+use tempfile::TempDir;
+
+use crate::squall::{Ended, run};
+
+/// Whatever the peer sends.
+const RSS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+#[test]
+fn every_rule_of_http2_is_kept_and_every_breach_is_counted() {
+    let complaints = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(peer) = PEERS.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let complaint =
+                        complaint(peer).map(|what| format!("{} {}: {what}", peer.section, peer.name));
+                    complaints.lock().unwrap().extend(complaint);
+                }
+            });
+        }
+    });
+    let complaints = complaints.into_inner().unwrap();
+    assert!(complaints.is_empty(), "{} of {}:\n{}", complaints.len(), PEERS.len(), complaints.join("\n"));
+}
+
+/// What is wrong about a run against this peer, if anything is.
+fn complaint(peer: &Peer) -> Option<String> {
+    let server = ScriptedPeer::start(peer);
+    let ended = run_against(peer, &server);
+    if !matches!(ended.code, Some(0 | 5)) {
+        return Some(format!("exit code {:?}: {}", ended.code, ended.stderr));
+    }
+    if ended.rss_bytes > RSS_BYTES_MAX {
+        return Some(format!("{} bytes of memory", ended.rss_bytes));
+    }
+    let requests = ended.assert_all_counted();
+    let failures = failures(&ended);
+    if !peer.failures.iter().any(|expected| names(expected) == failures) {
+        return Some(format!("failures {failures:?}: {}", ended.json()["errors"]));
+    }
+    if ended.count("/totals/ok") + failures.len() as u64 != requests {
+        return Some(format!("not every request ended: {}", ended.stdout));
+    }
+    server.complaint(peer)
+}
+
+fn run_against(peer: &Peer, server: &ScriptedPeer) -> Ended {
+    let folder = TempDir::new().expect("a temporary folder");
+    let body_file = folder.path().join("body");
+    File::create(&body_file).and_then(|file| file.set_len(BODY_BYTES as u64)).expect("a sparse file");
+    let mut args: Vec<String> =
+        [&server.url(), "-c1", "--timeout", "500ms", "-d10s"].map(str::to_owned).to_vec();
+    args.extend(peer.args.iter().map(|arg| arg.replace(BODY_FILE, &body_file.display().to_string())));
+    if !peer.args.iter().any(|arg| arg.starts_with("-n")) {
+        args.push("-n3".to_owned());
+    }
+    run(&args.iter().map(String::as_str).collect::<Vec<&str>>())
+}
+
+/// Causes and phases, one for each failed request, in order.
+fn failures(ended: &Ended) -> Vec<(String, String)> {
+    let repeat = |(cause, phase, count): (String, String, u64)| vec![(cause, phase); count as usize];
+    let mut failures: Vec<_> = ended.errors().into_iter().flat_map(repeat).collect();
+    failures.sort_unstable();
+    failures
+}
+
+fn names(expected: &[(Cause, Phase)]) -> Vec<(String, String)> {
+    let name =
+        |value: serde_json::Result<serde_json::Value>| value.unwrap().as_str().unwrap_or_default().to_owned();
+    let pair = |(cause, phase): &(Cause, Phase)| {
+        (name(serde_json::to_value(cause)), name(serde_json::to_value(phase)))
+    };
+    let mut names: Vec<_> = expected.iter().map(pair).collect();
+    names.sort_unstable();
+    names
+}
