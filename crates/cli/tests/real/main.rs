@@ -8,6 +8,7 @@ mod counts;
 mod crash;
 mod disk;
 mod h2_peers;
+mod h2_servers;
 mod hostile;
 mod input;
 mod signals;

@@ -756,7 +756,7 @@ impl Peer {
 
 /// Nothing is wrong with it.
 const fn fine(section: &'static str, name: &'static str, script: Script) -> Peer {
-    Peer { section, name, script, args: &[], reaction: Reaction::None, failures: &[&[]], connection_count: 1 }
+    Peer { section, name, script, args: &[], reaction: None, failures: &[&[]], connection_count: 1 }
 }
 
 /// It breaks the connection, before the first answer.

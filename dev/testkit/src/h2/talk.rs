@@ -149,7 +149,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Reads the next frame, and acknowledges settings.
-    pub fn next(&mut self) -> io::Result<Frame> {
+    pub fn read(&mut self) -> io::Result<Frame> {
         let mut head = [0; 9];
         self.reader.read_exact(&mut head)?;
         let [l0, l1, l2, kind, flags, s0, s1, s2, s3] = head;
@@ -166,7 +166,7 @@ impl<'a> Talk<'a> {
     /// Reads until a frame of this kind comes.
     pub fn until(&mut self, kind: u8) -> io::Result<Frame> {
         loop {
-            let frame = self.next()?;
+            let frame = self.read()?;
             if frame.kind == kind {
                 return Ok(frame);
             }
@@ -176,7 +176,7 @@ impl<'a> Talk<'a> {
     /// Reads the next frame that is about neither settings nor windows.
     pub fn next_but_settings(&mut self) -> io::Result<Frame> {
         loop {
-            let frame = self.next()?;
+            let frame = self.read()?;
             if !matches!(frame.kind, kind::SETTINGS | kind::WINDOW_UPDATE) {
                 return Ok(frame);
             }
@@ -201,7 +201,7 @@ impl<'a> Talk<'a> {
     /// Reads until a request is whole; its stream.
     pub fn request(&mut self) -> io::Result<u32> {
         loop {
-            let frame = self.next()?;
+            let frame = self.read()?;
             if frame.ends_stream() {
                 return Ok(frame.stream_id);
             }
@@ -230,7 +230,7 @@ impl<'a> Talk<'a> {
     /// Reads until the client leaves, and answers nothing.
     pub fn hold(&mut self) -> io::Result<()> {
         loop {
-            self.next()?;
+            self.read()?;
         }
     }
 

@@ -2,11 +2,11 @@
 
 use rustix::process::Signal;
 
-use super::{Recipe, Site};
+use super::{Ports, Recipe, Site};
 
 pub(super) fn recipe(site: &Site) -> Recipe {
     let args = ["run", "--adapter", "caddyfile", "--config", "config"].map(str::to_owned).to_vec();
-    Recipe { program: "caddy", quit: Signal::TERM, args, config: config(site) }
+    Recipe { program: "caddy", quit: Signal::TERM, args, config: config(site), ports: Ports::Two }
 }
 
 fn config(site: &Site) -> String {
@@ -17,6 +17,9 @@ fn config(site: &Site) -> String {
     admin off
     auto_https off
     default_bind 127.0.0.1
+    servers {{
+        protocols h1 h2 h2c
+    }}
 }}
 http://{plain} {{
     respond "hello

@@ -2,11 +2,11 @@
 
 use rustix::process::Signal;
 
-use super::{Recipe, Site, runs_as_root};
+use super::{Ports, Recipe, Site, runs_as_root};
 
 pub(super) fn recipe(site: &Site) -> Recipe {
     let args = ["-c", "config"].map(str::to_owned).to_vec();
-    Recipe { program: "h2o", quit: Signal::TERM, args, config: config(site) }
+    Recipe { program: "h2o", quit: Signal::TERM, args, config: config(site), ports: Ports::Two }
 }
 
 fn config(site: &Site) -> String {

@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 
 use rustix::process::Signal;
 
-use super::{Recipe, Site};
+use super::{Ports, Recipe, Site};
 
 pub(super) fn recipe(site: &Site, behind: SocketAddr) -> Recipe {
     let args = ["-db", "-f", "config"].map(str::to_owned).to_vec();
-    Recipe { program: "haproxy", quit: Signal::USR1, args, config: config(site, behind) }
+    Recipe { program: "haproxy", quit: Signal::USR1, args, config: config(site, behind), ports: Ports::Three }
 }
 
 fn config(site: &Site, behind: SocketAddr) -> String {
-    let Site { plain, tls, .. } = site;
+    let Site { plain, tls, h2c, .. } = site;
     format!(
         r#"
 global
@@ -25,7 +25,8 @@ defaults
     timeout server 30s
 frontend front
     bind {plain}
-    bind {tls} ssl crt both.pem
+    bind {tls} ssl crt both.pem alpn h2,http/1.1
+    bind {h2c} proto h2
     default_backend behind
 backend behind
     server one {behind}

@@ -1,9 +1,12 @@
-//! Real servers as children: nginx, h2o, haproxy and caddy, each plain and with TLS, in a temporary folder of its own.
+//! Real servers as children, each plain and with TLS, in a temporary folder of its own: nginx, h2o, haproxy and caddy for HTTP/1.1 and
+//! HTTP/2, nghttpd and node for HTTP/2 alone.
 
 mod caddy;
 mod h2o;
 mod haproxy;
+mod nghttpd;
 mod nginx;
+mod node;
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -27,12 +30,14 @@ pub struct Server {
     site: Site,
 }
 
-/// Where a server lives: its folder and its two ports.
+/// Where a server lives: its folder and its ports.
 #[derive(Debug)]
 struct Site {
     folder: TempDir,
     plain: SocketAddr,
     tls: SocketAddr,
+    /// HTTP/2 by prior knowledge, where the plain port does not know it.
+    h2c: SocketAddr,
 }
 
 /// How a server is started in its site.
@@ -43,6 +48,19 @@ struct Recipe {
     quit: Signal,
     args: Vec<String>,
     config: String,
+    /// Which of the ports it listens on.
+    ports: Ports,
+}
+
+/// Which of a site's ports a server listens on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ports {
+    /// Plain, which knows HTTP/2 too, and TLS.
+    Two,
+    /// Plain, TLS, and one for HTTP/2 by prior knowledge.
+    Three,
+    /// TLS, and one for HTTP/2 by prior knowledge.
+    Http2Only,
 }
 
 impl Server {
@@ -74,6 +92,20 @@ impl Server {
         Self::start(site, recipe)
     }
 
+    /// nghttpd: HTTP/2 alone.
+    pub fn nghttpd() -> Self {
+        let site = Site::new();
+        let recipe = nghttpd::recipe(&site);
+        Self::start(site, recipe)
+    }
+
+    /// node's http2 module: HTTP/2 alone.
+    pub fn node() -> Self {
+        let site = Site::new();
+        let recipe = node::recipe(&site);
+        Self::start(site, recipe)
+    }
+
     /// `http://127.0.0.1:PORT` and `path`, which begins with a slash.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.site.plain)
@@ -82,6 +114,17 @@ impl Server {
     /// `https://127.0.0.1:PORT` and `path`, which begins with a slash.
     pub fn tls_url(&self, path: &str) -> String {
         format!("https://{}{path}", self.site.tls)
+    }
+
+    /// `h2c://127.0.0.1:PORT` and `path`: HTTP/2 by prior knowledge.
+    pub fn h2c_url(&self, path: &str) -> String {
+        let address = if self.recipe.ports == Ports::Two { self.site.plain } else { self.site.h2c };
+        format!("h2c://{address}{path}")
+    }
+
+    /// `h2://127.0.0.1:PORT` and `path`: HTTP/2 over TLS.
+    pub fn h2_url(&self, path: &str) -> String {
+        format!("h2://{}{path}", self.site.tls)
     }
 
     /// The PEM file of the authority that signed its certificate.
@@ -135,7 +178,7 @@ impl Site {
     fn new() -> Self {
         let folder = TempDir::with_prefix("squall-test-").expect("a temporary folder");
         let loopback_port = || SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let site = Self { folder, plain: loopback_port(), tls: loopback_port() };
+        let site = Self { folder, plain: loopback_port(), tls: loopback_port(), h2c: loopback_port() };
         site.write_identity();
         site.write_pages();
         site
@@ -176,7 +219,12 @@ impl Site {
         command.args(&recipe.args).current_dir(self.folder()).env("HOME", self.folder());
         command.stdout(log.try_clone().expect("a descriptor")).stderr(log);
         let mut process = Process::start(&mut command);
-        process.wait_until_accepting(self.plain, &log_path);
+        if recipe.ports != Ports::Http2Only {
+            process.wait_until_accepting(self.plain, &log_path);
+        }
+        if recipe.ports != Ports::Two {
+            process.wait_until_accepting(self.h2c, &log_path);
+        }
         process.wait_until_accepting(self.tls, &log_path);
         process
     }

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::{Recipe, Site, runs_as_root};
+use super::{Ports, Recipe, Site, runs_as_root};
 
 /// What a test or a benchmark chooses.
 #[derive(Debug, Clone, Copy)]
@@ -29,11 +29,12 @@ pub(super) fn recipe(site: &Site, options: NginxOptions) -> Recipe {
         quit: Signal::QUIT,
         args: args.map(str::to_owned).to_vec(),
         config: config(site, options),
+        ports: Ports::Three,
     }
 }
 
 fn config(site: &Site, options: NginxOptions) -> String {
-    let Site { plain, tls, .. } = site;
+    let Site { plain, tls, h2c, .. } = site;
     let user = if runs_as_root() { "user root;" } else { "" };
     let affinity =
         options.worker_cpu.map_or(String::new(), |cpu| format!("worker_cpu_affinity {:b};", 1u64 << cpu));
@@ -64,7 +65,8 @@ http {{
     ssl_certificate_key key.pem;
     server {{
         listen {plain} backlog=16384;
-        listen {tls} ssl backlog=16384;
+        listen {tls} ssl http2 backlog=16384;
+        listen {h2c} http2 backlog=16384;
         root www;
         location = / {{ return 200 "hello\n"; }}
         location = /status {{ stub_status; access_log off; }}

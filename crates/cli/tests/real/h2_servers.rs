@@ -1,0 +1,104 @@
+//! HTTP/2 with the servers that people use: no request fails, and counts are the servers' own.
+
+use squall_testkit::real::{NginxOptions, Server};
+
+use crate::squall::{Ended, run};
+
+/// Streams on each connection.
+const STREAM_COUNTS: [&str; 3] = ["1", "10", "100"];
+
+/// Requests for each number of streams.
+const REQUEST_COUNT: u64 = 10_000;
+
+/// Runs against each of the server's HTTP/2 ports with each number of streams; how many requests that were.
+#[track_caller]
+fn check(server: &Server) -> u64 {
+    let ca_file = server.ca_file().display().to_string();
+    let mut count = 0;
+    for url in [server.h2c_url("/"), server.h2_url("/")] {
+        for streams in STREAM_COUNTS {
+            let requests = format!("-n{REQUEST_COUNT}");
+            let ended = run(&[&url, "-c4", &requests, "--streams", streams, "--cacert", &ca_file]);
+            assert_eq!(ended.code, Some(0), "{ended:#?}");
+            assert_eq!(ended.assert_all_counted(), REQUEST_COUNT, "{ended:#?}");
+            assert_eq!(ended.count("/status/200"), REQUEST_COUNT, "{ended:#?}");
+            assert_eq!(protocol(&ended), if url.starts_with("h2c") { "h2c" } else { "h2" });
+            count += REQUEST_COUNT;
+        }
+    }
+    count
+}
+
+fn protocol(ended: &Ended) -> String {
+    ended.json()["rows"][0]["protocol"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn requests_over_http2_equal_nginx_s_log() {
+    let server = Server::nginx(NginxOptions::default());
+    let count = check(&server);
+    assert_eq!(server.into_access_log().len() as u64, count);
+}
+
+#[test]
+fn requests_over_http2_equal_h2o_s_log() {
+    let server = Server::h2o();
+    let count = check(&server);
+    assert_eq!(server.into_access_log().len() as u64, count);
+}
+
+#[test]
+fn requests_over_http2_equal_the_log_behind_haproxy() {
+    let behind = Server::nginx(NginxOptions::default());
+    let count = check(&Server::haproxy(&behind));
+    assert_eq!(behind.into_access_log().len() as u64, count);
+}
+
+#[test]
+fn caddy_nghttpd_and_node_speak_http2_without_failures() {
+    for server in [Server::caddy(), Server::nghttpd(), Server::node()] {
+        check(&server);
+    }
+}
+
+#[test]
+fn bodies_over_http2_are_counted_to_the_byte() {
+    let server = Server::nginx(NginxOptions::default());
+    for args in [&["--streams", "10"][..], &["--streams", "10", "--window", "10000", "--connection-window", "65535"]] {
+        let ended = run(&[&[&server.h2c_url("/100k"), "-c4", "-n50", "--expect-body-bytes", "100000"], args].concat());
+        assert_eq!((ended.assert_all_counted(), ended.count("/totals/ok")), (50, 50), "{ended:#?}");
+    }
+}
+
+#[test]
+fn one_run_speaks_http11_h2_and_h2c_at_once() {
+    let server = Server::nginx(NginxOptions::default());
+    let ca_file = server.ca_file().display().to_string();
+    let urls = [server.url("/"), server.tls_url("/"), server.h2_url("/"), server.h2c_url("/")];
+    let args: Vec<&str> = urls.iter().map(String::as_str).chain(["-c4", "-n400", "--streams", "5", "--cacert", &ca_file]).collect();
+    let ended = run(&args);
+    assert_eq!(ended.count("/totals/ok"), 400, "{ended:#?}");
+    let json = ended.json();
+    let rows = json["rows"].as_array().unwrap();
+    let row = |row: &serde_json::Value| (row["protocol"].as_str().unwrap_or_default().to_owned(), row["ok"].as_u64());
+    let named = |name: &str| (name.to_owned(), Some(100));
+    assert_eq!(rows.iter().map(row).collect::<Vec<_>>(), ["http/1.1", "https/1.1", "h2", "h2c"].map(named));
+}
+
+#[test]
+fn connections_over_http2_are_closed_after_as_many_requests_as_asked() {
+    let server = Server::nginx(NginxOptions::default());
+    let ended = run(&[&server.h2c_url("/"), "-c2", "-n100", "--streams", "5", "--requests-per-connection", "10"]);
+    assert_eq!((ended.count("/totals/ok"), ended.count("/totals/connections_opened")), (100, 10), "{ended:#?}");
+    assert_eq!(server.into_access_log().len(), 100);
+}
+
+#[test]
+fn auto_takes_what_the_server_speaks() {
+    let server = Server::nginx(NginxOptions::default());
+    let ca_file = server.ca_file().display().to_string();
+    for (url, expected) in [(server.url("/"), "http/1.1"), (server.tls_url("/"), "h2")] {
+        let ended = run(&[&url, "--http", "auto", "-c1", "-n10", "--cacert", &ca_file]);
+        assert_eq!((ended.count("/totals/ok"), protocol(&ended)), (10, expected.to_owned()), "{ended:#?}");
+    }
+}
