@@ -1,5 +1,7 @@
 //! One settled request, as the engine tells it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Cause, Phase};
@@ -77,6 +79,13 @@ pub struct RowKey {
     pub method: String,
     /// URL pattern.
     pub url: String,
+}
+
+/// Its name in every output.
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// Protocol spoken, by its ALPN-like name.

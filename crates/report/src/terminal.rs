@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use squall_measure::{Status, ThresholdResult};
-use squall_plan::{Load, When};
+use squall_measure::{Http2, Status, ThresholdResult};
+use squall_plan::{HttpVersion, Load, RequestPlan, What, When};
 
 use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
 use crate::store::PAGE_FILE;
@@ -174,14 +174,16 @@ fn latency_cells(name: String, times: &Distribution) -> Vec<Cell> {
     cells
 }
 
-/// `POST /pay`; with the origin only where rows differ in it, with the load only where they differ in that.
+/// `POST /pay`; with the origin only where rows differ in it, and so with the protocol and the load.
 fn row_names(rows: &[Row]) -> Vec<String> {
+    let one_protocol = rows.windows(2).all(|pair| pair[0].protocol == pair[1].protocol);
     let is_same = |part: fn(&Row) -> &str| rows.windows(2).all(|pair| part(&pair[0]) == part(&pair[1]));
     let (one_load, one_origin) = (is_same(|row| &row.load), is_same(|row| origin(&row.url)));
     let name = |row: &Row| {
         let url = if one_origin { &row.url[origin(&row.url).len()..] } else { &row.url };
         let load = if one_load { String::new() } else { format!("{}: ", row.load) };
-        format!("{load}{} {}", row.method, if url.is_empty() { "/" } else { url })
+        let protocol = if one_protocol { String::new() } else { format!("{} ", row.protocol) };
+        format!("{load}{protocol}{} {}", row.method, if url.is_empty() { "/" } else { url })
     };
     rows.iter().map(name).collect()
 }
@@ -232,8 +234,24 @@ fn loops(summary: &Summary) -> Option<String> {
     };
     let count: u64 = summary.plan.loads.iter().filter_map(connections).sum();
     let noun = summary.noun();
+    let at_a_time = summary.plan.loads.iter().map(requests_per_connection).max().unwrap_or(1);
+    let how = match at_a_time {
+        1 => format!("one {noun} after the other"),
+        _ => format!("up to {at_a_time} {noun}s at a time"),
+    };
     (count > 0 && noun != "connection")
-        .then(|| format!("{}, each one {noun} after the other", units::counted(count, "connection")))
+        .then(|| format!("{}, each {how}", units::counted(count, "connection")))
+}
+
+/// By HTTP/2 streams, or pipelined.
+fn requests_per_connection(load: &Load) -> u32 {
+    let What::Http(http) = &load.what else { return 1 };
+    let policy = &load.connections;
+    let of = |request: &RequestPlan| match request.http {
+        HttpVersion::Http11 => policy.pipeline_depth.get(),
+        HttpVersion::Http2 | HttpVersion::Auto => policy.stream_count.get(),
+    };
+    http.requests.iter().map(of).max().unwrap_or(1)
 }
 
 fn request_counts(summary: &Summary) -> Vec<String> {
@@ -298,6 +316,20 @@ fn traffic(page: &mut Page, summary: &Summary) {
         format!("{} opened", units::counted(totals.connections_opened, "connection")),
     ];
     items(page, "NETWORK", &network);
+    if let Some(http2) = &totals.http2 {
+        items(page, "HTTP/2", &http2_facts(http2));
+    }
+}
+
+/// Streams, and what header compression saved.
+fn http2_facts(http2: &Http2) -> [String; 4] {
+    let packed = |whole: u64, packed: u64| format!("{} as {}", units::bytes(whole), units::bytes(packed));
+    [
+        units::counted(http2.connections, "connection"),
+        units::counted(http2.streams, "stream"),
+        format!("fields sent {}", packed(http2.header_bytes_sent, http2.header_bytes_sent_packed)),
+        format!("fields read {}", packed(http2.header_bytes_received, http2.header_bytes_received_packed)),
+    ]
 }
 
 /// Columns are phases, so that one glance along a line shows where the time goes.

@@ -64,8 +64,12 @@ fn caddy_nghttpd_and_node_speak_http2_without_failures() {
 #[test]
 fn bodies_over_http2_are_counted_to_the_byte() {
     let server = Server::nginx(NginxOptions::default());
-    for args in [&["--streams", "10"][..], &["--streams", "10", "--window", "10000", "--connection-window", "65535"]] {
-        let ended = run(&[&[&server.h2c_url("/100k"), "-c4", "-n50", "--expect-body-bytes", "100000"], args].concat());
+    for args in
+        [&["--streams", "10"][..], &["--streams", "10", "--window", "10000", "--connection-window", "65535"]]
+    {
+        let ended = run(
+            &[&[&server.h2c_url("/100k"), "-c4", "-n50", "--expect-body-bytes", "100000"], args].concat()
+        );
         assert_eq!((ended.assert_all_counted(), ended.count("/totals/ok")), (50, 50), "{ended:#?}");
     }
 }
@@ -75,12 +79,18 @@ fn one_run_speaks_http11_h2_and_h2c_at_once() {
     let server = Server::nginx(NginxOptions::default());
     let ca_file = server.ca_file().display().to_string();
     let urls = [server.url("/"), server.tls_url("/"), server.h2_url("/"), server.h2c_url("/")];
-    let args: Vec<&str> = urls.iter().map(String::as_str).chain(["-c4", "-n400", "--streams", "5", "--cacert", &ca_file]).collect();
+    let args: Vec<&str> = urls
+        .iter()
+        .map(String::as_str)
+        .chain(["-c4", "-n400", "--streams", "5", "--cacert", &ca_file])
+        .collect();
     let ended = run(&args);
     assert_eq!(ended.count("/totals/ok"), 400, "{ended:#?}");
     let json = ended.json();
     let rows = json["rows"].as_array().unwrap();
-    let row = |row: &serde_json::Value| (row["protocol"].as_str().unwrap_or_default().to_owned(), row["ok"].as_u64());
+    let row = |row: &serde_json::Value| {
+        (row["protocol"].as_str().unwrap_or_default().to_owned(), row["ok"].as_u64())
+    };
     let named = |name: &str| (name.to_owned(), Some(100));
     assert_eq!(rows.iter().map(row).collect::<Vec<_>>(), ["http/1.1", "https/1.1", "h2", "h2c"].map(named));
 }
@@ -88,8 +98,13 @@ fn one_run_speaks_http11_h2_and_h2c_at_once() {
 #[test]
 fn connections_over_http2_are_closed_after_as_many_requests_as_asked() {
     let server = Server::nginx(NginxOptions::default());
-    let ended = run(&[&server.h2c_url("/"), "-c2", "-n100", "--streams", "5", "--requests-per-connection", "10"]);
-    assert_eq!((ended.count("/totals/ok"), ended.count("/totals/connections_opened")), (100, 10), "{ended:#?}");
+    let ended =
+        run(&[&server.h2c_url("/"), "-c2", "-n100", "--streams", "5", "--requests-per-connection", "10"]);
+    assert_eq!(
+        (ended.count("/totals/ok"), ended.count("/totals/connections_opened")),
+        (100, 10),
+        "{ended:#?}"
+    );
     assert_eq!(server.into_access_log().len(), 100);
 }
 

@@ -35,7 +35,7 @@ impl Summary {
             phases_us: phases(&total.phases, &total.looking_up),
             status: status(&total.status()),
             errors: total.failures.kinds().into_iter().map(ErrorGroup::from).collect(),
-            rows: record.rows.iter().zip(&total.rows).map(row).collect(),
+            rows: record.rows.iter().zip(&total.rows).filter(|row| is_told(row, record)).map(row).collect(),
             thresholds: record.thresholds.clone(),
             generator: generator(record),
             series: Vec::new(),
@@ -144,6 +144,7 @@ fn totals(record: &RunRecord) -> Totals {
         connections_reused: total.connections_reused,
         handshakes: sessions::handshakes(record),
         idle_connections: sessions::idle_connections(record),
+        http2: (!total.http2.is_empty()).then_some(total.http2),
     }
 }
 
@@ -169,6 +170,16 @@ fn phases(phases: &PhaseHistograms, looking_up: &Histogram) -> Phases {
 fn status(counts: &StatusCounts) -> BTreeMap<String, u64> {
     let name = |code: Option<u16>| code.map_or_else(|| "other".to_owned(), |code| code.to_string());
     counts.iter().map(|(code, count)| (name(code), count)).collect()
+}
+
+/// Where the version of HTTP was left to the server, the row of the one that it did not choose stays empty.
+fn is_told((key, figures): &(&RowKey, &squall_measure::Row), record: &RunRecord) -> bool {
+    let is_alternative = |other: &RowKey| {
+        other.protocol != key.protocol && RowKey { protocol: key.protocol, ..other.clone() } == **key
+    };
+    let has_figures =
+        |(other, figures): (&RowKey, &squall_measure::Row)| figures.settled() > 0 && is_alternative(other);
+    figures.settled() > 0 || !record.rows.iter().zip(&record.total.rows).any(has_figures)
 }
 
 fn row((key, figures): (&RowKey, &squall_measure::Row)) -> Row {

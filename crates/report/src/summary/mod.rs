@@ -9,7 +9,7 @@ mod sessions;
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
-use squall_measure::{Cause, Phase, Protocol, ReasonKind, Status, StoppedBy, ThresholdResult};
+use squall_measure::{Cause, Http2, Phase, Protocol, ReasonKind, Status, StoppedBy, ThresholdResult};
 use squall_plan::{Load, Plan};
 
 pub use sessions::{Handshakes, IdleConnections, Negotiated};
@@ -127,6 +127,9 @@ pub struct Totals {
     /// Connections that were to stay open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_connections: Option<IdleConnections>,
+    /// What only HTTP/2 has; where it was spoken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Http2>,
 }
 
 /// Percentiles and bounds of a set of times; `null` where the set is empty.

@@ -7,9 +7,7 @@ use super::{Ports, Recipe, Site};
 pub(super) fn recipe(site: &Site) -> Recipe {
     let (tls, h2c) = (site.tls.port(), site.h2c.port());
     let options = "-a 127.0.0.1 -d www";
-    let script = format!(
-        "nghttpd {options} {tls} key.pem cert.pem & exec nghttpd {options} --no-tls {h2c}"
-    );
+    let script = format!("nghttpd {options} {tls} key.pem cert.pem & exec nghttpd {options} --no-tls {h2c}");
     Recipe {
         program: "sh",
         quit: Signal::TERM,
