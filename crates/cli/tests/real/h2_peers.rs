@@ -76,8 +76,9 @@ fn failures(ended: &Ended) -> Vec<(String, String)> {
 }
 
 fn names(expected: &[(Cause, Phase)]) -> Vec<(String, String)> {
-    let name =
-        |value: serde_json::Result<serde_json::Value>| value.unwrap().as_str().unwrap_or_default().to_owned();
+    let name = |value: serde_json::Result<serde_json::Value>| {
+        value.expect("names are strings").as_str().unwrap_or_default().to_owned()
+    };
     let pair = |(cause, phase): &(Cause, Phase)| {
         (name(serde_json::to_value(cause)), name(serde_json::to_value(phase)))
     };

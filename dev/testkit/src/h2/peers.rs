@@ -5,7 +5,7 @@ use squall_measure::Phase::*;
 use squall_measure::{Cause, Phase};
 
 use super::Peer;
-use super::Reaction::{self, *};
+use super::Reaction::*;
 use super::talk::code::*;
 use super::talk::flag::*;
 use super::talk::{Talk, kind};
