@@ -11,8 +11,22 @@ pub(crate) struct Case {
     pub(crate) connection_count: u32,
     /// Requests per second of an open model; `None`: closed model.
     pub(crate) rate: Option<u32>,
+    /// TLS handshakes instead of requests.
+    pub(crate) handshake: Option<Handshake>,
     /// squall's cost may be at most this multiple of the tool's.
     pub(crate) limits: &'static [(Tool, f64)],
+}
+
+/// A kind of TLS handshake.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Handshake {
+    /// `1.2` or `1.3`.
+    pub(crate) version: &'static str,
+    /// The server's key is RSA, else P-256.
+    pub(crate) is_rsa: bool,
+    pub(crate) resumes: bool,
+    /// squall checks the certificate and its signature; tls-perf never does.
+    pub(crate) verifies: bool,
 }
 
 /// Every case but [`START`].
@@ -47,6 +61,22 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case { rate: Some(20_000), ..small("open-20k", 100, &[(Tool::Wrk2, 0.90), (Tool::Oha, 1.0)]) },
     Case { rate: Some(100_000), ..small("open-100k", 100, &[(Tool::Wrk2, 0.90), (Tool::Oha, 1.0)]) },
+    handshake("handshake-13-ecdsa", FULL_13, &[(Tool::TlsPerf, 0.35)]),
+    handshake("handshake-12-ecdsa", Handshake { version: "1.2", ..FULL_13 }, &[(Tool::TlsPerf, 0.35)]),
+    handshake("handshake-13-rsa", Handshake { is_rsa: true, ..FULL_13 }, &[(Tool::TlsPerf, 0.35)]),
+    handshake(
+        "handshake-12-rsa",
+        Handshake { version: "1.2", is_rsa: true, ..FULL_13 },
+        &[(Tool::TlsPerf, 0.35)],
+    ),
+    handshake("resumed-12", Handshake { version: "1.2", resumes: true, ..FULL_13 }, &[(Tool::TlsPerf, 0.55)]),
+    handshake("resumed-13", Handshake { resumes: true, ..FULL_13 }, &[(Tool::TlsPerf, 0.55)]),
+    handshake("verified-13-ecdsa", Handshake { verifies: true, ..FULL_13 }, &[(Tool::TlsPerf, 1.0)]),
+    handshake(
+        "verified-13-rsa",
+        Handshake { is_rsa: true, verifies: true, ..FULL_13 },
+        &[(Tool::TlsPerf, 1.0)],
+    ),
 ];
 
 /// The case that measures the time from a tool's start to its first request.
@@ -70,5 +100,13 @@ impl Case {
 }
 
 const fn small(name: &'static str, connection_count: u32, limits: &'static [(Tool, f64)]) -> Case {
-    Case { name, path: "/", is_tls: false, connection_count, rate: None, limits }
+    Case { name, path: "/", is_tls: false, connection_count, rate: None, handshake: None, limits }
+}
+
+/// A full handshake with the figures that most of them have.
+const FULL_13: Handshake = Handshake { version: "1.3", is_rsa: false, resumes: false, verifies: false };
+
+/// Ten connections at once, each closed by a reset after its handshake, as tls-perf does.
+const fn handshake(name: &'static str, handshake: Handshake, limits: &'static [(Tool, f64)]) -> Case {
+    Case { is_tls: true, handshake: Some(handshake), ..small(name, 10, limits) }
 }

@@ -36,10 +36,16 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     run::raise_descriptor_limit();
-    let server =
-        Server::nginx(NginxOptions { worker_cpu: Some(run::SERVER_CPU), access_log: false, tls13: false });
-    let results: Vec<serde_json::Value> =
-        options.cases.iter().map(|case| compare(case, &server, &options)).collect();
+    let nginx =
+        NginxOptions { worker_cpu: Some(run::SERVER_CPU), access_log: false, ..NginxOptions::default() };
+    let server = Server::nginx(nginx);
+    let mut results = Vec::new();
+    for case in &options.cases {
+        let own = case
+            .handshake
+            .map(|handshake| Server::nginx(NginxOptions { tls13: true, rsa: handshake.is_rsa, ..nginx }));
+        results.push(compare(case, own.as_ref().unwrap_or(&server), &options));
+    }
     if options.with_start {
         start::compare(options.round_count);
     }

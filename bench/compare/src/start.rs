@@ -11,8 +11,15 @@ use crate::tool::{Ask, Tool};
 
 const TOOLS: [Tool; 6] = [Tool::Squall, Tool::Wrk, Tool::Wrk2, Tool::H2load, Tool::Ab, Tool::Oha];
 
-const CASE: Case =
-    Case { name: "start", path: "/", is_tls: false, connection_count: 1, rate: None, limits: &[] };
+const CASE: Case = Case {
+    name: "start",
+    path: "/",
+    is_tls: false,
+    connection_count: 1,
+    rate: None,
+    handshake: None,
+    limits: &[],
+};
 
 /// What squall must not exceed.
 const LIMIT: Duration = Duration::from_millis(50);

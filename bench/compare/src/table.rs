@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use crate::case::Case;
+use crate::case::{Case, Handshake};
 use crate::run::Sample;
 use crate::tool::Tool;
 
@@ -61,9 +61,20 @@ pub(crate) fn millis(seconds: f64) -> String {
 }
 
 fn description(case: &Case) -> String {
+    if let Some(handshake) = case.handshake {
+        return describe_handshake(handshake, case.connection_count);
+    }
     let scheme = if case.is_tls { "https" } else { "http" };
     let rate = case.rate.map_or(String::new(), |rate| format!(", open model at {rate}/s"));
     format!("{scheme} {}, {} connections{rate}", case.path, case.connection_count)
+}
+
+fn describe_handshake(handshake: Handshake, connection_count: u32) -> String {
+    let Handshake { version, is_rsa, resumes, verifies } = handshake;
+    let kind = if resumes { "resumed" } else { "full" };
+    let key = if is_rsa { "RSA" } else { "ECDSA" };
+    let checks = if verifies { ", verified by squall alone" } else { "" };
+    format!("{kind} TLS {version} handshakes, {key}, {connection_count} at once{checks}")
 }
 
 fn print_row(case: &Case, tool: Tool, tool_idx: usize, rounds: &[Vec<Option<Sample>>]) -> Value {

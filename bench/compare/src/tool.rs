@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::case::Case;
+use crate::case::{Case, Handshake};
 
 /// A load generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(crate) enum Tool {
     H2load,
     Ab,
     Oha,
+    /// Handshakes alone, by OpenSSL; in no distribution.
+    TlsPerf,
 }
 
 /// What a tool is asked for, beside the case.
@@ -49,6 +51,7 @@ impl Tool {
         let Ask { url, ca_file, seconds } = ask;
         let count = case.connection_count;
         let line = match self {
+            Self::Squall if case.handshake.is_some() => handshake_line(case, ask),
             Self::Squall => format!(
                 "{url} --connections {count} --duration {seconds}s --threads 1 --json - --quiet --no-save{}{}",
                 if case.is_tls { format!(" --cacert {ca_file}") } else { String::new() },
@@ -63,6 +66,7 @@ impl Tool {
                 "-z {seconds}s -c {count} --no-tui --output-format json --insecure{} {url}",
                 case.rate.map_or(String::new(), |rate| format!(" -q {rate}")),
             ),
+            Self::TlsPerf => tls_perf_line(case, ask),
         };
         line.split(' ').map(str::to_owned).collect()
     }
@@ -75,6 +79,7 @@ impl Tool {
             Self::Wrk | Self::Wrk2 => before(output, " requests in "),
             Self::H2load => before(output, " succeeded"),
             Self::Ab => after(output, "Complete requests:"),
+            Self::TlsPerf => after(output, "HANDSHAKES "),
             Self::Oha => json(output)?["statusCodeDistribution"]["200"].as_u64(),
         }
     }
@@ -88,6 +93,7 @@ impl Tool {
             Self::H2load => "h2load",
             Self::Ab => "ab",
             Self::Oha => "oha",
+            Self::TlsPerf => "tls-perf",
         }
     }
 }
@@ -98,8 +104,28 @@ impl fmt::Display for Tool {
     }
 }
 
+fn handshake_line(case: &Case, ask: &Ask<'_>) -> String {
+    let Some(Handshake { version, resumes, verifies, .. }) = case.handshake else { return String::new() };
+    let (count, seconds) = (case.connection_count, ask.seconds);
+    let trust = if verifies { format!("--cacert {}", ask.ca_file) } else { "--insecure".to_owned() };
+    let resumption = if resumes { " --resumption ticket" } else { "" };
+    format!(
+        "handshake {} -c {count} -d {seconds}s -t 1 --tls {version} {trust}{resumption} --json - --quiet --no-save",
+        authority(ask.url)
+    )
+}
+
+fn tls_perf_line(case: &Case, ask: &Ask<'_>) -> String {
+    let Some(Handshake { version, resumes, .. }) = case.handshake else { return String::new() };
+    let tickets = if resumes { "on" } else { "off" };
+    let (count, seconds) = (case.connection_count, ask.seconds);
+    let address = authority(ask.url).replace(':', " ");
+    format!("-l {count} -t 1 -T {seconds} --tls {version} --tickets {tickets} -q {address}")
+}
+
+/// Host and port of a URL.
 fn authority(url: &str) -> &str {
-    url.trim_start_matches("http://").split('/').next().unwrap_or(url)
+    url.split('/').nth(2).unwrap_or(url)
 }
 
 fn json(output: &str) -> Option<serde_json::Value> {
@@ -129,6 +155,7 @@ mod tests {
                 "finished\nrequests: 9 total, 9 started, 9 done, 7 succeeded, 0 failed, 2 errored\n",
             ),
             (Tool::Ab, "Complete requests:      7\nFailed requests:        0\n"),
+            (Tool::TlsPerf, " TOTAL:           SECONDS 2; HANDSHAKES 7 \n"),
             (Tool::Oha, r#"{"statusCodeDistribution":{"200":7,"500":1}}"#),
         ];
         for (tool, output) in cases {

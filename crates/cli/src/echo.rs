@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use squall_engine::{Need, Resource};
 use squall_plan::mask::masked_url;
 use squall_plan::units::DurationText;
 use squall_plan::{
@@ -30,12 +31,38 @@ impl Echo<'_> {
             plan.loads.iter().flat_map(|load| load_lines(load, plan)).collect();
         lines.extend(self.defaults.clone().map(|text| ("defaults", text)));
         lines.extend((!plan.thresholds.is_empty()).then(|| ("thresholds", plan.thresholds.join(", "))));
+        lines.extend(needs(plan, saved_in.is_none()));
         lines.extend(saved_in.map(|path| ("saved in", path.display().to_string())));
         lines.iter().fold(String::new(), |mut text, (name, line)| {
             let _ = writeln!(text, "{name:<NAME_WIDTH$}{line}");
             text
         })
     }
+}
+
+/// What the run needs of the machine: what is missing; with a look at many connections without opening them, all of it.
+fn needs(plan: &Plan, is_dry: bool) -> Vec<(&'static str, String)> {
+    let needs = squall_engine::needs(plan);
+    let is_large = needs.first().is_some_and(|need| need.needed > NEEDS_SHOWN_FROM);
+    let shown = needs.iter().filter(|need| need.is_missing() || is_dry && is_large);
+    shown.map(|need| (if need.is_missing() { "MISSING" } else { "needs" }, need_text(need))).collect()
+}
+
+fn need_text(need: &Need) -> String {
+    let quantity = |count: u64| match need.what {
+        Resource::Memory => format!("{:.2} GiB", count as f64 / (1_u64 << 30) as f64),
+        _ => count.to_string(),
+    };
+    let name = match need.what {
+        Resource::Descriptors => "open files",
+        Resource::Ports => "local ports towards a target",
+        Resource::Conntrack => "conntrack entries",
+        Resource::Memory => "of memory, the kernel's included",
+    };
+    let there =
+        need.there.map_or_else(|| "not known here".to_owned(), |there| format!("{} here", quantity(there)));
+    let help = if need.is_missing() { format!(": {}", need.help) } else { String::new() };
+    format!("{} {name} ({there}){help}", quantity(need.needed))
 }
 
 fn load_lines(load: &Load, plan: &Plan) -> Vec<(&'static str, String)> {
@@ -270,5 +297,8 @@ fn pacing_name(pacing: Pacing) -> &'static str {
         Pacing::Cheap => "cheap",
     }
 }
+
+/// Runs of fewer descriptors than this need nothing to speak of.
+const NEEDS_SHOWN_FROM: u64 = 5_000;
 
 const NAME_WIDTH: usize = 12;

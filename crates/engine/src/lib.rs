@@ -11,6 +11,7 @@ mod error;
 mod key_log;
 mod observer;
 mod pace;
+mod preflight;
 mod prepare;
 mod pulse;
 mod ready;
@@ -28,6 +29,7 @@ pub use control::Control;
 pub use error::Error;
 pub use observer::{Observer, Span};
 pub use pace::lag_allowed;
+pub use preflight::{Need, Resource, needs};
 pub use run::run;
 
 use control::Stop;

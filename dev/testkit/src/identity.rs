@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_RSA_SHA256, date_time_ymd,
+};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -59,8 +61,18 @@ impl Authority {
             params.not_before = date_time_ymd(2019, 1, 1);
             params.not_after = date_time_ymd(2020, 1, 1);
         }
-        let key = KeyPair::generate().expect("a P-256 key");
-        let cert = params.signed_by(&key, &self.issuer).expect("the authority can sign");
+        self.sign(&params, &KeyPair::generate().expect("a P-256 key"))
+    }
+
+    /// A certificate for `localhost` and `127.0.0.1` with an RSA key of 2048 bits.
+    pub fn issue_rsa_for_loopback(&self) -> Identity {
+        let names = ["localhost", "127.0.0.1"].map(str::to_owned);
+        let params = CertificateParams::new(names).expect("two valid names");
+        self.sign(&params, &KeyPair::generate_for(&PKCS_RSA_SHA256).expect("an RSA key"))
+    }
+
+    fn sign(&self, params: &CertificateParams, key: &KeyPair) -> Identity {
+        let cert = params.signed_by(key, &self.issuer).expect("the authority can sign");
         Identity { cert_pem: cert.pem(), key_pem: key.serialize_pem() }
     }
 

@@ -49,10 +49,10 @@ impl SessionShard {
         Ok(connect.done)
     }
 
-    /// The connect has ended, one way or the other.
-    pub(super) fn on_connect_event(&mut self, slot_idx: usize) {
+    /// The connect has ended, one way or the other. Only a socket that is closed at once can have failed.
+    pub(super) fn on_connect_event(&mut self, slot_idx: usize, is_closed: bool) {
         let Some(socket) = &self.slots[slot_idx].socket else { return };
-        match connection_error(socket) {
+        match if is_closed { connection_error(socket) } else { Ok(()) } {
             Ok(()) => self.on_connected(slot_idx),
             Err(error) => self.fail(slot_idx, &Trouble::io(&error, Phase::Connecting)),
         }

@@ -23,7 +23,7 @@ impl SessionShard {
         slot.marks.peer_closed |= event.closed;
         if slot.state == State::Connecting {
             if event.writable {
-                self.on_connect_event(slot_idx);
+                self.on_connect_event(slot_idx, event.closed);
             }
             return;
         }

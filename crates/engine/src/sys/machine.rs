@@ -89,7 +89,8 @@ fn ports_used() -> u64 {
     figure("inuse") + figure("tw")
 }
 
-fn ports_available() -> u64 {
+/// Ports of the ephemeral range; 0 where the system does not tell.
+pub(crate) fn ports_available() -> u64 {
     let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let ends: Vec<u64> = text.split_whitespace().map_while(|end| end.parse().ok()).collect();
     let [first, last] = ends[..] else { return 0 };

@@ -11,9 +11,9 @@ mod socket;
 
 pub(crate) use clock::{Clock, monotonic_ns, nanoseconds, sleep_until, thread_cpu};
 pub(crate) use kernel_stamp::{enable_receive_stamps, keep_stamping, recv_stamped};
-pub(crate) use machine::{MachineProbe, process_rss_bytes};
+pub(crate) use machine::{MachineProbe, ports_available, process_rss_bytes};
 pub(crate) use poll::{Poller, Readiness};
-pub(crate) use process::{involuntary_switch_count, raise_nofile};
+pub(crate) use process::{involuntary_switch_count, nofile_limit_hard, raise_nofile};
 pub(crate) use socket::{
     Connect, Fd, connect_tcp, connect_unix, connection_error, recv, recv_discarding, reset_on_close, send,
     send_file, send_parts,

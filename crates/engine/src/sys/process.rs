@@ -15,6 +15,11 @@ pub(crate) fn raise_nofile() -> io::Result<u64> {
     Ok(nofile_limit())
 }
 
+/// How many descriptors this process may be allowed: it allows them to itself.
+pub(crate) fn nofile_limit_hard() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
 /// How many descriptors this process may have open.
 pub(crate) fn nofile_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)

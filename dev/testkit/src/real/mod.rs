@@ -17,7 +17,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::{Authority, Process, free_port, program, wait_until};
+use crate::{Authority, Identity, Process, free_port, program, wait_until};
 
 pub use nginx::NginxOptions;
 
@@ -67,6 +67,10 @@ impl Server {
     /// nginx with one worker and an access log of one line per request.
     pub fn nginx(options: NginxOptions) -> Self {
         let site = Site::new();
+        if options.rsa {
+            let authority = Authority::new();
+            site.write_identity(&authority, &authority.issue_rsa_for_loopback());
+        }
         let recipe = nginx::recipe(&site, options);
         Self::start(site, recipe)
     }
@@ -179,7 +183,8 @@ impl Site {
         let folder = TempDir::with_prefix("squall-test-").expect("a temporary folder");
         let loopback_port = || SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let site = Self { folder, plain: loopback_port(), tls: loopback_port(), h2c: loopback_port() };
-        site.write_identity();
+        let authority = Authority::new();
+        site.write_identity(&authority, &authority.issue_for_loopback());
         site.write_pages();
         site
     }
@@ -196,9 +201,7 @@ impl Site {
         fs::write(self.path(name), content).expect("the temporary folder is writable");
     }
 
-    fn write_identity(&self) {
-        let authority = Authority::new();
-        let identity = authority.issue_for_loopback();
+    fn write_identity(&self, authority: &Authority, identity: &Identity) {
         self.write("ca.pem", &authority.pem());
         self.write("cert.pem", &identity.cert_pem);
         self.write("key.pem", &identity.key_pem);

@@ -13,11 +13,13 @@ pub struct NginxOptions {
     pub access_log: bool,
     /// Speaks TLS 1.3, which older versions leave out unless told.
     pub tls13: bool,
+    /// Its certificate has an RSA key instead of a P-256 one.
+    pub rsa: bool,
 }
 
 impl Default for NginxOptions {
     fn default() -> Self {
-        Self { worker_cpu: None, access_log: true, tls13: false }
+        Self { worker_cpu: None, access_log: true, tls13: false, rsa: false }
     }
 }
 
@@ -63,6 +65,7 @@ http {{
     {protocols}
     ssl_certificate cert.pem;
     ssl_certificate_key key.pem;
+    ssl_session_cache shared:tls:10m;
     server {{
         listen {plain} backlog=16384;
         listen {tls} ssl http2 backlog=16384;

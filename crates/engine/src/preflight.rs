@@ -1,0 +1,236 @@
+//! What a plan needs of this machine, computed before anything is opened: descriptors, local ports, conntrack entries, memory.
+//!
+//! Owns: the arithmetic, and what was measured for it. Never: opens anything.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use squall_plan::{IdleProtocol, Load, Plan, What};
+
+use crate::error::DESCRIPTORS_RESERVED;
+use crate::pace::connection_count_max;
+use crate::sys::{nofile_limit_hard, ports_available};
+
+/// One thing that a plan needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// What it is.
+    pub what: Resource,
+    /// How much of it.
+    pub needed: u64,
+    /// How much there is; `None` where the system does not tell.
+    pub there: Option<u64>,
+    /// What to do when there is too little.
+    pub help: String,
+}
+
+/// What connections use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// Open files of this process.
+    Descriptors,
+    /// Local ports towards one address and port of a target, over all local addresses.
+    Ports,
+    /// Entries of the firewall's table.
+    Conntrack,
+    /// Bytes of memory, the kernel's included.
+    Memory,
+}
+
+impl Need {
+    /// Whether there is less than is needed.
+    pub fn is_missing(&self) -> bool {
+        self.there.is_some_and(|there| there < self.needed)
+    }
+}
+
+/// What a plan needs, and what this machine has.
+pub fn needs(plan: &Plan) -> Vec<Need> {
+    Demand::of(plan).needs(&Supply::read())
+}
+
+/// What a plan asks for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Demand {
+    connection_count: u64,
+    /// The most connections to one target from all local addresses.
+    to_one_target: u64,
+    source_count: u64,
+    memory_bytes: u64,
+}
+
+/// What this machine has.
+#[derive(Debug, Clone, Copy, Default)]
+struct Supply {
+    descriptor_count: u64,
+    port_count: u64,
+    conntrack_free: Option<u64>,
+    memory_bytes: Option<u64>,
+}
+
+impl Demand {
+    fn of(plan: &Plan) -> Self {
+        plan.loads.iter().fold(Self::default(), |all, load| {
+            let (each, targets) =
+                (load.segment.part_of(connection_count_max(&load.when)), target_count(load));
+            let is_per_target = load.what.endpoints().is_none();
+            let count = if is_per_target { each * targets } else { each };
+            Self {
+                connection_count: all.connection_count + count,
+                to_one_target: all.to_one_target + count.div_ceil(targets),
+                source_count: all.source_count.max(load.network.sources.len() as u64),
+                memory_bytes: all.memory_bytes + count * (KERNEL_BYTES + own_bytes(load)),
+            }
+        })
+    }
+
+    fn needs(&self, supply: &Supply) -> Vec<Need> {
+        let sources = self.source_count.max(1);
+        let enough = self.to_one_target.div_ceil((supply.port_count / 2).max(1));
+        let processes = self
+            .connection_count
+            .div_ceil(supply.descriptor_count.saturating_sub(DESCRIPTORS_RESERVED).max(1));
+        vec![
+            Need {
+                what: Resource::Descriptors,
+                needed: self.connection_count + DESCRIPTORS_RESERVED,
+                there: Some(supply.descriptor_count),
+                help: format!(
+                    "raise the limit of open files (`ulimit -Hn`, `LimitNOFILE=`), or divide the load over {processes} processes or machines"
+                ),
+            },
+            Need {
+                what: Resource::Ports,
+                needed: self.to_one_target,
+                there: (supply.port_count > 0).then_some(supply.port_count * sources),
+                help: format!(
+                    "give at least {enough} local addresses with `--source`: beyond half of its ports an address connects slowly"
+                ),
+            },
+            Need {
+                what: Resource::Conntrack,
+                needed: self.connection_count,
+                there: supply.conntrack_free,
+                help: "raise net.netfilter.nf_conntrack_max, or do not track these connections".to_owned(),
+            },
+            Need {
+                what: Resource::Memory,
+                needed: self.memory_bytes,
+                there: supply.memory_bytes,
+                help: "use fewer connections, or more machines".to_owned(),
+            },
+        ]
+    }
+}
+
+impl Supply {
+    fn read() -> Self {
+        let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+        let conntrack_max = number("/proc/sys/net/netfilter/nf_conntrack_max");
+        let conntrack_used = number("/proc/sys/net/netfilter/nf_conntrack_count").unwrap_or(0);
+        Self {
+            descriptor_count: nofile_limit_hard(),
+            port_count: ports_available(),
+            conntrack_free: conntrack_max.map(|max| max.saturating_sub(conntrack_used)),
+            memory_bytes: memory_available(),
+        }
+    }
+}
+
+/// proc(5): `MemAvailable:   12345 kB`.
+fn memory_available() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// Different hosts and ports that a load goes to; at least 1.
+fn target_count(load: &Load) -> u64 {
+    let count = match (&load.what, load.what.endpoints()) {
+        (_, Some(targets)) => {
+            targets.iter().map(|target| target.value.authority()).collect::<BTreeSet<_>>().len()
+        }
+        (What::Http(http), None) => {
+            let authority = |url: &url::Url| (url.host_str().map(str::to_owned), url.port_or_known_default());
+            http.requests.iter().map(|request| authority(&request.url)).collect::<BTreeSet<_>>().len()
+        }
+        _ => 1,
+    };
+    count.max(1) as u64
+}
+
+/// Our own memory for each connection of a load.
+fn own_bytes(load: &Load) -> u64 {
+    match &load.what {
+        What::Idle(idle) if !idle.tls => PLAIN_BYTES,
+        What::Idle(idle) => {
+            let is_parked =
+                idle.ping.is_none() && !idle.keeps_sessions && idle.protocol == IdleProtocol::Http1;
+            if is_parked { PARKED_BYTES } else { WHOLE_BYTES }
+        }
+        What::Handshake(_) => WHOLE_BYTES,
+        _ if load.speaks_tls() => REQUESTING_TLS_BYTES,
+        _ => REQUESTING_BYTES,
+    }
+}
+
+/// What a TCP connection takes of the kernel's memory on one side, silent: `bench/idle` measures it, with all else here.
+const KERNEL_BYTES: u64 = 4_700;
+
+const PLAIN_BYTES: u64 = 150;
+const PARKED_BYTES: u64 = 300;
+const WHOLE_BYTES: u64 = 5_000;
+const REQUESTING_BYTES: u64 = 600;
+const REQUESTING_TLS_BYTES: u64 = 9_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Silent plain connections to one target.
+    fn demand(connection_count: u64, source_count: u64) -> Demand {
+        Demand {
+            connection_count,
+            to_one_target: connection_count,
+            source_count,
+            memory_bytes: connection_count * (KERNEL_BYTES + PLAIN_BYTES),
+        }
+    }
+
+    const SMALL: Supply = Supply {
+        descriptor_count: 20_000,
+        port_count: 28_232,
+        conntrack_free: Some(262_144),
+        memory_bytes: Some(8 << 30),
+    };
+
+    fn missing(demand: &Demand, supply: &Supply) -> Vec<Resource> {
+        demand.needs(supply).iter().filter(|need| need.is_missing()).map(|need| need.what).collect()
+    }
+
+    #[test]
+    fn what_is_missing_is_what_the_arithmetic_says() {
+        assert_eq!(missing(&demand(18_000, 0), &SMALL), []);
+        assert_eq!(missing(&demand(19_990, 0), &SMALL), [Resource::Descriptors]);
+        let wide = Supply { descriptor_count: 10_000_000, ..SMALL };
+        assert_eq!(missing(&demand(30_000, 1), &wide), [Resource::Ports]);
+        assert_eq!(missing(&demand(30_000, 2), &wide), []);
+        assert_eq!(missing(&demand(1_200_000, 43), &wide), [Resource::Conntrack]);
+        let poor = Supply { conntrack_free: None, memory_bytes: Some(4 << 30), ..wide };
+        assert_eq!(missing(&demand(1_200_000, 43), &poor), [Resource::Memory]);
+    }
+
+    #[test]
+    fn the_help_says_how_many_are_enough() {
+        let needs = demand(1_200_000, 0).needs(&SMALL);
+        assert!(needs[0].help.contains("61 processes"), "{}", needs[0].help);
+        assert!(needs[1].help.contains("86 local addresses"), "{}", needs[1].help);
+    }
+
+    #[test]
+    fn this_machine_tells_what_it_has() {
+        let supply = Supply::read();
+        assert!(supply.descriptor_count > 0 && supply.port_count > 0 && supply.memory_bytes > Some(0));
+    }
+}
