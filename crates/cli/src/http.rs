@@ -37,10 +37,11 @@ pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> 
         Ask::Drain => control.drain(),
         Ask::Abort => control.abort(),
     };
-    let mut view = View::open(args, Box::new(keys))?;
+    let mut view = View::open(args, &plan.name, Box::new(keys))?;
     let record = squall_engine::run(plan, &control, &mut |recorder: &RunRecorder| view.update(recorder));
-    drop((view, watch));
     let record = record.map_err(|error| refused(&error))?;
+    view.finish(&record);
+    drop(watch);
     faces.finish(&record)?;
     match record.stopped_by {
         StoppedBy::Unreachable => Err(unreachable(&record)),

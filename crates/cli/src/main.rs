@@ -15,6 +15,7 @@ mod redraw;
 mod run;
 mod sessions;
 mod signals;
+mod streams;
 mod study;
 mod target;
 mod traffic;

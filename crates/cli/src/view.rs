@@ -1,19 +1,23 @@
-//! What is seen of a run while it goes on: a line of progress, the full screen of `--live`, or nothing.
+//! What is seen of a run while it goes on: a line of progress, the full screen of `--live`, a page, or nothing.
 
 use std::io::{self, IsTerminal, Stderr};
 
-use squall_measure::RunRecorder;
+use squall_measure::{RunRecord, RunRecorder};
 use squall_report::{Ask, Glance, Live, Progress, ProgressMode};
 
 use crate::args::OutputArgs;
 use crate::failure::Failure;
 use crate::output;
+use crate::streams::Streams;
 
 /// The view, and the run that its keys steer.
 pub(crate) struct View<'a> {
     face: Face,
     /// Does what a key asks for.
     steer: Box<dyn FnMut(Ask) + 'a>,
+    streams: Streams,
+    is_draining: bool,
+    args: &'a OutputArgs,
 }
 
 enum Face {
@@ -23,22 +27,39 @@ enum Face {
 
 impl<'a> View<'a> {
     /// Takes over what it needs of the terminal, until it is dropped.
-    pub(crate) fn open(args: &OutputArgs, steer: Box<dyn FnMut(Ask) + 'a>) -> Result<Self, Failure> {
+    pub(crate) fn open(
+        args: &'a OutputArgs,
+        name: &str,
+        steer: Box<dyn FnMut(Ask) + 'a>,
+    ) -> Result<Self, Failure> {
+        let streams = Streams::open(args, name)?;
         let face = if args.live { live(args)? } else { progress(args) };
-        Ok(Self { face, steer })
+        Ok(Self { face, steer, streams, is_draining: false, args })
     }
 
     /// Shows the run as it is now. A terminal that is gone must not end the run.
     pub(crate) fn update(&mut self, recorder: &RunRecorder) {
+        for _ in 0..self.streams.update(recorder, self.is_draining) {
+            let ask = if self.is_draining { Ask::Abort } else { Ask::Drain };
+            self.is_draining = true;
+            (self.steer)(ask);
+        }
         let glance = Glance::from(recorder);
         match &mut self.face {
             Face::Progress(progress) => progress.update(&glance),
             Face::Live(live) => {
                 if let Ok(Some(ask)) = live.update(&glance) {
+                    self.is_draining = true;
                     (self.steer)(ask);
                 }
             }
         }
+    }
+
+    /// Gives the terminal back, and tells those who follow elsewhere how the run ended.
+    pub(crate) fn finish(self, record: &RunRecord) {
+        drop(self.face);
+        self.streams.finish(record, self.args);
     }
 
     /// Makes room for a line of its own; the next update shows the run again.

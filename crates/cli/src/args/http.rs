@@ -1,5 +1,6 @@
 //! The flags of `squall http`, in the groups that the help shows. `-h` hides the rarer ones.
 
+use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -256,6 +257,10 @@ pub(crate) struct OutputArgs {
     /// Show the run in full screen while it goes
     #[arg(long, conflicts_with = "quiet")]
     pub live: bool,
+    /// Show the run in a browser while it goes, with a button to stop it [default: 127.0.0.1:5665]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "127.0.0.1:5665", value_parser = values::listen)]
+    pub web: Option<SocketAddr>,
     /// Show what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,

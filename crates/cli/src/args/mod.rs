@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use crate::streams::Out;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use squall_report::{ColorChoice, Format, OutputSpec};
 
@@ -156,11 +157,12 @@ pub(crate) struct ReportArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FaceArgs {
-    /// Write the result to a file too, as json, csv, html or junit (repeatable)
+    /// Write the result to a file too, as json, csv, html or junit, or send it to a system (repeatable)
     ///
-    /// The file is created before the first packet, so that a wrong path costs no run.
-    #[arg(long, value_name = "FORMAT=FILE", value_parser = values::output)]
-    pub out: Vec<OutputSpec>,
+    /// A file is created before the first packet, so that a wrong path costs no run. Systems are told every second: prometheus=ADDRESS:PORT
+    /// (to be read from there), prometheus-rw=URL, otlp=URL, influxdb=URL, statsd=HOST:PORT.
+    #[arg(long, value_name = "FORMAT=WHERE")]
+    pub out: Vec<Out>,
     /// Write the result as JSON; `-` is stdout, instead of the summary
     ///
     /// `squall schema` prints the JSON Schema of it.
@@ -180,7 +182,11 @@ impl FaceArgs {
     /// The outputs of `--out` and `--json`.
     pub(crate) fn outputs(&self) -> Vec<OutputSpec> {
         let json = self.json.as_ref().map(|path| OutputSpec::new(Format::Json, path));
-        self.out.iter().cloned().chain(json).collect()
+        let file = |out: &Out| match out {
+            Out::File(spec) => Some(spec.clone()),
+            Out::Push(..) | Out::Scrape(_) => None,
+        };
+        self.out.iter().filter_map(file).chain(json).collect()
     }
 }
 

@@ -11,7 +11,6 @@ use squall_plan::limits::{
 };
 use squall_plan::rules::parse_statuses;
 use squall_plan::units::{parse_count, parse_duration, parse_size};
-use squall_report::OutputSpec;
 
 /// `--expect-status`: a type of its own, because clap gives `Vec` a meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,12 +105,6 @@ pub(super) fn redirects(text: &str) -> Result<u32, InputError> {
         Ok(count) if count <= REDIRECT_COUNT_MAX => Ok(count),
         _ => Err(refused(format!("more than {REDIRECT_COUNT_MAX}"), "follow fewer redirects")),
     }
-}
-
-pub(super) fn output(text: &str) -> Result<OutputSpec, InputError> {
-    text.parse().map_err(|error: squall_report::Error| {
-        refused(error.to_string(), error.help().unwrap_or("write `json=FILE` or `csv=FILE`"))
-    })
 }
 
 pub(super) fn listen(text: &str) -> Result<SocketAddr, InputError> {

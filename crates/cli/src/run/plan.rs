@@ -47,11 +47,14 @@ pub(crate) fn run_fleet(mut plan: FleetPlan, args: &OutputArgs) -> Result<ExitCo
         Ask::Drain => for_keys.drain(),
         Ask::Abort => for_keys.abort(),
     };
-    let mut follower =
-        Follower { view: View::open(args, Box::new(keys))?, is_quiet: args.faces.quiet > 0 || args.live };
+    let mut follower = Follower {
+        view: View::open(args, &plan.plan.name, Box::new(keys))?,
+        is_quiet: args.faces.quiet > 0 || args.live,
+    };
     let outcome = squall_fleet::run(&plan, &steer, &mut follower);
-    drop((follower, watch));
     let outcome = outcome.map_err(|troubles| refused(&troubles))?;
+    follower.view.finish(&outcome.record);
+    drop(watch);
     keep_raw(&outcome.raw, faces.folder(), args);
     faces.finish(&outcome.record)?;
     Ok(outcome_code(&outcome.record))

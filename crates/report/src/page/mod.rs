@@ -5,6 +5,7 @@
 //! itself. Never: anything that a browser would have to fetch.
 
 mod columns;
+mod feed;
 mod plain;
 mod run;
 pub(crate) mod svg;
@@ -15,6 +16,7 @@ use squall_measure::RunRecord;
 use crate::studies::{CapacityPage, ComparePage, IndexPage, SweepPage};
 
 pub use columns::{COLUMNS, Point};
+pub use feed::{Feed, FeedState, Position};
 pub(crate) use run::curve;
 pub use run::{Curve, PartLine, RunPage, Series};
 

@@ -38,7 +38,7 @@ pub(super) fn closed_run() -> RunRecord {
 }
 
 /// [`closed_run`] after so many seconds.
-pub(super) fn closed_recorder(second_count: u32) -> RunRecorder {
+pub(crate) fn closed_recorder(second_count: u32) -> RunRecorder {
     let mut recorder = recorder(plan("home page", closed(), &["GET"]), false, &[]);
     for second_idx in 0..second_count {
         let mut snapshot = Snapshot::new(1, false);

@@ -3,7 +3,7 @@
 //! After a wanted change, `UPDATE_GOLDEN=1 cargo test -p squall-report` rewrites the files: review their diff like prose.
 
 mod connections;
-mod fixture;
+pub(crate) mod fixture;
 mod saved;
 mod schema;
 

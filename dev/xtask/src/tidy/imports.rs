@@ -41,6 +41,11 @@ const ROOMS: &[Room] = &[
         may_use: &["squall-plan", "squall-measure", "squall-study"],
         must_not_use: NETWORK,
     },
+    Room {
+        package: "squall-export",
+        may_use: &["squall-plan", "squall-measure", "squall-report"],
+        must_not_use: &["clap", "rustix"],
+    },
     Room { package: "squall-study", may_use: &["squall-plan", "squall-measure"], must_not_use: SYSTEM },
     Room { package: "squall-target", may_use: &[], must_not_use: &["clap"] },
     Room {
@@ -52,6 +57,7 @@ const ROOMS: &[Room] = &[
             "squall-engine",
             "squall-fleet",
             "squall-report",
+            "squall-export",
             "squall-study",
             "squall-target",
         ],

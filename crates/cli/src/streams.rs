@@ -1,0 +1,121 @@
+//! Where a run's figures go while it goes on: `--web`, and those of `--out` that are no files.
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use squall_export::{Error, Metrics, Push, PushKind, Web};
+use squall_measure::{RunRecord, RunRecorder};
+use squall_plan::InputError;
+use squall_report::OutputSpec;
+use squall_report::page::FeedState;
+
+use crate::args::OutputArgs;
+use crate::failure::Failure;
+use crate::output;
+
+/// One `--out`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Out {
+    /// A file, written at the end.
+    File(OutputSpec),
+    /// A system that figures are sent to every second.
+    Push(PushKind, String),
+    /// A page that Prometheus reads from.
+    Scrape(SocketAddr),
+}
+
+/// All of a run's streams.
+pub(crate) struct Streams {
+    web: Option<Web>,
+    metrics: Vec<Metrics>,
+    pushes: Vec<Push>,
+}
+
+impl FromStr for Out {
+    type Err = InputError;
+
+    fn from_str(text: &str) -> Result<Self, InputError> {
+        let (name, place) = text.split_once('=').unwrap_or_default();
+        if let Some((_, kind)) = PUSHES.iter().find(|(known, _)| *known == name) {
+            return Ok(Self::Push(*kind, place.to_owned()));
+        }
+        let refused = |reason: String, help: &str| InputError { column: 1, reason, help: help.to_owned() };
+        if name == "prometheus" {
+            let help = "write `prometheus=127.0.0.1:5656`; to send figures instead: `prometheus-rw=URL`";
+            return place
+                .parse()
+                .map(Self::Scrape)
+                .map_err(|_| refused(format!("`{place}` is no ADDRESS:PORT"), help));
+        }
+        let spec: Result<OutputSpec, squall_report::Error> = text.parse();
+        spec.map(Self::File).map_err(|error| refused(error.to_string(), OUT_HELP))
+    }
+}
+
+impl Streams {
+    /// Opens all of them; says on stderr where the pages are. `name`: the run's.
+    pub(crate) fn open(args: &OutputArgs, name: &str) -> Result<Self, Failure> {
+        let mut streams = Self { web: None, metrics: Vec::new(), pushes: Vec::new() };
+        for out in &args.faces.out {
+            match out {
+                Out::File(_) => {}
+                Out::Push(kind, target) => streams.pushes.push(push(*kind, target)?),
+                Out::Scrape(address) => {
+                    streams.metrics.push(Metrics::start(*address).map_err(|error| refused(&error))?);
+                }
+            }
+        }
+        if let Some(address) = args.web {
+            streams.web = Some(Web::start(address, name).map_err(|error| refused(&error))?);
+        }
+        streams.announce(args);
+        Ok(streams)
+    }
+
+    fn announce(&self, args: &OutputArgs) {
+        let note = |name: &str, url: String| {
+            if !args.live {
+                output::note(&format!("{name:<12}{url}"));
+            }
+        };
+        self.web.iter().for_each(|web| note("live page", web.url()));
+        self.metrics.iter().for_each(|metrics| note("metrics", metrics.url()));
+    }
+
+    /// Tells the run as it is now; returns how often a viewer asked to stop it.
+    pub(crate) fn update(&mut self, recorder: &RunRecorder, is_draining: bool) -> u32 {
+        self.pushes.iter_mut().for_each(|push| push.update(recorder));
+        self.metrics.iter_mut().for_each(|metrics| metrics.update(recorder));
+        let state = if is_draining { FeedState::Draining } else { FeedState::Running };
+        self.web.as_mut().map_or(0, |web| web.update(recorder, state))
+    }
+
+    /// Tells how the run ended, and warns of what did not arrive.
+    pub(crate) fn finish(self, record: &RunRecord, args: &OutputArgs) {
+        if let Some(web) = self.web {
+            web.finish(record);
+        }
+        for lost in self.pushes.into_iter().filter_map(|push| push.finish(record)) {
+            output::warning(args.faces.color, &lost);
+        }
+    }
+}
+
+/// A token for `Authorization` comes from the environment: an argument would be seen by everyone on the machine.
+fn push(kind: PushKind, target: &str) -> Result<Push, Failure> {
+    let token = std::env::var("SQUALL_OUT_AUTHORIZATION").ok().filter(|token| !token.is_empty());
+    Push::start(kind, target, token).map_err(|error| refused(&error))
+}
+
+fn refused(error: &Error) -> Failure {
+    Failure::usage(error.to_string(), error.help())
+}
+
+const PUSHES: &[(&str, PushKind)] = &[
+    ("prometheus-rw", PushKind::RemoteWrite),
+    ("otlp", PushKind::Otlp),
+    ("influxdb", PushKind::Influx),
+    ("statsd", PushKind::Statsd),
+];
+
+const OUT_HELP: &str = "write a file, json=, csv=, html= or junit=FILE, or a system, prometheus=ADDRESS:PORT, prometheus-rw=URL, otlp=URL, influxdb=URL or statsd=HOST:PORT";

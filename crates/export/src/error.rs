@@ -1,0 +1,56 @@
+//! What keeps figures from leaving.
+
+use std::io;
+
+/// A place that cannot be served or sent to.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address to listen on is taken, or not ours.
+    #[error("cannot listen on {address}: {source}")]
+    OsListen {
+        /// As given.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The target of an output is no address or URL that can be sent to.
+    #[error("`{given}` is nothing to send to: {reason}")]
+    UserBadTarget {
+        /// As given.
+        given: String,
+        /// Why.
+        reason: String,
+    },
+    /// The page was not built into this program.
+    #[error("this squall was built without its page, so there is nothing to serve")]
+    NoPage,
+    /// A thread or a socket could not be made.
+    #[error("cannot {what}: {source}")]
+    Os {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// How to mend it.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::OsListen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+                "choose another port, or port 0 for a free one"
+            }
+            Self::OsListen { .. } => {
+                "give an address of this machine and a free port, such as `127.0.0.1:5665`"
+            }
+            Self::UserBadTarget { .. } => {
+                "write a URL such as `http://localhost:9090/api/v1/write`, or for statsd `HOST:PORT`"
+            }
+            Self::NoPage => {
+                "build it with `make build`, which takes Node; `--live` shows the run in the terminal"
+            }
+            Self::Os { .. } => "see what limits this process: `ulimit -a`",
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The figures of a moment by name, label and value: the one source of all outputs.
+//!
+//! Names, labels and units are those of k6's Prometheus output where it has the figure, so that its dashboards work unchanged:
+//! counters end in `_total`, times are in seconds. What k6 does not have begins with `squall_`.
+
+use std::time::Duration;
+
+use squall_measure::{Histogram, Row, RowKey, RunRecord, RunRecorder, SeriesPoint, Snapshot, Status};
+
+/// All figures at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Moment {
+    /// Milliseconds since 1970.
+    pub(crate) unix_ms: u64,
+    /// When the run started, in milliseconds since 1970.
+    pub(crate) started_unix_ms: u64,
+    /// Every figure; those of one name stand together.
+    pub(crate) figures: Vec<Figure>,
+}
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Figure {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) help: &'static str,
+    /// Sorted by name.
+    pub(crate) labels: Vec<(&'static str, String)>,
+    pub(crate) value: f64,
+}
+
+/// How a figure moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+}
+
+/// What the figures are made of, of a run under way or at its end.
+struct Source<'a> {
+    rows: &'a [RowKey],
+    total: &'a Snapshot,
+    second: &'a SeriesPoint,
+    status: Status,
+}
+
+impl Moment {
+    /// The figures of a run as they are now.
+    pub(crate) fn of_recorder(recorder: &RunRecorder) -> Self {
+        let setup = recorder.setup();
+        let source = Source {
+            rows: &setup.rows,
+            total: recorder.total(),
+            second: recorder.last_second(),
+            status: recorder.verdict().status,
+        };
+        Self::new(setup.started_unix_ms, recorder.elapsed(), &source)
+    }
+
+    /// The figures of a run that has ended.
+    pub(crate) fn of_record(record: &RunRecord) -> Self {
+        let none = SeriesPoint::default();
+        let second = record.series.points.last().unwrap_or(&none);
+        let source =
+            Source { rows: &record.rows, total: &record.total, second, status: record.verdict.status };
+        Self::new(record.started_unix_ms, record.plan.warmup + record.duration, &source)
+    }
+
+    fn new(started_unix_ms: u64, elapsed: Duration, source: &Source<'_>) -> Self {
+        let mut figures = of_run(source);
+        for (key, row) in source.rows.iter().zip(&source.total.rows) {
+            figures.extend(of_row(key, row));
+        }
+        figures.sort_by_key(|figure| figure.name);
+        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        Self { unix_ms: started_unix_ms.saturating_add(elapsed_ms), started_unix_ms, figures }
+    }
+
+    /// When, in nanoseconds since 1970.
+    pub(crate) fn unix_ns(&self) -> u128 {
+        u128::from(self.unix_ms) * 1_000_000
+    }
+}
+
+fn of_run(source: &Source<'_>) -> Vec<Figure> {
+    let Source { total, second, status, .. } = source;
+    let failed = total.failed() as f64 / (total.ok() + total.failed()).max(1) as f64;
+    let verdict = match status {
+        Status::Valid => 0.0,
+        Status::Suspect => 1.0,
+        Status::Invalid => 2.0,
+    };
+    let mut figures = vec![
+        counter("k6_data_sent_total", "Bytes written to sockets.", total.wire_bytes_sent),
+        counter("k6_data_received_total", "Bytes read from sockets.", total.wire_bytes_received),
+        gauge("k6_http_req_failed_rate", "Share of requests that failed.", failed),
+        gauge(
+            "k6_vus",
+            "Connections open, each of which is a user in a closed model.",
+            second.connections_open as f64,
+        ),
+        counter("squall_connections_opened_total", "Connections opened.", total.connections_opened),
+        gauge(
+            "squall_generator_busy",
+            "Share of its time that the busiest event loop worked.",
+            second.busy_max,
+        ),
+        gauge(
+            "squall_arrivals_waiting",
+            "Requests that wait for a connection.",
+            second.arrivals_waiting as f64,
+        ),
+        gauge(
+            "squall_verdict",
+            "Whether the generator is fit to measure: 0 valid, 1 suspect, 2 invalid.",
+            verdict,
+        ),
+    ];
+    if total.open_model {
+        figures.push(counter(
+            "squall_requests_asked_total",
+            "Requests that the schedule asked for.",
+            total.arrivals_asked,
+        ));
+        figures.extend(second.schedule_lag.quantile(0.99).map(|ns| {
+            gauge("squall_schedule_lag_p99", "How late requests are sent, in seconds.", ns as f64 / 1e9)
+        }));
+    }
+    for kind in total.failures.kinds() {
+        let mut figure =
+            counter("squall_failures_total", "Requests that failed, by cause and phase.", kind.count);
+        figure.labels = vec![("cause", name_of(&kind.cause)), ("phase", name_of(&kind.phase))];
+        figures.push(figure);
+    }
+    let phases = [
+        ("k6_http_req_blocked_p99", &total.phases.blocked),
+        ("k6_http_req_connecting_p99", &total.phases.connecting),
+        ("k6_http_req_tls_handshaking_p99", &total.phases.tls_handshaking),
+        ("k6_http_req_sending_p99", &total.phases.sending),
+        ("k6_http_req_waiting_p99", &total.phases.waiting),
+        ("k6_http_req_receiving_p99", &total.phases.receiving),
+    ];
+    figures.extend(phases.into_iter().filter_map(|(name, times)| {
+        quantile(name, "A phase of successful requests, 99th percentile in seconds.", times, 0.99)
+    }));
+    figures
+}
+
+fn of_row(key: &RowKey, row: &Row) -> Vec<Figure> {
+    let labels = vec![
+        ("method", key.method.clone()),
+        ("name", key.url.clone()),
+        ("proto", name_of(&key.protocol)),
+        ("scenario", key.load.clone()),
+    ];
+    let mut figures = Vec::new();
+    for (expected, count) in [("true", row.ok), ("false", row.failed)] {
+        let mut figure = counter("k6_http_reqs_total", "Requests that ended.", count);
+        figure.labels = [vec![("expected_response", expected.to_owned())], labels.clone()].concat();
+        figures.push(figure);
+    }
+    let help = "Latency of successful requests so far, in seconds.";
+    for (name, q) in [
+        ("k6_http_req_duration_p50", 0.5),
+        ("k6_http_req_duration_p90", 0.9),
+        ("k6_http_req_duration_p95", 0.95),
+        ("k6_http_req_duration_p99", 0.99),
+        ("k6_http_req_duration_max", 1.0),
+        ("k6_http_req_duration_min", 0.0),
+    ] {
+        figures.extend(
+            quantile(name, help, &row.latency, q).map(|figure| Figure { labels: labels.clone(), ..figure }),
+        );
+    }
+    let mean = row.latency.mean().map(|ns| gauge("k6_http_req_duration_avg", help, ns / 1e9));
+    figures.extend(mean.map(|figure| Figure { labels: labels.clone(), ..figure }));
+    figures
+}
+
+fn quantile(name: &'static str, help: &'static str, times: &Histogram, q: f64) -> Option<Figure> {
+    times.quantile(q).map(|ns| gauge(name, help, ns as f64 / 1e9))
+}
+
+fn counter(name: &'static str, help: &'static str, value: u64) -> Figure {
+    Figure { name, kind: Kind::Counter, help, labels: Vec::new(), value: value as f64 }
+}
+
+fn gauge(name: &'static str, help: &'static str, value: f64) -> Figure {
+    Figure { name, kind: Kind::Gauge, help, labels: Vec::new(), value }
+}
+
+/// The name that the JSON contract has for a value.
+fn name_of<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_value(value).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+}

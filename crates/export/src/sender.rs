@@ -1,0 +1,203 @@
+//! Sends each second somewhere, on a thread of its own.
+//!
+//! The collector hands a moment over without waiting. While a slow receiver holds the thread up, older moments make room for newer
+//! ones; counters are cumulative, so nothing but time resolution is lost.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use squall_measure::{RunRecord, RunRecorder};
+
+use crate::figures::Moment;
+use crate::{Error, influx, otlp, prometheus, statsd};
+
+/// Where figures go, and how they look there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PushKind {
+    /// Prometheus remote write, to a URL.
+    RemoteWrite,
+    /// OTLP over HTTP with JSON, to a URL that ends in `/v1/metrics`.
+    Otlp,
+    /// InfluxDB's line protocol, to a URL.
+    Influx,
+    /// StatsD, to HOST:PORT over UDP.
+    Statsd,
+}
+
+/// An output under way.
+#[derive(Debug)]
+pub struct Push {
+    moments: SyncSender<Moment>,
+    thread: JoinHandle<Outcome>,
+    target: String,
+    next_at: Duration,
+    dropped_count: u64,
+}
+
+/// What became of the moments.
+#[derive(Debug, Default)]
+struct Outcome {
+    sent_count: u64,
+    failed_count: u64,
+    first_failure: Option<String>,
+}
+
+/// What carries a moment away.
+enum Carrier {
+    Http { agent: ureq::Agent, url: String, kind: PushKind, token: Option<String> },
+    Udp { socket: UdpSocket, counters: statsd::Counters },
+}
+
+impl Push {
+    /// Opens the output. `token`: for systems that want one in `Authorization`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When `target` cannot be sent to. Whether anyone answers there shows later, and never stops a run.
+    pub fn start(kind: PushKind, target: &str, token: Option<String>) -> Result<Self, Error> {
+        let carrier = Carrier::new(kind, target, token)?;
+        let (moments, received) = mpsc::sync_channel(QUEUE_LENGTH);
+        let thread = thread::Builder::new().name("export".to_owned());
+        let thread = thread
+            .spawn(move || carry(carrier, &received))
+            .map_err(|source| Error::Os { what: "start a thread", source })?;
+        Ok(Self { moments, thread, target: target.to_owned(), next_at: Duration::ZERO, dropped_count: 0 })
+    }
+
+    /// Hands the run's figures over, once a second; called as often as the caller likes.
+    pub fn update(&mut self, recorder: &RunRecorder) {
+        if recorder.elapsed() >= self.next_at {
+            self.next_at = recorder.elapsed() + PERIOD;
+            self.hand_over(Moment::of_recorder(recorder));
+        }
+    }
+
+    /// Sends the last figures and ends; what could not be sent, in words.
+    pub fn finish(mut self, record: &RunRecord) -> Option<String> {
+        self.hand_over(Moment::of_record(record));
+        let Self { moments, thread, target, dropped_count, .. } = self;
+        drop(moments);
+        let outcome = thread.join().unwrap_or_default();
+        let lost_count = outcome.failed_count + dropped_count;
+        let whole = outcome.sent_count + lost_count;
+        let reason = outcome.first_failure.unwrap_or_else(|| "the receiver was too slow".to_owned());
+        (lost_count > 0)
+            .then(|| format!("{lost_count} of {whole} seconds did not reach `{target}`: {reason}"))
+    }
+
+    fn hand_over(&mut self, moment: Moment) {
+        if let Err(TrySendError::Full(_)) = self.moments.try_send(moment) {
+            self.dropped_count += 1;
+        }
+    }
+}
+
+fn carry(mut carrier: Carrier, moments: &Receiver<Moment>) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut silent_until = Instant::now();
+    for moment in moments {
+        if Instant::now() < silent_until {
+            outcome.failed_count += 1;
+            continue;
+        }
+        match carrier.send(&moment) {
+            Ok(()) => outcome.sent_count += 1,
+            Err(reason) => {
+                // A receiver that is not there would hold the end of the run up once for each second.
+                silent_until = Instant::now() + RETRY_AFTER;
+                outcome.failed_count += 1;
+                outcome.first_failure.get_or_insert(reason);
+            }
+        }
+    }
+    outcome
+}
+
+impl Carrier {
+    fn new(kind: PushKind, target: &str, token: Option<String>) -> Result<Self, Error> {
+        let bad = |reason: String| Error::UserBadTarget { given: target.to_owned(), reason };
+        if kind == PushKind::Statsd {
+            let socket = UdpSocket::bind("0.0.0.0:0")
+                .map_err(|source| Error::Os { what: "open a UDP socket", source })?;
+            socket.connect(target).map_err(|error| bad(error.to_string()))?;
+            return Ok(Self::Udp { socket, counters: statsd::Counters::default() });
+        }
+        let url = url::Url::parse(target).map_err(|error| bad(error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(bad("not an http or https URL".to_owned()));
+        }
+        Ok(Self::Http { agent: agent(), url: url.to_string(), kind, token })
+    }
+
+    fn send(&mut self, moment: &Moment) -> Result<(), String> {
+        match self {
+            Self::Udp { socket, counters } => {
+                for datagram in counters.datagrams(moment) {
+                    socket.send(datagram.as_bytes()).map_err(|error| error.to_string())?;
+                }
+                Ok(())
+            }
+            Self::Http { agent, url, kind, token } => {
+                let (headers, body) = request(*kind, moment);
+                let mut post = agent.post(url.as_str());
+                for (name, value) in headers {
+                    post = post.header(*name, *value);
+                }
+                if let Some(token) = token {
+                    post = post.header("Authorization", token.as_str());
+                }
+                post.send(&body[..]).map(drop).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+fn request(kind: PushKind, moment: &Moment) -> (&'static [(&'static str, &'static str)], Vec<u8>) {
+    match kind {
+        PushKind::RemoteWrite => (
+            &[
+                ("Content-Type", "application/x-protobuf"),
+                ("Content-Encoding", "snappy"),
+                ("X-Prometheus-Remote-Write-Version", "0.1.0"),
+            ],
+            prometheus::remote_write(moment),
+        ),
+        PushKind::Otlp => (&[("Content-Type", "application/json")], otlp::request(moment)),
+        PushKind::Influx | PushKind::Statsd => {
+            (&[("Content-Type", "text/plain; charset=utf-8")], influx::lines(moment))
+        }
+    }
+}
+
+/// Verifies certificates by the system's store.
+fn agent() -> ureq::Agent {
+    let roots: Vec<_> = rustls_native_certs::load_native_certs()
+        .certs
+        .iter()
+        .map(|cert| ureq::tls::Certificate::from_der(cert).to_owned())
+        .collect();
+    let tls = ureq::tls::TlsConfig::builder()
+        .root_certs(ureq::tls::RootCerts::Specific(Arc::new(roots)))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .build();
+    ureq::Agent::config_builder()
+        .tls_config(tls)
+        .timeout_global(Some(TIMEOUT))
+        .user_agent("squall")
+        .proxy(None)
+        .build()
+        .into()
+}
+
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// A receiver that needs longer than this is not there.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How long a receiver that failed is left alone.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// Moments that wait for a slow receiver: beyond these they are dropped, so that memory stays bounded.
+const QUEUE_LENGTH: usize = 8;
