@@ -41,6 +41,12 @@ impl<'a> Faces<'a> {
         self.kept.as_ref().map(|kept| kept.folder.path())
     }
 
+    /// Saves the run and shows it; `is_silent`: someone else shows the summary.
+    pub(crate) fn finish_quietly(self, record: &RunRecord, is_silent: bool) -> Result<(), Failure> {
+        let silenced = FaceArgs { quiet: if is_silent { 2 } else { self.args.quiet }, ..self.args.clone() };
+        Faces { args: &silenced, outputs: self.outputs, kept: self.kept }.finish(record)
+    }
+
     /// Saves the run and shows it.
     pub(crate) fn finish(mut self, record: &RunRecord) -> Result<(), Failure> {
         let summary = Summary::from(record);

@@ -21,6 +21,24 @@ pub(crate) enum ExitCode {
     TargetUnreachable = 4,
     /// The generator was the limit: the verdict is INVALID.
     GeneratorOverloaded = 5,
+    /// k6 script: a threshold does not hold. The codes from here to 110 are k6's own.
+    ScriptThresholdsFailed = 99,
+    /// k6 script: `setup()` took too long.
+    ScriptSetupTimeout = 100,
+    /// k6 script: `teardown()` took too long.
+    ScriptTeardownTimeout = 101,
+    /// k6 script: options that cannot be used.
+    ScriptOptions = 104,
+    /// k6 script: ended by a signal.
+    ScriptStopped = 105,
+    /// k6 script: it threw outside of an iteration, or cannot be compiled.
+    ScriptException = 107,
+    /// k6 script: `exec.test.abort()`.
+    ScriptAborted = 108,
+    /// k6 script: `exec.test.fail()`.
+    ScriptFailed = 110,
+    /// k6 script: a file or module cannot be loaded.
+    ScriptLoad = 255,
     /// Ended at once by a second Ctrl-C or SIGTERM.
     Aborted = 130,
 }

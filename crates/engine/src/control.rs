@@ -38,6 +38,11 @@ impl Control {
         self.0.stop.fetch_max(ABORT, Ordering::Relaxed);
     }
 
+    /// Somebody asked it to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.stop() != Stop::None
+    }
+
     pub(crate) fn stop(&self) -> Stop {
         match self.0.stop.load(Ordering::Relaxed) {
             0 => Stop::None,

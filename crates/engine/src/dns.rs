@@ -80,6 +80,17 @@ impl Names {
         Ok(names)
     }
 
+    /// Looks up what has no address yet, by the system's resolver, while the caller waits.
+    pub(crate) fn look_up_missing(&mut self) -> Result<(), Error> {
+        for name in &mut self.entries {
+            let addresses = name.addresses.get_mut().unwrap_or_else(PoisonError::into_inner);
+            if addresses.is_empty() {
+                *addresses = look_up_now(&name.host, name.port)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A shard's view of a name. `offset` spreads the shards over the addresses.
     pub(crate) fn view(&self, name_idx: usize, offset: usize) -> Addresses {
         let generation = self.entries[name_idx].generation.load(Ordering::Acquire);
@@ -134,6 +145,21 @@ impl Addresses {
         let address = self.addresses[self.next % self.addresses.len()];
         self.next = self.next.wrapping_add(1);
         address
+    }
+}
+
+/// IPv4 first, as k6's own `preferIPv4`.
+fn look_up_now(host: &str, port: u16) -> Result<Arc<[IpAddr]>, Error> {
+    let unresolved = |reason: String| Error::NameNotResolved { host: host.to_owned(), reason };
+    let found = std::net::ToSocketAddrs::to_socket_addrs(&(host, port));
+    let found: Vec<IpAddr> =
+        found.map_err(|error| unresolved(error.to_string()))?.map(|at| at.ip()).collect();
+    let four: Vec<IpAddr> = found.iter().copied().filter(IpAddr::is_ipv4).collect();
+    let addresses = if four.is_empty() { found } else { four };
+    if addresses.is_empty() {
+        Err(unresolved("the name has no address".to_owned()))
+    } else {
+        Ok(addresses.into())
     }
 }
 

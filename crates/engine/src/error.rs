@@ -54,6 +54,9 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// A script cannot be run.
+    #[error("{0}")]
+    Script(Box<squall_script::ScriptError>),
     /// Fewer descriptors than connections.
     #[error("{needed} open files are needed for this many connections, but the limit is {limit}")]
     TooFewDescriptors {
@@ -75,6 +78,7 @@ impl Error {
             Self::NameNotResolved { host, .. } => {
                 format!("check the spelling, or give an address: --resolve {host}:443:192.0.2.1")
             }
+            Self::Script(error) => error.help.clone(),
             Self::Os { .. } => return None,
             Self::TooFewDescriptors { needed, limit } => format!(
                 "use at most {} connections, or raise the hard limit before the run: `ulimit -Hn {needed}` as root, \

@@ -7,6 +7,7 @@
 
 mod control;
 mod dns;
+mod driver;
 mod error;
 mod key_log;
 mod observer;
@@ -26,10 +27,12 @@ mod tls;
 mod trouble;
 
 pub use control::Control;
+pub use driver::DriverFactory;
+pub use driver::script::{ScriptEnd, ScriptRun, Stage, Submetric, empty_figures, metric_of, submetrics};
 pub use error::Error;
 pub use observer::{Observer, Span};
 pub use pace::lag_allowed;
 pub use preflight::{Need, Resource, needs};
-pub use run::run;
+pub use run::{run, run_driven};
 
 use control::Stop;

@@ -38,6 +38,16 @@ impl Share {
         own / count + u64::from(u64::from(self.shard_idx) < own % count)
     }
 
+    /// The run-wide number of this shard's `own_idx`-th item, where items are dealt out in turn.
+    pub(crate) fn global_idx(self, own_idx: u64) -> u64 {
+        own_idx * self.step() + u64::from(self.shard_idx)
+    }
+
+    /// From one item of this shard to its next one.
+    pub(crate) fn step(self) -> u64 {
+        u64::from(self.shard_count)
+    }
+
     /// This shard's part of a rate.
     pub(crate) fn fraction(self) -> f64 {
         self.segment.fraction() / f64::from(self.shard_count)

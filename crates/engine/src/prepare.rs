@@ -5,21 +5,23 @@
 use std::fs::File;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use squall_measure::{Protocol, RowKey};
 use squall_plan::limits::{PREPARED_REQUEST_COUNT_MAX, ROW_COUNT_MAX, WEIGHT_SUM_MAX};
 use squall_plan::{
-    Body, Header, HttpLoad, HttpVersion, Load, Network, Proxy, ReplayLoad, RequestPlan, TlsPolicy, What,
+    Body, Expect, Header, HttpLoad, HttpVersion, Load, Network, Proxy, ReplayLoad, RequestPlan, TlsPolicy,
+    What,
 };
 use squall_wire::h1::{self, RequestHead, RequestKind};
 use squall_wire::h2::{self, FieldBlock, FieldTable};
 use url::Url;
 
 use crate::dns::Names;
+use crate::driver::{CallRequest, DriverFactory};
 use crate::replay::{PreparedReplay, ReplayOrigin};
 use crate::{Error, tls};
 
@@ -40,6 +42,34 @@ pub(crate) struct Prepared {
     pub(crate) load: Load,
     /// The recording, where the load is one.
     pub(crate) replay: Option<Arc<PreparedReplay>>,
+    /// Rows made at run time, where a driver decides the requests.
+    pub(crate) book: Option<Arc<RowBook>>,
+    /// Makes the drivers, where they decide the requests.
+    pub(crate) factory: Option<Arc<dyn DriverFactory>>,
+}
+
+/// Rows that the shards of a run make while it goes on: the same row has the same index everywhere.
+#[derive(Debug, Default)]
+pub(crate) struct RowBook(Mutex<Vec<RowKey>>);
+
+impl RowBook {
+    /// Begins with the rows that are known.
+    pub(crate) fn seed(&self, rows: &[RowKey]) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = rows.to_vec();
+    }
+
+    /// All rows.
+    pub(crate) fn rows(&self) -> Vec<RowKey> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn pair_of(&self, load: &str, request: &RequestPlan, key: &OriginKey) -> RowPair {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = RowTable { load, begin: 0, rows: std::mem::take(&mut *rows) };
+        let pair = table.pair_of(request, key);
+        *rows = table.rows;
+        pair
+    }
 }
 
 /// One request, encoded.
@@ -176,6 +206,8 @@ impl Prepared {
             names,
             load: load.clone(),
             replay: None,
+            book: None,
+            factory: None,
         })
     }
 
@@ -222,7 +254,82 @@ impl Prepared {
             names,
             load: load.clone(),
             replay,
+            book: None,
+            factory: None,
         })
+    }
+
+    /// A load whose requests a driver decides.
+    pub(crate) fn for_driver(load: &Load, factory: Arc<dyn DriverFactory>) -> Self {
+        let plain = HttpLoad {
+            requests: Vec::new(),
+            user_agents: Vec::new(),
+            follow_count_max: 0,
+            expect: Expect::default(),
+            timeout: squall_plan::limits::DURATION_MAX,
+        };
+        Self {
+            requests: Vec::new(),
+            rotation: Vec::new(),
+            origins: Vec::new(),
+            rows: Vec::new(),
+            names: Arc::default(),
+            load: Load { what: What::Http(plain), ..load.clone() },
+            replay: None,
+            book: Some(Arc::default()),
+            factory: Some(factory),
+        }
+    }
+
+    /// The same for one shard, which adds origins of its own to it.
+    pub(crate) fn for_shard(&self) -> Self {
+        Self {
+            requests: Vec::new(),
+            rotation: Vec::new(),
+            origins: Vec::new(),
+            rows: self.rows.clone(),
+            names: Arc::default(),
+            load: self.load.clone(),
+            replay: None,
+            book: self.book.clone(),
+            factory: None,
+        }
+    }
+
+    /// Prepares a request that a driver has decided: its origin, its row, its bytes. A name that is new is looked up.
+    pub(crate) fn prepare_call(&mut self, request: &CallRequest) -> Result<PreparedRequest, Error> {
+        let plan = &request.plan;
+        let mut table = OriginTable {
+            network: &self.load.network,
+            tls: &self.load.tls,
+            config: self
+                .origins
+                .iter()
+                .find_map(|origin| origin.tls.as_ref())
+                .map(|tls| Arc::clone(&tls.config)),
+            origins: std::mem::take(&mut self.origins),
+            names: std::mem::take(Arc::get_mut(&mut self.names).ok_or_else(in_use)?),
+        };
+        let origin_idx = table.index_of(&plan.url, plan.http);
+        let OriginTable { origins, mut names, .. } = table;
+        let resolved = names.look_up_missing();
+        self.origins = origins;
+        self.names = Arc::new(names);
+        let origin_idx = origin_idx?;
+        resolved?;
+        let key = &self.origins[origin_idx].key;
+        let rows = self
+            .book
+            .as_ref()
+            .map_or(RowPair { h1: 0, h2: 0 }, |book| book.pair_of(&request.load, plan, key));
+        if self.rows.len() <= rows.h1.max(rows.h2) as usize
+            && let Some(book) = &self.book
+        {
+            self.rows = book.rows();
+        }
+        let forwarder = self.load.network.proxy.as_ref().filter(|_| plan.url.scheme() == "http");
+        let template = Template { plan, http: key.http, origin_idx: origin_idx as u32, rows, follows: false };
+        template.encode("", open_body(&plan.body)?, forwarder, None)
     }
 
     /// Origins that the plan's requests lead to, those of redirects left out.
@@ -335,6 +442,10 @@ impl OriginKey {
         let http = if http == HttpVersion::Auto && !is_tls { HttpVersion::Http11 } else { http };
         Some(Self { is_tls, host: url.host_str()?.to_owned(), port: url.port_or_known_default()?, http })
     }
+}
+
+fn in_use() -> Error {
+    Error::Plan { problem: "the names are in use".to_owned(), help: "this is a bug of squall".to_owned() }
 }
 
 /// Collects origins and the names they need.
@@ -520,7 +631,7 @@ impl Template<'_> {
         let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
         let has = |name: &str| headers.iter().any(|header| header.name.eq_ignore_ascii_case(name));
         let mut fields: Vec<(&str, &str)> = Vec::with_capacity(headers.len() + 1);
-        if !has("user-agent") {
+        if !has("user-agent") && !user_agent.is_empty() {
             fields.push(("User-Agent", user_agent));
         }
         let authorization = forwarder.and_then(|proxy| proxy.authorization.as_deref());

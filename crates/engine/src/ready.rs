@@ -7,6 +7,7 @@ use squall_measure::RowKey;
 use squall_plan::{Load, What};
 
 use crate::dns::Names;
+use crate::driver::{Driver, DriverBox, DriverFactory, ShardPart};
 use crate::pace::connection_count_max;
 use crate::setup::ShardSetup;
 use crate::shard::{Shard, warm_up_tls};
@@ -17,6 +18,8 @@ use crate::{Error, prepare, sessions};
 pub(crate) enum Ready {
     /// Requests on connections: `shard`.
     Requests(Arc<prepare::Prepared>),
+    /// Requests that a driver decides: `shard` as well.
+    Driven(Arc<prepare::Prepared>),
     /// Connections for their own sake: `sessions`.
     Sessions(Arc<sessions::Prepared>),
 }
@@ -32,10 +35,23 @@ impl Ready {
         })
     }
 
+    /// A load whose requests a driver decides.
+    pub(crate) fn driven(load: &Load, factory: Arc<dyn DriverFactory>) -> Self {
+        Self::Driven(Arc::new(prepare::Prepared::for_driver(load, factory)))
+    }
+
+    /// The rows that a driver's requests make.
+    pub(crate) fn book(&self) -> Option<&prepare::RowBook> {
+        match self {
+            Self::Driven(prepared) => prepared.book.as_deref(),
+            Self::Requests(_) | Self::Sessions(_) => None,
+        }
+    }
+
     /// The load as planned.
     pub(crate) fn load(&self) -> &Load {
         match self {
-            Self::Requests(prepared) => &prepared.load,
+            Self::Requests(prepared) | Self::Driven(prepared) => &prepared.load,
             Self::Sessions(prepared) => &prepared.load,
         }
     }
@@ -43,7 +59,7 @@ impl Ready {
     /// Rows of figures, those of the loads before this one included.
     pub(crate) fn rows(&self) -> &[RowKey] {
         match self {
-            Self::Requests(prepared) => &prepared.rows,
+            Self::Requests(prepared) | Self::Driven(prepared) => &prepared.rows,
             Self::Sessions(prepared) => &prepared.rows,
         }
     }
@@ -51,7 +67,7 @@ impl Ready {
     /// Names of its targets.
     pub(crate) fn names(&self) -> &Names {
         match self {
-            Self::Requests(prepared) => &prepared.names,
+            Self::Requests(prepared) | Self::Driven(prepared) => &prepared.names,
             Self::Sessions(prepared) => &prepared.names,
         }
     }
@@ -62,23 +78,40 @@ impl Ready {
         let one_target = load.segment.part_of(connection_count_max(&load.when));
         match self {
             Self::Requests(prepared) => one_target * prepared.target_count(),
-            Self::Sessions(_) => one_target,
+            // How many hosts a script asks is not known before.
+            Self::Driven(_) | Self::Sessions(_) => one_target,
         }
     }
 
     /// Does on a new thread what must not happen within the run.
     pub(crate) fn warm_up(&self) {
         match self {
-            Self::Requests(prepared) => warm_up_tls(prepared),
+            Self::Requests(prepared) | Self::Driven(prepared) => warm_up_tls(prepared),
             Self::Sessions(prepared) => sessions::warm_up(prepared),
         }
     }
 }
 
 impl ShardSetup<Ready> {
+    /// Who decides the requests at run time, with its users: made before the start.
+    pub(crate) fn driver(&self) -> Result<Option<Box<dyn Driver>>, Error> {
+        let Ready::Driven(prepared) = &self.prepared else { return Ok(None) };
+        let Some(factory) = &prepared.factory else { return Ok(None) };
+        let DriverBox(driver) = factory.make(ShardPart { share: self.share })?.into_driver();
+        Ok(Some(driver))
+    }
+
     /// Drives this shard's part of the load; returns when that ended, on the monotonic clock.
-    pub(crate) fn run(self, start_ns: u64) -> Result<u64, Error> {
+    pub(crate) fn run(self, start_ns: u64, driver: Option<Box<dyn Driver>>) -> Result<u64, Error> {
         match self.prepared.clone() {
+            Ready::Driven(prepared) => {
+                let own = self.with(Arc::new(prepared.for_shard()));
+                let per_host = prepared.factory.as_ref().map_or(1, |factory| factory.connections_per_host());
+                match driver {
+                    Some(driver) => Shard::driven(own, start_ns, (driver, per_host)).and_then(Shard::run),
+                    None => Ok(start_ns),
+                }
+            }
             Ready::Requests(prepared) => Shard::new(self.with(prepared), start_ns).and_then(Shard::run),
             Ready::Sessions(prepared) => sessions::SessionShard::new(self.with(prepared), start_ns)
                 .and_then(sessions::SessionShard::run),

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use squall_measure::{End, RowKey, RunRecord, RunRecorder, RunSetup, Snapshot, StoppedBy, Threshold};
 use squall_plan::limits::UNREACHABLE_AFTER;
-use squall_plan::{InputError, Load, Plan, When};
+use squall_plan::{InputError, Load, Plan, What, When};
 
+use crate::driver::DriverFactory;
 use crate::error::DESCRIPTORS_RESERVED;
 use crate::pace::{Share, connection_count_max, lag_allowed};
 use crate::pulse::Second;
@@ -30,14 +31,28 @@ use crate::{Control, Error, Observer, Span, Stop};
 /// # Errors
 /// When the run cannot be made at all: see [`Error`]. A target that misbehaves is no error but data.
 pub fn run(plan: &Plan, control: &Control, observer: &mut dyn Observer) -> Result<RunRecord, Error> {
+    run_driven(plan, Vec::new(), control, observer)
+}
+
+/// Makes the load that `plan` describes; `factories` decide the requests of those loads whose plan does not, in their order.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_driven(
+    plan: &Plan,
+    factories: Vec<Arc<dyn DriverFactory>>,
+    control: &Control,
+    observer: &mut dyn Observer,
+) -> Result<RunRecord, Error> {
     let background_stop = Arc::new(AtomicBool::new(false));
-    let result = run_with(plan, control, observer, &background_stop);
+    let result = run_with(plan, factories, control, observer, &background_stop);
     background_stop.store(true, Ordering::Relaxed);
     result
 }
 
 fn run_with(
     plan: &Plan,
+    factories: Vec<Arc<dyn DriverFactory>>,
     control: &Control,
     observer: &mut dyn Observer,
     background_stop: &Arc<AtomicBool>,
@@ -46,11 +61,17 @@ fn run_with(
         raise_nofile().map_err(|source| Error::Os { what: "raise the limit of open files", source })?;
     let mut loads: Vec<Ready> = Vec::new();
     let mut rows: Vec<RowKey> = Vec::new();
+    let mut factories = factories.into_iter();
     for load in &plan.loads {
+        if let What::Script(_) = &load.what {
+            loads.push(Ready::driven(load, factories.next().ok_or_else(no_factory)?));
+            continue;
+        }
         let ready = Ready::new(load, rows, background_stop)?;
         rows = ready.rows().to_vec();
         loads.push(ready);
     }
+    loads.iter().filter_map(Ready::book).for_each(|book| book.seed(&rows));
     check_descriptors(&loads, limit)?;
     let recorder = RunRecorder::new(setup(plan, &rows, thread_count(plan))?);
     let _stamping =
@@ -65,6 +86,9 @@ fn run_with(
     }
     let end =
         End { duration: measured(plan, start_ns, end_ns), stopped_by: collector.stopped_by(plan, end_ns) };
+    if let Some(book) = loads.iter().find_map(Ready::book) {
+        collector.recorder.set_rows(book.rows());
+    }
     observer.look(&collector.recorder);
     Ok(collector.recorder.finish(end))
 }
@@ -299,9 +323,10 @@ fn spawn(setup: ShardSetup<Ready>, place: Place) -> Result<JoinHandle<Result<u64
     let builder = thread::Builder::new().name(format!("squall-{}", setup.shard_idx));
     let body = move || {
         setup.prepared.warm_up();
-        let Some(start_ns) = place.wait() else { return Ok(0) };
         let (control, farewell) = (setup.control.clone(), setup.farewell());
-        let result = setup.run(start_ns);
+        let driver = setup.driver();
+        let Some(start_ns) = place.wait() else { return Ok(0) };
+        let result = driver.and_then(|driver| setup.run(start_ns, driver));
         if result.is_err() {
             control.abort();
             farewell.send();
@@ -309,6 +334,13 @@ fn spawn(setup: ShardSetup<Ready>, place: Place) -> Result<JoinHandle<Result<u64
         result
     };
     builder.spawn(body).map_err(|source| Error::Os { what: "start a thread", source })
+}
+
+fn no_factory() -> Error {
+    Error::Plan {
+        problem: "a script needs its program".to_owned(),
+        help: "run it with `squall run script.js`".to_owned(),
+    }
 }
 
 fn setup(plan: &Plan, rows: &[RowKey], thread_count: u32) -> Result<RunSetup, Error> {

@@ -15,6 +15,7 @@ mod reason;
 mod replay;
 mod run;
 mod sample;
+mod script;
 mod series;
 mod sessions;
 mod sketch;
@@ -34,6 +35,10 @@ pub use reason::{Reason, ReasonKind};
 pub use replay::{Difference, LearnedValue, ON_TIME_NS, Replay};
 pub use run::{End, RUN_RECORD_SCHEMA, RunRecord, RunRecorder, RunSetup, StoppedBy};
 pub use sample::{Outcome, Phases, Protocol, RowKey, Sample};
+pub use script::{
+    Judged, MetricRules, Rule, RuleError, RuleOutcome, Rules, ScriptCheck, ScriptFigures, ScriptMetric,
+    ScriptThreshold, ScriptUnit, ScriptValue, Trend,
+};
 pub use series::{PhaseSums, Series, SeriesPoint};
 pub use sessions::{Handshakes, Kept, Negotiated, Sessions, Terms};
 pub use sketch::Sketch;

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failures, Histogram, Http2, Outcome, Phases, Replay, Sample, Sessions, StatusCounts};
+use crate::{
+    Failures, Histogram, Http2, Outcome, Phases, Replay, Sample, ScriptFigures, Sessions, StatusCounts,
+};
 
 /// All figures of a span of time. Snapshots of any two spans or shards of the same run merge into one.
 ///
@@ -48,6 +50,9 @@ pub struct Snapshot {
     /// What only handshakes and kept connections have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Box<Sessions>>,
+    /// The metrics of a script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Box<ScriptFigures>>,
     /// What only HTTP/2 has.
     #[serde(default, skip_serializing_if = "Http2::is_empty")]
     pub http2: Http2,
@@ -139,6 +144,7 @@ impl Snapshot {
             // `vec![row; n]` would copy, and so touch, every page of a histogram.
             rows: repeat_with(Row::default).take(row_count).collect(),
             sessions: None,
+            script: None,
             http2: Http2::default(),
             replay: None,
         }
@@ -216,6 +222,9 @@ impl Snapshot {
         if let Some(theirs) = &other.replay {
             self.replay.get_or_insert_default().merge(theirs);
         }
+        if let Some(theirs) = &other.script {
+            self.script.get_or_insert_default().merge(theirs);
+        }
     }
 
     /// Empties it for the next span; keeps its memory, and of which kinds of failure an example was given.
@@ -240,6 +249,9 @@ impl Snapshot {
         }
         if let Some(replay) = &mut self.replay {
             replay.clear();
+        }
+        if let Some(script) = &mut self.script {
+            script.clear();
         }
     }
 

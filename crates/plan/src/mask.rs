@@ -35,7 +35,7 @@ impl Load {
         match &self.what {
             What::Http(http) => copy.what = What::Http(http.masked()),
             What::Replay(replay) => copy.what = What::Replay(replay.masked()),
-            What::Handshake(_) | What::Idle(_) => {}
+            What::Handshake(_) | What::Idle(_) | What::Script(_) => {}
         }
         if let Some(proxy) = &mut copy.network.proxy {
             proxy.authorization = proxy.authorization.as_ref().map(|_| MASK.to_owned());

@@ -60,6 +60,19 @@ pub enum What {
     Idle(IdleLoad),
     /// Recorded requests, played back.
     Replay(ReplayLoad),
+    /// What a k6 script says.
+    Script(ScriptLoad),
+}
+
+/// A k6 script: its options say the rest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScriptLoad {
+    /// The script.
+    pub path: PathBuf,
+    /// Its options as JSON, put together from every layer.
+    pub options: String,
+    /// Its scenarios in words.
+    pub scenarios: Vec<String>,
 }
 
 /// Requests described natively: a weighted rotation.

@@ -150,7 +150,7 @@ impl What {
     /// What is counted, in the singular: what a user does again and again.
     pub fn noun(&self) -> &'static str {
         match self {
-            Self::Http(_) | Self::Replay(_) => "request",
+            Self::Http(_) | Self::Replay(_) | Self::Script(_) => "request",
             Self::Handshake(_) => "handshake",
             Self::Idle(_) => "connection",
         }
@@ -159,7 +159,7 @@ impl What {
     /// Where connections by themselves go; `None` for loads that are made of requests.
     pub fn endpoints(&self) -> Option<&[Weighted<Endpoint>]> {
         match self {
-            Self::Http(_) | Self::Replay(_) => None,
+            Self::Http(_) | Self::Replay(_) | Self::Script(_) => None,
             Self::Handshake(load) => Some(&load.targets),
             Self::Idle(load) => Some(&load.targets),
         }
@@ -171,7 +171,7 @@ impl Load {
     pub fn speaks_tls(&self) -> bool {
         match &self.what {
             What::Http(http) => http.requests.iter().any(|request| request.url.scheme() == "https"),
-            What::Handshake(_) => true,
+            What::Handshake(_) | What::Script(_) => true,
             What::Idle(idle) => idle.tls,
             // Only its recording tells, unless it goes elsewhere.
             What::Replay(replay) => replay.to.as_ref().is_none_or(|url| url.scheme() == "https"),

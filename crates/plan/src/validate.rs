@@ -72,6 +72,7 @@ impl Load {
     fn validate(&self) -> Result<(), PlanError> {
         match &self.what {
             What::Http(http) => http.validate()?,
+            What::Script(_) => {}
             What::Handshake(load) => {
                 validate_targets(&load.targets)?;
                 validate_weights(load.server_names.iter().map(|name| name.weight.get()))?;

@@ -11,6 +11,7 @@ mod glance;
 mod hints;
 pub mod json;
 pub mod junit;
+pub mod k6;
 mod live;
 mod outputs;
 pub mod page;

@@ -29,7 +29,7 @@ pub use metrics::{
 };
 pub use options::{
     Executor, Layer, LayerKind, Options, Runtime, ScenarioConfig, Stage, ThresholdSource, TlsAuth, duration,
-    env_layer,
+    env_layer, stages,
 };
 pub use program::{Fetch, Program, ProgramSetup};
 pub use step::{Body, Reply, ReplyFailure, Request, Spec, Step, Timing};

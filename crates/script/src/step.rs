@@ -33,6 +33,8 @@ pub struct Request {
     pub timeout: Duration,
     /// Whether the script may read the body.
     pub keeps_body: bool,
+    /// Statuses that are expected, in inclusive ranges; none: any.
+    pub expects: Rc<[(u16, u16)]>,
 }
 
 /// What is sent: kept and shared where the same request is made again and again.

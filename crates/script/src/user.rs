@@ -52,6 +52,8 @@ pub struct Counts {
     pub iterations_completed: AtomicU64,
     /// Iterations that were cut off.
     pub iterations_interrupted: AtomicU64,
+    /// Iterations that threw.
+    pub iterations_failed: AtomicU64,
     /// Users that iterate now.
     pub vus_active: AtomicU64,
     /// Users that were made.
@@ -153,6 +155,13 @@ impl Shared {
             abort: RefCell::default(),
             setup_data: RefCell::default(),
         }
+    }
+}
+
+impl Shared {
+    /// The same for work that measures nothing.
+    pub fn without_recorder(options: Arc<Runtime>, console: Arc<Console>, counts: Arc<Counts>) -> Self {
+        Self::new(options, Rc::new(NoRecorder), console, counts)
     }
 }
 

@@ -10,6 +10,7 @@
 mod http;
 mod replay;
 mod run;
+mod script;
 mod sessions;
 mod study;
 mod traffic;
@@ -29,6 +30,7 @@ pub(crate) use http::{
 };
 pub(crate) use replay::{CompareArg, ReplayArgs, ReplayRequestArgs};
 pub(crate) use run::{AgentArgs, NewArgs, PlanArgs, PlanCommand, RunArgs};
+pub(crate) use script::{LogFormatArg, ScriptArgs, SummaryArg, SummaryModeArg};
 pub(crate) use sessions::{
     CloseArg, HandshakeArgs, HandshakeLoadArgs, IdleArgs, IdleLoadArgs, PingArg, ResumptionArg,
     ResumptionArgs, SessionNetworkArgs, TicketsArg,
@@ -154,7 +156,7 @@ pub(crate) struct ReportArgs {
 }
 
 /// What is shown, where: for a run that has just ended as for a saved one.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FaceArgs {
     /// Write the result to a file too, as json, csv, html or junit, or send it to a system (repeatable)

@@ -15,6 +15,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub plan: PlanArgs,
     #[command(flatten)]
+    pub script: Box<super::ScriptArgs>,
+    #[command(flatten)]
     pub output: OutputArgs,
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 mod loads;
 pub(crate) mod plan;
 mod plan_file;
+mod script;
 
 use std::path::Path;
 
@@ -35,16 +36,15 @@ impl Kind {
 
 /// Runs what the files describe.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    if args.files.first().is_some_and(|first| first.as_os_str() == "-") {
+        return script::run(Path::new("-"), args);
+    }
     let Some(first) = args.files.first() else {
         return Err(Failure::usage("no file given", "name what to run: `squall run plan.yaml`"));
     };
-    let unsupported = |what: &str| {
-        let message = format!("`{}`: {what} cannot be run yet", first.display());
-        Err(Failure::usage(message, "`squall URL` makes plain HTTP load"))
-    };
     match Kind::of(first) {
         Some(Kind::Plan) => plan::run(first, args),
-        Some(Kind::Script) => unsupported("scripts"),
+        Some(Kind::Script) => script::run(first, args),
         Some(Kind::Recording) => crate::traffic::replay::run_file(first, args),
         None => Err(unknown(first)),
     }

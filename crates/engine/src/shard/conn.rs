@@ -1,6 +1,7 @@
 //! One connection slot and the requests in flight on it: data only; the shard moves it from state to state.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use rustls::ClientConnection;
 use squall_wire::h1::Decoder;
@@ -14,6 +15,10 @@ pub(super) struct Conn {
     pub(super) state: State,
     /// Index into the origins; fixed while the slot is not [`State::Vacant`].
     pub(super) origin_idx: u32,
+    /// Index into the pools; the origin's, unless each user has a pool.
+    pub(super) pool_idx: u32,
+    /// Where it goes, when that is a TCP address.
+    pub(super) remote: Option<SocketAddr>,
     /// Counts uses of the slot, so that a late event of an earlier socket is recognised.
     pub(super) generation: u32,
     pub(super) socket: Option<Fd>,
@@ -97,9 +102,11 @@ pub(super) struct Exchange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct RequestId(pub(super) u32);
 
-/// The connections to one origin.
-#[derive(Debug, Default)]
+/// The connections to one origin; where a driver decides, those of one user.
+#[derive(Debug)]
 pub(super) struct Pool {
+    /// Index into the origins.
+    pub(super) origin_idx: u32,
     /// Open connections with room for a request, the most recently used last.
     pub(super) idle: Vec<u32>,
     /// Slots without a connection that may open one.
@@ -108,6 +115,12 @@ pub(super) struct Pool {
     pub(super) waiting: VecDeque<Exchange>,
     /// Slots made so far.
     pub(super) slot_count: u32,
+}
+
+impl Pool {
+    pub(super) const fn new(origin_idx: u32) -> Self {
+        Self { origin_idx, idle: Vec::new(), vacant: Vec::new(), waiting: VecDeque::new(), slot_count: 0 }
+    }
 }
 
 impl Exchange {
@@ -129,10 +142,12 @@ impl Exchange {
 }
 
 impl Conn {
-    pub(super) const fn new(origin_idx: u32) -> Self {
+    pub(super) const fn new(pool_idx: u32, origin_idx: u32) -> Self {
         Self {
             state: State::Vacant,
             origin_idx,
+            pool_idx,
+            remote: None,
             generation: 0,
             socket: None,
             tls: None,

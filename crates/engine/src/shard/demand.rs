@@ -23,6 +23,8 @@ enum Kind {
     Open { arrivals: Arrivals, asked_count: u64 },
     /// Requests start at their recorded times.
     Recorded { next_due_ns: Option<u64>, is_ended: bool, asked_count: u64 },
+    /// A driver starts requests.
+    Driven,
 }
 
 /// How many users this shard has over time.
@@ -53,19 +55,25 @@ impl Demand {
         Self { kind, remaining, rotation_next: 0 }
     }
 
+    /// A driver wants what is wanted.
+    pub(super) fn driven() -> Self {
+        Self { kind: Kind::Driven, remaining: None, rotation_next: 0 }
+    }
+
     /// Nothing more will ever be wanted.
     pub(crate) fn is_exhausted(&self) -> bool {
         match &self.kind {
             Kind::Closed { live_count, .. } => *live_count == 0 && self.remaining == Some(0),
             Kind::Open { arrivals, .. } => arrivals.peek().is_none() || self.remaining == Some(0),
             Kind::Recorded { is_ended, .. } => *is_ended || self.remaining == Some(0),
+            Kind::Driven => true,
         }
     }
 
     /// Arrivals that the schedule has asked for so far, those of the warm-up left out.
     pub(crate) fn asked_count(&self) -> u64 {
         match &self.kind {
-            Kind::Closed { .. } => 0,
+            Kind::Closed { .. } | Kind::Driven => 0,
             Kind::Open { asked_count, .. } | Kind::Recorded { asked_count, .. } => *asked_count,
         }
     }
@@ -101,7 +109,7 @@ impl Demand {
     pub(crate) fn missing_users(&self, at_ns: u64) -> i64 {
         match &self.kind {
             Kind::Closed { users, live_count } => i64::from(users.count_at(at_ns)) - i64::from(*live_count),
-            Kind::Open { .. } | Kind::Recorded { .. } => 0,
+            Kind::Open { .. } | Kind::Recorded { .. } | Kind::Driven => 0,
         }
     }
 
@@ -262,9 +270,9 @@ impl Shard {
 
     fn fits(&self, conn_idx: usize, exchange: &Exchange) -> bool {
         let conn = &self.conns[conn_idx];
-        conn.origin_idx == self.request(exchange.request).origin_idx
+        conn.pool_idx as usize == self.pool_of(exchange)
             && self.has_room(conn_idx)
-            && self.pools[conn.origin_idx as usize].waiting.is_empty()
+            && self.pools[conn.pool_idx as usize].waiting.is_empty()
     }
 
     pub(super) fn has_room(&self, conn_idx: usize) -> bool {
@@ -279,15 +287,16 @@ impl Shard {
 
     /// Gives a request a connection at once, or lets it wait its turn. Returns whether it got one.
     pub(super) fn place(&mut self, exchange: Exchange) -> bool {
-        let origin_idx = self.request(exchange.request).origin_idx as usize;
-        let is_first_in_line = self.pools[origin_idx].waiting.is_empty();
-        match is_first_in_line.then(|| self.take_slot(origin_idx)).flatten() {
+        let pool_idx = self.pool_of(&exchange);
+        let is_first_in_line = self.pools[pool_idx].waiting.is_empty();
+        match is_first_in_line.then(|| self.take_slot(pool_idx)).flatten() {
             Some(conn_idx) => {
                 self.assign(conn_idx, exchange);
                 true
             }
             None => {
-                self.pools[origin_idx].waiting.push_back(exchange);
+                self.pools[pool_idx].waiting.push_back(exchange);
+                self.waiting_count += 1;
                 false
             }
         }
@@ -295,10 +304,14 @@ impl Shard {
 
     /// Requests that wait get the connections that are free, in order.
     fn serve_waiting(&mut self) {
-        for origin_idx in 0..self.pools.len() {
-            while !self.pools[origin_idx].waiting.is_empty() {
-                let Some(conn_idx) = self.take_slot(origin_idx) else { break };
-                if let Some(exchange) = self.pools[origin_idx].waiting.pop_front() {
+        if self.waiting_count == 0 {
+            return;
+        }
+        for pool_idx in 0..self.pools.len() {
+            while !self.pools[pool_idx].waiting.is_empty() {
+                let Some(conn_idx) = self.take_slot(pool_idx) else { break };
+                if let Some(exchange) = self.pools[pool_idx].waiting.pop_front() {
+                    self.waiting_count -= 1;
                     self.assign(conn_idx, exchange);
                 }
             }
@@ -307,12 +320,13 @@ impl Shard {
 
     /// A connection with room: for those who wait, or to be kept for those who come.
     pub(super) fn offer(&mut self, conn_idx: usize) {
-        let origin_idx = self.conns[conn_idx].origin_idx as usize;
+        let pool_idx = self.conns[conn_idx].pool_idx as usize;
         while self.has_room(conn_idx) {
-            let Some(exchange) = self.pools[origin_idx].waiting.pop_front() else {
+            let Some(exchange) = self.pools[pool_idx].waiting.pop_front() else {
                 self.list_idle(conn_idx);
                 return;
             };
+            self.waiting_count -= 1;
             self.assign(conn_idx, exchange);
         }
     }
@@ -321,13 +335,13 @@ impl Shard {
         let conn = &mut self.conns[conn_idx];
         if !conn.is_listed_idle {
             conn.is_listed_idle = true;
-            self.pools[conn.origin_idx as usize].idle.push(conn_idx as u32);
+            self.pools[conn.pool_idx as usize].idle.push(conn_idx as u32);
         }
     }
 
     /// A slot for one more request to this origin: an open connection, else one that is to be opened.
-    fn take_slot(&mut self, origin_idx: usize) -> Option<usize> {
-        while let Some(conn_idx) = self.pools[origin_idx].idle.pop() {
+    fn take_slot(&mut self, pool_idx: usize) -> Option<usize> {
+        while let Some(conn_idx) = self.pools[pool_idx].idle.pop() {
             let conn_idx = conn_idx as usize;
             self.conns[conn_idx].is_listed_idle = false;
             if self.has_room(conn_idx) {
@@ -337,8 +351,8 @@ impl Shard {
         if !self.may_open() {
             return None;
         }
-        let vacant = self.pools[origin_idx].vacant.pop().map(|conn_idx| conn_idx as usize);
-        let slot = vacant.or_else(|| self.add_slot(origin_idx))?;
+        let vacant = self.pools[pool_idx].vacant.pop().map(|conn_idx| conn_idx as usize);
+        let slot = vacant.or_else(|| self.add_slot(pool_idx))?;
         self.opened_this_turn += 1;
         Some(slot)
     }

@@ -10,6 +10,7 @@
 mod capture;
 mod conn;
 mod demand;
+mod driven;
 mod h2;
 mod open;
 mod receive;
@@ -19,6 +20,7 @@ mod settle;
 mod trial;
 mod wait;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rustls::ClientConnection;
@@ -26,6 +28,7 @@ use squall_plan::{Pacing, When};
 use squall_wire::h1::HeadCache;
 
 use crate::dns::Addresses;
+use crate::driver::Driver;
 use crate::pace::Share;
 use crate::prepare::{Dial, Prepared, PreparedRequest};
 use crate::pulse::{Backlog, Pulse};
@@ -37,6 +40,7 @@ use crate::{Control, Error, Stop};
 pub(crate) use demand::Demand;
 
 use conn::{Conn, Exchange, Pool, RequestId};
+use driven::Driven;
 use receive::ResponseSink;
 use replay::Replay;
 use wait::Waiter;
@@ -68,13 +72,17 @@ pub(crate) struct Shard {
     /// HTTP/2 connections with something to send, which goes out at the end of the turn.
     unsent: Vec<u32>,
     /// Requests made at run time, and the free places among them.
-    dynamic: Vec<Option<Box<PreparedRequest>>>,
+    dynamic: Vec<Option<Rc<PreparedRequest>>>,
     dynamic_free: Vec<usize>,
     /// Lengths that `--expect-same-length` learned, by request; 0: none yet, else the length + 1.
     learned_lengths: Vec<u64>,
     /// Recorded traffic, where the load is that.
     replay: Option<Box<Replay>>,
+    /// Who decides the requests at run time, where the plan does not.
+    driven: Option<Driven>,
     io: IoBuffers,
+    /// Requests that wait for a connection, in all pools.
+    waiting_count: u64,
     /// Started and not settled yet.
     open_count: u32,
     /// Connections that are not open yet.
@@ -155,10 +163,7 @@ impl Shard {
                 limits.slot_count_max.saturating_mul(per_connection) >= wait::GATHER_IN_FLIGHT_MIN
             }
         };
-        let view = |dial: &Dial| match dial {
-            Dial::Tcp { name_idx, .. } => Some(prepared.names.view(*name_idx, share.shard_idx as usize)),
-            Dial::Unix(_) => None,
-        };
+        let view = |origin_idx| view_of(&prepared, origin_idx, share);
         let os = |source| Error::Os { what: "make an epoll set", source };
         Ok(Self {
             pulse,
@@ -167,8 +172,8 @@ impl Shard {
             conns: Vec::new(),
             exchanges: Vec::new(),
             deadlines: Vec::new(),
-            pools: prepared.origins.iter().map(|_| Pool::default()).collect(),
-            addresses: prepared.origins.iter().map(|origin| view(&origin.dial)).collect(),
+            pools: (0..prepared.origins.len() as u32).map(Pool::new).collect(),
+            addresses: (0..prepared.origins.len()).map(view).collect(),
             sources: Sources::new(&prepared.load.network.sources, share),
             ready: Vec::new(),
             unfinished: Vec::new(),
@@ -181,6 +186,8 @@ impl Shard {
                 batches && prepared.load.network.unix_socket.is_none(),
                 ResponseSink::new(prepared.http().follow_count_max > 0),
             ),
+            driven: None,
+            waiting_count: 0,
             open_count: 0,
             opening_count: 0,
             opened_this_turn: 0,
@@ -194,6 +201,21 @@ impl Shard {
         })
     }
 
+    /// A loop whose requests `driver` decides; of one user at most `per_host` connections go to one origin.
+    pub(crate) fn driven(
+        setup: ShardSetup<Arc<Prepared>>,
+        start_ns: u64,
+        (driver, per_host): (Box<dyn Driver>, u32),
+    ) -> Result<Self, Error> {
+        let mut shard = Self::new(setup, start_ns)?;
+        shard.limits.slot_count_max = per_host;
+        shard.limits.rests_after_failure = false;
+        shard.io.sink = ResponseSink::for_driver();
+        shard.demand = Demand::driven();
+        shard.driven = Some(Driven::new(driver));
+        Ok(shard)
+    }
+
     /// Runs the load to its end; returns when that was, on the monotonic clock.
     pub(crate) fn run(mut self) -> Result<u64, Error> {
         self.waiter.prepare_thread();
@@ -204,12 +226,14 @@ impl Shard {
         while !self.is_finished() {
             self.follow_control();
             self.follow_schedule();
+            self.drive();
             self.start_next();
             self.wait().map_err(|source| Error::Os { what: "wait for events", source })?;
             self.sweep_deadlines();
             self.turn_second();
         }
         self.tell_recorded();
+        self.fill_driven();
         self.pulse.end(self.now_ns, self.backlog());
         Ok(self.now_ns)
     }
@@ -217,11 +241,26 @@ impl Shard {
     /// Ends the second when its time has come.
     fn turn_second(&mut self) {
         let backlog = self.backlog();
+        if self.now_ns >= self.pulse.second_end_ns() {
+            self.fill_driven();
+        }
         if self.pulse.turn_second(self.now_ns, || backlog)
             && let Some(clock) = &mut self.io.stamp_clock
         {
             *clock = Clock::new();
         }
+    }
+
+    fn fill_driven(&mut self) {
+        let now_ns = self.now_ns.saturating_sub(self.limits.start_ns);
+        if let Some(driven) = &mut self.driven {
+            driven.fill(now_ns, &mut self.pulse.snapshot);
+        }
+    }
+
+    /// A view of an origin's addresses.
+    fn view_of(&self, origin_idx: usize) -> Option<Addresses> {
+        view_of(&self.prepared, origin_idx, self.share)
     }
 
     fn backlog(&self) -> Backlog {
@@ -238,6 +277,7 @@ impl Shard {
     fn follow_control(&mut self) {
         match (self.control.stop(), self.life) {
             (Stop::Abort, _) => self.interrupt_all(),
+            (Stop::Drain, Life::Running) if self.driven.is_some() => self.stop_driver(),
             (Stop::Drain, Life::Running) => self.drain(),
             (Stop::None, Life::Running) if self.now_ns >= self.limits.stop_at_ns => {
                 // Arrivals of the last moment are the schedule's too, even when this turn came late.
@@ -255,10 +295,14 @@ impl Shard {
         for pool in &mut self.pools {
             pool.waiting.retain(|waiting| waiting.is_retry());
         }
+        self.waiting_count = self.pools.iter().map(|pool| pool.waiting.len() as u64).sum();
     }
 
     fn is_finished(&self) -> bool {
         if self.open_count > 0 {
+            return false;
+        }
+        if !self.is_driver_finished() {
             return false;
         }
         self.life != Life::Running
@@ -269,7 +313,7 @@ impl Shard {
     }
 
     fn waiting_count(&self) -> u64 {
-        self.pools.iter().map(|pool| pool.waiting.len() as u64).sum()
+        self.waiting_count
     }
 
     fn request(&self, id: RequestId) -> &PreparedRequest {
@@ -277,10 +321,17 @@ impl Shard {
     }
 }
 
+fn view_of(prepared: &Prepared, origin_idx: usize, share: Share) -> Option<Addresses> {
+    match &prepared.origins[origin_idx].dial {
+        Dial::Tcp { name_idx, .. } => Some(prepared.names.view(*name_idx, share.shard_idx as usize)),
+        Dial::Unix(_) => None,
+    }
+}
+
 /// The request of an id, for callers that hold other parts of the shard.
 fn request_of<'a>(
     prepared: &'a Prepared,
-    dynamic: &'a [Option<Box<PreparedRequest>>],
+    dynamic: &'a [Option<Rc<PreparedRequest>>],
     id: RequestId,
 ) -> &'a PreparedRequest {
     match id.dynamic_idx() {

@@ -20,14 +20,15 @@ use crate::sys::{
 use crate::trouble::Trouble;
 
 impl Shard {
-    /// A new slot for an origin, where the plan's number of connections allows one more.
-    pub(super) fn add_slot(&mut self, origin_idx: usize) -> Option<usize> {
-        let pool = &mut self.pools[origin_idx];
+    /// A new slot of a pool, where the plan's number of connections allows one more.
+    pub(super) fn add_slot(&mut self, pool_idx: usize) -> Option<usize> {
+        let pool = &mut self.pools[pool_idx];
         if pool.slot_count >= self.limits.slot_count_max {
             return None;
         }
         pool.slot_count += 1;
-        self.conns.push(Conn::new(origin_idx as u32));
+        self.conns.push(Conn::new(pool_idx as u32, pool.origin_idx));
+        self.io.sink.add_conn();
         self.deadlines.push(u64::MAX);
         self.exchanges.resize(self.conns.len() * self.limits.stride as usize, Exchange::default());
         Some(self.conns.len() - 1)
@@ -58,6 +59,7 @@ impl Shard {
         match (&prepared.origins[origin_idx].dial, &mut self.addresses[origin_idx]) {
             (Dial::Tcp { port, .. }, Some(addresses)) => {
                 let address = SocketAddr::new(addresses.next(&prepared.names), *port);
+                self.conns[conn_idx].remote = Some(address);
                 connect_tcp(&address, self.sources.next(&address))
             }
             (Dial::Unix(path), _) => connect_unix(path),
@@ -248,9 +250,10 @@ impl Shard {
             }
         }
         // `socket` and `tls` are dropped here; a new generation makes events of the old socket strangers.
-        let (origin_idx, generation) = (conn.origin_idx, conn.generation.wrapping_add(1));
+        let (pool_idx, origin_idx) = (conn.pool_idx, conn.origin_idx);
+        let generation = conn.generation.wrapping_add(1);
         let (failure_count, is_listed_idle) = (conn.failure_count, conn.is_listed_idle);
-        *conn = Conn { generation, failure_count, is_listed_idle, ..Conn::new(origin_idx) };
+        *conn = Conn { generation, failure_count, is_listed_idle, ..Conn::new(pool_idx, origin_idx) };
         self.io.sink.forget(conn_idx);
         if failure_count > 0 && self.limits.rests_after_failure {
             self.deadlines[conn_idx] = self.now_ns + reconnect_pause_ns(failure_count);
@@ -262,8 +265,8 @@ impl Shard {
     /// A vacant slot may be opened again.
     pub(super) fn end_rest(&mut self, conn_idx: usize) {
         self.deadlines[conn_idx] = u64::MAX;
-        let origin_idx = self.conns[conn_idx].origin_idx as usize;
-        self.pools[origin_idx].vacant.push(conn_idx as u32);
+        let pool_idx = self.conns[conn_idx].pool_idx as usize;
+        self.pools[pool_idx].vacant.push(conn_idx as u32);
     }
 }
 

@@ -20,12 +20,55 @@ pub(super) struct ResponseSink {
     at: (usize, u32),
     locations: Vec<((usize, u32), String)>,
     pub(super) captures: Captures,
+    /// What each connection's present response holds, where a driver wants it.
+    responses: Option<Vec<KeptResponse>>,
+}
+
+/// A response as it came.
+#[derive(Debug, Default)]
+struct KeptResponse {
+    head: Vec<u8>,
+    body: Vec<u8>,
+    keeps_body: bool,
 }
 
 impl ResponseSink {
     /// `is_followed`: whether anybody will ask.
     pub(super) fn new(is_followed: bool) -> Self {
-        Self { is_followed, at: (0, 0), locations: Vec::new(), captures: Captures::default() }
+        Self {
+            is_followed,
+            at: (0, 0),
+            locations: Vec::new(),
+            captures: Captures::default(),
+            responses: None,
+        }
+    }
+
+    /// Keeps responses for a driver.
+    pub(super) fn for_driver() -> Self {
+        Self { responses: Some(Vec::new()), ..Self::new(false) }
+    }
+
+    /// There is one more connection.
+    pub(super) fn add_conn(&mut self) {
+        if let Some(responses) = &mut self.responses {
+            responses.push(KeptResponse::default());
+        }
+    }
+
+    /// Whether the body of what this connection reads next is wanted.
+    pub(super) fn keep_body(&mut self, conn_idx: usize, keeps_body: bool) {
+        if let Some(responses) = &mut self.responses {
+            responses[conn_idx].keeps_body = keeps_body;
+        }
+    }
+
+    /// Takes head and body of the response that this connection has read.
+    pub(super) fn take_response(&mut self, conn_idx: usize) -> (Vec<u8>, Vec<u8>) {
+        let response = self.responses.as_mut().and_then(|responses| responses.get_mut(conn_idx));
+        response
+            .map(|response| (std::mem::take(&mut response.head), std::mem::take(&mut response.body)))
+            .unwrap_or_default()
     }
 
     /// What is read now comes from this connection.
@@ -55,10 +98,21 @@ impl Sink for ResponseSink {
             self.locations.push((self.at, String::from_utf8_lossy(value).into_owned()));
         }
         self.captures.head(self.at, head);
+        if let Some(responses) = &mut self.responses {
+            let response = &mut responses[self.at.0];
+            response.head.clear();
+            response.body.clear();
+            response.head.extend_from_slice(head.raw());
+        }
     }
 
     fn data(&mut self, bytes: &[u8]) {
         self.captures.data(self.at, bytes);
+        if let Some(responses) = &mut self.responses
+            && responses[self.at.0].keeps_body
+        {
+            responses[self.at.0].body.extend_from_slice(bytes);
+        }
     }
 
     fn stream(&mut self, slot: u32) {
@@ -66,7 +120,7 @@ impl Sink for ResponseSink {
     }
 
     fn wants_heads(&self) -> bool {
-        self.is_followed || !self.captures.is_empty()
+        self.is_followed || !self.captures.is_empty() || self.responses.is_some()
     }
 }
 
@@ -122,14 +176,18 @@ impl Shard {
     /// One read, with its time in `now_ns`; `None`: the socket is empty.
     fn read_plain(&mut self, conn_idx: usize) -> Result<Option<Read1>, Trouble> {
         let conn = &self.conns[conn_idx];
-        let Some(socket) = &conn.socket else { return Ok(None) };
         let skippable = conn.decoder.skippable_bytes() as usize;
-        let is_discarded = skippable >= DISCARD_BYTES_MIN && !self.io.sink.captures.has((conn_idx, 0));
+        let keeps_body = self.keeps_body(conn_idx);
+        self.io.sink.keep_body(conn_idx, keeps_body);
+        let conn = &self.conns[conn_idx];
+        let Some(socket) = &conn.socket else { return Ok(None) };
+        let is_wanted = keeps_body || self.io.sink.captures.has((conn_idx, 0));
+        let is_discarded = !is_wanted && skippable >= DISCARD_BYTES_MIN;
         let (wanted, result) = if is_discarded {
             let wanted = skippable.min(self.io.discard.len());
             (wanted, recv_discarding(socket, &mut self.io.discard[..wanted]))
         } else {
-            let is_head_first = conn.expects_large_body && conn.decoder.is_idle();
+            let is_head_first = !keeps_body && conn.expects_large_body && conn.decoder.is_idle();
             let wanted = if is_head_first { HEAD_FIRST_BYTES } else { self.io.read.len() };
             (wanted, self.io.recv(socket, wanted, &mut self.now_ns))
         };
@@ -227,6 +285,8 @@ impl Shard {
 
     /// Decodes all plaintext that the TLS session holds.
     fn decode_plaintext(&mut self, conn_idx: usize) -> Result<(), Trouble> {
+        let keeps_body = self.keeps_body(conn_idx);
+        self.io.sink.keep_body(conn_idx, keeps_body);
         let generation = self.conns[conn_idx].generation;
         while self.is_same(conn_idx, generation) {
             let is_begun = self.conns[conn_idx].ring.sent_count > 0 || self.is_front_begun(conn_idx);

@@ -1,11 +1,14 @@
 //! How each request ends: exactly once, as a success, a failure with one cause, or interrupted.
 
+use std::rc::Rc;
+
 use squall_measure::{Cause, FailureExample, Outcome, Phase, Phases, Sample};
 use squall_plan::ExpectBody;
 use squall_wire::h1::Response;
 
 use super::conn::{Exchange, RequestId, State};
 use super::{Life, Shard};
+use crate::prepare::PreparedRequest;
 use crate::trouble::Trouble;
 
 impl Shard {
@@ -75,7 +78,7 @@ impl Shard {
         let request = self.request(exchange.request);
         Some(match self.prepared.redirected(request, status, location.as_deref()) {
             Ok(request) => {
-                let request = self.keep_dynamic(request);
+                let request = self.keep_dynamic(Rc::new(request));
                 let redirect_count = exchange.redirect_count + 1;
                 let (intended_ns, is_warmup) = (self.now_ns, exchange.is_warmup);
                 Ok(Exchange { request, intended_ns, redirect_count, is_warmup, ..Exchange::default() })
@@ -84,17 +87,20 @@ impl Shard {
         })
     }
 
-    fn keep_dynamic(&mut self, request: crate::prepare::PreparedRequest) -> RequestId {
+    pub(super) fn keep_dynamic(&mut self, request: Rc<PreparedRequest>) -> RequestId {
         let idx = self.dynamic_free.pop().unwrap_or_else(|| {
             self.dynamic.push(None);
             self.dynamic.len() - 1
         });
-        self.dynamic[idx] = Some(Box::new(request));
+        self.dynamic[idx] = Some(request);
         RequestId::dynamic(idx)
     }
 
     /// Whether a whole response is what the plan expects.
     fn judge(&mut self, exchange: &Exchange, response: &Response) -> Result<(), Trouble> {
+        if let Some(judged) = self.judge_call(exchange, response) {
+            return judged;
+        }
         let expect = &self.prepared.http().expect;
         let status = response.status;
         let is_expected = match self.recorded_status(exchange) {
@@ -152,10 +158,11 @@ impl Shard {
 
     /// Requests that a connection has not answered wait for another one, before all others.
     pub(super) fn send_again(&mut self, conn_idx: usize, exchanges: Vec<Exchange>) {
-        let origin_idx = self.conns[conn_idx].origin_idx as usize;
+        let pool_idx = self.conns[conn_idx].pool_idx as usize;
         self.pulse.snapshot.requests_retried += exchanges.len() as u64;
+        self.waiting_count += exchanges.len() as u64;
         for exchange in exchanges.into_iter().rev() {
-            self.pools[origin_idx].waiting.push_front(exchange.again());
+            self.pools[pool_idx].waiting.push_front(exchange.again());
         }
     }
 
@@ -184,6 +191,13 @@ impl Shard {
         outcome: Result<(), Trouble>,
     ) {
         self.open_count -= 1;
+        if self.driven.is_some() {
+            let result = match &outcome {
+                Err(trouble) if status == 0 => Err(trouble.clone()),
+                _ => Ok(status),
+            };
+            self.tell(conn_idx, exchange, result);
+        }
         if !exchange.is_warmup {
             let outcome = match outcome {
                 Ok(()) => Outcome::Ok,
@@ -215,7 +229,7 @@ impl Shard {
     }
 
     /// k6's phases up to now. A time that was never reached gives an empty phase.
-    fn phases(&self, conn_idx: usize, exchange: &Exchange) -> Phases {
+    pub(super) fn phases(&self, conn_idx: usize, exchange: &Exchange) -> Phases {
         let conn = &self.conns[conn_idx];
         let end_ns = self.now_ns;
         let or = |time_ns: u64, later_ns: u64| if time_ns == 0 { later_ns } else { time_ns };
@@ -277,7 +291,7 @@ impl Shard {
         if exchange.start_ns != 0 {
             let kind = self.request(exchange.request).kind;
             self.conns[conn_idx].decoder.begin(kind);
-            self.deadlines[conn_idx] = exchange.start_ns + self.limits.timeout_ns;
+            self.deadlines[conn_idx] = exchange.start_ns + self.timeout_of(&exchange);
         }
     }
 
@@ -350,7 +364,9 @@ impl Shard {
             self.vacate(conn_idx);
         }
         for origin_idx in 0..self.pools.len() {
-            for exchange in std::mem::take(&mut self.pools[origin_idx].waiting) {
+            let waiting = std::mem::take(&mut self.pools[origin_idx].waiting);
+            self.waiting_count -= waiting.len() as u64;
+            for exchange in waiting {
                 if exchange.is_retry() {
                     self.interrupt(0, &exchange);
                 }
@@ -358,7 +374,7 @@ impl Shard {
         }
     }
 
-    fn interrupt(&mut self, conn_idx: usize, exchange: &Exchange) {
+    pub(super) fn interrupt(&mut self, conn_idx: usize, exchange: &Exchange) {
         self.open_count -= 1;
         if !exchange.is_warmup {
             let sample = self.sample(conn_idx, exchange, 0, Outcome::Interrupted);

@@ -192,7 +192,10 @@ impl Shard {
             Life::Running => self.demand.next_due_ns().map(|due_ns| self.limits.start_ns + due_ns),
             Life::Draining { .. } => None,
         };
-        let timer_ns = self.limits.next_sweep_ns.min(self.pulse.second_end_ns());
+        let timer_ns = self.next_timer_ns();
+        if timer_ns <= now_ns {
+            return Plan::Block(Duration::ZERO);
+        }
         // A handshake, the rest of a body, and whoever waits for a connection should not wait for a tick as well.
         let is_calm = self.opening_count == 0 && !self.waiter.is_mid_response && self.waiting_count() == 0;
         if matches!(self.waiter.mode, Mode::Closed) && is_calm && self.waiter.prefers_other(now_ns) {
@@ -206,6 +209,15 @@ impl Shard {
             }
             (_, due_ns) => block(now_ns, timer_ns.min(due_ns.unwrap_or(u64::MAX))),
         }
+    }
+
+    /// When the loop has something to do whatever comes.
+    fn next_timer_ns(&self) -> u64 {
+        let driven_ns = self
+            .driven
+            .as_ref()
+            .map_or(u64::MAX, |driven| self.limits.start_ns.saturating_add(driven.next_due_ns()));
+        self.limits.next_sweep_ns.min(self.pulse.second_end_ns()).min(driven_ns)
     }
 
     /// Requests wait, and slots for them are left, but enough were opened in this turn.
@@ -254,7 +266,7 @@ impl Shard {
             if event_count > 0 || now_ns >= until_ns {
                 let is_closed = matches!(self.waiter.mode, Mode::Closed);
                 if event_count == 0 && is_closed {
-                    let timer_ns = self.limits.next_sweep_ns.min(self.pulse.second_end_ns());
+                    let timer_ns = self.next_timer_ns();
                     return self.poller.wait(Duration::from_nanos(timer_ns.saturating_sub(now_ns)));
                 }
                 return Ok(event_count);

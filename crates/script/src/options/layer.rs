@@ -68,7 +68,7 @@ pub fn env_layer<'a>(env: impl Iterator<Item = (&'a str, &'a str)>) -> Layer {
 }
 
 /// `10s:5,1m:20` as stages.
-pub(crate) fn stages(text: &str) -> Json {
+pub fn stages(text: &str) -> Json {
     let stage = |part: &str| match part.split_once(':') {
         Some((duration, target)) => {
             let target = target.trim().parse::<u64>().map_or_else(|_| target.into(), Json::from);

@@ -12,7 +12,7 @@ use serde_json::{Map, Value as Json};
 use crate::error::{ErrorKind, ScriptError};
 use crate::metrics::SystemTags;
 
-pub use layer::{Layer, LayerKind, env_layer};
+pub use layer::{Layer, LayerKind, env_layer, stages};
 pub use scenario::{Executor, ScenarioConfig, Stage};
 
 /// All options of a run.

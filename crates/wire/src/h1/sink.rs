@@ -55,6 +55,11 @@ impl<'a> HeadView<'a> {
         Self { status, version: Version::Http2, bytes }
     }
 
+    /// The whole head as HTTP/1.1 writes it, empty line included; of HTTP/2 with a status line of its own.
+    pub const fn raw(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// Status code, 200-999.
     pub const fn status(&self) -> u16 {
         self.status

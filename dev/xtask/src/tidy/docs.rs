@@ -9,11 +9,13 @@ use crate::dist::squall;
 
 /// Compares what each command's `--help` offers with what its page explains.
 pub(super) fn check(root: &Path, findings: &mut Findings) {
-    for (command, page) in PAGES {
-        let text = match fs::read_to_string(root.join(page)) {
+    for (command, pages) in PAGES {
+        let read = |page: &&str| fs::read_to_string(root.join(page));
+        let text = match pages.iter().map(read).collect::<Result<String, _>>() {
             Ok(text) => text,
-            Err(error) => return findings.push(page, error),
+            Err(error) => return findings.push(pages.join(", "), error),
         };
+        let page = &pages.join(", ");
         let args: Vec<&str> = command.iter().copied().chain(["--help"]).collect();
         match squall(root, &args) {
             Ok(help) => check_page(&help, page, &text, findings),
@@ -23,18 +25,18 @@ pub(super) fn check(root: &Path, findings: &mut Findings) {
 }
 
 /// Where the flags of each command are explained.
-const PAGES: &[(&[&str], &str)] = &[
-    (&[], "docs/http.md"),
-    (&["handshake"], "docs/handshake.md"),
-    (&["idle"], "docs/idle.md"),
-    (&["run"], "docs/plans.md"),
-    (&["new"], "docs/plans.md"),
-    (&["compare"], "docs/compare.md"),
-    (&["sweep"], "docs/sweep.md"),
-    (&["capacity"], "docs/sweep.md"),
-    (&["runs"], "docs/runs.md"),
-    (&["replay"], "docs/recorded-traffic.md"),
-    (&["convert"], "docs/recorded-traffic.md"),
+const PAGES: &[(&[&str], &[&str])] = &[
+    (&[], &["docs/http.md"]),
+    (&["handshake"], &["docs/handshake.md"]),
+    (&["idle"], &["docs/idle.md"]),
+    (&["run"], &["docs/plans.md", "docs/k6.md"]),
+    (&["new"], &["docs/plans.md"]),
+    (&["compare"], &["docs/compare.md"]),
+    (&["sweep"], &["docs/sweep.md"]),
+    (&["capacity"], &["docs/sweep.md"]),
+    (&["runs"], &["docs/runs.md"]),
+    (&["replay"], &["docs/recorded-traffic.md"]),
+    (&["convert"], &["docs/recorded-traffic.md"]),
 ];
 
 fn check_page(help: &str, page: &str, text: &str, findings: &mut Findings) {

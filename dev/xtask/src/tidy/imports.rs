@@ -23,7 +23,7 @@ const ROOMS: &[Room] = &[
     Room { package: "squall-traffic", may_use: &["squall-plan"], must_not_use: SYSTEM },
     Room {
         package: "squall-engine",
-        may_use: &["squall-plan", "squall-wire", "squall-measure", "squall-traffic"],
+        may_use: &["squall-plan", "squall-wire", "squall-measure", "squall-traffic", "squall-script"],
         must_not_use: &["clap"],
     },
     Room {
@@ -55,6 +55,7 @@ const ROOMS: &[Room] = &[
             "squall-measure",
             "squall-traffic",
             "squall-engine",
+            "squall-script",
             "squall-fleet",
             "squall-report",
             "squall-export",

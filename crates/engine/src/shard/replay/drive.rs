@@ -1,5 +1,7 @@
 //! What the shard's loop asks of a replay: what starts now, how a request ended, what a response said.
 
+use std::rc::Rc;
+
 use squall_measure::{LearnedValue, Replay as Figures};
 use squall_plan::Compare;
 use squall_traffic::compare::same_body;
@@ -44,7 +46,9 @@ impl Shard {
             && self.replay.as_ref().is_some_and(|replay| !replay.released.is_empty())
         {
             let idx = self.free_dynamic();
-            let (Some(replay), Some(request)) = (&mut self.replay, &mut self.dynamic[idx]) else { return };
+            let (Some(replay), Some(request)) = (&mut self.replay, own(&mut self.dynamic[idx])) else {
+                return;
+            };
             let Some(flight) = replay.take_released(request) else {
                 self.dynamic_free.push(idx);
                 return;
@@ -63,7 +67,9 @@ impl Shard {
         intended_ns: u64,
     ) -> Option<Exchange> {
         let idx = self.free_dynamic();
-        let (Some(replay), Some(request)) = (&mut self.replay, &mut self.dynamic[idx]) else { return None };
+        let (Some(replay), Some(request)) = (&mut self.replay, own(&mut self.dynamic[idx])) else {
+            return None;
+        };
         match replay.take_next(walk, request) {
             Taken::Go(flight) => {
                 replay.keep_flight(idx, flight);
@@ -93,7 +99,7 @@ impl Shard {
             self.dynamic.push(None);
             self.dynamic.len() - 1
         });
-        self.dynamic[idx].get_or_insert_with(|| Box::new(PreparedRequest::empty()));
+        self.dynamic[idx].get_or_insert_with(|| Rc::new(PreparedRequest::empty()));
         idx
     }
 
@@ -121,6 +127,7 @@ impl Shard {
             }
             None => {
                 self.pools[origin_idx as usize].waiting.push_back(exchange);
+                self.waiting_count += 1;
                 false
             }
         }
@@ -261,3 +268,8 @@ const PENDING_COUNT_MAX: u64 = 20_000;
 
 /// Learned values told in reports.
 const LEARNED_TOLD_MAX: usize = 100;
+
+/// A recorded request's place belongs to it alone.
+fn own(place: &mut Option<Rc<PreparedRequest>>) -> Option<&mut PreparedRequest> {
+    place.as_mut().and_then(Rc::get_mut)
+}

@@ -55,6 +55,10 @@ impl Exchange {
             spec: Rc::clone(&self.spec),
             timeout: self.params.as_ref().and_then(|params| params.timeout).unwrap_or(TIMEOUT),
             keeps_body: self.response_type(host) != ResponseType::None,
+            expects: match self.params.as_ref().and_then(|params| params.callback.as_ref()) {
+                Some(callback) => callback.ranges(),
+                None => host.http.callback.borrow().ranges(),
+            },
         });
     }
 

@@ -39,18 +39,26 @@ pub(super) enum ResponseType {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Callback {
     /// Inclusive ranges of statuses.
-    Statuses(Vec<(u16, u16)>),
+    Statuses(Rc<[(u16, u16)]>),
     /// Nobody asks: no `expected_response`, no `http_req_failed`.
     Off,
 }
 
 impl Default for Callback {
     fn default() -> Self {
-        Self::Statuses(vec![(200, 399)])
+        Self::Statuses(Rc::new([(200, 399)]))
     }
 }
 
 impl Callback {
+    /// Statuses that are expected; none: any.
+    pub(super) fn ranges(&self) -> Rc<[(u16, u16)]> {
+        match self {
+            Self::Off => Rc::new([]),
+            Self::Statuses(ranges) => Rc::clone(ranges),
+        }
+    }
+
     /// Whether a status is expected; `None`: nobody asks.
     pub(super) fn expects(&self, status: u16) -> Option<bool> {
         match self {
@@ -172,7 +180,7 @@ pub(super) fn set_response_callback<'js>(call: &Call<'js>) -> JsResult<Value<'js
 /// `http.expectedStatuses(200, {min: 300, max: 399})`.
 pub(super) fn expected_statuses<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
-    let ranges = call.rest(0).iter().map(|value| range(ctx, value)).collect::<JsResult<Vec<_>>>()?;
+    let ranges = call.rest(0).iter().map(|value| range(ctx, value)).collect::<JsResult<Rc<[_]>>>()?;
     if ranges.is_empty() {
         return Err(ctx.throw_error("no arguments"));
     }

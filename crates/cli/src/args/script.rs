@@ -1,0 +1,163 @@
+//! The flags of `squall run script.js`: k6's own, those of v1 among them.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// k6's flags.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "k6 scripts")]
+pub(crate) struct ScriptArgs {
+    /// Virtual users
+    #[arg(short = 'u', long, value_name = "N")]
+    pub vus: Option<u64>,
+    /// How long virtual users iterate
+    #[arg(short, long, value_name = "TIME")]
+    pub duration: Option<String>,
+    /// Iterations in all, shared by the virtual users
+    #[arg(short, long, value_name = "N")]
+    pub iterations: Option<u64>,
+    /// Stage of a ramp of virtual users, TIME:TARGET (repeatable)
+    #[arg(short, long, value_name = "TIME:N")]
+    pub stage: Vec<String>,
+    /// Value that the script finds in __ENV, NAME=VALUE (repeatable)
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+    /// Tag of every sample, NAME=VALUE (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub tag: Vec<String>,
+    /// Requests per second of all virtual users together
+    #[arg(long, value_name = "N")]
+    pub rps: Option<f64>,
+    /// Most requests of a batch at once
+    #[arg(long, value_name = "N")]
+    pub batch: Option<u64>,
+    /// Most connections of one virtual user to one host
+    #[arg(long, value_name = "N")]
+    pub batch_per_host: Option<u64>,
+    /// Most redirects followed
+    #[arg(long, value_name = "N")]
+    pub max_redirects: Option<u64>,
+    /// User-Agent of requests that have none
+    #[arg(long, value_name = "TEXT")]
+    pub user_agent: Option<String>,
+    /// An iteration lasts at least this
+    #[arg(long, value_name = "TIME")]
+    pub min_iteration_duration: Option<String>,
+    /// Do not verify certificates
+    #[arg(long)]
+    pub insecure_skip_tls_verify: bool,
+    /// Do not keep bodies of responses
+    #[arg(long)]
+    pub discard_response_bodies: bool,
+    /// A new connection for each request
+    #[arg(long)]
+    pub no_connection_reuse: bool,
+    /// New connections for each iteration
+    #[arg(long)]
+    pub no_vu_connection_reuse: bool,
+    /// Failed requests are exceptions
+    #[arg(short = 'w', long = "throw")]
+    pub throws: bool,
+    /// Do not call setup()
+    #[arg(long)]
+    pub no_setup: bool,
+    /// Do not call teardown()
+    #[arg(long)]
+    pub no_teardown: bool,
+    /// Do not judge thresholds
+    #[arg(long)]
+    pub no_thresholds: bool,
+    /// Do not write a summary at the end; nor call handleSummary()
+    #[arg(long)]
+    pub no_summary: bool,
+    /// The summary at the end: squall's own with the script's figures, or k6's alone
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = SummaryArg::Squall)]
+    pub summary: SummaryArg,
+    /// How much k6's summary tells: compact, full, legacy or disabled
+    #[arg(long, value_name = "MODE", value_enum, env = "K6_SUMMARY_MODE", hide_env = true)]
+    pub summary_mode: Option<SummaryModeArg>,
+    /// Write k6's end summary to this file as JSON
+    #[arg(long, value_name = "FILE", env = "K6_SUMMARY_EXPORT", hide_env = true)]
+    pub summary_export: Option<PathBuf>,
+    /// Statistics of trends, such as avg,p(99)
+    #[arg(long, value_name = "LIST")]
+    pub summary_trend_stats: Option<String>,
+    /// Unit of times in the summary: s, ms or us
+    #[arg(long, value_name = "UNIT")]
+    pub summary_time_unit: Option<String>,
+    /// System tags that samples carry
+    #[arg(long, value_name = "LIST")]
+    pub system_tags: Option<String>,
+    /// Local addresses that virtual users connect from
+    #[arg(long, value_name = "LIST")]
+    pub local_ips: Option<String>,
+    /// File of options, in JSON
+    #[arg(long, value_name = "FILE", env = "K6_CONFIG", hide_env = true)]
+    pub config: Option<PathBuf>,
+    /// The script does not see the environment of squall itself
+    #[arg(long)]
+    pub no_system_env_vars: bool,
+    /// Write what the script's console says to this file
+    #[arg(long, value_name = "FILE")]
+    pub console_output: Option<PathBuf>,
+    /// Form of log lines: text, json or raw
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = LogFormatArg::Text)]
+    pub log_format: LogFormatArg,
+    /// Log what console.debug() says too
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Keep every value of trends, for percentiles to the last digit; memory grows with the run
+    #[arg(long)]
+    pub exact: bool,
+    /// Exit with 107 when any iteration threw
+    #[arg(long)]
+    pub fail_on_exceptions: bool,
+    /// Event-loop threads [default: the CPUs this process may use]
+    #[arg(long, value_name = "N", value_parser = super::values::threads)]
+    pub threads: Option<std::num::NonZeroU32>,
+    /// Taken for k6's sake, without effect
+    #[arg(long, hide = true)]
+    pub no_usage_report: bool,
+    /// Taken for k6's sake, without effect
+    #[arg(long, hide = true)]
+    pub no_color: bool,
+    /// Taken for k6's sake, without effect
+    #[arg(short, long, hide = true)]
+    pub linger: bool,
+    /// Taken for k6's sake, without effect
+    #[arg(short, long, hide = true)]
+    pub address: Option<String>,
+    /// Taken for k6's sake, without effect
+    #[arg(long, hide = true)]
+    pub include_system_env_vars: bool,
+    /// Taken for k6's sake, without effect
+    #[arg(long, hide = true)]
+    pub compatibility_mode: Option<String>,
+}
+
+/// `--summary`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SummaryArg {
+    /// Squall's own, and then the script's figures.
+    Squall,
+    /// What k6 writes.
+    K6,
+}
+
+/// `--summary-mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SummaryModeArg {
+    Compact,
+    Full,
+    Legacy,
+    Disabled,
+}
+
+/// `--log-format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormatArg {
+    Text,
+    Json,
+    Raw,
+}

@@ -1,0 +1,535 @@
+//! `squall run script.js`: a k6 script with its options, its thresholds, its summary and k6's exit codes.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Read};
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value as Json};
+use squall_engine::{Control, ScriptEnd, ScriptRun, Stage, Submetric, submetrics};
+use squall_measure::{
+    MetricRules, Rule, Rules, RunRecord, RunRecorder, ScriptFigures, ScriptThreshold, StoppedBy,
+};
+use squall_plan::{
+    ConnectionPolicy, Load, Network, Plan, Profile, ResolveRule, ScriptLoad, Segment, Stop, TlsPolicy, What,
+    When,
+};
+use squall_report::k6::{ScriptSummary, TextMode, export, summary_data, summary_text};
+use squall_script::{
+    Console, ErrorKind, Form, Layer, LayerKind, Level, Options, Outcome, Program, ProgramSetup, ScriptError,
+    Shared, User, Work, env_layer,
+};
+
+use crate::args::{LogFormatArg, RunArgs, ScriptArgs, SummaryArg, SummaryModeArg};
+use crate::faces::Faces;
+use crate::failure::{ExitCode, Failure};
+use crate::output;
+use crate::signals::Watch;
+use crate::view::View;
+
+/// Runs a script.
+pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
+    let script = Script::prepare(path, args)?;
+    let plan = script.plan();
+    if args.output.dry_run {
+        output::result(&format!("{}\n", script.inspected()))?;
+        return Ok(ExitCode::Ok);
+    }
+    plan.validate().map_err(|error| Failure::usage(error.to_string(), "mend the script's options"))?;
+    script.make(&plan)
+}
+
+/// A script that is ready to run.
+struct Script<'a> {
+    args: &'a RunArgs,
+    path: &'a Path,
+    program: Arc<Program>,
+    options: Arc<Options>,
+    console: Arc<Console>,
+    rules: Rules,
+    submetrics: Vec<Submetric>,
+    stage: Arc<Stage>,
+}
+
+impl<'a> Script<'a> {
+    fn prepare(path: &'a Path, args: &'a RunArgs) -> Result<Self, Failure> {
+        let flags = &args.script;
+        let console = Arc::new(console(flags)?);
+        let env = environment(flags)?;
+        let program = compile(path, env, &console)?;
+        let options = options(flags, &program)?;
+        options.warnings.iter().for_each(|text| console.line(Level::Warning, text, ""));
+        for scenario in &options.scenarios {
+            if !program.has_function(&scenario.exec) {
+                let message = format!(
+                    "function '{}' not found in exports, as scenario '{}' wants it",
+                    scenario.exec, scenario.name
+                );
+                let help = format!("export a function `{}`, or name another one in `exec`", scenario.exec);
+                return Err(Failure { code: ExitCode::ScriptOptions, message, help });
+            }
+        }
+        let names = options.thresholds.iter().map(|(name, _)| name.as_str());
+        let submetrics = submetrics(&program, names).map_err(|problem| bad_threshold(&problem))?;
+        let rules = rules(&program, &options, &submetrics)?;
+        let stage = Arc::new(Stage::new(options.scenarios.len()));
+        Ok(Self { args, path, program, options: Arc::new(options), console, rules, submetrics, stage })
+    }
+
+    /// The plan, as it is saved.
+    fn plan(&self) -> Plan {
+        let scenarios = &self.options.scenarios;
+        let users: u64 = scenarios.iter().map(|scenario| scenario.executor.max_vus()).sum();
+        let name = self
+            .path
+            .file_stem()
+            .map_or_else(|| "script".to_owned(), |stem| stem.to_string_lossy().into_owned());
+        let load = Load {
+            name: name.clone(),
+            what: What::Script(ScriptLoad {
+                path: self.path.to_owned(),
+                options: self.options.runtime.json.clone(),
+                scenarios: scenarios
+                    .iter()
+                    .map(|scenario| format!("{}: {}", scenario.name, scenario.executor.name()))
+                    .collect(),
+            }),
+            when: When::Closed { connections: Profile::constant(users.max(1) as f64) },
+            stop: Stop { duration: None, count: None },
+            connections: ConnectionPolicy {
+                request_count_max: self.options.no_connection_reuse.then_some(NonZeroU32::MIN),
+                connect_timeout: DIAL_TIMEOUT,
+                ..ConnectionPolicy::default()
+            },
+            network: self.network(),
+            tls: TlsPolicy { insecure: self.options.insecure_skip_tls_verify, ..TlsPolicy::default() },
+            segment: Segment::default(),
+        };
+        Plan {
+            name,
+            loads: vec![load],
+            thresholds: Vec::new(),
+            warmup: Duration::ZERO,
+            threads: self.args.script.threads,
+        }
+    }
+
+    /// Fixed addresses and sources, as k6's options give them.
+    fn network(&self) -> Network {
+        let rule = |(name, target): &(String, String)| {
+            let (host, port) = split_port(name);
+            let (address, _) = split_port(target);
+            let addresses = vec![address.trim_matches(['[', ']']).parse().ok()?];
+            Some(ResolveRule { host: Some(host.to_owned()), port, addresses })
+        };
+        let sources = self
+            .options
+            .local_ips
+            .iter()
+            .flat_map(|list| list.split(','))
+            .filter_map(|text| text.trim().parse().ok());
+        Network {
+            resolve: self.options.hosts.iter().filter_map(rule).collect(),
+            sources: sources.collect(),
+            ..Network::default()
+        }
+    }
+
+    fn make(&self, plan: &Plan) -> Result<ExitCode, Failure> {
+        let faces = Faces::open(&self.args.output, &plan.masked())?;
+        if self.args.output.faces.quiet == 0 {
+            output::note(&self.banner());
+        }
+        let control = Control::new();
+        let watch = steer(&control)?;
+        let mut view = View::open(&self.args.output, &plan.name, Box::new(|_ask| control.drain()))?;
+        let mut judge =
+            Judge { rules: &self.rules, stage: &self.stage, next_s: JUDGE_EVERY_S, is_crossed: false };
+        let factory = Arc::new(ScriptRun {
+            program: Arc::clone(&self.program),
+            options: Arc::clone(&self.options),
+            console: Arc::clone(&self.console),
+            submetrics: self.submetrics.clone(),
+            exact: self.args.script.exact,
+            stage: Arc::clone(&self.stage),
+        });
+        let begin = Instant::now();
+        let record =
+            squall_engine::run_driven(plan, vec![factory], &control, &mut |recorder: &RunRecorder| {
+                judge.look(recorder);
+                view.update(recorder);
+            });
+        let record = record.map_err(|error| refused(&error))?;
+        view.finish(&record);
+        drop(watch);
+        let is_crossed = judge.is_crossed;
+        self.show(faces, &record, begin.elapsed())?;
+        self.exit_code(&record, is_crossed, control.is_stopped())
+    }
+
+    /// What is about to run.
+    fn banner(&self) -> String {
+        let scenarios = self.options.scenarios.iter().map(|scenario| {
+            let executor = &scenario.executor;
+            format!(
+                "  {}: {}, up to {} VUs for {:?}",
+                scenario.name,
+                executor.name(),
+                executor.max_vus(),
+                executor.duration()
+            )
+        });
+        let lines: Vec<String> = scenarios.collect();
+        format!("{}\n{}", self.path.display(), lines.join("\n"))
+    }
+
+    fn inspected(&self) -> String {
+        let json: Json = serde_json::from_str(&self.options.runtime.json).unwrap_or(Json::Null);
+        serde_json::to_string_pretty(&json).unwrap_or_default()
+    }
+
+    /// The summary: the script's own, k6's, or squall's with the script's figures.
+    fn show(&self, faces: Faces<'_>, record: &RunRecord, _elapsed: Duration) -> Result<(), Failure> {
+        let none = ScriptFigures::default();
+        let figures = record.total.script.as_deref().unwrap_or(&none);
+        let setup_data = self.stage.setup_data();
+        let summary = ScriptSummary {
+            figures,
+            rules: &self.rules,
+            duration: record.duration,
+            trend_stats: &self.options.summary_trend_stats,
+            time_unit: &self.options.summary_time_unit,
+            setup_data: setup_data.as_deref(),
+        };
+        let flags = &self.args.script;
+        let is_k6 = flags.summary == SummaryArg::K6;
+        faces.finish_quietly(record, is_k6)?;
+        if let Some(path) = &flags.summary_export {
+            let text = serde_json::to_string_pretty(&export(&summary)).unwrap_or_default();
+            std::fs::write(path, text).map_err(|error| Failure::file("--summary-export", path, &error))?;
+        }
+        if flags.no_summary || flags.summary_mode == Some(SummaryModeArg::Disabled) {
+            return Ok(());
+        }
+        if self.program.has_function("handleSummary") && self.handle_summary(&summary)? {
+            return Ok(());
+        }
+        if self.args.output.faces.quiet > 0 && !is_k6 {
+            return Ok(());
+        }
+        let mode =
+            if flags.summary_mode == Some(SummaryModeArg::Full) { TextMode::Full } else { TextMode::Compact };
+        let style = output::stdout_style(self.args.output.faces.color);
+        output::result(&summary_text(&summary, mode, style))
+    }
+
+    /// Calls `handleSummary`; false when it throws or returns nothing, and the default summary is wanted.
+    fn handle_summary(&self, summary: &ScriptSummary<'_>) -> Result<bool, Failure> {
+        let data = summary_data(summary, std::io::stdout().is_terminal()).to_string();
+        let outcome = self.finish_summary(&data);
+        let texts = match outcome {
+            Ok(Some(texts)) => texts,
+            Ok(None) => return Ok(false),
+            Err(error) => {
+                self.console.line(Level::Error, &error.message, "");
+                return Ok(false);
+            }
+        };
+        let texts: Map<String, Json> = serde_json::from_str(&texts).unwrap_or_default();
+        for (name, text) in texts {
+            let text = text.as_str().unwrap_or_default();
+            match name.as_str() {
+                "stdout" => output::result(text)?,
+                "stderr" => output::note(text),
+                path => std::fs::write(path, text)
+                    .map_err(|error| Failure::file("handleSummary", Path::new(path), &error))?,
+            }
+        }
+        Ok(true)
+    }
+
+    fn finish_summary(&self, data: &str) -> Result<Option<String>, ScriptError> {
+        let runtime = Arc::new(self.options.runtime.clone());
+        let console = Arc::clone(&self.console);
+        let shared = Rc::new(Shared::without_recorder(runtime, console, self.stage.counts()));
+        let mut user = User::new(&shared, &self.program, 0)?;
+        match user.finish_alone(Work::Summary(Rc::from(data))) {
+            Outcome::Done(texts) => Ok(texts),
+            Outcome::Failed(error) => Err(error),
+            Outcome::Interrupted | Outcome::Aborted(_) => Ok(None),
+        }
+    }
+
+    /// What explains the others wins: k6's order.
+    fn exit_code(&self, record: &RunRecord, is_crossed: bool, is_stopped: bool) -> Result<ExitCode, Failure> {
+        let end = self.stage.ended();
+        match end {
+            Some(ScriptEnd::Failed { error, is_setup }) => {
+                let part = if is_setup { "setup()" } else { "teardown()" };
+                return Err(script_failure(&error, &format!("{part}: ")));
+            }
+            Some(ScriptEnd::TimedOut { is_setup: true }) => return Ok(ExitCode::ScriptSetupTimeout),
+            Some(ScriptEnd::TimedOut { is_setup: false }) => return Ok(ExitCode::ScriptTeardownTimeout),
+            Some(ScriptEnd::Aborted(reason)) => {
+                self.console.line(Level::Error, &reason, "");
+                return Ok(ExitCode::ScriptAborted);
+            }
+            _ => {}
+        }
+        if !is_crossed && (is_stopped || record.stopped_by == StoppedBy::Aborted) {
+            return Ok(ExitCode::ScriptStopped);
+        }
+        let none = ScriptFigures::default();
+        let figures = record.total.script.as_deref().unwrap_or(&none);
+        let mut crossed: Vec<&str> = Vec::new();
+        for judged in self.rules.judge(figures, record.duration) {
+            if !judged.outcome.is_ok && !crossed.contains(&judged.name) {
+                crossed.push(judged.name);
+            }
+        }
+        if is_crossed || !crossed.is_empty() {
+            let text = format!("thresholds on metrics '{}' have been crossed", crossed.join(", "));
+            self.console.line(Level::Error, &text, "");
+            return Ok(ExitCode::ScriptThresholdsFailed);
+        }
+        let counts = self.stage.counts();
+        if counts.is_failed.load(std::sync::atomic::Ordering::Relaxed) {
+            return Ok(ExitCode::ScriptFailed);
+        }
+        let has_thrown = counts.iterations_failed.load(std::sync::atomic::Ordering::Relaxed) > 0;
+        Ok(if has_thrown && self.args.script.fail_on_exceptions {
+            ExitCode::ScriptException
+        } else {
+            ExitCode::Ok
+        })
+    }
+}
+
+/// Looks at the thresholds that may end the run.
+struct Judge<'a> {
+    rules: &'a Rules,
+    stage: &'a Stage,
+    next_s: f64,
+    is_crossed: bool,
+}
+
+impl Judge<'_> {
+    fn look(&mut self, recorder: &RunRecorder) {
+        let elapsed = recorder.elapsed();
+        if elapsed.as_secs_f64() < self.next_s || self.is_crossed {
+            return;
+        }
+        self.next_s = elapsed.as_secs_f64() + JUDGE_EVERY_S;
+        if let Some(figures) = recorder.total().script.as_deref()
+            && self.rules.want_abort(figures, elapsed)
+        {
+            self.is_crossed = true;
+            self.stage.end(ScriptEnd::Stopped);
+        }
+    }
+}
+
+fn console(flags: &ScriptArgs) -> Result<Console, Failure> {
+    let is_terminal = std::io::stderr().is_terminal() && flags.console_output.is_none();
+    let form = match flags.log_format {
+        LogFormatArg::Json => Form::Json,
+        LogFormatArg::Raw => Form::Raw,
+        LogFormatArg::Text if is_terminal => {
+            Form::Short { color: !flags.no_color && std::env::var_os("NO_COLOR").is_none() }
+        }
+        LogFormatArg::Text => Form::Logfmt,
+    };
+    let least = if flags.verbose { Level::Debug } else { Level::Info };
+    let writer: Box<dyn std::io::Write + Send> = match &flags.console_output {
+        None => Box::new(std::io::stderr()),
+        Some(path) => {
+            let file = std::fs::File::create(path)
+                .map_err(|error| Failure::file("--console-output", path, &error))?;
+            Box::new(file)
+        }
+    };
+    Ok(Console::new(writer, form, least))
+}
+
+/// `__ENV`.
+fn environment(flags: &ScriptArgs) -> Result<BTreeMap<String, String>, Failure> {
+    let mut env: BTreeMap<String, String> =
+        if flags.no_system_env_vars { BTreeMap::new() } else { std::env::vars().collect() };
+    for pair in &flags.env {
+        let (name, value) = match pair.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None => (pair.clone(), std::env::var(pair).unwrap_or_default()),
+        };
+        if name.is_empty() {
+            return Err(Failure::usage(
+                format!("`--env {pair}` has no name"),
+                "write it like `--env NAME=value`",
+            ));
+        }
+        env.insert(name, value);
+    }
+    Ok(env)
+}
+
+fn compile(
+    path: &Path,
+    env: BTreeMap<String, String>,
+    console: &Arc<Console>,
+) -> Result<Arc<Program>, Failure> {
+    let is_stdin = path.as_os_str() == "-";
+    let text = if is_stdin {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(|error| Failure::file("FILE", path, &error))?;
+        Some(text)
+    } else {
+        std::fs::metadata(path)
+            .map_err(|error| Failure { code: ExitCode::ScriptLoad, ..Failure::file("FILE", path, &error) })?;
+        None
+    };
+    let path = if is_stdin { Path::new("stdin.js") } else { path };
+    let setup = ProgramSetup { path: path.to_owned(), text, env, fetch: None, console: Arc::clone(console) };
+    Program::compile(setup).map_err(|error| script_failure(&error, ""))
+}
+
+fn script_failure(error: &ScriptError, prefix: &str) -> Failure {
+    let code = match error.kind {
+        ErrorKind::Options => ExitCode::ScriptOptions,
+        ErrorKind::Load => ExitCode::ScriptLoad,
+        _ => ExitCode::ScriptException,
+    };
+    let place = error.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
+    Failure { code, message: format!("{place}{prefix}{}", error.message), help: error.help.clone() }
+}
+
+/// Options in k6's order: config file, script, environment, flags.
+fn options(flags: &ScriptArgs, program: &Program) -> Result<Options, Failure> {
+    let mut layers = Vec::new();
+    if let Some(path) = &flags.config {
+        let text = std::fs::read_to_string(path).map_err(|error| Failure::file("--config", path, &error))?;
+        let options = serde_json::from_str(&text).map_err(|error| Failure {
+            code: ExitCode::ScriptOptions,
+            message: format!("`{}` is no JSON object of options: {error}", path.display()),
+            help: "write it like {\"vus\": 10, \"duration\": \"30s\"}".to_owned(),
+        })?;
+        layers.push(Layer { kind: LayerKind::File, options });
+    }
+    if let Json::Object(options) = program.options() {
+        layers.push(Layer { kind: LayerKind::Script, options: options.clone() });
+    } else if !program.options().is_null() {
+        let message = "the exported `options` are no object".to_owned();
+        let help = "export const options = { vus: 10, duration: '30s' }".to_owned();
+        return Err(Failure { code: ExitCode::ScriptOptions, message, help });
+    }
+    let variables: Vec<(String, String)> =
+        std::env::vars().filter(|(name, _)| name.starts_with("K6_")).collect();
+    layers.push(env_layer(variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
+    layers.push(Layer { kind: LayerKind::Flags, options: flag_options(flags)? });
+    let mut options = Options::of(layers).map_err(|error| script_failure(&error, ""))?;
+    if flags.no_thresholds || std::env::var("K6_NO_THRESHOLDS").is_ok_and(|value| value == "true") {
+        options.thresholds.clear();
+    }
+    Ok(options)
+}
+
+/// What flags say, with k6's names.
+fn flag_options(flags: &ScriptArgs) -> Result<Map<String, Json>, Failure> {
+    let mut options = Map::new();
+    let mut put = |name: &str, value: Option<Json>| {
+        options.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    put("vus", flags.vus.map(Json::from));
+    put("duration", flags.duration.clone().map(Json::from));
+    put("iterations", flags.iterations.map(Json::from));
+    put("rps", flags.rps.map(Json::from));
+    put("batch", flags.batch.map(Json::from));
+    put("batchPerHost", flags.batch_per_host.map(Json::from));
+    put("maxRedirects", flags.max_redirects.map(Json::from));
+    put("userAgent", flags.user_agent.clone().map(Json::from));
+    put("minIterationDuration", flags.min_iteration_duration.clone().map(Json::from));
+    put("summaryTrendStats", flags.summary_trend_stats.clone().map(Json::from));
+    put("summaryTimeUnit", flags.summary_time_unit.clone().map(Json::from));
+    put("systemTags", flags.system_tags.clone().map(Json::from));
+    put("localIPs", flags.local_ips.clone().map(Json::from));
+    for (name, is_set) in [
+        ("insecureSkipTLSVerify", flags.insecure_skip_tls_verify),
+        ("discardResponseBodies", flags.discard_response_bodies),
+        ("noConnectionReuse", flags.no_connection_reuse),
+        ("noVUConnectionReuse", flags.no_vu_connection_reuse),
+        ("throw", flags.throws),
+        ("noSetup", flags.no_setup),
+        ("noTeardown", flags.no_teardown),
+    ] {
+        put(name, is_set.then_some(Json::Bool(true)));
+    }
+    if !flags.stage.is_empty() {
+        put("stages", Some(squall_script::stages(&flags.stage.join(","))));
+    }
+    if !flags.tag.is_empty() {
+        let tags: Option<Map<String, Json>> = flags
+            .tag
+            .iter()
+            .map(|pair| pair.split_once('=').map(|(name, value)| (name.to_owned(), value.into())))
+            .collect();
+        let bad = || Failure::usage("`--tag` needs NAME=VALUE", "write it like `--tag build=42`");
+        put("tags", Some(Json::Object(tags.ok_or_else(bad)?)));
+    }
+    Ok(options)
+}
+
+fn rules(program: &Program, options: &Options, submetrics: &[Submetric]) -> Result<Rules, Failure> {
+    let figures = squall_engine::empty_figures(program, submetrics);
+    let mut all = Vec::new();
+    for (name, sources) in &options.thresholds {
+        let metric_idx =
+            squall_engine::metric_of(program, submetrics, name).map_err(|problem| bad_threshold(&problem))?;
+        let value = &figures.metrics[metric_idx].value;
+        let read = |source: &squall_script::ThresholdSource| {
+            let rule = Rule::parse(&source.text, value)
+                .map_err(|error| bad_threshold(&format!("{name}: {error}")))?;
+            Ok(ScriptThreshold { rule, aborts: source.aborts, delay: source.delay })
+        };
+        let rules = sources.iter().map(read).collect::<Result<_, Failure>>()?;
+        all.push(MetricRules { name: name.clone(), metric_idx, rules });
+    }
+    Ok(Rules::new(all))
+}
+
+fn bad_threshold(problem: &str) -> Failure {
+    Failure {
+        code: ExitCode::ScriptOptions,
+        message: format!("thresholds: {problem}"),
+        help: "write them like { http_req_duration: ['p(95)<200'], 'http_reqs{status:200}': ['count>10'] }"
+            .to_owned(),
+    }
+}
+
+fn refused(error: &squall_engine::Error) -> Failure {
+    if let squall_engine::Error::Script(error) = error {
+        return script_failure(error, "");
+    }
+    let help = error.help().unwrap_or_else(|| "see what limits this process: `ulimit -a`".to_owned());
+    Failure { code: ExitCode::Usage, message: error.to_string(), help }
+}
+
+/// The first signal interrupts iterations, and `teardown()` and the summary follow; the second ends at once.
+fn steer(control: &Control) -> Result<Watch, Failure> {
+    let control = control.clone();
+    Watch::start(move |number| if number == 1 { control.drain() } else { control.abort() })
+}
+
+/// `host:port`, where a port is given.
+fn split_port(text: &str) -> (&str, Option<u16>) {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port.parse().ok()),
+        _ => (text, None),
+    }
+}
+
+/// k6's dialer gives up after this.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often k6 judges thresholds.
+const JUDGE_EVERY_S: f64 = 2.0;

@@ -1,0 +1,120 @@
+//! Loads whose requests are decided at run time: by a script or a recording. The shard asks, the driver answers.
+//!
+//! Owns: the border between the two. A driver has users; it never sees a socket. The shard has connections, each of which belongs
+//! to one user; it never knows why a request is made.
+
+pub(crate) mod script;
+
+use std::cell::OnceCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use squall_measure::{Phases, Snapshot};
+use squall_plan::RequestPlan;
+
+use crate::Error;
+use crate::pace::Share;
+use crate::prepare::PreparedRequest;
+use crate::trouble::Trouble;
+
+/// Decides what the users of one shard do.
+pub(crate) trait Driver {
+    /// Does all that is due: users start, sleepers wake. Times are nanoseconds since the run's start.
+    fn turn(&mut self, now_ns: u64, port: &mut Port);
+
+    /// When `turn` is wanted next, at the latest; requests' ends are told anyway.
+    fn next_due_ns(&self) -> u64;
+
+    /// A request has ended.
+    fn complete(&mut self, ended: Ended, now_ns: u64, port: &mut Port);
+
+    /// Starts nothing more, and ends soon what runs.
+    fn stop(&mut self, now_ns: u64, port: &mut Port);
+
+    /// Nobody runs, and nobody will.
+    fn is_finished(&self) -> bool;
+
+    /// Puts the figures of the last second into its snapshot.
+    fn fill(&mut self, now_ns: u64, snapshot: &mut Snapshot);
+}
+
+/// Makes the drivers of a load: one for each shard, on its thread.
+pub trait DriverFactory: std::fmt::Debug + Send + Sync {
+    /// A driver, its users ready.
+    #[doc(hidden)]
+    fn make(&self, shard: ShardPart) -> Result<Box<dyn AnyDriver>, Error>;
+
+    /// Most connections of one user to one host.
+    fn connections_per_host(&self) -> u32;
+
+    /// Most users.
+    fn user_count_max(&self) -> u64;
+}
+
+/// A driver, behind a border that other rooms cannot implement.
+#[doc(hidden)]
+pub trait AnyDriver {
+    #[doc(hidden)]
+    fn into_driver(self: Box<Self>) -> DriverBox;
+}
+
+/// A driver in a box that only this room opens.
+#[doc(hidden)]
+pub struct DriverBox(pub(crate) Box<dyn Driver>);
+
+/// Which shard a driver is made for.
+#[derive(Debug, Clone, Copy)]
+pub struct ShardPart {
+    pub(crate) share: Share,
+}
+
+/// What a driver asks of its shard.
+#[derive(Debug, Default)]
+pub(crate) struct Port {
+    pub(crate) calls: Vec<Call>,
+    /// Users whose requests in flight are given up.
+    pub(crate) cancelled: Vec<u32>,
+    /// Users whose idle connections are closed.
+    pub(crate) closed: Vec<u32>,
+}
+
+/// A request to be made.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// Whose connections it uses.
+    pub(crate) user: u32,
+    /// Comes back when it has ended.
+    pub(crate) token: u32,
+    pub(crate) request: Rc<CallRequest>,
+    pub(crate) timeout_ns: u64,
+    /// Whether the body is wanted.
+    pub(crate) keeps_body: bool,
+    /// Statuses that are a success, in inclusive ranges; none: any.
+    pub(crate) expects: Rc<[(u16, u16)]>,
+}
+
+/// What a call sends; prepared when it is first sent, and kept where it is sent again.
+#[derive(Debug)]
+pub(crate) struct CallRequest {
+    pub(crate) plan: RequestPlan,
+    /// The load's or scenario's name, for its row.
+    pub(crate) load: Rc<str>,
+    pub(crate) prepared: OnceCell<Rc<PreparedRequest>>,
+}
+
+/// How a request ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) user: u32,
+    pub(crate) token: u32,
+    /// The status, or why there is none.
+    pub(crate) result: Result<u16, Trouble>,
+    /// Status line and fields as HTTP/1.1 writes them.
+    pub(crate) head: Vec<u8>,
+    /// The body, where it was wanted.
+    pub(crate) body: Vec<u8>,
+    pub(crate) phases: Phases,
+    pub(crate) remote: Option<SocketAddr>,
+    /// k6's names of the TLS version and cipher suite.
+    pub(crate) tls: Option<(&'static str, &'static str)>,
+}

@@ -1,0 +1,204 @@
+//! What a script measures, gathered on one shard until the second is over.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::Ordering;
+
+use squall_measure::{ScriptFigures, ScriptMetric, ScriptUnit, ScriptValue, Trend};
+use squall_script::{Contains, Counts, HttpSample, MetricDef, MetricId, MetricKind, Program, Recorder, Tags};
+
+/// A sub-metric: the samples of a metric that have these tags.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submetric {
+    /// The metric.
+    pub metric: MetricId,
+    /// Tags that a sample must have, all of them.
+    pub tags: Vec<(String, String)>,
+}
+
+/// Tags that samples must have, and the index of their figures.
+type Sub = (Vec<(String, String)>, usize);
+
+/// The figures of one shard.
+#[derive(Debug)]
+pub(super) struct Figures {
+    figures: RefCell<ScriptFigures>,
+    /// Of each metric: its sub-metrics, as tags and the index of their figures.
+    subs: Vec<Vec<Sub>>,
+    now_ns: Cell<u64>,
+    /// When the numbers of users were told last.
+    gauged_ns: Cell<u64>,
+}
+
+/// The sub-metrics that thresholds name, and k6's own one.
+///
+/// # Errors
+/// The first name that is no metric of the script, or whose tags cannot be read.
+pub fn submetrics<'a>(
+    program: &Program,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<Vec<Submetric>, String> {
+    let expected = vec![("expected_response".to_owned(), "true".to_owned())];
+    let mut all = vec![Submetric { metric: MetricId::HTTP_REQ_DURATION, tags: expected }];
+    for name in names {
+        let (base, filter) = name.split_once('{').unwrap_or((name, ""));
+        let metric = program.metrics().position(|metric| metric.name == base.trim());
+        let metric = metric.ok_or_else(|| format!("there is no metric `{}`", base.trim()))?;
+        if let Some(filter) = filter.strip_suffix('}') {
+            let sub = Submetric { metric: MetricId(metric as u32), tags: tags_of(name, filter)? };
+            if !all.contains(&sub) {
+                all.push(sub);
+            }
+        } else if name.contains('{') {
+            return Err(format!("`{name}` lacks a closing brace"));
+        }
+    }
+    Ok(all)
+}
+
+/// The figures of a program before anything is measured.
+pub fn empty_figures(program: &Program, submetrics: &[Submetric]) -> ScriptFigures {
+    Figures::new(program, submetrics, false).figures.into_inner()
+}
+
+/// Index in the figures of a metric as thresholds name it.
+///
+/// # Errors
+/// When there is no such metric.
+pub fn metric_of(program: &Program, submetrics: &[Submetric], name: &str) -> Result<usize, String> {
+    let (base, filter) = name.split_once('{').unwrap_or((name, ""));
+    let idx = program.metrics().position(|metric| metric.name == base.trim());
+    let idx = idx.ok_or_else(|| format!("there is no metric `{}`", base.trim()))?;
+    let Some(filter) = filter.strip_suffix('}') else { return Ok(idx) };
+    let wanted = Submetric { metric: MetricId(idx as u32), tags: tags_of(name, filter)? };
+    let place = submetrics.iter().position(|known| *known == wanted);
+    place
+        .map(|place| program.metrics().count() + place)
+        .ok_or_else(|| format!("there is no sub-metric `{name}`"))
+}
+
+fn tags_of(name: &str, filter: &str) -> Result<Vec<(String, String)>, String> {
+    let clean =
+        |text: &str| text.trim().trim_matches(|quote| quote == '"' || quote == '\'').trim().to_owned();
+    let pair = |part: &str| {
+        let (key, value) = part.split_once(':').unwrap_or((part, ""));
+        let (key, value) = (clean(key), clean(value));
+        if key.is_empty() || value.is_empty() {
+            return Err(format!("`{name}` has a tag without a value"));
+        }
+        Ok((key, value))
+    };
+    filter.split(',').map(pair).collect()
+}
+
+impl Figures {
+    pub(super) fn new(program: &Program, submetrics: &[Submetric], exact: bool) -> Self {
+        let defs: Vec<&MetricDef> = program.metrics().collect();
+        let mut subs = vec![Vec::new(); defs.len()];
+        let mut metrics: Vec<ScriptMetric> = defs.iter().map(|def| metric(def, Vec::new(), exact)).collect();
+        for sub in submetrics {
+            let idx = sub.metric.0 as usize;
+            subs[idx].push((sub.tags.clone(), metrics.len()));
+            metrics.push(metric(defs[idx], sub.tags.clone(), exact));
+        }
+        Self {
+            figures: RefCell::new(ScriptFigures { metrics, ..ScriptFigures::default() }),
+            subs,
+            now_ns: Cell::new(1),
+            gauged_ns: Cell::new(0),
+        }
+    }
+
+    pub(super) fn set_now(&self, now_ns: u64) {
+        self.now_ns.set(now_ns);
+    }
+
+    /// Hands the figures over, and begins anew.
+    pub(super) fn fill(&self, into: &mut ScriptFigures) {
+        let mut figures = self.figures.borrow_mut();
+        into.merge(&figures);
+        figures.clear();
+    }
+
+    /// Adds the bytes of a second.
+    pub(super) fn add_bytes(&self, sent: u64, received: u64) {
+        let mut figures = self.figures.borrow_mut();
+        for (metric, bytes) in [(MetricId::DATA_SENT, sent), (MetricId::DATA_RECEIVED, received)] {
+            figures.metrics[metric.0 as usize].value.add(bytes as f64, self.now_ns.get());
+        }
+    }
+
+    /// Adds the gauges of users.
+    pub(super) fn add_gauges(&self, counts: &Counts, now_ns: u64) {
+        if now_ns < self.gauged_ns.get() + GAUGE_NS {
+            return;
+        }
+        self.gauged_ns.set(now_ns);
+        self.set_now(now_ns);
+        let mut figures = self.figures.borrow_mut();
+        let active = counts.vus_active.load(Ordering::Relaxed) as f64;
+        let made = counts.vus_initialised.load(Ordering::Relaxed) as f64;
+        figures.metrics[MetricId::VUS.0 as usize].value.add(active, now_ns);
+        figures.metrics[MetricId::VUS_MAX.0 as usize].value.add(made, now_ns);
+    }
+}
+
+impl Recorder for Figures {
+    fn add(&self, metric: MetricId, value: f64, tags: &Tags<'_>) {
+        let (mut figures, now_ns, idx) = (self.figures.borrow_mut(), self.now_ns.get(), metric.0 as usize);
+        figures.metrics[idx].value.add(value, now_ns);
+        for (filter, sub_idx) in &self.subs[idx] {
+            if filter.iter().all(|(key, wanted)| tags.get(key).is_some_and(|value| value == wanted.as_str()))
+            {
+                figures.metrics[*sub_idx].value.add(value, now_ns);
+            }
+        }
+    }
+
+    fn http(&self, sample: &HttpSample<'_>) {
+        let (timing, tags) = (sample.timing, sample.tags);
+        let millis = |ns: u64| ns as f64 / 1e6;
+        self.add(MetricId::HTTP_REQS, 1.0, tags);
+        self.add(MetricId::HTTP_REQ_DURATION, millis(timing.duration_ns()), tags);
+        self.add(MetricId::HTTP_REQ_BLOCKED, millis(timing.blocked_ns), tags);
+        self.add(MetricId::HTTP_REQ_CONNECTING, millis(timing.connecting_ns), tags);
+        self.add(MetricId::HTTP_REQ_TLS_HANDSHAKING, millis(timing.tls_handshaking_ns), tags);
+        self.add(MetricId::HTTP_REQ_SENDING, millis(timing.sending_ns), tags);
+        self.add(MetricId::HTTP_REQ_WAITING, millis(timing.waiting_ns), tags);
+        self.add(MetricId::HTTP_REQ_RECEIVING, millis(timing.receiving_ns), tags);
+        if let Some(is_failed) = sample.is_failed {
+            self.add(MetricId::HTTP_REQ_FAILED, f64::from(u8::from(is_failed)), tags);
+        }
+    }
+
+    fn check(&self, group: &str, name: &str, is_ok: bool, tags: &Tags<'_>) {
+        self.add(MetricId::CHECKS, f64::from(u8::from(is_ok)), tags);
+        let mut figures = self.figures.borrow_mut();
+        let check = figures.check_mut(group, name);
+        check.passes += u64::from(is_ok);
+        check.fails += u64::from(!is_ok);
+    }
+
+    fn group(&self, path: &str) {
+        self.figures.borrow_mut().enter(path);
+    }
+}
+
+fn metric(def: &MetricDef, tags: Vec<(String, String)>, exact: bool) -> ScriptMetric {
+    let value = match def.kind {
+        MetricKind::Counter => ScriptValue::Counter { sum: 0.0, count: 0 },
+        MetricKind::Gauge => ScriptValue::Gauge { last: 0.0, min: 0.0, max: 0.0, at_ns: 0 },
+        MetricKind::Rate => ScriptValue::Rate { trues: 0, total: 0 },
+        MetricKind::Trend => {
+            ScriptValue::Trend(Box::new(if exact { Trend::exact() } else { Trend::default() }))
+        }
+    };
+    let contains = match def.contains {
+        Contains::Default => ScriptUnit::Default,
+        Contains::Time => ScriptUnit::Time,
+        Contains::Data => ScriptUnit::Data,
+    };
+    ScriptMetric { name: def.name.to_string(), tags, contains, value }
+}
+
+/// k6 tells the numbers of users once a second; a shard's second may be a little short.
+const GAUGE_NS: u64 = 900_000_000;

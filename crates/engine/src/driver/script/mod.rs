@@ -1,0 +1,277 @@
+//! k6 scripts as a load: their users, scenarios and figures on each shard.
+//!
+//! `stage` is what the shards share, `users` the virtual users of one shard, `runner` one scenario on one shard, `schedule` the
+//! arithmetic of k6's executors, `figures` what is measured, `reply` how the end of a request looks to a script.
+
+mod figures;
+mod reply;
+mod runner;
+mod schedule;
+mod stage;
+mod users;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use squall_measure::Snapshot;
+use squall_script::{Console, Options, Outcome, Program, Shared, Work};
+
+use super::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, ShardPart};
+use crate::Error;
+use crate::pace::Share;
+
+use figures::Figures;
+use runner::Runner;
+use stage::Phase;
+use users::Users;
+
+pub use figures::{Submetric, empty_figures, metric_of, submetrics};
+pub use stage::{ScriptEnd, Stage};
+
+/// A k6 script that is to be run.
+#[derive(Debug)]
+pub struct ScriptRun {
+    /// The script.
+    pub program: Arc<Program>,
+    /// Its options.
+    pub options: Arc<Options>,
+    /// Where it speaks.
+    pub console: Arc<Console>,
+    /// Sub-metrics that thresholds ask for.
+    pub submetrics: Vec<Submetric>,
+    /// Trends keep every value.
+    pub exact: bool,
+    /// What the shards share, and what is left of it at the end.
+    pub stage: Arc<Stage>,
+}
+
+impl DriverFactory for ScriptRun {
+    fn make(&self, shard: ShardPart) -> Result<Box<dyn AnyDriver>, Error> {
+        Ok(Box::new(ScriptDriver::new(self, shard.share)?))
+    }
+
+    fn connections_per_host(&self) -> u32 {
+        self.options.batch_per_host.max(1)
+    }
+
+    fn user_count_max(&self) -> u64 {
+        self.options.scenarios.iter().map(|scenario| scenario.executor.max_vus()).sum()
+    }
+}
+
+/// A script on one shard.
+struct ScriptDriver {
+    share: Share,
+    stage: Arc<Stage>,
+    options: Arc<Options>,
+    figures: Rc<Figures>,
+    users: Users,
+    runners: Vec<Runner>,
+    phase: Phase,
+    is_stopped: bool,
+    flushed_ns: u64,
+}
+
+impl AnyDriver for ScriptDriver {
+    fn into_driver(self: Box<Self>) -> DriverBox {
+        DriverBox(self)
+    }
+}
+
+impl ScriptDriver {
+    fn new(run: &ScriptRun, share: Share) -> Result<Self, Error> {
+        let figures = Rc::new(Figures::new(&run.program, &run.submetrics, run.exact));
+        let recorder: Rc<dyn squall_script::Recorder> = Rc::clone(&figures) as _;
+        let runtime = Arc::new(run.options.runtime.clone());
+        let shared = Rc::new(Shared::new(runtime, recorder, Arc::clone(&run.console), run.stage.counts()));
+        let mut users = Users::new(run, shared, share);
+        let runners: Vec<Runner> = run
+            .options
+            .scenarios
+            .iter()
+            .enumerate()
+            .map(|(idx, config)| Runner::new(idx, config, share, run.options.min_iteration_duration))
+            .collect();
+        users.make(runner::users_needed(&runners)).map_err(refused)?;
+        if share.shard_idx == 0 {
+            users.make_special().map_err(refused)?;
+        }
+        run.stage.add_shard();
+        Ok(Self {
+            share,
+            stage: Arc::clone(&run.stage),
+            options: Arc::clone(&run.options),
+            figures,
+            users,
+            runners,
+            phase: Phase::Setup,
+            is_stopped: false,
+            flushed_ns: 0,
+        })
+    }
+
+    /// Before the scenarios: `setup()`, on the first shard; the others wait for what it gives.
+    fn prepare(&mut self, now_ns: u64, port: &mut Port) {
+        if self.share.shard_idx == 0 && !self.users.has_begun_setup {
+            self.users.has_begun_setup = true;
+            if self.options.no_setup || !self.users.program.has_function("setup") {
+                self.stage.finish_setup(None, now_ns);
+            } else {
+                self.users.begin_special(
+                    Work::Setup,
+                    now_ns + self.options.setup_timeout.as_nanos() as u64,
+                    now_ns,
+                    port,
+                );
+            }
+        }
+        if let Some(begin_ns) = self.stage.begin_ns() {
+            *self.users.shared.setup_data.borrow_mut() = self.stage.setup_data().map(Rc::from);
+            self.phase = Phase::Running;
+            self.runners.iter_mut().for_each(|runner| runner.set_begin(begin_ns));
+        } else if self.stage.is_over() {
+            self.phase = Phase::Over;
+        }
+    }
+
+    fn run(&mut self, now_ns: u64, port: &mut Port) {
+        if !self.is_stopped && (self.stage.is_stopped() || self.take_abort()) {
+            self.interrupt_all(now_ns, port);
+        }
+        // Those that end meanwhile are for the next turn: a script that never waits must not keep the others waiting.
+        for _ in 0..self.users.ended_count() {
+            let Some(((runner_idx, nth), outcome)) = self.users.take_ended() else { break };
+            let runner = &mut self.runners[runner_idx];
+            runner.on_ended(nth, &outcome, now_ns, (&mut self.users, &self.stage, port));
+        }
+        for runner in &mut self.runners {
+            runner.turn(now_ns, &mut self.users, &self.stage, port);
+        }
+        if self.runners.iter().all(Runner::is_finished) {
+            self.phase = Phase::Teardown;
+            self.stage.leave();
+        }
+    }
+
+    /// `exec.test.abort()` of one user ends the run for all.
+    fn take_abort(&self) -> bool {
+        match self.users.shared.abort.borrow_mut().take() {
+            Some(reason) => {
+                self.stage.end(ScriptEnd::Aborted(reason));
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn interrupt_all(&mut self, now_ns: u64, port: &mut Port) {
+        self.is_stopped = true;
+        for runner in &mut self.runners {
+            runner.stop(now_ns, &mut self.users, &self.stage, port);
+        }
+    }
+
+    /// After the scenarios of all shards: `teardown()`, on the first shard.
+    fn tear_down(&mut self, now_ns: u64, port: &mut Port) {
+        if self.share.shard_idx != 0 {
+            self.phase = Phase::Over;
+            return;
+        }
+        if !self.stage.have_all_left() {
+            return;
+        }
+        if self.options.no_teardown || !self.users.program.has_function("teardown") {
+            self.phase = Phase::Over;
+        } else if !self.users.has_begun_teardown {
+            self.users.has_begun_teardown = true;
+            let deadline_ns = now_ns + self.options.teardown_timeout.as_nanos() as u64;
+            self.users.begin_special(Work::Teardown, deadline_ns, now_ns, port);
+        }
+    }
+
+    /// What `setup()` and `teardown()` have come to.
+    fn look_at_special(&mut self, now_ns: u64) {
+        let Some((outcome, is_late)) = self.users.take_special() else { return };
+        let is_setup = self.phase == Phase::Setup;
+        match outcome {
+            Outcome::Done(data) if is_setup => self.stage.finish_setup(data, now_ns),
+            Outcome::Done(_) => {}
+            _ if is_late => self.stage.end(ScriptEnd::TimedOut { is_setup }),
+            Outcome::Failed(error) => self.stage.end(ScriptEnd::Failed { error, is_setup }),
+            Outcome::Aborted(reason) => self.stage.end(ScriptEnd::Aborted(reason)),
+            Outcome::Interrupted => self.stage.end(ScriptEnd::Stopped),
+        }
+        if !is_setup {
+            self.phase = Phase::Over;
+        }
+    }
+
+    fn flush(&mut self, now_ns: u64) {
+        if now_ns >= self.flushed_ns + FLUSH_NS {
+            self.flushed_ns = now_ns;
+            self.users.flush_counts(&self.stage);
+        }
+    }
+}
+
+impl Driver for ScriptDriver {
+    fn turn(&mut self, now_ns: u64, port: &mut Port) {
+        self.figures.set_now(now_ns.max(1));
+        self.users.turn(now_ns, port);
+        self.look_at_special(now_ns);
+        if self.phase == Phase::Setup {
+            self.prepare(now_ns, port);
+        }
+        if self.phase == Phase::Running {
+            self.run(now_ns, port);
+        }
+        if self.phase == Phase::Teardown {
+            self.tear_down(now_ns, port);
+        }
+        self.flush(now_ns);
+    }
+
+    fn next_due_ns(&self) -> u64 {
+        let own = match self.phase {
+            Phase::Setup | Phase::Teardown => self.flushed_ns.max(self.users.now_ns) + POLL_NS,
+            Phase::Running => self.runners.iter().map(Runner::next_due_ns).min().unwrap_or(u64::MAX),
+            Phase::Over => u64::MAX,
+        };
+        own.min(self.users.next_due_ns())
+    }
+
+    fn complete(&mut self, ended: Ended, now_ns: u64, port: &mut Port) {
+        self.users.deliver(ended, now_ns, port);
+    }
+
+    fn stop(&mut self, now_ns: u64, port: &mut Port) {
+        self.stage.end(ScriptEnd::Stopped);
+        self.users.interrupt_special(now_ns, port);
+        if self.phase == Phase::Running {
+            self.interrupt_all(now_ns, port);
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    fn fill(&mut self, now_ns: u64, snapshot: &mut Snapshot) {
+        self.users.flush_counts(&self.stage);
+        if self.share.shard_idx == 0 && self.phase != Phase::Setup {
+            self.figures.add_gauges(self.stage.counts().as_ref(), now_ns);
+        }
+        self.figures.add_bytes(snapshot.wire_bytes_sent, snapshot.wire_bytes_received);
+        self.figures.fill(snapshot.script.get_or_insert_default());
+    }
+}
+
+fn refused(error: squall_script::ScriptError) -> Error {
+    Error::Script(Box::new(error))
+}
+
+/// How often a shard looks whether the others are ready.
+const POLL_NS: u64 = 1_000_000;
+
+/// How often a shard's counts are added to the run's.
+const FLUSH_NS: u64 = 10_000_000;

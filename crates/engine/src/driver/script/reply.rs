@@ -1,0 +1,71 @@
+//! How the end of a request looks to a script: k6's timings, error codes and words.
+
+use squall_measure::{Cause, Phase, Phases};
+use squall_script::{Reply, ReplyFailure, Timing};
+
+use crate::driver::Ended;
+use crate::trouble::Trouble;
+
+/// The reply of a request that has ended.
+pub(super) fn reply_of(ended: Ended) -> Reply {
+    let Ended { token, result, head, body, phases, remote, tls, .. } = ended;
+    let (status, failure) = match result {
+        Ok(status) => (status, None),
+        Err(trouble) => (0, Some(failure(&trouble))),
+    };
+    let is_ok = failure.is_none();
+    Reply {
+        token,
+        status,
+        proto: if is_ok { "HTTP/1.1" } else { "" },
+        head: if is_ok { head } else { Vec::new() },
+        body: if is_ok { body } else { Vec::new() },
+        timing: timing(&phases, is_ok),
+        remote,
+        tls,
+        failure,
+    }
+}
+
+/// k6 counts dialling as blocked, and nothing as sending or waiting when there was no connection.
+fn timing(phases: &Phases, is_ok: bool) -> Timing {
+    let (connecting_ns, tls_ns) = (phases.connecting_ns.unwrap_or(0), phases.tls_handshaking_ns.unwrap_or(0));
+    let has_connection = is_ok || phases.sending_ns + phases.waiting_ns > 0;
+    Timing {
+        blocked_ns: phases.blocked_ns + connecting_ns + tls_ns,
+        connecting_ns,
+        tls_handshaking_ns: tls_ns,
+        sending_ns: if has_connection { phases.sending_ns } else { 0 },
+        waiting_ns: if has_connection { phases.waiting_ns } else { 0 },
+        receiving_ns: if has_connection { phases.receiving_ns } else { 0 },
+    }
+}
+
+fn failure(trouble: &Trouble) -> ReplyFailure {
+    let is_dialling = matches!(trouble.phase, Phase::Connecting | Phase::Tunnelling | Phase::TlsHandshaking);
+    let (code, text) = match trouble.cause {
+        Cause::NameNotResolved => (1101, "lookup: no such host".to_owned()),
+        Cause::ConnectTimeout => (1211, "dial: i/o timeout".to_owned()),
+        Cause::Timeout => (1050, "request timeout".to_owned()),
+        Cause::ConnectionRefused => (1212, "dial: connection refused".to_owned()),
+        Cause::ConnectionReset => (1220, "read: connection reset by peer".to_owned()),
+        Cause::Unreachable | Cause::OutOfResources if is_dialling => {
+            (1210, format!("dial: {}", trouble.text))
+        }
+        Cause::TlsCertificate => certificate(&trouble.text),
+        Cause::TlsAlert | Cause::TlsProtocol => (1300, format!("tls: {}", trouble.text)),
+        Cause::ConnectionClosed => (1000, "EOF".to_owned()),
+        _ => (1000, trouble.text.clone()),
+    };
+    ReplyFailure { code, text }
+}
+
+fn certificate(text: &str) -> (u16, String) {
+    if text.contains("NotValidForName") {
+        return (1311, "x509: certificate doesn't match hostname".to_owned());
+    }
+    if text.contains("UnknownIssuer") {
+        return (1310, "x509: unknown authority".to_owned());
+    }
+    (1300, format!("tls: {text}"))
+}

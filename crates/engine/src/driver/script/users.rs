@@ -1,0 +1,404 @@
+//! The virtual users of one shard: who runs, who sleeps, who waits for a reply.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use squall_plan::{Body as PlanBody, Header, HttpVersion, RequestPlan};
+use squall_script::{Body, Outcome, Program, Request, ScriptError, Shared, Spec, Step, User, Work};
+
+use super::ScriptRun;
+use super::reply::reply_of;
+use super::stage::Stage;
+use crate::driver::{Call, CallRequest, Ended, Port};
+use crate::pace::Share;
+use crate::sys::monotonic_ns;
+
+/// The users of one shard.
+pub(super) struct Users {
+    pub(super) program: Arc<Program>,
+    pub(super) shared: Rc<Shared>,
+    pub(super) now_ns: u64,
+    pub(super) has_begun_setup: bool,
+    pub(super) has_begun_teardown: bool,
+    share: Share,
+    slots: Vec<Slot>,
+    /// Users that no scenario has.
+    free: Vec<u32>,
+    /// Sleepers by when they wake; an entry that is not the user's present one is stale.
+    sleepers: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Users that gave way to others.
+    runnable: VecDeque<u32>,
+    /// Work that has ended and that nobody has looked at.
+    ended: VecDeque<u32>,
+    special: Option<Special>,
+    requests: Vec<Request>,
+    limiter: Option<Limiter>,
+    closes_after_iteration: bool,
+    /// Counts since the last flush.
+    completed_count: u64,
+    interrupted_count: u64,
+    active_change: i64,
+    flushed_active: i64,
+    made_count: u64,
+    flushed_made: u64,
+    /// From the run's clock to the machine's.
+    epoch_ns: Option<u64>,
+}
+
+/// One user.
+struct Slot {
+    user: User,
+    wake_ns: u64,
+    is_running: bool,
+    is_interrupted: bool,
+    /// The scenario that has it, and its place there.
+    owner: Option<(usize, usize)>,
+}
+
+/// The user of `setup()` and `teardown()`.
+struct Special {
+    idx: u32,
+    deadline_ns: u64,
+    is_running: bool,
+    is_late: bool,
+}
+
+/// Holds requests back so that no more than a number of them start each second.
+struct Limiter {
+    gap_ns: f64,
+    next_ns: f64,
+    held: VecDeque<(u64, Call)>,
+}
+
+impl Users {
+    pub(super) fn new(run: &ScriptRun, shared: Rc<Shared>, share: Share) -> Self {
+        let limiter = run.options.rps.map(|rps| Limiter {
+            gap_ns: 1e9 / (rps * share.fraction()),
+            next_ns: 0.0,
+            held: VecDeque::new(),
+        });
+        Self {
+            program: Arc::clone(&run.program),
+            shared,
+            now_ns: 0,
+            has_begun_setup: false,
+            has_begun_teardown: false,
+            share,
+            slots: Vec::new(),
+            free: Vec::new(),
+            sleepers: BinaryHeap::new(),
+            runnable: VecDeque::new(),
+            ended: VecDeque::new(),
+            special: None,
+            requests: Vec::new(),
+            limiter,
+            closes_after_iteration: run.options.no_vu_connection_reuse,
+            completed_count: 0,
+            interrupted_count: 0,
+            active_change: 0,
+            flushed_active: 0,
+            made_count: 0,
+            flushed_made: 0,
+            epoch_ns: None,
+        }
+    }
+
+    /// Makes users before the start.
+    pub(super) fn make(&mut self, count: u64) -> Result<(), ScriptError> {
+        for _ in 0..count {
+            let idx = self.make_one()?;
+            self.free.push(idx);
+        }
+        // The first user is taken first.
+        self.free.reverse();
+        Ok(())
+    }
+
+    /// Makes one more user; its index.
+    pub(super) fn make_one(&mut self) -> Result<u32, ScriptError> {
+        let vu = self.made_count * u64::from(self.share.shard_count) + u64::from(self.share.shard_idx) + 1;
+        self.made_count += 1;
+        self.add(vu)
+    }
+
+    pub(super) fn make_special(&mut self) -> Result<(), ScriptError> {
+        let idx = self.add(0)?;
+        self.special = Some(Special { idx, deadline_ns: u64::MAX, is_running: false, is_late: false });
+        Ok(())
+    }
+
+    fn add(&mut self, vu: u64) -> Result<u32, ScriptError> {
+        let user = User::new(&self.shared, &self.program, vu)?;
+        self.slots.push(Slot {
+            user,
+            wake_ns: u64::MAX,
+            is_running: false,
+            is_interrupted: false,
+            owner: None,
+        });
+        Ok(self.slots.len() as u32 - 1)
+    }
+
+    /// Takes a user that no scenario has.
+    pub(super) fn take_free(&mut self) -> Option<u32> {
+        self.free.pop()
+    }
+
+    /// Gives a user back.
+    pub(super) fn give_back(&mut self, idx: u32) {
+        self.free.push(idx);
+    }
+
+    /// A user begins its scenario, or an iteration of an open model.
+    pub(super) fn note_active(&mut self, change: i64) {
+        self.active_change += change;
+    }
+
+    /// An iteration threw.
+    pub(super) fn note_failed(&mut self) {
+        self.shared.counts.iterations_failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_ended(&mut self, is_interrupted: bool) {
+        if is_interrupted {
+            self.interrupted_count += 1;
+        } else {
+            self.completed_count += 1;
+        }
+    }
+
+    pub(super) fn flush_counts(&mut self, stage: &Stage) {
+        let counts = stage.counts();
+        counts.iterations_completed.fetch_add(std::mem::take(&mut self.completed_count), Ordering::Relaxed);
+        counts
+            .iterations_interrupted
+            .fetch_add(std::mem::take(&mut self.interrupted_count), Ordering::Relaxed);
+        let change = self.active_change - self.flushed_active;
+        self.flushed_active = self.active_change;
+        counts.vus_active.fetch_add(change as u64, Ordering::Relaxed);
+        counts.vus_initialised.fetch_add(self.made_count - self.flushed_made, Ordering::Relaxed);
+        self.flushed_made = self.made_count;
+    }
+
+    /// Wakes those who are due.
+    pub(super) fn turn(&mut self, now_ns: u64, port: &mut Port) {
+        self.now_ns = now_ns;
+        self.epoch_ns.get_or_insert_with(|| monotonic_ns().saturating_sub(now_ns));
+        for _ in 0..self.runnable.len() {
+            if let Some(idx) = self.runnable.pop_front() {
+                self.resume(idx, now_ns, port);
+            }
+        }
+        while let Some(Reverse((wake_ns, idx))) = self.sleepers.peek().copied() {
+            if wake_ns > now_ns {
+                break;
+            }
+            self.sleepers.pop();
+            if self.slots[idx as usize].wake_ns == wake_ns {
+                self.resume(idx, now_ns, port);
+            }
+        }
+        self.release_held(now_ns, port);
+        if let Some(special) =
+            self.special.as_mut().filter(|special| special.is_running && now_ns >= special.deadline_ns)
+        {
+            special.is_late = true;
+            let idx = special.idx;
+            self.interrupt(idx, now_ns, port);
+        }
+    }
+
+    fn release_held(&mut self, now_ns: u64, port: &mut Port) {
+        let Some(limiter) = &mut self.limiter else { return };
+        while limiter.held.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
+            if let Some((_, call)) = limiter.held.pop_front() {
+                port.calls.push(call);
+            }
+        }
+    }
+
+    /// When somebody is to be woken.
+    pub(super) fn next_due_ns(&self) -> u64 {
+        if !self.runnable.is_empty() || !self.ended.is_empty() {
+            return 0;
+        }
+        let sleeper_ns = self.sleepers.peek().map_or(u64::MAX, |Reverse((wake_ns, _))| *wake_ns);
+        let held_ns = self.limiter.as_ref().and_then(|limiter| limiter.held.front());
+        let special_ns =
+            self.special.as_ref().filter(|special| special.is_running).map(|special| special.deadline_ns);
+        sleeper_ns.min(held_ns.map_or(u64::MAX, |(at_ns, _)| *at_ns)).min(special_ns.unwrap_or(u64::MAX))
+    }
+
+    /// A request of a user has ended.
+    pub(super) fn deliver(&mut self, ended: Ended, now_ns: u64, port: &mut Port) {
+        let idx = ended.user;
+        self.slots[idx as usize].user.deliver(reply_of(ended));
+        if self.slots[idx as usize].is_running {
+            self.resume(idx, now_ns, port);
+        }
+    }
+
+    /// Begins a user's work.
+    pub(super) fn begin(&mut self, idx: u32, work: Work, now_ns: u64, port: &mut Port) {
+        let slot = &mut self.slots[idx as usize];
+        (slot.is_running, slot.is_interrupted) = (true, false);
+        let step = slot.user.begin(work, now_ns);
+        self.follow(idx, step, now_ns, port);
+    }
+
+    fn resume(&mut self, idx: u32, now_ns: u64, port: &mut Port) {
+        let step = self.slots[idx as usize].user.resume(now_ns);
+        self.follow(idx, step, now_ns, port);
+    }
+
+    fn follow(&mut self, idx: u32, step: Step, now_ns: u64, port: &mut Port) {
+        let slot = &mut self.slots[idx as usize];
+        slot.user.take_requests(&mut self.requests);
+        slot.wake_ns = u64::MAX;
+        match step {
+            Step::Wait { until_ns: Some(until_ns) } => {
+                slot.wake_ns = until_ns;
+                self.sleepers.push(Reverse((until_ns, idx)));
+            }
+            Step::Wait { until_ns: None } => {}
+            Step::Yield => self.runnable.push_back(idx),
+            Step::Idle => {
+                slot.is_running = false;
+                self.ended.push_back(idx);
+                if self.closes_after_iteration {
+                    port.closed.push(idx);
+                }
+            }
+        }
+        let mut requests = std::mem::take(&mut self.requests);
+        for request in requests.drain(..) {
+            self.send(idx, request, now_ns, port);
+        }
+        self.requests = requests;
+    }
+
+    fn send(&mut self, user: u32, request: Request, now_ns: u64, port: &mut Port) {
+        let call = Call {
+            user,
+            token: request.token,
+            request: call_request(&request.spec),
+            timeout_ns: request.timeout.as_nanos() as u64,
+            keeps_body: request.keeps_body,
+            expects: request.expects,
+        };
+        match &mut self.limiter {
+            None => port.calls.push(call),
+            Some(limiter) => {
+                limiter.next_ns = limiter.next_ns.max(now_ns as f64);
+                limiter.held.push_back((limiter.next_ns as u64, call));
+                limiter.next_ns += limiter.gap_ns;
+            }
+        }
+    }
+
+    /// How many pieces of work have ended.
+    pub(super) fn ended_count(&self) -> usize {
+        self.ended.len()
+    }
+
+    /// The next iteration that has ended: whose it was, and how it ended.
+    pub(super) fn take_ended(&mut self) -> Option<((usize, usize), Outcome)> {
+        let idx = *self.ended.front()?;
+        let slot = &self.slots[idx as usize];
+        let owner = slot.owner?;
+        self.ended.pop_front();
+        Some((owner, slot.user.outcome()))
+    }
+
+    /// A scenario takes a user, or gives it up.
+    pub(super) fn set_owner(&mut self, idx: u32, owner: Option<(usize, usize)>) {
+        self.slots[idx as usize].owner = owner;
+    }
+
+    /// Ends a user's work: at once where it waits, else as soon as it gives way.
+    pub(super) fn interrupt(&mut self, idx: u32, now_ns: u64, port: &mut Port) {
+        let slot = &mut self.slots[idx as usize];
+        if !slot.is_running || slot.is_interrupted {
+            return;
+        }
+        slot.is_interrupted = true;
+        slot.user.interrupt();
+        port.cancelled.push(idx);
+        port.calls.retain(|call| call.user != idx);
+        self.resume(idx, now_ns, port);
+    }
+
+    /// Begins `setup()` or `teardown()`.
+    pub(super) fn begin_special(&mut self, work: Work, deadline_ns: u64, now_ns: u64, port: &mut Port) {
+        let Some(special) = &mut self.special else { return };
+        (special.deadline_ns, special.is_running) = (deadline_ns, true);
+        let idx = special.idx;
+        self.begin(idx, work, now_ns, port);
+    }
+
+    pub(super) fn interrupt_special(&mut self, now_ns: u64, port: &mut Port) {
+        if let Some(idx) =
+            self.special.as_ref().filter(|special| special.is_running).map(|special| special.idx)
+        {
+            self.interrupt(idx, now_ns, port);
+        }
+    }
+
+    /// How `setup()` or `teardown()` has ended, and whether its time was over.
+    pub(super) fn take_special(&mut self) -> Option<(Outcome, bool)> {
+        let special = self.special.as_mut().filter(|special| special.is_running)?;
+        let place = self.ended.iter().position(|idx| *idx == special.idx)?;
+        special.is_running = false;
+        self.ended.remove(place);
+        Some((self.slots[special.idx as usize].user.outcome(), special.is_late))
+    }
+
+    /// The time by the run's clock.
+    pub(super) fn clock_ns(&self) -> u64 {
+        self.epoch_ns.map_or(self.now_ns, |epoch_ns| monotonic_ns().saturating_sub(epoch_ns))
+    }
+
+    /// Where samples go.
+    pub(super) fn recorder(&self) -> &dyn squall_script::Recorder {
+        &*self.shared.recorder
+    }
+}
+
+/// What the engine makes of a request: once for each spec.
+fn call_request(spec: &Rc<Spec>) -> Rc<CallRequest> {
+    let any = spec.prepared.get_or_init(|| {
+        Rc::new(Rc::new(CallRequest {
+            plan: plan_of(spec),
+            load: Rc::clone(&spec.scenario),
+            prepared: std::cell::OnceCell::new(),
+        }))
+    });
+    Rc::clone(any.downcast_ref::<Rc<CallRequest>>().expect("only this function puts something there"))
+}
+
+fn plan_of(spec: &Spec) -> RequestPlan {
+    let header = |(name, value): &(String, String)| Header { name: name.clone(), value: value.clone() };
+    let body = match &spec.body {
+        Body::Empty if matches!(spec.method.as_str(), "POST" | "PUT" | "PATCH") => {
+            PlanBody::Bytes(Vec::new())
+        }
+        Body::Empty => PlanBody::Empty,
+        Body::Bytes(bytes) => PlanBody::Bytes(bytes.to_vec()),
+        Body::File(path) => {
+            let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+            PlanBody::File { path: path.clone(), bytes }
+        }
+    };
+    RequestPlan {
+        weight: std::num::NonZeroU32::MIN,
+        method: spec.method.clone(),
+        url: spec.url.clone(),
+        pattern: spec.name.clone(),
+        headers: spec.headers.iter().map(header).collect(),
+        body,
+        http: HttpVersion::Http11,
+    }
+}

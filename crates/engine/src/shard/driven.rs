@@ -1,0 +1,291 @@
+//! Requests that a driver decides at run time: each on a connection of its user, and told back when it has ended.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use squall_measure::{Cause, Phase, Phases};
+use squall_wire::h1::Response;
+
+use super::conn::{Exchange, Pool, State};
+use super::{Life, Shard};
+use crate::driver::{Call, CallRequest, Driver, Ended, Port};
+use crate::prepare::PreparedRequest;
+use crate::trouble::Trouble;
+
+/// A driver and its requests in flight.
+pub(super) struct Driven {
+    driver: Box<dyn Driver>,
+    port: Port,
+    /// By the index of the request among those made at run time.
+    calls: Vec<Option<Flight>>,
+    /// Pools by user and origin.
+    pools: std::collections::HashMap<(u32, u32), u32>,
+    /// Users of the pools, by pool.
+    users: Vec<u32>,
+    is_stopping: bool,
+}
+
+/// A call in flight.
+struct Flight {
+    user: u32,
+    token: u32,
+    pool_idx: u32,
+    timeout_ns: u64,
+    keeps_body: bool,
+    expects: Rc<[(u16, u16)]>,
+}
+
+impl Driven {
+    pub(super) fn new(driver: Box<dyn Driver>) -> Self {
+        Self {
+            driver,
+            port: Port::default(),
+            calls: Vec::new(),
+            pools: std::collections::HashMap::new(),
+            users: Vec::new(),
+            is_stopping: false,
+        }
+    }
+
+    pub(super) fn next_due_ns(&self) -> u64 {
+        self.driver.next_due_ns()
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.port.calls.is_empty() && self.driver.is_finished()
+    }
+
+    pub(super) fn fill(&mut self, now_ns: u64, snapshot: &mut squall_measure::Snapshot) {
+        self.driver.fill(now_ns, snapshot);
+    }
+
+    fn flight(&self, exchange: &Exchange) -> Option<&Flight> {
+        self.calls.get(exchange.request.dynamic_idx()?)?.as_ref()
+    }
+}
+
+impl Shard {
+    /// Lets the driver do what is due, and makes the requests that it and its users want.
+    pub(super) fn drive(&mut self) {
+        let Some(mut driven) = self.driven.take() else { return };
+        let now_ns = self.run_ns();
+        driven.driver.turn(now_ns, &mut driven.port);
+        self.driven = Some(driven);
+        self.obey_port();
+    }
+
+    /// The user wants the run to end.
+    pub(super) fn stop_driver(&mut self) {
+        let now_ns = self.run_ns();
+        let Some(driven) = &mut self.driven else { return };
+        if !driven.is_stopping {
+            driven.is_stopping = true;
+            driven.driver.stop(now_ns, &mut driven.port);
+        }
+        self.obey_port();
+    }
+
+    fn run_ns(&self) -> u64 {
+        self.now_ns.saturating_sub(self.limits.start_ns)
+    }
+
+    fn obey_port(&mut self) {
+        let Some(driven) = &mut self.driven else { return };
+        let mut calls = std::mem::take(&mut driven.port.calls);
+        let cancelled = std::mem::take(&mut driven.port.cancelled);
+        let closed = std::mem::take(&mut driven.port.closed);
+        cancelled.into_iter().for_each(|user| self.cancel(user));
+        closed.into_iter().for_each(|user| self.close_idle(user));
+        for call in calls.drain(..) {
+            self.call(call);
+        }
+        if let Some(driven) = &mut self.driven {
+            // Calls that were added meanwhile (a request that failed at once) are for the next turn; the room is kept.
+            calls.append(&mut driven.port.calls);
+            driven.port.calls = calls;
+        }
+    }
+
+    fn call(&mut self, call: Call) {
+        let prepared = match self.prepared_call(&call.request) {
+            Ok(prepared) => prepared,
+            Err(trouble) => return self.refuse(&call, trouble),
+        };
+        let pool_idx = self.pool_of_user(call.user, prepared.origin_idx);
+        let request = self.keep_dynamic(prepared);
+        let Some(driven) = &mut self.driven else { return };
+        let idx = request.dynamic_idx().unwrap_or_default();
+        if driven.calls.len() <= idx {
+            driven.calls.resize_with(idx + 1, || None);
+        }
+        let Call { user, token, timeout_ns, keeps_body, expects, .. } = call;
+        driven.calls[idx] = Some(Flight { user, token, pool_idx, timeout_ns, keeps_body, expects });
+        self.place(Exchange { request, intended_ns: self.now_ns, ..Exchange::default() });
+    }
+
+    fn prepared_call(&mut self, request: &CallRequest) -> Result<Rc<PreparedRequest>, Trouble> {
+        if let Some(prepared) = request.prepared.get() {
+            return Ok(Rc::clone(prepared));
+        }
+        let origin_count = self.prepared.origins.len();
+        // A driven shard has a preparation of its own, and nobody else holds it here.
+        let own = Arc::get_mut(&mut self.prepared);
+        let trouble = |cause, text| Trouble::new(cause, Phase::LookingUp, text);
+        let own = own.ok_or_else(|| trouble(Cause::Other, "the load is in use".to_owned()))?;
+        let prepared = own.prepare_call(request).map_err(|error| {
+            let cause = if error.is_target_unreachable() { Cause::NameNotResolved } else { Cause::Other };
+            trouble(cause, error.to_string())
+        })?;
+        for origin_idx in origin_count..self.prepared.origins.len() {
+            let view = self.view_of(origin_idx);
+            self.addresses.push(view);
+        }
+        let rows = self.prepared.rows.len();
+        if self.pulse.snapshot.rows.len() < rows {
+            self.pulse.snapshot.rows.resize_with(rows, Default::default);
+        }
+        Ok(Rc::clone(request.prepared.get_or_init(|| Rc::new(prepared))))
+    }
+
+    fn pool_of_user(&mut self, user: u32, origin_idx: u32) -> u32 {
+        let Some(driven) = &mut self.driven else { return origin_idx };
+        *driven.pools.entry((user, origin_idx)).or_insert_with(|| {
+            self.pools.push(Pool::new(origin_idx));
+            driven.users.push(user);
+            self.pools.len() as u32 - 1
+        })
+    }
+
+    /// A request that cannot even be prepared has ended.
+    fn refuse(&mut self, call: &Call, trouble: Trouble) {
+        let ended = Ended {
+            user: call.user,
+            token: call.token,
+            result: Err(trouble),
+            head: Vec::new(),
+            body: Vec::new(),
+            phases: Phases::default(),
+            remote: None,
+            tls: None,
+        };
+        let now_ns = self.run_ns();
+        if let Some(driven) = &mut self.driven {
+            driven.driver.complete(ended, now_ns, &mut driven.port);
+        }
+    }
+
+    /// The pool that a request's connection is taken from.
+    pub(super) fn pool_of(&self, exchange: &Exchange) -> usize {
+        let flight = self.driven.as_ref().and_then(|driven| driven.flight(exchange));
+        flight.map_or_else(|| self.request(exchange.request).origin_idx, |flight| flight.pool_idx) as usize
+    }
+
+    /// How long a request may take.
+    pub(super) fn timeout_of(&self, exchange: &Exchange) -> u64 {
+        let flight = self.driven.as_ref().and_then(|driven| driven.flight(exchange));
+        flight.map_or(self.limits.timeout_ns, |flight| flight.timeout_ns)
+    }
+
+    /// Whether the body of the response that a connection reads is wanted.
+    pub(super) fn keeps_body(&self, conn_idx: usize) -> bool {
+        let Some(driven) = &self.driven else { return false };
+        let exchange = &self.exchanges[self.front(conn_idx)];
+        self.conns[conn_idx].ring.len > 0 && driven.flight(exchange).is_some_and(|flight| flight.keeps_body)
+    }
+
+    /// Whether a whole response is what its caller expects; `None`: it has no caller of that kind.
+    pub(super) fn judge_call(&self, exchange: &Exchange, response: &Response) -> Option<Result<(), Trouble>> {
+        let expects = &self.driven.as_ref()?.flight(exchange)?.expects;
+        let fits = |(first, last): &(u16, u16)| (*first..=*last).contains(&response.status);
+        Some(if expects.is_empty() || expects.iter().any(fits) {
+            Ok(())
+        } else {
+            Err(Trouble::new(Cause::UnexpectedStatus, Phase::Receiving, String::new()))
+        })
+    }
+
+    /// Tells the driver how a request has ended.
+    pub(super) fn tell(&mut self, conn_idx: usize, exchange: &Exchange, result: Result<u16, Trouble>) {
+        let Some(mut driven) = self.driven.take() else { return };
+        let flight = exchange.request.dynamic_idx().and_then(|idx| driven.calls.get_mut(idx)?.take());
+        if let Some(flight) = flight {
+            let (head, body) = self.io.sink.take_response(conn_idx);
+            let ended = Ended {
+                user: flight.user,
+                token: flight.token,
+                result,
+                head,
+                body,
+                phases: self.phases(conn_idx, exchange),
+                remote: self.conns[conn_idx].remote,
+                tls: self.conns[conn_idx].tls.as_deref().and_then(tls_names),
+            };
+            let now_ns = self.run_ns();
+            driven.driver.complete(ended, now_ns, &mut driven.port);
+        }
+        self.driven = Some(driven);
+    }
+
+    /// Gives up what a user has in flight: counted as interrupted, its connections closed.
+    fn cancel(&mut self, user: u32) {
+        for conn_idx in 0..self.conns.len() {
+            if self.user_of(conn_idx) != Some(user) || self.conns[conn_idx].state == State::Vacant {
+                continue;
+            }
+            let ring = self.conns[conn_idx].ring;
+            for nth in 0..ring.len {
+                let exchange = self.exchanges[ring.place(conn_idx, self.limits.stride, nth)];
+                self.interrupt(conn_idx, &exchange);
+                self.forget_call(&exchange);
+            }
+            self.conns[conn_idx].ring.clear();
+            self.vacate(conn_idx);
+        }
+        for pool_idx in 0..self.pools.len() {
+            if self.driven.as_ref().is_some_and(|driven| driven.users.get(pool_idx) == Some(&user)) {
+                let waiting = std::mem::take(&mut self.pools[pool_idx].waiting);
+                self.waiting_count -= waiting.len() as u64;
+                waiting.iter().for_each(|exchange| self.forget_call(exchange));
+            }
+        }
+    }
+
+    fn forget_call(&mut self, exchange: &Exchange) {
+        if let (Some(driven), Some(idx)) = (&mut self.driven, exchange.request.dynamic_idx()) {
+            driven.calls[idx] = None;
+            self.dynamic[idx] = None;
+            self.dynamic_free.push(idx);
+        }
+    }
+
+    fn close_idle(&mut self, user: u32) {
+        for conn_idx in 0..self.conns.len() {
+            let is_idle = self.conns[conn_idx].state == State::Open && self.conns[conn_idx].ring.len == 0;
+            if is_idle && self.user_of(conn_idx) == Some(user) {
+                self.close(conn_idx);
+            }
+        }
+    }
+
+    fn user_of(&self, conn_idx: usize) -> Option<u32> {
+        let pool_idx = self.conns[conn_idx].pool_idx as usize;
+        self.driven.as_ref()?.users.get(pool_idx).copied()
+    }
+
+    /// Whether nothing of a driven load is left to do.
+    pub(super) fn is_driver_finished(&self) -> bool {
+        self.driven.as_ref().is_none_or(Driven::is_finished)
+            || matches!(self.life, Life::Draining { until_ns: 0 })
+    }
+}
+
+/// k6's names of what a TLS session speaks.
+fn tls_names(session: &rustls::ClientConnection) -> Option<(&'static str, &'static str)> {
+    let version = match session.protocol_version()? {
+        rustls::ProtocolVersion::TLSv1_2 => "tls1.2",
+        rustls::ProtocolVersion::TLSv1_3 => "tls1.3",
+        _ => "",
+    };
+    let cipher = session.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str());
+    Some((version, cipher.unwrap_or_default()))
+}

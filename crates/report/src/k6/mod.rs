@@ -1,0 +1,90 @@
+//! The faces of a k6 script's run, in k6's own form: the end summary as text, the data of `handleSummary`, `--summary-export`.
+
+mod data;
+mod text;
+mod units;
+
+use std::time::Duration;
+
+use squall_measure::{Rules, ScriptFigures, ScriptMetric, ScriptUnit, ScriptValue};
+
+pub use data::{export, summary_data};
+pub use text::{TextMode, summary_text};
+
+/// What every face of a script's run is drawn from.
+#[derive(Debug)]
+pub struct ScriptSummary<'a> {
+    /// The figures.
+    pub figures: &'a ScriptFigures,
+    /// The thresholds.
+    pub rules: &'a Rules,
+    /// Length of the run, setup and teardown included.
+    pub duration: Duration,
+    /// Statistics of trends.
+    pub trend_stats: &'a [String],
+    /// `s`, `ms`, `us`, or empty.
+    pub time_unit: &'a str,
+    /// What `setup()` gave, as JSON.
+    pub setup_data: Option<&'a str>,
+}
+
+/// A value of a metric by its name.
+type Stat = (String, f64);
+
+/// The values of a metric as k6 names them.
+fn stats(metric: &ScriptMetric, summary: &ScriptSummary<'_>) -> Vec<Stat> {
+    let named =
+        |pairs: &[(&str, f64)]| pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    match &metric.value {
+        ScriptValue::Counter { sum, .. } => {
+            named(&[("count", *sum), ("rate", per_s(*sum, summary.duration))])
+        }
+        ScriptValue::Gauge { last, min, max, .. } => named(&[("value", *last), ("min", *min), ("max", *max)]),
+        ScriptValue::Rate { trues, total } => {
+            let rate = if *total == 0 { 0.0 } else { *trues as f64 / *total as f64 };
+            named(&[("rate", rate), ("passes", *trues as f64), ("fails", (*total - *trues) as f64)])
+        }
+        ScriptValue::Trend(trend) => {
+            let stat = |name: &String| (name.clone(), trend_stat(trend, name));
+            summary.trend_stats.iter().map(stat).collect()
+        }
+    }
+}
+
+fn trend_stat(trend: &squall_measure::Trend, name: &str) -> f64 {
+    match name {
+        "avg" => trend.mean(),
+        "min" => trend.min(),
+        "max" => trend.max(),
+        "med" => trend.quantile(0.5),
+        "count" => trend.count() as f64,
+        _ => {
+            let percent = name.strip_prefix("p(").and_then(|rest| rest.strip_suffix(')'));
+            percent
+                .and_then(|percent| percent.parse::<f64>().ok())
+                .map_or(0.0, |percent| trend.quantile(percent / 100.0))
+        }
+    }
+}
+
+fn per_s(sum: f64, duration: Duration) -> f64 {
+    if duration.is_zero() { 0.0 } else { sum / duration.as_secs_f64() }
+}
+
+/// k6's name of a metric's kind.
+fn kind(value: &ScriptValue) -> &'static str {
+    match value {
+        ScriptValue::Counter { .. } => "counter",
+        ScriptValue::Gauge { .. } => "gauge",
+        ScriptValue::Rate { .. } => "rate",
+        ScriptValue::Trend(_) => "trend",
+    }
+}
+
+fn contains(unit: ScriptUnit) -> &'static str {
+    match unit {
+        ScriptUnit::Default => "default",
+        ScriptUnit::Time => "time",
+        ScriptUnit::Data => "data",
+    }
+}
