@@ -6,9 +6,10 @@ CARGO ?= cargo
 CASE ?= all
 ROUNDS ?= 5
 SECONDS ?= 3
+K6 ?= k6
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-debug ui ui-test demo test lint bench docs dist build-deps test-deps bench-deps
+.PHONY: help build build-debug ui ui-test demo test lint bench k6-diff docs dist build-deps test-deps bench-deps
 
 help: ## lists the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +50,9 @@ lint: build-deps ## formatting, clippy, house rules, licences
 bench: bench-deps ## compares with wrk, wrk2, h2load, ab and oha: CASE=small-100 ROUNDS=5 SECONDS=3
 	$(CARGO) build --release --package squall --package squall-floor --package squall-compare
 	target/release/squall-compare --case '$(CASE)' --rounds $(ROUNDS) --seconds $(SECONDS)
+
+k6-diff: build-debug ## the same scripts with k6 and with squall: K6=/path/of/k6
+	SQUALL=$(CURDIR)/target/debug/squall K6=$(K6) suites/k6/diff
 
 docs: build-deps ## API documentation in target/doc
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items

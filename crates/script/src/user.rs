@@ -421,12 +421,14 @@ fn enter_scenario(host: &Host, ctx: Ctx<'_>, scenario: &Rc<Scenario>) -> JsResul
         tags.push((key.clone(), value.clone()));
     }
     *host.tags.borrow_mut() = tags;
-    *host.scenario.borrow_mut() = Some(Rc::clone(scenario));
-    if !scenario.env.is_empty() {
-        let env = ctx.global().get("__ENV")?;
-        scenario.env.iter().try_for_each(|(name, value)| env.set(name, ctx.string(value)))?;
+    let before = host.scenario.borrow_mut().replace(Rc::clone(scenario));
+    let had_own_env = before.is_some_and(|before| !before.env.is_empty());
+    if scenario.env.is_empty() && !had_own_env {
+        return Ok(());
     }
-    Ok(())
+    let env = api::environment(ctx)?;
+    scenario.env.iter().try_for_each(|(name, value)| env.set(name, ctx.string(value)))?;
+    ctx.global().set("__ENV", env)
 }
 
 fn enter(host: &Host, phase: Phase, group: &str) {

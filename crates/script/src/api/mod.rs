@@ -80,17 +80,22 @@ pub(crate) fn install_globals(ctx: Ctx<'_>) -> JsResult<()> {
     let global = ctx.global();
     global.set("global", global.clone())?;
     global.set("__VU", ctx.number(ctx.host().ids.get().vu as f64))?;
-    let env = ctx.object();
-    for (name, value) in ctx.host().source.env() {
-        env.set(name, ctx.string(value))?;
-    }
-    global.set("__ENV", env)?;
+    global.set("__ENV", environment(ctx)?)?;
     console::install(ctx)?;
     open::install(ctx)?;
     timers::install(ctx)?;
     encoding::install(ctx)?;
     crypto::install(ctx)?;
     common::install(ctx)
+}
+
+/// A fresh `__ENV`.
+pub(crate) fn environment(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
+    let env = ctx.object();
+    for (name, value) in ctx.host().source.env() {
+        env.set(name, ctx.string(value))?;
+    }
+    Ok(env)
 }
 
 /// Pairs of strings from an object, such as tags or headers; `check` may refuse a value.

@@ -40,6 +40,8 @@ pub(super) struct Runner {
     /// The soonest of the members' own ends.
     soonest_kill_ns: u64,
     is_past_end: bool,
+    /// It was ended before its time: what it did not do was not dropped.
+    is_stopped: bool,
 }
 
 /// A user of the scenario.
@@ -124,6 +126,7 @@ impl Runner {
             min_iteration_ns: min_iteration.as_nanos() as u64,
             soonest_kill_ns: u64::MAX,
             is_past_end: false,
+            is_stopped: false,
         }
     }
 
@@ -248,7 +251,7 @@ impl Runner {
     }
 
     fn settle(&self, outcome: &Outcome, duration_ns: u64, users: &mut Users) {
-        let is_interrupted = matches!(outcome, Outcome::Interrupted | Outcome::Aborted(_));
+        let is_interrupted = *outcome == Outcome::Interrupted;
         users.note_ended(is_interrupted);
         if let Outcome::Failed(error) = outcome {
             let (executor, name) = (self.config.executor.name(), &self.config.name);
@@ -463,7 +466,9 @@ impl Runner {
         }
         self.state = State::Finished;
         self.expire_orphans(u64::MAX, users, stage);
-        self.count_dropped(users, stage);
+        if !self.is_stopped {
+            self.count_dropped(users, stage);
+        }
         for nth in 0..self.members.len() {
             self.deactivate(nth, users);
         }
@@ -509,6 +514,7 @@ impl Runner {
         }
         (self.end_ns, self.kill_ns) = (self.end_ns.min(now_ns), now_ns);
         self.rests.clear();
+        self.is_stopped = true;
         self.interrupt_late(now_ns, users, port);
     }
 

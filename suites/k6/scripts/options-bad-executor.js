@@ -1,0 +1,6 @@
+// An unknown executor is refused.
+import http from 'k6/http';
+import { check, group, sleep, fail } from 'k6';
+const BASE = __ENV.BASE;
+export const options = { scenarios: { s: { executor: 'nonsense' } } };
+export default function () {}
