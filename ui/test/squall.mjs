@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
-const program = process.env.SQUALL ?? join(here, '../../target/debug/squall');
+export const program = process.env.SQUALL ?? join(here, '../../target/debug/squall');
 
 /** A folder for everything that a test file leaves behind. */
 export const folder = mkdtempSync(join(tmpdir(), 'squall-ui-'));

@@ -28,6 +28,8 @@ pub struct Glance {
     pub now: Option<Now>,
     /// Requests per second over time, the newest last.
     pub rates_per_s: Vec<u64>,
+    /// 99th percentile of latency over time in microseconds, the newest last; of the last few minutes.
+    pub p99_us: Vec<u64>,
 }
 
 /// What a plan says about its own end.
@@ -70,9 +72,17 @@ impl From<&RunRecorder> for Glance {
             errors: total.failures.kinds().into_iter().map(ErrorGroup::from).collect(),
             now: (!points.is_empty()).then(|| Now::from(recorder.last_second())),
             rates_per_s: points.iter().map(|point| point.rate_per_s().round() as u64).collect(),
+            p99_us: points[points.len().saturating_sub(P99_POINT_COUNT)..].iter().map(p99_us).collect(),
         }
     }
 }
+
+fn p99_us(point: &SeriesPoint) -> u64 {
+    point.latency.quantile(0.99).unwrap_or(0) / 1000
+}
+
+/// As many as the widest terminal shows; the view asks ten times a second.
+const P99_POINT_COUNT: usize = 300;
 
 impl From<&Plan> for Goal {
     fn from(plan: &Plan) -> Self {

@@ -41,6 +41,8 @@ pub struct Live {
     terminal: Terminal<CrosstermBackend<Stderr>>,
     keys: Keys,
     style: Style,
+    /// What is shown while the view is paused.
+    frozen: Option<Glance>,
 }
 
 /// What the keys have asked for so far.
@@ -48,6 +50,9 @@ pub struct Live {
 struct Keys {
     is_draining: bool,
     is_help_open: bool,
+    is_paused: bool,
+    /// Points per bar as a power of two; `None`: as many as make the whole run fit.
+    scale: Option<u32>,
 }
 
 impl Live {
@@ -58,7 +63,9 @@ impl Live {
         }
         restore_on_panic();
         IS_TAKEN.store(true, Ordering::SeqCst);
-        take_over().map(|terminal| Self { terminal, keys: Keys::default(), style }).inspect_err(|_| restore())
+        take_over()
+            .map(|terminal| Self { terminal, keys: Keys::default(), style, frozen: None })
+            .inspect_err(|_| restore())
     }
 
     /// Draws the run as it is now and says what the keys pressed since the last call ask for.
@@ -70,7 +77,9 @@ impl Live {
             }
         }
         let (keys, style) = (self.keys, self.style);
-        self.terminal.draw(|frame| draw(frame, glance, keys, style))?;
+        self.frozen = keys.is_paused.then(|| self.frozen.take().unwrap_or_else(|| glance.clone()));
+        let shown = self.frozen.as_ref().unwrap_or(glance);
+        self.terminal.draw(|frame| draw(frame, shown, keys, style))?;
         Ok(ask)
     }
 }
@@ -89,11 +98,22 @@ impl Keys {
             _ if key.kind == KeyEventKind::Release => None,
             _ if is_interrupt => self.quit(),
             KeyCode::Char('q') => self.quit(),
-            KeyCode::Char('?') => {
-                self.is_help_open = !self.is_help_open;
+            KeyCode::Char(key) => {
+                self.change_view(key);
                 None
             }
             _ => None,
+        }
+    }
+
+    fn change_view(&mut self, key: char) {
+        match key {
+            '?' => self.is_help_open = !self.is_help_open,
+            'p' => self.is_paused = !self.is_paused,
+            '-' => self.scale = Some((self.scale.unwrap_or(0) + 1).min(SCALE_MAX)),
+            '+' | '=' => self.scale = Some(self.scale.unwrap_or(0).saturating_sub(1)),
+            'a' => self.scale = None,
+            _ => {}
         }
     }
 
@@ -142,7 +162,9 @@ fn draw(frame: &mut Frame<'_>, glance: &Glance, keys: Keys, style: Style) {
     let [head, rate, latency, lower, foot] = Layout::vertical(rows).areas(frame.area());
     let [errors, generator] = Layout::horizontal([Constraint::Fill(2), Constraint::Fill(1)]).areas(lower);
     frame.render_widget(painter.head(glance, keys), head);
-    painter.rate(frame, glance, rate);
+    let [rate, tail] = Layout::vertical([Constraint::Fill(1), Constraint::Fill(1)]).areas(rate);
+    painter.rate(frame, glance, keys, rate);
+    painter.tail(frame, glance, keys, tail);
     frame.render_widget(painter.latency(glance), latency);
     frame.render_widget(painter.errors(&glance.errors), errors);
     frame.render_widget(painter.generator(glance), generator);
@@ -173,15 +195,38 @@ impl Painter {
         ])
     }
 
-    fn rate(self, frame: &mut Frame<'_>, glance: &Glance, area: Rect) {
+    fn rate(self, frame: &mut Frame<'_>, glance: &Glance, keys: Keys, area: Rect) {
         let now = glance.now.as_ref().map_or_else(|| "-".to_owned(), |now| units::rate(now.rate_per_s));
-        let block = self.block(&format!("requests per second: {now}"));
-        let room = usize::from(block.inner(area).width);
-        let newest = &glance.rates_per_s[glance.rates_per_s.len().saturating_sub(room)..];
-        let bars = if self.style.unicode { bar::NINE_LEVELS } else { ASCII_BARS };
+        let mean = |bar: &[u64]| bar.iter().sum::<u64>() / bar.len().max(1) as u64;
+        self.bars(frame, area, &format!("requests per second: {now}"), &glance.rates_per_s, keys, mean);
+    }
+
+    /// Of several seconds in one bar the worst, because percentiles are never averaged.
+    fn tail(self, frame: &mut Frame<'_>, glance: &Glance, keys: Keys, area: Rect) {
+        let now = wording::time(glance.now.as_ref().and_then(|now| now.latency_us.p99));
+        let worst = |bar: &[u64]| bar.iter().copied().max().unwrap_or(0);
+        self.bars(frame, area, &format!("99th percentile of latency: {now}"), &glance.p99_us, keys, worst);
+    }
+
+    fn bars(
+        self,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        title: &str,
+        all: &[u64],
+        keys: Keys,
+        fold: fn(&[u64]) -> u64,
+    ) {
+        let room = usize::from(area.width.saturating_sub(2)).max(1);
+        let per_bar = keys.scale.map_or_else(|| all.len().div_ceil(room).max(1), |scale| 1 << scale);
+        let scale = if per_bar > 1 { format!("   {per_bar} points a bar") } else { String::new() };
+        // Whole bars are counted from the start, so that they do not change as the run goes on.
+        let bars: Vec<u64> = all.chunks(per_bar).map(fold).collect();
+        let newest = &bars[bars.len().saturating_sub(room)..];
+        let set = if self.style.unicode { bar::NINE_LEVELS } else { ASCII_BARS };
         let line =
-            Sparkline::default().data(newest.iter().copied()).bar_set(bars).style(self.look(Tone::Hint));
-        frame.render_widget(line.block(block), area);
+            Sparkline::default().data(newest.iter().copied()).bar_set(set).style(self.look(Tone::Hint));
+        frame.render_widget(line.block(self.block(&format!("{title}{scale}"))), area);
     }
 
     fn latency(self, glance: &Glance) -> Table<'static> {
@@ -243,8 +288,13 @@ impl Painter {
     }
 
     fn foot(self, keys: Keys) -> Paragraph<'static> {
-        let help = "q finish what is open, then report   q again report at once   ? close this help";
-        Paragraph::new(self.span(Tone::Faint, if keys.is_help_open { help } else { "q quit   ? help" }))
+        let help = "q finish and report   q again at once   - + a scale   p pause   ? close";
+        let text = match keys {
+            Keys { is_help_open: true, .. } => help,
+            Keys { is_paused: true, .. } => "paused: the run goes on   p continue   q quit   ? help",
+            _ => "q quit   ? help",
+        };
+        Paragraph::new(self.span(Tone::Faint, text))
     }
 
     fn block(self, title: &str) -> Block<'static> {
@@ -280,6 +330,9 @@ impl Painter {
 
 /// Whether the terminal is ours: there is one per process, and the panic hook has no other way to know.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// 64 seconds a bar: an hour in a narrow terminal.
+const SCALE_MAX: u32 = 6;
 
 /// From here on the event loops' own queueing begins to show in the latencies.
 const BUSY_WARNING: f64 = 0.9;
@@ -324,6 +377,21 @@ pub(crate) mod tests {
         assert_eq!(press(&mut keys, 'c', KeyModifiers::NONE), None);
         assert_eq!(press(&mut keys, 'q', KeyModifiers::NONE), Some(Ask::Drain));
         assert_eq!(press(&mut keys, 'c', KeyModifiers::CONTROL), Some(Ask::Abort));
+    }
+
+    #[test]
+    fn plus_minus_and_a_scale_and_p_pauses() {
+        let mut keys = Keys::default();
+        let mut scale_after = |key| {
+            press(&mut keys, key, KeyModifiers::NONE);
+            (keys.scale, keys.is_paused)
+        };
+        assert_eq!(scale_after('-'), (Some(1), false));
+        assert_eq!(scale_after('-'), (Some(2), false));
+        assert_eq!(scale_after('+'), (Some(1), false));
+        assert_eq!(scale_after('a'), (None, false));
+        assert_eq!(scale_after('p'), (None, true));
+        assert_eq!(scale_after('p'), (None, false));
     }
 
     #[test]

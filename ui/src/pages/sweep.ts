@@ -15,7 +15,7 @@ export function showSweep(host: HTMLElement, page: SweepPage): void {
   host.replaceChildren(
     head(page.title, `${levels(page).length} levels of ${page.level_name}`),
     h('div', { class: `verdict ${unfit.length > 0 ? 'suspect' : 'good'}`, role: 'status' },
-      h('p', {}, h('strong', {}, knees.length > 0 ? knees.map((line) => `${page.lines.length > 1 ? `${line.name}: ` : ''}${line.knee!.words}`).join('; ') : 'no knee: throughput still grows at the highest level')),
+      h('p', {}, h('strong', {}, knees.length > 0 ? knees.map((line) => `${page.lines.length > 1 ? `${line.name}: ` : ''}${line.knee!.words}`).join('; ') : 'no knee found: throughput still grows at the highest level, or there are too few levels')),
       unfit.length > 0 ? h('p', {}, `At ${unfit.length} of ${page.lines.flatMap((line) => line.levels).length} levels the generator may be part of what was measured; the table says why.`) : null),
     section('Charts', h('div', { class: 'charts' }, charts.map((chart) => chart.element))),
     ...page.lines.map((line) => section(page.lines.length > 1 ? line.name : 'Levels', levelTable(page, line.levels))));

@@ -12,6 +12,9 @@ pub(crate) struct RunArgs {
     /// What to run: a plan (.yaml, .json), a k6 script (.js, .ts) or recorded traffic (.har, .gor, .squall)
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Make a saved run again: the folder that it is kept in
+    #[arg(long, value_name = "DIR", conflicts_with = "files")]
+    pub again: Option<PathBuf>,
     #[command(flatten)]
     pub plan: PlanArgs,
     #[command(flatten)]

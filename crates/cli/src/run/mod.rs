@@ -1,5 +1,6 @@
 //! `squall run FILE`: chooses by what the file is.
 
+mod again;
 pub(crate) mod agent;
 mod loads;
 pub(crate) mod plan;
@@ -38,6 +39,9 @@ impl Kind {
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if args.files.first().is_some_and(|first| first.as_os_str() == "-") {
         return script::run(Path::new("-"), args);
+    }
+    if let Some(folder) = &args.again {
+        return again::run(folder, &args.output);
     }
     let Some(first) = args.files.first() else {
         return Err(Failure::usage("no file given", "name what to run: `squall run plan.yaml`"));

@@ -73,7 +73,7 @@ impl LevelRun {
             ok: record.total.ok(),
             failed: record.total.failed(),
             rate_per_s: per_s(record.total.ok()),
-            bytes_per_s: per_s(record.total.wire_bytes_received),
+            bytes_per_s: per_s(record.total.bytes_received()),
             latency_us: Distribution::from(record.total.latency().as_ref()),
             status: record.verdict.status,
             reasons: record.verdict.reasons.iter().map(ToString::to_string).collect(),
@@ -117,10 +117,7 @@ impl SweepPage {
     pub fn text(&self, style: Style) -> String {
         let mut page = Text::new(style);
         for line in &self.lines {
-            let knee = line
-                .knee
-                .as_ref()
-                .map_or("throughput still grows at the highest level", |knee| knee.words.as_str());
+            let knee = line.knee.as_ref().map_or("no knee found", |knee| knee.words.as_str());
             page.line(&[(Tone::Title, &line.name), (Tone::Plain, "  "), (Tone::Plain, knee)]);
             let mut table = Table::default();
             let head = [self.level_name.as_str(), "rate", "failed", "p50", "p90", "p99", "max", "received"]
@@ -166,7 +163,7 @@ impl SweepPage {
                 .map(|time| time.map_or(String::new(), |time| (time.0 as f64 / 1e3).to_string()));
             let _ = write!(
                 text,
-                "{},{},{},{},{},{:.0},{},{:?}",
+                "{},{},{},{},{},{:.0},{},{}",
                 line.name.replace(',', " "),
                 run.level,
                 run.ok,
@@ -174,7 +171,7 @@ impl SweepPage {
                 run.rate_per_s,
                 run.bytes_per_s,
                 micros.join(","),
-                run.status
+                format!("{:?}", run.status).to_uppercase()
             );
             for name in &self.monitor_names {
                 let _ = write!(
