@@ -163,9 +163,6 @@ impl Building {
 
     /// The text of a module of the script, or of our own.
     fn text(&self, name: &str) -> Result<String, String> {
-        if let Some(text) = api::script_source(name) {
-            return Ok(text.to_owned());
-        }
         if let Some(text) = self.entry_text.as_ref().filter(|_| name == self.entry) {
             return Ok(text.clone());
         }
@@ -180,7 +177,7 @@ impl Building {
     fn compile<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Loaded<'js>> {
         let text = self.text(name).map_err(|problem| ctx.throw_error(&problem))?;
         let text = plain_script(name, text).map_err(|problem| ctx.throw("SyntaxError", &problem))?;
-        if crate::resolve::is_module(&text) || api::script_source(name).is_some() {
+        if crate::resolve::is_module(&text) {
             let module = compile_module(ctx, name, &text)?;
             self.modules.borrow_mut().insert(name.to_owned(), Compiled::Module(module.code()?));
             return Ok(Loaded::Module(module));

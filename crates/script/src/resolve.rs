@@ -4,7 +4,7 @@ use url::Url;
 
 /// The full name of what `specifier` means in the module `base`.
 pub(crate) fn resolve(base: &str, specifier: &str) -> Result<String, String> {
-    if specifier == "k6" || specifier.starts_with("k6/") || specifier.starts_with(NATIVE_PREFIX) {
+    if specifier == "k6" || specifier.starts_with("k6/") {
         return Ok(specifier.to_owned());
     }
     if specifier.starts_with("file://") || specifier.starts_with("https://") {
@@ -90,9 +90,6 @@ fn unknown(specifier: &str) -> String {
          there is no node_modules here; import a relative path, an https:// URL, or one of k6's own modules"
     )
 }
-
-/// Names of modules that exist for k6's own ones only.
-pub(crate) const NATIVE_PREFIX: &str = "squall:";
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! What a script can call: k6's modules and globals.
 //!
-//! Each module is one file with a table of exports. What is called for every request is native; what is rare is written in JavaScript
-//! (`js/`), and loaded only where it is imported.
+//! Each module is one file with a table of exports; all are native, and made when they are imported.
 
 pub(crate) mod common;
 mod console;
@@ -15,7 +14,6 @@ mod metrics;
 mod open;
 pub(crate) mod timers;
 
-use crate::resolve::NATIVE_PREFIX;
 use crate::vm::{Ctx, JsResult, Value};
 
 /// A native module: its name, and what makes its exports.
@@ -33,12 +31,7 @@ const NATIVES: &[Native] = &[
     ("k6/encoding", encoding::exports),
     ("k6/crypto", crypto::exports),
     ("k6/timers", timers::exports),
-    ("squall:http", http::internals),
 ];
-
-/// Modules of ours that are written in JavaScript.
-const SCRIPTS: &[(&str, &str)] =
-    &[("k6/html", include_str!("js/html.js")), ("k6/x/fasthttp", include_str!("js/fasthttp.js"))];
 
 /// Whether a module is a native one.
 pub(crate) fn is_native(name: &str) -> bool {
@@ -54,24 +47,17 @@ pub(crate) fn instantiate<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Exports<'j
     }
 }
 
-/// The source of a module of ours that is written in JavaScript.
-pub(crate) fn script_source(name: &str) -> Option<&'static str> {
-    SCRIPTS.iter().find(|(known, _)| *known == name).map(|(_, source)| *source)
-}
-
 /// Why a module cannot be had.
 pub(crate) fn unsupported(name: &str) -> String {
     let why = match name {
         "k6/browser" => "it drives a browser",
+        "k6/html" => "HTML is not parsed",
         "k6/net/grpc" => "gRPC is not supported",
         "k6/ws" | "k6/websockets" | "k6/experimental/websockets" => "WebSockets are not supported",
         name if name.starts_with("k6/x/") => "it is an extension of k6 written in Go",
-        name if name.starts_with(NATIVE_PREFIX) => "it is internal",
         _ => "it is not known",
     };
-    let known: Vec<&str> =
-        NATIVES.iter().map(|(name, _)| *name).chain(SCRIPTS.iter().map(|(name, _)| *name)).collect();
-    let known: Vec<&str> = known.into_iter().filter(|name| !name.starts_with(NATIVE_PREFIX)).collect();
+    let known: Vec<&str> = NATIVES.iter().map(|(name, _)| *name).collect();
     format!("the module `{name}` cannot be used: {why}; supported are {}", known.join(", "))
 }
 

@@ -138,6 +138,8 @@ impl Options {
         let mut warnings = Vec::new();
         let merged = layer::merge(layers, &mut warnings);
         let read = Reader(&merged);
+        let idle = IDLE.iter().filter(|name| read.get(name).is_some());
+        warnings.extend(idle.map(|name| format!("the option `{name}` has no effect in squall")));
         let scenarios = scenario::of(&read, &mut warnings)?;
         let runtime = runtime(&read)?;
         Ok(Self {
@@ -429,6 +431,20 @@ fn unit_seconds(unit: &str) -> Option<f64> {
         _ => return None,
     })
 }
+
+/// Options that are read and checked, and have no effect.
+const IDLE: &[&str] = &[
+    "blacklistIPs",
+    "blockHostnames",
+    "dns",
+    "executionSegment",
+    "executionSegmentSequence",
+    "httpDebug",
+    "paused",
+    "tlsAuth",
+    "tlsCipherSuites",
+    "tlsVersion",
+];
 
 /// k6's `setupTimeout` and `teardownTimeout`.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(60);

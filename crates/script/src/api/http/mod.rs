@@ -92,12 +92,6 @@ fn module(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
     Ok(object)
 }
 
-/// What our own JavaScript modules need of a request.
-pub(super) fn internals(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
-    let fun = ctx.function(&Fun::new(c"bodyText", 1, response::body_text))?;
-    Ok(vec![("bodyText".to_owned(), fun)])
-}
-
 const CONSTANTS: &[(&str, &str)] = &[
     ("TLS_1_0", "tls1.0"),
     ("TLS_1_1", "tls1.1"),

@@ -153,9 +153,9 @@ const GETTERS: &[Fun] = &[
 
 const METHODS: &[Fun] = &[
     Fun::new(c"json", 1, json),
-    Fun::new(c"html", 1, |call: &Call<'_>| through_html(call, "html")),
-    Fun::new(c"submitForm", 1, |call: &Call<'_>| through_html(call, "submitForm")),
-    Fun::new(c"clickLink", 1, |call: &Call<'_>| through_html(call, "clickLink")),
+    Fun::new(c"html", 1, no_html),
+    Fun::new(c"submitForm", 1, no_html),
+    Fun::new(c"clickLink", 1, no_html),
     Fun::new(c"toJSON", 0, to_json),
 ];
 
@@ -361,22 +361,9 @@ fn json<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     Ok(value)
 }
 
-/// What needs an HTML parser is done by the module `k6/html`, which is loaded for it.
-fn through_html<'js>(call: &Call<'js>, method: &str) -> JsResult<Value<'js>> {
-    let ctx = call.ctx();
-    let module = ctx.host().kept(ctx, "k6/html", || match ctx.host().source.load(ctx, "k6/html")? {
-        crate::program::Loaded::Module(module) => {
-            module.run()?;
-            while let Some(job) = ctx.run_job() {
-                job?;
-            }
-            module.namespace()
-        }
-        crate::program::Loaded::Common(_) => Err(ctx.throw_error("k6/html is a module")),
-    })?;
-    let function = module.get(method)?;
-    let http = ctx.host().kept(ctx, "http", || super::module(ctx))?;
-    function.call(&http, &[&call.this(), &call.arg(0)])
+/// What needs an HTML parser.
+fn no_html<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    Err(call.ctx().throw_error("HTML is not parsed here: read the text of `response.body`"))
 }
 
 /// A plain object with every field, for `JSON.stringify` and the console.
@@ -387,15 +374,6 @@ fn to_json<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     }
     let _ = ctx;
     Ok(object)
-}
-
-/// The text of a response's body, for our own modules.
-pub(super) fn body_text<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
-    let response = call.arg(0);
-    match response.opaque::<Response>() {
-        Some(response) => Ok(call.ctx().string(&response.text())),
-        None => Err(call.ctx().throw_type("this is not a Response")),
-    }
 }
 
 const TO_JSON: &[&str] = &[
