@@ -16,6 +16,7 @@ mod live;
 mod outputs;
 pub mod page;
 mod progress;
+mod replay;
 mod sessions;
 pub mod store;
 pub mod studies;

@@ -8,10 +8,11 @@ use std::time::Duration;
 use squall_measure::{Http2, Status, ThresholdResult};
 use squall_plan::{HttpVersion, Load, RequestPlan, What, When};
 
+use crate::replay::{comparison_facts, difference_lines, fidelity_facts, learned_lines};
 use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
 use crate::store::PAGE_FILE;
 use crate::style::{Style, Tone};
-use crate::summary::{Distribution, ErrorGroup, Row, Summary, rate_per_s};
+use crate::summary::{Distribution, ErrorGroup, Replay, Row, Summary, rate_per_s};
 use crate::text::{Cell, INDENT, Page, Piece, Table, clean, shorten};
 use crate::{hints, units, wording};
 
@@ -223,6 +224,30 @@ fn sessions(page: &mut Page, summary: &Summary) {
     }
     if let Some(kept) = &summary.totals.idle_connections {
         items(page, "KEPT", &kept_facts(kept));
+    }
+    if let Some(replay) = &summary.totals.replay {
+        replayed(page, replay);
+    }
+}
+
+/// What only the replay of recorded traffic has.
+fn replayed(page: &mut Page, replay: &Replay) {
+    let fidelity = fidelity_facts(replay);
+    if !fidelity.is_empty() {
+        items(page, "REPLAY", &fidelity);
+    }
+    if replay.compared > 0 {
+        items(page, "COMPARED", &comparison_facts(replay));
+    }
+    for line in difference_lines(replay) {
+        items(page, "", &[line]);
+    }
+    if replay.corrected > 0 || !replay.learned.is_empty() {
+        let corrected = units::counted(replay.corrected, "request");
+        items(page, "LEARNED", &[format!("live values put into {corrected}")]);
+    }
+    for line in learned_lines(replay) {
+        items(page, "", &[line]);
     }
 }
 

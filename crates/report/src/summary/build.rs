@@ -145,6 +145,7 @@ fn totals(record: &RunRecord) -> Totals {
         handshakes: sessions::handshakes(record),
         idle_connections: sessions::idle_connections(record),
         http2: (!total.http2.is_empty()).then_some(total.http2),
+        replay: replay::replay(record),
     }
 }
 

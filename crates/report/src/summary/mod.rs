@@ -4,6 +4,7 @@
 //! order in which they stand here. A name, once released, keeps its meaning; new fields may come.
 
 mod build;
+mod replay;
 mod sessions;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use serde::{Serialize, Serializer};
 use squall_measure::{Cause, Http2, Phase, Protocol, ReasonKind, Status, StoppedBy, ThresholdResult};
 use squall_plan::{Load, Plan};
 
+pub use replay::{Difference, Replay};
 pub use sessions::{Handshakes, IdleConnections, Negotiated};
 
 /// Everything about one run.
@@ -130,6 +132,9 @@ pub struct Totals {
     /// What only HTTP/2 has; where it was spoken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http2: Option<Http2>,
+    /// The replay of recorded traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
 }
 
 /// Percentiles and bounds of a set of times; `null` where the set is empty.
