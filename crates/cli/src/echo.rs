@@ -8,8 +8,8 @@ use squall_plan::mask::masked_url;
 use squall_plan::units::DurationText;
 use squall_plan::{
     Arrival, CloseMode, Endpoint, HandshakeLoad, HttpLoad, IdleLoad, IdleProtocol, Load, Network, Pacing,
-    PingKind, Plan, Profile, Resumption, ResumptionMode, Stage, Stop, TlsPolicy, TlsVersions, Weighted, What,
-    When,
+    PingKind, Plan, Profile, ReplayLoad, ReplayPace, Resumption, ResumptionMode, Stage, Stop, TlsPolicy,
+    TlsVersions, Weighted, What, When,
 };
 
 use crate::args::{HandshakeLoadArgs, IdleLoadArgs, LoadArgs};
@@ -78,12 +78,41 @@ fn load_lines(load: &Load, plan: &Plan) -> Vec<(&'static str, String)> {
             lines.push(("target", endpoints(&idle.targets)));
             lines.push(("each", idle_ways(idle)));
         }
+        What::Replay(replay) => {
+            lines.extend(replay.to.as_ref().map(|url| ("target", masked_url(url).to_string())));
+        }
         _ => {}
     }
-    lines.push(("load", format!("{} {}", when(&load.when, noun), stop(&load.stop, plan, noun))));
+    lines.push(("load", format!("{} {}", starts(load, noun), ends(load, plan, noun))));
     lines.extend(via(&load.network).map(|text| ("via", text)));
     lines.extend(tls(load).map(|text| ("tls", text)));
     lines
+}
+
+/// When what is counted starts.
+fn starts(load: &Load, noun: &str) -> String {
+    match &load.what {
+        What::Replay(ReplayLoad { pace: ReplayPace::Recorded { factor }, users, .. }) => {
+            let copies =
+                if users.get() == 1 { String::new() } else { format!(" by {users} copies of each client") };
+            match *factor == 1.0 {
+                true => format!("recorded requests at their times{copies},"),
+                false => format!("recorded requests at their times x {factor}{copies},"),
+            }
+        }
+        What::Replay(_) => format!("recorded requests, {}", when(&load.when, noun)),
+        _ => when(&load.when, noun),
+    }
+}
+
+/// When the load ends; a recording ends by itself.
+fn ends(load: &Load, plan: &Plan, noun: &str) -> String {
+    match &load.what {
+        What::Replay(replay) if load.stop == Stop { duration: None, count: None } && !replay.loops => {
+            "to the end of the recording".to_owned()
+        }
+        _ => stop(&load.stop, plan, noun),
+    }
 }
 
 fn endpoints(targets: &[Weighted<Endpoint>]) -> String {

@@ -158,7 +158,7 @@ impl Request {
     }
 
     /// Keeps what may be sent again: no pseudo-headers, and no fields that belong to a connection or follow from the body.
-    pub(crate) fn drop_connection_fields(&mut self) {
+    pub fn drop_connection_fields(&mut self) {
         self.headers.retain(|field| !is_of_connection(&field.name) && !field.is("host"));
     }
 

@@ -36,7 +36,7 @@ pub(crate) use sessions::{
     ResumptionArgs, SessionNetworkArgs, TicketsArg,
 };
 pub(crate) use study::{CapacityArgs, CompareArgs, Levels, RunsArgs, StudyOutputArgs, SweepArgs};
-pub(crate) use traffic::{ConvertArgs, ReadArgs};
+pub(crate) use traffic::{ConvertArgs, MockArgs, ReadArgs, RecordArgs};
 
 /// What was typed.
 #[derive(Debug, Parser)]
@@ -84,6 +84,10 @@ pub(crate) enum Command {
     Agent(AgentArgs),
     /// Play recorded traffic back: with its own timing, faster, or multiplied
     Replay(Box<ReplayArgs>),
+    /// Record traffic: a proxy in front of one server, or of all
+    Record(Box<RecordArgs>),
+    /// Answer as recorded, in the place of a server
+    Mock(MockArgs),
     /// Write recorded traffic in another format, or show what it holds
     Convert(Box<ConvertArgs>),
     /// Run a fast local server with httpbin-like routes, to try everything on
@@ -234,6 +238,8 @@ const MAN_PAGES: &[&str] = &[
     "handshake",
     "idle",
     "replay",
+    "record",
+    "mock",
     "convert",
     "compare",
     "sweep",

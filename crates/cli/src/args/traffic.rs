@@ -1,5 +1,6 @@
 //! The flags of the commands on recorded traffic.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -58,6 +59,78 @@ pub(crate) struct ConvertArgs {
     pub dry_run: bool,
     #[command(flatten)]
     pub read: ReadArgs,
+}
+
+/// `squall record`.
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// The recording; what is there is kept, and added to
+    #[arg(value_name = "FILE", default_value = "recording.squall")]
+    pub output: PathBuf,
+    /// Record what is sent to this server: http://host:port
+    #[arg(long, value_name = "URL", value_parser = origin, required_unless_present = "proxy", conflicts_with = "proxy")]
+    pub to: Option<Url>,
+    /// Be the client's HTTP proxy, and record whatever it sends anywhere
+    #[arg(long)]
+    pub proxy: bool,
+    /// Address and port to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = super::values::listen)]
+    pub listen: SocketAddr,
+    /// With --to: speak TLS, too, to clients that begin with it
+    #[arg(long, conflicts_with = "proxy")]
+    pub tls: bool,
+    /// Folder of the certificate authority that clients must trust [default: squall/ca in the user's state directory]
+    #[arg(long, value_name = "DIR")]
+    pub ca: Option<PathBuf>,
+    /// Write cookies, credentials and fields that are named like secrets as they are
+    #[arg(long)]
+    pub keep_secrets: bool,
+    /// Do not keep bodies of responses, only their lengths and checksums
+    #[arg(long)]
+    pub no_response_bodies: bool,
+    /// Record only requests to this host, such as api.example or *.example (repeatable)
+    #[arg(long, value_name = "HOST")]
+    pub only_host: Vec<String>,
+    /// Record only requests whose path begins so (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub only_path: Vec<String>,
+    /// Record only responses of this type, such as text/html or image/ (repeatable)
+    #[arg(long, value_name = "TYPE")]
+    pub only_type: Vec<String>,
+    /// Do not verify the servers' certificates
+    #[arg(long)]
+    pub insecure: bool,
+    /// Trust these certificates (PEM) instead of the system's (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub cacert: Vec<PathBuf>,
+}
+
+/// `squall mock`.
+#[derive(Debug, Args)]
+pub(crate) struct MockArgs {
+    /// The recording, in any format that has responses
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Address and port to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = super::values::listen)]
+    pub listen: SocketAddr,
+    /// Answer after the recorded time multiplied by this; 0: at once
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = factor)]
+    pub latency: f64,
+    /// Speak TLS, too, to clients that begin with it
+    #[arg(long)]
+    pub tls: bool,
+    /// Folder of the certificate authority that clients must trust [default: squall/ca in the user's state directory]
+    #[arg(long, value_name = "DIR", requires = "tls")]
+    pub ca: Option<PathBuf>,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+fn factor(text: &str) -> Result<f64, InputError> {
+    let help = "write a number such as 1, 0.5 or 0";
+    let number: f64 = text.trim_end_matches('x').parse().map_err(|_| refused("not a number", help))?;
+    if (0.0..=1000.0).contains(&number) { Ok(number) } else { Err(refused("not between 0 and 1000", help)) }
 }
 
 fn format(text: &str) -> Result<Format, InputError> {

@@ -2,6 +2,8 @@
 
 pub(crate) mod convert;
 mod import;
+pub(crate) mod mock;
 mod progress;
+pub(crate) mod record;
 pub(crate) mod replay;
 mod summary;

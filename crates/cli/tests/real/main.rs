@@ -13,4 +13,5 @@ mod hostile;
 mod input;
 mod signals;
 mod squall;
+mod traffic;
 mod truth;

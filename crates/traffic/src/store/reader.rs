@@ -6,8 +6,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::Record;
+
 use super::{
-    FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES, Frame, Index, MAGIC, TRAILER_BYTES, TRAILER_MAGIC,
+    FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES, Frame, Index, MAGIC, RecordView, TRAILER_BYTES,
+    TRAILER_MAGIC,
 };
 
 /// A recording that can be replayed at once: its index is read, its records are not.
@@ -96,6 +99,17 @@ impl Recording {
         &self.path
     }
 
+    /// The record that begins at this offset, which [`Cursor::offset`] gave; `None` where none does.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is damaged there.
+    pub fn record_at(&self, offset: u64) -> io::Result<Option<Record>> {
+        let mut cursor = Cursor { offset, ..self.cursor(RECORD_BUFFER_BYTES) };
+        let Some(frame) = cursor.peek()? else { return Ok(None) };
+        let view = RecordView::read(cursor.take(&frame)?);
+        Ok(view.map(|view| view.record(&frame)))
+    }
+
     /// A walk from the first record, with a buffer of this many bytes (more for a record that is larger).
     pub fn cursor(&self, buffer_bytes: usize) -> Cursor {
         Cursor {
@@ -139,6 +153,11 @@ impl Cursor {
                 None => return Err(damaged()),
             }
         }
+    }
+
+    /// Where in the file the frame begins that [`Cursor::peek`] gave.
+    pub fn offset(&self) -> u64 {
+        self.offset - (self.filled - self.begin) as u64
     }
 
     /// Moves over the frame that [`Cursor::peek`] gave.
@@ -201,6 +220,9 @@ impl Cursor {
         Ok(true)
     }
 }
+
+/// Most records fit into this.
+const RECORD_BUFFER_BYTES: usize = 16 << 10;
 
 fn damaged() -> io::Error {
     io::Error::new(

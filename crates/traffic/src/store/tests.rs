@@ -54,6 +54,12 @@ fn records_come_back_as_they_were() {
     assert_eq!(walked(&recording, 64), expected);
     assert_eq!(walked(&recording, 1 << 16), expected);
     assert_eq!(read::good(Format::Squall, fs::read(&path).unwrap()), expected);
+    let mut cursor = recording.cursor(100);
+    for nth in 0..10 {
+        let frame = cursor.peek().unwrap().unwrap();
+        assert_eq!(recording.record_at(cursor.offset()).unwrap(), Some(record(nth)));
+        cursor.skip(frame.bytes());
+    }
     let index = recording.index();
     assert!(index.is_sorted && index.has_connections && index.has_responses);
     assert_eq!((index.record_count, index.length_ns(), index.origins.len()), (1000, 999_000, 2));

@@ -37,6 +37,8 @@ const PAGES: &[(&[&str], &[&str])] = &[
     (&["runs"], &["docs/runs.md"]),
     (&["replay"], &["docs/recorded-traffic.md"]),
     (&["convert"], &["docs/recorded-traffic.md"]),
+    (&["record"], &["docs/recorded-traffic.md"]),
+    (&["mock"], &["docs/recorded-traffic.md"]),
 ];
 
 fn check_page(help: &str, page: &str, text: &str, findings: &mut Findings) {

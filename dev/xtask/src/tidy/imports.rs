@@ -47,6 +47,7 @@ const ROOMS: &[Room] = &[
         must_not_use: &["clap", "rustix"],
     },
     Room { package: "squall-study", may_use: &["squall-plan", "squall-measure"], must_not_use: SYSTEM },
+    Room { package: "squall-proxy", may_use: &["squall-traffic"], must_not_use: &["clap"] },
     Room { package: "squall-target", may_use: &[], must_not_use: &["clap"] },
     Room {
         package: "squall",
@@ -54,6 +55,7 @@ const ROOMS: &[Room] = &[
             "squall-plan",
             "squall-measure",
             "squall-traffic",
+            "squall-proxy",
             "squall-engine",
             "squall-script",
             "squall-fleet",

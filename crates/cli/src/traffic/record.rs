@@ -1,0 +1,120 @@
+//! `squall record`: a proxy that records, until Ctrl-C.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use squall_proxy::{Authority, RecordOptions, RecordStats, Recorder, Role};
+use squall_traffic::store::{Recording, Writer};
+use squall_traffic::{ImportOptions, ReadOptions, Scheme, import, open};
+use url::Position;
+
+use super::import::unwritable;
+use crate::args::RecordArgs;
+use crate::failure::{ExitCode, Failure};
+use crate::output;
+use crate::signals::Watch;
+
+/// Records until the first Ctrl-C or SIGTERM. The proxy's URL is the first line on stdout.
+pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
+    let (stop, stopped) = mpsc::channel();
+    let watch = Watch::start(move |_| stop.send(()).unwrap_or_default())?;
+    let recorder = Recorder::start(options(args)?).map_err(|error| refused(&error))?;
+    output::result(&format!("http://{}/\n", recorder.address()))?;
+    output::note(recorder.instructions().trim_end());
+    if !args.listen.ip().is_loopback() {
+        output::note("anybody who reaches this address can send requests through it");
+    }
+    if args.keep_secrets {
+        output::note("secrets are written as they are: keep the recording to yourself");
+    }
+    let mut told = RecordStats::default();
+    while stopped.recv_timeout(TELL_EVERY) == Err(RecvTimeoutError::Timeout) {
+        let stats = recorder.stats();
+        if stats != told {
+            output::note(&format!("{} requests recorded", stats.recorded));
+            told = stats;
+        }
+    }
+    drop(watch);
+    let stats = recorder.stats();
+    let index = recorder.stop().map_err(|error| refused(&error))?;
+    if !index.is_sorted && index.record_count > 0 {
+        sort(&args.output)?;
+    }
+    output::note(&summary(stats, index.record_count, &args.output));
+    Ok(ExitCode::Ok)
+}
+
+fn summary(stats: RecordStats, count: u64, path: &Path) -> String {
+    let failed =
+        if stats.failed > 0 { format!(", {} could not be passed on", stats.failed) } else { String::new() };
+    format!(
+        "{} requests passed{failed}, {} recorded; {count} in {}\nplay them: squall replay {}",
+        stats.passed,
+        stats.recorded,
+        path.display(),
+        path.display()
+    )
+}
+
+fn options(args: &RecordArgs) -> Result<RecordOptions, Failure> {
+    let role = match &args.to {
+        Some(url) => Role::Reverse {
+            scheme: Scheme::of(url.scheme()).unwrap_or_default(),
+            authority: url[Position::BeforeHost..Position::AfterPort].to_owned(),
+        },
+        None => Role::Forward,
+    };
+    let needs_authority = args.proxy || args.tls;
+    Ok(RecordOptions {
+        listen: args.listen,
+        role,
+        authority: if needs_authority { Some(authority(args.ca.as_deref())?) } else { None },
+        ca_files: args.cacert.clone(),
+        insecure: args.insecure,
+        output: args.output.clone(),
+        keeps_secrets: args.keep_secrets,
+        drops_response_bodies: args.no_response_bodies,
+        only_host: args.only_host.clone(),
+        only_path: args.only_path.clone(),
+        only_type: args.only_type.clone(),
+    })
+}
+
+/// The authority in the named folder, or in the user's state directory.
+pub(super) fn authority(named: Option<&Path>) -> Result<Authority, Failure> {
+    let folder = named.map_or_else(default_folder, |folder| Some(folder.to_owned()));
+    let folder = folder.ok_or_else(|| {
+        Failure::usage("no folder for the certificate authority: HOME is not set", "name one: --ca DIR")
+    })?;
+    Authority::open(&folder).map_err(|error| refused(&error))
+}
+
+fn default_folder() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let state = state.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")));
+    Some(state?.join("squall/ca"))
+}
+
+/// Records are written as their answers end; a replay wants them in the order in which they began.
+fn sort(path: &Path) -> Result<(), Failure> {
+    let sorted = path.with_extension("squall.sorting");
+    let source = open(path, &ReadOptions::default());
+    let mut source = source.map_err(|error| Failure::usage(error.to_string(), error.help()))?;
+    let writer = Writer::create(&sorted).map_err(|error| unwritable(&error))?;
+    let options = ImportOptions { skip_bad: true };
+    import(source.as_mut(), writer, options, &mut |_| true, &mut |_| {})
+        .map_err(|error| Failure::usage(error.to_string(), "check the space left"))?;
+    let os = |source| squall_traffic::WriteError::Os { path: path.to_owned(), source };
+    fs::rename(&sorted, path).map_err(|error| unwritable(&os(error)))?;
+    Recording::open(path).map(drop).map_err(|error| Failure::usage(error.to_string(), "record again"))
+}
+
+pub(super) fn refused(error: &squall_proxy::Error) -> Failure {
+    Failure::usage(error.to_string(), error.help())
+}
+
+/// How often the number of requests is told.
+const TELL_EVERY: Duration = Duration::from_secs(2);

@@ -1,0 +1,335 @@
+//! Recorded traffic, from end to end: what was recorded is what is replayed, secrets stay secret, and a login passes without a rule.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::squall;
+
+/// A squall that serves until it is told to stop.
+struct Serving {
+    child: Child,
+    url: String,
+}
+
+impl Serving {
+    fn start(args: &[&str], folder: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_squall"));
+        command.args(args).stdout(Stdio::piped()).stderr(Stdio::null()).env("XDG_STATE_HOME", folder);
+        let mut child = command.spawn().expect("squall starts");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("squall writes text");
+        assert!(line.starts_with("http"), "squall {args:?} does not serve");
+        Self { child, url: line.trim().trim_end_matches('/').to_owned() }
+    }
+
+    fn stop(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It has ended already where the test went well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn path(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).display().to_string()
+}
+
+/// Method, target and status of each line of a target's log, counted.
+fn logged(log: &str) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for line in log.lines() {
+        let parts: Vec<&str> = line.split(' ').collect();
+        *counts.entry(parts[2..5].join(" ")).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn what_was_recorded_is_what_is_replayed() {
+    let folder = TempDir::new().unwrap();
+    let (log, recording, urls) = (path(&folder, "log"), path(&folder, "r.squall"), path(&folder, "urls"));
+    let target = Serving::start(&["target", "--log", &log], folder.path());
+    let proxy = Serving::start(&["record", &recording, "--to", &target.url], folder.path());
+    let list: Vec<String> = ["/", "/anything/1?x=%20y", "/status/404", "/bytes/100000", "/gzip"]
+        .iter()
+        .map(|path| format!("{}{path}", proxy.url))
+        .chain([format!("POST {}/anything/post", proxy.url)])
+        .collect();
+    fs::write(&urls, list.join("\n")).unwrap();
+    let sent = squall::run(&[
+        "-n",
+        "60",
+        "-c",
+        "4",
+        "--urls",
+        &urls,
+        "-H",
+        "Cookie: sid=S3CRETVALUE",
+        "-H",
+        "Authorization: Bearer S3CRETVALUE",
+        "--expect-status",
+        "200-499",
+    ]);
+    assert_eq!(sent.count("/totals/ok"), 60, "{sent:#?}");
+    proxy.stop();
+    let bytes = fs::read(&recording).unwrap();
+    assert!(!bytes.windows(11).any(|window| window == b"S3CRETVALUE"), "a secret was written");
+    let played = squall::run(&["replay", &recording, "--speed", "2"]);
+    assert_eq!(played.count("/totals/ok"), 60, "{played:#?}");
+    assert_eq!(played.count("/totals/replay/same"), 60, "{played:#?}");
+    target.stop();
+    // The log is whole now: each request once from the recorded run, once from the replay.
+    let expected = [
+        "GET / 200",
+        "GET /anything/1?x=%20y 200",
+        "GET /bytes/100000 200",
+        "GET /gzip 200",
+        "GET /status/404 404",
+        "POST /anything/post 200",
+    ];
+    let expected: BTreeMap<String, u64> = expected.map(|line| (line.to_owned(), 20)).into();
+    assert_eq!(logged(&fs::read_to_string(&log).unwrap()), expected);
+}
+
+#[test]
+fn https_is_recorded_by_an_authority_of_ones_own() {
+    let folder = TempDir::new().unwrap();
+    let (cert, recording, ca) = (path(&folder, "t.pem"), path(&folder, "r.squall"), path(&folder, "ca"));
+    let target = Serving::start(&["target", "--tls", "--write-cert", &cert], folder.path());
+    let proxy =
+        Serving::start(&["record", &recording, "--proxy", "--ca", &ca, "--cacert", &cert], folder.path());
+    let ca_file = format!("{ca}/squall-ca.pem");
+    let url = format!("{}/anything/x", target.url);
+    let sent = squall::run(&["-n", "20", "-c", "2", &url, "--proxy", &proxy.url, "--cacert", &ca_file]);
+    assert_eq!(sent.count("/totals/ok"), 20, "{sent:#?}");
+    proxy.stop();
+    let played = squall::run(&["replay", &recording, "--cacert", &cert]);
+    assert_eq!(played.count("/totals/ok"), 20, "{played:#?}");
+    let key = fs::metadata(format!("{ca}/squall-ca.key")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o077, 0);
+}
+
+#[test]
+fn a_mock_answers_as_recorded_and_lists_nothing_else() {
+    let folder = TempDir::new().unwrap();
+    let har = path(&folder, "a.har");
+    let entry = |nth: u64| {
+        json!({"startedDateTime": format!("2024-05-01T10:00:00.{nth:03}Z"), "time": 1,
+               "request": {"method": "GET", "url": format!("http://x.example/a/{nth}"), "headers": []},
+               "response": {"status": 200 + nth % 2, "headers": [], "content": {"size": 2, "text": "ok"}}})
+    };
+    let entries: Vec<Value> = (0..20).map(entry).collect();
+    fs::write(&har, json!({"log": {"version": "1.2", "entries": entries}}).to_string()).unwrap();
+    let mock = Serving::start(&["mock", &har, "--latency", "0"], folder.path());
+    let played = squall::run(&["replay", &har, "--to", &mock.url, "--compare", "body"]);
+    assert_eq!(played.count("/totals/replay/same"), 20, "{played:#?}");
+    let miss = squall::run(&["-n", "1", "-c", "1", &format!("{}/nothing", mock.url)]);
+    assert_eq!(miss.count("/status/404"), 1, "{miss:#?}");
+    mock.stop();
+}
+
+/// A shop with a CSRF token, a session cookie, a JWT and ids of its own: all of them new in each run.
+#[derive(Default)]
+struct Shop {
+    next: AtomicU64,
+    known: Mutex<Vec<String>>,
+}
+
+impl Shop {
+    fn start() -> (Arc<Self>, String) {
+        // No two shops give the same values.
+        static SHOP_COUNT: AtomicU64 = AtomicU64::new(1);
+        let first = SHOP_COUNT.fetch_add(1, SeqCst) * 1_000_003;
+        let shop = Arc::new(Self { next: AtomicU64::new(first), known: Mutex::default() });
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serving = Arc::clone(&shop);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let shop = Arc::clone(&serving);
+                thread::spawn(move || shop.serve(&stream));
+            }
+        });
+        (shop, url)
+    }
+
+    fn fresh(&self, name: &str) -> String {
+        let value = format!("{name}{}", self.next.fetch_add(7, SeqCst));
+        self.known.lock().unwrap().push(value.clone());
+        value
+    }
+
+    /// Whether the request has a value of this kind that this server gave out.
+    fn has(&self, request: &str, name: &str) -> bool {
+        self.known
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|known| known.starts_with(name) && request.contains(known.as_str()))
+    }
+
+    fn serve(&self, stream: &TcpStream) {
+        let mut reader = BufReader::new(stream);
+        while let Some(request) = read_request(&mut reader) {
+            let (status, headers, body) = self.answer(&request);
+            let head = format!("HTTP/1.1 {status} x\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
+            if (&*stream).write_all(format!("{head}{body}").as_bytes()).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn answer(&self, request: &str) -> (u16, String, String) {
+        let refused = (403, String::new(), String::new());
+        let is_in = || self.has(request, "sid-in-") && self.has(request, "ey.jwt.");
+        match request.split(' ').take(2).collect::<Vec<_>>()[..] {
+            ["GET", "/login"] => {
+                let form = format!(
+                    "<form><input type=\"hidden\" name=\"csrf\" value=\"{}\"></form>",
+                    self.fresh("csrf/+")
+                );
+                (200, format!("Set-Cookie: sid={}; Path=/\r\n", self.fresh("sid-out-")), form)
+            }
+            ["POST", "/login"] => {
+                let sent = request.replace("%2F", "/").replace("%2B", "+");
+                match self.has(&sent, "csrf/+") && self.has(request, "sid-out-") {
+                    true => {
+                        let token = json!({"access_token": self.fresh("ey.jwt.")}).to_string();
+                        (200, format!("Set-Cookie: sid={}; Path=/\r\n", self.fresh("sid-in-")), token)
+                    }
+                    false => refused,
+                }
+            }
+            ["POST", "/orders"] if is_in() => (201, String::new(), format!("{{\"id\":{}}}", self.fresh(""))),
+            ["GET", path] if is_in() && path.starts_with("/orders/") => {
+                let known = self.known.lock().unwrap();
+                let id = path.trim_start_matches("/orders/");
+                if known.iter().any(|known| known == id) {
+                    (200, String::new(), "{}".into())
+                } else {
+                    refused
+                }
+            }
+            _ => refused,
+        }
+    }
+}
+
+fn read_request(reader: &mut BufReader<&TcpStream>) -> Option<String> {
+    let mut text = String::new();
+    while !text.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut text).ok()? == 0 {
+            return None;
+        }
+    }
+    let length = text
+        .lines()
+        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).ok()?;
+    Some(text + &String::from_utf8_lossy(&body))
+}
+
+/// A browser's way through the shop, recorded by hand: each step uses what the one before it gave.
+fn record_login(proxy: &str) {
+    let address = proxy.trim_start_matches("http://").to_owned();
+    let ask = |method: &str, path: &str, fields: &str, body: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nUser-Agent: browser\r\nConnection: close\r\n{fields}Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let between = |text: &str, begin: &str, end: &str| {
+        let from = text.find(begin).unwrap_or_else(|| panic!("no {begin} in {text}")) + begin.len();
+        text[from..].split(end).next().unwrap().to_owned()
+    };
+    let page = ask("GET", "/login", "", "");
+    let (csrf, sid) = (between(&page, "value=\"", "\""), between(&page, "sid=", ";"));
+    let form = format!("user=u&csrf={}", csrf.replace('/', "%2F").replace('+', "%2B"));
+    let fields = format!("Cookie: sid={sid}\r\nContent-Type: application/x-www-form-urlencoded\r\n");
+    let login = ask("POST", "/login", &fields, &form);
+    let (sid, token) = (between(&login, "sid=", ";"), between(&login, "access_token\":\"", "\""));
+    let fields =
+        format!("Cookie: sid={sid}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n");
+    let order = ask("POST", "/orders", &fields, "{\"article\":1}");
+    let id = between(&order, "\"id\":", "}");
+    assert!(ask("GET", &format!("/orders/{id}"), &fields, "").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn a_login_passes_by_what_was_learned() {
+    let folder = TempDir::new().unwrap();
+    for masking in [&[][..], &["--keep-secrets"]] {
+        let recording: PathBuf = folder.path().join(format!("{}.squall", masking.len()));
+        let recording = recording.display().to_string();
+        let (_shop, url) = Shop::start();
+        let args = [&["record", &recording, "--to", &url], masking].concat();
+        let proxy = Serving::start(&args, folder.path());
+        record_login(&proxy.url);
+        proxy.stop();
+        // Another shop: nothing that the recording says is known there.
+        let (_shop, other) = Shop::start();
+        let played = squall::run(&["replay", &recording, "--to", &other, "--speed", "10", "--users", "3"]);
+        assert_eq!(
+            (played.count("/totals/ok"), played.count("/totals/failed")),
+            (12, 0),
+            "{masking:?} {played:#?}"
+        );
+        assert!(played.count("/totals/replay/corrected") >= 9, "{played:#?}");
+        let blind = squall::run(&["replay", &recording, "--to", &other, "--speed", "10", "--no-learn"]);
+        assert_eq!(blind.count("/totals/ok"), 1, "without learning only the first page is given: {blind:#?}");
+    }
+}
+
+#[test]
+fn broken_files_say_where_and_the_rest_is_used_when_asked() {
+    let folder = TempDir::new().unwrap();
+    let log = path(&folder, "access.log");
+    let line = |second: u32| {
+        format!(
+            "1.2.3.4 - - [26/Jan/2021:06:28:{second:02} +0000] \"GET /anything HTTP/1.1\" 200 1 \"-\" \"x\"\n"
+        )
+    };
+    fs::write(&log, format!("{}nonsense\n{}", line(1), line(1))).unwrap();
+    let refused = squall::start(&["convert", "--format", "log", &log, &path(&folder, "a.squall")]).wait();
+    assert_eq!(refused.code, Some(2));
+    assert!(
+        refused.stderr.contains("record 2 at line 2") && refused.stderr.contains("--skip-bad"),
+        "{}",
+        refused.stderr
+    );
+    let target = Serving::start(&["target"], folder.path());
+    let played = squall::run(&["replay", &log, "--format", "log", "--to", &target.url, "--skip-bad"]);
+    assert_eq!(played.count("/totals/ok"), 2, "{played:#?}");
+    let summary = squall::start(&["replay", &log, "--format", "log", "--dry-run", "--skip-bad"]).wait();
+    assert!(
+        summary.stdout.contains("requests    2") && summary.stdout.contains("--to URL"),
+        "{}",
+        summary.stdout
+    );
+}

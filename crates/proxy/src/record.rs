@@ -1,0 +1,488 @@
+//! The proxy that records: in front of one server (reverse), or of all (forward, with CONNECT).
+//!
+//! What passes is passed on as it comes and copied on the way. A record is written when its response has ended, in one piece, so that
+//! a crash costs what was under way and nothing else.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use squall_traffic::mask::Masker;
+use squall_traffic::store::{Index, Writer};
+use squall_traffic::{Field, Record, Scheme, Version, key_of};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+use crate::body::{Carried, Tap, Tapped};
+use crate::listener::{Listener, speaks_tls};
+use crate::upstream::{Server, Upstream};
+use crate::{Authority, Error};
+
+/// What the proxy stands in front of.
+#[derive(Debug, Clone)]
+pub enum Role {
+    /// One server: `http` or `https`, host and port.
+    Reverse {
+        /// Scheme of the server.
+        scheme: Scheme,
+        /// Host and port.
+        authority: String,
+    },
+    /// Whichever server the client names.
+    Forward,
+}
+
+/// How to record.
+#[derive(Debug)]
+pub struct RecordOptions {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// What is behind.
+    pub role: Role,
+    /// Vouches for the proxy where clients speak TLS to it.
+    pub authority: Option<Authority>,
+    /// Trust these (PEM) instead of the system's certificates.
+    pub ca_files: Vec<PathBuf>,
+    /// Do not verify servers.
+    pub insecure: bool,
+    /// The recording; it is appended to where it is there.
+    pub output: PathBuf,
+    /// Secrets are written as they are.
+    pub keeps_secrets: bool,
+    /// Bodies of responses are not kept, only their lengths and checksums.
+    pub drops_response_bodies: bool,
+    /// Only these hosts (`*.example` for all below); empty: all.
+    pub only_host: Vec<String>,
+    /// Only paths that begin so; empty: all.
+    pub only_path: Vec<String>,
+    /// Only responses of these types (`text/html`, `image/`); empty: all.
+    pub only_type: Vec<String>,
+}
+
+/// A proxy that records.
+#[derive(Debug)]
+pub struct Recorder {
+    listener: Listener,
+    shared: Arc<Shared>,
+}
+
+/// What was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecordStats {
+    /// Requests that passed.
+    pub passed: u64,
+    /// Requests written to the recording.
+    pub recorded: u64,
+    /// Requests that could not be passed on.
+    pub failed: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    options: RecordOptions,
+    tls: Arc<ClientConfig>,
+    masker: Masker,
+    writer: Mutex<Option<Writer>>,
+    passed: AtomicU64,
+    recorded: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// One connection of a client.
+struct Client {
+    shared: Arc<Shared>,
+    id: u64,
+    peer: SocketAddr,
+    /// Where requests go that do not say so themselves.
+    server: Option<Server>,
+    upstream: tokio::sync::Mutex<Upstream>,
+}
+
+/// What is known of a request while its response is under way.
+struct Half {
+    shared: Arc<Shared>,
+    record: Record,
+    body: Tap,
+    started: Instant,
+}
+
+impl Recorder {
+    /// Listens and records.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn start(options: RecordOptions) -> Result<Self, Error> {
+        let writer = match options.output.exists() {
+            true => Writer::append(&options.output)?,
+            false => Writer::create(&options.output)?,
+        };
+        let shared = Arc::new(Shared {
+            tls: client_config(&options)?,
+            masker: Masker::new(),
+            writer: Mutex::new(Some(writer)),
+            passed: AtomicU64::new(0),
+            recorded: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            options,
+        });
+        let serving = Arc::clone(&shared);
+        let listener = Listener::start(shared.options.listen, move |stream, peer, id| {
+            serve(Arc::clone(&serving), stream, peer, id)
+        })?;
+        Ok(Self { listener, shared })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// The certificate authority that clients must trust.
+    pub fn authority(&self) -> Option<&Authority> {
+        self.shared.options.authority.as_ref()
+    }
+
+    /// What was recorded so far.
+    pub fn stats(&self) -> RecordStats {
+        RecordStats {
+            passed: self.shared.passed.load(Relaxed),
+            recorded: self.shared.recorded.load(Relaxed),
+            failed: self.shared.failed.load(Relaxed),
+        }
+    }
+
+    /// Stops, and closes the recording.
+    ///
+    /// # Errors
+    /// When the recording cannot be closed.
+    pub fn stop(self) -> Result<Index, Error> {
+        self.listener.stop();
+        let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(writer.map(Writer::finish).transpose()?.unwrap_or_default())
+    }
+}
+
+async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr, id: u64) {
+    let server = match &shared.options.role {
+        Role::Reverse { scheme, authority } => Some(Server { scheme: *scheme, authority: authority.clone() }),
+        Role::Forward => None,
+    };
+    let tls = shared.options.authority.as_ref().filter(|_| server.is_some());
+    match tls {
+        Some(authority) if speaks_tls(&stream).await.unwrap_or(false) => {
+            let Ok(config) = authority.config_for("localhost") else { return };
+            if let Ok(stream) = TlsAcceptor::from(config).accept(stream).await {
+                serve_http(shared, stream, peer, id, server).await;
+            }
+        }
+        _ => serve_http(shared, stream, peer, id, server).await,
+    }
+}
+
+/// Serves HTTP on a stream until it ends. Boxed, because a tunnel is served by the same function.
+fn serve_http<S>(
+    shared: Arc<Shared>,
+    stream: S,
+    peer: SocketAddr,
+    id: u64,
+    server: Option<Server>,
+) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    Box::pin(async move {
+        let upstream = tokio::sync::Mutex::new(Upstream::new(Arc::clone(&shared.tls)));
+        let client = Arc::new(Client { shared, id, peer, server, upstream });
+        let service = service_fn(move |request| {
+            let client = Arc::clone(&client);
+            async move { Ok::<_, std::convert::Infallible>(client.answer(request).await) }
+        });
+        let connection = hyper::server::conn::http1::Builder::new()
+            .preserve_header_case(true)
+            .serve_connection(TokioIo::new(stream), service);
+        // What a client breaks is the client's business.
+        let _ = connection.with_upgrades().await;
+    })
+}
+
+impl Client {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Carried> {
+        if request.method() == Method::CONNECT {
+            return self.tunnel(request);
+        }
+        self.shared.passed.fetch_add(1, Relaxed);
+        let answered = match request.headers().contains_key(UPGRADE) {
+            true => Err("upgrades (WebSocket) do not pass through the recording proxy".to_owned()),
+            false => self.pass(request).await,
+        };
+        answered.unwrap_or_else(|reason| {
+            self.shared.failed.fetch_add(1, Relaxed);
+            refuse(StatusCode::BAD_GATEWAY, format!("squall record: {reason}\n"))
+        })
+    }
+
+    /// The client's tunnel ends here: what it sends through it is TLS, with the server's name on our certificate.
+    fn tunnel(self: Arc<Self>, request: Request<Incoming>) -> Response<Carried> {
+        let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
+        let (Role::Forward, Some(authority)) = (&self.shared.options.role, authority) else {
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "this is no forward proxy\n".to_owned());
+        };
+        tokio::spawn(async move {
+            let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
+            let host = authority.rsplit_once(':').map_or(authority.as_str(), |(host, _)| host);
+            let config =
+                self.shared.options.authority.as_ref().map(|ca| ca.config_for(host.trim_matches(['[', ']'])));
+            let Some(Ok(config)) = config else { return };
+            let Ok(stream) = TlsAcceptor::from(config).accept(TokioIo::new(upgraded)).await else { return };
+            let authority = authority.strip_suffix(":443").unwrap_or(&authority).to_owned();
+            let server = Some(Server { scheme: Scheme::Https, authority });
+            serve_http(Arc::clone(&self.shared), stream, self.peer, self.id, server).await;
+        });
+        Response::new(Carried::none())
+    }
+
+    async fn pass(&self, request: Request<Incoming>) -> Result<Response<Carried>, String> {
+        let server = self.server_of(&request)?;
+        let half = self.half(&request, &server);
+        let body = half.body.clone();
+        let (mut parts, incoming) = request.into_parts();
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        parts.uri = path.parse::<Uri>().map_err(|error| error.to_string())?;
+        parts.version = hyper::Version::HTTP_11;
+        drop_connection_fields(&mut parts.headers);
+        let host = HeaderValue::from_str(&server.authority).map_err(|error| error.to_string())?;
+        parts.headers.insert(HOST, host);
+        let outgoing = Request::from_parts(parts, Carried::Passing(incoming, body));
+        let response = self.upstream.lock().await.send(&server, outgoing).await?;
+        Ok(half.finish(response))
+    }
+
+    fn server_of(&self, request: &Request<Incoming>) -> Result<Server, String> {
+        if let Some(server) = &self.server {
+            return Ok(server.clone());
+        }
+        let uri = request.uri();
+        match (uri.scheme_str().and_then(Scheme::of), uri.authority()) {
+            (Some(scheme), Some(authority)) => {
+                let authority = authority.as_str().rsplit('@').next().unwrap_or_default().to_owned();
+                Ok(Server { scheme, authority })
+            }
+            _ => Err("the request names no server: set this proxy as the client's HTTP proxy".to_owned()),
+        }
+    }
+
+    fn half(&self, request: &Request<Incoming>, server: &Server) -> Half {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let agent = request.headers().get("user-agent").map_or(&b""[..], |value| value.as_bytes());
+        let mut record = Record {
+            time_ns: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
+            connection: key_of(format!("{}#{}", self.peer, self.id).as_bytes()),
+            session: key_of(&[self.peer.ip().to_string().as_bytes(), b" ", agent].concat()),
+            ..Record::default()
+        };
+        record.request.method = request.method().as_str().to_owned();
+        record.request.scheme = server.scheme;
+        record.request.authority = server.authority.clone();
+        record.request.target = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        record.request.version = Version::Http11;
+        record.request.headers = fields(request.headers());
+        record.request.drop_connection_fields();
+        Half { shared: Arc::clone(&self.shared), record, body: Tap::default(), started: Instant::now() }
+    }
+}
+
+impl Half {
+    /// The response on its way to the client; when it has ended, the record is written.
+    fn finish(mut self, response: Response<Incoming>) -> Response<Carried> {
+        let (mut parts, incoming) = response.into_parts();
+        let answer = squall_traffic::Response {
+            status: parts.status.as_u16(),
+            version: Version::Http11,
+            headers: fields(&parts.headers),
+            ..squall_traffic::Response::default()
+        };
+        let content_type =
+            parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let is_wanted = self.shared.options.wants(&self.record, content_type);
+        drop_connection_fields(&mut parts.headers);
+        let tap = Tap::at_end(move |tapped| {
+            if is_wanted {
+                self.record.response = Some(answer);
+                self.write(tapped);
+            }
+        });
+        Response::from_parts(parts, Carried::Passing(incoming, tap))
+    }
+
+    fn write(&mut self, answered: &mut Tapped) {
+        let options = &self.shared.options;
+        let sent = self.body.take();
+        if sent.is_whole() {
+            self.record.request.body = sent.bytes;
+        }
+        if let Some(response) = &mut self.record.response {
+            response.latency_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1);
+            if answered.is_whole() {
+                response.set_body(std::mem::take(&mut answered.bytes));
+            }
+            response.body_bytes = answered.length;
+        }
+        if !options.keeps_secrets {
+            self.shared.masker.mask(&mut self.record);
+        }
+        if let Some(response) = self.record.response.as_mut().filter(|_| options.drops_response_bodies) {
+            response.drop_body();
+        }
+        self.shared.write(&self.record);
+    }
+}
+
+impl Shared {
+    fn write(&self, record: &Record) {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(writer) = writer.as_mut() else { return };
+        match writer.write(record).and_then(|()| writer.flush()) {
+            Ok(()) => self.recorded.fetch_add(1, Relaxed),
+            Err(_) => self.failed.fetch_add(1, Relaxed),
+        };
+    }
+}
+
+impl RecordOptions {
+    fn wants(&self, record: &Record, content_type: &str) -> bool {
+        let authority = &record.request.authority;
+        let host = authority.rsplit_once(':').map_or(authority.as_str(), |(host, _)| host);
+        let host_fits = |wanted: &String| match wanted.strip_prefix("*.") {
+            Some(domain) => host == domain || host.ends_with(&format!(".{domain}")),
+            None => host.eq_ignore_ascii_case(wanted) || authority.eq_ignore_ascii_case(wanted),
+        };
+        let path_fits = |wanted: &String| record.request.target.starts_with(wanted.as_str());
+        let type_fits = |wanted: &String| content_type.starts_with(wanted.as_str());
+        (self.only_host.is_empty() || self.only_host.iter().any(host_fits))
+            && (self.only_path.is_empty() || self.only_path.iter().any(path_fits))
+            && (self.only_type.is_empty() || self.only_type.iter().any(type_fits))
+    }
+}
+
+fn fields(headers: &HeaderMap) -> Vec<Field> {
+    headers.iter().map(|(name, value)| Field::new(name.as_str(), value.as_bytes())).collect()
+}
+
+/// RFC 9110 7.6.1.
+fn drop_connection_fields(headers: &mut HeaderMap) {
+    const NAMES: [&str; 6] =
+        ["connection", "keep-alive", "proxy-connection", "proxy-authorization", "te", "upgrade"];
+    for name in NAMES {
+        headers.remove(HeaderName::from_static(name));
+    }
+}
+
+pub(crate) fn refuse(status: StatusCode, text: String) -> Response<Carried> {
+    let mut response = Response::new(Carried::of(text));
+    *response.status_mut() = status;
+    response
+}
+
+/// Verifies servers as any client does, unless told otherwise.
+fn client_config(options: &RecordOptions) -> Result<Arc<ClientConfig>, Error> {
+    use rustls::crypto::aws_lc_rs::default_provider;
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    let tls = |error: &dyn std::fmt::Display| crate::authority::tls("set TLS up", error);
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| tls(&error))?;
+    if options.insecure {
+        let verifier = Arc::new(Unverified(default_provider()));
+        return Ok(Arc::new(
+            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth(),
+        ));
+    }
+    let mut roots = rustls::RootCertStore::empty();
+    if options.ca_files.is_empty() {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    for path in &options.ca_files {
+        let certificates = CertificateDer::pem_file_iter(path).map_err(|error| tls(&error))?;
+        for certificate in certificates {
+            roots.add(certificate.map_err(|error| tls(&error))?).map_err(|error| tls(&error))?;
+        }
+    }
+    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+}
+
+/// Takes any certificate: the user turned verification off by name.
+#[derive(Debug)]
+struct Unverified(rustls::crypto::CryptoProvider);
+
+impl rustls::client::danger::ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &rustls::pki_types::CertificateDer<'_>,
+        _intermediates: &[rustls::pki_types::CertificateDer<'_>],
+        _server_name: &rustls::pki_types::ServerName<'_>,
+        _ocsp: &[u8],
+        _now: rustls::pki_types::UnixTime,
+    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
+        Ok(rustls::client::danger::ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &rustls::pki_types::CertificateDer<'_>,
+        _dss: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _cert: &rustls::pki_types::CertificateDer<'_>,
+        _dss: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// How clients are told to use a forward proxy.
+impl Recorder {
+    /// What a user must do to record, a line each.
+    pub fn instructions(&self) -> String {
+        let mut text = String::new();
+        let address = self.address();
+        match (&self.shared.options.role, self.authority()) {
+            (Role::Reverse { scheme, authority }, _) => {
+                let _ =
+                    writeln!(text, "send requests for {}://{authority} to http://{address}/", scheme.text());
+            }
+            (Role::Forward, Some(ca)) => {
+                let _ = writeln!(text, "set http://{address} as HTTP and HTTPS proxy");
+                let _ = writeln!(text, "for https, let clients trust {}", ca.pem_path().display());
+                let _ = writeln!(
+                    text,
+                    "  curl --proxy http://{address} --cacert {} URL",
+                    ca.pem_path().display()
+                );
+            }
+            (Role::Forward, None) => {
+                let _ = writeln!(text, "set http://{address} as HTTP proxy");
+            }
+        }
+        text
+    }
+}
