@@ -1,5 +1,7 @@
 //! What the fuzz targets of text inputs have in common.
 
+pub mod h2;
+
 use squall_plan::InputError;
 
 /// Checks that an error can be shown to whoever wrote `text`: it points into it, and says something.

@@ -9,6 +9,8 @@ pub(crate) struct Case {
     pub(crate) path: &'static str,
     pub(crate) is_tls: bool,
     pub(crate) connection_count: u32,
+    /// HTTP/2 with so many streams on each connection; `None`: HTTP/1.1.
+    pub(crate) stream_count: Option<u32>,
     /// Requests per second of an open model; `None`: closed model.
     pub(crate) rate: Option<u32>,
     /// TLS handshakes instead of requests.
@@ -59,6 +61,12 @@ pub(crate) const CASES: &[Case] = &[
         path: "/1m",
         ..small("body-1m", 20, &[(Tool::Wrk, 0.55), (Tool::H2load, 1.0), (Tool::Ab, 1.0), (Tool::Oha, 1.0)])
     },
+    h2("h2c-1", 1, &[(Tool::H2load, 0.70), (Tool::Oha, 1.0)]),
+    h2("h2c-10", 10, &[(Tool::H2load, 0.40), (Tool::Oha, 1.0)]),
+    h2("h2c-100", 100, &[(Tool::H2load, 0.30), (Tool::Oha, 1.0)]),
+    Case { is_tls: true, ..h2("h2-tls-1", 1, &[(Tool::H2load, 0.60), (Tool::Oha, 1.0)]) },
+    Case { is_tls: true, ..h2("h2-tls-10", 10, &[(Tool::H2load, 0.60), (Tool::Oha, 1.0)]) },
+    Case { is_tls: true, ..h2("h2-tls-100", 100, &[(Tool::H2load, 0.60), (Tool::Oha, 1.0)]) },
     Case { rate: Some(20_000), ..small("open-20k", 100, &[(Tool::Wrk2, 0.90), (Tool::Oha, 1.0)]) },
     Case { rate: Some(100_000), ..small("open-100k", 100, &[(Tool::Wrk2, 0.90), (Tool::Oha, 1.0)]) },
     handshake("handshake-13-ecdsa", FULL_13, &[(Tool::TlsPerf, 0.35)]),
@@ -100,7 +108,16 @@ impl Case {
 }
 
 const fn small(name: &'static str, connection_count: u32, limits: &'static [(Tool, f64)]) -> Case {
-    Case { name, path: "/", is_tls: false, connection_count, rate: None, handshake: None, limits }
+    Case {
+        name,
+        path: "/",
+        is_tls: false,
+        connection_count,
+        stream_count: None,
+        rate: None,
+        handshake: None,
+        limits,
+    }
 }
 
 /// A full handshake with the figures that most of them have.
@@ -109,4 +126,9 @@ const FULL_13: Handshake = Handshake { version: "1.3", is_rsa: false, resumes: f
 /// Ten connections at once, each closed by a reset after its handshake, as tls-perf does.
 const fn handshake(name: &'static str, handshake: Handshake, limits: &'static [(Tool, f64)]) -> Case {
     Case { is_tls: true, handshake: Some(handshake), ..small(name, 10, limits) }
+}
+
+/// Ten connections with so many streams each.
+const fn h2(name: &'static str, stream_count: u32, limits: &'static [(Tool, f64)]) -> Case {
+    Case { stream_count: Some(stream_count), ..small(name, 10, limits) }
 }

@@ -36,7 +36,11 @@ pub(crate) fn raise_descriptor_limit() {
 
 /// Runs `tool` for a case on its core.
 pub(crate) fn run(tool: Tool, case: &Case, server: &Server, seconds: u32) -> Result<Sample, String> {
-    let url = if case.is_tls { server.tls_url(case.path) } else { server.url(case.path) };
+    let url = match (case.is_tls, case.stream_count) {
+        (true, _) => server.tls_url(case.path),
+        (false, None) => server.url(case.path),
+        (false, Some(_)) => server.h2c_url(case.path).replace("h2c:", "http:"),
+    };
     let ca_file = server.ca_file().display().to_string();
     let mut command = pinned(tool)?;
     command.args(tool.args(case, &Ask { url: &url, ca_file: &ca_file, seconds }));

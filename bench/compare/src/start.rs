@@ -16,6 +16,7 @@ const CASE: Case = Case {
     path: "/",
     is_tls: false,
     connection_count: 1,
+    stream_count: None,
     rate: None,
     handshake: None,
     limits: &[],

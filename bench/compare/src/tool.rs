@@ -53,17 +53,22 @@ impl Tool {
         let line = match self {
             Self::Squall if case.handshake.is_some() => handshake_line(case, ask),
             Self::Squall => format!(
-                "{url} --connections {count} --duration {seconds}s --threads 1 --json - --quiet --no-save{}{}",
+                "{url} --connections {count} --duration {seconds}s --threads 1 --json - --quiet --no-save{}{}{}",
                 if case.is_tls { format!(" --cacert {ca_file}") } else { String::new() },
                 case.rate.map_or(String::new(), |rate| format!(" --rate {rate}/s")),
+                case.stream_count.map_or(String::new(), |streams| format!(" --http 2 --streams {streams}")),
             ),
             Self::Floor => format!("{} {count} {seconds}", authority(url)),
             Self::Wrk => format!("-t1 -c{count} -d{seconds}s {url}"),
             Self::Wrk2 => format!("-t1 -c{count} -d{seconds}s -R{} {url}", case.rate.unwrap_or(u32::MAX)),
-            Self::H2load => format!("--h1 -t1 -c{count} -D{seconds} {url}"),
+            Self::H2load => {
+                let version = case.stream_count.map_or("--h1".to_owned(), |streams| format!("-m{streams}"));
+                format!("{version} -t1 -c{count} -D{seconds} {url}")
+            }
             Self::Ab => format!("-k -q -c{count} -t{seconds} -n10000000 {url}"),
             Self::Oha => format!(
-                "-z {seconds}s -c {count} --no-tui --output-format json --insecure{} {url}",
+                "-z {seconds}s -c {count} --no-tui --output-format json --insecure{}{} {url}",
+                case.stream_count.map_or(String::new(), |streams| format!(" --http2 -p {streams}")),
                 case.rate.map_or(String::new(), |rate| format!(" -q {rate}")),
             ),
             Self::TlsPerf => tls_perf_line(case, ask),

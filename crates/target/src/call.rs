@@ -94,7 +94,8 @@ impl<'a> Call<'a> {
 
     /// `http://host:port` as the client knows the server.
     pub(crate) fn origin(&self) -> String {
-        let host = self.header(HOST).or_else(|| self.head.uri.host()).unwrap_or("localhost");
+        let host =
+            self.header(HOST).or_else(|| Some(self.head.uri.authority()?.as_str())).unwrap_or("localhost");
         format!("{}://{host}", self.shared.scheme())
     }
 

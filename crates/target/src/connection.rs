@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use hyper::http::request::Parts;
+use hyper::{Version, http::request::Parts};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -33,6 +33,8 @@ pub(crate) struct Connection {
     is_head_open: AtomicBool,
     heads_ended: AtomicU64,
     is_reset_at_close: AtomicBool,
+    /// HTTP/2 has frames between requests, which are no heads.
+    is_http2: AtomicBool,
 }
 
 impl Connection {
@@ -47,6 +49,7 @@ impl Connection {
             is_head_open: AtomicBool::new(false),
             heads_ended: AtomicU64::new(0),
             is_reset_at_close: AtomicBool::new(false),
+            is_http2: AtomicBool::new(false),
         })
     }
 
@@ -58,7 +61,7 @@ impl Connection {
 
     /// While a request is open, bytes belong to its body (or are pipelined, and then read at once).
     fn handle_bytes(&self) {
-        if self.requests_open.load(Relaxed) == 0 {
+        if self.requests_open.load(Relaxed) == 0 && !self.is_http2.load(Relaxed) {
             self.is_head_open.store(true, Relaxed);
         }
     }
@@ -93,6 +96,7 @@ pub(crate) struct Ticket {
 impl Ticket {
     pub(crate) fn new(connection: Arc<Connection>, head: &Parts) -> Self {
         connection.handle_head_end();
+        connection.is_http2.store(head.version == Version::HTTP_2, Relaxed);
         connection.requests_open.fetch_add(1, Relaxed);
         connection.worker.counters().requests.add(1);
         let entry = connection.worker.log.as_ref().map(|_| Box::new(Entry::new(head)));

@@ -28,3 +28,6 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// How old a line of the log may get before it is in the file.
 pub(crate) const LOG_FLUSH_EVERY: Duration = Duration::from_millis(200);
+
+/// Requests that one HTTP/2 connection may have open: as many as load generators ask of one.
+pub(crate) const STREAM_COUNT_MAX: u32 = 1024;

@@ -7,10 +7,12 @@ use hyper::{
     Method, Request, Response, StatusCode,
     body::{Body as _, Incoming},
     http::request::Parts,
-    server::conn::http1,
     service::service_fn,
 };
-use hyper_util::rt::TokioIo;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -110,12 +112,17 @@ async fn serve_tls(connection: Arc<Connection>, acceptor: TlsAcceptor, socket: S
     serve_http(connection, stream).await;
 }
 
-/// Speaks HTTP/1.1. For HTTP/2 as well, `hyper_util::server::conn::auto::Builder` takes this builder's place.
+/// Speaks HTTP/1.1 or HTTP/2, whichever the client begins with.
 ///
 /// hyper's `pipeline_flush` stays off: it lifts the bound on its write buffer, and a long body would be buffered whole.
-async fn serve_http(connection: Arc<Connection>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+async fn serve_http(
+    connection: Arc<Connection>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) {
     let service = service_fn(move |request| answer(Arc::clone(&connection), request));
-    let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http2().max_concurrent_streams(limits::STREAM_COUNT_MAX);
+    let served = builder.serve_connection(TokioIo::new(stream), service).await;
     drop(served); // a client that breaks off, or talks nonsense, is its own affair: the ticket has counted it
 }
 

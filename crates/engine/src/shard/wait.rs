@@ -242,10 +242,14 @@ impl Shard {
         }
     }
 
+    /// Where connections carry one request each, answers that are there are taken at once. Where they carry many, more of them gather in
+    /// each connection meanwhile, and one read takes them all.
     fn gather(&mut self, until_ns: u64, timeout: Duration) -> io::Result<usize> {
-        let event_count = self.poller.wait(Duration::ZERO)?;
-        if event_count > 0 {
-            return Ok(event_count);
+        if self.limits.stride == 1 {
+            let event_count = self.poller.wait(Duration::ZERO)?;
+            if event_count > 0 {
+                return Ok(event_count);
+            }
         }
         sleep_until(until_ns);
         self.poller.wait(timeout)

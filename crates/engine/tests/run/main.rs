@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests may unwrap")]
 
 mod behaviour;
+mod h2;
 mod network;
 mod plans;
 mod stopping;

@@ -1,0 +1,121 @@
+//! What a client sends.
+
+use squall_wire::h1::RequestKind;
+use squall_wire::h2::{Client, FieldTable, Request, Setup, prepare};
+
+use crate::conversation::{frame, get, head};
+
+fn client(stream_count: u32) -> Client {
+    let mut client =
+        Client::new(Setup { stream_count, window_bytes: 1 << 20, connection_window_bytes: 1 << 20 });
+    client.write_control(&mut Vec::new());
+    client
+}
+
+fn read(client: &mut Client, input: &[u8]) {
+    let mut begin = 0;
+    while begin < input.len() {
+        begin += client.decode(&mut Default::default(), &input[begin..], &mut ()).unwrap().consumed;
+    }
+}
+
+#[test]
+fn a_connection_begins_with_preface_settings_and_a_wider_window() {
+    let mut out = Vec::new();
+    Client::new(Setup { stream_count: 1, window_bytes: 1 << 30, connection_window_bytes: 1 << 30 })
+        .write_control(&mut out);
+    let expected = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(4, 0, 0, &[0, 2, 0, 0, 0, 0, 0, 4, 0x40, 0, 0, 0, 0, 6, 0, 4, 0, 0]),
+        frame(8, 0, 0, &((1_u32 << 30) - 65_535).to_be_bytes()),
+    ];
+    assert_eq!(out, expected.concat());
+}
+
+/// The first request teaches the server; the second is a byte for each field.
+#[test]
+fn a_repeated_request_is_a_few_bytes() {
+    let mut table = FieldTable::default();
+    let headers = [("User-Agent", "squall"), ("X-Trace", "on"), ("Connection", "close")];
+    let fields = prepare(&head(&headers), "http", Some(&mut table)).unwrap();
+    let (mut client, mut out) = (client(2), Vec::new());
+    let request = Request { fields: &fields, kind: RequestKind::Other, body_bytes: 0 };
+    for _ in 0..2 {
+        let slot = client.reserve().unwrap();
+        out.clear();
+        client.start(slot, &table, request, &mut out);
+    }
+    // :method GET, :scheme http, :authority, :path /, user-agent, x-trace.
+    assert_eq!(out, frame(1, 5, 3, &[0x82, 0x86, 0xc0, 0x84, 0xbf, 0xbe]));
+}
+
+#[test]
+fn a_head_larger_than_a_frame_goes_on_in_continuation() {
+    let value = "~".repeat(40_000);
+    let fields = prepare(&head(&[("x", &value)]), "http", None).unwrap();
+    let (mut client, mut out) = (client(1), Vec::new());
+    let slot = client.reserve().unwrap();
+    let request = Request { fields: &fields, kind: RequestKind::Other, body_bytes: 1 };
+    client.start(slot, &FieldTable::default(), request, &mut out);
+    let mut frames = Vec::new();
+    let mut rest = &out[..];
+    while let Some((head, after)) = rest.split_first_chunk::<9>() {
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        frames.push((head[3], head[4], length));
+        rest = &after[length..];
+    }
+    assert_eq!(frames.iter().map(|frame| (frame.0, frame.1)).collect::<Vec<_>>(), [(1, 0), (9, 0), (9, 4)]);
+    assert!(frames.iter().all(|frame| frame.2 <= 16_384));
+}
+
+/// A slow stream keeps its place; the others' numbers go around it.
+#[test]
+fn a_place_that_is_taken_is_skipped() {
+    let (mut client, mut out) = (client(2), Vec::new());
+    let (table, fields) = (FieldTable::default(), get());
+    let request = Request { fields: &fields, kind: RequestKind::Other, body_bytes: 0 };
+    read(&mut client, &frame(4, 0, 0, b""));
+    let slow = client.reserve().unwrap();
+    client.start(slow, &table, request, &mut out);
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let slot = client.reserve().unwrap();
+        assert_eq!((slot, client.reserve()), (1, None));
+        out.clear();
+        client.start(slot, &table, request, &mut out);
+        let id = u32::from_be_bytes([out[5], out[6], out[7], out[8]]);
+        ids.push(id);
+        read(&mut client, &frame(1, 5, id, &[0x88]));
+    }
+    assert_eq!(ids, [3, 7, 11]);
+    assert_eq!(client.in_flight(), 1);
+}
+
+#[test]
+fn bodies_take_turns_within_the_windows() {
+    let (mut client, mut out) = (client(2), Vec::new());
+    let (table, fields) = (FieldTable::default(), get());
+    let request = Request { fields: &fields, kind: RequestKind::Other, body_bytes: 40_000 };
+    for _ in 0..2 {
+        let slot = client.reserve().unwrap();
+        client.start(slot, &table, request, &mut out);
+    }
+    let mut chunks = Vec::new();
+    while let Some(chunk) = client.next_chunk(usize::MAX, &mut out) {
+        chunks.push((chunk.slot, chunk.offset, chunk.bytes, chunk.is_last));
+    }
+    // 65,535 bytes for the connection, in frames of at most 16,384.
+    let expected = [
+        (0, 0, 16_384, false),
+        (1, 0, 16_384, false),
+        (0, 16_384, 16_384, false),
+        (1, 16_384, 16_383, false),
+    ];
+    assert_eq!(chunks, expected);
+    assert!(!client.wants_write());
+    read(&mut client, &[frame(4, 0, 0, b""), frame(8, 0, 0, &[0, 1, 0, 0])].concat());
+    assert_eq!(
+        client.next_chunk(usize::MAX, &mut out).map(|chunk| (chunk.slot, chunk.is_last)),
+        Some((0, true))
+    );
+}
