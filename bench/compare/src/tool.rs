@@ -62,7 +62,8 @@ impl Tool {
             Self::Wrk => format!("-t1 -c{count} -d{seconds}s {url}"),
             Self::Wrk2 => format!("-t1 -c{count} -d{seconds}s -R{} {url}", case.rate.unwrap_or(u32::MAX)),
             Self::H2load => {
-                let version = case.stream_count.map_or("--h1".to_owned(), |streams| format!("-m{streams}"));
+                let version =
+                    case.stream_count.map_or_else(|| "--h1".to_owned(), |streams| format!("-m{streams}"));
                 format!("{version} -t1 -c{count} -D{seconds} {url}")
             }
             Self::Ab => format!("-k -q -c{count} -t{seconds} -n10000000 {url}"),
