@@ -13,7 +13,7 @@ pub struct Sessions {
     pub handshakes: Handshakes,
     /// Connections that were to stay open.
     pub kept: Kept,
-    /// What this process's resident memory grew by since the run's start, at its most. Each span brings what it added to
+    /// What this process's resident memory, that of files left out, grew by since the run's start, at its most. Each span brings what it added to
     /// that, one shard of each process.
     pub memory_grown_bytes: u64,
 }

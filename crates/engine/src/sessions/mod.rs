@@ -33,7 +33,7 @@ use crate::pulse::{Backlog, Pulse};
 use crate::setup::ShardSetup;
 use crate::shard::Demand;
 use crate::sources::Sources;
-use crate::sys::{Poller, monotonic_ns, nanoseconds, process_rss_bytes};
+use crate::sys::{Poller, monotonic_ns, nanoseconds, process_data_bytes};
 use crate::{Control, Error, Stop};
 
 use settle::TermsCache;
@@ -311,7 +311,7 @@ impl SessionShard {
 
     fn note_memory(&mut self) {
         if let Some(memory) = &mut self.memory {
-            let more_bytes = memory.more_bytes(process_rss_bytes());
+            let more_bytes = memory.more_bytes(process_data_bytes());
             self.pulse.snapshot.sessions.get_or_insert_default().memory_grown_bytes += more_bytes;
         }
     }
@@ -319,12 +319,12 @@ impl SessionShard {
 
 impl Memory {
     fn new() -> Self {
-        Self { begin_bytes: process_rss_bytes(), grown_bytes: 0 }
+        Self { begin_bytes: process_data_bytes(), grown_bytes: 0 }
     }
 
     /// By how much the process is larger than ever before.
-    fn more_bytes(&mut self, rss_bytes: u64) -> u64 {
-        let grown_bytes = rss_bytes.saturating_sub(self.begin_bytes);
+    fn more_bytes(&mut self, data_bytes: u64) -> u64 {
+        let grown_bytes = data_bytes.saturating_sub(self.begin_bytes);
         let more_bytes = grown_bytes.saturating_sub(self.grown_bytes);
         self.grown_bytes += more_bytes;
         more_bytes

@@ -97,9 +97,21 @@ pub(crate) fn ports_available() -> u64 {
     (last + 1).saturating_sub(first)
 }
 
-/// statm's second field counts resident pages.
-pub(crate) fn process_rss_bytes() -> u64 {
+fn process_rss_bytes() -> u64 {
+    resident_bytes().0
+}
+
+/// Resident memory that is of no file: what the process has taken for its data.
+pub(crate) fn process_data_bytes() -> u64 {
+    let (all, of_files) = resident_bytes();
+    all.saturating_sub(of_files)
+}
+
+/// Resident memory, and of that what is mapped from files: statm's second and third fields, in pages.
+fn resident_bytes() -> (u64, u64) {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = text.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0);
-    pages * rustix::param::page_size() as u64
+    let pages: Vec<u64> = text.split_whitespace().skip(1).take(2).map_while(|f| f.parse().ok()).collect();
+    let page_bytes = rustix::param::page_size() as u64;
+    let [resident, of_files] = pages[..] else { return (0, 0) };
+    (resident * page_bytes, of_files * page_bytes)
 }

@@ -11,7 +11,7 @@ mod socket;
 
 pub(crate) use clock::{Clock, monotonic_ns, nanoseconds, sleep_until, thread_cpu};
 pub(crate) use kernel_stamp::{enable_receive_stamps, keep_stamping, recv_stamped};
-pub(crate) use machine::{MachineProbe, ports_available, process_rss_bytes};
+pub(crate) use machine::{MachineProbe, ports_available, process_data_bytes};
 pub(crate) use poll::{Poller, Readiness};
 pub(crate) use process::{involuntary_switch_count, nofile_limit_hard, raise_nofile};
 pub(crate) use socket::{
