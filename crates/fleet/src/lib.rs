@@ -1,4 +1,4 @@
-//! Many machines as one: agents over ssh, one start, merged figures, monitors.
+//! Many machines as one: agents over ssh, one start, merged figures, monitors, foreign tools.
 //!
 //! Owns: how machines are reached, what is said between controller and agent, and whose figures belong together. Never: how load
 //! is made; agents hand that to a [`Worker`]. A local run of a plan is a fleet of one: the agent is a process here.
@@ -16,6 +16,7 @@ mod order;
 mod protocol;
 mod receive_file;
 mod ssh;
+pub mod tool;
 mod transport;
 
 pub use agent::{Job, ORPHANED_AFTER, Port, Worker, serve};

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use squall_engine::{Control, Observer, Span};
+use squall_fleet::tool::ToolJob;
 use squall_fleet::{Job, LoadEnd, LoadOrder, Port, Ready, Trouble, Worker, serve};
 use squall_measure::{MachineSecond, RunRecorder, RunSetup, Snapshot};
 use squall_plan::Plan;
@@ -32,6 +33,10 @@ impl Worker for Engine {
         std::env::set_current_dir(folder).map_err(|error| {
             Trouble::new(format!("cannot enter `{}`: {error}", folder.display()), "try again")
         })?;
+        if order.kind == "tool" {
+            let order = LoadOrder { words: loads::joined(&order.words), ..order.clone() };
+            return Ok(Box::new(ToolJob::new(&order, folder)?));
+        }
         let mut plan = loads::plan(&order.kind, &order.words)
             .map_err(|failure| Trouble::new(failure.message, failure.help))?;
         for load in &mut plan.loads {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::CommandFactory;
-use squall_fleet::Word;
+use squall_fleet::{Word, tool};
 use squall_plan::Plan;
 use squall_plan::file::{LoadOption, LoadSpec, Problem};
 
@@ -26,6 +26,9 @@ pub(crate) fn plan(kind: &str, words: &[String]) -> Result<Plan, Failure> {
 
 /// The words of a load: its options as flags, then its arguments. `folder`: where files of the plan are looked for.
 pub(crate) fn words(load: &LoadSpec, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Word> {
+    if load.kind.value == "tool" {
+        return tool_words(load, folder, problems);
+    }
     let command = Cli::command();
     let Some(command) = command.find_subcommand(&load.kind.value) else {
         let message = format!("`{}` cannot be a load of a plan yet", load.kind.value);
@@ -45,6 +48,34 @@ pub(crate) fn words(load: &LoadSpec, folder: &Path, problems: &mut Vec<Problem>)
     }
     words.extend(load.arguments.iter().map(|text| Word::Text(text.value.clone())));
     words
+}
+
+/// A tool's name, then its keys and values as `--key=value`; its script is a file.
+fn tool_words(load: &LoadSpec, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Word> {
+    let mut words: Vec<Word> = load.arguments.iter().map(|text| Word::Text(text.value.clone())).collect();
+    for option in &load.options {
+        push(option, FILES_OF_TOOLS.contains(&option.name.value.as_str()), folder, &mut words);
+    }
+    if let Err(trouble) = tool::check(&joined(&texts(&words))) {
+        let named =
+            load.options.iter().find(|option| trouble.message.contains(&format!("`{}", option.name.value)));
+        let place = named.map_or(load.kind.place, |option| option.name.place);
+        problems.push(Problem::at(place, trouble.message, trouble.help));
+    }
+    words
+}
+
+/// A file's path is a word of its own, because it is another one elsewhere: here it becomes a part of its flag again.
+pub(crate) fn joined(words: &[String]) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    for word in words {
+        let is_flag = |flag: &String| FILES_OF_TOOLS.iter().any(|name| flag.strip_prefix("--") == Some(name));
+        match joined.last_mut().filter(|flag| is_flag(flag)) {
+            Some(flag) => flag.push_str(&format!("={word}")),
+            None => joined.push(word.clone()),
+        }
+    }
+    joined
 }
 
 fn push(option: &LoadOption, is_file: bool, folder: &Path, words: &mut Vec<Word>) {
@@ -86,6 +117,9 @@ pub(crate) fn texts(words: &[Word]) -> Vec<String> {
     };
     words.iter().map(text).collect()
 }
+
+/// Keys of tools whose value is a file.
+const FILES_OF_TOOLS: &[&str] = &["script"];
 
 const KINDS_HELP: &str = "loads of a plan are `http`, `handshake`, `idle` and `tool`";
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use squall_fleet::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, Word};
 use squall_measure::Threshold;
-use squall_plan::file::{LoadSpec, Machine, PlanFile, Problem, Reach, Rule, Text, Variables};
+use squall_plan::file::{LoadOption, LoadSpec, Machine, PlanFile, Problem, Reach, Rule, Text, Variables};
 use squall_plan::{Load, Plan, Segment, When};
 
 use super::loads;
@@ -106,14 +106,16 @@ impl<'a> Reader<'a> {
 
     fn load(&mut self, spec: &LoadSpec) {
         let mut spec = spec.clone();
-        if spec.kind.value != "tool" {
-            self.aim(&mut spec);
+        match spec.kind.value.as_str() {
+            "tool" => self.aim_tool(&mut spec),
+            _ => self.aim(&mut spec),
         }
         let words = loads::words(&spec, &self.folder, &mut self.problems);
         let before = self.problems.len();
         self.check_files(&words, &spec);
         let name = self.name(&spec);
-        let plan = (self.problems.len() == before).then(|| self.plan(&spec, &words)).flatten();
+        let is_native = spec.kind.value != "tool";
+        let plan = (is_native && self.problems.len() == before).then(|| self.plan(&spec, &words)).flatten();
         let parts = self.parts(&spec, plan.as_ref());
         if let Some(mut plan) = plan {
             plan.loads.iter_mut().for_each(|load| load.name.clone_from(&name));
@@ -130,6 +132,22 @@ impl<'a> Reader<'a> {
             start_after: spec.start_after,
             thresholds,
         });
+    }
+
+    /// A tool gets the target as its `url`; a path is one of the target.
+    fn aim_tool(&self, spec: &mut LoadSpec) {
+        let Some(target) = &self.file.target else { return };
+        match spec.options.iter_mut().find(|option| option.name.value == "url") {
+            Some(option) => {
+                for text in option.values.iter_mut().filter(|text| text.value.starts_with('/')) {
+                    text.value = format!("{}{}", target.value.trim_end_matches('/'), text.value);
+                }
+            }
+            None => spec.options.push(LoadOption {
+                name: Text { value: "url".to_owned(), place: target.place },
+                values: vec![target.clone()],
+            }),
+        }
     }
 
     /// Paths become URLs of the target; without any argument the target itself is meant.

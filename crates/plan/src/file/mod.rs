@@ -5,6 +5,7 @@
 //! flags.
 
 mod document;
+mod ptr;
 mod read;
 mod variables;
 
@@ -12,6 +13,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+pub use ptr::{PtrOptions, is_ptr, parse_ptr};
 pub use read::LOAD_KINDS;
 pub use variables::Variables;
 

@@ -1,0 +1,280 @@
+//! A foreign tool as a load: started at the common moment, ended with the run, and with the agent however that ends.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use squall_measure::{StoppedBy, ToolRun};
+use squall_plan::Plan;
+use squall_plan::mask::masked_text;
+
+use super::{Tool, ToolLoad, read};
+use crate::agent::{Job, Port};
+use crate::protocol::{LoadEnd, LoadOrder, Ready, Trouble};
+
+/// A tool that can be started.
+pub struct ToolJob {
+    tool: &'static dyn Tool,
+    load: ToolLoad,
+    name: String,
+    program: PathBuf,
+    words: Vec<String>,
+    env: Vec<(String, String)>,
+    folder: PathBuf,
+    wanted: Arc<AtomicU8>,
+}
+
+impl ToolJob {
+    /// Reads the load's words and finds the tool.
+    ///
+    /// # Errors
+    /// When a word is wrong, or the tool is not installed here.
+    pub fn new(order: &LoadOrder, folder: &Path) -> Result<Self, Trouble> {
+        let (tool, mut load) = read(&order.words, order.segment)?;
+        load.report_file =
+            folder.join(format!("report-{}.json", order.load_idx)).to_string_lossy().into_owned();
+        let (program, words) = match load.command.split_first() {
+            Some((program, words)) => (find(program)?, words.to_vec()),
+            None => {
+                let words = tool.words(&load)?;
+                let own = load.path.as_deref().unwrap_or(tool.name());
+                let installed = find(own)?;
+                // vegeta is two programs and a pipe.
+                let program = if words.first().is_some_and(|word| word == "-c") && tool.name() == "vegeta" {
+                    PathBuf::from("/bin/sh")
+                } else {
+                    installed
+                };
+                (program, words)
+            }
+        };
+        let mut words = words;
+        if tool.name() == "k6" && load.command.is_empty() && !order.segment.is_whole() {
+            words.splice(1..1, segment_words(order));
+        }
+        let env = order.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let folder = folder.to_owned();
+        let wanted = Arc::default();
+        Ok(Self { tool, load, name: order.name.clone(), program, words, env, folder, wanted })
+    }
+
+    /// Starts it in a group of its own, with a watch that ends the group when the agent is gone, also when that was killed.
+    fn start(&self) -> io::Result<Child> {
+        let limit = self.load.ulimit.map_or_else(|| "$(ulimit -Hn)".to_owned(), |limit| limit.to_string());
+        let script = format!("ulimit -n {limit} 2>/dev/null; {WATCHED}");
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(script).arg("squall-tool").arg(&self.program).args(&self.words);
+        command.envs(self.env.iter().map(|(name, value)| (name, value))).current_dir(&self.folder);
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn()
+    }
+
+    /// Waits for its end, and passes on what the user wants: an interrupt first, then the end of everything it started.
+    fn wait(&self, child: &mut Child) -> io::Result<std::process::ExitStatus> {
+        let mut told = 0;
+        let mut drained_at = None;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            let mut wanted = self.wanted.load(Ordering::Relaxed);
+            if drained_at.is_some_and(|at: Instant| at.elapsed() > DRAIN_MAX) {
+                wanted = ABORT;
+            }
+            if wanted > told {
+                told = wanted;
+                drained_at.get_or_insert_with(Instant::now);
+                end(child.id(), wanted);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn tool_run(&self, status: std::process::ExitStatus, printed: &str, took: Duration) -> ToolRun {
+        let file = fs::read_to_string(&self.load.report_file).unwrap_or_default();
+        let mut figures = self.tool.read(printed, &file);
+        figures.asked_per_s = self.load.rate;
+        let was_stopped = self.wanted.load(Ordering::Relaxed) > 0;
+        let problem = self.problem(status, &figures).filter(|_| !was_stopped);
+        let command =
+            [self.program.to_string_lossy().into_owned()].into_iter().chain(self.words.iter().cloned());
+        ToolRun {
+            tool: self.tool.name().to_owned(),
+            version: String::new(),
+            load: self.name.clone(),
+            machine: String::new(),
+            at_s: 0.0,
+            duration: took,
+            command: command.map(|word| masked_text(&word)).collect(),
+            exit_code: status.code(),
+            problem,
+            figures,
+            raw_file: String::new(),
+        }
+    }
+
+    /// Its exit code, its silence, and a rate that it missed are all part of the verdict.
+    fn problem(
+        &self,
+        status: std::process::ExitStatus,
+        figures: &squall_measure::ToolFigures,
+    ) -> Option<String> {
+        let name = self.tool.name();
+        match status.code() {
+            Some(0) => {}
+            Some(code) => {
+                let meaning =
+                    self.tool.exit_meaning(code).map_or_else(String::new, |text| format!(": {text}"));
+                return Some(format!("{name} ended with exit code {code}{meaning}"));
+            }
+            None => return Some(format!("{name} was ended by a signal")),
+        }
+        let Some(rate) = figures.rate_per_s else {
+            return Some(format!("what {name} printed has no rate: see its raw output"));
+        };
+        let asked = figures.asked_per_s.filter(|asked| (rate - asked).abs() > RATE_SHARE_ALLOWED * asked)?;
+        Some(format!("{name} was asked for {asked:.0} requests/s and made {rate:.0}"))
+    }
+}
+
+impl Job for ToolJob {
+    fn stopper(&self) -> Box<dyn Fn(bool) + Send> {
+        let wanted = Arc::clone(&self.wanted);
+        Box::new(move |at_once| {
+            wanted.fetch_max(if at_once { ABORT } else { DRAIN }, Ordering::Relaxed);
+        })
+    }
+
+    fn run(self: Box<Self>, port: &mut Port) -> Result<LoadEnd, Trouble> {
+        let Some(at) = port.start(self.ready()) else { return Ok(nothing()) };
+        thread::sleep(at.duration_since(SystemTime::now()).unwrap_or_default());
+        let begun = Instant::now();
+        let failed = |error: io::Error| {
+            Trouble::new(
+                format!("cannot run {}: {error}", self.tool.name()),
+                "see what limits processes there",
+            )
+        };
+        let mut child = self.start().map_err(failed)?;
+        let printed = collect(&mut child);
+        let status = self.wait(&mut child).map_err(failed)?;
+        // The watch ends with the pipe.
+        drop(child.stdin.take());
+        let printed =
+            printed.into_iter().map(|part| part.join().unwrap_or_default()).collect::<Vec<_>>().join("");
+        let tool = self.tool_run(status, &printed, begun.elapsed());
+        let stopped_by = match self.wanted.load(Ordering::Relaxed) {
+            0 => StoppedBy::Duration,
+            DRAIN => StoppedBy::Drained,
+            _ => StoppedBy::Aborted,
+        };
+        Ok(LoadEnd {
+            started_unix_ns: port.started_unix_ns(),
+            duration: tool.duration,
+            stopped_by,
+            tool: Some(Box::new((tool, printed))),
+        })
+    }
+}
+
+impl ToolJob {
+    fn ready(&self) -> Ready {
+        let plan = Plan {
+            name: self.name.clone(),
+            loads: Vec::new(),
+            thresholds: Vec::new(),
+            warmup: Duration::ZERO,
+            threads: None,
+        };
+        Ready {
+            plan,
+            rows: Vec::new(),
+            open_model: false,
+            lag_allowed: Duration::ZERO,
+            environment: std::collections::BTreeMap::new(),
+        }
+    }
+}
+
+fn nothing() -> LoadEnd {
+    LoadEnd { started_unix_ns: 0, duration: Duration::ZERO, stopped_by: StoppedBy::Aborted, tool: None }
+}
+
+/// k6 divides users and iterations by itself: it is told which part is this machine's.
+fn segment_words(order: &LoadOrder) -> Vec<String> {
+    let segment = order.segment;
+    let part = |from: u32, to: u32| format!("{from}/{}:{to}/{}", segment.of, segment.of);
+    let places: Vec<String> = (0..=segment.of).map(|place| format!("{place}/{}", segment.of)).collect();
+    let sequence =
+        places.join(",").replace(&format!("{}/{}", segment.of, segment.of), "1").replacen(&places[0], "0", 1);
+    vec![
+        "--execution-segment".to_owned(),
+        part(segment.first, segment.first + segment.width),
+        "--execution-segment-sequence".to_owned(),
+        sequence,
+    ]
+}
+
+/// Reads both streams to their ends; standard output first.
+fn collect(child: &mut Child) -> Vec<thread::JoinHandle<String>> {
+    let follow = |mut stream: Box<dyn Read + Send>| {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = (&mut stream).take(PRINTED_BYTES_MAX).read_to_end(&mut bytes);
+            // More than that is thrown away, so that the tool does not wait for a reader.
+            let _ = io::copy(&mut stream, &mut io::sink());
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    };
+    let stdout = child.stdout.take().map(|stream| follow(Box::new(stream)));
+    let stderr = child.stderr.take().map(|stream| follow(Box::new(stream)));
+    stdout.into_iter().chain(stderr).collect()
+}
+
+/// Interrupts a tool, or ends its whole group.
+fn end(pid: u32, wanted: u8) {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
+    // One that has ended meanwhile needs no signal.
+    let _ =
+        if wanted == DRAIN { kill_process(pid, Signal::INT) } else { kill_process_group(pid, Signal::KILL) };
+}
+
+/// A program by its path, or by its name in `PATH`.
+fn find(program: &str) -> Result<PathBuf, Trouble> {
+    let is_program = |path: &Path| path.is_file();
+    let found = match program.contains('/') {
+        true => Some(PathBuf::from(program)).filter(|path| is_program(path)),
+        false => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| is_program(path))
+        }
+    };
+    found.ok_or_else(|| {
+        let help = "install it there, name it by `path`, or use a native load (`http`, `handshake`, `idle`)";
+        Trouble::new(format!("`{program}` is not installed"), help)
+    })
+}
+
+/// The tool takes the shell's place; what waits beside it ends the group when the agent's end of the pipe is gone.
+const WATCHED: &str = r#"exec 3<&0 </dev/null; (cat <&3 >/dev/null 2>&1; kill -KILL 0) 3<&3 >/dev/null 2>&1 & exec 3<&-; exec "$@""#;
+
+const DRAIN: u8 = 1;
+const ABORT: u8 = 2;
+
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// A tool that an interrupt does not end within it is ended.
+const DRAIN_MAX: Duration = Duration::from_secs(35);
+
+/// A tool that prints more prints no figures.
+const PRINTED_BYTES_MAX: u64 = 16 << 20;
+
+/// A rate further off than this was missed.
+const RATE_SHARE_ALLOWED: f64 = 0.05;

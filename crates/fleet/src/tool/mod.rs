@@ -1,0 +1,226 @@
+//! Foreign load tools behind one trait: the command line that a load's description means, and what the printed text says.
+//!
+//! Figures are the tool's own and are never merged with ours or with another machine's: a percentile without its histogram does not
+//! add up. `docs/plans.md` says which keys each tool understands.
+
+mod ab;
+mod fortio;
+mod h2load;
+mod hey;
+mod job;
+mod k6;
+mod oha;
+mod text;
+mod tls_perf;
+mod vegeta;
+mod wrk;
+
+use std::time::Duration;
+
+use squall_measure::ToolFigures;
+use squall_plan::Segment;
+use squall_plan::units::{DurationText, parse_count, parse_duration, parse_rate};
+
+pub use job::ToolJob;
+
+use crate::protocol::Trouble;
+
+/// A foreign tool.
+trait Tool: Sync {
+    /// Its name in plans.
+    fn name(&self) -> &'static str;
+
+    /// The keys that it understands, besides [`COMMON_KEYS`].
+    fn keys(&self) -> &'static [&'static str];
+
+    /// Its words for a load, without the program itself.
+    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble>;
+
+    /// What was printed. `file`: the content of [`ToolLoad::report_file`], where it wrote one.
+    fn read(&self, printed: &str, file: &str) -> ToolFigures;
+
+    /// What an exit code other than 0 means, where the tool gives it a meaning.
+    fn exit_meaning(&self, code: i32) -> Option<&'static str> {
+        let _ = code;
+        None
+    }
+}
+
+/// Every tool.
+const TOOLS: &[&dyn Tool] = &[
+    &k6::K6,
+    &wrk::Wrk { is_wrk2: false },
+    &wrk::Wrk { is_wrk2: true },
+    &h2load::H2load,
+    &tls_perf::TlsPerf,
+    &vegeta::Vegeta,
+    &oha::Oha,
+    &ab::Ab,
+    &fortio::Fortio,
+    &hey::Hey,
+];
+
+/// Keys that every tool's load understands.
+const COMMON_KEYS: &[&str] = &["url", "path", "args", "command", "ulimit"];
+
+/// A load for a tool, as the plan describes it. Numbers are this machine's part.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct ToolLoad {
+    url: String,
+    /// The program, where it is not found by its name.
+    path: Option<String>,
+    /// Connections, clients, or k6's virtual users.
+    connections: Option<u64>,
+    duration: Option<Duration>,
+    requests: Option<u64>,
+    /// Per second.
+    rate: Option<f64>,
+    threads: Option<u64>,
+    /// Streams on each connection.
+    streams: Option<u64>,
+    /// `1`, `2`.
+    http: Option<String>,
+    headers: Vec<String>,
+    script: Option<String>,
+    insecure: bool,
+    /// TLS version: `1.2`, `1.3`, `any`.
+    tls: Option<String>,
+    /// tls-perf's session tickets: `on`, `off`, `advertise`.
+    tickets: Option<String>,
+    /// Most open files; as many as are allowed when `None`.
+    ulimit: Option<u64>,
+    args: Vec<String>,
+    /// All words, program included, instead of what the rest would mean.
+    command: Vec<String>,
+    /// A file that the tool may write its figures to.
+    report_file: String,
+    segment: Segment,
+}
+
+/// Checks a tool's load as far as that is possible anywhere. `words`: the tool's name, then `--key=value`.
+///
+/// # Errors
+/// When there is no such tool, it does not understand a key, or a value cannot be read.
+pub fn check(words: &[String]) -> Result<(), Trouble> {
+    let (tool, load) = read(words, Segment::WHOLE)?;
+    if load.command.is_empty() { tool.words(&load).map(drop) } else { Ok(()) }
+}
+
+/// Names of all tools.
+pub fn names() -> Vec<&'static str> {
+    TOOLS.iter().map(|tool| tool.name()).collect()
+}
+
+fn read(words: &[String], segment: Segment) -> Result<(&'static dyn Tool, ToolLoad), Trouble> {
+    let (name, options) = words.split_first().ok_or_else(|| unknown_tool(""))?;
+    let tool = TOOLS.iter().find(|tool| tool.name() == name).ok_or_else(|| unknown_tool(name))?;
+    let mut load = ToolLoad { segment, ..ToolLoad::default() };
+    for option in options {
+        let option = option.strip_prefix("--").unwrap_or(option);
+        let (key, value) = option.split_once('=').unwrap_or((option, "true"));
+        if !COMMON_KEYS.contains(&key) && !tool.keys().contains(&key) {
+            let keys = [COMMON_KEYS, tool.keys()].concat().join(", ");
+            return Err(Trouble::new(
+                format!("{name} does not understand `{key}`"),
+                format!("its keys: {keys}"),
+            ));
+        }
+        load.set(key, value)?;
+    }
+    load.divide();
+    Ok((*tool, load))
+}
+
+impl ToolLoad {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), Trouble> {
+        let wrong = |error: squall_plan::InputError| {
+            Trouble::new(format!("`{key}: {value}`: {}", error.reason), error.help)
+        };
+        let text = || Some(value.to_owned());
+        match key {
+            "url" => value.clone_into(&mut self.url),
+            "path" => self.path = text(),
+            "connections" | "vus" => self.connections = Some(parse_count(value).map_err(wrong)?),
+            "duration" => self.duration = Some(parse_duration(value).map_err(wrong)?),
+            "requests" | "handshakes" => self.requests = Some(parse_count(value).map_err(wrong)?),
+            "rate" => self.rate = Some(parse_rate(value).map_err(wrong)?),
+            "threads" => self.threads = Some(parse_count(value).map_err(wrong)?),
+            "streams" => self.streams = Some(parse_count(value).map_err(wrong)?),
+            "http" => self.http = text(),
+            "header" => self.headers.push(value.to_owned()),
+            "script" => self.script = text(),
+            "insecure" => self.insecure = value == "true",
+            "tls" => self.tls = text(),
+            "tickets" => self.tickets = text(),
+            "ulimit" => self.ulimit = Some(parse_count(value).map_err(wrong)?),
+            "args" => self.args.push(value.to_owned()),
+            "command" if self.command.is_empty() => {
+                self.command = value.split_whitespace().map(str::to_owned).collect();
+            }
+            _ => self.command.push(value.to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Leaves this machine's part.
+    fn divide(&mut self) {
+        let segment = self.segment;
+        self.connections = self.connections.map(|count| segment.part_of(count).max(1));
+        self.requests = self.requests.map(|count| segment.part_of(count).max(1));
+        self.rate = self.rate.map(|rate| rate * segment.fraction());
+    }
+
+    /// Whole seconds, at least one.
+    fn seconds(&self) -> Option<String> {
+        self.duration.map(|duration| duration.as_secs_f64().ceil().max(1.0).to_string())
+    }
+
+    /// A duration as Go's programs and wrk read it.
+    fn duration_text(&self) -> Option<String> {
+        self.duration.map(|duration| DurationText(duration).to_string())
+    }
+
+    fn need_url(&self) -> Result<String, Trouble> {
+        if self.url.is_empty() {
+            return Err(Trouble::new("the tool has no URL", "give the plan a `target`, or the load a `url`"));
+        }
+        Ok(self.url.clone())
+    }
+}
+
+/// Words of a command line, added when there is a value.
+#[derive(Debug, Default)]
+struct Words(Vec<String>);
+
+impl Words {
+    fn add(&mut self, word: &str) -> &mut Self {
+        self.0.push(word.to_owned());
+        self
+    }
+
+    fn option(&mut self, name: &str, value: Option<impl ToString>) -> &mut Self {
+        if let Some(value) = value {
+            self.0.extend([name.to_owned(), value.to_string()]);
+        }
+        self
+    }
+
+    fn headers(&mut self, name: &str, load: &ToolLoad) -> &mut Self {
+        load.headers.iter().for_each(|header| self.0.extend([name.to_owned(), header.clone()]));
+        self
+    }
+
+    /// The user's own words, then the URL.
+    fn end(&mut self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+        self.0.extend(load.args.iter().cloned());
+        self.0.push(load.need_url()?);
+        Ok(std::mem::take(&mut self.0))
+    }
+}
+
+fn unknown_tool(name: &str) -> Trouble {
+    Trouble::new(format!("there is no tool `{name}`"), format!("tools: {}", names().join(", ")))
+}
+
+#[cfg(test)]
+mod tests;

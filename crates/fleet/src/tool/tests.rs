@@ -1,0 +1,169 @@
+//! What real tools printed, in `output/`, and the command lines that loads mean.
+
+use super::*;
+
+fn tool(name: &str) -> &'static dyn Tool {
+    *TOOLS.iter().find(|tool| tool.name() == name).unwrap()
+}
+
+fn figures(name: &str, printed: &str) -> ToolFigures {
+    tool(name).read(printed, "")
+}
+
+fn us(figures: &ToolFigures, name: &str) -> f64 {
+    figures.latency_us[name].round()
+}
+
+#[test]
+fn wrk_is_read() {
+    let well = figures("wrk", include_str!("output/wrk.txt"));
+    assert_eq!((well.requests, well.failed, well.rate_per_s), (Some(93_600), Some(0), Some(44_327.08)));
+    assert_eq!((well.bytes_received, well.duration_s), (Some(20_310_917), Some(2.11)));
+    assert_eq!(
+        (us(&well, "mean"), us(&well, "p50"), us(&well, "p99"), us(&well, "max")),
+        (2850.0, 116.0, 37_890.0, 80_890.0)
+    );
+    let badly = figures("wrk", include_str!("output/wrk-bad.txt"));
+    assert_eq!((badly.requests, badly.failed), (Some(51_730), Some(51_730)));
+    let cut = figures(
+        "wrk",
+        "  1010 requests in 10.01s, 1.53MB read\n  Socket errors: connect 0, read 0, write 0, timeout 3\n",
+    );
+    assert_eq!((cut.failed, cut.errors["timeout"], cut.rate_per_s), (Some(3), 3, None));
+}
+
+#[test]
+fn wrk2_is_read_by_its_percentiles() {
+    let printed = "  Latency Distribution (HdrHistogram - Recorded Latency)\n 50.000%    6.67ms\n 99.900%   35.33ms\n100.000%   35.33ms\n  200 requests in 10.0s, 1KB read\nRequests/sec:  20.00\n";
+    let read = figures("wrk2", printed);
+    assert_eq!((us(&read, "p50"), us(&read, "p99.9"), us(&read, "max")), (6670.0, 35_330.0, 35_330.0));
+}
+
+#[test]
+fn h2load_is_read_in_both_forms() {
+    let old = figures("h2load", include_str!("output/h2load.txt"));
+    assert_eq!((old.requests, old.failed, old.rate_per_s), (Some(500), Some(0), Some(6247.74)));
+    assert_eq!((old.bytes_received, old.status["2xx"]), (Some(108_500), 500));
+    assert_eq!((us(&old, "min"), us(&old, "mean"), us(&old, "max")), (51.0, 261.0, 7530.0));
+    let tls = figures("h2load", include_str!("output/h2load-tls.txt"));
+    assert_eq!((tls.requests, tls.rate_per_s), (Some(133_476), Some(66_738.0)));
+    let new = "finished in 7.08s, 141164.80 req/s, 555.33MB/s\nrequests: 1000 total, 1000 started, 1000 done, 998 succeeded, 2 failed, 1 errored, 1 timeout\n                 min         max         median      p95         p99         mean        sd         +/- sd\nrequest     :    15.31ms    146.85ms     69.00ms    80.00ms     90.00ms     69.78ms      9.26ms    92.43%\n";
+    let new = figures("h2load", new);
+    assert_eq!(
+        (us(&new, "p50"), us(&new, "p95"), us(&new, "p99"), us(&new, "mean")),
+        (69_000.0, 80_000.0, 90_000.0, 69_780.0)
+    );
+    assert_eq!((new.failed, new.errors.len()), (Some(2), 2));
+}
+
+#[test]
+fn tls_perf_is_read_in_both_forms() {
+    let read = figures("tls-perf", include_str!("output/tlsperf.txt"));
+    assert_eq!((read.requests, read.rate_per_s, read.duration_s), (Some(2329), Some(579.0), Some(4.0)));
+    assert_eq!((us(&read, "min"), us(&read, "p95"), us(&read, "max")), (765.0, 23_611.0, 71_714.0));
+    let old = " TOTAL:  SECONDS 7; HANDSHAKES 5443\n MEASURES (seconds):    MAX h/s 618; AVG h/s 561; 95P h/s 448; MIN h/s 448\n LATENCY (microseconds): MIN 26; AVG 50; 95P 74; MAX 3900\n";
+    let old = figures("tls-perf", old);
+    assert_eq!((old.rate_per_s, us(&old, "mean")), (Some(561.0), 50.0));
+}
+
+#[test]
+fn ab_hey_oha_and_k6_are_read() {
+    let ab = figures("ab", include_str!("output/ab.txt"));
+    assert_eq!((ab.requests, ab.failed, ab.rate_per_s), (Some(500), Some(0), Some(41_128.57)));
+    assert_eq!((us(&ab, "mean"), us(&ab, "p99"), us(&ab, "max")), (122.0, 2000.0, 3000.0));
+    let hey = figures("hey", include_str!("output/hey.txt"));
+    assert_eq!((hey.requests, hey.failed, hey.status["200"]), (Some(20_177), Some(0), 20_177));
+    assert_eq!((us(&hey, "p99"), us(&hey, "max")), (3300.0, 35_600.0));
+    let oha = figures("oha", include_str!("output/oha.json"));
+    assert_eq!((oha.failed, us(&oha, "p99")), (Some(0), 2812.0));
+    assert_eq!(oha.requests, Some(oha.status["200"]));
+    let k6 = tool("k6").read("", include_str!("output/k6.json"));
+    assert_eq!((k6.requests, k6.failed, k6.bytes_received), (Some(6298), Some(0), Some(1_366_666)));
+    assert_eq!((us(&k6, "mean"), us(&k6, "p95"), us(&k6, "max")), (287.0, 701.0, 70_852.0));
+}
+
+#[test]
+fn vegeta_and_fortio_are_read() {
+    let vegeta = r#"{"latencies":{"total":1,"mean":113100000,"50th":90000000,"90th":1,"95th":1,"99th":2000000,"max":3000000,"min":1000},"bytes_in":{"total":371,"mean":3},"duration":9949000000,"requests":1200,"rate":120.0,"throughput":65.8,"success":0.5,"status_codes":{"0":600,"200":600},"errors":["x"]}"#;
+    let vegeta = figures("vegeta", vegeta);
+    assert_eq!((vegeta.requests, vegeta.failed, vegeta.rate_per_s), (Some(1200), Some(600), Some(120.0)));
+    assert_eq!((us(&vegeta, "mean"), us(&vegeta, "p50"), us(&vegeta, "min")), (113_100.0, 90_000.0, 1.0));
+    let fortio = "Fortio running\n{\"RunType\":\"HTTP\",\"ActualQPS\":8.0,\"ActualDuration\":5000000000,\"DurationHistogram\":{\"Count\":40,\"Min\":0.001,\"Max\":0.2,\"Avg\":0.06,\"Percentiles\":[{\"Percentile\":99.9,\"Value\":0.19}]},\"RetCodes\":{\"200\":38,\"-1\":2}}\nAll done";
+    let fortio = figures("fortio", fortio);
+    assert_eq!((fortio.requests, fortio.failed, us(&fortio, "p99.9")), (Some(40), Some(2), 190_000.0));
+}
+
+#[test]
+fn nothing_is_read_from_nonsense() {
+    for tool in TOOLS {
+        for printed in ["", "Requests/sec: NaNsense", "{\"a\":", "%%%%\n%\n[", "Latency \u{fffd} µ 5µ"] {
+            let read = tool.read(printed, printed);
+            assert_eq!((read.requests, read.rate_per_s), (None, None), "{} {printed:?}", tool.name());
+        }
+    }
+}
+
+#[test]
+fn loads_become_command_lines() {
+    let line = |words: &[&str], segment| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let (tool, load) = read(&words, segment).unwrap();
+        tool.words(&load).unwrap().join(" ")
+    };
+    let half = Segment { first: 0, width: 1, of: 2 };
+    let whole = Segment::WHOLE;
+    for (words, segment, expected) in [
+        (
+            &["wrk", "--url=http://a/", "--connections=11", "--duration=1m30s"][..],
+            half,
+            "--latency -c 6 -t 2 -d 1m30s http://a/",
+        ),
+        (&["wrk2", "--url=http://a/", "--rate=1k/s", "--args=-L"], half, "--latency -R 500 -L http://a/"),
+        (
+            &["h2load", "--url=https://a/", "--connections=10", "--rate=100/s", "--requests=50"],
+            whole,
+            "-c 10 -n 50 --rps 10 https://a/",
+        ),
+        (
+            &[
+                "tls-perf",
+                "--url=https://10.0.0.1:8443/x",
+                "--connections=9",
+                "--threads=2",
+                "--handshakes=5",
+                "--tls=1.3",
+            ],
+            whole,
+            "-l 5 -t 2 -n 5 --tls 1.3 10.0.0.1 8443",
+        ),
+        (&["ab", "--url=http://a", "--requests=5", "--connections=2"], whole, "-k -q -l -c 2 -n 5 http://a/"),
+        (
+            &["hey", "--url=http://a/", "--duration=2s", "--rate=100", "--connections=4"],
+            whole,
+            "-c 4 -z 2s -q 25 http://a/",
+        ),
+        (&["oha", "--url=http://a/", "--requests=5"], whole, "--no-tui --output-format json -n 5 http://a/"),
+        (
+            &["vegeta", "--url=http://a/", "--rate=10/s", "--duration=2s"],
+            whole,
+            "-c echo 'GET http://a/' | 'vegeta' attack '-rate=10/1s' '-duration=2s' '-max-workers=1000' | 'vegeta' report -type=json",
+        ),
+    ] {
+        assert_eq!(line(words, segment), expected);
+    }
+}
+
+#[test]
+fn what_a_tool_cannot_do_is_said() {
+    let problem = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let trouble = check(&words).unwrap_err();
+        format!("{} | {}", trouble.message, trouble.help)
+    };
+    assert!(problem(&["jmeter"]).starts_with("there is no tool `jmeter` | tools: k6, wrk"));
+    assert!(problem(&["wrk", "--rate=5/s"]).starts_with("wrk does not understand `rate` | its keys: url"));
+    assert!(problem(&["wrk", "--duration=5"]).starts_with("`duration: 5`: a unit is missing"));
+    assert!(problem(&["wrk2", "--url=http://a/"]).starts_with("wrk2 needs a `rate`"));
+    assert!(problem(&["k6"]).starts_with("k6 needs a `script`"));
+    assert!(problem(&["hey"]).starts_with("the tool has no URL"));
+}

@@ -1,0 +1,78 @@
+//! vegeta: an attack and its report, as JSON.
+
+use serde_json::Value;
+use squall_measure::ToolFigures;
+
+use super::{Tool, ToolLoad};
+use crate::protocol::Trouble;
+use crate::ssh::quoted;
+
+pub(super) struct Vegeta;
+
+impl Tool for Vegeta {
+    fn name(&self) -> &'static str {
+        "vegeta"
+    }
+
+    fn keys(&self) -> &'static [&'static str] {
+        &["connections", "duration", "rate", "header", "insecure"]
+    }
+
+    /// Two programs and a pipe: the shell's work. Without a rate, as fast as `connections` workers go.
+    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+        let program = quoted(load.path.as_deref().unwrap_or("vegeta"));
+        let rate = load.rate.map_or_else(|| "0".to_owned(), |rate| format!("{}/1s", rate.round().max(1.0)));
+        let workers = load.connections.unwrap_or(if load.rate.is_some() { 1000 } else { 50 });
+        let duration = load.duration_text().unwrap_or_else(|| "10s".to_owned());
+        let mut attack =
+            vec![format!("-rate={rate}"), format!("-duration={duration}"), format!("-max-workers={workers}")];
+        attack.extend(load.headers.iter().map(|header| format!("-header={header}")));
+        attack.extend(load.insecure.then(|| "-insecure".to_owned()));
+        attack.extend(load.args.iter().cloned());
+        let attack: Vec<String> = attack.iter().map(|word| quoted(word)).collect();
+        let target = quoted(&format!("GET {}", load.need_url()?));
+        let script =
+            format!("echo {target} | {program} attack {} | {program} report -type=json", attack.join(" "));
+        Ok(vec!["-c".to_owned(), script])
+    }
+
+    /// Times are nanoseconds. Its errors are a set without counts.
+    fn read(&self, printed: &str, _: &str) -> ToolFigures {
+        let json = printed.lines().find(|line| line.trim_start().starts_with('{')).unwrap_or_default();
+        let report: Value = serde_json::from_str(json).unwrap_or(Value::Null);
+        let names = [
+            ("mean", "mean"),
+            ("min", "min"),
+            ("p50", "50th"),
+            ("p90", "90th"),
+            ("p95", "95th"),
+            ("p99", "99th"),
+            ("max", "max"),
+        ];
+        let times = &report["latencies"];
+        let status: Vec<(String, u64)> = report["status_codes"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter_map(|(code, count)| Some((code.clone(), count.as_u64()?)))
+            .collect();
+        let requests = report["requests"].as_u64();
+        let ok = report["success"]
+            .as_f64()
+            .zip(requests)
+            .map(|(share, count)| (share * count as f64).round() as u64);
+        ToolFigures {
+            requests,
+            failed: requests.zip(ok).map(|(all, ok)| all.saturating_sub(ok)),
+            rate_per_s: report["rate"].as_f64(),
+            bytes_received: report["bytes_in"]["total"].as_u64(),
+            duration_s: report["duration"].as_f64().map(|ns| ns / 1e9),
+            latency_us: names
+                .into_iter()
+                .filter_map(|(ours, theirs)| Some((ours.to_owned(), times[theirs].as_f64()? / 1e3)))
+                .collect(),
+            status: status.into_iter().collect(),
+            ..ToolFigures::default()
+        }
+    }
+}
