@@ -95,6 +95,7 @@ pub fn serve(
             jobs: Vec::new(),
             monitor: MachineMonitor::new(),
             files_refused: false,
+            is_greeted: false,
         };
         agent.serve(scope, &inbox);
         agent.stop(true);
@@ -111,6 +112,8 @@ struct Agent<'a> {
     jobs: Vec<Running>,
     monitor: MachineMonitor,
     files_refused: bool,
+    /// While it is greeted, the controller listens for answers only: names of series would be lost.
+    is_greeted: bool,
 }
 
 /// A job on its thread.
@@ -134,11 +137,14 @@ impl<'a> Agent<'a> {
                 Ok(Order::Bye) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(order) => {
                     heard_at = Instant::now();
+                    self.is_greeted |= !matches!(order, Order::Hello { .. } | Order::Clock { .. });
                     self.obey(order, scope);
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     next_sample += SAMPLE_EVERY;
-                    self.sample();
+                    if self.is_greeted {
+                        self.sample();
+                    }
                     if heard_at.elapsed() >= ORPHANED_AFTER {
                         return;
                     }

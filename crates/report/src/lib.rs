@@ -15,6 +15,7 @@ pub mod k6;
 mod live;
 mod outputs;
 pub mod page;
+mod parts;
 mod progress;
 mod replay;
 mod sessions;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use squall_measure::{Http2, Status, ThresholdResult};
 use squall_plan::{HttpVersion, Load, RequestPlan, What, When};
 
+use crate::parts::part_lines;
 use crate::replay::{comparison_facts, difference_lines, fidelity_facts, learned_lines};
 use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
 use crate::store::PAGE_FILE;
@@ -24,6 +25,7 @@ pub fn draw(summary: &Summary, saved: Option<&Path>, style: Style) -> String {
     thresholds(&mut page, summary);
     latency(&mut page, summary);
     rate(&mut page, summary);
+    parts(&mut page, summary);
     errors(&mut page, summary);
     traffic(&mut page, summary);
     phases(&mut page, summary);
@@ -248,6 +250,17 @@ fn replayed(page: &mut Page, replay: &Replay) {
     }
     for line in learned_lines(replay) {
         items(page, "", &[line]);
+    }
+}
+
+/// Steps, loads, machines, tools, and what was watched.
+fn parts(page: &mut Page, summary: &Summary) {
+    let lines = part_lines(summary);
+    for (idx, (title, facts)) in lines.iter().enumerate() {
+        if idx > 0 && !title.is_empty() || idx == 0 {
+            page.gap();
+        }
+        items(page, title, facts);
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) use http::{
     TlsSettingArgs, TlsVersionArg,
 };
 pub(crate) use replay::{CompareArg, ReplayArgs, ReplayRequestArgs};
-pub(crate) use run::{AgentArgs, NewArgs, PlanArgs, PlanCommand, RunArgs};
+pub(crate) use run::{AgentArgs, DriversArg, NewArgs, PlanArgs, PlanCommand, PtrArgs, RunArgs};
 pub(crate) use script::{LogFormatArg, ScriptArgs, SummaryArg, SummaryModeArg};
 pub(crate) use sessions::{
     CloseArg, HandshakeArgs, HandshakeLoadArgs, IdleArgs, IdleLoadArgs, PingArg, ResumptionArg,

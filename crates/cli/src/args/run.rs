@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::OutputArgs;
 
@@ -20,6 +20,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub script: Box<super::ScriptArgs>,
     #[command(flatten)]
+    pub ptr: PtrArgs,
+    #[command(flatten)]
     pub output: OutputArgs,
 }
 
@@ -32,6 +34,37 @@ pub(crate) struct PlanArgs {
     /// It wins over the plan's own `variables`, and those over the environment.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub var: Vec<(String, String)>,
+}
+
+/// PTR configuration files, and how their generators are reached.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "PTR files")]
+pub(crate) struct PtrArgs {
+    /// PTR configuration files, separated by commas, which run at the same time
+    #[arg(long, value_name = "FILES", value_delimiter = ',', conflicts_with = "files")]
+    pub test_config: Vec<PathBuf>,
+    /// ssh user on the generators and the bastion
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// Private key for ssh
+    #[arg(long, value_name = "FILE")]
+    pub ssh_keyfile: Option<PathBuf>,
+    /// Host to reach the generators through: [USER@]HOST[:PORT]
+    #[arg(long, value_name = "HOST")]
+    pub bastion_host: Option<String>,
+    /// Configuration file of ssh, instead of the user's
+    #[arg(long, value_name = "FILE")]
+    pub ssh_config: Option<PathBuf>,
+    /// Who makes the load: native (squall itself) or external (the real tools) [default: native]
+    #[arg(long, value_name = "WHO", value_enum, hide_possible_values = true)]
+    pub drivers: Option<DriversArg>,
+}
+
+/// `--drivers`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DriversArg {
+    Native,
+    External,
 }
 
 /// `squall plan`.

@@ -43,6 +43,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if let Some(folder) = &args.again {
         return again::run(folder, &args.output);
     }
+    if !args.ptr.test_config.is_empty() {
+        return plan::run_ptr(&args.ptr.test_config, args);
+    }
     let Some(first) = args.files.first() else {
         return Err(Failure::usage("no file given", "name what to run: `squall run plan.yaml`"));
     };

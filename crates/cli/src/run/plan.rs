@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use squall_fleet::{FleetPlan, Steer, Trouble, Watcher};
 use squall_measure::{RunRecord, RunRecorder, Status, StoppedBy};
@@ -23,8 +23,16 @@ use crate::view::View;
 
 /// Runs the plan in a file.
 pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
+    if plan_file::is_ptr(path) {
+        return run_ptr(&args.files, args);
+    }
     let plan = plan_file::read(path, &args.plan)?;
     run_fleet(plan, &args.output)
+}
+
+/// Runs PTR configuration files, all at the same time.
+pub(crate) fn run_ptr(paths: &[PathBuf], args: &RunArgs) -> Result<ExitCode, Failure> {
+    run_fleet(plan_file::read_ptr(paths, &args.ptr)?, &args.output)
 }
 
 /// Runs a plan on its machines.

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use squall_fleet::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, Word};
 use squall_measure::Threshold;
-use squall_plan::file::{LoadOption, LoadSpec, Machine, PlanFile, Problem, Reach, Rule, Text, Variables};
+use squall_plan::file::{
+    self, LoadOption, LoadSpec, Machine, PlanFile, Problem, PtrOptions, Reach, Rule, Text, Variables,
+};
 use squall_plan::{Load, Plan, Segment, When};
 
 use super::loads;
-use crate::args::PlanArgs;
+use crate::args::{DriversArg, PlanArgs, PtrArgs};
 use crate::failure::Failure;
 
 /// Reads a plan file.
@@ -25,6 +27,34 @@ pub(crate) fn read(path: &Path, args: &PlanArgs) -> Result<FleetPlan, Failure> {
     let variables = Variables { given: &args.var, environment: &environment };
     let file = PlanFile::parse(&text, &variables).map_err(|problems| wrong(path, &problems))?;
     fleet_plan(file, path).map_err(|problems| wrong(path, &problems))
+}
+
+/// Whether a file is a PTR configuration. One that cannot be read is told of by who reads it.
+pub(crate) fn is_ptr(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json")
+        && fs::read_to_string(path).is_ok_and(|text| file::is_ptr(&text))
+}
+
+/// Reads PTR configuration files as one plan.
+pub(crate) fn read_ptr(paths: &[PathBuf], args: &PtrArgs) -> Result<FleetPlan, Failure> {
+    let read = |path: &PathBuf| {
+        fs::read_to_string(path).map_err(|error| Failure::file("--test-config", path, &error))
+    };
+    let texts: Vec<String> = paths.iter().map(read).collect::<Result<_, _>>()?;
+    let text_of = |path: &PathBuf| path.to_string_lossy().into_owned();
+    let options = PtrOptions {
+        user: args.user.clone(),
+        key: args.ssh_keyfile.as_ref().map(text_of),
+        bastion: args.bastion_host.clone(),
+        external: args.drivers == Some(DriversArg::External),
+        config: args.ssh_config.as_ref().map(text_of),
+    };
+    let file = file::parse_ptr(&texts, &options).map_err(|problems| {
+        let (file_idx, _) = problems[0];
+        let own = problems.into_iter().filter(|(idx, _)| *idx == file_idx).map(|(_, problem)| problem);
+        wrong(&paths[file_idx], &own.collect::<Vec<_>>())
+    })?;
+    fleet_plan(file, &paths[0]).map_err(|problems| wrong(&paths[0], &problems))
 }
 
 /// What the file means here: with its folder and this machine.
@@ -93,7 +123,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn step(&mut self, step: &squall_plan::file::Step) -> FleetStep {
+    fn step(&mut self, step: &file::Step) -> FleetStep {
         let first = self.loads.len();
         step.loads.iter().for_each(|load| self.load(load));
         FleetStep {
@@ -205,7 +235,7 @@ impl<'a> Reader<'a> {
     /// What the load is, read as the command itself would. Local addresses are another machine's: they are for that one to check.
     fn plan(&mut self, spec: &LoadSpec, words: &[Word]) -> Option<Plan> {
         let texts: Vec<String> =
-            loads::texts(words).into_iter().filter(|word| !word.starts_with("--source=")).collect();
+            loads::texts(words).into_iter().filter(|word| !is_of_the_machine(word)).collect();
         match loads::plan(&spec.kind.value, &texts) {
             Ok(plan) => Some(plan),
             Err(failure) => {
@@ -257,7 +287,7 @@ impl<'a> Reader<'a> {
         parsed
     }
 
-    fn file(&mut self, spec: &squall_plan::file::FileSpec) -> Option<FileOrder> {
+    fn file(&mut self, spec: &file::FileSpec) -> Option<FileOrder> {
         let from = self.folder.join(&spec.from.value);
         if let Err(error) = fs::File::open(&from) {
             let message = format!("cannot read `{}`: {error}", from.display());
@@ -285,6 +315,11 @@ impl<'a> Reader<'a> {
         let machine_idxs = (0..self.machines.len()).filter(|&idx| is_meant(&self.machines[idx])).collect();
         Some(FileOrder { from, to: spec.to.value.clone(), mode: spec.mode, machine_idxs })
     }
+}
+
+/// Whether a word names addresses of the machine that makes the load.
+fn is_of_the_machine(word: &str) -> bool {
+    ["--source=", "--bind-to-nics="].iter().any(|flag| word.starts_with(flag))
 }
 
 /// Host and port of a URL; `None` when it is none.

@@ -6,3 +6,4 @@
 mod local;
 mod squall;
 mod ssh;
+mod tools;

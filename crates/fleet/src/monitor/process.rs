@@ -115,10 +115,16 @@ impl Figures {
             threads: field(20)?,
             started: field(22)?,
             virtual_bytes: field(23)?,
-            rss_pages: field(24)?,
+            rss_pages: rss_pages(pid)?,
             descriptors: descriptors(pid),
         })
     }
+}
+
+/// `statm`'s second field counts resident pages; newer kernels count them exactly there, and roughly in `stat`.
+fn rss_pages(pid: u32) -> Option<u64> {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    statm.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Since Linux 6.2 the directory's size is the count; before, its entries are counted. 0 where that is not permitted.

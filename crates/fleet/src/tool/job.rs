@@ -44,7 +44,7 @@ impl ToolJob {
             Some((program, words)) => (find(program)?, words.to_vec()),
             None => {
                 let words = tool.words(&load)?;
-                let own = load.path.as_deref().unwrap_or(tool.name());
+                let own = load.path.as_deref().unwrap_or_else(|| tool.name());
                 let installed = find(own)?;
                 // vegeta is two programs and a pipe.
                 let program = if words.first().is_some_and(|word| word == "-c") && tool.name() == "vegeta" {

@@ -22,7 +22,7 @@ impl Tool for Vegeta {
     fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
         let program = quoted(load.path.as_deref().unwrap_or("vegeta"));
         let rate = load.rate.map_or_else(|| "0".to_owned(), |rate| format!("{}/1s", rate.round().max(1.0)));
-        let workers = load.connections.unwrap_or(if load.rate.is_some() { 1000 } else { 50 });
+        let workers = load.connections.unwrap_or_else(|| if load.rate.is_some() { 1000 } else { 50 });
         let duration = load.duration_text().unwrap_or_else(|| "10s".to_owned());
         let mut attack =
             vec![format!("-rate={rate}"), format!("-duration={duration}"), format!("-max-workers={workers}")];

@@ -111,23 +111,18 @@ fn loads(node: &Node, problems: &mut Vec<Problem>) -> Vec<LoadSpec> {
 
 fn load(node: &Node, problems: &mut Vec<Problem>) -> Option<LoadSpec> {
     let mut keys = Keys::of(node, "a load", problems);
-    let kinds: Vec<Text> = keys.entries.iter().map(|(key, _)| (*key).clone()).collect();
-    let kinds: Vec<Text> = kinds.into_iter().filter(|key| LOAD_KINDS.contains(&key.value.as_str())).collect();
-    let [kind] = &kinds[..] else {
+    // The first one counts: `http` is a flag of other commands.
+    let kind = keys.entries.iter().map(|(key, _)| *key).find(|key| LOAD_KINDS.contains(&key.value.as_str()));
+    let Some(kind) = kind.cloned() else {
         let help =
             format!("give it one of {}, such as `http: http://localhost:8080/`", LOAD_KINDS.join(", "));
-        let message = if kinds.is_empty() {
-            "the load does not say what it is"
-        } else {
-            "the load is two things at once"
-        };
-        keys.problems.push(Problem::at(node.place, message, help));
+        keys.problems.push(Problem::at(node.place, "the load does not say what it is", help));
         return None;
     };
     let arguments = keys.take(&kind.value).map_or_else(Vec::new, |node| texts(node, "", keys.problems));
     let mut load = LoadSpec {
         name: keys.text("name").map(|text| text.value).unwrap_or_default(),
-        kind: kind.clone(),
+        kind,
         arguments,
         options: Vec::new(),
         on: keys.take("on").map_or_else(Vec::new, |node| texts(node, "", keys.problems)),

@@ -114,7 +114,6 @@ fn all_problems_are_told_at_once_with_their_place() {
             "7:5: the load does not say what it is | give it one of http, script, handshake, idle, replay, tool, such as `http: http://localhost:8080/`",
             "9:10: there is no machine `g2` | there are no machines at all",
             "10:18: `start_after: 5`: a unit is missing | write a duration with its unit, such as `500ms`, `10s`, `2m` or `1h30m`",
-            "11:5: the load is two things at once | give it one of http, script, handshake, idle, replay, tool, such as `http: http://localhost:8080/`",
         ]
     );
 }

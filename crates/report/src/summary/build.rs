@@ -41,6 +41,10 @@ impl Summary {
             series: Vec::new(),
             machine: record.machine.as_ref().map(Machine::from),
             environment: record.environment.clone(),
+            parts: parts::parts(record),
+            tools: parts::tools(record),
+            monitors: parts::monitors(record),
+            events: parts::events(record),
             plan: record.plan.clone(),
         }
     }

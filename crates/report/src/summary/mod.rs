@@ -4,15 +4,19 @@
 //! order in which they stand here. A name, once released, keeps its meaning; new fields may come.
 
 mod build;
+mod parts;
 mod replay;
 mod sessions;
 
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
-use squall_measure::{Cause, Http2, Phase, Protocol, ReasonKind, Status, StoppedBy, ThresholdResult};
+use squall_measure::{
+    Cause, Event, Http2, Phase, Protocol, ReasonKind, Status, StoppedBy, ThresholdResult, ToolRun,
+};
 use squall_plan::{Load, Plan};
 
+pub use parts::{Part, Watched};
 pub use replay::{Difference, Replay};
 pub use sessions::{Handshakes, IdleConnections, Negotiated};
 
@@ -59,6 +63,14 @@ pub struct Summary {
     pub machine: Option<Machine>,
     /// Facts about that machine, by name.
     pub environment: BTreeMap<String, String>,
+    /// Steps, loads and machines of a plan, each with its own figures; empty for a run of one load on one machine.
+    pub parts: Vec<Part>,
+    /// What foreign tools did; their figures are in no other.
+    pub tools: Vec<ToolRun>,
+    /// What was watched beside the load.
+    pub monitors: Vec<Watched>,
+    /// Marked moments, in time order.
+    pub events: Vec<Event>,
     /// The plan as it was run, secrets masked.
     pub plan: Plan,
 }

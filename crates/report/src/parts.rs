@@ -1,0 +1,103 @@
+//! What the terminal says of a plan's steps, loads and machines, of foreign tools, and of what was watched.
+
+use squall_measure::{EventKind, MonitorUnit, PartKind, ToolRun};
+
+use crate::summary::{Part, Summary, Watched};
+use crate::units;
+
+/// Lines with their titles: of each kind of part where there are several, then tools, targets and marked moments.
+pub(crate) fn part_lines(summary: &Summary) -> Vec<(&'static str, Vec<String>)> {
+    let mut lines = Vec::new();
+    for (kind, title) in
+        [(PartKind::Step, "STEPS"), (PartKind::Load, "LOADS"), (PartKind::Machine, "MACHINES")]
+    {
+        let own: Vec<&Part> = summary.parts.iter().filter(|part| part.kind == kind).collect();
+        let is_telling = own.len() > 1 || own.iter().any(|part| part.problem.is_some());
+        if is_telling {
+            let title = |idx: usize| if idx == 0 { title } else { "" };
+            let shown = own.iter().take(PART_COUNT_SHOWN).enumerate();
+            lines.extend(shown.map(|(idx, part)| (title(idx), part_facts(part))));
+            let rest = own.len().saturating_sub(PART_COUNT_SHOWN);
+            lines.extend(
+                (rest > 0).then(|| ("", vec![format!("and {rest} more, in report.html and the JSON")])),
+            );
+        }
+    }
+    for (idx, tool) in summary.tools.iter().enumerate() {
+        lines.push((if idx == 0 { "TOOLS" } else { "" }, tool_facts(tool)));
+    }
+    lines.extend(watched_lines(&summary.monitors));
+    let marked = summary.events.iter().filter(|event| event.kind != EventKind::Step).take(PART_COUNT_SHOWN);
+    let marked = marked.map(|event| vec![format!("{:.1} s", event.at_s), event.label.clone()]).enumerate();
+    lines.extend(marked.map(|(idx, facts)| (if idx == 0 { "EVENTS" } else { "" }, facts)));
+    lines
+}
+
+/// `g1   4 003 ok   2 failed   1 001/s   p50 1.2 ms   p99 8.1 ms   lost: ..`
+fn part_facts(part: &Part) -> Vec<String> {
+    let mut facts = vec![part.name.clone(), format!("{} ok", units::count(part.ok))];
+    facts.extend((part.failed > 0).then(|| format!("{} failed", units::count(part.failed))));
+    facts.push(units::rate(part.rate_per_s));
+    let times = [("p50", part.latency_us.p50), ("p99", part.latency_us.p99)];
+    facts.extend(
+        times.iter().filter_map(|(name, time)| Some(format!("{name} {}", units::latency((*time)?.0)))),
+    );
+    facts.extend(part.problem.clone());
+    facts
+}
+
+/// `wrk on g1   93 600 requests   44 327/s   mean 2.85 ms   p99 37.9 ms   exit code 1`
+fn tool_facts(run: &ToolRun) -> Vec<String> {
+    let figures = &run.figures;
+    let mut facts = vec![format!("{}: {} on {}", run.load, run.tool, run.machine)];
+    facts.extend(figures.requests.map(|count| units::counted(count, "request")));
+    facts.extend(
+        figures.failed.filter(|count| *count > 0).map(|count| format!("{} failed", units::count(count))),
+    );
+    facts.extend(figures.rate_per_s.map(units::rate));
+    let told = ["mean", "p50", "p90", "p95", "p99", "max"].into_iter();
+    facts.extend(told.filter_map(|name| {
+        let us = figures.latency_us.get(name)?;
+        Some(format!("{name} {}", units::latency((us * 1e3) as u64)))
+    }));
+    facts.extend(run.problem.clone());
+    facts
+}
+
+/// Of each watched target its CPU, its memory and its processes, at their highest.
+fn watched_lines(monitors: &[Watched]) -> Vec<(&'static str, Vec<String>)> {
+    let mut lines: Vec<(&'static str, Vec<String>)> = Vec::new();
+    for monitor in monitors.iter().filter(|monitor| monitor.source.starts_with("target")) {
+        let is_told = WATCHED_SHOWN.iter().any(|name| monitor.name == *name)
+            || [" rss", " cpu"].iter().any(|end| monitor.name.ends_with(end));
+        if !is_told {
+            continue;
+        }
+        if lines.last().is_none_or(|(_, facts)| facts[0] != monitor.source) {
+            lines.push((if lines.is_empty() { "WATCHED" } else { "" }, vec![monitor.source.clone()]));
+        }
+        if let Some((_, facts)) = lines.last_mut() {
+            facts.push(format!("{} {}", monitor.name, value(monitor)));
+        }
+    }
+    lines
+}
+
+fn value(monitor: &Watched) -> String {
+    match monitor.unit {
+        MonitorUnit::Percent => format!("{:.0} % (most {:.0} %)", monitor.mean, monitor.max),
+        MonitorUnit::Bytes => format!("{} at most", units::bytes(monitor.max.max(0.0) as u64)),
+        MonitorUnit::PerSecond => {
+            format!("{} (most {})", units::rate(monitor.mean), units::rate(monitor.max))
+        }
+        MonitorUnit::Count => format!("{:.0} at most", monitor.max),
+        MonitorUnit::Seconds => format!("{:.3} s at most", monitor.max),
+    }
+}
+
+/// Figures of a target that say most in a line.
+const WATCHED_SHOWN: &[&str] =
+    &["cpu", "memory", "sockets established", "accept-queue overflows", "connections active", "requests"];
+
+/// More lines than this hide the rest of the summary.
+const PART_COUNT_SHOWN: usize = 12;
