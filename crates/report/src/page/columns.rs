@@ -44,7 +44,7 @@ pub const COLUMNS: &[&str] = &[
 pub struct Point {
     /// A value for each of [`COLUMNS`]; `null` where there is none.
     pub v: Vec<Option<f64>>,
-    /// Latencies by size: pairs of a bucket of [`heat_bucket`] and a count, in one list.
+    /// Latencies by size: pairs of a bucket of `heat_bucket` and a count, in one list.
     pub h: Vec<u64>,
     /// Failures by cause.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -1,7 +1,7 @@
 //! The HTML face: one self-contained page, drawn in the browser from the data that is put into it.
 //!
 //! Owns: the contract between this program and `ui/` (the types here and in `ui/src/data.ts` are one), and the way of the
-//! data into the page. Where the page was not built (that takes Node, see `ui/README.md`), [`plain`] draws tables and charts by
+//! data into the page. Where the page was not built (that takes Node, see `ui/README.md`), `plain` draws tables and charts by
 //! itself. Never: anything that a browser would have to fetch.
 
 mod columns;
