@@ -152,7 +152,7 @@ mod tests {
         one.merge(&figures(4));
         other.merge(&figures(7));
         assert_eq!(one, other);
-        assert_eq!((one.on_time, one.late, one.compared, one.same), (7, 4, 11, 6));
+        assert_eq!((one.on_time, one.late, one.compared, one.same), (6, 5, 11, 6));
         assert_eq!(one.differences.iter().map(|difference| difference.count).sum::<u64>(), 5);
         one.clear();
         assert_eq!(one, Replay::default());

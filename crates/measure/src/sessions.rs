@@ -122,7 +122,7 @@ impl Handshakes {
         known.map(|known| known.count += 1).is_some()
     }
 
-    /// Adds terms that were agreed on `count` times; beyond [`TERMS_COUNT_MAX`] kinds they share one row.
+    /// Adds terms that were agreed on `count` times; beyond `TERMS_COUNT_MAX` kinds they share one row.
     pub fn add_terms(&mut self, terms: &Terms, count: u64) {
         let is_full = self.negotiated.len() >= TERMS_COUNT_MAX;
         let terms = if is_full && !self.knows(terms) { &Terms::other() } else { terms };

@@ -1,6 +1,6 @@
 //! Recorded traffic: what real clients sent, read from every common format into one [`Record`], and written back.
 //!
-//! Owns: the record, the readers ([`read`]), the flat format of our own ([`store`]), the writers ([`write`]), sorting, masking,
+//! Owns: the record, the readers ([`read`]), the flat format of our own ([`store`]), the writers (`write`), sorting, masking,
 //! transforms and what is learned of values that return. Never: sockets, metrics, the clock.
 //!
 //! Everything streams: memory does not grow with the file. Whatever a file says, nothing here panics.

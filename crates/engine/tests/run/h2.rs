@@ -101,7 +101,8 @@ fn connections_retire_by_age_and_by_count() {
     });
     let by_count = record(&by_count);
     assert_counts(&by_count, 200, 0);
-    assert_eq!(by_count.total.connections_opened, 10);
+    // Ten full ones, or one more where each of the two places ends with a part.
+    assert!((10..=11).contains(&by_count.total.connections_opened));
     let by_age = with(h2(closed(&url(&target, "/delay/5ms"), 2, 200), 5), |load| {
         load.connections.age_max = Some(Duration::from_millis(20));
     });

@@ -1,7 +1,7 @@
 //! Plan files: steps in sequence, loads side by side, on many machines. `docs/plans.md` is the user's page.
 //!
-//! Read in three passes, so that all problems are told at once: [`document`] makes a tree with places, [`variables`] fills in
-//! `${NAME}`, [`read`] makes the [`PlanFile`]. What a load's own keys mean is for the command of that name to say: they are its
+//! Read in three passes, so that all problems are told at once: `document` makes a tree with places, `variables` fills in
+//! `${NAME}`, `read` makes the [`PlanFile`]. What a load's own keys mean is for the command of that name to say: they are its
 //! flags.
 
 mod document;
