@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser};
-use squall_plan::InputError;
+use squall_plan::{InputError, nearest};
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
@@ -45,13 +45,12 @@ fn refuse_mistyped_command(urls: &[String]) -> Result<(), Failure> {
         return Ok(());
     }
     let command = Cli::command();
-    let names = command.get_subcommands().map(|c| c.get_name().to_owned());
-    let nearest = names.min_by_key(|name| strsim::damerau_levenshtein(name, word));
-    if nearest.as_ref() == Some(word) {
+    let nearest = nearest(word, command.get_subcommands().map(clap::Command::get_name));
+    if nearest == Some(word.as_str()) {
         let help = format!("flags go behind the command: `squall {word} --flag`");
         return Err(Failure::usage(format!("the command `{word}` must come first"), help));
     }
-    let help = match nearest.filter(|name| strsim::damerau_levenshtein(name, word) <= COMMAND_DISTANCE_MAX) {
+    let help = match nearest {
         Some(name) => format!("a command with a similar name exists: `{name}`"),
         None => format!("a host of that name is written `http://{word}/`"),
     };
@@ -133,9 +132,6 @@ fn first_line(error: &clap::Error) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.trim_start_matches("error: ").replace('\'', "`")
 }
-
-/// Two letters may be wrong, missing, or swapped.
-const COMMAND_DISTANCE_MAX: usize = 2;
 
 /// What people type who know wrk, oha, ab, h2load, k6, vegeta, hey or curl.
 const FLAGS_OF_OTHER_TOOLS: &[(&[&str], &str)] = &[

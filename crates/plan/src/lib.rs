@@ -10,6 +10,7 @@ mod latin1;
 pub mod limits;
 pub mod mask;
 mod model;
+mod nearest;
 mod profile;
 mod replay;
 pub mod rules;
@@ -21,6 +22,7 @@ mod validate;
 
 pub use input::InputError;
 pub use model::*;
+pub use nearest::nearest;
 pub use profile::{Profile, Stage};
 pub use replay::{Change, Compare, ReplayLoad, ReplayPace};
 pub use segment::Segment;

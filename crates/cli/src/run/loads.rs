@@ -5,8 +5,8 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use squall_fleet::{Word, tool};
-use squall_plan::Plan;
-use squall_plan::file::{LoadOption, LoadSpec, Problem};
+use squall_plan::file::{LoadOption, LoadSpec, Problem, Text};
+use squall_plan::{Plan, nearest};
 
 use crate::args::{Cli, Command};
 use crate::build;
@@ -100,10 +100,9 @@ fn is_file(flag: &clap::Arg) -> bool {
 fn unknown(option: &LoadOption, kind: &str, command: &clap::Command) -> Problem {
     let name = option.name.value.as_str();
     let flags = command.get_arguments().filter_map(clap::Arg::get_long);
-    let distance = |flag: &&str| strsim::damerau_levenshtein(flag, name);
     let flags = flags.chain(OWN_KEYS.iter().copied()).filter(|flag| !NOT_OF_A_LOAD.contains(flag));
-    let help = match flags.min_by_key(distance).filter(|flag| distance(flag) <= FLAG_DISTANCE_MAX) {
-        Some(nearest) => format!("a similar one exists: `{}`", nearest),
+    let help = match nearest(name, flags) {
+        Some(nearest) => format!("a similar one exists: `{nearest}`"),
         None => format!("keys of a load are the flags of `squall {kind}`: see `squall {kind} --help`"),
     };
     Problem::at(option.name.place, format!("a load of kind `{kind}` has no key `{name}`"), help)
@@ -141,6 +140,3 @@ const NOT_OF_A_LOAD: &[&str] = &[
     "threshold",
     "help",
 ];
-
-/// Three letters may be wrong, missing, or swapped.
-const FLAG_DISTANCE_MAX: usize = 3;

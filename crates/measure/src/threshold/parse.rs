@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use squall_plan::{InputError, units};
+use squall_plan::{InputError, nearest, units};
 
 use super::{Comparison, METRICS, Metric, Statistic, Subject, Threshold, Time, Unit};
 
@@ -223,9 +223,8 @@ fn unknown_statistic(part: Part<'_>) -> InputError {
 
 /// Names the nearest of the known names, or says how a rule looks.
 fn suggestion(typed: &str, known: impl Iterator<Item = &'static str>) -> String {
-    let distance = |name: &&str| strsim::damerau_levenshtein(typed, name);
-    let nearest = known.min_by_key(distance).filter(|name| distance(name) <= name.len().div_ceil(3));
-    nearest.map_or_else(|| RULE_HELP.to_owned(), |name| format!("a similar name exists: `{name}`"))
+    nearest(typed, known)
+        .map_or_else(|| RULE_HELP.to_owned(), |name| format!("a similar name exists: `{name}`"))
 }
 
 const STATISTIC_NAMES: [&str; 8] = ["avg", "mean", "med", "median", "min", "max", "rate", "count"];

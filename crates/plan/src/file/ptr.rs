@@ -383,7 +383,7 @@ impl Reader<'_> {
         };
         for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.value.as_str())) {
             let message = format!("{what} has no key `{}`", key.value);
-            self.problem(key.place, message, super::read::nearest(&key.value, known, "keys"));
+            self.problem(key.place, message, super::read::suggestion(&key.value, known, "keys"));
         }
         Some(Fields {
             place: node.place,

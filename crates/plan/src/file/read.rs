@@ -11,6 +11,7 @@ use super::{
 };
 use crate::InputError;
 use crate::limits::MACHINE_COUNT_MAX;
+use crate::{InputError, nearest};
 use crate::units::{parse_duration, parse_weight};
 
 /// What a load can be: the key whose value is the load's argument.
@@ -286,7 +287,7 @@ fn check_names(file: &PlanFile, problems: &mut Vec<Problem>) {
     let used = file.loads().flat_map(|load| &load.on).chain(file.files.iter().flat_map(|file| &file.on));
     for name in used.chain(watched).filter(|name| !known.contains(&name.value.as_str())) {
         let message = format!("there is no machine `{}`", name.value);
-        problems.push(Problem::at(name.place, message, nearest(&name.value, &known, "machines")));
+        problems.push(Problem::at(name.place, message, suggestion(&name.value, &known, "machines")));
     }
     let mut names = HashSet::new();
     for load in file.loads().filter(|load| !load.name.is_empty()) {
@@ -435,7 +436,7 @@ impl<'n, 'p> Keys<'n, 'p> {
     fn finish(self, known: &[&str]) {
         for (key, _) in self.entries {
             let message = format!("{} has no key `{}`", self.what, key.value);
-            self.problems.push(Problem::at(key.place, message, nearest(&key.value, known, "keys")));
+            self.problems.push(Problem::at(key.place, message, suggestion(&key.value, known, "keys")));
         }
     }
 }
@@ -455,9 +456,8 @@ fn rule(node: &Node, problems: &mut Vec<Problem>) -> Option<Rule> {
 }
 
 /// The nearest of the known names, or all of them.
-pub(crate) fn nearest(name: &str, known: &[&str], what: &str) -> String {
-    let distance = |candidate: &&&str| strsim::damerau_levenshtein(candidate, name);
-    match known.iter().min_by_key(distance).filter(|nearest| distance(nearest) <= NAME_DISTANCE_MAX) {
+pub(crate) fn suggestion(name: &str, known: &[&str], what: &str) -> String {
+    match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("a similar one exists: `{nearest}`"),
         None if known.is_empty() => format!("there are no {what} at all"),
         None => format!("{what}: {}", known.join(", ")),
@@ -468,6 +468,3 @@ pub(crate) fn nearest(name: &str, known: &[&str], what: &str) -> String {
 const PAIRS_WITH_COLON: &[&str] = &["header"];
 
 const SSH_KEYS: &[&str] = &["host", "user", "port", "key", "jump", "config", "options", "binary"];
-
-/// Three letters may be wrong, missing, or swapped.
-const NAME_DISTANCE_MAX: usize = 3;
