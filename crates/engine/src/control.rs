@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Steers a run from another thread, such as a signal's. Clones steer the same run.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +13,7 @@ struct Flags {
     stop: AtomicU8,
     was_connected: AtomicBool,
     connect_failure_count: AtomicU64,
+    late_ns: AtomicU64,
 }
 
 /// What the user wants.
@@ -60,6 +62,16 @@ impl Control {
 
     pub(crate) fn note_connect_failure(&self) {
         self.0.connect_failure_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An event loop began its work so long after the start.
+    pub(crate) fn note_late(&self, late_ns: u64) {
+        self.0.late_ns.fetch_max(late_ns, Ordering::Relaxed);
+    }
+
+    /// How long after the start the last event loop began its work.
+    pub(crate) fn late(&self) -> Duration {
+        Duration::from_nanos(self.0.late_ns.load(Ordering::Relaxed))
     }
 
     /// Attempts were made to connect, and none has ever succeeded.

@@ -28,7 +28,9 @@ mod trouble;
 
 pub use control::Control;
 pub use driver::DriverFactory;
-pub use driver::script::{ScriptEnd, ScriptRun, Stage, Submetric, empty_figures, metric_of, submetrics};
+pub use driver::script::{
+    ScriptEnd, ScriptRun, SetupPart, Stage, Submetric, empty_figures, metric_of, submetrics,
+};
 pub use error::Error;
 pub use observer::{Observer, Span};
 pub use pace::lag_allowed;

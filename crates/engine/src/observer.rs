@@ -1,8 +1,8 @@
 //! Who follows a run while it is made: a view of it, or whoever merges it with the runs of other machines.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use squall_measure::{MachineSecond, RunRecorder, RunSetup, Snapshot};
+use squall_measure::{MachineSecond, RowKey, RunRecorder, RunSetup, Snapshot};
 
 /// Follows a run. Every call comes on the thread that called [`run`](crate::run()).
 pub trait Observer {
@@ -11,6 +11,16 @@ pub trait Observer {
     fn start(&mut self, setup: &RunSetup) -> Option<SystemTime> {
         let _ = setup;
         Some(SystemTime::now())
+    }
+
+    /// The load is over. `late`: how long after its start the last event loop had begun to work.
+    fn end(&mut self, late: Duration) {
+        let _ = late;
+    }
+
+    /// A script's requests have made rows that nobody knew of before. All rows so far; comes before the snapshots that have them.
+    fn rows(&mut self, rows: &[RowKey]) {
+        let _ = rows;
     }
 
     /// A shard handed over what it did in a second; the recorder has it already.

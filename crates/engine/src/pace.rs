@@ -38,14 +38,9 @@ impl Share {
         own / count + u64::from(u64::from(self.shard_idx) < own % count)
     }
 
-    /// The run-wide number of this shard's `own_idx`-th item, where items are dealt out in turn.
+    /// The number of this shard's `own_idx`-th item among those of all shards of all machines, where items are dealt out in turn.
     pub(crate) fn global_idx(self, own_idx: u64) -> u64 {
-        own_idx * self.step() + u64::from(self.shard_idx)
-    }
-
-    /// From one item of this shard to its next one.
-    pub(crate) fn step(self) -> u64 {
-        u64::from(self.shard_count)
+        self.segment.whole_idx(own_idx * u64::from(self.shard_count) + u64::from(self.shard_idx))
     }
 
     /// This shard's part of a rate.

@@ -63,6 +63,11 @@ impl RowBook {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     fn pair_of(&self, load: &str, request: &RequestPlan, key: &OriginKey) -> RowPair {
         let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut table = RowTable { load, begin: 0, rows: std::mem::take(&mut *rows) };

@@ -90,6 +90,7 @@ fn run_with(
         collector.recorder.set_rows(book.rows());
     }
     observer.look(&collector.recorder);
+    observer.end(control.late());
     Ok(collector.recorder.finish(end))
 }
 
@@ -104,6 +105,7 @@ struct Collector {
     shards: Vec<ShardState>,
     next_second_idx: u32,
     is_unreachable: bool,
+    told_row_count: usize,
     seconds: (Sender<Second>, Receiver<Second>),
 }
 
@@ -128,6 +130,7 @@ impl Collector {
             shards: Vec::new(),
             next_second_idx: 0,
             is_unreachable: false,
+            told_row_count: 0,
             seconds: mpsc::channel(),
         }
     }
@@ -208,6 +211,7 @@ impl Collector {
             self.take_lookups(&mut snapshot);
         }
         self.recorder.absorb(second_idx, shard_idx, &snapshot);
+        self.tell_rows(observer);
         let shard = &mut self.shards[shard_idx as usize];
         observer.second(Span { second_idx, shard_idx, load_idx: shard.load_idx }, &snapshot);
         snapshot.clear();
@@ -226,6 +230,15 @@ impl Collector {
             self.recorder.close_second(whole_idx - 1, machine);
             observer.close(whole_idx - 1, machine);
             self.next_second_idx = whole_idx;
+        }
+    }
+
+    fn tell_rows(&mut self, observer: &mut dyn Observer) {
+        let Some(book) = self.loads.iter().find_map(Ready::book) else { return };
+        if book.len() > self.told_row_count {
+            let rows = book.rows();
+            self.told_row_count = rows.len();
+            observer.rows(&rows);
         }
     }
 

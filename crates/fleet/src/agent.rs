@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use squall_measure::{MachineSecond, Snapshot};
+use squall_measure::{MachineSecond, RowKey, Snapshot};
 
 use crate::clock::{from_unix_ns, unix_ns};
 use crate::facts::facts;
@@ -21,16 +21,71 @@ use crate::{protocol, receive_file};
 /// Makes loads on this machine: the program's own commands.
 pub trait Worker: Sync {
     /// Reads a load's words, as far as that is possible without sending anything. `folder`: where files lie that the controller sent.
-    fn prepare(&self, order: &LoadOrder, folder: &Path) -> Result<Box<dyn Job>, Trouble>;
+    /// `voice` carries to the controller what the load says meanwhile.
+    fn prepare(&self, order: &LoadOrder, folder: &Path, voice: Voice) -> Result<Box<dyn Job>, Trouble>;
 }
+
+/// Begins a script's scenarios: with what its `setup()` gave, as JSON, and when; `None`: there is nothing to begin.
+pub type Beginner = Box<dyn Fn(Option<(Option<String>, SystemTime)>) + Send>;
 
 /// A load that can be made.
 pub trait Job: Send {
     /// Ends it early, from another thread: `false` lets open requests finish, `true` does not.
     fn stopper(&self) -> Box<dyn Fn(bool) + Send>;
 
+    /// Begins a script's scenarios, from another thread.
+    fn beginner(&self) -> Beginner {
+        Box::new(|_| {})
+    }
+
     /// Makes it to its end.
     fn run(self: Box<Self>, port: &mut Port) -> Result<LoadEnd, Trouble>;
+}
+
+/// Carries lines to the controller: a few each second, and how many there were more.
+#[derive(Debug)]
+pub struct Voice {
+    load_idx: u32,
+    reports: Sender<Report>,
+    begun: Vec<u8>,
+    second: Option<Instant>,
+    line_count: u32,
+}
+
+impl Voice {
+    fn say(&mut self, line: String) {
+        if self.second.is_none_or(|begin| begin.elapsed() >= Duration::from_secs(1)) {
+            let left_out = self.line_count.saturating_sub(LINES_PER_SECOND_MAX);
+            if left_out > 0 {
+                self.send(format!("({left_out} more lines were left out)"));
+            }
+            (self.second, self.line_count) = (Some(Instant::now()), 0);
+        }
+        self.line_count += 1;
+        if self.line_count <= LINES_PER_SECOND_MAX {
+            self.send(line);
+        }
+    }
+
+    fn send(&self, line: String) {
+        // A controller that is gone ends the agent elsewhere.
+        let _ = self.reports.send(Report::Said { load_idx: self.load_idx, line });
+    }
+}
+
+impl Write for Voice {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.begun.extend_from_slice(bytes);
+        while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.begun.drain(..=end).collect();
+            self.say(String::from_utf8_lossy(&line).trim_end().to_owned());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What a job reports to.
@@ -39,6 +94,7 @@ pub struct Port {
     reports: Sender<Report>,
     start: Receiver<SystemTime>,
     started: Option<SystemTime>,
+    late: Duration,
 }
 
 impl Port {
@@ -48,6 +104,16 @@ impl Port {
         // The word may come too late: then the start is now.
         self.started = self.start.recv().ok().map(|at| at.max(SystemTime::now()));
         self.started
+    }
+
+    /// Tells what the rows of the snapshots that follow are about.
+    pub fn rows(&self, rows: &[RowKey]) {
+        self.report(Report::Rows { load_idx: self.load_idx, rows: rows.to_vec() });
+    }
+
+    /// Tells what a script's `setup()` gave, as JSON; its scenarios begin when the controller says so.
+    pub fn set_up(&self, data: Option<String>) {
+        self.report(Report::SetUp { load_idx: self.load_idx, data });
     }
 
     /// Hands over what an event loop did in a second.
@@ -61,9 +127,14 @@ impl Port {
         self.report(Report::Close { load_idx: self.load_idx, second_idx, machine });
     }
 
-    /// When it started, in nanoseconds since 1970; 0 when it did not.
+    /// It began to work so long after its start.
+    pub fn note_late(&mut self, late: Duration) {
+        self.late = late;
+    }
+
+    /// When it began to work, in nanoseconds since 1970; 0 when it did not.
     pub fn started_unix_ns(&self) -> u64 {
-        self.started.map_or(0, unix_ns)
+        self.started.map_or(0, |at| unix_ns(at + self.late))
     }
 
     fn report(&self, report: Report) {
@@ -116,17 +187,26 @@ struct Agent<'a> {
     is_greeted: bool,
 }
 
+/// An order, and when it came.
+struct Heard {
+    order: Order,
+    /// Nanoseconds since 1970.
+    unix_ns: u64,
+}
+
 /// A job on its thread.
 struct Running {
+    load_idx: u32,
     start_after: Duration,
     /// `None`: it was started.
     start: Option<Sender<SystemTime>>,
     stopper: Box<dyn Fn(bool) + Send>,
+    beginner: Beginner,
 }
 
 impl<'a> Agent<'a> {
     /// Until the controller says good-bye, or is gone.
-    fn serve<'scope>(&mut self, scope: &'scope thread::Scope<'scope, '_>, inbox: &Receiver<Order>)
+    fn serve<'scope>(&mut self, scope: &'scope thread::Scope<'scope, '_>, inbox: &Receiver<Heard>)
     where
         'a: 'scope,
     {
@@ -134,11 +214,11 @@ impl<'a> Agent<'a> {
         let mut next_sample = Instant::now();
         loop {
             match inbox.recv_timeout(next_sample.saturating_duration_since(Instant::now())) {
-                Ok(Order::Bye) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(order) => {
+                Ok(Heard { order: Order::Bye, .. }) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(heard) => {
                     heard_at = Instant::now();
-                    self.is_greeted |= !matches!(order, Order::Hello { .. } | Order::Clock { .. });
-                    self.obey(order, scope);
+                    self.is_greeted |= !matches!(heard.order, Order::Hello { .. } | Order::Clock { .. });
+                    self.obey(heard, scope);
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     next_sample += SAMPLE_EVERY;
@@ -153,17 +233,20 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn obey<'scope>(&mut self, order: Order, scope: &'scope thread::Scope<'scope, '_>)
+    fn obey<'scope>(&mut self, heard: Heard, scope: &'scope thread::Scope<'scope, '_>)
     where
         'a: 'scope,
     {
-        match order {
+        match heard.order {
             Order::Hello { .. } => self.say(Report::Hello {
                 protocol: PROTOCOL_VERSION,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 facts: facts(),
             }),
-            Order::Clock { id } => self.say(Report::Clock { id, unix_ns: unix_ns(SystemTime::now()) }),
+            Order::Clock { asked_unix_ns } => {
+                let heard_unix_ns = heard.unix_ns;
+                self.say(Report::Clock { asked_unix_ns, heard_unix_ns, told_unix_ns: heard_unix_ns });
+            }
             Order::File(part) => self.file(&part),
             Order::Watch { processes } => self.monitor.watch(processes),
             Order::Prepare { loads } => {
@@ -171,8 +254,15 @@ impl<'a> Agent<'a> {
                 loads.iter().for_each(|load| self.prepare(load, scope));
             }
             Order::Start { at_unix_ns } => self.start(from_unix_ns(at_unix_ns)),
+            Order::Begin { load_idx, begin } => {
+                let begin = begin.map(|begin| (begin.setup_data, from_unix_ns(begin.at_unix_ns)));
+                self.jobs
+                    .iter()
+                    .filter(|job| job.load_idx == load_idx)
+                    .for_each(|job| (job.beginner)(begin.clone()));
+            }
             Order::Stop { at_once } => self.stop(at_once),
-            Order::Beat | Order::Bye => {}
+            Order::Bye => {}
         }
     }
 
@@ -190,14 +280,28 @@ impl<'a> Agent<'a> {
     where
         'a: 'scope,
     {
-        let job = match self.worker.prepare(order, self.janitor.folder()) {
+        let voice = Voice {
+            load_idx: order.load_idx,
+            reports: self.reports.clone(),
+            begun: Vec::new(),
+            second: None,
+            line_count: 0,
+        };
+        let job = match self.worker.prepare(order, self.janitor.folder(), voice) {
             Ok(job) => job,
             Err(trouble) => return self.say(Report::Refused { load_idx: Some(order.load_idx), trouble }),
         };
         let (start_sender, start) = mpsc::channel();
-        let stopper = job.stopper();
-        let mut port = Port { load_idx: order.load_idx, reports: self.reports.clone(), start, started: None };
-        self.jobs.push(Running { start_after: order.start_after, start: Some(start_sender), stopper });
+        let (stopper, beginner) = (job.stopper(), job.beginner());
+        let mut port = Port {
+            load_idx: order.load_idx,
+            reports: self.reports.clone(),
+            start,
+            started: None,
+            late: Duration::ZERO,
+        };
+        let (load_idx, start_after) = (order.load_idx, order.start_after);
+        self.jobs.push(Running { load_idx, start_after, start: Some(start_sender), stopper, beginner });
         scope.spawn(move || {
             let end = job.run(&mut port);
             let load_idx = port.load_idx;
@@ -242,9 +346,9 @@ impl<'a> Agent<'a> {
 }
 
 /// Ends when the stream does, which ends the agent.
-fn read_orders(mut stream: impl Read, inbox: &Sender<Order>) {
+fn read_orders(mut stream: impl Read, inbox: &Sender<Heard>) {
     while let Ok(Some(order)) = protocol::read(&mut stream) {
-        if inbox.send(order).is_err() {
+        if inbox.send(Heard { order, unix_ns: unix_ns(SystemTime::now()) }).is_err() {
             return;
         }
     }
@@ -252,7 +356,10 @@ fn read_orders(mut stream: impl Read, inbox: &Sender<Order>) {
 
 /// Ends when nobody reports any more, or nobody listens.
 fn write_reports(mut stream: impl Write, outbox: &Receiver<Report>) {
-    for report in outbox {
+    for mut report in outbox {
+        if let Report::Clock { told_unix_ns, .. } = &mut report {
+            *told_unix_ns = unix_ns(SystemTime::now());
+        }
         if protocol::write(&mut stream, &report).is_err() {
             return;
         }
@@ -264,6 +371,9 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<thread:
 }
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+
+/// What a script says is for people, who read no more.
+const LINES_PER_SECOND_MAX: u32 = 20;
 
 /// The controller says something every second: one that is silent for so long is gone, or the network is.
 pub const ORPHANED_AFTER: Duration = Duration::from_secs(6);

@@ -2,6 +2,7 @@
 //!
 //! A machine that is lost at any moment takes nothing with it: what it reported stays, the others go on, and the record says so.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,7 +19,7 @@ use crate::ledger::{Ledger, Source};
 use crate::link::{Arrival, Link};
 use crate::monitor::web::WebMonitors;
 use crate::order::{FleetPlan, Word};
-use crate::protocol::{LoadOrder, Order, Report, SeriesName, Trouble};
+use crate::protocol::{Begin, LoadOrder, Order, Report, SeriesName, Trouble};
 use crate::transport;
 
 /// What the user wants of a running fleet, from another thread such as a signal's.
@@ -91,7 +92,9 @@ struct Fleet<'a> {
     /// What agents were told to do; [`Steer`]'s numbers.
     told: u8,
     next_beat: Instant,
-    longest_skew: Duration,
+    /// Of each step's moments of start: the step, the moment in nanoseconds since 1970, and how far from it the machines began,
+    /// in nanoseconds: the first one and the last one.
+    starts: BTreeMap<(usize, u64), (i64, i64)>,
 }
 
 /// One load on one machine in the running step.
@@ -108,6 +111,8 @@ struct Step {
     step_idx: usize,
     /// Machine, load, state.
     jobs: Vec<(usize, usize, State)>,
+    /// Load, and the machine whose `setup()` the others wait for.
+    callers: Vec<(usize, usize)>,
     origin_s: u32,
 }
 
@@ -132,24 +137,8 @@ impl<'a> Fleet<'a> {
     /// Opens the way to every machine, all at the same time.
     fn assemble(plan: &'a FleetPlan, watcher: &mut dyn Watcher) -> Result<Self, Vec<Trouble>> {
         let (inbox_sender, inbox) = mpsc::channel();
-        let links = open_all(plan, &inbox_sender, watcher)?;
-        let troubles: Vec<Trouble> = plan
-            .machines
-            .iter()
-            .zip(&links)
-            .filter(|(_, link)| link.clock.ahead_ns().unsigned_abs() > CLOCK_OFF_MAX.as_nanos() as u64)
-            .map(|(machine, link)| {
-                let seconds = link.clock.ahead_ns() as f64 / 1e9;
-                let message = format!("machine `{}`: its clock is off by {seconds:.0} s", machine.name.value);
-                Trouble::new(
-                    message,
-                    "set it by NTP (chrony, systemd-timesyncd); offsets up to a minute are taken out",
-                )
-            })
-            .collect();
-        if !troubles.is_empty() {
-            return Err(troubles);
-        }
+        let (links, mut troubles) = open_all(plan, &inbox_sender, watcher)?;
+        troubles.extend(clock_troubles(plan, &links));
         let mut ledger = Ledger::new(plan);
         for (machine_idx, link) in links.iter().enumerate() {
             ledger.machine_mut(machine_idx).facts.clone_from(&link.facts);
@@ -166,12 +155,12 @@ impl<'a> Fleet<'a> {
             tools: Vec::new(),
             raw: Vec::new(),
             started_unix_ns: 0,
-            troubles: Vec::new(),
+            troubles,
             lost_count: 0,
             stopped_by: StoppedBy::Count,
             told: 0,
             next_beat: Instant::now(),
-            longest_skew: Duration::ZERO,
+            starts: BTreeMap::new(),
         })
     }
 
@@ -203,12 +192,10 @@ impl<'a> Fleet<'a> {
         }
         for (load_idx, load) in self.plan.loads.iter().enumerate() {
             for (word_idx, word) in load.words.iter().enumerate() {
-                let Word::File(from) = word else { continue };
-                let to = sent_name(load_idx, word_idx, from);
-                for &(machine_idx, _) in &load.parts {
-                    if !self.is_local(machine_idx) {
-                        self.send_file(machine_idx, from, &to, 0o600);
-                    }
+                let remote = load.parts.iter().map(|(idx, _)| *idx).filter(|&idx| !self.is_local(idx));
+                let remote: Vec<usize> = remote.collect();
+                for (from, to) in sent_files(load_idx, word_idx, word) {
+                    remote.iter().for_each(|&idx| self.send_file(idx, from, &to, 0o600));
                 }
             }
         }
@@ -248,7 +235,7 @@ impl<'a> Fleet<'a> {
     /// Has the loads of a step prepared, and waits until each is ready, refused, or gone with its machine.
     fn prepare(&mut self, step_idx: usize, watcher: &mut dyn Watcher) -> Step {
         let plan = self.plan;
-        let mut step = Step { step_idx, jobs: Vec::new(), origin_s: 0 };
+        let mut step = Step { step_idx, jobs: Vec::new(), callers: Vec::new(), origin_s: 0 };
         for machine_idx in 0..self.links.len() {
             let mut loads = Vec::new();
             for &load_idx in &plan.steps[step_idx].load_idxs {
@@ -258,6 +245,10 @@ impl<'a> Fleet<'a> {
                 };
                 step.jobs.push((machine_idx, load_idx, State::Preparing));
                 let load = &plan.loads[load_idx];
+                let is_first = !step.callers.iter().any(|(called, _)| *called == load_idx);
+                if is_first {
+                    step.callers.push((load_idx, machine_idx));
+                }
                 loads.push(LoadOrder {
                     load_idx: load_idx as u32,
                     name: load.name.clone(),
@@ -265,6 +256,7 @@ impl<'a> Fleet<'a> {
                     words: self.words(load_idx, machine_idx),
                     env: load.env.clone(),
                     segment,
+                    is_first,
                     start_after: load.start_after,
                 });
             }
@@ -292,8 +284,11 @@ impl<'a> Fleet<'a> {
     fn words(&self, load_idx: usize, machine_idx: usize) -> Vec<String> {
         let word = |(word_idx, word): (usize, &Word)| match word {
             Word::Text(text) => text.clone(),
-            Word::File(path) if self.is_local(machine_idx) => path.to_string_lossy().into_owned(),
-            Word::File(path) => sent_name(load_idx, word_idx, path),
+            Word::File(path) | Word::Tree { entry: path, .. } if self.is_local(machine_idx) => {
+                path.to_string_lossy().into_owned()
+            }
+            Word::File(path) => sent_name(load_idx, word_idx, path.file_name().unwrap_or_default().as_ref()),
+            Word::Tree { root, entry, .. } => sent_name(load_idx, word_idx, below(root, entry)),
         };
         self.plan.loads[load_idx].words.iter().enumerate().map(word).collect()
     }
@@ -301,7 +296,8 @@ impl<'a> Fleet<'a> {
     /// Starts what is ready, everywhere at the same moment. Later steps begin a whole number of seconds after the first, so that
     /// seconds of all steps are seconds of the run.
     fn start(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
-        let slowest = self.links.iter().map(|link| link.clock.round_trip()).max().unwrap_or_default();
+        self.compare_clocks(step, watcher);
+        let slowest = self.slowest_round_trip();
         let earliest = unix_ns(SystemTime::now() + START_DELAY + 2 * slowest);
         if self.started_unix_ns == 0 {
             self.started_unix_ns = earliest;
@@ -328,6 +324,17 @@ impl<'a> Fleet<'a> {
         }
     }
 
+    /// Asks all agents for their clocks while nobody works yet, when answers are quick.
+    fn compare_clocks(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
+        for _ in 0..CLOCK_ROUND_COUNT {
+            self.links.iter().for_each(Link::ask_clock);
+            thread::sleep(CLOCK_ROUND);
+        }
+        while let Ok(arrival) = self.inbox.try_recv() {
+            self.arrive(arrival, step, watcher);
+        }
+    }
+
     /// Collects until every load of the step has ended everywhere.
     fn follow(&mut self, step: &mut Step, steer: &Steer, watcher: &mut dyn Watcher) {
         while step.any(State::Running) {
@@ -341,7 +348,7 @@ impl<'a> Fleet<'a> {
     fn pause(&mut self, step_idx: usize, steer: &Steer, watcher: &mut dyn Watcher) {
         let pause = self.plan.steps[step_idx].pause;
         let end = Instant::now() + pause;
-        let mut nothing = Step { step_idx, jobs: Vec::new(), origin_s: 0 };
+        let mut nothing = Step { step_idx, jobs: Vec::new(), callers: Vec::new(), origin_s: 0 };
         while Instant::now() < end && self.any_left() && self.told == 0 {
             self.turn(&mut nothing, watcher);
             self.obey(steer);
@@ -353,22 +360,18 @@ impl<'a> Fleet<'a> {
         let end = Instant::now() + TURN;
         loop {
             match self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(Arrival { machine_idx, report: Some(report) }) => {
-                    self.take(machine_idx, report, step, watcher);
-                    if step.any(State::Preparing) || step.any(State::Running) {
-                        continue;
+                Ok(arrival) => {
+                    self.arrive(arrival, step, watcher);
+                    if !step.any(State::Preparing) && !step.any(State::Running) {
+                        break;
                     }
-                    break;
-                }
-                Ok(Arrival { machine_idx, report: None }) => {
-                    self.lose(machine_idx, "the connection ended", step, watcher);
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
         if Instant::now() >= self.next_beat {
             self.next_beat = Instant::now() + BEAT_EVERY;
-            self.links.iter().for_each(|link| link.order(Order::Beat));
+            self.links.iter().for_each(Link::ask_clock);
         }
         let silent = |link: &Link| link.lost.is_none() && link.heard_at.elapsed() > SILENT_MAX;
         let silent: Vec<usize> = (0..self.links.len()).filter(|&idx| silent(&self.links[idx])).collect();
@@ -382,10 +385,20 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    fn take(&mut self, machine_idx: usize, report: Report, step: &mut Step, watcher: &mut dyn Watcher) {
-        self.links[machine_idx].heard_at = Instant::now();
+    fn arrive(&mut self, arrival: Arrival, step: &mut Step, watcher: &mut dyn Watcher) {
+        let Arrival { machine_idx, report, came_unix_ns } = arrival;
         match report {
-            Report::Hello { .. } | Report::Clock { .. } | Report::Beat => {}
+            Some(report) => {
+                self.links[machine_idx].hear(&report, came_unix_ns);
+                self.take(machine_idx, report, step, watcher);
+            }
+            None => self.lose(machine_idx, "the connection ended", step, watcher),
+        }
+    }
+
+    fn take(&mut self, machine_idx: usize, report: Report, step: &mut Step, watcher: &mut dyn Watcher) {
+        match report {
+            Report::Hello { .. } | Report::Clock { .. } => {}
             Report::Ready { load_idx, ready } => {
                 let load_idx = load_idx as usize;
                 let Some(state) = step.state_mut(machine_idx, load_idx) else { return };
@@ -402,6 +415,12 @@ impl<'a> Fleet<'a> {
             Report::Close { load_idx, second_idx, machine } => {
                 let source = step.source(self.plan, machine_idx, load_idx as usize);
                 self.ledger.close(source, second_idx, machine);
+            }
+            Report::Rows { load_idx, rows } => self.ledger.take_rows(machine_idx, load_idx as usize, &rows),
+            Report::SetUp { load_idx, data } => self.begin(load_idx as usize, Some(data), step),
+            Report::Said { load_idx, line } => {
+                let load = &self.plan.loads[load_idx as usize].name;
+                watcher.note(&format!("{} on {}: {line}", load, self.machine_name(machine_idx)));
             }
             Report::Ended { load_idx, end } => self.ended(machine_idx, load_idx as usize, end, step, watcher),
             Report::Samples { at_unix_ns, new, values } => self.samples(machine_idx, at_unix_ns, new, values),
@@ -466,6 +485,36 @@ impl<'a> Fleet<'a> {
             }
         }
         self.ledger.end(source);
+        self.abandon(machine_idx, load_idx, step);
+    }
+
+    /// Begins the scenarios of a script everywhere at one moment, when its `setup()` is over; `None`: it will never be.
+    fn begin(&mut self, load_idx: usize, data: Option<Option<String>>, step: &mut Step) {
+        let before = step.callers.len();
+        step.callers.retain(|(called, _)| *called != load_idx);
+        if step.callers.len() == before {
+            return;
+        }
+        let slowest = self.slowest_round_trip();
+        let at_ns = unix_ns(SystemTime::now() + BEGIN_DELAY + 2 * slowest);
+        let own = step.jobs.iter().filter(|(_, load, state)| *load == load_idx && *state != State::Over);
+        for (machine_idx, _, _) in own {
+            let link = &self.links[*machine_idx];
+            let begin =
+                data.clone().map(|setup_data| Begin { setup_data, at_unix_ns: link.clock.theirs(at_ns) });
+            link.order(Order::Begin { load_idx: load_idx as u32, begin });
+        }
+    }
+
+    /// A machine has no part in a load any more: those that wait for its `setup()` wait in vain.
+    fn abandon(&mut self, machine_idx: usize, load_idx: usize, step: &mut Step) {
+        if step.callers.contains(&(load_idx, machine_idx)) {
+            self.begin(load_idx, None, step);
+        }
+    }
+
+    fn slowest_round_trip(&self) -> Duration {
+        self.links.iter().map(|link| link.clock.round_trip()).max().unwrap_or_default()
     }
 
     fn take_tool(&mut self, machine_idx: usize, (mut tool, output): (ToolRun, String), origin_s: u32) {
@@ -490,10 +539,17 @@ impl<'a> Fleet<'a> {
         let wanted_ns = self.started_unix_ns
             + u64::from(step.origin_s) * SECOND_NS
             + u64::try_from(start_after.as_nanos()).unwrap_or(0);
-        let skew = Duration::from_nanos(own_ns.abs_diff(wanted_ns));
-        self.longest_skew = self.longest_skew.max(skew);
-        let text = format!("{:.2} ms", skew.as_secs_f64() * 1e3);
-        self.ledger.machine_mut(machine_idx).facts.insert("start_skew".to_owned(), text);
+        let off_ns = own_ns.wrapping_sub(wanted_ns) as i64;
+        let (first, last) = self.starts.entry((step.step_idx, wanted_ns)).or_insert((off_ns, off_ns));
+        (*first, *last) = (off_ns.min(*first), off_ns.max(*last));
+        let text = format!("{:+.2} ms", off_ns as f64 / 1e6);
+        self.ledger.machine_mut(machine_idx).facts.insert("started_off".to_owned(), text);
+    }
+
+    /// The longest time between the first machine's start and the last one's, of all moments at which machines started together.
+    fn start_skew(&self) -> Option<Duration> {
+        let skews = self.starts.values().map(|(first, last)| Duration::from_nanos(last.abs_diff(*first)));
+        skews.max().filter(|_| self.links.len() > 1)
     }
 
     fn samples(
@@ -561,6 +617,7 @@ impl<'a> Fleet<'a> {
                 let source = step.source(self.plan, machine_idx, load_idx);
                 self.ledger.lasted(source, since_step.saturating_sub(start_after), start_after);
                 self.ledger.end(source);
+                self.abandon(machine_idx, load_idx, step);
             }
         }
         if is_preparing && self.started_unix_ns == 0 {
@@ -593,16 +650,16 @@ impl<'a> Fleet<'a> {
         }
         let elapsed = self.elapsed();
         let in_step = elapsed.saturating_sub(Duration::from_secs(u64::from(step.origin_s)));
-        let mut broken = self.ledger.whole.broken(elapsed).cloned();
-        broken = broken.or_else(|| self.ledger.step_mut(step.step_idx).broken(in_step).cloned());
+        let monitors = &self.monitors;
+        let mut broken = self.ledger.whole.broken(elapsed, monitors);
+        broken = broken.or_else(|| self.ledger.step_mut(step.step_idx).broken(in_step, monitors));
         for (_, load_idx, _) in &step.jobs {
-            broken = broken.or_else(|| self.ledger.load_mut(*load_idx).broken(in_step).cloned());
+            broken = broken.or_else(|| self.ledger.load_mut(*load_idx).broken(in_step, monitors));
         }
         let Some(rule) = broken else { return };
         self.told = 1;
         self.links.iter().for_each(|link| link.order(Order::Stop { at_once: false }));
-        let label = format!("`{}` is broken: the run ends", rule.threshold.text());
-        self.note(EventKind::Note, &label, watcher);
+        self.note(EventKind::Note, &format!("`{rule}` is broken: the run ends"), watcher);
     }
 
     fn any_left(&self) -> bool {
@@ -645,8 +702,9 @@ impl<'a> Fleet<'a> {
         let facts = &mut self.ledger.whole.facts;
         facts.extend(crate::facts::facts());
         facts.insert("machines".to_owned(), self.links.len().to_string());
-        facts.insert("start_skew_max".to_owned(), format!("{:.2} ms", self.longest_skew.as_secs_f64() * 1e3));
-        let mut record = self.ledger.finish(self.stopped_by);
+        let start_skew = self.start_skew();
+        let mut record = self.ledger.finish(self.stopped_by, &self.monitors);
+        record.start_skew = start_skew;
         record.verdict.note_lost(self.lost_count, self.links.len());
         let failed_tools = self.tools.iter().filter(|tool| tool.problem.is_some()).count();
         record.verdict.note_tools(failed_tools, self.tools.len());
@@ -659,12 +717,12 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// Opens all links side by side; all that failed is told together.
+/// Opens all links side by side; what failed is told together with what is found later.
 fn open_all(
     plan: &FleetPlan,
     inbox: &Sender<Arrival>,
     watcher: &mut dyn Watcher,
-) -> Result<Vec<Link>, Vec<Trouble>> {
+) -> Result<(Vec<Link>, Vec<Trouble>), Vec<Trouble>> {
     let program = std::env::current_exe().map_err(|error| {
         vec![Trouble::new(format!("cannot find this program's own file: {error}"), "call it by its path")]
     })?;
@@ -692,12 +750,28 @@ fn open_all(
         match opened {
             Ok(link) => links.push(link),
             Err(trouble) => {
+                links.push(Link::absent());
                 let message = format!("machine `{}`: {}", machine.name.value, trouble.message);
                 troubles.push(Trouble::new(message, trouble.help));
             }
         }
     }
-    if troubles.is_empty() { Ok(links) } else { Err(troubles) }
+    Ok((links, troubles))
+}
+
+/// Machines whose clocks are so far off that it is a fault to mend.
+fn clock_troubles(plan: &FleetPlan, links: &[Link]) -> Vec<Trouble> {
+    let is_off = |link: &Link| link.clock.ahead_ns().unsigned_abs() > CLOCK_OFF_MAX.as_nanos() as u64;
+    let off = plan.machines.iter().zip(links).filter(|(_, link)| is_off(link));
+    off.map(|(machine, link)| {
+        let seconds = link.clock.ahead_ns() as f64 / 1e9;
+        let message = format!("machine `{}`: its clock is off by {seconds:.0} s", machine.name.value);
+        Trouble::new(
+            message,
+            "set it by NTP (chrony, systemd-timesyncd); offsets up to a minute are taken out",
+        )
+    })
+    .collect()
 }
 
 fn bug() -> Trouble {
@@ -716,10 +790,26 @@ fn worse(a: StoppedBy, b: StoppedBy) -> StoppedBy {
     if rank(b) > rank(a) { b } else { a }
 }
 
+/// The files of a word, each with its name on machines that it is sent to.
+fn sent_files(load_idx: usize, word_idx: usize, word: &Word) -> Vec<(&Path, String)> {
+    let named = |path: &Path| sent_name(load_idx, word_idx, path);
+    match word {
+        Word::Text(_) => Vec::new(),
+        Word::File(path) => vec![(path, named(path.file_name().unwrap_or_default().as_ref()))],
+        Word::Tree { root, files, .. } => {
+            files.iter().map(|path| (path.as_path(), named(below(root, path)))).collect()
+        }
+    }
+}
+
 /// A file's name on machines that it was sent to.
 fn sent_name(load_idx: usize, word_idx: usize, path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    format!("files/{load_idx}-{word_idx}/{name}")
+    format!("files/{load_idx}-{word_idx}/{}", path.to_string_lossy())
+}
+
+/// A path as seen from a folder above it.
+fn below<'a>(root: &Path, path: &'a Path) -> &'a Path {
+    path.strip_prefix(root).unwrap_or(path)
 }
 
 /// A name as a part of a file's name.
@@ -732,14 +822,21 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// How long what came is taken in before it is shown.
 const TURN: Duration = Duration::from_millis(100);
 
-/// How often agents are told that the controller lives.
+/// How often agents are told that the controller lives, and their clocks are compared.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// An agent says something every second; one that is silent for so long is lost.
 const SILENT_MAX: Duration = Duration::from_secs(6);
 
 /// From the word to start to the start: time for the word to arrive everywhere.
-const START_DELAY: Duration = Duration::from_millis(100);
+const START_DELAY: Duration = Duration::from_millis(150);
+
+/// From the word to begin a script's scenarios to their begin.
+const BEGIN_DELAY: Duration = Duration::from_millis(50);
+
+/// How often the clocks are compared before each step, and how long an answer may take without another question beside it.
+const CLOCK_ROUND_COUNT: u32 = 8;
+const CLOCK_ROUND: Duration = Duration::from_millis(5);
 
 /// Names resolve and threads start within it, or something is wrong.
 const PREPARE_MAX: Duration = Duration::from_secs(60);

@@ -2,15 +2,16 @@
 //! same seconds, so that its percentiles are those of its own samples and nothing is averaged.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use squall_measure::{
-    End, MachineSecond, Part, PartKind, Row, RowKey, RunRecord, RunRecorder, RunSetup, Snapshot, StoppedBy,
-    ThresholdResult,
+    End, Judged, MachineSecond, Monitor, Part, PartKind, Row, RowKey, Rules, RunRecord, RunRecorder,
+    RunSetup, ScriptFigures, Snapshot, StoppedBy, ThresholdResult, Unit,
 };
 use squall_plan::Plan;
 
-use crate::order::{FleetPlan, FleetRule};
+use crate::order::{Evidence, FleetPlan, FleetRule};
 
 /// All scopes of a run.
 pub(crate) struct Ledger {
@@ -42,6 +43,8 @@ pub(crate) struct Scope {
     pub(crate) problem: Option<String>,
     pub(crate) facts: BTreeMap<String, String>,
     pub(crate) rules: Vec<FleetRule>,
+    /// Of a load that is a script: its own thresholds.
+    script_rules: Arc<Rules>,
     /// Its seconds are counted from here, in whole seconds after the run's start.
     origin_s: u32,
     closed_idx: u32,
@@ -65,7 +68,14 @@ impl Ledger {
         Self {
             whole: scope(&plan.plan.name, &plan.thresholds, plan.plan.clone()),
             steps: plan.steps.iter().map(|step| scope(&step.name, &step.thresholds, bare())).collect(),
-            loads: plan.loads.iter().map(|load| scope(&load.name, &load.thresholds, bare())).collect(),
+            loads: plan
+                .loads
+                .iter()
+                .map(|load| Scope {
+                    script_rules: Arc::clone(&load.script_rules),
+                    ..scope(&load.name, &load.thresholds, bare())
+                })
+                .collect(),
             machines: plan.machines.iter().map(|machine| scope(&machine.name.value, &[], bare())).collect(),
             rows: Vec::new(),
             places: BTreeMap::new(),
@@ -197,7 +207,7 @@ impl Ledger {
     }
 
     /// Ends the run: the record of the whole, with its parts.
-    pub(crate) fn finish(mut self, stopped_by: StoppedBy) -> RunRecord {
+    pub(crate) fn finish(mut self, stopped_by: StoppedBy, monitors: &[Monitor]) -> RunRecord {
         let is_divided = self.steps.len() > 1 || self.loads.len() > 1 || self.machines.len() > 1;
         self.whole.duration = self.steps.iter().map(|step| step.duration).sum();
         self.whole.recorder.set_rows(self.rows.clone());
@@ -205,13 +215,13 @@ impl Ledger {
         let kinds = [PartKind::Step, PartKind::Load, PartKind::Machine];
         for (kind, scopes) in kinds.into_iter().zip([self.steps, self.loads, self.machines]) {
             let took_part = scopes.into_iter().filter(|scope| scope.began || scope.problem.is_some());
-            parts.extend(took_part.map(|scope| scope.into_part(kind, stopped_by)));
+            parts.extend(took_part.map(|scope| scope.into_part(kind, stopped_by, monitors)));
         }
-        let rules = self.whole.rules.clone();
+        let thresholds = self.whole.judge(monitors);
         let environment = self.whole.facts.clone();
         let duration = self.whole.duration;
         let mut record = self.whole.recorder.finish(End { duration, stopped_by });
-        record.thresholds = judge(&rules, &record.total, duration);
+        record.thresholds = thresholds;
         record.environment = environment;
         for part in &parts {
             record.verdict.join(&part.verdict);
@@ -246,6 +256,7 @@ impl Scope {
             problem: None,
             facts: BTreeMap::new(),
             rules: rules.to_vec(),
+            script_rules: Arc::default(),
             origin_s: 0,
             closed_idx: 0,
             began: false,
@@ -269,17 +280,46 @@ impl Scope {
         }
     }
 
-    /// Rules that are broken already and end the run.
-    pub(crate) fn broken(&self, elapsed: Duration) -> Option<&FleetRule> {
+    /// A rule that is broken already and ends the run.
+    pub(crate) fn broken(&self, elapsed: Duration, monitors: &[Monitor]) -> Option<String> {
+        let evidence = self.evidence(elapsed, monitors);
         let is_broken = |rule: &&FleetRule| {
-            let result = rule.threshold.evaluate(self.recorder.total(), elapsed);
+            let result = rule.evaluate(evidence);
             result.actual.is_some() && !result.ok
         };
-        self.rules.iter().filter(|rule| rule.abort).find(is_broken)
+        let broken = self.rules.iter().filter(|rule| rule.abort).find(is_broken).map(FleetRule::text);
+        let by_script =
+            || self.script_rules.want_abort(self.recorder.total().script.as_deref()?, elapsed).then_some(());
+        broken.or_else(|| by_script().map(|()| format!("a threshold of {}", self.name)))
     }
 
-    fn into_part(self, kind: PartKind, stopped_by: StoppedBy) -> Part {
-        let thresholds = judge(&self.rules, self.recorder.total(), self.duration);
+    fn evidence<'a>(&'a self, duration: Duration, monitors: &'a [Monitor]) -> Evidence<'a> {
+        Evidence { total: self.recorder.total(), duration, monitors, at_s: self.at_s }
+    }
+
+    fn judge(&self, monitors: &[Monitor]) -> Vec<ThresholdResult> {
+        let evidence = self.evidence(self.duration, monitors);
+        let own = self.rules.iter().map(|rule| rule.evaluate(evidence));
+        own.chain(self.judge_script()).collect()
+    }
+
+    fn judge_script(&self) -> Vec<ThresholdResult> {
+        let none = ScriptFigures::default();
+        let figures = self.recorder.total().script.as_deref().unwrap_or(&none);
+        let result = |judged: Judged<'_>| ThresholdResult {
+            metric: judged.name.to_owned(),
+            rule: judged.rule.text.clone(),
+            unit: Unit::Number,
+            actual: Some(judged.outcome.actual),
+            limit: judged.rule.limit(),
+            margin: None,
+            ok: judged.outcome.is_ok,
+        };
+        self.script_rules.judge(figures, self.duration).into_iter().map(result).collect()
+    }
+
+    fn into_part(self, kind: PartKind, stopped_by: StoppedBy, monitors: &[Monitor]) -> Part {
+        let thresholds = self.judge(monitors);
         let record = self.recorder.finish(End { duration: self.duration, stopped_by });
         Part {
             kind,
@@ -293,8 +333,4 @@ impl Scope {
             total: record.total,
         }
     }
-}
-
-fn judge(rules: &[FleetRule], total: &Snapshot, duration: Duration) -> Vec<ThresholdResult> {
-    rules.iter().map(|rule| rule.threshold.evaluate(total, duration)).collect()
 }

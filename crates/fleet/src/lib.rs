@@ -19,8 +19,8 @@ mod ssh;
 pub mod tool;
 mod transport;
 
-pub use agent::{Job, ORPHANED_AFTER, Port, Worker, serve};
+pub use agent::{Beginner, Job, ORPHANED_AFTER, Port, Voice, Worker, serve};
 pub use clock::unix_ns;
 pub use fleet::{Outcome, Steer, Watcher, run};
-pub use order::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, Word};
+pub use order::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind, Word};
 pub use protocol::{LoadEnd, LoadOrder, Ready, Trouble};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::clock::{ClockOffset, unix_ns};
+use crate::clock::{ClockOffset, Exchange, unix_ns};
 use crate::protocol::{self, FilePart, Order, PROTOCOL_VERSION, Report, Trouble};
 use crate::transport::{Errors, Opened, Transport};
 
@@ -22,6 +22,8 @@ pub(crate) struct Arrival {
     pub machine_idx: usize,
     /// What came; `None`: it is gone.
     pub report: Option<Report>,
+    /// When, in nanoseconds since 1970.
+    pub came_unix_ns: u64,
 }
 
 /// A machine that answered.
@@ -36,7 +38,8 @@ pub(crate) struct Link {
     /// Why it takes part no more.
     pub lost: Option<String>,
     orders: Option<Sender<Order>>,
-    child: Child,
+    /// The process that carries it; `None`: it never answered.
+    child: Option<Child>,
     errors: Errors,
 }
 
@@ -73,7 +76,32 @@ impl Link {
                 "raise the limit: `ulimit -u`",
             ));
         }
+        let child = Some(child);
         Ok(Self { facts, clock, heard_at: Instant::now(), lost: None, orders: Some(sender), child, errors })
+    }
+
+    /// A machine that never answered: the others are looked at all the same, so that all that is wrong is told at once.
+    pub(crate) fn absent() -> Self {
+        Self {
+            facts: BTreeMap::new(),
+            clock: ClockOffset::default(),
+            heard_at: Instant::now(),
+            lost: Some("it never answered".to_owned()),
+            orders: None,
+            child: None,
+            errors: Errors::default(),
+        }
+    }
+
+    /// Asks for its clock. Any order says that the controller lives; this one is given when there is no other.
+    pub(crate) fn ask_clock(&self) {
+        self.order(Order::Clock { asked_unix_ns: 0 });
+    }
+
+    /// Something came from it.
+    pub(crate) fn hear(&mut self, report: &Report, came_unix_ns: u64) {
+        self.heard_at = Instant::now();
+        take_clock(&mut self.clock, report, came_unix_ns);
     }
 
     /// Gives an order. One that cannot arrive is dropped: that the machine is gone is told by [`Arrival`].
@@ -109,8 +137,7 @@ impl Link {
             let last = words.lines().last().unwrap_or_default().trim();
             self.lost = Some(if last.is_empty() { why.to_owned() } else { format!("{why} ({last})") });
             self.orders = None;
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+            self.end();
         }
     }
 
@@ -122,21 +149,27 @@ impl Link {
 
     /// Waits until the agent has gone.
     pub(crate) fn wait_until(&mut self, deadline: Instant) {
+        let Some(child) = &mut self.child else { return };
         while Instant::now() < deadline {
-            match self.child.try_wait() {
+            match child.try_wait() {
                 Ok(None) => thread::sleep(Duration::from_millis(5)),
                 Ok(Some(_)) | Err(_) => return,
             }
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
     }
 }
 
@@ -165,20 +198,18 @@ fn greet(
         }
     };
     let mut clock = ClockOffset::default();
-    for id in 0..CLOCK_QUESTION_COUNT {
-        let asked_ns = unix_ns(SystemTime::now());
-        ask(orders, &Order::Clock { id })?;
-        loop {
-            match answer(reports)? {
-                Report::Clock { id: answered, unix_ns: theirs_ns } if answered == id => {
-                    clock.take(asked_ns, theirs_ns, unix_ns(SystemTime::now()));
-                    break;
-                }
-                _ => {}
-            }
-        }
+    for _ in 0..CLOCK_QUESTION_COUNT {
+        ask(orders, &Order::Clock { asked_unix_ns: unix_ns(SystemTime::now()) })?;
+        while !take_clock(&mut clock, &answer(reports)?, unix_ns(SystemTime::now())) {}
     }
     Ok((facts, clock))
+}
+
+/// Takes a report about the clock in; false when it is about something else.
+fn take_clock(clock: &mut ClockOffset, report: &Report, came_ns: u64) -> bool {
+    let Report::Clock { asked_unix_ns, heard_unix_ns, told_unix_ns } = *report else { return false };
+    clock.take(Exchange { asked_ns: asked_unix_ns, heard_ns: heard_unix_ns, told_ns: told_unix_ns, came_ns });
+    true
 }
 
 fn ask(orders: &mut impl Write, order: &Order) -> Result<(), Trouble> {
@@ -209,7 +240,10 @@ fn with_words(trouble: Trouble, words: &str) -> Trouble {
 }
 
 fn write_orders(mut stream: impl Write, outbox: &Receiver<Order>) {
-    for order in outbox {
+    for mut order in outbox {
+        if let Order::Clock { asked_unix_ns } = &mut order {
+            *asked_unix_ns = unix_ns(SystemTime::now());
+        }
         if protocol::write(&mut stream, &order).is_err() {
             return;
         }
@@ -219,8 +253,8 @@ fn write_orders(mut stream: impl Write, outbox: &Receiver<Order>) {
 fn read_reports(machine_idx: usize, mut stream: BufReader<impl Read>, inbox: &Sender<Arrival>) {
     loop {
         let report = protocol::read(&mut stream).ok().flatten();
-        let is_last = report.is_none();
-        if inbox.send(Arrival { machine_idx, report }).is_err() || is_last {
+        let (is_last, came_unix_ns) = (report.is_none(), unix_ns(SystemTime::now()));
+        if inbox.send(Arrival { machine_idx, report, came_unix_ns }).is_err() || is_last {
             return;
         }
     }

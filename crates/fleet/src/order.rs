@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use squall_measure::Threshold;
+use squall_measure::{Monitor, Rules, Snapshot, Threshold, ThresholdResult, WatchedThreshold};
 use squall_plan::file::{Machine, MonitorSpec, Text};
 use squall_plan::{Plan, Segment};
 
@@ -76,6 +77,8 @@ pub struct FleetLoad {
     pub start_after: Duration,
     /// Its rules.
     pub thresholds: Vec<FleetRule>,
+    /// The thresholds of its script, where it is one.
+    pub script_rules: Arc<Rules>,
 }
 
 /// A word of a command.
@@ -85,13 +88,65 @@ pub enum Word {
     Text(String),
     /// A file here, which the machine needs.
     File(PathBuf),
+    /// A file here that names others by where they lie beside it: a script and what it imports and opens.
+    Tree {
+        /// The folder in which all of them lie.
+        root: PathBuf,
+        /// The file that is named.
+        entry: PathBuf,
+        /// All files, that one too.
+        files: Vec<PathBuf>,
+    },
 }
 
 /// A rule.
 #[derive(Debug, Clone)]
 pub struct FleetRule {
     /// What must hold.
-    pub threshold: Threshold,
+    pub what: RuleKind,
     /// Whether the run ends as soon as it does not.
     pub abort: bool,
+}
+
+/// What a rule is about.
+#[derive(Debug, Clone)]
+pub enum RuleKind {
+    /// The load's own figures.
+    Load(Threshold),
+    /// A figure that is watched beside it.
+    Watched(WatchedThreshold),
+}
+
+/// What a rule is judged by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Evidence<'a> {
+    /// Figures of the load.
+    pub(crate) total: &'a Snapshot,
+    /// How long it was measured.
+    pub(crate) duration: Duration,
+    /// Everything that was watched.
+    pub(crate) monitors: &'a [Monitor],
+    /// When the load began, in seconds after the run's start.
+    pub(crate) at_s: f64,
+}
+
+impl FleetRule {
+    /// As people read it.
+    pub fn text(&self) -> String {
+        match &self.what {
+            RuleKind::Load(threshold) => threshold.text().to_owned(),
+            RuleKind::Watched(threshold) => threshold.text(),
+        }
+    }
+
+    pub(crate) fn evaluate(&self, evidence: Evidence<'_>) -> ThresholdResult {
+        let Evidence { total, duration, monitors, at_s } = evidence;
+        match &self.what {
+            RuleKind::Load(threshold) => threshold.evaluate(total, duration),
+            // What happened in the last second is told after it.
+            RuleKind::Watched(threshold) => {
+                threshold.evaluate(monitors, at_s, at_s + duration.as_secs_f64() + 1.0)
+            }
+        }
+    }
 }

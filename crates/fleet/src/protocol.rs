@@ -13,7 +13,7 @@ use squall_measure::{MachineSecond, MonitorUnit, RowKey, Snapshot, StoppedBy, To
 use squall_plan::{Plan, Segment};
 
 /// Rises when an older end would misunderstand.
-pub(crate) const PROTOCOL_VERSION: u32 = 1;
+pub(crate) const PROTOCOL_VERSION: u32 = 2;
 
 /// What the controller says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,10 +24,10 @@ pub(crate) enum Order {
         /// [`PROTOCOL_VERSION`] of the controller.
         protocol: u32,
     },
-    /// Asks for the agent's clock.
+    /// The controller lives, and asks for the agent's clock.
     Clock {
-        /// Comes back.
-        id: u32,
+        /// Comes back: when it was asked, in nanoseconds since 1970 by the controller's clock. Set as it is written.
+        asked_unix_ns: u64,
     },
     /// A part of a file; parts come in order.
     File(FilePart),
@@ -46,15 +46,29 @@ pub(crate) enum Order {
         /// When, in nanoseconds since 1970, by the agent's clock.
         at_unix_ns: u64,
     },
+    /// Begins the scenarios of a script whose `setup()` is over.
+    Begin {
+        /// The load.
+        load_idx: u32,
+        /// `None`: `setup()` failed, or its machine was lost.
+        begin: Option<Begin>,
+    },
     /// Ends the loads.
     Stop {
         /// `false`: starts nothing more and waits for what is open; `true`: at once.
         at_once: bool,
     },
-    /// The controller lives.
-    Beat,
     /// Ends the agent: it removes what it made, and goes.
     Bye,
+}
+
+/// When a script's scenarios begin, with what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Begin {
+    /// What `setup()` gave, as JSON.
+    pub setup_data: Option<String>,
+    /// When, in nanoseconds since 1970, by the agent's clock.
+    pub at_unix_ns: u64,
 }
 
 /// A load for one machine: a command's words, as typed behind `squall`.
@@ -72,6 +86,8 @@ pub struct LoadOrder {
     pub env: BTreeMap<String, String>,
     /// This machine's part.
     pub segment: Segment,
+    /// It does what one machine does for all: a script's `setup()` and `teardown()`.
+    pub is_first: bool,
     /// How long after the step's start it starts.
     pub start_after: Duration,
 }
@@ -105,9 +121,11 @@ pub(crate) enum Report {
     /// Answers `Clock`.
     Clock {
         /// Of the question.
-        id: u32,
-        /// Nanoseconds since 1970.
-        unix_ns: u64,
+        asked_unix_ns: u64,
+        /// When the question was read, in nanoseconds since 1970 by the agent's clock.
+        heard_unix_ns: u64,
+        /// When the answer was written, by the same clock. Set as it is written.
+        told_unix_ns: u64,
     },
     /// A load is prepared and waits for its start.
     Ready {
@@ -122,6 +140,27 @@ pub(crate) enum Report {
         load_idx: Option<u32>,
         /// Why not.
         trouble: Trouble,
+    },
+    /// What the rows of a load are about, as far as they are known by now.
+    Rows {
+        /// The load.
+        load_idx: u32,
+        /// All of them.
+        rows: Vec<RowKey>,
+    },
+    /// A script's `setup()` is over.
+    SetUp {
+        /// The load.
+        load_idx: u32,
+        /// What it gave, as JSON.
+        data: Option<String>,
+    },
+    /// A line that a script's console said.
+    Said {
+        /// The load.
+        load_idx: u32,
+        /// The line.
+        line: String,
     },
     /// What one event loop did in a second.
     Second {
@@ -168,8 +207,6 @@ pub(crate) enum Report {
         /// Whether a process was started again.
         is_restart: bool,
     },
-    /// The agent lives.
-    Beat,
 }
 
 /// A load that waits for its start.
@@ -268,8 +305,8 @@ mod tests {
     #[test]
     fn messages_come_back_in_order() {
         let sent = [
-            Order::Hello { protocol: 1 },
-            Order::Beat,
+            Order::Hello { protocol: PROTOCOL_VERSION },
+            Order::Clock { asked_unix_ns: 7 },
             Order::Start { at_unix_ns: u64::MAX },
             Order::Stop { at_once: true },
         ];

@@ -44,6 +44,6 @@ pub use sessions::{Handshakes, Kept, Negotiated, Sessions, Terms};
 pub use sketch::Sketch;
 pub use snapshot::{Generator, PhaseHistograms, Row, Snapshot};
 pub use status::StatusCounts;
-pub use threshold::{Threshold, ThresholdResult, Unit};
+pub use threshold::{Threshold, ThresholdResult, Unit, WatchedThreshold};
 pub use timeline::{Event, EventKind, Monitor, MonitorUnit, SAMPLE_COUNT_MAX};
 pub use verdict::{Status, Verdict};

@@ -113,6 +113,10 @@ pub struct RunRecord {
     /// What foreign tools did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolRun>,
+    /// The longest time between the first machine's start and the last one's of a load that they made together, by the controller's
+    /// clock. `None` for one machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_skew: Option<Duration>,
 }
 
 /// Version of [`RunRecord`]'s written form. It rises when a reader of the old form would misread the new one.
@@ -231,6 +235,7 @@ impl RunRecorder {
             events: Vec::new(),
             parts: Vec::new(),
             tools: Vec::new(),
+            start_skew: None,
         }
     }
 

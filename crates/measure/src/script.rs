@@ -15,7 +15,7 @@ pub use trend::Trend;
 /// The metrics of a script in a span of time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScriptFigures {
-    /// Metrics and sub-metrics; in all figures of one run in the same order.
+    /// Metrics and sub-metrics; in all figures of one script in the same order.
     pub metrics: Vec<ScriptMetric>,
     /// Checks, by group and name.
     pub checks: Vec<ScriptCheck>,
@@ -99,7 +99,7 @@ impl ScriptFigures {
     /// Adds the figures of another span or shard of the same run.
     pub fn merge(&mut self, other: &Self) {
         for (idx, theirs) in other.metrics.iter().enumerate() {
-            match self.metrics.get_mut(idx) {
+            match self.metric_mut(idx, theirs) {
                 Some(mine) => mine.value.merge(&theirs.value),
                 None => self.metrics.push(theirs.clone()),
             }
@@ -112,6 +112,16 @@ impl ScriptFigures {
         for path in &other.groups {
             self.enter(path);
         }
+    }
+
+    /// The same metric as `theirs`, which has the place `idx` where the figures are of the same script.
+    fn metric_mut(&mut self, idx: usize, theirs: &ScriptMetric) -> Option<&mut ScriptMetric> {
+        let is_same = |mine: &ScriptMetric| mine.name == theirs.name && mine.tags == theirs.tags;
+        let place = match self.metrics.get(idx).is_some_and(is_same) {
+            true => idx,
+            false => self.metrics.iter().position(is_same)?,
+        };
+        self.metrics.get_mut(place)
     }
 
     /// Empties it for the next span; keeps the metrics' names.

@@ -3,6 +3,7 @@
 //! Parsed once (in [`parse`]), before the run; judged against its figures at the end. `docs/thresholds.md` is the user's page.
 
 mod parse;
+mod watched;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::per_s;
 use crate::{Histogram, Snapshot};
+
+pub use watched::WatchedThreshold;
 
 /// A rule, such as `waiting: p(99.9)<=1s`.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,8 +53,16 @@ pub enum Unit {
     Fraction,
     /// A number of requests.
     Count,
-    /// Requests per second.
+    /// Requests, or of a watched figure anything, per second.
     PerSecond,
+    /// A watched figure: percent.
+    Percent,
+    /// A watched figure: bytes.
+    Bytes,
+    /// A watched figure: seconds.
+    Seconds,
+    /// A watched figure: a number of things.
+    Number,
 }
 
 impl Threshold {

@@ -23,6 +23,12 @@ pub(crate) fn part_lines(summary: &Summary) -> Vec<(&'static str, Vec<String>)> 
             );
         }
     }
+    lines.extend(
+        summary
+            .generator
+            .start_skew_ms
+            .map(|ms| ("", vec![format!("started within {ms:.2} ms of each other")])),
+    );
     for (idx, tool) in summary.tools.iter().enumerate() {
         lines.push((if idx == 0 { "TOOLS" } else { "" }, tool_facts(tool)));
     }

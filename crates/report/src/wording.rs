@@ -101,5 +101,9 @@ pub(crate) fn threshold_value(value: f64, unit: Unit) -> String {
         Unit::Fraction => units::percent(value),
         Unit::Count => units::count(value.round() as u64),
         Unit::PerSecond => units::rate(value),
+        Unit::Percent => units::percent(value / 100.0),
+        Unit::Bytes => units::bytes(value.max(0.0) as u64),
+        Unit::Seconds => units::latency((value * 1e9).round() as u64),
+        Unit::Number => format!("{value:.1}"),
     }
 }

@@ -137,6 +137,11 @@ impl Program {
         BUILTINS.iter().chain(&self.metrics)
     }
 
+    /// Files that it was made from: modules, and what they opened.
+    pub fn sources(&self) -> impl Iterator<Item = PathBuf> {
+        self.modules.keys().chain(self.files.keys()).filter_map(|name| file_path(name))
+    }
+
     /// Bytes of compiled code.
     pub fn code_bytes(&self) -> usize {
         let len = |compiled: &Compiled| match compiled {

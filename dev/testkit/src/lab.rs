@@ -7,6 +7,7 @@
 //! ```
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,6 +21,8 @@ pub struct Lab {
     prefix: String,
     folder: tempfile::TempDir,
     hosts: Vec<Host>,
+    /// File systems of machines.
+    mounts: Vec<PathBuf>,
 }
 
 /// One machine of the lab.
@@ -37,8 +40,8 @@ impl Lab {
     pub fn new(generator_count: u32) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("sq{}x{number}", std::process::id());
-        let mut lab =
-            Self { prefix, folder: tempfile::tempdir().expect("a folder for the lab"), hosts: Vec::new() };
+        let folder = tempfile::tempdir().expect("a folder for the lab");
+        let mut lab = Self { prefix, folder, hosts: Vec::new(), mounts: Vec::new() };
         lab.make_keys();
         let names = ["controller".to_owned(), "bastion".to_owned(), "switch".to_owned(), "target".to_owned()];
         let generators = (1..=generator_count).map(|number| format!("g{number}"));
@@ -67,6 +70,11 @@ impl Lab {
     /// The bastion as the controller sees it.
     pub const BASTION: &str = "10.88.1.2";
 
+    /// The key that opens every machine.
+    pub fn key(&self) -> PathBuf {
+        self.path("client-key")
+    }
+
     /// A program that runs on a machine.
     pub fn command(&self, host: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("ip");
@@ -80,28 +88,62 @@ impl Lab {
         self.run(&["-n", &self.namespace("switch"), "link", "set", &port, if is_up { "up" } else { "down" }]);
     }
 
+    /// Kills the programs of that name on a machine.
+    pub fn kill_programs(&self, host: &str, name: &str) {
+        for pid in self.pids(host).into_iter().filter(|pid| name_of(pid).is_some_and(|own| own == name)) {
+            // What has ended meanwhile is gone.
+            let _ = Command::new("kill").args(["-KILL", &pid]).output();
+        }
+    }
+
+    /// Puts a program where a machine looks for programs first.
+    ///
+    /// # Panics
+    /// When the file cannot be written.
+    pub fn install(&self, host: &str, name: &str, script: &str) {
+        let path = self.path(&format!("bin-{host}")).join(name);
+        fs::write(&path, script).expect("a file in the lab's folder");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a file of our own");
+    }
+
+    /// Gives a machine a temporary folder with so little space that a program does not fit.
+    pub fn shrink_disk(&mut self, host: &str) {
+        // A machine sees the file systems that were there when its `sshd` started.
+        self.host_mut(host).sshd.take().expect("a running sshd").kill();
+        let folder = self.path(&format!("tmp-{host}"));
+        self.run_program("mount", &["-t", "tmpfs", "-o", "size=64k", "tmpfs", &folder.to_string_lossy()]);
+        self.mounts.push(folder);
+        self.restart_sshd(host);
+    }
+
+    /// Starts a machine's `sshd` again.
+    pub fn restart_sshd(&mut self, host: &str) {
+        let sshd = self.start_sshd(host, "host-key");
+        self.host_mut(host).sshd = Some(sshd);
+    }
+
     /// Ends a machine's `sshd` and every session of it, as a crash of the machine would.
     pub fn stop_sshd(&mut self, host: &str) {
-        let found = self.hosts.iter_mut().find(|known| known.name == host).expect("a machine of the lab");
-        found.sshd.take().expect("a running sshd").kill();
-        let pids = self.command_output("ip", &["netns", "pids", &self.namespace(host)]);
-        for pid in String::from_utf8_lossy(&pids.stdout).split_whitespace() {
+        self.host_mut(host).sshd.take().expect("a running sshd").kill();
+        for pid in self.pids(host) {
             // What has ended meanwhile is gone.
-            let _ = Command::new("kill").args(["-KILL", pid]).output();
+            let _ = Command::new("kill").args(["-KILL", &pid]).output();
         }
     }
 
     /// Processes that run on a machine besides `sshd`.
     pub fn programs(&self, host: &str) -> Vec<String> {
-        let pids = self.command_output("ip", &["netns", "pids", &self.namespace(host)]);
-        let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
-        let names =
-            String::from_utf8_lossy(&pids.stdout).split_whitespace().filter_map(name).collect::<Vec<_>>();
-        names
-            .into_iter()
-            .map(|name| name.trim().to_owned())
-            .filter(|name| !name.starts_with("sshd"))
-            .collect()
+        let names = self.pids(host).into_iter().filter_map(|pid| name_of(&pid));
+        names.filter(|name| !name.starts_with("sshd")).collect()
+    }
+
+    fn pids(&self, host: &str) -> Vec<String> {
+        let output = self.command_output("ip", &["netns", "pids", &self.namespace(host)]);
+        String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn host_mut(&mut self, host: &str) -> &mut Host {
+        self.hosts.iter_mut().find(|known| known.name == host).expect("a machine of the lab")
     }
 
     /// What lies in a machine's temporary folder.
@@ -113,11 +155,9 @@ impl Lab {
     /// Gives a machine another host key, as if somebody else answered there.
     pub fn change_host_key(&mut self, host: &str) {
         self.run_program("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &self.text("other-key")]);
-        let found = self.hosts.iter_mut().find(|known| known.name == host).expect("a machine of the lab");
-        found.sshd.take().expect("a running sshd").kill();
+        self.host_mut(host).sshd.take().expect("a running sshd").kill();
         let sshd = self.start_sshd(host, "other-key");
-        let found = self.hosts.iter_mut().find(|known| known.name == host).expect("a machine of the lab");
-        found.sshd = Some(sshd);
+        self.host_mut(host).sshd = Some(sshd);
     }
 
     /// The `ssh:` part of a plan that reaches the lab.
@@ -145,7 +185,9 @@ impl Lab {
         self.run(&["netns", "add", &self.namespace(name)]);
         self.hosts.push(Host { name: name.to_owned(), sshd: None });
         self.run(&["-n", &self.namespace(name), "link", "set", "lo", "up"]);
-        fs::create_dir(self.path(&format!("tmp-{name}"))).expect("a folder in the lab's folder");
+        for kind in ["tmp", "bin"] {
+            fs::create_dir(self.path(&format!("{kind}-{name}"))).expect("a folder in the lab's folder");
+        }
     }
 
     fn connect(&self) {
@@ -198,10 +240,11 @@ impl Lab {
         let text = format!(
             "Port 22\nHostKey {}\nPidFile none\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
              PasswordAuthentication no\nPermitRootLogin prohibit-password\nMaxStartups 200\nMaxSessions 200\n\
-             AllowTcpForwarding yes\nSetEnv TMPDIR={}\n",
+             AllowTcpForwarding yes\nSetEnv TMPDIR={} PATH={}:/usr/local/bin:/usr/bin:/bin\n",
             self.text(key),
             self.text("authorized_keys"),
             self.text(&format!("tmp-{host}")),
+            self.text(&format!("bin-{host}")),
         );
         fs::write(&config, text).expect("a file in the lab's folder");
         let log =
@@ -264,7 +307,15 @@ impl Drop for Lab {
             }
             let _ = Command::new("ip").args(["netns", "del", &namespace]).output();
         }
+        for mount in &self.mounts {
+            let _ = Command::new("umount").arg(mount).output();
+        }
     }
+}
+
+/// The name of a process's program.
+fn name_of(pid: &str) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|name| name.trim().to_owned())
 }
 
 static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -1,15 +1,16 @@
 //! `squall agent`: makes loads on this machine for a controller, which speaks over standard input and output.
 
 use std::path::Path;
-use std::time::SystemTime;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
-use squall_engine::{Control, Observer, Span};
+use squall_engine::{Control, DriverFactory, Observer, ScriptEnd, Span, Stage};
 use squall_fleet::tool::ToolJob;
-use squall_fleet::{Job, LoadEnd, LoadOrder, Port, Ready, Trouble, Worker, serve};
-use squall_measure::{MachineSecond, RunRecorder, RunSetup, Snapshot};
-use squall_plan::Plan;
+use squall_fleet::{Beginner, Job, LoadEnd, LoadOrder, Port, Ready, Trouble, Voice, Worker, serve};
+use squall_measure::{MachineSecond, RowKey, RunRecorder, RunSetup, Snapshot};
 
-use super::loads;
+use super::loads::{self, LoadPlan};
+use super::script::LoadScript;
 use crate::args::AgentArgs;
 use crate::failure::{ExitCode, Failure};
 use crate::signals::Watch;
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
 struct Engine;
 
 impl Worker for Engine {
-    fn prepare(&self, order: &LoadOrder, folder: &Path) -> Result<Box<dyn Job>, Trouble> {
+    fn prepare(&self, order: &LoadOrder, folder: &Path, voice: Voice) -> Result<Box<dyn Job>, Trouble> {
         // Files that the controller sent are named relative to the agent's folder.
         std::env::set_current_dir(folder).map_err(|error| {
             Trouble::new(format!("cannot enter `{}`: {error}", folder.display()), "try again")
@@ -37,19 +38,24 @@ impl Worker for Engine {
             let order = LoadOrder { words: loads::joined(&order.words), ..order.clone() };
             return Ok(Box::new(ToolJob::new(&order, folder)?));
         }
-        let mut plan = loads::plan(&order.kind, &order.words)
+        let mut load = loads::plan(&order.kind, &order.words, Box::new(voice))
             .map_err(|failure| Trouble::new(failure.message, failure.help))?;
-        for load in &mut plan.loads {
-            load.name.clone_from(&order.name);
-            load.segment = order.segment;
+        for own in &mut load.plan.loads {
+            own.name.clone_from(&order.name);
+            own.segment = order.segment;
         }
-        Ok(Box::new(EngineJob { plan, control: Control::new() }))
+        if let Some(script) = &mut load.script {
+            script.share(order.is_first);
+        }
+        Ok(Box::new(EngineJob { load, control: Control::new(), started: Arc::default() }))
     }
 }
 
 struct EngineJob {
-    plan: Plan,
+    load: LoadPlan,
     control: Control,
+    /// When the load started.
+    started: Arc<OnceLock<SystemTime>>,
 }
 
 impl Job for EngineJob {
@@ -58,12 +64,34 @@ impl Job for EngineJob {
         Box::new(move |at_once| if at_once { control.abort() } else { control.drain() })
     }
 
+    fn beginner(&self) -> Beginner {
+        let stage = self.load.script.as_ref().map(|script| Arc::clone(&script.run.stage));
+        let started = Arc::clone(&self.started);
+        Box::new(move |begin| match (&stage, begin) {
+            (Some(stage), Some((setup_data, at))) => {
+                let start = started.get().copied().unwrap_or(at);
+                stage.begin(setup_data, at.duration_since(start).unwrap_or_default());
+            }
+            (Some(stage), None) => stage.end(ScriptEnd::Stopped),
+            (None, _) => {}
+        })
+    }
+
     fn run(self: Box<Self>, port: &mut Port) -> Result<LoadEnd, Trouble> {
-        let record = squall_engine::run(&self.plan, &self.control, &mut Reporter(port)).map_err(|error| {
+        let Self { load, control, started } = *self;
+        let script = load.script.map(|script| Arc::new(script.run));
+        let stage = script.as_ref().map(|script| Arc::clone(&script.stage));
+        let factories = script.into_iter().map(|script| script as Arc<dyn DriverFactory>).collect();
+        let mut reporter = Reporter { port, stage: stage.clone(), started: &started };
+        let record = squall_engine::run_driven(&load.plan, factories, &control, &mut reporter);
+        let record = record.map_err(|error| {
             let help =
                 error.help().unwrap_or_else(|| "see what limits processes there: `ulimit -a`".to_owned());
             Trouble::new(error.to_string(), help)
         })?;
+        if let Some(failure) = stage.and_then(|stage| LoadScript::failure(&stage)) {
+            return Err(Trouble::new(failure.message, failure.help));
+        }
         Ok(LoadEnd {
             started_unix_ns: port.started_unix_ns(),
             duration: record.duration,
@@ -74,26 +102,48 @@ impl Job for EngineJob {
 }
 
 /// Passes on what the engine tells.
-struct Reporter<'a>(&'a mut Port);
+struct Reporter<'a> {
+    port: &'a mut Port,
+    /// Of a script whose `setup()` was not told of yet.
+    stage: Option<Arc<Stage>>,
+    started: &'a OnceLock<SystemTime>,
+}
 
 impl Observer for Reporter<'_> {
     fn start(&mut self, setup: &RunSetup) -> Option<SystemTime> {
-        self.0.start(Ready {
+        let at = self.port.start(Ready {
             plan: setup.plan.clone(),
             rows: setup.rows.clone(),
             open_model: setup.open_model,
             lag_allowed: setup.lag_allowed,
             environment: setup.environment.clone(),
-        })
+        });
+        if let Some(at) = at {
+            // It starts once.
+            let _ = self.started.set(at);
+        }
+        at
+    }
+
+    fn rows(&mut self, rows: &[RowKey]) {
+        self.port.rows(rows);
     }
 
     fn second(&mut self, span: Span, snapshot: &Snapshot) {
-        self.0.second(span.second_idx, span.shard_idx, snapshot);
+        self.port.second(span.second_idx, span.shard_idx, snapshot);
     }
 
     fn close(&mut self, second_idx: u32, machine: MachineSecond) {
-        self.0.close(second_idx, machine);
+        self.port.close(second_idx, machine);
     }
 
-    fn look(&mut self, _: &RunRecorder) {}
+    fn end(&mut self, late: Duration) {
+        self.port.note_late(late);
+    }
+
+    fn look(&mut self, _: &RunRecorder) {
+        if let Some(stage) = self.stage.take_if(|stage| stage.is_set_up()) {
+            self.port.set_up(stage.setup_data());
+        }
+    }
 }

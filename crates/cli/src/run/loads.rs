@@ -1,25 +1,65 @@
 //! A load of a plan file is a command of this program: its keys are that command's flags, read by the same code.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use squall_fleet::{Word, tool};
 use squall_plan::file::{LoadOption, LoadSpec, Problem, Text};
 use squall_plan::{Plan, nearest};
 
+use super::script::{self, LoadScript};
 use crate::args::{Cli, Command};
 use crate::build;
 use crate::failure::Failure;
+use crate::traffic::replay::{self, Playable};
 use crate::usage::{self, Request};
 
-/// The plan that a command's words describe.
-pub(crate) fn plan(kind: &str, words: &[String]) -> Result<Plan, Failure> {
-    let argv = ["squall", kind].into_iter().chain(words.iter().map(String::as_str)).map(OsString::from);
+/// A load as its command reads it.
+pub(crate) struct LoadPlan {
+    pub(crate) plan: Plan,
+    /// What it plays, where that is a recording: it lives as long.
+    _recording: Option<Playable>,
+    /// The script, where it is one.
+    pub(crate) script: Option<LoadScript>,
+}
+
+impl LoadPlan {
+    /// A script's files, as one word: they keep their places beside each other.
+    pub(crate) fn with_tree(&self, words: Vec<Word>) -> Vec<Word> {
+        let Some(script) = &self.script else { return words };
+        let root = |path: &Path| path.parent().map_or_else(PathBuf::new, Path::to_owned);
+        let common = |a: PathBuf, b: &PathBuf| a.ancestors().find(|a| b.starts_with(a)).map(Path::to_owned);
+        let tree = |entry: PathBuf| {
+            let roots = script.sources.iter().try_fold(root(&entry), common);
+            Word::Tree { root: roots.unwrap_or_default(), entry, files: script.sources.clone() }
+        };
+        let entry = |word| match word {
+            Word::File(path) if script.sources.contains(&path) => tree(path),
+            word => word,
+        };
+        words.into_iter().map(entry).collect()
+    }
+}
+
+/// The plan that a command's words describe. `said`: where a script's console speaks.
+pub(crate) fn plan(kind: &str, words: &[String], said: Box<dyn Write + Send>) -> Result<LoadPlan, Failure> {
+    let alone = |plan| LoadPlan { plan, _recording: None, script: None };
+    let argv =
+        ["squall", command_of(kind)].into_iter().chain(words.iter().map(String::as_str)).map(OsString::from);
     match usage::parse(argv)? {
-        Request::Do(Command::Http(args)) => build::plan(&args),
-        Request::Do(Command::Handshake(args)) => build::sessions::handshake_plan(&args),
-        Request::Do(Command::Idle(args)) => build::sessions::idle_plan(&args),
+        Request::Do(Command::Http(args)) => build::plan(&args).map(alone),
+        Request::Do(Command::Handshake(args)) => build::sessions::handshake_plan(&args).map(alone),
+        Request::Do(Command::Idle(args)) => build::sessions::idle_plan(&args).map(alone),
+        Request::Do(Command::Replay(args)) => {
+            let (plan, recording) = replay::prepared(&args, &args.output)?;
+            Ok(LoadPlan { plan, _recording: Some(recording), script: None })
+        }
+        Request::Do(Command::Run(args)) if kind == "script" => {
+            let script = script::load(&args, said)?;
+            Ok(LoadPlan { plan: script.plan.clone(), _recording: None, script: Some(script) })
+        }
         _ => Err(Failure::usage(format!("`{kind}` cannot be a load of a plan yet"), KINDS_HELP)),
     }
 }
@@ -30,7 +70,7 @@ pub(crate) fn words(load: &LoadSpec, folder: &Path, problems: &mut Vec<Problem>)
         return tool_words(load, folder, problems);
     }
     let command = Cli::command();
-    let Some(command) = command.find_subcommand(&load.kind.value) else {
+    let Some(command) = command.find_subcommand(command_of(&load.kind.value)) else {
         let message = format!("`{}` cannot be a load of a plan yet", load.kind.value);
         problems.push(Problem::at(load.kind.place, message, KINDS_HELP));
         return Vec::new();
@@ -38,7 +78,7 @@ pub(crate) fn words(load: &LoadSpec, folder: &Path, problems: &mut Vec<Problem>)
     let mut words = Vec::new();
     for option in &load.options {
         match command.get_arguments().find(|arg| arg.get_long() == Some(&option.name.value)) {
-            Some(_) if NOT_OF_A_LOAD.contains(&option.name.value.as_str()) => {
+            Some(flag) if !is_of_a_load(flag, &load.kind.value) => {
                 let message = format!("`{}` is about the whole run, not about a load", option.name.value);
                 problems.push(Problem::at(option.name.place, message, "give it to `squall run` as a flag"));
             }
@@ -46,8 +86,28 @@ pub(crate) fn words(load: &LoadSpec, folder: &Path, problems: &mut Vec<Problem>)
             None => problems.push(unknown(option, &load.kind.value, command)),
         }
     }
-    words.extend(load.arguments.iter().map(|text| Word::Text(text.value.clone())));
+    let word = |text: &Text| match takes_file(&load.kind.value) {
+        true => Word::File(folder.join(&text.value)),
+        false => Word::Text(text.value.clone()),
+    };
+    words.extend(load.arguments.iter().map(word));
     words
+}
+
+/// Whether the argument of a load is a file.
+fn takes_file(kind: &str) -> bool {
+    matches!(kind, "replay" | "script")
+}
+
+/// The command that makes a kind of load.
+fn command_of(kind: &str) -> &str {
+    if kind == "script" { "run" } else { kind }
+}
+
+/// `squall run` has flags about plans as well as those about scripts.
+fn is_of_a_load(flag: &clap::Arg, kind: &str) -> bool {
+    let is_of_the_run = flag.get_long().is_some_and(|name| NOT_OF_A_LOAD.contains(&name));
+    !is_of_the_run && (kind != "script" || flag.get_help_heading() == Some(SCRIPT_HEADING))
 }
 
 /// A tool's name, then its keys and values as `--key=value`; its script is a file.
@@ -99,11 +159,14 @@ fn is_file(flag: &clap::Arg) -> bool {
 
 fn unknown(option: &LoadOption, kind: &str, command: &clap::Command) -> Problem {
     let name = option.name.value.as_str();
-    let flags = command.get_arguments().filter_map(clap::Arg::get_long);
-    let flags = flags.chain(OWN_KEYS.iter().copied()).filter(|flag| !NOT_OF_A_LOAD.contains(flag));
+    let flags = command.get_arguments().filter(|flag| is_of_a_load(flag, kind));
+    let flags = flags.filter_map(clap::Arg::get_long).chain(OWN_KEYS.iter().copied());
     let help = match nearest(name, flags) {
         Some(nearest) => format!("a similar one exists: `{nearest}`"),
-        None => format!("keys of a load are the flags of `squall {kind}`: see `squall {kind} --help`"),
+        None => {
+            let command = command_of(kind);
+            format!("keys of a load are the flags of `squall {command}`: see `squall {command} --help`")
+        }
     };
     Problem::at(option.name.place, format!("a load of kind `{kind}` has no key `{name}`"), help)
 }
@@ -112,7 +175,7 @@ fn unknown(option: &LoadOption, kind: &str, command: &clap::Command) -> Problem 
 pub(crate) fn texts(words: &[Word]) -> Vec<String> {
     let text = |word: &Word| match word {
         Word::Text(text) => text.clone(),
-        Word::File(path) => path.to_string_lossy().into_owned(),
+        Word::File(path) | Word::Tree { entry: path, .. } => path.to_string_lossy().into_owned(),
     };
     words.iter().map(text).collect()
 }
@@ -120,7 +183,10 @@ pub(crate) fn texts(words: &[Word]) -> Vec<String> {
 /// Keys of tools whose value is a file.
 const FILES_OF_TOOLS: &[&str] = &["script"];
 
-const KINDS_HELP: &str = "loads of a plan are `http`, `handshake`, `idle` and `tool`";
+const KINDS_HELP: &str = "loads of a plan are `http`, `script`, `handshake`, `idle`, `replay` and `tool`";
+
+/// Where `squall run --help` lists the flags of scripts.
+const SCRIPT_HEADING: &str = "k6 scripts";
 
 /// Keys of every load that are no flags.
 const OWN_KEYS: &[&str] = &["name", "on", "start_after", "thresholds"];

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use squall_fleet::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, Word};
-use squall_measure::Threshold;
+use squall_fleet::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind, Word};
+use squall_measure::{Rules, Threshold, WatchedThreshold};
 use squall_plan::file::{
     self, LoadOption, LoadSpec, Machine, PlanFile, Problem, PtrOptions, Reach, Rule, Text, Variables,
 };
-use squall_plan::{Load, Plan, Segment, When};
+use squall_plan::{InputError, Load, Plan, Segment, When, nearest};
 
-use super::loads;
+use super::loads::{self, LoadPlan};
 use crate::args::{DriversArg, PlanArgs, PtrArgs};
 use crate::failure::Failure;
 
@@ -76,7 +77,7 @@ pub(crate) fn fleet_plan(file: PlanFile, path: &Path) -> Result<FleetPlan, Vec<P
         plan: Plan {
             name: file.name.clone().or(stem).unwrap_or_else(|| "plan".to_owned()),
             loads: plans.iter().flat_map(|plan| plan.loads.clone()).collect(),
-            thresholds: thresholds.iter().map(|rule| rule.threshold.text().to_owned()).collect(),
+            thresholds: thresholds.iter().map(|rule| rule.text()).collect(),
             warmup: Duration::ZERO,
             threads: None,
         }
@@ -138,6 +139,8 @@ impl<'a> Reader<'a> {
         let mut spec = spec.clone();
         match spec.kind.value.as_str() {
             "tool" => self.aim_tool(&mut spec),
+            "replay" => self.aim_replay(&mut spec),
+            "script" => self.aim_script(&mut spec),
             _ => self.aim(&mut spec),
         }
         let words = loads::words(&spec, &self.folder, &mut self.problems);
@@ -145,11 +148,14 @@ impl<'a> Reader<'a> {
         self.check_files(&words, &spec);
         let name = self.name(&spec);
         let is_native = spec.kind.value != "tool";
-        let plan = (is_native && self.problems.len() == before).then(|| self.plan(&spec, &words)).flatten();
-        let parts = self.parts(&spec, plan.as_ref());
-        if let Some(mut plan) = plan {
-            plan.loads.iter_mut().for_each(|load| load.name.clone_from(&name));
-            self.plans.push(plan);
+        let load = (is_native && self.problems.len() == before).then(|| self.plan(&spec, &words)).flatten();
+        let parts = self.parts(&spec, load.as_ref().map(|load| &load.plan));
+        let (mut words, mut script_rules) = (words, Rules::default());
+        if let Some(mut load) = load {
+            words = load.with_tree(words);
+            load.plan.loads.iter_mut().for_each(|load| load.name.clone_from(&name));
+            self.plans.push(load.plan);
+            script_rules = load.script.map_or(script_rules, |script| script.rules);
         }
         let thresholds = self.rules(&spec.thresholds);
         self.loads.push(FleetLoad {
@@ -161,6 +167,7 @@ impl<'a> Reader<'a> {
             parts,
             start_after: spec.start_after,
             thresholds,
+            script_rules: Arc::new(script_rules),
         });
     }
 
@@ -178,6 +185,28 @@ impl<'a> Reader<'a> {
                 values: vec![target.clone()],
             }),
         }
+    }
+
+    /// A script sees the target in its `__ENV`.
+    fn aim_script(&self, spec: &mut LoadSpec) {
+        let Some(target) = &self.file.target else { return };
+        let value = format!("TARGET={}", target.value);
+        spec.options.push(LoadOption {
+            name: Text { value: "env".to_owned(), place: target.place },
+            values: vec![Text { value, place: target.place }],
+        });
+    }
+
+    /// Recorded requests go to the target instead of where they went, unless the load says where.
+    fn aim_replay(&self, spec: &mut LoadSpec) {
+        let is_aimed = spec.options.iter().any(|option| option.name.value == "to");
+        let Some(target) = self.file.target.as_ref().filter(|_| !is_aimed) else { return };
+        let origin = url::Url::parse(&target.value).map(|url| url.origin().ascii_serialization());
+        let value = origin.unwrap_or_else(|_| target.value.clone());
+        spec.options.push(LoadOption {
+            name: Text { value: "to".to_owned(), place: target.place },
+            values: vec![Text { value, place: target.place }],
+        });
     }
 
     /// Paths become URLs of the target; without any argument the target itself is meant.
@@ -233,11 +262,12 @@ impl<'a> Reader<'a> {
     }
 
     /// What the load is, read as the command itself would. Local addresses are another machine's: they are for that one to check.
-    fn plan(&mut self, spec: &LoadSpec, words: &[Word]) -> Option<Plan> {
+    fn plan(&mut self, spec: &LoadSpec, words: &[Word]) -> Option<LoadPlan> {
         let texts: Vec<String> =
             loads::texts(words).into_iter().filter(|word| !is_of_the_machine(word)).collect();
-        match loads::plan(&spec.kind.value, &texts) {
-            Ok(plan) => Some(plan),
+        // What a script says as it is read is for those who run it.
+        match loads::plan(&spec.kind.value, &texts, Box::new(std::io::sink())) {
+            Ok(load) => Some(load),
             Err(failure) => {
                 let named =
                     spec.options.iter().find(|o| failure.message.contains(&format!("--{}", o.name.value)));
@@ -275,9 +305,13 @@ impl<'a> Reader<'a> {
 
     fn rules(&mut self, rules: &[Rule]) -> Vec<FleetRule> {
         let mut parsed = Vec::new();
-        for Rule { text, abort } in rules {
-            match text.value.parse::<Threshold>() {
-                Ok(threshold) => parsed.push(FleetRule { threshold, abort: *abort }),
+        for Rule { text, monitor, abort } in rules {
+            let what = match monitor {
+                None => text.value.parse::<Threshold>().map(RuleKind::Load),
+                Some(figure) => self.watched(figure, &text.value),
+            };
+            match what {
+                Ok(what) => parsed.push(FleetRule { what, abort: *abort }),
                 Err(error) => {
                     let message = format!("`{}`: {}", text.value, error.reason);
                     self.problems.push(Problem::at(text.place, message, error.help));
@@ -285,6 +319,32 @@ impl<'a> Reader<'a> {
             }
         }
         parsed
+    }
+
+    /// A rule on a figure that is watched: its first word names who is watched.
+    fn watched(&mut self, figure: &Text, rule: &str) -> Result<RuleKind, InputError> {
+        let names = self.watched_names();
+        // Reports name the role, too.
+        let roles = ["target ", "generator "];
+        let named = roles.iter().find_map(|role| figure.value.strip_prefix(role)).unwrap_or(&figure.value);
+        let is_known = |name: &String| named.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
+        if !names.iter().any(is_known) {
+            let word = named.split(' ').next().unwrap_or_default();
+            let message = format!("nothing called `{word}` is watched");
+            let help = match nearest(word, names.iter().map(String::as_str)) {
+                Some(name) => format!("a similar name exists: `{name}`"),
+                None if names.is_empty() => "add it to the plan's `monitors`".to_owned(),
+                None => format!("write a name and a figure of it, such as `{} cpu`", names[0]),
+            };
+            self.problems.push(Problem::at(figure.place, message, help));
+        }
+        WatchedThreshold::parse(&figure.value, rule).map(RuleKind::Watched)
+    }
+
+    /// Who is watched: machines of the plan, and monitors by the names that reports give them.
+    fn watched_names(&self) -> Vec<String> {
+        let monitors = self.file.monitors.iter().map(file::MonitorSpec::source);
+        self.machines.iter().map(|machine| machine.name.value.clone()).chain(monitors).collect()
     }
 
     fn file(&mut self, spec: &file::FileSpec) -> Option<FileOrder> {

@@ -1,15 +1,15 @@
 //! `squall run script.js`: a k6 script with its options, its thresholds, its summary and k6's exit codes.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Read};
+use std::io::{IsTerminal, Read, Write};
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value as Json};
-use squall_engine::{Control, ScriptEnd, ScriptRun, Stage, Submetric, submetrics};
+use squall_engine::{Control, ScriptEnd, ScriptRun, SetupPart, Stage, Submetric, submetrics};
 use squall_measure::{
     MetricRules, Rule, Rules, RunRecord, RunRecorder, ScriptFigures, ScriptThreshold, StoppedBy,
 };
@@ -32,7 +32,7 @@ use crate::view::View;
 
 /// Runs a script.
 pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
-    let script = Script::prepare(path, args)?;
+    let script = Script::prepare(path, args, console(&args.script)?)?;
     let plan = script.plan();
     if args.output.dry_run {
         output::result(&format!("{}\n", script.inspected()))?;
@@ -40,6 +40,61 @@ pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     plan.validate().map_err(|error| Failure::usage(error.to_string(), "mend the script's options"))?;
     script.make(&plan)
+}
+
+/// A script as a load of a plan file.
+pub(crate) struct LoadScript {
+    pub(crate) plan: Plan,
+    /// Its own thresholds.
+    pub(crate) rules: Rules,
+    /// Every file that it was made from.
+    pub(crate) sources: Vec<PathBuf>,
+    pub(crate) run: ScriptRun,
+}
+
+/// Reads a script's flags and compiles it. `said`: where its console's lines go.
+pub(crate) fn load(args: &RunArgs, said: Box<dyn Write + Send>) -> Result<LoadScript, Failure> {
+    let path =
+        args.files.first().ok_or_else(|| Failure::usage("no script given", "write `script: test.js`"))?;
+    let script = Script::prepare(path, args, Console::new(said, Form::Short { color: false }, Level::Info))?;
+    let plan = script.plan();
+    plan.validate().map_err(|error| Failure::usage(error.to_string(), "mend the script's options"))?;
+    let sources = script.program.sources().collect();
+    Ok(LoadScript { plan, sources, run: script.factory(), rules: script.rules })
+}
+
+impl LoadScript {
+    /// One of several machines runs it: who calls `setup()` for all, and when the scenarios begin, is for the stage to say.
+    pub(crate) fn share(&mut self, is_first: bool) {
+        let has_setup = self.run.program.has_function("setup") && !self.run.options.no_setup;
+        let part = match (has_setup, is_first) {
+            (true, true) => SetupPart::Caller,
+            (true, false) => SetupPart::Follower,
+            // `teardown()` is called once all the same.
+            (false, true) => SetupPart::Alone,
+            (false, false) => SetupPart::Bystander,
+        };
+        self.run.stage = Arc::new(Stage::new(self.run.options.scenarios.len(), part));
+    }
+
+    /// Why it ended before its time, where that is a failure.
+    pub(crate) fn failure(stage: &Stage) -> Option<Failure> {
+        match stage.ended()? {
+            ScriptEnd::Failed { error, is_setup } => {
+                Some(script_failure(&error, &format!("{}: ", part_name(is_setup))))
+            }
+            ScriptEnd::TimedOut { is_setup } => {
+                let message = format!("{} took too long", part_name(is_setup));
+                Some(Failure::usage(message, "give it more time: `setupTimeout`, `teardownTimeout`"))
+            }
+            ScriptEnd::Aborted(reason) => Some(Failure::usage(reason, "the script itself ended the test")),
+            ScriptEnd::Stopped => None,
+        }
+    }
+}
+
+fn part_name(is_setup: bool) -> &'static str {
+    if is_setup { "setup()" } else { "teardown()" }
 }
 
 /// A script that is ready to run.
@@ -55,9 +110,9 @@ struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    fn prepare(path: &'a Path, args: &'a RunArgs) -> Result<Self, Failure> {
+    fn prepare(path: &'a Path, args: &'a RunArgs, console: Console) -> Result<Self, Failure> {
         let flags = &args.script;
-        let console = Arc::new(console(flags)?);
+        let console = Arc::new(console);
         let env = environment(flags)?;
         let program = compile(path, env, &console)?;
         let options = options(flags, &program)?;
@@ -75,7 +130,7 @@ impl<'a> Script<'a> {
         let names = options.thresholds.iter().map(|(name, _)| name.as_str());
         let submetrics = submetrics(&program, names).map_err(|problem| bad_threshold(&problem))?;
         let rules = rules(&program, &options, &submetrics)?;
-        let stage = Arc::new(Stage::new(options.scenarios.len()));
+        let stage = Arc::new(Stage::new(options.scenarios.len(), SetupPart::Alone));
         Ok(Self { args, path, program, options: Arc::new(options), console, rules, submetrics, stage })
     }
 
@@ -148,14 +203,7 @@ impl<'a> Script<'a> {
         let mut view = View::open(&self.args.output, &plan.name, Box::new(|_ask| control.drain()))?;
         let mut judge =
             Judge { rules: &self.rules, stage: &self.stage, next_s: JUDGE_EVERY_S, is_crossed: false };
-        let factory = Arc::new(ScriptRun {
-            program: Arc::clone(&self.program),
-            options: Arc::clone(&self.options),
-            console: Arc::clone(&self.console),
-            submetrics: self.submetrics.clone(),
-            exact: self.args.script.exact,
-            stage: Arc::clone(&self.stage),
-        });
+        let factory = Arc::new(self.factory());
         let begin = Instant::now();
         let record =
             squall_engine::run_driven(plan, vec![factory], &control, &mut |recorder: &RunRecorder| {
@@ -168,6 +216,17 @@ impl<'a> Script<'a> {
         let is_crossed = judge.is_crossed;
         self.show(faces, &record, begin.elapsed())?;
         self.exit_code(&record, is_crossed, control.is_stopped())
+    }
+
+    fn factory(&self) -> ScriptRun {
+        ScriptRun {
+            program: Arc::clone(&self.program),
+            options: Arc::clone(&self.options),
+            console: Arc::clone(&self.console),
+            submetrics: self.submetrics.clone(),
+            exact: self.args.script.exact,
+            stage: Arc::clone(&self.stage),
+        }
     }
 
     /// What is about to run.
@@ -268,8 +327,7 @@ impl<'a> Script<'a> {
         let end = self.stage.ended();
         match end {
             Some(ScriptEnd::Failed { error, is_setup }) => {
-                let part = if is_setup { "setup()" } else { "teardown()" };
-                return Err(script_failure(&error, &format!("{part}: ")));
+                return Err(script_failure(&error, &format!("{}: ", part_name(is_setup))));
             }
             Some(ScriptEnd::TimedOut { is_setup: true }) => return Ok(ExitCode::ScriptSetupTimeout),
             Some(ScriptEnd::TimedOut { is_setup: false }) => return Ok(ExitCode::ScriptTeardownTimeout),
@@ -343,7 +401,7 @@ fn console(flags: &ScriptArgs) -> Result<Console, Failure> {
         LogFormatArg::Text => Form::Logfmt,
     };
     let least = if flags.verbose { Level::Debug } else { Level::Info };
-    let writer: Box<dyn std::io::Write + Send> = match &flags.console_output {
+    let writer: Box<dyn Write + Send> = match &flags.console_output {
         None => Box::new(std::io::stderr()),
         Some(path) => {
             let file = std::fs::File::create(path)

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::output;
 
 /// A recording in the order of its times, with its index.
-pub(super) struct Playable {
+pub(crate) struct Playable {
     /// The recording.
     pub(super) recording: Recording,
     /// The temporary file that holds it lives as long as this.

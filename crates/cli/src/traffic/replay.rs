@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use squall_plan::Plan;
+
+pub(crate) use super::import::Playable;
 use super::import::playable;
 use super::summary;
 use crate::args::{Command, OutputArgs, ReplayArgs, RunArgs};
@@ -20,13 +23,19 @@ fn play(args: &ReplayArgs, shown: &OutputArgs) -> Result<ExitCode, Failure> {
         output::result(&summary::of_file(&args.file, &args.read)?)?;
         return Ok(ExitCode::Ok);
     }
+    let (plan, _playable) = prepared(args, shown)?;
+    http::make(&plan, shown, None)
+}
+
+/// The plan, and the recording, which must live as long.
+pub(crate) fn prepared(args: &ReplayArgs, shown: &OutputArgs) -> Result<(Plan, Playable), Failure> {
     let playable = playable(&args.file, &args.read)?;
     if playable.recording.index().record_count == 0 {
         let message = format!("no requests in `{}` that could be sent", args.file.display());
         return Err(Failure::usage(message, "`--dry-run` shows what it holds"));
     }
     let plan = build::replay::plan(args, shown, playable.path(), playable.recording.index())?;
-    http::make(&plan, shown, None)
+    Ok((plan, playable))
 }
 
 /// `squall run FILE`: plays it as `squall replay FILE` does.

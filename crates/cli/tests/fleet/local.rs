@@ -159,3 +159,155 @@ fn an_agent_ends_with_its_controller_and_leaves_nothing() {
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(place.target.stats().requests, after);
 }
+
+#[test]
+fn a_rule_on_a_watched_figure_is_judged_for_its_own_step_and_ends_the_run() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+machines: { g: local, shop: local }
+monitors: [{ machine: shop }]
+steps:
+  - loads: [{ http: /delay/5, connections: 2, duration: 2500ms }]
+    thresholds:
+      - { monitor: shop memory, rule: 'min>1MB' }
+      - { monitor: target shop cpu, rule: 'max<=100%' }
+      - { monitor: shop no such figure, rule: 'max<1' }
+  - loads: [{ http: /delay/5, connections: 2, duration: 1m, name: long }]
+    thresholds: [{ monitor: shop memory, rule: max<1MB, abort: true }]
+";
+    let (record, output) = place.run(plan, &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let outcomes: Vec<(&str, bool)> = record["thresholds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rule| (rule["metric"].as_str().unwrap(), rule["ok"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(
+        outcomes,
+        [
+            ("step 1: shop memory", true),
+            ("step 1: target shop cpu", true),
+            ("step 1: shop no such figure", false),
+            ("step 2: shop memory", false),
+        ]
+    );
+    assert!(said.contains("`shop memory: max<1MB` is broken: the run ends"), "{said}");
+    assert_eq!(record["stopped_by"], "drained");
+}
+
+#[test]
+fn a_rule_on_what_nobody_watches_is_refused() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+machines: { g: local, shop: local }
+monitors: [{ machine: shop }]
+loads: [{ http: /, requests: 1 }]
+thresholds: [{ monitor: shp cpu, rule: max<80% }]
+";
+    // A plan of one step has its rules at the top.
+    let (_, output) = place.run(plan, &[]);
+    let said = text(&output.stderr);
+    assert!(said.contains("plan.yaml:6:25: nothing called `shp` is watched"), "{said}");
+    assert!(said.contains("a similar name exists: `shop`"), "{said}");
+    assert_eq!(place.logged(), 0);
+}
+
+#[test]
+fn recorded_traffic_is_a_load_whose_parts_the_machines_play() {
+    let place = Place::new();
+    let har = place.write("site.har", &har(30));
+    let plan = format!(
+        "target: TARGET\nmachines: {{ a: local, b: {{ command: [{:?}, agent] }} }}\nloads:\n  - {{ replay: {}, name: all }}\n  \
+         - {{ replay: {}, asap: true, connections: 4, name: each, only-path: /status/204 }}\n",
+        env!("CARGO_BIN_EXE_squall"),
+        har.file_name().unwrap().to_str().unwrap(),
+        har.display(),
+    );
+    let (record, output) = place.run(&plan, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    // Each of four users plays the ten that the filter leaves.
+    assert_eq!(parts(&record, "load"), [("all".to_owned(), 30), ("each".to_owned(), 40)]);
+    assert_eq!(parts(&record, "machine").iter().filter(|(_, count)| *count > 0).count(), 2);
+    assert_eq!(place.logged(), 70);
+}
+
+/// A recording of so many requests to a host that nobody has, a few milliseconds apart, of as many clients.
+fn har(count: usize) -> String {
+    let paths = ["/", "/status/204", "/bytes/10"];
+    let entry = |idx: usize| {
+        format!(
+            r#"{{"startedDateTime": "2026-01-01T00:00:00.{:03}Z", "time": 1, "connection": "{idx}",
+            "request": {{"method": "GET", "url": "http://nobody.invalid{}", "httpVersion": "HTTP/1.1", "headers": []}},
+            "response": {{"status": {}, "headers": [], "content": {{"size": 0}}}}}}"#,
+            idx * 5,
+            paths[idx % 3],
+            if idx % 3 == 1 { 204 } else { 200 },
+        )
+    };
+    let entries: Vec<String> = (0..count).map(entry).collect();
+    format!(r#"{{"log": {{"version": "1.2", "entries": [{}]}}}}"#, entries.join(","))
+}
+
+#[test]
+fn a_script_is_divided_among_machines_with_one_setup_and_one_teardown() {
+    let place = Place::new();
+    place.write("lib/paths.js", "export const path = '/anything/' + open('./name.txt').trim();");
+    place.write("lib/name.txt", "cart");
+    place.write_as_is(
+        "shop.js",
+        "import http from 'k6/http';
+import { check } from 'k6';
+import { path } from './lib/paths.js';
+export const options = {
+  scenarios: {
+    some: { executor: 'shared-iterations', vus: 3, iterations: 30 },
+    steady: { executor: 'constant-arrival-rate', rate: 40, timeUnit: '1s', duration: '1s', preAllocatedVUs: 4, exec: 'steady' },
+  },
+  thresholds: { checks: ['rate==1'], http_req_duration: ['p(95)<0.000001'] },
+};
+export function setup() { return { token: http.get(__ENV.TARGET + '/anything/setup').status }; }
+export default function (data) {
+  check(http.get(__ENV.TARGET + path), { ok: (r) => r.status === 200, 'has data': () => data.token === 200 });
+}
+export function steady() { http.get(__ENV.TARGET + '/status/204'); }
+export function teardown(data) { http.get(__ENV.TARGET + '/anything/teardown?' + data.token); }
+",
+    );
+    let plan = "
+target: TARGET
+machines: { a: local, b: local, c: { local: true, weight: 2 } }
+loads: [{ script: shop.js, name: shop }]
+";
+    let (record, output) = place.run(plan, &[]);
+    let said = text(&output.stderr);
+    // The second threshold cannot hold.
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let outcomes: Vec<bool> =
+        record["thresholds"].as_array().unwrap().iter().map(|rule| rule["ok"].as_bool().unwrap()).collect();
+    assert_eq!(outcomes, [true, false], "{}", record["thresholds"]);
+    assert_eq!(ok(&record["total"]), 30 + 40 + 2);
+    let machines = parts(&record, "machine");
+    assert!(machines.iter().all(|(_, count)| *count > 0), "{machines:?}");
+    let log = place.log();
+    let count = |path: &str| log.iter().filter(|line| line.split(' ').nth(3) == Some(path)).count();
+    let counts = ["/anything/setup", "/anything/cart", "/status/204", "/anything/teardown?200"].map(count);
+    assert_eq!(counts, [1, 30, 40, 1]);
+}
+
+#[test]
+fn a_setup_that_throws_ends_the_load_everywhere_and_is_told() {
+    let place = Place::new();
+    place.write(
+        "bad.js",
+        "export function setup() { throw new Error('no token'); }\nexport default function () {}\n",
+    );
+    let plan = "machines: { a: local, b: local }\nloads: [{ script: bad.js, vus: 2, duration: 1m }]\n";
+    let (record, output) = place.run(plan, &[]);
+    let said = text(&output.stderr);
+    assert!(said.contains("setup(): ") && said.contains("no token"), "{said}");
+    assert!(record["duration"]["secs"].as_u64().unwrap() < 30);
+}

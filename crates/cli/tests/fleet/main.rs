@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::print_stdout, reason = "measured times are told, not asserted")]
 
+mod faults;
 mod local;
+mod ptr;
+mod site;
 mod squall;
 mod ssh;
 mod tools;

@@ -28,8 +28,13 @@ impl Place {
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        self.write_as_is(name, &text.replace("TARGET", &self.url()))
+    }
+
+    pub(crate) fn write_as_is(&self, name: &str, text: &str) -> PathBuf {
         let path = self.folder.path().join(name);
-        fs::write(&path, text.replace("TARGET", &self.url())).unwrap();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
         path
     }
 
@@ -44,8 +49,14 @@ impl Place {
 
     /// Requests that the target saw, by its own log.
     pub(crate) fn logged(self) -> u64 {
+        self.log().len() as u64
+    }
+
+    /// The target's own log, complete.
+    pub(crate) fn log(self) -> Vec<String> {
         self.target.stop();
-        fs::read_to_string(self.folder.path().join("log")).unwrap().lines().count() as u64
+        let text = fs::read_to_string(self.folder.path().join("log")).unwrap();
+        text.lines().map(str::to_owned).collect()
     }
 }
 

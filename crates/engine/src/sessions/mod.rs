@@ -33,7 +33,7 @@ use crate::pulse::{Backlog, Pulse};
 use crate::setup::ShardSetup;
 use crate::shard::Demand;
 use crate::sources::Sources;
-use crate::sys::{Poller, monotonic_ns, nanoseconds, process_data_bytes};
+use crate::sys::{Poller, monotonic_ns, nanoseconds, process_data_bytes, wait_until};
 use crate::{Control, Error, Stop};
 
 use settle::TermsCache;
@@ -172,8 +172,8 @@ impl SessionShard {
 
     /// Runs the load to its end; returns when that was, on the monotonic clock.
     pub(crate) fn run(mut self) -> Result<u64, Error> {
-        std::thread::sleep(Duration::from_nanos(self.limits.start_ns.saturating_sub(monotonic_ns())));
-        self.now_ns = monotonic_ns();
+        self.now_ns = wait_until(self.limits.start_ns);
+        self.control.note_late(self.now_ns - self.limits.start_ns);
         self.pulse.begin(self.now_ns);
         while !self.is_finished() {
             self.follow_control();

@@ -34,7 +34,7 @@ use crate::prepare::{Dial, Prepared, PreparedRequest};
 use crate::pulse::{Backlog, Pulse};
 use crate::setup::ShardSetup;
 use crate::sources::Sources;
-use crate::sys::{Clock, Poller, monotonic_ns, nanoseconds};
+use crate::sys::{Clock, Poller, nanoseconds, wait_until};
 use crate::{Control, Error, Stop};
 
 pub(crate) use demand::Demand;
@@ -268,9 +268,8 @@ impl Shard {
     }
 
     fn sleep_until_start(&mut self) {
-        let now_ns = monotonic_ns();
-        std::thread::sleep(std::time::Duration::from_nanos(self.limits.start_ns.saturating_sub(now_ns)));
-        self.now_ns = monotonic_ns();
+        self.now_ns = wait_until(self.limits.start_ns);
+        self.control.note_late(self.now_ns - self.limits.start_ns);
     }
 
     /// Obeys the user's stop, and the plan's.

@@ -32,6 +32,19 @@ pub(crate) fn sleep_until(at_ns: u64) {
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &at);
 }
 
+/// Waits for a time of the monotonic clock, the last of it awake: sleeping alone ends up to a tenth of a millisecond late. Returns
+/// the time that it is then.
+pub(crate) fn wait_until(at_ns: u64) -> u64 {
+    sleep_until(at_ns.saturating_sub(AWAKE_NS));
+    loop {
+        let now_ns = monotonic_ns();
+        if now_ns >= at_ns {
+            return now_ns;
+        }
+        std::hint::spin_loop();
+    }
+}
+
 /// Translates the kernel's receive stamps, which are wall-clock times, to the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
@@ -56,3 +69,6 @@ impl Clock {
 fn reading(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
+
+/// How long a thread is awake before a time that it waits for.
+const AWAKE_NS: u64 = 100_000;

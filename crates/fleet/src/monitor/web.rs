@@ -77,8 +77,7 @@ impl Page {
             Watched::Nginx { url } => (url, Kind::Nginx),
             Watched::H2o { url } => (url, Kind::H2o),
         };
-        let host = url.value.split("://").nth(1).unwrap_or(&url.value).split('/').next().unwrap_or_default();
-        let source = spec.name.clone().unwrap_or_else(|| format!("target {host}"));
+        let source = spec.name.clone().unwrap_or_else(|| format!("target {}", spec.source()));
         let url = if url.value.contains("://") { url.value.clone() } else { format!("http://{}", url.value) };
         Some(Self { source, url, kind })
     }

@@ -155,6 +155,7 @@ impl Job for ToolJob {
     fn run(self: Box<Self>, port: &mut Port) -> Result<LoadEnd, Trouble> {
         let Some(at) = port.start(self.ready()) else { return Ok(nothing()) };
         thread::sleep(at.duration_since(SystemTime::now()).unwrap_or_default());
+        port.note_late(SystemTime::now().duration_since(at).unwrap_or_default());
         let begun = Instant::now();
         let failed = |error: io::Error| {
             Trouble::new(

@@ -112,6 +112,11 @@ impl Rule {
         }
     }
 
+    /// What the value is compared with.
+    pub fn limit(&self) -> f64 {
+        self.limit
+    }
+
     /// The method as typed, such as `p(95)`.
     pub fn method(&self) -> &str {
         let end = self.text.find(['<', '>', '=', '!']).unwrap_or(self.text.len());

@@ -10,7 +10,7 @@ impl FromStr for Threshold {
     type Err = InputError;
 
     fn from_str(text: &str) -> Result<Self, InputError> {
-        let whole = Part { text, columns_before: 0 };
+        let whole = Part::of(text);
         if let Some(brace) = text.find('{') {
             return Err(whole.split_at(brace).1.error("filters by tag are not supported", RULE_HELP));
         }
@@ -49,8 +49,8 @@ impl Subject {
         match self.unit() {
             Unit::Us => read_time_us(limit),
             Unit::Fraction => read_fraction(limit),
-            Unit::Count => read_count(limit),
             Unit::PerSecond => units::parse_rate(limit.text).map_err(|e| limit.shift(e)),
+            _ => read_count(limit),
         }
     }
 }
@@ -104,7 +104,7 @@ impl Metric {
 }
 
 impl Statistic {
-    fn read(part: Part<'_>) -> Result<Self, InputError> {
+    pub(super) fn read(part: Part<'_>) -> Result<Self, InputError> {
         match part.text {
             "avg" | "mean" => Ok(Self::Mean),
             "med" | "median" => Ok(Self::Quantile(0.5)),
@@ -120,7 +120,7 @@ impl Statistic {
 
 impl Comparison {
     /// Reads the operator at the front of `right`; what follows it is the limit.
-    fn read(right: Part<'_>) -> Result<(Self, Part<'_>), InputError> {
+    pub(super) fn read(right: Part<'_>) -> Result<(Self, Part<'_>), InputError> {
         let (operator, comparison) =
             OPERATORS.into_iter().find(|(operator, _)| right.text.starts_with(operator)).ok_or_else(
                 || right.error("unknown comparison", "write one of `<`, `<=`, `>`, `>=`, `==`, `!=`"),
@@ -135,26 +135,35 @@ impl Comparison {
 
 /// A piece of the rule that remembers where it stood.
 #[derive(Debug, Clone, Copy)]
-struct Part<'a> {
+pub(super) struct Part<'a> {
     text: &'a str,
     columns_before: usize,
 }
 
 impl<'a> Part<'a> {
+    /// A whole rule.
+    pub(super) fn of(text: &'a str) -> Self {
+        Self { text, columns_before: 0 }
+    }
+
+    pub(super) fn text(self) -> &'a str {
+        self.text
+    }
+
     /// Cuts before byte `at`, which must be a character's first.
-    fn split_at(self, at: usize) -> (Self, Self) {
+    pub(super) fn split_at(self, at: usize) -> (Self, Self) {
         let (front, back) = self.text.split_at(at);
         let columns_before = self.columns_before + front.chars().count();
         (Self { text: front, ..self }, Self { text: back, columns_before })
     }
 
-    fn trim(self) -> Self {
+    pub(super) fn trim(self) -> Self {
         let blank_bytes = self.text.len() - self.text.trim_start().len();
         let (_, Self { text, columns_before }) = self.split_at(blank_bytes);
         Self { text: text.trim_end(), columns_before }
     }
 
-    fn error(self, reason: impl Into<String>, help: impl Into<String>) -> InputError {
+    pub(super) fn error(self, reason: impl Into<String>, help: impl Into<String>) -> InputError {
         InputError { column: self.columns_before + 1, reason: reason.into(), help: help.into() }
     }
 
@@ -210,7 +219,7 @@ fn read_percentile(part: Part<'_>, percent: &str) -> Result<Statistic, InputErro
 }
 
 /// Digits with at most one point: no sign, no exponent, no `inf`.
-fn read_number(text: &str) -> Option<f64> {
+pub(super) fn read_number(text: &str) -> Option<f64> {
     let is_plain = text.starts_with(|c: char| c.is_ascii_digit())
         && text.chars().all(|c| c.is_ascii_digit() || c == '.');
     text.parse().ok().filter(|_| is_plain)

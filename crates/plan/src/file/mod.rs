@@ -178,6 +178,8 @@ pub struct LoadOption {
 pub struct Rule {
     /// Such as `p(95)<200`.
     pub text: Text,
+    /// The watched figure that it is about, such as `shop cpu`; `None`: it is about the load.
+    pub monitor: Option<Text>,
     /// Whether the run ends as soon as it is broken.
     pub abort: bool,
 }
@@ -249,6 +251,19 @@ impl PlanFile {
     /// The loads of all steps.
     pub fn loads(&self) -> impl Iterator<Item = &LoadSpec> {
         self.steps.iter().flat_map(|step| &step.loads)
+    }
+}
+
+impl MonitorSpec {
+    /// Who it is about, as rules name it: its own name, that of a machine, or the host of a page.
+    pub fn source(&self) -> String {
+        let url = match (&self.name, &self.what) {
+            (Some(name), _) => return name.clone(),
+            (None, Watched::Machine { machine, .. }) => return machine.value.clone(),
+            (None, Watched::Prometheus { url, .. } | Watched::Nginx { url } | Watched::H2o { url }) => url,
+        };
+        let rest = url.value.split("://").nth(1).unwrap_or(&url.value);
+        rest.split('/').next().unwrap_or_default().to_owned()
     }
 }
 

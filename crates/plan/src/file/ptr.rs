@@ -212,15 +212,22 @@ impl Reader<'_> {
         let copied =
             common.files.iter().find(|file| file.to.value == script.value).map(|file| file.from.clone());
         let script = copied.unwrap_or(script);
+        let base = |target: &Text| {
+            let url = url(target, None, false);
+            Text { value: url.value.trim_end_matches('/').to_owned(), ..url }
+        };
+        let target = common.target.as_ref().map(base);
         if self.options.external {
             "tool".clone_into(&mut load.kind.value);
             load.arguments.push(word("k6", script.place));
             push(load, "script", Some(script));
-            push(load, "url", common.target.as_ref().map(|target| url(target, None, false)));
+            push(load, "url", target);
             push(load, "path", self.optional(config, "command_path"));
         } else {
             "script".clone_into(&mut load.kind.value);
             load.arguments.push(script);
+            let env = |target: Text| Text { value: format!("TARGET={}", target.value), ..target };
+            push(load, "env", target.map(env));
         }
         push(load, "vus", self.optional(config, "vus").or_else(|| self.optional(config, "connections")));
         push(load, "duration", self.duration(config, "duration"));
@@ -585,7 +592,7 @@ mod tests {
         );
         assert_eq!(
             file("k6", "/tmp/a.js", r#"{"vus": 5, "duration": 3}"#).unwrap(),
-            "script a.js vus=5 duration=3s"
+            "script a.js env=TARGET=http://shop:8080 vus=5 duration=3s"
         );
         let config = r#"{"target": "10.0.0.3", "port": 443, "connections": 1000, "duration": 60, "pause": 0.001, "jitter": "1ms", "bind-to-nics": ["eth"]}"#;
         assert_eq!(

@@ -9,10 +9,9 @@ use super::{
     FileSpec, LoadOption, LoadSpec, Machine, MonitorSpec, PlanFile, Problem, Reach, Rule, SshSpec, Step,
     Text, Watched,
 };
-use crate::InputError;
 use crate::limits::MACHINE_COUNT_MAX;
-use crate::{InputError, nearest};
 use crate::units::{parse_duration, parse_weight};
+use crate::{InputError, nearest};
 
 /// What a load can be: the key whose value is the load's argument.
 pub const LOAD_KINDS: &[&str] = &["http", "script", "handshake", "idle", "replay", "tool"];
@@ -443,16 +442,16 @@ impl<'n, 'p> Keys<'n, 'p> {
 
 fn rule(node: &Node, problems: &mut Vec<Problem>) -> Option<Rule> {
     if !matches!(node.value, Value::Map(_)) {
-        return single(node, problems).map(|text| Rule { text, abort: false });
+        return single(node, problems).map(|text| Rule { text, monitor: None, abort: false });
     }
     let mut keys = Keys::of(node, "a threshold", problems);
-    let text = keys.text("rule");
+    let (text, monitor) = (keys.text("rule"), keys.text("monitor"));
     let abort = keys.text("abort").is_some_and(|text| text.value == "true");
     if text.is_none() {
         keys.missing("rule", "write `rule: p(95)<200` and `abort: true`");
     }
-    keys.finish(&["rule", "abort"]);
-    text.map(|text| Rule { text, abort })
+    keys.finish(&["rule", "monitor", "abort"]);
+    text.map(|text| Rule { text, monitor, abort })
 }
 
 /// The nearest of the known names, or all of them.

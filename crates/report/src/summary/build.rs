@@ -214,6 +214,7 @@ fn generator(record: &RunRecord) -> Generator {
         cpu_cores: share(generator.cpu, record.duration),
         stall_us_max: Micros(u64::try_from(generator.stall_max.as_nanos()).unwrap_or(u64::MAX)),
         threads: record.shard_count,
+        start_skew_ms: record.start_skew.map(|skew| three_decimals(skew.as_secs_f64() * 1e3)),
     }
 }
 

@@ -254,6 +254,9 @@ pub struct Generator {
     pub stall_us_max: Micros,
     /// Event loops.
     pub threads: u32,
+    /// Several machines: the longest time between the first one's start and the last one's, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_skew_ms: Option<f64>,
 }
 
 /// The machine that made the load: the worst of any second, of CPU time the sum. A limit of 0 is not known.

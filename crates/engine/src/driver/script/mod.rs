@@ -26,7 +26,7 @@ use stage::Phase;
 use users::Users;
 
 pub use figures::{Submetric, empty_figures, metric_of, submetrics};
-pub use stage::{ScriptEnd, Stage};
+pub use stage::{ScriptEnd, SetupPart, Stage};
 
 /// A k6 script that is to be run.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl ScriptDriver {
 
     /// Before the scenarios: `setup()`, on the first shard; the others wait for what it gives.
     fn prepare(&mut self, now_ns: u64, port: &mut Port) {
-        if self.share.shard_idx == 0 && !self.users.has_begun_setup {
+        if self.share.shard_idx == 0 && self.stage.calls_setup() && !self.users.has_begun_setup {
             self.users.has_begun_setup = true;
             if self.options.no_setup || !self.users.program.has_function("setup") {
                 self.stage.finish_setup(None, now_ns);
@@ -173,7 +173,7 @@ impl ScriptDriver {
 
     /// After the scenarios of all shards: `teardown()`, on the first shard.
     fn tear_down(&mut self, now_ns: u64, port: &mut Port) {
-        if self.share.shard_idx != 0 {
+        if self.share.shard_idx != 0 || !self.stage.calls_teardown() {
             self.phase = Phase::Over;
             return;
         }

@@ -69,8 +69,8 @@ enum Kind {
     Looping,
     /// As many users as the steps say.
     Ramping { steps: Vec<UserStep>, next: usize, user_count: u64 },
-    /// Iterations arrive; `next_idx` counts those of all shards.
-    Arriving { arrivals: Arrivals, next_idx: u64, orphans: Vec<u64> },
+    /// Iterations arrive; `own_idx` counts those of this shard.
+    Arriving { arrivals: Arrivals, own_idx: u64, orphans: Vec<u64> },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,10 +100,10 @@ impl Runner {
                 Kind::Ramping { steps: user_steps(*start_vus, stages), next: 0, user_count: 0 }
             }
             Executor::ConstantArrivalRate { rate, time_unit, duration, .. } => {
-                Kind::arriving(Arrivals::constant(*rate, *time_unit, *duration), share)
+                Kind::arriving(Arrivals::constant(*rate, *time_unit, *duration))
             }
             Executor::RampingArrivalRate { start_rate, time_unit, stages, .. } => {
-                Kind::arriving(Arrivals::ramping(*start_rate, *time_unit, stages), share)
+                Kind::arriving(Arrivals::ramping(*start_rate, *time_unit, stages))
             }
             _ => Kind::Looping,
         };
@@ -325,11 +325,12 @@ impl Runner {
         }
         match (&self.config.executor, &self.kind) {
             (Executor::SharedIterations { iterations, .. }, _) => {
-                let taken = &stage.scenario(self.idx).taken;
-                if taken.load(Ordering::Relaxed) >= *iterations {
+                let (taken, own_count) = (&stage.scenario(self.idx).taken, self.machine_part_of(*iterations));
+                if taken.load(Ordering::Relaxed) >= own_count {
                     return None;
                 }
-                Some(taken.fetch_add(1, Ordering::Relaxed)).filter(|idx| idx < iterations)
+                let own_idx = Some(taken.fetch_add(1, Ordering::Relaxed)).filter(|idx| *idx < own_count);
+                own_idx.map(|idx| self.share.segment.whole_idx(idx))
             }
             (Executor::PerVuIterations { iterations, .. }, _) => {
                 (self.members[nth].iteration_count < *iterations).then(|| self.own_idx())
@@ -339,6 +340,11 @@ impl Runner {
             }
             _ => Some(self.own_idx()),
         }
+    }
+
+    /// How many of iterations that all users share are this machine's.
+    fn machine_part_of(&self, iterations: u64) -> u64 {
+        self.share.segment.part_of(iterations)
     }
 
     /// Iterations of all shards have different numbers.
@@ -392,10 +398,14 @@ impl Runner {
 
     /// The next arrival of this shard whose time has come; its number.
     fn take_arrival(&mut self, now_ns: u64) -> Option<u64> {
-        let (begin_ns, step) = (self.begin_ns, self.share.step());
-        let Kind::Arriving { arrivals, next_idx, .. } = &mut self.kind else { return None };
-        let due_ns = begin_ns + arrivals.due_ns(*next_idx)?;
-        (due_ns <= now_ns).then(|| std::mem::replace(next_idx, *next_idx + step))
+        let (begin_ns, share) = (self.begin_ns, self.share);
+        let Kind::Arriving { arrivals, own_idx, .. } = &mut self.kind else { return None };
+        let idx = share.global_idx(*own_idx);
+        let due_ns = begin_ns + arrivals.due_ns(idx)?;
+        (due_ns <= now_ns).then(|| {
+            *own_idx += 1;
+            idx
+        })
     }
 
     /// An arrival finds no free user here: another shard may have one; and one more user is made, while there may be more.
@@ -482,7 +492,7 @@ impl Runner {
     fn is_exhausted(&self, stage: &Stage) -> bool {
         match &self.config.executor {
             Executor::SharedIterations { iterations, .. } => {
-                stage.scenario(self.idx).taken.load(Ordering::Relaxed) >= *iterations
+                stage.scenario(self.idx).taken.load(Ordering::Relaxed) >= self.machine_part_of(*iterations)
             }
             Executor::PerVuIterations { iterations, .. } => {
                 self.members.iter().all(|member| member.iteration_count >= *iterations)
@@ -496,8 +506,9 @@ impl Runner {
         let dropped = match &self.config.executor {
             Executor::SharedIterations { iterations, .. } => {
                 // The first shard that notices takes all that are left.
-                let left = stage.scenario(self.idx).taken.fetch_max(*iterations, Ordering::Relaxed);
-                iterations.saturating_sub(left)
+                let own_count = self.machine_part_of(*iterations);
+                let left = stage.scenario(self.idx).taken.fetch_max(own_count, Ordering::Relaxed);
+                own_count.saturating_sub(left)
             }
             Executor::PerVuIterations { iterations, .. } => {
                 self.members.iter().map(|member| iterations.saturating_sub(member.iteration_count)).sum()
@@ -529,8 +540,9 @@ impl Runner {
                     Kind::Ramping { steps, next, .. } => {
                         steps.get(*next).map_or(u64::MAX, |step| self.begin_ns + step.at_ns)
                     }
-                    Kind::Arriving { arrivals, next_idx, .. } => {
-                        arrivals.due_ns(*next_idx).map_or(u64::MAX, |due_ns| self.begin_ns + due_ns)
+                    Kind::Arriving { arrivals, own_idx, .. } => {
+                        let due_ns = arrivals.due_ns(self.share.global_idx(*own_idx));
+                        due_ns.map_or(u64::MAX, |due_ns| self.begin_ns + due_ns)
                     }
                 };
                 let rest_ns = self.rests.front().map_or(u64::MAX, |(until_ns, _)| *until_ns);
@@ -544,8 +556,8 @@ impl Runner {
 }
 
 impl Kind {
-    fn arriving(arrivals: Arrivals, share: Share) -> Self {
-        Self::Arriving { arrivals, next_idx: share.global_idx(0), orphans: Vec::new() }
+    fn arriving(arrivals: Arrivals) -> Self {
+        Self::Arriving { arrivals, own_idx: 0, orphans: Vec::new() }
     }
 }
 

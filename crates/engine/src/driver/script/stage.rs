@@ -2,16 +2,19 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use squall_script::{Counts, ScriptError};
 
 /// What the shards of a script share.
 #[derive(Debug)]
 pub struct Stage {
+    part: SetupPart,
     counts: Arc<Counts>,
     /// When the scenarios begin, in nanoseconds after the run's start; 0: not yet.
     begin_ns: AtomicU64,
     setup_data: Mutex<Option<String>>,
+    is_set_up: AtomicBool,
     end: Mutex<Option<ScriptEnd>>,
     is_stopped: AtomicBool,
     /// Shards that have begun, and those whose scenarios are over.
@@ -50,6 +53,19 @@ pub enum ScriptEnd {
     },
 }
 
+/// Who calls `setup()` and `teardown()` of a script that several machines run together, and when its scenarios begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetupPart {
+    /// This machine, and the scenarios begin at once: it is alone.
+    Alone,
+    /// This machine, for all; the scenarios begin by [`Stage::begin`].
+    Caller,
+    /// Another machine; the scenarios begin by [`Stage::begin`].
+    Follower,
+    /// There is no `setup()`, and `teardown()` is called by another machine.
+    Bystander,
+}
+
 /// Where a shard is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -61,11 +77,13 @@ pub(super) enum Phase {
 
 impl Stage {
     /// A stage for a script with so many scenarios.
-    pub fn new(scenario_count: usize) -> Self {
+    pub fn new(scenario_count: usize, part: SetupPart) -> Self {
         Self {
+            part,
             counts: Arc::default(),
             begin_ns: AtomicU64::new(0),
             setup_data: Mutex::default(),
+            is_set_up: AtomicBool::new(false),
             end: Mutex::default(),
             is_stopped: AtomicBool::new(false),
             shard_count: AtomicU32::new(0),
@@ -104,9 +122,35 @@ impl Stage {
         self.is_stopped() && self.begin_ns().is_none()
     }
 
+    /// Begins the scenarios at a time after the run's start, with what `setup()` gave on the machine that called it.
+    pub fn begin(&self, setup_data: Option<String>, at: Duration) {
+        *self.setup_data.lock().unwrap_or_else(PoisonError::into_inner) = setup_data;
+        let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
+        self.begin_ns.store(at_ns.max(1), Ordering::Release);
+    }
+
+    /// `setup()` is over; its data is there.
+    pub fn is_set_up(&self) -> bool {
+        self.is_set_up.load(Ordering::Acquire)
+    }
+
+    /// Whether `setup()` is called, or found to be none, here.
+    pub(super) fn calls_setup(&self) -> bool {
+        self.part != SetupPart::Follower
+    }
+
+    /// Whether `teardown()` is called here.
+    pub(super) fn calls_teardown(&self) -> bool {
+        matches!(self.part, SetupPart::Alone | SetupPart::Caller)
+    }
+
     pub(super) fn finish_setup(&self, data: Option<String>, now_ns: u64) {
-        *self.setup_data.lock().unwrap_or_else(PoisonError::into_inner) = data;
-        self.begin_ns.store(now_ns.max(1), Ordering::Release);
+        if self.part != SetupPart::Caller {
+            self.begin(data, Duration::from_nanos(now_ns));
+        } else {
+            *self.setup_data.lock().unwrap_or_else(PoisonError::into_inner) = data;
+        }
+        self.is_set_up.store(true, Ordering::Release);
     }
 
     /// When the scenarios begin.

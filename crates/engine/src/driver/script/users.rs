@@ -119,7 +119,7 @@ impl Users {
 
     /// Makes one more user; its index.
     pub(super) fn make_one(&mut self) -> Result<u32, ScriptError> {
-        let vu = self.made_count * u64::from(self.share.shard_count) + u64::from(self.share.shard_idx) + 1;
+        let vu = self.share.global_idx(self.made_count) + 1;
         self.made_count += 1;
         self.add(vu)
     }

@@ -1,0 +1,93 @@
+//! The lab with a target that logs, and runs of the binary in it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use serde_json::Value;
+use squall_testkit::Process;
+use squall_testkit::lab::Lab;
+
+use crate::squall::record;
+
+/// The lab with a target that logs.
+pub(crate) struct Site {
+    pub(crate) lab: Lab,
+    target: Option<Process>,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        let lab = Lab::new(3);
+        let mut site = Self { lab, target: None };
+        site.start_target();
+        site
+    }
+
+    /// Starts the target; its log begins anew.
+    pub(crate) fn start_target(&mut self) {
+        let mut command = self.lab.command("target", env!("CARGO_BIN_EXE_squall"));
+        command.args(["target", "--listen", "0.0.0.0:80", "--log"]).arg(self.lab.path("log"));
+        command.stdout(fs::File::create(self.lab.path("target.out")).unwrap());
+        self.target = Some(Process::start(&mut command));
+        self.lab.wait_for_port("target", 80);
+    }
+
+    /// Ends the target as a crash would.
+    pub(crate) fn kill_target(&mut self) {
+        self.target.take().unwrap().kill();
+    }
+
+    /// A plan whose machines are the three generators; `TARGET` is the target's watched machine.
+    pub(crate) fn plan(&self, rest: &str) -> PathBuf {
+        let machines = ["g1", "g2", "g3"].map(|name| format!("  {name}: {}\n", Lab::address(name)));
+        let text = format!(
+            "target: http://{}\nssh: {}\nmachines:\n{}{rest}",
+            Lab::address("target"),
+            self.lab.ssh_settings(),
+            machines.concat(),
+        );
+        let path = self.lab.path("plan.yaml");
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn controller(&self, rest: &str) -> Command {
+        let mut command = self.lab.command("controller", env!("CARGO_BIN_EXE_squall"));
+        command.arg("run").arg(self.plan(rest)).arg("--results").arg(self.lab.path("runs"));
+        command.env("NO_COLOR", "1");
+        command
+    }
+
+    pub(crate) fn run(&self, rest: &str) -> (Value, Output) {
+        let output = self.controller(rest).output().unwrap();
+        (record(&self.lab.path("runs")), output)
+    }
+
+    /// Starts a run, whose words go to the lab's `controller.err`.
+    pub(crate) fn start(&self, rest: &str) -> Process {
+        let mut command = self.controller(rest);
+        command.stderr(fs::File::create(self.lab.path("controller.err")).unwrap());
+        Process::start(command.stdout(std::process::Stdio::null()))
+    }
+
+    /// Requests that the target has seen so far, as its socket counters tell.
+    pub(crate) fn has_load(&self) -> bool {
+        let output = self.lab.command("target", "ss").args(["-Htn", "sport = :80"]).output().unwrap();
+        !output.stdout.is_empty()
+    }
+
+    /// The target's log, complete.
+    pub(crate) fn log(mut self) -> Vec<String> {
+        let mut target = self.target.take().unwrap();
+        let _ = Command::new("kill").args(["-TERM", &target.pid().to_string()]).status();
+        target.wait(Duration::from_secs(20)).unwrap();
+        fs::read_to_string(self.lab.path("log")).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// Nothing of ours runs or lies on a machine.
+    pub(crate) fn is_clean(&self, host: &str) -> bool {
+        self.lab.programs(host).is_empty() && self.lab.files(host).is_empty()
+    }
+}
