@@ -142,9 +142,13 @@ impl Pulse {
 
     /// Sends the snapshot away and goes on with a spare one; only a collector that lags behind makes us allocate.
     fn hand_over(&mut self, is_last: bool) {
-        let fresh = self.spare.try_recv().unwrap_or_else(|_none| {
-            Box::new(Snapshot::new(self.snapshot.rows.len(), self.snapshot.open_model))
-        });
+        let row_count = self.snapshot.rows.len();
+        let mut fresh = self
+            .spare
+            .try_recv()
+            .unwrap_or_else(|_none| Box::new(Snapshot::new(row_count, self.snapshot.open_model)));
+        // A spare one that was made before the rows that a script or a recording has added since.
+        fresh.rows.resize_with(row_count, Default::default);
         let snapshot = std::mem::replace(&mut self.snapshot, fresh);
         let second = Second { shard_idx: self.shard_idx, second_idx: self.second_idx, snapshot, is_last };
         // A collector that is gone needs no figures.
