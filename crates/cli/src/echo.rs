@@ -83,7 +83,8 @@ fn load_lines(load: &Load, plan: &Plan) -> Vec<(&'static str, String)> {
         }
         _ => {}
     }
-    lines.push(("load", format!("{} {}", starts(load, noun), ends(load, plan, noun))));
+    let line = format!("{} {}", starts(load, noun), ends(load, plan, noun));
+    lines.push(("load", line.trim_end().to_owned()));
     lines.extend(via(&load.network).map(|text| ("via", text)));
     lines.extend(tls(load).map(|text| ("tls", text)));
     lines
@@ -101,6 +102,7 @@ fn starts(load: &Load, noun: &str) -> String {
             }
         }
         What::Replay(_) => format!("recorded requests, {}", when(&load.when, noun)),
+        What::Script(script) => script.scenarios.join(", "),
         _ => when(&load.when, noun),
     }
 }
@@ -111,6 +113,7 @@ fn ends(load: &Load, plan: &Plan, noun: &str) -> String {
         What::Replay(replay) if load.stop == Stop { duration: None, count: None } && !replay.loops => {
             "to the end of the recording".to_owned()
         }
+        What::Script(_) => String::new(),
         _ => stop(&load.stop, plan, noun),
     }
 }

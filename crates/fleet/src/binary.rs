@@ -38,11 +38,12 @@ impl Binary {
     }
 
     /// A POSIX shell's script that says which processor it has, takes the program from its standard input unless the same one is
-    /// installed, and becomes the agent. The folder goes when anything fails before that.
+    /// installed, and becomes the agent. The folder goes when anything fails before that, also when nobody listens any more.
     pub(crate) fn fetch_script(&self) -> String {
         let (size, digest) = (self.bytes.len(), &self.digest);
         format!(
-            r#"say() {{ echo "{MARK} $*"; }}
+            r#"trap '' PIPE
+say() {{ echo "{MARK} $*"; }}
 sum() {{ if command -v sha256sum >/dev/null 2>&1; then sha256sum "$1"; else openssl dgst -sha256 -r "$1"; fi | cut -d" " -f1; }}
 have=$(command -v squall 2>/dev/null)
 if [ -n "$have" ] && [ "$(sum "$have" 2>/dev/null)" = {digest} ]; then say HAVE; exec "$have" agent; fi

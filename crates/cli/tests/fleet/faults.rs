@@ -54,9 +54,7 @@ fn strike(site: &mut Site, moment: Moment, is_killed: bool, fail: impl Fn(&mut S
     }
     fail(site);
     let begin = Instant::now();
-    for host in ["g1", "g2", "g3"] {
-        wait_until(|| site.is_clean(host));
-    }
+    site.wait_until_clean();
     let gone_after = begin.elapsed();
     let status = if is_killed { None } else { run.wait(Duration::from_secs(60)) };
     println!(

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use squall_testkit::Process;
@@ -72,9 +73,10 @@ impl Site {
         Process::start(command.stdout(std::process::Stdio::null()))
     }
 
-    /// Requests that the target has seen so far, as its socket counters tell.
+    /// Whether the first generator has connections to the target: those of machines whose cable was pulled live on at the target.
     pub(crate) fn has_load(&self) -> bool {
-        let output = self.lab.command("target", "ss").args(["-Htn", "sport = :80"]).output().unwrap();
+        let mut command = self.lab.command("g1", "ss");
+        let output = command.args(["-Htn", "state", "established", "dport = :80"]).output().unwrap();
         !output.stdout.is_empty()
     }
 
@@ -86,8 +88,16 @@ impl Site {
         fs::read_to_string(self.lab.path("log")).unwrap().lines().map(str::to_owned).collect()
     }
 
-    /// Nothing of ours runs or lies on a machine.
-    pub(crate) fn is_clean(&self, host: &str) -> bool {
-        self.lab.programs(host).is_empty() && self.lab.files(host).is_empty()
+    /// Waits until nothing of ours runs or lies on any generator.
+    pub(crate) fn wait_until_clean(&self) {
+        for host in ["g1", "g2", "g3"] {
+            let is_clean = || self.lab.programs(host).is_empty() && self.lab.files(host).is_empty();
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while !is_clean() {
+                let left = (self.lab.programs(host), self.lab.files(host));
+                assert!(Instant::now() < deadline, "on {host} there still are {left:?}");
+                thread::sleep(Duration::from_millis(10));
+            }
+        }
     }
 }

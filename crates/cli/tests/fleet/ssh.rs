@@ -8,7 +8,7 @@ use squall_measure::{Histogram, Snapshot};
 use squall_testkit::lab::Lab;
 
 use crate::site::Site;
-use crate::squall::{parts, text, wait_until};
+use crate::squall::{parts, text};
 
 #[test]
 fn two_steps_of_three_loads_run_behind_a_bastion_and_nothing_stays() {
@@ -33,9 +33,7 @@ steps:
     assert_eq!(parts(&record, "load"), loads.map(|(name, count)| (name.to_owned(), count)));
     let settled: u64 = loads.iter().map(|(_, count)| count).sum();
     assert_eq!(record["total"]["requests_started"], settled);
-    for host in ["g1", "g2", "g3"] {
-        wait_until(|| site.is_clean(host));
-    }
+    site.wait_until_clean();
     assert_merged_as_union(&record);
     let skew = from_value::<Duration>(record["start_skew"].clone()).unwrap();
     let offs: Vec<&Value> = machines(&record).map(|part| &part["facts"]["started_off"]).collect();
@@ -89,7 +87,7 @@ fn what_is_wrong_with_any_machine_is_told_before_any_load_starts() {
     assert!(said.contains("machine `g3`") && said.contains("nothing listens on its ssh port"), "{said}");
     assert!(said.contains("2 problems, nothing was sent"), "{said}");
     assert!(record.is_null());
-    wait_until(|| site.is_clean("g1"));
+    site.wait_until_clean();
     assert!(site.log().is_empty());
 }
 
@@ -140,8 +138,6 @@ fn all_that_is_wrong_with_all_machines_is_told_at_once() {
         assert!(said.contains(problem), "{problem}\n{said}");
     }
     assert!(record.is_null());
-    for host in ["g1", "g2", "g3"] {
-        wait_until(|| site.is_clean(host));
-    }
+    site.wait_until_clean();
     assert!(site.log().is_empty());
 }
