@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -91,7 +91,6 @@ struct Fleet<'a> {
     stopped_by: StoppedBy,
     /// What agents were told to do; [`Steer`]'s numbers.
     told: u8,
-    next_beat: Instant,
     /// Of each step's moments of start: the step, the moment in nanoseconds since 1970, and how far from it the machines began,
     /// in nanoseconds: the first one and the last one.
     starts: BTreeMap<(usize, u64), (i64, i64)>,
@@ -159,7 +158,6 @@ impl<'a> Fleet<'a> {
             lost_count: 0,
             stopped_by: StoppedBy::Count,
             told: 0,
-            next_beat: Instant::now(),
             starts: BTreeMap::new(),
         })
     }
@@ -358,20 +356,11 @@ impl<'a> Fleet<'a> {
     /// Takes in what came in the next tenth of a second, shows it, and notices who is silent.
     fn turn(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
         let end = Instant::now() + TURN;
-        loop {
-            match self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(arrival) => {
-                    self.arrive(arrival, step, watcher);
-                    if !step.any(State::Preparing) && !step.any(State::Running) {
-                        break;
-                    }
-                }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        while let Ok(arrival) = self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            self.arrive(arrival, step, watcher);
+            if !step.any(State::Preparing) && !step.any(State::Running) {
+                break;
             }
-        }
-        if Instant::now() >= self.next_beat {
-            self.next_beat = Instant::now() + BEAT_EVERY;
-            self.links.iter().for_each(Link::ask_clock);
         }
         let silent = |link: &Link| link.lost.is_none() && link.heard_at.elapsed() > SILENT_MAX;
         let silent: Vec<usize> = (0..self.links.len()).filter(|&idx| silent(&self.links[idx])).collect();
@@ -417,7 +406,9 @@ impl<'a> Fleet<'a> {
                 self.ledger.close(source, second_idx, machine);
             }
             Report::Rows { load_idx, rows } => self.ledger.take_rows(machine_idx, load_idx as usize, &rows),
-            Report::SetUp { load_idx, data } => self.begin(load_idx as usize, Some(data), step),
+            Report::SetUp { load_idx, data } => self.begin(load_idx as usize, step, |at_unix_ns| {
+                Some(Begin { setup_data: data.clone(), at_unix_ns })
+            }),
             Report::Said { load_idx, line } => {
                 let load = &self.plan.loads[load_idx as usize].name;
                 watcher.note(&format!("{} on {}: {line}", load, self.machine_name(machine_idx)));
@@ -488,28 +479,26 @@ impl<'a> Fleet<'a> {
         self.abandon(machine_idx, load_idx, step);
     }
 
-    /// Begins the scenarios of a script everywhere at one moment, when its `setup()` is over; `None`: it will never be.
-    fn begin(&mut self, load_idx: usize, data: Option<Option<String>>, step: &mut Step) {
+    /// Begins the scenarios of a script everywhere at one moment, when its `setup()` is over or will never be.
+    fn begin(&self, load_idx: usize, step: &mut Step, begin_at: impl Fn(u64) -> Option<Begin>) {
         let before = step.callers.len();
         step.callers.retain(|(called, _)| *called != load_idx);
         if step.callers.len() == before {
             return;
         }
-        let slowest = self.slowest_round_trip();
-        let at_ns = unix_ns(SystemTime::now() + BEGIN_DELAY + 2 * slowest);
+        let at_ns = unix_ns(SystemTime::now() + BEGIN_DELAY + 2 * self.slowest_round_trip());
         let own = step.jobs.iter().filter(|(_, load, state)| *load == load_idx && *state != State::Over);
         for (machine_idx, _, _) in own {
             let link = &self.links[*machine_idx];
-            let begin =
-                data.clone().map(|setup_data| Begin { setup_data, at_unix_ns: link.clock.theirs(at_ns) });
+            let begin = begin_at(link.clock.theirs(at_ns));
             link.order(Order::Begin { load_idx: load_idx as u32, begin });
         }
     }
 
     /// A machine has no part in a load any more: those that wait for its `setup()` wait in vain.
-    fn abandon(&mut self, machine_idx: usize, load_idx: usize, step: &mut Step) {
+    fn abandon(&self, machine_idx: usize, load_idx: usize, step: &mut Step) {
         if step.callers.contains(&(load_idx, machine_idx)) {
-            self.begin(load_idx, None, step);
+            self.begin(load_idx, step, |_| None);
         }
     }
 
@@ -821,9 +810,6 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// How long what came is taken in before it is shown.
 const TURN: Duration = Duration::from_millis(100);
-
-/// How often agents are told that the controller lives, and their clocks are compared.
-const BEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// An agent says something every second; one that is silent for so long is lost.
 const SILENT_MAX: Duration = Duration::from_secs(6);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 use std::process::Child;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -93,7 +93,7 @@ impl Link {
         }
     }
 
-    /// Asks for its clock. Any order says that the controller lives; this one is given when there is no other.
+    /// Asks for its clock.
     pub(crate) fn ask_clock(&self) {
         self.order(Order::Clock { asked_unix_ns: 0 });
     }
@@ -239,8 +239,15 @@ fn with_words(trouble: Trouble, words: &str) -> Trouble {
     }
 }
 
+/// Writes orders until there will be none; where there is none for a while, it asks for the clock, which says that the controller
+/// lives: also while other machines are still being reached.
 fn write_orders(mut stream: impl Write, outbox: &Receiver<Order>) {
-    for mut order in outbox {
+    loop {
+        let mut order = match outbox.recv_timeout(BEAT_EVERY) {
+            Ok(order) => order,
+            Err(RecvTimeoutError::Timeout) => Order::Clock { asked_unix_ns: 0 },
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
         if let Order::Clock { asked_unix_ns } = &mut order {
             *asked_unix_ns = unix_ns(SystemTime::now());
         }
@@ -261,6 +268,9 @@ fn read_reports(machine_idx: usize, mut stream: BufReader<impl Read>, inbox: &Se
 }
 
 const CLOCK_QUESTION_COUNT: u32 = 8;
+
+/// How often an agent is told that the controller lives, and its clock is compared.
+const BEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// So that a large file does not lie in memory whole, nor in one frame.
 const FILE_PART_BYTES: u64 = 1 << 20;

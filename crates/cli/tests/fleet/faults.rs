@@ -111,7 +111,7 @@ fn a_bastion_that_fails_leaves_what_was_measured() {
         let left = strike(&mut site, moment, false, |site| site.lab.stop_sshd("bastion"));
         match moment {
             Moment::Preflight => {
-                assert_eq!((left.code, left.record.is_null()), (Some(2), true), "{}", left.said)
+                assert_eq!((left.code, left.record.is_null()), (Some(2), true), "{}", left.said);
             }
             Moment::End => assert!(ok(&left.record["total"]) > 0),
             Moment::Start | Moment::Middle => {
