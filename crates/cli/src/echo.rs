@@ -129,9 +129,10 @@ fn endpoints(targets: &[Weighted<Endpoint>]) -> String {
 /// What differs from a full handshake and a reset.
 fn handshake_ways(load: &HandshakeLoad) -> Option<String> {
     let mut parts = Vec::new();
-    let Resumption { mode, ratio, .. } = load.resumption;
+    let Resumption { mode, ratio, early_data } = load.resumption;
     parts.extend(resumed_by(mode).map(|by| format!("{:.0} % resumed by {by}", ratio * 100.0)));
-    parts.extend(load.request.as_ref().map(|request| format!("GET {}", request.path)));
+    let early = if early_data { " as early data" } else { "" };
+    parts.extend(load.request.as_ref().map(|request| format!("GET {}{early}", request.path)));
     parts.extend((!load.hold.is_zero()).then(|| format!("held for {}", DurationText(load.hold))));
     parts.extend((load.close != CloseMode::Rst).then(|| format!("closed by {}", close_name(load.close))));
     (!parts.is_empty()).then(|| parts.join(", "))

@@ -8,6 +8,10 @@ pub(crate) fn handshake_facts(made: &Handshakes) -> Vec<String> {
     let share = |part: u64| units::percent(part as f64 / made.count.max(1) as f64);
     let mut facts = vec![format!("{} full", units::count(made.full))];
     facts.push(format!("{} resumed ({})", units::count(made.resumed), share(made.resumed)));
+    let accepted = made.early_data_accepted.map(|count| (count, "with early data (0-RTT)"));
+    let early =
+        accepted.into_iter().chain(made.early_data_rejected.map(|count| (count, "early data not taken")));
+    facts.extend(early.map(|(count, name)| format!("{} {name}", units::count(count))));
     let rare =
         [(made.without_ticket, "without a ticket yet"), (made.hello_retries, "asked for another group")];
     facts.extend(

@@ -106,6 +106,11 @@ pub(crate) struct ResumptionArgs {
     /// Share of the handshakes that try to resume: 0 to 1, or a percentage [default: 1]
     #[arg(long, value_name = "SHARE", value_parser = values::share, requires = "resumption")]
     pub resumption_ratio: Option<f64>,
+    /// Send the request of resumed TLS 1.3 handshakes as early data (0-RTT) where the ticket allows it
+    ///
+    /// What the server does not take is sent again after the handshake. Both are counted, as the TLS library says.
+    #[arg(long, requires = "request")]
+    pub early_data: bool,
     /// tls-perf's: on is --resumption ticket; advertise offers tickets and resumes nothing; or off
     #[arg(
         long,

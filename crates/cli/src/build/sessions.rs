@@ -151,8 +151,16 @@ fn resumption(args: &ResumptionArgs, versions: TlsVersions) -> Result<Resumption
             "`--resumption psk` is of TLS 1.3",
             "use `--resumption ticket` or `id`, or `--tls 1.3`",
         )),
-        _ => Ok(Resumption { mode, ratio, early_data: false }),
+        _ if args.early_data && !allows_early_data(mode, versions) => Err(Failure::usage(
+            "`--early-data` needs handshakes that resume in TLS 1.3",
+            "add `--resumption psk`",
+        )),
+        _ => Ok(Resumption { mode, ratio, early_data: args.early_data }),
     }
+}
+
+fn allows_early_data(mode: ResumptionMode, versions: TlsVersions) -> bool {
+    matches!(mode, ResumptionMode::Ticket | ResumptionMode::Psk) && versions != TlsVersions::Tls12
 }
 
 fn idle_load(args: &IdleArgs, targets: Vec<Weighted<Endpoint>>) -> Result<IdleLoad, Failure> {

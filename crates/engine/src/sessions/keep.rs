@@ -42,14 +42,14 @@ impl SessionShard {
         if self.ticketless_count >= TICKETLESS_COUNT_MAX || self.prepared.conduct.resumption.ratio == 0.0 {
             return false;
         }
-        let course_idx = self.slots[slot_idx].course_idx as usize;
-        let (Some(configs), Some(name)) = (&self.configs, &self.prepared.courses[course_idx].server_name)
-        else {
+        let slot = &mut self.slots[slot_idx];
+        let course_idx = slot.course_idx as usize;
+        if !slot.session().is_some_and(|session| session.outcome().is_tls13 && session.ticket_count() == 0) {
             return false;
-        };
-        let is_short = configs.stock_count(name) < self.limits.slot_count_max as usize;
-        let session = self.slots[slot_idx].session();
-        is_short && session.is_some_and(|session| session.outcome().is_tls13 && session.ticket_count() == 0)
+        }
+        let name = self.prepared.courses[course_idx].server_name.as_ref();
+        let stock = self.configs.as_ref().zip(name).map(|(configs, name)| configs.stock_count(name));
+        stock.is_some_and(|count| count < self.limits.slot_count_max as usize)
     }
 
     /// Goes on when the ticket is there.
@@ -127,11 +127,8 @@ impl SessionShard {
             false => self.say(slot_idx, bytes, Phase::Sending),
         };
         self.kept().pings += 1;
-        let is_stuck =
-            self.slots[slot_idx].talk.as_ref().is_some_and(|talk| talk.unsent.len() > UNSENT_BYTES_MAX);
         match said {
             Err(trouble) => self.on_trouble(slot_idx, &trouble),
-            Ok(()) if is_stuck => self.lose(slot_idx, Loss::Broken),
             Ok(()) if prepared.conduct.awaits_pong => {
                 self.set_deadline(slot_idx, self.now_ns + prepared.conduct.request_timeout_ns);
             }
@@ -241,6 +238,3 @@ const TICKET_WAIT_NS: u64 = 250_000_000;
 
 /// After so many handshakes without a ticket, none is waited for any more.
 const TICKETLESS_COUNT_MAX: u32 = 8;
-
-/// What a peer that stops reading may leave with us: a few pings.
-const UNSENT_BYTES_MAX: usize = 4096;

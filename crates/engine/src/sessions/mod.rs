@@ -4,10 +4,11 @@
 //! A turn of the loop is: open what is due, wait, work off what is ready.
 //!
 //! Owns: sockets, timers, schedule. Never: argv, files of results, the terminal. The rooms of such a shard:
-//! `prepared` (where connections go), `demand` (what starts when), `open` (connect and handshake), `tls` and `tickets` (the
-//! sessions), `talk` (bytes out and in), `keep` (connections that stay), `settle` (how each ends).
+//! `prepared` (where connections go), `demand` (what starts when), `open` (connect and handshake), `tls`, `early` and `tickets`
+//! (the sessions), `talk` (bytes out and in), `keep` (connections that stay), `settle` (how each ends).
 
 mod demand;
+mod early;
 mod h2;
 mod keep;
 mod open;

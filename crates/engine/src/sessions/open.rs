@@ -7,7 +7,7 @@ use squall_measure::{Cause, Phase};
 use squall_wire::h1::{Decoder, RequestKind};
 
 use super::slot::{Exchange, Marks, State};
-use super::tls::{Session, Stage};
+use super::tls::{EarlyData, Session, Stage};
 use super::{SessionShard, h2};
 use crate::sys::{connect_tcp, connection_error, monotonic_ns};
 use crate::trouble::Trouble;
@@ -41,7 +41,7 @@ impl SessionShard {
         let course = &self.prepared.courses[course_idx];
         let ip = self.addresses[course_idx].next(&self.prepared.names);
         let address = SocketAddr::new(ip, course.port);
-        let connect = connect_tcp(&address, self.sources.next(&address))?;
+        let connect = connect_tcp(&address, self.sources.next(&address), self.prepared.conduct.writes_twice)?;
         let slot = &mut self.slots[slot_idx];
         slot.generation = slot.generation.wrapping_add(1);
         self.poller.watch(&connect.socket, slot.token(slot_idx))?;
@@ -73,11 +73,13 @@ impl SessionShard {
     /// Sends the first flight; false where no TLS is spoken.
     fn begin_tls(&mut self, slot_idx: usize) -> Result<bool, Trouble> {
         let course_idx = self.slots[slot_idx].course_idx as usize;
-        let Some(name) = self.prepared.courses[course_idx].server_name.clone() else { return Ok(false) };
+        let course = &self.prepared.courses[course_idx];
+        let Some(name) = course.server_name.clone() else { return Ok(false) };
         let Some(configs) = &mut self.configs else { return Ok(false) };
         let (config, resumes) = configs.next();
         let lacks_ticket = resumes && configs.stock_count(&name) == 0;
-        let session = Session::start(config, name, &mut self.io.outgoing)
+        let early = course.request.as_deref().filter(|_| config.enable_early_data);
+        let session = Session::start(config, name, early, &mut self.io.outgoing)
             .map_err(|error| Trouble::tls(&error, Phase::TlsHandshaking))?;
         let slot = &mut self.slots[slot_idx];
         (slot.marks.resumes, slot.marks.lacks_ticket) = (resumes, lacks_ticket);
@@ -146,22 +148,30 @@ impl SessionShard {
         let Some(request) = &course.request else { return self.settle_well(slot_idx) };
         self.slots[slot_idx].state = State::Requesting;
         self.set_deadline(slot_idx, self.now_ns + prepared.conduct.request_timeout_ns);
-        if let Err(trouble) = self.ask(slot_idx, request) {
+        let session = self.slots[slot_idx].session();
+        if session.is_some_and(|session| session.outcome().early_data == EarlyData::Accepted) {
+            // It has gone out with the first flight; how long that took is the handshake's time.
+            self.await_response(slot_idx);
+        } else if let Err(trouble) = self.ask(slot_idx, request) {
             self.fail(slot_idx, &trouble);
         }
     }
 
     /// Sends an HTTP/1.1 request, whose response is awaited then.
     pub(super) fn ask(&mut self, slot_idx: usize, request: &[u8]) -> Result<(), Trouble> {
-        let mut decoder = Decoder::new();
-        decoder.begin(RequestKind::Other);
-        self.slots[slot_idx].talk().exchange = Some(Exchange::new(decoder, self.now_ns));
+        self.await_response(slot_idx);
         self.say(slot_idx, request, Phase::Sending)?;
         let sent_ns = monotonic_ns();
         if let Some(exchange) = &mut self.slots[slot_idx].talk().exchange {
             exchange.sent_ns = sent_ns;
         }
         Ok(())
+    }
+
+    fn await_response(&mut self, slot_idx: usize) {
+        let mut decoder = Decoder::new();
+        decoder.begin(RequestKind::Other);
+        self.slots[slot_idx].talk().exchange = Some(Exchange::new(decoder, self.now_ns));
     }
 }
 

@@ -56,6 +56,8 @@ pub(super) struct Conduct {
     pub(super) is_idle: bool,
     pub(super) reopens: bool,
     pub(super) is_http2: bool,
+    /// Something of ours may follow the handshake's last flight.
+    pub(super) writes_twice: bool,
     /// How long a connection is kept once it is ready; 0: it is closed at once.
     pub(super) keep_ns: u64,
     pub(super) request_timeout_ns: u64,
@@ -169,6 +171,7 @@ impl Conduct {
             is_idle: false,
             reopens: false,
             is_http2: false,
+            writes_twice: load.request.is_some(),
             keep_ns: nanoseconds(load.hold),
             request_timeout_ns: load.request.as_ref().map_or(0, |request| nanoseconds(request.timeout)),
             ping_ns: None,
@@ -191,6 +194,7 @@ impl Conduct {
             is_idle: true,
             reopens: load.reopens,
             is_http2: load.protocol == IdleProtocol::Http2,
+            writes_twice: request.is_some() || ping.is_some() || load.protocol == IdleProtocol::Http2,
             keep_ns: u64::MAX,
             request_timeout_ns: timeout.unwrap_or(PONG_TIMEOUT_NS),
             ping_ns: ping.as_ref().map(|ping| nanoseconds(ping.every)),

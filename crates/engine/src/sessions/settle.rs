@@ -5,7 +5,7 @@ use squall_wire::h1::Response;
 
 use super::keep::Loss;
 use super::slot::{Marks, Slot, State};
-use super::tls::{Session, TermsKey};
+use super::tls::{EarlyData, Session, TermsKey};
 use super::{Life, SessionShard};
 use crate::trouble::Trouble;
 
@@ -44,6 +44,8 @@ impl SessionShard {
                 handshakes.full_time.record(took_ns);
             }
         }
+        handshakes.early_data_accepted += u64::from(outcome.early_data == EarlyData::Accepted);
+        handshakes.early_data_rejected += u64::from(outcome.early_data == EarlyData::Rejected);
         handshakes.hello_retries += u64::from(outcome.was_retried);
         handshakes.without_ticket += u64::from(slot.marks.lacks_ticket);
         handshakes.bytes_sent += talk.handshake_bytes_sent;

@@ -123,6 +123,6 @@ impl Slot {
 
 impl Exchange {
     pub(super) fn new(decoder: Decoder, start_ns: u64) -> Self {
-        Self { decoder, start_ns, sent_ns: 0, first_ns: 0, received_bytes: 0 }
+        Self { decoder, start_ns, sent_ns: start_ns, first_ns: 0, received_bytes: 0 }
     }
 }

@@ -219,7 +219,19 @@ impl SessionShard {
         }
         outgoing.clear();
         self.io.outgoing = outgoing;
-        sent.map(drop).map_err(|error| Trouble::io(&error, phase))
+        sent.map_err(|error| Trouble::io(&error, phase))?;
+        self.check_unsent(slot_idx, phase)
+    }
+
+    /// A peer that asks and asks, and does not read the answers, may not fill our memory with them.
+    fn check_unsent(&self, slot_idx: usize, phase: Phase) -> Result<(), Trouble> {
+        let slot = &self.slots[slot_idx];
+        let count = slot.talk.as_ref().map_or(0, |talk| talk.unsent.len());
+        if count <= if slot.state == State::Kept { KEPT_UNSENT_BYTES_MAX } else { UNSENT_BYTES_MAX } {
+            return Ok(());
+        }
+        let cause = if phase == Phase::TlsHandshaking { Cause::TlsProtocol } else { Cause::HttpProtocol };
+        Err(Trouble::new(cause, phase, format!("the server does not read: {count} bytes wait to be sent")))
     }
 
     /// The socket takes more.
@@ -257,6 +269,12 @@ fn send_some(slot: &Slot, bytes: &[u8]) -> io::Result<usize> {
         result => result,
     }
 }
+
+/// What a peer that stops reading may leave with us: our certificates, or a request.
+const UNSENT_BYTES_MAX: usize = 64 * 1024;
+
+/// And on each of many kept connections: a few pings.
+const KEPT_UNSENT_BYTES_MAX: usize = 4096;
 
 /// Reads before the other connections have their turn.
 const READS_PER_TURN_MAX: usize = 16;

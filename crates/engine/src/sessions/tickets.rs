@@ -55,6 +55,7 @@ impl Configs {
                 let keeps_tls12 = resumption.mode != ResumptionMode::Psk;
                 let view = Arc::new(View { stock: Arc::clone(&stock), offers, keeps_tls12 });
                 config.resumption = Resumption::store(view).tls12_resumption(tls12);
+                config.enable_early_data = offers && resumption.early_data;
                 Arc::new(config)
             }
         };

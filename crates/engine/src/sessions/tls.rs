@@ -10,13 +10,22 @@ use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, UnbufferedStatus,
     WriteTraffic,
 };
-use rustls::{ClientConfig, Error, HandshakeKind, ProtocolVersion};
+use rustls::{ClientConfig, CommonState, Error, HandshakeKind, ProtocolVersion};
 use squall_measure::Terms;
 
+use super::early::EarlySession;
 use crate::tls::{group_name, suite_name};
 
 /// A session as the client sees it.
-pub(super) struct Session {
+pub(super) enum Session {
+    /// As nearly all are.
+    Lean(LeanSession),
+    /// One that may send its request before the handshake is whole.
+    Early(Box<EarlySession>),
+}
+
+/// A session whose buffers are the caller's.
+pub(super) struct LeanSession {
     tls: UnbufferedClientConnection,
     /// The beginning of a record, or of a handshake message, whose rest has not come.
     partial: Vec<u8>,
@@ -41,6 +50,18 @@ pub(super) struct Outcome {
     pub(super) is_resumed: bool,
     pub(super) was_retried: bool,
     pub(super) is_tls13: bool,
+    pub(super) early_data: EarlyData,
+}
+
+/// What became of the request that was said before the handshake was whole (RFC 8446 2.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum EarlyData {
+    /// None was sent.
+    #[default]
+    None,
+    Accepted,
+    /// The server dropped it: it must be said again.
+    Rejected,
 }
 
 /// What was agreed on, as numbers: cheap to compare.
@@ -55,8 +76,142 @@ pub(super) struct TermsKey {
 }
 
 impl Session {
-    /// A new session; its first flight is appended to `out`.
+    /// A new session; its first flight is appended to `out`, `early` among it where the settings and a ticket allow that.
     pub(super) fn start(
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+        early: Option<&[u8]>,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, Error> {
+        match early {
+            None => Ok(Self::Lean(LeanSession::start(config, name, out)?)),
+            Some(request) => Ok(Self::Early(Box::new(EarlySession::start(config, name, request, out)?))),
+        }
+    }
+
+    /// How much was left over: it belongs in front of what is read next.
+    pub(super) fn partial_bytes(&self) -> usize {
+        match self {
+            Self::Lean(session) => session.partial.len(),
+            Self::Early(_) => 0,
+        }
+    }
+
+    /// Puts what was left over in front.
+    pub(super) fn restore(&mut self, incoming: &mut [u8]) {
+        if let Self::Lean(session) = self {
+            incoming[..session.partial.len()].copy_from_slice(&session.partial);
+            session.partial = Vec::new();
+        }
+    }
+
+    /// Works off what came in. What is to be sent is appended to `out`, data of the peer to `plain`. After an error `out` holds the
+    /// alert that tells the peer.
+    pub(super) fn feed(
+        &mut self,
+        incoming: &mut [u8],
+        out: &mut Vec<u8>,
+        plain: &mut Vec<u8>,
+    ) -> Result<Stage, Error> {
+        match self {
+            Self::Lean(session) => session.feed(incoming, out, plain),
+            Self::Early(session) => session.feed(incoming, out, plain),
+        }
+    }
+
+    /// Encrypts `plain` and appends it to `out`.
+    pub(super) fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        match self {
+            Self::Lean(session) => session.seal(plain, out),
+            Self::Early(session) => session.seal(plain, out),
+        }
+    }
+
+    /// The `close_notify` that ends our side; empty where the session cannot make one.
+    pub(super) fn goodbye_record(&mut self) -> Vec<u8> {
+        match self {
+            Self::Lean(session) => session.goodbye_record(),
+            Self::Early(session) => session.goodbye_record(),
+        }
+    }
+
+    /// What the whole handshake was; asked of the library, not inferred.
+    pub(super) fn outcome(&self) -> Outcome {
+        let kind = self.state().handshake_kind();
+        let early_data = match self {
+            Self::Lean(_) => EarlyData::None,
+            Self::Early(session) => session.early_data(),
+        };
+        Outcome {
+            early_data,
+            is_resumed: kind == Some(HandshakeKind::Resumed),
+            was_retried: kind == Some(HandshakeKind::FullWithHelloRetryRequest),
+            is_tls13: self.state().protocol_version() == Some(ProtocolVersion::TLSv1_3),
+        }
+    }
+
+    /// Tickets of TLS 1.3 that the server has sent in this session.
+    pub(super) fn ticket_count(&self) -> u32 {
+        match self {
+            Self::Lean(session) => session.tls.tls13_tickets_received(),
+            Self::Early(session) => session.ticket_count(),
+        }
+    }
+
+    /// The ALPN protocol that was agreed on.
+    pub(super) fn alpn(&self) -> &[u8] {
+        self.state().alpn_protocol().unwrap_or_default()
+    }
+
+    /// What was agreed on, as numbers.
+    pub(super) fn terms_key(&self) -> TermsKey {
+        let mut alpn = [0; ALPN_BYTES];
+        let name = &self.alpn()[..self.alpn().len().min(ALPN_BYTES)];
+        alpn[..name.len()].copy_from_slice(name);
+        let (chain_count, chain_bytes) = self.chain();
+        TermsKey {
+            version: self.state().protocol_version().map_or(0, u16::from),
+            suite: self.state().negotiated_cipher_suite().map_or(0, |suite| suite.suite().into()),
+            group: self.state().negotiated_key_exchange_group().map_or(0, |group| group.name().into()),
+            chain_count,
+            chain_bytes,
+            alpn,
+        }
+    }
+
+    /// What was agreed on, in words.
+    pub(super) fn terms(&self) -> Terms {
+        let (chain_count, chain_bytes) = self.chain();
+        Terms {
+            version: match self.state().protocol_version() {
+                Some(ProtocolVersion::TLSv1_3) => "TLS 1.3".to_owned(),
+                Some(ProtocolVersion::TLSv1_2) => "TLS 1.2".to_owned(),
+                other => format!("{other:?}"),
+            },
+            cipher: self.state().negotiated_cipher_suite().map_or_else(String::new, |suite| suite_name(&suite)),
+            group: self.state().negotiated_key_exchange_group().map_or_else(String::new, group_name),
+            alpn: String::from_utf8_lossy(self.alpn()).into_owned(),
+            chain_count,
+            chain_bytes,
+        }
+    }
+
+    /// Certificates that came in this handshake, and their bytes.
+    fn chain(&self) -> (u32, u32) {
+        let chain = self.state().peer_certificates().filter(|_| !self.outcome().is_resumed).unwrap_or_default();
+        (chain.len() as u32, chain.iter().map(|certificate| certificate.len() as u32).sum())
+    }
+
+    fn state(&self) -> &CommonState {
+        match self {
+            Self::Lean(session) => &session.tls,
+            Self::Early(session) => session.state(),
+        }
+    }
+}
+
+impl LeanSession {
+    fn start(
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
         out: &mut Vec<u8>,
@@ -67,20 +222,7 @@ impl Session {
         Ok(session)
     }
 
-    /// How much was left over: it belongs in front of what is read next.
-    pub(super) fn partial_bytes(&self) -> usize {
-        self.partial.len()
-    }
-
-    /// Puts what was left over in front.
-    pub(super) fn restore(&mut self, incoming: &mut [u8]) {
-        incoming[..self.partial.len()].copy_from_slice(&self.partial);
-        self.partial = Vec::new();
-    }
-
-    /// Works off what came in. What is to be sent is appended to `out`, data of the peer to `plain`. After an error `out` holds the
-    /// alert that tells the peer.
-    pub(super) fn feed(
+    fn feed(
         &mut self,
         incoming: &mut [u8],
         out: &mut Vec<u8>,
@@ -124,8 +266,7 @@ impl Session {
         }
     }
 
-    /// Encrypts `plain` and appends it to `out`.
-    pub(super) fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+    fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         let begin = out.len();
         loop {
             match self.write(|traffic| traffic.encrypt(plain, &mut out[begin..])) {
@@ -141,8 +282,7 @@ impl Session {
         }
     }
 
-    /// The `close_notify` that ends our side; empty where the session cannot make one.
-    pub(super) fn goodbye_record(&mut self) -> Vec<u8> {
+    fn goodbye_record(&mut self) -> Vec<u8> {
         // With too little room the library would queue the alert and take the session for ended, so there is enough.
         let mut record = vec![0; GOODBYE_BYTES_MAX];
         let sealed = self.write(|traffic| traffic.queue_close_notify(&mut record));
@@ -164,65 +304,6 @@ impl Session {
             }
             _ => Err(EncryptError::EncryptExhausted),
         }
-    }
-
-    /// What the whole handshake was; asked of the library, not inferred.
-    pub(super) fn outcome(&self) -> Outcome {
-        let kind = self.tls.handshake_kind();
-        Outcome {
-            is_resumed: kind == Some(HandshakeKind::Resumed),
-            was_retried: kind == Some(HandshakeKind::FullWithHelloRetryRequest),
-            is_tls13: self.tls.protocol_version() == Some(ProtocolVersion::TLSv1_3),
-        }
-    }
-
-    /// Tickets of TLS 1.3 that the server has sent in this session.
-    pub(super) fn ticket_count(&self) -> u32 {
-        self.tls.tls13_tickets_received()
-    }
-
-    /// The ALPN protocol that was agreed on.
-    pub(super) fn alpn(&self) -> &[u8] {
-        self.tls.alpn_protocol().unwrap_or_default()
-    }
-
-    /// What was agreed on, as numbers.
-    pub(super) fn terms_key(&self) -> TermsKey {
-        let mut alpn = [0; ALPN_BYTES];
-        let name = &self.alpn()[..self.alpn().len().min(ALPN_BYTES)];
-        alpn[..name.len()].copy_from_slice(name);
-        let (chain_count, chain_bytes) = self.chain();
-        TermsKey {
-            version: self.tls.protocol_version().map_or(0, u16::from),
-            suite: self.tls.negotiated_cipher_suite().map_or(0, |suite| suite.suite().into()),
-            group: self.tls.negotiated_key_exchange_group().map_or(0, |group| group.name().into()),
-            chain_count,
-            chain_bytes,
-            alpn,
-        }
-    }
-
-    /// What was agreed on, in words.
-    pub(super) fn terms(&self) -> Terms {
-        let (chain_count, chain_bytes) = self.chain();
-        Terms {
-            version: match self.tls.protocol_version() {
-                Some(ProtocolVersion::TLSv1_3) => "TLS 1.3".to_owned(),
-                Some(ProtocolVersion::TLSv1_2) => "TLS 1.2".to_owned(),
-                other => format!("{other:?}"),
-            },
-            cipher: self.tls.negotiated_cipher_suite().map_or_else(String::new, |suite| suite_name(&suite)),
-            group: self.tls.negotiated_key_exchange_group().map_or_else(String::new, group_name),
-            alpn: String::from_utf8_lossy(self.alpn()).into_owned(),
-            chain_count,
-            chain_bytes,
-        }
-    }
-
-    /// Certificates that came in this handshake, and their bytes.
-    fn chain(&self) -> (u32, u32) {
-        let chain = self.tls.peer_certificates().filter(|_| !self.outcome().is_resumed).unwrap_or_default();
-        (chain.len() as u32, chain.iter().map(|certificate| certificate.len() as u32).sum())
     }
 
     /// After an error the library has an alert to send. It would read on if it were asked once more than that.
@@ -273,7 +354,7 @@ mod tests {
         let server = Arc::new(Authority::new().issue_for_loopback().server_config(versions));
         let mut hello = Vec::new();
         let name = ServerName::try_from("localhost").unwrap();
-        let session = Session::start(client_config(&policy).unwrap(), name, &mut hello).unwrap();
+        let session = Session::start(client_config(&policy).unwrap(), name, None, &mut hello).unwrap();
         (session, ServerConnection::new(server).unwrap(), hello)
     }
 

@@ -60,7 +60,7 @@ impl Shard {
             (Dial::Tcp { port, .. }, Some(addresses)) => {
                 let address = SocketAddr::new(addresses.next(&prepared.names), *port);
                 self.conns[conn_idx].remote = Some(address);
-                connect_tcp(&address, self.sources.next(&address))
+                connect_tcp(&address, self.sources.next(&address), true)
             }
             (Dial::Unix(path), _) => connect_unix(path),
             (Dial::Tcp { .. }, None) => unreachable!("each TCP origin has a view of its addresses"),

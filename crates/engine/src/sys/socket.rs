@@ -27,11 +27,18 @@ pub(crate) struct Connect {
     pub(crate) done: bool,
 }
 
-/// Starts connecting to `address`, from `source` where given.
-pub(crate) fn connect_tcp(address: &SocketAddr, source: Option<IpAddr>) -> io::Result<Connect> {
+/// Starts connecting to `address`, from `source` where given. `writes_twice`: a short write may follow another that is not acknowledged
+/// yet, and must not wait for that (tcp(7), `TCP_NODELAY`).
+pub(crate) fn connect_tcp(
+    address: &SocketAddr,
+    source: Option<IpAddr>,
+    writes_twice: bool,
+) -> io::Result<Connect> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = stream_socket(family, Some(ipproto::TCP))?;
-    sockopt::set_tcp_nodelay(&socket, true)?;
+    if writes_twice {
+        sockopt::set_tcp_nodelay(&socket, true)?;
+    }
     if let Some(source) = source {
         set_bind_address_no_port(socket.as_fd())?;
         bind(&socket, &SocketAddr::new(source, 0))?;

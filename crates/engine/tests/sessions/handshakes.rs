@@ -1,12 +1,15 @@
 //! Handshakes: counted as the server counts them, by kind, with their terms and their failures.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ProducesTickets, StoresServerSessions};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ALL_VERSIONS, ServerConfig, SupportedProtocolVersion};
 use squall_measure::{Cause, Phase, StoppedBy};
+use squall_testkit::Authority;
 use squall_plan::{CloseMode, Profile, ResumptionMode, SessionRequest, Stop, TlsVersions, Weighted, When};
 
 use crate::server::{Server, Then};
@@ -59,6 +62,76 @@ fn what_is_resumed_is_what_the_server_resumed() {
 }
 
 #[test]
+fn early_data_that_the_server_took_is_what_it_got() {
+    let server = Server::with(&[&TLS13], Then::Serve, |config| {
+        // Early data needs sessions that the server remembers, because each may be used only once.
+        config.ticketer = no_tickets();
+        config.max_early_data_size = 4096;
+    });
+    let record = record(&with_handshake(handshakes(&server, 4, 100), with_early_data));
+    let made = &sessions(&record).handshakes;
+    assert_eq!((record.total.ok(), server.requests()), (100, 100));
+    assert_eq!((made.full, made.resumed), (server.full(), server.resumed()));
+    assert_eq!((made.early_data_accepted, made.early_data_rejected), (server.early_requests(), 0));
+    assert!(made.early_data_accepted >= 50, "{}", made.early_data_accepted);
+    assert_eq!(record.total.phases.waiting.count(), 100);
+}
+
+#[test]
+fn early_data_that_the_server_dropped_is_said_again() {
+    let server = Server::with(&[&TLS13], Then::Serve, |config| {
+        config.ticketer = no_tickets();
+        config.max_early_data_size = 4096;
+        config.session_storage = Arc::new(Forgetful);
+    });
+    let record = record(&with_handshake(handshakes(&server, 4, 100), with_early_data));
+    let made = &sessions(&record).handshakes;
+    assert_eq!((record.total.ok(), server.requests(), server.early_requests()), (100, 100, 0));
+    assert_eq!((made.full, made.resumed, made.early_data_accepted), (100, 0, 0));
+    assert_eq!(made.early_data_rejected + made.without_ticket, 100);
+}
+
+#[test]
+fn a_ticket_without_early_data_resumes_without_it() {
+    let server = Server::start(&[&TLS13], Then::Serve);
+    let record = record(&with_handshake(handshakes(&server, 4, 100), with_early_data));
+    let made = &sessions(&record).handshakes;
+    assert_eq!((record.total.ok(), made.resumed), (100, server.resumed()));
+    assert_eq!((made.early_data_accepted, made.early_data_rejected), (0, 0));
+}
+
+fn with_early_data(load: &mut squall_plan::HandshakeLoad) {
+    load.resumption = squall_plan::Resumption { early_data: true, ..resumption(ResumptionMode::Psk, 1.0) };
+    load.request = Some(SessionRequest { path: "/".to_owned(), timeout: Duration::from_secs(10) });
+}
+
+fn no_tickets() -> Arc<dyn ProducesTickets> {
+    Authority::new().issue_for_loopback().server_config(&[&TLS13]).ticketer
+}
+
+/// Gives sessions out and knows none of them again.
+#[derive(Debug)]
+struct Forgetful;
+
+impl StoresServerSessions for Forgetful {
+    fn put(&self, _key: Vec<u8>, _value: Vec<u8>) -> bool {
+        true
+    }
+
+    fn get(&self, _key: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn take(&self, _key: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
+}
+
+#[test]
 fn a_part_resumes_when_a_part_is_asked_for() {
     let server = Server::start(&[&TLS13], Then::Serve);
     let plan = with_handshake(handshakes(&server, 2, 200), |load| {
@@ -103,7 +176,7 @@ fn another_key_exchange_group_costs_a_retry_that_is_told() {
 fn only_secp384r1() -> ServerConfig {
     let mut provider = rustls::crypto::aws_lc_rs::default_provider();
     provider.kx_groups = vec![rustls::crypto::aws_lc_rs::kx_group::SECP384R1];
-    let identity = squall_testkit::Authority::new().issue_for_loopback();
+    let identity = Authority::new().issue_for_loopback();
     let chain = vec![CertificateDer::from_pem_slice(identity.cert_pem.as_bytes()).unwrap()];
     ServerConfig::builder_with_provider(provider.into())
         .with_protocol_versions(&[&TLS13])
@@ -143,6 +216,30 @@ fn the_schedule_starts_exactly_what_it_asks() {
     assert_eq!((record.total.arrivals_asked, record.total.ok(), server.full()), (100, 100, 100));
     assert_eq!(record.total.service().unwrap().count(), 100);
     assert!(record.total.generator.connections_open <= 50);
+}
+
+#[test]
+fn a_server_that_cannot_keep_up_shows_as_backlog_and_not_as_its_time() {
+    let server = Server::start(ALL_VERSIONS, Then::OneByOne(Duration::from_millis(20)));
+    let mut plan = handshakes(&server, 1, 1);
+    plan.loads[0].stop = Stop { duration: Some(Duration::from_secs(2)), count: None };
+    plan.loads[0].when = When::Open {
+        rate: Profile::constant(200.0),
+        arrival: squall_plan::Arrival::Constant,
+        pacing: squall_plan::Pacing::Balanced,
+        connection_count_max: std::num::NonZeroU32::MIN,
+    };
+    let record = record(&plan);
+    let total = &record.total;
+    // The server makes 50 a second at the most, so at least three of four wait at the end.
+    assert_eq!(total.arrivals_asked, 400);
+    assert!((1..=102).contains(&total.requests_started), "{}", total.requests_started);
+    assert_eq!((total.ok(), total.ok()), (total.requests_started, server.full()));
+    assert!(total.generator.arrivals_waiting >= 100, "{}", total.generator.arrivals_waiting);
+    // From one to the next the wait grows by 15 ms and more, while each handshake takes what it takes.
+    let service = total.service().unwrap();
+    assert!(total.latency().quantile(0.5) > service.quantile(0.5));
+    assert!(total.phases.blocked.max() > service.min());
 }
 
 #[test]

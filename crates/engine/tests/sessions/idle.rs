@@ -64,6 +64,19 @@ fn pings_are_sent_and_their_answers_timed() {
 }
 
 #[test]
+fn bytes_are_said_and_nothing_is_awaited() {
+    let server = Server::start(ALL_VERSIONS, Then::Serve);
+    let plan = with_idle(idle(&server, 4, Duration::from_millis(600)), |load| {
+        load.ping = Some(Ping { every: Duration::from_millis(100), kind: PingKind::Byte });
+    });
+    let record = record(&plan);
+    let kept = &sessions(&record).kept;
+    assert!(kept.pings >= 4, "{kept:?}");
+    assert_eq!((kept.ping_time.count(), kept.lost(), server.requests()), (0, 0, 0));
+    assert!(server.wait_for_goodbyes(4));
+}
+
+#[test]
 fn a_ramp_opens_all_by_its_end() {
     let server = Server::start(ALL_VERSIONS, Then::Serve);
     let mut plan = idle(&server, 50, Duration::from_millis(1_500));

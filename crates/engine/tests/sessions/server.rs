@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -25,6 +25,10 @@ struct Seen {
     /// Ended by the client's `close_notify`.
     notified: AtomicU64,
     requests: AtomicU64,
+    /// Of these, those that came as early data.
+    early_requests: AtomicU64,
+    /// Taken by a handshake where the server makes one after the other.
+    turn: Mutex<()>,
     is_over: AtomicBool,
 }
 
@@ -35,6 +39,8 @@ pub(crate) enum Then {
     Serve,
     /// Closes after this long.
     CloseAfter(Duration),
+    /// Makes one handshake after the other, each no sooner than this long after the one before.
+    OneByOne(Duration),
 }
 
 impl Server {
@@ -81,6 +87,10 @@ impl Server {
         self.seen.requests.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn early_requests(&self) -> u64 {
+        self.seen.early_requests.load(Ordering::SeqCst)
+    }
+
     /// Waits until so many clients have said goodbye.
     pub(crate) fn wait_for_goodbyes(&self, count: u64) -> bool {
         squall_testkit::wait_until(Duration::from_secs(20), || {
@@ -98,9 +108,18 @@ impl Drop for Server {
 
 fn serve(mut socket: TcpStream, config: Arc<ServerConfig>, seen: &Seen, then: Then) -> std::io::Result<()> {
     let mut session = ServerConnection::new(config).unwrap();
+    let turn = match then {
+        Then::OneByOne(pause) => {
+            let turn = seen.turn.lock().unwrap();
+            thread::sleep(pause);
+            Some(turn)
+        }
+        _ => None,
+    };
     while session.is_handshaking() {
         session.complete_io(&mut socket)?;
     }
+    drop(turn);
     match session.handshake_kind() {
         Some(HandshakeKind::Resumed) => seen.resumed.fetch_add(1, Ordering::SeqCst),
         _ => seen.full.fetch_add(1, Ordering::SeqCst),
@@ -111,7 +130,16 @@ fn serve(mut socket: TcpStream, config: Arc<ServerConfig>, seen: &Seen, then: Th
         session.complete_io(&mut socket)?;
         return Ok(());
     }
+    let mut early = Vec::new();
+    if let Some(mut data) = session.early_data() {
+        data.read_to_end(&mut early)?;
+    }
     let mut stream = rustls::Stream::new(&mut session, &mut socket);
+    if early.ends_with(b"\r\n\r\n") {
+        seen.early_requests.fetch_add(1, Ordering::SeqCst);
+        seen.requests.fetch_add(1, Ordering::SeqCst);
+        stream.write_all(ANSWER)?;
+    }
     let mut buffer = [0; 4096];
     loop {
         // A clean end is 0, the end of TCP alone is an error.
@@ -122,7 +150,9 @@ fn serve(mut socket: TcpStream, config: Arc<ServerConfig>, seen: &Seen, then: Th
         }
         if buffer[..count].ends_with(b"\r\n\r\n") {
             seen.requests.fetch_add(1, Ordering::SeqCst);
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+            stream.write_all(ANSWER)?;
         }
     }
 }
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

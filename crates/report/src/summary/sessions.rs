@@ -21,6 +21,12 @@ pub struct Handshakes {
     pub hello_retries: u64,
     /// Meant to resume, but with no session to show.
     pub without_ticket: u64,
+    /// Resumed ones whose request the server took as early data (0-RTT). None where none was to be sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_data_accepted: Option<u64>,
+    /// Handshakes whose early data the server did not take, so that the request was sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_data_rejected: Option<u64>,
     /// Bytes written by whole handshakes, below TLS.
     pub bytes_sent: u64,
     /// Bytes read by whole handshakes, below TLS.
@@ -81,6 +87,7 @@ pub(super) fn handshakes(record: &RunRecord) -> Option<Handshakes> {
         .map(|known| Negotiated { count: known.count, terms: known.terms.clone() })
         .collect();
     negotiated.sort_by_key(|row| std::cmp::Reverse(row.count));
+    let is_early = record.plan.loads.iter().any(sends_early_data);
     let is_spoken = |load: &squall_plan::Load| load.what.endpoints().is_some() && load.speaks_tls();
     record.plan.loads.iter().any(is_spoken).then(|| Handshakes {
         count: made.count(),
@@ -89,12 +96,18 @@ pub(super) fn handshakes(record: &RunRecord) -> Option<Handshakes> {
         resumed: made.resumed,
         hello_retries: made.hello_retries,
         without_ticket: made.without_ticket,
+        early_data_accepted: is_early.then_some(made.early_data_accepted),
+        early_data_rejected: is_early.then_some(made.early_data_rejected),
         bytes_sent: made.bytes_sent,
         bytes_received: made.bytes_received,
         full_us: Distribution::from(&made.full_time),
         resumed_us: Distribution::from(&made.resumed_time),
         negotiated,
     })
+}
+
+fn sends_early_data(load: &squall_plan::Load) -> bool {
+    matches!(&load.what, What::Handshake(handshake) if handshake.resumption.early_data)
 }
 
 /// The kept connections of a run; `None` where none were to be kept.

@@ -40,7 +40,7 @@ pub(super) fn handshake_run() -> RunRecord {
     let what = What::Handshake(HandshakeLoad {
         targets: vec![target(443)],
         server_names: Vec::new(),
-        resumption: Resumption { mode: ResumptionMode::Psk, ratio: 0.75, early_data: false },
+        resumption: Resumption { mode: ResumptionMode::Psk, ratio: 0.75, early_data: true },
         request: None,
         hold: Duration::ZERO,
         close: CloseMode::Rst,
@@ -48,6 +48,7 @@ pub(super) fn handshake_run() -> RunRecord {
     let mut record = of(what, 1_000);
     let handshakes = &mut record.total.sessions.get_or_insert_default().handshakes;
     (handshakes.full, handshakes.resumed, handshakes.without_ticket) = (250, 750, 4);
+    (handshakes.early_data_accepted, handshakes.early_data_rejected) = (700, 2);
     (handshakes.bytes_sent, handshakes.bytes_received) = (400_000, 900_000);
     (0..250).for_each(|idx| handshakes.full_time.record(2_000_000 + idx * 1_000));
     (0..750).for_each(|idx| handshakes.resumed_time.record(900_000 + idx * 1_000));
