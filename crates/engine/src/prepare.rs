@@ -13,8 +13,8 @@ use rustls::pki_types::ServerName;
 use squall_measure::{Protocol, RowKey};
 use squall_plan::limits::{PREPARED_REQUEST_COUNT_MAX, ROW_COUNT_MAX, WEIGHT_SUM_MAX};
 use squall_plan::{
-    Body, Expect, Header, HttpLoad, HttpVersion, Load, Network, Proxy, ReplayLoad, RequestPlan, TlsPolicy,
-    What,
+    Body, Expect, H2c, Header, HttpLoad, HttpVersion, Load, Network, Proxy, ReplayLoad, RequestPlan,
+    TlsPolicy, What,
 };
 use squall_wire::h1::{self, RequestHead, RequestKind};
 use squall_wire::h2::{self, FieldBlock, FieldTable};
@@ -125,12 +125,21 @@ pub(crate) struct Origin {
     pub(crate) key: OriginKey,
     /// What to connect to.
     pub(crate) dial: Dial,
-    /// `CONNECT` request to a proxy, sent before anything else.
-    pub(crate) tunnel: Option<Box<[u8]>>,
+    /// What is said before anything else.
+    pub(crate) prelude: Option<Prelude>,
     /// TLS, where the scheme is https.
     pub(crate) tls: Option<OriginTls>,
     /// The fields that its requests share in HTTP/2.
     pub(crate) fields: FieldTable,
+}
+
+/// A request in HTTP/1.1 whose answer makes the connection something else.
+#[derive(Debug)]
+pub(crate) struct Prelude {
+    /// The whole request.
+    pub(crate) request: Box<[u8]>,
+    /// `CONNECT` to a proxy, or the upgrade to HTTP/2.
+    pub(crate) kind: RequestKind,
 }
 
 /// What to connect to.
@@ -173,7 +182,7 @@ impl Prepared {
             What::Replay(replay) => return Self::of_recording(load, replay, rows, stop),
             _ => unreachable!("loads of requests come here"),
         };
-        let mut origins = OriginTable::new(&load.network, &load.tls);
+        let mut origins = OriginTable::new(load);
         let mut rows = RowTable { load: &load.name, begin: rows.len(), rows };
         let mut requests = Vec::new();
         let mut weights = Vec::new();
@@ -224,7 +233,7 @@ impl Prepared {
         stop: &Arc<AtomicBool>,
     ) -> Result<Self, Error> {
         let mut replay = PreparedReplay::open(plan)?;
-        let mut origins = OriginTable::new(&load.network, &load.tls);
+        let mut origins = OriginTable::new(load);
         let mut rows = RowTable { load: &load.name, begin: rows.len(), rows };
         for idx in 0..replay.recording.index().origins.len() {
             let url = replay.origin_url(idx)?;
@@ -306,6 +315,7 @@ impl Prepared {
         let plan = &request.plan;
         let mut table = OriginTable {
             network: &self.load.network,
+            h2c: self.load.connections.h2c,
             tls: &self.load.tls,
             config: self
                 .origins
@@ -436,6 +446,13 @@ impl PreparedRequest {
     }
 }
 
+impl Origin {
+    /// Its connections begin in HTTP/1.1, and are upgraded.
+    pub(crate) fn is_upgraded(&self) -> bool {
+        self.prelude.as_ref().is_some_and(|prelude| prelude.kind == RequestKind::Upgrade)
+    }
+}
+
 impl OriginKey {
     /// `http`: as asked for. Over plain TCP nothing is negotiated.
     fn of(url: &Url, http: HttpVersion) -> Option<Self> {
@@ -457,14 +474,23 @@ fn in_use() -> Error {
 struct OriginTable<'a> {
     network: &'a Network,
     tls: &'a TlsPolicy,
+    h2c: H2c,
     config: Option<Arc<ClientConfig>>,
     origins: Vec<Origin>,
     names: Names,
 }
 
 impl<'a> OriginTable<'a> {
-    fn new(network: &'a Network, tls: &'a TlsPolicy) -> Self {
-        Self { network, tls, config: None, origins: Vec::new(), names: Names::default() }
+    fn new(load: &'a Load) -> Self {
+        let Load { network, tls, connections, .. } = load;
+        Self {
+            network,
+            tls,
+            h2c: connections.h2c,
+            config: None,
+            origins: Vec::new(),
+            names: Names::default(),
+        }
     }
 
     /// The proxy that forwards requests to this URL itself, rather than tunnelling them.
@@ -486,19 +512,23 @@ impl<'a> OriginTable<'a> {
         }
         let origin = Origin {
             dial: self.dial(&key),
-            tunnel: self
-                .network
-                .proxy
-                .as_ref()
-                .filter(|_| key.is_tls)
-                .map(|proxy| tunnel_request(&key, proxy))
-                .transpose()?,
+            prelude: self.prelude(&key)?,
             tls: if key.is_tls { Some(self.origin_tls(&key)?) } else { None },
             fields: FieldTable::default(),
             key,
         };
         self.origins.push(origin);
         Ok(self.origins.len() - 1)
+    }
+
+    fn prelude(&self, key: &OriginKey) -> Result<Option<Prelude>, Error> {
+        let upgrades = self.h2c == H2c::Upgrade && key.http == HttpVersion::Http2 && !key.is_tls;
+        let (request, kind) = match &self.network.proxy {
+            Some(proxy) if key.is_tls => (tunnel_request(key, proxy)?, RequestKind::Connect),
+            _ if upgrades => (upgrade_request(key)?, RequestKind::Upgrade),
+            _ => return Ok(None),
+        };
+        Ok(Some(Prelude { request, kind }))
     }
 
     /// A redirect often leads from http to https of the same host, or back: those origins are ready as well.
@@ -567,6 +597,24 @@ fn tunnel_request(key: &OriginKey, proxy: &Proxy) -> Result<Box<[u8]>, Error> {
         target: &authority,
         host: Some(&authority),
         headers: authorization.as_slice(),
+        content_length: None,
+    };
+    encode(&head, &authority)
+}
+
+/// RFC 7540 3.2: asks for HTTP/2 without asking for anything else. Our settings follow with the preface, so those in the header are what we
+/// say of pushing alone: none.
+fn upgrade_request(key: &OriginKey) -> Result<Box<[u8]>, Error> {
+    let authority = if key.port == 80 { key.host.clone() } else { format!("{}:{}", key.host, key.port) };
+    let head = RequestHead {
+        method: "OPTIONS",
+        target: "*",
+        host: Some(&authority),
+        headers: &[
+            ("Connection", "Upgrade, HTTP2-Settings"),
+            ("Upgrade", "h2c"),
+            ("HTTP2-Settings", "AAIAAAAA"),
+        ],
         content_length: None,
     };
     encode(&head, &authority)

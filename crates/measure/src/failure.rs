@@ -69,7 +69,7 @@ pub enum Phase {
     LookingUp,
     /// TCP connect.
     Connecting,
-    /// Asking the proxy for a tunnel.
+    /// Asking the proxy for a tunnel, or the server for an upgrade to HTTP/2.
     Tunnelling,
     /// TLS handshake.
     TlsHandshaking,

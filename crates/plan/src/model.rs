@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::limits::WINDOW_BYTES_DEFAULT;
-use crate::{HandshakeLoad, IdleLoad, Profile, ReplayLoad, Segment};
+use crate::{CloseMode, HandshakeLoad, IdleLoad, Profile, ReplayLoad, Segment};
 
 /// A whole run: loads that start together, and the rules its result must meet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -243,12 +243,26 @@ pub struct ConnectionPolicy {
     pub pipeline_depth: NonZeroU32,
     /// Requests in flight on one HTTP/2 connection, where the peer allows as many; at least 1.
     pub stream_count: NonZeroU32,
+    /// How HTTP/2 begins on plain TCP.
+    pub h2c: H2c,
+    /// How connections are closed that the peer leaves open.
+    pub close: CloseMode,
     /// HTTP/2: bytes of one response that the peer may send before we have said that we read them.
     pub window_bytes: u32,
     /// HTTP/2: the same for all responses of a connection together.
     pub connection_window_bytes: u32,
     /// From the first SYN to an open TCP connection, proxy and TLS handshakes included.
     pub connect_timeout: Duration,
+}
+
+/// How HTTP/2 begins on plain TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum H2c {
+    /// With its first byte: the server is known to speak it (RFC 9113 3.3).
+    Prior,
+    /// With a request of HTTP/1.1, `OPTIONS *`, that asks for it (RFC 7540 3.2).
+    Upgrade,
 }
 
 /// Where packets go and come from.
@@ -375,6 +389,8 @@ impl Default for ConnectionPolicy {
             age_max: None,
             pipeline_depth: NonZeroU32::MIN,
             stream_count: NonZeroU32::MIN,
+            h2c: H2c::Prior,
+            close: CloseMode::Notify,
             window_bytes: WINDOW_BYTES_DEFAULT,
             connection_window_bytes: WINDOW_BYTES_DEFAULT,
             connect_timeout: Duration::from_secs(10),

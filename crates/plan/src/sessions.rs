@@ -119,6 +119,13 @@ pub struct Ping {
     pub every: Duration,
     /// What it is.
     pub kind: PingKind,
+    /// How long its answer may take, where one is awaited.
+    #[serde(default = "pong_timeout")]
+    pub timeout: Duration,
+}
+
+const fn pong_timeout() -> Duration {
+    Duration::from_secs(30)
 }
 
 /// Signs of life.

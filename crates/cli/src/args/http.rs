@@ -12,6 +12,7 @@ use squall_plan::units::{Ramp, parse_duration, parse_ramp, parse_rate, parse_siz
 use squall_plan::urls::parse_method;
 use squall_plan::{ConnectToRule, Proxy, ResolveRule};
 
+use super::CloseArg;
 use super::{FaceArgs, values};
 
 /// `squall http`, and `squall` without a command.
@@ -148,15 +149,23 @@ pub(crate) struct ConnectionArgs {
     /// Close a connection that is older than this, after its answer
     #[arg(long, value_name = "TIME", value_parser = values::time, hide_short_help = true)]
     pub max_connection_age: Option<Duration>,
+    /// How connections are closed: rst, fin or notify [default: notify]
+    ///
+    /// `notify` says so first, by GOAWAY and TLS's close_notify; `fin` closes TCP alone; `rst` resets it, which leaves no port in TIME_WAIT.
+    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true, hide_short_help = true)]
+    pub close: Option<CloseArg>,
     /// HTTP version: 1.1, 2 or auto, which takes what the server chooses [default: 1.1]
     ///
     /// Over TLS the version is negotiated by ALPN; `2` fails where the server does not speak it. Over plain TCP, `2` is h2c by prior
     /// knowledge and `auto` is 1.1. A URL with the scheme `h2` (TLS) or `h2c` (plain TCP) asks for HTTP/2 by itself.
     #[arg(long, value_name = "VERSION", value_enum, hide_possible_values = true)]
     pub http: Option<HttpArg>,
-    /// Speak HTTP/2 to http URLs, by prior knowledge
-    #[arg(long, hide_short_help = true)]
-    pub h2c: bool,
+    /// Speak HTTP/2 to http URLs: by prior knowledge, or --h2c=upgrade asks for it in HTTP/1.1
+    ///
+    /// The upgrade is asked for with `OPTIONS *` when a connection begins, and that request is not counted.
+    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true,
+          default_missing_value = "prior", hide_possible_values = true, hide_short_help = true)]
+    pub h2c: Option<H2cArg>,
     /// Requests in flight on one HTTP/2 connection, where the server allows as many
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::streams)]
     pub streams: NonZeroU32,
@@ -289,6 +298,13 @@ pub(crate) enum HttpArg {
     #[value(name = "2")]
     Http2,
     Auto,
+}
+
+/// `--h2c`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum H2cArg {
+    Prior,
+    Upgrade,
 }
 
 /// `--tls`.

@@ -25,8 +25,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use squall_report::{ColorChoice, Format, OutputSpec};
 
 pub(crate) use http::{
-    ArrivalArg, ConnectionArgs, HttpArg, HttpArgs, LoadArgs, OutputArgs, PacingArg, RequestArgs, TlsArgs,
-    TlsSettingArgs, TlsVersionArg,
+    ArrivalArg, ConnectionArgs, H2cArg, HttpArg, HttpArgs, LoadArgs, OutputArgs, PacingArg, RequestArgs,
+    TlsArgs, TlsSettingArgs, TlsVersionArg,
 };
 pub(crate) use replay::{CompareArg, ReplayArgs, ReplayRequestArgs};
 pub(crate) use run::{AgentArgs, DriversArg, NewArgs, PlanArgs, PlanCommand, PtrArgs, RunArgs};

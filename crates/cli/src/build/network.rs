@@ -7,9 +7,9 @@ use std::path::Path;
 
 use squall_plan::limits::{SOURCE_COUNT_MAX, WINDOW_BYTES_DEFAULT};
 use squall_plan::rules::{Source, addresses_of};
-use squall_plan::{ClientIdentity, ConnectionPolicy, Network, TlsPolicy, TlsVersions};
+use squall_plan::{ClientIdentity, CloseMode, ConnectionPolicy, H2c, Network, TlsPolicy, TlsVersions};
 
-use crate::args::{ConnectionArgs, TlsArgs, TlsSettingArgs, TlsVersionArg};
+use crate::args::{CloseArg, ConnectionArgs, H2cArg, TlsArgs, TlsSettingArgs, TlsVersionArg};
 use crate::failure::Failure;
 
 /// How connections are kept and closed.
@@ -22,11 +22,21 @@ pub(super) fn connection_policy(args: &ConnectionArgs) -> ConnectionPolicy {
         },
         age_max: args.max_connection_age,
         pipeline_depth: args.pipeline,
+        h2c: if args.h2c == Some(H2cArg::Upgrade) { H2c::Upgrade } else { H2c::Prior },
+        close: close_mode(args.close).unwrap_or(CloseMode::Notify),
         stream_count: args.streams,
         window_bytes: args.window.unwrap_or(WINDOW_BYTES_DEFAULT),
         connection_window_bytes: args.connection_window.unwrap_or(WINDOW_BYTES_DEFAULT),
         connect_timeout: args.connect_timeout,
     }
+}
+
+pub(super) fn close_mode(arg: Option<CloseArg>) -> Option<CloseMode> {
+    arg.map(|arg| match arg {
+        CloseArg::Rst => CloseMode::Rst,
+        CloseArg::Fin => CloseMode::Fin,
+        CloseArg::Notify => CloseMode::Notify,
+    })
 }
 
 /// Where packets go and come from.

@@ -73,7 +73,7 @@ impl Versions {
             Some(HttpArg::Http2) => HttpVersion::Http2,
             Some(HttpArg::Auto) => HttpVersion::Auto,
         };
-        Self { tls: asked, plain: if args.h2c { HttpVersion::Http2 } else { asked } }
+        Self { tls: asked, plain: if args.h2c.is_some() { HttpVersion::Http2 } else { asked } }
     }
 
     fn of(self, url: &url::Url) -> HttpVersion {

@@ -13,7 +13,7 @@ use squall_plan::{
 
 use super::{impossible, load, network};
 use crate::args::{
-    CloseArg, HandshakeArgs, HandshakeLoadArgs, IdleArgs, LoadArgs, PingArg, ResumptionArg, ResumptionArgs,
+    HandshakeArgs, HandshakeLoadArgs, IdleArgs, LoadArgs, PingArg, ResumptionArg, ResumptionArgs,
     SessionNetworkArgs, TicketsArg,
 };
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ pub(crate) fn handshake_plan(args: &HandshakeArgs) -> Result<Plan, Failure> {
         resumption: resumption(&args.handshake, versions)?,
         request: args.after.request.as_ref().map(|path| request(path, args.after.timeout)),
         hold: args.after.hold.unwrap_or_default(),
-        close: close_mode(args.after.close).unwrap_or(CloseMode::Rst),
+        close: network::close_mode(args.after.close).unwrap_or(CloseMode::Rst),
         targets,
     };
     let name = args.output.name.clone().unwrap_or_else(|| default_name(&what.targets));
@@ -183,11 +183,11 @@ fn idle_load(args: &IdleArgs, targets: Vec<Weighted<Endpoint>>) -> Result<IdleLo
         tls: args.tls.is_some(),
         protocol,
         first_request: talk.after_request.as_ref().map(|path| request(path, talk.timeout)),
-        ping: talk.ping.map(|every| Ping { every, kind }),
+        ping: talk.ping.map(|every| Ping { every, kind, timeout: talk.timeout }),
         jitter: args.load.jitter.unwrap_or_default(),
         reopens: !args.load.no_reopen,
         keeps_sessions: args.keep_sessions,
-        close: close_mode(args.load.close).unwrap_or(CloseMode::Notify),
+        close: network::close_mode(args.load.close).unwrap_or(CloseMode::Notify),
     })
 }
 
@@ -263,14 +263,6 @@ fn session_network(args: &SessionNetworkArgs) -> Result<Network, Failure> {
     let nics = args.bind_to_nics.iter().map(|prefix| Source::Interfaces(format!("{prefix}*")));
     let sources: Vec<Source> = args.source.iter().cloned().chain(nics).collect();
     Ok(Network { resolve: args.resolve.clone(), sources: network::sources(&sources)?, ..Network::default() })
-}
-
-fn close_mode(arg: Option<CloseArg>) -> Option<CloseMode> {
-    arg.map(|arg| match arg {
-        CloseArg::Rst => CloseMode::Rst,
-        CloseArg::Fin => CloseMode::Fin,
-        CloseArg::Notify => CloseMode::Notify,
-    })
 }
 
 fn default_name(targets: &[Weighted<Endpoint>]) -> String {

@@ -11,7 +11,7 @@ use squall_testkit::hostile::{Act, Expect, FullBacklog, HostileServer, Peer, Tls
 use squall_testkit::real::{NginxOptions, Server};
 use tempfile::TempDir;
 
-use crate::squall::{Ended, run, start_command, with_json};
+use crate::squall::{Ended, assert_none_complains, run, start_command, with_json};
 
 #[test]
 fn handshakes_are_as_many_as_nginx_accepts() {
@@ -42,6 +42,235 @@ fn each_handshake_with_a_request_is_a_line_in_nginx_s_log() {
     let ended = run(&["handshake", &tls, "--insecure", "-n", "500", "--request", "/", "--close", "notify"]);
     assert_eq!(ended.count("/totals/ok"), 500, "{ended:#?}");
     assert_eq!(nginx.logged_count(), 500);
+}
+
+#[test]
+fn early_data_is_counted_as_nginx_counts_it() {
+    let options = NginxOptions { tls13: true, early_data: true, ..NginxOptions::default() };
+    let nginx = Server::nginx(options);
+    let tls = authority(&nginx.tls_url("/"));
+    let flags = ["--insecure", "-c", "5", "-n", "300", "--resumption", "psk", "--early-data"];
+    let ended = run(&[&["handshake", &tls, "--request", "/", "--close", "notify"], &flags[..]].concat());
+    let made = |name: &str| ended.count(&format!("/totals/handshakes/{name}"));
+    assert_eq!((ended.count("/totals/ok"), made("count")), (300, 300), "{ended:#?}");
+    let lines = nginx.into_access_log();
+    // The fields that follow the five of each line: `r` or `.`, and `1` where the request was early.
+    let fields = |line: &String| line.split(' ').skip(5).map(str::to_owned).collect::<Vec<_>>();
+    let count =
+        |wanted: &dyn Fn(&[String]) -> bool| lines.iter().filter(|line| wanted(&fields(line))).count() as u64;
+    assert_eq!(lines.len(), 300);
+    assert_eq!(count(&|fields| fields[0] == "r"), made("resumed"));
+    assert_eq!(count(&|fields| fields[0] != "r"), made("full"));
+    assert_eq!((made("early_data_accepted"), made("early_data_rejected")), (made("resumed"), 0));
+    assert_eq!(made("early_data_accepted") + made("without_ticket"), 300);
+    // nginx calls a request early only if it gets to it before the handshake is whole, so it may tell of a few less.
+    let logged = count(&|fields| fields[1] == "1");
+    assert!((1..=made("early_data_accepted")).contains(&logged), "{logged} logged: {ended:#?}");
+}
+
+#[test]
+fn a_rate_that_the_server_can_follow_is_kept() {
+    let nginx = Server::nginx(NginxOptions { tls13: true, ..NginxOptions::default() });
+    let (tls, plain) = (authority(&nginx.tls_url("/")), authority(&nginx.url("/")));
+    let before = accepted(&plain);
+    let ended = run(&["handshake", &tls, "--insecure", "-r", "1k/s", "-d", "3s"]);
+    // The question itself is a connection, too.
+    let done = accepted(&plain) - before - 1;
+    assert_eq!((ended.assert_all_counted(), ended.count("/totals/ok")), (done, done), "{ended:#?}");
+    assert_eq!(ended.count("/totals/requests_asked"), 3000, "{ended:#?}");
+    // Where the machine is too busy for that, it is said: such a run is not called valid.
+    let is_kept = (2970..=3030).contains(&done);
+    assert!(is_kept || ended.json()["verdict"]["status"] != "VALID", "{ended:#?}");
+}
+
+#[test]
+fn a_server_without_room_closes_and_each_close_is_counted() {
+    let nginx = Server::nginx(NginxOptions { connection_count_max: 40, ..NginxOptions::default() });
+    let (tls, plain) = (authority(&nginx.tls_url("/")), authority(&nginx.url("/")));
+    let ended = run(&["idle", &plain, "-c", "100", "-d", "2s", "--open-rate", "100/s", "--no-reopen"]);
+    let kept = |name: &str| ended.count(&format!("/totals/idle_connections/{name}"));
+    assert_eq!((kept("opened"), lost(&ended) + kept("closed_by_us")), (100, 100), "{ended:#?}");
+    assert!(lost(&ended) >= 60, "{ended:#?}");
+    let ended = run(&[
+        "idle",
+        &tls,
+        "--tls",
+        "--insecure",
+        "-c",
+        "100",
+        "-d",
+        "2s",
+        "--open-rate",
+        "100/s",
+        "--no-reopen",
+    ]);
+    assert_eq!(ended.assert_all_counted(), ended.count("/totals/ok") + ended.count("/totals/failed"));
+    assert!(ended.count("/totals/failed") + lost(&ended) >= 60, "{ended:#?}");
+    for (cause, phase, _) in ended.errors() {
+        assert!(
+            GONE.contains(&(cause.as_str(), phase.as_str())) || phase == "connecting",
+            "{cause} in {phase}"
+        );
+    }
+}
+
+#[test]
+fn what_1_200_000_connections_need_is_told_before_any_is_opened() {
+    let squall = env!("CARGO_BIN_EXE_squall");
+    let mut command = Command::new("sh");
+    let script = format!("ulimit -n 20000; exec {squall} idle 127.0.0.1:9 -c 1200000 --dry-run --no-save");
+    command.args(["-c", &script]);
+    let ended = start_command(command).wait();
+    assert_eq!(ended.code, Some(0), "{ended:#?}");
+    for line in
+        ["1200064 open files (20000 here)", "over 61 processes", "1200000 local ports", "GiB of memory"]
+    {
+        assert!(ended.stdout.contains(line), "{line}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn signs_of_life_are_answered_by_those_who_are_asked() {
+    let nginx = Server::nginx(NginxOptions::default());
+    let (plain, tls) = (authority(&nginx.url("/")), authority(&nginx.tls_url("/")));
+    let h2c = nginx.h2c_url("/").replace("h2c://", "").replace('/', "");
+    let h2o = Server::h2o();
+    let h2o_tls = authority(&h2o.tls_url("/"));
+    for (flags, answers) in [
+        (&["idle", &plain, "--ping-with", "request"][..], true),
+        (&["idle", &plain, "--ping-with", "byte"], false),
+        (&["idle", &tls, "--tls", "--insecure", "--ping-with", "request"], true),
+        (&["idle", &h2c, "--http", "2"], true),
+        (&["idle", &tls, "--tls", "--insecure", "--http", "2"], true),
+        (&["idle", &h2o_tls, "--tls", "--insecure", "--http", "2"], true),
+    ] {
+        let ended = run(&[flags, &["-c", "20", "-d", "1500ms", "--ping", "200ms"]].concat());
+        let kept = |name: &str| ended.count(&format!("/totals/idle_connections/{name}"));
+        assert_eq!((kept("opened"), kept("closed_by_us")), (20, 20), "{flags:?}: {ended:#?}");
+        assert!(kept("pings") >= 20, "{flags:?}: {ended:#?}");
+        // Those of the last moment may be on their way.
+        let answered = kept("ping_us/count");
+        let expected = if answers { kept("pings") - 20..=kept("pings") } else { 0..=0 };
+        assert!(expected.contains(&answered), "{flags:?}: {answered} of {}", kept("pings"));
+    }
+}
+
+#[test]
+fn hostile_servers_lose_kept_connections_by_cause() {
+    assert_none_complains(IDLE_PEERS, |peer| {
+        let ended = run_idle_against(peer);
+        let lost = |name: &str| ended.count(&format!("/totals/idle_connections/{name}")) > 0;
+        let losses: Vec<&str> =
+            ["closed_by_server", "reset", "broken"].into_iter().filter(|name| lost(name)).collect();
+        let failures: Vec<(String, String)> =
+            ended.errors().into_iter().map(|(cause, phase, _)| (cause, phase)).collect();
+        let is_known = losses.iter().all(|loss| peer.losses.contains(loss))
+            && failures.iter().all(|(cause, phase)| peer.failures.contains(&(cause, phase)));
+        let is_harmless = peer.losses.is_empty() && peer.failures.is_empty();
+        let is_right = is_known && is_harmless == (losses.is_empty() && failures.is_empty());
+        let is_small = ended.rss_bytes < RSS_BYTES_MAX;
+        ended.assert_all_counted();
+        let what =
+            || format!("{}: {losses:?} {failures:?} {} bytes: {}", peer.name, ended.rss_bytes, ended.stderr);
+        (!is_right || !is_small || !matches!(ended.code, Some(0 | 4 | 5))).then(what)
+    });
+}
+
+fn run_idle_against(idle: &IdlePeer) -> Ended {
+    let IdlePeer { name, tls, acts, args, .. } = *idle;
+    let expect = Expect { ok: false, failures: &[] };
+    let server = HostileServer::start(&Peer { name, tls, acts, args, expect });
+    let address = server.address().to_string();
+    let limits = ["--connect-timeout", "400ms", "--timeout", "400ms"];
+    run(&[&["idle", &address, "-c", "3", "-d", "1500ms"], &limits[..], args].concat())
+}
+
+/// A server that misbehaves towards connections that are kept.
+struct IdlePeer {
+    name: &'static str,
+    tls: Tls,
+    acts: &'static [Act],
+    args: &'static [&'static str],
+    /// How kept connections end other than by us; empty: none does.
+    losses: &'static [&'static str],
+    /// Causes and phases of those that are not kept; empty: all are.
+    failures: &'static [(&'static str, &'static str)],
+}
+
+const IDLE_PEERS: &[IdlePeer] = &[
+    silent("closes at once", &[], &["closed_by_server"]),
+    IdlePeer { failures: RESET, ..silent("resets at once", &[Act::Reset], &["reset"]) },
+    silent("says what nobody asked for, for ever", &[Act::SendForever(b"hello")], &[]),
+    silent("never reads", &[Act::HoldUnread], &[]),
+    IdlePeer {
+        args: &["--ping", "100ms"],
+        ..silent("does not answer a ping", &[Act::ReadRequest, Act::Hold], &["broken"])
+    },
+    IdlePeer {
+        args: &["--ping", "100ms"],
+        ..silent(
+            "answers a ping with nonsense",
+            &[Act::ReadRequest, Act::Send(b"hello\r\n\r\n"), Act::Hold],
+            &["broken"],
+        )
+    },
+    IdlePeer {
+        args: &["--ping", "50ms", "--ping-with", "byte"],
+        ..silent("never reads what is said", &[Act::HoldUnread], &[])
+    },
+    IdlePeer {
+        args: &["--after-request"],
+        failures: &[("timeout", "waiting")],
+        ..silent("does not answer the first request", &[Act::ReadRequest, Act::Hold], &[])
+    },
+    over_h2(
+        "goes away",
+        &[Act::ReadSome, Act::Send(SETTINGS), Act::Send(GOAWAY), Act::Hold],
+        &["closed_by_server"],
+    ),
+    over_h2(
+        "resets after its settings",
+        &[Act::ReadSome, Act::Send(SETTINGS), Act::ReadSome, Act::Reset],
+        &["reset"],
+    ),
+    over_h2(
+        "asks for ever and never reads",
+        &[Act::ReadSome, Act::Send(SETTINGS), Act::SendForever(H2_PING)],
+        &["broken", "reset"],
+    ),
+    IdlePeer {
+        args: &["--http", "2", "--ping", "100ms"],
+        ..over_h2("does not answer a ping", &[Act::ReadSome, Act::Send(SETTINGS), Act::Hold], &["broken"])
+    },
+    IdlePeer { failures: &[("timeout", "waiting")], ..over_h2("sends no settings", &[Act::Hold], &[]) },
+    IdlePeer {
+        failures: &[("http_protocol", "receiving")],
+        ..over_h2("sends a frame that is too large", &[Act::ReadSome, Act::Send(HUGE_FRAME), Act::Hold], &[])
+    },
+    IdlePeer {
+        tls: Tls::Valid,
+        args: &["--http", "2", "--tls", "--insecure"],
+        failures: &[("tls_protocol", "tls_handshaking"), ("version_not_negotiated", "tls_handshaking")],
+        ..over_h2("does not speak HTTP/2", &[Act::Hold], &[])
+    },
+    IdlePeer {
+        tls: Tls::Valid,
+        args: &["--tls", "--insecure"],
+        ..silent("closes TLS at once", &[Act::Send(b"x")], &["closed_by_server", "reset"])
+    },
+];
+
+const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
+const GOAWAY: &[u8] = b"\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0";
+const H2_PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0abcdefgh";
+const HUGE_FRAME: &[u8] = b"\xff\xff\xff\0\0\0\0\0\0";
+
+const fn silent(name: &'static str, acts: &'static [Act], losses: &'static [&'static str]) -> IdlePeer {
+    IdlePeer { name, tls: Tls::No, acts, args: &[], losses, failures: &[] }
+}
+
+const fn over_h2(name: &'static str, acts: &'static [Act], losses: &'static [&'static str]) -> IdlePeer {
+    IdlePeer { name, tls: Tls::No, acts, args: &["--http", "2"], losses, failures: &[] }
 }
 
 #[test]
@@ -207,6 +436,24 @@ const HANDSHAKE_PEERS: &[Hostile] = &[
         args: &["--request", "/"],
         ..within("wants a certificate of ours", Tls::WantsClientCert, &[Act::ReadRequest], WANTS_OURS)
     },
+    Hostile {
+        args: &["--request", "/", "--tls", "1.2"],
+        ..within(
+            "refuses our lack of a certificate in its last flight",
+            Tls::WantsClientCert,
+            &[Act::ReadRequest],
+            WANTS_OURS,
+        )
+    },
+    within("knows no such name", Tls::UnknownName, &[Act::Hold], ALERT),
+    raw("says goodbye after the hello", &[Act::ReadSome, Act::Send(CLOSE_NOTIFY), Act::Hold], GONE_OR_ALERT),
+    within("says goodbye after its hello", Tls::HelloThen(CLOSE_NOTIFY), &[Act::Hold], GONE_OR_ALERT),
+    raw(
+        "an alert of an unknown kind",
+        &[Act::ReadSome, Act::Send(b"\x15\x03\x03\x00\x02\x02\xff"), Act::Hold],
+        ALERT,
+    ),
+    raw("half an alert", &[Act::ReadSome, Act::Send(b"\x15\x03\x03\x00\x02\x02"), Act::Hold], TIMEOUT),
     Hostile { args: &["--tls", "1.2"], ..within("wrong version", Tls::Only13, &[Act::Hold], ALERT) },
     Hostile {
         args: &["--request", "/"],
@@ -227,6 +474,15 @@ const HANDSHAKE_PEERS: &[Hostile] = &[
     },
 ];
 
+/// `close_notify`, in the clear.
+const CLOSE_NOTIFY: &[u8] = b"\x15\x03\x03\x00\x02\x01\x00";
+/// It need not be heeded before there is a session: then time is what ends the wait.
+const GONE_OR_ALERT: &[(&str, &str)] = &[
+    ("connect_timeout", "tls_handshaking"),
+    ("connection_closed", "tls_handshaking"),
+    ("tls_alert", "tls_handshaking"),
+    ("tls_protocol", "tls_handshaking"),
+];
 const ALERT_OR_TIMEOUT: &[(&str, &str)] =
     &[("tls_protocol", "tls_handshaking"), ("connect_timeout", "tls_handshaking")];
 const NO_ANSWER: &[(&str, &str)] =

@@ -1,36 +1,21 @@
 //! Every rule of RFC 9113 that binds a client: the reaction that it demands, a counted cause, no hang.
 
 use std::fs::File;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use squall_measure::{Cause, Phase};
 use squall_testkit::h2::{BODY_BYTES, BODY_FILE, PEERS, Peer, ScriptedPeer};
 use tempfile::TempDir;
 
-use crate::squall::{Ended, run};
+use crate::squall::{Ended, assert_none_complains, run};
 
 /// Whatever the peer sends.
 const RSS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 #[test]
 fn every_rule_of_http2_is_kept_and_every_breach_is_counted() {
-    let complaints = Mutex::new(Vec::new());
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while let Some(peer) = PEERS.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let complaint =
-                        complaint(peer).map(|what| format!("{} {}: {what}", peer.section, peer.name));
-                    complaints.lock().unwrap().extend(complaint);
-                }
-            });
-        }
+    assert_none_complains(PEERS, |peer| {
+        complaint(peer).map(|what| format!("{} {}: {what}", peer.section, peer.name))
     });
-    let complaints = complaints.into_inner().unwrap();
-    assert!(complaints.is_empty(), "{} of {}:\n{}", complaints.len(), PEERS.len(), complaints.join("\n"));
 }
 
 /// What is wrong about a run against this peer, if anything is.

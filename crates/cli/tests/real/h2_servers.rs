@@ -7,23 +7,29 @@ use crate::squall::{Ended, run};
 /// Streams on each connection.
 const STREAM_COUNTS: [&str; 3] = ["1", "10", "100"];
 
-/// Requests for each number of streams.
+/// Requests for each number of streams, unless `SQUALL_H2_REQUESTS` says otherwise.
 const REQUEST_COUNT: u64 = 10_000;
+
+fn request_count() -> u64 {
+    let asked = std::env::var("SQUALL_H2_REQUESTS").ok();
+    asked.map_or(REQUEST_COUNT, |text| text.parse().expect("SQUALL_H2_REQUESTS is a number"))
+}
 
 /// Runs against each of the server's HTTP/2 ports with each number of streams; how many requests that were.
 #[track_caller]
 fn check(server: &Server) -> u64 {
     let ca_file = server.ca_file().display().to_string();
-    let mut count = 0;
+    let (mut count, each) = (0, request_count());
     for url in [server.h2c_url("/"), server.h2_url("/")] {
         for streams in STREAM_COUNTS {
-            let requests = format!("-n{REQUEST_COUNT}");
+            let requests = format!("-n{each}");
             let ended = run(&[&url, "-c4", &requests, "--streams", streams, "--cacert", &ca_file]);
             assert_eq!(ended.code, Some(0), "{ended:#?}");
-            assert_eq!(ended.assert_all_counted(), REQUEST_COUNT, "{ended:#?}");
-            assert_eq!(ended.count("/status/200"), REQUEST_COUNT, "{ended:#?}");
+            assert_eq!(ended.assert_all_counted(), each, "{ended:#?}");
+            assert_eq!(ended.count("/status/200"), each, "{ended:#?}");
             assert_eq!(protocol(&ended), if url.starts_with("h2c") { "h2c" } else { "h2" });
-            count += REQUEST_COUNT;
+            count += each;
+            eprintln!("{url} {streams} streams: {each} in {} s", ended.number("/duration_s"));
         }
     }
     count
@@ -116,4 +122,61 @@ fn auto_takes_what_the_server_speaks() {
         let ended = run(&[&url, "--http", "auto", "-c1", "-n10", "--cacert", &ca_file]);
         assert_eq!((ended.count("/totals/ok"), protocol(&ended)), (10, expected.to_owned()), "{ended:#?}");
     }
+}
+
+#[test]
+fn a_connection_is_upgraded_where_the_server_wants_to_be_asked() {
+    let server = Server::h2o();
+    let url = server.url("/");
+    let mut asked = 0;
+    for streams in STREAM_COUNTS {
+        let ended = run(&[&url, "--h2c=upgrade", "-c4", "-n1000", "--streams", streams]);
+        assert_eq!((ended.assert_all_counted(), ended.count("/totals/ok")), (1000, 1000), "{ended:#?}");
+        assert_eq!(protocol(&ended), "h2c");
+        asked += 1000 + ended.count("/totals/connections_opened");
+    }
+    // Each connection began with a request for the upgrade.
+    assert_eq!(server.into_access_log().len() as u64, asked);
+}
+
+#[test]
+fn what_the_server_does_not_speak_is_named() {
+    let nginx = Server::nginx(NginxOptions { http2: false, ..NginxOptions::default() });
+    let h2 = Server::nghttpd();
+    let (plain, tls) = (nginx.url("/"), nginx.tls_url("/"));
+    let swapped = |url: &str, from: &str, to: &str| url.replacen(from, to, 1);
+    for (url, flags, cause, text) in [
+        (tls.clone(), &["--http", "2"][..], "version_not_negotiated", "not `h2`"),
+        (
+            plain.clone(),
+            &["--h2c=upgrade"],
+            "version_not_negotiated",
+            "answered the upgrade to h2c with status",
+        ),
+        (plain.clone(), &["--h2c"], "http_protocol", "HTTP/1"),
+        (swapped(&tls, "https:", "h2c:"), &[], "http_protocol", "HTTP/1"),
+        (swapped(&plain, "http:", "h2:"), &[], "tls_protocol", ""),
+        (swapped(&h2.h2c_url("/"), "h2c:", "http:"), &[], "http_protocol", "does not begin with"),
+    ] {
+        let args = [&[url.as_str(), "-c1", "-n3", "--insecure", "--timeout", "5s"], flags].concat();
+        let ended = run(&args);
+        let errors = ended.json()["errors"].clone();
+        assert_eq!(errors[0]["cause"], cause, "{args:?}: {errors:#}");
+        let example = errors[0]["example"].to_string();
+        assert!(example.contains(text), "{args:?}: {example}");
+    }
+}
+
+#[test]
+fn every_request_may_have_a_connection_of_its_own() {
+    let server = Server::nginx(NginxOptions::default());
+    for url in [server.url("/"), server.tls_url("/"), server.h2c_url("/"), server.h2_url("/")] {
+        let ended = run(&[&url, "--no-keepalive", "-c4", "-n40", "--insecure"]);
+        let counts = (ended.count("/totals/ok"), ended.count("/totals/connections_opened"));
+        assert_eq!(counts, (40, 40), "{url}: {ended:#?}");
+    }
+    let lines = server.into_access_log();
+    let connections: std::collections::BTreeSet<&str> =
+        lines.iter().filter_map(|line| line.split_whitespace().nth(3)).collect();
+    assert_eq!((lines.len(), connections.len()), (160, 160));
 }

@@ -1,14 +1,11 @@
 //! Every hostile server gets a counted cause, and costs neither time nor memory nor a panic.
 
 use std::fs::File;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use squall_testkit::hostile::{BODY_FILE, FullBacklog, HostileServer, PEERS, Peer};
 use tempfile::TempDir;
 
-use crate::squall::{Ended, run};
+use crate::squall::{Ended, assert_none_complains, run};
 
 /// Whatever the peer sends.
 const RSS_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -18,19 +15,7 @@ const BODY_BYTES: u64 = 64 * 1024 * 1024;
 
 #[test]
 fn hostile_servers_are_counted_by_cause_and_phase() {
-    let complaints = Mutex::new(Vec::new());
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while let Some(peer) = PEERS.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    complaints.lock().unwrap().extend(complaint(peer));
-                }
-            });
-        }
-    });
-    let complaints = complaints.into_inner().unwrap();
-    assert!(complaints.is_empty(), "{} of {}:\n{}", complaints.len(), PEERS.len(), complaints.join("\n"));
+    assert_none_complains(PEERS, complaint);
 }
 
 #[test]

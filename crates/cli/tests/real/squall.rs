@@ -1,8 +1,12 @@
 //! Runs the binary and reads what it says.
 
+use std::env;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::process::Command;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -47,9 +51,14 @@ pub(crate) fn start(args: &[&str]) -> Running {
 
 /// Starts squall with these arguments while this test has the machine to itself.
 pub(crate) fn start_alone(args: &[&str]) -> Running {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_squall"));
+    let mut command = Command::new(binary());
     command.args(args);
     start_command(command)
+}
+
+/// The binary that was built with the tests, or the one that `SQUALL_BINARY` names, such as a release build.
+pub(crate) fn binary() -> OsString {
+    env::var_os("SQUALL_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_squall").into())
 }
 
 /// Starts any command that becomes squall in the end.
@@ -59,6 +68,24 @@ pub(crate) fn start_command(mut command: Command) -> Running {
         |name: &str| File::create(folder.path().join(name)).expect("the temporary folder is writable");
     command.stdout(create("stdout")).stderr(create("stderr")).env("XDG_STATE_HOME", folder.path());
     Running { process: Process::start(&mut command), folder, _share: None }
+}
+
+/// Tries every peer of a table, four at a time; panics with all that is wrong, if anything is.
+#[track_caller]
+pub(crate) fn assert_none_complains<P: Sync>(peers: &[P], complaint: impl Fn(&P) -> Option<String> + Sync) {
+    let complaints = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(peer) = peers.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    complaints.lock().unwrap_or_else(PoisonError::into_inner).extend(complaint(peer));
+                }
+            });
+        }
+    });
+    let complaints = complaints.into_inner().unwrap_or_else(PoisonError::into_inner);
+    assert!(complaints.is_empty(), "{} of {}:\n{}", complaints.len(), peers.len(), complaints.join("\n"));
 }
 
 /// Runs squall to its end with JSON on standard output, saving nothing.

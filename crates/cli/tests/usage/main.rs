@@ -50,6 +50,21 @@ fn dry_run_says_what_would_be_done() {
 }
 
 #[test]
+fn the_experiments_of_the_documentation_can_be_run() {
+    let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../docs/experiments"].iter().collect();
+    let plans = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let plans: Vec<PathBuf> =
+        plans.filter(|path| path.extension().is_some_and(|ext| ext == "yaml")).collect();
+    assert!(plans.len() >= 3, "{plans:?}");
+    for plan in plans {
+        let plan = plan.to_str().unwrap();
+        let (_, stderr, code) =
+            squall(&["plan", "check", plan, "--var", "nginx=1", "--var", "large=2", "--var", "h2o=3"]);
+        assert_eq!((stderr.as_str(), code), ("", 0), "{plan}");
+    }
+}
+
+#[test]
 fn completions_and_man_page_know_the_flags() {
     for args in [&["completions", "bash"][..], &["completions", "zsh"], &["completions", "fish"], &["man"]] {
         let (stdout, stderr, code) = squall(args);
@@ -83,6 +98,7 @@ const DRY: &[&[&str]] = &[
     &["--dry-run", "--no-save", "--ramp", "10s:100,1m:1000", "http://x/"],
     &["--dry-run", "--no-save", "-r", "0", "--ramp", "10s:1k/s", "http://x/"],
     &["--dry-run", "--no-save", "-n", "10k", "--urls", "urls.txt"],
+    &["handshake", "--dry-run", "--no-save", "--resumption", "psk", "--early-data", "--request", "/", "x"],
     &[
         "--dry-run",
         "--no-save",
@@ -153,6 +169,15 @@ const WRONG: &[&[&str]] = &[
     &["--expect-status", "2yy", "http://x/"],
     &["--follow", "51", "http://x/"],
     &["--no-keepalive", "--requests-per-connection", "5", "http://x/"],
+    &["--streams", "0", "http://x/"],
+    &["--streams", "many", "http://x/"],
+    &["--h2c=later", "http://x/"],
+    &["--close", "slam", "http://x/"],
+    &["handshake", "x", "--early-data"],
+    &["handshake", "x", "--early-data", "--request", "/"],
+    &["handshake", "x", "--early-data", "--request", "/", "--resumption", "ticket", "--tls", "1.2"],
+    &["handshake", "x", "--resumption", "id", "--tls", "1.3"],
+    &["idle", "x", "--http", "2", "--after-request"],
     &["--source", "192.0.2.1", "http://x/"],
     &["--source", "10.0.0.9-10.0.0.1", "http://x/"],
     &["--connect-to", "a:1", "http://x/"],

@@ -130,7 +130,7 @@ impl SessionShard {
         match said {
             Err(trouble) => self.on_trouble(slot_idx, &trouble),
             Ok(()) if prepared.conduct.awaits_pong => {
-                self.set_deadline(slot_idx, self.now_ns + prepared.conduct.request_timeout_ns);
+                self.set_deadline(slot_idx, self.now_ns + prepared.conduct.pong_timeout_ns);
             }
             Ok(()) => self.set_next_ping(slot_idx),
         }

@@ -132,6 +132,8 @@ impl SessionShard {
         self.control.note_connected();
         if self.prepared.conduct.is_http2 {
             slot.state = State::Greeting;
+            // What comes back is heard by it, over plain TCP too.
+            slot.talk();
             self.set_deadline(slot_idx, self.now_ns + self.limits.connect_timeout_ns);
             if let Err(trouble) = self.say(slot_idx, h2::PREFACE, Phase::Sending) {
                 self.fail(slot_idx, &trouble);

@@ -61,6 +61,8 @@ pub(super) struct Conduct {
     /// How long a connection is kept once it is ready; 0: it is closed at once.
     pub(super) keep_ns: u64,
     pub(super) request_timeout_ns: u64,
+    /// How long the answer to a ping may take.
+    pub(super) pong_timeout_ns: u64,
     /// How long a kept connection is silent before each ping.
     pub(super) ping_ns: Option<u64>,
     /// Pings are answered.
@@ -174,6 +176,7 @@ impl Conduct {
             writes_twice: load.request.is_some(),
             keep_ns: nanoseconds(load.hold),
             request_timeout_ns: load.request.as_ref().map_or(0, |request| nanoseconds(request.timeout)),
+            pong_timeout_ns: 0,
             ping_ns: None,
             awaits_pong: false,
             jitter_ns: 0,
@@ -185,18 +188,14 @@ impl Conduct {
 
     fn of_idle(load: &IdleLoad) -> Self {
         let (request, ping) = (&load.first_request, &load.ping);
-        let asked = ping.as_ref().and_then(|ping| match &ping.kind {
-            PingKind::Request(request) => Some(request),
-            PingKind::Byte | PingKind::H2 => request.as_ref(),
-        });
-        let timeout = asked.or(request.as_ref()).map(|request| nanoseconds(request.timeout));
         Self {
             is_idle: true,
             reopens: load.reopens,
             is_http2: load.protocol == IdleProtocol::Http2,
             writes_twice: request.is_some() || ping.is_some() || load.protocol == IdleProtocol::Http2,
             keep_ns: u64::MAX,
-            request_timeout_ns: timeout.unwrap_or(PONG_TIMEOUT_NS),
+            request_timeout_ns: request.as_ref().map_or(0, |request| nanoseconds(request.timeout)),
+            pong_timeout_ns: ping.as_ref().map_or(0, |ping| nanoseconds(ping.timeout)),
             ping_ns: ping.as_ref().map(|ping| nanoseconds(ping.every)),
             awaits_pong: ping.as_ref().is_some_and(|ping| ping.kind != PingKind::Byte),
             jitter_ns: nanoseconds(load.jitter),
@@ -258,6 +257,3 @@ fn get(path: &str, name: &str, target: &Endpoint) -> Result<Box<[u8]>, Error> {
     })?;
     Ok(bytes.into_boxed_slice())
 }
-
-/// How long the acknowledgement of an HTTP/2 ping may take: those who send them to find dead peers wait about as long.
-const PONG_TIMEOUT_NS: u64 = 10_000_000_000;

@@ -188,7 +188,10 @@ impl Session {
                 Some(ProtocolVersion::TLSv1_2) => "TLS 1.2".to_owned(),
                 other => format!("{other:?}"),
             },
-            cipher: self.state().negotiated_cipher_suite().map_or_else(String::new, |suite| suite_name(&suite)),
+            cipher: self
+                .state()
+                .negotiated_cipher_suite()
+                .map_or_else(String::new, |suite| suite_name(&suite)),
             group: self.state().negotiated_key_exchange_group().map_or_else(String::new, group_name),
             alpn: String::from_utf8_lossy(self.alpn()).into_owned(),
             chain_count,
@@ -198,7 +201,8 @@ impl Session {
 
     /// Certificates that came in this handshake, and their bytes.
     fn chain(&self) -> (u32, u32) {
-        let chain = self.state().peer_certificates().filter(|_| !self.outcome().is_resumed).unwrap_or_default();
+        let chain =
+            self.state().peer_certificates().filter(|_| !self.outcome().is_resumed).unwrap_or_default();
         (chain.len() as u32, chain.iter().map(|certificate| certificate.len() as u32).sum())
     }
 
@@ -211,23 +215,14 @@ impl Session {
 }
 
 impl LeanSession {
-    fn start(
-        config: Arc<ClientConfig>,
-        name: ServerName<'static>,
-        out: &mut Vec<u8>,
-    ) -> Result<Self, Error> {
+    fn start(config: Arc<ClientConfig>, name: ServerName<'static>, out: &mut Vec<u8>) -> Result<Self, Error> {
         let tls = UnbufferedClientConnection::new(config, name)?;
         let mut session = Self { tls, partial: Vec::new(), is_broken: false };
         session.feed(&mut [], out, &mut Vec::new())?;
         Ok(session)
     }
 
-    fn feed(
-        &mut self,
-        incoming: &mut [u8],
-        out: &mut Vec<u8>,
-        plain: &mut Vec<u8>,
-    ) -> Result<Stage, Error> {
+    fn feed(&mut self, incoming: &mut [u8], out: &mut Vec<u8>, plain: &mut Vec<u8>) -> Result<Stage, Error> {
         let mut begin = 0;
         loop {
             let UnbufferedStatus { mut discard, state } =

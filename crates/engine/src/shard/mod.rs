@@ -235,6 +235,7 @@ impl Shard {
         self.tell_recorded();
         self.fill_driven();
         self.pulse.end(self.now_ns, self.backlog());
+        self.part_with_all();
         Ok(self.now_ns)
     }
 

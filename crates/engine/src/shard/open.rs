@@ -8,7 +8,7 @@ use rustls::ClientConnection;
 use squall_measure::{Cause, Phase};
 use squall_plan::HttpVersion;
 use squall_plan::limits::{RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
-use squall_wire::h1::{Decoder, RequestKind};
+use squall_wire::h1::Decoder;
 
 use super::Shard;
 use super::conn::{Conn, Exchange, State};
@@ -91,22 +91,22 @@ impl Shard {
     fn on_connected(&mut self, conn_idx: usize) {
         self.conns[conn_idx].connected_ns = self.now_ns;
         let origin_idx = self.conns[conn_idx].origin_idx as usize;
-        if self.prepared.origins[origin_idx].tunnel.is_some() {
+        if let Some(prelude) = &self.prepared.origins[origin_idx].prelude {
             let conn = &mut self.conns[conn_idx];
             conn.state = State::Tunnelling;
-            conn.decoder.begin(RequestKind::Connect);
-            self.send_tunnel_request(conn_idx);
+            conn.decoder.begin(prelude.kind);
+            self.send_prelude(conn_idx);
         } else {
             self.begin_tls(conn_idx);
         }
     }
 
-    /// Writes what is left of the `CONNECT` request.
-    pub(super) fn send_tunnel_request(&mut self, conn_idx: usize) {
+    /// Writes what is left of the `CONNECT` request, or of that for an upgrade.
+    pub(super) fn send_prelude(&mut self, conn_idx: usize) {
         let conn = &mut self.conns[conn_idx];
         let origin = &self.prepared.origins[conn.origin_idx as usize];
-        let (Some(bytes), Some(socket)) = (&origin.tunnel, &conn.socket) else { return };
-        let rest = &bytes[conn.write_offset as usize..];
+        let (Some(prelude), Some(socket)) = (&origin.prelude, &conn.socket) else { return };
+        let rest = &prelude.request[conn.write_offset as usize..];
         if rest.is_empty() {
             return;
         }
@@ -120,8 +120,8 @@ impl Shard {
         }
     }
 
-    /// Reads the proxy's answer to `CONNECT`.
-    pub(super) fn receive_tunnel_answer(&mut self, conn_idx: usize) {
+    /// Reads the answer to that.
+    pub(super) fn receive_prelude(&mut self, conn_idx: usize) {
         let trouble = loop {
             let conn = &mut self.conns[conn_idx];
             let Some(socket) = &conn.socket else { return };
@@ -137,15 +137,36 @@ impl Shard {
                 Err(error) => break Trouble::decode(&error, Phase::Tunnelling),
                 Ok(progress) => match progress.response {
                     None => {}
+                    Some(response) if response.status == 101 => {
+                        return self.on_upgraded(conn_idx, progress.consumed..count);
+                    }
                     Some(response) if (200..300).contains(&response.status) && progress.consumed == count => {
                         conn.write_offset = 0;
                         return self.begin_tls(conn_idx);
                     }
-                    Some(response) => break Trouble::proxy_refused(response.status),
+                    Some(response) => break self.refused(conn_idx, response.status),
                 },
             }
         };
         self.fail(conn_idx, &trouble);
+    }
+
+    /// The server speaks HTTP/2 from here on; maybe it has begun to, in the same read.
+    fn on_upgraded(&mut self, conn_idx: usize, rest: std::ops::Range<usize>) {
+        self.conns[conn_idx].write_offset = 0;
+        self.begin_tls(conn_idx);
+        let count = rest.len();
+        self.io.read.copy_within(rest, 0);
+        self.receive_first_h2(conn_idx, count);
+    }
+
+    fn refused(&self, conn_idx: usize, status: u16) -> Trouble {
+        let origin = &self.prepared.origins[self.conns[conn_idx].origin_idx as usize];
+        if !origin.is_upgraded() {
+            return Trouble::proxy_refused(status);
+        }
+        let text = format!("the server answered the upgrade to h2c with status {status}, not 101");
+        Trouble::new(Cause::VersionNotNegotiated, Phase::Tunnelling, text)
     }
 
     fn begin_tls(&mut self, conn_idx: usize) {

@@ -3,12 +3,13 @@
 use std::rc::Rc;
 
 use squall_measure::{Cause, FailureExample, Outcome, Phase, Phases, Sample};
-use squall_plan::ExpectBody;
+use squall_plan::{CloseMode, ExpectBody};
 use squall_wire::h1::Response;
 
 use super::conn::{Exchange, RequestId, State};
 use super::{Life, Shard};
 use crate::prepare::PreparedRequest;
+use crate::sys::reset_on_close;
 use crate::trouble::Trouble;
 
 impl Shard {
@@ -300,13 +301,34 @@ impl Shard {
         if self.conns[conn_idx].in_flight() > 0 {
             return self.fail(conn_idx, &Trouble::closed(Phase::Waiting));
         }
-        self.say_goodbye(conn_idx);
-        if let Some(session) = &mut self.conns[conn_idx].tls {
-            session.send_close_notify();
-            // Whether the peer still hears it is of no importance.
-            let _ = self.flush_tls(conn_idx);
-        }
+        self.part(conn_idx);
         self.vacate(conn_idx);
+    }
+
+    /// What goes before a close from our side, as the plan wants it. Whether the peer still hears it is of no importance.
+    fn part(&mut self, conn_idx: usize) {
+        match (self.prepared.load.connections.close, &self.conns[conn_idx].socket) {
+            (CloseMode::Rst, Some(socket)) => {
+                let _ = reset_on_close(socket);
+            }
+            (CloseMode::Notify, Some(_)) => {
+                self.say_goodbye(conn_idx);
+                if let Some(session) = &mut self.conns[conn_idx].tls {
+                    session.send_close_notify();
+                    let _ = self.flush_tls(conn_idx);
+                }
+            }
+            (CloseMode::Fin, _) | (_, None) => {}
+        }
+    }
+
+    /// The run is over: what is open is closed.
+    pub(super) fn part_with_all(&mut self) {
+        for conn_idx in 0..self.conns.len() {
+            if self.conns[conn_idx].state == State::Open {
+                self.part(conn_idx);
+            }
+        }
     }
 
     /// A user has gone: the connection goes with it when nothing else is on it, and nobody waits for one.

@@ -297,10 +297,10 @@ impl Shard {
 
     fn on_tunnel_event(&mut self, conn_idx: usize, event: Readiness) {
         if event.writable {
-            self.send_tunnel_request(conn_idx);
+            self.send_prelude(conn_idx);
         }
         if event.readable && self.conns[conn_idx].state == State::Tunnelling {
-            self.receive_tunnel_answer(conn_idx);
+            self.receive_prelude(conn_idx);
         }
     }
 

@@ -9,8 +9,8 @@ use rustls::server::{ProducesTickets, StoresServerSessions};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ALL_VERSIONS, ServerConfig, SupportedProtocolVersion};
 use squall_measure::{Cause, Phase, StoppedBy};
-use squall_testkit::Authority;
 use squall_plan::{CloseMode, Profile, ResumptionMode, SessionRequest, Stop, TlsVersions, Weighted, When};
+use squall_testkit::Authority;
 
 use crate::server::{Server, Then};
 use crate::{handshakes, record, resumption, sessions, with_handshake};

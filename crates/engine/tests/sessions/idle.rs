@@ -50,8 +50,7 @@ fn pings_are_sent_and_their_answers_timed() {
     let request = SessionRequest { path: "/".to_owned(), timeout: Duration::from_secs(10) };
     let plan = with_idle(idle(&server, 4, Duration::from_millis(1_100)), |load| {
         load.first_request = Some(request.clone());
-        load.ping =
-            Some(Ping { every: Duration::from_millis(100), kind: PingKind::Request(request.clone()) });
+        load.ping = Some(ping(PingKind::Request(request.clone())));
         load.close = CloseMode::Fin;
     });
     let record = record(&plan);
@@ -63,11 +62,15 @@ fn pings_are_sent_and_their_answers_timed() {
     assert!((kept.ping_time.count() + 4..=kept.pings + 4).contains(&server.requests()), "{kept:?}");
 }
 
+fn ping(kind: PingKind) -> Ping {
+    Ping { every: Duration::from_millis(100), kind, timeout: Duration::from_secs(10) }
+}
+
 #[test]
 fn bytes_are_said_and_nothing_is_awaited() {
     let server = Server::start(ALL_VERSIONS, Then::Serve);
     let plan = with_idle(idle(&server, 4, Duration::from_millis(600)), |load| {
-        load.ping = Some(Ping { every: Duration::from_millis(100), kind: PingKind::Byte });
+        load.ping = Some(ping(PingKind::Byte));
     });
     let record = record(&plan);
     let kept = &sessions(&record).kept;

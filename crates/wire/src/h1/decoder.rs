@@ -33,6 +33,8 @@ pub enum RequestKind {
     Head,
     /// `CONNECT`: a successful response has no body; what follows it belongs to the tunnel.
     Connect,
+    /// A request that asks for another protocol (RFC 9110 7.8): what follows the response 101 belongs to that.
+    Upgrade,
     /// Any other method.
     Other,
 }
@@ -268,7 +270,7 @@ impl Decoder {
     }
 
     fn accept_head<S: Sink>(&mut self, head: &Head, bytes: &[u8], sink: &mut S) -> Result<(), DecodeError> {
-        if head.status < 200 {
+        if head.status < 200 && !head.opens_tunnel(self.kind) {
             return self.accept_interim(head.status, sink);
         }
         let framing = head.framing(self.kind)?;

@@ -101,8 +101,9 @@ impl Head {
             && (self.version == Version::Http11 || self.option_keep_alive)
     }
 
-    fn opens_tunnel(&self, kind: RequestKind) -> bool {
+    pub(super) fn opens_tunnel(&self, kind: RequestKind) -> bool {
         kind == RequestKind::Connect && matches!(self.status, 200..=299)
+            || kind == RequestKind::Upgrade && self.status == 101
     }
 
     fn note_connection(&mut self, value: &[u8]) {

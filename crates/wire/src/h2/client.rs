@@ -103,6 +103,14 @@ impl Client {
         }
     }
 
+    /// A new connection that began as HTTP/1.1 and was upgraded (RFC 7540 3.2): the answer to the request that asked for that comes on the
+    /// first stream, and is ignored.
+    pub fn upgraded(setup: Setup) -> Self {
+        let mut client = Self::new(setup);
+        client.streams.skip_first();
+        client
+    }
+
     /// How many more requests may take a place now. Where the peer allows none at all, one may still wait for its leave.
     pub fn room(&self) -> u32 {
         if self.goaway.is_some() || !self.streams.has_ids() {

@@ -88,6 +88,11 @@ impl Streams {
         Self { places: places.into_boxed_slice(), next_id: 1, count: 0, reserved_count: 0, reset_id_max: 0 }
     }
 
+    /// The first stream was another's: what comes on it is ignored.
+    pub(super) fn skip_first(&mut self) {
+        (self.next_id, self.reset_id_max) = (3, 1);
+    }
+
     pub(super) fn at(&mut self, slot: u32) -> &mut Stream {
         &mut self.places[slot as usize]
     }

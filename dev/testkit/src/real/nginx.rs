@@ -15,11 +15,25 @@ pub struct NginxOptions {
     pub tls13: bool,
     /// Its certificate has an RSA key instead of a P-256 one.
     pub rsa: bool,
+    /// Speaks HTTP/2, too.
+    pub http2: bool,
+    /// Takes early data (0-RTT). Each line of the log then ends in what `$ssl_session_reused` and `$ssl_early_data` say.
+    pub early_data: bool,
+    /// Connections that it holds at once, its own sockets among them.
+    pub connection_count_max: u32,
 }
 
 impl Default for NginxOptions {
     fn default() -> Self {
-        Self { worker_cpu: None, access_log: true, tls13: false, rsa: false }
+        Self {
+            worker_cpu: None,
+            access_log: true,
+            tls13: false,
+            rsa: false,
+            http2: true,
+            early_data: false,
+            connection_count_max: 16384,
+        }
     }
 }
 
@@ -41,6 +55,13 @@ fn config(site: &Site, options: NginxOptions) -> String {
     let affinity =
         options.worker_cpu.map_or(String::new(), |cpu| format!("worker_cpu_affinity {:b};", 1u64 << cpu));
     let protocols = if options.tls13 { "ssl_protocols TLSv1.2 TLSv1.3;" } else { "" };
+    let http2 = if options.http2 { "http2" } else { "" };
+    // Only while the request is read the handshake is not whole yet.
+    let (early_data, early_fields) = match options.early_data {
+        true => ("ssl_early_data on; set $is_early $ssl_early_data;", " $ssl_session_reused $is_early"),
+        false => ("", ""),
+    };
+    let connection_count_max = options.connection_count_max;
     let access_log = if options.access_log { "access.log tally" } else { "off" };
     format!(
         r#"
@@ -52,9 +73,9 @@ worker_rlimit_nofile 18000;
 worker_shutdown_timeout 2s;
 pid nginx.pid;
 error_log output.log warn;
-events {{ worker_connections 16384; }}
+events {{ worker_connections {connection_count_max}; }}
 http {{
-    log_format tally '$status $request_method $request_uri $connection $connection_requests';
+    log_format tally '$status $request_method $request_uri $connection $connection_requests{early_fields}';
     access_log {access_log};
     client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
     sendfile on;
@@ -68,8 +89,9 @@ http {{
     ssl_session_cache shared:tls:10m;
     server {{
         listen {plain} backlog=16384;
-        listen {tls} ssl http2 backlog=16384;
-        listen {h2c} http2 backlog=16384;
+        listen {tls} ssl {http2} backlog=16384;
+        listen {h2c} {http2} backlog=16384;
+        {early_data}
         root www;
         location = / {{ return 200 "hello\n"; }}
         location = /status {{ stub_status; access_log off; }}

@@ -39,9 +39,9 @@ pub(super) struct Session {
 }
 
 impl Session {
-    fn new(setup: Setup, now_ns: u64) -> Self {
+    fn new(client: Client, now_ns: u64) -> Self {
         Self {
-            client: Client::new(setup),
+            client,
             pending: VecDeque::new(),
             unsent: Vec::new(),
             written: 0,
@@ -72,9 +72,11 @@ impl Shard {
             connection_window_bytes: policy.connection_window_bytes,
         };
         let conn = &mut self.conns[conn_idx];
+        let is_upgraded = self.prepared.origins[conn.origin_idx as usize].is_upgraded();
+        let client = if is_upgraded { Client::upgraded(setup) } else { Client::new(setup) };
         let first = (conn.ring.len > 0).then(|| conn.ring.place(conn_idx, self.limits.stride, 0));
         conn.ring.clear();
-        conn.h2 = Some(Box::new(Session::new(setup, self.now_ns)));
+        conn.h2 = Some(Box::new(Session::new(client, self.now_ns)));
         self.pulse.snapshot.http2.connections += 1;
         self.list_unsent(conn_idx);
         if let Some(exchange) = first.map(|place| self.exchanges[place]) {

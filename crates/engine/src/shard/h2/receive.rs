@@ -19,6 +19,17 @@ impl Shard {
             None => self.read_plain_h2(conn_idx),
             Some(_) => self.read_tls_h2(conn_idx),
         };
+        self.after_read(conn_idx, generation, result);
+    }
+
+    /// Decodes what came with the answer that made the connection one of HTTP/2: the first `bytes` of the read buffer.
+    pub(in crate::shard) fn receive_first_h2(&mut self, conn_idx: usize, bytes: usize) {
+        let generation = self.conns[conn_idx].generation;
+        let result = self.decode_read(conn_idx, bytes);
+        self.after_read(conn_idx, generation, result);
+    }
+
+    fn after_read(&mut self, conn_idx: usize, generation: u32, result: Result<(), Trouble>) {
         if !self.is_same(conn_idx, generation) {
             return;
         }
