@@ -29,7 +29,6 @@ fn check(server: &Server) -> u64 {
             assert_eq!(ended.count("/status/200"), each, "{ended:#?}");
             assert_eq!(protocol(&ended), if url.starts_with("h2c") { "h2c" } else { "h2" });
             count += each;
-            eprintln!("{url} {streams} streams: {each} in {} s", ended.number("/duration_s"));
         }
     }
     count

@@ -17,6 +17,10 @@ use super::early::EarlySession;
 use crate::tls::{group_name, suite_name};
 
 /// A session as the client sees it.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are lean, and a box for each would be one allocation more"
+)]
 pub(super) enum Session {
     /// As nearly all are.
     Lean(LeanSession),

@@ -21,6 +21,24 @@ fn handshakes_are_told_by_kind_and_by_what_was_agreed_on() {
 }
 
 #[test]
+fn early_data_is_told_where_it_was_to_be_sent() {
+    let mut record = handshake_run();
+    let totals = Summary::from(&record).totals;
+    assert_eq!(totals.handshakes.unwrap().early_data_accepted, None);
+    let What::Handshake(load) = &mut record.plan.loads[0].what else { panic!("not handshakes") };
+    load.resumption.early_data = true;
+    let handshakes = &mut record.total.sessions.get_or_insert_default().handshakes;
+    (handshakes.early_data_accepted, handshakes.early_data_rejected) = (700, 2);
+    let made = Summary::from(&record).totals.handshakes.unwrap();
+    assert_eq!((made.early_data_accepted, made.early_data_rejected), (Some(700), Some(2)));
+    let text = terminal_text(&record, Style::FILE);
+    assert!(
+        text.contains("700 with early data (0-RTT)") && text.contains("2 early data not taken"),
+        "{text}"
+    );
+}
+
+#[test]
 fn kept_connections_are_told_with_their_ends_and_their_memory() {
     let record = idle_run();
     check("idle.txt", &terminal_text(&record, Style::FILE));
@@ -40,7 +58,7 @@ pub(super) fn handshake_run() -> RunRecord {
     let what = What::Handshake(HandshakeLoad {
         targets: vec![target(443)],
         server_names: Vec::new(),
-        resumption: Resumption { mode: ResumptionMode::Psk, ratio: 0.75, early_data: true },
+        resumption: Resumption { mode: ResumptionMode::Psk, ratio: 0.75, early_data: false },
         request: None,
         hold: Duration::ZERO,
         close: CloseMode::Rst,
@@ -48,7 +66,6 @@ pub(super) fn handshake_run() -> RunRecord {
     let mut record = of(what, 1_000);
     let handshakes = &mut record.total.sessions.get_or_insert_default().handshakes;
     (handshakes.full, handshakes.resumed, handshakes.without_ticket) = (250, 750, 4);
-    (handshakes.early_data_accepted, handshakes.early_data_rejected) = (700, 2);
     (handshakes.bytes_sent, handshakes.bytes_received) = (400_000, 900_000);
     (0..250).for_each(|idx| handshakes.full_time.record(2_000_000 + idx * 1_000));
     (0..750).for_each(|idx| handshakes.resumed_time.record(900_000 + idx * 1_000));
