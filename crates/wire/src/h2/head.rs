@@ -1,10 +1,11 @@
 //! What a header block means: the status, the length, and whether it is well-formed.
 //!
-//! A block that says nothing of the dynamic table means the same each time; the last such block is remembered.
+//! A block that says nothing of the dynamic table means the same each time; the last such block is remembered. Servers that ask for
+//! each field to be inserted with every response (nginx) are no exception, once the table is full of what they insert.
 
 use super::Error;
 use super::field::Meaning;
-use super::hpack::{Decoder, Found, Scratch};
+use super::hpack::{Decoder, Found, Scratch, Traits};
 use super::limits::CACHED_BLOCK_BYTES_MAX;
 use crate::h1::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADER_COUNT_MAX};
 
@@ -33,8 +34,10 @@ pub(super) enum Fault {
 pub struct HeadCache {
     /// The remembered block; empty: none.
     block: Vec<u8>,
-    /// It asks for insertions, so it means the same only to a table without capacity.
-    inserts: bool,
+    /// Its number among all that were remembered.
+    block_id: u64,
+    /// Sizes of the fields that it inserts into the dynamic table.
+    inserted_bytes: usize,
     head: Head,
     /// Its fields as text, if they were asked for.
     text: Vec<u8>,
@@ -82,22 +85,38 @@ impl HeadCache {
                 write_line(found, text);
             }
         });
-        self.block.clear();
-        let traits = traits?;
         if has_text {
             text.extend_from_slice(b"\r\n");
         }
-        if !traits.uses_table && block.len() <= CACHED_BLOCK_BYTES_MAX {
-            self.block.extend_from_slice(block);
-            (self.inserts, self.head, self.has_text) = (traits.inserts, head, has_text);
+        let Ok(Traits { uses_table: false, inserted_bytes }) = traits else {
+            self.block.clear();
+            decoder.forget_repeated();
+            return traits.map(|_| head);
+        };
+        self.remember(block, inserted_bytes);
+        (self.head, self.has_text) = (head, has_text);
+        if inserted_bytes > 0 {
+            decoder.note_inserting(self.block_id, inserted_bytes);
         }
         Ok(head)
+    }
+
+    fn remember(&mut self, block: &[u8], inserted_bytes: usize) {
+        if block == self.block && !block.is_empty() {
+            return;
+        }
+        self.block.clear();
+        if block.len() <= CACHED_BLOCK_BYTES_MAX {
+            self.block.extend_from_slice(block);
+        }
+        self.block_id += 1;
+        self.inserted_bytes = inserted_bytes;
     }
 
     fn recognises(&self, decoder: &Decoder, block: &[u8], wanted: Wanted) -> bool {
         block == self.block
             && !block.is_empty()
-            && (!self.inserts || decoder.is_table_closed())
+            && (self.inserted_bytes == 0 || decoder.is_unmoved_by(self.block_id))
             && (self.has_text || wanted == Wanted::Meaning)
     }
 }
@@ -152,5 +171,74 @@ fn write_line(found: &Found<'_>, text: &mut Vec<u8>) {
         for part in [found.name, b": ", found.value, b"\r\n"] {
             text.extend_from_slice(part);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A literal field that is inserted (RFC 7541 6.2.1), name and value as they are.
+    fn inserted(name: &str, value: &str) -> Vec<u8> {
+        let mut block = vec![0x40];
+        for text in [name, value] {
+            block.push(text.len() as u8);
+            block.extend_from_slice(text.as_bytes());
+        }
+        block
+    }
+
+    /// All entries of the dynamic table, the newest first.
+    fn entries(decoder: &mut Decoder) -> Vec<String> {
+        let entry = |index: u8| {
+            let mut cache = HeadCache::default();
+            cache.read(decoder, &[0x80 | index], Wanted::Text).ok()?;
+            Some(String::from_utf8_lossy(cache.lines()).into_owned())
+        };
+        (62..127).map_while(entry).collect()
+    }
+
+    #[test]
+    fn a_table_full_of_a_repeated_block_is_what_reading_it_again_would_make() {
+        let long = "v".repeat(90);
+        let blocks = [
+            [inserted("a", "1"), inserted("bb", "22"), inserted("c", &long)].concat(),
+            [inserted("d", "1"), inserted("e", &long)].concat(),
+        ];
+        for capacity in [0_u8, 30] {
+            let mut cache = HeadCache::default();
+            let (mut cached, mut plain) = (Decoder::new(), Decoder::new());
+            for decoder in [&mut cached, &mut plain] {
+                HeadCache::default().read(decoder, &[0x20 | capacity], Wanted::Meaning).unwrap();
+            }
+            for turn in 0..200 {
+                let block = &blocks[turn / 60 % 2];
+                let head = cache.read(&mut cached, block, Wanted::Meaning).unwrap();
+                let expected = HeadCache::default().read(&mut plain, block, Wanted::Meaning).unwrap();
+                assert_eq!(head.bytes, expected.bytes, "turn {turn}");
+                if turn % 60 == 59 {
+                    assert!(cache.recognises(&cached, block, Wanted::Meaning), "turn {turn}");
+                    assert_eq!(entries(&mut cached), entries(&mut plain), "turn {turn}");
+                    cached.forget_repeated();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_repeated_block_is_recognised_only_once_the_table_is_full_of_it() {
+        let block = inserted("server", &"s".repeat(62));
+        let (mut cache, mut decoder) = (HeadCache::default(), Decoder::new());
+        let mut recognised = |decoder: &mut Decoder| {
+            let is_known = cache.recognises(decoder, &block, Wanted::Meaning);
+            cache.read(decoder, &block, Wanted::Meaning).unwrap();
+            is_known
+        };
+        // The table has room for 40 entries of 100 bytes.
+        let known = (0..60).filter(|_| recognised(&mut decoder)).count();
+        assert_eq!(known, 60 - 41);
+        assert!(!recognised(&mut Decoder::new()), "another connection has another table");
+        decoder.forget_repeated();
+        assert!(!recognised(&mut decoder));
     }
 }

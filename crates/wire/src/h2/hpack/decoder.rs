@@ -7,12 +7,21 @@ use super::super::limits::HEADER_TABLE_BYTES_MAX;
 use super::huffman;
 use super::integer::{INCOMPLETE, take};
 use super::static_table::STATIC_TABLE;
-use super::table::Table;
+use super::table::{ENTRY_OVERHEAD, Table};
 
 /// The decoder of one connection.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     table: Table,
+    repeated: Repeated,
+}
+
+/// A block that came again and again, and nothing else that touches the table.
+#[derive(Debug, Clone, Copy, Default)]
+struct Repeated {
+    block_id: u64,
+    /// Sizes of what all its readings inserted.
+    inserted_bytes: usize,
 }
 
 /// One field of a block.
@@ -27,8 +36,8 @@ pub(crate) struct Found<'a> {
 pub(crate) struct Traits {
     /// It refers to the dynamic table, or changes its size.
     pub(crate) uses_table: bool,
-    /// It asks for insertions, which are nothing to a table without capacity.
-    pub(crate) inserts: bool,
+    /// Sizes of the fields that it inserts, by RFC 7541 4.1.
+    pub(crate) inserted_bytes: usize,
 }
 
 /// Room for strings that were Huffman-coded; one for each event loop.
@@ -40,12 +49,26 @@ pub(crate) struct Scratch {
 
 impl Decoder {
     pub(crate) const fn new() -> Self {
-        Self { table: Table::new() }
+        Self { table: Table::new(), repeated: Repeated { block_id: 0, inserted_bytes: 0 } }
     }
 
-    /// Whether insertions have no effect.
-    pub(crate) const fn is_table_closed(&self) -> bool {
-        self.table.capacity() == 0
+    /// Whether reading this block once more leaves the dynamic table as it is: its earlier readings have filled the table, so
+    /// that each field inserted again pushes out its own copy.
+    pub(crate) const fn is_unmoved_by(&self, block_id: u64) -> bool {
+        self.repeated.block_id == block_id && self.repeated.inserted_bytes >= self.table.capacity()
+    }
+
+    /// Counts the readings of a block that inserts fields, and does not use the table otherwise.
+    pub(crate) fn note_inserting(&mut self, block_id: u64, inserted_bytes: usize) {
+        if self.repeated.block_id != block_id {
+            self.repeated = Repeated { block_id, inserted_bytes: 0 };
+        }
+        self.repeated.inserted_bytes = self.repeated.inserted_bytes.saturating_add(inserted_bytes);
+    }
+
+    /// A block was read that may have changed the table in another way.
+    pub(crate) fn forget_repeated(&mut self) {
+        self.repeated = Repeated::default();
     }
 
     /// Decodes a whole block, field by field.
@@ -62,8 +85,11 @@ impl Decoder {
             match first {
                 0x80.. => traits.uses_table |= self.indexed(&mut rest, visit)?,
                 0x40.. => {
-                    traits.inserts = true;
-                    traits.uses_table |= self.literal(&mut rest, 6, scratch, visit)?;
+                    let mut visit_inserted = |found: &Found<'_>| {
+                        traits.inserted_bytes += found.name.len() + found.value.len() + ENTRY_OVERHEAD;
+                        visit(found);
+                    };
+                    traits.uses_table |= self.literal(&mut rest, 6, scratch, &mut visit_inserted)?;
                 }
                 0x20.. if is_first => {
                     traits.uses_table = true;

@@ -7,6 +7,6 @@ mod integer;
 mod static_table;
 mod table;
 
-pub(super) use decoder::{Decoder, Found, Scratch};
+pub(super) use decoder::{Decoder, Found, Scratch, Traits};
 pub(super) use encoder::Encoder;
 pub use encoder::{FieldBlock, FieldTable};
