@@ -79,6 +79,8 @@ fn provider(policy: &TlsPolicy) -> Result<CryptoProvider, Error> {
     provider.kx_groups = groups(&policy.groups)?;
     let ciphers = &policy.ciphers;
     if ciphers.is_empty() {
+        // AES-128 first, as browsers and Go offer them; servers without a preference of their own take the first.
+        provider.cipher_suites.sort_by_key(|suite| !suite_name(suite).contains("AES_128"));
         return Ok(provider);
     }
     let known = std::mem::take(&mut provider.cipher_suites);
