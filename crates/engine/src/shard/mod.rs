@@ -17,6 +17,7 @@ mod receive;
 mod replay;
 mod send;
 mod settle;
+mod stamps;
 mod trial;
 mod wait;
 
@@ -43,6 +44,7 @@ use conn::{Conn, Exchange, Pool, RequestId};
 use driven::Driven;
 use receive::ResponseSink;
 use replay::Replay;
+use stamps::ReadStamps;
 use wait::Waiter;
 
 /// One event loop.
@@ -107,6 +109,7 @@ struct IoBuffers {
     stamp_clock: Option<Clock>,
     /// Reads ask for the stamps: answers may have lain unread.
     reads_stamps: bool,
+    read_stamps: ReadStamps,
 }
 
 /// The load's numbers in the units of the loop.
@@ -184,6 +187,7 @@ impl Shard {
             learned_lengths: vec![0; prepared.requests.len()],
             io: IoBuffers::new(
                 batches && prepared.load.network.unix_socket.is_none(),
+                limits.stride > 1,
                 ResponseSink::new(prepared.http().follow_count_max > 0),
             ),
             driven: None,
@@ -343,7 +347,7 @@ fn request_of<'a>(
 }
 
 impl IoBuffers {
-    fn new(batches: bool, sink: ResponseSink) -> Self {
+    fn new(batches: bool, reads_many: bool, sink: ResponseSink) -> Self {
         Self {
             read: vec![0; READ_BYTES],
             discard: vec![0; DISCARD_BYTES],
@@ -353,6 +357,7 @@ impl IoBuffers {
             sink,
             stamp_clock: batches.then(Clock::new),
             reads_stamps: batches,
+            read_stamps: ReadStamps::new(reads_many),
         }
     }
 }

@@ -8,8 +8,9 @@ use squall_wire::h1::{HeadView, Response, Sink};
 
 use super::capture::Captures;
 use super::conn::State;
+use super::stamps::ReadStamps;
 use super::{IoBuffers, Shard};
-use crate::sys::{Clock, Fd, monotonic_ns, recv, recv_discarding, recv_stamped};
+use crate::sys::{Clock, Fd, monotonic_ns, peek_stamp, recv, recv_discarding, recv_stamped};
 use crate::trouble::Trouble;
 
 /// Hears responses: remembers the `Location` of each redirect until its response is whole, and keeps what somebody reads.
@@ -193,7 +194,7 @@ impl Shard {
         };
         match result {
             Ok(bytes) => {
-                if is_discarded || !self.io.reads_stamps {
+                if is_discarded || self.io.stamps().is_none() {
                     self.now_ns = monotonic_ns();
                 }
                 self.pulse.snapshot.wire_bytes_received += bytes as u64;
@@ -221,7 +222,7 @@ impl Shard {
                 return self.on_unasked(conn_idx);
             }
             let place = self.front(conn_idx);
-            self.exchanges[place].note_first_byte(self.now_ns);
+            self.exchanges[place].note_first_byte(self.io.time_of(self.now_ns, 0));
             let conn = &mut self.conns[conn_idx];
             let IoBuffers { read, head_cache, sink, .. } = &mut self.io;
             sink.begin(conn_idx);
@@ -234,6 +235,7 @@ impl Shard {
     }
 
     fn on_progress(&mut self, conn_idx: usize, consumed: usize, response: Option<Response>) {
+        self.now_ns = self.io.time_of(self.now_ns, consumed);
         let place = self.front(conn_idx);
         self.exchanges[place].received_bytes += consumed as u64;
         if let Some(response) = response {
@@ -266,18 +268,22 @@ impl Shard {
     pub(super) fn read_tls(&mut self, conn_idx: usize, phase: Phase) -> Result<Option<usize>, Trouble> {
         let conn = &mut self.conns[conn_idx];
         let (Some(session), Some(socket)) = (&mut conn.tls, &conn.socket) else { return Ok(None) };
-        let mut reader = SocketReader { socket, stamps: self.io.stamps(), now_ns: &mut self.now_ns };
+        let clock = self.io.stamps();
+        let stamps = &mut self.io.read_stamps;
+        let mut reader = SocketReader { socket, clock, stamps, now_ns: &mut self.now_ns };
         let count = match session.read_tls(&mut reader) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(Trouble::io(&error, phase)),
         };
         self.pulse.snapshot.wire_bytes_received += count as u64;
-        let outcome = session.process_new_packets();
-        if let Err(error) = outcome {
-            // The alert that tells the peer is sent where that is possible; the failure is ours to count either way.
-            let _ = self.flush_tls(conn_idx);
-            return Err(Trouble::tls(&error, phase));
+        match session.process_new_packets() {
+            Ok(state) => self.io.read_stamps.begin(self.now_ns, count, state.plaintext_bytes_to_read()),
+            Err(error) => {
+                // The alert that tells the peer is sent where that is possible; the failure is ours to count either way.
+                let _ = self.flush_tls(conn_idx);
+                return Err(Trouble::tls(&error, phase));
+            }
         }
         self.flush_tls(conn_idx).map_err(|error| Trouble::io(&error, phase))?;
         Ok(Some(count))
@@ -303,7 +309,7 @@ impl Shard {
             if !is_begun {
                 return self.on_unasked(conn_idx);
             }
-            self.exchanges[place].note_first_byte(self.now_ns);
+            self.exchanges[place].note_first_byte(self.io.time_of(self.now_ns, 0));
             let IoBuffers { head_cache, sink, .. } = &mut self.io;
             sink.begin(conn_idx);
             let progress = conn.decoder.decode(head_cache, chunk, sink);
@@ -372,10 +378,15 @@ impl Shard {
 impl IoBuffers {
     /// Reads into the shared buffer. With stamps, `now_ns` becomes the time at which the data came.
     pub(super) fn recv(&mut self, socket: &Fd, wanted: usize, now_ns: &mut u64) -> io::Result<usize> {
-        match self.stamps() {
-            None => recv(socket, &mut self.read[..wanted]),
-            Some(clock) => recv_at(&clock, socket, &mut self.read[..wanted], now_ns),
-        }
+        let Some(clock) = self.stamps() else { return recv(socket, &mut self.read[..wanted]) };
+        let bytes = recv_at(&clock, socket, &mut self.read[..wanted], &mut self.read_stamps, now_ns)?;
+        self.read_stamps.begin(*now_ns, bytes, bytes);
+        Ok(bytes)
+    }
+
+    /// When the next `decoded_bytes` of the present read came: `now_ns`, unless it is stamped and holds several answers.
+    pub(super) fn time_of(&mut self, now_ns: u64, decoded_bytes: usize) -> u64 {
+        self.stamps().map_or(now_ns, |_| self.read_stamps.advance(decoded_bytes))
     }
 
     pub(super) fn stamps(&self) -> Option<Clock> {
@@ -384,8 +395,18 @@ impl IoBuffers {
 }
 
 /// Reads, and sets `now_ns` to the time at which the data came; to the present where the kernel gave no stamp.
-fn recv_at(clock: &Clock, socket: &Fd, buf: &mut [u8], now_ns: &mut u64) -> io::Result<usize> {
+fn recv_at(
+    clock: &Clock,
+    socket: &Fd,
+    buf: &mut [u8],
+    stamps: &mut ReadStamps,
+    now_ns: &mut u64,
+) -> io::Result<usize> {
+    let first_ns = if stamps.wants_first() { peek_stamp(socket.as_fd()) } else { None };
     let read = recv_stamped(socket.as_fd(), buf)?;
+    if let (Some(first_ns), Some(last_ns)) = (first_ns, read.wall_ns) {
+        stamps.learn(first_ns, last_ns, read.bytes);
+    }
     *now_ns = read.wall_ns.map_or_else(monotonic_ns, |wall_ns| clock.monotonic_of(wall_ns));
     Ok(read.bytes)
 }
@@ -393,14 +414,15 @@ fn recv_at(clock: &Clock, socket: &Fd, buf: &mut [u8], now_ns: &mut u64) -> io::
 /// Gives a TLS session what the socket has.
 struct SocketReader<'a> {
     socket: &'a Fd,
-    stamps: Option<Clock>,
+    clock: Option<Clock>,
+    stamps: &'a mut ReadStamps,
     now_ns: &'a mut u64,
 }
 
 impl Read for SocketReader<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if let Some(clock) = &self.stamps {
-            return recv_at(clock, self.socket, buf, self.now_ns);
+        if let Some(clock) = &self.clock {
+            return recv_at(clock, self.socket, buf, self.stamps, self.now_ns);
         }
         let count = recv(self.socket, buf)?;
         *self.now_ns = monotonic_ns();

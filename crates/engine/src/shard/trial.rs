@@ -18,6 +18,8 @@ pub(super) struct Trial {
     turn_cpu: Duration,
     response_count: u64,
     turns_until_try: u32,
+    /// Turns between tries now: more and more, while they change nothing.
+    turns_between_tries: u32,
 }
 
 /// Means over the recent turns of one way, in nanoseconds per response.
@@ -46,12 +48,26 @@ impl Trial {
         // A turn with few responses, or one that lasted much too long, was idle or pushed off its core.
         let is_telling = responses >= RESPONSES_MIN && wall_ns < 2 * TURN_NS;
         if is_telling && !(self.is_other && is_hindered) {
-            let cpu_ns = cpu.saturating_sub(self.turn_cpu).as_nanos() as f64;
-            self.ways[usize::from(self.is_other)]
-                .learn(cpu_ns / responses as f64, wall_ns as f64 / responses as f64);
+            let cpu_ns = cpu.saturating_sub(self.turn_cpu).as_nanos() as f64 / responses as f64;
+            let way = usize::from(self.is_other);
+            self.note_try(cpu_ns < self.ways[1 - way].cpu_ns);
+            self.ways[way].learn(cpu_ns, wall_ns as f64 / responses as f64);
         }
         self.is_other = self.choose();
         (self.turn_begin_ns, self.turn_cpu, self.response_count) = (now_ns, cpu, response_count);
+    }
+
+    /// Where the turn that ends was a try: a surprise is looked into soon, what was known already less and less often.
+    fn note_try(&mut self, is_surprising: bool) {
+        let is_compared = self.ways.iter().all(|way| way.turn_count >= TURNS_FIRST);
+        if is_compared && self.turns_until_try == 0 {
+            self.turns_between_tries = match is_surprising {
+                true => TURNS_BETWEEN_TRIES_MIN,
+                false => {
+                    (self.turns_between_tries * 2).clamp(TURNS_BETWEEN_TRIES_MIN, TURNS_BETWEEN_TRIES_MAX)
+                }
+            };
+        }
     }
 
     fn choose(&mut self) -> bool {
@@ -60,7 +76,10 @@ impl Trial {
             return other.turn_count < sleeping.turn_count;
         }
         let is_better = other.cpu_ns < sleeping.cpu_ns && other.wall_ns < sleeping.wall_ns * SLOWER_MAX;
-        self.turns_until_try = self.turns_until_try.checked_sub(1).unwrap_or(TURNS_BETWEEN_TRIES);
+        self.turns_until_try = self
+            .turns_until_try
+            .checked_sub(1)
+            .unwrap_or_else(|| self.turns_between_tries.max(TURNS_BETWEEN_TRIES_MIN));
         is_better ^ (self.turns_until_try == 0)
     }
 }
@@ -86,8 +105,9 @@ const TURNS_FIRST: u32 = 3;
 /// Turns that the means go back over.
 const TURNS_REMEMBERED: u32 = 8;
 
-/// How many turns the better way is used before the other is tried again.
-const TURNS_BETWEEN_TRIES: u32 = 15;
+/// How many turns the better way is used before the other is tried again: at first, and when tries have told nothing new.
+const TURNS_BETWEEN_TRIES_MIN: u32 = 15;
+const TURNS_BETWEEN_TRIES_MAX: u32 = 127;
 
 /// The other way may cost this much more time per response: less can hardly be told from noise.
 const SLOWER_MAX: f64 = 1.03;

@@ -331,10 +331,10 @@ const SPIN_IN_FLIGHT_MAX: u32 = 8;
 pub(super) const GATHER_IN_FLIGHT_MIN: u32 = SPIN_IN_FLIGHT_MAX + 1;
 
 /// The longest time that answers may lie unread.
-const GATHER_NS_MAX: u64 = 100_000;
+const GATHER_NS_MAX: u64 = 250_000;
 
 /// They lie unread for at most this part of a response time, so that a closed model's users go on hardly later.
-const GATHER_SHARE: u64 = 16;
+const GATHER_SHARE: u64 = 8;
 
 /// How long before an arrival is due a precise loop wakes, to spin the rest.
 const WAKE_UP_NS: u64 = 60_000;

@@ -41,6 +41,16 @@ pub(crate) fn keep_stamping() -> io::Result<OwnedFd> {
 
 /// Reads into `buf`.
 pub(crate) fn recv_stamped(socket: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<StampedRead> {
+    receive(socket, buf, 0)
+}
+
+/// When the first byte came that the next read will give, in nanoseconds since the epoch; `None`: nothing is there, or it
+/// has no stamp.
+pub(crate) fn peek_stamp(socket: BorrowedFd<'_>) -> Option<u64> {
+    receive(socket, &mut [0], libc::MSG_PEEK).ok()?.wall_ns
+}
+
+fn receive(socket: BorrowedFd<'_>, buf: &mut [u8], flags: libc::c_int) -> io::Result<StampedRead> {
     let mut control = ControlBuffer([0; CONTROL_BYTES]);
     let mut part = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
     // SAFETY: `msghdr` is a plain C struct for which all zeroes is a valid value.
@@ -51,7 +61,7 @@ pub(crate) fn recv_stamped(socket: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result
     message.msg_controllen = CONTROL_BYTES as _;
     // SAFETY: `message` points to one buffer that is exclusively borrowed and to an aligned control buffer, both with
     // their true lengths, and all of them outlive the call.
-    let bytes = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
+    let bytes = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
     match usize::try_from(bytes) {
         Ok(bytes) => Ok(StampedRead { bytes, wall_ns: stamp_of(&message) }),
         Err(_) => Err(io::Error::last_os_error()),

@@ -82,6 +82,9 @@ impl Shard {
             let IoBuffers { read, h2_head_cache, sink, .. } = &mut self.io;
             sink.begin(conn_idx);
             let progress = session.client.decode(h2_head_cache, &read[begin..bytes], sink);
+            if let Ok(progress) = &progress {
+                self.now_ns = self.io.time_of(self.now_ns, progress.consumed);
+            }
             begin += self.on_h2_progress(conn_idx, progress)?;
         }
         Ok(())
@@ -123,6 +126,7 @@ impl Shard {
             let progress = session.client.decode(h2_head_cache, chunk, sink);
             if let Ok(progress) = &progress {
                 reader.consume(progress.consumed);
+                self.now_ns = self.io.time_of(self.now_ns, progress.consumed);
             }
             self.on_h2_progress(conn_idx, progress)?;
         }
