@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::comparison::Comparison;
 use crate::run::per_s;
 use crate::{Histogram, Snapshot};
 
@@ -197,39 +198,6 @@ impl Statistic {
             Self::Mean => histogram.mean(),
             Self::Min => histogram.min().map(|ns| ns as f64),
             Self::Max => histogram.max().map(|ns| ns as f64),
-        }
-    }
-}
-
-/// How the value must stand to the limit. k6's `===` is `==`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    Equal,
-    NotEqual,
-}
-
-impl Comparison {
-    fn holds(self, actual: f64, limit: f64) -> bool {
-        match self {
-            Self::Less => actual < limit,
-            Self::LessOrEqual => actual <= limit,
-            Self::Greater => actual > limit,
-            Self::GreaterOrEqual => actual >= limit,
-            Self::Equal => actual == limit,
-            Self::NotEqual => actual != limit,
-        }
-    }
-
-    fn margin(self, actual: f64, limit: f64) -> f64 {
-        match self {
-            Self::Less | Self::LessOrEqual => limit - actual,
-            Self::Greater | Self::GreaterOrEqual => actual - limit,
-            Self::Equal => actual.min(limit) - actual.max(limit),
-            Self::NotEqual => (actual - limit).abs(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{ScriptMetric, ScriptValue};
+use crate::comparison::{COMPARISONS, Comparison};
 
 /// A rule on one metric.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,7 +11,7 @@ pub struct Rule {
     /// As typed.
     pub text: String,
     statistic: Statistic,
-    operator: Operator,
+    comparison: Comparison,
     limit: f64,
 }
 
@@ -52,16 +53,6 @@ enum Statistic {
     Quantile(f64),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    Equal,
-    NotEqual,
-}
-
 impl Rule {
     /// Reads a rule on a metric whose value is like `value`.
     ///
@@ -69,9 +60,9 @@ impl Rule {
     /// When it cannot be read, or names a method that the metric's kind does not have.
     pub fn parse(text: &str, value: &ScriptValue) -> Result<Self, RuleError> {
         let form = || RuleError::Form(text.to_owned());
-        let (at, name, operator) = OPERATORS
+        let (at, name, comparison) = COMPARISONS
             .iter()
-            .filter_map(|(name, operator)| Some((text.find(name)?, *name, *operator)))
+            .filter_map(|(name, comparison)| Some((text.find(name)?, *name, *comparison)))
             .min_by_key(|(at, name, _)| (*at, std::cmp::Reverse(name.len())))
             .ok_or_else(form)?;
         let (method, limit) = (text[..at].trim(), text[at + name.len()..].trim());
@@ -80,14 +71,14 @@ impl Rule {
             let (kind, known) = methods(value);
             RuleError::Method { method: method.to_owned(), kind, known }
         })?;
-        Ok(Self { text: text.to_owned(), statistic, operator, limit })
+        Ok(Self { text: text.to_owned(), statistic, comparison, limit })
     }
 
     /// Judges a metric. `duration`: of the run so far. A rate of no samples passes, as in k6.
     pub fn judge(&self, metric: &ScriptMetric, duration: Duration) -> RuleOutcome {
         let actual = self.actual(&metric.value, duration);
         let has_nothing = matches!(metric.value, ScriptValue::Rate { total: 0, .. });
-        RuleOutcome { actual, is_ok: has_nothing || self.operator.holds(actual, self.limit) }
+        RuleOutcome { actual, is_ok: has_nothing || self.comparison.holds(actual, self.limit) }
     }
 
     fn actual(&self, value: &ScriptValue, duration: Duration) -> f64 {
@@ -157,29 +148,6 @@ fn methods(value: &ScriptValue) -> (&'static str, &'static str) {
         ScriptValue::Trend(_) => ("trend", "avg, min, med, max or p(N)"),
     }
 }
-
-impl Operator {
-    fn holds(self, actual: f64, limit: f64) -> bool {
-        match self {
-            Self::Less => actual < limit,
-            Self::LessOrEqual => actual <= limit,
-            Self::Greater => actual > limit,
-            Self::GreaterOrEqual => actual >= limit,
-            Self::Equal => actual == limit,
-            Self::NotEqual => actual != limit,
-        }
-    }
-}
-
-const OPERATORS: &[(&str, Operator)] = &[
-    ("<=", Operator::LessOrEqual),
-    (">=", Operator::GreaterOrEqual),
-    ("===", Operator::Equal),
-    ("==", Operator::Equal),
-    ("!=", Operator::NotEqual),
-    ("<", Operator::Less),
-    (">", Operator::Greater),
-];
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,9 @@ use std::str::FromStr;
 
 use squall_plan::{InputError, nearest, units};
 
-use super::{Comparison, METRICS, Metric, Statistic, Subject, Threshold, Time, Unit};
+use crate::comparison::{COMPARISONS, Comparison};
+
+use super::{METRICS, Metric, Statistic, Subject, Threshold, Time, Unit};
 
 impl FromStr for Threshold {
     type Err = InputError;
@@ -122,7 +124,7 @@ impl Comparison {
     /// Reads the operator at the front of `right`; what follows it is the limit.
     pub(super) fn read(right: Part<'_>) -> Result<(Self, Part<'_>), InputError> {
         let (operator, comparison) =
-            OPERATORS.into_iter().find(|(operator, _)| right.text.starts_with(operator)).ok_or_else(
+            COMPARISONS.into_iter().find(|(operator, _)| right.text.starts_with(operator)).ok_or_else(
                 || right.error("unknown comparison", "write one of `<`, `<=`, `>`, `>=`, `==`, `!=`"),
             )?;
         let limit = right.split_at(operator.len()).1.trim();
@@ -237,17 +239,6 @@ fn suggestion(typed: &str, known: impl Iterator<Item = &'static str>) -> String 
 }
 
 const STATISTIC_NAMES: [&str; 8] = ["avg", "mean", "med", "median", "min", "max", "rate", "count"];
-
-/// Longer operators first, so that `<=` is not read as `<`.
-const OPERATORS: [(&str, Comparison); 7] = [
-    ("===", Comparison::Equal),
-    ("==", Comparison::Equal),
-    ("!=", Comparison::NotEqual),
-    ("<=", Comparison::LessOrEqual),
-    (">=", Comparison::GreaterOrEqual),
-    ("<", Comparison::Less),
-    (">", Comparison::Greater),
-];
 
 const RULE_HELP: &str =
     "write a rule such as `p(95)<200`, `waiting: p(99.9)<=1s`, `errors<0.1%` or `requests: rate>1000/s`";
