@@ -11,6 +11,7 @@ mod failure;
 mod histogram;
 mod http2;
 mod machine;
+mod merge;
 mod part;
 mod reason;
 mod replay;
@@ -31,6 +32,7 @@ pub use failure::{Cause, EXAMPLE_TEXT_BYTES_MAX, FailureCount, FailureExample, F
 pub use histogram::Histogram;
 pub use http2::Http2;
 pub use machine::MachineSecond;
+pub use merge::{NamedRun, Unmergeable, merge};
 pub use part::{Part, PartKind, ToolFigures, ToolRun};
 pub use reason::{Reason, ReasonKind};
 pub use replay::{Difference, LearnedValue, ON_TIME_NS, Replay};

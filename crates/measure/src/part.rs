@@ -1,4 +1,4 @@
-//! Parts of a run that have figures of their own: its steps, its loads, the machines that made it, and foreign tools.
+//! Parts of a run that have figures of their own: the runs that were merged into it, its steps, its loads, the machines that made it, and foreign tools.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Snapshot, ThresholdResult, Verdict};
 
-/// The figures of a step, of a load, or of a machine. Each kind's parts add up to the whole run.
+/// The figures of a run among several, of a step, of a load, or of a machine. Each kind's parts add up to the whole run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
     /// What it is a part of.
@@ -31,9 +31,11 @@ pub struct Part {
 }
 
 /// How a run is divided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartKind {
+    /// By occasion: runs that were merged into one.
+    Run,
     /// By time: the steps of a plan.
     Step,
     /// By what was done: the loads of a step.

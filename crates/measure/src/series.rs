@@ -95,6 +95,23 @@ impl Series {
         series
     }
 
+    /// The same run in points of at least so many seconds.
+    pub(crate) fn with_points_of(mut self, seconds: u32) -> Self {
+        while self.seconds_per_point < seconds {
+            self.halve();
+        }
+        self
+    }
+
+    /// Lays points over this series' own from `at_idx` on, as of another shard of the same time.
+    pub(crate) fn lay(&mut self, points: &[SeriesPoint], at_idx: usize) {
+        let point_count = self.points.len().max(at_idx + points.len());
+        self.points.resize_with(point_count, SeriesPoint::default);
+        for (mine, theirs) in self.points[at_idx..].iter_mut().zip(points) {
+            mine.stand_beside(theirs);
+        }
+    }
+
     /// Adds a second. What is reported of the same second later does not make it longer.
     pub(crate) fn add(&mut self, second_idx: u32, second: &SeriesPoint) {
         self.make_room(second_idx);
@@ -169,6 +186,15 @@ impl SeriesPoint {
         });
         self.connections_open += generator.connections_open;
         self.arrivals_waiting += generator.arrivals_waiting;
+    }
+
+    /// Adds what another run did in the same time: states add up as well.
+    fn stand_beside(&mut self, other: &Self) {
+        let connections_open = self.connections_open + other.connections_open;
+        let arrivals_waiting = self.arrivals_waiting + other.arrivals_waiting;
+        self.join(other);
+        self.wall = self.wall.max(other.wall);
+        (self.connections_open, self.arrivals_waiting) = (connections_open, arrivals_waiting);
     }
 
     /// Joins a later or earlier point, or one that was reported late: counts add up, of states the worse stays. Whether it

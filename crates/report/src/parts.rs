@@ -1,4 +1,4 @@
-//! What the terminal says of a plan's steps, loads and machines, of foreign tools, and of what was watched.
+//! What the terminal says of merged runs, of a plan's steps, loads and machines, of foreign tools, and of what was watched.
 
 use squall_measure::{EventKind, MonitorUnit, PartKind, ToolRun};
 
@@ -8,9 +8,12 @@ use crate::units;
 /// Lines with their titles: of each kind of part where there are several, then tools, targets and marked moments.
 pub(crate) fn part_lines(summary: &Summary) -> Vec<(&'static str, Vec<String>)> {
     let mut lines = Vec::new();
-    for (kind, title) in
-        [(PartKind::Step, "STEPS"), (PartKind::Load, "LOADS"), (PartKind::Machine, "MACHINES")]
-    {
+    for (kind, title) in [
+        (PartKind::Run, "RUNS"),
+        (PartKind::Step, "STEPS"),
+        (PartKind::Load, "LOADS"),
+        (PartKind::Machine, "MACHINES"),
+    ] {
         let own: Vec<&Part> = summary.parts.iter().filter(|part| part.kind == kind).collect();
         let is_telling = own.len() > 1 || own.iter().any(|part| part.problem.is_some());
         if is_telling {

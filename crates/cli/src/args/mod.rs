@@ -152,9 +152,9 @@ pub(crate) struct TargetArgs {
 /// `squall report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Folder of a saved run, or of several, of which the newest is meant [default: the newest run]
+    /// Folder of a saved run, or of several, of which the newest is meant [default: the newest run]; several DIRs are merged into one report
     #[arg(value_name = "DIR")]
-    pub run: Option<PathBuf>,
+    pub runs: Vec<PathBuf>,
     #[command(flatten)]
     pub faces: FaceArgs,
 }

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod run;
+mod studies;
 mod target;
 
 use std::fmt::Write;
@@ -215,6 +216,12 @@ const WRONG: &[&[&str]] = &[
     &["--out", "prometheus=nowhere", "--no-save", "http://x/"],
     &["report", "missing"],
     &["report", "urls.txt"],
+    &["report", "foreign"],
+    &["report", "newer"],
+    &["report", "foreign", "newer"],
+    &["compare", "foreign", "--", "newer"],
+    &["compare", "newer", "--", "newer"],
+    &["run", "--again", "newer"],
     &["completions", "tcsh"],
     &["man", "boy"],
     &["target", "--listen", "localhost:0"],
@@ -230,6 +237,9 @@ fn write_files() {
     write("bad-urls.txt", "http://x/a\nGET ftp://x/b\n");
     write("bad-headers.txt", "Accept: a\nno colon\n");
     write("empty.txt", "# nothing\n");
+    ["foreign", "newer"].iter().for_each(|name| fs::create_dir_all(folder().join(name)).unwrap());
+    write("foreign/run.json", "{\"name\": \"of another program\"}\n");
+    write("newer/run.json", "{\"schema\": 999, \"shape\": \"unknown\"}\n");
 }
 
 /// Commands and what they print, as on a terminal.
