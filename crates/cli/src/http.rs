@@ -38,7 +38,7 @@ pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> 
         Ask::Abort => control.abort(),
     };
     let mut view = View::open(args, &plan.name, Box::new(keys))?;
-    let record = squall_engine::run(plan, &control, &mut |recorder: &RunRecorder| view.update(recorder));
+    let record = squall_engine::run(plan, &control, &mut |recorder: &RunRecorder| view.update(recorder, &[]));
     let record = record.map_err(|error| refused(&error))?;
     view.finish(&record);
     drop(watch);

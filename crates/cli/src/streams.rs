@@ -6,8 +6,8 @@ use std::str::FromStr;
 use squall_export::{Error, Metrics, Push, PushKind, Web};
 use squall_measure::{RunRecord, RunRecorder};
 use squall_plan::InputError;
-use squall_report::OutputSpec;
 use squall_report::page::FeedState;
+use squall_report::{MachineGlance, OutputSpec};
 
 use crate::args::OutputArgs;
 use crate::failure::Failure;
@@ -83,11 +83,16 @@ impl Streams {
     }
 
     /// Tells the run as it is now; returns how often a viewer asked to stop it.
-    pub(crate) fn update(&mut self, recorder: &RunRecorder, is_draining: bool) -> u32 {
+    pub(crate) fn update(
+        &mut self,
+        recorder: &RunRecorder,
+        machines: &[MachineGlance<'_>],
+        is_draining: bool,
+    ) -> u32 {
         self.pushes.iter_mut().for_each(|push| push.update(recorder));
         self.metrics.iter_mut().for_each(|metrics| metrics.update(recorder));
         let state = if is_draining { FeedState::Draining } else { FeedState::Running };
-        self.web.as_mut().map_or(0, |web| web.update(recorder, state))
+        self.web.as_mut().map_or(0, |web| web.update(recorder, machines, state))
     }
 
     /// Tells how the run ended, and warns of what did not arrive.

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Stderr};
 
 use squall_measure::{RunRecord, RunRecorder};
-use squall_report::{Ask, Glance, Live, Progress, ProgressMode};
+use squall_report::{Ask, Glance, Live, MachineGlance, Progress, ProgressMode};
 
 use crate::args::OutputArgs;
 use crate::failure::Failure;
@@ -37,9 +37,9 @@ impl<'a> View<'a> {
         Ok(Self { face, steer, streams, is_draining: false, args })
     }
 
-    /// Shows the run as it is now. A terminal that is gone must not end the run.
-    pub(crate) fn update(&mut self, recorder: &RunRecorder) {
-        for _ in 0..self.streams.update(recorder, self.is_draining) {
+    /// Shows the run as it is now, and of a fleet each machine. A terminal that is gone must not end the run.
+    pub(crate) fn update(&mut self, recorder: &RunRecorder, machines: &[MachineGlance<'_>]) {
+        for _ in 0..self.streams.update(recorder, machines, self.is_draining) {
             let ask = if self.is_draining { Ask::Abort } else { Ask::Drain };
             self.is_draining = true;
             (self.steer)(ask);
@@ -48,7 +48,7 @@ impl<'a> View<'a> {
         match &mut self.face {
             Face::Progress(progress) => progress.update(&glance),
             Face::Live(live) => {
-                if let Ok(Some(ask)) = live.update(&glance) {
+                if let Ok(Some(ask)) = live.update(glance, machines) {
                     self.is_draining = true;
                     (self.steer)(ask);
                 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use squall_measure::{RunRecord, RunRecorder};
+use squall_report::MachineGlance;
 use squall_report::page::{self, Feed, FeedState, Position};
 use tokio::sync::mpsc;
 
@@ -54,12 +55,17 @@ impl Web {
 
     /// Tells all viewers, once a second, and at once when `state` changed; returns how often they asked to stop. Without viewers it
     /// costs nothing but keeping up with the points.
-    pub fn update(&mut self, recorder: &RunRecorder, state: FeedState) -> u32 {
+    pub fn update(
+        &mut self,
+        recorder: &RunRecorder,
+        machines: &[MachineGlance<'_>],
+        state: FeedState,
+    ) -> u32 {
         let mut shared = lock(&self.shared);
         let asked_count = std::mem::take(&mut shared.stop_count);
         if recorder.elapsed() >= self.next_at || state != shared.feed.state() {
             self.next_at = recorder.elapsed() + PERIOD;
-            shared.feed.update(recorder, state);
+            shared.feed.update(recorder, machines, state);
             shared.tell();
         }
         asked_count

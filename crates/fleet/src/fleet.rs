@@ -47,8 +47,19 @@ pub trait Watcher {
     /// Something that is worth a line: what is being done, who was lost.
     fn note(&mut self, text: &str);
 
-    /// About every 100 ms: what is known by then.
-    fn look(&mut self, recorder: &RunRecorder);
+    /// About every 100 ms: what is known by then, of the whole and of each machine.
+    fn look(&mut self, recorder: &RunRecorder, machines: &[MachineView<'_>]);
+}
+
+/// A machine while the run goes on.
+#[derive(Debug, Clone, Copy)]
+pub struct MachineView<'a> {
+    /// The name that the plan gives it.
+    pub name: &'a str,
+    /// Its figures so far.
+    pub recorder: &'a RunRecorder,
+    /// Why it does no more, where it does not.
+    pub problem: Option<&'a str>,
 }
 
 /// What a fleet brings home.
@@ -370,7 +381,7 @@ impl<'a> Fleet<'a> {
         self.take_web_samples();
         if self.started_unix_ns > 0 {
             self.ledger.whole.recorder.tick(self.elapsed());
-            watcher.look(&self.ledger.whole.recorder);
+            watcher.look(&self.ledger.whole.recorder, &self.ledger.machine_views());
         }
     }
 

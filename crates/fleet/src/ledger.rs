@@ -11,6 +11,7 @@ use squall_measure::{
 };
 use squall_plan::Plan;
 
+use crate::fleet::MachineView;
 use crate::order::{Evidence, FleetPlan, FleetRule};
 
 /// All scopes of a run.
@@ -100,6 +101,11 @@ impl Ledger {
     /// The machine as an agent told it.
     pub(crate) fn machine_mut(&mut self, machine_idx: usize) -> &mut Scope {
         &mut self.machines[machine_idx]
+    }
+
+    /// Every machine as it is now, in the plan's order.
+    pub(crate) fn machine_views(&self) -> Vec<MachineView<'_>> {
+        self.machines.iter().map(Scope::view).collect()
     }
 
     pub(crate) fn step_mut(&mut self, step_idx: usize) -> &mut Scope {
@@ -261,6 +267,10 @@ impl Scope {
             closed_idx: 0,
             began: false,
         }
+    }
+
+    fn view(&self) -> MachineView<'_> {
+        MachineView { name: &self.name, recorder: &self.recorder, problem: self.problem.as_deref() }
     }
 
     fn begin(&mut self, origin_s: u32) {

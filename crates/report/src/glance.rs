@@ -32,6 +32,24 @@ pub struct Glance {
     pub p99_us: Vec<u64>,
 }
 
+/// A machine of a fleet at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct MachineGlance<'a> {
+    /// The name that the plan gives it.
+    pub name: &'a str,
+    /// Its figures so far.
+    pub recorder: &'a RunRecorder,
+    /// Why it does no more, where it does not.
+    pub problem: Option<&'a str>,
+}
+
+impl<'a> MachineGlance<'a> {
+    /// A machine as it is now.
+    pub fn new(name: &'a str, recorder: &'a RunRecorder, problem: Option<&'a str>) -> Self {
+        Self { name, recorder, problem }
+    }
+}
+
 /// What a plan says about its own end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Goal {

@@ -1,8 +1,11 @@
-//! `--live`: the run on the whole terminal: rate, percentiles of the last second, failures by cause, the generator.
+//! `--live`: the run on the whole terminal: rate, percentiles of the last second, failures by cause, the generator, and of a fleet
+//! each machine.
 //!
 //! Owns: the terminal's state, given back when dropped and when the program panics. Drawing is a pure function of a
 //! [`Glance`]. It is drawn on standard error, so that standard output can carry the result elsewhere.
 //! Never: the run itself; what the keys ask for is handed to the caller.
+
+mod machines;
 
 use std::io::{self, IsTerminal, Stderr};
 use std::panic;
@@ -20,11 +23,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table, Wrap};
 use ratatui::{Frame, Terminal};
 
-use crate::glance::{Glance, Now};
+use crate::glance::{Glance, MachineGlance, Now};
 use crate::style::{Style, Tone};
 use crate::summary::{Distribution, ErrorGroup};
 use crate::text::clean;
 use crate::{units, wording};
+use machines::Machine;
 
 /// What a key asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +46,14 @@ pub struct Live {
     keys: Keys,
     style: Style,
     /// What is shown while the view is paused.
-    frozen: Option<Glance>,
+    frozen: Option<Shown>,
+}
+
+/// What is drawn.
+#[derive(Debug, Clone, PartialEq)]
+struct Shown {
+    glance: Glance,
+    machines: Vec<Machine>,
 }
 
 /// What the keys have asked for so far.
@@ -69,7 +80,7 @@ impl Live {
     }
 
     /// Draws the run as it is now and says what the keys pressed since the last call ask for.
-    pub fn update(&mut self, glance: &Glance) -> io::Result<Option<Ask>> {
+    pub fn update(&mut self, glance: Glance, machines: &[MachineGlance<'_>]) -> io::Result<Option<Ask>> {
         let mut ask = None;
         while event::poll(Duration::ZERO)? {
             if let Event::Key(key) = event::read()? {
@@ -77,9 +88,12 @@ impl Live {
             }
         }
         let (keys, style) = (self.keys, self.style);
-        self.frozen = keys.is_paused.then(|| self.frozen.take().unwrap_or_else(|| glance.clone()));
-        let shown = self.frozen.as_ref().unwrap_or(glance);
-        self.terminal.draw(|frame| draw(frame, shown, keys, style))?;
+        let shown = match self.frozen.take() {
+            Some(frozen) if keys.is_paused => frozen,
+            _ => Shown { glance, machines: machines.iter().map(Machine::from).collect() },
+        };
+        self.terminal.draw(|frame| draw(frame, &shown, keys, style))?;
+        self.frozen = keys.is_paused.then_some(shown);
         Ok(ask)
     }
 }
@@ -150,25 +164,37 @@ fn restore_on_panic() {
     });
 }
 
-fn draw(frame: &mut Frame<'_>, glance: &Glance, keys: Keys, style: Style) {
+fn draw(frame: &mut Frame<'_>, shown: &Shown, keys: Keys, style: Style) {
     let painter = Painter { style };
+    let Shown { glance, machines } = shown;
+    let strip_height = strip_height(machines, frame.area());
+    // What a strip of machines takes, the failures give first.
+    let lower_height = if strip_height > 0 { LOWER_HEIGHT_MIN } else { 7 };
     let rows = [
-        Constraint::Length(2),
-        Constraint::Min(4),
-        Constraint::Length(5),
-        Constraint::Length(7),
+        Constraint::Length(HEAD_HEIGHT),
+        Constraint::Min(CHART_HEIGHT_MIN),
+        Constraint::Length(LATENCY_HEIGHT),
+        Constraint::Length(strip_height),
+        Constraint::Length(lower_height),
         Constraint::Length(1),
     ];
-    let [head, rate, latency, lower, foot] = Layout::vertical(rows).areas(frame.area());
-    let [errors, generator] = Layout::horizontal([Constraint::Fill(2), Constraint::Fill(1)]).areas(lower);
+    let [head, charts, latency, strip, lower, foot] = Layout::vertical(rows).areas(frame.area());
     frame.render_widget(painter.head(glance, keys), head);
-    let [rate, tail] = Layout::vertical([Constraint::Fill(1), Constraint::Fill(1)]).areas(rate);
-    painter.rate(frame, glance, keys, rate);
-    painter.tail(frame, glance, keys, tail);
+    painter.charts(frame, glance, keys, charts);
     frame.render_widget(painter.latency(glance), latency);
+    if strip_height > 0 {
+        frame.render_widget(machines::strip(painter, machines, strip), strip);
+    }
+    let [errors, generator] = Layout::horizontal([Constraint::Fill(2), Constraint::Fill(1)]).areas(lower);
     frame.render_widget(painter.errors(&glance.errors), errors);
     frame.render_widget(painter.generator(glance), generator);
     frame.render_widget(painter.foot(keys), foot);
+}
+
+/// Of what the other blocks leave, a strip of machines may take all but one small chart.
+fn strip_height(machines: &[Machine], area: Rect) -> u16 {
+    let others = HEAD_HEIGHT + CHART_HEIGHT_MIN + LATENCY_HEIGHT + LOWER_HEIGHT_MIN + 1;
+    machines::height(machines, area.width, area.height.saturating_sub(others))
 }
 
 /// Makes the widgets in the stream's style.
@@ -193,6 +219,16 @@ impl Painter {
             Line::from(vec![name, Span::raw("   "), self.span(Tone::Warning, state)]),
             counts,
         ])
+    }
+
+    /// Rate and tail over time; where only one has room, the rate.
+    fn charts(self, frame: &mut Frame<'_>, glance: &Glance, keys: Keys, area: Rect) {
+        if area.height < 2 * (CHART_HEIGHT_MIN - 1) {
+            return self.rate(frame, glance, keys, area);
+        }
+        let [rate, tail] = Layout::vertical([Constraint::Fill(1), Constraint::Fill(1)]).areas(area);
+        self.rate(frame, glance, keys, rate);
+        self.tail(frame, glance, keys, tail);
     }
 
     fn rate(self, frame: &mut Frame<'_>, glance: &Glance, keys: Keys, area: Rect) {
@@ -328,6 +364,16 @@ impl Painter {
     }
 }
 
+const HEAD_HEIGHT: u16 = 2;
+
+/// A frame and two lines.
+const CHART_HEIGHT_MIN: u16 = 4;
+
+const LATENCY_HEIGHT: u16 = 5;
+
+/// A frame and three lines of failures.
+const LOWER_HEIGHT_MIN: u16 = 5;
+
 /// Whether the terminal is ours: there is one per process, and the panic hook has no other way to know.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -404,9 +450,16 @@ pub(crate) mod tests {
     }
 
     /// The screen as text, one line per row.
-    pub(crate) fn screen(glance: &Glance, style: Style, width: u16) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(width, 24)).unwrap();
-        terminal.draw(|frame| draw(frame, glance, Keys::default(), style)).unwrap();
+    pub(crate) fn screen(
+        glance: &Glance,
+        machines: &[MachineGlance<'_>],
+        style: Style,
+        size: (u16, u16),
+    ) -> String {
+        let (width, height) = size;
+        let shown = Shown { glance: glance.clone(), machines: machines.iter().map(Machine::from).collect() };
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, &shown, Keys::default(), style)).unwrap();
         let row =
             |cells: &[Cell]| cells.iter().map(Cell::symbol).collect::<String>().trim_end().to_owned() + "\n";
         terminal.backend().buffer().content().chunks(usize::from(width)).map(row).collect()

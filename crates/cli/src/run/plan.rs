@@ -5,11 +5,11 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use squall_fleet::{FleetPlan, Steer, Trouble, Watcher};
+use squall_fleet::{FleetPlan, MachineView, Steer, Trouble, Watcher};
 use squall_measure::{RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::file::Reach;
 use squall_plan::units::DurationText;
-use squall_report::Ask;
+use squall_report::{Ask, MachineGlance};
 
 use super::{loads, plan_file};
 use crate::args::{NewArgs, OutputArgs, PlanCommand, RunArgs};
@@ -90,8 +90,10 @@ impl Watcher for Follower<'_> {
         }
     }
 
-    fn look(&mut self, recorder: &RunRecorder) {
-        self.view.update(recorder);
+    fn look(&mut self, recorder: &RunRecorder, machines: &[MachineView<'_>]) {
+        let glance =
+            |machine: &MachineView<'_>| MachineGlance::new(machine.name, machine.recorder, machine.problem);
+        self.view.update(recorder, &machines.iter().map(glance).collect::<Vec<_>>());
     }
 }
 

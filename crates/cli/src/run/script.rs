@@ -208,7 +208,7 @@ impl<'a> Script<'a> {
         let record =
             squall_engine::run_driven(plan, vec![factory], &control, &mut |recorder: &RunRecorder| {
                 judge.look(recorder);
-                view.update(recorder);
+                view.update(recorder, &[]);
             });
         let record = record.map_err(|error| refused(&error))?;
         view.finish(&record);

@@ -7,8 +7,8 @@ use squall_measure::{End, RunRecord, RunRecorder, Series, StoppedBy};
 
 use super::Page;
 use super::columns::Point;
-use super::run::RunPage;
-use crate::Goal;
+use super::run::{PartLine, RunPage};
+use crate::{Goal, MachineGlance};
 
 /// What is known of the run, ready to be sent to any viewer.
 #[derive(Debug, Default)]
@@ -44,24 +44,26 @@ pub enum FeedState {
 }
 
 impl Feed {
-    /// Takes the run as it is now.
-    pub fn update(&mut self, recorder: &RunRecorder, state: FeedState) {
+    /// Takes the run as it is now, and of a fleet each machine.
+    pub fn update(&mut self, recorder: &RunRecorder, machines: &[MachineGlance<'_>], state: FeedState) {
         let measured = recorder.elapsed().saturating_sub(recorder.setup().plan.warmup);
         let stopped_by = if state == FeedState::Running { StoppedBy::Duration } else { StoppedBy::Drained };
         self.elapsed = recorder.elapsed();
-        self.take(&recorder.preview(End { duration: measured, stopped_by }), recorder.series(), state);
+        let parts = machines.iter().map(PartLine::from).collect();
+        self.take(&recorder.preview(End { duration: measured, stopped_by }), parts, recorder.series(), state);
     }
 
     /// Takes the run as it has ended.
     pub fn finish(&mut self, record: &RunRecord) {
-        self.take(record, &record.series, FeedState::Ended);
+        let parts = record.parts.iter().map(PartLine::from).collect();
+        self.take(record, parts, &record.series, FeedState::Ended);
     }
 
-    fn take(&mut self, record: &RunRecord, series: &Series, state: FeedState) {
+    fn take(&mut self, record: &RunRecord, parts: Vec<PartLine>, series: &Series, state: FeedState) {
         self.state = state;
         self.goal = Goal::from(&record.plan).duration;
-        self.head =
-            serde_json::to_string(&Page::Run(Box::new(RunPage::without_series(record)))).unwrap_or_default();
+        let page = RunPage { parts, ..RunPage::without_series(record) };
+        self.head = serde_json::to_string(&Page::Run(Box::new(page))).unwrap_or_default();
         self.take_points(series, record.total.open_model);
     }
 
@@ -128,9 +130,9 @@ mod tests {
             let message: serde_json::Value = serde_json::from_str(&feed.message(position)).unwrap();
             (message["from"].as_u64().unwrap(), message["points"].as_array().unwrap().len())
         };
-        feed.update(&fixture::closed_recorder(8), FeedState::Running);
+        feed.update(&fixture::closed_recorder(8), &[], FeedState::Running);
         assert_eq!(read(&feed, &mut position), (0, 8));
-        feed.update(&fixture::closed_recorder(10), FeedState::Running);
+        feed.update(&fixture::closed_recorder(10), &[], FeedState::Running);
         assert_eq!(read(&feed, &mut position), (5, 5));
         assert_eq!(read(&feed, &mut Position::default()), (0, 10), "another viewer begins at the start");
     }

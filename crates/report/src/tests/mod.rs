@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use squall_measure::RunRecord;
 
-use crate::{Format, Glance, Progress, ProgressMode, Style, Summary, csv, json, terminal};
+use crate::{Format, Glance, MachineGlance, Progress, ProgressMode, Style, Summary, csv, json, terminal};
 
 /// Compares with `golden/NAME`, or rewrites it when the update switch is set.
 #[track_caller]
@@ -136,12 +136,35 @@ fn progress_never_wraps() {
 #[test]
 fn live_view_fits_any_terminal() {
     let glance = Glance::from(&fixture::open_recorder());
-    let screen = |style, width| crate::live::tests::screen(&glance, style, width);
+    let screen = |style, width| crate::live::tests::screen(&glance, &[], style, (width, 24));
     check("live.txt", &screen(Style::FILE, 80));
     check("live.ascii.txt", &screen(Style { unicode: false, ..Style::FILE }, 80));
     for width in [1, 20, 200] {
         screen(Style::FILE, width);
     }
     let early = Glance::from(&fixture::closed_recorder(0));
-    assert!(crate::live::tests::screen(&early, Style::FILE, 80).contains("none"));
+    assert!(crate::live::tests::screen(&early, &[], Style::FILE, (80, 24)).contains("none"));
+}
+
+#[test]
+fn live_view_has_room_for_every_machine_of_a_fleet() {
+    let (recorder, lost) = (fixture::open_recorder(), fixture::closed_recorder(3));
+    let glance = Glance::from(&recorder);
+    let names: Vec<String> = (1..=40).map(|number| format!("generator-{number}")).collect();
+    let machine = |(idx, name): (usize, &'static str)| match idx {
+        1 => MachineGlance::new(name, &lost, Some("lost: the connection ended")),
+        _ => MachineGlance::new(name, &recorder, None),
+    };
+    let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
+    let machines: Vec<MachineGlance<'_>> = names.into_iter().enumerate().map(machine).collect();
+    let screen =
+        |count: usize, size| crate::live::tests::screen(&glance, &machines[..count], Style::FILE, size);
+    check("live.machines-3.txt", &screen(3, (80, 24)));
+    check("live.machines-20.txt", &screen(20, (80, 24)));
+    check("live.machines-20.wide.txt", &screen(20, (140, 50)));
+    assert!(!screen(1, (80, 24)).contains("machines"), "a machine alone is the whole run");
+    assert!(screen(40, (80, 24)).contains("more than there is room for"));
+    for size in [(1, 1), (20, 10), (40, 80), (300, 20)] {
+        screen(40, size);
+    }
 }
