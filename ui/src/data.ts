@@ -48,14 +48,17 @@ export interface Curve { name: string; points: [number, number][] }
 export interface Monitor { source: string; name: string; unit: string; samples: [number, number][] }
 export interface Mark { at_s: number; label: string; kind: string }
 export interface Part {
-  kind: 'step' | 'load' | 'machine'; name: string; at_s: number; duration_s: number; status: Status; problem: string | null;
+  kind: 'run' | 'step' | 'load' | 'machine'; name: string; at_s: number; duration_s: number; status: Status; problem: string | null;
   ok: number; failed: number; rate_per_s: number; latency_us: Distribution; busy: number;
 }
-export interface Tool { tool: string; load: string; machine: string; command: string[]; problem: string | null; figures: Record<string, unknown> }
+/** A table of what only one kind of run has. The last `figure_count` columns are figures. */
+export interface Block { title: string; is_headline: boolean; head: string[]; rows: string[][]; figure_count: number }
+export interface ToolFigures { requests: number | null; failed: number | null; rate_per_s: number | null; latency_us: Record<string, number> }
+export interface Tool { tool: string; load: string; machine: string; command: string[]; problem: string | null; figures: ToolFigures }
 
 export interface RunPage {
   kind: 'run'; summary: Summary; error_labels: string[]; cause_labels: Record<string, string>; warmup_s: number;
-  curves: Curve[]; series: Series; monitors: Monitor[]; events: Mark[]; parts: Part[]; tools: Tool[];
+  curves: Curve[]; series: Series; monitors: Monitor[]; events: Mark[]; parts: Part[]; blocks: Block[]; tools: Tool[];
 }
 
 /** What a live page is told, once a second. `from`: the number of points that it should have; those after it are new. */

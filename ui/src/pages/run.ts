@@ -1,7 +1,7 @@
 // The page of one run. The same for a saved run and for one under way: then `update` is called once a second.
 
 import { Board, Chart, NINES, type Line, type Spec } from '../chart';
-import { column, type RunPage, type Summary } from '../data';
+import { column, type Block, type RunPage, type ToolFigures, type Summary } from '../data';
 import { fold, h, section, table } from '../dom';
 import * as format from '../format';
 import { drawHeat, heatRange } from '../heat';
@@ -75,7 +75,7 @@ const ENDED: Record<string, string> = { drained: 'stopped early, open requests f
 
 const VERDICTS = { VALID: 'The generator was fit to measure this', SUSPECT: 'The generator may be part of what was measured', INVALID: 'The generator is what was measured: do not use these figures' };
 
-function topBlocks({ summary }: RunPage): HTMLElement[] {
+function topBlocks({ summary, blocks }: RunPage): HTMLElement[] {
   const { verdict, totals, latency_us: latency, generator } = summary;
   const missed = summary.thresholds.filter((one) => !one.ok).length;
   const isUnreachable = summary.stopped_by === 'unreachable';
@@ -100,6 +100,7 @@ function topBlocks({ summary }: RunPage): HTMLElement[] {
       tile('received', format.bytes(totals.bytes_received), `sent ${format.bytes(totals.bytes_sent)}`),
       tile('generator busy', format.percent(generator.busy), generator.cpu_us_per_request === null ? '' : `${format.time(generator.cpu_us_per_request)} CPU per request`)),
     ...(summary.thresholds.length > 0 ? [section('Thresholds', thresholds(summary.thresholds))] : []),
+    ...blocks.filter((block) => block.is_headline).map(kindBlock),
   ];
 }
 
@@ -191,20 +192,34 @@ function curveSpec({ curves }: RunPage): Spec {
   return { title: 'Latency by percentile', note: 'The whole run, warm-up left out. A step upwards is where a share of the requests takes another way.', unit: 'us', x: x.length > 0 ? x : [0], lines: lines.length > 0 ? lines : [{ name: 'latency', values: [null], color: 'c1' }], log: true };
 }
 
-function lowerBlocks({ summary, error_labels, parts, tools }: RunPage): HTMLElement[] {
+/** Facts alone are lines; everything else is a table. */
+function kindBlock({ title, head, rows, figure_count }: Block): HTMLElement {
+  const isList = head.length === 1;
+  return section(title, isList ? h('ul', { class: 'facts' }, rows.map(([fact]) => h('li', {}, fact))) : table(head, rows, figure_count));
+}
+
+/** Whatever a tool printed, in one order. */
+function printed({ requests, failed, rate_per_s, latency_us }: ToolFigures): string {
+  const known = [requests === null ? '' : `${format.count(requests)} requests`, failed ? `${format.count(failed)} failed` : '', rate_per_s === null ? '' : format.rate(rate_per_s)];
+  const times = Object.entries(latency_us).map(([name, us]) => `${name} ${format.time(us)}`);
+  return [...known, ...times].filter(Boolean).join(' · ') || 'nothing that could be read';
+}
+
+function lowerBlocks({ summary, error_labels, parts, blocks: kinds, tools }: RunPage): HTMLElement[] {
   const blocks: HTMLElement[] = [];
   if (summary.errors.length > 0) {
     const rows = summary.errors.map((error, idx) => [error_labels[idx] ?? error.cause, h('span', {}, error.example ?? '', error.example_url ? h('span', { class: 'muted' }, ` (${error.example_url})`) : null), error.first_at_s === null ? '–' : format.clock(error.first_at_s, 0.1), format.count(error.count)]);
     blocks.push(section('Failures', table(['what', 'the first one', 'first at', 'count'], rows, 2)));
   }
-  for (const [kind, title] of [['machine', 'Machines'], ['step', 'Steps'], ['load', 'Loads']] as const) {
+  blocks.push(...kinds.filter((block) => !block.is_headline).map(kindBlock));
+  for (const [kind, title] of [['run', 'Runs'], ['machine', 'Machines'], ['step', 'Steps'], ['load', 'Loads']] as const) {
     const members = parts.filter((part) => part.kind === kind);
     if (members.length === 0) continue;
     const rows = members.map((part) => [part.name, h('span', { class: `tone ${part.problem ? 'bad' : TONES[part.status]}` }, part.problem ?? part.status), format.clock(part.at_s), format.span(part.duration_s), format.count(part.ok), format.count(part.failed), format.rate(part.rate_per_s), ...times(part.latency_us), format.percent(part.busy)]);
     blocks.push(section(title, table([kind, 'verdict', 'from', 'for', 'ok', 'failed', 'rate', ...TIMES, 'busy'], rows, 11)));
   }
   if (tools.length > 0) {
-    blocks.push(section('Other tools', h('p', { class: 'note' }, 'Their own figures, as they printed them; they are in no total.'), table(['tool', 'load', 'machine', 'printed'], tools.map((tool) => [tool.tool, tool.load, tool.machine, tool.problem ?? JSON.stringify(tool.figures)]), 0)));
+    blocks.push(section('Other tools', h('p', { class: 'note' }, 'Their own figures, as they printed them; they are in no total.'), table(['tool', 'load', 'machine', 'printed'], tools.map((tool) => [tool.tool, tool.load, tool.machine, h('span', {}, printed(tool.figures), tool.problem ? h('span', { class: 'tone bad' }, ` ${tool.problem}`) : null)]), 0)));
   }
   blocks.push(section('Requests', requests(summary)));
   const phases = Object.entries(summary.phases_us).filter(([, one]) => one.count > 0).map(([name, one]) => [name.replaceAll('_', ' '), ...times(one), format.count(one.count)]);

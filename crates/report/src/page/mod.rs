@@ -6,6 +6,7 @@
 
 mod columns;
 mod feed;
+mod kinds;
 mod plain;
 mod run;
 pub(crate) mod svg;
@@ -17,6 +18,7 @@ use crate::studies::{CapacityPage, ComparePage, IndexPage, SweepPage};
 
 pub use columns::{COLUMNS, Point};
 pub use feed::{Feed, FeedState, Position};
+pub use kinds::Block;
 pub(crate) use run::curve;
 pub use run::{Curve, PartLine, RunPage, Series};
 

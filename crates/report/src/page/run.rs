@@ -7,8 +7,9 @@ use squall_measure::{Cause, Event, Histogram, Monitor, Part, PartKind, RunRecord
 use squall_plan::{Plan, What};
 
 use super::columns::{COLUMNS, Point};
+use super::kinds::{self, Block};
 use crate::summary::{Distribution, Summary};
-use crate::wording;
+use crate::{MachineGlance, wording};
 
 /// One run.
 #[derive(Debug, Clone, Serialize)]
@@ -31,6 +32,8 @@ pub struct RunPage {
     pub events: Vec<Event>,
     /// Steps, loads and machines with figures of their own.
     pub parts: Vec<PartLine>,
+    /// What only this kind of run has.
+    pub blocks: Vec<Block>,
     /// What foreign tools printed.
     pub tools: Vec<ToolRun>,
 }
@@ -110,6 +113,7 @@ impl RunPage {
             monitors: record.monitors.iter().map(thinned).collect(),
             events: record.events.clone(),
             parts: record.parts.iter().map(PartLine::from).collect(),
+            blocks: kinds::blocks(record, &summary),
             tools: record.tools.clone(),
             summary,
         }
@@ -133,6 +137,29 @@ impl From<&Part> for PartLine {
             rate_per_s: crate::summary::rate_per_s(total.ok() + total.failed(), duration_s),
             latency_us: Distribution::from(total.latency().as_ref()),
             busy: if wall_s > 0.0 { rounded(generator.busy.as_secs_f64() / wall_s) } else { 0.0 },
+        }
+    }
+}
+
+/// A machine of a run that goes on.
+impl From<&MachineGlance<'_>> for PartLine {
+    fn from(machine: &MachineGlance<'_>) -> Self {
+        let MachineGlance { name, recorder, problem } = *machine;
+        let (total, series) = (recorder.total(), recorder.series());
+        let closed_s = f64::from(series.seconds_per_point) * series.points.len() as f64;
+        let duration_s = (closed_s - recorder.setup().plan.warmup.as_secs_f64()).max(0.0);
+        Self {
+            kind: PartKind::Machine,
+            name: name.to_owned(),
+            at_s: 0.0,
+            duration_s,
+            status: recorder.verdict().status,
+            problem: problem.map(str::to_owned),
+            ok: total.ok(),
+            failed: total.failed(),
+            rate_per_s: crate::summary::rate_per_s(total.ok() + total.failed(), duration_s),
+            latency_us: Distribution::from(total.latency().as_ref()),
+            busy: rounded(recorder.last_second().busy_max),
         }
     }
 }
