@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use squall_report::page::{self, Page};
 use squall_report::store;
-use squall_report::studies::{ComparePage, Group};
+use squall_report::studies::{ComparePage, Group, charts};
 use squall_study::{Options, mismatch};
 
 use super::{child, files};
@@ -16,7 +16,7 @@ use crate::output;
 /// Ends with 3 when a group is worse than the first.
 pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     files::check(&args.output, FORMS)?;
-    let groups = if args.run.is_empty() { saved(args)? } else { made(args)? };
+    let (groups, study) = if args.run.is_empty() { (saved(args)?, None) } else { made(args)? };
     if !args.force {
         refuse_different_loads(&groups)?;
     }
@@ -26,12 +26,26 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let markdown = page.markdown();
     let page = Page::Compare(page);
     let (html, json) = (|| page::draw(&page), || page::json(&page));
+    if let Some(study) = study {
+        keep(
+            &study,
+            &[("compare.html", html()), ("compare.json", json()), ("compare.md", markdown.clone())],
+        )?;
+        keep(&study, &charts(&groups))?;
+        output::note(&format!("page {}\n", study.join("compare.html").display()));
+    }
     files::write(
         &args.output,
         &text,
         &[("html", &html), ("json", &json), ("markdown", &|| markdown.clone())],
     )?;
     Ok(if is_worse { ExitCode::ThresholdsFailed } else { ExitCode::Ok })
+}
+
+/// The answer stays in the study's folder in every form.
+fn keep(study: &Path, files: &[(&str, String)]) -> Result<(), Failure> {
+    let write = |(name, content): &(&str, String)| store::write(&study.join(name), content);
+    files.iter().try_for_each(write).map_err(|error| refused(&error))
 }
 
 /// The runs that were named, in groups parted by `--`.
@@ -67,7 +81,7 @@ fn short_name(folder: &Path) -> String {
 }
 
 /// Makes the runs, one of each plan in turn, and every second round in the other order: what drifts meets all alike.
-fn made(args: &CompareArgs) -> Result<Vec<Group>, Failure> {
+fn made(args: &CompareArgs) -> Result<(Vec<Group>, Option<PathBuf>), Failure> {
     let names = names(args, args.run.len())?;
     let plans: Vec<Vec<String>> = args.run.iter().map(|line| plan_args(line)).collect::<Result<_, _>>()?;
     plans.iter().try_for_each(|plan| child::check(plan))?;
@@ -86,8 +100,7 @@ fn made(args: &CompareArgs) -> Result<Vec<Group>, Failure> {
             group.runs.push((short_name(&made.folder), made.record));
         }
     }
-    output::note(&format!("the runs are kept in {}\n", study.display()));
-    Ok(groups)
+    Ok((groups, Some(study)))
 }
 
 /// A file is run by `squall run`; anything else is flags of `squall http`.

@@ -1,10 +1,11 @@
 //! Groups of runs compared: the first group is what the others are held against.
 
 use serde::Serialize;
-use squall_measure::{RunRecord, Status};
+use squall_measure::{Histogram, RunRecord, Status};
 use squall_study::{Comparison, Figure, FigureKind, Finding, Options, Outcome, compare, differences};
 
 use super::{markdown_table, signed_percent};
+use crate::page::svg::{Axis, Chart};
 use crate::page::{Curve, curve};
 use crate::style::{Style, Tone};
 use crate::text::{Cell, Page as Text, Table};
@@ -165,6 +166,50 @@ impl ComparePage {
             pair.notes.iter().for_each(|note| text += &format!("- {note}\n"));
         }
         text + "\nA run is the unit; intervals are of 95 % (bootstrap-t), p of a permutation test over runs, adjusted for all figures.\n"
+    }
+}
+
+/// Charts for documents, by the names of their files: each group's latency by percentile, over the requests of all its runs, and the
+/// rate of each of its runs.
+pub fn charts(groups: &[Group]) -> Vec<(&'static str, String)> {
+    let lines = |of: fn(&Group) -> Vec<(f64, f64)>| -> Vec<(String, Vec<(f64, f64)>)> {
+        groups.iter().map(|group| (group.name.clone(), of(group))).collect()
+    };
+    let latency = Chart {
+        title: "Latency by percentile",
+        x_label: "share of requests, logarithmic towards 100 %",
+        y_label: "latency",
+        x: Axis { is_log: false, text: percentile },
+        y: Axis { is_log: true, text: |us| units::latency((us * 1e3).round() as u64) },
+        lines: lines(|group| curve(&group.name, &group.latency()).points),
+    };
+    let rate = Chart {
+        title: "Rate of each run",
+        x_label: "round",
+        y_label: "requests that ended, per second",
+        x: Axis {
+            is_log: false,
+            text: |round| if round.fract() == 0.0 { format!("{round}") } else { String::new() },
+        },
+        y: Axis { is_log: false, text: units::rate },
+        lines: lines(|group| {
+            (1_u32..).map(f64::from).zip(group.runs.iter().map(|(_, run)| run.rate_per_s())).collect()
+        }),
+    };
+    vec![("latency.svg", latency.draw()), ("rate.svg", rate.draw())]
+}
+
+/// One nine is 90 %, three are 99.9 %; nothing between whole ones.
+fn percentile(nines: f64) -> String {
+    if nines.fract() == 0.0 { format!("{} %", 100.0 - 100.0 * 10f64.powf(-nines)) } else { String::new() }
+}
+
+impl Group {
+    /// Of all requests of all its runs.
+    fn latency(&self) -> Histogram {
+        let mut latency = Histogram::new();
+        self.runs.iter().for_each(|(_, run)| latency.merge(&run.total.latency()));
+        latency
     }
 }
 

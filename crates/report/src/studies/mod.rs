@@ -7,7 +7,7 @@ mod list;
 mod sweep;
 
 pub use capacity::{CapacityPage, Probe, answer_words};
-pub use compare::{ComparePage, Group, Pair};
+pub use compare::{ComparePage, Group, Pair, charts};
 pub use list::{IndexPage, ListedRun};
 pub use sweep::{LevelRun, SweepLine, SweepPage};
 
