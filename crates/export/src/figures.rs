@@ -85,6 +85,17 @@ impl Moment {
 }
 
 fn of_run(source: &Source<'_>) -> Vec<Figure> {
+    let mut figures = always(source);
+    if source.total.open_model {
+        figures.extend(of_schedule(source));
+    }
+    figures.extend(of_failures(source.total));
+    figures.extend(of_phases(source.total));
+    figures
+}
+
+/// What every run has.
+fn always(source: &Source<'_>) -> Vec<Figure> {
     let Source { total, second, status, .. } = source;
     let failed = total.failed() as f64 / (total.ok() + total.failed()).max(1) as f64;
     let verdict = match status {
@@ -92,48 +103,47 @@ fn of_run(source: &Source<'_>) -> Vec<Figure> {
         Status::Suspect => 1.0,
         Status::Invalid => 2.0,
     };
-    let mut figures = vec![
+    let (open, waiting) = (second.connections_open as f64, second.arrivals_waiting as f64);
+    vec![
         counter("k6_data_sent_total", "Bytes written to sockets.", total.wire_bytes_sent),
         counter("k6_data_received_total", "Bytes read from sockets.", total.wire_bytes_received),
         gauge("k6_http_req_failed_rate", "Share of requests that failed.", failed),
-        gauge(
-            "k6_vus",
-            "Connections open, each of which is a user in a closed model.",
-            second.connections_open as f64,
-        ),
+        gauge("k6_vus", "Connections open, each of which is a user in a closed model.", open),
         counter("squall_connections_opened_total", "Connections opened.", total.connections_opened),
         gauge(
             "squall_generator_busy",
             "Share of its time that the busiest event loop worked.",
             second.busy_max,
         ),
-        gauge(
-            "squall_arrivals_waiting",
-            "Requests that wait for a connection.",
-            second.arrivals_waiting as f64,
-        ),
+        gauge("squall_arrivals_waiting", "Requests that wait for a connection.", waiting),
         gauge(
             "squall_verdict",
             "Whether the generator is fit to measure: 0 valid, 1 suspect, 2 invalid.",
             verdict,
         ),
-    ];
-    if total.open_model {
-        figures.push(counter(
-            "squall_requests_asked_total",
-            "Requests that the schedule asked for.",
-            total.arrivals_asked,
-        ));
-        figures.extend(second.schedule_lag.quantile(0.99).map(|ns| {
-            gauge("squall_schedule_lag_p99", "How late requests are sent, in seconds.", ns as f64 / 1e9)
-        }));
-    }
-    for kind in total.failures.kinds() {
-        let mut figure =
-            counter("squall_failures_total", "Requests that failed, by cause and phase.", kind.count);
-        figure.labels = vec![("cause", name_of(&kind.cause)), ("phase", name_of(&kind.phase))];
-        figures.push(figure);
-    }
+    ]
+}
+
+fn of_schedule(source: &Source<'_>) -> impl Iterator<Item = Figure> {
+    let asked = source.total.arrivals_asked;
+    let lag = source.second.schedule_lag.quantile(0.99);
+    let lag = lag.map(|ns| {
+        gauge("squall_schedule_lag_p99", "How late requests are sent, in seconds.", ns as f64 / 1e9)
+    });
+    [counter("squall_requests_asked_total", "Requests that the schedule asked for.", asked)]
+        .into_iter()
+        .chain(lag)
+}
+
+fn of_failures(total: &Snapshot) -> impl Iterator<Item = Figure> {
+    total.failures.kinds().into_iter().map(|kind| Figure {
+        labels: vec![("cause", name_of(&kind.cause)), ("phase", name_of(&kind.phase))],
+        ..counter("squall_failures_total", "Requests that failed, by cause and phase.", kind.count)
+    })
+}
+
+fn of_phases(total: &Snapshot) -> impl Iterator<Item = Figure> {
+    let help = "A phase of successful requests, 99th percentile in seconds.";
     let phases = [
         ("k6_http_req_blocked_p99", &total.phases.blocked),
         ("k6_http_req_connecting_p99", &total.phases.connecting),
@@ -142,10 +152,7 @@ fn of_run(source: &Source<'_>) -> Vec<Figure> {
         ("k6_http_req_waiting_p99", &total.phases.waiting),
         ("k6_http_req_receiving_p99", &total.phases.receiving),
     ];
-    figures.extend(phases.into_iter().filter_map(|(name, times)| {
-        quantile(name, "A phase of successful requests, 99th percentile in seconds.", times, 0.99)
-    }));
-    figures
+    phases.into_iter().filter_map(move |(name, times)| quantile(name, help, times, 0.99))
 }
 
 fn of_row(key: &RowKey, row: &Row) -> Vec<Figure> {

@@ -11,6 +11,7 @@ mod h2_peers;
 mod h2_servers;
 mod hostile;
 mod input;
+mod outputs;
 mod signals;
 mod squall;
 mod traffic;

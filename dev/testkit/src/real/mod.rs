@@ -1,5 +1,5 @@
 //! Real servers as children, each plain and with TLS, in a temporary folder of its own: nginx, h2o, haproxy and caddy for HTTP/1.1 and
-//! HTTP/2, nghttpd and node for HTTP/2 alone.
+//! HTTP/2, nghttpd and node for HTTP/2 alone. And Prometheus, which receives figures.
 
 mod caddy;
 mod h2o;
@@ -7,6 +7,7 @@ mod haproxy;
 mod nghttpd;
 mod nginx;
 mod node;
+mod prometheus;
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -20,6 +21,7 @@ use tempfile::TempDir;
 use crate::{Authority, Identity, Process, free_port, program, wait_until};
 
 pub use nginx::NginxOptions;
+pub use prometheus::Prometheus;
 
 /// A running server; killed on drop, its folder removed. It answers `/` with a few bytes, and nginx and h2o also
 /// `/100k` and `/1m` with 100,000 and 1,000,000 bytes.
