@@ -54,17 +54,8 @@ pub(crate) struct SweepArgs {
     /// A variant of the load, `NAME: FLAGS`: all levels are run with these flags added (repeatable)
     #[arg(long, value_name = "VARIANT")]
     pub line: Vec<String>,
-    /// Rest between two runs, so that one does not pay for the one before
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
-    pub pause: Duration,
-    /// Watch the CPU and memory of local processes: a name, a process id, or VARIANT=NAME (repeatable)
-    #[arg(long, value_name = "PROCESS")]
-    pub watch: Vec<String>,
     #[command(flatten)]
-    pub output: StudyOutputArgs,
-    /// URLs and flags of `squall http`
-    #[arg(value_name = "HTTP", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub rest: Vec<String>,
+    pub runs: StudyRunArgs,
 }
 
 /// `squall capacity`.
@@ -89,10 +80,17 @@ pub(crate) struct CapacityArgs {
     /// Length of a probe
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::time)]
     pub probe: Duration,
-    /// Rest between two probes, so that a backlog can drain
+    #[command(flatten)]
+    pub runs: StudyRunArgs,
+}
+
+/// The runs of a study: what they have in common, and what is kept of them.
+#[derive(Debug, Args)]
+pub(crate) struct StudyRunArgs {
+    /// Rest between two runs, so that one does not pay for the one before
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub pause: Duration,
-    /// Watch the CPU and memory of local processes: a name or a process id (repeatable)
+    /// Watch the CPU and memory of local processes: a name, a process id, or (sweep) VARIANT=NAME (repeatable)
     #[arg(long, value_name = "PROCESS")]
     pub watch: Vec<String>,
     #[command(flatten)]

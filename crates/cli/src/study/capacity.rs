@@ -19,10 +19,10 @@ use crate::output;
 
 /// Probes until the search has an answer.
 pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
-    files::check(&args.output, FORMS)?;
+    files::check(&args.runs.output, FORMS)?;
     child::check(&at_rate(args, args.start.min(args.max)))?;
     let _signals = files::watch_signals()?;
-    let study = files::folder(&args.output, "capacity")?;
+    let study = files::folder(&args.runs.output, "capacity")?;
     let (answer, probes) = search(args, &study)?;
     output::note(&format!("\n{}", answer_words(answer)));
     show(args, CapacityPage::new("Capacity".to_owned(), args.slo.clone(), answer, probes), &study)
@@ -43,9 +43,9 @@ fn search(args: &CapacityArgs, study: &Path) -> Result<(Answer, Vec<Probe>), Fai
             Step::Probe { rate_per_s, stage } => (rate_per_s, stage),
         };
         if !probes.is_empty() {
-            thread::sleep(args.pause);
+            thread::sleep(args.runs.pause);
         }
-        let made = child::make(&at_rate(args, rate_per_s), &study.join("runs"), &args.watch)?;
+        let made = child::make(&at_rate(args, rate_per_s), &study.join("runs"), &args.runs.watch)?;
         let outcome = outcome(&made.record);
         search.tell(outcome);
         output::note(&format!("probe {}: {} {}", probes.len() + 1, units::rate(rate_per_s), words(outcome)));
@@ -88,12 +88,12 @@ fn at_rate(args: &CapacityArgs, rate_per_s: f64) -> Vec<String> {
     for rule in args.slo.split(',').map(str::trim).filter(|rule| !rule.is_empty()) {
         all.extend(["--threshold".to_owned(), rule.to_owned()]);
     }
-    all.extend(args.rest.iter().cloned());
+    all.extend(args.runs.rest.iter().cloned());
     all
 }
 
 fn show(args: &CapacityArgs, page: CapacityPage, study: &Path) -> Result<ExitCode, Failure> {
-    let text = page.text(output::stdout_style(args.output.color));
+    let text = page.text(output::stdout_style(args.runs.output.color));
     let code =
         if page.low.is_some() || page.high.is_some() { ExitCode::Ok } else { ExitCode::GeneratorOverloaded };
     let page = Page::Capacity(page);
@@ -102,7 +102,7 @@ fn show(args: &CapacityArgs, page: CapacityPage, study: &Path) -> Result<ExitCod
         store::write(&study.join(name), content).map_err(|error| refused(&error))?;
     }
     output::note(&format!("page {}\n", study.join("capacity.html").display()));
-    files::write(&args.output, &text, &[("html", &|| html.clone()), ("json", &|| json.clone())])?;
+    files::write(&args.runs.output, &text, &[("html", &|| html.clone()), ("json", &|| json.clone())])?;
     Ok(code)
 }
 

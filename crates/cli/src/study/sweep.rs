@@ -29,14 +29,14 @@ struct Axis<'a> {
 
 /// Runs every variant at every level; levels rise, and the variants take turns within each.
 pub(crate) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
-    files::check(&args.output, FORMS)?;
+    files::check(&args.runs.output, FORMS)?;
     let axis = axis(args);
     let variants = variants(args)?;
     for variant in &variants {
         child::check(&at_level(variant, &axis, axis.levels[0]))?;
     }
     let _signals = files::watch_signals()?;
-    let study = files::folder(&args.output, "sweep")?;
+    let study = files::folder(&args.runs.output, "sweep")?;
     let page = make(args, &axis, &variants, &study)?;
     show(args, page, &study)
 }
@@ -55,11 +55,11 @@ fn variants(args: &SweepArgs) -> Result<Vec<Variant>, Failure> {
             Some((variant, process)) => (variant == name).then(|| process.to_owned()),
             None => Some(watch.clone()),
         };
-        args.watch.iter().filter_map(of).collect()
+        args.runs.watch.iter().filter_map(of).collect()
     };
     let variant = |name: &str, more: Vec<String>| Variant {
         name: name.to_owned(),
-        args: [vec!["http".to_owned()], args.rest.clone(), more].concat(),
+        args: [vec!["http".to_owned()], args.runs.rest.clone(), more].concat(),
         watched: watched(name),
     };
     if args.line.is_empty() {
@@ -92,7 +92,7 @@ fn make(args: &SweepArgs, axis: &Axis<'_>, variants: &[Variant], study: &Path) -
         for (variant_idx, variant) in variants.iter().enumerate() {
             let number = level_idx * variants.len() + variant_idx;
             if number > 0 {
-                thread::sleep(args.pause);
+                thread::sleep(args.runs.pause);
             }
             output::note(&format!(
                 "run {} of {whole}: {} at {level} {}",
@@ -113,7 +113,8 @@ fn make(args: &SweepArgs, axis: &Axis<'_>, variants: &[Variant], study: &Path) -
 
 /// The answer stays in the study's folder in every form; what was asked for beyond that follows.
 fn show(args: &SweepArgs, page: SweepPage, study: &Path) -> Result<ExitCode, Failure> {
-    let (text, csv, charts) = (page.text(output::stdout_style(args.output.color)), page.csv(), page.charts());
+    let (text, csv, charts) =
+        (page.text(output::stdout_style(args.runs.output.color)), page.csv(), page.charts());
     let page = Page::Sweep(page);
     let (html, json) = (page::draw(&page), page::json(&page));
     let mut kept = vec![
@@ -127,7 +128,7 @@ fn show(args: &SweepArgs, page: SweepPage, study: &Path) -> Result<ExitCode, Fai
     }
     output::note(&format!("page {}\n", study.join("sweep.html").display()));
     files::write(
-        &args.output,
+        &args.runs.output,
         &text,
         &[("html", &|| html.clone()), ("json", &|| json.clone()), ("csv", &|| csv.clone())],
     )?;
