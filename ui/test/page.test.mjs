@@ -1,30 +1,19 @@
 // The page of a run in every state: it is drawn without an error or a request, and its charts do what they say.
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { launch, open } from './browser.mjs';
-import { aDay, folder, run, startTarget, twentyMachines, variant } from './squall.mjs';
+import { before, test } from 'node:test';
+import { open } from './browser.mjs';
+import { aDay, run, twentyMachines, variant } from './squall.mjs';
+import { PHONE, look, shots, stage } from './stage.mjs';
 
-// Looked at by people: `SHOTS=DIR npm test` keeps them.
-const shots = process.env.SHOTS ?? join(folder, 'shots');
-mkdirSync(shots, { recursive: true });
-
-let browser, target, good, failed;
+const on = stage();
+let good, failed;
 
 before(async () => {
-  browser = await launch();
-  target = await startTarget();
-  good = await run('good', '-r', '300/s', '-d', '5s', '--warmup', '1s', '--threshold', 'p(99)<500', '--threads', '1', `${target.url}/delay/2ms`);
-  failed = await run('failed', '-c', '4', '-d', '2s', '--threshold', 'errors<1%', '--threads', '1', `${target.url}/anything`, `${target.url}/status/503`);
+  good = await run('good', '-r', '300/s', '-d', '5s', '--warmup', '1s', '--threshold', 'p(99)<500', '--threads', '1', `${on.target.url}/delay/2ms`);
+  failed = await run('failed', '-c', '4', '-d', '2s', '--threshold', 'errors<1%', '--threads', '1', `${on.target.url}/anything`, `${on.target.url}/status/503`);
 });
-
-after(async () => {
-  target?.stop();
-  await browser?.close();
-});
-
-const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
 
 test('every state is drawn without an error, a request, or anything wider than its screen', async () => {
   const unreachable = await run('unreachable', '-d', '2s', '-c', '2', 'http://127.0.0.1:9/');
@@ -40,26 +29,23 @@ test('every state is drawn without an error, a request, or anything wider than i
     ['twenty-machines-phone', variant(good, 'machines', twentyMachines), { ...PHONE, colorScheme: 'dark' }],
   ];
   for (const [name, path, options] of states) {
-    const { page, context, faults } = await open(browser, `file://${path}`, options);
-    await page.waitForSelector('.verdict');
-    await page.waitForFunction(() => [...document.querySelectorAll('.chart')].every((chart) => chart.querySelector('canvas')));
-    await page.screenshot({ path: join(shots, `${name}.png`), fullPage: true });
-    assert.deepEqual(faults, [], name);
-    const excess = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(excess <= 0, `${name} is ${excess} px too wide`);
-    await context.close();
+    await look(on.browser, name, path, options, async (page) => {
+      const [verdict, chart] = [await page.locator('.verdict').boundingBox(), await page.locator('.chart').first().boundingBox()];
+      assert.ok(verdict.y < chart.y, `${name}: the verdict comes first`);
+    });
+    assert.ok(statSync(path).size < 3e6, `${name} has ${statSync(path).size} bytes`);
   }
 });
 
 test('the verdict comes first, and thresholds say by how much', async () => {
-  const { page, context } = await open(browser, `file://${failed}`);
+  const { page, context } = await open(on.browser, `file://${failed}`);
   assert.match(await page.textContent('.verdict strong'), /1 of 1 thresholds missed/);
   assert.match(await page.textContent('main section table'), /✗ missed.*errors<1%.*over/);
   await context.close();
 });
 
 test('dragging over one chart zooms all over time, and a button shows the whole run again', async () => {
-  const { page, context, faults } = await open(browser, `file://${good}`);
+  const { page, context, faults } = await open(on.browser, `file://${good}`);
   const first = page.locator('.chart .u-over').first();
   const box = await first.boundingBox();
   await page.mouse.move(box.x + box.width * 0.4, box.y + 40);
@@ -77,7 +63,7 @@ test('dragging over one chart zooms all over time, and a button shows the whole 
 });
 
 test('the cursor is the same in every chart over time', async () => {
-  const { page, context } = await open(browser, `file://${good}`);
+  const { page, context } = await open(on.browser, `file://${good}`);
   const charts = page.locator('.charts').first().locator('.chart');
   await charts.first().locator('.u-over').hover();
   const times = await charts.evaluateAll((all) => all.map((chart) => chart.querySelector('.u-legend .u-value')?.textContent));
@@ -88,7 +74,7 @@ test('the cursor is the same in every chart over time', async () => {
 });
 
 test('a name in a legend switches its line off and on, by mouse and by keyboard', async () => {
-  const { page, context } = await open(browser, `file://${good}`);
+  const { page, context } = await open(on.browser, `file://${good}`);
   const label = page.locator('.chart').nth(1).locator('.u-series').nth(1);
   const isOff = () => label.evaluate((row) => row.classList.contains('u-off'));
   await label.locator('th').click();
@@ -100,7 +86,7 @@ test('a name in a legend switches its line off and on, by mouse and by keyboard'
 });
 
 test('dark and light are switched and remembered, and every chart has its table', async () => {
-  const { page, context, faults } = await open(browser, `file://${good}`, { colorScheme: 'light' });
+  const { page, context, faults } = await open(on.browser, `file://${good}`, { colorScheme: 'light' });
   const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
   assert.equal(await theme(), 'light');
   await page.click('#theme');
@@ -125,7 +111,7 @@ test('text from strangers stays text', async () => {
     page.summary.errors[0].example = evil;
     page.summary.environment[evil] = evil;
   });
-  const { page, context, faults } = await open(browser, `file://${path}`);
+  const { page, context, faults } = await open(on.browser, `file://${path}`);
   assert.equal(await page.textContent('h1'), evil);
   assert.equal(await page.locator('main img').count(), 0);
   assert.deepEqual(faults, []);

@@ -12,6 +12,16 @@ export const program = process.env.SQUALL ?? join(here, '../../target/debug/squa
 /** A folder for everything that a test file leaves behind. */
 export const folder = mkdtempSync(join(tmpdir(), 'squall-ui-'));
 
+/** Runs the program to its end, whatever that is: its exit code and what it said. */
+export async function squall(...args) {
+  try {
+    return { code: 0, ...(await promisify(execFile)(program, args)) };
+  } catch (error) {
+    if (typeof error.code !== 'number') throw error;
+    return error;
+  }
+}
+
 /** Starts the embedded server; resolves to its URL (without a final slash) and a way to end it. */
 export function startTarget() {
   const child = spawn(program, ['target', '--threads', '1'], { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -23,8 +33,9 @@ export function startTarget() {
 
 /** Makes a run and resolves to the path of its page. The exit code does not matter: missed thresholds are wanted, too. */
 export async function run(name, ...args) {
-  await promisify(execFile)(program, ['--name', name, '--results', folder, '--quiet', ...args]).catch((error) => { if (typeof error.code !== 'number') throw error; });
+  const { stderr } = await squall(...args, '--name', name, '--results', folder, '--quiet');
   const made = readdirSync(folder).find((entry) => entry.endsWith(`-${name}`));
+  if (!made) throw new Error(`no run \`${name}\`: ${stderr}`);
   return join(folder, made, 'report.html');
 }
 

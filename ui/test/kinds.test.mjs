@@ -1,0 +1,80 @@
+// The page of every kind of run, made for real: handshakes, idle connections, a k6 script, a replay, a plan with steps and monitors.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { folder, program, run, squall } from './squall.mjs';
+import { lookTwice, stage } from './stage.mjs';
+
+const on = stage();
+const look = (...args) => lookTwice(on.browser, ...args);
+let tls, address;
+
+before(async () => {
+  tls = spawn(program, ['target', '--tls', '--threads', '1'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  address = await new Promise((resolve) => tls.stdout.once('data', (text) => resolve(new URL(String(text).trim()).host)));
+});
+
+after(() => tls?.kill('SIGTERM'));
+
+/** A file of this test file's folder. */
+function file(name, text) {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+/** Rows of the section with this title. */
+const rows = (page, title) => page.locator('section', { has: page.locator('h2', { hasText: title }) }).locator('tbody tr');
+
+test('handshakes', async () => {
+  await look('handshakes', await run('handshakes', 'handshake', address, '-c', '4', '-d', '2s', '--insecure', '-t', '1'), async (page) => {
+    assert.match(await page.textContent('main'), /TLS/);
+  });
+});
+
+test('idle connections', async () => {
+  await look('idle', await run('idle', 'idle', new URL(on.target.url).host, '-c', '20', '-d', '2s'), async (page) => {
+    assert.match(await page.textContent('main'), /onnections/);
+  });
+});
+
+test('a k6 script', async () => {
+  const script = file('script.js', `import http from 'k6/http';
+import { check, group } from 'k6';
+export const options = { vus: 2, duration: '2s', thresholds: { http_req_duration: ['p(95)<2000'], checks: ['rate>0.9'] } };
+export default function () {
+  group('front', () => check(http.get('${on.target.url}/delay/5ms'), { 'status is 200': (r) => r.status === 200 }));
+}`);
+  await look('script', await run('script', 'run', script), async (page) => {
+    assert.match(await page.textContent('.verdict strong'), /2 thresholds met|thresholds/);
+  });
+});
+
+test('a replay of recorded traffic', async () => {
+  const log = Array.from({ length: 60 }, (_, idx) => `127.0.0.1 - - [10/Oct/2026:13:55:${String(30 + Math.floor(idx / 20)).padStart(2, '0')} +0000] "GET /status/200?n=${idx} HTTP/1.1" 200 6`);
+  await look('replay', await run('replay', 'replay', file('access.log', `${log.join('\n')}\n`), '--to', on.target.url), async (page) => {
+    assert.match(await page.textContent('.tiles'), /ended well\s*60/);
+  });
+});
+
+test('a plan with steps, loads, machines and monitors', async () => {
+  const plan = file('plan.yaml', `machines: { a: local, b: local, watched: local }
+monitors:
+  - { machine: watched, process: squall }
+steps:
+  - name: calm
+    loads:
+      - { name: browse, http: '${on.target.url}/delay/5ms', connections: 2, duration: 2s, on: [a, b], thresholds: ['errors<1%'] }
+  - name: rush
+    loads:
+      - { name: buy, http: '${on.target.url}/delay/10ms', connections: 4, duration: 2s, on: [a, b] }
+`);
+  const { stderr } = await squall('plan', 'check', plan);
+  assert.equal(stderr, '');
+  await look('plan', await run('plan', 'run', plan), async (page) => {
+    assert.equal(await rows(page, 'Steps').count(), 2);
+    assert.equal(await rows(page, 'Machines').count(), 2);
+  });
+});
