@@ -91,9 +91,10 @@ impl Watcher for Follower<'_> {
     }
 
     fn look(&mut self, recorder: &RunRecorder, machines: &[MachineView<'_>]) {
-        let glance =
-            |machine: &MachineView<'_>| MachineGlance::new(machine.name, machine.recorder, machine.problem);
-        self.view.update(recorder, &machines.iter().map(glance).collect::<Vec<_>>());
+        let glances = machines
+            .iter()
+            .map(|machine| MachineGlance::new(machine.name, machine.recorder, machine.problem));
+        self.view.update(recorder, &glances.collect::<Vec<_>>());
     }
 }
 

@@ -56,8 +56,8 @@ fn check_with_promtool(exposition: &str) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("promtool: `dev/setup test` installs it");
-    promtool.stdin.take().unwrap().write_all(exposition.as_bytes()).unwrap();
-    let said = promtool.wait_with_output().unwrap();
+    promtool.stdin.take().expect("a pipe").write_all(exposition.as_bytes()).expect("promtool reads");
+    let said = promtool.wait_with_output().expect("promtool ends");
     assert!(said.status.success(), "promtool: {said:?}\n{exposition}");
 }
 
@@ -125,7 +125,7 @@ fn check_otlp(body: &Value) -> Vec<f64> {
                 "{name}"
             );
             let mut keys: Vec<&str> =
-                list(&point["attributes"]).iter().map(|one| one["key"].as_str().unwrap()).collect();
+                list(&point["attributes"]).iter().map(|one| one["key"].as_str().expect("a key")).collect();
             let key_count = keys.len();
             keys.sort_unstable();
             keys.dedup();
@@ -151,8 +151,8 @@ fn nanoseconds(value: &Value) -> u64 {
 
 /// Answers every request with 200 until a connection closes without one.
 fn receive() -> (u16, JoinHandle<Vec<(String, Value)>>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
     let receiver = thread::spawn(move || {
         let mut requests = Vec::new();
         while let Some(request) = listener.accept().ok().and_then(|(stream, _)| receive_one(stream)) {
