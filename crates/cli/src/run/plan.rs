@@ -174,12 +174,12 @@ pub(crate) fn new(args: &NewArgs) -> Result<ExitCode, Failure> {
 fn shown(plan: &FleetPlan) -> String {
     let mut text = format!("plan        {}\n", plan.plan.name);
     for machine in &plan.machines {
-        let _ = writeln!(text, "machine     {:<12}{}", machine.name.value, reached(&machine.reach));
+        let _ = writeln!(text, "machine     {:<11} {}", machine.name.value, reached(&machine.reach));
     }
     for step in &plan.steps {
         let _ = writeln!(text, "step        {}", step.name);
         for load in step.load_idxs.iter().map(|&idx| &plan.loads[idx]) {
-            let _ = writeln!(text, "  load      {:<12}{}", load.name, load_line(plan, load));
+            let _ = writeln!(text, "  load      {:<11} {}", load.name, load_line(plan, load));
             let _ = writeln!(text, "    on      {}", on(plan, load));
         }
         if !step.pause.is_zero() {

@@ -22,6 +22,7 @@ hosts:
   "127.0.0.1:{plain}":
     listen: {{ host: 127.0.0.1, port: {plain} }}
     paths: &pages
+      /status: {{ status: ON }}
       /: {{ file.dir: {folder}/www }}
   "127.0.0.1:{tls}":
     listen:
