@@ -1,7 +1,7 @@
 //! Servers on recorded traffic: a proxy that records what passes through it, and a mock that answers as recorded.
 //!
-//! Owns: their sockets, the local certificate authority. Never: load, figures. They speak HTTP/1.1; what speaks to them over TLS is
-//! told so by ALPN.
+//! Owns: their sockets, the local certificate authority. Never: load, figures. They speak HTTP/1.1 and HTTP/2: by ALPN over TLS, with
+//! prior knowledge without.
 
 mod authority;
 mod body;

@@ -14,7 +14,8 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
 use squall_traffic::store::{RecordView, Recording};
 use squall_traffic::{Record, body_check};
 use tokio::net::TcpStream;
@@ -165,10 +166,9 @@ where
         let shared = Arc::clone(&shared);
         async move { Ok::<_, std::convert::Infallible>(shared.answer(request).await) }
     });
-    let connection =
-        hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let builder = auto::Builder::new(TokioExecutor::new());
     // What a client breaks is the client's business.
-    let _ = connection.await;
+    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
 impl Shared {

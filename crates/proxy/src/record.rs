@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use hyper::header::{CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode, Uri};
-use hyper_util::rt::TokioIo;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
 use rustls::ClientConfig;
 use squall_traffic::mask::Masker;
 use squall_traffic::store::{Index, Writer};
@@ -24,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::body::{Carried, Tap, Tapped};
 use crate::listener::{Listener, speaks_tls};
-use crate::upstream::{Server, Upstream};
+use crate::upstream::{ClientTls, Server, Upstream, Wanted};
 use crate::{Authority, Error};
 
 /// What the proxy stands in front of.
@@ -84,17 +85,20 @@ pub struct RecordStats {
     pub recorded: u64,
     /// Requests that could not be passed on.
     pub failed: u64,
+    /// Connections that became WebSockets, or something else that is no HTTP: they passed, and are not recorded.
+    pub upgraded: u64,
 }
 
 #[derive(Debug)]
 struct Shared {
     options: RecordOptions,
-    tls: Arc<ClientConfig>,
+    tls: ClientTls,
     masker: Masker,
     writer: Mutex<Option<Writer>>,
     passed: AtomicU64,
     recorded: AtomicU64,
     failed: AtomicU64,
+    upgraded: AtomicU64,
 }
 
 /// One connection of a client.
@@ -104,7 +108,8 @@ struct Client {
     peer: SocketAddr,
     /// Where requests go that do not say so themselves.
     server: Option<Server>,
-    upstream: tokio::sync::Mutex<Upstream>,
+    is_tls: bool,
+    upstream: Upstream,
 }
 
 /// What is known of a request while its response is under way.
@@ -132,6 +137,7 @@ impl Recorder {
             passed: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            upgraded: AtomicU64::new(0),
             options,
         });
         let serving = Arc::clone(&shared);
@@ -157,6 +163,7 @@ impl Recorder {
             passed: self.shared.passed.load(Relaxed),
             recorded: self.shared.recorded.load(Relaxed),
             failed: self.shared.failed.load(Relaxed),
+            upgraded: self.shared.upgraded.load(Relaxed),
         }
     }
 
@@ -177,57 +184,76 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr, id: u64
         Role::Forward => None,
     };
     let tls = shared.options.authority.as_ref().filter(|_| server.is_some());
+    let client = |is_tls| Client::new(&shared, id, peer, server.clone(), is_tls);
     match tls {
         Some(authority) if speaks_tls(&stream).await.unwrap_or(false) => {
             let Ok(config) = authority.config_for("localhost") else { return };
             if let Ok(stream) = TlsAcceptor::from(config).accept(stream).await {
-                serve_http(shared, stream, peer, id, server).await;
+                serve_http(client(true), stream).await;
             }
         }
-        _ => serve_http(shared, stream, peer, id, server).await,
+        _ => serve_http(client(false), stream).await,
     }
 }
 
 /// Serves HTTP on a stream until it ends. Boxed, because a tunnel is served by the same function.
-fn serve_http<S>(
-    shared: Arc<Shared>,
-    stream: S,
-    peer: SocketAddr,
-    id: u64,
-    server: Option<Server>,
-) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>
+fn serve_http<S>(client: Client, stream: S) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     Box::pin(async move {
-        let upstream = tokio::sync::Mutex::new(Upstream::new(Arc::clone(&shared.tls)));
-        let client = Arc::new(Client { shared, id, peer, server, upstream });
+        let client = Arc::new(client);
         let service = service_fn(move |request| {
             let client = Arc::clone(&client);
             async move { Ok::<_, std::convert::Infallible>(client.answer(request).await) }
         });
-        let connection = hyper::server::conn::http1::Builder::new()
-            .preserve_header_case(true)
-            .serve_connection(TokioIo::new(stream), service);
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder.http1().preserve_header_case(true);
         // What a client breaks is the client's business.
-        let _ = connection.with_upgrades().await;
+        let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
     })
 }
 
 impl Client {
+    fn new(shared: &Arc<Shared>, id: u64, peer: SocketAddr, server: Option<Server>, is_tls: bool) -> Self {
+        let upstream = Upstream::new(shared.tls.clone());
+        Self { shared: Arc::clone(shared), id, peer, server, is_tls, upstream }
+    }
+
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Carried> {
         if request.method() == Method::CONNECT {
             return self.tunnel(request);
         }
         self.shared.passed.fetch_add(1, Relaxed);
         let answered = match request.headers().contains_key(UPGRADE) {
-            true => Err("upgrades (WebSocket) do not pass through the recording proxy".to_owned()),
+            true => self.pass_upgrade(request).await,
             false => self.pass(request).await,
         };
         answered.unwrap_or_else(|reason| {
             self.shared.failed.fetch_add(1, Relaxed);
             refuse(StatusCode::BAD_GATEWAY, format!("squall record: {reason}\n"))
         })
+    }
+
+    /// A WebSocket, say: once both sides have agreed, bytes pass untouched, and nothing is recorded.
+    async fn pass_upgrade(&self, mut request: Request<Incoming>) -> Result<Response<Carried>, String> {
+        let server = self.server_of(&request)?;
+        let of_client = hyper::upgrade::on(&mut request);
+        let (parts, incoming) = request.into_parts();
+        let outgoing = Request::from_parts(parts, Carried::Passing(incoming, Tap::default()));
+        let mut response = self.upstream.send_upgrade(&server, outgoing).await?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            self.shared.upgraded.fetch_add(1, Relaxed);
+            let of_server = hyper::upgrade::on(&mut response);
+            tokio::spawn(async move {
+                let (Ok(client), Ok(server)) = (of_client.await, of_server.await) else { return };
+                let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
+                // Whoever breaks it off ends it.
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+        let (parts, incoming) = response.into_parts();
+        Ok(Response::from_parts(parts, Carried::Passing(incoming, Tap::default())))
     }
 
     /// The client's tunnel ends here: what it sends through it is TLS, with the server's name on our certificate.
@@ -245,24 +271,25 @@ impl Client {
             let Ok(stream) = TlsAcceptor::from(config).accept(TokioIo::new(upgraded)).await else { return };
             let authority = authority.strip_suffix(":443").unwrap_or(&authority).to_owned();
             let server = Some(Server { scheme: Scheme::Https, authority });
-            serve_http(Arc::clone(&self.shared), stream, self.peer, self.id, server).await;
+            serve_http(Self::new(&self.shared, self.id, self.peer, server, true), stream).await;
         });
         Response::new(Carried::none())
     }
 
-    async fn pass(&self, request: Request<Incoming>) -> Result<Response<Carried>, String> {
+    async fn pass(&self, mut request: Request<Incoming>) -> Result<Response<Carried>, String> {
         let server = self.server_of(&request)?;
+        join_cookies(request.headers_mut());
         let half = self.half(&request, &server);
         let body = half.body.clone();
+        let wanted = match request.version() {
+            hyper::Version::HTTP_2 if self.is_tls => Wanted::Http2,
+            hyper::Version::HTTP_2 => Wanted::Http2Plain,
+            _ => Wanted::Http1,
+        };
         let (mut parts, incoming) = request.into_parts();
-        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        parts.uri = path.parse::<Uri>().map_err(|error| error.to_string())?;
-        parts.version = hyper::Version::HTTP_11;
         drop_connection_fields(&mut parts.headers);
-        let host = HeaderValue::from_str(&server.authority).map_err(|error| error.to_string())?;
-        parts.headers.insert(HOST, host);
         let outgoing = Request::from_parts(parts, Carried::Passing(incoming, body));
-        let response = self.upstream.lock().await.send(&server, outgoing).await?;
+        let response = self.upstream.send(&server, wanted, outgoing).await?;
         Ok(half.finish(response))
     }
 
@@ -293,7 +320,7 @@ impl Client {
         record.request.scheme = server.scheme;
         record.request.authority = server.authority.clone();
         record.request.target = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        record.request.version = Version::Http11;
+        record.request.version = version_of(request.version());
         record.request.headers = fields(request.headers());
         record.request.drop_connection_fields();
         Half { shared: Arc::clone(&self.shared), record, body: Tap::default(), started: Instant::now() }
@@ -306,7 +333,7 @@ impl Half {
         let (mut parts, incoming) = response.into_parts();
         let answer = squall_traffic::Response {
             status: parts.status.as_u16(),
-            version: Version::Http11,
+            version: version_of(parts.version),
             headers: fields(&parts.headers),
             ..squall_traffic::Response::default()
         };
@@ -359,22 +386,32 @@ impl Shared {
 
 impl RecordOptions {
     fn wants(&self, record: &Record, content_type: &str) -> bool {
-        let authority = &record.request.authority;
-        let host = authority.rsplit_once(':').map_or(authority.as_str(), |(host, _)| host);
-        let host_fits = |wanted: &String| match wanted.strip_prefix("*.") {
-            Some(domain) => host == domain || host.ends_with(&format!(".{domain}")),
-            None => host.eq_ignore_ascii_case(wanted) || authority.eq_ignore_ascii_case(wanted),
-        };
-        let path_fits = |wanted: &String| record.request.target.starts_with(wanted.as_str());
         let type_fits = |wanted: &String| content_type.starts_with(wanted.as_str());
-        (self.only_host.is_empty() || self.only_host.iter().any(host_fits))
-            && (self.only_path.is_empty() || self.only_path.iter().any(path_fits))
+        record.is_to(&self.only_host, &self.only_path)
             && (self.only_type.is_empty() || self.only_type.iter().any(type_fits))
     }
 }
 
 fn fields(headers: &HeaderMap) -> Vec<Field> {
     headers.iter().map(|(name, value)| Field::new(name.as_str(), value.as_bytes())).collect()
+}
+
+fn version_of(version: hyper::Version) -> Version {
+    match version {
+        hyper::Version::HTTP_10 => Version::Http10,
+        hyper::Version::HTTP_2 => Version::Http2,
+        _ => Version::Http11,
+    }
+}
+
+/// RFC 9113 8.2.3: HTTP/2 may split the field; elsewhere, and in a recording, it is one.
+fn join_cookies(headers: &mut HeaderMap) {
+    let crumbs: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if crumbs.len() > 1
+        && let Ok(whole) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..]))
+    {
+        headers.insert(COOKIE, whole);
+    }
 }
 
 /// RFC 9110 7.6.1.
@@ -393,7 +430,7 @@ pub(crate) fn refuse(status: StatusCode, text: String) -> Response<Carried> {
 }
 
 /// Verifies servers as any client does, unless told otherwise.
-fn client_config(options: &RecordOptions) -> Result<Arc<ClientConfig>, Error> {
+fn client_config(options: &RecordOptions) -> Result<ClientTls, Error> {
     use rustls::crypto::aws_lc_rs::default_provider;
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
@@ -403,7 +440,7 @@ fn client_config(options: &RecordOptions) -> Result<Arc<ClientConfig>, Error> {
         .map_err(|error| tls(&error))?;
     if options.insecure {
         let verifier = Arc::new(Unverified(default_provider()));
-        return Ok(Arc::new(
+        return Ok(ClientTls::new(
             builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth(),
         ));
     }
@@ -417,7 +454,7 @@ fn client_config(options: &RecordOptions) -> Result<Arc<ClientConfig>, Error> {
             roots.add(certificate.map_err(|error| tls(&error))?).map_err(|error| tls(&error))?;
         }
     }
-    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+    Ok(ClientTls::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }
 
 /// Takes any certificate: the user turned verification off by name.

@@ -199,6 +199,18 @@ impl Record {
         self.request.bytes() + response + 64
     }
 
+    /// Whether its host is one of these (`*.example` for all below) and its path begins with one of these; an empty list wants all.
+    pub fn is_to(&self, hosts: &[String], paths: &[String]) -> bool {
+        let authority = &self.request.authority;
+        let host = authority.rsplit_once(':').map_or(authority.as_str(), |(host, _)| host);
+        let host_fits = |wanted: &String| match wanted.strip_prefix("*.") {
+            Some(domain) => host == domain || host.ends_with(&format!(".{domain}")),
+            None => host.eq_ignore_ascii_case(wanted) || authority.eq_ignore_ascii_case(wanted),
+        };
+        (hosts.is_empty() || hosts.iter().any(host_fits))
+            && (paths.is_empty() || paths.iter().any(|path| self.request.target.starts_with(path.as_str())))
+    }
+
     /// The URL without what varies between requests of the same kind: the query, and numbers and ids in the path.
     pub fn pattern(&self) -> String {
         let path = self.request.target.split(['?', '#']).next().unwrap_or_default();

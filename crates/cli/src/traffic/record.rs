@@ -50,8 +50,12 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
 fn summary(stats: RecordStats, count: u64, path: &Path) -> String {
     let failed =
         if stats.failed > 0 { format!(", {} could not be passed on", stats.failed) } else { String::new() };
+    let upgraded = match stats.upgraded {
+        0 => String::new(),
+        count => format!(", {count} became WebSockets, which pass and are not recorded"),
+    };
     format!(
-        "{} requests passed{failed}, {} recorded; {count} in {}\nplay them: squall replay {}",
+        "{} requests passed{failed}{upgraded}, {} recorded; {count} in {}\nplay them: squall replay {}",
         stats.passed,
         stats.recorded,
         path.display(),
