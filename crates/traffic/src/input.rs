@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 use memchr::memmem;
 
-use crate::Place;
 use crate::limits::SKIP_BYTES_MAX;
+use crate::{Place, Problem};
 
 /// A file that is read once, front to back.
 pub(crate) struct Input {
@@ -31,7 +31,7 @@ pub(crate) enum Until {
 }
 
 impl Input {
-    /// Opens a file; `-` is standard input. Gzip (also several members) is unpacked, a byte-order mark is dropped.
+    /// Opens a file; `-` is standard input. Gzip (also several members) and zlib are unpacked, a byte-order mark is dropped.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == "-" {
             return Self::new(Box::new(io::stdin()));
@@ -42,10 +42,13 @@ impl Input {
     /// The same for any reader.
     pub(crate) fn new(reader: Box<dyn Read + Send>) -> io::Result<Self> {
         let mut plain = BufReader::with_capacity(BUFFER_BYTES, reader);
-        let is_gzip = plain.fill_buf()?.starts_with(&[0x1f, 0x8b]);
-        let reader: Box<dyn BufRead + Send> = match is_gzip {
-            false => Box::new(plain),
-            true => Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(plain))),
+        let reader: Box<dyn BufRead + Send> = match plain.fill_buf()? {
+            [0x1f, 0x8b, ..] => Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(plain))),
+            // mitmproxy's `.zhar`; no text begins so.
+            [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] => {
+                Box::new(BufReader::with_capacity(BUFFER_BYTES, ZlibDecoder::new(plain)))
+            }
+            _ => Box::new(plain),
         };
         let mut input = Self { reader, byte: 0, line: 1 };
         if input.fill()?.starts_with(b"\xEF\xBB\xBF") {
@@ -112,6 +115,24 @@ impl Input {
                 // Only what may be the delimiter's beginning is still of use.
                 out.drain(begin..out.len() - (delimiter.len() - 1));
             }
+        }
+    }
+
+    /// The same for a record of a file: `Ok(false)` at the end of the file, which may have been right behind it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is larger than `max`; then what follows can be read.
+    pub(crate) fn read_record(
+        &mut self,
+        delimiter: &[u8],
+        out: &mut Vec<u8>,
+        max: usize,
+        place: Place,
+    ) -> Result<bool, Problem> {
+        match self.read_until(delimiter, out, max).map_err(|error| Problem::io(place, &error))? {
+            Until::Found => Ok(true),
+            Until::End => Ok(false),
+            Until::TooLong => Err(Problem::record(place, format!("larger than {max} bytes"))),
         }
     }
 

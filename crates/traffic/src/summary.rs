@@ -113,7 +113,7 @@ impl Summary {
         }
         if self.expired_jwt_count > 0 {
             told.push(format!(
-                "{} requests carry a JWT, which expires: re-sign it with --jwt, or let replay learn the live one",
+                "{} requests carry a JWT, which expires: re-sign it with --sign-jwt, or let replay learn the live one",
                 self.expired_jwt_count
             ));
         }

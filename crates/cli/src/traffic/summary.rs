@@ -17,16 +17,18 @@ pub(super) fn of_file(path: &Path, args: &ReadArgs) -> Result<String, Failure> {
     let mut source = source(path, args)?;
     let mut progress = ReadProgress::new(path);
     let mut summary = Summary::default();
-    let mut bad = Vec::new();
+    let (mut bad, mut bad_count) = (Vec::new(), 0_u64);
     loop {
         match source.next() {
             Ok(None) => break,
             Ok(Some(record)) if is_wanted(&record, args) => summary.add(&record),
             Ok(Some(_)) => {}
             Err(problem) if args.skip_bad => {
-                let is_fatal = problem.is_fatal;
-                bad.push(problem.to_string());
-                if is_fatal {
+                bad_count += 1;
+                if bad.len() < BAD_SHOWN_MAX {
+                    bad.push(problem.to_string());
+                }
+                if problem.is_fatal {
                     break;
                 }
             }
@@ -38,9 +40,8 @@ pub(super) fn of_file(path: &Path, args: &ReadArgs) -> Result<String, Failure> {
     let mut text = text(&summary);
     let notes =
         source.notes().iter().map(|(text, count, place)| format!("{count} x {text} (first at {place})"));
-    let bad_count = bad.len();
-    let shown = bad.into_iter().take(BAD_SHOWN_MAX).map(|problem| format!("left out: {problem}"));
-    let more = (bad_count > BAD_SHOWN_MAX).then(|| format!("left out: {bad_count} records in all"));
+    let shown = bad.into_iter().map(|problem| format!("left out: {problem}"));
+    let more = (bad_count > BAD_SHOWN_MAX as u64).then(|| format!("left out: {bad_count} records in all"));
     for line in summary.attention().into_iter().chain(notes).chain(shown).chain(more) {
         let _ = writeln!(text, "{:<NAME_WIDTH$}{line}", "attention");
     }

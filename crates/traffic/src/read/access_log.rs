@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::http1::set_target;
 use super::log_pattern::{LogPattern, Part, Var};
 use super::{Notes, Source, time};
-use crate::input::{Input, Until};
+use crate::input::Input;
 use crate::limits::HEAD_BYTES_MAX;
 use crate::{Field, Place, Problem, Record, Request, Response, Scheme, Version, key_of};
 
@@ -60,17 +60,15 @@ impl AccessLog {
         self.line_count += 1;
         let place = self.input.place(self.line_count);
         self.buffer.clear();
-        match self.input.read_until(b"\n", &mut self.buffer, HEAD_BYTES_MAX) {
-            Err(error) => {
-                self.is_at_end = true;
-                return self.ready.push_back(Err(Problem::io(place, &error)));
+        match self.input.read_record(b"\n", &mut self.buffer, HEAD_BYTES_MAX, place) {
+            Err(problem) => {
+                self.is_at_end = problem.is_fatal;
+                if self.is_at_end {
+                    self.spread();
+                }
+                return self.ready.push_back(Err(problem));
             }
-            Ok(Until::TooLong) => {
-                let reason = format!("a line of more than {HEAD_BYTES_MAX} bytes");
-                return self.ready.push_back(Err(Problem::record(place, reason)));
-            }
-            Ok(Until::End) => self.is_at_end = true,
-            Ok(Until::Found) => {}
+            Ok(is_more) => self.is_at_end = !is_more,
         }
         let bytes = std::mem::take(&mut self.buffer);
         match self.line(&bytes, place) {

@@ -5,8 +5,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Notes, Source, http1};
-use crate::input::{Input, Until};
+use super::{Notes, Source, http1, time};
+use crate::input::Input;
 use crate::limits::RECORD_BYTES_MAX;
 use crate::{Field, Place, Problem, Record, Request};
 
@@ -39,14 +39,7 @@ impl Curl {
         let place = self.input.place(self.command_count + 1);
         loop {
             let mut line = Vec::new();
-            let until = self.input.read_until(b"\n", &mut line, RECORD_BYTES_MAX);
-            match until.map_err(|error| Problem::io(place, &error))? {
-                Until::Found => {}
-                Until::End => self.is_at_end = true,
-                Until::TooLong => {
-                    return Err(Problem::record(place, format!("larger than {RECORD_BYTES_MAX} bytes")));
-                }
-            }
+            self.is_at_end = !self.input.read_record(b"\n", &mut line, RECORD_BYTES_MAX, place)?;
             let line =
                 String::from_utf8(line).map_err(|_| Problem::record(place, "the line is not UTF-8"))?;
             let line = line.trim_end_matches('\r');
@@ -79,7 +72,7 @@ impl Curl {
         let command = Command::read(words, &mut self.notes, place)?;
         let request = command.request()?;
         self.command_count += 1;
-        let time_ns = TIME_NS_FIRST + self.command_count * 1_000_000;
+        let time_ns = time::ANY_NS + self.command_count * 1_000_000;
         Ok(Record { time_ns, connection: 1, session: 1, request, response: None, place })
     }
 }
@@ -209,61 +202,15 @@ fn short(word: &str) -> (String, Option<String>) {
 
 /// Options with a value, of those that people use; the rest are switches.
 fn takes_value(name: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "-X",
-        "--request",
-        "-H",
-        "--header",
-        "-d",
-        "--data",
-        "--data-raw",
-        "--data-binary",
-        "--data-ascii",
-        "--data-urlencode",
-        "--json",
-        "-A",
-        "--user-agent",
-        "-e",
-        "--referer",
-        "-b",
-        "--cookie",
-        "-u",
-        "--user",
-        "--oauth2-bearer",
-        "--url",
-        "-F",
-        "--form",
-        "-o",
-        "--output",
-        "-x",
-        "--proxy",
-        "-m",
-        "--max-time",
-        "--connect-timeout",
-        "-c",
-        "--cookie-jar",
-        "--cacert",
-        "-E",
-        "--cert",
-        "--key",
-        "-T",
-        "--upload-file",
-        "-w",
-        "--write-out",
-        "--resolve",
-        "--connect-to",
-        "--retry",
-        "--interface",
-        "--max-redirs",
-        "-r",
-        "--range",
-        "-D",
-        "--dump-header",
-        "--limit-rate",
-        "--ciphers",
-    ];
-    NAMES.contains(&name)
+    WITH_VALUE.split_ascii_whitespace().any(|one| one == name)
 }
+
+const WITH_VALUE: &str = "
+    -A --user-agent  -b --cookie  -c --cookie-jar  -D --dump-header  -d --data  -E --cert  -e --referer  -F --form
+    -H --header  -m --max-time  -o --output  -r --range  -T --upload-file  -u --user  -w --write-out  -X --request
+    -x --proxy  --cacert --ciphers --connect-timeout --connect-to --data-ascii --data-binary --data-raw
+    --data-urlencode --interface --json --key --limit-rate --max-redirs --oauth2-bearer --resolve --retry --url
+";
 
 fn with_scheme(url: &str) -> String {
     if url.contains("://") { url.to_owned() } else { format!("http://{url}") }
@@ -348,9 +295,6 @@ fn read_quoted(
         }
     }
 }
-
-/// Any time will do.
-const TIME_NS_FIRST: u64 = 1_700_000_000_000_000_000;
 
 #[cfg(test)]
 mod tests {

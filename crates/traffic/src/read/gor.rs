@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::{Notes, Source, http1, time};
-use crate::input::{Input, Until};
+use crate::input::Input;
 use crate::limits::{PENDING_BYTES_MAX, PENDING_COUNT_MAX, RECORD_BYTES_MAX};
 use crate::{Place, Problem, Record, key_of};
 
@@ -51,18 +51,10 @@ impl Gor {
         self.record_count += 1;
         let place = self.input.place(self.record_count);
         self.buffer.clear();
-        let until = self.input.read_until(SEPARATOR, &mut self.buffer, RECORD_BYTES_MAX);
-        match until.map_err(|error| Problem::io(place, &error))? {
-            Until::Found => {}
-            Until::TooLong => {
-                return Err(Problem::record(place, format!("larger than {RECORD_BYTES_MAX} bytes")));
-            }
-            Until::End => {
-                self.is_at_end = true;
-                if self.buffer.trim_ascii().is_empty() {
-                    return Ok(None);
-                }
-            }
+        let is_more = self.input.read_record(SEPARATOR, &mut self.buffer, RECORD_BYTES_MAX, place)?;
+        self.is_at_end = !is_more;
+        if self.is_at_end && self.buffer.trim_ascii().is_empty() {
+            return Ok(None);
         }
         let buffer = std::mem::take(&mut self.buffer);
         let result = self.take(&buffer, place);

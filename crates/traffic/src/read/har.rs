@@ -18,6 +18,8 @@ pub(super) struct Har {
     /// Any entry had an Authorization or Cookie field: Chrome leaves them out unless asked.
     has_credentials: bool,
     entry_count: u64,
+    /// When the last entry began.
+    last_ns: u64,
 }
 
 #[derive(Deserialize)]
@@ -103,7 +105,14 @@ enum Named {
 impl Har {
     pub(super) fn new(input: Input) -> Self {
         let items = JsonItems::new(input, &["log", "entries"]);
-        Self { items, notes: Notes::default(), buffer: Vec::new(), has_credentials: false, entry_count: 0 }
+        Self {
+            items,
+            notes: Notes::default(),
+            buffer: Vec::new(),
+            has_credentials: false,
+            entry_count: 0,
+            last_ns: time::ANY_NS,
+        }
     }
 
     /// The record of an entry; `None` when it stands for no request on the network.
@@ -113,7 +122,14 @@ impl Har {
             self.notes.add(why, place);
             return Ok(None);
         }
-        let time_ns = time::of_iso(&entry.started_date_time)?;
+        let time_ns = match entry.started_date_time.trim() {
+            "" => {
+                self.notes.add("entries without a time: each a millisecond after the one before it", place);
+                self.last_ns + 1_000_000
+            }
+            text => time::of_iso(text)?,
+        };
+        self.last_ns = time_ns;
         let connection = entry.connection_key();
         let Some(request) = self.request(entry.request, place)? else { return Ok(None) };
         let response = response(entry.response, entry.time);

@@ -65,7 +65,7 @@ pub(super) fn set_target(request: &mut Request, target: &str) {
 }
 
 /// Sets scheme, authority and target by a URL as recorded. Path and query stay as they are written where they can be sent so.
-pub(super) fn set_url(request: &mut Request, text: &str) -> Result<(), String> {
+pub(crate) fn set_url(request: &mut Request, text: &str) -> Result<(), String> {
     let url = Url::parse(text).map_err(|error| format!("bad URL `{}`: {error}", time::cut(text)))?;
     request.scheme =
         Scheme::of(url.scheme()).ok_or_else(|| format!("cannot send to {}: URLs", url.scheme()))?;

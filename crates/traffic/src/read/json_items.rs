@@ -59,6 +59,11 @@ impl JsonItems {
         self.item_count += 1;
         let place = self.input.place(self.item_count);
         match self.value(out)? {
+            // What ends something that was never begun would be found again for ever.
+            Value::Whole if out.is_empty() && self.skip_space()? == Some(b'}') => {
+                self.state = State::Ended;
+                Err(Problem::fatal(place, "`}` where a value or the array's end was expected"))
+            }
             Value::Whole => Ok(Some(place)),
             Value::TooLong => Err(Problem::record(place, format!("larger than {RECORD_BYTES_MAX} bytes"))),
             Value::CutOff => {
@@ -246,6 +251,12 @@ mod tests {
                 Err(problem) => return (found, Some(problem)),
             }
         }
+    }
+
+    #[test]
+    fn what_ends_too_much_ends_the_file() {
+        let (found, problem) = items(r#"{"log":{"entries":[1, 2}, 3]}}"#);
+        assert!(found.len() == 2 && problem.is_some_and(|problem| problem.is_fatal));
     }
 
     #[test]

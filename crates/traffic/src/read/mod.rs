@@ -6,7 +6,7 @@ mod access_log;
 mod curl;
 mod gor;
 mod har;
-mod http1;
+pub(crate) mod http1;
 mod json_items;
 mod log_pattern;
 mod mitm;

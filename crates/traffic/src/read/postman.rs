@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use super::{Notes, Source, http1};
+use super::{Notes, Source, http1, time};
 use crate::input::Input;
 use crate::limits::{NESTING_MAX, RECORD_BYTES_MAX};
 use crate::{Field, Place, Problem, Record, Request};
@@ -171,7 +171,7 @@ impl Walk<'_> {
             let nth = self.records.len() as u64 + 1;
             let place = Place { record: nth, ..Place::default() };
             let made = self.request(request, auth, place);
-            let time_ns = TIME_NS_FIRST + nth * 1_000_000;
+            let time_ns = time::ANY_NS + nth * 1_000_000;
             let record =
                 |request| Record { time_ns, connection: 1, session: 1, request, response: None, place };
             let named = |reason: String| Problem::record(place, format!("`{}`: {reason}", item.name));
@@ -315,9 +315,6 @@ fn text(value: &serde_json::Value) -> String {
         other => other.to_string(),
     }
 }
-
-/// Any time will do.
-const TIME_NS_FIRST: u64 = 1_700_000_000_000_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::{Notes, Source, http1, time};
-use crate::input::{Input, Until};
+use crate::input::Input;
 use crate::limits::RECORD_BYTES_MAX;
 use crate::{Field, Place, Problem, Record, Request, Response, Scheme, Version, key_of};
 
@@ -27,6 +27,8 @@ pub(super) struct Pair {
     duration: Option<serde_json::Value>,
     #[serde(rename = "l7protocol")]
     protocol: String,
+    #[serde(rename = "isTls")]
+    is_tls: bool,
     direction: String,
     tags: BTreeMap<String, serde_json::Value>,
     http: Option<Http>,
@@ -78,14 +80,7 @@ impl Source for JsonLines {
             self.line_count += 1;
             let place = self.input.place(self.line_count);
             let mut line = Vec::new();
-            let until = self.input.read_until(b"\n", &mut line, RECORD_BYTES_MAX);
-            match until.map_err(|error| Problem::io(place, &error))? {
-                Until::TooLong => {
-                    return Err(Problem::record(place, format!("larger than {RECORD_BYTES_MAX} bytes")));
-                }
-                Until::End => self.is_at_end = true,
-                Until::Found => {}
-            }
+            self.is_at_end = !self.input.read_record(b"\n", &mut line, RECORD_BYTES_MAX, place)?;
             if line.trim_ascii().is_empty() {
                 continue;
             }
@@ -112,17 +107,20 @@ impl Source for JsonLines {
 impl Pair {
     /// Inbound pairs are load; outbound ones are what the service asked of others, for `squall mock`.
     pub(super) fn record(self, notes: &mut Notes, place: Place) -> Result<Option<Record>, String> {
-        let Some(http) = self.http.filter(|_| matches!(self.protocol.as_str(), "" | "http" | "http2")) else {
+        let Some(http) =
+            self.http.filter(|_| matches!(self.protocol.as_str(), "" | "http" | "https" | "http2"))
+        else {
             notes.add("pairs that are not HTTP left out", place);
             return Ok(None);
         };
         if self.direction == "OUT" {
-            notes.add("outbound pairs: what the service asked of others (of use for `squall mock`)", place);
+            notes.add(OUTBOUND, place);
         }
         let session = ["session", "sessionId", "user"].iter().find_map(|name| self.tags.get(*name));
         let time_ns = time::of_iso(&self.ts)?;
         let latency_ns = latency_ns(self.duration.as_ref());
-        let is_tls = self.tags.get("tls").is_some_and(|value| value == "true" || *value == true);
+        let tagged = self.tags.get("tls").is_some_and(|value| value == "true" || *value == true);
+        let is_tls = tagged || self.is_tls || self.protocol == "https";
         Ok(Some(Record {
             time_ns,
             connection: 0,
@@ -133,6 +131,8 @@ impl Pair {
         }))
     }
 }
+
+pub(super) const OUTBOUND: &str = "outbound pairs: what the service asked of others (of use for `squall mock`; leave them out of load with --only-host)";
 
 /// A number of milliseconds, or a text with its unit.
 fn latency_ns(value: Option<&serde_json::Value>) -> u64 {
@@ -217,6 +217,17 @@ fn fields(named: BTreeMap<String, Values>) -> Vec<Field> {
 mod tests {
     use super::super::Format;
     use super::super::tests::{all, good};
+
+    #[test]
+    fn what_the_service_asked_over_tls_is_read_and_told() {
+        let line = r#"{"msgType":"rrpair","ts":"2025-11-25T18:06:30Z","isTls":true,"l7protocol":"https","direction":"OUT","http":{"req":{"url":"/v4/x","method":"GET","host":"api.example:443"},"res":{"statusCode":200}}}"#;
+        let mut source =
+            super::super::open_bytes(Format::RrpairJson, line.into(), &crate::ReadOptions::default())
+                .unwrap();
+        let record = source.next().unwrap().unwrap();
+        assert_eq!(record.request.url(), "https://api.example:443/v4/x");
+        assert!(source.notes().iter().any(|(text, count, _)| text.starts_with("outbound") && count == 1));
+    }
 
     #[test]
     fn a_line_is_a_pair() {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::rrpair::span;
+use super::rrpair::{OUTBOUND, span};
 use super::sniff::OpenError;
 use super::{Notes, Source, http1, time};
 use crate::input::{Input, Until};
@@ -97,7 +97,11 @@ impl Source for OneFile {
             Until::Found | Until::End => {}
         }
         let text = String::from_utf8(bytes).map_err(|_| Problem::record(place, "the file is not UTF-8"))?;
-        record(&text, place).map(Some).map_err(|reason| Problem::record(place, reason))
+        let record = record(&text, place).map_err(|reason| Problem::record(place, reason))?;
+        if section(&text, "METADATA").is_some_and(|metadata| meta(metadata, "direction") == "OUT") {
+            self.notes.add(OUTBOUND, place);
+        }
+        Ok(Some(record))
     }
 
     fn notes(&self) -> &Notes {
@@ -113,27 +117,28 @@ fn record(text: &str, place: Place) -> Result<Record, String> {
     let blocks = |name: &str| section(text, name).map(fenced);
     let request_blocks = blocks("REQUEST").ok_or("no section `### REQUEST ###`")?;
     let metadata = section(text, "METADATA").unwrap_or_default();
-    let meta = |key: &str| {
-        let line = metadata.lines().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix(':'));
-        line.map(str::trim).unwrap_or_default().to_owned()
-    };
     let mut response = match blocks("RESPONSE") {
         Some(response) if !response.is_empty() => Some(message_response(&response)?),
         _ => None,
     };
     if let Some(response) = &mut response {
-        response.latency_ns = span(&meta("duration"));
+        response.latency_ns = span(meta(metadata, "duration"));
     }
-    let tags = meta("tags");
-    let session = tags.split(", ").find_map(|tag| tag.strip_prefix("session="));
+    let session = meta(metadata, "tags").split(", ").find_map(|tag| tag.strip_prefix("session="));
     Ok(Record {
-        time_ns: time::of_iso(&meta("ts"))?,
+        time_ns: time::of_iso(meta(metadata, "ts"))?,
         connection: 0,
         session: session.map_or(0, |session| key_of(session.as_bytes())),
         request: message_request(&request_blocks)?,
         response,
         place,
     })
+}
+
+/// The value of a line `key: value`.
+fn meta<'a>(metadata: &'a str, key: &str) -> &'a str {
+    let line = metadata.lines().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix(':'));
+    line.map(str::trim).unwrap_or_default()
 }
 
 /// The text between a heading and the next.

@@ -53,6 +53,9 @@ pub(super) fn cut(text: &str) -> String {
     if text.chars().nth(SHOWN_CHARS).is_some() { format!("{shown}...") } else { shown }
 }
 
+/// Where records have no time, the first one has this: any will do.
+pub(super) const ANY_NS: u64 = 1_700_000_000_000_000_000;
+
 const SHOWN_CHARS: usize = 40;
 
 #[cfg(test)]
