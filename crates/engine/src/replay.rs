@@ -1,6 +1,7 @@
 //! A recording, ready to be played: opened, looked through for values that return, its origins and rows known.
 
 use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use squall_plan::{Compare, HttpVersion, InputError, Load, ReplayLoad, ReplayPace, When};
 use squall_traffic::change::Changes;
@@ -55,10 +56,11 @@ impl PreparedReplay {
                 help: "see what it holds: `squall convert --dry-run FILE`".to_owned(),
             });
         }
-        let changes = Changes::new(&plan.changes).map_err(|InputError { reason, help, .. }| Error::Plan {
-            problem: format!("cannot change requests: {reason}"),
-            help,
-        })?;
+        let changes =
+            Changes::new(&plan.changes, now_ns()).map_err(|InputError { reason, help, .. }| Error::Plan {
+                problem: format!("cannot change requests: {reason}"),
+                help,
+            })?;
         let learned = if plan.learns { learn(&recording) } else { Ok(Learned::default()) };
         let learned =
             learned.map_err(|source| Error::PlanFile { what: "recording", path: path.clone(), source })?;
@@ -130,21 +132,34 @@ impl PreparedReplay {
     }
 
     /// Whether the response to this record is read.
-    pub(crate) fn reads_response(&self, ordinal: u64) -> bool {
-        self.plan.compare == Compare::Body || !self.learned.of_record(ordinal).is_empty()
+    pub(crate) fn reads_response(&self, ordinal: u64, row: u16) -> bool {
+        self.plan.compare == Compare::Body || self.learned.has(ordinal, row)
     }
 }
 
+/// The present, in nanoseconds since the epoch.
+pub(crate) fn now_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Looks through the beginning: a large recording must start at once, and in little memory.
 fn learn(recording: &Recording) -> io::Result<Learned> {
     let mut learner = Learner::default();
     let mut cursor = recording.cursor(LEARN_BUFFER_BYTES);
     for ordinal in 0.. {
         let Some(frame) = cursor.peek()? else { break };
+        if cursor.offset() >= LEARN_BYTES_MAX || learner.is_full() {
+            return Ok(learner.finish_at(ordinal));
+        }
         if let Some(view) = RecordView::read(cursor.take(&frame)?) {
-            learner.add(ordinal, &view.record(&frame));
+            learner.add(ordinal, frame.row, &view.record(&frame));
         }
     }
     Ok(learner.finish())
 }
 
 const LEARN_BUFFER_BYTES: usize = 1 << 20;
+
+/// Bytes of the recording that are looked through before the start: some tenths of a second.
+const LEARN_BYTES_MAX: u64 = 64 << 20;

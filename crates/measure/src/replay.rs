@@ -27,6 +27,9 @@ pub struct Replay {
     pub differences: Vec<Difference>,
     /// What was learned of the recording before the run; the same in every shard.
     pub learned: Vec<LearnedValue>,
+    /// Records that were looked through to learn it, where those were not all; else 0.
+    #[serde(default)]
+    pub looked_through: u64,
 }
 
 /// Responses that differed in the same way.
@@ -84,6 +87,7 @@ impl Replay {
         if self.learned.is_empty() {
             self.learned.clone_from(&other.learned);
         }
+        self.looked_through = self.looked_through.max(other.looked_through);
     }
 
     /// Empties it for the next span.
@@ -92,6 +96,7 @@ impl Replay {
         self.lateness.clear();
         self.differences.clear();
         self.learned.clear();
+        self.looked_through = 0;
     }
 
     /// Kinds of differences beyond the bound are in no row of their own, but in `compared` less `same`.
@@ -143,6 +148,7 @@ mod tests {
             replay.note_compared((nth % 3) as u32, 200, 200 + (nth % 2) as u16, nth % 2 == 0);
         }
         replay.skipped = seed;
+        replay.looked_through = seed;
         replay
     }
 

@@ -111,6 +111,27 @@ pub enum Change {
         /// Replacement, with `$1` for its groups.
         with: String,
     },
+    /// A table for the templates of all changes: `{csv.COLUMN}`.
+    Table {
+        /// CSV whose first row has the names. Its content, so that it is on every machine that the plan is on.
+        text: String,
+        /// Each request gets the next row, else each copy has one.
+        is_per_request: bool,
+    },
+    /// Moves recorded points in time to the present, in target, header values and body.
+    ShiftTimes,
+    /// Gives each copy, round and run ids of its own.
+    UniqueIds {
+        /// What ids look like; UUIDs unless told otherwise.
+        pattern: Option<String>,
+    },
+    /// Signs JSON web tokens again, valid now.
+    SignJwt {
+        /// A private key in PEM, or a secret; its content.
+        key: String,
+        /// Claims that are set, with templates of their values.
+        claims: Vec<(String, String)>,
+    },
 }
 
 impl What {
@@ -129,6 +150,8 @@ impl ReplayLoad {
             Change::SetQuery { name, .. } => Change::SetQuery { name, value: hidden() },
             Change::SetJson { pointer, .. } => Change::SetJson { pointer, value: hidden() },
             Change::SetCookie { name, .. } => Change::SetCookie { name, value: hidden() },
+            Change::Table { is_per_request, .. } => Change::Table { text: hidden(), is_per_request },
+            Change::SignJwt { .. } => Change::SignJwt { key: hidden(), claims: Vec::new() },
             other => other,
         };
         Self { changes: self.changes.iter().map(masked).collect(), ..self.clone() }

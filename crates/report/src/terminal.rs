@@ -246,7 +246,12 @@ fn replayed(page: &mut Page, replay: &Replay) {
     }
     if replay.corrected > 0 || !replay.learned.is_empty() {
         let corrected = units::counted(replay.corrected, "request");
-        items(page, "LEARNED", &[format!("live values put into {corrected}")]);
+        let of_part = replay.looked_through.map(|count| {
+            format!("from the first {} records; later ones are treated alike", units::count(count))
+        });
+        let facts: Vec<String> =
+            [format!("live values put into {corrected}")].into_iter().chain(of_part).collect();
+        items(page, "LEARNED", &facts);
     }
     for line in learned_lines(replay) {
         items(page, "", &[line]);

@@ -12,6 +12,7 @@ mod error;
 mod input;
 pub mod limits;
 pub mod mask;
+mod pipe;
 pub mod play;
 pub mod read;
 mod record;
@@ -21,6 +22,7 @@ mod summary;
 pub mod write;
 
 pub use error::{Place, Problem, WriteError};
+pub use pipe::Piped;
 pub use read::{Format, LogPattern, Notes, OpenError, PatternError, ReadOptions, Source, open};
 pub use record::{Field, Record, Request, Response, Scheme, Version, body_check, key_of};
 pub use sort::{ImportError, ImportOptions, Imported, import};

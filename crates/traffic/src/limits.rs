@@ -38,3 +38,6 @@ pub const TIME_NS_MIN: u64 = 631_152_000_000_000_000; // 1990-01-01
 
 /// Times after this are taken for mistakes.
 pub const TIME_NS_MAX: u64 = 4_102_444_800_000_000_000; // 2100-01-01
+
+/// Records that the user's program may keep before it answers the first of them.
+pub const PIPE_COUNT_MAX: usize = 16_384;

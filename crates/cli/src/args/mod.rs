@@ -28,7 +28,7 @@ pub(crate) use http::{
     ArrivalArg, ConnectionArgs, H2cArg, HttpArg, HttpArgs, LoadArgs, OutputArgs, PacingArg, RequestArgs,
     TlsArgs, TlsSettingArgs, TlsVersionArg,
 };
-pub(crate) use replay::{CompareArg, ReplayArgs, ReplayRequestArgs};
+pub(crate) use replay::{CompareArg, DealArg, ReplayArgs, ReplayRequestArgs};
 pub(crate) use run::{AgentArgs, DriversArg, NewArgs, PlanArgs, PlanCommand, PtrArgs, RunArgs};
 pub(crate) use script::{LogFormatArg, ScriptArgs, SummaryArg, SummaryModeArg};
 pub(crate) use sessions::{

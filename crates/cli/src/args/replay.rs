@@ -74,7 +74,7 @@ pub(crate) struct ReplayRequestArgs {
     /// Set a header field: 'Name: value' (repeatable)
     ///
     /// Values are templates: {user} is the number of the copy, {record} that of the request in the recording, {unique} a
-    /// number that no other request has, {now_ms} and {now_s} the present; {{ is a brace.
+    /// number that no other request has, {now_ms} and {now_s} the present, {csv.NAME} a column of --csv; {{ is a brace.
     #[arg(long, value_name = "HEADER", value_parser = set_header)]
     pub set_header: Vec<Change>,
     /// Leave a header field out (repeatable)
@@ -83,7 +83,7 @@ pub(crate) struct ReplayRequestArgs {
     /// Set a parameter of the query: NAME=VALUE (repeatable)
     #[arg(long, value_name = "PARAMETER", value_parser = set_query)]
     pub set_query: Vec<Change>,
-    /// Set a value in JSON bodies that have it: /path/to/it=VALUE (repeatable)
+    /// Set a value in JSON bodies that have it: /path/to/it=VALUE, where * is any name or index (repeatable)
     #[arg(long, value_name = "VALUE", value_parser = set_json)]
     pub set_json: Vec<Change>,
     /// Set a cookie: NAME=VALUE (repeatable)
@@ -92,6 +92,28 @@ pub(crate) struct ReplayRequestArgs {
     /// Replace what a regular expression matches in URLs and bodies: 'PATTERN=>TEXT' (repeatable)
     #[arg(long, value_name = "RULE", value_parser = replace)]
     pub replace: Vec<Change>,
+    /// A table (CSV, names in the first row) whose columns templates name: {csv.NAME}
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Who gets the next row of --csv: each user (a copy of the recorded clients), or each request
+    #[arg(long, value_name = "WHO", value_enum, default_value_t = DealArg::User, hide_possible_values = true, requires = "csv")]
+    pub csv_per: DealArg,
+    /// Move recorded points in time to the present, in URLs, header fields and bodies
+    ///
+    /// ISO 8601 times and dates, and seconds or milliseconds since the epoch, that lie within a year of their request.
+    #[arg(long)]
+    pub shift_times: bool,
+    /// Give each copy ids of its own in place of those that clients made up: UUIDs, or what this regular expression matches
+    ///
+    /// Within a copy the same id becomes the same other one, of the same shape. What the server gave is left to learning.
+    #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub unique_ids: Option<String>,
+    /// Sign JSON web tokens again, valid now, with the key in this file: RSA or EC (PEM), or a secret
+    #[arg(long, value_name = "FILE")]
+    pub sign_jwt: Option<PathBuf>,
+    /// With --sign-jwt: set a claim, NAME=VALUE; a template (repeatable)
+    #[arg(long, value_name = "CLAIM", value_parser = pair, requires = "sign_jwt")]
+    pub jwt_claim: Vec<(String, String)>,
     /// Do not learn which values of responses come back in later requests
     ///
     /// What is learned: session ids, tokens and created ids. The live ones take the place of the recorded ones.
@@ -103,6 +125,13 @@ pub(crate) struct ReplayRequestArgs {
     /// Longest time from sending to the end of the answer
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time)]
     pub timeout: Duration,
+}
+
+/// `--csv-per`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DealArg {
+    User,
+    Request,
 }
 
 /// `--compare`.
@@ -125,6 +154,7 @@ fn speed(text: &str) -> Result<f64, InputError> {
 fn set_header(text: &str) -> Result<Change, InputError> {
     let (name, value) = text.split_once(':').ok_or_else(|| refused("no colon", "write 'Name: value'"))?;
     let name = token(name.trim())?;
+    squall_traffic::change::check_template(value)?;
     Ok(Change::SetHeader { name, value: value.trim().to_owned() })
 }
 
@@ -155,14 +185,13 @@ fn replace(text: &str) -> Result<Change, InputError> {
         .split_once("=>")
         .ok_or_else(|| refused("no `=>`", "write 'PATTERN=>TEXT', with $1 for groups"))?;
     let change = Change::Replace { pattern: pattern.to_owned(), with: with.to_owned() };
-    squall_traffic::change::Changes::new(std::slice::from_ref(&change))?;
+    squall_traffic::change::Changes::new(std::slice::from_ref(&change), 0)?;
     Ok(change)
 }
 
 fn pair(text: &str) -> Result<(String, String), InputError> {
     let (name, value) = text.split_once('=').ok_or_else(|| refused("no `=`", "write NAME=VALUE"))?;
-    let change = Change::SetCookie { name: name.to_owned(), value: value.to_owned() };
-    squall_traffic::change::Changes::new(&[change])?;
+    squall_traffic::change::check_template(value)?;
     Ok((name.to_owned(), value.to_owned()))
 }
 

@@ -32,6 +32,12 @@ pub(crate) struct ReadArgs {
     /// Only requests whose path begins so (repeatable)
     #[arg(long, value_name = "PATH")]
     pub only_path: Vec<String>,
+    /// Send each record through this shell command: a line of JSON to it, a line of JSON back
+    ///
+    /// Its keys are method, url, headers ([[name, value], ...]), body or body_base64. The command answers each line, in order, with an
+    /// object of what it changes ({} for nothing), or with null to leave the record out.
+    #[arg(long, value_name = "COMMAND")]
+    pub pipe: Option<String>,
 }
 
 /// `squall convert`.

@@ -12,7 +12,7 @@ use squall_traffic::store::Index;
 
 use super::{impossible, load, network};
 use crate::args::{
-    CompareArg, ConnectionArgs, HttpArg, OutputArgs, PacingArg, ReplayArgs, ReplayRequestArgs,
+    CompareArg, ConnectionArgs, DealArg, HttpArg, OutputArgs, PacingArg, ReplayArgs, ReplayRequestArgs,
 };
 use crate::failure::Failure;
 
@@ -30,7 +30,7 @@ pub(crate) fn plan(
     };
     let load = Load {
         name: "replay".to_owned(),
-        what: What::Replay(replay_load(args, recording, pace)),
+        what: What::Replay(replay_load(args, recording, pace)?),
         when,
         stop: stop(args),
         connections: connections(&args.connection),
@@ -49,7 +49,7 @@ pub(crate) fn plan(
     Ok(plan)
 }
 
-fn replay_load(args: &ReplayArgs, recording: PathBuf, pace: ReplayPace) -> ReplayLoad {
+fn replay_load(args: &ReplayArgs, recording: PathBuf, pace: ReplayPace) -> Result<ReplayLoad, Failure> {
     let users = args.play.users.unwrap_or(NonZeroU32::MIN);
     let http = HttpLoad {
         requests: Vec::new(),
@@ -58,7 +58,7 @@ fn replay_load(args: &ReplayArgs, recording: PathBuf, pace: ReplayPace) -> Repla
         expect: Expect::default(),
         timeout: args.request.timeout,
     };
-    ReplayLoad {
+    Ok(ReplayLoad {
         recording,
         to: args.request.to.clone(),
         keeps_host: args.request.keep_host,
@@ -74,14 +74,14 @@ fn replay_load(args: &ReplayArgs, recording: PathBuf, pace: ReplayPace) -> Repla
             CompareArg::Status => Compare::Status,
             CompareArg::Body => Compare::Body,
         },
-        changes: changes(&args.request),
+        changes: changes(&args.request)?,
         version: match args.connection.http {
             None | Some(HttpArg::Auto) => HttpVersion::Auto,
             Some(HttpArg::Http11) => HttpVersion::Http11,
             Some(HttpArg::Http2) => HttpVersion::Http2,
         },
         http,
-    }
+    })
 }
 
 /// A browser's connection carries many requests at once.
@@ -92,13 +92,37 @@ fn connections(args: &ConnectionArgs) -> ConnectionPolicy {
     ConnectionPolicy { stream_count, ..policy }
 }
 
-fn changes(args: &ReplayRequestArgs) -> Vec<Change> {
+/// What is recorded is changed before what is set, and tokens are signed when nothing else changes any more.
+fn changes(args: &ReplayRequestArgs) -> Result<Vec<Change>, Failure> {
     let ReplayRequestArgs { set_header, drop_header, set_query, set_json, set_cookie, replace, .. } = args;
-    [drop_header, set_header, set_query, set_json, set_cookie, replace]
-        .into_iter()
-        .flatten()
-        .cloned()
-        .collect()
+    let mut changes = Vec::new();
+    if let Some(path) = &args.csv {
+        let is_per_request = args.csv_per == DealArg::Request;
+        changes.push(Change::Table { text: text_of(path, "--csv", TABLE_BYTES_MAX)?, is_per_request });
+    }
+    if let Some(pattern) = &args.unique_ids {
+        changes.push(Change::UniqueIds { pattern: (!pattern.is_empty()).then(|| pattern.clone()) });
+    }
+    changes.extend(args.shift_times.then_some(Change::ShiftTimes));
+    let listed = [drop_header, set_header, set_query, set_json, set_cookie, replace];
+    changes.extend(listed.into_iter().flatten().cloned());
+    if let Some(path) = &args.sign_jwt {
+        let key = text_of(path, "--sign-jwt", KEY_BYTES_MAX)?;
+        changes.push(Change::SignJwt { key, claims: args.jwt_claim.clone() });
+    }
+    squall_traffic::change::Changes::new(&changes, 0)
+        .map_err(|error| Failure::usage(format!("cannot change requests: {}", error.reason), error.help))?;
+    Ok(changes)
+}
+
+/// A file that goes with the plan, to whichever machine plays it.
+fn text_of(path: &Path, flag: &str, bytes_max: u64) -> Result<String, Failure> {
+    let length = std::fs::metadata(path).map_err(|error| Failure::file(flag, path, &error))?.len();
+    if length > bytes_max {
+        let message = format!("`{}` has {length} bytes, more than {bytes_max}", path.display());
+        return Err(Failure::usage(message, format!("{flag} takes a smaller file")));
+    }
+    std::fs::read_to_string(path).map_err(|error| Failure::file(flag, path, &error))
 }
 
 fn pace(args: &ReplayArgs) -> ReplayPace {
@@ -144,3 +168,8 @@ const STREAM_COUNT_DEFAULT: NonZeroU32 = NonZeroU32::new(100).unwrap();
 
 /// All copies have begun by then, unless told otherwise.
 const SHIFT_ALL: Duration = Duration::from_secs(10);
+
+/// The plan carries it, and each shard has it in memory.
+const TABLE_BYTES_MAX: u64 = 16 << 20;
+
+const KEY_BYTES_MAX: u64 = 64 << 10;

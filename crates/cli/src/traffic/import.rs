@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use squall_traffic::store::{OpenStoreError, Recording, Writer};
 use squall_traffic::{
-    Format, ImportError, ImportOptions, Imported, OpenError, Problem, ReadOptions, Record, Source,
+    Format, ImportError, ImportOptions, Imported, OpenError, Piped, Problem, ReadOptions, Record, Source,
     WriteError, import, open,
 };
 use url::Url;
@@ -96,20 +96,18 @@ pub(super) fn read_into(
 /// Opens a recording of any format.
 pub(super) fn source(path: &Path, args: &ReadArgs) -> Result<Box<dyn Source>, Failure> {
     let options = ReadOptions { format: args.format, log_pattern: args.log_pattern.clone() };
-    open(path, &options).map_err(|error: OpenError| Failure::usage(error.to_string(), error.help()))
+    let source = open(path, &options);
+    let source = source.map_err(|error: OpenError| Failure::usage(error.to_string(), error.help()))?;
+    let Some(command) = &args.pipe else { return Ok(source) };
+    let piped = Piped::start(source, command).map_err(|error| {
+        Failure::usage(format!("cannot start `{command}`: {error}"), "--pipe takes a command of /bin/sh")
+    })?;
+    Ok(Box::new(piped))
 }
 
 /// Whether the filters let a record pass.
 pub(super) fn is_wanted(record: &Record, args: &ReadArgs) -> bool {
-    let host =
-        record.request.authority.rsplit_once(':').map_or(record.request.authority.as_str(), |(host, _)| host);
-    let host_fits = |wanted: &String| match wanted.strip_prefix("*.") {
-        Some(domain) => host == domain || host.ends_with(&format!(".{domain}")),
-        None => host.eq_ignore_ascii_case(wanted) || record.request.authority.eq_ignore_ascii_case(wanted),
-    };
-    let path_fits = |wanted: &String| record.request.target.starts_with(wanted.as_str());
-    (args.only_host.is_empty() || args.only_host.iter().any(host_fits))
-        && (args.only_path.is_empty() || args.only_path.iter().any(path_fits))
+    record.is_to(&args.only_host, &args.only_path)
 }
 
 /// Sends a record elsewhere than it went.
@@ -119,7 +117,7 @@ pub(super) fn redirect(record: &mut Record, to: &Url) {
 }
 
 fn is_filtered(args: &ReadArgs) -> bool {
-    !args.only_host.is_empty() || !args.only_path.is_empty()
+    !args.only_host.is_empty() || !args.only_path.is_empty() || args.pipe.is_some()
 }
 
 fn copied(args: &ReadArgs) -> ReadArgs {
@@ -129,6 +127,7 @@ fn copied(args: &ReadArgs) -> ReadArgs {
         skip_bad: args.skip_bad,
         only_host: args.only_host.clone(),
         only_path: args.only_path.clone(),
+        pipe: args.pipe.clone(),
     }
 }
 

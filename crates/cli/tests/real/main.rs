@@ -12,6 +12,7 @@ mod h2_servers;
 mod hostile;
 mod input;
 mod outputs;
+mod round_trip;
 mod signals;
 mod squall;
 mod traffic;

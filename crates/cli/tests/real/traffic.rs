@@ -18,13 +18,13 @@ use tempfile::TempDir;
 use crate::squall;
 
 /// A squall that serves until it is told to stop.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Serving {
-    fn start(args: &[&str], folder: &Path) -> Self {
+    pub(crate) fn start(args: &[&str], folder: &Path) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_squall"));
         command.args(args).stdout(Stdio::piped()).stderr(Stdio::null()).env("XDG_STATE_HOME", folder);
         let mut child = command.spawn().expect("squall starts");
@@ -35,7 +35,7 @@ impl Serving {
         Self { child, url: line.trim().trim_end_matches('/').to_owned() }
     }
 
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
         assert!(self.child.wait().expect("it ends").success());
@@ -50,12 +50,12 @@ impl Drop for Serving {
     }
 }
 
-fn path(folder: &TempDir, name: &str) -> String {
+pub(crate) fn path(folder: &TempDir, name: &str) -> String {
     folder.path().join(name).display().to_string()
 }
 
 /// Method, target and status of each line of a target's log, counted.
-fn logged(log: &str) -> BTreeMap<String, u64> {
+pub(crate) fn logged(log: &str) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for line in log.lines() {
         let parts: Vec<&str> = line.split(' ').collect();
@@ -113,20 +113,68 @@ fn what_was_recorded_is_what_is_replayed() {
 
 #[test]
 fn https_is_recorded_by_an_authority_of_ones_own() {
+    for version in ["1.1", "2"] {
+        let folder = TempDir::new().unwrap();
+        let (cert, recording, ca) = (path(&folder, "t.pem"), path(&folder, "r.squall"), path(&folder, "ca"));
+        let target = Serving::start(&["target", "--tls", "--write-cert", &cert], folder.path());
+        let proxy =
+            Serving::start(&["record", &recording, "--proxy", "--ca", &ca, "--cacert", &cert], folder.path());
+        let ca_file = format!("{ca}/squall-ca.pem");
+        let url = format!("{}/anything/x", target.url);
+        let through = ["--proxy", &proxy.url, "--cacert", &ca_file, "--http", version, "--streams", "10"];
+        let through = if version == "2" { &through[..] } else { &through[..6] };
+        let sent = squall::run(&[&["-n", "40", "-c", "2", url.as_str()][..], through].concat());
+        assert_eq!(sent.count("/totals/ok"), 40, "HTTP/{version}: {sent:#?}");
+        proxy.stop();
+        let har = path(&folder, "r.har");
+        assert_eq!(squall::start(&["convert", &recording, &har]).wait().code, Some(0));
+        let har: Value = serde_json::from_str(&fs::read_to_string(&har).unwrap()).unwrap();
+        let entries = har["log"]["entries"].as_array().unwrap();
+        let is_of_version = |message: &Value| message["httpVersion"] == format!("HTTP/{version}");
+        assert!(entries.iter().all(|one| is_of_version(&one["request"]) && is_of_version(&one["response"])));
+        let played = squall::run(&["replay", &recording, "--cacert", &cert]);
+        assert_eq!(played.count("/totals/ok"), 40, "{played:#?}");
+        let key = fs::metadata(format!("{ca}/squall-ca.key")).unwrap();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o077, 0);
+    }
+}
+
+#[test]
+fn a_websocket_passes_the_proxy_untouched_and_unrecorded() {
     let folder = TempDir::new().unwrap();
-    let (cert, recording, ca) = (path(&folder, "t.pem"), path(&folder, "r.squall"), path(&folder, "ca"));
-    let target = Serving::start(&["target", "--tls", "--write-cert", &cert], folder.path());
-    let proxy =
-        Serving::start(&["record", &recording, "--proxy", "--ca", &ca, "--cacert", &cert], folder.path());
-    let ca_file = format!("{ca}/squall-ca.pem");
-    let url = format!("{}/anything/x", target.url);
-    let sent = squall::run(&["-n", "20", "-c", "2", &url, "--proxy", &proxy.url, "--cacert", &ca_file]);
-    assert_eq!(sent.count("/totals/ok"), 20, "{sent:#?}");
+    let recording = path(&folder, "r.squall");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = format!("http://{}", server.local_addr().unwrap());
+    thread::spawn(move || {
+        let (stream, _) = server.accept().unwrap();
+        let mut reader = BufReader::new(&stream);
+        let request = read_request(&mut reader).unwrap().to_ascii_lowercase();
+        assert!(
+            request.contains("upgrade: websocket") && request.contains("sec-websocket-key: k"),
+            "{request}"
+        );
+        let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+        (&stream).write_all(head.as_bytes()).unwrap();
+        // Any bytes at all: back as they came.
+        let mut bytes = [0; 300];
+        reader.read_exact(&mut bytes).unwrap();
+        (&stream).write_all(&bytes).unwrap();
+    });
+    let proxy = Serving::start(&["record", &recording, "--to", &to], folder.path());
+    let mut client = TcpStream::connect(proxy.url.trim_start_matches("http://")).unwrap();
+    let head = "GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n";
+    client.write_all(head.as_bytes()).unwrap();
+    let mut reader = BufReader::new(&client);
+    let answer = read_request(&mut reader).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 101"), "{answer}");
+    let sent: Vec<u8> = (0..300_u32).map(|nth| nth as u8).collect();
+    (&client).write_all(&sent).unwrap();
+    let mut back = vec![0; sent.len()];
+    reader.read_exact(&mut back).unwrap();
+    assert_eq!(back, sent);
     proxy.stop();
-    let played = squall::run(&["replay", &recording, "--cacert", &cert]);
-    assert_eq!(played.count("/totals/ok"), 20, "{played:#?}");
-    let key = fs::metadata(format!("{ca}/squall-ca.key")).unwrap();
-    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o077, 0);
+    let held = squall::start(&["convert", "--dry-run", &recording]).wait();
+    assert!(held.stdout.contains("requests    0"), "{held:#?}");
 }
 
 #[test]
@@ -140,9 +188,16 @@ fn a_mock_answers_as_recorded_and_lists_nothing_else() {
     };
     let entries: Vec<Value> = (0..20).map(entry).collect();
     fs::write(&har, json!({"log": {"version": "1.2", "entries": entries}}).to_string()).unwrap();
-    let mock = Serving::start(&["mock", &har, "--latency", "0"], folder.path());
-    let played = squall::run(&["replay", &har, "--to", &mock.url, "--compare", "body"]);
-    assert_eq!(played.count("/totals/replay/same"), 20, "{played:#?}");
+    let ca = path(&folder, "ca");
+    let mock = Serving::start(&["mock", &har, "--latency", "0", "--tls", "--ca", &ca], folder.path());
+    let ca_file = format!("{ca}/squall-ca.pem");
+    let port = mock.url.rsplit(':').next().unwrap();
+    let tls = format!("https://localhost:{port}");
+    for (to, version) in [(mock.url.as_str(), "1.1"), (&tls, "2")] {
+        let args = ["replay", &har, "--to", to, "--compare", "body", "--cacert", &ca_file, "--http", version];
+        let played = squall::run(&args);
+        assert_eq!(played.count("/totals/replay/same"), 20, "HTTP/{version}: {played:#?}");
+    }
     let miss = squall::run(&["-n", "1", "-c", "1", &format!("{}/nothing", mock.url)]);
     assert_eq!(miss.count("/status/404"), 1, "{miss:#?}");
     mock.stop();
@@ -235,7 +290,7 @@ impl Shop {
     }
 }
 
-fn read_request(reader: &mut BufReader<&TcpStream>) -> Option<String> {
+pub(crate) fn read_request(reader: &mut BufReader<&TcpStream>) -> Option<String> {
     let mut text = String::new();
     while !text.ends_with("\r\n\r\n") {
         if reader.read_line(&mut text).ok()? == 0 {
@@ -303,6 +358,90 @@ fn a_login_passes_by_what_was_learned() {
         assert!(played.count("/totals/replay/corrected") >= 9, "{played:#?}");
         let blind = squall::run(&["replay", &recording, "--to", &other, "--speed", "10", "--no-learn"]);
         assert_eq!(blind.count("/totals/ok"), 1, "without learning only the first page is given: {blind:#?}");
+    }
+}
+
+#[test]
+fn requests_are_changed_as_the_flags_say() {
+    let folder = TempDir::new().unwrap();
+    let (har, key, csv) = (path(&folder, "a.har"), path(&folder, "key"), path(&folder, "users.csv"));
+    fs::write(&key, "secret").unwrap();
+    fs::write(&csv, "name,pin\nanna,11\nben,22\n").unwrap();
+    // {"alg":"HS256"} and {"sub":"u","exp":1714561200}
+    let token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1IiwiZXhwIjoxNzE0NTYxMjAwfQ.old";
+    let entry = json!({
+        "startedDateTime": "2024-05-01T10:00:00Z", "time": 1,
+        "request": {"method": "POST", "url": "http://x.example/anything?day=2024-05-01",
+                    "headers": [{"name": "Authorization", "value": format!("Bearer {token}")},
+                                {"name": "Content-Type", "value": "application/json"}],
+                    "postData": {"mimeType": "application/json",
+                                 "text": r#"{"id":"3f2504e0-4f89-41d3-9a0c-0305e82c3301","name":"x"}"#}},
+        "response": {"status": 200, "headers": [], "content": {"size": 0}}});
+    fs::write(&har, json!({"log": {"version": "1.2", "entries": [entry]}}).to_string()).unwrap();
+    let target = Serving::start(&["target"], folder.path());
+    let changed = path(&folder, "changed.squall");
+    let proxy = Serving::start(&["record", &changed, "--to", &target.url, "--keep-secrets"], folder.path());
+    let played = squall::run(&[
+        "replay",
+        &har,
+        "--to",
+        &proxy.url,
+        "--users",
+        "2",
+        "--user-shift",
+        "1ms",
+        "--unique-ids",
+        "--shift-times",
+        "--csv",
+        &csv,
+        "--set-json",
+        "/name={csv.name}",
+        "--sign-jwt",
+        &key,
+        "--jwt-claim",
+        "sub=user-{user}",
+        "--pipe",
+        "sed 's#/anything#/anything/piped#'",
+    ]);
+    assert_eq!(played.count("/totals/ok"), 2, "{played:#?}");
+    proxy.stop();
+    let out = path(&folder, "changed.har");
+    assert_eq!(squall::start(&["convert", &changed, &out]).wait().code, Some(0));
+    let sent: Value = serde_json::from_str(&fs::read_to_string(&out).unwrap()).unwrap();
+    let requests: Vec<&Value> =
+        sent["log"]["entries"].as_array().unwrap().iter().map(|entry| &entry["request"]).collect();
+    let bodies: Vec<Value> = requests
+        .iter()
+        .map(|request| serde_json::from_str(request["postData"]["text"].as_str().unwrap()).unwrap())
+        .collect();
+    let names: std::collections::BTreeSet<&str> =
+        bodies.iter().map(|body| body["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["anna", "ben"].into());
+    assert_ne!(bodies[0]["id"], bodies[1]["id"]);
+    for request in requests {
+        let text = request.to_string();
+        assert!(text.contains("/anything/piped?day=20") && !text.contains("2024-05-01"), "{text}");
+        assert!(!text.contains("3f2504e0") && !text.contains(".old"), "{text}");
+    }
+}
+
+#[test]
+fn changes_that_cannot_be_made_are_told_before_anything_is_sent() {
+    let folder = TempDir::new().unwrap();
+    let (curl, csv) = (path(&folder, "a.sh"), path(&folder, "a.csv"));
+    fs::write(&curl, "curl http://localhost:1/\n").unwrap();
+    fs::write(&csv, "name\n").unwrap();
+    for (args, reason) in [
+        (&["--csv", csv.as_str()][..], "the table has no rows"),
+        (&["--set-query", "a={csv.x}"], "`{csv.x}` without a table"),
+        (&["--sign-jwt", "/nonexistent"], "--sign-jwt"),
+        (&["--sign-jwt", &csv, "--jwt-claim", "a={b}"], "no such name"),
+        (&["--unique-ids=["], "bad regular expression"),
+        (&["--pipe", "exit 4"], "ended (exit status: 4)"),
+    ] {
+        let refused = squall::start(&[&["replay", curl.as_str()], args].concat()).wait();
+        assert_eq!(refused.code, Some(2), "{args:?} {}", refused.stderr);
+        assert!(refused.stderr.contains(reason) && refused.stderr.contains("help:"), "{}", refused.stderr);
     }
 }
 

@@ -28,6 +28,9 @@ pub struct Replay {
     pub differences: Vec<Difference>,
     /// Values of responses that came back in later requests of the recording.
     pub learned: Vec<LearnedValue>,
+    /// Records that were looked through to learn them, where those were not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looked_through: Option<u64>,
 }
 
 /// Responses that differed in the same way.
@@ -71,5 +74,6 @@ pub(super) fn replay(record: &RunRecord) -> Option<Replay> {
         same: made.same,
         differences,
         learned: made.learned.clone(),
+        looked_through: (made.looked_through > 0).then_some(made.looked_through),
     })
 }

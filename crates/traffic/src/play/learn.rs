@@ -3,12 +3,16 @@
 //!
 //! A value counts when no request of the session had it before the response, so that what the client made up, or always
 //! knew, is left alone.
+//!
+//! Of a large recording only the beginning is looked through. What follows is treated alike: where responses to one kind of
+//! request gave values that came back, they are taken from the responses to all later requests of that kind.
 
 use std::collections::{HashMap, HashSet};
 
 use super::locate::{Locator, ResponseText};
 use super::tokens;
-use crate::{Record, decode};
+use crate::store::ROW_OTHER;
+use crate::{Record, Response, decode};
 
 /// A value that a response gave and that later requests of the session sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,14 +34,52 @@ pub struct Learned {
     pub variables: Vec<Variable>,
     /// By the number of the record whose response gives them.
     sources: HashMap<u64, Vec<u32>>,
-    /// There was more to learn than is kept.
-    pub is_cut: bool,
+    /// Where responses to each kind of request (the recording's row) give values.
+    rules: HashMap<u16, Vec<Locator>>,
+    /// Records looked through, where those are not all: for later ones the rules tell.
+    pub looked_through: Option<u64>,
+}
+
+/// A value that a recorded response gave, and where the live one stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// As recorded.
+    pub recorded: Vec<u8>,
+    /// Where the response has it.
+    pub locator: Locator,
 }
 
 impl Learned {
-    /// The variables that this record's response gives.
-    pub fn of_record(&self, ordinal: u64) -> &[u32] {
-        self.sources.get(&ordinal).map_or(&[], Vec::as_slice)
+    /// Whether the response to this record gives values.
+    pub fn has(&self, ordinal: u64, row: u16) -> bool {
+        match self.is_behind(ordinal) {
+            true => self.rules.contains_key(&row),
+            false => self.sources.contains_key(&ordinal),
+        }
+    }
+
+    /// The values that the response to this record gives; `response` is the recorded one.
+    pub fn expected(
+        &self,
+        ordinal: u64,
+        row: u16,
+        response: impl FnOnce() -> Option<Response>,
+    ) -> Vec<Expected> {
+        if self.is_behind(ordinal) {
+            let rules = self.rules.get(&row).zip(response());
+            return rules.map_or_else(Vec::new, |(locators, response)| by_rules(locators, &response));
+        }
+        let variables = self.sources.get(&ordinal).map_or(&[][..], Vec::as_slice);
+        let expected = |idx: &u32| {
+            let Variable { recorded, locator, .. } = self.variables.get(*idx as usize)?;
+            Some(Expected { recorded: recorded.clone(), locator: locator.clone() })
+        };
+        variables.iter().filter_map(expected).collect()
+    }
+
+    /// Whether this record is not among those looked through.
+    fn is_behind(&self, ordinal: u64) -> bool {
+        self.looked_through.is_some_and(|count| ordinal >= count)
     }
 
     /// Whether nothing was learned.
@@ -46,11 +88,30 @@ impl Learned {
     }
 }
 
+fn by_rules(locators: &[Locator], response: &Response) -> Vec<Expected> {
+    let (headers, body) = readable(response);
+    let text = ResponseText { headers: &headers, body: &body };
+    let expected = |locator: &Locator| {
+        let recorded = text.find(locator).filter(|value| is_candidate(value))?;
+        Some(Expected { recorded, locator: locator.clone() })
+    };
+    locators.iter().filter_map(expected).collect()
+}
+
+/// Fields and the body without its coding.
+fn readable(response: &Response) -> (Vec<(String, Vec<u8>)>, Vec<u8>) {
+    let headers = response.headers.iter().map(|field| (field.name.clone(), field.value.clone())).collect();
+    let body = response.body.as_deref().unwrap_or_default();
+    (headers, decode::decoded(body, response.header("content-encoding")).unwrap_or_default())
+}
+
 /// Looks through records in the order of their times.
 #[derive(Debug, Default)]
 pub struct Learner {
     sessions: HashMap<u64, Session>,
     learned: Learned,
+    /// By variable: the row of the request whose response gives it.
+    rows: Vec<u16>,
     value_count: usize,
 }
 
@@ -65,6 +126,7 @@ struct Session {
 #[derive(Debug)]
 struct Given {
     ordinal: u64,
+    row: u16,
     locator: Locator,
     source: String,
     /// The variable that was made of it at its first use.
@@ -72,14 +134,13 @@ struct Given {
 }
 
 impl Learner {
-    /// Takes in the record of that number.
-    pub fn add(&mut self, ordinal: u64, record: &Record) {
+    /// Takes in the record of that number and row.
+    pub fn add(&mut self, ordinal: u64, row: u16, record: &Record) {
         let key = match (record.session, record.connection) {
             (0, connection) => connection,
             (session, _) => session,
         };
-        if key == 0 || self.value_count > VALUE_COUNT_MAX {
-            self.learned.is_cut |= key != 0;
+        if key == 0 {
             return;
         }
         let session = self.sessions.entry(key).or_default();
@@ -89,7 +150,7 @@ impl Learner {
                 return;
             }
             match session.given.get_mut(value) {
-                Some(given) => used.push(variable_of(given, value, &mut self.learned)),
+                Some(given) => used.push(variable_of(given, value, &mut self.learned, &mut self.rows)),
                 None => self.value_count += usize::from(session.own.insert(value.to_vec())),
             }
         });
@@ -99,28 +160,43 @@ impl Learner {
             self.learned.variables[variable as usize].use_count += 1;
         }
         let Some(response) = &record.response else { return };
-        let headers: Vec<(String, Vec<u8>)> =
-            response.headers.iter().map(|field| (field.name.clone(), field.value.clone())).collect();
-        let body = response.body.as_deref().unwrap_or_default();
-        let body = decode::decoded(body, response.header("content-encoding")).unwrap_or_default();
+        let (headers, body) = readable(response);
         let text = ResponseText { headers: &headers, body: &body };
         let source = format!("{} {}", record.request.method, record.pattern());
         text.each(&mut |locator, value| {
             if is_candidate(value) && !session.own.contains(value) && !session.given.contains_key(value) {
                 self.value_count += 1;
-                let given = Given { ordinal, locator, source: source.clone(), variable: None };
+                let given = Given { ordinal, row, locator, source: source.clone(), variable: None };
                 session.given.insert(value.to_vec(), given);
             }
         });
     }
 
-    /// What was learned.
+    /// Whether as many values are kept as memory is meant to hold.
+    pub fn is_full(&self) -> bool {
+        self.value_count >= VALUE_COUNT_MAX
+    }
+
+    /// What was learned of the whole recording.
     pub fn finish(self) -> Learned {
+        self.learned
+    }
+
+    /// What was learned of the first records, which tells what to do with the rest.
+    pub fn finish_at(mut self, looked_through: u64) -> Learned {
+        self.learned.looked_through = Some(looked_through);
+        for (variable, row) in self.learned.variables.iter().zip(self.rows) {
+            let rules = self.learned.rules.entry(row).or_default();
+            if row != ROW_OTHER && rules.len() < RULE_COUNT_MAX && !rules.contains(&variable.locator) {
+                rules.push(variable.locator.clone());
+            }
+        }
+        self.learned.rules.retain(|_, rules| !rules.is_empty());
         self.learned
     }
 }
 
-fn variable_of(given: &mut Given, value: &[u8], learned: &mut Learned) -> u32 {
+fn variable_of(given: &mut Given, value: &[u8], learned: &mut Learned, rows: &mut Vec<u16>) -> u32 {
     *given.variable.get_or_insert_with(|| {
         let variable = learned.variables.len() as u32;
         learned.variables.push(Variable {
@@ -129,6 +205,7 @@ fn variable_of(given: &mut Given, value: &[u8], learned: &mut Learned) -> u32 {
             source: given.source.clone(),
             use_count: 0,
         });
+        rows.push(given.row);
         learned.sources.entry(given.ordinal).or_default().push(variable);
         variable
     })
@@ -148,8 +225,11 @@ const WORDS: &[&[u8]] =
 /// Longest value: a large JWT.
 const VALUE_BYTES_MAX: usize = 8192;
 
-/// Values kept while learning, over all sessions.
-const VALUE_COUNT_MAX: usize = 2_000_000;
+/// Values kept while learning, over all sessions: some 40 MB.
+const VALUE_COUNT_MAX: usize = 200_000;
+
+/// Places in the responses to one kind of request.
+const RULE_COUNT_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -203,7 +283,7 @@ mod tests {
             record("/orders/4711?x=1", &[("Cookie", "sid=second-session")], "", (&[], "")),
         ];
         for (nth, record) in (0..).zip(&records) {
-            learner.add(nth, record);
+            learner.add(nth, nth as u16, record);
         }
         let learned = learner.finish();
         let mut found: Vec<_> =
@@ -214,6 +294,22 @@ mod tests {
         found.sort();
         expected.sort();
         assert_eq!(found, expected);
-        assert_eq!((learned.of_record(1).len(), learned.of_record(3).len()), (2, 0));
+        let count = |ordinal| learned.expected(ordinal, 0, || None).len();
+        assert_eq!((count(1), count(3), learned.has(1, 9), learned.has(3, 9)), (2, 0, true, false));
+    }
+
+    #[test]
+    fn what_was_not_looked_through_is_treated_like_what_was() {
+        let login = |sid: &str| record("/login", &[], "", (&[("Set-Cookie", sid)], r#"{"jwt":"ey.c.d"}"#));
+        let mut learner = Learner::default();
+        learner.add(0, 3, &login("sid=first-session"));
+        learner.add(1, 4, &record("/", &[("Cookie", "sid=first-session")], "", (&[], "")));
+        let learned = learner.finish_at(2);
+        let later = || login("sid=later-session").response;
+        let expected =
+            Expected { recorded: b"later-session".to_vec(), locator: Locator::Cookie("sid".into()) };
+        assert_eq!(learned.expected(7, 3, later), [expected], "the JWT never came back");
+        assert_eq!(learned.expected(7, 4, later), []);
+        assert!(learned.has(7, 3) && !learned.has(7, 4) && !learned.has(1, 3));
     }
 }

@@ -1,23 +1,63 @@
-//! The live values of one session, and putting them where the recorded ones stand.
+//! The live values of sessions, and putting them where the recorded ones stand.
+
+use std::collections::HashMap;
+use std::hash::Hash;
 
 use memchr::memmem;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-use super::Learned;
-
-/// Values that the server gave this time; later ones of the same recorded value win.
+/// Values that the server gave this time, by the recorded ones; later ones win.
 #[derive(Debug, Default)]
 pub struct Live {
-    values: Vec<(u32, Vec<u8>)>,
+    values: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// The live values of all sessions, of which those that were quiet for long are forgotten.
+#[derive(Debug)]
+pub struct LiveSessions<K> {
+    recent: HashMap<K, Live>,
+    older: HashMap<K, Live>,
+}
+
+impl<K> Default for LiveSessions<K> {
+    fn default() -> Self {
+        Self { recent: HashMap::new(), older: HashMap::new() }
+    }
+}
+
+impl<K: Eq + Hash> LiveSessions<K> {
+    /// What is known of a session.
+    pub fn get(&self, session: &K) -> Option<&Live> {
+        self.recent.get(session).or_else(|| self.older.get(session))
+    }
+
+    /// The server gave this value in place of a recorded one.
+    pub fn set(&mut self, session: K, recorded: Vec<u8>, live: Vec<u8>) {
+        if self.recent.len() >= SESSION_COUNT_MAX && !self.recent.contains_key(&session) {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        let older = self.older.remove(&session);
+        self.recent.entry(session).or_insert_with(|| older.unwrap_or_default()).set(recorded, live);
+    }
 }
 
 impl Live {
-    /// The server gave this value of a variable.
-    pub fn set(&mut self, variable: u32, value: Vec<u8>) {
-        match self.values.iter_mut().find(|(known, _)| *known == variable) {
-            Some((_, known)) => *known = value,
-            None => self.values.push((variable, value)),
+    /// The server gave this value in place of a recorded one.
+    pub fn set(&mut self, recorded: Vec<u8>, live: Vec<u8>) {
+        match self.values.iter_mut().find(|(known, _)| *known == recorded) {
+            Some((_, known)) => *known = live,
+            None => {
+                if self.values.len() >= VALUE_COUNT_MAX {
+                    self.values.remove(0);
+                }
+                self.values.push((recorded, live));
+            }
         }
+    }
+
+    /// Whether the server gave this value.
+    pub fn has(&self, value: &[u8]) -> bool {
+        self.values.iter().any(|(_, live)| live == value)
     }
 
     /// Whether there is nothing to put in.
@@ -26,18 +66,13 @@ impl Live {
     }
 
     /// Replaces recorded values in the bytes of a target, a header value or a body; whether there were any.
-    pub fn put_in(&self, learned: &Learned, bytes: &mut Vec<u8>) -> bool {
+    pub fn put_in(&self, bytes: &mut Vec<u8>) -> bool {
         let mut is_changed = false;
-        for (variable, live) in &self.values {
-            let Some(variable) = learned.variables.get(*variable as usize) else { continue };
-            let recorded = variable.recorded.as_slice();
-            if recorded == live.as_slice() {
-                continue;
-            }
+        for (recorded, live) in self.values.iter().filter(|(recorded, live)| recorded != live) {
             is_changed |= replace(bytes, recorded, live);
             for set in [COMPONENT, FORM] {
                 let encoded: Vec<u8> = percent_encode(recorded, set).to_string().into_bytes();
-                if encoded != recorded {
+                if encoded != *recorded {
                     let live: Vec<u8> = percent_encode(live, set).to_string().into_bytes();
                     is_changed |= replace(bytes, &encoded, &live);
                 }
@@ -71,6 +106,12 @@ fn is_escape_before(bytes: &[u8], at: usize) -> bool {
     at >= 3 && bytes[at - 3] == b'%' && bytes[at - 2..at].iter().all(u8::is_ascii_hexdigit)
 }
 
+/// Sessions remembered after they were last given a value, at least; at most twice as many.
+const SESSION_COUNT_MAX: usize = 20_000;
+
+/// Values of one session: the oldest gives way.
+const VALUE_COUNT_MAX: usize = 512;
+
 /// What `encodeURIComponent` leaves as it is.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -88,24 +129,25 @@ const FORM: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.')
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Locator, Variable};
     use super::*;
 
     #[test]
-    fn values_are_put_in_however_they_are_encoded() {
-        let mut learned = Learned::default();
-        for recorded in ["tok/en+1", "4711", "sess.id"] {
-            learned.variables.push(Variable {
-                recorded: recorded.into(),
-                locator: Locator::Cookie(String::new()),
-                source: String::new(),
-                use_count: 1,
-            });
+    fn sessions_that_are_quiet_are_forgotten_in_the_end() {
+        let mut sessions: LiveSessions<usize> = LiveSessions::default();
+        for session in 0..2 * SESSION_COUNT_MAX + 1 {
+            sessions.set(session, b"a".to_vec(), b"b".to_vec());
+            sessions.set(0, b"c".to_vec(), b"d".to_vec());
         }
+        assert!(sessions.get(&0).is_some() && sessions.get(&1).is_none());
+        assert!(sessions.recent.len() + sessions.older.len() <= 2 * SESSION_COUNT_MAX);
+    }
+
+    #[test]
+    fn values_are_put_in_however_they_are_encoded() {
         let mut live = Live::default();
-        live.set(0, b"n/w".to_vec());
-        live.set(1, b"9".to_vec());
-        live.set(2, b"S".to_vec());
+        for (recorded, now) in [("tok/en+1", "n/w"), ("4711", "9"), ("sess.id", "S")] {
+            live.set(recorded.into(), now.into());
+        }
         for (text, expected) in [
             ("csrf=tok%2Fen%2B1&x=1", "csrf=n%2Fw&x=1"),
             ("csrf=tok/en+1", "csrf=n/w"),
@@ -115,7 +157,7 @@ mod tests {
             ("sid=sess.id; b=sess.idx", "sid=S; b=sess.idx"),
         ] {
             let mut bytes = text.as_bytes().to_vec();
-            assert!(live.put_in(&learned, &mut bytes));
+            assert!(live.put_in(&mut bytes));
             assert_eq!(String::from_utf8(bytes).unwrap(), expected);
         }
     }

@@ -8,8 +8,8 @@ mod order;
 mod player;
 mod tokens;
 
-pub use learn::{Learned, Learner, Variable};
-pub use live::Live;
+pub use learn::{Expected, Learned, Learner, Variable};
+pub use live::{Live, LiveSessions};
 pub use locate::{Locator, ResponseText};
 pub use order::{Order, SessionKey, Span, Ticket};
 pub use player::{Division, Next, PlayOptions, PlayShare, Player};

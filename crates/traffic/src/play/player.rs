@@ -68,6 +68,8 @@ struct Walk {
     user: u32,
     /// When its time 0 is.
     begin_ns: u64,
+    /// How often it was at the end.
+    round: u32,
     /// Number of the next record, from 0.
     ordinal: u64,
     next: Option<Frame>,
@@ -80,6 +82,8 @@ pub struct Next<'a> {
     pub due_ns: u64,
     /// The copy, from 0.
     pub user: u32,
+    /// How often this copy was at the end before.
+    pub round: u32,
     /// Number of the record in the recording, from 0.
     pub ordinal: u64,
     /// Its head.
@@ -126,7 +130,7 @@ impl Player {
         for user in users {
             let begin_ns = u64::from(user) * options.shift_ns;
             let cursor = recording.cursor(buffer_bytes);
-            player.walks.push(Walk { cursor, user, begin_ns, ordinal: 0, next: None });
+            player.walks.push(Walk { cursor, user, begin_ns, round: 0, ordinal: 0, next: None });
             player.advance(player.walks.len() - 1)?;
         }
         Ok(player)
@@ -179,7 +183,7 @@ impl Player {
         let ordinal = walk.ordinal;
         walk.ordinal += 1;
         let payload = walk.cursor.take(&frame)?;
-        Ok(Some(Next { due_ns, user: walk.user, ordinal, frame, payload }))
+        Ok(Some(Next { due_ns, user: walk.user, round: walk.round, ordinal, frame, payload }))
     }
 
     /// Moves a walk to its next record and puts it in line.
@@ -210,6 +214,7 @@ impl Player {
                     has_begun_again = true;
                     walk.cursor.rewind();
                     walk.ordinal = 0;
+                    walk.round += 1;
                     walk.begin_ns = walk.begin_ns.saturating_add(self.period_ns);
                 }
                 None => return Ok(()),

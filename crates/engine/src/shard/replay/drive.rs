@@ -5,7 +5,7 @@ use std::rc::Rc;
 use squall_measure::{LearnedValue, Replay as Figures};
 use squall_plan::Compare;
 use squall_traffic::compare::same_body;
-use squall_traffic::play::ResponseText;
+use squall_traffic::play::{Expected, ResponseText};
 use squall_wire::h1::Response;
 
 use super::{Flight, Taken};
@@ -22,19 +22,19 @@ impl Shard {
             let waiting_count = self.waiting_count();
             let Some(replay) = &mut self.replay else { return };
             let is_full = waiting_count + replay.pending_count() as u64 >= PENDING_COUNT_MAX;
-            let due = if is_full { None } else { replay.next_due_ns() };
+            let is_full = is_full || replay.held_bytes >= HELD_BYTES_MAX;
+            let due = if is_full { None } else { replay.next_release_ns() };
             // What waits is looked at again when something has ended, which wakes the loop.
-            self.demand.set_recorded(due.map(|(release_ns, _)| release_ns), replay.is_ended);
-            let Some((release_ns, due_ns)) = due.filter(|(release_ns, _)| *release_ns <= at_ns) else {
-                return;
-            };
+            self.demand.set_recorded(due, replay.is_ended);
+            let Some(release_ns) = due.filter(|release_ns| *release_ns <= at_ns) else { return };
             if !self.demand.take_recorded(self.limits.start_ns + release_ns >= self.limits.warm_until_ns) {
                 return;
             }
             if let Some(exchange) = self.next_recorded(None, self.limits.start_ns + release_ns)
                 && self.place_recorded(exchange)
             {
-                let late_ns = self.now_ns.saturating_sub(self.limits.start_ns + due_ns);
+                // As for all arrivals: late is what comes behind the grid of the pacing that was asked for.
+                let late_ns = self.now_ns.saturating_sub(self.limits.start_ns + release_ns);
                 self.pulse.snapshot.generator.schedule_lag.record(late_ns);
             }
         }
@@ -156,7 +156,7 @@ impl Shard {
         let Some(replay) = &mut self.replay else { return };
         let Some(idx) = request.dynamic_idx() else { return };
         let Some(Some(flight)) = replay.flights.get_mut(idx) else { return };
-        let reads = replay.prepared.reads_response(flight.meta.ordinal);
+        let reads = replay.prepared.reads_response(flight.meta.ordinal, flight.meta.frame.row);
         self.io.sink.captures.set(place, reads);
         if flight.is_begun || is_warmup {
             return;
@@ -214,6 +214,7 @@ impl Shard {
         let Some(replay) = &mut self.replay else { return };
         let skipped = replay.pending_count() as u64 + waiting_count;
         replay.released.clear();
+        replay.held_bytes = 0;
         if skipped > 0 {
             self.pulse.snapshot.replay.get_or_insert_default().skipped += skipped;
         }
@@ -248,16 +249,16 @@ fn tell_learned(figures: &mut Figures, replay: &super::Replay) {
             use_count: variable.use_count,
         });
     figures.learned = learned.collect();
+    figures.looked_through = replay.prepared.learned.looked_through.unwrap_or_default();
 }
 
 impl super::Replay {
     /// Takes the live values out of a response that the recording says has some.
     fn learn(&mut self, idx: usize, text: &ResponseText<'_>) {
-        let Some(Some(Flight { meta, .. })) = self.flights.get(idx) else { return };
-        for variable_idx in self.prepared.learned.of_record(meta.ordinal) {
-            let variable = &self.prepared.learned.variables[*variable_idx as usize];
-            if let Some(value) = text.find(&variable.locator) {
-                self.live.entry(meta.session).or_default().set(*variable_idx, value);
+        let Some(Some(Flight { meta, expected, .. })) = self.flights.get_mut(idx) else { return };
+        for Expected { recorded, locator } in std::mem::take(expected) {
+            if let Some(value) = text.find(&locator) {
+                self.live.set(meta.session, recorded, value);
             }
         }
     }
@@ -265,6 +266,9 @@ impl super::Replay {
 
 /// Requests that wait, for others or for a connection, before no more are read from the recording.
 const PENDING_COUNT_MAX: u64 = 20_000;
+
+/// Bytes of requests that wait for others, before no more are read from the recording.
+const HELD_BYTES_MAX: usize = 16 << 20;
 
 /// Learned values told in reports.
 const LEARNED_TOLD_MAX: usize = 100;

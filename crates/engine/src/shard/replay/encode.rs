@@ -3,8 +3,6 @@
 //! Nothing is allocated for a record that goes out as it was recorded, over HTTP/1.1: its bytes are written to the buffer of an
 //! earlier request.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use squall_plan::HttpVersion;
 use squall_traffic::Request;
 use squall_traffic::play::Live;
@@ -27,7 +25,7 @@ pub(super) fn request(
 ) -> bool {
     let origin = &replay.origins[usize::from(meta.frame.origin).min(replay.origins.len() - 1)];
     let live = live.filter(|live| !live.is_empty());
-    let reads_response = replay.reads_response(meta.ordinal);
+    let reads_response = replay.reads_response(meta.ordinal, meta.frame.row);
     if replay.changes.is_empty() && live.is_none() && !reads_response {
         write(origin, view.method, view.target, view.headers(), view.body, out);
         finish(replay, meta, origin, view.method, out);
@@ -38,11 +36,10 @@ pub(super) fn request(
         // What is read must not be packed in a way that only a browser can undo.
         request.headers.retain(|field| !field.is("accept-encoding"));
     }
-    let is_corrected = live.is_some_and(|live| correct(replay, live, &mut request));
+    let is_corrected = live.is_some_and(|live| correct(live, &mut request));
     if !replay.changes.is_empty() {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        replay.changes.apply(&mut request, PreparedReplay::context(meta, unique, now_ns));
+        let context = PreparedReplay::context(meta, unique, crate::replay::now_ns(), live);
+        replay.changes.apply(&mut request, &context);
     }
     let headers = request.headers.iter().map(|field| (field.name.as_str(), field.value.as_slice()));
     write(origin, &request.method, &request.target, headers, &request.body, out);
@@ -51,15 +48,15 @@ pub(super) fn request(
 }
 
 /// Puts live values in; whether there were any.
-fn correct(replay: &PreparedReplay, live: &Live, request: &mut Request) -> bool {
+fn correct(live: &Live, request: &mut Request) -> bool {
     let mut target = std::mem::take(&mut request.target).into_bytes();
-    let mut is_corrected = live.put_in(&replay.learned, &mut target);
+    let mut is_corrected = live.put_in(&mut target);
     // Live values are percent-encoded in targets, so they stay text.
     request.target = String::from_utf8_lossy(&target).into_owned();
     for field in &mut request.headers {
-        is_corrected |= live.put_in(&replay.learned, &mut field.value);
+        is_corrected |= live.put_in(&mut field.value);
     }
-    is_corrected | live.put_in(&replay.learned, &mut request.body)
+    is_corrected | live.put_in(&mut request.body)
 }
 
 fn write<'a>(

@@ -8,12 +8,12 @@ mod drive;
 mod encode;
 mod lines;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use squall_plan::{Compare, When};
 use squall_traffic::change::Context;
-use squall_traffic::play::{Live, Next, Order, Player, SessionKey, Span, Ticket};
+use squall_traffic::play::{Expected, Live, LiveSessions, Next, Order, Player, SessionKey, Span, Ticket};
 use squall_traffic::store::{Frame, RecordView};
 use squall_traffic::{Response as Recorded, Version};
 
@@ -32,9 +32,11 @@ pub(super) struct Replay {
     order: Order<Kept>,
     /// Requests that waited and need not any longer.
     released: VecDeque<(Ticket, Kept)>,
+    /// Bytes of the requests that wait or waited, and have not gone.
+    held_bytes: usize,
     /// What is known of requests in flight, by their index among those made at run time.
     flights: Vec<Option<Flight>>,
-    live: HashMap<SessionKey, Live>,
+    live: LiveSessions<SessionKey>,
     lines: Lines,
     /// Closed model: copies whose last request has ended.
     ready_walks: VecDeque<u32>,
@@ -52,6 +54,7 @@ pub(super) struct Replay {
 struct Meta {
     due_ns: u64,
     user: u32,
+    round: u32,
     ordinal: u64,
     frame: Frame,
     session: SessionKey,
@@ -76,6 +79,8 @@ struct Flight {
     status: u16,
     /// The whole recorded response, where bodies are compared.
     recorded: Option<Box<Recorded>>,
+    /// Values that the recorded response gave and that come back later.
+    expected: Vec<Expected>,
     /// A live value stands in it.
     is_corrected: bool,
     is_begun: bool,
@@ -111,8 +116,9 @@ impl Replay {
             player,
             order: Order::default(),
             released: VecDeque::new(),
+            held_bytes: 0,
             flights: Vec::new(),
-            live: HashMap::new(),
+            live: LiveSessions::default(),
             lines: Lines::default(),
             grid_ns,
             unique_next: u64::from(share.shard_idx) + 1,
@@ -122,10 +128,10 @@ impl Replay {
         })))
     }
 
-    /// When the next record is to be released, and when it is due; in nanoseconds after the start.
-    fn next_due_ns(&mut self) -> Option<(u64, u64)> {
+    /// When the next record is to be released, in nanoseconds after the start.
+    fn next_release_ns(&mut self) -> Option<u64> {
         match self.player.peek_ns() {
-            Ok(Some(due_ns)) => Some((self.on_grid(due_ns), due_ns)),
+            Ok(Some(due_ns)) => Some(self.on_grid(due_ns)),
             Ok(None) => {
                 self.is_ended = true;
                 None
@@ -179,6 +185,7 @@ impl Replay {
         let meta = Meta::of(&next, &view, walk);
         let key = self.prepared.order_key(&meta);
         let Some(ticket) = self.order.admit(key, meta.span) else {
+            self.held_bytes += next.payload.len();
             self.order.hold(key, meta.span, Kept { meta, payload: next.payload.to_vec() });
             return Taken::Later;
         };
@@ -191,6 +198,7 @@ impl Replay {
     /// A request that waited, written to `request`.
     fn take_released(&mut self, request: &mut PreparedRequest) -> Option<Flight> {
         let (ticket, Kept { meta, payload }) = self.released.pop_front()?;
+        self.held_bytes = self.held_bytes.saturating_sub(payload.len());
         // It was read before it was kept.
         let view = RecordView::read(&payload)?;
         let unique = take_number(&mut self.unique_next, self.unique_step);
@@ -230,7 +238,8 @@ impl Meta {
         };
         let session = if frame.session == 0 { frame.connection } else { frame.session };
         let session = SessionKey { user: next.user, session };
-        Self { due_ns: next.due_ns, user: next.user, ordinal: next.ordinal, frame, session, span, walk }
+        let Next { due_ns, user, round, ordinal, .. } = *next;
+        Self { due_ns, user, round, ordinal, frame, session, span, walk }
     }
 
     /// The recorded connection, of this copy, to this origin.
@@ -251,7 +260,8 @@ impl Flight {
         let status = view.outcome().map_or(0, |(status, _)| status);
         let is_compared = prepared.plan.compare == Compare::Body;
         let recorded = is_compared.then(|| view.response().map(Box::new)).flatten();
-        Self { meta, ticket, status, recorded, is_corrected, is_begun: false }
+        let expected = prepared.learned.expected(meta.ordinal, meta.frame.row, || view.response());
+        Self { meta, ticket, status, recorded, expected, is_corrected, is_begun: false }
     }
 }
 
@@ -262,8 +272,16 @@ impl PreparedReplay {
         if keeps_order { meta.session } else { SessionKey { session: 0, ..meta.session } }
     }
 
-    fn context(meta: &Meta, unique: u64, now_ns: u64) -> Context {
-        Context { user: meta.user, ordinal: meta.ordinal, unique, now_ns }
+    fn context<'a>(meta: &Meta, unique: u64, now_ns: u64, live: Option<&'a Live>) -> Context<'a> {
+        Context {
+            user: meta.user,
+            round: meta.round,
+            ordinal: meta.ordinal,
+            unique,
+            recorded_ns: meta.frame.time_ns,
+            now_ns,
+            live,
+        }
     }
 }
 

@@ -1,0 +1,140 @@
+//! Texts with places for what differs between requests: `order-{user}-{unique}`, and columns of tables.
+
+use squall_plan::InputError;
+
+use super::{Context, refused};
+
+/// A text with places.
+#[derive(Debug)]
+pub(super) struct Template(Vec<Part>);
+
+#[derive(Debug)]
+enum Part {
+    Text(String),
+    /// Number of the copy, from 1.
+    User,
+    /// Number of the record, from 1.
+    Record,
+    /// A number that no other request of the run has.
+    Unique,
+    /// The present, in milliseconds since the epoch.
+    NowMillis,
+    /// The present, in seconds.
+    NowSeconds,
+    /// A column of the table.
+    Column(String),
+}
+
+/// Rows that are dealt out to the copies, or to the requests.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    names: Vec<String>,
+    rows: Vec<Vec<String>>,
+    /// Each request gets a row of its own, else each copy.
+    is_per_request: bool,
+}
+
+impl Template {
+    /// `order-{user}-{unique}`; `{{` is a brace.
+    pub(super) fn read(text: &str) -> Result<Self, InputError> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('{') {
+            parts.push(Part::Text(rest[..at].to_owned()));
+            let behind = &rest[at + 1..];
+            if let Some(behind) = behind.strip_prefix('{') {
+                parts.push(Part::Text("{".to_owned()));
+                rest = behind;
+                continue;
+            }
+            let (name, behind) = behind.split_once('}').ok_or_else(|| {
+                refused(format!("`{text}` has an open brace"), "write {{ for a brace that is meant as it is")
+            })?;
+            parts.push(Part::of(name)?);
+            rest = behind;
+        }
+        parts.push(Part::Text(rest.to_owned()));
+        Ok(Self(parts))
+    }
+
+    /// The same, where every column that it names is in the table.
+    pub(super) fn with(text: &str, table: &Table) -> Result<Self, InputError> {
+        let template = Self::read(text)?;
+        let missing = template.0.iter().find_map(|part| match part {
+            Part::Column(name) if !table.names.contains(name) => Some(name),
+            _ => None,
+        });
+        match missing {
+            None => Ok(template),
+            Some(name) if table.names.is_empty() => {
+                Err(refused(format!("`{{csv.{name}}}` without a table"), "give the table: --csv FILE"))
+            }
+            Some(name) => Err(refused(
+                format!("no column `{name}` in the table"),
+                &format!("its columns are {}", table.names.join(", ")),
+            )),
+        }
+    }
+
+    pub(super) fn fill(&self, table: &Table, context: &Context<'_>) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::User => (context.user + 1).to_string(),
+            Part::Record => (context.ordinal + 1).to_string(),
+            Part::Unique => context.unique.to_string(),
+            Part::NowMillis => (context.now_ns / 1_000_000).to_string(),
+            Part::NowSeconds => (context.now_ns / 1_000_000_000).to_string(),
+            Part::Column(name) => table.value(name, context).to_owned(),
+        };
+        self.0.iter().map(part).collect()
+    }
+}
+
+impl Part {
+    fn of(name: &str) -> Result<Self, InputError> {
+        Ok(match name {
+            "user" => Self::User,
+            "record" => Self::Record,
+            "unique" => Self::Unique,
+            "now_ms" => Self::NowMillis,
+            "now_s" => Self::NowSeconds,
+            name => match name.strip_prefix("csv.") {
+                Some(column) => Self::Column(column.to_owned()),
+                None => {
+                    let help = "names are {user}, {record}, {unique}, {now_ms}, {now_s} and {csv.COLUMN}; {{ is a brace";
+                    return Err(refused(format!("no such name: `{{{name}}}`"), help));
+                }
+            },
+        })
+    }
+}
+
+impl Table {
+    /// Reads CSV (RFC 4180) whose first row has the names.
+    pub(super) fn read(text: &str, is_per_request: bool) -> Result<Self, InputError> {
+        let help = "write CSV: a row with the names of the columns, then at least one row of values";
+        let mut reader = csv::Reader::from_reader(text.trim_start_matches('\u{feff}').as_bytes());
+        let names: Vec<String> = match reader.headers() {
+            Ok(names) => names.iter().map(|name| name.trim().to_owned()).collect(),
+            Err(error) => return Err(refused(format!("bad table: {error}"), help)),
+        };
+        let mut rows = Vec::new();
+        for row in reader.records() {
+            let row = row.map_err(|error| refused(format!("bad table: {error}"), help))?;
+            rows.push(row.iter().map(str::to_owned).collect());
+        }
+        match rows.is_empty() {
+            true => Err(refused("the table has no rows", help)),
+            false => Ok(Self { names, rows, is_per_request }),
+        }
+    }
+
+    /// Beyond the last row the first one comes again.
+    fn value(&self, name: &str, context: &Context<'_>) -> &str {
+        let nth =
+            if self.is_per_request { context.unique.saturating_sub(1) } else { u64::from(context.user) };
+        let row = &self.rows[(nth % self.rows.len().max(1) as u64) as usize];
+        let column = self.names.iter().position(|own| own == name);
+        column.and_then(|column| row.get(column)).map_or("", String::as_str)
+    }
+}

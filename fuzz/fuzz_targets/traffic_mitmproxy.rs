@@ -1,0 +1,8 @@
+//! Arbitrary bytes as a mitmproxy dump.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use squall_traffic::Format;
+
+fuzz_target!(|bytes: &[u8]| squall_fuzz::traffic::read(Format::Mitmproxy, bytes));
