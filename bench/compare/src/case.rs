@@ -1,5 +1,6 @@
 //! The cases: what is asked of every tool, and what squall's ratio to each must not exceed.
 
+use crate::script::Script;
 use crate::tool::Tool;
 
 /// One kind of load.
@@ -15,6 +16,8 @@ pub(crate) struct Case {
     pub(crate) rate: Option<u32>,
     /// TLS handshakes instead of requests.
     pub(crate) handshake: Option<Handshake>,
+    /// A k6 script, with as many virtual users as there are connections.
+    pub(crate) script: Option<Script>,
     /// squall's cost may be at most this multiple of the tool's.
     pub(crate) limits: &'static [(Tool, f64)],
 }
@@ -85,6 +88,11 @@ pub(crate) const CASES: &[Case] = &[
         Handshake { is_rsa: true, verifies: true, ..FULL_13 },
         &[(Tool::TlsPerf, 1.0)],
     ),
+    script("k6-get", Script::Get, &[(Tool::K6, 0.08), (Tool::K6Fasthttp, 0.15), (Tool::Wrk, 1.1)]),
+    script("k6-check", Script::Check, &[(Tool::K6, 0.09), (Tool::Wrk, 1.5)]),
+    script("k6-recorded", Script::Recorded, &[(Tool::K6, 0.15)]),
+    Case { connection_count: 2000, ..script("k6-2000", Script::Get, &[(Tool::K6, 0.20)]) },
+    Case { connection_count: 2000, ..script("k6-library-2000", Script::Library, &[(Tool::K6, 0.20)]) },
 ];
 
 /// The case that measures the time from a tool's start to its first request.
@@ -116,6 +124,7 @@ const fn small(name: &'static str, connection_count: u32, limits: &'static [(Too
         stream_count: None,
         rate: None,
         handshake: None,
+        script: None,
         limits,
     }
 }
@@ -126,6 +135,11 @@ const FULL_13: Handshake = Handshake { version: "1.3", is_rsa: false, resumes: f
 /// Ten connections at once, each closed by a reset after its handshake, as tls-perf does.
 const fn handshake(name: &'static str, handshake: Handshake, limits: &'static [(Tool, f64)]) -> Case {
     Case { is_tls: true, handshake: Some(handshake), ..small(name, 10, limits) }
+}
+
+/// A script with 100 virtual users.
+const fn script(name: &'static str, script: Script, limits: &'static [(Tool, f64)]) -> Case {
+    Case { script: Some(script), ..small(name, 100, limits) }
 }
 
 /// Ten connections with so many streams each.

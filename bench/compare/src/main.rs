@@ -8,6 +8,7 @@
 mod case;
 mod options;
 mod run;
+mod script;
 mod start;
 mod table;
 mod tool;

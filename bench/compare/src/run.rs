@@ -43,7 +43,13 @@ pub(crate) fn run(tool: Tool, case: &Case, server: &Server, seconds: u32) -> Res
     };
     let ca_file = server.ca_file().display().to_string();
     let mut command = pinned(tool)?;
-    command.args(tool.args(case, &Ask { url: &url, ca_file: &ca_file, seconds }));
+    // One thread, as the others have: the Go runtime would start one for each core of the machine.
+    command.env("GOMAXPROCS", "1");
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let script =
+        case.script.map(|script| script.write(&url, tool == Tool::K6Fasthttp, folder.path())).transpose();
+    let script = script.map_err(|error| error.to_string())?.map(|path| path.display().to_string());
+    command.args(tool.args(case, &Ask { url: &url, ca_file: &ca_file, seconds, script: script.as_deref() }));
     let started = Instant::now();
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let mut output = String::new();

@@ -50,7 +50,9 @@ fn time_to_first_request(tool: Tool) -> Result<f64, String> {
     let server = ScriptedServer::start(Script { delays, ..Script::default() });
     let url = server.url();
     let started = Instant::now();
-    let output = pinned(tool)?.args(tool.args(&CASE, &Ask { url: &url, ca_file: "", seconds: 1 })).output();
+    let output = pinned(tool)?
+        .args(tool.args(&CASE, &Ask { url: &url, ca_file: "", seconds: 1, script: None }))
+        .output();
     output.map_err(|error| error.to_string())?;
     let first = server.finish().requests.iter().map(|request| request.received).min();
     first.map(|first| (first - started).as_secs_f64()).ok_or_else(|| format!("{tool} sent nothing"))

@@ -64,6 +64,9 @@ fn description(case: &Case) -> String {
     if let Some(handshake) = case.handshake {
         return describe_handshake(handshake, case.connection_count);
     }
+    if let Some(script) = case.script {
+        return format!("k6 script {script:?}, {} virtual users", case.connection_count);
+    }
     let scheme = if case.is_tls { "https" } else { "http" };
     let rate = case.rate.map_or(String::new(), |rate| format!(", open model at {rate}/s"));
     format!("{scheme} {}, {} connections{rate}", case.path, case.connection_count)

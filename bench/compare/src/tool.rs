@@ -18,6 +18,9 @@ pub(crate) enum Tool {
     Oha,
     /// Handshakes alone, by OpenSSL; in no distribution.
     TlsPerf,
+    K6,
+    /// k6 with its fasthttp extension, built by xk6; runs the same scripts with the extension's client.
+    K6Fasthttp,
 }
 
 /// What a tool is asked for, beside the case.
@@ -27,6 +30,8 @@ pub(crate) struct Ask<'a> {
     /// The authority to trust, for tools that check certificates.
     pub(crate) ca_file: &'a str,
     pub(crate) seconds: u32,
+    /// The case's script, where it has one.
+    pub(crate) script: Option<&'a str>,
 }
 
 impl Tool {
@@ -37,6 +42,9 @@ impl Tool {
 
     /// Its executable.
     pub(crate) fn program(self) -> Option<PathBuf> {
+        if let Some(named) = self.variable().and_then(std::env::var_os) {
+            return Some(PathBuf::from(named)).filter(|program| program.is_file());
+        }
         let path = std::env::var_os("PATH").unwrap_or_default();
         let built = std::env::current_exe().ok()?.parent()?.to_owned();
         let folders = match self {
@@ -48,10 +56,16 @@ impl Tool {
 
     /// Its arguments for a case: one thread, keep-alive, no more output than needed.
     pub(crate) fn args(self, case: &Case, ask: &Ask<'_>) -> Vec<String> {
-        let Ask { url, ca_file, seconds } = ask;
+        let Ask { url, ca_file, seconds, .. } = ask;
         let count = case.connection_count;
         let line = match self {
             Self::Squall if case.handshake.is_some() => handshake_line(case, ask),
+            Self::Squall if ask.script.is_some() => {
+                format!("run --threads 1 --summary k6 --no-save {}", script_line(case, ask))
+            }
+            Self::K6 | Self::K6Fasthttp => {
+                format!("run --quiet --no-usage-report {}", script_line(case, ask))
+            }
             Self::Squall => format!(
                 "{url} --connections {count} --duration {seconds}s --threads 1 --json - --quiet --no-save{}{}{}",
                 if case.is_tls { format!(" --cacert {ca_file}") } else { String::new() },
@@ -80,13 +94,14 @@ impl Tool {
     /// Requests completed well, by its own output.
     pub(crate) fn completed_count(self, output: &str) -> Option<u64> {
         match self {
-            Self::Squall => json(output)?["totals"]["ok"].as_u64(),
+            Self::Squall => script_count(output).or_else(|| json(output)?["totals"]["ok"].as_u64()),
             Self::Floor => after(output, "requests: "),
             Self::Wrk | Self::Wrk2 => before(output, " requests in "),
             Self::H2load => before(output, " succeeded"),
             Self::Ab => after(output, "Complete requests:"),
             Self::TlsPerf => after(output, "HANDSHAKES "),
             Self::Oha => json(output)?["statusCodeDistribution"]["200"].as_u64(),
+            Self::K6 | Self::K6Fasthttp => script_count(output),
         }
     }
 
@@ -100,6 +115,17 @@ impl Tool {
             Self::Ab => "ab",
             Self::Oha => "oha",
             Self::TlsPerf => "tls-perf",
+            Self::K6 => "k6",
+            Self::K6Fasthttp => "k6-fasthttp",
+        }
+    }
+
+    /// The variable that names the executable, for tools that are built by hand.
+    fn variable(self) -> Option<&'static str> {
+        match self {
+            Self::K6 => Some("K6"),
+            Self::K6Fasthttp => Some("K6_FASTHTTP"),
+            _ => None,
         }
     }
 }
@@ -108,6 +134,17 @@ impl fmt::Display for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
+}
+
+fn script_line(case: &Case, ask: &Ask<'_>) -> String {
+    let script = ask.script.unwrap_or_default();
+    format!("--vus {} --duration {}s {script}", case.connection_count, ask.seconds)
+}
+
+/// Requests by k6's end summary, which squall writes as well: `http_reqs....: 7 2.3/s`.
+fn script_count(output: &str) -> Option<u64> {
+    let line = output.lines().find(|line| line.trim_start().starts_with("http_reqs"))?;
+    line.split_once(": ")?.1.split_whitespace().next()?.parse().ok()
 }
 
 fn handshake_line(case: &Case, ask: &Ask<'_>) -> String {
@@ -163,6 +200,8 @@ mod tests {
             (Tool::Ab, "Complete requests:      7\nFailed requests:        0\n"),
             (Tool::TlsPerf, " TOTAL:           SECONDS 2; HANDSHAKES 7 \n"),
             (Tool::Oha, r#"{"statusCodeDistribution":{"200":7,"500":1}}"#),
+            (Tool::K6, "    http_req_waiting: avg=1\n    http_reqs......................: 7   2.3/s\n"),
+            (Tool::Squall, "    http_reqs......................: 7   2.3/s\n"),
         ];
         for (tool, output) in cases {
             assert_eq!(tool.completed_count(output), Some(7), "{tool}");

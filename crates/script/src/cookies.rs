@@ -31,9 +31,17 @@ pub(crate) struct Cookie {
 }
 
 impl Jar {
-    /// Whether nothing is in it.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Writes all that a request's `Cookie` depends on beside its URL; false where it depends on the time as well.
+    pub(crate) fn write_words(&self, words: &mut Vec<u8>) -> bool {
+        words.extend((self.0.len() as u32).to_ne_bytes());
+        for cookie in &self.0 {
+            for text in [&cookie.name, &cookie.value, &cookie.host, &cookie.path] {
+                words.extend(text.as_bytes());
+                words.push(0);
+            }
+            words.extend([u8::from(cookie.secure), u8::from(cookie.is_host_only)]);
+        }
+        self.0.iter().all(|cookie| cookie.ends_ms.is_none())
     }
 
     /// Forgets all.

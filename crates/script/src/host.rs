@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use foldhash::fast::FixedState;
+
 use crate::api;
 use crate::api::timers::Timers;
 use crate::cookies::Jar;
@@ -46,9 +48,19 @@ pub(crate) struct Host {
     suspender: Suspender,
     rejections: RefCell<Vec<(Kept, Kept)>>,
     kept: RefCell<HashMap<String, Kept>>,
+    /// What an iteration calls, found once for each scenario.
+    pub(crate) callee: RefCell<Option<Callee>>,
+    added_parts: Cell<u32>,
     exports: RefCell<HashMap<String, Vec<(String, Kept)>>>,
     /// Names by the engine's number for them.
-    names: RefCell<HashMap<u32, Rc<str>>>,
+    names: RefCell<HashMap<u32, Rc<str>, FixedState>>,
+}
+
+/// What an iteration of a scenario calls, and with what.
+#[derive(Debug)]
+pub(crate) struct Callee {
+    pub(crate) function: Kept,
+    pub(crate) data: Kept,
 }
 
 /// What part of the script runs.
@@ -116,8 +128,10 @@ impl Host {
             suspender: Suspender::default(),
             rejections: RefCell::default(),
             kept: RefCell::default(),
+            callee: RefCell::default(),
+            added_parts: Cell::default(),
             exports: RefCell::default(),
-            names: RefCell::default(),
+            names: RefCell::new(HashMap::with_hasher(FixedState::default())),
         }
     }
 
@@ -136,6 +150,13 @@ impl Host {
 
     pub(crate) fn set_class_id(&self, class_id: u32) {
         self.class_id.set(class_id);
+    }
+
+    /// Whether a part of the language that is added on demand is still to be added; it counts as added from now on.
+    pub(crate) fn add_lazy_part(&self, part_idx: usize) -> bool {
+        let (added, bit) = (self.added_parts.get(), 1 << part_idx);
+        self.added_parts.set(added | bit);
+        added & bit == 0
     }
 
     /// The script goes on now.
@@ -330,6 +351,14 @@ impl Host {
         first
     }
 
+    /// Another scenario begins.
+    pub(crate) fn forget_callee(&self, ctx: Ctx<'_>) {
+        if let Some(callee) = self.callee.borrow_mut().take() {
+            ctx.forget(callee.function);
+            ctx.forget(callee.data);
+        }
+    }
+
     /// Gives up every value that is kept: the context is about to end.
     pub(crate) fn forget_values(&self, ctx: Ctx<'_>) {
         for (promise, reason) in self.rejections.borrow_mut().drain(..) {
@@ -337,11 +366,12 @@ impl Host {
             ctx.forget(reason);
         }
         self.kept.borrow_mut().drain().for_each(|(_, kept)| ctx.forget(kept));
+        self.forget_callee(ctx);
         for (_, exports) in self.exports.borrow_mut().drain() {
             exports.into_iter().for_each(|(_, kept)| ctx.forget(kept));
         }
         self.timers.borrow_mut().forget(ctx);
-        self.http.forget(ctx);
+        self.http.end(ctx);
     }
 }
 

@@ -16,6 +16,7 @@ mod metrics;
 mod options;
 mod program;
 mod resolve;
+mod segment;
 mod step;
 mod typescript;
 mod user;
@@ -32,5 +33,6 @@ pub use options::{
     env_layer, stages,
 };
 pub use program::{Fetch, Program, ProgramSetup};
+pub use segment::Stripes;
 pub use step::{Body, Reply, ReplyFailure, Request, Spec, Step, Timing};
 pub use user::{Counts, Iteration, Outcome, Scenario, Shared, User, Work, log_failure};

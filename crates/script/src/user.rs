@@ -1,7 +1,7 @@
 //! One virtual user: a world of the script on a stack of its own, resumed by whoever drives it.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,12 +11,13 @@ use serde_json::Value as Json;
 use crate::api;
 use crate::console::{Console, Level};
 use crate::error::{ErrorKind, ScriptError};
-use crate::host::{Host, Ids, Interrupt, Phase, error_of};
+use crate::host::{Callee, Host, Ids, Interrupt, Phase, error_of};
 use crate::metrics::{HttpSample, MetricId, Recorder, Tags};
 use crate::options::Runtime;
 use crate::program::{Loaded, Program, Source};
-use crate::step::{Reply, Request, Spec, Step};
-use crate::vm::{Ctx, Fiber, JsResult, Value, Vm, VmLimits};
+use crate::segment::Stripes;
+use crate::step::{Reply, Request, Step};
+use crate::vm::{Ctx, Fiber, Heap, JsResult, Value, Vm, VmLimits};
 
 /// A virtual user.
 #[derive(Debug)]
@@ -37,8 +38,12 @@ pub struct Shared {
     pub console: Arc<Console>,
     /// Counts of the whole run, for `k6/execution`.
     pub counts: Arc<Counts>,
-    /// The plain requests made so far, by URL.
-    pub(crate) specs: RefCell<HashMap<String, Rc<Spec>>>,
+    /// The requests made so far.
+    pub(crate) requests: RefCell<api::http::RequestCache>,
+    /// This process's part of the run, for numbers that count over all processes.
+    pub(crate) part: Stripes,
+    /// Where the users' memory comes from.
+    pub(crate) heap: Rc<Heap>,
     /// Why `exec.test.abort()` was called, if it was.
     pub abort: RefCell<Option<String>>,
     /// What `setup()` gave, as JSON.
@@ -151,7 +156,9 @@ impl Shared {
             recorder,
             console,
             counts,
-            specs: RefCell::default(),
+            requests: RefCell::default(),
+            part: Stripes::whole(),
+            heap: Heap::new(),
             abort: RefCell::default(),
             setup_data: RefCell::default(),
         }
@@ -159,6 +166,12 @@ impl Shared {
 }
 
 impl Shared {
+    /// The same in a process that makes a part of the run.
+    #[must_use]
+    pub fn with_part(self, part: Stripes) -> Self {
+        Self { part, ..self }
+    }
+
     /// The same for work that measures nothing.
     pub fn without_recorder(options: Arc<Runtime>, console: Arc<Console>, counts: Arc<Counts>) -> Self {
         Self::new(options, Rc::new(NoRecorder), console, counts)
@@ -406,10 +419,13 @@ fn iterate(host: &Host, ctx: Ctx<'_>, iteration: &Iteration) -> Result<(), Scrip
 }
 
 fn call_scenario(host: &Host, ctx: Ctx<'_>, scenario: &Scenario) -> Result<(), ScriptError> {
-    let global = ctx.global();
-    error_of(ctx, global.set("__ITER", ctx.number(host.ids.get().iteration as f64)))?;
-    let function = exported(host, ctx, &scenario.exec)?;
-    let data = setup_data(host, ctx)?;
+    if host.callee.borrow().is_none() {
+        let function = exported(host, ctx, &scenario.exec)?.keep();
+        let data = setup_data(host, ctx)?.keep();
+        *host.callee.borrow_mut() = Some(Callee { function, data });
+    }
+    let callee = host.callee.borrow().as_ref().map(|it| (ctx.restore(&it.function), ctx.restore(&it.data)));
+    let Some((function, data)) = callee else { return Ok(()) };
     settle(host, ctx, function.call(&ctx.undefined(), &[&data])).map(drop)
 }
 
@@ -421,6 +437,7 @@ fn enter_scenario(host: &Host, ctx: Ctx<'_>, scenario: &Rc<Scenario>) -> JsResul
         tags.push((key.clone(), value.clone()));
     }
     *host.tags.borrow_mut() = tags;
+    host.forget_callee(ctx);
     let before = host.scenario.borrow_mut().replace(Rc::clone(scenario));
     let had_own_env = before.is_some_and(|before| !before.env.is_empty());
     if scenario.env.is_empty() && !had_own_env {
@@ -428,7 +445,7 @@ fn enter_scenario(host: &Host, ctx: Ctx<'_>, scenario: &Rc<Scenario>) -> JsResul
     }
     let env = api::environment(ctx)?;
     scenario.env.iter().try_for_each(|(name, value)| env.set(name, ctx.string(value)))?;
-    ctx.global().set("__ENV", env)
+    ctx.global().define("__ENV", env)
 }
 
 fn enter(host: &Host, phase: Phase, group: &str) {

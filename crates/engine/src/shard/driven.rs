@@ -1,8 +1,10 @@
 //! Requests that a driver decides at run time: each on a connection of its user, and told back when it has ended.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use squall_measure::{Cause, Phase, Phases};
 use squall_wire::h1::Response;
 
@@ -19,7 +21,7 @@ pub(super) struct Driven {
     /// By the index of the request among those made at run time.
     calls: Vec<Option<Flight>>,
     /// Pools by user and origin.
-    pools: std::collections::HashMap<(u32, u32), u32>,
+    pools: HashMap<(u32, u32), u32, FixedState>,
     /// Users of the pools, by pool.
     users: Vec<u32>,
     is_stopping: bool,
@@ -41,7 +43,7 @@ impl Driven {
             driver,
             port: Port::default(),
             calls: Vec::new(),
-            pools: std::collections::HashMap::new(),
+            pools: HashMap::default(),
             users: Vec::new(),
             is_stopping: false,
         }

@@ -56,13 +56,20 @@ const SCENARIO: &[Fun] = &[
         in_scenario(call, |ctx, _| ctx.number(ctx.host().ids.get().scenario_iteration as f64))
     }),
     Fun::new(c"iterationInTest", 0, |call: &Call<'_>| {
-        in_scenario(call, |ctx, _| ctx.number(ctx.host().ids.get().scenario_iteration as f64))
+        in_scenario(call, |ctx, _| {
+            let host = ctx.host();
+            ctx.number(host.shared.part.whole_idx(host.ids.get().scenario_iteration) as f64)
+        })
     }),
 ];
 
 const VU: &[Fun] = &[
     Fun::new(c"idInInstance", 0, |call: &Call<'_>| count(call, call.ctx().host().ids.get().vu)),
-    Fun::new(c"idInTest", 0, |call: &Call<'_>| count(call, call.ctx().host().ids.get().vu)),
+    Fun::new(c"idInTest", 0, |call: &Call<'_>| {
+        let host = call.ctx().host();
+        let vu = host.ids.get().vu;
+        count(call, if vu == 0 { 0 } else { host.shared.part.whole_idx(vu - 1) + 1 })
+    }),
     Fun::new(c"iterationInInstance", 0, |call: &Call<'_>| count(call, call.ctx().host().ids.get().iteration)),
     Fun::new(c"iterationInScenario", 0, |call: &Call<'_>| {
         in_scenario(call, |ctx, _| ctx.number(ctx.host().ids.get().iteration_in_scenario as f64))

@@ -14,7 +14,8 @@ mod metrics;
 mod open;
 pub(crate) mod timers;
 
-use crate::vm::{Ctx, JsResult, Value};
+use crate::host::Phase;
+use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 /// A native module: its name, and what makes its exports.
 type Native = (&'static str, for<'js> fn(Ctx<'js>) -> JsResult<Exports<'js>>);
@@ -66,13 +67,30 @@ pub(crate) fn install_globals(ctx: Ctx<'_>) -> JsResult<()> {
     let global = ctx.global();
     global.set("global", global.clone())?;
     global.set("__VU", ctx.number(ctx.host().ids.get().vu as f64))?;
-    global.set("__ENV", environment(ctx)?)?;
+    global.define_getter("__ITER", ctx.function(&Fun::new(c"__ITER", 0, iteration_number))?)?;
+    global.define_getter("__ENV", ctx.function(&Fun::new(c"__ENV", 0, first_environment))?)?;
     console::install(ctx)?;
     open::install(ctx)?;
     timers::install(ctx)?;
     encoding::install(ctx)?;
     crypto::install(ctx)?;
     common::install(ctx)
+}
+
+/// `__ITER`: there is none before the first iteration.
+fn iteration_number<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, host) = (call.ctx(), call.ctx().host());
+    Ok(match host.phase.get() {
+        Phase::Iteration => ctx.number(host.ids.get().iteration as f64),
+        _ => ctx.undefined(),
+    })
+}
+
+/// `__ENV`, made when it is first read: most scripts never do, and the system's environment is large.
+fn first_environment<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let env = environment(call.ctx())?;
+    call.ctx().global().define("__ENV", env.clone())?;
+    Ok(env)
 }
 
 /// A fresh `__ENV`.

@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::error::{ErrorKind, ScriptError};
 use crate::metrics::SystemTags;
+use crate::segment::Stripes;
 
 pub use layer::{Layer, LayerKind, env_layer, stages};
 pub use scenario::{Executor, ScenarioConfig, Stage};
@@ -63,7 +64,7 @@ pub struct Options {
     /// How trouble is shown: `headers`, `full`, or not.
     pub http_debug: Option<String>,
     /// Part of the whole run that this process makes.
-    pub execution_segment: Option<String>,
+    pub segment: Option<Stripes>,
     /// What a user may want to know.
     pub warnings: Vec<String>,
 }
@@ -164,7 +165,7 @@ impl Options {
             tls_auth: tls_auth(&read)?,
             tls_version: tls_version(&read)?,
             http_debug: read.text("httpDebug")?.filter(|text| !text.is_empty()),
-            execution_segment: read.text("executionSegment")?,
+            segment: segment(&read)?,
             runtime: Runtime { json: Json::Object(merged.clone()).to_string(), ..runtime },
             warnings,
         })
@@ -235,6 +236,16 @@ fn threshold(metric: &str, item: &Json) -> Result<ThresholdSource, ScriptError> 
         }),
         _ => Err(bad()),
     }
+}
+
+fn segment(read: &Reader<'_>) -> Result<Option<Stripes>, ScriptError> {
+    let (segment, sequence) = (read.text("executionSegment")?, read.text("executionSegmentSequence")?);
+    if segment.is_none() && sequence.is_none() {
+        return Ok(None);
+    }
+    let stripes = Stripes::parse(segment.as_deref(), sequence.as_deref());
+    let help = "write it like executionSegment: '0:1/3' and executionSegmentSequence: '0,1/3,2/3,1'";
+    stripes.map(Some).map_err(|problem| ScriptError::new(ErrorKind::Options, problem, help))
 }
 
 fn trend_stats(read: &Reader<'_>) -> Result<Vec<String>, ScriptError> {
@@ -437,8 +448,6 @@ const IDLE: &[&str] = &[
     "blacklistIPs",
     "blockHostnames",
     "dns",
-    "executionSegment",
-    "executionSegmentSequence",
     "httpDebug",
     "paused",
     "tlsAuth",

@@ -6,6 +6,8 @@
 
 mod fiber;
 mod function;
+mod heap;
+mod lazy;
 mod module;
 mod value;
 
@@ -20,6 +22,7 @@ use crate::host::Host;
 
 pub(crate) use fiber::{Fiber, Suspender};
 pub(crate) use function::{Call, Fun};
+pub(crate) use heap::Heap;
 pub(crate) use module::{Code, Imported, Module, compile_function, compile_module};
 pub(crate) use value::{Kept, Key, Value};
 
@@ -37,6 +40,8 @@ pub(crate) struct Vm {
     context: NonNull<qjs::JSContext>,
     /// The context's opaque pointer: alive as long as the context.
     _host: Rc<Host>,
+    /// Where its memory comes from.
+    _heap: Rc<Heap>,
 }
 
 /// A context in use.
@@ -58,9 +63,12 @@ pub(crate) struct VmLimits {
 impl Vm {
     /// A fresh world whose native functions see `host`. To be made on the stack on which it will run.
     pub(crate) fn new(host: Rc<Host>, limits: VmLimits) -> Option<Self> {
+        let heap = Rc::clone(&host.shared.heap);
         // SAFETY: a null check follows each creation; the runtime is set up before any script runs in it, on this thread.
         unsafe {
-            let runtime = NonNull::new(qjs::JS_NewRuntime())?;
+            let heap_ptr = Rc::as_ptr(&heap).cast_mut().cast::<c_void>();
+            let functions = Heap::functions();
+            let runtime = NonNull::new(qjs::JS_NewRuntime2(&raw const functions, heap_ptr))?;
             qjs::JS_SetMemoryLimit(runtime.as_ptr(), limits.memory_bytes as qjs::size_t);
             qjs::JS_UpdateStackTop(runtime.as_ptr());
             qjs::JS_SetMaxStackSize(runtime.as_ptr(), limits.stack_bytes as qjs::size_t);
@@ -73,30 +81,27 @@ impl Vm {
             qjs::JS_SetRuntimeOpaque(runtime.as_ptr(), opaque);
             qjs::JS_SetInterruptHandler(runtime.as_ptr(), Some(on_interrupt), opaque);
             qjs::JS_SetHostPromiseRejectionTracker(runtime.as_ptr(), Some(on_rejection), opaque);
-            let vm = Self { runtime, context, _host: host };
+            let vm = Self { runtime, context, _host: host, _heap: heap };
             vm.add_intrinsics();
             value::register_class(runtime);
             module::install_loader(runtime);
+            vm.ctx().declare_lazy_parts().ok()?;
             Some(vm)
         }
     }
 
-    /// Everything the language has but what k6 scripts cannot meet.
+    /// What the language has, but what k6 scripts cannot meet and what `lazy` adds later.
     fn add_intrinsics(&self) {
         let context = self.context.as_ptr();
-        // SAFETY: the context is fresh, and each intrinsic is added once, base objects first.
+        // SAFETY: the context is fresh, and each intrinsic is added once, base objects (BigInt among them) first.
         unsafe {
             qjs::JS_AddIntrinsicBaseObjects(context);
-            qjs::JS_AddIntrinsicDate(context);
             qjs::JS_AddIntrinsicEval(context);
             qjs::JS_AddIntrinsicRegExpCompiler(context);
             qjs::JS_AddIntrinsicRegExp(context);
             qjs::JS_AddIntrinsicJSON(context);
             qjs::JS_AddIntrinsicProxy(context);
-            qjs::JS_AddIntrinsicMapSet(context);
-            qjs::JS_AddIntrinsicTypedArrays(context);
             qjs::JS_AddIntrinsicPromise(context);
-            qjs::JS_AddIntrinsicBigInt(context);
         }
     }
 

@@ -166,6 +166,12 @@ impl<'js> Value<'js> {
         self.tag() == qjs::JS_TAG_OBJECT
     }
 
+    /// An object as literals make it: no array, function, or object of a class.
+    pub(crate) fn is_plain_object(&self) -> bool {
+        // SAFETY: reads a live value.
+        unsafe { qjs::JS_GetClassID(self.raw) == PLAIN_OBJECT_CLASS }
+    }
+
     /// A callable object.
     pub(crate) fn is_function(&self) -> bool {
         // SAFETY: reads a live value.
@@ -509,6 +515,7 @@ impl<'js> Ctx<'js> {
 
     /// An `ArrayBuffer` with a copy of the bytes.
     pub(crate) fn array_buffer(self, bytes: &[u8]) -> JsResult<Value<'js>> {
+        self.need_buffers()?;
         // SAFETY: the engine copies the bytes.
         unsafe {
             Value::checked(
@@ -611,17 +618,18 @@ impl<'js> Ctx<'js> {
     }
 }
 
-impl Key<'_> {
+impl<'js> Key<'js> {
     /// Its text.
     pub(crate) fn text(&self) -> String {
+        self.borrow_text().to_owned()
+    }
+
+    /// Its text, without a copy where the engine has it as it is.
+    pub(crate) fn borrow_text(&self) -> Text<'js> {
         let mut len = 0;
-        // SAFETY: gives text of `len` bytes, freed after it was copied.
-        unsafe {
-            let bytes = qjs::JS_AtomToCStringLen(self.ctx.as_ptr(), &raw mut len, self.atom);
-            let text = String::from_utf8_lossy(&copy_bytes(bytes.cast(), len as usize)).into_owned();
-            qjs::JS_FreeCString(self.ctx.as_ptr(), bytes);
-            text
-        }
+        // SAFETY: gives text of `len` bytes that is freed by `Text`.
+        let bytes = unsafe { qjs::JS_AtomToCStringLen(self.ctx.as_ptr(), &raw mut len, self.atom) };
+        Text { ctx: self.ctx, bytes, len: len as usize }
     }
 
     /// A number that stands for the name as long as the engine knows it; [`pin`](Self::pin) makes that the VM's life.
@@ -646,6 +654,9 @@ impl std::ops::Deref for Text<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
+        if self.bytes.is_null() {
+            return "";
+        }
         // SAFETY: the engine gave `len` bytes, which live until they are freed by the drop. Lone surrogates are not UTF-8: checked.
         let bytes = unsafe { std::slice::from_raw_parts(self.bytes.cast::<u8>(), self.len) };
         std::str::from_utf8(bytes).unwrap_or("\u{fffd}")
@@ -688,6 +699,9 @@ unsafe extern "C" fn finalize(runtime: *mut qjs::JSRuntime, object: qjs::JSValue
         }
     }
 }
+
+/// The engine's class of plain objects.
+const PLAIN_OBJECT_CLASS: qjs::JSClassID = 1;
 
 /// Most arguments of a call from Rust.
 const ARG_COUNT_MAX: usize = 4;

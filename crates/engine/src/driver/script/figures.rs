@@ -15,14 +15,22 @@ pub struct Submetric {
     pub tags: Vec<(String, String)>,
 }
 
-/// Tags that samples must have, and the index of their figures.
-type Sub = (Vec<(String, String)>, usize);
+/// A part of a metric's samples.
+#[derive(Debug, Clone)]
+struct Sub {
+    /// Tags that samples must have.
+    tags: Vec<(String, String)>,
+    /// The one tag is `expected_response`, with this value: k6's own sub-metric, asked for each request.
+    expected: Option<bool>,
+    /// Index of its figures.
+    idx: usize,
+}
 
 /// The figures of one shard.
 #[derive(Debug)]
 pub(super) struct Figures {
     figures: RefCell<ScriptFigures>,
-    /// Of each metric: its sub-metrics, as tags and the index of their figures.
+    /// Of each metric: its sub-metrics.
     subs: Vec<Vec<Sub>>,
     now_ns: Cell<u64>,
     /// When the numbers of users were told last.
@@ -97,7 +105,7 @@ impl Figures {
         let mut metrics: Vec<ScriptMetric> = defs.iter().map(|def| metric(def, Vec::new(), exact)).collect();
         for sub in submetrics {
             let idx = sub.metric.0 as usize;
-            subs[idx].push((sub.tags.clone(), metrics.len()));
+            subs[idx].push(Sub::new(&sub.tags, metrics.len()));
             metrics.push(metric(defs[idx], sub.tags.clone(), exact));
         }
         Self {
@@ -142,15 +150,31 @@ impl Figures {
     }
 }
 
+impl Sub {
+    fn new(tags: &[(String, String)], idx: usize) -> Self {
+        let expected = match tags {
+            [(key, value)] if key == "expected_response" => value.parse().ok(),
+            _ => None,
+        };
+        Self { tags: tags.to_vec(), expected, idx }
+    }
+
+    /// Whether a sample with these tags belongs to it.
+    fn has(&self, tags: &Tags<'_>) -> bool {
+        if self.expected.is_some() && tags.custom.iter().all(|own| own.is_empty()) {
+            let expected = tags.http.and_then(|http| http.expected);
+            return expected == self.expected && tags.system.has("expected_response");
+        }
+        self.tags.iter().all(|(key, wanted)| tags.get(key).is_some_and(|value| value == wanted.as_str()))
+    }
+}
+
 impl Recorder for Figures {
     fn add(&self, metric: MetricId, value: f64, tags: &Tags<'_>) {
         let (mut figures, now_ns, idx) = (self.figures.borrow_mut(), self.now_ns.get(), metric.0 as usize);
         figures.metrics[idx].value.add(value, now_ns);
-        for (filter, sub_idx) in &self.subs[idx] {
-            if filter.iter().all(|(key, wanted)| tags.get(key).is_some_and(|value| value == wanted.as_str()))
-            {
-                figures.metrics[*sub_idx].value.add(value, now_ns);
-            }
+        for sub in self.subs[idx].iter().filter(|sub| sub.has(tags)) {
+            figures.metrics[sub.idx].value.add(value, now_ns);
         }
     }
 

@@ -1,13 +1,17 @@
 //! k6 scripts as a load: their users, scenarios and figures on each shard.
 //!
 //! `stage` is what the shards share, `users` the virtual users of one shard, `runner` one scenario on one shard, `schedule` the
-//! arithmetic of k6's executors, `figures` what is measured, `reply` how the end of a request looks to a script.
+//! arithmetic of k6's executors, `figures` what is measured, `reply` how the end of a request looks to a script,
+//! `part` which part of the work is whose.
 
 mod figures;
+mod part;
 mod reply;
 mod runner;
 mod schedule;
 mod stage;
+#[cfg(test)]
+mod tests;
 mod users;
 
 use std::rc::Rc;
@@ -18,9 +22,9 @@ use squall_script::{Console, Options, Outcome, Program, Shared, Work};
 
 use super::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, ShardPart};
 use crate::Error;
-use crate::pace::Share;
 
 use figures::Figures;
+use part::Part;
 use runner::Runner;
 use stage::Phase;
 use users::Users;
@@ -47,7 +51,7 @@ pub struct ScriptRun {
 
 impl DriverFactory for ScriptRun {
     fn make(&self, shard: ShardPart) -> Result<Box<dyn AnyDriver>, Error> {
-        Ok(Box::new(ScriptDriver::new(self, shard.share)?))
+        Ok(Box::new(ScriptDriver::new(self, Part::new(shard.share, self.options.segment.as_ref()))?))
     }
 
     fn connections_per_host(&self) -> u32 {
@@ -61,7 +65,7 @@ impl DriverFactory for ScriptRun {
 
 /// A script on one shard.
 struct ScriptDriver {
-    share: Share,
+    part: Part,
     stage: Arc<Stage>,
     options: Arc<Options>,
     figures: Rc<Figures>,
@@ -79,26 +83,23 @@ impl AnyDriver for ScriptDriver {
 }
 
 impl ScriptDriver {
-    fn new(run: &ScriptRun, share: Share) -> Result<Self, Error> {
+    fn new(run: &ScriptRun, part: Part) -> Result<Self, Error> {
         let figures = Rc::new(Figures::new(&run.program, &run.submetrics, run.exact));
         let recorder: Rc<dyn squall_script::Recorder> = Rc::clone(&figures) as _;
         let runtime = Arc::new(run.options.runtime.clone());
-        let shared = Rc::new(Shared::new(runtime, recorder, Arc::clone(&run.console), run.stage.counts()));
-        let mut users = Users::new(run, shared, share);
-        let runners: Vec<Runner> = run
-            .options
-            .scenarios
-            .iter()
-            .enumerate()
-            .map(|(idx, config)| Runner::new(idx, config, share, run.options.min_iteration_duration))
+        let shared = Shared::new(runtime, recorder, Arc::clone(&run.console), run.stage.counts());
+        let mut users = Users::new(run, Rc::new(shared.with_part(part.process.clone())), &part);
+        let scenarios = run.options.scenarios.iter().enumerate();
+        let runners: Vec<Runner> = scenarios
+            .map(|(idx, config)| Runner::new(idx, config, &part, run.options.min_iteration_duration))
             .collect();
         users.make(runner::users_needed(&runners)).map_err(refused)?;
-        if share.shard_idx == 0 {
+        if part.is_first() {
             users.make_special().map_err(refused)?;
         }
         run.stage.add_shard();
         Ok(Self {
-            share,
+            part,
             stage: Arc::clone(&run.stage),
             options: Arc::clone(&run.options),
             figures,
@@ -112,7 +113,7 @@ impl ScriptDriver {
 
     /// Before the scenarios: `setup()`, on the first shard; the others wait for what it gives.
     fn prepare(&mut self, now_ns: u64, port: &mut Port) {
-        if self.share.shard_idx == 0 && self.stage.calls_setup() && !self.users.has_begun_setup {
+        if self.part.is_first() && self.stage.calls_setup() && !self.users.has_begun_setup {
             self.users.has_begun_setup = true;
             if self.options.no_setup || !self.users.program.has_function("setup") {
                 self.stage.finish_setup(None, now_ns);
@@ -173,7 +174,7 @@ impl ScriptDriver {
 
     /// After the scenarios of all shards: `teardown()`, on the first shard.
     fn tear_down(&mut self, now_ns: u64, port: &mut Port) {
-        if self.share.shard_idx != 0 || !self.stage.calls_teardown() {
+        if !self.part.is_first() || !self.stage.calls_teardown() {
             self.phase = Phase::Over;
             return;
         }
@@ -258,7 +259,7 @@ impl Driver for ScriptDriver {
 
     fn fill(&mut self, now_ns: u64, snapshot: &mut Snapshot) {
         self.users.flush_counts(&self.stage);
-        if self.share.shard_idx == 0 && self.phase != Phase::Setup {
+        if self.part.is_first() && self.phase != Phase::Setup {
             self.figures.add_gauges(self.stage.counts().as_ref(), now_ns);
         }
         self.figures.add_bytes(snapshot.wire_bytes_sent, snapshot.wire_bytes_received);

@@ -9,17 +9,17 @@ use squall_script::{
     Executor, Iteration, MetricId, Outcome, Scenario, ScenarioConfig, SystemTags, Tags, Work, log_failure,
 };
 
+use super::part::Part;
 use super::schedule::{Arrivals, UserStep, user_steps};
 use super::stage::Stage;
 use super::users::Users;
 use crate::driver::Port;
-use crate::pace::Share;
 
 /// A scenario on one shard.
 pub(super) struct Runner {
     idx: usize,
     config: ScenarioConfig,
-    share: Share,
+    part: Part,
     scenario: Option<Rc<Scenario>>,
     /// When it starts, when nothing starts any more, and when what runs is interrupted: by the run's clock.
     begin_ns: u64,
@@ -69,8 +69,8 @@ enum Kind {
     Looping,
     /// As many users as the steps say.
     Ramping { steps: Vec<UserStep>, next: usize, user_count: u64 },
-    /// Iterations arrive; `own_idx` counts those of this shard.
-    Arriving { arrivals: Arrivals, own_idx: u64, orphans: Vec<u64> },
+    /// Iterations arrive; `next_idx` counts those of all shards.
+    Arriving { arrivals: Arrivals, next_idx: u64, orphans: Vec<u64> },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,23 +94,25 @@ pub(super) fn users_needed(runners: &[Runner]) -> u64 {
 }
 
 impl Runner {
-    pub(super) fn new(idx: usize, config: &ScenarioConfig, share: Share, min_iteration: Duration) -> Self {
+    pub(super) fn new(idx: usize, config: &ScenarioConfig, part: &Part, min_iteration: Duration) -> Self {
         let kind = match &config.executor {
             Executor::RampingVus { start_vus, stages, .. } => {
-                Kind::Ramping { steps: user_steps(*start_vus, stages), next: 0, user_count: 0 }
+                let mut steps = user_steps(*start_vus, stages);
+                steps.iter_mut().for_each(|step| step.user_count = part.process.part_of(step.user_count));
+                Kind::Ramping { steps, next: 0, user_count: 0 }
             }
             Executor::ConstantArrivalRate { rate, time_unit, duration, .. } => {
-                Kind::arriving(Arrivals::constant(*rate, *time_unit, *duration))
+                Kind::arriving(Arrivals::constant(*rate, *time_unit, *duration), part)
             }
             Executor::RampingArrivalRate { start_rate, time_unit, stages, .. } => {
-                Kind::arriving(Arrivals::ramping(*start_rate, *time_unit, stages))
+                Kind::arriving(Arrivals::ramping(*start_rate, *time_unit, stages), part)
             }
             _ => Kind::Looping,
         };
         Self {
             idx,
             config: config.clone(),
-            share,
+            part: part.clone(),
             scenario: None,
             begin_ns: u64::MAX,
             end_ns: u64::MAX,
@@ -132,7 +134,7 @@ impl Runner {
 
     /// Users of this shard that are made before the start.
     fn planned_count(&self) -> u64 {
-        self.share.part_of(self.config.executor.planned_vus())
+        self.part.count_of(self.config.executor.planned_vus())
     }
 
     /// `setup()` is over.
@@ -305,7 +307,7 @@ impl Runner {
         let Executor::RampingVus { graceful_ramp_down, .. } = &self.config.executor else { return true };
         let graceful_ns = graceful_ramp_down.as_nanos() as u64;
         for (nth, member) in self.members.iter_mut().enumerate() {
-            let is_wanted = self.share.global_idx(nth as u64) < *user_count;
+            let is_wanted = self.part.process_idx(nth as u64) < *user_count;
             match (is_wanted, member.state) {
                 (true, _) => member.kill_ns = u64::MAX,
                 (false, MemberState::Iterating) if member.kill_ns == u64::MAX => {
@@ -325,31 +327,26 @@ impl Runner {
         }
         match (&self.config.executor, &self.kind) {
             (Executor::SharedIterations { iterations, .. }, _) => {
-                let (taken, own_count) = (&stage.scenario(self.idx).taken, self.machine_part_of(*iterations));
-                if taken.load(Ordering::Relaxed) >= own_count {
+                let iterations = self.part.process.part_of(*iterations);
+                let taken = &stage.scenario(self.idx).taken;
+                if taken.load(Ordering::Relaxed) >= iterations {
                     return None;
                 }
-                let own_idx = Some(taken.fetch_add(1, Ordering::Relaxed)).filter(|idx| *idx < own_count);
-                own_idx.map(|idx| self.share.segment.whole_idx(idx))
+                Some(taken.fetch_add(1, Ordering::Relaxed)).filter(|idx| *idx < iterations)
             }
             (Executor::PerVuIterations { iterations, .. }, _) => {
                 (self.members[nth].iteration_count < *iterations).then(|| self.own_idx())
             }
             (_, Kind::Ramping { user_count, .. }) => {
-                (self.share.global_idx(nth as u64) < *user_count).then(|| self.own_idx())
+                (self.part.process_idx(nth as u64) < *user_count).then(|| self.own_idx())
             }
             _ => Some(self.own_idx()),
         }
     }
 
-    /// How many of iterations that all users share are this machine's.
-    fn machine_part_of(&self, iterations: u64) -> u64 {
-        self.share.segment.part_of(iterations)
-    }
-
     /// Iterations of all shards have different numbers.
     fn own_idx(&self) -> u64 {
-        self.share.global_idx(self.begun_count)
+        self.part.process_idx(self.begun_count)
     }
 
     fn activate(&mut self, nth: usize, users: &mut Users) {
@@ -386,7 +383,7 @@ impl Runner {
                 None => self.miss(now_ns, users, stage),
             }
         }
-        if self.share.shard_count > 1 {
+        if self.part.shard_count > 1 {
             self.adopt_orphans(now_ns, users, stage, port);
         }
     }
@@ -398,19 +395,15 @@ impl Runner {
 
     /// The next arrival of this shard whose time has come; its number.
     fn take_arrival(&mut self, now_ns: u64) -> Option<u64> {
-        let (begin_ns, share) = (self.begin_ns, self.share);
-        let Kind::Arriving { arrivals, own_idx, .. } = &mut self.kind else { return None };
-        let idx = share.global_idx(*own_idx);
-        let due_ns = begin_ns + arrivals.due_ns(idx)?;
-        (due_ns <= now_ns).then(|| {
-            *own_idx += 1;
-            idx
-        })
+        let (begin_ns, step) = (self.begin_ns, self.part.shard_count);
+        let Kind::Arriving { arrivals, next_idx, .. } = &mut self.kind else { return None };
+        let due_ns = begin_ns + arrivals.due_ns(self.part.process.whole_idx(*next_idx))?;
+        (due_ns <= now_ns).then(|| std::mem::replace(next_idx, *next_idx + step))
     }
 
     /// An arrival finds no free user here: another shard may have one; and one more user is made, while there may be more.
     fn miss(&mut self, now_ns: u64, users: &mut Users, stage: &Stage) {
-        let max_count = self.share.part_of(self.config.executor.max_vus());
+        let max_count = self.part.count_of(self.config.executor.max_vus());
         if (self.members.len() as u64) < max_count {
             if let Some(user) = users.take_free().or_else(|| users.make_one().ok()) {
                 self.admit(user, users);
@@ -424,7 +417,7 @@ impl Runner {
             let fields = [("executor", self.config.executor.name()), ("scenario", &self.config.name)];
             users.shared.console.fields(squall_script::Level::Warning, &text, &fields);
         }
-        if self.share.shard_count > 1 {
+        if self.part.shard_count > 1 {
             stage.scenario(self.idx).orphans.fetch_add(1, Ordering::Relaxed);
             if let Kind::Arriving { orphans, .. } = &mut self.kind {
                 orphans.push(now_ns);
@@ -492,7 +485,8 @@ impl Runner {
     fn is_exhausted(&self, stage: &Stage) -> bool {
         match &self.config.executor {
             Executor::SharedIterations { iterations, .. } => {
-                stage.scenario(self.idx).taken.load(Ordering::Relaxed) >= self.machine_part_of(*iterations)
+                stage.scenario(self.idx).taken.load(Ordering::Relaxed)
+                    >= self.part.process.part_of(*iterations)
             }
             Executor::PerVuIterations { iterations, .. } => {
                 self.members.iter().all(|member| member.iteration_count >= *iterations)
@@ -506,9 +500,9 @@ impl Runner {
         let dropped = match &self.config.executor {
             Executor::SharedIterations { iterations, .. } => {
                 // The first shard that notices takes all that are left.
-                let own_count = self.machine_part_of(*iterations);
-                let left = stage.scenario(self.idx).taken.fetch_max(own_count, Ordering::Relaxed);
-                own_count.saturating_sub(left)
+                let iterations = self.part.process.part_of(*iterations);
+                let left = stage.scenario(self.idx).taken.fetch_max(iterations, Ordering::Relaxed);
+                iterations.saturating_sub(left)
             }
             Executor::PerVuIterations { iterations, .. } => {
                 self.members.iter().map(|member| iterations.saturating_sub(member.iteration_count)).sum()
@@ -540,8 +534,8 @@ impl Runner {
                     Kind::Ramping { steps, next, .. } => {
                         steps.get(*next).map_or(u64::MAX, |step| self.begin_ns + step.at_ns)
                     }
-                    Kind::Arriving { arrivals, own_idx, .. } => {
-                        let due_ns = arrivals.due_ns(self.share.global_idx(*own_idx));
+                    Kind::Arriving { arrivals, next_idx, .. } => {
+                        let due_ns = arrivals.due_ns(self.part.process.whole_idx(*next_idx));
                         due_ns.map_or(u64::MAX, |due_ns| self.begin_ns + due_ns)
                     }
                 };
@@ -556,8 +550,8 @@ impl Runner {
 }
 
 impl Kind {
-    fn arriving(arrivals: Arrivals) -> Self {
-        Self::Arriving { arrivals, own_idx: 0, orphans: Vec::new() }
+    fn arriving(arrivals: Arrivals, part: &Part) -> Self {
+        Self::Arriving { arrivals, next_idx: part.process_idx(0), orphans: Vec::new() }
     }
 }
 

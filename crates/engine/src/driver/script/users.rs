@@ -10,10 +10,10 @@ use squall_plan::{Body as PlanBody, Header, HttpVersion, RequestPlan};
 use squall_script::{Body, Outcome, Program, Request, ScriptError, Shared, Spec, Step, User, Work};
 
 use super::ScriptRun;
+use super::part::Part;
 use super::reply::reply_of;
 use super::stage::Stage;
 use crate::driver::{Call, CallRequest, Ended, Port};
-use crate::pace::Share;
 use crate::sys::monotonic_ns;
 
 /// The users of one shard.
@@ -23,7 +23,7 @@ pub(super) struct Users {
     pub(super) now_ns: u64,
     pub(super) has_begun_setup: bool,
     pub(super) has_begun_teardown: bool,
-    share: Share,
+    part: Part,
     slots: Vec<Slot>,
     /// Users that no scenario has.
     free: Vec<u32>,
@@ -74,9 +74,9 @@ struct Limiter {
 }
 
 impl Users {
-    pub(super) fn new(run: &ScriptRun, shared: Rc<Shared>, share: Share) -> Self {
+    pub(super) fn new(run: &ScriptRun, shared: Rc<Shared>, part: &Part) -> Self {
         let limiter = run.options.rps.map(|rps| Limiter {
-            gap_ns: 1e9 / (rps * share.fraction()),
+            gap_ns: 1e9 / (rps * part.fraction()),
             next_ns: 0.0,
             held: VecDeque::new(),
         });
@@ -86,7 +86,7 @@ impl Users {
             now_ns: 0,
             has_begun_setup: false,
             has_begun_teardown: false,
-            share,
+            part: part.clone(),
             slots: Vec::new(),
             free: Vec::new(),
             sleepers: BinaryHeap::new(),
@@ -119,7 +119,7 @@ impl Users {
 
     /// Makes one more user; its index.
     pub(super) fn make_one(&mut self) -> Result<u32, ScriptError> {
-        let vu = self.share.global_idx(self.made_count) + 1;
+        let vu = self.part.process_idx(self.made_count) + 1;
         self.made_count += 1;
         self.add(vu)
     }

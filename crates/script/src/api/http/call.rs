@@ -6,9 +6,10 @@ use std::rc::Rc;
 use url::Url;
 
 use crate::host::Host;
-use crate::step::{Body, Spec};
+use crate::step::Spec;
 use crate::vm::{Call, Ctx, JsResult, Value};
 
+use super::cache;
 use super::exchange::{self, Exchange, cookie_header};
 use super::form;
 use super::params::Params;
@@ -115,6 +116,7 @@ pub(super) struct Asked<'a, 'js> {
 }
 
 /// A request ready to be sent.
+#[derive(Debug, Clone)]
 pub(super) struct Prepared {
     pub(super) spec: Rc<Spec>,
     pub(super) params: Option<Rc<Params>>,
@@ -151,11 +153,19 @@ pub(super) fn refused<'js>(ctx: Ctx<'js>, params: &Value<'js>, problem: &str) ->
 impl<'js> Asked<'_, 'js> {
     /// The request, or why its URL cannot be used.
     pub(super) fn prepare(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, String>> {
-        let host = ctx.host();
-        let is_plain = self.params.is_nullish() && self.method == "GET" && self.url.is_string();
-        if is_plain && host.jar.borrow().is_empty() {
-            return self.prepare_plain(host);
+        let words = match cache::look_up(ctx.host(), self)? {
+            Ok(known) => return Ok(Ok(known)),
+            Err(words) => words,
+        };
+        let built = self.build(ctx)?;
+        if let Ok(prepared) = &built {
+            cache::keep(ctx.host(), words, prepared);
         }
+        Ok(built)
+    }
+
+    fn build(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, String>> {
+        let host = ctx.host();
         let params = Params::read(&self.params)?;
         let (text, name) = match self.url.as_text() {
             Some(text) => (text.to_owned(), None),
@@ -181,38 +191,8 @@ impl<'js> Asked<'_, 'js> {
             url,
             prepared: OnceCell::new(),
         };
-        Ok(Ok(Prepared { spec: Rc::new(spec), params: Some(Rc::new(params)) }))
-    }
-
-    /// `http.get(url)` and nothing else: made once for each URL.
-    fn prepare_plain(&self, host: &Host) -> JsResult<Result<Prepared, String>> {
-        let text = self.url.to_text()?;
-        let known =
-            host.shared.specs.borrow().get(&*text).filter(|spec| *spec.scenario == *scenario(host)).cloned();
-        if let Some(spec) = known {
-            return Ok(Ok(Prepared { spec, params: None }));
-        }
-        let (url, user) = match split_user(&text) {
-            Ok(parts) => parts,
-            Err(problem) => return Ok(Err(problem)),
-        };
-        let headers = headers(host, &url, &Params::default(), &form::Encoded::default(), user.as_ref());
-        let spec = Rc::new(Spec {
-            method: "GET".to_owned(),
-            name: masked(&text, &url, user.is_some()),
-            headers,
-            body: Body::Empty,
-            scenario: scenario(host),
-            user,
-            url,
-            prepared: OnceCell::new(),
-        });
-        let mut specs = host.shared.specs.borrow_mut();
-        if specs.len() >= SPEC_COUNT_MAX {
-            specs.clear();
-        }
-        specs.insert(text.to_owned(), Rc::clone(&spec));
-        Ok(Ok(Prepared { spec, params: None }))
+        let params = self.params.is_object().then(|| Rc::new(params));
+        Ok(Ok(Prepared { spec: Rc::new(spec), params }))
     }
 }
 
@@ -280,6 +260,3 @@ fn headers(
 
 /// k6's `error_code` of a URL that cannot be used.
 const INVALID_URL_CODE: f64 = 1020.0;
-
-/// Most plain requests that are kept; a script that makes up URLs shall not fill the memory.
-const SPEC_COUNT_MAX: usize = 4096;

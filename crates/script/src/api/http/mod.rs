@@ -2,6 +2,7 @@
 //! redirects and authentication, `response` what it gets, `cookies` jars, `form` bodies, `batch` many at once.
 
 mod batch;
+mod cache;
 mod call;
 mod cookies;
 mod exchange;
@@ -17,12 +18,15 @@ use exchange::Exchange;
 use params::Callback;
 
 pub(crate) use batch::run_replies;
+pub(crate) use cache::RequestCache;
 
 /// A user's requests under way, and what it has set for all of them.
 #[derive(Debug, Default)]
 pub(crate) struct HttpState {
     next_token: Cell<u32>,
     callback: RefCell<Callback>,
+    /// The prototype of responses.
+    response_proto: RefCell<Option<Kept>>,
     asyncs: RefCell<Vec<AsyncCall>>,
 }
 
@@ -46,6 +50,12 @@ impl HttpState {
             ctx.forget(call.resolve);
             ctx.forget(call.reject);
         }
+    }
+
+    /// Gives up what lasts: the context is about to end.
+    pub(crate) fn end(&self, ctx: Ctx<'_>) {
+        self.forget(ctx);
+        self.response_proto.borrow_mut().take().into_iter().for_each(|proto| ctx.forget(proto));
     }
 
     fn take_token(&self) -> u32 {

@@ -36,7 +36,15 @@ impl Response {
         if let Some(failure) = self.reply.failure.as_ref().filter(|_| throws) {
             return Err(ctx.throw_error(&failure.text));
         }
-        let proto = ctx.host().kept(ctx, "response prototype", || prototype(ctx))?;
+        let known = ctx.host().http.response_proto.borrow().as_ref().map(|proto| ctx.restore(proto));
+        let proto = match known {
+            Some(proto) => proto,
+            None => {
+                let proto = prototype(ctx)?;
+                *ctx.host().http.response_proto.borrow_mut() = Some(proto.clone().keep());
+                proto
+            }
+        };
         ctx.native(&proto, self)
     }
 
@@ -82,7 +90,7 @@ impl Response {
 pub(super) fn fields(head: &[u8], name: &str) -> Vec<String> {
     let mut values = Vec::new();
     let mut rest = head;
-    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+    while let Some(end) = memchr::memchr(b'\n', rest) {
         let line = &rest[..end];
         rest = &rest[end + 1..];
         let is_it =
