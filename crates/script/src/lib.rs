@@ -18,6 +18,7 @@ mod program;
 mod resolve;
 mod segment;
 mod step;
+mod syntax;
 mod typescript;
 mod user;
 mod vm;

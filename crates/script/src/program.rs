@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use crate::api::{self, data::ArrayData};
 use crate::console::Console;
-use crate::error::{ErrorKind, ScriptError};
+use crate::error::{ErrorKind, ScriptError, describe};
 use crate::metrics::{BUILTINS, MetricDef, MetricId};
 use crate::options::Runtime;
 use crate::resolve::{file_path, file_url};
@@ -183,7 +183,7 @@ impl Building {
         let text = self.text(name).map_err(|problem| ctx.throw_error(&problem))?;
         let text = plain_script(name, text).map_err(|problem| ctx.throw("SyntaxError", &problem))?;
         if crate::resolve::is_module(&text) {
-            let module = compile_module(ctx, name, &text)?;
+            let module = compile_placed(ctx, name, &text)?;
             self.modules.borrow_mut().insert(name.to_owned(), Compiled::Module(module.code()?));
             return Ok(Loaded::Module(module));
         }
@@ -191,11 +191,31 @@ impl Building {
         let function = match compile_function(ctx, name, &wrapped) {
             Ok(function) => function,
             // The text by itself has its columns where the user sees them.
-            Err(Thrown) => return compile_module(ctx, name, &text).map(Loaded::Module),
+            Err(Thrown) => return compile_placed(ctx, name, &text).map(Loaded::Module),
         };
         self.modules.borrow_mut().insert(name.to_owned(), Compiled::Common(function.code()?));
         Ok(Loaded::Common(function))
     }
+}
+
+/// Compiles a module; the place of a syntax error gets its column.
+fn compile_placed<'js>(ctx: Ctx<'js>, name: &str, text: &str) -> JsResult<Module<'js>> {
+    compile_module(ctx, name, text).map_err(|Thrown| {
+        let exception = ctx.take_exception();
+        let message = describe(&exception);
+        let stack = exception.get("stack").ok().and_then(|stack| stack.as_text().map(|text| text.to_owned()));
+        let place = stack.as_deref().and_then(|stack| stack.trim().strip_prefix(&format!("at {name}:")));
+        let line = place.and_then(|place| place.split(':').next()?.parse::<usize>().ok());
+        if let Some(line) = line.filter(|_| message.starts_with("SyntaxError")) {
+            let fails_alike = |beginning: &str| {
+                compile_module(ctx, name, beginning).is_err() && describe(&ctx.take_exception()) == message
+            };
+            let column = crate::syntax::column(text, line, fails_alike);
+            // Where it cannot be set, the place stays as the engine gave it.
+            let _ = exception.set("stack", ctx.string(&format!("    at {name}:{line}:{column}\n")));
+        }
+        ctx.throw_value(exception)
+    })
 }
 
 /// A module in a context.
