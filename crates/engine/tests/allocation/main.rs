@@ -6,6 +6,7 @@
 
 #[path = "../run/plans.rs"]
 mod plans;
+mod script;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;

@@ -1,0 +1,88 @@
+//! What a script's request allocates, and that a long run needs no more memory than a short one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use squall_engine::{Control, Life, ScriptRun, Stage, run_driven};
+use squall_plan::{
+    ConnectionPolicy, Load, Network, Plan, Profile, ScriptLoad, Segment, Stop, TlsPolicy, What, When,
+};
+use squall_script::{Console, Layer, LayerKind, Options, Program, ProgramSetup};
+use squall_testkit::real::{NginxOptions, Server};
+
+use super::{ALLOCATION_COUNT, LIVE_BYTES, LIVE_BYTES_MAX, ONE_AFTER_THE_OTHER};
+
+/// Ten users make so many iterations of a script with this body: allocations, and the most bytes that were alive.
+fn cost(body: &str, iterations: u64) -> (u64, u64) {
+    let source = format!(
+        "import http from 'k6/http'; import {{ check }} from 'k6';
+         export const options = {{ vus: 10, iterations: {iterations} }};
+         export default function () {{ {body} }}"
+    );
+    let (count, live) = (ALLOCATION_COUNT.load(Ordering::Relaxed), LIVE_BYTES.load(Ordering::Relaxed));
+    LIVE_BYTES_MAX.store(live, Ordering::Relaxed);
+    let record = run(source);
+    let figures = record.total.script.as_deref().unwrap();
+    assert_eq!(record.total.rows.iter().map(|row| row.ok).sum::<u64>(), iterations);
+    assert_eq!(figures.checks.iter().map(|check| check.fails).sum::<u64>(), 0);
+    (ALLOCATION_COUNT.load(Ordering::Relaxed) - count, LIVE_BYTES_MAX.load(Ordering::Relaxed) - live)
+}
+
+fn run(source: String) -> squall_measure::RunRecord {
+    let console = Arc::new(Console::silent());
+    let program = Program::compile(ProgramSetup {
+        path: "/tests/script.js".into(),
+        text: Some(source),
+        env: BTreeMap::new(),
+        fetch: None,
+        console: Arc::clone(&console),
+    })
+    .unwrap();
+    let exported = program.options().as_object().unwrap().clone();
+    let options = Options::of(vec![Layer { kind: LayerKind::Script, options: exported }]).unwrap();
+    let stage = Arc::new(Stage::new(options.scenarios.len()));
+    let (options, submetrics) = (Arc::new(options), Vec::new());
+    let run = ScriptRun { program, options, console, submetrics, exact: false, stage, life: Life::Whole };
+    run_driven(&plan(), vec![Arc::new(run)], &Control::new(), &mut |_| {}).unwrap()
+}
+
+fn plan() -> Plan {
+    let script = ScriptLoad { path: "script.js".into(), options: "{}".to_owned(), scenarios: Vec::new() };
+    let load = Load {
+        name: "script".to_owned(),
+        what: What::Script(script),
+        when: When::Closed { connections: Profile::constant(10.0) },
+        stop: Stop { duration: None, count: None },
+        connections: ConnectionPolicy::default(),
+        network: Network::default(),
+        tls: TlsPolicy::default(),
+        segment: Segment::default(),
+    };
+    Plan {
+        name: "script".to_owned(),
+        loads: vec![load],
+        thresholds: Vec::new(),
+        warmup: std::time::Duration::ZERO,
+        threads: std::num::NonZeroU32::new(1),
+    }
+}
+
+#[test]
+fn a_scripts_request_allocates_a_few_times_and_keeps_nothing() {
+    let _alone = ONE_AFTER_THE_OTHER.lock();
+    let server = Server::nginx(NginxOptions::default());
+    let url = server.url("/");
+    for (body, most) in [
+        (format!("http.get('{url}');"), 8),
+        (format!("check(http.get('{url}'), {{ ok: (r) => r.status === 200 }});"), 10),
+        (format!("http.get('{url}', {{ headers: {{ a: 'b', c: 'd', e: 'f' }}, tags: {{ g: 'h' }} }});"), 12),
+    ] {
+        let (few, few_live) = cost(&body, 1_000);
+        let (many, many_live) = cost(&body, 31_000);
+        let each = many.saturating_sub(few) as f64 / 30_000.0;
+        assert!(each <= f64::from(most), "{each} allocations for each `{body}`");
+        // The figures of a few seconds more, and chunks that were opened in another order.
+        assert!(many_live < few_live + (4 << 20), "{few_live} bytes, then {many_live}: {body}");
+    }
+}
