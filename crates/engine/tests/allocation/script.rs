@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use squall_engine::{Control, Life, ScriptRun, Stage, run_driven};
+use squall_engine::{Control, ScriptRun, SetupPart, Stage, run_driven};
 use squall_plan::{
     ConnectionPolicy, Load, Network, Plan, Profile, ScriptLoad, Segment, Stop, TlsPolicy, What, When,
 };
@@ -41,9 +41,9 @@ fn run(source: String) -> squall_measure::RunRecord {
     .unwrap();
     let exported = program.options().as_object().unwrap().clone();
     let options = Options::of(vec![Layer { kind: LayerKind::Script, options: exported }]).unwrap();
-    let stage = Arc::new(Stage::new(options.scenarios.len()));
+    let stage = Arc::new(Stage::new(options.scenarios.len(), SetupPart::Alone));
     let (options, submetrics) = (Arc::new(options), Vec::new());
-    let run = ScriptRun { program, options, console, submetrics, exact: false, stage, life: Life::Whole };
+    let run = ScriptRun { program, options, console, submetrics, exact: false, stage };
     run_driven(&plan(), vec![Arc::new(run)], &Control::new(), &mut |_| {}).unwrap()
 }
 
