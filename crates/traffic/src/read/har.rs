@@ -142,7 +142,11 @@ impl Har {
             self.notes.add(&format!("{}: URLs left out", time::cut(scheme)), place);
             return Ok(None);
         }
+        let field_count = har.headers.len();
         let mut headers = fields(har.headers);
+        if headers.len() < field_count {
+            self.notes.add("header fields that no request can carry: sent without", place);
+        }
         if headers.iter().map(|field| field.name.len() + field.value.len()).sum::<usize>() > HEAD_BYTES_MAX {
             return Err(format!("the head is larger than {HEAD_BYTES_MAX} bytes"));
         }
