@@ -74,7 +74,7 @@ fn bad_files() -> Vec<(&'static str, Format, Vec<u8>, &'static str)> {
     };
     vec![
         ("HAR: no JSON inside an entry", Format::Har, in_har(r#"{"startedDateTime": }"#.into()), ""),
-        ("HAR: absurd time", Format::Har, in_har(har_entry("9999-12-31T00:00:00Z", "")), "1990"),
+        ("HAR: absurd time", Format::Har, in_har(har_entry("2999-12-31T00:00:00Z", "")), "1990"),
         ("HAR: no time", Format::Har, in_har(har_entry("yesterday", "")), "ISO 8601"),
         ("HAR: gigantic header", Format::Har, in_har(har_entry(NOW, &field)), "head"),
         ("gor: no header line", Format::Gor, in_gor("nonsense".into()), "no header"),
