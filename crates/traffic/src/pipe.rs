@@ -123,6 +123,11 @@ impl Piped {
 impl Source for Piped {
     fn next(&mut self) -> Result<Option<Record>, Problem> {
         while !self.has_ended {
+            // What the program says before it was asked answers the first record: none is lost when it ends at once.
+            if self.waiting.is_empty() && self.lines.is_some() {
+                self.feed()?;
+                continue;
+            }
             let must_wait = self.lines.is_none() || self.is_full();
             let answer = match must_wait {
                 true => self.answers.recv().map_err(|_| TryRecvError::Disconnected),
