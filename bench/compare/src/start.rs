@@ -19,6 +19,7 @@ const CASE: Case = Case {
     stream_count: None,
     rate: None,
     handshake: None,
+    script: None,
     limits: &[],
 };
 

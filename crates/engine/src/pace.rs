@@ -38,11 +38,6 @@ impl Share {
         own / count + u64::from(u64::from(self.shard_idx) < own % count)
     }
 
-    /// The number of this shard's `own_idx`-th item among those of all shards of all machines, where items are dealt out in turn.
-    pub(crate) fn global_idx(self, own_idx: u64) -> u64 {
-        self.segment.whole_idx(own_idx * u64::from(self.shard_count) + u64::from(self.shard_idx))
-    }
-
     /// This shard's part of a rate.
     pub(crate) fn fraction(self) -> f64 {
         self.segment.fraction() / f64::from(self.shard_count)

@@ -44,7 +44,8 @@ fn run(source: String) -> squall_measure::RunRecord {
     let stage = Arc::new(Stage::new(options.scenarios.len(), SetupPart::Alone));
     let (options, submetrics) = (Arc::new(options), Vec::new());
     let run = ScriptRun { program, options, console, submetrics, exact: false, stage };
-    run_driven(&plan(), vec![Arc::new(run)], &Control::new(), &mut |_| {}).unwrap()
+    run_driven(&plan(), vec![Arc::new(run)], &Control::new(), &mut |_: &squall_measure::RunRecorder| {})
+        .unwrap()
 }
 
 fn plan() -> Plan {

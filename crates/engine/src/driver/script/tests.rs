@@ -90,7 +90,7 @@ impl World {
             now_ns = due_ns.clamp(now_ns + u64::from(due_ns > 0), now_ns + 1_000_000);
             assert!(now_ns < 3_600_000_000_000, "the run does not end");
         }
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = Snapshot::new(1, false);
         drivers.iter_mut().for_each(|driver| driver.fill(now_ns, &mut snapshot));
         let text =
             String::from_utf8(self.said.0.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap();
