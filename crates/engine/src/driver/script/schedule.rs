@@ -87,7 +87,8 @@ impl Arrivals {
     pub(super) fn due_ns(&self, idx: u64) -> Option<u64> {
         match self {
             Self::Constant { per_ns, end_ns } => {
-                let at_ns = (idx as f64 / per_ns) as u64;
+                // Rounded: an arrival at the very end, which is none, may not slip in a nanosecond before it.
+                let at_ns = (idx as f64 / per_ns).round() as u64;
                 (at_ns < *end_ns).then_some(at_ns)
             }
             Self::Ramping { stages } => {

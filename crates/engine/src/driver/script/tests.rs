@@ -156,11 +156,11 @@ fn iterations_start_when_k6_documents_it() {
         ),
         ("{ executor: 'per-vu-iterations', vus: 3, iterations: 2 }", 1.0, vec![3, 3], 0.0),
         ("{ executor: 'per-vu-iterations', vus: 2, iterations: 5, maxDuration: '2s' }", 1.0, vec![2, 2], 6.0),
-        // One user more each second, then one less each second; a user's iteration lasts a second.
+        // One user more each second; an iteration outlasts the ramp.
         (
-            "{ executor: 'ramping-vus', stages: [{ duration: '4s', target: 4 }, { duration: '4s', target: 0 }] }",
-            1.0,
-            vec![0, 1, 2, 3, 4, 3, 2, 1],
+            "{ executor: 'ramping-vus', startVUs: 0, stages: [{ duration: '4s', target: 4 }, { duration: '2s', target: 4 }] }",
+            20.0,
+            vec![0, 1, 1, 1, 1],
             0.0,
         ),
         (
@@ -188,11 +188,11 @@ fn iterations_start_when_k6_documents_it() {
             vec![1, 1, 1],
             27.0,
         ),
-        // The area under the rate: 5, 15, 20, 20.
+        // The area under the rate: 5, 15, 20, 20; the arrival at the end of a second counts for the next one.
         (
             "{ executor: 'ramping-arrival-rate', startRate: 0, preAllocatedVUs: 50, stages: [{ duration: '2s', target: 20 }, { duration: '2s', target: 20 }] }",
             0.5,
-            vec![4, 15, 20, 20],
+            vec![4, 15, 20, 20, 1],
             0.0,
         ),
     ] {
