@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use squall_measure::RunRecord;
 use squall_plan::Plan;
 use squall_report::store::{RECORD_FILE, RunFolder, Store};
-use squall_report::{Error, Outputs, Summary, terminal};
+use squall_report::{Error, OutputSpec, Outputs, Summary, terminal};
 
 use crate::args::{FaceArgs, OutputArgs};
 use crate::failure::Failure;
@@ -30,7 +30,16 @@ struct Kept {
 impl<'a> Faces<'a> {
     /// Opens every output, and makes the folder of the run. `plan`: with its secrets masked.
     pub(crate) fn open(args: &'a OutputArgs, plan: &Plan) -> Result<Self, Failure> {
-        let outputs = open_outputs(&args.faces)?;
+        Self::open_with(args, plan, &args.faces.outputs())
+    }
+
+    /// The same with some of the outputs: someone else writes the others.
+    pub(crate) fn open_with(
+        args: &'a OutputArgs,
+        plan: &Plan,
+        specs: &[OutputSpec],
+    ) -> Result<Self, Failure> {
+        let outputs = open_specs(specs)?;
         let store = (!args.no_save).then(|| store(args.results.as_deref())).transpose()?;
         let kept = store.map(|store| Kept::create(store, plan)).transpose()?;
         Ok(Self { args: &args.faces, outputs, kept })
@@ -82,11 +91,14 @@ pub(crate) fn store(named: Option<&Path>) -> Result<Store, Failure> {
 
 /// Opens what `--out` and `--json` name.
 pub(crate) fn open_outputs(args: &FaceArgs) -> Result<Outputs, Failure> {
-    let specs = args.outputs();
+    open_specs(&args.outputs())
+}
+
+fn open_specs(specs: &[OutputSpec]) -> Result<Outputs, Failure> {
     if specs.iter().filter(|spec| spec.path.is_none()).count() > 1 {
         return Err(Failure::usage("stdout can carry one result only", "write the others to files"));
     }
-    Outputs::create(&specs).map_err(|error| refused(&error))
+    Outputs::create(specs).map_err(|error| refused(&error))
 }
 
 /// Writes the outputs, and the summary unless one of them is stdout.

@@ -41,6 +41,7 @@ fn answer() -> Result<ExitCode, Failure> {
         Request::Do(Command::Handshake(args)) => return sessions::handshake(&args),
         Request::Do(Command::Idle(args)) => return sessions::idle(&args),
         Request::Do(Command::Run(args)) => return run::run(&args),
+        Request::Do(Command::Inspect(args)) => return run::inspect(*args),
         Request::Do(Command::Plan(command)) => return run::plan::look(&command),
         Request::Do(Command::New(args)) => return run::plan::new(&args),
         Request::Do(Command::Agent(args)) => return run::agent::run(&args),

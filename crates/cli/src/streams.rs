@@ -35,6 +35,7 @@ impl FromStr for Out {
     type Err = InputError;
 
     fn from_str(text: &str) -> Result<Self, InputError> {
+        let text = if matches!(text, "json" | "csv") { &format!("{text}=-") } else { text };
         let (name, place) = text.split_once('=').unwrap_or_default();
         if let Some((_, kind)) = PUSHES.iter().find(|(known, _)| *known == name) {
             return Ok(Self::Push(*kind, place.to_owned()));

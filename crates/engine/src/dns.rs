@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hickory_resolver::TokioResolver;
+use squall_script::{Dns, DnsPolicy, DnsSelect};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
@@ -81,11 +82,11 @@ impl Names {
     }
 
     /// Looks up what has no address yet, by the system's resolver, while the caller waits.
-    pub(crate) fn look_up_missing(&mut self) -> Result<(), Error> {
+    pub(crate) fn look_up_missing(&mut self, dns: Dns) -> Result<(), Error> {
         for name in &mut self.entries {
             let addresses = name.addresses.get_mut().unwrap_or_else(PoisonError::into_inner);
             if addresses.is_empty() {
-                *addresses = look_up_now(&name.host, name.port)?;
+                *addresses = look_up_now(&name.host, name.port, dns)?;
             }
         }
         Ok(())
@@ -102,7 +103,8 @@ impl Names {
         std::mem::take(&mut self.lookups.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn addresses(&self, name_idx: usize) -> Arc<[IpAddr]> {
+    /// The addresses of a name; none while it is not looked up.
+    pub(crate) fn addresses(&self, name_idx: usize) -> Arc<[IpAddr]> {
         Arc::clone(&self.entries[name_idx].addresses.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -148,16 +150,37 @@ impl Addresses {
     }
 }
 
-/// IPv4 first, as k6's own `preferIPv4`.
-fn look_up_now(host: &str, port: u16) -> Result<Arc<[IpAddr]>, Error> {
+/// Those of a name's addresses that a script's `dns` wants.
+fn look_up_now(host: &str, port: u16, dns: Dns) -> Result<Arc<[IpAddr]>, Error> {
     let unresolved = |reason: String| Error::NameNotResolved { host: host.to_owned(), reason };
     let found = std::net::ToSocketAddrs::to_socket_addrs(&(host, port));
     let found: Vec<IpAddr> =
         found.map_err(|error| unresolved(error.to_string()))?.map(|at| at.ip()).collect();
-    let four: Vec<IpAddr> = found.iter().copied().filter(IpAddr::is_ipv4).collect();
-    let addresses = if four.is_empty() { found } else { four };
+    let (four, six): (Vec<IpAddr>, Vec<IpAddr>) = found.iter().partition(|address| address.is_ipv4());
+    let mut addresses = match dns.policy {
+        DnsPolicy::Any => found,
+        DnsPolicy::OnlyIpv4 => four,
+        DnsPolicy::OnlyIpv6 => six,
+        DnsPolicy::PreferIpv4 => {
+            if four.is_empty() {
+                six
+            } else {
+                four
+            }
+        }
+        DnsPolicy::PreferIpv6 => {
+            if six.is_empty() {
+                four
+            } else {
+                six
+            }
+        }
+    };
+    if dns.select == DnsSelect::First {
+        addresses.truncate(1);
+    }
     if addresses.is_empty() {
-        Err(unresolved("the name has no address".to_owned()))
+        Err(unresolved("the name has no address of the wanted family".to_owned()))
     } else {
         Ok(addresses.into())
     }

@@ -46,6 +46,12 @@ pub enum Error {
         /// What the resolver said.
         reason: String,
     },
+    /// A script's options forbid a request.
+    #[error("{reason}")]
+    Refused {
+        /// k6's words for it.
+        reason: &'static str,
+    },
     /// The operating system refused something that the generator itself needs.
     #[error("cannot {what}: {source}")]
     Os {
@@ -79,7 +85,7 @@ impl Error {
                 format!("check the spelling, or give an address: --resolve {host}:443:192.0.2.1")
             }
             Self::Script(error) => error.help.clone(),
-            Self::Os { .. } => return None,
+            Self::Os { .. } | Self::Refused { .. } => return None,
             Self::TooFewDescriptors { needed, limit } => format!(
                 "use at most {} connections, or raise the hard limit before the run: `ulimit -Hn {needed}` as root, \
                  or `LimitNOFILE={needed}` for a service",

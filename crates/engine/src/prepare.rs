@@ -21,7 +21,7 @@ use squall_wire::h2::{self, FieldBlock, FieldTable};
 use url::Url;
 
 use crate::dns::Names;
-use crate::driver::{CallRequest, DriverFactory};
+use crate::driver::{CallRequest, DriverFactory, Route};
 use crate::replay::{PreparedReplay, ReplayOrigin};
 use crate::{Error, tls};
 
@@ -172,6 +172,8 @@ pub(crate) struct OriginKey {
     host: String,
     port: u16,
     pub(crate) http: HttpVersion,
+    /// Number of the TLS settings of its own that its calls have; 0: the load's.
+    tls_idx: u32,
 }
 
 impl Prepared {
@@ -312,26 +314,29 @@ impl Prepared {
 
     /// Prepares a request that a driver has decided: its origin, its row, its bytes. A name that is new is looked up.
     pub(crate) fn prepare_call(&mut self, request: &CallRequest) -> Result<PreparedRequest, Error> {
-        let plan = &request.plan;
+        let (plan, route) = (&request.plan, &request.route);
+        if let Some(reason) = route.refused {
+            return Err(Error::Refused { reason });
+        }
+        let own = |origin: &&Origin| origin.key.tls_idx == 0 && origin.tls.is_some();
+        let shared = self.origins.iter().find(own).and_then(|origin| origin.tls.as_ref());
         let mut table = OriginTable {
             network: &self.load.network,
             h2c: self.load.connections.h2c,
             tls: &self.load.tls,
-            config: self
-                .origins
-                .iter()
-                .find_map(|origin| origin.tls.as_ref())
-                .map(|tls| Arc::clone(&tls.config)),
+            config: shared.map(|tls| Arc::clone(&tls.config)),
+            route: Some(route),
             origins: std::mem::take(&mut self.origins),
             names: std::mem::take(Arc::get_mut(&mut self.names).ok_or_else(in_use)?),
         };
         let origin_idx = table.index_of(&plan.url, plan.http);
         let OriginTable { origins, mut names, .. } = table;
-        let resolved = names.look_up_missing();
+        let resolved = names.look_up_missing(route.dns);
         self.origins = origins;
         self.names = Arc::new(names);
         let origin_idx = origin_idx?;
         resolved?;
+        self.check_allowed(origin_idx, route)?;
         let key = &self.origins[origin_idx].key;
         let rows = self
             .book
@@ -345,6 +350,16 @@ impl Prepared {
         let forwarder = self.load.network.proxy.as_ref().filter(|_| plan.url.scheme() == "http");
         let template = Template { plan, http: key.http, origin_idx: origin_idx as u32, rows, follows: false };
         template.encode("", open_body(&plan.body)?, forwarder, None)
+    }
+
+    /// Refuses an origin that may not be dialled.
+    fn check_allowed(&self, origin_idx: usize, route: &Route) -> Result<(), Error> {
+        let Dial::Tcp { name_idx, .. } = &self.origins[origin_idx].dial else { return Ok(()) };
+        let is_forbidden = |address: &IpAddr| route.forbidden.iter().any(|net| net.contains(address));
+        if self.names.addresses(*name_idx).iter().any(is_forbidden) {
+            return Err(Error::Refused { reason: "ip is blacklisted" });
+        }
+        Ok(())
     }
 
     /// Origins that the plan's requests lead to, those of redirects left out.
@@ -462,7 +477,13 @@ impl OriginKey {
             _ => return None,
         };
         let http = if http == HttpVersion::Auto && !is_tls { HttpVersion::Http11 } else { http };
-        Some(Self { is_tls, host: url.host_str()?.to_owned(), port: url.port_or_known_default()?, http })
+        Some(Self {
+            is_tls,
+            host: url.host_str()?.to_owned(),
+            port: url.port_or_known_default()?,
+            http,
+            tls_idx: 0,
+        })
     }
 }
 
@@ -476,6 +497,8 @@ struct OriginTable<'a> {
     tls: &'a TlsPolicy,
     h2c: H2c,
     config: Option<Arc<ClientConfig>>,
+    /// Of a call: how it reaches its host.
+    route: Option<&'a Route>,
     origins: Vec<Origin>,
     names: Names,
 }
@@ -488,6 +511,7 @@ impl<'a> OriginTable<'a> {
             tls,
             h2c: connections.h2c,
             config: None,
+            route: None,
             origins: Vec::new(),
             names: Names::default(),
         }
@@ -503,7 +527,8 @@ impl<'a> OriginTable<'a> {
             problem: format!("`{url}` is not an http or https URL with a host"),
             help: "write it as http://host:port/path".to_owned(),
         })?;
-        self.index_of_key(key)
+        let own_tls = self.route.and_then(|route| route.tls.as_ref()).map_or(0, |(tls_idx, _)| *tls_idx);
+        self.index_of_key(OriginKey { tls_idx: own_tls, ..key })
     }
 
     fn index_of_key(&mut self, key: OriginKey) -> Result<usize, Error> {
@@ -547,6 +572,10 @@ impl<'a> OriginTable<'a> {
         if let Some(path) = &self.network.unix_socket {
             return Dial::Unix(path.clone());
         }
+        if let Some((address, port)) = self.route.and_then(|route| route.dial) {
+            let fixed = Some(Arc::from([address]));
+            return Dial::Tcp { name_idx: self.names.add(&address.to_string(), port, fixed), port };
+        }
         let (host, port) = match &self.network.proxy {
             Some(proxy) => (proxy.host.clone(), proxy.port),
             None => connect_to(self.network, &key.host, key.port),
@@ -556,7 +585,8 @@ impl<'a> OriginTable<'a> {
     }
 
     fn origin_tls(&mut self, key: &OriginKey) -> Result<OriginTls, Error> {
-        let config = match &self.config {
+        let own = self.route.and_then(|route| route.tls.as_ref()).map(|(_, config)| config);
+        let config = match own.or(self.config.as_ref()) {
             Some(config) => Arc::clone(config),
             None => Arc::clone(self.config.insert(tls::client_config(self.tls)?)),
         };

@@ -9,21 +9,34 @@ use crate::pace::Share;
 pub(crate) struct Sources {
     addresses: Vec<IpAddr>,
     next: usize,
+    share: Share,
 }
 
 impl Sources {
     /// The shards of a load begin at different addresses.
     pub(crate) fn new(addresses: &[IpAddr], share: Share) -> Self {
-        Self { addresses: addresses.to_vec(), next: share.shard_idx as usize }
+        Self { addresses: addresses.to_vec(), next: share.shard_idx as usize, share }
     }
 
     /// The next local address that can reach `target`, where the plan gives any.
     pub(crate) fn next(&mut self, target: &SocketAddr) -> Option<IpAddr> {
+        let step = self.fitting(self.next, target)?;
+        self.next = (step + 1) % self.addresses.len();
+        Some(self.addresses[step % self.addresses.len()])
+    }
+
+    /// The local address of a shard's user: always the same one.
+    pub(crate) fn of_user(&self, user: u32, target: &SocketAddr) -> Option<IpAddr> {
+        let nth = u64::from(user) * u64::from(self.share.shard_count) + u64::from(self.share.shard_idx);
+        let step = self.fitting(nth as usize, target)?;
+        Some(self.addresses[step % self.addresses.len()])
+    }
+
+    /// The first place from `begin` on whose address is of the target's family.
+    fn fitting(&self, begin: usize, target: &SocketAddr) -> Option<usize> {
         let count = self.addresses.len();
-        let fitting = |step: &usize| self.addresses[step % count].is_ipv4() == target.is_ipv4();
-        let step = (self.next..self.next + count).find(fitting)?;
-        self.next = (step + 1) % count;
-        Some(self.addresses[step % count])
+        let is_fitting = |step: &usize| self.addresses[step % count].is_ipv4() == target.is_ipv4();
+        (begin..begin + count).find(is_fitting)
     }
 }
 
@@ -45,6 +58,9 @@ mod tests {
         let rotation: Vec<String> = (0..3).map(|_| sources.next(&target).unwrap().to_string()).collect();
         assert_eq!(rotation, ["127.0.0.2", "127.0.0.1", "127.0.0.2"]);
         assert_eq!(sources.next(&"[2001:db8::1]:80".parse().unwrap()).unwrap().to_string(), "::1");
+        let of_users: Vec<String> =
+            (0..3).map(|user| sources.of_user(user, &target).unwrap().to_string()).collect();
+        assert_eq!(of_users, ["127.0.0.2", "127.0.0.1", "127.0.0.2"]);
         assert_eq!(Sources::new(&[], share(0)).next(&target), None);
     }
 }

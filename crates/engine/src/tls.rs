@@ -20,6 +20,29 @@ use crate::key_log::KeyLogFile;
 
 /// The TLS library's settings for a plan's policy.
 pub(crate) fn client_config(policy: &TlsPolicy) -> Result<Arc<ClientConfig>, Error> {
+    config_with(policy, policy.client_identity.as_ref().map(client_identity).transpose()?)
+}
+
+/// The same with a client certificate and key that are given as PEM text; `what` names where they come from.
+pub(crate) fn config_with_identity(
+    policy: &TlsPolicy,
+    (cert, key): (&str, &str),
+    what: &'static str,
+) -> Result<Arc<ClientConfig>, Error> {
+    let bad = |part: &str, error: &dyn std::fmt::Display| Error::Plan {
+        problem: format!("the {part} of {what} cannot be used: {error}"),
+        help: "give PEM text, for example with open()".to_owned(),
+    };
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(cert.as_bytes()).collect();
+    let chain = chain.map_err(|error| bad("certificate", &error))?;
+    if chain.is_empty() {
+        return Err(bad("certificate", &"there is none in it"));
+    }
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| bad("key", &error))?;
+    config_with(policy, Some((chain, key)))
+}
+
+fn config_with(policy: &TlsPolicy, identity: Option<Identity>) -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(provider(policy)?);
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions(policy.versions))
@@ -29,11 +52,8 @@ pub(crate) fn client_config(policy: &TlsPolicy) -> Result<Arc<ClientConfig>, Err
     } else {
         builder.with_root_certificates(root_store(policy)?)
     };
-    let mut config = match &policy.client_identity {
-        Some(identity) => {
-            let (chain, key) = client_identity(identity)?;
-            builder.with_client_auth_cert(chain, key)?
-        }
+    let mut config = match identity {
+        Some((chain, key)) => builder.with_client_auth_cert(chain, key)?,
         None => builder.with_no_client_auth(),
     };
     config.alpn_protocols = match &policy.alpn[..] {
@@ -169,9 +189,10 @@ fn root_store(policy: &TlsPolicy) -> Result<RootCertStore, Error> {
     Ok(store)
 }
 
-fn client_identity(
-    identity: &ClientIdentity,
-) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
+/// A client's certificate chain and its key.
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn client_identity(identity: &ClientIdentity) -> Result<Identity, Error> {
     let chain = certificates(&identity.cert_file, "client certificate")?;
     let path = &identity.key_file;
     let key = PrivateKeyDer::from_pem_file(path).map_err(|error| pem_error("client key", path, error))?;

@@ -15,6 +15,6 @@ mod statsd;
 mod web;
 
 pub use error::Error;
-pub use sender::{Push, PushKind};
+pub use sender::{Push, PushKind, agent};
 pub use server::Metrics;
 pub use web::Web;

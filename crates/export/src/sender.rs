@@ -128,7 +128,7 @@ impl Carrier {
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err(bad("not an http or https URL".to_owned()));
         }
-        Ok(Self::Http { agent: agent(), url: url.to_string(), kind, token })
+        Ok(Self::Http { agent: agent(TIMEOUT), url: url.to_string(), kind, token })
     }
 
     fn send(&mut self, moment: &Moment) -> Result<(), String> {
@@ -171,8 +171,8 @@ fn request(kind: PushKind, moment: &Moment) -> (&'static [(&'static str, &'stati
     }
 }
 
-/// Verifies certificates by the system's store.
-fn agent() -> ureq::Agent {
+/// An HTTP client for what is no load: certificates are verified by the system's store.
+pub fn agent(timeout: Duration) -> ureq::Agent {
     let roots: Vec<_> = rustls_native_certs::load_native_certs()
         .certs
         .iter()
@@ -184,7 +184,7 @@ fn agent() -> ureq::Agent {
         .build();
     ureq::Agent::config_builder()
         .tls_config(tls)
-        .timeout_global(Some(TIMEOUT))
+        .timeout_global(Some(timeout))
         .user_agent("squall")
         .proxy(None)
         .build()

@@ -98,6 +98,9 @@ fn help_for(message: &str) -> String {
         text if text.contains("stack overflow") || text.contains("call stack size") => {
             "a function calls itself without an end"
         }
+        text if text.contains("cannot load the module") => {
+            "look whether the network is there, or download the module and import it by its path"
+        }
         text if text.contains("out of memory") => "the script keeps more than one virtual user may have",
         _ => "the script threw it and nothing caught it",
     };

@@ -16,6 +16,7 @@ mod metrics;
 mod options;
 mod program;
 mod resolve;
+mod samples;
 mod segment;
 mod step;
 mod syntax;
@@ -23,6 +24,7 @@ mod typescript;
 mod user;
 mod vm;
 
+pub use api::http::fasthttp::ClientConfig;
 pub use console::{Console, Form, Level};
 pub use error::{ErrorKind, ScriptError};
 pub use metrics::{
@@ -30,10 +32,11 @@ pub use metrics::{
     SystemTags, Tags, is_metric_name,
 };
 pub use options::{
-    Executor, Layer, LayerKind, Options, Runtime, ScenarioConfig, Stage, ThresholdSource, TlsAuth, duration,
-    env_layer, stages,
+    Dns, DnsPolicy, DnsSelect, Executor, HostPattern, HostRules, Layer, LayerKind, Options, Runtime,
+    ScenarioConfig, Stage, ThresholdSource, TlsAuth, duration, env_layer, stages,
 };
 pub use program::{Fetch, Program, ProgramSetup};
+pub use samples::{SampleForm, SampleOutput, SampleStream, TimeForm};
 pub use segment::Stripes;
 pub use step::{Body, Reply, ReplyFailure, Request, Spec, Step, Timing};
 pub use user::{Counts, Iteration, Outcome, Scenario, Shared, User, Work, log_failure};

@@ -146,6 +146,26 @@ pub struct HttpSample<'a> {
     pub tags: &'a Tags<'a>,
 }
 
+impl HttpSample<'_> {
+    /// The values of each metric, in k6's order.
+    pub fn values(&self) -> Vec<(MetricId, f64)> {
+        let millis = |ns: u64| ns as f64 / 1e6;
+        let timing = self.timing;
+        let failed = self.is_failed.map(|is| (MetricId::HTTP_REQ_FAILED, f64::from(u8::from(is))));
+        let phases = [
+            (MetricId::HTTP_REQS, 1.0),
+            (MetricId::HTTP_REQ_DURATION, millis(timing.duration_ns())),
+            (MetricId::HTTP_REQ_BLOCKED, millis(timing.blocked_ns)),
+            (MetricId::HTTP_REQ_CONNECTING, millis(timing.connecting_ns)),
+            (MetricId::HTTP_REQ_TLS_HANDSHAKING, millis(timing.tls_handshaking_ns)),
+            (MetricId::HTTP_REQ_SENDING, millis(timing.sending_ns)),
+            (MetricId::HTTP_REQ_WAITING, millis(timing.waiting_ns)),
+            (MetricId::HTTP_REQ_RECEIVING, millis(timing.receiving_ns)),
+        ];
+        phases.into_iter().chain(failed).collect()
+    }
+}
+
 /// Takes what a script measures.
 pub trait Recorder: std::fmt::Debug {
     /// A value of a metric.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value as Json;
 
+use crate::api::http::fasthttp::ClientConfig;
 use crate::api::{self, data::ArrayData};
 use crate::console::Console;
 use crate::error::{ErrorKind, ScriptError, describe};
@@ -25,6 +26,7 @@ pub struct Program {
     files: HashMap<String, Arc<[u8]>>,
     arrays: Arrays,
     metrics: Vec<MetricDef>,
+    clients: Vec<ClientConfig>,
     options: Json,
     functions: BTreeSet<String>,
     env: BTreeMap<String, String>,
@@ -78,6 +80,7 @@ pub(crate) struct Building {
     files: RefCell<HashMap<String, Arc<[u8]>>>,
     arrays: Arrays,
     metrics: RefCell<Vec<MetricDef>>,
+    clients: RefCell<Vec<ClientConfig>>,
     exports: RefCell<(Json, BTreeSet<String>)>,
 }
 
@@ -103,6 +106,7 @@ impl Program {
             files: RefCell::default(),
             arrays: Arrays::default(),
             metrics: RefCell::default(),
+            clients: RefCell::default(),
             exports: RefCell::default(),
         });
         let shared = Rc::new(Shared::for_init(setup.console));
@@ -142,6 +146,11 @@ impl Program {
         self.modules.keys().chain(self.files.keys()).filter_map(|name| file_path(name))
     }
 
+    /// The clients that the script makes with `k6/x/fasthttp`; a [`Spec`](crate::Spec) names them from 1.
+    pub fn clients(&self) -> &[ClientConfig] {
+        &self.clients
+    }
+
     /// Bytes of compiled code.
     pub fn code_bytes(&self) -> usize {
         let len = |compiled: &Compiled| match compiled {
@@ -160,6 +169,7 @@ impl Building {
             files: self.files.into_inner(),
             arrays: self.arrays,
             metrics: self.metrics.into_inner(),
+            clients: self.clients.into_inner(),
             options,
             functions,
             env: self.env,
@@ -343,6 +353,23 @@ impl Source {
         }
     }
 
+    /// A client's number, from 1; it is made in the first world, and found in the others.
+    pub(crate) fn client(&self, wanted: &ClientConfig) -> Result<u32, String> {
+        let place = |clients: &[ClientConfig]| clients.iter().position(|known| known == wanted);
+        let idx = match self {
+            Self::Built(program) => place(&program.clients)
+                .ok_or("a Client was not made in the first init: make it for every virtual user")?,
+            Self::Building(building) => {
+                let mut clients = building.clients.borrow_mut();
+                place(&clients).unwrap_or_else(|| {
+                    clients.push(wanted.clone());
+                    clients.len() - 1
+                })
+            }
+        };
+        Ok(idx as u32 + 1)
+    }
+
     /// Keeps what the script exports.
     pub(crate) fn keep_exports(&self, options: Json, functions: BTreeSet<String>) {
         if let Self::Building(building) = self {
@@ -365,7 +392,7 @@ impl Shared {
 
 /// JavaScript, from TypeScript where the name says so.
 fn plain_script(name: &str, text: String) -> Result<String, String> {
-    if name.ends_with(".ts") { crate::typescript::strip(&text) } else { Ok(text) }
+    if name.ends_with(".ts") { crate::typescript::strip(name, &text) } else { Ok(text) }
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> String {

@@ -52,6 +52,8 @@ pub struct Spec {
     pub body: Body,
     /// User name and password that the URL gave.
     pub user: Option<(String, String)>,
+    /// Which of the script's own clients sends it ([`Program::clients`](crate::Program::clients), from 1); 0: none.
+    pub client: u32,
     /// The scenario that asked, for the row in reports.
     pub scenario: Rc<str>,
     /// What the driver has made of it.

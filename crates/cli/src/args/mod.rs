@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Http(Box<HttpArgs>),
     /// Run what a file describes: a plan, a k6 script, recorded traffic
     Run(Box<RunArgs>),
+    /// Show the options of a k6 script, from every layer, as JSON
+    Inspect(Box<RunArgs>),
     /// Make TLS handshakes: full connections, each closed afterwards, by rate or as fast as they go
     #[command(after_help = HANDSHAKE_HELP)]
     Handshake(Box<HandshakeArgs>),
@@ -166,8 +168,8 @@ pub(crate) struct FaceArgs {
     /// Write the result to a file too, as json, csv, html or junit, or send it to a system (repeatable)
     ///
     /// A file is created before the first packet, so that a wrong path costs no run. Systems are told every second: prometheus=ADDRESS:PORT
-    /// (to be read from there), prometheus-rw=URL, otlp=URL, influxdb=URL, statsd=HOST:PORT.
-    #[arg(long, value_name = "FORMAT=WHERE")]
+    /// (to be read from there), prometheus-rw=URL, otlp=URL, influxdb=URL, statsd=HOST:PORT. Of a k6 script, json and csv are its samples.
+    #[arg(short = 'o', long, value_name = "FORMAT=WHERE")]
     pub out: Vec<Out>,
     /// Write the result as JSON; `-` is stdout, instead of the summary
     ///
@@ -233,6 +235,7 @@ Examples:
 const MAN_PAGES: &[&str] = &[
     "http",
     "run",
+    "inspect",
     "plan",
     "new",
     "handshake",

@@ -92,6 +92,18 @@ pub(crate) struct ScriptArgs {
     /// Local addresses that virtual users connect from
     #[arg(long, value_name = "LIST")]
     pub local_ips: Option<String>,
+    /// Which of a name's addresses are used, such as select=first,policy=onlyIPv4
+    #[arg(long, value_name = "LIST")]
+    pub dns: Option<String>,
+    /// Range of addresses that are refused (repeatable)
+    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    pub blacklist_ip: Vec<String>,
+    /// Host names that are refused, such as *.example.com (repeatable)
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub block_hostnames: Vec<String>,
+    /// The data of handleSummary() and --summary-export in k6's machine-readable form
+    #[arg(long, env = "K6_NEW_MACHINE_READABLE_SUMMARY", hide_env = true)]
+    pub new_machine_readable_summary: bool,
     /// File of options, in JSON
     #[arg(long, value_name = "FILE", env = "K6_CONFIG", hide_env = true)]
     pub config: Option<PathBuf>,
@@ -101,6 +113,9 @@ pub(crate) struct ScriptArgs {
     /// Write what the script's console says to this file
     #[arg(long, value_name = "FILE")]
     pub console_output: Option<PathBuf>,
+    /// Where log lines go: stderr, stdout, none or file=FILE
+    #[arg(long, value_name = "WHERE", default_value = "stderr", env = "K6_LOG_OUTPUT", hide_env = true)]
+    pub log_output: String,
     /// Form of log lines: text, json or raw
     #[arg(long, value_name = "FORM", value_enum, default_value_t = LogFormatArg::Text)]
     pub log_format: LogFormatArg,
@@ -134,6 +149,21 @@ pub(crate) struct ScriptArgs {
     /// Taken for k6's sake, without effect
     #[arg(long, hide = true)]
     pub compatibility_mode: Option<String>,
+    /// Taken for k6's sake, without effect
+    #[arg(short, long, hide = true)]
+    pub r#type: Option<String>,
+    /// Taken for k6's sake, without effect
+    #[arg(long, hide = true)]
+    pub traces_output: Option<String>,
+    /// Taken for k6's sake, without effect
+    #[arg(long, hide = true)]
+    pub features: Option<String>,
+    /// Taken for k6's sake, without effect
+    #[arg(long, hide = true)]
+    pub profiling_enabled: bool,
+    /// Taken for k6's sake, with a warning
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "headers")]
+    pub http_debug: Option<String>,
 }
 
 /// `--summary`.

@@ -2,9 +2,11 @@
 
 mod again;
 pub(crate) mod agent;
+mod fetch;
 mod loads;
 pub(crate) mod plan;
 mod plan_file;
+mod samples;
 mod script;
 
 use std::path::Path;
@@ -54,6 +56,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         Some(Kind::Script) => script::run(first, args),
         Some(Kind::Recording) => crate::traffic::replay::run_file(first, args),
         None => Err(unknown(first)),
+    }
+}
+
+/// Shows what a script would be run with.
+pub(crate) fn inspect(mut args: RunArgs) -> Result<ExitCode, Failure> {
+    args.output.dry_run = true;
+    match args.files.first() {
+        Some(file) if file.as_os_str() == "-" || Kind::of(file) == Some(Kind::Script) => run(&args),
+        _ => Err(Failure::usage("`squall inspect` takes a k6 script", "write `squall inspect script.js`")),
     }
 }
 

@@ -9,24 +9,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value as Json};
-use squall_engine::{Control, ScriptEnd, ScriptRun, SetupPart, Stage, Submetric, submetrics};
+use squall_engine::{Control, Routes, ScriptEnd, ScriptRun, SetupPart, Stage, Submetric, submetrics};
 use squall_measure::{
     MetricRules, Rule, Rules, RunRecord, RunRecorder, ScriptFigures, ScriptThreshold, StoppedBy,
 };
 use squall_plan::{
-    ConnectionPolicy, Load, Network, Plan, Profile, ResolveRule, ScriptLoad, Segment, Stop, TlsPolicy, What,
-    When,
+    ConnectionPolicy, Load, Network, Plan, Profile, Proxy, ScriptLoad, Segment, Stop, TlsPolicy, What, When,
 };
-use squall_report::k6::{ScriptSummary, TextMode, export, summary_data, summary_text};
+use squall_report::k6::{
+    ScriptSection, ScriptSummary, TextMode, export, machine_data, summary_data, summary_text,
+};
 use squall_script::{
-    Console, ErrorKind, Form, Layer, LayerKind, Level, Options, Outcome, Program, ProgramSetup, ScriptError,
-    Shared, User, Work, env_layer,
+    ClientConfig, Console, ErrorKind, Fetch, Form, Layer, LayerKind, Level, Options, Outcome, Program,
+    ProgramSetup, SampleOutput, ScriptError, Shared, User, Work, env_layer,
 };
 
 use crate::args::{LogFormatArg, RunArgs, ScriptArgs, SummaryArg, SummaryModeArg};
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
 use crate::output;
+use crate::run::{fetch::fetcher, samples};
 use crate::signals::Watch;
 use crate::view::View;
 
@@ -60,7 +62,7 @@ pub(crate) fn load(args: &RunArgs, said: Box<dyn Write + Send>) -> Result<LoadSc
     let plan = script.plan();
     plan.validate().map_err(|error| Failure::usage(error.to_string(), "mend the script's options"))?;
     let sources = script.program.sources().collect();
-    Ok(LoadScript { plan, sources, run: script.factory(), rules: script.rules })
+    Ok(LoadScript { plan, sources, run: script.factory(Vec::new()), rules: script.rules })
 }
 
 impl LoadScript {
@@ -104,6 +106,7 @@ struct Script<'a> {
     program: Arc<Program>,
     options: Arc<Options>,
     console: Arc<Console>,
+    routes: Arc<Routes>,
     rules: Rules,
     submetrics: Vec<Submetric>,
     stage: Arc<Stage>,
@@ -114,7 +117,8 @@ impl<'a> Script<'a> {
         let flags = &args.script;
         let console = Arc::new(console);
         let env = environment(flags)?;
-        let program = compile(path, env, &console)?;
+        let fetch = fetcher(args.output.faces.color.into());
+        let program = compile(path, (env, fetch), &console)?;
         let options = options(flags, &program)?;
         options.warnings.iter().for_each(|text| console.line(Level::Warning, text, ""));
         for scenario in &options.scenarios {
@@ -130,8 +134,11 @@ impl<'a> Script<'a> {
         let names = options.thresholds.iter().map(|(name, _)| name.as_str());
         let submetrics = submetrics(&program, names).map_err(|problem| bad_threshold(&problem))?;
         let rules = rules(&program, &options, &submetrics)?;
+        let routes = Routes::new(&options, &program, &tls_policy(&options))
+            .map_err(|error| Failure { code: ExitCode::ScriptOptions, ..refused(&error) })?;
         let stage = Arc::new(Stage::new(options.scenarios.len(), SetupPart::Alone));
-        Ok(Self { args, path, program, options: Arc::new(options), console, rules, submetrics, stage })
+        let (options, routes) = (Arc::new(options), Arc::new(routes));
+        Ok(Self { args, path, program, options, console, routes, rules, submetrics, stage })
     }
 
     /// The plan, as it is saved.
@@ -154,13 +161,9 @@ impl<'a> Script<'a> {
             }),
             when: When::Closed { connections: Profile::constant(users.max(1) as f64) },
             stop: Stop { duration: None, count: None },
-            connections: ConnectionPolicy {
-                request_count_max: self.options.no_connection_reuse.then_some(NonZeroU32::MIN),
-                connect_timeout: DIAL_TIMEOUT,
-                ..ConnectionPolicy::default()
-            },
+            connections: self.connections(),
             network: self.network(),
-            tls: TlsPolicy { insecure: self.options.insecure_skip_tls_verify, ..TlsPolicy::default() },
+            tls: tls_policy(&self.options),
             segment: Segment::default(),
         };
         Plan {
@@ -172,29 +175,33 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Fixed addresses and sources, as k6's options give them.
+    /// The addresses that users connect from, and the proxy of the script's own clients.
     fn network(&self) -> Network {
-        let rule = |(name, target): &(String, String)| {
-            let (host, port) = split_port(name);
-            let (address, _) = split_port(target);
-            let addresses = vec![address.trim_matches(['[', ']']).parse().ok()?];
-            Some(ResolveRule { host: Some(host.to_owned()), port, addresses })
-        };
-        let sources = self
-            .options
-            .local_ips
-            .iter()
-            .flat_map(|list| list.split(','))
-            .filter_map(|text| text.trim().parse().ok());
+        let proxy = self.program.clients().iter().find(|client| !client.proxy.is_empty());
         Network {
-            resolve: self.options.hosts.iter().filter_map(rule).collect(),
-            sources: sources.collect(),
+            sources: self.options.local_ips.clone(),
+            proxy: proxy.and_then(|client| proxy_of(&client.proxy)),
             ..Network::default()
         }
     }
 
+    /// How long connections may take and live: as a client of `k6/x/fasthttp` says, else as in k6.
+    fn connections(&self) -> ConnectionPolicy {
+        let clients = self.program.clients();
+        let longest =
+            |of: fn(&ClientConfig) -> Duration| clients.iter().map(of).filter(|time| !time.is_zero()).max();
+        ConnectionPolicy {
+            request_count_max: self.options.no_connection_reuse.then_some(NonZeroU32::MIN),
+            connect_timeout: longest(|client| client.dial_timeout).unwrap_or(DIAL_TIMEOUT),
+            age_max: longest(|client| client.connection_age_max),
+            ..ConnectionPolicy::default()
+        }
+    }
+
     fn make(&self, plan: &Plan) -> Result<ExitCode, Failure> {
-        let faces = Faces::open(&self.args.output, &plan.masked())?;
+        let (streams, files) = samples::split(&self.args.output.faces);
+        let faces = Faces::open_with(&self.args.output, &plan.masked(), &files)?;
+        let streams = samples::open(&streams, &self.program, &self.options)?;
         if self.args.output.faces.quiet == 0 {
             output::note(&self.banner());
         }
@@ -203,7 +210,7 @@ impl<'a> Script<'a> {
         let mut view = View::open(&self.args.output, &plan.name, Box::new(|_ask| control.drain()))?;
         let mut judge =
             Judge { rules: &self.rules, stage: &self.stage, next_s: JUDGE_EVERY_S, is_crossed: false };
-        let factory = Arc::new(self.factory());
+        let factory = Arc::new(self.factory(streams.clone()));
         let begin = Instant::now();
         let record =
             squall_engine::run_driven(plan, vec![factory], &control, &mut |recorder: &RunRecorder| {
@@ -212,21 +219,31 @@ impl<'a> Script<'a> {
             });
         let record = record.map_err(|error| refused(&error))?;
         view.finish(&record);
+        samples::finish(&streams, self.args.output.faces.color.into());
         drop(watch);
         let is_crossed = judge.is_crossed;
         self.show(faces, &record, begin.elapsed())?;
         self.exit_code(&record, is_crossed, control.is_stopped())
     }
 
-    fn factory(&self) -> ScriptRun {
+    /// `samples`: where every sample is written to.
+    fn factory(&self, samples: Vec<Arc<SampleOutput>>) -> ScriptRun {
         ScriptRun {
             program: Arc::clone(&self.program),
             options: Arc::clone(&self.options),
             console: Arc::clone(&self.console),
+            routes: Arc::clone(&self.routes),
             submetrics: self.submetrics.clone(),
+            samples,
+            has_sections: self.is_full(),
             exact: self.args.script.exact,
             stage: Arc::clone(&self.stage),
         }
+    }
+
+    /// The end summary tells of each scenario and group.
+    fn is_full(&self) -> bool {
+        self.args.script.summary_mode == Some(SummaryModeArg::Full)
     }
 
     /// What is about to run.
@@ -255,8 +272,14 @@ impl<'a> Script<'a> {
         let none = ScriptFigures::default();
         let figures = record.total.script.as_deref().unwrap_or(&none);
         let setup_data = self.stage.setup_data();
+        let sections = self.stage.sections();
+        let sections: Vec<ScriptSection<'_>> = sections
+            .iter()
+            .map(|((scenario, group), figures)| ScriptSection { scenario, group, figures })
+            .collect();
         let summary = ScriptSummary {
             figures,
+            sections: &sections,
             rules: &self.rules,
             duration: record.duration,
             trend_stats: &self.options.summary_trend_stats,
@@ -267,7 +290,8 @@ impl<'a> Script<'a> {
         let is_k6 = flags.summary == SummaryArg::K6;
         faces.finish_quietly(record, is_k6)?;
         if let Some(path) = &flags.summary_export {
-            let text = serde_json::to_string_pretty(&export(&summary)).unwrap_or_default();
+            let data = self.machine_data(&summary).unwrap_or_else(|| export(&summary));
+            let text = serde_json::to_string_pretty(&data).unwrap_or_default();
             std::fs::write(path, text).map_err(|error| Failure::file("--summary-export", path, &error))?;
         }
         if flags.no_summary || flags.summary_mode == Some(SummaryModeArg::Disabled) {
@@ -279,15 +303,15 @@ impl<'a> Script<'a> {
         if self.args.output.faces.quiet > 0 && !is_k6 {
             return Ok(());
         }
-        let mode =
-            if flags.summary_mode == Some(SummaryModeArg::Full) { TextMode::Full } else { TextMode::Compact };
+        let mode = if self.is_full() { TextMode::Full } else { TextMode::Compact };
         let style = output::stdout_style(self.args.output.faces.color);
         output::result(&summary_text(&summary, mode, style))
     }
 
     /// Calls `handleSummary`; false when it throws or returns nothing, and the default summary is wanted.
     fn handle_summary(&self, summary: &ScriptSummary<'_>) -> Result<bool, Failure> {
-        let data = summary_data(summary, std::io::stdout().is_terminal()).to_string();
+        let data = self.machine_data(summary);
+        let data = data.unwrap_or_else(|| summary_data(summary, std::io::stdout().is_terminal())).to_string();
         let outcome = self.finish_summary(&data);
         let texts = match outcome {
             Ok(Some(texts)) => texts,
@@ -308,6 +332,15 @@ impl<'a> Script<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// The newer form of the data, where it is wanted.
+    fn machine_data(&self, summary: &ScriptSummary<'_>) -> Option<Json> {
+        if !self.args.script.new_machine_readable_summary {
+            return None;
+        }
+        let text = std::fs::read_to_string(self.path).unwrap_or_default();
+        Some(machine_data(summary, &text, std::time::SystemTime::now()))
     }
 
     fn finish_summary(&self, data: &str) -> Result<Option<String>, ScriptError> {
@@ -391,7 +424,8 @@ impl Judge<'_> {
 }
 
 fn console(flags: &ScriptArgs) -> Result<Console, Failure> {
-    let is_terminal = std::io::stderr().is_terminal() && flags.console_output.is_none();
+    let is_terminal =
+        std::io::stderr().is_terminal() && flags.console_output.is_none() && flags.log_output == "stderr";
     let form = match flags.log_format {
         LogFormatArg::Json => Form::Json,
         LogFormatArg::Raw => Form::Raw,
@@ -402,7 +436,7 @@ fn console(flags: &ScriptArgs) -> Result<Console, Failure> {
     };
     let least = if flags.verbose { Level::Debug } else { Level::Info };
     let writer: Box<dyn Write + Send> = match &flags.console_output {
-        None => Box::new(std::io::stderr()),
+        None => log_writer(&flags.log_output)?,
         Some(path) => {
             let file = std::fs::File::create(path)
                 .map_err(|error| Failure::file("--console-output", path, &error))?;
@@ -410,6 +444,24 @@ fn console(flags: &ScriptArgs) -> Result<Console, Failure> {
         }
     };
     Ok(Console::new(writer, form, least))
+}
+
+/// `--log-output`.
+fn log_writer(place: &str) -> Result<Box<dyn Write + Send>, Failure> {
+    Ok(match place {
+        "stderr" => Box::new(std::io::stderr()),
+        "stdout" => Box::new(std::io::stdout()),
+        "none" => Box::new(std::io::sink()),
+        other => {
+            let path = other.strip_prefix("file=").map(|rest| rest.split(',').next().unwrap_or(rest));
+            let path = path.ok_or_else(|| {
+                let message = format!("`--log-output {other}` is no place for log lines");
+                Failure::usage(message, "use stderr, stdout, none or file=FILE")
+            })?;
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+            Box::new(file.map_err(|error| Failure::file("--log-output", Path::new(path), &error))?)
+        }
+    })
 }
 
 /// `__ENV`.
@@ -434,7 +486,7 @@ fn environment(flags: &ScriptArgs) -> Result<BTreeMap<String, String>, Failure> 
 
 fn compile(
     path: &Path,
-    env: BTreeMap<String, String>,
+    (env, fetch): (BTreeMap<String, String>, Fetch),
     console: &Arc<Console>,
 ) -> Result<Arc<Program>, Failure> {
     let is_stdin = path.as_os_str() == "-";
@@ -448,7 +500,8 @@ fn compile(
         None
     };
     let path = if is_stdin { Path::new("stdin.js") } else { path };
-    let setup = ProgramSetup { path: path.to_owned(), text, env, fetch: None, console: Arc::clone(console) };
+    let setup =
+        ProgramSetup { path: path.to_owned(), text, env, fetch: Some(fetch), console: Arc::clone(console) };
     Program::compile(setup).map_err(|error| script_failure(&error, ""))
 }
 
@@ -510,6 +563,11 @@ fn flag_options(flags: &ScriptArgs) -> Result<Map<String, Json>, Failure> {
     put("summaryTrendStats", flags.summary_trend_stats.clone().map(Json::from));
     put("summaryTimeUnit", flags.summary_time_unit.clone().map(Json::from));
     put("systemTags", flags.system_tags.clone().map(Json::from));
+    put("dns", flags.dns.clone().map(Json::from));
+    put("httpDebug", flags.http_debug.clone().map(Json::from));
+    for (name, list) in [("blacklistIPs", &flags.blacklist_ip), ("blockHostnames", &flags.block_hostnames)] {
+        put(name, (!list.is_empty()).then(|| Json::from(list.clone())));
+    }
     put("localIPs", flags.local_ips.clone().map(Json::from));
     for (name, is_set) in [
         ("insecureSkipTLSVerify", flags.insecure_skip_tls_verify),
@@ -578,12 +636,23 @@ fn steer(control: &Control) -> Result<Watch, Failure> {
     Watch::start(move |number| if number == 1 { control.drain() } else { control.abort() })
 }
 
-/// `host:port`, where a port is given.
-fn split_port(text: &str) -> (&str, Option<u16>) {
-    match text.rsplit_once(':') {
-        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port.parse().ok()),
-        _ => (text, None),
+/// How TLS is spoken to hosts that no other rule is for.
+fn tls_policy(options: &Options) -> TlsPolicy {
+    TlsPolicy {
+        insecure: options.insecure_skip_tls_verify,
+        versions: options.tls_versions,
+        ciphers: options.tls_cipher_suites.clone(),
+        ..TlsPolicy::default()
     }
+}
+
+/// `user:password@host:port`.
+fn proxy_of(text: &str) -> Option<Proxy> {
+    let url = url::Url::parse(&if text.contains("://") { text.to_owned() } else { format!("http://{text}") })
+        .ok()?;
+    let authorization = (!url.username().is_empty())
+        .then(|| squall_plan::urls::basic_authorization(url.username(), url.password().unwrap_or_default()));
+    Some(Proxy { host: url.host_str()?.to_owned(), port: url.port_or_known_default()?, authorization })
 }
 
 /// k6's dialer gives up after this.

@@ -6,11 +6,15 @@
 pub(crate) mod script;
 
 use std::cell::OnceCell;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 
+use ipnet::IpNet;
+use rustls::ClientConfig;
 use squall_measure::{Phases, Snapshot};
 use squall_plan::RequestPlan;
+use squall_script::Dns;
 
 use crate::Error;
 use crate::pace::Share;
@@ -99,7 +103,24 @@ pub(crate) struct CallRequest {
     pub(crate) plan: RequestPlan,
     /// The load's or scenario's name, for its row.
     pub(crate) load: Rc<str>,
+    /// How it reaches its host.
+    pub(crate) route: Route,
     pub(crate) prepared: OnceCell<Rc<PreparedRequest>>,
+}
+
+/// How calls reach their host, where that is not the load's own way.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Route {
+    /// Why it is not sent at all.
+    pub(crate) refused: Option<&'static str>,
+    /// Address and port to dial instead of the URL's.
+    pub(crate) dial: Option<(IpAddr, u16)>,
+    /// TLS settings of its own, by their number from 1: calls with different ones share no connection.
+    pub(crate) tls: Option<(u32, Arc<ClientConfig>)>,
+    /// Which of a name's addresses are used.
+    pub(crate) dns: Dns,
+    /// Addresses that are never dialled.
+    pub(crate) forbidden: Arc<[IpNet]>,
 }
 
 /// How a request ended.

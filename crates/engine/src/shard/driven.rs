@@ -269,7 +269,7 @@ impl Shard {
         }
     }
 
-    fn user_of(&self, conn_idx: usize) -> Option<u32> {
+    pub(super) fn user_of(&self, conn_idx: usize) -> Option<u32> {
         let pool_idx = self.conns[conn_idx].pool_idx as usize;
         self.driven.as_ref()?.users.get(pool_idx).copied()
     }

@@ -60,7 +60,11 @@ impl Shard {
             (Dial::Tcp { port, .. }, Some(addresses)) => {
                 let address = SocketAddr::new(addresses.next(&prepared.names), *port);
                 self.conns[conn_idx].remote = Some(address);
-                connect_tcp(&address, self.sources.next(&address), true)
+                let source = match self.user_of(conn_idx) {
+                    Some(user) => self.sources.of_user(user, &address),
+                    None => self.sources.next(&address),
+                };
+                connect_tcp(&address, source, true)
             }
             (Dial::Unix(path), _) => connect_unix(path),
             (Dial::Tcp { .. }, None) => unreachable!("each TCP origin has a view of its addresses"),

@@ -1,5 +1,7 @@
 //! The data of `handleSummary`, and the older form that `--summary-export` writes.
 
+use std::time::SystemTime;
+
 use md5::{Digest, Md5};
 use serde_json::{Map, Value, json};
 
@@ -64,6 +66,67 @@ pub fn export(summary: &ScriptSummary<'_>) -> Value {
         data["setup_data"] = setup;
     }
     data
+}
+
+/// What `--new-machine-readable-summary` makes of both. `script`: its text.
+pub fn machine_data(summary: &ScriptSummary<'_>, script: &str, now: SystemTime) -> Value {
+    let has_values = |metric: &&ScriptMetric| !metric.value.is_empty() && metric.name != "checks";
+    let metrics: Vec<Value> = summary
+        .figures
+        .metrics
+        .iter()
+        .filter(has_values)
+        .map(|metric| machine_metric(metric, summary))
+        .collect();
+    let checks = &summary.figures.checks;
+    let (passes, fails) =
+        checks.iter().fold((0, 0), |(passes, fails), check| (passes + check.passes, fails + check.fails));
+    let total = passes + fails;
+    let share = |count: u64| json!({ "matches": count, "rate": if total == 0 { 0.0 } else { count as f64 / total as f64 }, "total": total });
+    let metric = |name: &str, kind: &str, values: Value| json!({ "contains": "default", "name": name, "type": kind, "values": values });
+    let outcomes: Vec<Value> = checks
+        .iter()
+        .map(|check| json!({ "fails": check.fails, "name": check.name, "passes": check.passes }))
+        .collect();
+    json!({
+        "config": { "duration": summary.duration.as_secs_f64(), "execution": "local", "script": script },
+        "metadata": { "generated_at": crate::time::rfc3339(now), "k6_version": concat!("squall/", env!("CARGO_PKG_VERSION")) },
+        "results": {
+            "checks": {
+                "metrics": [
+                    metric("checks_total", "counter", json!({ "count": total })),
+                    metric("checks_failed", "rate", share(fails)),
+                    metric("checks_succeeded", "rate", share(passes)),
+                ],
+                "results": outcomes,
+            },
+            "metrics": metrics,
+        },
+        "version": "1.0.0",
+    })
+}
+
+fn machine_metric(metric: &ScriptMetric, summary: &ScriptSummary<'_>) -> Value {
+    let values: Map<String, Value> = match &metric.value {
+        ScriptValue::Rate { trues, total } => {
+            let rate = if *total == 0 { 0.0 } else { *trues as f64 / *total as f64 };
+            [("matches", (*trues).into()), ("rate", rate.into()), ("total", (*total).into())]
+                .map(|(name, value): (&str, Value)| (name.to_owned(), value))
+                .into_iter()
+                .collect()
+        }
+        _ => {
+            let is_kept =
+                |name: &str| !matches!((&metric.value, name), (ScriptValue::Counter { .. }, "rate"));
+            let plain = |name: String| name.replace(['(', ')'], "");
+            stats(metric, summary)
+                .into_iter()
+                .filter(|(name, _)| is_kept(name))
+                .map(|(name, value)| (plain(name), value.into()))
+                .collect()
+        }
+    };
+    json!({ "contains": contains(metric.contains), "name": metric.full_name(), "type": kind(&metric.value), "values": values })
 }
 
 /// What became of the thresholds on a metric. `is_export`: the old form, in which true means crossed.

@@ -8,11 +8,22 @@ use std::time::Duration;
 
 use squall_measure::{Rules, ScriptFigures, ScriptMetric, ScriptUnit, ScriptValue};
 
-pub use data::{export, summary_data};
+pub use data::{export, machine_data, summary_data};
 pub use text::{TextMode, summary_text};
 
+/// The figures of a scenario, or of a group in it, for the full summary.
+#[derive(Debug, Clone, Copy)]
+pub struct ScriptSection<'a> {
+    /// The scenario.
+    pub scenario: &'a str,
+    /// Path of the group; empty: the whole scenario.
+    pub group: &'a str,
+    /// What was measured there.
+    pub figures: &'a ScriptFigures,
+}
+
 /// What every face of a script's run is drawn from.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct ScriptSummary<'a> {
     /// The figures.
     pub figures: &'a ScriptFigures,
@@ -24,6 +35,8 @@ pub struct ScriptSummary<'a> {
     pub trend_stats: &'a [String],
     /// `s`, `ms`, `us`, or empty.
     pub time_unit: &'a str,
+    /// The parts of the full summary, by scenario and group.
+    pub sections: &'a [ScriptSection<'a>],
     /// What `setup()` gave, as JSON.
     pub setup_data: Option<&'a str>,
 }

@@ -2,7 +2,7 @@
 
 use squall_measure::{ScriptCheck, ScriptMetric, ScriptValue};
 
-use super::{ScriptSummary, per_s, stats, units};
+use super::{ScriptSection, ScriptSummary, per_s, stats, units};
 use crate::style::{Style, Tone};
 
 /// How much is told.
@@ -19,7 +19,11 @@ pub fn summary_text(summary: &ScriptSummary<'_>, mode: TextMode, style: Style) -
     let face = Face { summary, mode, style };
     let mut lines = Vec::new();
     face.thresholds(&mut lines);
-    face.totals(&mut lines);
+    face.title(&mut lines, "TOTAL RESULTS");
+    face.results(&mut lines);
+    if mode == TextMode::Full {
+        face.sections(&mut lines);
+    }
     let mut text = String::from("\n");
     for line in lines {
         text.push_str(line.trim_end_matches('\t'));
@@ -97,8 +101,49 @@ impl Face<'_> {
         }
     }
 
-    fn totals(&self, lines: &mut Vec<String>) {
-        self.title(lines, "TOTAL RESULTS");
+    /// The scenarios with their groups; the groups of the scenario that k6 makes by itself stand alone.
+    fn sections(&self, lines: &mut Vec<String>) {
+        for section in self.summary.sections.iter().filter(|section| section.group.is_empty()) {
+            if section.scenario == "default" {
+                self.groups(lines, section, 0);
+            } else {
+                self.title(lines, &format!("SCENARIO: {}", section.scenario));
+                self.results_of(section, lines);
+                self.groups(lines, section, 1);
+            }
+        }
+    }
+
+    /// The groups directly within a section, each with those within it.
+    fn groups(&self, lines: &mut Vec<String>, parent: &ScriptSection<'_>, depth: usize) {
+        let is_child = |section: &&ScriptSection<'_>| {
+            let rest = section.group.strip_prefix(parent.group).and_then(|rest| rest.strip_prefix("::"));
+            section.scenario == parent.scenario && rest.is_some_and(|rest| !rest.contains("::"))
+        };
+        for section in self.summary.sections.iter().filter(is_child) {
+            let name = format!("GROUP: {}", section.group.rsplit("::").next().unwrap_or_default());
+            if depth == 0 {
+                self.title(lines, &name);
+            } else {
+                let indent = "  ".repeat(depth + 1);
+                lines.extend([format!("{indent}↳ {} ", self.style.paint(Tone::Title, &name)), String::new()]);
+            }
+            let mut inner = Vec::new();
+            self.results_of(section, &mut inner);
+            let indented =
+                |line: String| if line.is_empty() { line } else { format!("{}{line}", "  ".repeat(depth)) };
+            lines.extend(inner.into_iter().map(indented));
+            self.groups(lines, section, depth + 1);
+        }
+    }
+
+    /// The same results of a section's figures.
+    fn results_of(&self, section: &ScriptSection<'_>, lines: &mut Vec<String>) {
+        let summary = ScriptSummary { figures: section.figures, sections: &[], ..*self.summary };
+        Face { summary: &summary, mode: self.mode, style: self.style }.results(lines);
+    }
+
+    fn results(&self, lines: &mut Vec<String>) {
         self.checks(lines);
         for (title, prefixes) in SECTIONS {
             let mut shown: Vec<&ScriptMetric> = self.metrics_of(prefixes);

@@ -7,17 +7,11 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
 use digest::DynDigest;
 use hmac::{KeyInit, Mac};
 
+use super::hex;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
-    let object = ctx.object();
-    ctx.set_functions(&object, FUNCTIONS)?;
-    let mut exports = Vec::new();
-    for fun in FUNCTIONS {
-        exports.push((fun.text().to_owned(), object.get(fun.text())?));
-    }
-    exports.push(("default".to_owned(), object));
-    Ok(exports)
+    super::exports_of_functions(ctx, FUNCTIONS)
 }
 
 /// Makes `crypto` a global: random values alone.
@@ -184,10 +178,6 @@ fn encoded<'js>(encoding: &Value<'js>, bytes: &[u8]) -> JsResult<Value<'js>> {
         Some("binary") => ctx.array_buffer(bytes),
         other => Err(ctx.throw_error(&format!("invalid output encoding: {}", other.unwrap_or_default()))),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn random_bytes<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {

@@ -15,12 +15,7 @@ pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
         }
         root.set(name, part)?;
     }
-    let mut exports = Vec::new();
-    for name in ["instance", "scenario", "vu", "test"] {
-        exports.push((name.to_owned(), root.get(name)?));
-    }
-    exports.push(("default".to_owned(), root));
-    Ok(exports)
+    super::exports_of(root)
 }
 
 const INSTANCE: &[Fun] = &[

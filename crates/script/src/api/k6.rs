@@ -5,14 +5,7 @@ use crate::metrics::{MetricId, Tags};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
-    let object = ctx.object();
-    ctx.set_functions(&object, FUNCTIONS)?;
-    let mut exports = Vec::new();
-    for fun in FUNCTIONS {
-        exports.push((fun.text().to_owned(), object.get(fun.text())?));
-    }
-    exports.push(("default".to_owned(), object));
-    Ok(exports)
+    super::exports_of_functions(ctx, FUNCTIONS)
 }
 
 const FUNCTIONS: &[Fun] = &[

@@ -8,6 +8,7 @@ mod crypto;
 pub(crate) mod data;
 mod encoding;
 mod execution;
+pub(crate) mod html;
 pub(crate) mod http;
 mod k6;
 mod metrics;
@@ -31,7 +32,9 @@ const NATIVES: &[Native] = &[
     ("k6/execution", execution::exports),
     ("k6/encoding", encoding::exports),
     ("k6/crypto", crypto::exports),
+    ("k6/html", html::exports),
     ("k6/timers", timers::exports),
+    ("k6/x/fasthttp", http::fasthttp::exports),
 ];
 
 /// Whether a module is a native one.
@@ -48,11 +51,25 @@ pub(crate) fn instantiate<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Exports<'j
     }
 }
 
+/// The exports of a module that is an object: each member by its name, and the object as the default.
+fn exports_of(object: Value<'_>) -> JsResult<Exports<'_>> {
+    let named = object.keys()?.into_iter().map(|key| Ok((key.text(), object.get_key(&key)?)));
+    let mut exports = named.collect::<JsResult<Exports<'_>>>()?;
+    exports.push(("default".to_owned(), object));
+    Ok(exports)
+}
+
+/// The same of a module that has nothing but functions.
+fn exports_of_functions<'js>(ctx: Ctx<'js>, functions: &[Fun]) -> JsResult<Exports<'js>> {
+    let object = ctx.object();
+    ctx.set_functions(&object, functions)?;
+    exports_of(object)
+}
+
 /// Why a module cannot be had.
 pub(crate) fn unsupported(name: &str) -> String {
     let why = match name {
         "k6/browser" => "it drives a browser",
-        "k6/html" => "HTML is not parsed",
         "k6/net/grpc" => "gRPC is not supported",
         "k6/ws" | "k6/websockets" | "k6/experimental/websockets" => "WebSockets are not supported",
         name if name.starts_with("k6/x/") => "it is an extension of k6 written in Go",
@@ -109,6 +126,11 @@ pub(crate) fn string_pairs(object: &Value<'_>) -> JsResult<Vec<(String, String)>
     }
     let keys = object.keys()?;
     keys.into_iter().map(|key| Ok((key.text(), object.get_key(&key)?.to_string()?))).collect()
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bytes of a string or of a buffer.

@@ -3,17 +3,22 @@
 //! A layer is a JSON object with k6's names, whatever it came from: the defaults, a config file, the script, `K6_*` variables, flags.
 
 mod layer;
+mod network;
 mod scenario;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use serde_json::{Map, Value as Json};
+use squall_plan::TlsVersions;
 
 use crate::error::{ErrorKind, ScriptError};
 use crate::metrics::SystemTags;
 use crate::segment::Stripes;
 
 pub use layer::{Layer, LayerKind, env_layer, stages};
+pub use network::{Dns, DnsPolicy, DnsSelect, HostPattern, HostRules, TlsAuth};
 pub use scenario::{Executor, ScenarioConfig, Stage};
 
 /// All options of a run.
@@ -49,35 +54,28 @@ pub struct Options {
     pub no_vu_connection_reuse: bool,
     /// Most connections of a user to one host.
     pub batch_per_host: u32,
-    /// Fixed addresses by name, with `*.` and ports as k6 has them.
-    pub hosts: Vec<(String, String)>,
+    /// Fixed addresses by name.
+    pub hosts: HostRules,
     /// Host names that are refused.
-    pub block_hostnames: Vec<String>,
-    /// Address ranges that are refused.
-    pub blacklist_ips: Vec<String>,
-    /// Local addresses, as typed.
-    pub local_ips: Option<String>,
+    pub block_hostnames: Vec<HostPattern>,
+    /// Addresses that are refused.
+    pub blacklist_ips: Vec<IpNet>,
+    /// Local addresses that users connect from, in turn.
+    pub local_ips: Vec<IpAddr>,
+    /// Which of a name's addresses are used.
+    pub dns: Dns,
     /// Client certificates.
     pub tls_auth: Vec<TlsAuth>,
-    /// Lowest and highest TLS version, by k6's names.
-    pub tls_version: Option<(String, String)>,
+    /// TLS versions offered.
+    pub tls_versions: TlsVersions,
+    /// Cipher suites offered, by IANA name; none: all.
+    pub tls_cipher_suites: Vec<String>,
     /// How trouble is shown: `headers`, `full`, or not.
     pub http_debug: Option<String>,
     /// Part of the whole run that this process makes.
     pub segment: Option<Stripes>,
     /// What a user may want to know.
     pub warnings: Vec<String>,
-}
-
-/// A client certificate, for some domains.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsAuth {
-    /// PEM text.
-    pub cert: String,
-    /// PEM text.
-    pub key: String,
-    /// Names that it is for; empty: all.
-    pub domains: Vec<String>,
 }
 
 /// What the script's calls obey.
@@ -158,12 +156,14 @@ impl Options {
             no_connection_reuse: read.bool("noConnectionReuse")?.unwrap_or(false),
             no_vu_connection_reuse: read.bool("noVUConnectionReuse")?.unwrap_or(false),
             batch_per_host: read.count("batchPerHost")?.unwrap_or(6) as u32,
-            hosts: read.strings_by_name("hosts")?,
-            block_hostnames: read.list("blockHostnames")?,
-            blacklist_ips: read.list("blacklistIPs")?,
-            local_ips: read.text("localIPs")?,
-            tls_auth: tls_auth(&read)?,
-            tls_version: tls_version(&read)?,
+            hosts: network::hosts(&read)?,
+            block_hostnames: network::block_hostnames(&read)?,
+            blacklist_ips: network::blacklist_ips(&read)?,
+            local_ips: network::local_ips(&read)?,
+            dns: network::dns(&read, &mut warnings)?,
+            tls_auth: network::tls_auth(&read)?,
+            tls_versions: network::tls_versions(&read)?,
+            tls_cipher_suites: network::cipher_suites(&read)?,
             http_debug: read.text("httpDebug")?.filter(|text| !text.is_empty()),
             segment: segment(&read)?,
             runtime: Runtime { json: Json::Object(merged.clone()).to_string(), ..runtime },
@@ -275,41 +275,6 @@ fn time_unit(read: &Reader<'_>) -> Result<String, ScriptError> {
         return Ok(unit);
     }
     Err(wrong("summaryTimeUnit", &format!("is `{unit}`"), "use s, ms or us"))
-}
-
-fn tls_auth(read: &Reader<'_>) -> Result<Vec<TlsAuth>, ScriptError> {
-    let Some(value) = read.get("tlsAuth") else { return Ok(Vec::new()) };
-    let items = value
-        .as_array()
-        .ok_or_else(|| wrong("tlsAuth", "is not a list", "write [{ cert, key, domains }]"))?;
-    let text = |item: &Json, name: &str| item.get(name).and_then(Json::as_str).map(str::to_owned);
-    let one = |item: &Json| {
-        let missing =
-            || wrong("tlsAuth", "lacks `cert` or `key`", "give both as PEM text, for example with open()");
-        let domains = item.get("domains").and_then(Json::as_array).cloned().unwrap_or_default();
-        Ok(TlsAuth {
-            cert: text(item, "cert").ok_or_else(missing)?,
-            key: text(item, "key").ok_or_else(missing)?,
-            domains: domains.iter().filter_map(Json::as_str).map(str::to_owned).collect(),
-        })
-    };
-    items.iter().map(one).collect()
-}
-
-fn tls_version(read: &Reader<'_>) -> Result<Option<(String, String)>, ScriptError> {
-    let (min, max) = match read.get("tlsVersion") {
-        None => return Ok(None),
-        Some(Json::String(version)) => (version.clone(), version.clone()),
-        Some(other) => {
-            let bound = |name: &str| other.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
-            (bound("min"), bound("max"))
-        }
-    };
-    let is_known = |version: &str| ["", "tls1.0", "tls1.1", "tls1.2", "tls1.3"].contains(&version);
-    if is_known(&min) && is_known(&max) {
-        return Ok(Some((min, max)));
-    }
-    Err(wrong("tlsVersion", "names an unknown version", "use tls1.2 or tls1.3"))
 }
 
 /// Reads values out of merged options.
@@ -444,16 +409,7 @@ fn unit_seconds(unit: &str) -> Option<f64> {
 }
 
 /// Options that are read and checked, and have no effect.
-const IDLE: &[&str] = &[
-    "blacklistIPs",
-    "blockHostnames",
-    "dns",
-    "httpDebug",
-    "paused",
-    "tlsAuth",
-    "tlsCipherSuites",
-    "tlsVersion",
-];
+const IDLE: &[&str] = &["httpDebug", "paused"];
 
 /// k6's `setupTimeout` and `teardownTimeout`.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,6 +1,10 @@
 //! Virtual users without an engine: replies come from the test.
 
 mod drive;
+mod fasthttp;
+mod html;
 mod http;
 mod language;
+mod loading;
 mod modules;
+mod samples;

@@ -65,7 +65,7 @@ pub fn submetrics<'a>(
 
 /// The figures of a program before anything is measured.
 pub fn empty_figures(program: &Program, submetrics: &[Submetric]) -> ScriptFigures {
-    Figures::new(program, submetrics, false).figures.into_inner()
+    Figures::new(program, submetrics, false).into_inner()
 }
 
 /// Index in the figures of a metric as thresholds name it.
@@ -116,6 +116,11 @@ impl Figures {
         }
     }
 
+    /// The figures alone.
+    pub(super) fn into_inner(self) -> ScriptFigures {
+        self.figures.into_inner()
+    }
+
     pub(super) fn set_now(&self, now_ns: u64) {
         self.now_ns.set(now_ns);
     }
@@ -127,26 +132,32 @@ impl Figures {
         figures.clear();
     }
 
-    /// Adds the bytes of a second.
-    pub(super) fn add_bytes(&self, sent: u64, received: u64) {
-        let mut figures = self.figures.borrow_mut();
-        for (metric, bytes) in [(MetricId::DATA_SENT, sent), (MetricId::DATA_RECEIVED, received)] {
-            figures.metrics[metric.0 as usize].value.add(bytes as f64, self.now_ns.get());
-        }
+    /// Adds the bytes of a second; gives what was added.
+    pub(super) fn add_bytes(&self, sent: u64, received: u64) -> [(MetricId, f64); 2] {
+        let values = [(MetricId::DATA_SENT, sent as f64), (MetricId::DATA_RECEIVED, received as f64)];
+        self.add_untagged(&values);
+        values
     }
 
-    /// Adds the gauges of users.
-    pub(super) fn add_gauges(&self, counts: &Counts, now_ns: u64) {
+    /// Adds the gauges of users, once a second; gives what was added.
+    pub(super) fn add_gauges(&self, counts: &Counts, now_ns: u64) -> Vec<(MetricId, f64)> {
         if now_ns < self.gauged_ns.get() + GAUGE_NS {
-            return;
+            return Vec::new();
         }
         self.gauged_ns.set(now_ns);
         self.set_now(now_ns);
-        let mut figures = self.figures.borrow_mut();
         let active = counts.vus_active.load(Ordering::Relaxed) as f64;
         let made = counts.vus_initialised.load(Ordering::Relaxed) as f64;
-        figures.metrics[MetricId::VUS.0 as usize].value.add(active, now_ns);
-        figures.metrics[MetricId::VUS_MAX.0 as usize].value.add(made, now_ns);
+        let values = vec![(MetricId::VUS, active), (MetricId::VUS_MAX, made)];
+        self.add_untagged(&values);
+        values
+    }
+
+    fn add_untagged(&self, values: &[(MetricId, f64)]) {
+        let mut figures = self.figures.borrow_mut();
+        for (metric, value) in values {
+            figures.metrics[metric.0 as usize].value.add(*value, self.now_ns.get());
+        }
     }
 }
 

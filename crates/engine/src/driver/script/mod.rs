@@ -7,8 +7,10 @@
 mod figures;
 mod part;
 mod reply;
+mod routes;
 mod runner;
 mod schedule;
+mod sections;
 mod stage;
 #[cfg(test)]
 mod tests;
@@ -16,9 +18,10 @@ mod users;
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use squall_measure::Snapshot;
-use squall_script::{Console, Options, Outcome, Program, Shared, Work};
+use squall_script::{Console, MetricId, Options, Outcome, Program, SampleOutput, SampleStream, Shared, Work};
 
 use super::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, ShardPart};
 use crate::Error;
@@ -26,10 +29,13 @@ use crate::Error;
 use figures::Figures;
 use part::Part;
 use runner::Runner;
+use sections::SectionRecorder;
 use stage::Phase;
 use users::Users;
 
 pub use figures::{Submetric, empty_figures, metric_of, submetrics};
+pub use routes::Routes;
+pub use sections::Sections;
 pub use stage::{ScriptEnd, SetupPart, Stage};
 
 /// A k6 script that is to be run.
@@ -41,8 +47,14 @@ pub struct ScriptRun {
     pub options: Arc<Options>,
     /// Where it speaks.
     pub console: Arc<Console>,
+    /// How its requests reach their hosts.
+    pub routes: Arc<Routes>,
     /// Sub-metrics that thresholds ask for.
     pub submetrics: Vec<Submetric>,
+    /// Where every sample is written to.
+    pub samples: Vec<Arc<SampleOutput>>,
+    /// Each scenario and group has figures of its own.
+    pub has_sections: bool,
     /// Trends keep every value.
     pub exact: bool,
     /// What the shards share, and what is left of it at the end.
@@ -69,6 +81,9 @@ struct ScriptDriver {
     stage: Arc<Stage>,
     options: Arc<Options>,
     figures: Rc<Figures>,
+    /// Writes each sample, where that is wanted.
+    stream: Option<Rc<SampleStream>>,
+    sections: Option<Rc<SectionRecorder>>,
     users: Users,
     runners: Vec<Runner>,
     phase: Phase,
@@ -86,6 +101,15 @@ impl ScriptDriver {
     fn new(run: &ScriptRun, part: Part) -> Result<Self, Error> {
         let figures = Rc::new(Figures::new(&run.program, &run.submetrics, run.exact));
         let recorder: Rc<dyn squall_script::Recorder> = Rc::clone(&figures) as _;
+        let tags = &run.options.runtime.tags;
+        let stream = (!run.samples.is_empty())
+            .then(|| Rc::new(SampleStream::new(Rc::clone(&recorder), &run.samples, tags)));
+        let recorder = stream.clone().map_or(recorder, |stream| stream as Rc<dyn squall_script::Recorder>);
+        let sections = run.has_sections.then(|| {
+            let empty = Figures::new(&run.program, &[], run.exact).into_inner();
+            Rc::new(SectionRecorder::new(Rc::clone(&recorder), empty))
+        });
+        let recorder = sections.clone().map_or(recorder, |sections| sections as _);
         let runtime = Arc::new(run.options.runtime.clone());
         let shared = Shared::new(runtime, recorder, Arc::clone(&run.console), run.stage.counts());
         let mut users = Users::new(run, Rc::new(shared.with_part(part.process.clone())), &part);
@@ -103,6 +127,8 @@ impl ScriptDriver {
             stage: Arc::clone(&run.stage),
             options: Arc::clone(&run.options),
             figures,
+            stream,
+            sections,
             users,
             runners,
             phase: Phase::Setup,
@@ -207,6 +233,21 @@ impl ScriptDriver {
         }
     }
 
+    fn set_stream_time(&self) {
+        if let Some(stream) = &self.stream {
+            let unix_time = SystemTime::now().duration_since(UNIX_EPOCH);
+            stream.set_time(unix_time.unwrap_or_default());
+        }
+    }
+
+    /// Samples that belong to no user.
+    fn stream_of_run(&self, values: &[(MetricId, f64)]) {
+        if let Some(stream) = &self.stream {
+            self.set_stream_time();
+            values.iter().for_each(|(metric, value)| stream.write_of_run(*metric, *value));
+        }
+    }
+
     fn flush(&mut self, now_ns: u64) {
         if now_ns >= self.flushed_ns + FLUSH_NS {
             self.flushed_ns = now_ns;
@@ -218,6 +259,7 @@ impl ScriptDriver {
 impl Driver for ScriptDriver {
     fn turn(&mut self, now_ns: u64, port: &mut Port) {
         self.figures.set_now(now_ns.max(1));
+        self.set_stream_time();
         self.users.turn(now_ns, port);
         self.look_at_special(now_ns);
         if self.phase == Phase::Setup {
@@ -242,6 +284,7 @@ impl Driver for ScriptDriver {
     }
 
     fn complete(&mut self, ended: Ended, now_ns: u64, port: &mut Port) {
+        self.set_stream_time();
         self.users.deliver(ended, now_ns, port);
     }
 
@@ -260,9 +303,17 @@ impl Driver for ScriptDriver {
     fn fill(&mut self, now_ns: u64, snapshot: &mut Snapshot) {
         self.users.flush_counts(&self.stage);
         if self.part.is_first() && self.phase != Phase::Setup {
-            self.figures.add_gauges(self.stage.counts().as_ref(), now_ns);
+            let gauges = self.figures.add_gauges(self.stage.counts().as_ref(), now_ns);
+            self.stream_of_run(&gauges);
         }
-        self.figures.add_bytes(snapshot.wire_bytes_sent, snapshot.wire_bytes_received);
+        let bytes = self.figures.add_bytes(snapshot.wire_bytes_sent, snapshot.wire_bytes_received);
+        self.stream_of_run(&bytes);
+        if let Some(stream) = &self.stream {
+            stream.hand_over();
+        }
+        if let Some(sections) = &self.sections {
+            self.stage.with_sections(|all| sections.hand_over(all));
+        }
         self.figures.fill(snapshot.script.get_or_insert_default());
     }
 }

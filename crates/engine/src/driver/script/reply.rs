@@ -55,9 +55,18 @@ fn failure(trouble: &Trouble) -> ReplyFailure {
         Cause::TlsCertificate => certificate(&trouble.text),
         Cause::TlsAlert | Cause::TlsProtocol => (1300, format!("tls: {}", trouble.text)),
         Cause::ConnectionClosed => (1000, "EOF".to_owned()),
-        _ => (1000, trouble.text.clone()),
+        _ => (code_of(&trouble.text), trouble.text.clone()),
     };
     ReplyFailure { code, text }
+}
+
+/// k6's code of what its options forbid; of anything else that of an unknown error.
+fn code_of(text: &str) -> u16 {
+    match text {
+        "ip is blacklisted" => 1110,
+        "hostname is blocked" => 1111,
+        _ => 1000,
+    }
 }
 
 fn certificate(text: &str) -> (u16, String) {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use squall_script::{Counts, ScriptError};
 
+use super::sections::Sections;
+
 /// What the shards of a script share.
 #[derive(Debug)]
 pub struct Stage {
@@ -16,6 +18,7 @@ pub struct Stage {
     setup_data: Mutex<Option<String>>,
     is_set_up: AtomicBool,
     end: Mutex<Option<ScriptEnd>>,
+    sections: Mutex<Sections>,
     is_stopped: AtomicBool,
     /// Shards that have begun, and those whose scenarios are over.
     shard_count: AtomicU32,
@@ -85,6 +88,7 @@ impl Stage {
             setup_data: Mutex::default(),
             is_set_up: AtomicBool::new(false),
             end: Mutex::default(),
+            sections: Mutex::default(),
             is_stopped: AtomicBool::new(false),
             shard_count: AtomicU32::new(0),
             left_count: AtomicU32::new(0),
@@ -100,6 +104,15 @@ impl Stage {
     /// What `setup()` gave, as JSON.
     pub fn setup_data(&self) -> Option<String> {
         self.setup_data.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The figures of each scenario and group, where they were wanted.
+    pub fn sections(&self) -> Sections {
+        self.sections.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn with_sections(&self, change: impl FnOnce(&mut Sections)) {
+        change(&mut self.sections.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Why it ended before its time.

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use squall_measure::{ScriptFigures, ScriptValue, Snapshot};
-use squall_plan::Segment;
+use squall_plan::{Segment, TlsPolicy};
 use squall_script::{Console, Form, Layer, LayerKind, Level, Options, Program, ProgramSetup};
 
 use super::part::Part;
-use super::{ScriptDriver, ScriptRun, SetupPart, Stage};
+use super::{Routes, ScriptDriver, ScriptRun, SetupPart, Stage};
 use crate::driver::{Driver, Port};
 use crate::pace::Share;
 
@@ -71,7 +71,19 @@ impl World {
         let options = Options::of(vec![Layer { kind: LayerKind::Script, options: exported }]).unwrap();
         let stage = Arc::new(Stage::new(options.scenarios.len(), SetupPart::Alone));
         let (options, submetrics) = (Arc::new(options), Vec::new());
-        let run = ScriptRun { program, options, console, submetrics, exact: true, stage };
+        let routes = Arc::new(Routes::new(&options, &program, &TlsPolicy::default()).unwrap());
+        let (samples, has_sections) = (Vec::new(), false);
+        let run = ScriptRun {
+            program,
+            options,
+            console,
+            routes,
+            submetrics,
+            samples,
+            has_sections,
+            exact: true,
+            stage,
+        };
         Self { run, said }
     }
 

@@ -12,6 +12,7 @@ use squall_script::{Body, Outcome, Program, Request, ScriptError, Shared, Spec, 
 use super::ScriptRun;
 use super::part::Part;
 use super::reply::reply_of;
+use super::routes::Routes;
 use super::stage::Stage;
 use crate::driver::{Call, CallRequest, Ended, Port};
 use crate::sys::monotonic_ns;
@@ -36,6 +37,7 @@ pub(super) struct Users {
     special: Option<Special>,
     requests: Vec<Request>,
     limiter: Option<Limiter>,
+    routes: Arc<Routes>,
     closes_after_iteration: bool,
     /// Counts since the last flush.
     completed_count: u64,
@@ -95,6 +97,7 @@ impl Users {
             special: None,
             requests: Vec::new(),
             limiter,
+            routes: Arc::clone(&run.routes),
             closes_after_iteration: run.options.no_vu_connection_reuse,
             completed_count: 0,
             interrupted_count: 0,
@@ -284,7 +287,7 @@ impl Users {
         let call = Call {
             user,
             token: request.token,
-            request: call_request(&request.spec),
+            request: call_request(&request.spec, &self.routes),
             timeout_ns: request.timeout.as_nanos() as u64,
             keeps_body: request.keeps_body,
             expects: request.expects,
@@ -368,11 +371,12 @@ impl Users {
 }
 
 /// What the engine makes of a request: once for each spec.
-fn call_request(spec: &Rc<Spec>) -> Rc<CallRequest> {
+fn call_request(spec: &Rc<Spec>, routes: &Routes) -> Rc<CallRequest> {
     let any = spec.prepared.get_or_init(|| {
         Rc::new(Rc::new(CallRequest {
             plan: plan_of(spec),
             load: Rc::clone(&spec.scenario),
+            route: routes.of(spec),
             prepared: std::cell::OnceCell::new(),
         }))
     });

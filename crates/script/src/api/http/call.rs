@@ -188,6 +188,7 @@ impl<'js> Asked<'_, 'js> {
             body: encoded.body,
             scenario: scenario(host),
             user,
+            client: 0,
             url,
             prepared: OnceCell::new(),
         };
@@ -196,12 +197,12 @@ impl<'js> Asked<'_, 'js> {
     }
 }
 
-fn scenario(host: &Host) -> Rc<str> {
+pub(super) fn scenario(host: &Host) -> Rc<str> {
     host.scenario.borrow().as_ref().map_or_else(|| Rc::from(""), |scenario| Rc::clone(&scenario.name))
 }
 
 /// The URL without user information, and that information.
-fn split_user(text: &str) -> Result<(Url, Option<(String, String)>), String> {
+pub(super) fn split_user(text: &str) -> Result<(Url, Option<(String, String)>), String> {
     let mut url = Url::parse(text).map_err(|error| format!("invalid URL: parse \"{text}\": {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return Err(format!("invalid URL: unsupported protocol scheme in \"{text}\""));

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use digest::Digest;
 use url::Url;
 
+use crate::api::hex;
 use crate::step::Body;
 use crate::vm::{Call, JsResult, Value};
 
@@ -58,7 +59,7 @@ fn file_stream(value: &Value<'_>) -> JsResult<Option<std::path::PathBuf>> {
     if !value.is_object() || value.is_array() {
         return Ok(None);
     }
-    let path = value.get("__streamedFile")?;
+    let path = value.get(STREAMED_FILE)?;
     Ok(path.as_text().and_then(|name| crate::resolve::file_path(&name)))
 }
 
@@ -288,9 +289,8 @@ fn split_fields(text: &str) -> Vec<(String, String)> {
     pairs
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
+/// Hidden member of a `FileStream`: the URL of its file.
+pub(super) const STREAMED_FILE: &str = "__streamedFile";
 
 /// Largest body after its content coding is undone.
 const DECODED_BYTES_MAX: u64 = 256 << 20;

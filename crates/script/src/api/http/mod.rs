@@ -6,6 +6,7 @@ mod cache;
 mod call;
 mod cookies;
 mod exchange;
+pub(crate) mod fasthttp;
 mod form;
 mod params;
 mod response;
@@ -82,14 +83,12 @@ const FUNCTIONS: &[Fun] = &[
 ];
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
-    let object = ctx.host().kept(ctx, "http", || module(ctx))?;
-    let mut exports = Vec::new();
-    for name in object.keys()? {
-        let text = name.text();
-        exports.push((text, object.get_key(&name)?));
-    }
-    exports.push(("default".to_owned(), object));
-    Ok(exports)
+    super::exports_of(object(ctx)?)
+}
+
+/// The module as an object, one for each user.
+fn object(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
+    ctx.host().kept(ctx, "http", || module(ctx))
 }
 
 fn module(ctx: Ctx<'_>) -> JsResult<Value<'_>> {

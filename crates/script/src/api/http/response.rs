@@ -48,6 +48,11 @@ impl Response {
         ctx.native(&proto, self)
     }
 
+    /// Status code; 0 when the request failed.
+    pub(super) fn status(&self) -> u16 {
+        self.reply.status
+    }
+
     /// The body, any content coding undone.
     fn body(&self) -> Result<&[u8], &str> {
         let decode = || super::form::decode(&self.reply.body, &fields(&self.reply.head, "content-encoding"));
@@ -161,9 +166,9 @@ const GETTERS: &[Fun] = &[
 
 const METHODS: &[Fun] = &[
     Fun::new(c"json", 1, json),
-    Fun::new(c"html", 1, no_html),
-    Fun::new(c"submitForm", 1, no_html),
-    Fun::new(c"clickLink", 1, no_html),
+    Fun::new(c"html", 1, html),
+    Fun::new(c"submitForm", 1, |call: &Call<'_>| follow(call, "submitForm")),
+    Fun::new(c"clickLink", 1, |call: &Call<'_>| follow(call, "clickLink")),
     Fun::new(c"toJSON", 0, to_json),
 ];
 
@@ -369,9 +374,22 @@ fn json<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     Ok(value)
 }
 
-/// What needs an HTML parser.
-fn no_html<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
-    Err(call.ctx().throw_error("HTML is not parsed here: read the text of `response.body`"))
+/// `response.html(selector?)`: the page, or what of it matches.
+fn html<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, this, selector) = (call.ctx(), call.this(), call.arg(0));
+    if !with(call, |_, response| response.has_body())? {
+        return Err(ctx.throw_error("the body is null so we can't transform it to HTML - this likely was because of a request error getting the response"));
+    }
+    let parse = crate::api::html::function(ctx, "parseHTML")?;
+    let page = parse.call(&ctx.undefined(), &[&this.get("body")?, &this.get("url")?])?;
+    if selector.is_undefined() { Ok(page) } else { page.get("find")?.call(&page, &[&selector]) }
+}
+
+/// `response.submitForm(…)` and `response.clickLink(…)`: the request that a page leads to.
+fn follow<'js>(call: &Call<'js>, how: &str) -> JsResult<Value<'js>> {
+    let ctx = call.ctx();
+    let function = crate::api::html::function(ctx, how)?;
+    function.call(&ctx.undefined(), &[&call.this(), &super::object(ctx)?, &call.arg(0)])
 }
 
 /// A plain object with every field, for `JSON.stringify` and the console.

@@ -1,0 +1,82 @@
+//! `--summary-mode full`: what is measured in each scenario, and in each of its groups, beside the figures of the run.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use squall_measure::ScriptFigures;
+use squall_script::{HttpSample, MetricId, Recorder, Tags};
+
+use crate::sys::monotonic_ns;
+
+/// Figures by scenario and path of a group in it; those under an empty path are the whole scenario's.
+pub type Sections = BTreeMap<(String, String), ScriptFigures>;
+
+/// A recorder that keeps the sections of one shard, and hands each sample on.
+#[derive(Debug)]
+pub(super) struct SectionRecorder {
+    inner: Rc<dyn Recorder>,
+    /// What a section begins with.
+    empty: ScriptFigures,
+    sections: RefCell<Sections>,
+}
+
+impl SectionRecorder {
+    pub(super) fn new(inner: Rc<dyn Recorder>, empty: ScriptFigures) -> Self {
+        Self { inner, empty, sections: RefCell::default() }
+    }
+
+    /// Adds what was gathered to the run's sections, and begins anew.
+    pub(super) fn hand_over(&self, all: &mut Sections) {
+        for (key, figures) in std::mem::take(&mut *self.sections.borrow_mut()) {
+            all.entry(key).or_default().merge(&figures);
+        }
+    }
+
+    /// Changes the section of the sample's scenario, and that of its group. What belongs to no scenario has none.
+    fn change(&self, tags: &Tags<'_>, change: impl Fn(&mut ScriptFigures)) {
+        if tags.scenario.is_empty() {
+            return;
+        }
+        let mut sections = self.sections.borrow_mut();
+        for group in [Some(""), Some(tags.group).filter(|group| !group.is_empty())].into_iter().flatten() {
+            let key = (tags.scenario.to_owned(), group.to_owned());
+            change(sections.entry(key).or_insert_with(|| self.empty.clone()));
+        }
+    }
+
+    fn add_values(&self, values: &[(MetricId, f64)], tags: &Tags<'_>) {
+        let now_ns = monotonic_ns();
+        self.change(tags, |figures| {
+            values
+                .iter()
+                .for_each(|(metric, value)| figures.metrics[metric.0 as usize].value.add(*value, now_ns));
+        });
+    }
+}
+
+impl Recorder for SectionRecorder {
+    fn add(&self, metric: MetricId, value: f64, tags: &Tags<'_>) {
+        self.add_values(&[(metric, value)], tags);
+        self.inner.add(metric, value, tags);
+    }
+
+    fn http(&self, sample: &HttpSample<'_>) {
+        self.add_values(&sample.values(), sample.tags);
+        self.inner.http(sample);
+    }
+
+    fn check(&self, group: &str, name: &str, is_ok: bool, tags: &Tags<'_>) {
+        self.add_values(&[(MetricId::CHECKS, f64::from(u8::from(is_ok)))], tags);
+        self.change(tags, |figures| {
+            let check = figures.check_mut(group, name);
+            check.passes += u64::from(is_ok);
+            check.fails += u64::from(!is_ok);
+        });
+        self.inner.check(group, name, is_ok, tags);
+    }
+
+    fn group(&self, path: &str) {
+        self.inner.group(path);
+    }
+}

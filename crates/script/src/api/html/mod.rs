@@ -1,0 +1,211 @@
+//! The module `k6/html`, and what `Response` does with HTML. The tree and its selectors are native; `Selection` and `Element`, which
+//! scripts walk it with, are JavaScript that is read when they are first asked for.
+
+use std::collections::{BTreeSet, HashMap};
+
+use dom_query::{Document, Matcher, NodeId, NodeRef};
+use url::Url;
+
+use crate::vm::{Call, Ctx, Fun, JsResult, Value};
+
+pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
+    let module = ctx.object();
+    module.set("parseHTML", function(ctx, "parseHTML")?)?;
+    super::exports_of(module)
+}
+
+/// A member of the library: `parseHTML`, `submitForm` or `clickLink`.
+pub(crate) fn function<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Value<'js>> {
+    library(ctx)?.get(name)
+}
+
+fn library(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
+    ctx.host().kept(ctx, "html", || {
+        let dom = ctx.object();
+        ctx.set_functions(&dom, DOM)?;
+        let element = ctx.evaluate(include_str!("element.js"))?.call(&ctx.undefined(), &[&dom])?;
+        let selection = ctx.evaluate(include_str!("selection.js"))?;
+        selection.call(&ctx.undefined(), &[&dom, &element])
+    })
+}
+
+/// What the JavaScript part is built on. Nodes are numbers, their places in the tree; they grow in document order.
+const DOM: &[Fun] = &[
+    Fun::new(c"parse", 1, parse),
+    Fun::new(c"select", 3, select),
+    Fun::new(c"matches", 3, matches),
+    Fun::new(c"related", 3, related),
+    Fun::new(c"text", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.string(&node.text())))),
+    Fun::new(c"inner", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.string(&node.inner_html())))),
+    Fun::new(c"kind", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.number(kind(node))))),
+    Fun::new(c"name", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.string(&name(node))))),
+    Fun::new(c"attributes", 2, |call: &Call<'_>| on_node(call, attributes)),
+    Fun::new(c"attribute", 3, attribute),
+    Fun::new(c"join", 2, join),
+    Fun::new(c"parts", 1, parts),
+];
+
+/// A parsed document, and its nodes in document order.
+struct Tree {
+    document: Document,
+    ids: Vec<NodeId>,
+    places: HashMap<NodeId, usize>,
+}
+
+impl Tree {
+    fn of(text: String) -> Self {
+        let document = Document::from(text);
+        let root = document.root();
+        let ids: Vec<NodeId> =
+            [root.id].into_iter().chain(root.descendants_it().map(|node| node.id)).collect();
+        let places = ids.iter().enumerate().map(|(place, id)| (*id, place)).collect();
+        Self { document, ids, places }
+    }
+
+    /// The number by which a script knows a node.
+    fn place<'js>(&self, ctx: Ctx<'js>, node: &NodeRef<'_>) -> Value<'js> {
+        self.places.get(&node.id).map_or_else(|| ctx.undefined(), |place| ctx.number(*place as f64))
+    }
+}
+
+fn parse<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, source) = (call.ctx(), call.arg(0));
+    let text = match source.bytes() {
+        Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        None => source.to_string()?,
+    };
+    ctx.native(&ctx.object(), Box::new(Tree::of(text)))
+}
+
+/// Calls with a node: arguments are the tree and the node's number.
+fn on_node<'js>(
+    call: &Call<'js>,
+    read: impl FnOnce(Ctx<'js>, &NodeRef<'_>) -> JsResult<Value<'js>>,
+) -> JsResult<Value<'js>> {
+    in_tree(call, |ctx, _, node| read(ctx, node))
+}
+
+/// The same, with the tree.
+fn in_tree<'js>(
+    call: &Call<'js>,
+    read: impl FnOnce(Ctx<'js>, &Tree, &NodeRef<'_>) -> JsResult<Value<'js>>,
+) -> JsResult<Value<'js>> {
+    let (ctx, holder) = (call.ctx(), call.arg(0));
+    let place = call.arg(1).to_number()? as usize;
+    let tree = holder.opaque::<Tree>().ok_or_else(|| ctx.throw_type("this is no document"))?;
+    match tree.ids.get(place).and_then(|id| tree.document.tree.get(id)) {
+        Some(node) => read(ctx, tree, &node),
+        None => Err(ctx.throw_type("this is no node")),
+    }
+}
+
+/// The descendants of nodes that match a selector; none where the selector cannot be read, as in k6.
+fn select<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, holder, selector) = (call.ctx(), call.arg(0), call.arg(2).to_string()?);
+    let tree = holder.opaque::<Tree>().ok_or_else(|| ctx.throw_type("this is no document"))?;
+    let Ok(matcher) = Matcher::new(&selector) else { return ctx.array_of([]) };
+    let mut found: BTreeSet<&usize> = BTreeSet::new();
+    for place in call.arg(1).elements()? {
+        let id = tree.ids.get(place.to_number()? as usize);
+        let Some(node) = id.and_then(|id| tree.document.tree.get(id)) else { continue };
+        let matching = node.descendants_it().filter(|one| one.is_element() && one.is_match(&matcher));
+        found.extend(matching.filter_map(|one| tree.places.get(&one.id)));
+    }
+    ctx.array_of(found.into_iter().map(|place| ctx.number(*place as f64)))
+}
+
+fn matches<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let selector = call.arg(2).to_string()?;
+    on_node(call, |ctx, node| {
+        let is = node.is_element() && Matcher::new(&selector).is_ok_and(|matcher| node.is_match(&matcher));
+        Ok(ctx.bool(is))
+    })
+}
+
+/// Nodes by how they are related to one, nearest first.
+fn related<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let how = call.arg(2).to_string()?;
+    in_tree(call, |ctx, tree, node| {
+        let found: Vec<NodeRef<'_>> = match how.as_str() {
+            "parent" => node.parent().into_iter().collect(),
+            "ancestors" => node.ancestors(None),
+            "children" => node.element_children(),
+            "contents" => node.children(),
+            "next" => std::iter::successors(node.next_sibling(), NodeRef::next_sibling).collect(),
+            _ => std::iter::successors(node.prev_sibling(), NodeRef::prev_sibling).collect(),
+        };
+        ctx.array_of(found.iter().map(|one| tree.place(ctx, one)))
+    })
+}
+
+/// The DOM's `nodeType`.
+fn kind(node: &NodeRef<'_>) -> f64 {
+    match () {
+        () if node.is_element() => 1.0,
+        () if node.is_text() => 3.0,
+        () if node.is_comment() => 8.0,
+        () if node.is_doctype() => 10.0,
+        () => 9.0,
+    }
+}
+
+fn name(node: &NodeRef<'_>) -> String {
+    match kind(node) {
+        1.0 => node.node_name().map(|name| name.to_string()).unwrap_or_default(),
+        3.0 => "#text".to_owned(),
+        8.0 => "#comment".to_owned(),
+        10.0 => "html".to_owned(),
+        _ => "#document".to_owned(),
+    }
+}
+
+fn attributes<'js>(ctx: Ctx<'js>, node: &NodeRef<'_>) -> JsResult<Value<'js>> {
+    let pairs = node.attrs().into_iter().map(|attribute| {
+        let name = ctx.string(&attribute.name.local);
+        ctx.array_of([name, ctx.string(&attribute.value)])
+    });
+    ctx.array_of(pairs.collect::<JsResult<Vec<_>>>()?)
+}
+
+fn attribute<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let name = call.arg(2).to_string()?;
+    on_node(call, |ctx, node| {
+        Ok(node.attr(&name).map_or_else(|| ctx.undefined(), |value| ctx.string(&value)))
+    })
+}
+
+/// A reference within a page as a URL.
+fn join<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, base, reference) = (call.ctx(), call.arg(0).to_string()?, call.arg(1).to_string()?);
+    let joined = Url::parse(&base).and_then(|base| base.join(&reference));
+    Ok(ctx.string(joined.as_ref().map_or(reference.as_str(), Url::as_str)))
+}
+
+/// The parts of a URL as links have them.
+fn parts<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, text, parts) = (call.ctx(), call.arg(0).to_string()?, call.ctx().object());
+    let url = Url::parse(&text);
+    let (path, hash) = text.split_once('#').map_or((text.as_str(), None), |(path, hash)| (path, Some(hash)));
+    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    let of = |read: fn(&Url) -> String| url.as_ref().map(read).unwrap_or_default();
+    let port = of(|url| url.port().map(|port| port.to_string()).unwrap_or_default());
+    let hostname = of(|url| url.host_str().unwrap_or_default().to_owned());
+    let host = if port.is_empty() { hostname.clone() } else { format!("{hostname}:{port}") };
+    let scheme = of(|url| url.scheme().to_owned());
+    let origin = if hostname.is_empty() { String::new() } else { format!("{scheme}://{host}") };
+    for (name, value) in [
+        ("hash", hash.map(|hash| format!("#{hash}")).unwrap_or_default()),
+        ("search", query.map(|query| format!("?{query}")).unwrap_or_default()),
+        ("pathname", url.as_ref().map_or(path, Url::path).to_owned()),
+        ("protocol", format!("{scheme}:")),
+        ("username", of(|url| url.username().to_owned())),
+        ("password", of(|url| url.password().unwrap_or_default().to_owned())),
+        ("origin", origin),
+        ("host", host),
+        ("hostname", hostname),
+        ("port", port),
+    ] {
+        parts.set(name, ctx.string(&value))?;
+    }
+    Ok(parts)
+}
