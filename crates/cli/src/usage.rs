@@ -174,10 +174,7 @@ const FLAGS_OF_OTHER_TOOLS: &[(&[&str], &str)] = &[
         "redirects are followed with `--follow N`; percentiles are always shown",
     ),
     (&["-x"], "a proxy is `--proxy URL`"),
-    (
-        &["-o", "--output", "--summary-export"],
-        "results go to a file with `--out json=FILE` or `--out csv=FILE`",
-    ),
+    (&["--output", "--summary-export"], "results go to a file with `--out json=FILE` or `--out csv=FILE`"),
     (&["--output-format", "--format"], "JSON is `--json -` or `--json FILE`"),
     (&["--no-tui", "--silent", "--no-progress"], "less is shown with `--quiet`"),
     (&["--laddr", "--interface", "--local-ips", "--bind"], "local addresses are `--source ADDRESSES`"),
