@@ -1,4 +1,5 @@
 //! `--out json` and `--out csv`: the lines are those that k6 writes for the same samples.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::rc::Rc;
 use std::sync::Arc;
