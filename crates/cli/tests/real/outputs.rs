@@ -27,6 +27,11 @@ fn prometheus_scrapes_and_receives_what_the_run_counted() {
     let urls =
         [format!("http://{}/delay/5ms", target.address()), format!("http://{}/status/503", target.address())];
     let args = ["-c", "2", "-d", "5s", "--threads", "1", "--out", &page, "--out", &push, &urls[0], &urls[1]];
+    // A new Prometheus first looks at what it is to scrape after some seconds; `up` is there once it has.
+    assert!(
+        wait_until(PATIENCE, || prometheus.value("up{job=\"squall\"}").is_some()),
+        "Prometheus never scraped"
+    );
     let run = squall::start(&squall::with_json(&args));
     let mut text = String::new();
     let has_figures = wait_until(PATIENCE, || {
@@ -197,7 +202,7 @@ fn a_port_that_is_taken_ends_before_the_first_request() {
 /// A GET and its whole answer.
 fn get(port: u16, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n").ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n").ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
     Some(text)
