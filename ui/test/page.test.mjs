@@ -2,15 +2,13 @@
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { before, test } from 'node:test';
+import { test } from 'node:test';
 import { open } from './browser.mjs';
 import { aDay, run, twentyMachines, variant } from './squall.mjs';
 import { PHONE, look, shots, stage } from './stage.mjs';
 
-const on = stage();
 let good, failed;
-
-before(async () => {
+const on = stage(async (on) => {
   good = await run('good', '-r', '300/s', '-d', '5s', '--warmup', '1s', '--threshold', 'p(99)<500', '--threads', '1', `${on.target.url}/delay/2ms`);
   failed = await run('failed', '-c', '4', '-d', '2s', '--threshold', 'errors<1%', '--threads', '1', `${on.target.url}/anything`, `${on.target.url}/status/503`);
 });

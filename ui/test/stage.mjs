@@ -12,12 +12,13 @@ mkdirSync(shots, { recursive: true });
 
 export const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
 
-/** The browser and the target of this file, there when its tests run. */
-export function stage() {
+/** The browser and the target of this file, there when its tests run; `prepare` has what else they stand on. */
+export function stage(prepare = async () => {}) {
   const on = {};
   before(async () => {
     on.browser = await launch();
     on.target = await startTarget();
+    await prepare(on);
   });
   after(async () => {
     on.target?.stop();
