@@ -204,6 +204,14 @@ impl Shard {
 
     /// Lets the users go on whose requests have ended, and hands free connections to those who wait for one.
     pub(super) fn start_next(&mut self) {
+        self.serve_ready();
+        self.start_released();
+        self.serve_waiting();
+        self.send_unsent();
+    }
+
+    /// Connections whose requests have ended serve the next ones.
+    pub(super) fn serve_ready(&mut self) {
         let mut ready = std::mem::take(&mut self.ready);
         for conn_idx in ready.drain(..) {
             if self.demand.is_closed_model() {
@@ -215,9 +223,6 @@ impl Shard {
         // What was added meanwhile (a send that failed at once) is for the next turn.
         ready.append(&mut self.ready);
         self.ready = ready;
-        self.start_released();
-        self.serve_waiting();
-        self.send_unsent();
     }
 
     /// A user's next request, on the connection it has where that leads to the same origin; or the user's end.

@@ -69,6 +69,11 @@ impl Driven {
 impl Shard {
     /// Lets the driver do what is due, and makes the requests that it and its users want.
     pub(super) fn drive(&mut self) {
+        if self.driven.is_none() {
+            return;
+        }
+        // A user's next request goes on the connection that its last one has left.
+        self.serve_ready();
         let Some(mut driven) = self.driven.take() else { return };
         let now_ns = self.run_ns();
         driven.driver.turn(now_ns, &mut driven.port);
@@ -134,10 +139,8 @@ impl Shard {
         let own = Arc::get_mut(&mut self.prepared);
         let trouble = |cause, text| Trouble::new(cause, Phase::LookingUp, text);
         let own = own.ok_or_else(|| trouble(Cause::Other, "the load is in use".to_owned()))?;
-        let prepared = own.prepare_call(request).map_err(|error| {
-            let cause = if error.is_target_unreachable() { Cause::NameNotResolved } else { Cause::Other };
-            trouble(cause, error.to_string())
-        })?;
+        let prepared = own.prepare_call(request);
+        // An origin that is refused stands among the others too.
         for origin_idx in origin_count..self.prepared.origins.len() {
             let view = self.view_of(origin_idx);
             self.addresses.push(view);
@@ -146,6 +149,10 @@ impl Shard {
         if self.pulse.snapshot.rows.len() < rows {
             self.pulse.snapshot.rows.resize_with(rows, Default::default);
         }
+        let prepared = prepared.map_err(|error| {
+            let cause = if error.is_target_unreachable() { Cause::NameNotResolved } else { Cause::Other };
+            trouble(cause, error.to_string())
+        })?;
         Ok(Rc::clone(request.prepared.get_or_init(|| Rc::new(prepared))))
     }
 
