@@ -14,6 +14,7 @@ mod hostile;
 mod input;
 mod outputs;
 mod round_trip;
+mod scripts;
 mod signals;
 mod squall;
 mod traffic;

@@ -17,7 +17,7 @@ pub fn summary_data(summary: &ScriptSummary<'_>, is_stdout_tty: bool) -> Value {
             continue;
         }
         let values: Map<String, Value> =
-            stats(metric, summary).into_iter().map(|(name, value)| (name, value.into())).collect();
+            stats(metric, summary).into_iter().map(|(name, value)| (name, number(value))).collect();
         let mut one =
             json!({ "type": kind(&metric.value), "contains": contains(metric.contains), "values": values });
         if let Some(thresholds) = thresholds(summary, idx, false) {
@@ -54,7 +54,7 @@ pub fn export(summary: &ScriptSummary<'_>) -> Value {
         }
         let is_rate = matches!(metric.value, ScriptValue::Rate { .. });
         let rename = |name: String| if is_rate && name == "rate" { "value".to_owned() } else { name };
-        let values = stats(metric, summary).into_iter().map(|(name, value)| (rename(name), value.into()));
+        let values = stats(metric, summary).into_iter().map(|(name, value)| (rename(name), number(value)));
         let mut one: Map<String, Value> = values.collect();
         if let Some(thresholds) = thresholds(summary, idx, true) {
             one.insert("thresholds".to_owned(), thresholds);
@@ -110,7 +110,7 @@ fn machine_metric(metric: &ScriptMetric, summary: &ScriptSummary<'_>) -> Value {
     let values: Map<String, Value> = match &metric.value {
         ScriptValue::Rate { trues, total } => {
             let rate = if *total == 0 { 0.0 } else { *trues as f64 / *total as f64 };
-            [("matches", (*trues).into()), ("rate", rate.into()), ("total", (*total).into())]
+            [("matches", (*trues).into()), ("rate", number(rate)), ("total", (*total).into())]
                 .map(|(name, value): (&str, Value)| (name.to_owned(), value))
                 .into_iter()
                 .collect()
@@ -122,7 +122,7 @@ fn machine_metric(metric: &ScriptMetric, summary: &ScriptSummary<'_>) -> Value {
             stats(metric, summary)
                 .into_iter()
                 .filter(|(name, _)| is_kept(name))
-                .map(|(name, value)| (plain(name), value.into()))
+                .map(|(name, value)| (plain(name), number(value)))
                 .collect()
         }
     };
@@ -183,4 +183,10 @@ fn by_name(group: &Value) -> Value {
 
 fn id(path: &str) -> String {
     Md5::digest(path.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// As Go writes a number: without a fraction where it has none.
+fn number(value: f64) -> Value {
+    let whole = value as i64;
+    if whole as f64 == value { whole.into() } else { value.into() }
 }

@@ -1,0 +1,60 @@
+//! The scripts of `suites/k6`: squall does with each what k6 did, as `make k6-diff` has written it down.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use squall_target::{Options, Target};
+use tempfile::TempDir;
+
+use crate::squall::{assert_none_complains, start};
+
+#[test]
+fn scripts_end_as_they_do_in_k6() {
+    let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../suites/k6");
+    let target = Target::start(&Options::default()).unwrap();
+    let base = format!("BASE=http://{}", target.address());
+    let figures = fs::read_to_string(suite.join("figures")).unwrap();
+    let known: Vec<(&str, &str)> = figures.lines().map(|line| line.split_once('\t').unwrap()).collect();
+    assert!(known.len() > 60, "{} scripts", known.len());
+    assert_none_complains(&known, |(name, expected)| {
+        let script = ["js", "ts"].map(|form| suite.join("scripts").join(format!("{name}.{form}")));
+        let script = script.iter().find(|path| path.exists()).unwrap();
+        let seen = run(script, &base);
+        (seen != serde_json::from_str::<Value>(expected).unwrap())
+            .then(|| format!("{name}: {seen}, where k6 has {expected}"))
+    });
+}
+
+/// What `suites/k6/diff` compares: the exit code, then counts and checks where the run came so far.
+fn run(script: &Path, base: &str) -> Value {
+    let folder = TempDir::new().unwrap();
+    let export = folder.path().join("summary.json");
+    let (script, path) = (script.to_str().unwrap(), export.to_str().unwrap());
+    let ended = start(&["run", "-qq", "--no-save", "--summary-export", path, "-e", base, script]).wait();
+    let code = ended.code.unwrap();
+    let Ok(text) = fs::read_to_string(&export) else { return json!(code) };
+    let summary: Value = serde_json::from_str(&text).unwrap();
+    let figure = |metric: &str, field: &str| summary["metrics"][metric][field].clone();
+    let mut checks = BTreeSet::new();
+    collect_checks(&summary["root_group"], &mut checks);
+    json!([
+        code.to_string(),
+        figure("iterations", "count"),
+        figure("http_reqs", "count"),
+        figure("http_req_failed", "passes"),
+        figure("dropped_iterations", "count"),
+        checks,
+    ])
+}
+
+fn collect_checks(value: &Value, checks: &mut BTreeSet<String>) {
+    if let (Some(passes), Some(path)) = (value.get("passes"), value.get("path").and_then(Value::as_str)) {
+        checks.insert(format!("{path}={passes}/{}", value["fails"]));
+    }
+    let parts = value.as_object().into_iter().flat_map(|object| object.values());
+    let elements = value.as_array().into_iter().flatten();
+    parts.chain(elements).for_each(|part| collect_checks(part, checks));
+}
