@@ -1,0 +1,235 @@
+//! The controller: brings the machines together, starts them at one moment, and merges what they report.
+//!
+//! A machine that is lost at any moment takes nothing with it: what it reported stays, the others go on, and the record says so.
+//!
+//! `open` is the way to the machines, `files` what they are sent, `step` how one step is prepared, started and followed, `reports` what
+//! machines say, `samples` what is watched.
+
+mod files;
+mod open;
+mod reports;
+mod samples;
+mod step;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant, SystemTime};
+
+use squall_measure::{Event, EventKind, Monitor, RunRecord, RunRecorder, StoppedBy, ToolRun};
+
+use self::step::Step;
+use crate::clock::unix_ns;
+use crate::ledger::Ledger;
+use crate::link::{Arrival, Link};
+use crate::monitor::web::WebMonitors;
+use crate::order::FleetPlan;
+use crate::protocol::{Order, Trouble};
+
+/// What the user wants of a running fleet, from another thread such as a signal's.
+#[derive(Debug, Clone, Default)]
+pub struct Steer(Arc<AtomicU8>);
+
+impl Steer {
+    /// Starts nothing more, finishes what is open.
+    pub fn drain(&self) {
+        self.0.fetch_max(1, Ordering::Relaxed);
+    }
+
+    /// Ends at once.
+    pub fn abort(&self) {
+        self.0.fetch_max(2, Ordering::Relaxed);
+    }
+
+    fn wanted(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Follows a run.
+pub trait Watcher {
+    /// Something that is worth a line: what is being done, who was lost.
+    fn note(&mut self, text: &str);
+
+    /// About every 100 ms: what is known by then, of the whole and of each machine.
+    fn look(&mut self, recorder: &RunRecorder, machines: &[MachineView<'_>]);
+}
+
+/// A machine while the run goes on.
+#[derive(Debug, Clone, Copy)]
+pub struct MachineView<'a> {
+    /// The name that the plan gives it.
+    pub name: &'a str,
+    /// Its figures so far.
+    pub recorder: &'a RunRecorder,
+    /// Why it does no more, where it does not.
+    pub problem: Option<&'a str>,
+}
+
+/// What a fleet brings home.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The record of the whole run.
+    pub record: RunRecord,
+    /// What foreign tools printed: names of files, and their content.
+    pub raw: Vec<(String, String)>,
+}
+
+/// Runs a plan to its end.
+///
+/// # Errors
+/// All that is wrong before any load starts. Once one has started there is always an outcome.
+pub fn run(plan: &FleetPlan, steer: &Steer, watcher: &mut dyn Watcher) -> Result<Outcome, Vec<Trouble>> {
+    let mut fleet = Fleet::assemble(plan, watcher)?;
+    fleet.outfit(watcher)?;
+    fleet.make(steer, watcher);
+    Ok(fleet.go_home())
+}
+
+struct Fleet<'a> {
+    plan: &'a FleetPlan,
+    /// By machine.
+    links: Vec<Link>,
+    inbox: Receiver<Arrival>,
+    ledger: Ledger,
+    /// By machine: where the series of its agent are in `monitors`.
+    series: Vec<Vec<usize>>,
+    monitors: Vec<Monitor>,
+    web: WebMonitors,
+    events: Vec<Event>,
+    tools: Vec<ToolRun>,
+    raw: Vec<(String, String)>,
+    /// When the first step started, in nanoseconds since 1970; 0 before.
+    started_unix_ns: u64,
+    troubles: Vec<Trouble>,
+    lost_count: usize,
+    stopped_by: StoppedBy,
+    /// What agents were told to do; [`Steer`]'s numbers.
+    told: u8,
+    /// Of each step's moments of start: the step, the moment in nanoseconds since 1970, and how far from it the machines began,
+    /// in nanoseconds: the first one and the last one.
+    starts: BTreeMap<(usize, u64), (i64, i64)>,
+}
+
+impl Fleet<'_> {
+    /// Sends files, says what is to be watched, and has every load of every step looked at before any starts.
+    fn outfit(&mut self, watcher: &mut dyn Watcher) -> Result<(), Vec<Trouble>> {
+        self.send_files();
+        for monitor in &self.plan.monitors {
+            let squall_plan::file::Watched::Machine { machine, processes } = &monitor.what else { continue };
+            let idx = self.plan.machines.iter().position(|known| known.name.value == machine.value);
+            if let Some(idx) = idx {
+                self.links[idx].order(Order::Watch { processes: processes.clone() });
+            }
+        }
+        for step_idx in 0..self.plan.steps.len() {
+            let step = self.prepare(step_idx, watcher);
+            if step_idx > 0 || !self.troubles.is_empty() {
+                // Only looked at: it is prepared again when its time comes.
+                self.order_all(&step, &Order::Stop { at_once: true });
+            }
+        }
+        if self.troubles.is_empty() { Ok(()) } else { Err(std::mem::take(&mut self.troubles)) }
+    }
+
+    /// Runs the steps. Nothing that happens here loses what was measured.
+    fn make(&mut self, steer: &Steer, watcher: &mut dyn Watcher) {
+        for step_idx in 0..self.plan.steps.len() {
+            let mut step = self.prepare(step_idx, watcher);
+            for trouble in std::mem::take(&mut self.troubles) {
+                let step = self.ledger.step_mut(step_idx);
+                step.problem = Some(trouble.message.clone());
+                self.note(EventKind::Note, &trouble.message, watcher);
+            }
+            if self.told == 0 && self.any_left() {
+                self.start(&mut step, watcher);
+                self.follow(&mut step, steer, watcher);
+            }
+            if self.told > 0 || !self.any_left() {
+                return;
+            }
+            self.pause(step_idx, steer, watcher);
+        }
+    }
+
+    /// Passes on what the user wants.
+    fn obey(&mut self, steer: &Steer) {
+        let wanted = steer.wanted();
+        if wanted > self.told {
+            self.told = wanted;
+            self.links.iter().for_each(|link| link.order(Order::Stop { at_once: wanted > 1 }));
+        }
+    }
+
+    fn note(&mut self, kind: EventKind, label: &str, watcher: &mut dyn Watcher) {
+        let at_s = self.elapsed().as_secs_f64();
+        self.events.push(Event { at_s, label: label.to_owned(), kind });
+        watcher.note(label);
+    }
+
+    fn any_left(&self) -> bool {
+        self.links.iter().any(|link| link.lost.is_none())
+    }
+
+    fn order_all(&self, step: &Step, order: &Order) {
+        let mut told = vec![false; self.links.len()];
+        for (machine_idx, _, _) in &step.jobs {
+            if !std::mem::replace(&mut told[*machine_idx], true) {
+                self.links[*machine_idx].order(order.clone());
+            }
+        }
+    }
+
+    fn machine_name(&self, machine_idx: usize) -> String {
+        self.plan.machines[machine_idx].name.value.clone()
+    }
+
+    fn elapsed(&self) -> Duration {
+        let now_ns = unix_ns(SystemTime::now());
+        if self.started_unix_ns == 0 {
+            Duration::ZERO
+        } else {
+            Duration::from_nanos(now_ns.saturating_sub(self.started_unix_ns))
+        }
+    }
+
+    /// Seconds after the run's start; `None` before it.
+    fn at_s(&self, unix_ns: u64) -> Option<f64> {
+        let is_known = self.started_unix_ns > 0 && unix_ns >= self.started_unix_ns;
+        is_known.then(|| (unix_ns - self.started_unix_ns) as f64 / 1e9)
+    }
+
+    /// The longest time between the first machine's start and the last one's, of all moments at which machines started together.
+    fn start_skew(&self) -> Option<Duration> {
+        let skews = self.starts.values().map(|(first, last)| Duration::from_nanos(last.abs_diff(*first)));
+        skews.max().filter(|_| self.links.len() > 1)
+    }
+
+    /// Sends everybody home, and puts the record together.
+    fn go_home(mut self) -> Outcome {
+        self.links.iter_mut().for_each(Link::farewell);
+        let deadline = Instant::now() + FAREWELL_MAX;
+        self.links.iter_mut().for_each(|link| link.wait_until(deadline));
+        let facts = &mut self.ledger.whole.facts;
+        facts.extend(crate::facts::facts());
+        facts.insert("machines".to_owned(), self.links.len().to_string());
+        let start_skew = self.start_skew();
+        let mut record = self.ledger.finish(self.stopped_by, &self.monitors);
+        record.start_skew = start_skew;
+        record.verdict.note_lost(self.lost_count, self.links.len());
+        let failed_tools = self.tools.iter().filter(|tool| tool.problem.is_some()).count();
+        record.verdict.note_tools(failed_tools, self.tools.len());
+        self.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+        record.events = self.events;
+        self.monitors.retain(|monitor| !monitor.samples.is_empty());
+        record.monitors = self.monitors;
+        record.tools = self.tools;
+        Outcome { record, raw: self.raw }
+    }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// How long agents have to remove what they made.
+const FAREWELL_MAX: Duration = Duration::from_secs(5);

@@ -1,0 +1,223 @@
+//! What machines report: takes each report in, and notices who is gone.
+
+use std::time::{Duration, SystemTime};
+
+use squall_measure::{Event, EventKind, StoppedBy, ToolRun};
+
+use super::step::{State, Step};
+use super::{Fleet, SECOND_NS, Watcher};
+use crate::clock::unix_ns;
+use crate::link::Arrival;
+use crate::protocol::{Begin, LoadEnd, Order, Report, Trouble};
+
+impl Fleet<'_> {
+    pub(super) fn arrive(&mut self, arrival: Arrival, step: &mut Step, watcher: &mut dyn Watcher) {
+        let Arrival { machine_idx, report, came_unix_ns } = arrival;
+        match report {
+            Some(report) => {
+                self.links[machine_idx].hear(&report, came_unix_ns);
+                self.take(machine_idx, report, step, watcher);
+            }
+            None => self.lose(machine_idx, "the connection ended", step, watcher),
+        }
+    }
+
+    fn take(&mut self, machine_idx: usize, report: Report, step: &mut Step, watcher: &mut dyn Watcher) {
+        match report {
+            Report::Hello { .. } | Report::Clock { .. } => {}
+            Report::Ready { load_idx, ready } => {
+                let load_idx = load_idx as usize;
+                let Some(state) = step.state_mut(machine_idx, load_idx) else { return };
+                *state = State::Ready;
+                self.ledger.take_rows(machine_idx, load_idx, &ready.rows);
+                let machine = self.ledger.machine_mut(machine_idx);
+                machine.facts.extend(ready.environment);
+            }
+            Report::Refused { load_idx, trouble } => self.refused(machine_idx, load_idx, &trouble, step),
+            Report::Second { load_idx, second_idx, shard_idx, snapshot } => {
+                let source = step.source(self.plan, machine_idx, load_idx as usize);
+                self.ledger.absorb(source, second_idx, shard_idx, *snapshot);
+            }
+            Report::Close { load_idx, second_idx, machine } => {
+                let source = step.source(self.plan, machine_idx, load_idx as usize);
+                self.ledger.close(source, second_idx, machine);
+            }
+            Report::Rows { load_idx, rows } => self.ledger.take_rows(machine_idx, load_idx as usize, &rows),
+            Report::SetUp { load_idx, data } => self.begin(load_idx as usize, step, |at_unix_ns| {
+                Some(Begin { setup_data: data.clone(), at_unix_ns })
+            }),
+            Report::Said { load_idx, line } => {
+                let load = &self.plan.loads[load_idx as usize].name;
+                watcher.note(&format!("{} on {}: {line}", load, self.machine_name(machine_idx)));
+            }
+            Report::Ended { load_idx, end } => self.ended(machine_idx, load_idx as usize, end, step, watcher),
+            Report::Samples { at_unix_ns, new, values } => self.samples(machine_idx, at_unix_ns, new, values),
+            Report::Note { at_unix_ns, label, is_restart } => {
+                let kind = if is_restart { EventKind::Restart } else { EventKind::Note };
+                let own_ns = self.links[machine_idx].clock.own(at_unix_ns);
+                let label = format!("{}: {label}", self.machine_name(machine_idx));
+                if let Some(at_s) = self.at_s(own_ns) {
+                    self.events.push(Event { at_s, label: label.clone(), kind });
+                    watcher.note(&label);
+                }
+            }
+        }
+    }
+
+    fn refused(&mut self, machine_idx: usize, load_idx: Option<u32>, trouble: &Trouble, step: &mut Step) {
+        let mut message = format!("machine `{}`: ", self.machine_name(machine_idx));
+        if let Some(load_idx) = load_idx.map(|idx| idx as usize) {
+            let Some(state) = step.state_mut(machine_idx, load_idx) else { return };
+            // A load that was only looked at ends without having been refused.
+            if *state == State::Over {
+                return;
+            }
+            *state = State::Over;
+            let load = &self.plan.loads[load_idx];
+            message.push_str(&format!("load `{}`: ", load.name));
+        }
+        message.push_str(&trouble.message);
+        let trouble = Trouble::new(message, trouble.help.clone());
+        if !self.troubles.contains(&trouble) {
+            self.troubles.push(trouble);
+        }
+    }
+
+    fn ended(
+        &mut self,
+        machine_idx: usize,
+        load_idx: usize,
+        end: Result<LoadEnd, Trouble>,
+        step: &mut Step,
+        watcher: &mut dyn Watcher,
+    ) {
+        let source = step.source(self.plan, machine_idx, load_idx);
+        let Some(state) = step.state_mut(machine_idx, load_idx) else { return };
+        if std::mem::replace(state, State::Over) != State::Running {
+            return;
+        }
+        let load = &self.plan.loads[load_idx];
+        match end {
+            Ok(end) => {
+                self.ledger.lasted(source, end.duration, load.start_after);
+                self.note_skew(machine_idx, end.started_unix_ns, step, load.start_after);
+                self.stopped_by = worse(self.stopped_by, end.stopped_by);
+                if let Some(tool) = end.tool {
+                    self.take_tool(machine_idx, *tool, source.origin_s);
+                }
+            }
+            Err(trouble) => {
+                let text = format!("{}: {}: {}", self.machine_name(machine_idx), load.name, trouble.message);
+                self.ledger.load_mut(load_idx).problem = Some(text.clone());
+                self.note(EventKind::Lost, &text, watcher);
+            }
+        }
+        self.ledger.end(source);
+        self.abandon(machine_idx, load_idx, step);
+    }
+
+    /// Begins the scenarios of a script everywhere at one moment, when its `setup()` is over or will never be.
+    fn begin(&self, load_idx: usize, step: &mut Step, begin_at: impl Fn(u64) -> Option<Begin>) {
+        let before = step.callers.len();
+        step.callers.retain(|(called, _)| *called != load_idx);
+        if step.callers.len() == before {
+            return;
+        }
+        let at_ns = unix_ns(SystemTime::now() + BEGIN_DELAY + 2 * self.slowest_round_trip());
+        let own = step.jobs.iter().filter(|(_, load, state)| *load == load_idx && *state != State::Over);
+        for (machine_idx, _, _) in own {
+            let link = &self.links[*machine_idx];
+            let begin = begin_at(link.clock.theirs(at_ns));
+            link.order(Order::Begin { load_idx: load_idx as u32, begin });
+        }
+    }
+
+    /// A machine has no part in a load any more: those that wait for its `setup()` wait in vain.
+    fn abandon(&self, machine_idx: usize, load_idx: usize, step: &mut Step) {
+        if step.callers.contains(&(load_idx, machine_idx)) {
+            self.begin(load_idx, step, |_| None);
+        }
+    }
+
+    fn take_tool(&mut self, machine_idx: usize, (mut tool, output): (ToolRun, String), origin_s: u32) {
+        tool.machine = self.machine_name(machine_idx);
+        tool.at_s = f64::from(origin_s);
+        tool.raw_file = format!("raw-{}-{}.txt", plain(&tool.load), plain(&tool.machine));
+        if let Some(problem) = &tool.problem {
+            let label = format!("{}: {problem}", tool.load);
+            self.events.push(Event {
+                at_s: tool.at_s + tool.duration.as_secs_f64(),
+                label,
+                kind: EventKind::Note,
+            });
+        }
+        self.raw.push((tool.raw_file.clone(), output));
+        self.tools.push(tool);
+    }
+
+    /// How far a machine's start was from the moment that all were told.
+    fn note_skew(&mut self, machine_idx: usize, started_unix_ns: u64, step: &Step, start_after: Duration) {
+        let own_ns = self.links[machine_idx].clock.own(started_unix_ns);
+        let wanted_ns = self.started_unix_ns
+            + u64::from(step.origin_s) * SECOND_NS
+            + u64::try_from(start_after.as_nanos()).unwrap_or(0);
+        let off_ns = own_ns.wrapping_sub(wanted_ns) as i64;
+        let (first, last) = self.starts.entry((step.step_idx, wanted_ns)).or_insert((off_ns, off_ns));
+        (*first, *last) = (off_ns.min(*first), off_ns.max(*last));
+        let text = format!("{:+.2} ms", off_ns as f64 / 1e6);
+        self.ledger.machine_mut(machine_idx).facts.insert("started_off".to_owned(), text);
+    }
+
+    pub(super) fn lose(&mut self, machine_idx: usize, why: &str, step: &mut Step, watcher: &mut dyn Watcher) {
+        if self.links[machine_idx].lost.is_some() {
+            return;
+        }
+        self.links[machine_idx].lose(why);
+        self.lost_count += 1;
+        let why = self.links[machine_idx].lost.clone().unwrap_or_default();
+        let label = format!("lost machine {}: {why}", self.machine_name(machine_idx));
+        self.ledger.machine_mut(machine_idx).problem = Some(format!("lost: {why}"));
+        let is_preparing = step.any(State::Preparing);
+        let since_step = self.elapsed().saturating_sub(Duration::from_secs(u64::from(step.origin_s)));
+        for job_idx in 0..step.jobs.len() {
+            let (machine, load_idx, state) = step.jobs[job_idx];
+            if machine != machine_idx || state == State::Over {
+                continue;
+            }
+            step.jobs[job_idx].2 = State::Over;
+            if state == State::Running {
+                let start_after = self.plan.loads[load_idx].start_after;
+                let source = step.source(self.plan, machine_idx, load_idx);
+                self.ledger.lasted(source, since_step.saturating_sub(start_after), start_after);
+                self.ledger.end(source);
+                self.abandon(machine_idx, load_idx, step);
+            }
+        }
+        if is_preparing && self.started_unix_ns == 0 {
+            let help = "see why its connection ended; nothing was sent yet";
+            self.troubles.push(Trouble::new(label, help));
+        } else {
+            self.note(EventKind::Lost, &label, watcher);
+        }
+    }
+}
+
+/// The worse reason to end: what explains the others.
+fn worse(a: StoppedBy, b: StoppedBy) -> StoppedBy {
+    let rank = |by: StoppedBy| match by {
+        StoppedBy::Count => 0,
+        StoppedBy::Duration => 1,
+        StoppedBy::Unreachable => 2,
+        StoppedBy::Drained => 3,
+        StoppedBy::Aborted => 4,
+    };
+    if rank(b) > rank(a) { b } else { a }
+}
+
+/// A name as a part of a file's name.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect()
+}
+
+/// From the word to begin a script's scenarios to their begin.
+const BEGIN_DELAY: Duration = Duration::from_millis(50);

@@ -1,0 +1,221 @@
+//! One step: has its loads prepared, starts them everywhere at one moment, and follows them to their end.
+
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use squall_measure::{Event, EventKind};
+
+use super::{Fleet, SECOND_NS, Steer, Watcher};
+use crate::clock::unix_ns;
+use crate::ledger::Source;
+use crate::link::Link;
+use crate::order::FleetPlan;
+use crate::protocol::{LoadOrder, Order, Trouble};
+
+/// One load on one machine in the running step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Preparing,
+    Ready,
+    Running,
+    Over,
+}
+
+/// The loads of the running step.
+pub(super) struct Step {
+    pub(super) step_idx: usize,
+    /// Machine, load, state.
+    pub(super) jobs: Vec<(usize, usize, State)>,
+    /// Load, and the machine whose `setup()` the others wait for.
+    pub(super) callers: Vec<(usize, usize)>,
+    pub(super) origin_s: u32,
+}
+
+impl Step {
+    pub(super) fn state_mut(&mut self, machine_idx: usize, load_idx: usize) -> Option<&mut State> {
+        let job =
+            self.jobs.iter_mut().find(|(machine, load, _)| (*machine, *load) == (machine_idx, load_idx));
+        job.map(|(_, _, state)| state)
+    }
+
+    pub(super) fn any(&self, state: State) -> bool {
+        self.jobs.iter().any(|(_, _, job)| *job == state)
+    }
+
+    pub(super) fn source(&self, plan: &FleetPlan, machine_idx: usize, load_idx: usize) -> Source {
+        let after_s = plan.loads[load_idx].start_after.as_secs() as u32;
+        Source { machine_idx, load_idx, step_idx: self.step_idx, origin_s: self.origin_s + after_s }
+    }
+}
+
+impl Fleet<'_> {
+    /// Has the loads of a step prepared, and waits until each is ready, refused, or gone with its machine.
+    pub(super) fn prepare(&mut self, step_idx: usize, watcher: &mut dyn Watcher) -> Step {
+        let plan = self.plan;
+        let mut step = Step { step_idx, jobs: Vec::new(), callers: Vec::new(), origin_s: 0 };
+        for machine_idx in 0..self.links.len() {
+            let mut loads = Vec::new();
+            for &load_idx in &plan.steps[step_idx].load_idxs {
+                let part = plan.loads[load_idx].parts.iter().find(|(machine, _)| *machine == machine_idx);
+                let Some(&(_, segment)) = part.filter(|_| self.links[machine_idx].lost.is_none()) else {
+                    continue;
+                };
+                step.jobs.push((machine_idx, load_idx, State::Preparing));
+                let load = &plan.loads[load_idx];
+                let is_first = !step.callers.iter().any(|(called, _)| *called == load_idx);
+                if is_first {
+                    step.callers.push((load_idx, machine_idx));
+                }
+                loads.push(LoadOrder {
+                    load_idx: load_idx as u32,
+                    name: load.name.clone(),
+                    kind: load.kind.clone(),
+                    words: self.words(load_idx, machine_idx),
+                    env: load.env.clone(),
+                    segment,
+                    is_first,
+                    start_after: load.start_after,
+                });
+            }
+            self.links[machine_idx].order(Order::Prepare { loads });
+        }
+        let deadline = Instant::now() + PREPARE_MAX;
+        while step.any(State::Preparing) && Instant::now() < deadline {
+            self.turn(&mut step, watcher);
+        }
+        for (machine_idx, load_idx, _) in step.jobs.iter().filter(|(_, _, state)| *state == State::Preparing)
+        {
+            let message = format!(
+                "machine `{}`: the load `{}` is not ready after {} s",
+                plan.machines[*machine_idx].name.value,
+                plan.loads[*load_idx].name,
+                PREPARE_MAX.as_secs(),
+            );
+            self.troubles
+                .push(Trouble::new(message, "check that names resolve there, and that it is not overloaded"));
+        }
+        step
+    }
+
+    /// Starts what is ready, everywhere at the same moment. Later steps begin a whole number of seconds after the first, so that
+    /// seconds of all steps are seconds of the run.
+    pub(super) fn start(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
+        self.compare_clocks(step, watcher);
+        let slowest = self.slowest_round_trip();
+        let earliest = unix_ns(SystemTime::now() + START_DELAY + 2 * slowest);
+        if self.started_unix_ns == 0 {
+            self.started_unix_ns = earliest;
+            self.ledger.whole.recorder.set_started(earliest / 1_000_000);
+        }
+        let since_s = (earliest - self.started_unix_ns).div_ceil(SECOND_NS);
+        step.origin_s = since_s as u32;
+        let at_ns = self.started_unix_ns + since_s * SECOND_NS;
+        for link in self.links.iter().filter(|link| link.lost.is_none()) {
+            link.order(Order::Start { at_unix_ns: link.clock.theirs(at_ns) });
+        }
+        for job_idx in 0..step.jobs.len() {
+            let (machine_idx, load_idx, state) = step.jobs[job_idx];
+            if state == State::Ready {
+                step.jobs[job_idx].2 = State::Running;
+                self.ledger.begin(step.source(self.plan, machine_idx, load_idx));
+            }
+        }
+        let name = self.plan.steps[step.step_idx].name.clone();
+        let at_s = f64::from(step.origin_s);
+        self.events.push(Event { at_s, label: name.clone(), kind: EventKind::Step });
+        if self.plan.steps.len() > 1 {
+            watcher.note(&format!("step `{name}`"));
+        }
+    }
+
+    /// Asks all agents for their clocks while nobody works yet, when answers are quick.
+    fn compare_clocks(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
+        for _ in 0..CLOCK_ROUND_COUNT {
+            self.links.iter().for_each(Link::ask_clock);
+            thread::sleep(CLOCK_ROUND);
+        }
+        while let Ok(arrival) = self.inbox.try_recv() {
+            self.arrive(arrival, step, watcher);
+        }
+    }
+
+    /// Collects until every load of the step has ended everywhere.
+    pub(super) fn follow(&mut self, step: &mut Step, steer: &Steer, watcher: &mut dyn Watcher) {
+        while step.any(State::Running) {
+            self.turn(step, watcher);
+            self.obey(steer);
+            self.stop_when_broken(step, watcher);
+        }
+        self.ledger.end_step();
+    }
+
+    pub(super) fn pause(&mut self, step_idx: usize, steer: &Steer, watcher: &mut dyn Watcher) {
+        let pause = self.plan.steps[step_idx].pause;
+        let end = Instant::now() + pause;
+        let mut nothing = Step { step_idx, jobs: Vec::new(), callers: Vec::new(), origin_s: 0 };
+        while Instant::now() < end && self.any_left() && self.told == 0 {
+            self.turn(&mut nothing, watcher);
+            self.obey(steer);
+        }
+    }
+
+    /// Takes in what came in the next tenth of a second, shows it, and notices who is silent.
+    fn turn(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
+        let end = Instant::now() + TURN;
+        while let Ok(arrival) = self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            self.arrive(arrival, step, watcher);
+            if !step.any(State::Preparing) && !step.any(State::Running) {
+                break;
+            }
+        }
+        let silent = |link: &Link| link.lost.is_none() && link.heard_at.elapsed() > SILENT_MAX;
+        let silent: Vec<usize> = (0..self.links.len()).filter(|&idx| silent(&self.links[idx])).collect();
+        for machine_idx in silent {
+            self.lose(machine_idx, "it fell silent", step, watcher);
+        }
+        self.take_web_samples();
+        if self.started_unix_ns > 0 {
+            self.ledger.whole.recorder.tick(self.elapsed());
+            watcher.look(&self.ledger.whole.recorder, &self.ledger.machine_views());
+        }
+    }
+
+    /// A rule that ends the run ends it once.
+    fn stop_when_broken(&mut self, step: &Step, watcher: &mut dyn Watcher) {
+        if self.told > 0 {
+            return;
+        }
+        let elapsed = self.elapsed();
+        let in_step = elapsed.saturating_sub(Duration::from_secs(u64::from(step.origin_s)));
+        let monitors = &self.monitors;
+        let mut broken = self.ledger.whole.broken(elapsed, monitors);
+        broken = broken.or_else(|| self.ledger.step_mut(step.step_idx).broken(in_step, monitors));
+        for (_, load_idx, _) in &step.jobs {
+            broken = broken.or_else(|| self.ledger.load_mut(*load_idx).broken(in_step, monitors));
+        }
+        let Some(rule) = broken else { return };
+        self.told = 1;
+        self.links.iter().for_each(|link| link.order(Order::Stop { at_once: false }));
+        self.note(EventKind::Note, &format!("`{rule}` is broken: the run ends"), watcher);
+    }
+
+    pub(super) fn slowest_round_trip(&self) -> Duration {
+        self.links.iter().map(|link| link.clock.round_trip()).max().unwrap_or_default()
+    }
+}
+
+/// How long what came is taken in before it is shown.
+const TURN: Duration = Duration::from_millis(100);
+
+/// An agent says something every second; one that is silent for so long is lost.
+const SILENT_MAX: Duration = Duration::from_secs(6);
+
+/// From the word to start to the start: time for the word to arrive everywhere.
+const START_DELAY: Duration = Duration::from_millis(150);
+
+/// How often the clocks are compared before each step, and how long an answer may take without another question beside it.
+const CLOCK_ROUND_COUNT: u32 = 8;
+const CLOCK_ROUND: Duration = Duration::from_millis(5);
+
+/// Names resolve and threads start within it, or something is wrong.
+const PREPARE_MAX: Duration = Duration::from_secs(60);
