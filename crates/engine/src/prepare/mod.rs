@@ -1,0 +1,327 @@
+//! Turns a load's description into what the hot path uses: encoded requests, their rotation, and where they go.
+//!
+//! Everything here is made once, before the first packet, and shared by the shards read-only.
+//!
+//! `origin` is where requests go, `request` one of them in bytes, `rows` whose figures are which, `rotation` their order, `redirect` what
+//! follows.
+
+mod origin;
+mod redirect;
+mod request;
+mod rotation;
+mod rows;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use squall_measure::RowKey;
+use squall_plan::limits::PREPARED_REQUEST_COUNT_MAX;
+use squall_plan::{Body, Expect, HttpLoad, HttpVersion, Load, ReplayLoad, What};
+
+use self::origin::{OriginKey, OriginTable, refuse_forwarded_h2};
+use self::redirect::redirect_plan;
+use self::request::{Template, open_body};
+use self::rows::RowTable;
+use crate::Error;
+use crate::dns::Names;
+use crate::driver::{CallRequest, DriverFactory, Route};
+use crate::replay::{PreparedReplay, ReplayOrigin};
+
+pub(crate) use self::origin::{Dial, Origin, resolve_rule};
+pub(crate) use self::request::{IDEMPOTENT_METHODS, PreparedRequest};
+pub(crate) use self::rotation::rotation;
+pub(crate) use self::rows::{RowBook, RowPair};
+
+/// A load, ready to be driven.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// Every request variant (URL x user agent).
+    pub(crate) requests: Vec<PreparedRequest>,
+    /// Indices of requests in the order in which they are sent, again and again.
+    pub(crate) rotation: Vec<u32>,
+    /// Where requests go.
+    pub(crate) origins: Vec<Origin>,
+    /// Rows of figures, those of the loads before this one included.
+    pub(crate) rows: Vec<RowKey>,
+    /// Names of the origins.
+    pub(crate) names: Arc<Names>,
+    /// The load as planned.
+    pub(crate) load: Load,
+    /// The recording, where the load is one.
+    pub(crate) replay: Option<Arc<PreparedReplay>>,
+    /// Rows made at run time, where a driver decides the requests.
+    pub(crate) book: Option<Arc<RowBook>>,
+    /// Makes the drivers, where they decide the requests.
+    pub(crate) factory: Option<Arc<dyn DriverFactory>>,
+}
+
+impl Prepared {
+    /// Prepares a load: opens its files, reads its certificates, resolves its names. Its rows follow `rows`.
+    pub(crate) fn new(load: &Load, rows: Vec<RowKey>, stop: &Arc<AtomicBool>) -> Result<Self, Error> {
+        let http = match &load.what {
+            What::Http(http) => http,
+            What::Replay(replay) => return Self::of_recording(load, replay, rows, stop),
+            _ => unreachable!("loads of requests come here"),
+        };
+        let mut origins = OriginTable::new(load);
+        let mut rows = RowTable { load: &load.name, begin: rows.len(), rows };
+        let mut requests = Vec::new();
+        let mut weights = Vec::new();
+        check_request_count(http)?;
+        for plan in &http.requests {
+            let origin_idx = origins.index_of(&plan.url, plan.http)?;
+            let key = &origins.origins[origin_idx].key;
+            let rows = rows.pair_of(plan, key);
+            let template = Template {
+                plan,
+                http: key.http,
+                origin_idx: origin_idx as u32,
+                rows,
+                follows: http.follow_count_max > 0,
+            };
+            let file = open_body(&plan.body)?;
+            let forwarder = origins.forwarder(&plan.url);
+            refuse_forwarded_h2(key, forwarder)?;
+            let table = &mut origins.origins[origin_idx].fields;
+            for agent in &http.user_agents {
+                requests.push(template.encode(&agent.value, file.clone(), forwarder, Some(&mut *table))?);
+                weights.push(u64::from(plan.weight.get()) * u64::from(agent.weight.get()));
+            }
+        }
+        if http.follow_count_max > 0 {
+            origins.add_redirect_origins(http)?;
+        }
+        let OriginTable { origins, names, .. } = origins;
+        let names = names.resolve(stop)?;
+        Ok(Self {
+            requests,
+            rotation: rotation(&weights)?,
+            origins,
+            rows: rows.rows,
+            names,
+            load: load.clone(),
+            replay: None,
+            book: None,
+            factory: None,
+        })
+    }
+
+    /// The same for a recording: its index names the origins and the rows.
+    fn of_recording(
+        load: &Load,
+        plan: &ReplayLoad,
+        rows: Vec<RowKey>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Self, Error> {
+        let mut replay = PreparedReplay::open(plan)?;
+        let mut origins = OriginTable::new(load);
+        let mut rows = RowTable { load: &load.name, begin: rows.len(), rows };
+        for idx in 0..replay.recording.index().origins.len() {
+            let url = replay.origin_url(idx)?;
+            let origin_idx = origins.index_of(&url, plan.version)?;
+            let key = &origins.origins[origin_idx].key;
+            refuse_forwarded_h2(key, origins.forwarder(&url))?;
+            replay.origins.push(ReplayOrigin {
+                origin_idx: origin_idx as u32,
+                scheme: if key.is_tls { "https" } else { "http" },
+                host: replay.host(idx, &url),
+                http: key.http,
+                is_forwarded: origins.forwarder(&url).is_some(),
+            });
+        }
+        let recorded = replay.recording.index().rows.clone();
+        for row in &recorded {
+            let origin = &replay.origins[usize::from(row.origin).min(replay.origins.len() - 1)];
+            let key = &origins.origins[origin.origin_idx as usize].key;
+            replay.rows.push(rows.pair_of_row(&row.method, &row.pattern, key));
+        }
+        if replay.has_rowless() {
+            replay.rows.push(rows.pair_of_row("*", "(other)", &origins.origins[0].key));
+        }
+        let OriginTable { origins, names, .. } = origins;
+        let names = names.resolve(stop)?;
+        let replay = Some(Arc::new(replay));
+        Ok(Self {
+            requests: Vec::new(),
+            rotation: Vec::new(),
+            origins,
+            rows: rows.rows,
+            names,
+            load: load.clone(),
+            replay,
+            book: None,
+            factory: None,
+        })
+    }
+
+    /// A load whose requests a driver decides.
+    pub(crate) fn for_driver(load: &Load, factory: Arc<dyn DriverFactory>) -> Self {
+        let plain = HttpLoad {
+            requests: Vec::new(),
+            user_agents: Vec::new(),
+            follow_count_max: 0,
+            expect: Expect::default(),
+            timeout: squall_plan::limits::DURATION_MAX,
+        };
+        Self {
+            requests: Vec::new(),
+            rotation: Vec::new(),
+            origins: Vec::new(),
+            rows: Vec::new(),
+            names: Arc::default(),
+            load: Load { what: What::Http(plain), ..load.clone() },
+            replay: None,
+            book: Some(Arc::default()),
+            factory: Some(factory),
+        }
+    }
+
+    /// The same for one shard, which adds origins of its own to it.
+    pub(crate) fn for_shard(&self) -> Self {
+        Self {
+            requests: Vec::new(),
+            rotation: Vec::new(),
+            origins: Vec::new(),
+            rows: self.rows.clone(),
+            names: Arc::default(),
+            load: self.load.clone(),
+            replay: None,
+            book: self.book.clone(),
+            factory: None,
+        }
+    }
+
+    /// Prepares a request that a driver has decided: its origin, its row, its bytes. A name that is new is looked up.
+    pub(crate) fn prepare_call(&mut self, request: &CallRequest) -> Result<PreparedRequest, Error> {
+        let (plan, route) = (&request.plan, &request.route);
+        if let Some(reason) = route.refused {
+            return Err(Error::Refused { reason });
+        }
+        let own = |origin: &&Origin| origin.key.tls_idx == 0 && origin.tls.is_some();
+        let shared = self.origins.iter().find(own).and_then(|origin| origin.tls.as_ref());
+        let mut table = OriginTable {
+            network: &self.load.network,
+            h2c: self.load.connections.h2c,
+            tls: &self.load.tls,
+            config: shared.map(|tls| Arc::clone(&tls.config)),
+            route: Some(route),
+            origins: std::mem::take(&mut self.origins),
+            names: std::mem::take(Arc::get_mut(&mut self.names).ok_or_else(in_use)?),
+        };
+        let origin_idx = table.index_of(&plan.url, plan.http);
+        let OriginTable { origins, mut names, .. } = table;
+        let resolved = names.look_up_missing(route.dns);
+        self.origins = origins;
+        self.names = Arc::new(names);
+        let origin_idx = origin_idx?;
+        resolved?;
+        self.check_allowed(origin_idx, route)?;
+        let key = &self.origins[origin_idx].key;
+        let rows = self
+            .book
+            .as_ref()
+            .map_or(RowPair { h1: 0, h2: 0 }, |book| book.pair_of(&request.load, plan, key));
+        if self.rows.len() <= rows.h1.max(rows.h2) as usize
+            && let Some(book) = &self.book
+        {
+            self.rows = book.rows();
+        }
+        let forwarder = self.load.network.proxy.as_ref().filter(|_| plan.url.scheme() == "http");
+        let template = Template { plan, http: key.http, origin_idx: origin_idx as u32, rows, follows: false };
+        template.encode("", open_body(&plan.body)?, forwarder, None)
+    }
+
+    /// Refuses an origin that may not be dialled.
+    fn check_allowed(&self, origin_idx: usize, route: &Route) -> Result<(), Error> {
+        let Dial::Tcp { name_idx, .. } = &self.origins[origin_idx].dial else { return Ok(()) };
+        let is_forbidden = |address: &IpAddr| route.forbidden.iter().any(|net| net.contains(address));
+        if self.names.addresses(*name_idx).iter().any(is_forbidden) {
+            return Err(Error::Refused { reason: "ip is blacklisted" });
+        }
+        Ok(())
+    }
+
+    /// Origins that the plan's requests lead to, those of redirects left out.
+    pub(crate) fn target_count(&self) -> u64 {
+        if self.replay.is_some() {
+            return self.origins.len() as u64;
+        }
+        let highest = self.requests.iter().map(|request| request.origin_idx).max();
+        highest.map_or(0, |idx| u64::from(idx) + 1)
+    }
+
+    /// Whether any connection may turn out to be HTTP/2.
+    pub(crate) fn may_speak_h2(&self) -> bool {
+        self.origins.iter().any(|origin| origin.key.http != HttpVersion::Http11)
+    }
+
+    /// The most requests that a connection of this load carries at a time: a closed model has as many users for each.
+    pub(crate) fn requests_per_connection(&self) -> u32 {
+        let policy = &self.load.connections;
+        let of = |origin: &Origin| match origin.key.http {
+            HttpVersion::Http11 => policy.pipeline_depth,
+            HttpVersion::Http2 => policy.stream_count,
+            HttpVersion::Auto => policy.pipeline_depth.max(policy.stream_count),
+        };
+        let planned = self.origins.iter().take(self.target_count() as usize);
+        planned.map(of).max().map_or(1, std::num::NonZero::get)
+    }
+
+    /// The HTTP part of the load.
+    pub(crate) fn http(&self) -> &HttpLoad {
+        match &self.load.what {
+            What::Http(http) => http,
+            What::Replay(replay) => &replay.http,
+            _ => unreachable!("loads of requests come here"),
+        }
+    }
+
+    /// The request that follows a redirect (RFC 9110 15.4), or why it cannot be followed.
+    pub(crate) fn redirected(
+        &self,
+        request: &PreparedRequest,
+        status: u16,
+        location: Option<&str>,
+    ) -> Result<PreparedRequest, String> {
+        let source = request.source.as_deref().ok_or("redirects are not followed")?;
+        let location = location.ok_or("the response has no Location")?;
+        let url = source.url.join(location).map_err(|error| format!("bad Location `{location}`: {error}"))?;
+        let key =
+            OriginKey::of(&url, source.http).ok_or_else(|| format!("cannot follow a redirect to `{url}`"))?;
+        let origin_idx = self.origins.iter().position(|origin| origin.key == key);
+        let origin_idx = origin_idx.ok_or_else(|| {
+            format!("redirect to `{url}`, a host that is not in the plan: add it to the URLs")
+        })?;
+        let plan = redirect_plan(source, status, url);
+        let forwarder = self.load.network.proxy.as_ref().filter(|_| !key.is_tls);
+        let template = Template {
+            plan: &plan,
+            http: key.http,
+            origin_idx: origin_idx as u32,
+            rows: request.rows,
+            follows: true,
+        };
+        let keeps_body = plan.body != Body::Empty;
+        let file = request.file.clone().filter(|_| keeps_body);
+        let agent = &self.http().user_agents[0].value;
+        template.encode(agent, file, forwarder, None).map_err(|error| error.to_string())
+    }
+}
+
+fn check_request_count(http: &HttpLoad) -> Result<(), Error> {
+    let count = http.requests.len() * http.user_agents.len();
+    if count <= PREPARED_REQUEST_COUNT_MAX {
+        return Ok(());
+    }
+    Err(Error::Plan {
+        problem: format!(
+            "{count} request variants (URLs x user agents), more than {PREPARED_REQUEST_COUNT_MAX}"
+        ),
+        help: "use fewer URLs or user agents".to_owned(),
+    })
+}
+
+fn in_use() -> Error {
+    Error::Plan { problem: "the names are in use".to_owned(), help: "this is a bug of squall".to_owned() }
+}

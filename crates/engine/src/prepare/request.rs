@@ -1,0 +1,179 @@
+//! One request, encoded for each version of HTTP that may be spoken.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use squall_plan::{Body, Header, HttpVersion, Proxy, RequestPlan};
+use squall_wire::h1::{self, RequestHead, RequestKind};
+use squall_wire::h2::{self, FieldBlock, FieldTable};
+
+use super::rows::RowPair;
+use crate::Error;
+
+/// One request, encoded.
+#[derive(Debug)]
+pub(crate) struct PreparedRequest {
+    /// Head for HTTP/1.1 (none where that is never spoken), and the body when it is in memory.
+    pub(crate) bytes: Vec<u8>,
+    /// Where in `bytes` the body begins.
+    pub(crate) body_at: usize,
+    /// Head for HTTP/2, where that may be spoken.
+    pub(crate) fields: Option<FieldBlock>,
+    /// A body that is streamed from disk after `bytes`.
+    pub(crate) file: Option<FileBody>,
+    /// What the decoder must know of it.
+    pub(crate) kind: RequestKind,
+    /// Index into the origins.
+    pub(crate) origin_idx: u32,
+    /// Index into the rows, by the protocol that is spoken.
+    pub(crate) rows: RowPair,
+    /// RFC 9110 9.2.2: may be sent again when a connection died under it.
+    pub(crate) is_idempotent: bool,
+    /// What it was made from; kept where redirects may be followed.
+    pub(crate) source: Option<Arc<RequestPlan>>,
+}
+
+/// A file that is sent as a body.
+#[derive(Debug, Clone)]
+pub(crate) struct FileBody {
+    /// Opened once; reads give their own offsets.
+    pub(crate) file: Arc<File>,
+    /// Bytes promised in `Content-Length`.
+    pub(crate) bytes: u64,
+}
+
+impl PreparedRequest {
+    /// A request that is still to be written.
+    pub(crate) fn empty() -> Self {
+        Self {
+            bytes: Vec::new(),
+            body_at: 0,
+            fields: None,
+            file: None,
+            kind: RequestKind::Other,
+            origin_idx: 0,
+            rows: RowPair { h1: 0, h2: 0 },
+            is_idempotent: false,
+            source: None,
+        }
+    }
+
+    /// Bytes of the whole request in HTTP/1.1, above TLS.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.bytes.len() as u64 + self.file.as_ref().map_or(0, |file| file.bytes)
+    }
+
+    /// The body, when it is in memory.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.bytes[self.body_at..]
+    }
+
+    /// Bytes of the body, wherever it is.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.total_bytes() - self.body_at as u64
+    }
+}
+
+/// What the variants of one request share.
+pub(super) struct Template<'a> {
+    pub(super) plan: &'a RequestPlan,
+    /// As far as it is known before the connection.
+    pub(super) http: HttpVersion,
+    pub(super) origin_idx: u32,
+    pub(super) rows: RowPair,
+    pub(super) follows: bool,
+}
+
+impl Template<'_> {
+    /// `table`: shares the fields with other requests; without one, the request is sent in full each time.
+    pub(super) fn encode(
+        &self,
+        user_agent: &str,
+        file: Option<FileBody>,
+        forwarder: Option<&Proxy>,
+        table: Option<&mut FieldTable>,
+    ) -> Result<PreparedRequest, Error> {
+        let RequestPlan { method, url, headers, body, .. } = self.plan;
+        let origin_form = &url[url::Position::BeforePath..url::Position::AfterQuery];
+        let absolute_form = &url[..url::Position::AfterQuery];
+        let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
+        let has = |name: &str| headers.iter().any(|header| header.name.eq_ignore_ascii_case(name));
+        let mut fields: Vec<(&str, &str)> = Vec::with_capacity(headers.len() + 1);
+        if !has("user-agent") && !user_agent.is_empty() {
+            fields.push(("User-Agent", user_agent));
+        }
+        let authorization = forwarder.and_then(|proxy| proxy.authorization.as_deref());
+        fields.extend(authorization.map(|value| ("Proxy-Authorization", value)));
+        fields.extend(headers.iter().map(|Header { name, value }| (name.as_str(), value.as_str())));
+        let head = RequestHead {
+            method,
+            target: if forwarder.is_some() { absolute_form } else { origin_form },
+            host: (!has("host")).then_some(authority),
+            headers: &fields,
+            content_length: if has("transfer-encoding") { None } else { content_length(body) },
+        };
+        let mut bytes = match self.http {
+            HttpVersion::Http2 => Vec::new(),
+            HttpVersion::Http11 | HttpVersion::Auto => encode(&head, url.as_str())?.into_vec(),
+        };
+        let fields = match self.http {
+            HttpVersion::Http11 => None,
+            HttpVersion::Http2 | HttpVersion::Auto => Some(
+                h2::prepare(&head, url.scheme(), table)
+                    .map_err(|error| cannot_encode(&error, url.as_str()))?,
+            ),
+        };
+        let body_at = bytes.len();
+        if let Body::Bytes(body) = body {
+            bytes.extend_from_slice(body);
+        }
+        Ok(PreparedRequest {
+            bytes,
+            body_at,
+            fields,
+            file,
+            kind: if method == "HEAD" { RequestKind::Head } else { RequestKind::Other },
+            origin_idx: self.origin_idx,
+            rows: self.rows,
+            is_idempotent: IDEMPOTENT_METHODS.contains(&method.as_str()),
+            source: self.follows.then(|| Arc::new(self.plan.clone())),
+        })
+    }
+}
+
+pub(super) fn encode(head: &RequestHead<'_>, place: &str) -> Result<Box<[u8]>, Error> {
+    let mut bytes = Vec::new();
+    h1::encode_head(head, &mut bytes).map_err(|error| cannot_encode(&error, place))?;
+    Ok(bytes.into_boxed_slice())
+}
+
+fn cannot_encode(error: &h1::EncodeError, place: &str) -> Error {
+    Error::Plan {
+        problem: format!("cannot encode the request for `{place}`: {error}"),
+        help: "check its method, headers and URL".to_owned(),
+    }
+}
+
+fn content_length(body: &Body) -> Option<u64> {
+    match body {
+        Body::Empty => None,
+        Body::Bytes(bytes) => Some(bytes.len() as u64),
+        Body::File { bytes, .. } => Some(*bytes),
+    }
+}
+
+pub(super) fn open_body(body: &Body) -> Result<Option<FileBody>, Error> {
+    let Body::File { path, bytes } = body else { return Ok(None) };
+    let file = File::open(path).map_err(|source| Error::PlanFile {
+        what: "body file",
+        path: path.clone(),
+        source,
+    })?;
+    Ok(Some(FileBody { file: Arc::new(file), bytes: *bytes }))
+}
+
+// A plan that validates can be encoded; neither room may see the other.
+const _: () = assert!(squall_plan::limits::REQUEST_HEAD_BYTES_MAX == h1::limits::REQUEST_HEAD_BYTES_MAX);
+
+/// RFC 9110 9.2.2.
+pub(crate) const IDEMPOTENT_METHODS: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
