@@ -29,7 +29,7 @@ mod trouble;
 pub use control::Control;
 pub use driver::DriverFactory;
 pub use driver::script::{
-    Routes, ScriptEnd, ScriptRun, Sections, SetupPart, Stage, Submetric, empty_figures, metric_of, submetrics,
+    ScriptEnd, ScriptRun, Sections, SetupPart, Stage, Submetric, empty_figures, metric_of, submetrics,
 };
 pub use error::Error;
 pub use observer::{Observer, Span};

@@ -6,10 +6,10 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
-use squall_engine::{Control, Routes, ScriptEnd, ScriptRun, SetupPart, Stage, Submetric, submetrics};
+use squall_engine::{Control, ScriptEnd, ScriptRun, SetupPart, Stage, Submetric, submetrics};
 use squall_measure::{
     MetricRules, Rule, Rules, RunRecord, RunRecorder, ScriptFigures, ScriptThreshold, StoppedBy,
 };
@@ -21,7 +21,7 @@ use squall_report::k6::{
 };
 use squall_script::{
     ClientConfig, Console, ErrorKind, Fetch, Form, Layer, LayerKind, Level, Options, Outcome, Program,
-    ProgramSetup, SampleOutput, ScriptError, Shared, User, Work, env_layer,
+    ProgramSetup, ScriptError, Shared, User, Work, env_layer,
 };
 
 use crate::args::{LogFormatArg, RunArgs, ScriptArgs, SummaryArg, SummaryModeArg};
@@ -61,8 +61,8 @@ pub(crate) fn load(args: &RunArgs, said: Box<dyn Write + Send>) -> Result<LoadSc
     let script = Script::prepare(path, args, Console::new(said, Form::Short { color: false }, Level::Info))?;
     let plan = script.plan();
     plan.validate().map_err(|error| Failure::usage(error.to_string(), "mend the script's options"))?;
-    let sources = script.program.sources().collect();
-    Ok(LoadScript { plan, sources, run: script.factory(Vec::new()), rules: script.rules })
+    let sources = script.run.program.sources().collect();
+    Ok(LoadScript { plan, sources, run: script.run, rules: script.rules })
 }
 
 impl LoadScript {
@@ -103,13 +103,8 @@ fn part_name(is_setup: bool) -> &'static str {
 struct Script<'a> {
     args: &'a RunArgs,
     path: &'a Path,
-    program: Arc<Program>,
-    options: Arc<Options>,
-    console: Arc<Console>,
-    routes: Arc<Routes>,
+    run: ScriptRun,
     rules: Rules,
-    submetrics: Vec<Submetric>,
-    stage: Arc<Stage>,
 }
 
 impl<'a> Script<'a> {
@@ -134,16 +129,18 @@ impl<'a> Script<'a> {
         let names = options.thresholds.iter().map(|(name, _)| name.as_str());
         let submetrics = submetrics(&program, names).map_err(|problem| bad_threshold(&problem))?;
         let rules = rules(&program, &options, &submetrics)?;
-        let routes = Routes::new(&options, &program, &tls_policy(&options))
+        let policy = tls_policy(&options);
+        let mut run = ScriptRun::new(program, options, console, &policy)
             .map_err(|error| Failure { code: ExitCode::ScriptOptions, ..refused(&error) })?;
-        let stage = Arc::new(Stage::new(options.scenarios.len(), SetupPart::Alone));
-        let (options, routes) = (Arc::new(options), Arc::new(routes));
-        Ok(Self { args, path, program, options, console, routes, rules, submetrics, stage })
+        run.submetrics = submetrics;
+        run.has_sections = flags.summary_mode == Some(SummaryModeArg::Full);
+        run.exact = flags.exact;
+        Ok(Self { args, path, run, rules })
     }
 
     /// The plan, as it is saved.
     fn plan(&self) -> Plan {
-        let scenarios = &self.options.scenarios;
+        let scenarios = &self.run.options.scenarios;
         let users: u64 = scenarios.iter().map(|scenario| scenario.executor.max_vus()).sum();
         let name = self
             .path
@@ -153,7 +150,7 @@ impl<'a> Script<'a> {
             name: name.clone(),
             what: What::Script(ScriptLoad {
                 path: self.path.to_owned(),
-                options: self.options.runtime.json.clone(),
+                options: self.run.options.runtime.json.clone(),
                 scenarios: scenarios
                     .iter()
                     .map(|scenario| format!("{}: {}", scenario.name, scenario.executor.name()))
@@ -163,7 +160,7 @@ impl<'a> Script<'a> {
             stop: Stop { duration: None, count: None },
             connections: self.connections(),
             network: self.network(),
-            tls: tls_policy(&self.options),
+            tls: tls_policy(&self.run.options),
             segment: Segment::default(),
         };
         Plan {
@@ -177,9 +174,9 @@ impl<'a> Script<'a> {
 
     /// The addresses that users connect from, and the proxy of the script's own clients.
     fn network(&self) -> Network {
-        let proxy = self.program.clients().iter().find(|client| !client.proxy.is_empty());
+        let proxy = self.run.program.clients().iter().find(|client| !client.proxy.is_empty());
         Network {
-            sources: self.options.local_ips.clone(),
+            sources: self.run.options.local_ips.clone(),
             proxy: proxy.and_then(|client| proxy_of(&client.proxy)),
             ..Network::default()
         }
@@ -187,11 +184,11 @@ impl<'a> Script<'a> {
 
     /// How long connections may take and live: as a client of `k6/x/fasthttp` says, else as in k6.
     fn connections(&self) -> ConnectionPolicy {
-        let clients = self.program.clients();
+        let clients = self.run.program.clients();
         let longest =
             |of: fn(&ClientConfig) -> Duration| clients.iter().map(of).filter(|time| !time.is_zero()).max();
         ConnectionPolicy {
-            request_count_max: self.options.no_connection_reuse.then_some(NonZeroU32::MIN),
+            request_count_max: self.run.options.no_connection_reuse.then_some(NonZeroU32::MIN),
             connect_timeout: longest(|client| client.dial_timeout).unwrap_or(DIAL_TIMEOUT),
             age_max: longest(|client| client.connection_age_max),
             ..ConnectionPolicy::default()
@@ -201,7 +198,7 @@ impl<'a> Script<'a> {
     fn make(&self, plan: &Plan) -> Result<ExitCode, Failure> {
         let (streams, files) = samples::split(&self.args.output.faces);
         let faces = Faces::open_with(&self.args.output, &plan.masked(), &files)?;
-        let streams = samples::open(&streams, &self.program, &self.options)?;
+        let streams = samples::open(&streams, &self.run.program, &self.run.options)?;
         if self.args.output.faces.quiet == 0 {
             output::note(&self.banner());
         }
@@ -209,11 +206,11 @@ impl<'a> Script<'a> {
         let watch = steer(&control)?;
         let mut view = View::open(&self.args.output, &plan.name, Box::new(|_ask| control.drain()))?;
         let mut judge =
-            Judge { rules: &self.rules, stage: &self.stage, next_s: JUDGE_EVERY_S, is_crossed: false };
-        let factory = Arc::new(self.factory(streams.clone()));
-        let begin = Instant::now();
+            Judge { rules: &self.rules, stage: &self.run.stage, next_s: JUDGE_EVERY_S, is_crossed: false };
+        let mut run = self.run.clone();
+        run.samples.clone_from(&streams);
         let record =
-            squall_engine::run_driven(plan, vec![factory], &control, &mut |recorder: &RunRecorder| {
+            squall_engine::run_driven(plan, vec![Arc::new(run)], &control, &mut |recorder: &RunRecorder| {
                 judge.look(recorder);
                 view.update(recorder, &[]);
             });
@@ -222,33 +219,13 @@ impl<'a> Script<'a> {
         samples::finish(&streams, self.args.output.faces.color.into());
         drop(watch);
         let is_crossed = judge.is_crossed;
-        self.show(faces, &record, begin.elapsed())?;
+        self.show(faces, &record)?;
         self.exit_code(&record, is_crossed, control.is_stopped())
-    }
-
-    /// `samples`: where every sample is written to.
-    fn factory(&self, samples: Vec<Arc<SampleOutput>>) -> ScriptRun {
-        ScriptRun {
-            program: Arc::clone(&self.program),
-            options: Arc::clone(&self.options),
-            console: Arc::clone(&self.console),
-            routes: Arc::clone(&self.routes),
-            submetrics: self.submetrics.clone(),
-            samples,
-            has_sections: self.is_full(),
-            exact: self.args.script.exact,
-            stage: Arc::clone(&self.stage),
-        }
-    }
-
-    /// The end summary tells of each scenario and group.
-    fn is_full(&self) -> bool {
-        self.args.script.summary_mode == Some(SummaryModeArg::Full)
     }
 
     /// What is about to run.
     fn banner(&self) -> String {
-        let scenarios = self.options.scenarios.iter().map(|scenario| {
+        let scenarios = self.run.options.scenarios.iter().map(|scenario| {
             let executor = &scenario.executor;
             format!(
                 "  {}: {}, up to {} VUs for {:?}",
@@ -263,16 +240,16 @@ impl<'a> Script<'a> {
     }
 
     fn inspected(&self) -> String {
-        let json: Json = serde_json::from_str(&self.options.runtime.json).unwrap_or(Json::Null);
+        let json: Json = serde_json::from_str(&self.run.options.runtime.json).unwrap_or(Json::Null);
         serde_json::to_string_pretty(&json).unwrap_or_default()
     }
 
     /// The summary: the script's own, k6's, or squall's with the script's figures.
-    fn show(&self, faces: Faces<'_>, record: &RunRecord, _elapsed: Duration) -> Result<(), Failure> {
+    fn show(&self, faces: Faces<'_>, record: &RunRecord) -> Result<(), Failure> {
         let none = ScriptFigures::default();
         let figures = record.total.script.as_deref().unwrap_or(&none);
-        let setup_data = self.stage.setup_data();
-        let sections = self.stage.sections();
+        let setup_data = self.run.stage.setup_data();
+        let sections = self.run.stage.sections();
         let sections: Vec<ScriptSection<'_>> = sections
             .iter()
             .map(|((scenario, group), figures)| ScriptSection { scenario, group, figures })
@@ -282,8 +259,8 @@ impl<'a> Script<'a> {
             sections: &sections,
             rules: &self.rules,
             duration: record.duration,
-            trend_stats: &self.options.summary_trend_stats,
-            time_unit: &self.options.summary_time_unit,
+            trend_stats: &self.run.options.summary_trend_stats,
+            time_unit: &self.run.options.summary_time_unit,
             setup_data: setup_data.as_deref(),
         };
         let flags = &self.args.script;
@@ -297,13 +274,13 @@ impl<'a> Script<'a> {
         if flags.no_summary || flags.summary_mode == Some(SummaryModeArg::Disabled) {
             return Ok(());
         }
-        if self.program.has_function("handleSummary") && self.handle_summary(&summary)? {
+        if self.run.program.has_function("handleSummary") && self.handle_summary(&summary)? {
             return Ok(());
         }
         if self.args.output.faces.quiet > 0 && !is_k6 {
             return Ok(());
         }
-        let mode = if self.is_full() { TextMode::Full } else { TextMode::Compact };
+        let mode = if self.run.has_sections { TextMode::Full } else { TextMode::Compact };
         let style = output::stdout_style(self.args.output.faces.color);
         output::result(&summary_text(&summary, mode, style))
     }
@@ -317,7 +294,7 @@ impl<'a> Script<'a> {
             Ok(Some(texts)) => texts,
             Ok(None) => return Ok(false),
             Err(error) => {
-                self.console.line(Level::Error, &error.message, "");
+                self.run.console.line(Level::Error, &error.message, "");
                 return Ok(false);
             }
         };
@@ -344,10 +321,10 @@ impl<'a> Script<'a> {
     }
 
     fn finish_summary(&self, data: &str) -> Result<Option<String>, ScriptError> {
-        let runtime = Arc::new(self.options.runtime.clone());
-        let console = Arc::clone(&self.console);
-        let shared = Rc::new(Shared::without_recorder(runtime, console, self.stage.counts()));
-        let mut user = User::new(&shared, &self.program, 0)?;
+        let runtime = Arc::new(self.run.options.runtime.clone());
+        let console = Arc::clone(&self.run.console);
+        let shared = Rc::new(Shared::without_recorder(runtime, console, self.run.stage.counts()));
+        let mut user = User::new(&shared, &self.run.program, 0)?;
         match user.finish_alone(Work::Summary(Rc::from(data))) {
             Outcome::Done(texts) => Ok(texts),
             Outcome::Failed(error) => Err(error),
@@ -357,7 +334,7 @@ impl<'a> Script<'a> {
 
     /// What explains the others wins: k6's order.
     fn exit_code(&self, record: &RunRecord, is_crossed: bool, is_stopped: bool) -> Result<ExitCode, Failure> {
-        let end = self.stage.ended();
+        let end = self.run.stage.ended();
         match end {
             Some(ScriptEnd::Failed { error, is_setup }) => {
                 return Err(script_failure(&error, &format!("{}: ", part_name(is_setup))));
@@ -365,7 +342,7 @@ impl<'a> Script<'a> {
             Some(ScriptEnd::TimedOut { is_setup: true }) => return Ok(ExitCode::ScriptSetupTimeout),
             Some(ScriptEnd::TimedOut { is_setup: false }) => return Ok(ExitCode::ScriptTeardownTimeout),
             Some(ScriptEnd::Aborted(reason)) => {
-                self.console.line(Level::Error, &reason, "");
+                self.run.console.line(Level::Error, &reason, "");
                 return Ok(ExitCode::ScriptAborted);
             }
             _ => {}
@@ -383,10 +360,10 @@ impl<'a> Script<'a> {
         }
         if is_crossed || !crossed.is_empty() {
             let text = format!("thresholds on metrics '{}' have been crossed", crossed.join(", "));
-            self.console.line(Level::Error, &text, "");
+            self.run.console.line(Level::Error, &text, "");
             return Ok(ExitCode::ScriptThresholdsFailed);
         }
-        let counts = self.stage.counts();
+        let counts = self.run.stage.counts();
         if counts.is_failed.load(std::sync::atomic::Ordering::Relaxed) {
             return Ok(ExitCode::ScriptFailed);
         }

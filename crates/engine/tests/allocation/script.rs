@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use squall_engine::{Control, Routes, ScriptRun, SetupPart, Stage, run_driven};
+use squall_engine::{Control, ScriptRun, run_driven};
 use squall_plan::{
     ConnectionPolicy, Load, Network, Plan, Profile, ScriptLoad, Segment, Stop, TlsPolicy, What, When,
 };
@@ -41,20 +41,7 @@ fn run(source: String) -> squall_measure::RunRecord {
     .unwrap();
     let exported = program.options().as_object().unwrap().clone();
     let options = Options::of(vec![Layer { kind: LayerKind::Script, options: exported }]).unwrap();
-    let stage = Arc::new(Stage::new(options.scenarios.len(), SetupPart::Alone));
-    let routes = Arc::new(Routes::new(&options, &program, &TlsPolicy::default()).unwrap());
-    let (options, submetrics) = (Arc::new(options), Vec::new());
-    let run = ScriptRun {
-        program,
-        options,
-        console,
-        submetrics,
-        exact: false,
-        stage,
-        has_sections: false,
-        routes,
-        samples: Vec::new(),
-    };
+    let run = ScriptRun::new(program, options, console, &TlsPolicy::default()).unwrap();
     run_driven(&plan(), vec![Arc::new(run)], &Control::new(), &mut |_: &squall_measure::RunRecorder| {})
         .unwrap()
 }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use squall_measure::Snapshot;
+use squall_plan::TlsPolicy;
 use squall_script::{Console, MetricId, Options, Outcome, Program, SampleOutput, SampleStream, Shared, Work};
 
 use super::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, ShardPart};
@@ -28,18 +29,18 @@ use crate::Error;
 
 use figures::Figures;
 use part::Part;
+use routes::Routes;
 use runner::Runner;
 use sections::SectionRecorder;
 use stage::Phase;
 use users::Users;
 
 pub use figures::{Submetric, empty_figures, metric_of, submetrics};
-pub use routes::Routes;
 pub use sections::Sections;
 pub use stage::{ScriptEnd, SetupPart, Stage};
 
 /// A k6 script that is to be run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ScriptRun {
     /// The script.
     pub program: Arc<Program>,
@@ -48,7 +49,7 @@ pub struct ScriptRun {
     /// Where it speaks.
     pub console: Arc<Console>,
     /// How its requests reach their hosts.
-    pub routes: Arc<Routes>,
+    routes: Arc<Routes>,
     /// Sub-metrics that thresholds ask for.
     pub submetrics: Vec<Submetric>,
     /// Where every sample is written to.
@@ -59,6 +60,32 @@ pub struct ScriptRun {
     pub exact: bool,
     /// What the shards share, and what is left of it at the end.
     pub stage: Arc<Stage>,
+}
+
+impl ScriptRun {
+    /// A script that is run by this process alone, and of which nothing but its figures is wanted. `policy`: how TLS is spoken to hosts that
+    /// no other rule is for.
+    ///
+    /// # Errors
+    /// When a certificate or key of its options cannot be used.
+    pub fn new(
+        program: Arc<Program>,
+        options: Options,
+        console: Arc<Console>,
+        policy: &TlsPolicy,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            routes: Arc::new(Routes::new(&options, &program, policy)?),
+            stage: Arc::new(Stage::new(options.scenarios.len(), SetupPart::Alone)),
+            options: Arc::new(options),
+            program,
+            console,
+            submetrics: Vec::new(),
+            samples: Vec::new(),
+            has_sections: false,
+            exact: false,
+        })
+    }
 }
 
 impl DriverFactory for ScriptRun {

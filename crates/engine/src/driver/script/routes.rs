@@ -13,7 +13,7 @@ use crate::{Error, tls};
 
 /// The ways to all hosts, made once for a run.
 #[derive(Debug)]
-pub struct Routes {
+pub(super) struct Routes {
     hosts: HostRules,
     blocked: Vec<HostPattern>,
     forbidden: Arc<[IpNet]>,
@@ -26,10 +26,7 @@ pub struct Routes {
 
 impl Routes {
     /// Reads certificates and keys. `policy` is how TLS is spoken otherwise.
-    ///
-    /// # Errors
-    /// When a certificate or key cannot be used.
-    pub fn new(options: &Options, program: &Program, policy: &TlsPolicy) -> Result<Self, Error> {
+    pub(super) fn new(options: &Options, program: &Program, policy: &TlsPolicy) -> Result<Self, Error> {
         let identity = |auth: &squall_script::TlsAuth| {
             let config = tls::config_with_identity(policy, (&auth.cert, &auth.key), "option `tlsAuth`")?;
             Ok((auth.domains.clone(), config))

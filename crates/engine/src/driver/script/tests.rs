@@ -9,7 +9,7 @@ use squall_plan::{Segment, TlsPolicy};
 use squall_script::{Console, Form, Layer, LayerKind, Level, Options, Program, ProgramSetup};
 
 use super::part::Part;
-use super::{Routes, ScriptDriver, ScriptRun, SetupPart, Stage};
+use super::{ScriptDriver, ScriptRun};
 use crate::driver::{Driver, Port};
 use crate::pace::Share;
 
@@ -69,22 +69,8 @@ impl World {
         .unwrap();
         let exported = program.options().as_object().unwrap().clone();
         let options = Options::of(vec![Layer { kind: LayerKind::Script, options: exported }]).unwrap();
-        let stage = Arc::new(Stage::new(options.scenarios.len(), SetupPart::Alone));
-        let (options, submetrics) = (Arc::new(options), Vec::new());
-        let routes = Arc::new(Routes::new(&options, &program, &TlsPolicy::default()).unwrap());
-        let (samples, has_sections) = (Vec::new(), false);
-        let run = ScriptRun {
-            program,
-            options,
-            console,
-            routes,
-            submetrics,
-            samples,
-            has_sections,
-            exact: true,
-            stage,
-        };
-        Self { run, said }
+        let run = ScriptRun::new(program, options, console, &TlsPolicy::default()).unwrap();
+        Self { run: ScriptRun { exact: true, ..run }, said }
     }
 
     /// Runs it on so many shards of a part of the load, in no time.
