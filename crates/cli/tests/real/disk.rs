@@ -4,7 +4,7 @@ use std::process::Command;
 
 use squall_testkit::real::{NginxOptions, Server};
 
-use crate::squall::{run, start_command};
+use crate::squall::{Ended, run, start_command};
 
 #[test]
 fn a_full_disk_costs_the_output_file_alone() {
@@ -19,20 +19,8 @@ fn a_full_disk_costs_the_output_file_alone() {
 #[test]
 fn a_full_disk_costs_the_saved_run_alone() {
     let server = Server::nginx(NginxOptions::default());
-    let mut command = Command::new("bash");
-    let script = "trap '' XFSZ; ulimit -f 3; exec \"$@\"";
-    command.args([
-        "-c",
-        script,
-        "bash",
-        env!("CARGO_BIN_EXE_squall"),
-        &server.url("/"),
-        "-c",
-        "2",
-        "-n",
-        "20",
-    ]);
-    let ended = start_command(command).wait();
+    let ended =
+        run_in_bash("trap '' XFSZ; ulimit -f 3; exec \"$@\"", &[&server.url("/"), "-c", "2", "-n", "20"]);
     assert!(ended.stdout.contains("LATENCY"), "{ended:#?}");
     assert!(ended.stderr.contains("run.json"), "{ended:#?}");
 }
@@ -40,18 +28,13 @@ fn a_full_disk_costs_the_saved_run_alone() {
 #[test]
 fn a_closed_pipe_is_no_failure() {
     let server = Server::nginx(NginxOptions::default());
-    let mut command = Command::new("bash");
-    let script = "set -o pipefail; \"$@\" | true";
-    command.args([
-        "-c",
-        script,
-        "bash",
-        env!("CARGO_BIN_EXE_squall"),
-        &server.url("/"),
-        "-n",
-        "20",
-        "--no-save",
-    ]);
-    let ended = start_command(command).wait();
+    let ended = run_in_bash("set -o pipefail; \"$@\" | true", &[&server.url("/"), "-n", "20", "--no-save"]);
     assert_eq!(ended.code, Some(0), "{ended:#?}");
+}
+
+/// Runs squall by a bash script, to which it and its arguments are `$@`.
+fn run_in_bash(script: &str, args: &[&str]) -> Ended {
+    let mut command = Command::new("bash");
+    command.args(["-c", script, "bash", env!("CARGO_BIN_EXE_squall")]).args(args);
+    start_command(command).wait()
 }
