@@ -16,6 +16,7 @@ mod outputs;
 mod round_trip;
 mod scripts;
 mod signals;
+mod site;
 mod squall;
 mod traffic;
 mod truth;

@@ -4,104 +4,70 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufReader, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use squall_testkit::{Process, program, wait_until};
 use tempfile::TempDir;
 
+use crate::site::{self, Answer, Given};
 use crate::squall;
-use crate::traffic::{Serving, logged, path, read_request};
+use crate::traffic::{Serving, logged, path};
 
 /// A site with assets, a login and an API; its tokens, session ids and order numbers are new in each run.
 struct Site {
-    next: AtomicU64,
-    given: Mutex<Vec<String>>,
+    given: Given,
     log: Mutex<Vec<String>>,
 }
 
 impl Site {
     fn start() -> (Arc<Self>, String) {
-        static SITE_COUNT: AtomicU64 = AtomicU64::new(1);
-        let site = Arc::new(Self {
-            next: AtomicU64::new(SITE_COUNT.fetch_add(1, SeqCst) * 1_000_003),
-            given: Mutex::default(),
-            log: Mutex::default(),
-        });
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let site = Arc::new(Self { given: Given::new(), log: Mutex::default() });
         let serving = Arc::clone(&site);
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let site = Arc::clone(&serving);
-                thread::spawn(move || site.serve(&stream));
-            }
-        });
-        (site, url)
+        (site, site::serve(move |request| serving.answer_and_log(request)))
     }
 
-    fn fresh(&self, name: &str) -> String {
-        let value = format!("{name}{}", self.next.fetch_add(7, SeqCst));
-        self.given.lock().unwrap().push(value.clone());
-        value
+    fn answer_and_log(&self, request: &str) -> Answer {
+        let answer = self.answer(request);
+        let line = request.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        let sent = request.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        // What differs in each run is a number; all else of target and body must be the same.
+        self.log.lock().unwrap().push(without_numbers(&format!("{line} {} {sent}", answer.0)));
+        answer
     }
 
-    fn serve(&self, stream: &TcpStream) {
-        let mut reader = BufReader::new(stream);
-        while let Some(request) = read_request(&mut reader) {
-            let (status, headers, body) = self.answer(&request);
-            let line = request.split(' ').take(2).collect::<Vec<_>>().join(" ");
-            let sent = request.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-            // What differs in each run is a number; all else of target and body must be the same.
-            self.log.lock().unwrap().push(without_numbers(&format!("{line} {status} {sent}")));
-            let head = format!("HTTP/1.1 {status} x\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
-            if (&*stream).write_all(&[head.as_bytes(), &body].concat()).is_err() {
-                return;
-            }
-        }
-    }
-
-    /// Whether the request has a value of this kind that this site gave out.
-    fn has(&self, request: &str, name: &str) -> bool {
-        let given = self.given.lock().unwrap();
-        given.iter().any(|value| value.starts_with(name) && request.contains(value.as_str()))
-    }
-
-    fn answer(&self, request: &str) -> (u16, String, Vec<u8>) {
+    fn answer(&self, request: &str) -> Answer {
         let typed = |kind: &str| format!("Content-Type: {kind}\r\n");
         let ok = |kind: &str, body: &[u8]| (200, typed(kind), body.to_vec());
         let refused = (403, String::new(), Vec::new());
-        let is_in = || self.has(request, "in-");
+        let is_in = || self.given.is_in(request, "in-");
         let target = request.split(' ').nth(1).unwrap_or_default();
         match (request.split(' ').next().unwrap_or_default(), target.split('?').next().unwrap_or_default()) {
             ("GET", "/") => {
-                let page = PAGE.replace("TOKEN", &self.fresh("csrf-"));
+                let page = PAGE.replace("TOKEN", &self.given.fresh("csrf-"));
                 let headers =
-                    format!("{}Set-Cookie: sid={}; Path=/\r\n", typed("text/html"), self.fresh("out-"));
+                    format!("{}Set-Cookie: sid={}; Path=/\r\n", typed("text/html"), self.given.fresh("out-"));
                 (200, headers, page.into())
             }
             ("GET", "/style.css") => ok("text/css", b"body { background: url(/logo.png?v=2) }"),
             ("GET", "/app.js") => ok("text/javascript", APP.as_bytes()),
             ("GET", "/logo.png") => ok("image/png", &[0x89, b'P', b'N', b'G', 0xff, 0, 13, 10]),
-            ("POST", "/login") if self.has(request, "csrf-") && self.has(request, "out-") => {
-                let (ticket, sid) = (self.fresh("ticket-"), self.fresh("in-"));
+            ("POST", "/login") if self.given.is_in(request, "csrf-") && self.given.is_in(request, "out-") => {
+                let (ticket, sid) = (self.given.fresh("ticket-"), self.given.fresh("in-"));
                 let headers = format!("Location: /home?ticket={ticket}\r\nSet-Cookie: sid={sid}; Path=/\r\n");
                 (303, headers, Vec::new())
             }
-            ("GET", "/home") if is_in() && self.has(request, "ticket-") => ok("text/html", HOME.as_bytes()),
+            ("GET", "/home") if is_in() && self.given.is_in(request, "ticket-") => {
+                ok("text/html", HOME.as_bytes())
+            }
             ("POST", "/api/orders") if is_in() => {
-                ok("application/json", format!("{{\"id\":{}}}", self.fresh("")).as_bytes())
+                ok("application/json", format!("{{\"id\":{}}}", self.given.fresh("")).as_bytes())
             }
             ("GET", path) if path.starts_with("/api/orders/") && is_in() => {
-                let id = path.trim_start_matches("/api/orders/");
-                let is_known = self.given.lock().unwrap().iter().any(|given| given == id);
+                let is_known = self.given.is_known(path.trim_start_matches("/api/orders/"));
                 if is_known { ok("application/json", b"{}") } else { refused }
             }
             ("POST", "/upload") | ("DELETE", "/done") if is_in() => (204, String::new(), Vec::new()),

@@ -8,13 +8,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::site::{self, Given, read_request};
 use crate::squall;
 
 /// A squall that serves until it is told to stop.
@@ -204,105 +203,51 @@ fn a_mock_answers_as_recorded_and_lists_nothing_else() {
 }
 
 /// A shop with a CSRF token, a session cookie, a JWT and ids of its own: all of them new in each run.
-#[derive(Default)]
 struct Shop {
-    next: AtomicU64,
-    known: Mutex<Vec<String>>,
+    given: Given,
 }
 
 impl Shop {
-    fn start() -> (Arc<Self>, String) {
-        // No two shops give the same values.
-        static SHOP_COUNT: AtomicU64 = AtomicU64::new(1);
-        let first = SHOP_COUNT.fetch_add(1, SeqCst) * 1_000_003;
-        let shop = Arc::new(Self { next: AtomicU64::new(first), known: Mutex::default() });
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let serving = Arc::clone(&shop);
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let shop = Arc::clone(&serving);
-                thread::spawn(move || shop.serve(&stream));
-            }
-        });
-        (shop, url)
-    }
-
-    fn fresh(&self, name: &str) -> String {
-        let value = format!("{name}{}", self.next.fetch_add(7, SeqCst));
-        self.known.lock().unwrap().push(value.clone());
-        value
-    }
-
-    /// Whether the request has a value of this kind that this server gave out.
-    fn has(&self, request: &str, name: &str) -> bool {
-        self.known
-            .lock()
-            .unwrap()
-            .iter()
-            .any(|known| known.starts_with(name) && request.contains(known.as_str()))
-    }
-
-    fn serve(&self, stream: &TcpStream) {
-        let mut reader = BufReader::new(stream);
-        while let Some(request) = read_request(&mut reader) {
-            let (status, headers, body) = self.answer(&request);
-            let head = format!("HTTP/1.1 {status} x\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
-            if (&*stream).write_all(format!("{head}{body}").as_bytes()).is_err() {
-                return;
-            }
-        }
+    /// Its URL.
+    fn start() -> String {
+        let shop = Self { given: Given::new() };
+        site::serve(move |request| {
+            let (status, headers, body) = shop.answer(request);
+            (status, headers, body.into_bytes())
+        })
     }
 
     fn answer(&self, request: &str) -> (u16, String, String) {
         let refused = (403, String::new(), String::new());
-        let is_in = || self.has(request, "sid-in-") && self.has(request, "ey.jwt.");
+        let is_in = || self.given.is_in(request, "sid-in-") && self.given.is_in(request, "ey.jwt.");
         match request.split(' ').take(2).collect::<Vec<_>>()[..] {
             ["GET", "/login"] => {
                 let form = format!(
                     "<form><input type=\"hidden\" name=\"csrf\" value=\"{}\"></form>",
-                    self.fresh("csrf/+")
+                    self.given.fresh("csrf/+")
                 );
-                (200, format!("Set-Cookie: sid={}; Path=/\r\n", self.fresh("sid-out-")), form)
+                (200, format!("Set-Cookie: sid={}; Path=/\r\n", self.given.fresh("sid-out-")), form)
             }
             ["POST", "/login"] => {
                 let sent = request.replace("%2F", "/").replace("%2B", "+");
-                match self.has(&sent, "csrf/+") && self.has(request, "sid-out-") {
+                match self.given.is_in(&sent, "csrf/+") && self.given.is_in(request, "sid-out-") {
                     true => {
-                        let token = json!({"access_token": self.fresh("ey.jwt.")}).to_string();
-                        (200, format!("Set-Cookie: sid={}; Path=/\r\n", self.fresh("sid-in-")), token)
+                        let token = json!({"access_token": self.given.fresh("ey.jwt.")}).to_string();
+                        (200, format!("Set-Cookie: sid={}; Path=/\r\n", self.given.fresh("sid-in-")), token)
                     }
                     false => refused,
                 }
             }
-            ["POST", "/orders"] if is_in() => (201, String::new(), format!("{{\"id\":{}}}", self.fresh(""))),
+            ["POST", "/orders"] if is_in() => {
+                (201, String::new(), format!("{{\"id\":{}}}", self.given.fresh("")))
+            }
             ["GET", path] if is_in() && path.starts_with("/orders/") => {
-                let known = self.known.lock().unwrap();
-                let id = path.trim_start_matches("/orders/");
-                if known.iter().any(|known| known == id) {
-                    (200, String::new(), "{}".into())
-                } else {
-                    refused
-                }
+                let is_known = self.given.is_known(path.trim_start_matches("/orders/"));
+                if is_known { (200, String::new(), "{}".into()) } else { refused }
             }
             _ => refused,
         }
     }
-}
-
-pub(crate) fn read_request(reader: &mut BufReader<&TcpStream>) -> Option<String> {
-    let mut text = String::new();
-    while !text.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut text).ok()? == 0 {
-            return None;
-        }
-    }
-    let length = text
-        .lines()
-        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    reader.read_exact(&mut body).ok()?;
-    Some(text + &String::from_utf8_lossy(&body))
 }
 
 /// A browser's way through the shop, recorded by hand: each step uses what the one before it gave.
@@ -342,13 +287,13 @@ fn a_login_passes_by_what_was_learned() {
     for masking in [&[][..], &["--keep-secrets"]] {
         let recording: PathBuf = folder.path().join(format!("{}.squall", masking.len()));
         let recording = recording.display().to_string();
-        let (_shop, url) = Shop::start();
+        let url = Shop::start();
         let args = [&["record", &recording, "--to", &url], masking].concat();
         let proxy = Serving::start(&args, folder.path());
         record_login(&proxy.url);
         proxy.stop();
         // Another shop: nothing that the recording says is known there.
-        let (_shop, other) = Shop::start();
+        let other = Shop::start();
         let played = squall::run(&["replay", &recording, "--to", &other, "--speed", "10", "--users", "3"]);
         assert_eq!(
             (played.count("/totals/ok"), played.count("/totals/failed")),
