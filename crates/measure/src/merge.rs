@@ -396,9 +396,7 @@ fn graver(a: StoppedBy, b: StoppedBy) -> StoppedBy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        End, MachineSecond, Outcome, Phases, Protocol, RunRecorder, RunSetup, Sample, Status, Verdict,
-    };
+    use crate::{End, MachineSecond, Protocol, RunRecorder, RunSetup, Sample, Status, Verdict};
 
     /// A run of two seconds after a warm-up of one, with so many requests of each latency in each second.
     fn run(name: &str, started_s: u64, url: &str, latencies_ms: &[u64], open_model: bool) -> NamedRun {
@@ -436,15 +434,7 @@ mod tests {
         snapshot.generator.wall = Duration::from_secs(1);
         snapshot.generator.connections_open = 3;
         for latency_ms in latencies_ms {
-            snapshot.record(&Sample {
-                row_idx: 0,
-                status: 200,
-                outcome: Outcome::Ok,
-                latency_ns: latency_ms * 1_000_000,
-                phases: Phases::default(),
-                bytes_sent: 1,
-                bytes_received: 2,
-            });
+            snapshot.record(&Sample::ok(latency_ms * 1_000_000));
         }
         snapshot
     }

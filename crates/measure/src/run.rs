@@ -280,7 +280,7 @@ const OPEN_SECOND_COUNT_MAX: usize = 60;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Outcome, Phases, ReasonKind, Sample, Status};
+    use crate::{ReasonKind, Sample, Status};
 
     fn recorder(warmup: Duration) -> RunRecorder {
         let plan =
@@ -302,17 +302,7 @@ mod tests {
         snapshot.generator.wall = Duration::from_secs(1);
         snapshot.generator.connections_open = 2;
         snapshot.generator.arrivals_waiting = 3;
-        let phases = Phases::default();
-        let (outcome, latency_ns) = (Outcome::Ok, 1_000_000);
-        snapshot.record(&Sample {
-            row_idx: 0,
-            status: 200,
-            outcome,
-            latency_ns,
-            phases,
-            bytes_sent: 1,
-            bytes_received: 2,
-        });
+        snapshot.record(&Sample::ok(1_000_000));
         snapshot
     }
 

@@ -25,6 +25,23 @@ pub struct Sample {
     pub bytes_received: u64,
 }
 
+#[cfg(test)]
+impl Sample {
+    /// A whole response that took so long.
+    pub(crate) fn ok(latency_ns: u64) -> Self {
+        let phases = Phases::default();
+        Self {
+            row_idx: 0,
+            status: 200,
+            outcome: Outcome::Ok,
+            latency_ns,
+            phases,
+            bytes_sent: 1,
+            bytes_received: 2,
+        }
+    }
+}
+
 /// How a request ended: exactly one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {

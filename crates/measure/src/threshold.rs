@@ -244,16 +244,7 @@ mod tests {
                 _ => Outcome::Failed(Cause::Timeout, Phase::Waiting),
             };
             let phases = Phases { waiting_ns: latency_ns / 2, ..Phases::default() };
-            let status = 200;
-            total.record(&Sample {
-                row_idx: 0,
-                status,
-                outcome,
-                latency_ns,
-                phases,
-                bytes_sent: 0,
-                bytes_received: 0,
-            });
+            total.record(&Sample { outcome, phases, ..Sample::ok(latency_ns) });
         }
         total
     }

@@ -361,7 +361,7 @@ mod tests {
     use ReasonKind::*;
 
     use super::*;
-    use crate::{Histogram, MachineSecond, Outcome, Phase, Phases, Sample, Sketch};
+    use crate::{Histogram, MachineSecond, Outcome, Phase, Sample, Sketch};
 
     /// A second without blame: latencies of 1 ms, half of the time busy.
     fn good() -> SeriesPoint {
@@ -555,17 +555,7 @@ mod tests {
             } else {
                 Outcome::Ok
             };
-            let phases = Phases::default();
-            let (status, latency_ns) = (200, 1);
-            total.record(&Sample {
-                row_idx: 0,
-                status,
-                outcome,
-                latency_ns,
-                phases,
-                bytes_sent: 0,
-                bytes_received: 0,
-            });
+            total.record(&Sample { outcome, ..Sample::ok(1) });
         }
         Watch::new(false, Duration::ZERO).verdict(&total)
     }
