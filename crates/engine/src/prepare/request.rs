@@ -93,24 +93,16 @@ impl Template<'_> {
         forwarder: Option<&Proxy>,
         table: Option<&mut FieldTable>,
     ) -> Result<PreparedRequest, Error> {
-        let RequestPlan { method, url, headers, body, .. } = self.plan;
+        let RequestPlan { method, url, body, .. } = self.plan;
         let origin_form = &url[url::Position::BeforePath..url::Position::AfterQuery];
         let absolute_form = &url[..url::Position::AfterQuery];
         let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
-        let has = |name: &str| headers.iter().any(|header| header.name.eq_ignore_ascii_case(name));
-        let mut fields: Vec<(&str, &str)> = Vec::with_capacity(headers.len() + 1);
-        if !has("user-agent") && !user_agent.is_empty() {
-            fields.push(("User-Agent", user_agent));
-        }
-        let authorization = forwarder.and_then(|proxy| proxy.authorization.as_deref());
-        fields.extend(authorization.map(|value| ("Proxy-Authorization", value)));
-        fields.extend(headers.iter().map(|Header { name, value }| (name.as_str(), value.as_str())));
         let head = RequestHead {
             method,
             target: if forwarder.is_some() { absolute_form } else { origin_form },
-            host: (!has("host")).then_some(authority),
-            headers: &fields,
-            content_length: if has("transfer-encoding") { None } else { content_length(body) },
+            host: (!self.has("host")).then_some(authority),
+            headers: &self.header_lines(user_agent, forwarder),
+            content_length: if self.has("transfer-encoding") { None } else { content_length(body) },
         };
         let mut bytes = match self.http {
             HttpVersion::Http2 => Vec::new(),
@@ -138,6 +130,25 @@ impl Template<'_> {
             is_idempotent: IDEMPOTENT_METHODS.contains(&method.as_str()),
             source: self.follows.then(|| Arc::new(self.plan.clone())),
         })
+    }
+
+    /// The request's own headers, after those that it gets from elsewhere.
+    fn header_lines<'b>(
+        &'b self,
+        user_agent: &'b str,
+        forwarder: Option<&'b Proxy>,
+    ) -> Vec<(&'b str, &'b str)> {
+        let authorization = forwarder.and_then(|proxy| proxy.authorization.as_deref());
+        let is_agent_wanted = !user_agent.is_empty() && !self.has("user-agent");
+        let mut lines = Vec::with_capacity(self.plan.headers.len() + 2);
+        lines.extend(is_agent_wanted.then_some(("User-Agent", user_agent)));
+        lines.extend(authorization.map(|value| ("Proxy-Authorization", value)));
+        lines.extend(self.plan.headers.iter().map(|Header { name, value }| (name.as_str(), value.as_str())));
+        lines
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.plan.headers.iter().any(|header| header.name.eq_ignore_ascii_case(name))
     }
 }
 
