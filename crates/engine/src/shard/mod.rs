@@ -160,12 +160,6 @@ impl Shard {
         let per_connection = prepared.requests_per_connection();
         let length_ns = limits.stop_at_ns.saturating_sub(start_ns);
         let demand = Demand::new(&prepared.load, share, per_connection, length_ns);
-        let batches = match &prepared.load.when {
-            When::Open { pacing, .. } => *pacing != Pacing::Precise,
-            When::Closed { .. } => {
-                limits.slot_count_max.saturating_mul(per_connection) >= wait::GATHER_IN_FLIGHT_MIN
-            }
-        };
         let view = |origin_idx| view_of(&prepared, origin_idx, share);
         let os = |source| Error::Os { what: "make an epoll set", source };
         Ok(Self {
@@ -185,11 +179,7 @@ impl Shard {
             dynamic_free: Vec::new(),
             replay: Replay::new(&prepared, share)?,
             learned_lengths: vec![0; prepared.requests.len()],
-            io: IoBuffers::new(
-                batches && prepared.load.network.unix_socket.is_none(),
-                limits.stride > 1,
-                ResponseSink::new(prepared.http().follow_count_max > 0),
-            ),
+            io: IoBuffers::new(&prepared, &limits),
             driven: None,
             waiting_count: 0,
             open_count: 0,
@@ -347,19 +337,30 @@ fn request_of<'a>(
 }
 
 impl IoBuffers {
-    fn new(batches: bool, reads_many: bool, sink: ResponseSink) -> Self {
+    fn new(prepared: &Prepared, limits: &Limits) -> Self {
+        let batches = batches(prepared, limits);
         Self {
             read: vec![0; READ_BYTES],
             discard: vec![0; DISCARD_BYTES],
             head_cache: HeadCache::default(),
             h2_head_cache: h2::HeadCache::default(),
             out: Vec::new(),
-            sink,
+            sink: ResponseSink::new(prepared.http().follow_count_max > 0),
             stamp_clock: batches.then(Clock::new),
             reads_stamps: batches,
-            read_stamps: ReadStamps::new(reads_many),
+            read_stamps: ReadStamps::new(limits.stride > 1),
         }
     }
+}
+
+/// Whether answers may lie unread for a while, on sockets that have receive stamps.
+fn batches(prepared: &Prepared, limits: &Limits) -> bool {
+    let in_flight_max = || limits.slot_count_max.saturating_mul(prepared.requests_per_connection());
+    let waits = match &prepared.load.when {
+        When::Open { pacing, .. } => *pacing != Pacing::Precise,
+        When::Closed { .. } => in_flight_max() >= wait::GATHER_IN_FLIGHT_MIN,
+    };
+    waits && prepared.load.network.unix_socket.is_none()
 }
 
 impl Limits {
