@@ -83,26 +83,10 @@ impl Reader<'_> {
             "scenarios",
         ];
         let Some(fields) = self.fields(root, "a PTR file", &known) else { return };
-        let driver = self.text(&fields, "generator_driver").unwrap_or_default();
-        if !DRIVERS.contains(&driver.value.as_str()) {
-            let message = format!("there is no driver `{}`", driver.value);
-            self.problem(driver.place, message, format!("drivers: {}", DRIVERS.join(", ")));
-            return;
-        }
+        let Some(driver) = self.driver(&fields) else { return };
         let pause = self.seconds(&fields, "pause").unwrap_or_default();
         let on = self.machines(&fields, plan);
-        let files: Vec<FileSpec> = self
-            .list(&fields, "files_to_generator_hosts")
-            .into_iter()
-            .filter_map(|node| self.copied(node, &on))
-            .collect();
-        plan.files.extend(
-            files
-                .iter()
-                .filter(|file| !plan.files.iter().any(|known| known.to == file.to && known.on == file.on))
-                .cloned()
-                .collect::<Vec<_>>(),
-        );
+        let files = self.files(&fields, &on, plan);
         let target = self.optional(&fields, "target_host");
         let common = Common { driver, target, on, files };
         let scenarios = self.list(&fields, "scenarios");
@@ -112,17 +96,23 @@ impl Reader<'_> {
         for (idx, node) in scenarios.into_iter().enumerate() {
             let Some((name, load)) = self.scenario(node, &common, idx) else { continue };
             if plan.steps.len() <= idx {
-                plan.steps.push(Step {
-                    name,
-                    loads: Vec::new(),
-                    pause: Duration::ZERO,
-                    thresholds: Vec::new(),
-                });
+                let (loads, thresholds) = (Vec::new(), Vec::new());
+                plan.steps.push(Step { name, loads, pause: Duration::ZERO, thresholds });
             }
             let step = &mut plan.steps[idx];
             step.loads.push(load);
             step.pause = step.pause.max(pause);
         }
+    }
+
+    fn driver(&mut self, fields: &Fields<'_>) -> Option<Text> {
+        let driver = self.text(fields, "generator_driver").unwrap_or_default();
+        if DRIVERS.contains(&driver.value.as_str()) {
+            return Some(driver);
+        }
+        let message = format!("there is no driver `{}`", driver.value);
+        self.problem(driver.place, message, format!("drivers: {}", DRIVERS.join(", ")));
+        None
     }
 
     /// Generators, each one machine of the plan whatever number of files names it; without any, this machine.
@@ -153,6 +143,17 @@ impl Reader<'_> {
             on.push(host);
         }
         on
+    }
+
+    /// Files for the generators; what another PTR file has named is in the plan already.
+    fn files(&mut self, fields: &Fields<'_>, on: &[Text], plan: &mut PlanFile) -> Vec<FileSpec> {
+        let nodes = self.list(fields, "files_to_generator_hosts").into_iter();
+        let files: Vec<FileSpec> = nodes.filter_map(|node| self.copied(node, on)).collect();
+        let is_known =
+            |file: &FileSpec| plan.files.iter().any(|known| known.to == file.to && known.on == file.on);
+        let new: Vec<FileSpec> = files.iter().filter(|file| !is_known(file)).cloned().collect();
+        plan.files.extend(new);
+        files
     }
 
     fn copied(&mut self, node: &Node, on: &[Text]) -> Option<FileSpec> {
