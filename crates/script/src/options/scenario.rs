@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json};
 
 use super::{Reader, wrong};
-use crate::error::ScriptError;
+use crate::error::{ErrorKind, ScriptError};
 
 /// A scenario.
 #[derive(Debug, Clone, PartialEq)]
@@ -159,36 +159,20 @@ pub(super) fn of(read: &Reader<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sc
     let (vus, iterations, duration) =
         (read.count("vus")?, read.count("iterations")?, read.duration("duration")?);
     let has_stages = read.get("stages").is_some();
-    let has_scenarios = read.get("scenarios").is_some();
-    let conflict = |first: &str| {
-        let second = if has_stages { "stages" } else { "scenarios" };
-        let problem = format!("using `{first}` and `{second}` options simultaneously is not allowed");
-        ScriptError::new(
-            crate::error::ErrorKind::Options,
-            problem,
-            format!("leave out `{first}` or `{second}`"),
-        )
-    };
     if let Some(iterations) = iterations {
-        if has_stages || has_scenarios {
-            return Err(conflict("iterations"));
-        }
+        alone(read, "iterations", &["stages", "scenarios"])?;
         let max_duration = duration.unwrap_or(MAX_DURATION);
         return one(Executor::SharedIterations { vus: vus.unwrap_or(1), iterations, max_duration });
     }
     if let Some(duration) = duration {
-        if has_stages || has_scenarios {
-            return Err(conflict("duration"));
-        }
+        alone(read, "duration", &["stages", "scenarios"])?;
         if duration.is_zero() {
             return Err(wrong("duration", "must be more than 0", "give it like \"30s\""));
         }
         return one(Executor::ConstantVus { vus: vus.unwrap_or(1), duration });
     }
     if has_stages && read.get("stages").and_then(Json::as_array).is_none_or(|stages| !stages.is_empty()) {
-        if has_scenarios {
-            return Err(conflict("stages"));
-        }
+        alone(read, "stages", &["scenarios"])?;
         let stages = stages(read, "stages")?;
         let start_vus = vus.unwrap_or(1);
         return one(Executor::RampingVus { start_vus, stages, graceful_ramp_down: GRACEFUL });
@@ -208,6 +192,13 @@ pub(super) fn of(read: &Reader<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sc
         }
         (_, Some(_)) => Err(wrong("scenarios", "is not an object", "write { name: { executor: … } }")),
     }
+}
+
+/// Refuses options that would say the same as `first` in another way.
+fn alone(read: &Reader<'_>, first: &str, others: &[&str]) -> Result<(), ScriptError> {
+    let Some(second) = others.iter().find(|other| read.get(other).is_some()) else { return Ok(()) };
+    let problem = format!("using `{first}` and `{second}` options simultaneously is not allowed");
+    Err(ScriptError::new(ErrorKind::Options, problem, format!("leave out `{first}` or `{second}`")))
 }
 
 fn one(executor: Executor) -> Result<Vec<ScenarioConfig>, ScriptError> {
@@ -382,3 +373,23 @@ const MAX_DURATION: Duration = Duration::from_secs(600);
 
 /// k6's `gracefulStop` and `gracefulRampDown`.
 const GRACEFUL: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ways_of_saying_what_runs_exclude_one_another() {
+        let (stages, scenarios) = (json!([{ "duration": "1s", "target": 1 }]), json!({ "a": {} }));
+        for (options, told) in [
+            (json!({ "iterations": 1, "stages": stages }), "`iterations` and `stages`"),
+            (json!({ "duration": "1s", "scenarios": scenarios }), "`duration` and `scenarios`"),
+            (json!({ "stages": stages, "scenarios": scenarios }), "`stages` and `scenarios`"),
+        ] {
+            let error = of(&Reader(options.as_object().unwrap()), &mut Vec::new()).unwrap_err();
+            assert!(error.message.contains(told), "{}", error.message);
+        }
+    }
+}
