@@ -369,9 +369,7 @@ pub(crate) fn wrong(name: &str, problem: &str, help: &str) -> ScriptError {
 
 fn json_duration(value: &Json) -> Option<Duration> {
     match value {
-        Json::Number(millis) => {
-            millis.as_f64().filter(|ms| *ms >= 0.0).map(|ms| Duration::from_secs_f64(ms / 1e3))
-        }
+        Json::Number(millis) => milliseconds(millis.as_f64()?),
         Json::String(text) => duration(text),
         _ => None,
     }
@@ -380,8 +378,8 @@ fn json_duration(value: &Json) -> Option<Duration> {
 /// Go's durations with days: `1d12h`, `1m30s`, `500ms`, `1.5s`; a bare number is milliseconds.
 pub fn duration(text: &str) -> Option<Duration> {
     let text = text.trim();
-    if let Ok(millis) = text.parse::<f64>() {
-        return (millis >= 0.0).then(|| Duration::from_secs_f64(millis / 1e3));
+    if let Ok(millis) = text.parse() {
+        return milliseconds(millis);
     }
     let (mut rest, mut seconds) = (text, 0.0);
     while !rest.is_empty() {
@@ -393,6 +391,11 @@ pub fn duration(text: &str) -> Option<Duration> {
         rest = &rest[end + unit.len()..];
     }
     (!text.is_empty() && seconds < DURATION_SECONDS_MAX).then(|| Duration::from_secs_f64(seconds))
+}
+
+/// So many milliseconds; `None` where they are no length of time.
+pub(crate) fn milliseconds(millis: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(millis / 1e3).ok()
 }
 
 fn unit_seconds(unit: &str) -> Option<f64> {
@@ -431,7 +434,7 @@ mod tests {
         {
             assert_eq!(duration(text), Some(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "s", "1x", "1s2", "-1s"] {
+        for text in ["", "s", "1x", "1s2", "-1s", "-1", "inf", "nan", "1e300"] {
             assert_eq!(duration(text), None, "{text}");
         }
     }

@@ -116,8 +116,7 @@ impl Params {
 fn timeout(value: &Value<'_>) -> JsResult<Duration> {
     let ctx = value.ctx();
     let parsed = match value.as_number() {
-        Some(millis) if millis >= 0.0 => Some(Duration::from_secs_f64(millis / 1e3)),
-        Some(_) => None,
+        Some(millis) => crate::options::milliseconds(millis),
         None => crate::options::duration(&value.to_text()?),
     };
     parsed.ok_or_else(|| ctx.throw_error("invalid timeout value: write milliseconds, or a text like \"10s\""))
