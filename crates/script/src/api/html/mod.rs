@@ -37,7 +37,7 @@ const DOM: &[Fun] = &[
     Fun::new(c"related", 3, related),
     Fun::new(c"text", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.string(&node.text())))),
     Fun::new(c"inner", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.string(&node.inner_html())))),
-    Fun::new(c"kind", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.number(kind(node))))),
+    Fun::new(c"kind", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.number(kind(node).into())))),
     Fun::new(c"name", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.string(&name(node))))),
     Fun::new(c"attributes", 2, |call: &Call<'_>| on_node(call, attributes)),
     Fun::new(c"attribute", 3, attribute),
@@ -139,22 +139,22 @@ fn related<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 }
 
 /// The DOM's `nodeType`.
-fn kind(node: &NodeRef<'_>) -> f64 {
+fn kind(node: &NodeRef<'_>) -> u8 {
     match () {
-        () if node.is_element() => 1.0,
-        () if node.is_text() => 3.0,
-        () if node.is_comment() => 8.0,
-        () if node.is_doctype() => 10.0,
-        () => 9.0,
+        () if node.is_element() => 1,
+        () if node.is_text() => 3,
+        () if node.is_comment() => 8,
+        () if node.is_doctype() => 10,
+        () => 9,
     }
 }
 
 fn name(node: &NodeRef<'_>) -> String {
     match kind(node) {
-        1.0 => node.node_name().map(|name| name.to_string()).unwrap_or_default(),
-        3.0 => "#text".to_owned(),
-        8.0 => "#comment".to_owned(),
-        10.0 => "html".to_owned(),
+        1 => node.node_name().map(|name| name.to_string()).unwrap_or_default(),
+        3 => "#text".to_owned(),
+        8 => "#comment".to_owned(),
+        10 => "html".to_owned(),
         _ => "#document".to_owned(),
     }
 }

@@ -83,10 +83,7 @@
       return fields;
     }
     serializeObject() { return Object.fromEntries(this.serializeArray().map(({ name, value }) => [name, value])); }
-    serialize() {
-      const pairs = this.serializeArray().flatMap(({ name, value }) => [value].flat().map((one) => [name, one]));
-      return pairs.sort(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0)).map((pair) => pair.map(escaped).join('=')).join('&');
-    }
+    serialize() { return query(this.serializeArray().map(({ name, value }) => [name, value])); }
     toJSON() { return { url: this.url }; }
   }
 
@@ -104,13 +101,19 @@
     if (what instanceof Selection || what instanceof Element) return what.at.nodes ?? [what.at.node];
     throw new TypeError('invalid argument: give a selector, a Selection or an Element');
   };
+  // Whether a node is one of those that a selector, a Selection or an Element means.
+  const oneOf = (it, what) => {
+    if (typeof what === 'string') return (node) => dom.matches(it.at.doc, node, what);
+    const nodes = nodesOf(it, what);
+    return (node) => nodes.includes(node);
+  };
   const kept = (it, what, wanted) => {
     if (typeof what === 'function') return it.at.nodes.filter((node, idx) => Boolean(what(idx, derived(it, [node]))) === wanted);
-    const is = typeof what === 'string' ? (node) => dom.matches(it.at.doc, node, what) : ((list) => (node) => list.includes(node))(nodesOf(it, what));
+    const is = oneOf(it, what);
     return it.at.nodes.filter((node) => is(node) === wanted);
   };
   const until = (it, how, limit, filter) => {
-    const isLimit = limit === undefined ? () => false : typeof limit === 'string' ? (node) => dom.matches(it.at.doc, node, limit) : ((list) => (node) => list.includes(node))(nodesOf(it, limit));
+    const isLimit = limit === undefined ? () => false : oneOf(it, limit);
     const before = (nodes) => { const end = nodes.findIndex(isLimit); return end < 0 ? nodes : nodes.slice(0, end); };
     return matching(it, sorted(it.at.nodes.flatMap((node) => before(elementsOf(it, node, how)))), filter);
   };
@@ -165,7 +168,13 @@
   }).join('');
   const escaped = (text) => encodeURIComponent(text).replace(/%20/g, '+').replace(/[!'()*]/g, (letter) => '%' + letter.charCodeAt(0).toString(16).toUpperCase());
 
-  const parseHTML = (source, url) => { const doc = dom.parse(source); return new Selection(doc, [0], undefined, url); };
+  // Names and values, of which some are lists, as a query, sorted by name.
+  const query = (fields) => {
+    const pairs = fields.flatMap(([name, value]) => [value].flat().map((one) => [name, one]));
+    return pairs.sort(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0)).map((pair) => pair.map(escaped).join('=')).join('&');
+  };
+
+  const parseHTML = (source, url) => { return new Selection(dom.parse(source), [0], undefined, url); };
 
   // `response.submitForm`: the form's fields with those of the caller, sent where the form says.
   const submitForm = (response, http, { formSelector = 'form', submitSelector = '[type="submit"]', fields = {}, params } = {}) => {
@@ -178,9 +187,8 @@
     if (button.attr('name')) values[button.attr('name')] = button.val();
     Object.assign(values, fields);
     if (method !== 'GET') return http.request(method, url, values, params);
-    const pairs = Object.entries(values).flatMap(([name, value]) => [value].flat().map((one) => [name, String(one)]));
-    const query = pairs.sort(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0)).map((pair) => pair.map(escaped).join('=')).join('&');
-    return http.get(url.split('#')[0].split('?')[0] + (query ? '?' + query : ''), params);
+    const sent = query(Object.entries(values));
+    return http.get(url.split('#')[0].split('?')[0] + (sent ? '?' + sent : ''), params);
   };
 
   // `response.clickLink`: follows a link of the page.
