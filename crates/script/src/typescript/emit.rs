@@ -11,29 +11,26 @@ use super::Edits;
 pub(super) fn enumeration(it: &TSEnumDeclaration<'_>, text: &str) -> String {
     let name = it.id.name.as_str();
     let mut members = String::new();
-    let mut before = None;
+    // What a member without an initializer is: as code, and as a number where that is known.
+    let mut next = ("0".to_owned(), Some(0.0));
     for member in &it.body.members {
         let key = quoted(&member.id, text);
-        let value = match (&member.initializer, &before) {
-            (Some(value), _) => text[value.span().start as usize..value.span().end as usize].to_owned(),
-            (None, None) => "0".to_owned(),
-            (None, Some((_, Some(number)))) => format!("{}", number + 1.0),
-            (None, Some((key, None))) => format!("{name}[{key}] + 1"),
+        let (value, number) = match &member.initializer {
+            Some(value) => (text[value.span().start as usize..value.span().end as usize].to_owned(), None),
+            None => next,
         };
         let is_text = member.initializer.as_ref().is_some_and(|value| {
             matches!(value, Expression::StringLiteral(_) | Expression::TemplateLiteral(_))
         });
-        let constant = match (&member.initializer, &before) {
-            (None, None) => Some(0.0),
-            (None, Some((_, Some(number)))) => Some(number + 1.0),
-            _ => None,
-        };
         members.push_str(&if is_text {
             format!("{name}[{key}] = {value}; ")
         } else {
             format!("{name}[{name}[{key}] = {value}] = {key}; ")
         });
-        before = Some((key, constant));
+        next = match number {
+            Some(number) => (format!("{}", number + 1.0), Some(number + 1.0)),
+            None => (format!("{name}[{key}] + 1"), None),
+        };
     }
     format!("var {name}; (function ({name}) {{ {members}}})({name} || ({name} = {{}}));")
 }

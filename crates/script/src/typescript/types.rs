@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use oxc_ast::ast::{
-    CatchParameter, Class, ClassElement, Declaration, ExportDefaultDeclarationKind, FormalParameter,
-    Function, FunctionType, IdentifierReference, ImportDeclaration, ImportDeclarationSpecifier,
-    ImportOrExportKind, MethodDefinition, MethodDefinitionKind, MethodDefinitionType, ModuleExportName,
-    Program, PropertyDefinition, PropertyDefinitionType, Statement, TSAsExpression,
-    TSInstantiationExpression, TSNonNullExpression, TSSatisfiesExpression, TSThisParameter, TSTypeAnnotation,
-    TSTypeAssertion, TSTypeParameterDeclaration, TSTypeParameterInstantiation, VariableDeclarator,
+    Class, ClassElement, Declaration, ExportDefaultDeclarationKind, FormalParameter, Function, FunctionType,
+    IdentifierReference, ImportDeclaration, ImportDeclarationSpecifier, ImportOrExportKind, MethodDefinition,
+    MethodDefinitionKind, MethodDefinitionType, ModuleExportName, Program, PropertyDefinition,
+    PropertyDefinitionType, Statement, TSAsExpression, TSEnumDeclaration, TSInstantiationExpression,
+    TSNonNullExpression, TSSatisfiesExpression, TSThisParameter, TSTypeAnnotation, TSTypeAssertion,
+    TSTypeParameterDeclaration, TSTypeParameterInstantiation, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan, Span};
@@ -91,7 +91,7 @@ impl Finder<'_> {
         self.problem.get_or_insert(Problem { at: span.start as usize, text });
     }
 
-    /// A declaration without a value is blanked with its `export`; true when it was one.
+    /// Whether a declaration has no value at run time. One that has a value, but cannot be stripped, is refused.
     fn is_type_declaration(&mut self, it: &Declaration<'_>) -> bool {
         match it {
             Declaration::TSTypeAliasDeclaration(_)
@@ -161,8 +161,7 @@ impl<'a> Visit<'a> for Finder<'_> {
                 }
                 let types =
                     export.specifiers.iter().filter(|one| one.export_kind == ImportOrExportKind::Type);
-                let spans: Vec<Span> = types.map(|one| one.span).collect();
-                spans.into_iter().for_each(|span| self.blank_item(span));
+                types.for_each(|one| self.blank_item(one.span));
             }
             Statement::ExportAllDeclaration(export) if export.export_kind == ImportOrExportKind::Type => {
                 self.blank_statement(export.span);
@@ -188,7 +187,7 @@ impl<'a> Visit<'a> for Finder<'_> {
         self.used.insert(it.name.to_string());
     }
 
-    fn visit_ts_enum_declaration(&mut self, it: &oxc_ast::ast::TSEnumDeclaration<'a>) {
+    fn visit_ts_enum_declaration(&mut self, it: &TSEnumDeclaration<'a>) {
         let text = emit::enumeration(it, self.text);
         self.edits.replace(it.span.start as usize, it.span.end as usize, text);
         walk::walk_ts_enum_declaration(self, it);
@@ -250,10 +249,6 @@ impl<'a> Visit<'a> for Finder<'_> {
             self.blank_mark('?', pattern.end.min(end), end.max(pattern.end));
         }
         walk::walk_formal_parameter(self, it);
-    }
-
-    fn visit_catch_parameter(&mut self, it: &CatchParameter<'a>) {
-        walk::walk_catch_parameter(self, it);
     }
 
     fn visit_variable_declarator(&mut self, it: &VariableDeclarator<'a>) {
