@@ -7,7 +7,6 @@ use serde_json::Value as Json;
 use squall_plan::TlsVersions;
 
 use super::{Reader, wrong};
-use crate::error::ErrorKind;
 use crate::error::ScriptError;
 
 /// A host name, or a pattern of names with `*` as its first part.
@@ -205,11 +204,12 @@ pub(super) fn dns(read: &Reader<'_>, warnings: &mut Vec<String>) -> Result<Dns, 
     for (name, value) in dns_pairs(read)? {
         let known = match name.as_str() {
             "ttl" => {
-                let is_kept = matches!(value.as_str(), "inf" | "");
-                if !is_kept && super::duration(&value).is_some() {
+                let is_for_ever = matches!(value.as_str(), "inf" | "");
+                let is_time = super::duration(&value).is_some();
+                if is_time && !is_for_ever {
                     warnings.push("`dns.ttl` has no effect in squall: a name is looked up once".to_owned());
                 }
-                is_kept || super::duration(&value).is_some()
+                is_for_ever || is_time
             }
             "select" => match value.as_str() {
                 "first" => {
@@ -314,11 +314,7 @@ pub(super) fn cipher_suites(read: &Reader<'_>) -> Result<Vec<String>, ScriptErro
     if let Some(name) = names.iter().find(|name| !KNOWN_SUITES.contains(&name.as_str())) {
         let problem = format!("has `{name}`, which is not spoken");
         let help = format!("use some of {}", KNOWN_SUITES.join(", "));
-        return Err(ScriptError::new(
-            ErrorKind::Options,
-            format!("option `tlsCipherSuites` {problem}"),
-            help,
-        ));
+        return Err(wrong("tlsCipherSuites", &problem, &help));
     }
     names.retain(|name| !TLS13_SUITES.contains(&name.as_str()));
     names.extend(TLS13_SUITES.iter().map(|name| (*name).to_owned()));
