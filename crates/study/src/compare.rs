@@ -72,21 +72,18 @@ pub enum Outcome {
 }
 
 /// Compares runs of two groups. Runs whose verdict is INVALID are left out.
-pub fn compare(a: &[RunRecord], b: &[RunRecord], options: Options) -> Comparison {
-    let fit = |runs: &[RunRecord]| -> Vec<usize> {
-        (0..runs.len()).filter(|&idx| runs[idx].verdict.status != Status::Invalid).collect()
-    };
+pub fn compare(a: &[&RunRecord], b: &[&RunRecord], options: Options) -> Comparison {
     let (fit_a, fit_b) = (fit(a), fit(b));
     let values = |figure: &Figure| -> Option<(Vec<f64>, Vec<f64>)> {
-        let a: Option<Vec<f64>> = fit_a.iter().map(|&idx| (figure.of)(&a[idx])).collect();
-        let b: Option<Vec<f64>> = fit_b.iter().map(|&idx| (figure.of)(&b[idx])).collect();
+        let a: Option<Vec<f64>> = fit_a.iter().map(|run| (figure.of)(run)).collect();
+        let b: Option<Vec<f64>> = fit_b.iter().map(|run| (figure.of)(run)).collect();
         a.zip(b).filter(|(a, b)| !a.is_empty() && !b.is_empty())
     };
     let known: Vec<(&'static Figure, Vec<f64>, Vec<f64>)> =
         FIGURES.iter().filter_map(|figure| values(figure).map(|(a, b)| (figure, a, b))).collect();
     let findings = judge(known, options);
     let suspect =
-        |runs: &[RunRecord]| runs.iter().filter(|run| run.verdict.status == Status::Suspect).count();
+        |runs: &[&RunRecord]| runs.iter().filter(|run| run.verdict.status == Status::Suspect).count();
     Comparison {
         outcome: findings.iter().map(|finding| finding.outcome).max().unwrap_or(Outcome::Unknown),
         findings,
@@ -94,6 +91,11 @@ pub fn compare(a: &[RunRecord], b: &[RunRecord], options: Options) -> Comparison
         suspect_count: suspect(a) + suspect(b),
         runs_missing: runs_missing(fit_a.len(), fit_b.len(), options),
     }
+}
+
+/// Those whose generator was fit to measure.
+fn fit<'r>(runs: &[&'r RunRecord]) -> Vec<&'r RunRecord> {
+    runs.iter().copied().filter(|run| run.verdict.status != Status::Invalid).collect()
 }
 
 /// The figures alone, for those who have them from elsewhere.

@@ -139,7 +139,7 @@ impl ComparePage {
             page.line(&[(tone(pair.outcome), &pair.headline)]);
             page.gap();
             let mut table = Table::default();
-            table.row(pair.head().into_iter().map(|name| Cell::right(name).tone(Tone::Faint)).collect());
+            table.row(pair.head().map(|name| Cell::right(name).tone(Tone::Faint)).into());
             for finding in &pair.findings {
                 let mut cells: Vec<Cell> = finding.cells().into_iter().map(Cell::right).collect();
                 cells.push(Cell::left(finding.words).tone(tone(finding.outcome)));
@@ -160,8 +160,7 @@ impl ComparePage {
                 .iter()
                 .map(|finding| [finding.cells(), vec![finding.words.to_owned()]].concat())
                 .collect();
-            let head: Vec<String> = pair.head().into_iter().chain(["finding".to_owned()]).collect();
-            let head: Vec<&str> = head.iter().map(String::as_str).collect();
+            let head = [&pair.head()[..], &["finding"]].concat();
             text += &format!("**{}**\n\n{}\n", pair.headline, markdown_table(&head, &rows));
             pair.notes.iter().for_each(|note| text += &format!("- {note}\n"));
         }
@@ -205,6 +204,10 @@ fn percentile(nines: f64) -> String {
 }
 
 impl Group {
+    fn records(&self) -> Vec<&RunRecord> {
+        self.runs.iter().map(|(_, record)| record).collect()
+    }
+
     /// Of all requests of all its runs.
     fn latency(&self) -> Histogram {
         let mut latency = Histogram::new();
@@ -214,9 +217,7 @@ impl Group {
 }
 
 fn pair(first: &Group, other: &Group, options: Options) -> Pair {
-    let records =
-        |group: &Group| -> Vec<RunRecord> { group.runs.iter().map(|(_, record)| record.clone()).collect() };
-    let comparison = compare(&records(first), &records(other), options);
+    let comparison = compare(&first.records(), &other.records(), options);
     let findings: Vec<FindingLine> = comparison.findings.iter().map(FindingLine::from).collect();
     Pair {
         a: first.name.clone(),
@@ -280,9 +281,8 @@ fn notes(comparison: &Comparison) -> Vec<String> {
 }
 
 impl Pair {
-    fn head(&self) -> Vec<String> {
-        let names = ["", &self.a, &self.b, "change (95 %)", "p", "effect", "noise"];
-        names.map(str::to_owned).to_vec()
+    fn head(&self) -> [&str; 7] {
+        ["", &self.a, &self.b, "change (95 %)", "p", "effect", "noise"]
     }
 }
 
