@@ -1,7 +1,5 @@
 //! The highest load that still meets the objectives: the answer, and the probes that led there.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 use squall_measure::{RunRecord, Status};
 use squall_study::capacity::{Answer, Outcome, Stage};
@@ -38,10 +36,18 @@ pub struct Probe {
     words: String,
     status: Status,
     stage: &'static str,
-    figures: BTreeMap<&'static str, Option<f64>>,
+    figures: Figures,
     report: Option<String>,
     #[serde(skip)]
     limit_words: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Figures {
+    done_per_s: f64,
+    failed_share: Option<f64>,
+    p50_us: Option<f64>,
+    p99_us: Option<f64>,
 }
 
 impl Probe {
@@ -72,12 +78,12 @@ impl Probe {
             },
             status: record.verdict.status,
             stage: stage_name(stage),
-            figures: BTreeMap::from([
-                ("done_per_s", Some(record.rate_per_s())),
-                ("p50_us", quantile(0.5)),
-                ("p99_us", quantile(0.99)),
-                ("failed_share", (settled > 0).then(|| total.failed() as f64 / settled as f64)),
-            ]),
+            figures: Figures {
+                done_per_s: record.rate_per_s(),
+                failed_share: (settled > 0).then(|| total.failed() as f64 / settled as f64),
+                p50_us: quantile(0.5),
+                p99_us: quantile(0.99),
+            },
             report,
             limit_words: (outcome == Outcome::Fails).then(|| limit_words(record)).flatten(),
         }
@@ -122,17 +128,16 @@ impl CapacityPage {
 
 impl Probe {
     fn cells(&self) -> Vec<Cell> {
-        let figure = |name: &str, text: fn(f64) -> String| {
-            self.figures.get(name).copied().flatten().map_or_else(|| "-".to_owned(), text)
-        };
+        let or_dash =
+            |figure: Option<f64>, text: fn(f64) -> String| figure.map_or_else(|| "-".to_owned(), text);
         let micros = |us: f64| units::latency((us * 1e3).round() as u64);
         let texts = [
             self.stage.to_owned(),
             units::rate(self.rate),
-            figure("done_per_s", units::rate),
-            figure("p50_us", micros),
-            figure("p99_us", micros),
-            figure("failed_share", units::percent),
+            units::rate(self.figures.done_per_s),
+            or_dash(self.figures.p50_us, micros),
+            or_dash(self.figures.p99_us, micros),
+            or_dash(self.figures.failed_share, units::percent),
         ];
         let tone = match self.holds {
             Some(true) => Tone::Good,
