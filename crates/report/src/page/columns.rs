@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use squall_measure::{ReasonKind, SeriesPoint, Sketch};
 
-/// The columns of [`Point::v`], in order. Times are in microseconds, rates per second.
+/// The columns of [`Point::v`], in order. `at_s` and `span_s` are in seconds, other times in microseconds; counts and bytes are those of
+/// the span.
 pub const COLUMNS: &[&str] = &[
     "at_s",
     "span_s",

@@ -59,9 +59,10 @@ fn links(page: &IndexPage) -> String {
 }
 
 fn rate_chart(run: &RunPage) -> Chart<'static> {
-    let rate = |name: &str| over_time(run, name, |value, span_s| value / span_s);
-    let mut lines = vec![("done well".to_owned(), rate("ok")), ("failed".to_owned(), rate("failed"))];
-    lines.insert(0, ("asked".to_owned(), rate("asked")));
+    let names = [("asked", "asked"), ("ok", "done well"), ("failed", "failed")];
+    let mut lines = names
+        .map(|(column, name)| (name.to_owned(), over_time(run, column, |value, span_s| value / span_s)))
+        .to_vec();
     lines.retain(|(_, points)| !points.is_empty());
     Chart {
         title: "Requests per second",

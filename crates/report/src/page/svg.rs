@@ -89,11 +89,8 @@ impl Chart<'_> {
         let shown = points.iter().filter(|&&(x, y)| self.x.shows(x) && self.y.shows(y));
         let places: Vec<(f64, f64)> = shown.map(|&(x, y)| (frame.x.at(x), frame.y.at(y))).collect();
         let path: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
-        let look = format!(
-            "stroke=\"{}\" stroke-dasharray=\"{}\"",
-            COLORS[idx % COLORS.len()],
-            DASHES[idx / 2 % DASHES.len()]
-        );
+        let (color, dash) = (COLORS[idx % COLORS.len()], DASHES[idx / 2 % DASHES.len()]);
+        let look = format!("stroke=\"{color}\" stroke-dasharray=\"{dash}\"");
         let _ = writeln!(
             svg,
             "<path d=\"M{}\" fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\" {look}/>",
@@ -101,11 +98,7 @@ impl Chart<'_> {
         );
         if places.len() <= DOT_COUNT_MAX {
             for (x, y) in places {
-                let _ = write!(
-                    svg,
-                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{}\"/>",
-                    COLORS[idx % COLORS.len()]
-                );
+                let _ = write!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{color}\"/>");
             }
         }
         let y = TOP + 8.0 + idx as f64 * 18.0;
