@@ -496,7 +496,6 @@ impl rustls::client::danger::ServerCertVerifier for Unverified {
     }
 }
 
-/// How clients are told to use a forward proxy.
 impl Recorder {
     /// What a user must do to record, a line each.
     pub fn instructions(&self) -> String {
