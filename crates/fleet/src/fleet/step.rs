@@ -32,6 +32,10 @@ pub(super) struct Step {
 }
 
 impl Step {
+    fn new(step_idx: usize) -> Self {
+        Self { step_idx, jobs: Vec::new(), callers: Vec::new(), origin_s: 0 }
+    }
+
     pub(super) fn state_mut(&mut self, machine_idx: usize, load_idx: usize) -> Option<&mut State> {
         let job =
             self.jobs.iter_mut().find(|(machine, load, _)| (*machine, *load) == (machine_idx, load_idx));
@@ -51,50 +55,45 @@ impl Step {
 impl Fleet<'_> {
     /// Has the loads of a step prepared, and waits until each is ready, refused, or gone with its machine.
     pub(super) fn prepare(&mut self, step_idx: usize, watcher: &mut dyn Watcher) -> Step {
-        let plan = self.plan;
-        let mut step = Step { step_idx, jobs: Vec::new(), callers: Vec::new(), origin_s: 0 };
+        let mut step = Step::new(step_idx);
         for machine_idx in 0..self.links.len() {
-            let mut loads = Vec::new();
-            for &load_idx in &plan.steps[step_idx].load_idxs {
-                let part = plan.loads[load_idx].parts.iter().find(|(machine, _)| *machine == machine_idx);
-                let Some(&(_, segment)) = part.filter(|_| self.links[machine_idx].lost.is_none()) else {
-                    continue;
-                };
-                step.jobs.push((machine_idx, load_idx, State::Preparing));
-                let load = &plan.loads[load_idx];
-                let is_first = !step.callers.iter().any(|(called, _)| *called == load_idx);
-                if is_first {
-                    step.callers.push((load_idx, machine_idx));
-                }
-                loads.push(LoadOrder {
-                    load_idx: load_idx as u32,
-                    name: load.name.clone(),
-                    kind: load.kind.clone(),
-                    words: self.words(load_idx, machine_idx),
-                    env: load.env.clone(),
-                    segment,
-                    is_first,
-                    start_after: load.start_after,
-                });
-            }
+            let loads = self.load_orders(machine_idx, &mut step);
             self.links[machine_idx].order(Order::Prepare { loads });
         }
         let deadline = Instant::now() + PREPARE_MAX;
         while step.any(State::Preparing) && Instant::now() < deadline {
             self.turn(&mut step, watcher);
         }
-        for (machine_idx, load_idx, _) in step.jobs.iter().filter(|(_, _, state)| *state == State::Preparing)
-        {
-            let message = format!(
-                "machine `{}`: the load `{}` is not ready after {} s",
-                plan.machines[*machine_idx].name.value,
-                plan.loads[*load_idx].name,
-                PREPARE_MAX.as_secs(),
-            );
-            self.troubles
-                .push(Trouble::new(message, "check that names resolve there, and that it is not overloaded"));
-        }
+        self.troubles.extend(unready(self.plan, &step));
         step
+    }
+
+    /// A machine's part of a step.
+    fn load_orders(&self, machine_idx: usize, step: &mut Step) -> Vec<LoadOrder> {
+        let mut orders = Vec::new();
+        for &load_idx in &self.plan.steps[step.step_idx].load_idxs {
+            let load = &self.plan.loads[load_idx];
+            let part = load.parts.iter().find(|(machine, _)| *machine == machine_idx);
+            let Some(&(_, segment)) = part.filter(|_| self.links[machine_idx].lost.is_none()) else {
+                continue;
+            };
+            step.jobs.push((machine_idx, load_idx, State::Preparing));
+            let is_first = !step.callers.iter().any(|(called, _)| *called == load_idx);
+            if is_first {
+                step.callers.push((load_idx, machine_idx));
+            }
+            orders.push(LoadOrder {
+                load_idx: load_idx as u32,
+                name: load.name.clone(),
+                kind: load.kind.clone(),
+                words: self.words(load_idx, machine_idx),
+                env: load.env.clone(),
+                segment,
+                is_first,
+                start_after: load.start_after,
+            });
+        }
+        orders
     }
 
     /// Starts what is ready, everywhere at the same moment. Later steps begin a whole number of seconds after the first, so that
@@ -152,7 +151,7 @@ impl Fleet<'_> {
     pub(super) fn pause(&mut self, step_idx: usize, steer: &Steer, watcher: &mut dyn Watcher) {
         let pause = self.plan.steps[step_idx].pause;
         let end = Instant::now() + pause;
-        let mut nothing = Step { step_idx, jobs: Vec::new(), callers: Vec::new(), origin_s: 0 };
+        let mut nothing = Step::new(step_idx);
         while Instant::now() < end && self.any_left() && self.told == 0 {
             self.turn(&mut nothing, watcher);
             self.obey(steer);
@@ -202,6 +201,21 @@ impl Fleet<'_> {
     pub(super) fn slowest_round_trip(&self) -> Duration {
         self.links.iter().map(|link| link.clock.round_trip()).max().unwrap_or_default()
     }
+}
+
+/// Loads that had time enough to be prepared, and are not ready.
+fn unready(plan: &FleetPlan, step: &Step) -> Vec<Trouble> {
+    let late = step.jobs.iter().filter(|(_, _, state)| *state == State::Preparing);
+    late.map(|(machine_idx, load_idx, _)| {
+        let message = format!(
+            "machine `{}`: the load `{}` is not ready after {} s",
+            plan.machines[*machine_idx].name.value,
+            plan.loads[*load_idx].name,
+            PREPARE_MAX.as_secs(),
+        );
+        Trouble::new(message, "check that names resolve there, and that it is not overloaded")
+    })
+    .collect()
 }
 
 /// How long what came is taken in before it is shown.
