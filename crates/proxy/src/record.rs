@@ -176,6 +176,31 @@ impl Recorder {
         let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(writer.map(Writer::finish).transpose()?.unwrap_or_default())
     }
+
+    /// What a user must do to record, a line each.
+    pub fn instructions(&self) -> String {
+        let mut text = String::new();
+        let address = self.address();
+        match (&self.shared.options.role, self.authority()) {
+            (Role::Reverse { scheme, authority }, _) => {
+                let _ =
+                    writeln!(text, "send requests for {}://{authority} to http://{address}/", scheme.text());
+            }
+            (Role::Forward, Some(ca)) => {
+                let _ = writeln!(text, "set http://{address} as HTTP and HTTPS proxy");
+                let _ = writeln!(text, "for https, let clients trust {}", ca.pem_path().display());
+                let _ = writeln!(
+                    text,
+                    "  curl --proxy http://{address} --cacert {} URL",
+                    ca.pem_path().display()
+                );
+            }
+            (Role::Forward, None) => {
+                let _ = writeln!(text, "set http://{address} as HTTP proxy");
+            }
+        }
+        text
+    }
 }
 
 async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr, id: u64) {
@@ -493,32 +518,5 @@ impl rustls::client::danger::ServerCertVerifier for Unverified {
 
     fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-impl Recorder {
-    /// What a user must do to record, a line each.
-    pub fn instructions(&self) -> String {
-        let mut text = String::new();
-        let address = self.address();
-        match (&self.shared.options.role, self.authority()) {
-            (Role::Reverse { scheme, authority }, _) => {
-                let _ =
-                    writeln!(text, "send requests for {}://{authority} to http://{address}/", scheme.text());
-            }
-            (Role::Forward, Some(ca)) => {
-                let _ = writeln!(text, "set http://{address} as HTTP and HTTPS proxy");
-                let _ = writeln!(text, "for https, let clients trust {}", ca.pem_path().display());
-                let _ = writeln!(
-                    text,
-                    "  curl --proxy http://{address} --cacert {} URL",
-                    ca.pem_path().display()
-                );
-            }
-            (Role::Forward, None) => {
-                let _ = writeln!(text, "set http://{address} as HTTP proxy");
-            }
-        }
-        text
     }
 }
