@@ -3,7 +3,7 @@
 use squall_measure::ToolFigures;
 
 use super::text::{after, number};
-use super::{Tool, ToolLoad, Words};
+use super::{Tool, ToolLoad, Words, whole_seconds};
 use crate::protocol::Trouble;
 
 pub(super) struct Ab;
@@ -26,12 +26,8 @@ impl Tool for Ab {
         }
         let mut words = Words::default();
         words.add("-k").add("-q").add("-l").option("-c", load.connections);
-        match (load.requests, load.seconds()) {
-            (Some(requests), _) => words.option("-n", Some(requests)),
-            (None, seconds) => words
-                .option("-t", Some(seconds.unwrap_or_else(|| "10".to_owned())))
-                .option("-n", Some(REQUESTS_MAX)),
-        };
+        words.length(&load, ("-n", "-t"), whole_seconds);
+        words.option("-n", load.requests.is_none().then_some(REQUESTS_MAX));
         words.headers("-H", &load).end(&load)
     }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use squall_measure::ToolFigures;
 
-use super::{Tool, ToolLoad, Words};
+use super::{Tool, ToolLoad, Words, with_unit};
 use crate::protocol::Trouble;
 
 pub(super) struct Fortio;
@@ -22,13 +22,7 @@ impl Tool for Fortio {
         let mut words = Words::default();
         words.add("load").option("-json", Some("-")).add("-quiet").option("-r", Some("0.00001"));
         words.option("-c", load.connections).option("-qps", Some(load.rate.unwrap_or(0.0)));
-        match (load.requests, load.duration_text()) {
-            (Some(requests), _) => words.option("-n", Some(requests)),
-            (None, duration) => words.option("-t", Some(duration.unwrap_or_else(|| "10s".to_owned()))),
-        };
-        if load.insecure {
-            words.add("-k");
-        }
+        words.length(load, ("-n", "-t"), with_unit).flag("-k", load.insecure);
         words.option("-p", Some("50,90,95,99,99.9")).headers("-H", load).end(load)
     }
 

@@ -3,7 +3,7 @@
 use squall_measure::ToolFigures;
 
 use super::text::{after, number};
-use super::{Tool, ToolLoad, Words};
+use super::{Tool, ToolLoad, Words, with_unit};
 use crate::protocol::Trouble;
 
 pub(super) struct Hey;
@@ -20,16 +20,9 @@ impl Tool for Hey {
     /// Its rate is of each worker.
     fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
         let mut words = Words::default();
-        words.option("-c", load.connections);
-        match (load.requests, load.duration_text()) {
-            (Some(requests), _) => words.option("-n", Some(requests)),
-            (None, duration) => words.option("-z", Some(duration.unwrap_or_else(|| "10s".to_owned()))),
-        };
+        words.option("-c", load.connections).length(load, ("-n", "-z"), with_unit);
         words.option("-q", load.rate.map(|rate| rate / load.connections.unwrap_or(50) as f64));
-        if load.http.as_deref() == Some("2") {
-            words.add("-h2");
-        }
-        words.headers("-H", load).end(load)
+        words.flag("-h2", load.http.as_deref() == Some("2")).headers("-H", load).end(load)
     }
 
     fn read(&self, printed: &str, _: &str) -> ToolFigures {

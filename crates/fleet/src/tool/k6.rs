@@ -28,9 +28,7 @@ impl Tool for K6 {
         words.option("--summary-trend-stats", Some("avg,min,med,max,p(90),p(95),p(99)"));
         words.option("--vus", load.connections).option("--duration", load.duration_text());
         words.option("--iterations", load.requests);
-        if load.insecure {
-            words.add("--insecure-skip-tls-verify");
-        }
+        words.flag("--insecure-skip-tls-verify", load.insecure);
         if !load.url.is_empty() {
             words.option("-e", Some(format!("TARGET={}", load.url)));
         }

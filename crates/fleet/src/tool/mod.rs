@@ -170,14 +170,9 @@ impl ToolLoad {
         self.rate = self.rate.map(|rate| rate * segment.fraction());
     }
 
-    /// Whole seconds, at least one.
-    fn seconds(&self) -> Option<String> {
-        self.duration.map(|duration| duration.as_secs_f64().ceil().max(1.0).to_string())
-    }
-
     /// A duration as Go's programs and wrk read it.
     fn duration_text(&self) -> Option<String> {
-        self.duration.map(|duration| DurationText(duration).to_string())
+        self.duration.map(with_unit)
     }
 
     fn need_url(&self) -> Result<String, Trouble> {
@@ -205,6 +200,23 @@ impl Words {
         self
     }
 
+    fn flag(&mut self, word: &str, is_set: bool) -> &mut Self {
+        if is_set { self.add(word) } else { self }
+    }
+
+    /// So many requests, or else so long, by the names that the tool has for both.
+    fn length(
+        &mut self,
+        load: &ToolLoad,
+        (count, time): (&str, &str),
+        written: fn(Duration) -> String,
+    ) -> &mut Self {
+        match load.requests {
+            Some(requests) => self.option(count, Some(requests)),
+            None => self.option(time, Some(written(load.duration.unwrap_or(LENGTH)))),
+        }
+    }
+
     fn headers(&mut self, name: &str, load: &ToolLoad) -> &mut Self {
         load.headers.iter().for_each(|header| self.0.extend([name.to_owned(), header.clone()]));
         self
@@ -217,6 +229,19 @@ impl Words {
         Ok(std::mem::take(&mut self.0))
     }
 }
+
+/// As Go's programs and wrk read it.
+fn with_unit(duration: Duration) -> String {
+    DurationText(duration).to_string()
+}
+
+/// Whole seconds, at least one.
+fn whole_seconds(duration: Duration) -> String {
+    duration.as_secs_f64().ceil().max(1.0).to_string()
+}
+
+/// How long a load lasts that says nothing of it.
+const LENGTH: Duration = Duration::from_secs(10);
 
 fn unknown_tool(name: &str) -> Trouble {
     Trouble::new(format!("there is no tool `{name}`"), format!("tools: {}", names().join(", ")))

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use squall_measure::ToolFigures;
 
-use super::{Tool, ToolLoad, Words};
+use super::{Tool, ToolLoad, Words, with_unit};
 use crate::protocol::Trouble;
 
 pub(super) struct Oha;
@@ -21,19 +21,11 @@ impl Tool for Oha {
         let mut words = Words::default();
         words.add("--no-tui").option("--output-format", Some("json"));
         words.option("-c", load.connections).option("-p", load.streams);
-        match (load.requests, load.duration_text()) {
-            (Some(requests), _) => words.option("-n", Some(requests)),
-            (None, duration) => words.option("-z", Some(duration.unwrap_or_else(|| "10s".to_owned()))),
-        };
         words
+            .length(load, ("-n", "-z"), with_unit)
             .option("-q", load.rate.map(|rate| rate.round().max(1.0)))
             .option("--http-version", load.http.as_ref());
-        if load.rate.is_some() {
-            words.add("--latency-correction");
-        }
-        if load.insecure {
-            words.add("--insecure");
-        }
+        words.flag("--latency-correction", load.rate.is_some()).flag("--insecure", load.insecure);
         words.headers("-H", load).end(load)
     }
 

@@ -3,7 +3,7 @@
 use squall_measure::ToolFigures;
 
 use super::text::{after, number};
-use super::{Tool, ToolLoad, Words};
+use super::{Tool, ToolLoad, Words, whole_seconds};
 use crate::protocol::Trouble;
 
 pub(super) struct TlsPerf;
@@ -26,10 +26,7 @@ impl Tool for TlsPerf {
         let threads = load.threads.unwrap_or(1).max(1);
         let mut words = Words::default();
         words.option("-l", load.connections.map(|count| count.div_ceil(threads))).option("-t", Some(threads));
-        match (load.requests, load.seconds()) {
-            (Some(count), _) => words.option("-n", Some(count)),
-            (None, seconds) => words.option("-T", Some(seconds.unwrap_or_else(|| "10".to_owned()))),
-        };
+        words.length(load, ("-n", "-T"), whole_seconds);
         words.option("--tls", load.tls.as_ref()).option("--tickets", load.tickets.as_ref());
         let mut words = words.0;
         words.extend(load.args.iter().cloned());

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use squall_measure::ToolFigures;
 
-use super::{Tool, ToolLoad};
+use super::{LENGTH, Tool, ToolLoad, with_unit};
 use crate::protocol::Trouble;
 use crate::ssh::quoted;
 
@@ -23,7 +23,7 @@ impl Tool for Vegeta {
         let program = quoted(load.path.as_deref().unwrap_or("vegeta"));
         let rate = load.rate.map_or_else(|| "0".to_owned(), |rate| format!("{}/1s", rate.round().max(1.0)));
         let workers = load.connections.unwrap_or_else(|| if load.rate.is_some() { 1000 } else { 50 });
-        let duration = load.duration_text().unwrap_or_else(|| "10s".to_owned());
+        let duration = with_unit(load.duration.unwrap_or(LENGTH));
         let mut attack =
             vec![format!("-rate={rate}"), format!("-duration={duration}"), format!("-max-workers={workers}")];
         attack.extend(load.headers.iter().map(|header| format!("-header={header}")));
