@@ -94,17 +94,8 @@ impl Prepared {
         }
         let OriginTable { origins, names, .. } = origins;
         let names = names.resolve(stop)?;
-        Ok(Self {
-            requests,
-            rotation: rotation(&weights)?,
-            origins,
-            rows: rows.rows,
-            names,
-            load: load.clone(),
-            replay: None,
-            book: None,
-            factory: None,
-        })
+        let (rotation, rows) = (rotation(&weights)?, rows.rows);
+        Ok(Self { requests, rotation, origins, rows, names, ..Self::empty(load.clone()) })
     }
 
     /// The same for a recording: its index names the origins and the rows.
@@ -141,18 +132,8 @@ impl Prepared {
         }
         let OriginTable { origins, names, .. } = origins;
         let names = names.resolve(stop)?;
-        let replay = Some(Arc::new(replay));
-        Ok(Self {
-            requests: Vec::new(),
-            rotation: Vec::new(),
-            origins,
-            rows: rows.rows,
-            names,
-            load: load.clone(),
-            replay,
-            book: None,
-            factory: None,
-        })
+        let (rows, replay) = (rows.rows, Some(Arc::new(replay)));
+        Ok(Self { origins, rows, names, replay, ..Self::empty(load.clone()) })
     }
 
     /// A load whose requests a driver decides.
@@ -164,30 +145,25 @@ impl Prepared {
             expect: Expect::default(),
             timeout: squall_plan::limits::DURATION_MAX,
         };
+        let load = Load { what: What::Http(plain), ..load.clone() };
+        Self { book: Some(Arc::default()), factory: Some(factory), ..Self::empty(load) }
+    }
+
+    /// The same for one shard, which adds origins of its own to it.
+    pub(crate) fn for_shard(&self) -> Self {
+        Self { rows: self.rows.clone(), book: self.book.clone(), ..Self::empty(self.load.clone()) }
+    }
+
+    fn empty(load: Load) -> Self {
         Self {
             requests: Vec::new(),
             rotation: Vec::new(),
             origins: Vec::new(),
             rows: Vec::new(),
             names: Arc::default(),
-            load: Load { what: What::Http(plain), ..load.clone() },
+            load,
             replay: None,
-            book: Some(Arc::default()),
-            factory: Some(factory),
-        }
-    }
-
-    /// The same for one shard, which adds origins of its own to it.
-    pub(crate) fn for_shard(&self) -> Self {
-        Self {
-            requests: Vec::new(),
-            rotation: Vec::new(),
-            origins: Vec::new(),
-            rows: self.rows.clone(),
-            names: Arc::default(),
-            load: self.load.clone(),
-            replay: None,
-            book: self.book.clone(),
+            book: None,
             factory: None,
         }
     }
