@@ -253,7 +253,7 @@ const MAN_PAGES: &[&str] = &[
 ];
 
 const LONG_ABOUT: &str = "\
-Squall makes HTTP load from one machine, measures it honestly, and shows what happened.
+Squall makes HTTP load from one machine or many, measures it honestly, and shows what happened.
 
 `squall URL` keeps 50 connections busy for 10 seconds and prints a summary with percentiles.";
 
