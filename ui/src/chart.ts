@@ -8,7 +8,8 @@ export type Values = (number | null)[];
 
 export interface Line {
   name: string;
-  values: Values;
+  /** `null` is a gap, `undefined` is drawn through. */
+  values: (number | null | undefined)[];
   /** A colour of the style sheet, such as `c1`. */
   color: string;
   dash?: number[];
@@ -135,7 +136,7 @@ export class Chart {
 
   private data(): uPlot.AlignedData {
     const { lines, stacked } = this.spec;
-    if (!stacked) return [this.spec.x, ...lines.map((line) => (this.isLog ? line.values.map((value) => (value !== null && value > 0 ? value : null)) : line.values))];
+    if (!stacked) return [this.spec.x, ...lines.map((line) => (this.isLog ? line.values.map((value) => (value && value > 0 ? value : null)) : line.values))];
     const sums: number[] = new Array(this.spec.x.length).fill(0);
     return [this.spec.x, ...lines.map((line) => line.values.map((value, idx) => (sums[idx]! += value ?? 0)))];
   }

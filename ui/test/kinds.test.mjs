@@ -79,5 +79,7 @@ steps:
   await look('plan', await run('plan', 'run', plan), async (page) => {
     assert.equal(await rows(page, 'Steps').count(), 2);
     assert.equal(await rows(page, 'Machines').count(), 2);
+    assert.match(await page.locator('p.note', { hasText: 'zero all the time' }).textContent(), /sockets syn-received/);
+    assert.equal(await page.locator('h3', { hasText: 'sockets syn-received' }).count(), 0);
   });
 });

@@ -14,13 +14,14 @@ export class RunView {
   private readonly board: Board;
   private readonly charts = new Map<string, Chart>();
   private readonly overTime = h('div', { class: 'charts' });
+  private readonly zeros = h('p', { class: 'note' });
   private curve: Chart | undefined;
   private readonly curveHost = h('div', { class: 'charts' });
 
   constructor(host: HTMLElement, private page: RunPage, tools: Node[] = []) {
     this.board = new Board(endOf(page), marksOf(page));
     this.headHost.append(head(page.summary.name, subtitle(page.summary), ...tools));
-    host.replaceChildren(this.headHost, this.top, section('Over time', this.zoomBar(), this.overTime), section('Percentiles', this.curveHost), this.lower, details(page));
+    host.replaceChildren(this.headHost, this.top, section('Over time', this.zoomBar(), this.overTime, this.zeros), section('Percentiles', this.curveHost), this.lower, details(page));
     this.draw();
     onTheme(() => { this.board.redraw(); this.curve?.redraw(); });
   }
@@ -45,6 +46,7 @@ export class RunView {
         this.overTime.append(added.element);
       }
     }
+    this.zeros.textContent = zeroNote(page);
     const curves = curveSpec(page);
     if (this.curve) this.curve.update(curves);
     else {
@@ -80,7 +82,7 @@ function topBlocks({ summary, blocks }: RunPage): HTMLElement[] {
   const missed = summary.thresholds.filter((one) => !one.ok).length;
   const isUnreachable = summary.stopped_by === 'unreachable';
   const tone = isUnreachable || missed > 0 ? 'bad' : TONES[verdict.status];
-  const rules = summary.thresholds.length === 0 ? '' : missed === 0 ? `, all ${summary.thresholds.length} thresholds met` : `, ${missed} of ${summary.thresholds.length} thresholds missed`;
+  const rules = judged(summary.thresholds.length, missed);
   const ended = ENDED[summary.stopped_by];
   const findings = [...verdict.reasons, ...verdict.notes];
   const settled = totals.ok + totals.failed;
@@ -104,6 +106,11 @@ function topBlocks({ summary, blocks }: RunPage): HTMLElement[] {
   ];
 }
 
+function judged(count: number, missed: number): string {
+  if (missed > 0) return `, ${missed} of ${count} thresholds missed`;
+  return count === 0 ? '' : count === 1 ? ', threshold met' : `, all ${count} thresholds met`;
+}
+
 const endOf = ({ series }: RunPage) => Math.max(0, ...column(series, 'at_s').map((at, idx) => (at ?? 0) + (series.points[idx]!.v[1] ?? 0)));
 
 function marksOf({ series, warmup_s, events }: RunPage): { warmup_s: number; events: RunPage['events']; impaired: [number, number][] } {
@@ -122,7 +129,7 @@ function specs(page: RunPage): Spec[] {
   const values = (name: string) => column(series, name);
   // What the warm-up did is in no figure, so its rate is not zero but unknown.
   const perSecond = (name: string) => values(name).map((value, idx) => (value === null || spans[idx]! <= 0 || starts[idx]! + spans[idx]! <= page.warmup_s ? null : value / spans[idx]!));
-  const has = (list: (number | null)[]) => list.some((value) => value !== null && value > 0);
+  const has = (list: Line['values']) => list.some((value) => value != null && value > 0);
   const line = (name: string, list: (number | null)[], color: string, more: Partial<Line> = {}): Line => ({ name, values: list, color, ...more });
   const known = (lines: Line[]) => lines.filter((one) => has(one.values));
 
@@ -158,7 +165,7 @@ function specs(page: RunPage): Spec[] {
   if (generator.length > 0) specs.push({ title: 'Generator', note: 'Share of its time; near 100 % latencies contain the generator’s own queue.', unit: 'fraction', x, lines: generator, yMax: 1 });
   const lag = known([line('p99 of the lag', values('lag_p99'), 'c2')]);
   if (lag.length > 0) specs.push({ title: 'Schedule lag', note: 'How late requests were sent although a connection was free.', unit: 'us', x, lines: lag });
-  return [...specs, ...monitorSpecs(page)];
+  return [...specs, ...monitorSpecs(page).filter((spec) => !isZero(spec))];
 }
 
 const MONITOR_TITLES: Record<string, string> = { percent: 'Watched: CPU and other shares', bytes: 'Watched: memory and sizes', count: 'Watched: counts', per_second: 'Watched: rates', seconds: 'Watched: times' };
@@ -171,14 +178,35 @@ function monitorSpecs({ monitors }: RunPage): Spec[] {
     groups.set(key, [...(groups.get(key) ?? []), monitor]);
   }
   return [...groups].map(([key, members]) => {
-    const x = [...new Set(members.flatMap((one) => one.samples.map(([at]) => at)))].sort((a, b) => a - b);
+    // Sources are sampled each at its own moment of a second: on a common one, a chart's lines can be read beside each other.
+    const samples = members.map((one) => new Map(one.samples.map(([at, value]) => [Math.floor(at) + 0.5, value])));
+    const x = [...new Set(samples.flatMap((one) => [...one.keys()]))].sort((a, b) => a - b);
     const [unit, who, what] = key.split('\n') as [string, string, string];
-    const lines = members.map((one, idx): Line => {
-      const at = new Map(one.samples);
-      return { name: what ? one.source : `${one.source} ${one.name}`, values: x.map((time) => at.get(time) ?? null), color: `c${(idx % 8) + 1}`, ...(idx >= 8 ? { dash: [5, 3] } : {}) };
-    });
+    const lines = members.map((one, idx): Line => (
+      { name: what ? one.source : `${one.source} ${one.name}`, values: withGaps(x, samples[idx]!), color: `c${(idx % 8) + 1}`, ...(idx >= 8 ? { dash: [5, 3] } : {}) }
+    ));
     return { title: what ? `${capital(who)}: ${what}` : `${capital(who)}: ${MONITOR_TITLES[unit]?.replace('Watched: ', '') ?? unit}`, unit, x, lines, note: 'Watched beside the load, on the same clock.' };
   });
+}
+
+/** A source that missed a sample is drawn through (`undefined`); one that was silent for longer has a gap (`null`). */
+function withGaps(x: number[], samples: Map<number, number>): Line['values'] {
+  const own = [...samples.keys()].sort((a, b) => a - b);
+  const silence = (3 * (own[own.length - 1]! - own[0]!)) / Math.max(1, own.length - 1);
+  let next = 0;
+  return x.map((time) => {
+    while (next < own.length && own[next]! < time) next += 1;
+    const isMissed = next > 0 && next < own.length && own[next]! - own[next - 1]! <= silence;
+    return samples.get(time) ?? (isMissed ? undefined : null);
+  });
+}
+
+const isZero = (spec: Spec) => spec.lines.every((line) => line.values.every((value) => !value));
+
+/** Watched counts that never were anything but zero take one line instead of a chart each. */
+function zeroNote(page: RunPage): string {
+  const titles = monitorSpecs(page).filter(isZero).map((spec) => spec.title);
+  return titles.length > 0 ? `Watched, and zero all the time: ${titles.join(', ')}.` : '';
 }
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
