@@ -298,9 +298,11 @@ impl Scope {
             result.actual.is_some() && !result.ok
         };
         let broken = self.rules.iter().filter(|rule| rule.abort).find(is_broken).map(FleetRule::text);
-        let by_script =
-            || self.script_rules.want_abort(self.recorder.total().script.as_deref()?, elapsed).then_some(());
-        broken.or_else(|| by_script().map(|()| format!("a threshold of {}", self.name)))
+        let of_script = || {
+            let judged = self.script_rules.broken(self.recorder.total().script.as_deref()?, elapsed)?;
+            Some(format!("{}: {} {}", self.name, judged.name, judged.rule.text))
+        };
+        broken.or_else(of_script)
     }
 
     fn evidence<'a>(&'a self, duration: Duration, monitors: &'a [Monitor]) -> Evidence<'a> {

@@ -392,7 +392,7 @@ impl Judge<'_> {
         }
         self.next_s = elapsed.as_secs_f64() + JUDGE_EVERY_S;
         if let Some(figures) = recorder.total().script.as_deref()
-            && self.rules.want_abort(figures, elapsed)
+            && self.rules.broken(figures, elapsed).is_some()
         {
             self.is_crossed = true;
             self.stage.end(ScriptEnd::Stopped);

@@ -311,3 +311,20 @@ fn a_setup_that_throws_ends_the_load_everywhere_and_is_told() {
     assert!(said.contains("setup(): ") && said.contains("no token"), "{said}");
     assert!(record["duration"]["secs"].as_u64().unwrap() < 30);
 }
+
+#[test]
+fn a_threshold_of_a_script_that_aborts_ends_it_on_every_machine() {
+    let place = Place::new();
+    place.write_as_is(
+        "errors.js",
+        "import http from 'k6/http';
+         export const options = { thresholds: { http_req_failed: [{ threshold: 'rate<0.1', abortOnFail: true }] } };
+         export default function () { http.get(`${__ENV.TARGET}/status/500`); }",
+    );
+    let plan = "target: TARGET\nmachines: { a: local, b: local }\nloads: [{ name: errors, script: errors.js, vus: 2, duration: 1m }]\n";
+    let (record, output) = place.run(plan, &[]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(record["duration"]["secs"].as_u64().unwrap() < 30);
+    let said = text(&output.stderr);
+    assert!(said.contains("`errors: http_req_failed rate<0.1` is broken: the run ends"), "{said}");
+}

@@ -59,29 +59,29 @@ impl Rules {
 
     /// Judges all.
     pub fn judge<'a>(&'a self, figures: &ScriptFigures, duration: Duration) -> Vec<Judged<'a>> {
-        let mut all = Vec::new();
-        for metric in &self.0 {
-            let Some(figure) = figures.metrics.get(metric.metric_idx) else { continue };
-            all.extend(metric.rules.iter().map(|threshold| Judged {
-                name: &metric.name,
-                rule: &threshold.rule,
-                outcome: threshold.rule.judge(figure, duration),
-            }));
-        }
-        all
+        self.judged(figures, duration).map(|(_, _, judged)| judged).collect()
     }
 
-    /// Whether a threshold that does not hold ends the run now. Metrics without a sample are not looked at yet.
-    pub fn want_abort(&self, figures: &ScriptFigures, elapsed: Duration) -> bool {
-        let fails = |figure: &ScriptMetric, threshold: &Threshold| {
-            threshold.aborts
-                && threshold.delay < elapsed
-                && !figure.value.is_empty()
-                && !threshold.rule.judge(figure, elapsed).is_ok
+    /// The threshold that ends the run now, because it does not hold. Metrics without a sample are not looked at yet.
+    pub fn broken<'a>(&'a self, figures: &ScriptFigures, elapsed: Duration) -> Option<Judged<'a>> {
+        let is_broken = |(threshold, figure, judged): &(&Threshold, &ScriptMetric, Judged<'_>)| {
+            threshold.aborts && threshold.delay < elapsed && !figure.value.is_empty() && !judged.outcome.is_ok
         };
-        self.0.iter().any(|metric| {
-            let figure = figures.metrics.get(metric.metric_idx);
-            figure.is_some_and(|figure| metric.rules.iter().any(|threshold| fails(figure, threshold)))
+        self.judged(figures, elapsed).find(is_broken).map(|(_, _, judged)| judged)
+    }
+
+    fn judged<'a, 'f>(
+        &'a self,
+        figures: &'f ScriptFigures,
+        duration: Duration,
+    ) -> impl Iterator<Item = (&'a Threshold, &'f ScriptMetric, Judged<'a>)> {
+        let known =
+            self.0.iter().filter_map(|metric| Some((metric, figures.metrics.get(metric.metric_idx)?)));
+        known.flat_map(move |(metric, figure)| {
+            metric.rules.iter().map(move |threshold| {
+                let outcome = threshold.rule.judge(figure, duration);
+                (threshold, figure, Judged { name: &metric.name, rule: &threshold.rule, outcome })
+            })
         })
     }
 }
