@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use squall_testkit::hostile::{Act, Expect, FullBacklog, HostileServer, Peer, Tls};
-use squall_testkit::real::{NginxOptions, Server};
+use squall_testkit::real::{NginxOptions, OpensslServer, Server};
 use tempfile::TempDir;
 
 use crate::squall::{Ended, assert_none_complains, run, start_command, with_json};
@@ -32,6 +32,29 @@ fn handshakes_are_as_many_as_nginx_accepts() {
         assert_eq!(ended.assert_all_counted(), accepted, "{flags:?}");
         assert_eq!(ended.count("/totals/ok"), accepted, "{flags:?}: {ended:#?}");
         assert_eq!(ended.count("/totals/handshakes/count"), accepted, "{flags:?}");
+    }
+}
+
+#[test]
+fn full_and_resumed_handshakes_are_as_many_as_openssl_counts() {
+    let mut server = OpensslServer::start();
+    let address = server.address().to_string();
+    for flags in [
+        &["--tls", "1.2"][..],
+        &["--tls", "1.3"],
+        &["--tls", "1.3", "--close", "notify", "--request", "/"],
+        &["--tls", "1.2", "--resumption", "id"],
+        &["--tls", "1.2", "--resumption", "ticket", "--resumption-ratio", "50%"],
+        &["--tls", "1.3", "--resumption", "psk"],
+    ] {
+        let before = server.counts();
+        let ended = run(&[&["handshake", &address, "--insecure", "-c", "5", "-n", "333"], flags].concat());
+        let counts = server.counts();
+        let made = |name: &str| ended.count(&format!("/totals/handshakes/{name}"));
+        assert_eq!((ended.count("/totals/ok"), made("count")), (333, 333), "{flags:?}: {ended:#?}");
+        assert_eq!(counts.finished - before.finished, 333, "{flags:?}: {ended:#?}");
+        assert_eq!(counts.resumed - before.resumed, made("resumed"), "{flags:?}: {ended:#?}");
+        assert_eq!(made("resumed") > 0, flags.contains(&"--resumption"), "{flags:?}: {ended:#?}");
     }
 }
 

@@ -1,5 +1,5 @@
 //! Real servers as children, each plain and with TLS, in a temporary folder of its own: nginx, h2o, haproxy and caddy for HTTP/1.1 and
-//! HTTP/2, nghttpd and node for HTTP/2 alone. And Prometheus, which receives figures.
+//! HTTP/2, nghttpd and node for HTTP/2 alone, OpenSSL's for TLS alone. And Prometheus, which receives figures.
 
 mod caddy;
 mod h2o;
@@ -7,6 +7,7 @@ mod haproxy;
 mod nghttpd;
 mod nginx;
 mod node;
+mod openssl;
 mod prometheus;
 
 use std::fs::{self, File};
@@ -21,6 +22,7 @@ use tempfile::TempDir;
 use crate::{Authority, Identity, Process, free_port, program, wait_until};
 
 pub use nginx::NginxOptions;
+pub use openssl::{OpensslCounts, OpensslServer};
 pub use prometheus::Prometheus;
 
 /// A running server; killed on drop, its folder removed. It answers `/` with a few bytes, and nginx and h2o also
@@ -218,12 +220,8 @@ impl Site {
     }
 
     fn start(&self, recipe: &Recipe) -> Process {
-        let log_path = self.path("output.log");
-        let log = File::options().append(true).create(true).open(&log_path).expect("a log file");
-        let mut command = Command::new(program(recipe.program));
-        command.args(&recipe.args).current_dir(self.folder()).env("HOME", self.folder());
-        command.stdout(log.try_clone().expect("a descriptor")).stderr(log);
-        let mut process = Process::start(&mut command);
+        let (mut command, log_path) = self.command(recipe.program);
+        let mut process = Process::start(command.args(&recipe.args));
         if recipe.ports != Ports::Http2Only {
             process.wait_until_accepting(self.plain, &log_path);
         }
@@ -232,6 +230,16 @@ impl Site {
         }
         process.wait_until_accepting(self.tls, &log_path);
         process
+    }
+
+    /// A program that lives in this folder, and the log of what it says.
+    fn command(&self, name: &str) -> (Command, PathBuf) {
+        let log_path = self.path("output.log");
+        let log = File::options().append(true).create(true).open(&log_path).expect("a log file");
+        let mut command = Command::new(program(name));
+        command.current_dir(self.folder()).env("HOME", self.folder());
+        command.stdout(log.try_clone().expect("a descriptor")).stderr(log);
+        (command, log_path)
     }
 }
 
