@@ -64,7 +64,10 @@ pub enum Error {
     #[error("{0}")]
     Script(Box<squall_script::ScriptError>),
     /// Fewer descriptors than connections.
-    #[error("{needed} open files are needed for this many connections, but the limit is {limit}")]
+    #[error(
+        "{needed} open files are needed ({} connections, and {DESCRIPTORS_RESERVED} for all else), but the limit is {limit}",
+        needed.saturating_sub(DESCRIPTORS_RESERVED)
+    )]
     TooFewDescriptors {
         /// How many are needed.
         needed: u64,
@@ -86,11 +89,15 @@ impl Error {
             }
             Self::Script(error) => error.help.clone(),
             Self::Os { .. } | Self::Refused { .. } => return None,
-            Self::TooFewDescriptors { needed, limit } => format!(
-                "use at most {} connections, or raise the hard limit before the run: `ulimit -Hn {needed}` as root, \
-                 or `LimitNOFILE={needed}` for a service",
-                limit.saturating_sub(DESCRIPTORS_RESERVED),
-            ),
+            Self::TooFewDescriptors { needed, limit } => {
+                let raise = format!(
+                    "raise the hard limit before the run: `ulimit -Hn {needed}` as root, or `LimitNOFILE={needed}` for a service"
+                );
+                match limit.saturating_sub(DESCRIPTORS_RESERVED) {
+                    0 => raise,
+                    room => format!("use at most {room} connections, or {raise}"),
+                }
+            }
         };
         Some(help)
     }

@@ -87,17 +87,12 @@ impl Demand {
     fn needs(&self, supply: &Supply) -> Vec<Need> {
         let sources = self.source_count.max(1);
         let enough = self.to_one_target.div_ceil((supply.port_count / 2).max(1));
-        let processes = self
-            .connection_count
-            .div_ceil(supply.descriptor_count.saturating_sub(DESCRIPTORS_RESERVED).max(1));
         vec![
             Need {
                 what: Resource::Descriptors,
                 needed: self.connection_count + DESCRIPTORS_RESERVED,
                 there: Some(supply.descriptor_count),
-                help: format!(
-                    "raise the limit of open files (`ulimit -Hn`, `LimitNOFILE=`), or divide the load over {processes} processes or machines"
-                ),
+                help: self.descriptors_help(supply),
             },
             Need {
                 what: Resource::Ports,
@@ -120,6 +115,18 @@ impl Demand {
                 help: "use fewer connections, or more machines".to_owned(),
             },
         ]
+    }
+
+    /// Processes with room for no connection at all would not help.
+    fn descriptors_help(&self, supply: &Supply) -> String {
+        let raise = "raise the limit of open files (`ulimit -Hn`, `LimitNOFILE=`)";
+        match supply.descriptor_count.saturating_sub(DESCRIPTORS_RESERVED) {
+            0 => raise.to_owned(),
+            room => {
+                let process_count = self.connection_count.div_ceil(room);
+                format!("{raise}, or divide the load over {process_count} processes or machines")
+            }
+        }
     }
 }
 
@@ -226,6 +233,9 @@ mod tests {
         let needs = demand(1_200_000, 0).needs(&SMALL);
         assert!(needs[0].help.contains("61 processes"), "{}", needs[0].help);
         assert!(needs[1].help.contains("86 local addresses"), "{}", needs[1].help);
+        let none_left = Supply { descriptor_count: DESCRIPTORS_RESERVED, ..SMALL };
+        let needs = demand(100, 0).needs(&none_left);
+        assert!(!needs[0].help.contains("processes"), "{}", needs[0].help);
     }
 
     #[test]
