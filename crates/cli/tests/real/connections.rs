@@ -338,17 +338,6 @@ fn a_full_backlog_is_a_connect_timeout_and_is_tried_again() {
 }
 
 #[test]
-fn too_few_descriptors_are_told_before_anything_is_opened() {
-    let mut command = Command::new("sh");
-    let squall = env!("CARGO_BIN_EXE_squall");
-    let script = format!("ulimit -n 200; exec {squall} idle 127.0.0.1:9 -c 1000 --no-save");
-    command.args(["-c", &script]);
-    let ended = start_command(command).wait();
-    assert_eq!(ended.code, Some(2), "{ended:#?}");
-    assert!(ended.stderr.contains("open files are needed"), "{}", ended.stderr);
-}
-
-#[test]
 fn a_server_that_stops_accepting_leaves_what_is_open_open() {
     let nginx = Server::nginx(NginxOptions::default());
     let plain = authority(&nginx.url("/"));
@@ -369,7 +358,7 @@ fn lost(ended: &Ended) -> u64 {
 }
 
 /// Host and port of a URL.
-fn authority(url: &str) -> String {
+pub(crate) fn authority(url: &str) -> String {
     url.split('/').nth(2).unwrap().to_owned()
 }
 

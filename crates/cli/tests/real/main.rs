@@ -7,6 +7,7 @@ mod closing;
 mod connections;
 mod counts;
 mod crash;
+mod descriptors;
 mod disk;
 mod h2_peers;
 mod h2_servers;

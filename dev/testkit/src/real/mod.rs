@@ -166,6 +166,11 @@ impl Server {
             .map_or(0, |log| log.iter().filter(|byte| **byte == b'\n').count())
     }
 
+    /// What it said on its output so far; nginx writes its errors there.
+    pub fn output(&self) -> String {
+        fs::read_to_string(self.site.path("output.log")).expect("the log of its output")
+    }
+
     /// Ends the server gracefully, so that its access log is whole, and reads the log's lines.
     pub fn into_access_log(mut self) -> Vec<String> {
         self.process.signal(self.recipe.quit);

@@ -21,6 +21,8 @@ pub struct NginxOptions {
     pub early_data: bool,
     /// Connections that it holds at once, its own sockets among them.
     pub connection_count_max: u32,
+    /// Descriptors that its worker may have open; it needs some ten for itself.
+    pub descriptor_count_max: u32,
 }
 
 impl Default for NginxOptions {
@@ -33,6 +35,7 @@ impl Default for NginxOptions {
             http2: true,
             early_data: false,
             connection_count_max: 16384,
+            descriptor_count_max: 18_000,
         }
     }
 }
@@ -61,7 +64,7 @@ fn config(site: &Site, options: NginxOptions) -> String {
         true => ("ssl_early_data on; set $is_early $ssl_early_data;", " $ssl_session_reused $is_early"),
         false => ("", ""),
     };
-    let connection_count_max = options.connection_count_max;
+    let NginxOptions { connection_count_max, descriptor_count_max, .. } = options;
     let access_log = if options.access_log { "access.log tally" } else { "off" };
     format!(
         r#"
@@ -69,7 +72,7 @@ daemon off;
 {user}
 {affinity}
 worker_processes 1;
-worker_rlimit_nofile 18000;
+worker_rlimit_nofile {descriptor_count_max};
 worker_shutdown_timeout 2s;
 pid nginx.pid;
 error_log output.log warn;
