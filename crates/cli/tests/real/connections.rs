@@ -11,7 +11,7 @@ use squall_testkit::hostile::{Act, Expect, FullBacklog, HostileServer, Peer, Tls
 use squall_testkit::real::{NginxOptions, OpensslServer, Server};
 use tempfile::TempDir;
 
-use crate::squall::{Ended, assert_none_complains, run, start_command, with_json};
+use crate::squall::{Ended, assert_none_complains, run, start, start_command, with_json};
 
 #[test]
 fn handshakes_are_as_many_as_nginx_accepts() {
@@ -104,6 +104,52 @@ fn a_rate_that_the_server_can_follow_is_kept() {
     // Where the machine is too busy for that, it is said: such a run is not called valid.
     let is_kept = (2970..=3030).contains(&done);
     assert!(is_kept || ended.json()["verdict"]["status"] != "VALID", "{ended:#?}");
+}
+
+/// Five connections, each of which the server keeps waiting for 100 ms, make at most 50 handshakes a second of the 200 asked.
+#[test]
+fn a_rate_that_the_server_cannot_follow_is_told_as_a_backlog() {
+    const SLOW: Peer = Peer {
+        name: "slow",
+        tls: Tls::Valid,
+        acts: &[Act::Pause(Duration::from_millis(100)), Act::Hold],
+        args: &[],
+        expect: Expect { ok: true, failures: &[] },
+    };
+    let server = HostileServer::start(&SLOW);
+    let (folder, address) = (TempDir::new().unwrap(), server.address().to_string());
+    let path = folder.path().join("result.json").display().to_string();
+    let flags = ["--insecure", "-c", "5", "-r", "200/s", "-d", "3s", "--no-save", "--json", &path];
+    let summary = start(&[&["handshake", &address], &flags[..]].concat()).wait();
+    let ended = Ended { stdout: fs::read_to_string(&path).unwrap(), ..summary.clone() };
+    let started = ended.assert_all_counted();
+    let never_started = 600 - started;
+    assert_eq!((ended.count("/totals/requests_asked"), ended.count("/totals/ok")), (600, started));
+    // One after the other on each connection, thirty in three seconds; and one each that may just have begun.
+    assert!((20..=155).contains(&started), "{ended:#?}");
+    let json = ended.json();
+    let seconds = json["series"].as_array().unwrap();
+    let backlog = seconds.iter().map(|second| second["arrivals_waiting"].as_u64().unwrap()).max();
+    assert_eq!(backlog, Some(never_started), "{ended:#?}");
+    assert!(json["verdict"]["notes"].as_array().unwrap().iter().any(|note| note["kind"] == "backlog"));
+    // The wait for a connection is in the latency and not in the service time.
+    let mean = |name: &str| ended.number(&format!("/{name}/mean"));
+    assert!(mean("service_us") >= 100_000.0, "{ended:#?}");
+    assert!(mean("latency_us") - mean("service_us") >= 0.9 * mean("phases_us/blocked"), "{ended:#?}");
+    // Arrivals come four times as fast as they can begin.
+    assert!(ended.number("/phases_us/blocked/max") >= 1_000.0 * started as f64, "{ended:#?}");
+    let said = summary.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "RATE asked",
+        "/s started",
+        "/s done",
+        &format!("never started {never_started}"),
+        &format!("note: {never_started} arrivals waited for a free connection"),
+        "the server was slower than the rate",
+        "service time",
+    ] {
+        assert!(said.contains(words), "{words}: {}", summary.stdout);
+    }
 }
 
 #[test]

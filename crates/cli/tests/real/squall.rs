@@ -27,7 +27,7 @@ pub(crate) struct Running {
 }
 
 /// A run that has ended.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Ended {
     /// `None`: killed by a signal.
     pub(crate) code: Option<i32>,

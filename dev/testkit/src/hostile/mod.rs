@@ -66,6 +66,8 @@ pub enum Act {
     Hold,
     /// Reads nothing until the client leaves.
     HoldUnread,
+    /// Does nothing for this long.
+    Pause(Duration),
     /// The connection will end with RST instead of FIN.
     Reset,
 }
@@ -144,6 +146,10 @@ fn perform(
         Act::Drip(bytes, pause) => drip(stream, bytes, pause),
         Act::Hold => io::copy(stream, &mut io::sink()).map(drop),
         Act::HoldUnread => socket.wait_for_hangup(),
+        Act::Pause(length) => {
+            thread::sleep(length);
+            Ok(())
+        }
         Act::Reset => socket.reset_on_close(),
     }
 }
