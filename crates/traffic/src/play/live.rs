@@ -1,5 +1,6 @@
 //! The live values of sessions, and putting them where the recorded ones stand.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -9,7 +10,22 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 /// Values that the server gave this time, by the recorded ones; later ones win.
 #[derive(Debug, Default)]
 pub struct Live {
-    values: Vec<(Vec<u8>, Vec<u8>)>,
+    values: Vec<Value>,
+}
+
+/// A recorded value and what stands for it this time.
+#[derive(Debug)]
+struct Value {
+    recorded: Vec<u8>,
+    live: Vec<u8>,
+    forms: Vec<Form>,
+}
+
+/// A way of writing a recorded value, and the live one in the same way.
+#[derive(Debug)]
+struct Form {
+    old: Vec<u8>,
+    new: Vec<u8>,
 }
 
 /// The live values of all sessions, of which those that were quiet for long are forgotten.
@@ -44,20 +60,21 @@ impl<K: Eq + Hash> LiveSessions<K> {
 impl Live {
     /// The server gave this value in place of a recorded one.
     pub fn set(&mut self, recorded: Vec<u8>, live: Vec<u8>) {
-        match self.values.iter_mut().find(|(known, _)| *known == recorded) {
-            Some((_, known)) => *known = live,
+        let value = Value { forms: forms(&recorded, &live), recorded, live };
+        match self.values.iter_mut().find(|known| known.recorded == value.recorded) {
+            Some(known) => *known = value,
             None => {
                 if self.values.len() >= VALUE_COUNT_MAX {
                     self.values.remove(0);
                 }
-                self.values.push((recorded, live));
+                self.values.push(value);
             }
         }
     }
 
     /// Whether the server gave this value.
     pub fn has(&self, value: &[u8]) -> bool {
-        self.values.iter().any(|(_, live)| live == value)
+        self.values.iter().any(|known| known.live == value)
     }
 
     /// Whether there is nothing to put in.
@@ -65,40 +82,61 @@ impl Live {
         self.values.is_empty()
     }
 
-    /// Replaces recorded values in the bytes of a target, a header value or a body; whether there were any.
+    /// Replaces recorded values in the bytes of a target, a header value or a body; whether there were any. What was put in is
+    /// not looked at again: it may well be what another value was recorded as.
     pub fn put_in(&self, bytes: &mut Vec<u8>) -> bool {
-        let mut is_changed = false;
-        for (recorded, live) in self.values.iter().filter(|(recorded, live)| recorded != live) {
-            is_changed |= replace(bytes, recorded, live);
-            for set in [COMPONENT, FORM] {
-                let encoded: Vec<u8> = percent_encode(recorded, set).to_string().into_bytes();
-                if encoded != *recorded {
-                    let live: Vec<u8> = percent_encode(live, set).to_string().into_bytes();
-                    is_changed |= replace(bytes, &encoded, &live);
-                }
-            }
+        let forms = self.values.iter().flat_map(|value| &value.forms);
+        let mut found: Vec<(usize, &Form)> =
+            forms.filter_map(|form| Some((find_alone(bytes, &form.old, 0)?, form))).collect();
+        if found.is_empty() {
+            return false;
         }
-        is_changed
+        let (mut result, mut from) = (Vec::with_capacity(bytes.len()), 0);
+        while let Some(&(at, form)) = found.iter().min_by_key(|(at, form)| (*at, Reverse(form.old.len()))) {
+            result.extend_from_slice(&bytes[from..at]);
+            result.extend_from_slice(&form.new);
+            from = at + form.old.len();
+            found.retain_mut(|(at, form)| {
+                let next = if *at < from { find_alone(bytes, &form.old, from) } else { Some(*at) };
+                *at = next.unwrap_or(*at);
+                next.is_some()
+            });
+        }
+        result.extend_from_slice(&bytes[from..]);
+        *bytes = result;
+        true
     }
 }
 
-/// Replaces `old` where it stands alone: `42` in `/orders/42`, not in `/orders/1425`.
-fn replace(bytes: &mut Vec<u8>, old: &[u8], new: &[u8]) -> bool {
-    let mut from = 0;
-    let mut is_changed = false;
-    while let Some(at) = bytes.get(from..).and_then(|rest| memmem::find(rest, old)).map(|at| from + at) {
-        let end = at + old.len();
+/// The ways in which a value is written; none where there is nothing to replace.
+fn forms(recorded: &[u8], live: &[u8]) -> Vec<Form> {
+    if recorded.is_empty() || recorded == live {
+        return Vec::new();
+    }
+    let encoded = [COMPONENT, FORM].map(|set| {
+        let encode = |value| percent_encode(value, set).to_string().into_bytes();
+        Form { old: encode(recorded), new: encode(live) }
+    });
+    let mut forms = vec![Form { old: recorded.to_vec(), new: live.to_vec() }];
+    for form in encoded {
+        if forms.iter().all(|known| known.old != form.old) {
+            forms.push(form);
+        }
+    }
+    forms
+}
+
+/// Where `value` stands alone, not before `from`: `42` in `/orders/42`, not in `/orders/1425`.
+fn find_alone(bytes: &[u8], value: &[u8], mut from: usize) -> Option<usize> {
+    loop {
+        let at = from + memmem::find(bytes.get(from..)?, value)?;
         let is_part = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
         let begins_within = is_part(bytes.get(at.wrapping_sub(1))) && !is_escape_before(bytes, at);
-        if begins_within || is_part(bytes.get(end)) {
-            from = at + 1;
-            continue;
+        if !begins_within && !is_part(bytes.get(at + value.len())) {
+            return Some(at);
         }
-        bytes.splice(at..end, new.iter().copied());
-        from = at + new.len();
-        is_changed = true;
+        from = at + 1;
     }
-    is_changed
 }
 
 /// `%2F42`: the two digits belong to the escape.
@@ -159,6 +197,34 @@ mod tests {
             let mut bytes = text.as_bytes().to_vec();
             assert!(live.put_in(&mut bytes));
             assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn what_was_put_in_is_not_replaced_again() {
+        let mut live = Live::default();
+        for id in 100..110 {
+            live.set(id.to_string().into(), (id + 1).to_string().into());
+        }
+        live.set("s".into(), "s,s".into());
+        live.set("s,s".into(), "t".into());
+        for (text, expected) in [
+            ("/orders/100/items/101", "/orders/101/items/102"),
+            ("[109,100,104]", "[110,101,105]"),
+            ("s s,s,s", "s,s t,s,s"),
+        ] {
+            let mut bytes = text.as_bytes().to_vec();
+            assert!(live.put_in(&mut bytes));
+            assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn an_empty_value_stands_nowhere() {
+        let mut live = Live::default();
+        for now in ["", "x"] {
+            live.set(Vec::new(), now.into());
+            assert!(!live.put_in(&mut b"\xfd\xfd\x13".to_vec()));
         }
     }
 }
