@@ -12,14 +12,14 @@ pub const FIELD_COUNT_MAX: usize = 1024;
 /// A file in which no record ends for this long is no recording: a compressed file may hold terabytes of nothing.
 pub const SKIP_BYTES_MAX: u64 = 1 << 30;
 
-/// Most requests kept while their responses are looked for further down in the file.
+/// Most requests kept while their responses are looked for further down in the file, and of those behind the oldest of them.
 pub const PENDING_COUNT_MAX: usize = 65_536;
 
-/// Most bytes of those requests.
-pub const PENDING_BYTES_MAX: usize = 32 << 20;
+/// Most bytes that those requests take in memory.
+pub const PENDING_BYTES_MAX: usize = 16 << 20;
 
-/// Records sorted in memory at a time; what is larger is sorted in runs on disk.
-pub const SORT_BYTES_MAX: usize = 32 << 20;
+/// Bytes of memory for records that are sorted; what is larger is sorted in runs on disk.
+pub const SORT_BYTES_MAX: usize = 24 << 20;
 
 /// Most different rows (method and URL without what varies) that are told apart in a recording.
 pub const ROW_COUNT_MAX: usize = 1000;

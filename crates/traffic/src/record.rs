@@ -162,7 +162,7 @@ impl Request {
         self.headers.retain(|field| !is_of_connection(&field.name) && !field.is("host"));
     }
 
-    /// Bytes that it takes in memory, roughly.
+    /// Bytes of what is in it, roughly.
     pub fn bytes(&self) -> usize {
         let fields: usize = self.headers.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
         self.method.len() + self.authority.len() + self.target.len() + fields + self.body.len()
@@ -189,14 +189,16 @@ impl Response {
 }
 
 impl Record {
-    /// Bytes that it takes in memory, roughly.
+    /// Bytes that it takes in memory, roughly: small records take several times what is in them.
     pub fn bytes(&self) -> usize {
+        let request = &self.request;
+        let texts = [&request.method, &request.authority, &request.target].map(|text| allocated(text.len()));
         let response = self.response.as_ref().map_or(0, |response| {
-            let fields: usize =
-                response.headers.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
-            fields + response.body.as_ref().map_or(0, Vec::len)
+            fields_bytes(&response.headers) + allocated(response.body.as_ref().map_or(0, Vec::len))
         });
-        self.request.bytes() + response + 64
+        let request =
+            texts.iter().sum::<usize>() + fields_bytes(&request.headers) + allocated(request.body.len());
+        size_of::<Self>() + request + response
     }
 
     /// Whether its host is one of these (`*.example` for all below) and its path begins with one of these; an empty list wants all.
@@ -221,6 +223,17 @@ impl Record {
             false => format!("{}://{}{path}", self.request.scheme.text(), self.request.authority),
         }
     }
+}
+
+fn fields_bytes(fields: &[Field]) -> usize {
+    let texts: usize =
+        fields.iter().map(|field| allocated(field.name.len()) + allocated(field.value.len())).sum();
+    allocated(size_of_val(fields)) + texts
+}
+
+/// What an allocation of so many bytes takes: with its header, rounded up.
+const fn allocated(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16) }
 }
 
 /// Numbers, UUIDs and long hexadecimal texts name one thing among many.

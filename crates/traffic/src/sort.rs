@@ -95,52 +95,81 @@ pub fn import(
 #[derive(Default)]
 struct Sorter {
     records: Vec<Record>,
+    /// What they take in memory.
     bytes: usize,
     runs: Vec<Recording>,
+    /// The run that goes on as long as nothing comes that is earlier than its last record.
+    open: Option<Run>,
+}
+
+/// A temporary file of records in order.
+struct Run {
+    file: File,
+    writer: Writer,
+    last_ns: u64,
 }
 
 impl Sorter {
+    /// The later half stays in memory, where what comes next finds its place: a recording that is nearly in order makes one run.
     fn push(&mut self, record: Record) -> Result<(), WriteError> {
         self.bytes += record.bytes();
         self.records.push(record);
-        if self.bytes >= SORT_BYTES_MAX { self.end_run() } else { Ok(()) }
+        if self.bytes >= SORT_BYTES_MAX { self.spill(self.records.len().div_ceil(2)) } else { Ok(()) }
     }
 
     fn sort(&mut self) {
         // Stable: requests of the same moment keep the order of the file.
         self.records.sort_by_key(|record| record.time_ns);
-        self.bytes = 0;
     }
 
-    fn end_run(&mut self) -> Result<(), WriteError> {
+    /// Writes the earliest records to disk.
+    fn spill(&mut self, count: usize) -> Result<(), WriteError> {
         self.sort();
-        let place = Path::new("a temporary file");
-        let os = |source| WriteError::Os { path: place.to_owned(), source };
-        let file: File = tempfile::tempfile().map_err(os)?;
-        let mut writer = Writer::on_file(file.try_clone().map_err(os)?, place)?;
-        for record in self.records.drain(..) {
-            writer.write(&record)?;
+        for record in self.records.drain(..count) {
+            self.bytes -= record.bytes();
+            let mut run = match self.open.take() {
+                Some(run) if run.last_ns <= record.time_ns => run,
+                ended => {
+                    self.runs.extend(ended.map(Run::end).transpose()?);
+                    Run::begin()?
+                }
+            };
+            run.writer.write(&record)?;
+            run.last_ns = record.time_ns;
+            self.open = Some(run);
         }
-        writer.finish()?;
-        let run = Recording::on_file(file, place).map_err(|error| os(std::io::Error::other(error)))?;
-        self.runs.push(run);
         Ok(())
     }
 
     /// Gives every record, in order.
     fn drain(mut self, give: &mut dyn FnMut(&Record) -> Result<(), WriteError>) -> Result<(), WriteError> {
-        if self.runs.is_empty() {
+        if self.open.is_none() {
             self.sort();
             return self.records.iter().try_for_each(give);
         }
-        if !self.records.is_empty() {
-            self.end_run()?;
-        }
+        self.spill(self.records.len())?;
+        self.runs.extend(self.open.map(Run::end).transpose()?);
         let buffer_bytes = (SORT_BYTES_MAX / self.runs.len()).clamp(4096, 1 << 20);
         let mut cursors: Vec<Cursor> = self.runs.iter().map(|run| run.cursor(buffer_bytes)).collect();
-        merge(&mut cursors, give)
-            .map_err(|source| WriteError::Os { path: "a temporary file".into(), source })?
+        merge(&mut cursors, give).map_err(os)?
     }
+}
+
+impl Run {
+    fn begin() -> Result<Self, WriteError> {
+        let file = tempfile::tempfile().map_err(os)?;
+        let writer = Writer::on_file(file.try_clone().map_err(os)?, Path::new(TEMPORARY))?;
+        Ok(Self { file, writer, last_ns: 0 })
+    }
+
+    fn end(self) -> Result<Recording, WriteError> {
+        self.writer.finish()?;
+        Recording::on_file(self.file, Path::new(TEMPORARY)).map_err(|error| os(std::io::Error::other(error)))
+    }
+}
+
+fn os(source: std::io::Error) -> WriteError {
+    WriteError::Os { path: TEMPORARY.into(), source }
 }
 
 /// Merges runs that are sorted each; of equal times the earlier run goes first.
@@ -168,6 +197,9 @@ fn merge(
     }
     Ok(Ok(()))
 }
+
+/// Where runs are, in words.
+const TEMPORARY: &str = "a temporary file";
 
 /// Problems kept with their reasons; the others are counted.
 const BAD_KEPT_MAX: usize = 100;
@@ -215,5 +247,25 @@ mod tests {
             assert_eq!((imported.index.record_count, imported.index.is_sorted), (count, true));
             assert!(imported.out_of_order_count > 0);
         }
+    }
+
+    #[test]
+    fn a_recording_that_is_nearly_in_order_makes_one_run() {
+        let mut sorter = Sorter::default();
+        for nth in 0..2000_u64 {
+            let request = Request { body: vec![1; 100_000], ..Request::default() };
+            // Each pair comes the wrong way round.
+            sorter.push(Record { time_ns: 10 + (nth ^ 1), request, ..Record::default() }).unwrap();
+        }
+        assert!(sorter.runs.is_empty() && sorter.open.is_some());
+        assert!(sorter.records.iter().map(Record::bytes).sum::<usize>() == sorter.bytes);
+        let mut times = Vec::new();
+        sorter
+            .drain(&mut |record| {
+                times.push(record.time_ns);
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(times, (10..2010).collect::<Vec<u64>>());
     }
 }

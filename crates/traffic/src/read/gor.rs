@@ -130,7 +130,7 @@ impl Gor {
 
     /// The oldest request that waits, when too many do or no more can come.
     fn give_up_waiting(&mut self) -> Option<Record> {
-        let is_full = self.pending.len() >= PENDING_COUNT_MAX || self.pending_bytes >= PENDING_BYTES_MAX;
+        let is_full = self.order.len() >= PENDING_COUNT_MAX || self.pending_bytes >= PENDING_BYTES_MAX;
         while is_full || self.is_at_end {
             let id = self.order.pop_front()?;
             if let Some(record) = self.pending.remove(&id) {
@@ -204,9 +204,26 @@ const SEPARATOR: &[u8] = "\n\u{1f435}\u{1f648}\u{1f649}\n".as_bytes();
 mod tests {
     use super::super::Format;
     use super::super::tests::{all, good};
+    use crate::limits::PENDING_COUNT_MAX;
 
     fn file(records: &[&str]) -> Vec<u8> {
         records.join("\n\u{1f435}\u{1f648}\u{1f649}\n").into_bytes()
+    }
+
+    /// One request that is never answered must not make the others' ids wait behind it for ever.
+    #[test]
+    fn a_request_without_a_response_is_given_up_in_time() {
+        let time_ns = 1_714_557_600_000_000_000_u64;
+        let request = |nth: usize| {
+            format!("1 {nth:024x} {} 0\nGET /{nth} HTTP/1.1\r\nHost: x\r\n\r\n", time_ns + nth as u64)
+        };
+        let response = |nth: usize| format!("2 {nth:024x} {time_ns} 0\nHTTP/1.1 204 No Content\r\n\r\n");
+        let count = PENDING_COUNT_MAX + 10;
+        let others = (1..count).flat_map(|nth| [request(nth), response(nth)]);
+        let text: Vec<String> = std::iter::once(request(0)).chain(others).collect();
+        let records = good(Format::Gor, file(&text.iter().map(String::as_str).collect::<Vec<_>>()));
+        let given_up = records.iter().position(|record| record.request.target == "/0").unwrap();
+        assert!(records.len() == count && given_up < PENDING_COUNT_MAX, "{given_up} of {}", records.len());
     }
 
     #[test]
