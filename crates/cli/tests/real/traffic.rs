@@ -3,13 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -416,4 +418,88 @@ fn broken_files_say_where_and_the_rest_is_used_when_asked() {
         "{}",
         summary.stdout
     );
+}
+
+/// What any file may take, however large.
+const RSS_BYTES_MAX: u64 = 100_000_000;
+
+#[test]
+fn large_recordings_are_converted_and_replayed_in_bounded_memory() {
+    let folder = TempDir::new().unwrap();
+    let names = ["a.gor", "a.squall", "a.har", "small.gor", "small.squall"];
+    let [gor, squall, har, small_gor, small_squall] = names.map(|name| path(&folder, name));
+    write_gor(&gor, 2000, 100_000);
+    write_gor(&small_gor, 250_000, 1);
+    let target = Serving::start(&["target"], folder.path());
+    let run_small = |args: &[&str]| {
+        let ended = squall::start(args).wait();
+        assert!(ended.rss_bytes < RSS_BYTES_MAX, "{args:?}: {} bytes", ended.rss_bytes);
+        ended
+    };
+    for (from, to, count) in
+        [(&gor, &squall, 2000), (&squall, &har, 2000), (&small_gor, &small_squall, 250_000)]
+    {
+        let ended = run_small(&["convert", from, to]);
+        assert!(ended.stderr.contains(&format!("{count} requests written")), "{from}: {ended:#?}");
+    }
+    let ended = run_small(&["convert", "--dry-run", &har]);
+    assert!(ended.stdout.contains("requests    2000"), "{ended:#?}");
+    for recording in [&gor, &squall] {
+        let args = ["replay", recording, "--to", &target.url, "--speed", "10"];
+        let ended = run_small(&squall::with_json(&args));
+        assert_eq!(ended.count("/totals/ok"), 2000, "{recording}: {ended:#?}");
+    }
+}
+
+/// So many requests in two seconds.
+fn write_gor(path: &str, request_count: u64, body_bytes: usize) {
+    let mut file = BufWriter::new(File::create(path).unwrap());
+    let body = "x".repeat(body_bytes);
+    for nth in 0..request_count {
+        let time_ns = 1_714_557_600_000_000_000 + nth * (2_000_000_000 / request_count);
+        let head = format!(
+            "POST /status/204?{} HTTP/1.1\r\nHost: x\r\nAccept: */*\r\nCookie: session=1\r\nContent-Length: {body_bytes}",
+            nth % 200
+        );
+        write!(file, "1 {nth:024x} {time_ns} 0\n{head}\r\n\r\n{body}{GOR_SEPARATOR}").unwrap();
+    }
+    file.flush().unwrap();
+}
+
+const GOR_SEPARATOR: &str = "\n\u{1f435}\u{1f648}\u{1f649}\n";
+
+#[test]
+fn files_that_are_gigantic_in_one_place_take_bounded_memory() {
+    let folder = TempDir::new().unwrap();
+    let gor = "1 aeb496b6165db3fad05c89b8 1714557600000000000 0\nPOST / HTTP/1.1\r\nHost: x\r\n";
+    let log = "1.2.3.4 - - [01/May/2024:10:00:00 +0000] \"GET /";
+    for (name, begin, block, is_packed) in [
+        ("bomb.gor.gz", format!("{gor}Content-Length: 1000000000\r\n\r\n"), "\0".repeat(1 << 20), true),
+        ("head.gor", gor.to_owned(), format!("A: {}\r\n", "b".repeat(1 << 20)), false),
+        ("line.log", log.to_owned(), "a".repeat(1 << 20), false),
+        ("line.log.gz", log.to_owned(), "a".repeat(1 << 20), true),
+    ] {
+        let (file, out) = (path(&folder, name), path(&folder, "out.squall"));
+        write_gigantic(&file, &begin, &block, is_packed);
+        let format = if name.contains(".gor") { "gor" } else { "log" };
+        for (flags, code) in [(&[][..], 2), (&["--skip-bad"], 0)] {
+            let ended =
+                squall::start(&[&["convert", "--format", format, &file, &out], flags].concat()).wait();
+            assert_eq!(ended.code, Some(code), "{name}: {ended:#?}");
+            assert!(ended.stderr.contains("record 1 at line 1: "), "{name}: {ended:#?}");
+            assert!(ended.stderr.contains("larger than"), "{name}: {ended:#?}");
+            assert!(ended.rss_bytes < RSS_BYTES_MAX, "{name}: {} bytes", ended.rss_bytes);
+        }
+    }
+}
+
+/// A file of 200 such blocks, or one that unpacks to them.
+fn write_gigantic(path: &str, begin: &str, block: &str, is_packed: bool) {
+    let file = File::create(path).unwrap();
+    let mut writer: Box<dyn Write> =
+        if is_packed { Box::new(GzEncoder::new(file, Compression::fast())) } else { Box::new(file) };
+    writer.write_all(begin.as_bytes()).unwrap();
+    for _ in 0..200 {
+        writer.write_all(block.as_bytes()).unwrap();
+    }
 }
