@@ -331,6 +331,7 @@ impl Users {
         slot.user.interrupt();
         port.cancelled.push(idx);
         port.calls.retain(|call| call.user != idx);
+        self.runnable.retain(|other| *other != idx);
         self.resume(idx, now_ns, port);
     }
 
