@@ -67,11 +67,13 @@ impl Edits {
         self.0.sort_by_key(|edit| (edit.begin, usize::MAX - edit.end));
         let (mut out, mut at) = (String::with_capacity(text.len()), 0);
         for edit in self.0 {
-            if edit.begin < at {
+            if edit.end <= at {
                 continue;
             }
-            out.push_str(&text[at..edit.begin]);
-            let old = &text[edit.begin..edit.end];
+            // Items of a list that both go share the comma between them.
+            let begin = edit.begin.max(at);
+            out.push_str(&text[at..begin]);
+            let old = &text[begin..edit.end];
             match edit.with {
                 With::Spaces => out.extend(old.chars().map(blanked)),
                 With::EmptyStatement => {
@@ -124,11 +126,15 @@ mod tests {
             ("import { a, type B } from 'c'; a;", "import { a } from 'c'; a;"),
             ("import { a, B } from 'c'; let x: B = a;", "import { a } from 'c'; let x = a;"),
             ("import { B, a } from 'c'; let x: B = a;", "import { a } from 'c'; let x = a;"),
+            ("import { a, B, C } from 'c'; let x: B | C = a;", "import { a, } from 'c'; let x = a;"),
             ("import type { B } from 'c';", ";"),
             ("import { B } from 'c'; let x: B;", "; let x ;"),
             ("import B, { a } from 'c'; a;", "import { a } from 'c'; a;"),
             ("import 'c';", "import 'c';"),
             ("export type { B } from 'c'; export { a }; let a;", "; export { a }; let a;"),
+            ("interface A {} let b; export { A, b };", "; let b; export { b };"),
+            ("export { A, B as C }; type A = 1; export type B = 2;", "export { }; ; ;"),
+            ("interface A {} class A {} export { A };", "; class A {} export { A };"),
             ("declare const a: number;", ";"),
             ("function f(this: A, b: c): d;\nfunction f(b) {}", "; function f(b) {}"),
             ("function f(this: A, b) {}", "function f( b) {}"),

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use oxc_ast::ast::{
-    Class, ClassElement, Declaration, ExportDefaultDeclarationKind, FormalParameter, Function, FunctionType,
-    IdentifierReference, ImportDeclaration, ImportDeclarationSpecifier, ImportOrExportKind, MethodDefinition,
-    MethodDefinitionKind, MethodDefinitionType, ModuleExportName, Program, PropertyDefinition,
-    PropertyDefinitionType, Statement, TSAsExpression, TSEnumDeclaration, TSInstantiationExpression,
-    TSNonNullExpression, TSSatisfiesExpression, TSThisParameter, TSTypeAnnotation, TSTypeAssertion,
-    TSTypeParameterDeclaration, TSTypeParameterInstantiation, VariableDeclarator,
+    BindingIdentifier, Class, ClassElement, Declaration, ExportDefaultDeclarationKind,
+    ExportNamedDeclaration, FormalParameter, Function, FunctionType, IdentifierReference, ImportDeclaration,
+    ImportDeclarationSpecifier, ImportOrExportKind, MethodDefinition, MethodDefinitionKind,
+    MethodDefinitionType, ModuleExportName, Program, PropertyDefinition, PropertyDefinitionType, Statement,
+    TSAsExpression, TSEnumDeclaration, TSInstantiationExpression, TSNonNullExpression, TSSatisfiesExpression,
+    TSThisParameter, TSTypeAnnotation, TSTypeAssertion, TSTypeParameterDeclaration,
+    TSTypeParameterInstantiation, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan, Span};
@@ -18,11 +19,20 @@ use super::{Edits, Problem, emit};
 
 /// The edits that leave a program's code alone.
 pub(super) fn edits_of(program: &Program<'_>, text: &str) -> Result<Edits, Problem> {
-    let mut finder = Finder { text, edits: Edits::default(), problem: None, used: HashSet::new() };
+    let mut finder = Finder {
+        text,
+        edits: Edits::default(),
+        problem: None,
+        used: HashSet::new(),
+        types: HashSet::new(),
+        values: HashSet::new(),
+    };
     finder.visit_program(program);
     for statement in &program.body {
-        if let Statement::ImportDeclaration(it) = statement {
-            finder.import(it);
+        match statement {
+            Statement::ImportDeclaration(it) => finder.import(it),
+            Statement::ExportNamedDeclaration(it) => finder.export_of_types(it),
+            _ => {}
         }
     }
     finder.problem.map_or(Ok(finder.edits), Err)
@@ -34,6 +44,10 @@ struct Finder<'t> {
     problem: Option<Problem>,
     /// Names that code refers to: an import that only types refer to is left out.
     used: HashSet<String>,
+    /// Names that are declared as types.
+    types: HashSet<String>,
+    /// Names that are declared as something that is there at run time.
+    values: HashSet<String>,
 }
 
 impl Finder<'_> {
@@ -94,10 +108,15 @@ impl Finder<'_> {
     /// Whether a declaration has no value at run time. One that has a value, but cannot be stripped, is refused.
     fn is_type_declaration(&mut self, it: &Declaration<'_>) -> bool {
         match it {
-            Declaration::TSTypeAliasDeclaration(_)
-            | Declaration::TSInterfaceDeclaration(_)
-            | Declaration::TSExternalModuleDeclaration(_)
-            | Declaration::TSGlobalDeclaration(_) => true,
+            Declaration::TSTypeAliasDeclaration(it) => {
+                self.types.insert(it.id.name.to_string());
+                true
+            }
+            Declaration::TSInterfaceDeclaration(it) => {
+                self.types.insert(it.id.name.to_string());
+                true
+            }
+            Declaration::TSExternalModuleDeclaration(_) | Declaration::TSGlobalDeclaration(_) => true,
             Declaration::VariableDeclaration(it) => it.declare,
             Declaration::ClassDeclaration(it) => it.declare,
             Declaration::TSEnumDeclaration(it) => it.declare,
@@ -133,6 +152,16 @@ impl Finder<'_> {
             return self.blank_statement(it.span);
         }
         unused.into_iter().for_each(|span| self.blank_item(span));
+    }
+
+    /// `export { A }` of what is nothing but a type.
+    fn export_of_types(&mut self, it: &ExportNamedDeclaration<'_>) {
+        for one in &it.specifiers {
+            let name = one.local.name();
+            if self.types.contains(name.as_str()) && !self.values.contains(name.as_str()) {
+                self.blank_item(one.span);
+            }
+        }
     }
 }
 
@@ -185,6 +214,10 @@ impl<'a> Visit<'a> for Finder<'_> {
 
     fn visit_identifier_reference(&mut self, it: &IdentifierReference<'a>) {
         self.used.insert(it.name.to_string());
+    }
+
+    fn visit_binding_identifier(&mut self, it: &BindingIdentifier<'a>) {
+        self.values.insert(it.name.to_string());
     }
 
     fn visit_ts_enum_declaration(&mut self, it: &TSEnumDeclaration<'a>) {
