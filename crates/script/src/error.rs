@@ -93,6 +93,9 @@ fn place_in(line: &str) -> Option<String> {
 }
 
 fn help_for(message: &str) -> String {
+    if let Some(help) = crate::api::missing::help(message) {
+        return help;
+    }
     let help = match message {
         text if text.contains("SyntaxError") => "mend the script at that place",
         text if text.contains("stack overflow") || text.contains("call stack size") => {
@@ -100,6 +103,12 @@ fn help_for(message: &str) -> String {
         }
         text if text.contains("cannot load the module") => {
             "look whether the network is there, or download the module and import it by its path"
+        }
+        text if text.contains("couldn't be recognised") => {
+            "there is no node_modules here: import a relative path, an https:// URL, or one of k6's own modules"
+        }
+        text if text.contains("cannot read `") => {
+            "look at the path: it is relative to the file that names it, and has its extension"
         }
         text if text.contains("out of memory") => "the script keeps more than one virtual user may have",
         _ => "the script threw it and nothing caught it",

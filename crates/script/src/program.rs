@@ -16,7 +16,7 @@ use crate::metrics::{BUILTINS, MetricDef, MetricId};
 use crate::options::Runtime;
 use crate::resolve::{file_path, file_url};
 use crate::user::{Outcome, Shared, User, Work};
-use crate::vm::{Code, Ctx, Imported, JsResult, Module, Thrown, compile_function, compile_module};
+use crate::vm::{Code, Ctx, Imported, JsResult, Module, Thrown, Value, compile_function, compile_module};
 
 /// A compiled script.
 #[derive(Debug)]
@@ -185,7 +185,7 @@ impl Building {
             let fetch = self.fetch.as_ref().ok_or("modules cannot be loaded over the network here")?;
             return fetch(name).map_err(|problem| format!("cannot load the module `{name}`: {problem}"));
         }
-        let Some(path) = file_path(name) else { return Err(api::unsupported(name)) };
+        let Some(path) = file_path(name) else { return Err(api::missing::module(name)) };
         std::fs::read_to_string(&path).map_err(|error| cannot_read(&path, &error))
     }
 
@@ -208,24 +208,31 @@ impl Building {
     }
 }
 
-/// Compiles a module; the place of a syntax error gets its column.
+/// Compiles a module; a syntax error gets its column, and an import that fails its place.
 fn compile_placed<'js>(ctx: Ctx<'js>, name: &str, text: &str) -> JsResult<Module<'js>> {
     compile_module(ctx, name, text).map_err(|Thrown| {
         let exception = ctx.take_exception();
-        let message = describe(&exception);
-        let stack = exception.get("stack").ok().and_then(|stack| stack.as_text().map(|text| text.to_owned()));
-        let place = stack.as_deref().and_then(|stack| stack.trim().strip_prefix(&format!("at {name}:")));
-        let line = place.and_then(|place| place.split(':').next()?.parse::<usize>().ok());
-        if let Some(line) = line.filter(|_| message.starts_with("SyntaxError")) {
-            let fails_alike = |beginning: &str| {
-                compile_module(ctx, name, beginning).is_err() && describe(&ctx.take_exception()) == message
-            };
-            let column = crate::syntax::column(text, line, fails_alike);
+        if let Some((line, column)) = place_of(ctx, &exception, name, text) {
             // Where it cannot be set, the place stays as the engine gave it.
             let _ = exception.set("stack", ctx.string(&format!("    at {name}:{line}:{column}\n")));
         }
         ctx.throw_value(exception)
     })
+}
+
+/// Line and column of what kept a module from being compiled; none: another module has the fault.
+fn place_of<'js>(ctx: Ctx<'js>, exception: &Value<'js>, name: &str, text: &str) -> Option<(usize, usize)> {
+    let message = describe(exception);
+    let stack = exception.get("stack").ok()?;
+    let stack = stack.as_text().map_or_else(String::new, |stack| stack.trim().to_owned());
+    if stack.is_empty() {
+        return crate::syntax::place_of_import(text, &ctx.host().last_import_of(name)?);
+    }
+    let line = stack.strip_prefix(&format!("at {name}:"))?.split(':').next()?.parse().ok()?;
+    let fails_alike = |beginning: &str| {
+        compile_module(ctx, name, beginning).is_err() && describe(&ctx.take_exception()) == message
+    };
+    message.starts_with("SyntaxError").then(|| (line, crate::syntax::column(text, line, fails_alike)))
 }
 
 /// A module in a context.

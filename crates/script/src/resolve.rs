@@ -85,10 +85,7 @@ fn from_remote(base: &str, specifier: &str) -> String {
 }
 
 fn unknown(specifier: &str) -> String {
-    format!(
-        "The moduleSpecifier \"{specifier}\" couldn't be recognised as something k6 supports: \
-         there is no node_modules here; import a relative path, an https:// URL, or one of k6's own modules"
-    )
+    format!("The moduleSpecifier \"{specifier}\" couldn't be recognised as something k6 supports")
 }
 
 #[cfg(test)]

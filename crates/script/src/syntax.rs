@@ -1,4 +1,4 @@
-//! Where a syntax error is: the engine tells the line, and the column is found here.
+//! Where a module has its fault: the engine tells the line of a syntax error, and the column is found here; of an import it tells nothing.
 //!
 //! Up to the word that is wrong, a script is merely not finished; with that word it fails as the whole does. So the shortest beginning
 //! that fails in the same way ends with the word.
@@ -18,9 +18,26 @@ pub(crate) fn column(text: &str, line: usize, fails_alike: impl Fn(&str) -> bool
     word.chars().count() + 1
 }
 
+/// Line and column (from 1) where a text first names a module, lines that are comments apart.
+pub(crate) fn place_of_import(text: &str, specifier: &str) -> Option<(usize, usize)> {
+    let quoted = ['"', '\''].map(|quote| format!("{quote}{specifier}{quote}"));
+    text.lines().enumerate().find_map(|(idx, line)| {
+        let at = quoted.iter().filter_map(|quoted| line.find(quoted)).min()?;
+        let is_comment = ["//", "/*", "*"].iter().any(|mark| line.trim_start().starts_with(mark));
+        (!is_comment).then(|| (idx + 1, line[..at].chars().count() + 1))
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::column;
+    use super::*;
+
+    #[test]
+    fn an_import_is_found_in_code() {
+        let text = "// './a.js'\nimport './a.js.map';\nimport é from './a.js';\nimport \"./a.js\";";
+        assert_eq!(place_of_import(text, "./a.js"), Some((3, 15)));
+        assert_eq!(place_of_import(text, "./b.js"), None);
+    }
 
     #[test]
     fn the_column_is_that_of_the_word_that_is_wrong() {

@@ -21,6 +21,7 @@ pub(super) fn install(ctx: Ctx<'_>) -> JsResult<()> {
         &crypto,
         &[Fun::new(c"getRandomValues", 1, random_values), Fun::new(c"randomUUID", 0, random_uuid)],
     )?;
+    crypto.define_getter("subtle", ctx.function(&Fun::new(c"subtle", 0, super::missing::subtle))?)?;
     ctx.global().set("crypto", crypto)
 }
 

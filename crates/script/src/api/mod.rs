@@ -12,6 +12,7 @@ pub(crate) mod html;
 pub(crate) mod http;
 mod k6;
 mod metrics;
+pub(crate) mod missing;
 mod open;
 pub(crate) mod timers;
 
@@ -39,7 +40,12 @@ const NATIVES: &[Native] = &[
 
 /// Whether a module is a native one.
 pub(crate) fn is_native(name: &str) -> bool {
-    NATIVES.iter().any(|(known, _)| *known == name)
+    native_names().any(|known| known == name)
+}
+
+/// Their names.
+fn native_names() -> impl Iterator<Item = &'static str> {
+    NATIVES.iter().map(|(name, _)| *name)
 }
 
 /// The exports of a native module; the same ones for each import.
@@ -47,7 +53,7 @@ pub(crate) fn instantiate<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Exports<'j
     let make = NATIVES.iter().find(|(known, _)| *known == name).map(|(_, make)| make);
     match make {
         Some(make) => make(ctx),
-        None => Err(ctx.throw_error(&unsupported(name))),
+        None => Err(ctx.throw_error(&missing::module(name))),
     }
 }
 
@@ -64,19 +70,6 @@ fn exports_of_functions<'js>(ctx: Ctx<'js>, functions: &[Fun]) -> JsResult<Expor
     let object = ctx.object();
     ctx.set_functions(&object, functions)?;
     exports_of(object)
-}
-
-/// Why a module cannot be had.
-pub(crate) fn unsupported(name: &str) -> String {
-    let why = match name {
-        "k6/browser" => "it drives a browser",
-        "k6/net/grpc" => "gRPC is not supported",
-        "k6/ws" | "k6/websockets" | "k6/experimental/websockets" => "WebSockets are not supported",
-        name if name.starts_with("k6/x/") => "it is an extension of k6 written in Go",
-        _ => "it is not known",
-    };
-    let known: Vec<&str> = NATIVES.iter().map(|(name, _)| *name).collect();
-    format!("the module `{name}` cannot be used: {why}; supported are {}", known.join(", "))
 }
 
 /// What exists without an import.

@@ -60,3 +60,62 @@ fn module_exports_in_an_es_module_are_refused() {
     let error = load("/t/a.js", "export default 1;\nmodule.exports = {};").unwrap_err();
     assert!(error.message.contains("module is not defined"), "{}", error.message);
 }
+
+#[test]
+fn modules_that_are_not_there_are_refused_with_help() {
+    for (name, message, help) in [
+        ("k6/browser", "it drives a browser", "measure pages with k6, and their requests with squall"),
+        ("k6/browser/async", "it drives a browser", "measure pages with k6, and their requests with squall"),
+        ("k6/net/grpc", "gRPC is not spoken", "run this script with k6"),
+        ("k6/ws", "WebSockets are not spoken", "run this script with k6"),
+        ("k6/websockets", "WebSockets are not spoken", "run this script with k6"),
+        ("k6/experimental/websockets", "WebSockets are not spoken", "run this script with k6"),
+        ("k6/secrets", "there are no sources of secrets", "pass a secret with `-e NAME=VALUE`"),
+        ("k6/crypto/x509", "certificates cannot be taken apart", "run this script with k6"),
+        ("k6/crypto/webcrypto", "`crypto` is a global", "remove the import"),
+        ("k6/experimental/webcrypto", "`crypto` is a global", "remove the import"),
+        ("k6/experimental/fs", "files are not read in pieces", "read the file with `open()`"),
+        ("k6/experimental/csv", "there is no parser of CSV", "parse what `open()` gives"),
+        ("k6/experimental/streams", "there are no streams", "run this script with k6"),
+        ("k6/experimental/tracing", "k6 has removed it", "set the headers"),
+        ("k6/experimental/redis", "it is an extension of k6, written in Go", "run this script with k6"),
+        ("k6/x/sql", "it is an extension of k6, written in Go", "run this script with k6; of extensions there is k6/x/fasthttp"),
+        ("k6/htp", "k6 has none of this name", "supported are k6, k6/http, k6/metrics"),
+    ] {
+        for (source, place) in [
+            (format!("import 'k6';\nimport it from '{name}';"), "/t/a.js:2:16"),
+            (format!("const k6 = require('k6');\nconst it = require('{name}');"), "/t/a.js:2:12"),
+        ] {
+            let error = load("/t/a.js", &source).unwrap_err();
+            let expected = format!("Error: the module `{name}` is not supported: {message}");
+            assert_eq!(error.message.lines().next(), Some(&*expected));
+            assert!(error.help.starts_with(help), "{name}: {}", error.help);
+            assert_eq!(error.place.as_deref(), Some(place), "{source}");
+        }
+    }
+}
+
+#[test]
+fn imports_that_lead_nowhere_are_placed() {
+    for (specifier, message, help) in [
+        ("lodash", "couldn't be recognised as something k6 supports", "there is no node_modules here"),
+        ("./none.js", "cannot read `/t/none.js`: No such file", "look at the path"),
+        ("https://lib.example/none.js", "404 Not Found", "look whether the network is there"),
+    ] {
+        let error = load("/t/a.js", &format!("import 'k6';\n\n  import '{specifier}';")).unwrap_err();
+        assert!(error.message.contains(message), "{}", error.message);
+        assert!(error.help.starts_with(help), "{}", error.help);
+        assert_eq!(error.place.as_deref(), Some("/t/a.js:3:10"));
+    }
+}
+
+#[test]
+fn functions_of_web_crypto_name_themselves() {
+    let error =
+        load("/t/a.js", "export const has = crypto.subtle;\ncrypto.subtle.generateKey({});").unwrap_err();
+    assert!(
+        error.message.starts_with("Error: `crypto.subtle.generateKey` is not supported"),
+        "{}",
+        error.message
+    );
+}

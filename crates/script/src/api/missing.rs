@@ -1,0 +1,90 @@
+//! What k6 has and squall has not: why, and what to do about it.
+//!
+//! Never: decides what there is; the table of modules in `api` does.
+
+use crate::vm::{Call, Ctx, Fun, JsResult, Value};
+
+/// Modules by the beginning of their names, the first that fits: why there is none, and what mends that.
+const MODULES: &[(&str, &str, &str)] = &[
+    ("k6/browser", BROWSER, "measure pages with k6, and their requests with squall"),
+    ("k6/experimental/browser", BROWSER, "measure pages with k6, and their requests with squall"),
+    ("k6/net/grpc", GRPC, WITH_K6),
+    ("k6/experimental/grpc", GRPC, WITH_K6),
+    ("k6/ws", WEBSOCKETS, WITH_K6),
+    ("k6/websockets", WEBSOCKETS, WITH_K6),
+    ("k6/experimental/websockets", WEBSOCKETS, WITH_K6),
+    (
+        "k6/secrets",
+        "there are no sources of secrets",
+        "pass a secret with `-e NAME=VALUE`, and read it from `__ENV`",
+    ),
+    ("k6/crypto/x509", "certificates cannot be taken apart", WITH_K6),
+    ("k6/crypto/webcrypto", NO_MODULE, "remove the import"),
+    ("k6/experimental/webcrypto", NO_MODULE, "remove the import"),
+    ("k6/experimental/timers", "k6 has removed it", "import `k6/timers`, or use the global functions"),
+    ("k6/experimental/tracing", "k6 has removed it", "set the headers of tracing in the script"),
+    ("k6/experimental/redis", EXTENSION, WITH_K6),
+    ("k6/experimental/fs", "files are not read in pieces", "read the file with `open()`"),
+    ("k6/experimental/csv", "there is no parser of CSV", "parse what `open()` gives, in a `SharedArray`"),
+    ("k6/experimental/streams", "there are no streams", WITH_K6),
+    ("k6/x/", EXTENSION, "run this script with k6; of extensions there is k6/x/fasthttp"),
+];
+
+const BROWSER: &str = "it drives a browser";
+const GRPC: &str = "gRPC is not spoken";
+const WEBSOCKETS: &str = "WebSockets are not spoken";
+const NO_MODULE: &str = "`crypto` is a global";
+const EXTENSION: &str = "it is an extension of k6, written in Go";
+const WITH_K6: &str = "run this script with k6";
+
+/// Why a module cannot be had.
+pub(crate) fn module(name: &str) -> String {
+    let why = entry(name).map_or("k6 has none of this name", |(_, why, _)| why);
+    format!("{MODULE_BEGIN}{name}` is not supported: {why}")
+}
+
+/// The help for a message of `module`; none: it is another.
+pub(crate) fn help(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once(MODULE_BEGIN)?;
+    let (name, _) = rest.split_once("` is not supported")?;
+    Some(match entry(name) {
+        Some((_, _, help)) => (*help).to_owned(),
+        None => format!("supported are {}", super::native_names().collect::<Vec<_>>().join(", ")),
+    })
+}
+
+fn entry(name: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
+    MODULES.iter().find(|(begin, ..)| name.starts_with(begin))
+}
+
+/// `crypto.subtle`, whose functions say that they are not there.
+pub(super) fn subtle<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    call.ctx().host().kept(call.ctx(), "subtle", || {
+        let subtle = call.ctx().object();
+        call.ctx().set_functions(&subtle, SUBTLE)?;
+        Ok(subtle)
+    })
+}
+
+const SUBTLE: &[Fun] = &[
+    Fun::new(c"decrypt", 0, |call: &Call<'_>| no_subtle(call.ctx(), "decrypt")),
+    Fun::new(c"deriveBits", 0, |call: &Call<'_>| no_subtle(call.ctx(), "deriveBits")),
+    Fun::new(c"deriveKey", 0, |call: &Call<'_>| no_subtle(call.ctx(), "deriveKey")),
+    Fun::new(c"digest", 0, |call: &Call<'_>| no_subtle(call.ctx(), "digest")),
+    Fun::new(c"encrypt", 0, |call: &Call<'_>| no_subtle(call.ctx(), "encrypt")),
+    Fun::new(c"exportKey", 0, |call: &Call<'_>| no_subtle(call.ctx(), "exportKey")),
+    Fun::new(c"generateKey", 0, |call: &Call<'_>| no_subtle(call.ctx(), "generateKey")),
+    Fun::new(c"importKey", 0, |call: &Call<'_>| no_subtle(call.ctx(), "importKey")),
+    Fun::new(c"sign", 0, |call: &Call<'_>| no_subtle(call.ctx(), "sign")),
+    Fun::new(c"unwrapKey", 0, |call: &Call<'_>| no_subtle(call.ctx(), "unwrapKey")),
+    Fun::new(c"verify", 0, |call: &Call<'_>| no_subtle(call.ctx(), "verify")),
+    Fun::new(c"wrapKey", 0, |call: &Call<'_>| no_subtle(call.ctx(), "wrapKey")),
+];
+
+fn no_subtle<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Value<'js>> {
+    Err(ctx.throw_error(&format!(
+        "`crypto.subtle.{name}` is not supported; hashes and HMAC are in the module k6/crypto"
+    )))
+}
+
+const MODULE_BEGIN: &str = "the module `";
