@@ -75,11 +75,15 @@ pub(crate) fn for_version(
     policy: &TlsPolicy,
     http: HttpVersion,
 ) -> Arc<ClientConfig> {
-    if http == HttpVersion::Http11 || !policy.alpn.is_empty() {
+    let names: &[&[u8]] = match http {
+        HttpVersion::Http11 => &[b"http/1.1"],
+        HttpVersion::Http2 | HttpVersion::Auto => &[b"h2", b"http/1.1"],
+    };
+    if config.alpn_protocols == names || !policy.alpn.is_empty() {
         return Arc::clone(config);
     }
     let mut config = ClientConfig::clone(config);
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = names.iter().map(|name| name.to_vec()).collect();
     Arc::new(config)
 }
 

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use squall_plan::HttpVersion;
 use url::Url;
 
 /// What a virtual user wants next.
@@ -52,6 +53,8 @@ pub struct Spec {
     pub body: Body,
     /// User name and password that the URL gave.
     pub user: Option<(String, String)>,
+    /// Version of HTTP that it is sent in.
+    pub http: HttpVersion,
     /// Which of the script's own clients sends it ([`Program::clients`](crate::Program::clients), from 1); 0: none.
     pub client: u32,
     /// The scenario that asked, for the row in reports.

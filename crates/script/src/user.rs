@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use serde_json::Value as Json;
+use squall_plan::HttpVersion;
 
 use crate::api;
 use crate::console::{Console, Level};
@@ -108,6 +109,8 @@ pub struct Scenario {
     pub env: Vec<(String, String)>,
     /// Tags of its samples.
     pub tags: Vec<(String, String)>,
+    /// Version of HTTP of its requests.
+    pub http: HttpVersion,
     /// When it starts, in milliseconds since 1970.
     pub start_unix_ms: u64,
 }

@@ -2,7 +2,7 @@
 
 use squall_testkit::real::{NginxOptions, Server};
 
-use crate::squall::{Ended, run};
+use crate::squall::{Ended, run, start};
 
 /// Streams on each connection.
 const STREAM_COUNTS: [&str; 3] = ["1", "10", "100"];
@@ -179,3 +179,55 @@ fn every_request_may_have_a_connection_of_its_own() {
         lines.iter().filter_map(|line| line.split_whitespace().nth(3)).collect();
     assert_eq!((lines.len(), connections.len()), (160, 160));
 }
+
+#[test]
+fn scripts_speak_the_versions_that_they_ask_for() {
+    let server = Server::nginx(NginxOptions::default());
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    let path = folder.path().join("script.js").display().to_string();
+    std::fs::write(&path, VERSIONS).expect("the temporary folder is writable");
+    let [plain, tls, h2c] = [server.url("/"), server.tls_url("/"), server.h2c_url("/")];
+    let variables =
+        [format!("PLAIN={plain}"), format!("TLS={tls}"), format!("H2C={}", h2c.replacen("h2c:", "http:", 1))];
+    let env = variables.iter().flat_map(|variable| ["-e", variable.as_str()]);
+    let args: Vec<&str> = ["run", "-q", "--no-save", &path].into_iter().chain(env).collect();
+    let ended = start(&args).wait();
+    assert_eq!(ended.code, Some(0), "{ended:#?}");
+    // Three scenarios with five iterations of ten requests.
+    assert_eq!(server.into_access_log().len(), 150, "{ended:#?}");
+}
+
+/// Each scenario has a version of its own, some requests another one.
+const VERSIONS: &str = r"
+import http from 'k6/http';
+import exec from 'k6/execution';
+import { check } from 'k6';
+
+const scenario = { executor: 'shared-iterations', vus: 2, iterations: 5 };
+const [h1, h2] = ['HTTP/1.1', 'HTTP/2.0'];
+const { PLAIN, TLS, H2C } = __ENV;
+const by_scenario = {
+  one: { tls: h1, plain: h1, url: PLAIN },
+  two: { tls: h2, plain: h2, url: H2C },
+  any: { tls: h2, plain: h1, url: PLAIN },
+};
+
+export const options = {
+  insecureSkipTLSVerify: true,
+  scenarios: { one: scenario, two: scenario, any: scenario },
+  thresholds: { checks: ['rate==1'], http_req_failed: ['rate==0'] },
+  ext: { squall: { http: '1.1', scenarios: { two: { http: '2' }, any: { http: 'auto' } } } },
+};
+
+export default function () {
+  const { tls, plain, url } = by_scenario[exec.scenario.name];
+  check(http.get(TLS), { tls: (r) => r.proto === tls && r.status_text === '200 OK' && r.body === 'hello\n' });
+  check(http.get(url), { plain: (r) => r.proto === plain });
+  for (const [version, proto] of [['1.1', h1], ['2', h2], ['auto', h2]]) {
+    check(http.get(TLS, { http: version }), { [version]: (r) => r.proto === proto });
+  }
+  check(http.get(TLS + '100k'), { body: (r) => r.body.length === 100000 && r.headers['Content-Length'] === '100000' });
+  const batch = http.batch([TLS, TLS, TLS, TLS]);
+  check(batch, { batch: (all) => all.every((r) => r.proto === tls && r.status === 200) });
+}
+";

@@ -136,6 +136,8 @@ pub(crate) struct Ended {
     pub(crate) body: Vec<u8>,
     pub(crate) phases: Phases,
     pub(crate) remote: Option<SocketAddr>,
+    /// The connection spoke HTTP/2.
+    pub(crate) is_h2: bool,
     /// k6's names of the TLS version and cipher suite.
     pub(crate) tls: Option<(&'static str, &'static str)>,
 }

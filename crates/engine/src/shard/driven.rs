@@ -175,6 +175,7 @@ impl Shard {
             body: Vec::new(),
             phases: Phases::default(),
             remote: None,
+            is_h2: false,
             tls: None,
         };
         let now_ns = self.run_ns();
@@ -198,8 +199,10 @@ impl Shard {
     /// Whether the body of the response that a connection reads is wanted.
     pub(super) fn keeps_body(&self, conn_idx: usize) -> bool {
         let Some(driven) = &self.driven else { return false };
+        // A connection of a driven load has one place, whatever it speaks.
         let exchange = &self.exchanges[self.front(conn_idx)];
-        self.conns[conn_idx].ring.len > 0 && driven.flight(exchange).is_some_and(|flight| flight.keeps_body)
+        self.conns[conn_idx].in_flight() > 0
+            && driven.flight(exchange).is_some_and(|flight| flight.keeps_body)
     }
 
     /// Whether a whole response is what its caller expects; `None`: it has no caller of that kind.
@@ -227,6 +230,7 @@ impl Shard {
                 body,
                 phases: self.phases(conn_idx, exchange),
                 remote: self.conns[conn_idx].remote,
+                is_h2: self.conns[conn_idx].h2.is_some(),
                 tls: self.conns[conn_idx].tls.as_deref().and_then(tls_names),
             };
             let now_ns = self.run_ns();
@@ -241,9 +245,8 @@ impl Shard {
             if self.user_of(conn_idx) != Some(user) || self.conns[conn_idx].state == State::Vacant {
                 continue;
             }
-            let ring = self.conns[conn_idx].ring;
-            for nth in 0..ring.len {
-                let exchange = self.exchanges[ring.place(conn_idx, self.limits.stride, nth)];
+            for place in self.places(conn_idx) {
+                let exchange = self.exchanges[place];
                 self.interrupt(conn_idx, &exchange);
                 self.forget_call(&exchange);
             }
@@ -269,7 +272,7 @@ impl Shard {
 
     fn close_idle(&mut self, user: u32) {
         for conn_idx in 0..self.conns.len() {
-            let is_idle = self.conns[conn_idx].state == State::Open && self.conns[conn_idx].ring.len == 0;
+            let is_idle = self.conns[conn_idx].state == State::Open && self.conns[conn_idx].in_flight() == 0;
             if is_idle && self.user_of(conn_idx) == Some(user) {
                 self.close(conn_idx);
             }

@@ -168,7 +168,7 @@ impl Shard {
     }
 
     /// Places of the requests in flight on a connection, the oldest first.
-    fn places(&self, conn_idx: usize) -> Vec<usize> {
+    pub(super) fn places(&self, conn_idx: usize) -> Vec<usize> {
         let (conn, stride) = (&self.conns[conn_idx], self.limits.stride);
         match &conn.h2 {
             None => (0..conn.ring.len).map(|nth| conn.ring.place(conn_idx, stride, nth)).collect(),

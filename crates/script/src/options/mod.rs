@@ -4,6 +4,7 @@
 
 mod layer;
 mod network;
+mod own;
 mod scenario;
 
 use std::net::IpAddr;
@@ -11,13 +12,15 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use serde_json::{Map, Value as Json};
-use squall_plan::TlsVersions;
+use squall_plan::{HttpVersion, TlsVersions};
 
 use crate::error::{ErrorKind, ScriptError};
 use crate::metrics::SystemTags;
 use crate::segment::Stripes;
 
 pub use layer::{Layer, LayerKind, env_layer, stages};
+pub(crate) use own::{HTTP_HELP, http_version};
+
 pub use network::{Dns, DnsPolicy, DnsSelect, HostPattern, HostRules, TlsAuth};
 pub use scenario::{Executor, ScenarioConfig, Stage};
 
@@ -97,6 +100,8 @@ pub struct Runtime {
     pub batch: u32,
     /// Bodies are not kept.
     pub discards_bodies: bool,
+    /// Version of HTTP outside of scenarios.
+    pub http: HttpVersion,
     /// All options as JSON.
     pub json: String,
 }
@@ -123,6 +128,7 @@ impl Default for Runtime {
             max_redirects: 10,
             batch: 20,
             discards_bodies: false,
+            http: HttpVersion::Auto,
             json: "{}".to_owned(),
         }
     }
@@ -139,8 +145,8 @@ impl Options {
         let read = Reader(&merged);
         let idle = IDLE.iter().filter(|name| read.get(name).is_some());
         warnings.extend(idle.map(|name| format!("the option `{name}` has no effect in squall")));
-        let scenarios = scenario::of(&read, &mut warnings)?;
-        let runtime = runtime(&read)?;
+        let mut scenarios = scenario::of(&read, &mut warnings)?;
+        let runtime = Runtime { http: own::http(&read, &mut scenarios)?, ..runtime(&read)? };
         Ok(Self {
             scenarios,
             thresholds: thresholds(&read)?,
@@ -196,6 +202,7 @@ fn runtime(read: &Reader<'_>) -> Result<Runtime, ScriptError> {
         max_redirects: read.count("maxRedirects")?.unwrap_or(10) as u32,
         batch: read.count("batch")?.unwrap_or(20) as u32,
         discards_bodies: read.bool("discardResponseBodies")?.unwrap_or(false),
+        http: default.http,
         json: default.json,
     })
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
+use squall_plan::HttpVersion;
 
 use super::{Reader, wrong};
 use crate::error::{ErrorKind, ScriptError};
@@ -22,6 +23,8 @@ pub struct ScenarioConfig {
     pub env: Vec<(String, String)>,
     /// Tags of its samples.
     pub tags: Vec<(String, String)>,
+    /// Version of HTTP of its requests.
+    pub http: HttpVersion,
     /// How iterations are started.
     pub executor: Executor,
 }
@@ -210,6 +213,7 @@ fn one(executor: Executor) -> Result<Vec<ScenarioConfig>, ScriptError> {
         graceful_stop: GRACEFUL,
         env: Vec::new(),
         tags: Vec::new(),
+        http: HttpVersion::Auto,
         executor,
     }])
 }
@@ -236,6 +240,7 @@ fn scenario(name: &str, value: &Json) -> Result<ScenarioConfig, ScriptError> {
             graceful_stop: read.duration("gracefulStop")?.unwrap_or(GRACEFUL),
             env: read.strings_by_name("env")?,
             tags: read.strings_by_name("tags")?,
+            http: HttpVersion::Auto,
             executor,
         })
     };

@@ -119,6 +119,7 @@ pub(crate) fn iterate_with(
         exec: "default".to_owned(),
         env: Vec::new(),
         tags: Vec::new(),
+        http: squall_plan::HttpVersion::Auto,
         start_unix_ms: 0,
     });
     let mut now_ns = 0;

@@ -232,3 +232,21 @@ fn expectations_decide_what_fails() {
         run.seen.http.iter().map(|tags| tags.get("expected_response").map(String::as_str)).collect();
     assert_eq!(expected, [Some("false"), Some("true"), None]);
 }
+
+#[test]
+fn a_request_names_its_version_of_http() {
+    let mut sent = Vec::new();
+    let source = script(
+        "for (const http_ of [undefined, '1.1', '2', 'auto']) http.get('http://t/', { http: http_ });
+         http.get('http://t/', { http: 'h2' });",
+    );
+    let run = iterate(&source, 1, |request| {
+        sent.push(request.spec.http);
+        reply(200, &[], "")
+    });
+    use squall_plan::HttpVersion::{Auto, Http2, Http11};
+    assert_eq!(sent, [Auto, Http11, Http2, Auto]);
+    let Outcome::Failed(error) = run.outcome else { panic!("{:?}", run.outcome) };
+    let expected = "Error: `http` of the params is 'h2': use '1.1', '2' or 'auto'";
+    assert_eq!(error.message.lines().next(), Some(expected));
+}

@@ -79,7 +79,11 @@ fn modules_that_are_not_there_are_refused_with_help() {
         ("k6/experimental/streams", "there are no streams", "run this script with k6"),
         ("k6/experimental/tracing", "k6 has removed it", "set the headers"),
         ("k6/experimental/redis", "it is an extension of k6, written in Go", "run this script with k6"),
-        ("k6/x/sql", "it is an extension of k6, written in Go", "run this script with k6; of extensions there is k6/x/fasthttp"),
+        (
+            "k6/x/sql",
+            "it is an extension of k6, written in Go",
+            "run this script with k6; of extensions there is k6/x/fasthttp",
+        ),
         ("k6/htp", "k6 has none of this name", "supported are k6, k6/http, k6/metrics"),
     ] {
         for (source, place) in [

@@ -8,7 +8,7 @@ use crate::trouble::Trouble;
 
 /// The reply of a request that has ended.
 pub(super) fn reply_of(ended: Ended) -> Reply {
-    let Ended { token, result, head, body, phases, remote, tls, .. } = ended;
+    let Ended { token, result, head, body, phases, remote, is_h2, tls, .. } = ended;
     let (status, failure) = match result {
         Ok(status) => (status, None),
         Err(trouble) => (0, Some(failure(&trouble))),
@@ -17,7 +17,11 @@ pub(super) fn reply_of(ended: Ended) -> Reply {
     Reply {
         token,
         status,
-        proto: if is_ok { "HTTP/1.1" } else { "" },
+        proto: match is_ok {
+            true if is_h2 => "HTTP/2.0",
+            true => "HTTP/1.1",
+            false => "",
+        },
         head: if is_ok { head } else { Vec::new() },
         body: if is_ok { body } else { Vec::new() },
         timing: timing(&phases, is_ok),
@@ -54,6 +58,7 @@ fn failure(trouble: &Trouble) -> ReplyFailure {
         }
         Cause::TlsCertificate => certificate(&trouble.text),
         Cause::TlsAlert | Cause::TlsProtocol => (1300, format!("tls: {}", trouble.text)),
+        Cause::StreamReset | Cause::StreamRefused => (1630, trouble.text.clone()),
         Cause::ConnectionClosed => (1000, "EOF".to_owned()),
         _ => (code_of(&trouble.text), trouble.text.clone()),
     };

@@ -177,6 +177,7 @@ impl Runner {
             exec: self.config.exec.clone(),
             env: self.config.env.clone(),
             tags: self.config.tags.clone(),
+            http: self.config.http,
             start_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
         }));
         for _ in 0..self.planned_count() {

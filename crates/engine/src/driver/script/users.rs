@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use squall_plan::{Body as PlanBody, Header, HttpVersion, RequestPlan};
+use squall_plan::{Body as PlanBody, Header, RequestPlan};
 use squall_script::{Body, Outcome, Program, Request, ScriptError, Shared, Spec, Step, User, Work};
 
 use super::ScriptRun;
@@ -404,6 +404,6 @@ fn plan_of(spec: &Spec) -> RequestPlan {
         pattern: spec.name.clone(),
         headers: spec.headers.iter().map(header).collect(),
         body,
-        http: HttpVersion::Http11,
+        http: spec.http,
     }
 }

@@ -67,7 +67,8 @@ impl Shard {
     pub(super) fn open_h2(&mut self, conn_idx: usize) {
         let policy = &self.prepared.load.connections;
         let setup = Setup {
-            stream_count: policy.stream_count.get(),
+            // Origins that were not known at the start have no more places than HTTP/1.1 needs.
+            stream_count: policy.stream_count.get().min(self.limits.stride),
             window_bytes: policy.window_bytes,
             connection_window_bytes: policy.connection_window_bytes,
         };
@@ -92,7 +93,7 @@ impl Shard {
         let place = self.stream_place(conn_idx, slot);
         self.exchanges[place] = exchange;
         self.deadlines[conn_idx] =
-            self.deadlines[conn_idx].min(exchange.assigned_ns + self.limits.timeout_ns);
+            self.deadlines[conn_idx].min(exchange.assigned_ns + self.timeout_of(&exchange));
         self.list_unsent(conn_idx);
     }
 
@@ -145,7 +146,7 @@ impl Shard {
             let place = self.stream_place(conn_idx, slot);
             let exchange = self.exchanges[place];
             let begin_ns = if exchange.start_ns == 0 { exchange.assigned_ns } else { exchange.start_ns };
-            let end_ns = begin_ns + self.limits.timeout_ns;
+            let end_ns = begin_ns + self.timeout_of(&exchange);
             if self.now_ns < end_ns {
                 self.deadlines[conn_idx] = self.deadlines[conn_idx].min(end_ns);
                 continue;

@@ -15,6 +15,8 @@ impl Shard {
     /// Reads a connection until its socket is empty, or others have their turn.
     pub(in crate::shard) fn receive_h2(&mut self, conn_idx: usize) {
         let generation = self.conns[conn_idx].generation;
+        let keeps_body = self.keeps_body(conn_idx);
+        self.io.sink.keep_body(conn_idx, keeps_body);
         let result = match self.conns[conn_idx].tls {
             None => self.read_plain_h2(conn_idx),
             Some(_) => self.read_tls_h2(conn_idx),

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
+use squall_plan::HttpVersion;
 use url::Url;
 
 use crate::host::Host;
@@ -188,6 +189,7 @@ impl<'js> Asked<'_, 'js> {
             body: encoded.body,
             scenario: scenario(host),
             user,
+            http: params.http.unwrap_or_else(|| http_version(host)),
             client: 0,
             url,
             prepared: OnceCell::new(),
@@ -199,6 +201,11 @@ impl<'js> Asked<'_, 'js> {
 
 pub(super) fn scenario(host: &Host) -> Rc<str> {
     host.scenario.borrow().as_ref().map_or_else(|| Rc::from(""), |scenario| Rc::clone(&scenario.name))
+}
+
+/// The version of HTTP of the scenario, or of what runs outside of one.
+fn http_version(host: &Host) -> HttpVersion {
+    host.scenario.borrow().as_ref().map_or(host.shared.options.http, |scenario| scenario.http)
 }
 
 /// The URL without user information, and that information.

@@ -233,6 +233,7 @@ fn copy_of(spec: &Spec) -> Spec {
         body: spec.body.clone(),
         scenario: Rc::clone(&spec.scenario),
         user: spec.user.clone(),
+        http: spec.http,
         client: spec.client,
         prepared: std::cell::OnceCell::new(),
     }

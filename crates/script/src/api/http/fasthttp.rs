@@ -7,6 +7,8 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
+use squall_plan::HttpVersion;
+
 use crate::api::{exports_of, string_pairs};
 use crate::host::Host;
 use crate::metrics::Tags;
@@ -209,6 +211,7 @@ impl Prepared {
             headers,
             body: if method == "GET" { Body::Empty } else { self.body.clone() },
             user,
+            http: HttpVersion::Http11,
             client: client.id,
             scenario,
             prepared: OnceCell::new(),

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use squall_plan::HttpVersion;
+
 use crate::api::string_pairs;
 use crate::cookies::Jar;
 use crate::vm::{Call, Ctx, JsResult, Value};
@@ -25,6 +27,8 @@ pub(super) struct Params {
     pub(super) auth: Option<String>,
     pub(super) compression: Vec<String>,
     pub(super) throws: Option<bool>,
+    /// Squall's own: the version of HTTP.
+    pub(super) http: Option<HttpVersion>,
 }
 
 /// What `response.body` is.
@@ -105,11 +109,20 @@ impl Params {
                 let text = value.to_string()?;
                 self.compression = text.split(',').map(|part| part.trim().to_owned()).collect();
             }
+            "http" => self.http = Some(http_version(value)?),
             "throw" => self.throws = Some(value.is_truthy()),
             _ => {}
         }
         Ok(())
     }
+}
+
+fn http_version(value: &Value<'_>) -> JsResult<HttpVersion> {
+    let text = value.to_text()?;
+    crate::options::http_version(&text).ok_or_else(|| {
+        let problem = format!("`http` of the params is '{}': {}", &*text, crate::options::HTTP_HELP);
+        value.ctx().throw_error(&problem)
+    })
 }
 
 /// A number of milliseconds, or a duration as text.

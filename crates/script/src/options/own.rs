@@ -1,0 +1,115 @@
+//! Squall's own options. They stand under `ext.squall`, which k6 passes over, so that a script that has them runs with k6 too.
+
+use serde_json::{Map, Value as Json};
+use squall_plan::HttpVersion;
+
+use super::scenario::ScenarioConfig;
+use super::{Reader, wrong};
+use crate::error::ScriptError;
+
+/// The version of HTTP outside of scenarios; each scenario gets its own.
+pub(super) fn http(read: &Reader<'_>, scenarios: &mut [ScenarioConfig]) -> Result<HttpVersion, ScriptError> {
+    let Some(own) = read.get("ext").and_then(|ext| ext.get("squall")) else { return Ok(HttpVersion::Auto) };
+    let own = members("ext.squall", own, &["http", "scenarios"])?;
+    let common = version("ext.squall.http", own.get("http"))?.unwrap_or(HttpVersion::Auto);
+    scenarios.iter_mut().for_each(|scenario| scenario.http = common);
+    let Some(by_name) = own.get("scenarios") else { return Ok(common) };
+    let names: Vec<&str> = scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
+    let by_name = members("ext.squall.scenarios", by_name, &names)?;
+    for scenario in scenarios {
+        let place = format!("ext.squall.scenarios.{}", scenario.name);
+        let Some(one) = by_name.get(&scenario.name) else { continue };
+        let one = members(&place, one, &["http"])?;
+        scenario.http = version(&format!("{place}.http"), one.get("http"))?.unwrap_or(common);
+    }
+    Ok(common)
+}
+
+/// The members of an object that may have these.
+fn members<'j>(place: &str, value: &'j Json, known: &[&str]) -> Result<&'j Map<String, Json>, ScriptError> {
+    let help = format!("it may have {}", known.join(", "));
+    let map = value.as_object().ok_or_else(|| wrong(place, "is not an object", &help))?;
+    match map.keys().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(map),
+        Some(name) => Err(wrong(place, &format!("has the unknown field `{name}`"), &help)),
+    }
+}
+
+fn version(place: &str, value: Option<&Json>) -> Result<Option<HttpVersion>, ScriptError> {
+    let Some(value) = value else { return Ok(None) };
+    let known = value.as_str().and_then(http_version);
+    known.map(Some).ok_or_else(|| wrong(place, &format!("is {value}"), HTTP_HELP))
+}
+
+/// A version of HTTP by its name.
+pub(crate) fn http_version(name: &str) -> Option<HttpVersion> {
+    match name {
+        "1.1" => Some(HttpVersion::Http11),
+        "2" => Some(HttpVersion::Http2),
+        "auto" => Some(HttpVersion::Auto),
+        _ => None,
+    }
+}
+
+/// What a version may be.
+pub(crate) const HTTP_HELP: &str = "use '1.1', '2' or 'auto'";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Layer, LayerKind, Options};
+    use super::*;
+
+    fn options(ext: &Json) -> Result<Options, ScriptError> {
+        let scenario = json!({ "executor": "shared-iterations" });
+        let options = json!({ "ext": ext, "scenarios": { "a": scenario, "b": scenario } });
+        Options::of(vec![Layer { kind: LayerKind::Script, options: options.as_object().unwrap().clone() }])
+    }
+
+    #[test]
+    fn each_scenario_has_its_version_of_http() {
+        use HttpVersion::{Auto, Http2, Http11};
+        for (ext, expected) in [
+            (json!({}), [Auto, Auto, Auto]),
+            (json!({ "loadimpact": { "projectID": 1 } }), [Auto, Auto, Auto]),
+            (json!({ "squall": { "http": "1.1" } }), [Http11, Http11, Http11]),
+            (json!({ "squall": { "scenarios": { "a": { "http": "2" } } } }), [Auto, Http2, Auto]),
+            (
+                json!({ "squall": { "http": "2", "scenarios": { "a": { "http": "1.1" }, "b": {} } } }),
+                [Http2, Http11, Http2],
+            ),
+        ] {
+            let options = options(&ext).unwrap();
+            let own = |idx: usize| options.scenarios[idx].http;
+            assert_eq!([options.runtime.http, own(0), own(1)], expected, "{ext}");
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_is_refused_with_help() {
+        for (own, message, help) in [
+            (json!(1), "option `ext.squall` is not an object", "it may have http, scenarios"),
+            (
+                json!({ "htp": "2" }),
+                "option `ext.squall` has the unknown field `htp`",
+                "it may have http, scenarios",
+            ),
+            (json!({ "http": "3" }), "option `ext.squall.http` is \"3\"", HTTP_HELP),
+            (json!({ "http": 2 }), "option `ext.squall.http` is 2", HTTP_HELP),
+            (
+                json!({ "scenarios": { "c": {} } }),
+                "option `ext.squall.scenarios` has the unknown field `c`",
+                "it may have a, b",
+            ),
+            (
+                json!({ "scenarios": { "a": { "http": "h2" } } }),
+                "option `ext.squall.scenarios.a.http` is \"h2\"",
+                HTTP_HELP,
+            ),
+        ] {
+            let error = options(&json!({ "squall": own })).unwrap_err();
+            assert_eq!((error.message.as_str(), error.help.as_str()), (message, help));
+        }
+    }
+}
