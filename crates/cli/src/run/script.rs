@@ -280,9 +280,12 @@ impl<'a> Script<'a> {
         if self.args.output.faces.quiet > 0 && !is_k6 {
             return Ok(());
         }
-        let mode = if self.run.has_sections { TextMode::Full } else { TextMode::Compact };
         let style = output::stdout_style(self.args.output.faces.color);
-        output::result(&summary_text(&summary, mode, style))
+        output::result(&summary_text(&summary, self.text_mode(), style))
+    }
+
+    fn text_mode(&self) -> TextMode {
+        if self.run.has_sections { TextMode::Full } else { TextMode::Compact }
     }
 
     /// Calls `handleSummary`; false when it throws or returns nothing, and the default summary is wanted.
@@ -317,7 +320,7 @@ impl<'a> Script<'a> {
             return None;
         }
         let text = std::fs::read_to_string(self.path).unwrap_or_default();
-        Some(machine_data(summary, &text, std::time::SystemTime::now()))
+        Some(machine_data(summary, self.text_mode(), &text, std::time::SystemTime::now()))
     }
 
     fn finish_summary(&self, data: &str) -> Result<Option<String>, ScriptError> {

@@ -28,6 +28,26 @@ fn scripts_end_as_they_do_in_k6() {
     });
 }
 
+#[test]
+fn summaries_have_the_data_that_k6_gives() {
+    let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../suites/k6");
+    let target = Target::start(&Options::default()).unwrap();
+    let folder = TempDir::new().unwrap();
+    let shape = folder.path().join("shape.json");
+    let (base, out) = (format!("BASE=http://{}", target.address()), format!("OUT={}", shape.display()));
+    let script = suite.join("scripts/summary-data.js");
+    let script = script.to_str().unwrap();
+    let known = fs::read_to_string(suite.join("summary-data")).unwrap();
+    for line in known.lines() {
+        let (form, expected) = line.split_once('\t').unwrap();
+        let flag: &[&str] = if form == "newer" { &["--new-machine-readable-summary"] } else { &[] };
+        let args = [&["run", "-qq", "--no-save", "-e", &base, "-e", &out], flag, &[script]].concat();
+        assert_eq!(start(&args).wait().code, Some(99), "{form}");
+        let seen: Value = serde_json::from_slice(&fs::read(&shape).unwrap()).unwrap();
+        assert_eq!(seen, serde_json::from_str::<Value>(expected).unwrap(), "{form}");
+    }
+}
+
 /// What `suites/k6/diff` compares: the exit code, then counts and checks where the run came so far.
 fn run(script: &Path, base: &str) -> Value {
     let folder = TempDir::new().unwrap();

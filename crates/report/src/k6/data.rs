@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use squall_measure::{ScriptCheck, ScriptMetric, ScriptValue};
 
-use super::{ScriptSummary, contains, kind, stats};
+use super::{ScriptSummary, TextMode, contains, kind, stats};
 
 /// What `handleSummary(data)` is given.
 pub fn summary_data(summary: &ScriptSummary<'_>, is_stdout_tty: bool) -> Value {
@@ -68,17 +68,27 @@ pub fn export(summary: &ScriptSummary<'_>) -> Value {
     data
 }
 
-/// What `--new-machine-readable-summary` makes of both. `script`: its text.
-pub fn machine_data(summary: &ScriptSummary<'_>, script: &str, now: SystemTime) -> Value {
-    let has_values = |metric: &&ScriptMetric| !metric.value.is_empty() && metric.name != "checks";
-    let metrics: Vec<Value> = summary
-        .figures
-        .metrics
-        .iter()
-        .filter(has_values)
-        .map(|metric| machine_metric(metric, summary))
-        .collect();
-    let checks = &summary.figures.checks;
+/// What `--new-machine-readable-summary` makes of both. `mode`: which metrics are told; `script`: its text.
+pub fn machine_data(summary: &ScriptSummary<'_>, mode: TextMode, script: &str, now: SystemTime) -> Value {
+    json!({
+        "config": { "duration": summary.duration.as_secs_f64(), "execution": "local", "script": script },
+        "metadata": { "generated_at": crate::time::rfc3339(now), "k6_version": concat!("squall/", env!("CARGO_PKG_VERSION")) },
+        "results": { "checks": machine_checks(&summary.figures.checks), "metrics": machine_metrics(summary, mode) },
+        "version": "1.0.0",
+    })
+}
+
+fn machine_metrics(summary: &ScriptSummary<'_>, mode: TextMode) -> Vec<Value> {
+    let trend_stats = ["avg", "max", "med", "min", "p(90)", "p(95)"].map(str::to_owned);
+    let summary = ScriptSummary { trend_stats: &trend_stats, ..*summary };
+    let all = summary.figures.metrics.iter().enumerate();
+    let told = all.filter(|(idx, metric)| {
+        !mode.hides(&metric.name) && (!metric.value.is_empty() || summary.rules.of(*idx).is_some())
+    });
+    told.map(|(_, metric)| machine_metric(metric, &summary)).collect()
+}
+
+fn machine_checks(checks: &[ScriptCheck]) -> Value {
     let (passes, fails) =
         checks.iter().fold((0, 0), |(passes, fails), check| (passes + check.passes, fails + check.fails));
     let total = passes + fails;
@@ -89,20 +99,12 @@ pub fn machine_data(summary: &ScriptSummary<'_>, script: &str, now: SystemTime) 
         .map(|check| json!({ "fails": check.fails, "name": check.name, "passes": check.passes }))
         .collect();
     json!({
-        "config": { "duration": summary.duration.as_secs_f64(), "execution": "local", "script": script },
-        "metadata": { "generated_at": crate::time::rfc3339(now), "k6_version": concat!("squall/", env!("CARGO_PKG_VERSION")) },
-        "results": {
-            "checks": {
-                "metrics": [
-                    metric("checks_total", "counter", json!({ "count": total })),
-                    metric("checks_failed", "rate", share(fails)),
-                    metric("checks_succeeded", "rate", share(passes)),
-                ],
-                "results": outcomes,
-            },
-            "metrics": metrics,
-        },
-        "version": "1.0.0",
+        "metrics": [
+            metric("checks_total", "counter", json!({ "count": total })),
+            metric("checks_failed", "rate", share(fails)),
+            metric("checks_succeeded", "rate", share(passes)),
+        ],
+        "results": outcomes,
     })
 }
 

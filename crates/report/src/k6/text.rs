@@ -14,6 +14,14 @@ pub enum TextMode {
     Full,
 }
 
+impl TextMode {
+    /// Whether a metric is left out.
+    pub(super) fn hides(self, name: &str) -> bool {
+        let starts = |list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
+        starts(HIDDEN) || self == Self::Compact && starts(HIDDEN_IN_COMPACT)
+    }
+}
+
 /// The summary.
 pub fn summary_text(summary: &ScriptSummary<'_>, mode: TextMode, style: Style) -> String {
     let face = Face { summary, mode, style };
@@ -162,16 +170,12 @@ impl Face<'_> {
         let is_own = |metric: &&ScriptMetric| {
             let starts = |list: &[&str]| list.iter().any(|prefix| metric.name.starts_with(prefix));
             if prefixes.is_empty() {
-                !SECTIONS.iter().any(|(_, known)| starts(known)) && !starts(&["checks", "group_duration"])
+                !SECTIONS.iter().any(|(_, known)| starts(known)) && !starts(HIDDEN)
             } else {
                 starts(prefixes)
             }
         };
-        let is_hidden = |metric: &&ScriptMetric| {
-            let compact =
-                self.mode == TextMode::Compact && HIDDEN.iter().any(|prefix| metric.name.starts_with(prefix));
-            compact || metric.name.starts_with("checks") || metric.name.starts_with("group_duration")
-        };
+        let is_hidden = |metric: &&ScriptMetric| self.mode.hides(&metric.name);
         let has_values = |metric: &&ScriptMetric| !metric.value.is_empty();
         self.summary
             .figures
@@ -327,8 +331,11 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("NETWORK", &["data_"]),
 ];
 
+/// What has a place of its own.
+const HIDDEN: &[&str] = &["checks", "group_duration"];
+
 /// What the compact form leaves out.
-const HIDDEN: &[&str] = &[
+const HIDDEN_IN_COMPACT: &[&str] = &[
     "http_req_blocked",
     "http_req_connecting",
     "http_req_receiving",
