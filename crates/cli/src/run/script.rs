@@ -302,14 +302,24 @@ impl<'a> Script<'a> {
             }
         };
         let texts: Map<String, Json> = serde_json::from_str(&texts).unwrap_or_default();
+        let mut problems = String::new();
         for (name, text) in texts {
             let text = text.as_str().unwrap_or_default();
             match name.as_str() {
                 "stdout" => output::result(text)?,
                 "stderr" => output::note(text),
-                path => std::fs::write(path, text)
-                    .map_err(|error| Failure::file("handleSummary", Path::new(path), &error))?,
+                path => {
+                    if let Err(error) = std::fs::write(path, text) {
+                        problems.push_str(&format!("\n\t- could not write '{path}': {error}"));
+                    }
+                }
             }
+        }
+        if !problems.is_empty() {
+            // What was measured stands, and so does the exit code.
+            let text = format!("Could not save some summary information:{problems}");
+            let what = "failed to handle the end-of-test summary";
+            self.run.console.fields(Level::Error, what, &[("error", &text)]);
         }
         Ok(true)
     }
