@@ -192,6 +192,15 @@ fn authentication_is_proved() {
 }
 
 #[test]
+fn ntlm_is_refused_by_name() {
+    let run = iterate(&script("http.get('http://u:p@t/', { auth: 'ntlm' });"), 1, |_| reply(200, &[], ""));
+    let Outcome::Failed(error) = run.outcome else { panic!("{:?}", run.outcome) };
+    let expected = "Error: `auth` of the params is 'ntlm', which is not supported: use 'basic' or 'digest'";
+    assert_eq!(error.message.lines().next(), Some(expected));
+    assert_eq!(run.seen.requests, [""; 0]);
+}
+
+#[test]
 fn bodies_are_unpacked_when_they_are_read() {
     use std::io::Write;
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());

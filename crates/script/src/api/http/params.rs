@@ -104,7 +104,7 @@ impl Params {
             "redirects" => self.redirects = Some(value.to_number()?.max(0.0) as u32),
             "responseType" => self.response_type = Some(response_type(value)?),
             "responseCallback" => self.callback = Some(callback(value)?),
-            "auth" => self.auth = Some(value.to_string()?),
+            "auth" => self.auth = Some(auth(value)?),
             "compression" => {
                 let text = value.to_string()?;
                 self.compression = text.split(',').map(|part| part.trim().to_owned()).collect();
@@ -115,6 +115,16 @@ impl Params {
         }
         Ok(())
     }
+}
+
+/// What k6 does not know it passes over, and so do we; NTLM it knows.
+fn auth(value: &Value<'_>) -> JsResult<String> {
+    let auth = value.to_string()?;
+    if auth == "ntlm" {
+        let problem = "`auth` of the params is 'ntlm', which is not supported: use 'basic' or 'digest'";
+        return Err(value.ctx().throw_error(problem));
+    }
+    Ok(auth)
 }
 
 fn http_version(value: &Value<'_>) -> JsResult<HttpVersion> {
