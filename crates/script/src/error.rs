@@ -107,6 +107,7 @@ fn help_for(message: &str) -> String {
         text if text.contains("couldn't be recognised") => {
             "there is no node_modules here: import a relative path, an https:// URL, or one of k6's own modules"
         }
+        text if text.contains("did not contain valid UTF-8") => "save it as text in UTF-8",
         text if text.contains("cannot read `") => {
             "look at the path: it is relative to the file that names it, and has its extension"
         }

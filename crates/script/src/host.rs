@@ -52,8 +52,6 @@ pub(crate) struct Host {
     pub(crate) callee: RefCell<Option<Callee>>,
     added_parts: Cell<u32>,
     exports: RefCell<HashMap<String, Vec<(String, Kept)>>>,
-    /// The import that was resolved last in the first world: in which module, and what it says.
-    last_import: RefCell<Option<(String, String)>>,
     /// Names by the engine's number for them.
     names: RefCell<HashMap<u32, Rc<str>, FixedState>>,
 }
@@ -133,7 +131,6 @@ impl Host {
             callee: RefCell::default(),
             added_parts: Cell::default(),
             exports: RefCell::default(),
-            last_import: RefCell::default(),
             names: RefCell::new(HashMap::with_hasher(FixedState::default())),
         }
     }
@@ -258,16 +255,9 @@ impl Host {
 
     /// The full name of what an import statement of the module `base` says.
     pub(crate) fn resolve_import(&self, base: &str, name: &str) -> Result<String, String> {
-        if self.source.is_building() {
-            *self.last_import.borrow_mut() = Some((base.to_owned(), name.to_owned()));
-        }
-        self.resolve(base, name)
-    }
-
-    /// What the last import of a module said, where no other module has imported anything since.
-    pub(crate) fn last_import_of(&self, base: &str) -> Option<String> {
-        let last = self.last_import.borrow();
-        last.as_ref().filter(|(module, _)| module == base).map(|(_, name)| name.clone())
+        let resolved = self.resolve(base, name);
+        self.source.note_import(base, name, resolved.as_deref().unwrap_or_default());
+        resolved
     }
 
     /// What an import gives, by its full name.

@@ -15,6 +15,7 @@ use crate::error::{ErrorKind, ScriptError, describe};
 use crate::metrics::{BUILTINS, MetricDef, MetricId};
 use crate::options::Runtime;
 use crate::resolve::{file_path, file_url};
+use crate::syntax;
 use crate::user::{Outcome, Shared, User, Work};
 use crate::vm::{Code, Ctx, Imported, JsResult, Module, Thrown, Value, compile_function, compile_module};
 
@@ -82,6 +83,17 @@ pub(crate) struct Building {
     metrics: RefCell<Vec<MetricDef>>,
     clients: RefCell<Vec<ClientConfig>>,
     exports: RefCell<(Json, BTreeSet<String>)>,
+    /// Imports in the order in which they were resolved.
+    imports: RefCell<Vec<Import>>,
+}
+
+/// What an import statement says.
+struct Import {
+    /// The module that has it.
+    base: String,
+    specifier: String,
+    /// The full name that it leads to; empty: nowhere.
+    resolved: String,
 }
 
 impl std::fmt::Debug for Building {
@@ -108,11 +120,12 @@ impl Program {
             metrics: RefCell::default(),
             clients: RefCell::default(),
             exports: RefCell::default(),
+            imports: RefCell::default(),
         });
         let shared = Rc::new(Shared::for_init(setup.console));
         let mut user = User::launch(&shared, Source::Building(Rc::clone(&building)), 0)?;
         if let Outcome::Failed(error) = user.finish_alone(Work::Init) {
-            return Err(error);
+            return Err(building.placed(error));
         }
         drop(user);
         let building = Rc::into_inner(building).ok_or_else(|| {
@@ -193,7 +206,7 @@ impl Building {
         let text = self.text(name).map_err(|problem| ctx.throw_error(&problem))?;
         let text = plain_script(name, text).map_err(|problem| ctx.throw("SyntaxError", &problem))?;
         if crate::resolve::is_module(&text) {
-            let module = compile_placed(ctx, name, &text)?;
+            let module = self.compile_placed(ctx, name, &text)?;
             self.modules.borrow_mut().insert(name.to_owned(), Compiled::Module(module.code()?));
             return Ok(Loaded::Module(module));
         }
@@ -201,38 +214,53 @@ impl Building {
         let function = match compile_function(ctx, name, &wrapped) {
             Ok(function) => function,
             // The text by itself has its columns where the user sees them.
-            Err(Thrown) => return compile_placed(ctx, name, &text).map(Loaded::Module),
+            Err(Thrown) => return self.compile_placed(ctx, name, &text).map(Loaded::Module),
         };
         self.modules.borrow_mut().insert(name.to_owned(), Compiled::Common(function.code()?));
         Ok(Loaded::Common(function))
     }
-}
 
-/// Compiles a module; a syntax error gets its column, and an import that fails its place.
-fn compile_placed<'js>(ctx: Ctx<'js>, name: &str, text: &str) -> JsResult<Module<'js>> {
-    compile_module(ctx, name, text).map_err(|Thrown| {
-        let exception = ctx.take_exception();
-        if let Some((line, column)) = place_of(ctx, &exception, name, text) {
-            // Where it cannot be set, the place stays as the engine gave it.
-            let _ = exception.set("stack", ctx.string(&format!("    at {name}:{line}:{column}\n")));
-        }
-        ctx.throw_value(exception)
-    })
-}
-
-/// Line and column of what kept a module from being compiled; none: another module has the fault.
-fn place_of<'js>(ctx: Ctx<'js>, exception: &Value<'js>, name: &str, text: &str) -> Option<(usize, usize)> {
-    let message = describe(exception);
-    let stack = exception.get("stack").ok()?;
-    let stack = stack.as_text().map_or_else(String::new, |stack| stack.trim().to_owned());
-    if stack.is_empty() {
-        return crate::syntax::place_of_import(text, &ctx.host().last_import_of(name)?);
+    /// Compiles a module; a syntax error gets its column, and an import that fails its place.
+    fn compile_placed<'js>(&self, ctx: Ctx<'js>, name: &str, text: &str) -> JsResult<Module<'js>> {
+        compile_module(ctx, name, text).map_err(|Thrown| {
+            let exception = ctx.take_exception();
+            if let Some((line, column)) = self.place_of(&exception, name, text) {
+                // Where it cannot be set, the place stays as the engine gave it.
+                let _ = exception.set("stack", ctx.string(&format!("    at {name}:{line}:{column}\n")));
+            }
+            ctx.throw_value(exception)
+        })
     }
-    let line = stack.strip_prefix(&format!("at {name}:"))?.split(':').next()?.parse().ok()?;
-    let fails_alike = |beginning: &str| {
-        compile_module(ctx, name, beginning).is_err() && describe(&ctx.take_exception()) == message
-    };
-    message.starts_with("SyntaxError").then(|| (line, crate::syntax::column(text, line, fails_alike)))
+
+    /// Line and column of what kept a module from being compiled; none: another module has the fault.
+    fn place_of(&self, exception: &Value<'_>, name: &str, text: &str) -> Option<(usize, usize)> {
+        let (ctx, message) = (exception.ctx(), describe(exception));
+        let stack = exception.get("stack").ok()?;
+        let stack = stack.as_text().map_or_else(String::new, |stack| stack.trim().to_owned());
+        if stack.is_empty() {
+            let imports = self.imports.borrow();
+            let last = imports.last().filter(|last| last.base == name)?;
+            return syntax::place_of_import(text, &last.specifier);
+        }
+        let line = stack.strip_prefix(&format!("at {name}:"))?.split(':').next()?.parse().ok()?;
+        let fails_alike = |beginning: &str| {
+            compile_module(ctx, name, beginning).is_err() && describe(&ctx.take_exception()) == message
+        };
+        message.starts_with("SyntaxError").then(|| (line, syntax::column(text, line, fails_alike)))
+    }
+
+    /// The engine does not tell which import wants a name that a module does not export.
+    fn placed(&self, error: ScriptError) -> ScriptError {
+        let Some((export, module)) = syntax::missing_export(&error.message) else { return error };
+        let imports = self.imports.borrow();
+        let place = imports.iter().filter(|import| import.resolved == module).find_map(|import| {
+            let text = plain_script(&import.base, self.text(&import.base).ok()?).ok()?;
+            let (line, column) = syntax::place_of_name(&text, &import.specifier, export)?;
+            Some(format!("{}:{line}:{column}", import.base.trim_start_matches("file://")))
+        });
+        let help = "import a name that the module exports".to_owned();
+        ScriptError { place: error.place.clone().or(place), help, ..error }
+    }
 }
 
 /// A module in a context.
@@ -375,6 +403,14 @@ impl Source {
             }
         };
         Ok(idx as u32 + 1)
+    }
+
+    /// Remembers what an import statement of the module `base` says, and where that leads.
+    pub(crate) fn note_import(&self, base: &str, specifier: &str, resolved: &str) {
+        if let Self::Building(building) = self {
+            let [base, specifier, resolved] = [base, specifier, resolved].map(str::to_owned);
+            building.imports.borrow_mut().push(Import { base, specifier, resolved });
+        }
     }
 
     /// Keeps what the script exports.

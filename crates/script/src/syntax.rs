@@ -28,6 +28,30 @@ pub(crate) fn place_of_import(text: &str, specifier: &str) -> Option<(usize, usi
     })
 }
 
+/// Of an import of a name that there is not: the name and the module's full name.
+pub(crate) fn missing_export(message: &str) -> Option<(&str, &str)> {
+    let rest = message.strip_prefix("SyntaxError: Could not find export '")?;
+    let (export, rest) = rest.split_once("' in module '")?;
+    Some((export, rest.split('\'').next()?))
+}
+
+/// Line and column (from 1) of a name that is imported from a module; of the module's, where the name does not stand there.
+pub(crate) fn place_of_name(text: &str, specifier: &str, name: &str) -> Option<(usize, usize)> {
+    let (line, column) = place_of_import(text, specifier)?;
+    let end = text.split_inclusive('\n').take(line - 1).map(str::len).sum::<usize>();
+    let row = text[end..].chars().take(column - 1).map(char::len_utf8).sum::<usize>();
+    let head = &text[..end + row];
+    let statement = head.rfind("import").max(head.rfind("export"))?;
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
+    let at = head[statement..]
+        .match_indices(name)
+        .map(|(at, _)| statement + at)
+        .find(|at| !head[..*at].ends_with(is_word) && !head[at + name.len()..].starts_with(is_word));
+    let Some(at) = at else { return Some((line, column)) };
+    let line_begin = head[..at].rfind('\n').map_or(0, |end| end + 1);
+    Some((head[..at].matches('\n').count() + 1, head[line_begin..at].chars().count() + 1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,6 +61,20 @@ mod tests {
         let text = "// './a.js'\nimport './a.js.map';\nimport é from './a.js';\nimport \"./a.js\";";
         assert_eq!(place_of_import(text, "./a.js"), Some((3, 15)));
         assert_eq!(place_of_import(text, "./b.js"), None);
+    }
+
+    #[test]
+    fn an_imported_name_is_found_in_its_statement() {
+        let text = "let é, abc;\nimport {\n  ab,\n  é, b as c,\n} from './a.js';\nexport { d } from './d.js'";
+        for (specifier, name, place) in [
+            ("./a.js", "ab", Some((3, 3))),
+            ("./a.js", "b", Some((4, 6))),
+            ("./a.js", "default", Some((5, 8))),
+            ("./d.js", "d", Some((6, 10))),
+            ("./e.js", "e", None),
+        ] {
+            assert_eq!(place_of_name(text, specifier, name), place, "{name}");
+        }
     }
 
     #[test]

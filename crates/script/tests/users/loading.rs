@@ -114,6 +114,31 @@ fn imports_that_lead_nowhere_are_placed() {
 }
 
 #[test]
+fn an_import_of_what_is_not_exported_is_placed() {
+    for (source, message, place) in [
+        (
+            "import http, {\n  get, nothere } from 'k6/http';",
+            "SyntaxError: Could not find export 'nothere' in module 'k6/http'",
+            "/t/a.js:2:8",
+        ),
+        (
+            "import b, { c } from 'https://lib.example/b.js';",
+            "SyntaxError: Could not find export 'default' in module 'https://lib.example/b.js'",
+            "/t/a.js:1:22",
+        ),
+        (
+            "import { b, c } from 'https://lib.example/b.js';",
+            "SyntaxError: Could not find export 'c' in module 'https://lib.example/b.js'",
+            "/t/a.js:1:13",
+        ),
+    ] {
+        let error = load("/t/a.js", source).unwrap_err();
+        assert_eq!((error.message.as_str(), error.place.as_deref()), (message, Some(place)));
+        assert_eq!(error.help, "import a name that the module exports");
+    }
+}
+
+#[test]
 fn functions_of_web_crypto_name_themselves() {
     let error =
         load("/t/a.js", "export const has = crypto.subtle;\ncrypto.subtle.generateKey({});").unwrap_err();
