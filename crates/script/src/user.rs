@@ -487,8 +487,8 @@ fn settle<'js>(host: &Host, ctx: Ctx<'js>, called: JsResult<Value<'js>>) -> Resu
             error_of(ctx, job)?;
         }
         if let Some(Err(reason)) = value.is_promise().then(|| value.settled()).flatten() {
-            drop(host.take_rejection(ctx));
-            return Err(ScriptError::of(&reason));
+            let uncaught = host.take_rejection(ctx).filter(|_| host.phase.get() != Phase::Init);
+            return Err(uncaught.unwrap_or_else(|| ScriptError::of(&reason)));
         }
         if let Some(error) = host.take_rejection(ctx) {
             return Err(error);
