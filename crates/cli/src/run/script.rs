@@ -114,6 +114,11 @@ impl<'a> Script<'a> {
         let env = environment(flags)?;
         let fetch = fetcher(args.output.faces.color.into());
         let program = compile(path, (env, fetch), &console)?;
+        if program.functions().next().is_none() {
+            let message = "no exported functions in script".to_owned();
+            let help = "write `export default function () { … }`".to_owned();
+            return Err(Failure { code: ExitCode::ScriptLoad, message, help });
+        }
         let options = options(flags, &program)?;
         options.warnings.iter().for_each(|text| console.line(Level::Warning, text, ""));
         for scenario in &options.scenarios {

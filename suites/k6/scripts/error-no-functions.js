@@ -1,0 +1,2 @@
+// A script without a function.
+export const options = { vus: 2 };
