@@ -350,6 +350,17 @@ impl<'a> Script<'a> {
         }
     }
 
+    fn timed_out(&self, is_setup: bool) -> Failure {
+        let options = &self.run.options;
+        let (code, limit, option) = match is_setup {
+            true => (ExitCode::ScriptSetupTimeout, options.setup_timeout, "setupTimeout"),
+            false => (ExitCode::ScriptTeardownTimeout, options.teardown_timeout, "teardownTimeout"),
+        };
+        let seconds = limit.as_secs_f64();
+        let message = format!("{} execution timed out after {seconds} seconds", part_name(is_setup));
+        Failure { code, message, help: format!("raise the option `{option}`") }
+    }
+
     /// What explains the others wins: k6's order.
     fn exit_code(&self, record: &RunRecord, is_crossed: bool, is_stopped: bool) -> Result<ExitCode, Failure> {
         let end = self.run.stage.ended();
@@ -357,8 +368,7 @@ impl<'a> Script<'a> {
             Some(ScriptEnd::Failed { error, is_setup }) => {
                 return Err(script_failure(&error, &format!("{}: ", part_name(is_setup))));
             }
-            Some(ScriptEnd::TimedOut { is_setup: true }) => return Ok(ExitCode::ScriptSetupTimeout),
-            Some(ScriptEnd::TimedOut { is_setup: false }) => return Ok(ExitCode::ScriptTeardownTimeout),
+            Some(ScriptEnd::TimedOut { is_setup }) => return Err(self.timed_out(is_setup)),
             Some(ScriptEnd::Aborted(reason)) => {
                 self.run.console.line(Level::Error, &reason, "");
                 return Ok(ExitCode::ScriptAborted);
