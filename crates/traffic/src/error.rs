@@ -41,12 +41,12 @@ pub struct Problem {
 impl Problem {
     /// One record is bad; those after it can be read.
     pub(crate) fn record(place: Place, reason: impl Into<String>) -> Self {
-        Self { place, reason: reason.into(), is_fatal: false }
+        Self { place, reason: without_period(reason.into()), is_fatal: false }
     }
 
     /// Nothing more can be read.
     pub(crate) fn fatal(place: Place, reason: impl Into<String>) -> Self {
-        Self { place, reason: reason.into(), is_fatal: true }
+        Self { place, reason: without_period(reason.into()), is_fatal: true }
     }
 
     pub(crate) fn io(place: Place, error: &io::Error) -> Self {
@@ -59,6 +59,12 @@ impl Problem {
         };
         Self::fatal(place, reason)
     }
+}
+
+/// Some libraries end what they say with one.
+fn without_period(mut reason: String) -> String {
+    reason.truncate(reason.trim_end_matches('.').len());
+    reason
 }
 
 /// A recording cannot be written.

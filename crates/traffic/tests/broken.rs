@@ -106,6 +106,14 @@ fn bad_files() -> Vec<(&'static str, Format, Vec<u8>, &'static str)> {
         ("rrpair: no JSON", Format::RrpairJson, in_pairs("{".into()), "no RRPair"),
         ("rrpair: absurd time", Format::RrpairJson, in_pairs(pair("0001-01-01T00:00:00Z", "/a")), "1990"),
         ("rrpair: Latin-1", Format::RrpairJson, latin(in_pairs(pair(NOW, "/Q")), "Q"), ""),
+        (
+            "rrpair: no base64",
+            Format::RrpairJson,
+            in_pairs(pair(NOW, r#"/a","bodyBase64":"2YQ=="#)),
+            "base64",
+        ),
+        ("curl: a header over two lines", Format::Curl, in_curl("curl http://x/ -H 'a\nb'"), "is no header"),
+        ("curl: CR in a query", Format::Curl, in_curl("curl -G http://x/ -d $'a\\rb'"), "cannot be sent"),
         ("curl: open quote", Format::Curl, b"curl http://x/1\ncurl 'http://x".to_vec(), "quote"),
         ("curl: no URL", Format::Curl, in_curl("curl -X POST"), "no URL"),
         ("curl: Latin-1", Format::Curl, latin(in_curl("curl http://x/Q"), "Q"), "UTF-8"),
@@ -128,6 +136,7 @@ fn each_problem_has_its_place_and_the_rest_is_read() {
         assert!(problem.reason.contains(reason), "{name}: {problem}");
         assert!(problem.place.record == 2 || problem.place.line == 2, "{name}: {problem:?}");
         assert!(problem.reason.len() < 400 && !problem.reason.contains('\n'), "{name}: {problem}");
+        assert!(!problem.reason.ends_with('.'), "{name}: {problem}");
         let rest = if problem.is_fatal || format == Format::Curl && problems.len() > 1 { 1 } else { 2 };
         let open = usize::from(name == "curl: open quote");
         assert_eq!(records.len(), rest - open.min(rest - 1), "{name}: {problems:?}");

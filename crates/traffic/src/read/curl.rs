@@ -113,7 +113,7 @@ impl Command {
                 }
             };
             if takes_value(&name) && value.is_none() {
-                value = Some(words.next().ok_or_else(|| format!("`{name}` has no value"))?);
+                value = Some(words.next().ok_or_else(|| format!("`{}` has no value", time::cut(&name)))?);
             }
             command.set(&name, value.unwrap_or_default(), notes, place)?;
         }
@@ -134,7 +134,8 @@ impl Command {
             "--oauth2-bearer" => add("Authorization", format!("Bearer {value}")),
             "--compressed" => add("Accept-Encoding", "gzip, deflate, br".to_owned()),
             "-H" | "--header" => {
-                let (name, value) = value.split_once(':').ok_or_else(|| format!("`{value}` is no header"))?;
+                let (name, value) =
+                    value.split_once(':').ok_or_else(|| format!("`{}` is no header", time::cut(&value)))?;
                 add(name.trim(), value.trim().to_owned());
             }
             "-d" | "--data" | "--data-ascii" | "--data-binary" if value.starts_with('@') => {
@@ -177,7 +178,7 @@ impl Command {
         };
         if !squall_plan::urls::is_token(&method)
             || !self.headers.iter().all(is_sendable)
-            || request.target.contains([' ', '\n'])
+            || !request.target.bytes().all(|byte| byte > b' ' && byte != 0x7f)
         {
             return Err("a method, header or URL that cannot be sent".to_owned());
         }

@@ -174,7 +174,8 @@ impl Walk<'_> {
             let time_ns = time::ANY_NS + nth * 1_000_000;
             let record =
                 |request| Record { time_ns, connection: 1, session: 1, request, response: None, place };
-            let named = |reason: String| Problem::record(place, format!("`{}`: {reason}", item.name));
+            let named =
+                |reason: String| Problem::record(place, format!("`{}`: {reason}", time::cut(&item.name)));
             self.records.push_back(made.map(record).map_err(named));
         }
     }
@@ -208,7 +209,7 @@ impl Walk<'_> {
         let body = full.body.map_or_else(Vec::new, |body| self.body(body, &mut headers, place));
         let method = if full.method.is_empty() { "GET".to_owned() } else { full.method };
         if !squall_plan::urls::is_token(&method) {
-            return Err(format!("bad method `{method}`"));
+            return Err(format!("bad method `{}`", time::cut(&method)));
         }
         let mut request = Request { method, headers, body, ..Request::default() };
         http1::set_url(&mut request, &raw)?;
@@ -244,7 +245,7 @@ impl Walk<'_> {
             }
             "" => Vec::new(),
             other => {
-                self.notes.add(&format!("bodies of mode `{other}`: sent without"), place);
+                self.notes.add(&format!("bodies of mode `{}`: sent without", time::cut(other)), place);
                 Vec::new()
             }
         }
@@ -280,7 +281,7 @@ impl Walk<'_> {
             "bearer" => format!("Bearer {}", self.filled(&value("token").unwrap_or_default(), place)),
             "noauth" | "" => return None,
             other => {
-                self.notes.add(&format!("authorization of kind `{other}`: left out"), place);
+                self.notes.add(&format!("authorization of kind `{}`: left out", time::cut(other)), place);
                 return None;
             }
         };
