@@ -65,12 +65,14 @@ pub enum Error {
     Script(Box<squall_script::ScriptError>),
     /// Fewer descriptors than connections.
     #[error(
-        "{needed} open files are needed ({} connections, and {DESCRIPTORS_RESERVED} for all else), but the limit is {limit}",
-        needed.saturating_sub(DESCRIPTORS_RESERVED)
+        "{needed} open files are needed ({} connections, and {reserved} for all else), but the limit is {limit}",
+        needed - reserved
     )]
     TooFewDescriptors {
         /// How many are needed.
         needed: u64,
+        /// How many of them are for something else than connections.
+        reserved: u64,
         /// The hard limit of this process.
         limit: u64,
     },
@@ -89,11 +91,11 @@ impl Error {
             }
             Self::Script(error) => error.help.clone(),
             Self::Os { .. } | Self::Refused { .. } => return None,
-            Self::TooFewDescriptors { needed, limit } => {
+            Self::TooFewDescriptors { needed, reserved, limit } => {
                 let raise = format!(
                     "raise the hard limit before the run: `ulimit -Hn {needed}` as root, or `LimitNOFILE={needed}` for a service"
                 );
-                match limit.saturating_sub(DESCRIPTORS_RESERVED) {
+                match limit.saturating_sub(*reserved) {
                     0 => raise,
                     room => format!("use at most {room} connections, or {raise}"),
                 }
@@ -108,5 +110,7 @@ impl Error {
     }
 }
 
-/// Descriptors kept for everything but connections: epoll sets, output files, the resolver.
-pub(crate) const DESCRIPTORS_RESERVED: u64 = 64;
+/// Descriptors kept for everything but connections: output files, the resolver, and an epoll set for each of so many shards.
+pub(crate) fn descriptors_reserved(shard_count: u64) -> u64 {
+    32 + shard_count.max(32)
+}

@@ -7,8 +7,9 @@ use std::fs;
 
 use squall_plan::{IdleProtocol, Load, Plan, What};
 
-use crate::error::DESCRIPTORS_RESERVED;
+use crate::error::descriptors_reserved;
 use crate::pace::connection_count_max;
+use crate::run::shard_count_all;
 use crate::sys::{nofile_limit_hard, ports_available};
 
 /// One thing that a plan needs.
@@ -53,6 +54,8 @@ pub fn needs(plan: &Plan) -> Vec<Need> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Demand {
     connection_count: u64,
+    /// Descriptors for all else.
+    reserved_count: u64,
     /// The most connections to one target from all local addresses.
     to_one_target: u64,
     source_count: u64,
@@ -70,13 +73,15 @@ struct Supply {
 
 impl Demand {
     fn of(plan: &Plan) -> Self {
-        plan.loads.iter().fold(Self::default(), |all, load| {
+        let reserved_count = descriptors_reserved(shard_count_all(plan));
+        plan.loads.iter().fold(Self { reserved_count, ..Self::default() }, |all, load| {
             let (each, targets) =
                 (load.segment.part_of(connection_count_max(&load.when)), target_count(load));
             let is_per_target = load.what.endpoints().is_none();
             let count = if is_per_target { each * targets } else { each };
             Self {
                 connection_count: all.connection_count + count,
+                reserved_count,
                 to_one_target: all.to_one_target + count.div_ceil(targets),
                 source_count: all.source_count.max(load.network.sources.len() as u64),
                 memory_bytes: all.memory_bytes + count * (KERNEL_BYTES + own_bytes(load)),
@@ -90,7 +95,7 @@ impl Demand {
         vec![
             Need {
                 what: Resource::Descriptors,
-                needed: self.connection_count + DESCRIPTORS_RESERVED,
+                needed: self.connection_count + self.reserved_count,
                 there: Some(supply.descriptor_count),
                 help: self.descriptors_help(supply),
             },
@@ -120,7 +125,7 @@ impl Demand {
     /// Processes with room for no connection at all would not help.
     fn descriptors_help(&self, supply: &Supply) -> String {
         let raise = "raise the limit of open files (`ulimit -Hn`, `LimitNOFILE=`)";
-        match supply.descriptor_count.saturating_sub(DESCRIPTORS_RESERVED) {
+        match supply.descriptor_count.saturating_sub(self.reserved_count) {
             0 => raise.to_owned(),
             room => {
                 let process_count = self.connection_count.div_ceil(room);
@@ -199,6 +204,7 @@ mod tests {
     fn demand(connection_count: u64, source_count: u64) -> Demand {
         Demand {
             connection_count,
+            reserved_count: descriptors_reserved(2),
             to_one_target: connection_count,
             source_count,
             memory_bytes: connection_count * (KERNEL_BYTES + PLAIN_BYTES),
@@ -233,7 +239,7 @@ mod tests {
         let needs = demand(1_200_000, 0).needs(&SMALL);
         assert!(needs[0].help.contains("61 processes"), "{}", needs[0].help);
         assert!(needs[1].help.contains("86 local addresses"), "{}", needs[1].help);
-        let none_left = Supply { descriptor_count: DESCRIPTORS_RESERVED, ..SMALL };
+        let none_left = Supply { descriptor_count: 64, ..SMALL };
         let needs = demand(100, 0).needs(&none_left);
         assert!(!needs[0].help.contains("processes"), "{}", needs[0].help);
     }
