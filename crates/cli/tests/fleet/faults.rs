@@ -22,6 +22,9 @@ const MOMENTS: [Moment; 4] = [Moment::Preflight, Moment::Start, Moment::Middle, 
 
 const LOAD: &str = "loads: [{ http: /delay/5, connections: 30, duration: 3s }]\n";
 
+/// The first that a machine does when it is sent the program.
+const SLOW_MKTEMP: &str = "#!/bin/sh\nsleep 3\nexec /usr/bin/mktemp \"$@\"\n";
+
 /// What a run left.
 struct Left {
     /// `None`: it was killed.
@@ -47,6 +50,10 @@ impl Moment {
 /// Makes a run in which something fails; `is_killed`: it is the run itself.
 fn strike(site: &mut Site, moment: Moment, is_killed: bool, fail: impl Fn(&mut Site)) -> Left {
     let _ = fs::remove_dir_all(site.lab.path("runs"));
+    if moment == Moment::Preflight {
+        // Where another machine is still not ready, it is sure that nothing has started yet.
+        site.lab.install("g3", "mktemp", SLOW_MKTEMP);
+    }
     let mut run = site.start(LOAD);
     moment.wait(site);
     if is_killed {
@@ -62,6 +69,7 @@ fn strike(site: &mut Site, moment: Moment, is_killed: bool, fail: impl Fn(&mut S
         gone_after.as_secs_f64(),
         begin.elapsed().as_secs_f64()
     );
+    let _ = fs::remove_file(site.lab.path("bin-g3").join("mktemp"));
     let said = fs::read_to_string(site.lab.path("controller.err")).unwrap();
     Left { code: status.and_then(|status| status.code()), said, record: record(&site.lab.path("runs")) }
 }
