@@ -59,9 +59,10 @@ fn receive(socket: BorrowedFd<'_>, buf: &mut [u8], flags: libc::c_int) -> io::Re
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = CONTROL_BYTES as _;
+    // The call itself instead of the C library's function, which keeps book of where a thread may be cancelled.
     // SAFETY: `message` points to one buffer that is exclusively borrowed and to an aligned control buffer, both with
     // their true lengths, and all of them outlive the call.
-    let bytes = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
+    let bytes = unsafe { libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), &raw mut message, flags) };
     match usize::try_from(bytes) {
         Ok(bytes) => Ok(StampedRead { bytes, wall_ns: stamp_of(&message) }),
         Err(_) => Err(io::Error::last_os_error()),
