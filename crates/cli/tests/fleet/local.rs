@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::squall::{Place, ok, parts, squall, text, wait_until};
+use crate::squall::{Place, assert_made, ok, parts, squall, text, wait_until};
 
 const TWO_STEPS: &str = "
 target: TARGET
@@ -25,7 +25,7 @@ steps:
 fn a_plan_of_two_steps_on_three_machines_counts_what_the_target_counts() {
     let place = Place::new();
     let (record, output) = place.run(TWO_STEPS, &[]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_made(&record, &output);
     assert_eq!(ok(&record["total"]), 400 + 101 + 7 + 301 + 9);
     let loads = [("all", 400), ("few", 101), ("one", 7), ("rate", 301), ("late", 9)];
     assert_eq!(parts(&record, "load"), loads.map(|(name, count)| (name.to_owned(), count)));
@@ -228,7 +228,7 @@ fn recorded_traffic_is_a_load_whose_parts_the_machines_play() {
         har.display(),
     );
     let (record, output) = place.run(&plan, &[]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_made(&record, &output);
     // Each of four users plays the ten that the filter leaves.
     assert_eq!(parts(&record, "load"), [("all".to_owned(), 30), ("each".to_owned(), 40)]);
     assert_eq!(parts(&record, "machine").iter().filter(|(_, count)| *count > 0).count(), 2);
