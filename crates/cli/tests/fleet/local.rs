@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::squall::{Place, assert_made, ok, parts, squall, text, wait_until};
+use crate::squall::{Place, assert_code, ok, parts, squall, text, wait_until};
 
 const TWO_STEPS: &str = "
 target: TARGET
@@ -25,7 +25,7 @@ steps:
 fn a_plan_of_two_steps_on_three_machines_counts_what_the_target_counts() {
     let place = Place::new();
     let (record, output) = place.run(TWO_STEPS, &[]);
-    assert_made(&record, &output);
+    assert_code(&record, &output, 0);
     assert_eq!(ok(&record["total"]), 400 + 101 + 7 + 301 + 9);
     let loads = [("all", 400), ("few", 101), ("one", 7), ("rate", 301), ("late", 9)];
     assert_eq!(parts(&record, "load"), loads.map(|(name, count)| (name.to_owned(), count)));
@@ -111,7 +111,7 @@ loads:
   - { http: /status/500, connections: 2, duration: 1m, thresholds: [{ rule: 'errors<5%', abort: true }] }
 ";
     let (record, output) = place.run(plan, &[]);
-    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert_code(&record, &output, 3);
     assert_eq!(record["stopped_by"], "drained");
     assert!(record["duration"]["secs"].as_u64().unwrap() < 30);
     assert!(text(&output.stderr).contains("`errors<5%` is broken: the run ends"));
@@ -178,7 +178,7 @@ steps:
 ";
     let (record, output) = place.run(plan, &[]);
     let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert_code(&record, &output, 3);
     let outcomes: Vec<(&str, bool)> = record["thresholds"]
         .as_array()
         .unwrap()
@@ -228,7 +228,7 @@ fn recorded_traffic_is_a_load_whose_parts_the_machines_play() {
         har.display(),
     );
     let (record, output) = place.run(&plan, &[]);
-    assert_made(&record, &output);
+    assert_code(&record, &output, 0);
     // Each of four users plays the ten that the filter leaves.
     assert_eq!(parts(&record, "load"), [("all".to_owned(), 30), ("each".to_owned(), 40)]);
     assert_eq!(parts(&record, "machine").iter().filter(|(_, count)| *count > 0).count(), 2);
@@ -283,9 +283,8 @@ machines: { a: local, b: local, c: { local: true, weight: 2 } }
 loads: [{ script: shop.js, name: shop }]
 ";
     let (record, output) = place.run(plan, &[]);
-    let said = text(&output.stderr);
     // The second threshold cannot hold.
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert_code(&record, &output, 3);
     let outcomes: Vec<bool> =
         record["thresholds"].as_array().unwrap().iter().map(|rule| rule["ok"].as_bool().unwrap()).collect();
     assert_eq!(outcomes, [true, false], "{}", record["thresholds"]);
@@ -323,7 +322,7 @@ fn a_threshold_of_a_script_that_aborts_ends_it_on_every_machine() {
     );
     let plan = "target: TARGET\nmachines: { a: local, b: local }\nloads: [{ name: errors, script: errors.js, vus: 2, duration: 1m }]\n";
     let (record, output) = place.run(plan, &[]);
-    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert_code(&record, &output, 3);
     assert!(record["duration"]["secs"].as_u64().unwrap() < 30);
     let said = text(&output.stderr);
     assert!(said.contains("`errors: http_req_failed rate<0.1` is broken: the run ends"), "{said}");

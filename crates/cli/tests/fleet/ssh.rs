@@ -8,7 +8,7 @@ use squall_measure::{Histogram, Snapshot};
 use squall_testkit::lab::Lab;
 
 use crate::site::Site;
-use crate::squall::{assert_made, parts, text};
+use crate::squall::{assert_code, parts, text};
 
 #[test]
 fn two_steps_of_three_loads_run_behind_a_bastion_and_nothing_stays() {
@@ -28,7 +28,7 @@ steps:
       - { http: /, requests: 5, connections: 1, name: few, start_after: 500ms }
 ",
     );
-    assert_made(&record, &output);
+    assert_code(&record, &output, 0);
     let loads = [("one", 301), ("two", 202), ("three", 103), ("together", 1000), ("steady", 100), ("few", 5)];
     assert_eq!(parts(&record, "load"), loads.map(|(name, count)| (name.to_owned(), count)));
     let settled: u64 = loads.iter().map(|(_, count)| count).sum();

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use squall_testkit::real::{NginxOptions, Server};
 
-use crate::squall::{Place, assert_made, ok, record, squall, text};
+use crate::squall::{Place, assert_code, ok, record, squall, text};
 
 fn tool<'a>(record: &'a Value, name: &str) -> &'a Value {
     let mut tools = record["tools"].as_array().unwrap().iter();
@@ -26,7 +26,7 @@ loads:
   - { http: /, requests: 50, connections: 2, on: a, name: native }
 ";
     let (record, output) = place.run(plan, &[]);
-    assert_made(&record, &output);
+    assert_code(&record, &output, 0);
     assert_eq!(ok(&record["total"]), 50, "tools are in no total");
     let tools = record["tools"].as_array().unwrap();
     assert_eq!(tools.len(), 4);
@@ -150,7 +150,7 @@ fn a_ptr_file_runs_natively_and_with_the_real_tool() {
             .arg(&results);
         let output = command.output().unwrap();
         let record = record(&results);
-        assert_made(&record, &output);
+        assert_code(&record, &output, 0);
         let steps =
             record["events"].as_array().unwrap().iter().filter(|event| event["kind"] == "step").count();
         assert_eq!(steps, 2);
