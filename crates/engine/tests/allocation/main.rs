@@ -91,12 +91,11 @@ fn a_plain_connection_costs_less_than_4_kib() {
         LIVE_BYTES_MAX.store(LIVE_BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
         let record = record(&closed(&server.url("/"), connection_count, 40_000));
         assert_counts(&record, 40_000, 0);
-        (LIVE_BYTES_MAX.load(Ordering::Relaxed), record.machine.unwrap().process_rss_bytes)
+        LIVE_BYTES_MAX.load(Ordering::Relaxed)
     };
-    let (few, few_resident) = peak(100);
+    let few = peak(100);
     // So many that the figures of a second that waits to be merged, some MiB more in a slow run, do not show.
-    let (many, _) = peak(6_100);
+    let many = peak(6_100);
     let each = many.saturating_sub(few) / 6_000;
     assert!(each <= 4096, "{each} bytes for each connection: {few} with 100, {many} with 6,100");
-    assert!(few_resident <= 16 << 20, "{few_resident} bytes resident with 100 connections");
 }
