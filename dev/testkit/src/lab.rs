@@ -137,6 +137,13 @@ impl Lab {
         names.filter(|name| !name.starts_with("sshd")).collect()
     }
 
+    /// Arguments of the programs of that name that run on a machine, with spaces between.
+    pub fn arguments(&self, host: &str, name: &str) -> Vec<String> {
+        let pids = self.pids(host).into_iter().filter(|pid| name_of(pid).is_some_and(|own| own == name));
+        let lines = pids.filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).ok());
+        lines.map(|line| line.replace('\0', " ")).collect()
+    }
+
     fn pids(&self, host: &str) -> Vec<String> {
         let output = self.command_output("ip", &["netns", "pids", &self.namespace(host)]);
         String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect()

@@ -2,6 +2,7 @@
 //! What was measured stays, what was lost is told, and nothing stays on the machines.
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -22,8 +23,11 @@ const MOMENTS: [Moment; 4] = [Moment::Preflight, Moment::Start, Moment::Middle, 
 
 const LOAD: &str = "loads: [{ http: /delay/5, connections: 30, duration: 3s }]\n";
 
-/// The first that a machine does when it is sent the program.
-const SLOW_MKTEMP: &str = "#!/bin/sh\nsleep 3\nexec /usr/bin/mktemp \"$@\"\n";
+/// The first that a machine does when it is sent the program; here it waits until a file is there.
+fn waiting_mktemp(file: &Path) -> String {
+    let file = file.display();
+    format!("#!/bin/sh\nuntil [ -e '{file}' ]; do sleep 0.05; done\nexec /usr/bin/mktemp \"$@\"\n")
+}
 
 /// What a run left.
 struct Left {
@@ -36,7 +40,10 @@ struct Left {
 impl Moment {
     fn wait(self, site: &Site) {
         if self == Self::Preflight {
-            return wait_until(|| site.lab.programs("g2").iter().any(|name| name == "squall"));
+            // Not the program's trial before it, which ends by itself.
+            return wait_until(|| {
+                site.lab.arguments("g2", "squall").iter().any(|line| line.contains(" agent "))
+            });
         }
         wait_until(|| site.has_load());
         match self {
@@ -50,9 +57,10 @@ impl Moment {
 /// Makes a run in which something fails; `is_killed`: it is the run itself.
 fn strike(site: &mut Site, moment: Moment, is_killed: bool, fail: impl Fn(&mut Site)) -> Left {
     let _ = fs::remove_dir_all(site.lab.path("runs"));
+    let failed = site.lab.path("failed");
     if moment == Moment::Preflight {
-        // Where another machine is still not ready, it is sure that nothing has started yet.
-        site.lab.install("g3", "mktemp", SLOW_MKTEMP);
+        // While another machine is not ready, nothing can have started.
+        site.lab.install("g3", "mktemp", &waiting_mktemp(&failed));
     }
     let mut run = site.start(LOAD);
     moment.wait(site);
@@ -60,6 +68,7 @@ fn strike(site: &mut Site, moment: Moment, is_killed: bool, fail: impl Fn(&mut S
         run.kill();
     }
     fail(site);
+    fs::write(&failed, "").unwrap();
     let begin = Instant::now();
     site.wait_until_clean();
     let gone_after = begin.elapsed();
@@ -69,6 +78,7 @@ fn strike(site: &mut Site, moment: Moment, is_killed: bool, fail: impl Fn(&mut S
         gone_after.as_secs_f64(),
         begin.elapsed().as_secs_f64()
     );
+    fs::remove_file(&failed).unwrap();
     let _ = fs::remove_file(site.lab.path("bin-g3").join("mktemp"));
     let said = fs::read_to_string(site.lab.path("controller.err")).unwrap();
     Left { code: status.and_then(|status| status.code()), said, record: record(&site.lab.path("runs")) }
