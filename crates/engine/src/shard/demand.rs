@@ -202,15 +202,14 @@ impl Shard {
         }
     }
 
-    /// Lets the users go on whose requests have ended, and hands free connections to those who wait for one.
+    /// Starts what arrivals and those who wait have free connections for, and sends it.
     pub(super) fn start_next(&mut self) {
-        self.serve_ready();
         self.start_released();
         self.serve_waiting();
         self.send_unsent();
     }
 
-    /// Connections whose requests have ended serve the next ones.
+    /// Lets the users go on whose requests have ended, on the connections that these have left.
     pub(super) fn serve_ready(&mut self) {
         let mut ready = std::mem::take(&mut self.ready);
         for conn_idx in ready.drain(..) {

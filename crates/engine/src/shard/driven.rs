@@ -69,11 +69,6 @@ impl Driven {
 impl Shard {
     /// Lets the driver do what is due, and makes the requests that it and its users want.
     pub(super) fn drive(&mut self) {
-        if self.driven.is_none() {
-            return;
-        }
-        // A user's next request goes on the connection that its last one has left.
-        self.serve_ready();
         let Some(mut driven) = self.driven.take() else { return };
         let now_ns = self.run_ns();
         driven.driver.turn(now_ns, &mut driven.port);

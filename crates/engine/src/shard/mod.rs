@@ -220,6 +220,7 @@ impl Shard {
         while !self.is_finished() {
             self.follow_control();
             self.follow_schedule();
+            self.serve_ready();
             self.drive();
             self.start_next();
             self.wait().map_err(|source| Error::Os { what: "wait for events", source })?;
