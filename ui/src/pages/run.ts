@@ -37,7 +37,8 @@ export class RunView {
   private draw(): void {
     const { page } = this;
     this.top.replaceChildren(...topBlocks(page));
-    for (const spec of specs(page)) {
+    const watched = monitorSpecs(page);
+    for (const spec of [...specs(page), ...watched.filter((spec) => !isZero(spec))]) {
       const chart = this.charts.get(spec.title);
       if (chart) chart.update(spec);
       else {
@@ -46,7 +47,7 @@ export class RunView {
         this.overTime.append(added.element);
       }
     }
-    this.zeros.textContent = zeroNote(page);
+    this.zeros.textContent = zeroNote(watched.filter(isZero));
     const curves = curveSpec(page);
     if (this.curve) this.curve.update(curves);
     else {
@@ -165,7 +166,7 @@ function specs(page: RunPage): Spec[] {
   if (generator.length > 0) specs.push({ title: 'Generator', note: 'Share of its time; near 100 % latencies contain the generator’s own queue.', unit: 'fraction', x, lines: generator, yMax: 1 });
   const lag = known([line('p99 of the lag', values('lag_p99'), 'c2')]);
   if (lag.length > 0) specs.push({ title: 'Schedule lag', note: 'How late requests were sent although a connection was free.', unit: 'us', x, lines: lag });
-  return [...specs, ...monitorSpecs(page).filter((spec) => !isZero(spec))];
+  return specs;
 }
 
 const MONITOR_TITLES: Record<string, string> = { percent: 'Watched: CPU and other shares', bytes: 'Watched: memory and sizes', count: 'Watched: counts', per_second: 'Watched: rates', seconds: 'Watched: times' };
@@ -204,9 +205,8 @@ function withGaps(x: number[], samples: Map<number, number>): Line['values'] {
 const isZero = (spec: Spec) => spec.lines.every((line) => line.values.every((value) => !value));
 
 /** Watched counts that never were anything but zero take one line instead of a chart each. */
-function zeroNote(page: RunPage): string {
-  const titles = monitorSpecs(page).filter(isZero).map((spec) => spec.title);
-  return titles.length > 0 ? `Watched, and zero all the time: ${titles.join(', ')}.` : '';
+function zeroNote(zeros: Spec[]): string {
+  return zeros.length > 0 ? `Watched, and zero all the time: ${zeros.map((spec) => spec.title).join(', ')}.` : '';
 }
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
