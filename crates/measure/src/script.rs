@@ -142,6 +142,13 @@ impl ScriptFigures {
         &mut self.checks[idx]
     }
 
+    /// A check was made.
+    pub fn count_check(&mut self, group: &str, name: &str, is_ok: bool) {
+        let check = self.check_mut(group, name);
+        check.passes += u64::from(is_ok);
+        check.fails += u64::from(!is_ok);
+    }
+
     /// A group was entered.
     pub fn enter(&mut self, path: &str) {
         if !self.groups.iter().any(|known| known == path) {

@@ -207,10 +207,7 @@ impl Recorder for Figures {
 
     fn check(&self, group: &str, name: &str, is_ok: bool, tags: &Tags<'_>) {
         self.add(MetricId::CHECKS, f64::from(u8::from(is_ok)), tags);
-        let mut figures = self.figures.borrow_mut();
-        let check = figures.check_mut(group, name);
-        check.passes += u64::from(is_ok);
-        check.fails += u64::from(!is_ok);
+        self.figures.borrow_mut().count_check(group, name, is_ok);
     }
 
     fn group(&self, path: &str) {

@@ -68,11 +68,7 @@ impl Recorder for SectionRecorder {
 
     fn check(&self, group: &str, name: &str, is_ok: bool, tags: &Tags<'_>) {
         self.add_values(&[(MetricId::CHECKS, f64::from(u8::from(is_ok)))], tags);
-        self.change(tags, |figures| {
-            let check = figures.check_mut(group, name);
-            check.passes += u64::from(is_ok);
-            check.fails += u64::from(!is_ok);
-        });
+        self.change(tags, |figures| figures.count_check(group, name, is_ok));
         self.inner.check(group, name, is_ok, tags);
     }
 
