@@ -13,7 +13,7 @@ use crate::api::{self, data::ArrayData};
 use crate::console::Console;
 use crate::error::{ErrorKind, ScriptError, describe};
 use crate::metrics::{BUILTINS, MetricDef, MetricId};
-use crate::options::Runtime;
+use crate::options::{Layer, LayerKind, Runtime};
 use crate::resolve::{file_path, file_url};
 use crate::syntax;
 use crate::user::{Outcome, Shared, User, Work};
@@ -137,6 +137,12 @@ impl Program {
     /// The `options` that the script exports; null when it exports none.
     pub fn options(&self) -> &Json {
         &self.options
+    }
+
+    /// The exported `options` as the script's own layer; `None` when they are no object.
+    pub fn layer(&self) -> Option<Layer> {
+        let options = self.options.as_object()?.clone();
+        Some(Layer { kind: LayerKind::Script, options })
     }
 
     /// Whether the script exports a function of this name.

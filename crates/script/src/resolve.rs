@@ -2,6 +2,8 @@
 
 use url::Url;
 
+use crate::syntax::is_word;
+
 /// The full name of what `specifier` means in the module `base`.
 pub(crate) fn resolve(base: &str, specifier: &str) -> Result<String, String> {
     if specifier == "k6" || specifier.starts_with("k6/") {
@@ -40,7 +42,6 @@ pub(crate) fn is_module(text: &str) -> bool {
             '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
             '"' | '\'' | '`' => quoted_length(rest, letter),
             letter if letter.is_alphabetic() || letter == '_' || letter == '$' => {
-                let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
                 let end = rest.find(|letter| !is_word(letter)).unwrap_or(rest.len());
                 if is_begin && is_module_statement(&rest[..end], rest[end..].trim_start()) {
                     return true;

@@ -5,17 +5,26 @@
 
 /// Column (from 1) of the word that is wrong in a line (from 1). `fails_alike`: whether a beginning of the text fails as the whole does.
 pub(crate) fn column(text: &str, line: usize, fails_alike: impl Fn(&str) -> bool) -> usize {
-    let begin = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+    let begin = line_begin(text, line);
     let row = text[begin..].lines().next().unwrap_or_default();
     let ends: Vec<usize> = row.char_indices().map(|(at, letter)| at + letter.len_utf8()).collect();
     let count = ends.partition_point(|end| !fails_alike(&text[..begin + end]));
     let end = ends.get(count).copied().unwrap_or(row.len());
-    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
     let head = &row[..end];
     let last = head.chars().next_back().unwrap_or_default();
     let word =
         if is_word(last) { head.trim_end_matches(is_word) } else { &head[..end - last.len_utf8().min(end)] };
     word.chars().count() + 1
+}
+
+/// Where a line (from 1) begins.
+fn line_begin(text: &str, line: usize) -> usize {
+    text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum()
+}
+
+/// Whether a letter may stand in a name.
+pub(crate) fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_' || letter == '$'
 }
 
 /// Line and column (from 1) where a text first names a module, lines that are comments apart.
@@ -38,11 +47,10 @@ pub(crate) fn missing_export(message: &str) -> Option<(&str, &str)> {
 /// Line and column (from 1) of a name that is imported from a module; of the module's, where the name does not stand there.
 pub(crate) fn place_of_name(text: &str, specifier: &str, name: &str) -> Option<(usize, usize)> {
     let (line, column) = place_of_import(text, specifier)?;
-    let end = text.split_inclusive('\n').take(line - 1).map(str::len).sum::<usize>();
-    let row = text[end..].chars().take(column - 1).map(char::len_utf8).sum::<usize>();
-    let head = &text[..end + row];
+    let begin = line_begin(text, line);
+    let row = text[begin..].chars().take(column - 1).map(char::len_utf8).sum::<usize>();
+    let head = &text[..begin + row];
     let statement = head.rfind("import").max(head.rfind("export"))?;
-    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
     let at = head[statement..]
         .match_indices(name)
         .map(|(at, _)| statement + at)

@@ -532,8 +532,8 @@ fn options(flags: &ScriptArgs, program: &Program) -> Result<Options, Failure> {
         })?;
         layers.push(Layer { kind: LayerKind::File, options });
     }
-    if let Json::Object(options) = program.options() {
-        layers.push(Layer { kind: LayerKind::Script, options: options.clone() });
+    if let Some(layer) = program.layer() {
+        layers.push(layer);
     } else if !program.options().is_null() {
         let message = "the exported `options` are no object".to_owned();
         let help = "export const options = { vus: 10, duration: '30s' }".to_owned();

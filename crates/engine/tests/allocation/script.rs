@@ -8,7 +8,7 @@ use squall_engine::{Control, ScriptRun, run_driven};
 use squall_plan::{
     ConnectionPolicy, Load, Network, Plan, Profile, ScriptLoad, Segment, Stop, TlsPolicy, What, When,
 };
-use squall_script::{Console, Layer, LayerKind, Options, Program, ProgramSetup};
+use squall_script::{Console, Options, Program, ProgramSetup};
 use squall_testkit::real::{NginxOptions, Server};
 
 use super::{ALLOCATION_COUNT, LIVE_BYTES, LIVE_BYTES_MAX, ONE_AFTER_THE_OTHER};
@@ -39,8 +39,7 @@ fn run(source: String) -> squall_measure::RunRecord {
         console: Arc::clone(&console),
     })
     .unwrap();
-    let exported = program.options().as_object().unwrap().clone();
-    let options = Options::of(vec![Layer { kind: LayerKind::Script, options: exported }]).unwrap();
+    let options = Options::of(program.layer().into_iter().collect()).unwrap();
     let run = ScriptRun::new(program, options, console, &TlsPolicy::default()).unwrap();
     run_driven(&plan(), vec![Arc::new(run)], &Control::new(), &mut |_: &squall_measure::RunRecorder| {})
         .unwrap()

@@ -41,14 +41,9 @@ fn version(place: &str, value: Option<&Json>) -> Result<Option<HttpVersion>, Scr
     known.map(Some).ok_or_else(|| wrong(place, &format!("is {value}"), HTTP_HELP))
 }
 
-/// A version of HTTP by its name.
+/// A version of HTTP by its name in plans.
 pub(crate) fn http_version(name: &str) -> Option<HttpVersion> {
-    match name {
-        "1.1" => Some(HttpVersion::Http11),
-        "2" => Some(HttpVersion::Http2),
-        "auto" => Some(HttpVersion::Auto),
-        _ => None,
-    }
+    serde_json::from_value(name.into()).ok()
 }
 
 /// What a version may be.

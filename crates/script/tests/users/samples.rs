@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use squall_script::{
-    HttpSample, HttpTags, Layer, LayerKind, MetricId, Options, Recorder, SampleForm, SampleOutput,
-    SampleStream, Tags, TimeForm, Timing,
+    HttpSample, HttpTags, MetricId, Options, Recorder, SampleForm, SampleOutput, SampleStream, Tags,
+    TimeForm, Timing,
 };
 
 use crate::drive::{Notes, Text, compile};
@@ -20,8 +20,7 @@ fn written(form: SampleForm) -> String {
          export default () => {}",
     )
     .unwrap();
-    let script = program.options().as_object().unwrap().clone();
-    let options = Options::of(vec![Layer { kind: LayerKind::Script, options: script }]).unwrap();
+    let options = Options::of(program.layer().into_iter().collect()).unwrap();
     let text = Text::default();
     let output = Arc::new(SampleOutput::new(form, Box::new(text.clone()), &program, &options));
     let notes = Rc::new(Notes::default());

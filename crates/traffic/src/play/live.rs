@@ -180,6 +180,13 @@ mod tests {
         assert!(sessions.recent.len() + sessions.older.len() <= 2 * SESSION_COUNT_MAX);
     }
 
+    /// A text with what is live put in, which something must be.
+    fn put_in(live: &Live, text: &str) -> String {
+        let mut bytes = text.as_bytes().to_vec();
+        assert!(live.put_in(&mut bytes), "{text}");
+        String::from_utf8(bytes).unwrap()
+    }
+
     #[test]
     fn values_are_put_in_however_they_are_encoded() {
         let mut live = Live::default();
@@ -194,9 +201,7 @@ mod tests {
             ("u=%2F4711", "u=%2F9"),
             ("sid=sess.id; b=sess.idx", "sid=S; b=sess.idx"),
         ] {
-            let mut bytes = text.as_bytes().to_vec();
-            assert!(live.put_in(&mut bytes));
-            assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+            assert_eq!(put_in(&live, text), expected);
         }
     }
 
@@ -213,9 +218,7 @@ mod tests {
             ("[109,100,104]", "[110,101,105]"),
             ("s s,s,s", "s,s t,s,s"),
         ] {
-            let mut bytes = text.as_bytes().to_vec();
-            assert!(live.put_in(&mut bytes));
-            assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+            assert_eq!(put_in(&live, text), expected);
         }
     }
 

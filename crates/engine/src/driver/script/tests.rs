@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use squall_measure::{ScriptFigures, ScriptValue, Snapshot};
 use squall_plan::{Segment, TlsPolicy};
-use squall_script::{Console, Form, Layer, LayerKind, Level, Options, Program, ProgramSetup};
+use squall_script::{Console, Form, Level, Options, Program, ProgramSetup};
 
 use super::part::Part;
 use super::{ScriptDriver, ScriptRun};
@@ -67,8 +67,7 @@ impl World {
             console: Arc::clone(&console),
         })
         .unwrap();
-        let exported = program.options().as_object().unwrap().clone();
-        let options = Options::of(vec![Layer { kind: LayerKind::Script, options: exported }]).unwrap();
+        let options = Options::of(program.layer().into_iter().collect()).unwrap();
         let run = ScriptRun::new(program, options, console, &TlsPolicy::default()).unwrap();
         Self { run: ScriptRun { exact: true, ..run }, said }
     }
