@@ -149,7 +149,7 @@ fn plan(what: What) -> Plan {
     let load = Load {
         name: "fuzz".to_owned(),
         what,
-        when: When::Closed { connections: Profile::constant(2.0) },
+        when: When::Closed { connections: Profile::constant(2.0), users: None },
         stop,
         connections: ConnectionPolicy { connect_timeout: Duration::from_millis(200), ..ConnectionPolicy::default() },
         network: Network::default(),

@@ -1,6 +1,7 @@
 //! What a run is about to do, in a few lines: shown before it starts, and all that `--dry-run` shows.
 
 use std::fmt::Write;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use squall_engine::{Need, Resource};
@@ -196,8 +197,14 @@ fn target(http: &HttpLoad) -> String {
 
 fn when(when: &When, noun: &str) -> String {
     match when {
-        When::Closed { connections } if connections.stages.is_empty() => profile(connections, "connection"),
-        When::Closed { connections } => format!("{},", profile(connections, "connection")),
+        When::Closed { connections, users: Some(users) } => {
+            let users = profile(users, "user");
+            format!("{users} who share {},", profile(connections, "connection"))
+        }
+        When::Closed { connections, users: None } if connections.stages.is_empty() => {
+            profile(connections, "connection")
+        }
+        When::Closed { connections, users: None } => format!("{},", profile(connections, "connection")),
         When::Open { rate, arrival, pacing, connection_count_max } => {
             let rate = profile(rate, &format!("{noun}/s"));
             let (arrival, pacing) = (arrival_name(*arrival), pacing_name(*pacing));
@@ -269,10 +276,10 @@ fn tls(load: &Load) -> Option<String> {
 }
 
 /// What `squall http` chose by itself.
-pub(crate) fn defaults(args: &LoadArgs) -> Option<String> {
+pub(crate) fn defaults(args: &LoadArgs, users: Option<NonZeroU32>) -> Option<String> {
     let has_ramp = args.ramp.is_some();
     let flags = [
-        connections_default(args.connections.is_some(), args.rate.is_some(), has_ramp),
+        connections_default(args.connections.is_some(), args.rate.is_some(), has_ramp && users.is_none()),
         duration_default(args.duration.is_some() || has_ramp || args.requests.is_some()),
     ];
     joined(flags)

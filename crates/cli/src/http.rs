@@ -17,7 +17,7 @@ use crate::{build, echo, output};
 /// Makes the run, or with `--dry-run` shows what it would be.
 pub(crate) fn run(args: &HttpArgs) -> Result<ExitCode, Failure> {
     let plan = build::plan(args)?;
-    make(&plan, &args.output, echo::defaults(&args.load))
+    make(&plan, &args.output, echo::defaults(&args.load, args.users))
 }
 
 /// Makes the run of a plan, or with `--dry-run` shows what it would be. `defaults`: the choices that nobody made.

@@ -136,8 +136,8 @@ fn first_line(error: &clap::Error) -> String {
 /// What people type who know wrk, oha, ab, h2load, k6, vegeta, hey or curl.
 const FLAGS_OF_OTHER_TOOLS: &[(&[&str], &str)] = &[
     (
-        &["--vus", "--users", "--clients", "--concurrency", "--workers", "--max-connections"],
-        "connections are `-c N`",
+        &["--vus", "--clients", "--concurrency", "--workers", "--max-connections"],
+        "connections are `-c N`, users who share them `--users N`",
     ),
     (
         &["-t"],

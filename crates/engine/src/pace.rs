@@ -142,7 +142,7 @@ impl SplitMix {
 /// The most connections that a load opens to one origin.
 pub(crate) fn connection_count_max(when: &When) -> u64 {
     match when {
-        When::Closed { connections } => connections.max().ceil() as u64,
+        When::Closed { connections, .. } => connections.max().ceil() as u64,
         When::Open { connection_count_max, .. } => u64::from(connection_count_max.get()),
     }
 }

@@ -515,7 +515,7 @@ mod tests {
                 options: String::new(),
                 scenarios: Vec::new(),
             }),
-            when: squall_plan::When::Closed { connections: squall_plan::Profile::constant(1.0) },
+            when: squall_plan::When::Closed { connections: squall_plan::Profile::constant(1.0), users: None },
             stop: squall_plan::Stop { duration: None, count: None },
             connections: squall_plan::ConnectionPolicy::default(),
             network: squall_plan::Network::default(),

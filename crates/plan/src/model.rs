@@ -182,10 +182,13 @@ pub enum ExpectBody {
 /// When the next request starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum When {
-    /// Closed model: each connection sends its next request when the last one has ended.
+    /// Closed model: each user sends its next request when the last one has ended.
     Closed {
         /// Connections over time.
         connections: Profile,
+        /// Users over time who share the connections and wait for a free one; `None`: as many as the connections hold.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        users: Option<Profile>,
     },
     /// Open model: requests start when the schedule says, whether or not the server keeps up.
     Open {

@@ -82,7 +82,10 @@ impl Load {
             What::Replay(_) => {}
         }
         match &self.when {
-            When::Closed { connections } => validate_connections(connections)?,
+            When::Closed { connections, users } => {
+                validate_connections(connections)?;
+                users.as_ref().map_or(Ok(()), validate_connections)?;
+            }
             When::Open { rate, .. } => validate_rate(rate)?,
         }
         if self.starts_nothing() { Err(PlanError::NothingToDo) } else { Ok(()) }
@@ -90,7 +93,11 @@ impl Load {
 
     fn starts_nothing(&self) -> bool {
         let end = self.stop.duration.map_or(f64::INFINITY, |d| d.as_secs_f64());
-        let (When::Closed { connections: profile } | When::Open { rate: profile, .. }) = &self.when;
+        let profile = match &self.when {
+            When::Closed { users: Some(profile), .. }
+            | When::Closed { connections: profile, users: None }
+            | When::Open { rate: profile, .. } => profile,
+        };
         profile.time_of(f64::MIN_POSITIVE).is_none_or(|at| at >= end)
     }
 }
@@ -208,7 +215,7 @@ mod tests {
         Load {
             name: "http".into(),
             what: What::Http(http),
-            when: When::Closed { connections },
+            when: When::Closed { connections, users: None },
             stop: Stop { duration: Some(Duration::from_secs(10)), count: None },
             connections: ConnectionPolicy::default(),
             network: Network::default(),

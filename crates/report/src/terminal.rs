@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use squall_measure::{Http2, Status, ThresholdResult};
-use squall_plan::{HttpVersion, Load, RequestPlan, What, When};
+use squall_plan::{HttpVersion, Load, Profile, RequestPlan, What, When};
 
 use crate::parts::part_lines;
 use crate::replay::{comparison_facts, difference_lines, fidelity_facts, learned_lines};
@@ -269,21 +269,28 @@ fn parts(page: &mut Page, summary: &Summary) {
     }
 }
 
-/// What limits the rate of a closed model: its connections, of which the user may not have chosen the number.
+/// What limits the rate of a closed model: its connections, of which the user may not have chosen the number, and who shares them.
 fn loops(summary: &Summary) -> Option<String> {
-    let connections = |load: &Load| match &load.when {
-        When::Closed { connections } => Some(connections.max().round() as u64),
-        When::Open { .. } => None,
-    };
-    let count: u64 = summary.plan.loads.iter().filter_map(connections).sum();
+    let most = |profile: &Profile| profile.max().round() as u64;
+    let (mut count, mut user_count) = (0, 0);
+    for load in &summary.plan.loads {
+        if let When::Closed { connections, users } = &load.when {
+            count += most(connections);
+            user_count += users.as_ref().map_or(0, most);
+        }
+    }
     let noun = summary.noun();
     let at_a_time = summary.plan.loads.iter().map(requests_per_connection).max().unwrap_or(1);
     let how = match at_a_time {
         1 => format!("one {noun} after the other"),
         _ => format!("up to {at_a_time} {noun}s at a time"),
     };
+    let sharing = match user_count {
+        0 => String::new(),
+        _ => format!(", shared by {}", units::counted(user_count, "user")),
+    };
     (count > 0 && noun != "connection")
-        .then(|| format!("{}, each {how}", units::counted(count, "connection")))
+        .then(|| format!("{}, each {how}{sharing}", units::counted(count, "connection")))
 }
 
 /// By HTTP/2 streams, or pipelined.

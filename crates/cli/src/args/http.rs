@@ -31,6 +31,11 @@ pub(crate) struct HttpArgs {
     pub urls_file: Option<PathBuf>,
     #[command(flatten)]
     pub load: LoadArgs,
+    /// Users who share the connections and wait for a free one [default: as many as the connections hold]
+    ///
+    /// Each sends its next request when it has its answer. The wait is the phase `blocked`, as in k6, not part of the latency. With --ramp, the stages are of users.
+    #[arg(long, value_name = "N", value_parser = values::connections, conflicts_with = "rate", help_heading = "Load")]
+    pub users: Option<NonZeroU32>,
     #[command(flatten)]
     pub request: RequestArgs,
     #[command(flatten)]
@@ -63,9 +68,9 @@ pub(crate) struct LoadArgs {
     /// server that stalls shows in the percentiles.
     #[arg(short, long, value_name = "RATE", value_parser = parse_rate)]
     pub rate: Option<f64>,
-    /// Stages of connections, or of the rate: 10s:100,1m:1000
+    /// Stages of connections, of users, or of the rate: 10s:100,1m:1000
     ///
-    /// Each is TIME:TARGET, of the rate when --rate is given. The value moves linearly to each target. It starts at --connections (default 1) or at --rate.
+    /// Each is TIME:TARGET, of the rate when --rate is given, of users when --users is. The value moves linearly to each target. It starts at --connections (default 1), at --users, or at --rate.
     #[arg(long, value_name = "STAGES", value_parser = parse_ramp)]
     pub ramp: Option<Ramp>,
     /// How arrivals of the open model are spread: constant or poisson

@@ -19,11 +19,11 @@ pub(crate) const CONNECTION_COUNT_DEFAULT: NonZeroU32 = NonZeroU32::new(50).unwr
 /// arrivals wait for.
 pub(crate) const CONNECTION_COUNT_MAX_DEFAULT: NonZeroU32 = NonZeroU32::new(1000).unwrap();
 
-/// The open model with `--rate`, else the closed one.
-pub(super) fn when(args: &LoadArgs) -> Result<When, Failure> {
+/// The open model with `--rate`, else the closed one, where users may be more or fewer than the connections hold.
+pub(super) fn when(args: &LoadArgs, users: Option<NonZeroU32>) -> Result<When, Failure> {
     match args.rate {
         Some(rate) => open(args, rate),
-        None => closed(args),
+        None => closed(args, users),
     }
 }
 
@@ -57,30 +57,36 @@ fn open(args: &LoadArgs, rate: f64) -> Result<When, Failure> {
     })
 }
 
-fn closed(args: &LoadArgs) -> Result<When, Failure> {
+fn closed(args: &LoadArgs, users: Option<NonZeroU32>) -> Result<When, Failure> {
     if args.arrival.is_some() || args.pacing.is_some() {
         let help = "only the open model has arrivals: add `--rate 500/s`, or leave the flag out";
         return Err(Failure::usage("`--arrival` and `--pacing` need `--rate`", help));
     }
-    if let Some(ramp) = &args.ramp {
-        refuse_rates(ramp)?;
+    let ramp = args.ramp.as_ref();
+    if let Some(ramp) = ramp {
+        refuse_rates(ramp, if users.is_some() { "users" } else { "connections" })?;
     }
-    let constant = args.connections.unwrap_or(CONNECTION_COUNT_DEFAULT);
-    let ramp_from = args.connections.unwrap_or(NonZeroU32::MIN);
-    let connections = profile(args.ramp.as_ref(), f64::from(constant.get()), f64::from(ramp_from.get()));
-    Ok(When::Closed { connections })
+    let constant = f64::from(args.connections.unwrap_or(CONNECTION_COUNT_DEFAULT).get());
+    if let Some(users) = users {
+        let users = f64::from(users.get());
+        let connections = Profile::constant(constant);
+        return Ok(When::Closed { connections, users: Some(profile(ramp, users, users)) });
+    }
+    let ramp_from = f64::from(args.connections.unwrap_or(NonZeroU32::MIN).get());
+    Ok(When::Closed { connections: profile(ramp, constant, ramp_from), users: None })
 }
 
-/// Without `--rate`, the targets of a ramp are numbers of connections.
-fn refuse_rates(ramp: &Ramp) -> Result<(), Failure> {
+/// Without `--rate`, the targets of a ramp are numbers of connections or users.
+fn refuse_rates(ramp: &Ramp, noun: &str) -> Result<(), Failure> {
     if ramp.has_rates {
         let help = "add `--rate`, from which the ramp starts (it may be 0), or write `10s:100`";
-        return Err(Failure::usage("`--ramp` has rates, but without `--rate` it ramps connections", help));
+        let message = format!("`--ramp` has rates, but without `--rate` it ramps {noun}");
+        return Err(Failure::usage(message, help));
     }
     match ramp.stages.iter().find(|stage| stage.target.fract() != 0.0) {
         Some(stage) => {
-            let message = format!("`--ramp` leads to {} connections", stage.target);
-            Err(Failure::usage(message, "write whole numbers of connections, or add `--rate`"))
+            let message = format!("`--ramp` leads to {} {noun}", stage.target);
+            Err(Failure::usage(message, format!("write whole numbers of {noun}, or add `--rate`")))
         }
         None => Ok(()),
     }

@@ -42,7 +42,7 @@ fn http_load(args: &HttpArgs, targets: Vec<Target>) -> Result<Load, Failure> {
     Ok(Load {
         name: "http".to_owned(),
         what: What::Http(http),
-        when: load::when(&args.load)?,
+        when: load::when(&args.load, args.users)?,
         stop: load::stop(&args.load),
         connections: network::connection_policy(&args.connection),
         network: network::network(&args.connection)?,
@@ -67,7 +67,7 @@ fn impossible(error: &PlanError) -> Failure {
             "servers refuse heads far smaller than that; send a body with --body-file"
         }
         PlanError::RateTooHigh { .. } => "lower --rate, or the targets of --ramp",
-        PlanError::TooManyConnections { .. } => "lower --connections, or the targets of --ramp",
+        PlanError::TooManyConnections { .. } => "lower --connections, --users, or the targets of --ramp",
         PlanError::NothingToDo => "raise --duration, --rate or --connections, or the targets of --ramp",
     };
     Failure::usage(error.to_string(), help)

@@ -26,7 +26,7 @@ pub(crate) fn plan(
     let pace = pace(args);
     let when = match pace {
         ReplayPace::Recorded { .. } => recorded(args, index),
-        ReplayPace::Load => load::when(&args.load)?,
+        ReplayPace::Load => load::when(&args.load, None)?,
     };
     let load = Load {
         name: "replay".to_owned(),

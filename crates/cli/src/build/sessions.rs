@@ -34,7 +34,7 @@ pub(crate) fn handshake_plan(args: &HandshakeArgs) -> Result<Plan, Failure> {
     let name = args.output.name.clone().unwrap_or_else(|| default_name(&what.targets));
     let load = Load {
         name: "handshake".to_owned(),
-        when: with_room_to_hold(load::when(&load_args)?, args),
+        when: with_room_to_hold(load::when(&load_args, None)?, args),
         stop: load::stop(&load_args),
         connections: connection_policy(&args.network),
         network: session_network(&args.network)?,
@@ -56,7 +56,7 @@ pub(crate) fn idle_plan(args: &IdleArgs) -> Result<Plan, Failure> {
     let load = Load {
         name: "idle".to_owned(),
         what: What::Idle(idle_load(args, targets)?),
-        when: When::Closed { connections: profile(connection_count, opening) },
+        when: When::Closed { connections: profile(connection_count, opening), users: None },
         stop: Stop { duration: Some(idle_duration(args, opening)?), count: None },
         connections: connection_policy(&args.network),
         network,

@@ -48,7 +48,19 @@ fn connections_are_constant_or_ramped() {
         ("--ramp 10s:100,1m:0", Profile { from: 1.0, stages: vec![stage(10, 100.0), stage(60, 0.0)] }),
         ("-c 7 --ramp 10s:100", Profile { from: 7.0, stages: vec![stage(10, 100.0)] }),
     ] {
-        assert_eq!(load(flags).when, When::Closed { connections }, "{flags}");
+        assert_eq!(load(flags).when, When::Closed { connections, users: None }, "{flags}");
+    }
+}
+
+#[test]
+fn users_share_a_constant_number_of_connections() {
+    for (flags, connections, users) in [
+        ("--users 200", 50.0, Profile::constant(200.0)),
+        ("--users 20 -c 5", 5.0, Profile::constant(20.0)),
+        ("--users 20 -c 5 --ramp 10s:100", 5.0, Profile { from: 20.0, stages: vec![stage(10, 100.0)] }),
+    ] {
+        let connections = Profile::constant(connections);
+        assert_eq!(load(flags).when, When::Closed { connections, users: Some(users) }, "{flags}");
     }
 }
 

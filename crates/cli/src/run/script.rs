@@ -161,7 +161,7 @@ impl<'a> Script<'a> {
                     .map(|scenario| format!("{}: {}", scenario.name, scenario.executor.name()))
                     .collect(),
             }),
-            when: When::Closed { connections: Profile::constant(users.max(1) as f64) },
+            when: When::Closed { connections: Profile::constant(users.max(1) as f64), users: None },
             stop: Stop { duration: None, count: None },
             connections: self.connections(),
             network: self.network(),

@@ -349,7 +349,7 @@ impl Limits {
         let connect_timeout_ns = nanoseconds(load.connections.connect_timeout);
         let opening_ns = connect_timeout_ns.max(prepared.conduct.request_timeout_ns);
         let ramp_ns = match &load.when {
-            When::Closed { connections } => nanoseconds(connections.duration()),
+            When::Closed { connections, .. } => nanoseconds(connections.duration()),
             When::Open { .. } => 0,
         };
         Self {

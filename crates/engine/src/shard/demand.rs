@@ -30,7 +30,8 @@ enum Kind {
 /// How many users this shard has over time.
 #[derive(Debug)]
 struct Users {
-    connections: Profile,
+    /// Of users, or of connections with several users each.
+    profile: Profile,
     share: Share,
     per_connection: u32,
 }
@@ -42,8 +43,10 @@ impl Demand {
             _ if load.what.has_own_times() => {
                 Kind::Recorded { next_due_ns: Some(0), is_ended: false, asked_count: 0 }
             }
-            When::Closed { connections } => {
-                let users = Users { connections: connections.clone(), share, per_connection };
+            When::Closed { connections, users } => {
+                let (profile, per_connection) =
+                    users.as_ref().map_or((connections, per_connection), |users| (users, 1));
+                let users = Users { profile: profile.clone(), share, per_connection };
                 Kind::Closed { users, live_count: 0 }
             }
             When::Open { rate, arrival, pacing, .. } => {
@@ -154,7 +157,7 @@ impl Demand {
 
 impl Users {
     fn count_at(&self, at_ns: u64) -> u32 {
-        let whole = self.connections.value_at(at_ns as f64 / 1e9).floor().max(0.0) as u64;
+        let whole = self.profile.value_at(at_ns as f64 / 1e9).floor().max(0.0) as u64;
         self.share.part_of(whole) as u32 * self.per_connection
     }
 }

@@ -334,7 +334,7 @@ impl Shard {
     /// A user has gone: the connection goes with it when nothing else is on it, and nobody waits for one.
     pub(super) fn retire(&mut self, conn_idx: usize) {
         let conn = &self.conns[conn_idx];
-        if !self.pools[conn.origin_idx as usize].waiting.is_empty() {
+        if !self.pools[conn.pool_idx as usize].waiting.is_empty() {
             self.offer(conn_idx);
         } else if conn.state == State::Open && conn.in_flight() == 0 {
             self.close(conn_idx);

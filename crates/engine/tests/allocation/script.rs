@@ -50,7 +50,7 @@ fn plan() -> Plan {
     let load = Load {
         name: "script".to_owned(),
         what: What::Script(script),
-        when: When::Closed { connections: Profile::constant(10.0) },
+        when: When::Closed { connections: Profile::constant(10.0), users: None },
         stop: Stop { duration: None, count: None },
         connections: ConnectionPolicy::default(),
         network: Network::default(),

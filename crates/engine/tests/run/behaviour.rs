@@ -254,6 +254,29 @@ fn arrivals_that_find_no_connection_wait_and_their_wait_is_latency() {
 }
 
 #[test]
+fn users_who_share_connections_wait_for_a_free_one() {
+    let target = target();
+    let share = |user_count, connection_count, request_count| {
+        with(closed(&url(&target, "/delay/5"), connection_count, request_count), |load| {
+            let When::Closed { users, .. } = &mut load.when else { unreachable!() };
+            *users = Some(Profile::constant(user_count));
+        })
+    };
+    let full = record(&share(12.0, 4, 240));
+    assert_counts(&full, 240, 0);
+    assert_eq!(full.total.connections_opened, 4);
+    // Three users for each connection: once all have begun, each waits for two others, in order.
+    let (latency, blocked) = (full.total.latency(), &full.total.phases.blocked);
+    assert!(latency.min().unwrap() >= 5_000_000);
+    assert!(blocked.quantile(0.5).unwrap() >= 10_000_000, "{:?}", blocked.quantile(0.5));
+
+    let sparse = record(&share(2.0, 4, 40));
+    assert_counts(&sparse, 40, 0);
+    assert!(sparse.total.connections_opened <= 2, "{}", sparse.total.connections_opened);
+    assert_eq!(target.stop().requests, 280);
+}
+
+#[test]
 fn users_follow_their_profile_up_and_down() {
     let target = target();
     let stage = |ms, target| Stage { duration: Duration::from_millis(ms), target };
@@ -263,6 +286,7 @@ fn users_follow_their_profile_up_and_down() {
                 from: 0.0,
                 stages: vec![stage(300, 12.0), stage(200, 12.0), stage(300, 1.0)],
             },
+            users: None,
         };
         load.stop = Stop { duration: Some(Duration::from_millis(900)), count: None };
     });

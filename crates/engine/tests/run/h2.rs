@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use squall_measure::{Cause, Phase, Protocol};
-use squall_plan::{Body, ExpectBody, HttpVersion, Pacing, Plan};
+use squall_plan::{Body, ExpectBody, HttpVersion, Pacing, Plan, Profile, When};
 use squall_target::{Options, Target, Tls};
 
 use crate::plans::{assert_counts, closed, open, record, with, with_http};
@@ -36,6 +36,19 @@ fn every_request_is_made_once_on_as_many_streams_as_asked() {
         assert!(record.total.http2.header_bytes_sent_packed < 2_000 * 8);
     }
     assert_eq!(target.stop().requests, 6_000);
+}
+
+#[test]
+fn more_users_than_streams_take_turns_on_the_connections() {
+    let target = target();
+    let plan = with(h2(closed(&url(&target, "/delay/1"), 2, 600), 4), |load| {
+        let When::Closed { users, .. } = &mut load.when else { unreachable!() };
+        *users = Some(Profile::constant(20.0));
+    });
+    let record = record(&plan);
+    assert_counts(&record, 600, 0);
+    assert_eq!(record.total.connections_opened, 2);
+    assert_eq!(target.stop().requests, 600);
 }
 
 #[test]

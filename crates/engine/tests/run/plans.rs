@@ -32,7 +32,7 @@ pub(crate) fn plan(url: &str) -> Plan {
     let load = Load {
         name: "test".to_owned(),
         what: What::Http(http),
-        when: When::Closed { connections: Profile::constant(1.0) },
+        when: When::Closed { connections: Profile::constant(1.0), users: None },
         stop: Stop { duration: None, count: Some(1) },
         connections: ConnectionPolicy::default(),
         network: Network::default(),
@@ -65,7 +65,7 @@ pub(crate) fn with_http(plan: Plan, change: impl FnOnce(&mut HttpLoad)) -> Plan 
 /// `count` requests over `connection_count` connections, closed model.
 pub(crate) fn closed(url: &str, connection_count: u32, count: u64) -> Plan {
     with(plan(url), |load| {
-        load.when = When::Closed { connections: Profile::constant(f64::from(connection_count)) };
+        load.when = When::Closed { connections: Profile::constant(f64::from(connection_count)), users: None };
         load.stop = Stop { duration: None, count: Some(count) };
     })
 }

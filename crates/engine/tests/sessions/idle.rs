@@ -84,8 +84,10 @@ fn a_ramp_opens_all_by_its_end() {
     let server = Server::start(ALL_VERSIONS, Then::Serve);
     let mut plan = idle(&server, 50, Duration::from_millis(1_500));
     let stage = squall_plan::Stage { duration: Duration::from_secs(1), target: 50.0 };
-    plan.loads[0].when =
-        squall_plan::When::Closed { connections: squall_plan::Profile { from: 0.0, stages: vec![stage] } };
+    plan.loads[0].when = squall_plan::When::Closed {
+        connections: squall_plan::Profile { from: 0.0, stages: vec![stage] },
+        users: None,
+    };
     let record = record(&plan);
     assert_eq!(record.total.ok(), 50);
 }

@@ -51,7 +51,7 @@ fn plan(what: What, connection_count: f64, stop: Stop) -> Plan {
     let load = Load {
         name: "test".to_owned(),
         what,
-        when: When::Closed { connections: Profile::constant(connection_count) },
+        when: When::Closed { connections: Profile::constant(connection_count), users: None },
         stop,
         connections: ConnectionPolicy::default(),
         network: Network::default(),

@@ -284,5 +284,5 @@ fn open() -> When {
 }
 
 fn closed() -> When {
-    When::Closed { connections: Profile::constant(50.0) }
+    When::Closed { connections: Profile::constant(50.0), users: None }
 }
