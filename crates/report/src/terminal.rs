@@ -201,7 +201,7 @@ fn origin(url: &str) -> &str {
 fn rate(page: &mut Page, summary: &Summary) {
     page.gap();
     let totals = &summary.totals;
-    let per_s = |count: u64| units::rate(rate_per_s(count, summary.duration_s));
+    let per_s = |count: u64| units::rate(rate_per_s(count, schedule_s(summary)));
     let done = format!("done {}", units::rate(totals.rate_per_s));
     let mut facts = vec![done];
     if let Some(asked) = totals.requests_asked {
@@ -256,6 +256,13 @@ fn replayed(page: &mut Page, replay: &Replay) {
     for line in learned_lines(replay) {
         items(page, "", &[line]);
     }
+}
+
+/// How long the schedule of a single load started requests: the time in which their answers are awaited at the end is no part of it.
+fn schedule_s(summary: &Summary) -> f64 {
+    let [load] = summary.plan.loads.as_slice() else { return summary.duration_s };
+    let planned = load.stop.duration.map(|duration| duration.saturating_sub(summary.plan.warmup));
+    planned.map_or(summary.duration_s, |planned| planned.as_secs_f64().min(summary.duration_s))
 }
 
 /// Steps, loads, machines, tools, and what was watched.
