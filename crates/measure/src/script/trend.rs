@@ -14,7 +14,8 @@ pub struct Trend {
     min: f64,
     max: f64,
     count: u64,
-    /// The values, unsorted, while they are few; every one of them where `keeps_all`.
+    /// The values, unsorted, while they are few; then those that came since the histogram was told last; every one of them where
+    /// `keeps_all`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     values: Vec<f64>,
     #[serde(default)]
@@ -34,11 +35,11 @@ impl Trend {
             if self.count == 0 { (value, value) } else { (self.min.min(value), self.max.max(value)) };
         self.count += 1;
         self.sum += value;
-        if self.keeps_all || self.count <= VALUE_COUNT_MAX {
-            return self.values.push(value);
+        self.values.push(value);
+        // Many at once: between two values of a script, a histogram's lines leave the cache.
+        if !self.keeps_all && self.values.len() > VALUE_COUNT_MAX {
+            self.spill();
         }
-        self.spill();
-        self.histogram.record((value * PARTS) as u64);
     }
 
     /// The values have become many.
@@ -62,7 +63,7 @@ impl Trend {
         self.keeps_all |= other.keeps_all;
         self.histogram.merge(&other.histogram);
         self.values.extend(&other.values);
-        if !self.keeps_all && self.count > VALUE_COUNT_MAX {
+        if !self.keeps_all && self.count > VALUE_COUNT_MAX as u64 {
             self.spill();
         }
     }
@@ -99,9 +100,15 @@ impl Trend {
         if self.count == 0 {
             return 0.0;
         }
+        let is_whole = self.values.len() as u64 == self.count;
+        if !is_whole && !self.values.is_empty() {
+            let mut told = self.clone();
+            told.spill();
+            return told.quantile(q);
+        }
         let place = q.clamp(0.0, 1.0) * (self.count - 1) as f64;
         let (low, high) = (place.floor(), place.ceil());
-        let (below, above) = if self.values.len() as u64 == self.count {
+        let (below, above) = if is_whole {
             let mut sorted = self.values.clone();
             sorted.sort_by(f64::total_cmp);
             (sorted[low as usize], sorted[high as usize])
@@ -126,7 +133,7 @@ impl Trend {
 }
 
 /// So many values are kept as they are: what a short test says is exact, and no run needs more memory for being long.
-const VALUE_COUNT_MAX: u64 = 512;
+const VALUE_COUNT_MAX: usize = 512;
 
 /// Values are kept in millionths: of milliseconds these are nanoseconds.
 const PARTS: f64 = 1e6;
@@ -153,7 +160,9 @@ mod tests {
             if value <= 500 { left.add(f64::from(value)) } else { right.add(f64::from(value)) }
         }
         left.merge(&right);
-        assert_eq!(left, whole);
+        let mut merged = Trend::default();
+        merged.merge(&whole);
+        assert_eq!(left, merged);
         assert!((whole.quantile(0.5) - 1000.5).abs() < 2.0, "{}", whole.quantile(0.5));
     }
 }
