@@ -111,6 +111,9 @@ fn help_for(message: &str) -> String {
         text if text.contains("cannot read `") => {
             "look at the path: it is relative to the file that names it, and has its extension"
         }
+        text if text.starts_with("NotFoundError: no such file") => {
+            "look at the path: it is relative to the folder of the script that is run"
+        }
         text if text.contains("out of memory") => "the script keeps more than one virtual user may have",
         _ => "the script threw it and nothing caught it",
     };

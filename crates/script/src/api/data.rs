@@ -1,10 +1,19 @@
 //! The module `k6/data`: SharedArray, whose data exists once per process.
 
+use std::sync::Arc;
+
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 /// The elements of a `SharedArray`, each as JSON.
 #[derive(Debug)]
 pub(crate) struct ArrayData(Vec<Box<str>>);
+
+impl ArrayData {
+    /// Elements that are JSON already.
+    pub(super) fn new(elements: Vec<Box<str>>) -> Self {
+        Self(elements)
+    }
+}
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
     let class = ctx.constructor(&Fun::new(c"SharedArray", 2, make), &ctx.object())?;
@@ -15,7 +24,7 @@ pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
 
 /// What a script holds: an index into the shared data.
 #[derive(Debug)]
-struct Elements(std::sync::Arc<ArrayData>);
+struct Elements(Arc<ArrayData>);
 
 fn make<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, name, function) = (call.ctx(), call.arg(0).to_string()?, call.arg(1));
@@ -38,7 +47,12 @@ fn make<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
         Some(data) => data,
         None => host.source.keep_array(&name, gather(&function.call(&ctx.undefined(), &[])?)?),
     };
-    let make_proxy = host.kept(ctx, "shared array", || ctx.evaluate(PROXY))?;
+    array_object(ctx, data)
+}
+
+/// What a script sees of shared elements.
+pub(super) fn array_object(ctx: Ctx<'_>, data: Arc<ArrayData>) -> JsResult<Value<'_>> {
+    let make_proxy = ctx.host().kept(ctx, "shared array", || ctx.evaluate(PROXY))?;
     let length = ctx.number(data.0.len() as f64);
     let holder = ctx.native(&ctx.object(), Box::new(Elements(data)))?;
     make_proxy.call(&ctx.undefined(), &[&holder, &length, &ctx.function(&Fun::new(c"element", 2, element))?])

@@ -5,9 +5,11 @@
 pub(crate) mod common;
 mod console;
 mod crypto;
+mod csv;
 pub(crate) mod data;
 mod encoding;
 mod execution;
+mod fs;
 pub(crate) mod html;
 pub(crate) mod http;
 mod k6;
@@ -17,7 +19,7 @@ mod open;
 pub(crate) mod timers;
 
 use crate::host::Phase;
-use crate::vm::{Call, Ctx, Fun, JsResult, Value};
+use crate::vm::{Call, Ctx, Fun, JsResult, Thrown, Value};
 
 /// A native module: its name, and what makes its exports.
 type Native = (&'static str, for<'js> fn(Ctx<'js>) -> JsResult<Exports<'js>>);
@@ -35,6 +37,8 @@ const NATIVES: &[Native] = &[
     ("k6/crypto", crypto::exports),
     ("k6/html", html::exports),
     ("k6/timers", timers::exports),
+    ("k6/experimental/fs", fs::exports),
+    ("k6/experimental/csv", csv::exports),
     ("k6/x/fasthttp", http::fasthttp::exports),
 ];
 
@@ -70,6 +74,17 @@ fn exports_of_functions<'js>(ctx: Ctx<'js>, functions: &[Fun]) -> JsResult<Expor
     let object = ctx.object();
     ctx.set_functions(&object, functions)?;
     exports_of(object)
+}
+
+/// The promise of what a call has given already: what it threw rejects it.
+fn promised<'js>(ctx: Ctx<'js>, result: JsResult<Value<'js>>) -> JsResult<Value<'js>> {
+    let (promise, resolve, reject) = ctx.promise()?;
+    let (settle, value) = match result {
+        Ok(value) => (resolve, value),
+        Err(Thrown) => (reject, ctx.take_exception()),
+    };
+    settle.call(&ctx.undefined(), &[&value])?;
+    Ok(promise)
 }
 
 /// What exists without an import.

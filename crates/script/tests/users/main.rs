@@ -2,6 +2,7 @@
 
 mod drive;
 mod fasthttp;
+mod files;
 mod html;
 mod http;
 mod language;
