@@ -24,7 +24,6 @@ const MODULES: &[(&str, &str, &str)] = &[
     ("k6/experimental/timers", "k6 has removed it", "import `k6/timers`, or use the global functions"),
     ("k6/experimental/tracing", "k6 has removed it", "set the headers of tracing in the script"),
     ("k6/experimental/redis", EXTENSION, WITH_K6),
-    ("k6/experimental/streams", "there are no streams", WITH_K6),
     ("k6/x/", EXTENSION, "run this script with k6; of extensions there is k6/x/fasthttp"),
 ];
 

@@ -16,6 +16,7 @@ mod k6;
 mod metrics;
 pub(crate) mod missing;
 mod open;
+mod streams;
 pub(crate) mod timers;
 
 use crate::host::Phase;
@@ -39,6 +40,7 @@ const NATIVES: &[Native] = &[
     ("k6/timers", timers::exports),
     ("k6/experimental/fs", fs::exports),
     ("k6/experimental/csv", csv::exports),
+    ("k6/experimental/streams", streams::exports),
     ("k6/x/fasthttp", http::fasthttp::exports),
 ];
 

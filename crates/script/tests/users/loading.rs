@@ -74,7 +74,6 @@ fn modules_that_are_not_there_are_refused_with_help() {
         ("k6/crypto/x509", "certificates cannot be taken apart", "run this script with k6"),
         ("k6/crypto/webcrypto", "`crypto` is a global", "remove the import"),
         ("k6/experimental/webcrypto", "`crypto` is a global", "remove the import"),
-        ("k6/experimental/streams", "there are no streams", "run this script with k6"),
         ("k6/experimental/tracing", "k6 has removed it", "set the headers"),
         ("k6/experimental/redis", "it is an extension of k6, written in Go", "run this script with k6"),
         (

@@ -9,3 +9,4 @@ mod language;
 mod loading;
 mod modules;
 mod samples;
+mod streams;
