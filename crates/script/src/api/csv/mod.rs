@@ -70,12 +70,13 @@ fn make_parser<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 fn next<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, this) = (call.ctx(), call.this());
     let parser = this.opaque::<Parser>().ok_or_else(|| ctx.throw_type("this is no Parser"))?;
-    let mut rows = parser.0.borrow_mut();
-    let row = rows.next().map_err(|problem| ctx.throw_error(&problem))?;
+    // Only text outlives this line: what follows may run script, and that may ask the same parser.
+    let row = parser.0.borrow_mut().next().map(|row| row.map(|row| row.to_json()));
+    let row = row.map_err(|problem| ctx.throw_error(&problem))?;
     let result = ctx.object();
     result.set("done", ctx.bool(row.is_none()))?;
     let value = match row {
-        Some(row) => ctx.parse_json(&row.to_json())?,
+        Some(row) => ctx.parse_json(&row)?,
         None => ctx.array(),
     };
     result.set("value", value)?;
