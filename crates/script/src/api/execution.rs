@@ -121,7 +121,10 @@ fn abort<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 
 fn fail<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, reason) = (call.ctx(), call.arg(0));
-    ctx.host().shared.counts.is_failed.store(true, Ordering::Relaxed);
+    // k6 has decided on the exit code before it calls `handleSummary`.
+    if ctx.host().phase.get() != Phase::Summary {
+        ctx.host().shared.counts.is_failed.store(true, Ordering::Relaxed);
+    }
     if !reason.is_undefined() {
         let text = reason.to_string()?;
         ctx.host().shared.console.line(crate::console::Level::Error, &text, "");
