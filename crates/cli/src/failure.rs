@@ -37,7 +37,7 @@ pub(crate) enum ExitCode {
     ScriptAborted = 108,
     /// k6 script: `exec.test.fail()`.
     ScriptFailed = 110,
-    /// k6 script: a file or module cannot be loaded.
+    /// k6 script: a file or module cannot be loaded, or nobody handled a rejection outside of an iteration.
     ScriptLoad = 255,
     /// Ended at once by a second Ctrl-C or SIGTERM.
     Aborted = 130,

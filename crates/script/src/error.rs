@@ -21,6 +21,8 @@ pub struct ScriptError {
 pub enum ErrorKind {
     /// The script threw, or cannot be compiled: k6's 107.
     Exception,
+    /// A promise was rejected, and nobody handled it: k6's 255, outside of iterations.
+    Rejection,
     /// Options that contradict each other or cannot be read: k6's 104.
     Options,
     /// It took too long: k6's 100 and 101.

@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 use crate::api;
 use crate::api::timers::Timers;
 use crate::cookies::Jar;
-use crate::error::ScriptError;
+use crate::error::{ErrorKind, ScriptError};
 use crate::metrics::Tags;
 use crate::program::Source;
 use crate::step::{Reply, Request, Step};
@@ -350,6 +350,7 @@ impl Host {
             first = first.or_else(|| {
                 let mut error = ScriptError::of(&ctx.restore(&reason));
                 error.message = format!("Uncaught (in promise) {}", error.message);
+                error.kind = ErrorKind::Rejection;
                 Some(error)
             });
             ctx.forget(promise);

@@ -486,12 +486,14 @@ fn settle<'js>(host: &Host, ctx: Ctx<'js>, called: JsResult<Value<'js>>) -> Resu
         while let Some(job) = ctx.run_job() {
             error_of(ctx, job)?;
         }
-        if let Some(Err(reason)) = value.is_promise().then(|| value.settled()).flatten() {
-            let uncaught = host.take_rejection(ctx).filter(|_| host.phase.get() != Phase::Init);
-            return Err(uncaught.unwrap_or_else(|| ScriptError::of(&reason)));
-        }
-        if let Some(error) = host.take_rejection(ctx) {
-            return Err(error);
+        let uncaught = host.take_rejection(ctx);
+        let settled = value.is_promise().then(|| value.settled()).flatten();
+        match (settled, uncaught) {
+            (Some(Err(reason)), _) if host.phase.get() == Phase::Init => {
+                return Err(ScriptError::of(&reason));
+            }
+            (_, Some(error)) => return Err(error),
+            _ => {}
         }
         if error_of(ctx, api::timers::run_due(host, ctx))? || error_of(ctx, api::http::run_replies(ctx))? {
             continue;
@@ -504,8 +506,8 @@ fn settle<'js>(host: &Host, ctx: Ctx<'js>, called: JsResult<Value<'js>>) -> Resu
     }
     match value.is_promise().then(|| value.settled()).flatten() {
         Some(Ok(value)) => Ok(value),
-        Some(Err(reason)) => Err(ScriptError::of(&reason)),
-        None => Ok(value),
+        // A rejection that the script has handled is its own matter, as in k6.
+        _ => Ok(value),
     }
 }
 

@@ -513,7 +513,7 @@ fn compile(
 fn script_failure(error: &ScriptError, prefix: &str) -> Failure {
     let code = match error.kind {
         ErrorKind::Options => ExitCode::ScriptOptions,
-        ErrorKind::Load => ExitCode::ScriptLoad,
+        ErrorKind::Load | ErrorKind::Rejection => ExitCode::ScriptLoad,
         _ => ExitCode::ScriptException,
     };
     let place = error.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();

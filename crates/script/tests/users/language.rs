@@ -1,6 +1,6 @@
 //! Life cycle, globals, modules and errors.
 
-use squall_script::Outcome;
+use squall_script::{ErrorKind, Outcome};
 
 use crate::drive::{compile, compile_said, iterate, reply, say};
 
@@ -83,6 +83,26 @@ fn a_rejection_that_nobody_handles_fails_the_iteration() {
         iterate("export default async function () { throw new Error('no'); }", 1, |_| reply(200, &[], ""));
     let Outcome::Failed(error) = run.outcome else { panic!("{:?}", run.outcome) };
     assert!(error.message.contains("no"), "{}", error.message);
+}
+
+#[test]
+fn a_rejection_that_the_script_handles_fails_nothing() {
+    let source = "export default function () { const p = Promise.reject(1); p.catch(() => console.log('seen')); return p; }";
+    let run = iterate(source, 1, |_| reply(200, &[], ""));
+    assert_eq!((run.outcome, run.said.as_str()), (Outcome::Done(None), "seen\n"));
+}
+
+#[test]
+fn rejections_of_the_init_code_are_told_from_exceptions() {
+    for (init, kind) in [
+        ("Promise.reject(new Error('no'));", ErrorKind::Rejection),
+        ("setTimeout(() => Promise.reject(new Error('no')), 1);", ErrorKind::Rejection),
+        ("await Promise.reject(new Error('no'));", ErrorKind::Exception),
+        ("throw new Error('no');", ErrorKind::Exception),
+    ] {
+        let error = compile(&format!("{init} export default () => {{}};")).unwrap_err();
+        assert_eq!(error.kind, kind, "{init}: {}", error.message);
+    }
 }
 
 #[test]

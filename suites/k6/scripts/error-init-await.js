@@ -1,0 +1,3 @@
+// What the init code waits for is rejected.
+await Promise.reject(new Error('init'));
+export default function () {}

@@ -1,0 +1,3 @@
+// A rejection in the init code that nobody handles.
+Promise.reject(new Error('init'));
+export default function () {}
