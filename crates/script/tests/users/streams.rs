@@ -168,6 +168,11 @@ fn a_sink_that_fails_ends_its_stream() {
             "null, closed bad, bad",
         ),
         (
+            "const w = new WritableStream({ close: () => pause(1) }, { size: () => { throw new Error('size'); } }).getWriter();
+             await pause(1); watch('close', w.close()); watch('write', w.write(1)); await w.closed;",
+            "write TypeError: stream is closing or closed, close",
+        ),
+        (
             "const w = new WritableStream({}, { size: () => -1 }).getWriter(); watch('closed', w.closed); await w.write(1);",
             "closed RangeError: size must be a finite, non-NaN number, RangeError: size must be a finite, non-NaN number",
         ),

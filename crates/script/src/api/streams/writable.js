@@ -34,8 +34,8 @@
 
     // 5.5.4, GetChunkSize
     sizeOfChunk(chunk) {
-      // A stream that failed asks no more.
-      if (this.state !== 'writable') return 1;
+      // A stream that failed, or whose sink is closing, asks no more.
+      if (this.state !== 'writable' || this.closeInFlight !== undefined) return 1;
       try {
         const { sizeOf } = this;
         return +sizeOf(chunk);
