@@ -43,16 +43,21 @@ impl Records {
         }
         let Some(line) = self.lines.next_filled() else { return Ok(None) };
         let first = self.lines.number;
-        let fields = self.fields(line, first)?;
-        match *self.field_count.get_or_insert(fields.len()) {
-            count if count == fields.len() => Ok(Some(fields)),
-            _ => Err(format!("record on line {first}: wrong number of fields")),
+        let mut fields = Vec::new();
+        let outcome = self.read_fields(line, first, &mut fields);
+        // As in k6, a first record that cannot be read counts with the fields that it has before that.
+        let count = *self.field_count.get_or_insert(fields.len());
+        self.field_count = self.field_count.filter(|count| *count > 0);
+        outcome?;
+        if count == fields.len() {
+            Ok(Some(fields))
+        } else {
+            Err(format!("record on line {first}: wrong number of fields"))
         }
     }
 
     /// The fields of the record that begins with a line.
-    fn fields(&mut self, mut line: Line, first: usize) -> Result<Vec<String>, String> {
-        let mut fields = Vec::new();
+    fn read_fields(&mut self, mut line: Line, first: usize, fields: &mut Vec<String>) -> Result<(), String> {
         loop {
             let field = match line.rest().first() {
                 Some(b'"') => self.quoted(&mut line),
@@ -66,7 +71,7 @@ impl Records {
             })?;
             fields.push(String::from_utf8_lossy(&field).into_owned());
             if is_last {
-                return Ok(fields);
+                return Ok(());
             }
         }
     }
@@ -140,19 +145,22 @@ impl Lines {
 
     /// The next line that is not empty.
     fn next_filled(&mut self) -> Option<Line> {
-        std::iter::from_fn(|| self.next()).find(|line| !matches!(*line.bytes, [] | [b'\n']))
+        std::iter::from_fn(|| self.next()).find(|line| line.bytes != b"\n")
     }
 
     /// The next line; its end is `\n`, or nothing where the file ends.
     fn next(&mut self) -> Option<Line> {
         let mut bytes = self.next_bytes()?;
-        self.number += 1;
         if bytes.ends_with(b"\r\n") {
             bytes.truncate(bytes.len() - 2);
             bytes.push(b'\n');
         } else if bytes.ends_with(b"\r") {
             bytes.pop();
         }
+        if bytes.is_empty() {
+            return None;
+        }
+        self.number += 1;
         Some(Line { bytes, offset: 0 })
     }
 
@@ -239,6 +247,21 @@ mod tests {
         assert_eq!(read("a;\"b;\"\n", b';'), "a|b;");
         assert_eq!(read("a,b", 0), "a|b");
         assert_eq!(read("a", b'"'), "csv: invalid field or comment delimiter");
+    }
+
+    #[test]
+    fn reading_goes_on_after_a_bad_record() {
+        let mut records = Records::new(file("a,\"b\"c\nd,e\nf\n\"g\n\r"), b',');
+        for expected in [
+            Err("parse error on line 1, column 5: extraneous or missing \" in quoted-field"),
+            Err("record on line 2: wrong number of fields"),
+            Ok(Some("f")),
+            Err("parse error on line 4, column 4: extraneous or missing \" in quoted-field"),
+            Ok(None),
+        ] {
+            let record = records.next().map(|record| record.map(|fields| fields.join("|")));
+            assert_eq!(record, expected.map(|text| text.map(str::to_owned)).map_err(str::to_owned));
+        }
     }
 
     #[test]
