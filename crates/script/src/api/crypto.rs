@@ -1,4 +1,4 @@
-//! The module `k6/crypto`: hashes, HMAC, random bytes; and of the global `crypto` what needs no key.
+//! The module `k6/crypto`: hashes, HMAC, random bytes; and the global `crypto`.
 
 use std::cell::RefCell;
 
@@ -14,14 +14,14 @@ pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
     super::exports_of_functions(ctx, FUNCTIONS)
 }
 
-/// Makes `crypto` a global: random values alone.
+/// Makes `crypto` a global: random values, and what `subtle` has.
 pub(super) fn install(ctx: Ctx<'_>) -> JsResult<()> {
     let crypto = ctx.object();
     ctx.set_functions(
         &crypto,
         &[Fun::new(c"getRandomValues", 1, random_values), Fun::new(c"randomUUID", 0, random_uuid)],
     )?;
-    crypto.define_getter("subtle", ctx.function(&Fun::new(c"subtle", 0, super::missing::subtle))?)?;
+    crypto.define_getter("subtle", ctx.function(&Fun::new(c"subtle", 0, super::subtle::subtle))?)?;
     ctx.global().set("crypto", crypto)
 }
 
@@ -214,7 +214,8 @@ fn random_uuid<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     Ok(call.ctx().string(&parts.join("-")))
 }
 
-fn random(ctx: Ctx<'_>, count: usize) -> JsResult<Vec<u8>> {
+/// So many random bytes.
+pub(super) fn random(ctx: Ctx<'_>, count: usize) -> JsResult<Vec<u8>> {
     let mut bytes = vec![0; count];
     match getrandom::fill(&mut bytes) {
         Ok(()) => Ok(bytes),

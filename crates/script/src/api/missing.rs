@@ -2,8 +2,6 @@
 //!
 //! Never: decides what there is; the table of modules in `api` does.
 
-use crate::vm::{Call, Ctx, Fun, JsResult, Value};
-
 /// Modules by the beginning of their names, the first that fits: why there is none, and what mends that.
 const MODULES: &[(&str, &str, &str)] = &[
     ("k6/browser", BROWSER, "measure pages with k6, and their requests with squall"),
@@ -52,36 +50,6 @@ pub(crate) fn help(message: &str) -> Option<String> {
 
 fn entry(name: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
     MODULES.iter().find(|(begin, ..)| name.starts_with(begin))
-}
-
-/// `crypto.subtle`, whose functions say that they are not there.
-pub(super) fn subtle<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
-    call.ctx().host().kept(call.ctx(), "subtle", || {
-        let subtle = call.ctx().object();
-        call.ctx().set_functions(&subtle, SUBTLE)?;
-        Ok(subtle)
-    })
-}
-
-const SUBTLE: &[Fun] = &[
-    Fun::new(c"decrypt", 0, |call: &Call<'_>| no_subtle(call.ctx(), "decrypt")),
-    Fun::new(c"deriveBits", 0, |call: &Call<'_>| no_subtle(call.ctx(), "deriveBits")),
-    Fun::new(c"deriveKey", 0, |call: &Call<'_>| no_subtle(call.ctx(), "deriveKey")),
-    Fun::new(c"digest", 0, |call: &Call<'_>| no_subtle(call.ctx(), "digest")),
-    Fun::new(c"encrypt", 0, |call: &Call<'_>| no_subtle(call.ctx(), "encrypt")),
-    Fun::new(c"exportKey", 0, |call: &Call<'_>| no_subtle(call.ctx(), "exportKey")),
-    Fun::new(c"generateKey", 0, |call: &Call<'_>| no_subtle(call.ctx(), "generateKey")),
-    Fun::new(c"importKey", 0, |call: &Call<'_>| no_subtle(call.ctx(), "importKey")),
-    Fun::new(c"sign", 0, |call: &Call<'_>| no_subtle(call.ctx(), "sign")),
-    Fun::new(c"unwrapKey", 0, |call: &Call<'_>| no_subtle(call.ctx(), "unwrapKey")),
-    Fun::new(c"verify", 0, |call: &Call<'_>| no_subtle(call.ctx(), "verify")),
-    Fun::new(c"wrapKey", 0, |call: &Call<'_>| no_subtle(call.ctx(), "wrapKey")),
-];
-
-fn no_subtle<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Value<'js>> {
-    Err(ctx.throw_error(&format!(
-        "`crypto.subtle.{name}` is not supported; hashes and HMAC are in the module k6/crypto"
-    )))
 }
 
 const MODULE_BEGIN: &str = "the module `";

@@ -17,6 +17,7 @@ mod metrics;
 pub(crate) mod missing;
 mod open;
 mod streams;
+mod subtle;
 pub(crate) mod timers;
 
 use crate::host::Phase;

@@ -134,14 +134,3 @@ fn an_import_of_what_is_not_exported_is_placed() {
         assert_eq!(error.help, "import a name that the module exports");
     }
 }
-
-#[test]
-fn functions_of_web_crypto_name_themselves() {
-    let error =
-        load("/t/a.js", "export const has = crypto.subtle;\ncrypto.subtle.generateKey({});").unwrap_err();
-    assert!(
-        error.message.starts_with("Error: `crypto.subtle.generateKey` is not supported"),
-        "{}",
-        error.message
-    );
-}

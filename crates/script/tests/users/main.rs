@@ -10,3 +10,4 @@ mod loading;
 mod modules;
 mod samples;
 mod streams;
+mod subtle;
