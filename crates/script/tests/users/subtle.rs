@@ -182,6 +182,7 @@ fn aes_keys_are_generated_exported_and_guarded() {
         ("subtle.generateKey({ name: 'AES-CBC', length: 128 }, true, ['sign'])", "SyntaxError"),
         ("subtle.generateKey({ name: 'AES-KW', length: 128 }, true, ['encrypt'])", "SyntaxError"),
         ("subtle.generateKey({ name: 'AES-CBC', length: 128 }, true, 'encrypt')", "TypeError"),
+        ("subtle.generateKey({ name: 'AES-CBC', length: 128 }, true, new Array(4e9))", "OperationError"),
         ("subtle.generateKey({ name: 'AES-XYZ', length: 128 }, true, ['encrypt'])", "NotSupportedError"),
         ("subtle.generateKey('PBKDF2', true, ['deriveBits'])", "NotSupportedError"),
         ("subtle.generateKey(5, true, ['encrypt'])", "SyntaxError"),
@@ -509,6 +510,46 @@ fn wrong_keys_of_rsa_are_refused() {
 }
 
 #[test]
+fn a_damaged_key_is_refused_or_works_but_ends_nothing() {
+    let damaged = |name: &str, key: &str, formats: &str, step: u32| {
+        format!(
+            "(async () => {{
+               const how = {{ name: '{name}', hash: 'SHA-256', namedCurve: 'P-256' }}, others = new Set();
+               const key = await subtle.importKey('jwk', {key}, how, true, ['sign']);
+               for (const format of {formats}) {{
+                 const whole = new Uint8Array(await subtle.exportKey(format, key));
+                 for (let at = 0; at < whole.length; at += {step}) {{
+                   const part = whole.slice();
+                   part[at] ^= 1 << at % 8;
+                   for (const data of [part, whole.slice(0, at)]) {{
+                     try {{
+                       const key = await subtle.importKey(format, data, how, true, ['sign', 'verify']);
+                       await (format === 'spki' ? subtle.verify(how, key, new Uint8Array(64), text('a')) : subtle.sign(how, key, text('a')));
+                     }} catch (error) {{ others.add(error.name); }}
+                   }}
+                 }}
+               }}
+               others.delete('DataError');
+               others.delete('OperationError');
+               return others.size;
+             }})()"
+        )
+    };
+    let point = format!(
+        "x: encoding.b64encode(bytes('{RFC_6979_X}'), 'rawurl'), y: encoding.b64encode(bytes('{RFC_6979_Y}'), 'rawurl')"
+    );
+    let public = format!("{{ kty: 'EC', crv: 'P-256', {point} }}");
+    let private = format!(
+        "{{ kty: 'EC', crv: 'P-256', {point}, d: encoding.b64encode(bytes('{RFC_6979_SECRET}'), 'rawurl') }}"
+    );
+    check(&[
+        (&damaged("ECDSA", &public, "['spki']", 1), "0"),
+        (&damaged("ECDSA", &private, "['pkcs8']", 1), "0"),
+        (&damaged("RSASSA-PKCS1-v1_5", RFC_7515_KEY, "['pkcs8']", 5), "0"),
+    ]);
+}
+
+#[test]
 fn large_keys_fit_on_a_users_stack_however_deep_the_script_is() {
     let deep = "(async () => {
         const how = { name: 'RSA-PSS', hash: 'SHA-512', modulusLength: 4096, publicExponent: new Uint8Array([1, 0, 1]) };
@@ -558,6 +599,7 @@ const text = (text) => new TextEncoder().encode(text);";
 /// RFC 6979 A.2.5.
 const RFC_6979_X: &str = "60FED4BA255A9D31C961EB74C6356D68C049B8923B61FA6CE669622E60F29FB6";
 const RFC_6979_Y: &str = "7903FE1008B8BC99A41AE9E95628BC64F2F1B20C2D7E9F5177A3C294D4462299";
+const RFC_6979_SECRET: &str = "C9AFA9D845BA75166B5C215767B1D6934E50C3DB36E89B127B8A622B120F6721";
 
 /// RFC 7515 A.2.1.
 const RFC_7515_KEY: &str = "{ kty: 'RSA', e: 'AQAB',

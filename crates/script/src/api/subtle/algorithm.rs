@@ -185,10 +185,18 @@ pub(super) fn bytes(params: &Value<'_>, field: &str) -> Outcome<Option<Vec<u8>>>
         return Ok(Some(value.to_text()?.as_bytes().to_vec()));
     }
     if value.is_array() {
-        let elements = value.elements()?.into_iter();
+        let elements = elements(&value)?.into_iter();
         return Ok(Some(elements.map(|byte| Ok(byte.to_number()? as u8)).collect::<Outcome<_>>()?));
     }
     Err(Fault::Syntax(format!("the algorithm's `{field}` must be a buffer")))
+}
+
+/// The elements of an array.
+pub(super) fn elements<'js>(array: &Value<'js>) -> Outcome<Vec<Value<'js>>> {
+    match array.length()? {
+        0..=ELEMENTS_MAX => Ok(array.elements()?),
+        count => Err(Fault::Operation(format!("an array of {count} elements is too long"))),
+    }
 }
 
 /// The bytes that an operation works on.
@@ -199,3 +207,6 @@ pub(super) fn data(value: &Value<'_>) -> Outcome<Vec<u8>> {
     let none = || Fault::Operation("data must be an ArrayBuffer, a typed array or a DataView".to_owned());
     value.bytes().ok_or_else(none)
 }
+
+/// No salt, counter or list of usages comes near it, and an array is as long as it says, whatever it holds.
+const ELEMENTS_MAX: u32 = 1 << 16;

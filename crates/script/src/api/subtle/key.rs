@@ -2,7 +2,7 @@
 //!
 //! Never: the key's bytes as a property; only `exportKey` gives them out, if the key may be exported.
 
-use super::algorithm::{Hash, Name};
+use super::algorithm::{self, Hash, Name};
 use super::error::{Fault, Outcome};
 use super::{ec, rsa};
 use crate::vm::{Ctx, JsResult, Value};
@@ -154,7 +154,7 @@ impl Usage {
             return Err(Fault::Type("usages must be an array of texts".to_owned()));
         }
         let mut usages = Vec::new();
-        for element in value.elements()? {
+        for element in algorithm::elements(value)? {
             let text = element.to_string()?;
             let usage = Self::ALL.into_iter().find(|usage| usage.text() == text);
             let usage = usage.ok_or_else(|| Fault::Syntax(format!("`{text}` is no usage of a key")))?;
