@@ -8,14 +8,13 @@
 mod dist;
 mod tidy;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .expect("xtask lies two folders below the root");
+    // As cargo says when it runs this: a binary that was built elsewhere does not look there.
+    let package = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("`cargo xtask` runs this"));
+    let root = package.ancestors().nth(2).expect("xtask lies two folders below the root");
     match std::env::args().nth(1).as_deref() {
         Some("tidy") => tidy::run(root),
         Some("man") => dist::write_man(root),

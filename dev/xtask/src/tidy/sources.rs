@@ -47,7 +47,8 @@ fn read_folder(root: &Path, folder: &Path, files: &mut Vec<Source>) -> io::Resul
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
-            if !path.ends_with("target") {
+            // What cargo built, as that file says; a room may be called `target` as well.
+            if !path.join("CACHEDIR.TAG").exists() {
                 read_folder(root, &path, files)?;
             }
         } else if path.extension().is_some_and(|extension| extension == "rs") {
