@@ -35,8 +35,6 @@ pub(crate) struct Host {
     pub(crate) http: api::http::HttpState,
     pub(crate) outbox: RefCell<Vec<Request>>,
     pub(crate) inbox: RefCell<Vec<Reply>>,
-    /// Replies' buffers to be used again.
-    pub(crate) spare_replies: RefCell<Vec<Reply>>,
     pub(crate) now_ns: Cell<u64>,
     pub(crate) step: Cell<Step>,
     interrupt: Cell<Option<Interrupt>>,
@@ -117,7 +115,6 @@ impl Host {
             http: api::http::HttpState::default(),
             outbox: RefCell::default(),
             inbox: RefCell::default(),
-            spare_replies: RefCell::default(),
             now_ns: Cell::default(),
             step: Cell::new(Step::Idle),
             interrupt: Cell::default(),

@@ -169,14 +169,6 @@ impl Program {
     pub fn clients(&self) -> &[ClientConfig] {
         &self.clients
     }
-
-    /// Bytes of compiled code.
-    pub fn code_bytes(&self) -> usize {
-        let len = |compiled: &Compiled| match compiled {
-            Compiled::Module(code) | Compiled::Common(code) => code.len(),
-        };
-        self.modules.values().map(len).sum()
-    }
 }
 
 impl Building {

@@ -224,11 +224,6 @@ impl User {
         self.host.inbox.borrow_mut().push(reply);
     }
 
-    /// A reply whose buffers can be used again.
-    pub fn spare_reply(&self) -> Reply {
-        self.host.spare_replies.borrow_mut().pop().unwrap_or_default()
-    }
-
     /// Takes the requests that are to be sent.
     pub fn take_requests(&self, into: &mut Vec<Request>) {
         into.append(&mut self.host.outbox.borrow_mut());

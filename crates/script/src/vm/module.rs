@@ -50,11 +50,6 @@ impl Code {
             if qjs::JS_ResolveModule(ctx.as_ptr(), value.raw()) < 0 { Err(Thrown) } else { Ok(Module(value)) }
         }
     }
-
-    /// Size in bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
 }
 
 impl<'js> Module<'js> {

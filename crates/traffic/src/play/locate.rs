@@ -24,13 +24,6 @@ pub enum Locator {
     Meta(String),
 }
 
-impl Locator {
-    /// Whether the body must be read.
-    pub fn needs_body(&self) -> bool {
-        matches!(self, Self::Json(_) | Self::Input(_) | Self::Meta(_))
-    }
-}
-
 impl fmt::Display for Locator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -221,7 +221,7 @@ impl ScriptDriver {
     fn interrupt_all(&mut self, now_ns: u64, port: &mut Port) {
         self.is_stopped = true;
         for runner in &mut self.runners {
-            runner.stop(now_ns, &mut self.users, &self.stage, port);
+            runner.stop(now_ns, &mut self.users, port);
         }
     }
 

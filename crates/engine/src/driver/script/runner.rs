@@ -514,7 +514,7 @@ impl Runner {
     }
 
     /// Everything ends now: nothing starts, and what runs is interrupted.
-    pub(super) fn stop(&mut self, now_ns: u64, users: &mut Users, _stage: &Stage, port: &mut Port) {
+    pub(super) fn stop(&mut self, now_ns: u64, users: &mut Users, port: &mut Port) {
         if self.state == State::Waiting {
             self.state = State::Finished;
         }

@@ -106,7 +106,7 @@ impl Exchange {
             host.shared.console.fields(Level::Warning, "Request Failed", &[("error", &text)]);
         }
         let response_type = self.response_type(host);
-        Next::Done(Box::new(Response::new(reply, Rc::clone(&self.spec), response_type, is_expected)))
+        Next::Done(Box::new(Response::new(reply, Rc::clone(&self.spec), response_type)))
     }
 
     /// Whether a failure is to be thrown.

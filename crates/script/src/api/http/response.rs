@@ -22,12 +22,7 @@ pub(super) struct Response {
 }
 
 impl Response {
-    pub(super) fn new(
-        reply: Reply,
-        spec: Rc<Spec>,
-        response_type: ResponseType,
-        _is_expected: Option<bool>,
-    ) -> Self {
+    pub(super) fn new(reply: Reply, spec: Rc<Spec>, response_type: ResponseType) -> Self {
         Self { reply, spec, response_type, decoded: OnceCell::new(), json: RefCell::default() }
     }
 
