@@ -134,6 +134,14 @@ struct Read1 {
     is_discarded: bool,
 }
 
+/// What one read of a TLS session brought, still encrypted.
+pub(super) struct TlsRead {
+    /// 0: the peer has closed.
+    pub(super) bytes: usize,
+    /// Less than was asked for: the socket is empty, unless the peer's close follows.
+    pub(super) is_short: bool,
+}
+
 impl Shard {
     /// Reads a connection until it owes nothing, or the socket is empty.
     pub(super) fn receive(&mut self, conn_idx: usize) {
@@ -245,19 +253,20 @@ impl Shard {
 
     fn receive_tls(&mut self, conn_idx: usize) -> Result<(), Trouble> {
         let generation = self.conns[conn_idx].generation;
+        let mut is_short = false;
         for _ in 0..READS_PER_TURN_MAX {
             self.decode_plaintext(conn_idx)?;
             if !self.is_same(conn_idx, generation) {
                 return Ok(());
             }
             let conn = &self.conns[conn_idx];
-            if conn.ring.len == 0 && !conn.peer_closed {
+            if !conn.peer_closed && (is_short || conn.ring.len == 0) {
                 return Ok(());
             }
             match self.read_tls(conn_idx, Phase::Receiving)? {
                 None => return Ok(()),
-                Some(0) => return self.on_cut_off(conn_idx),
-                Some(_) => {}
+                Some(TlsRead { bytes: 0, .. }) => return self.on_cut_off(conn_idx),
+                Some(read) => is_short = read.is_short,
             }
         }
         self.unfinished.push(conn_idx as u32);
@@ -265,20 +274,21 @@ impl Shard {
     }
 
     /// Reads and decrypts once; `None`: the socket is empty. Also answers what the peer asks of the session (key updates).
-    pub(super) fn read_tls(&mut self, conn_idx: usize, phase: Phase) -> Result<Option<usize>, Trouble> {
+    pub(super) fn read_tls(&mut self, conn_idx: usize, phase: Phase) -> Result<Option<TlsRead>, Trouble> {
         let conn = &mut self.conns[conn_idx];
         let (Some(session), Some(socket)) = (&mut conn.tls, &conn.socket) else { return Ok(None) };
         let clock = self.io.stamps();
         let stamps = &mut self.io.read_stamps;
-        let mut reader = SocketReader { socket, clock, stamps, now_ns: &mut self.now_ns };
-        let count = match session.read_tls(&mut reader) {
-            Ok(count) => count,
+        let mut reader = SocketReader { socket, clock, stamps, now_ns: &mut self.now_ns, is_short: false };
+        let bytes = match session.read_tls(&mut reader) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(Trouble::io(&error, phase)),
         };
-        self.pulse.snapshot.wire_bytes_received += count as u64;
+        let is_short = reader.is_short;
+        self.pulse.snapshot.wire_bytes_received += bytes as u64;
         match session.process_new_packets() {
-            Ok(state) => self.io.read_stamps.begin(self.now_ns, count, state.plaintext_bytes_to_read()),
+            Ok(state) => self.io.read_stamps.begin(self.now_ns, bytes, state.plaintext_bytes_to_read()),
             Err(error) => {
                 // The alert that tells the peer is sent where that is possible; the failure is ours to count either way.
                 let _ = self.flush_tls(conn_idx);
@@ -286,7 +296,7 @@ impl Shard {
             }
         }
         self.flush_tls(conn_idx).map_err(|error| Trouble::io(&error, phase))?;
-        Ok(Some(count))
+        Ok(Some(TlsRead { bytes, is_short }))
     }
 
     /// Decodes all plaintext that the TLS session holds.
@@ -417,16 +427,22 @@ struct SocketReader<'a> {
     clock: Option<Clock>,
     stamps: &'a mut ReadStamps,
     now_ns: &'a mut u64,
+    /// The last read brought less than was asked for.
+    is_short: bool,
 }
 
 impl Read for SocketReader<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if let Some(clock) = &self.clock {
-            return recv_at(clock, self.socket, buf, self.stamps, self.now_ns);
-        }
-        let count = recv(self.socket, buf)?;
-        *self.now_ns = monotonic_ns();
-        Ok(count)
+        let bytes = match &self.clock {
+            Some(clock) => recv_at(clock, self.socket, buf, self.stamps, self.now_ns)?,
+            None => {
+                let bytes = recv(self.socket, buf)?;
+                *self.now_ns = monotonic_ns();
+                bytes
+            }
+        };
+        self.is_short = bytes < buf.len();
+        Ok(bytes)
     }
 }
 

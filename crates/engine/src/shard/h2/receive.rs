@@ -7,6 +7,7 @@ use squall_plan::limits::REFUSED_RETRY_COUNT_MAX;
 use squall_wire::h1::Response;
 use squall_wire::h2::{Event, Progress, StreamFailure};
 
+use crate::shard::receive::TlsRead;
 use crate::shard::{IoBuffers, Shard};
 use crate::sys::monotonic_ns;
 use crate::trouble::Trouble;
@@ -94,15 +95,16 @@ impl Shard {
 
     fn read_tls_h2(&mut self, conn_idx: usize) -> Result<(), Trouble> {
         let generation = self.conns[conn_idx].generation;
+        let mut is_short = false;
         for _ in 0..READS_PER_TURN_MAX {
             self.decode_plaintext_h2(conn_idx)?;
-            if !self.is_same(conn_idx, generation) {
+            if !self.is_same(conn_idx, generation) || is_short && !self.conns[conn_idx].peer_closed {
                 return Ok(());
             }
             match self.read_tls(conn_idx, Phase::Receiving)? {
                 None => return Ok(()),
-                Some(0) => return Err(self.closed_by_peer(conn_idx)),
-                Some(_) => {}
+                Some(TlsRead { bytes: 0, .. }) => return Err(self.closed_by_peer(conn_idx)),
+                Some(read) => is_short = read.is_short,
             }
         }
         self.unfinished.push(conn_idx as u32);
