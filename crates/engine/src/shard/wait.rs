@@ -118,10 +118,9 @@ impl Waiter {
         self.wait_ns_mean < WAIT_NS_MAX && now_ns >= self.spin_forbidden_until_ns
     }
 
-    /// How long answers may lie unread, with so many slots for requests on each connection.
-    fn gather_ns(&self, stride: u32) -> u64 {
-        let share = if stride == 1 { GATHER_SHARE } else { GATHER_SHARE_STREAMS };
-        (self.response_ns_mean / share).min(GATHER_NS_MAX)
+    /// How long answers may lie unread.
+    fn gather_ns(&self) -> u64 {
+        (self.response_ns_mean / GATHER_SHARE).min(GATHER_NS_MAX)
     }
 }
 
@@ -229,7 +228,7 @@ impl Shard {
     /// A closed model's other way to wait: with few requests in flight it spins, with many it lets answers gather, where each
     /// has its time stamped by the kernel.
     fn plan_other(&mut self, now_ns: u64, timer_ns: u64) -> Plan {
-        let gather_until_ns = now_ns + self.waiter.gather_ns(self.limits.stride);
+        let gather_until_ns = now_ns + self.waiter.gather_ns();
         match self.open_count {
             1..=SPIN_IN_FLIGHT_MAX if self.waiter.may_spin(now_ns) => Plan::SpinUntil(now_ns + SPIN_NS),
             GATHER_IN_FLIGHT_MIN.. if self.io.stamp_clock.is_some() => Plan::GatherUntil(
@@ -334,11 +333,8 @@ pub(super) const GATHER_IN_FLIGHT_MIN: u32 = SPIN_IN_FLIGHT_MAX + 1;
 /// The longest time that answers may lie unread.
 const GATHER_NS_MAX: u64 = 250_000;
 
-/// They lie unread for at most this part of a response time, so that a closed model's users go on hardly later.
-const GATHER_SHARE: u64 = 8;
-
-/// The same where one read takes many answers, so that longer gathering saves reads as well.
-const GATHER_SHARE_STREAMS: u64 = 4;
+/// They lie unread for at most this part of a response time; the trial sees to it that the users of a closed model get no fewer answers.
+const GATHER_SHARE: u64 = 4;
 
 /// How long before an arrival is due a precise loop wakes, to spin the rest.
 const WAKE_UP_NS: u64 = 60_000;
