@@ -1,4 +1,4 @@
-//! The module `k6/experimental/streams`: the Streams Standard (https://streams.spec.whatwg.org) as far as k6 has it. All of it is
+//! The module `k6/experimental/streams`: the Streams Standard (<https://streams.spec.whatwg.org>) as far as k6 has it. All of it is
 //! JavaScript that is read when it is imported.
 //!
 //! Absent, as in k6: byte streams, `tee`, pipes, transforms, iteration, and signals.
