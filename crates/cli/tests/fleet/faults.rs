@@ -40,10 +40,10 @@ struct Left {
 impl Moment {
     fn wait(self, site: &Site) {
         if self == Self::Preflight {
-            // Not the program's trial before it, which ends by itself.
-            return wait_until(|| {
-                site.lab.arguments("g2", "squall").iter().any(|line| line.contains(" agent "))
-            });
+            // The agent stands when what cleans up after it does.
+            let stands =
+                || site.lab.arguments("g2", "sh").iter().any(|line| line.contains(" squall-janitor "));
+            return wait_until(stands);
         }
         wait_until(|| site.has_load());
         match self {
