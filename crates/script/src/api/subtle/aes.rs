@@ -40,8 +40,7 @@ impl Cipher for Aes256 {}
 /// A fresh key.
 pub(super) fn generate(ctx: Ctx<'_>, name: Name, params: &Value<'_>, usages: &[Usage]) -> Outcome<Material> {
     Usage::check(usages, known_usages(name))?;
-    let length = algorithm::required(params, "length")?;
-    match algorithm::bounded("length", length.to_number()?)? {
+    match algorithm::required_count(params, "length")? {
         bits @ (128 | 192 | 256) => Ok(Material::Secret(super::random(ctx, bits as usize / 8)?)),
         bits => Err(Fault::Operation(format!("a key of AES has 128, 192 or 256 bits, not {bits}"))),
     }

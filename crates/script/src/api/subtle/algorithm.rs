@@ -166,6 +166,11 @@ pub(super) fn count(params: &Value<'_>, field: &str) -> Outcome<Option<u32>> {
     param(params, field)?.map(|value| bounded(field, value.to_number()?)).transpose()
 }
 
+/// The same of one that must be given.
+pub(super) fn required_count(params: &Value<'_>, field: &str) -> Outcome<u32> {
+    bounded(field, required(params, field)?.to_number()?)
+}
+
 /// A count within what 32 bits hold.
 pub(super) fn bounded(what: &str, number: f64) -> Outcome<u32> {
     let number = if number.is_nan() { 0.0 } else { number.trunc() };

@@ -80,12 +80,12 @@ impl CryptoKey {
         }
     }
 
-    /// Only a public key may be one that cannot be used.
-    pub(super) fn check_use(&self) -> Outcome<()> {
+    /// What a script gets of a key of its own; only a public one may be one that cannot be used.
+    pub(super) fn given(self, ctx: Ctx<'_>) -> Outcome<Value<'_>> {
         if self.usages.is_empty() && self.kind() != Kind::Public {
             return Err(Fault::Syntax("a secret or private key needs usages".to_owned()));
         }
-        Ok(())
+        Ok(self.into_value(ctx)?)
     }
 
     /// What a script gets of it.

@@ -45,12 +45,7 @@ const FUNCTIONS: &[Fun] = &[
 
 /// A promise of what an operation gave.
 fn promise<'js>(ctx: Ctx<'js>, outcome: Outcome<Value<'js>>) -> JsResult<Value<'js>> {
-    let (promise, resolve, reject) = ctx.promise()?;
-    match outcome {
-        Ok(value) => resolve.call(&ctx.undefined(), &[&value])?,
-        Err(fault) => reject.call(&ctx.undefined(), &[&fault.into_value(ctx)])?,
-    };
-    Ok(promise)
+    super::promised(ctx, outcome.map_err(|fault| ctx.throw_value(fault.into_value(ctx))))
 }
 
 fn not_in_k6<'js>(call: &Call<'js>, name: &str) -> JsResult<Value<'js>> {
@@ -126,9 +121,7 @@ fn generate_key<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
         Name::Hmac => hmac::generate(ctx, &params, &usages)?,
         _ => aes::generate(ctx, name, &params, &usages)?,
     };
-    let key = CryptoKey { name, extractable, usages, material };
-    key.check_use()?;
-    Ok(key.into_value(ctx)?)
+    CryptoKey { name, extractable, usages, material }.given(ctx)
 }
 
 /// What a script wants of the keys that it generates.
@@ -173,9 +166,7 @@ fn import_key<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
         Name::Pbkdf2 => kdf::import(format, &data, extractable, &usages)?,
         _ => aes::import(name, format, &data, &usages)?,
     };
-    let key = CryptoKey { name, extractable, usages, material };
-    key.check_use()?;
-    Ok(key.into_value(call.ctx())?)
+    CryptoKey { name, extractable, usages, material }.given(call.ctx())
 }
 
 fn export_key<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
@@ -242,9 +233,7 @@ fn derive_key<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
     };
     Usage::check(&usages, aes::known_usages(derived_name))?;
     let material = aes::key_of(how.derive(password, bits)?)?;
-    let key = CryptoKey { name: derived_name, extractable, usages, material };
-    key.check_use()?;
-    Ok(key.into_value(call.ctx())?)
+    CryptoKey { name: derived_name, extractable, usages, material }.given(call.ctx())
 }
 
 fn wrong_key() -> Fault {

@@ -61,8 +61,7 @@ pub(super) fn generate(name: Name, params: &Value<'_>, usages: &[Usage]) -> Outc
 
 /// How long a modulus is asked for; with an exponent that keys are made with.
 fn modulus_bits(params: &Value<'_>) -> Outcome<usize> {
-    let bits =
-        algorithm::bounded("modulusLength", algorithm::required(params, "modulusLength")?.to_number()?)?;
+    let bits = algorithm::required_count(params, "modulusLength")?;
     let exponent = algorithm::required(params, "publicExponent")?.bytes();
     let exponent = exponent.ok_or_else(|| Fault::Operation("`publicExponent` must be bytes".to_owned()))?;
     let first = exponent.iter().position(|byte| *byte != 0).unwrap_or(exponent.len());
@@ -235,8 +234,7 @@ impl Key {
 
 /// The salt of a PSS signature.
 pub(super) fn salt_bytes(params: &Value<'_>) -> Outcome<usize> {
-    let length = algorithm::bounded("saltLength", algorithm::required(params, "saltLength")?.to_number()?)?;
-    match length as usize {
+    match algorithm::required_count(params, "saltLength")? as usize {
         count @ 0..SALT_BYTES_MAX => Ok(count),
         count => Err(Fault::Operation(format!("a salt of {count} bytes is longer than any key"))),
     }
