@@ -4,6 +4,7 @@ mod records;
 mod rows;
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use self::rows::{Options, Rows};
 use super::data::{self, ArrayData};
@@ -30,7 +31,7 @@ fn parse<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let file = file_of(&call.arg(0))?;
     let options = options_of(&call.arg(1), "failed to interpret the provided Parser options")?;
     let name = format!("{SHARED_NAME}{options:?} {}", file.path);
-    let rows = Rows::begin(file, options).map_err(|problem| ctx.throw_error(&cannot_begin(&problem)))?;
+    let rows = begin(ctx, file, options)?;
     promised(ctx, shared(ctx, &name, rows))
 }
 
@@ -62,7 +63,7 @@ fn make_parser<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     }
     let file = file_of(&file)?;
     let options = options_of(&call.arg(1), "encountered an error while interpreting Parser options")?;
-    let rows = Rows::begin(file, options).map_err(|problem| ctx.throw_error(&cannot_begin(&problem)))?;
+    let rows = begin(ctx, file, options)?;
     let proto = ctx.host().kept(ctx, PARSER, || Ok(ctx.object()))?;
     ctx.native(&proto, Box::new(Parser(RefCell::new(rows))))
 }
@@ -83,7 +84,7 @@ fn next<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     Ok(result)
 }
 
-fn file_of(value: &Value<'_>) -> JsResult<std::rc::Rc<File>> {
+fn file_of(value: &Value<'_>) -> JsResult<Rc<File>> {
     let problem = "first argument expected to be a fs.File instance";
     File::of(value).ok_or_else(|| value.ctx().throw_error(problem))
 }
@@ -112,8 +113,9 @@ fn options_of(given: &Value<'_>, doing: &str) -> JsResult<Options> {
     }
 }
 
-fn cannot_begin(problem: &str) -> String {
-    format!("failed to create a new parser; reason: {problem}")
+fn begin(ctx: Ctx<'_>, file: Rc<File>, options: Options) -> JsResult<Rows> {
+    let refused = |problem| ctx.throw_error(&format!("failed to create a new parser; reason: {problem}"));
+    Rows::begin(file, options).map_err(refused)
 }
 
 /// Where the prototype of parsers is kept.

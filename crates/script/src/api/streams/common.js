@@ -73,5 +73,8 @@
     return methods;
   };
 
-  return { Deferred, Queue, CountQueuingStrategy, strategyOf, methodsOf };
+  // What a reader or a writer gives that was released.
+  const released = () => Promise.reject(new TypeError('stream is undefined'));
+
+  return { Deferred, Queue, CountQueuingStrategy, strategyOf, methodsOf, released };
 })

@@ -1,7 +1,7 @@
 // 4: readable streams, with default readers and default controllers.
 (function (common, module) {
   'use strict';
-  const { Deferred, Queue, strategyOf, methodsOf } = common;
+  const { Deferred, Queue, strategyOf, methodsOf, released } = common;
 
   // The slots of a stream and of its controller.
   class Core {
@@ -167,7 +167,6 @@
       this.#core = undefined;
     }
   }
-  const released = () => Promise.reject(new TypeError('stream is undefined'));
 
   Object.assign(module, { ReadableStream, ReadableStreamDefaultReader });
 })

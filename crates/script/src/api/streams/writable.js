@@ -1,7 +1,7 @@
 // 5: writable streams, with default writers and default controllers.
 (function (common, module) {
   'use strict';
-  const { Deferred, Queue, strategyOf, methodsOf } = common;
+  const { Deferred, Queue, strategyOf, methodsOf, released } = common;
 
   // 5.4.2: stands in the queue for the end of the stream.
   const CLOSE = Symbol('close');
@@ -239,7 +239,6 @@
       this.#core = undefined;
     }
   }
-  const released = () => Promise.reject(new TypeError('stream is undefined'));
 
   Object.assign(module, { WritableStream, WritableStreamDefaultWriter });
 })
