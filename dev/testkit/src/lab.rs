@@ -90,7 +90,7 @@ impl Lab {
 
     /// Kills the programs of that name on a machine.
     pub fn kill_programs(&self, host: &str, name: &str) {
-        for pid in self.pids(host).into_iter().filter(|pid| name_of(pid).is_some_and(|own| own == name)) {
+        for pid in self.pids_of(host, name) {
             // What has ended meanwhile is gone.
             let _ = Command::new("kill").args(["-KILL", &pid]).output();
         }
@@ -139,9 +139,14 @@ impl Lab {
 
     /// Arguments of the programs of that name that run on a machine, with spaces between.
     pub fn arguments(&self, host: &str, name: &str) -> Vec<String> {
-        let pids = self.pids(host).into_iter().filter(|pid| name_of(pid).is_some_and(|own| own == name));
-        let lines = pids.filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).ok());
+        let lines = self
+            .pids_of(host, name)
+            .filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).ok());
         lines.map(|line| line.replace('\0', " ")).collect()
+    }
+
+    fn pids_of(&self, host: &str, name: &str) -> impl Iterator<Item = String> {
+        self.pids(host).into_iter().filter(move |pid| name_of(pid).is_some_and(|own| own == name))
     }
 
     fn pids(&self, host: &str) -> Vec<String> {
