@@ -139,14 +139,6 @@ impl SplitMix {
     }
 }
 
-/// The most connections that a load opens to one origin.
-pub(crate) fn connection_count_max(when: &When) -> u64 {
-    match when {
-        When::Closed { connections, .. } => connections.max().ceil() as u64,
-        When::Open { connection_count_max, .. } => u64::from(connection_count_max.get()),
-    }
-}
-
 /// How late a load's pacing may send by design: within its tick, and as late as a sleeping thread wakes and writes.
 pub fn lag_allowed(when: &When) -> Duration {
     match when {

@@ -8,7 +8,6 @@ use std::fs;
 use squall_plan::{IdleProtocol, Load, Plan, What};
 
 use crate::error::descriptors_reserved;
-use crate::pace::connection_count_max;
 use crate::run::shard_count_all;
 use crate::sys::{nofile_limit_hard, ports_available};
 
@@ -76,7 +75,7 @@ impl Demand {
         let reserved_count = descriptors_reserved(shard_count_all(plan));
         plan.loads.iter().fold(Self { reserved_count, ..Self::default() }, |all, load| {
             let (each, targets) =
-                (load.segment.part_of(connection_count_max(&load.when)), target_count(load));
+                (load.segment.part_of(load.when.connection_count_max()), target_count(load));
             let is_per_target = load.what.endpoints().is_none();
             let count = if is_per_target { each * targets } else { each };
             Self {

@@ -8,7 +8,6 @@ use squall_plan::{Load, What};
 
 use crate::dns::Names;
 use crate::driver::{Driver, DriverBox, DriverFactory, ShardPart};
-use crate::pace::connection_count_max;
 use crate::setup::ShardSetup;
 use crate::shard::{Shard, warm_up_tls};
 use crate::{Error, prepare, sessions};
@@ -75,7 +74,7 @@ impl Ready {
     /// The most connections that the load opens: requests go to each target on connections of its own.
     pub(crate) fn connection_count(&self) -> u64 {
         let load = self.load();
-        let one_target = load.segment.part_of(connection_count_max(&load.when));
+        let one_target = load.segment.part_of(load.when.connection_count_max());
         match self {
             Self::Requests(prepared) => one_target * prepared.target_count(),
             // How many hosts a script asks is not known before.

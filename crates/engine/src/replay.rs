@@ -10,7 +10,7 @@ use squall_traffic::store::{RecordView, Recording};
 use url::Url;
 
 use crate::Error;
-use crate::pace::{Share, connection_count_max};
+use crate::pace::Share;
 use crate::prepare::RowPair;
 use crate::sys::nanoseconds;
 
@@ -114,7 +114,7 @@ impl PreparedReplay {
             ReplayPace::Load => 1.0,
         };
         let is_closed = matches!(load.when, When::Closed { .. });
-        let users = if is_closed { connection_count_max(&load.when) } else { self.plan.users.get().into() };
+        let users = if is_closed { load.when.connection_count_max() } else { self.plan.users.get().into() };
         PlayOptions {
             factor,
             user_count: u32::try_from(users).unwrap_or(u32::MAX),

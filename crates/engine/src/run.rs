@@ -16,7 +16,7 @@ use squall_plan::{InputError, Load, Plan, What, When};
 
 use crate::driver::DriverFactory;
 use crate::error::descriptors_reserved;
-use crate::pace::{Share, connection_count_max, lag_allowed};
+use crate::pace::{Share, lag_allowed};
 use crate::pulse::Second;
 use crate::ready::Ready;
 use crate::setup::ShardSetup;
@@ -409,7 +409,7 @@ fn usable_cpu_count() -> u32 {
 
 /// No more shards than connections, or than requests.
 fn shard_count(load: &Load, thread_count: u32) -> u32 {
-    let connection_count = connection_count_max(&load.when).min(load.stop.count.unwrap_or(u64::MAX));
+    let connection_count = load.when.connection_count_max().min(load.stop.count.unwrap_or(u64::MAX));
     let connection_count = load.segment.part_of(connection_count);
     u64::from(thread_count).min(connection_count).max(1) as u32
 }

@@ -203,6 +203,16 @@ pub enum When {
     },
 }
 
+impl When {
+    /// The most connections to one origin.
+    pub fn connection_count_max(&self) -> u64 {
+        match self {
+            Self::Closed { connections, .. } => connections.max().ceil() as u64,
+            Self::Open { connection_count_max, .. } => u64::from(connection_count_max.get()),
+        }
+    }
+}
+
 /// How arrivals are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -390,11 +390,7 @@ fn endpoint(target: &str) -> Option<String> {
 
 /// How many connections or requests there are to be divided.
 fn item_count(load: &Load) -> u64 {
-    let connections = match &load.when {
-        When::Closed { connections, .. } => connections.max().ceil() as u64,
-        When::Open { connection_count_max, .. } => u64::from(connection_count_max.get()),
-    };
-    connections.min(load.stop.count.unwrap_or(u64::MAX))
+    load.when.connection_count_max().min(load.stop.count.unwrap_or(u64::MAX))
 }
 
 /// One failure for all problems of a file.

@@ -29,7 +29,7 @@ use squall_plan::When;
 use squall_wire::h1::HeadCache;
 
 use crate::dns::Addresses;
-use crate::pace::{Share, SplitMix, connection_count_max};
+use crate::pace::{Share, SplitMix};
 use crate::pulse::{Backlog, Pulse};
 use crate::setup::ShardSetup;
 use crate::shard::Demand;
@@ -358,7 +358,7 @@ impl Limits {
             stop_at_ns: load.stop.duration.map_or(u64::MAX, |duration| start_ns + nanoseconds(duration)),
             connect_timeout_ns,
             drain_ns: opening_ns.min(nanoseconds(squall_plan::limits::DRAIN_MAX)),
-            slot_count_max: (share.part_of(connection_count_max(&load.when)) as u32).max(1),
+            slot_count_max: (share.part_of(load.when.connection_count_max()) as u32).max(1),
             is_open_model: matches!(load.when, When::Open { .. }),
             ramp_until_ns: start_ns.saturating_add(ramp_ns).saturating_add(SWEEP_NS),
             next_sweep_ns: start_ns,

@@ -4,7 +4,7 @@ use squall_plan::{Load, Profile, When};
 
 use super::conn::{Exchange, RequestId, State};
 use super::{Life, Shard};
-use crate::pace::{Arrivals, Due, Share, connection_count_max, grid_ns};
+use crate::pace::{Arrivals, Due, Share, grid_ns};
 
 /// What wants requests to start.
 #[derive(Debug)]
@@ -398,7 +398,7 @@ impl Shard {
 
 /// The most slots that one shard opens to one origin.
 pub(super) fn slot_count_max(when: &When, share: Share) -> u32 {
-    (share.part_of(connection_count_max(when)) as u32).max(1)
+    (share.part_of(when.connection_count_max()) as u32).max(1)
 }
 
 /// Connections whose opening begins in one turn of the loop: more would keep the answers of the others waiting.
