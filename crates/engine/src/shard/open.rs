@@ -12,7 +12,7 @@ use squall_wire::h1::Decoder;
 
 use super::Shard;
 use super::conn::{Conn, Exchange, State};
-use super::receive::TlsRead;
+use super::receive::Read1;
 use crate::prepare::Dial;
 use crate::sys::{
     Connect, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns, nanoseconds,
@@ -211,7 +211,7 @@ impl Shard {
             }
             match self.read_tls(conn_idx, Phase::TlsHandshaking)? {
                 None => return Ok(false),
-                Some(TlsRead { bytes: 0, .. }) => return Err(Trouble::closed(Phase::TlsHandshaking)),
+                Some(Read1 { bytes: 0, .. }) => return Err(Trouble::closed(Phase::TlsHandshaking)),
                 Some(_) => {}
             }
         }

@@ -126,20 +126,13 @@ impl Sink for ResponseSink {
 }
 
 /// What one read brought.
-struct Read1 {
-    bytes: usize,
-    /// Less than was asked for: the socket is empty, unless the peer's close follows.
-    is_short: bool,
-    /// The bytes were dropped inside the kernel.
-    is_discarded: bool,
-}
-
-/// What one read of a TLS session brought, still encrypted.
-pub(super) struct TlsRead {
-    /// 0: the peer has closed.
+pub(super) struct Read1 {
+    /// 0: the peer has closed. Those of a TLS session are encrypted.
     pub(super) bytes: usize,
     /// Less than was asked for: the socket is empty, unless the peer's close follows.
     pub(super) is_short: bool,
+    /// The bytes were dropped inside the kernel.
+    is_discarded: bool,
 }
 
 impl Shard {
@@ -265,7 +258,7 @@ impl Shard {
             }
             match self.read_tls(conn_idx, Phase::Receiving)? {
                 None => return Ok(()),
-                Some(TlsRead { bytes: 0, .. }) => return self.on_cut_off(conn_idx),
+                Some(Read1 { bytes: 0, .. }) => return self.on_cut_off(conn_idx),
                 Some(read) => is_short = read.is_short,
             }
         }
@@ -274,7 +267,7 @@ impl Shard {
     }
 
     /// Reads and decrypts once; `None`: the socket is empty. Also answers what the peer asks of the session (key updates).
-    pub(super) fn read_tls(&mut self, conn_idx: usize, phase: Phase) -> Result<Option<TlsRead>, Trouble> {
+    pub(super) fn read_tls(&mut self, conn_idx: usize, phase: Phase) -> Result<Option<Read1>, Trouble> {
         let conn = &mut self.conns[conn_idx];
         let (Some(session), Some(socket)) = (&mut conn.tls, &conn.socket) else { return Ok(None) };
         let clock = self.io.stamps();
@@ -296,7 +289,7 @@ impl Shard {
             }
         }
         self.flush_tls(conn_idx).map_err(|error| Trouble::io(&error, phase))?;
-        Ok(Some(TlsRead { bytes, is_short }))
+        Ok(Some(Read1 { bytes, is_short, is_discarded: false }))
     }
 
     /// Decodes all plaintext that the TLS session holds.

@@ -11,7 +11,7 @@ use squall_measure::{Cause, Phase, StoppedBy};
 use squall_plan::{Body, ExpectBody, Header, Pacing, Profile, Stage, Stop, When};
 use squall_target::{Options, Target, Tls};
 
-use crate::plans::{assert_counts, closed, open, plan, record, with, with_http};
+use crate::plans::{assert_counts, closed, open, plan, record, shared, with, with_http};
 
 fn target() -> Target {
     Target::start(&Options::default()).unwrap()
@@ -256,13 +256,8 @@ fn arrivals_that_find_no_connection_wait_and_their_wait_is_latency() {
 #[test]
 fn users_who_share_connections_wait_for_a_free_one() {
     let target = target();
-    let share = |user_count, connection_count, request_count| {
-        with(closed(&url(&target, "/delay/5"), connection_count, request_count), |load| {
-            let When::Closed { users, .. } = &mut load.when else { unreachable!() };
-            *users = Some(Profile::constant(user_count));
-        })
-    };
-    let full = record(&share(12.0, 4, 240));
+    let url = url(&target, "/delay/5");
+    let full = record(&shared(&url, 12, 4, 240));
     assert_counts(&full, 240, 0);
     assert_eq!(full.total.connections_opened, 4);
     // Three users for each connection: once all have begun, each waits for two others, in order.
@@ -270,7 +265,7 @@ fn users_who_share_connections_wait_for_a_free_one() {
     assert!(latency.min().unwrap() >= 5_000_000);
     assert!(blocked.quantile(0.5).unwrap() >= 10_000_000, "{:?}", blocked.quantile(0.5));
 
-    let sparse = record(&share(2.0, 4, 40));
+    let sparse = record(&shared(&url, 2, 4, 40));
     assert_counts(&sparse, 40, 0);
     assert!(sparse.total.connections_opened <= 2, "{}", sparse.total.connections_opened);
     assert_eq!(target.stop().requests, 280);

@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use squall_measure::{Cause, Phase, Protocol};
-use squall_plan::{Body, ExpectBody, HttpVersion, Pacing, Plan, Profile, When};
+use squall_plan::{Body, ExpectBody, HttpVersion, Pacing, Plan};
 use squall_target::{Options, Target, Tls};
 
-use crate::plans::{assert_counts, closed, open, record, with, with_http};
+use crate::plans::{assert_counts, closed, open, record, shared, with, with_http};
 
 fn url(target: &Target, path: &str) -> String {
     format!("http://{}{path}", target.address())
@@ -41,11 +41,7 @@ fn every_request_is_made_once_on_as_many_streams_as_asked() {
 #[test]
 fn more_users_than_streams_take_turns_on_the_connections() {
     let target = target();
-    let plan = with(h2(closed(&url(&target, "/delay/1"), 2, 600), 4), |load| {
-        let When::Closed { users, .. } = &mut load.when else { unreachable!() };
-        *users = Some(Profile::constant(20.0));
-    });
-    let record = record(&plan);
+    let record = record(&h2(shared(&url(&target, "/delay/1"), 20, 2, 600), 4));
     assert_counts(&record, 600, 0);
     assert_eq!(record.total.connections_opened, 2);
     assert_eq!(target.stop().requests, 600);

@@ -70,6 +70,14 @@ pub(crate) fn closed(url: &str, connection_count: u32, count: u64) -> Plan {
     })
 }
 
+/// The same by so many users who share the connections.
+pub(crate) fn shared(url: &str, user_count: u32, connection_count: u32, count: u64) -> Plan {
+    with(closed(url, connection_count, count), |load| {
+        let When::Closed { users, .. } = &mut load.when else { unreachable!() };
+        *users = Some(Profile::constant(f64::from(user_count)));
+    })
+}
+
 /// `rate` requests per second for `duration`, open model.
 pub(crate) fn open(url: &str, rate: f64, duration: Duration, pacing: Pacing) -> Plan {
     with(plan(url), |load| {

@@ -7,7 +7,7 @@ use squall_plan::limits::REFUSED_RETRY_COUNT_MAX;
 use squall_wire::h1::Response;
 use squall_wire::h2::{Event, Progress, StreamFailure};
 
-use crate::shard::receive::TlsRead;
+use crate::shard::receive::Read1;
 use crate::shard::{IoBuffers, Shard};
 use crate::sys::monotonic_ns;
 use crate::trouble::Trouble;
@@ -103,7 +103,7 @@ impl Shard {
             }
             match self.read_tls(conn_idx, Phase::Receiving)? {
                 None => return Ok(()),
-                Some(TlsRead { bytes: 0, .. }) => return Err(self.closed_by_peer(conn_idx)),
+                Some(Read1 { bytes: 0, .. }) => return Err(self.closed_by_peer(conn_idx)),
                 Some(read) => is_short = read.is_short,
             }
         }
