@@ -1,7 +1,7 @@
 # Every task of the house. `make help` lists them.
 
-# Servers that the tests start live in sbin on Debian.
-export PATH := $(PATH):/usr/sbin:/usr/local/sbin
+# Servers that the tests start live in sbin on Debian, and Go's toolchain often here.
+export PATH := $(PATH):/usr/sbin:/usr/local/sbin:/usr/local/go/bin
 CARGO ?= cargo
 CASE ?= all
 ROUNDS ?= 5

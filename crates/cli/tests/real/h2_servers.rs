@@ -60,6 +60,13 @@ fn requests_over_http2_equal_the_log_behind_haproxy() {
 }
 
 #[test]
+fn requests_over_http2_equal_what_go_s_handler_counts() {
+    let server = Server::go();
+    let count = check(&server);
+    assert_eq!(server.into_access_log().len() as u64, count);
+}
+
+#[test]
 fn caddy_nghttpd_and_node_speak_http2_without_failures() {
     for server in [Server::caddy(), Server::nghttpd(), Server::node()] {
         check(&server);

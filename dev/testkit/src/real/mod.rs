@@ -1,7 +1,8 @@
-//! Real servers as children, each plain and with TLS, in a temporary folder of its own: nginx, h2o, haproxy and caddy for HTTP/1.1 and
-//! HTTP/2, nghttpd and node for HTTP/2 alone, OpenSSL's for TLS alone. And Prometheus, which receives figures.
+//! Real servers as children, each plain and with TLS, in a temporary folder of its own: nginx, h2o, haproxy, caddy and Go's for HTTP/1.1
+//! and HTTP/2, nghttpd and node for HTTP/2 alone, OpenSSL's for TLS alone. And Prometheus, which receives figures.
 
 mod caddy;
+mod go;
 mod h2o;
 mod haproxy;
 mod nghttpd;
@@ -97,6 +98,13 @@ impl Server {
     pub fn caddy() -> Self {
         let site = Site::new();
         let recipe = caddy::recipe(&site);
+        Self::start(site, recipe)
+    }
+
+    /// Go's `net/http`, with a log that is written at its end.
+    pub fn go() -> Self {
+        let site = Site::new();
+        let recipe = go::recipe(&site);
         Self::start(site, recipe)
     }
 
@@ -295,6 +303,13 @@ mod tests {
         let behind = Server::nginx(NginxOptions::default());
         assert!(get(&Server::haproxy(&behind), "/").ends_with("hello\n"));
         assert_eq!(behind.into_access_log().len(), 1);
+    }
+
+    #[test]
+    fn go_answers_and_logs() {
+        let server = Server::go();
+        assert!(get(&server, "/").ends_with("hello\n"));
+        assert_eq!(server.into_access_log().len(), 1);
     }
 
     #[test]
