@@ -16,6 +16,7 @@ mod input;
 mod outputs;
 mod round_trip;
 mod scripts;
+mod segments;
 mod signals;
 mod site;
 mod squall;

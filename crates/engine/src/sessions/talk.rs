@@ -9,7 +9,7 @@ use super::SessionShard;
 use super::h2::{self, Event};
 use super::slot::{Slot, State};
 use super::tls::Stage;
-use crate::sys::{Readiness, monotonic_ns, recv, send};
+use crate::sys::{Readiness, Recv, monotonic_ns, recv, send};
 use crate::trouble::Trouble;
 
 impl SessionShard {
@@ -64,7 +64,7 @@ impl SessionShard {
             let text = "a handshake message that is larger than any may be".to_owned();
             return Err(Trouble::new(Cause::TlsProtocol, phase, text));
         }
-        let count = match recv(socket, room) {
+        let count = match recv(socket, room, Recv::Take) {
             Ok(0) => return self.on_end(slot_idx, phase).map(|()| false),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),

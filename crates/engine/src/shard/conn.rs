@@ -38,6 +38,8 @@ pub(super) struct Conn {
     pub(super) expects_large_body: bool,
     /// The socket told of more than has been read: the peer's close may be waiting.
     pub(super) peer_closed: bool,
+    /// What was read last is still in the socket: so many bytes.
+    pub(super) peeked_bytes: u32,
     /// It is in its pool's list of idle connections (maybe no longer usable: the taker checks).
     pub(super) is_listed_idle: bool,
     /// When connecting began.
@@ -159,6 +161,7 @@ impl Conn {
             failure_count: 0,
             expects_large_body: false,
             peer_closed: false,
+            peeked_bytes: 0,
             is_listed_idle: false,
             opened_ns: 0,
             connected_ns: 0,

@@ -8,6 +8,7 @@ use foldhash::fast::FixedState;
 use squall_measure::{Cause, Phase, Phases};
 use squall_wire::h1::Response;
 
+use super::acks::AckTrial;
 use super::conn::{Exchange, Pool, State};
 use super::{Life, Shard};
 use crate::driver::{Call, CallRequest, Driver, Ended, Port};
@@ -139,6 +140,7 @@ impl Shard {
         for origin_idx in origin_count..self.prepared.origins.len() {
             let view = self.view_of(origin_idx);
             self.addresses.push(view);
+            self.acks.push(AckTrial::new(self.limits.stride == 1));
         }
         let rows = self.prepared.rows.len();
         if self.pulse.snapshot.rows.len() < rows {

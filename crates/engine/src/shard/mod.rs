@@ -4,9 +4,10 @@
 //! turn are followed by the next ones together, after all reads: fewer switches between the directions, larger batches.
 //!
 //! Owns: sockets, timers, schedule. Never: argv, files of results, the terminal. The rooms of a shard:
-//! `demand` (what starts when), `open` (connect, tunnel, TLS), `send` and `receive` (HTTP/1.1), `h2` (the same for HTTP/2),
+//! `demand` (what starts when), `open` (connect, tunnel, TLS), `send` and `receive` (HTTP/1.1), `h2` (the same for HTTP/2), `acks` (answers that stay in the socket until then),
 //! `settle` (how each request ends), `replay` (recorded traffic), `capture` (responses that somebody reads), `wait` (how long, and how), `pulse` (a snapshot per second, and how busy the loop was).
 
+mod acks;
 mod capture;
 mod conn;
 mod demand;
@@ -40,6 +41,7 @@ use crate::{Control, Error, Stop};
 
 pub(crate) use demand::Demand;
 
+use acks::AckTrial;
 use conn::{Conn, Exchange, Pool, RequestId};
 use driven::Driven;
 use receive::ResponseSink;
@@ -66,11 +68,15 @@ pub(crate) struct Shard {
     pools: Vec<Pool>,
     /// A view of each origin's addresses.
     addresses: Vec<Option<Addresses>>,
+    /// What is known of each origin's acknowledgements.
+    acks: Vec<AckTrial>,
     sources: Sources,
     /// Connections whose answer came in this turn, or that failed: their users go next.
     ready: Vec<u32>,
     /// Connections that had more to read or to write than one turn allows.
     unfinished: Vec<u32>,
+    /// Connections whose answer is still in the socket, until the turn's requests are written.
+    peeked: Vec<u32>,
     /// HTTP/2 connections with something to send, which goes out at the end of the turn.
     unsent: Vec<u32>,
     /// Requests made at run time, and the free places among them.
@@ -171,9 +177,11 @@ impl Shard {
             deadlines: Vec::new(),
             pools: (0..prepared.origins.len() as u32).map(Pool::new).collect(),
             addresses: (0..prepared.origins.len()).map(view).collect(),
+            acks: vec![AckTrial::new(limits.stride == 1); prepared.origins.len()],
             sources: Sources::new(&prepared.load.network.sources, share),
             ready: Vec::new(),
             unfinished: Vec::new(),
+            peeked: Vec::new(),
             unsent: Vec::new(),
             dynamic: Vec::new(),
             dynamic_free: Vec::new(),
@@ -223,6 +231,7 @@ impl Shard {
             self.serve_ready();
             self.drive();
             self.start_next();
+            self.drop_all_peeked();
             self.wait().map_err(|source| Error::Os { what: "wait for events", source })?;
             self.sweep_deadlines();
             self.turn_second();

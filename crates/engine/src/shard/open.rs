@@ -15,8 +15,8 @@ use super::conn::{Conn, Exchange, State};
 use super::receive::Read1;
 use crate::prepare::Dial;
 use crate::sys::{
-    Connect, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns, nanoseconds,
-    recv, send,
+    Connect, Recv, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns,
+    nanoseconds, recv, send,
 };
 use crate::trouble::Trouble;
 
@@ -131,7 +131,7 @@ impl Shard {
             let conn = &mut self.conns[conn_idx];
             let Some(socket) = &conn.socket else { return };
             // One byte more than the answer would belong to the tunnel, so the read is small and the answer is waited for whole.
-            let count = match recv(socket, &mut self.io.read[..TUNNEL_READ_BYTES]) {
+            let count = match recv(socket, &mut self.io.read[..TUNNEL_READ_BYTES], Recv::Take) {
                 Ok(0) => break Trouble::closed(Phase::Tunnelling),
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -265,6 +265,7 @@ impl Shard {
     /// Frees the slot. In a closed model a slot whose connect failed rests for a while: a user who finds the door shut
     /// does not try a hundred thousand times a second.
     pub(super) fn vacate(&mut self, conn_idx: usize) {
+        self.drop_peeked(conn_idx);
         let conn = &mut self.conns[conn_idx];
         match conn.state {
             State::Vacant => return,

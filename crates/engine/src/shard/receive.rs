@@ -10,7 +10,7 @@ use super::capture::Captures;
 use super::conn::State;
 use super::stamps::ReadStamps;
 use super::{IoBuffers, Shard};
-use crate::sys::{Clock, Fd, monotonic_ns, peek_stamp, recv, recv_discarding, recv_stamped};
+use crate::sys::{Clock, Fd, Recv, monotonic_ns, peek_stamp, recv, recv_stamped};
 use crate::trouble::Trouble;
 
 /// Hears responses: remembers the `Location` of each redirect until its response is whole, and keeps what somebody reads.
@@ -177,30 +177,22 @@ impl Shard {
 
     /// One read, with its time in `now_ns`; `None`: the socket is empty.
     fn read_plain(&mut self, conn_idx: usize) -> Result<Option<Read1>, Trouble> {
-        let conn = &self.conns[conn_idx];
-        let skippable = conn.decoder.skippable_bytes() as usize;
+        let how = self.answer_mode(conn_idx);
+        let skippable = self.conns[conn_idx].decoder.skippable_bytes() as usize;
         let keeps_body = self.keeps_body(conn_idx);
         self.io.sink.keep_body(conn_idx, keeps_body);
         let conn = &self.conns[conn_idx];
-        let Some(socket) = &conn.socket else { return Ok(None) };
         let is_wanted = keeps_body || self.io.sink.captures.has((conn_idx, 0));
         let is_discarded = !is_wanted && skippable >= DISCARD_BYTES_MIN;
-        let (wanted, result) = if is_discarded {
-            let wanted = skippable.min(self.io.discard.len());
-            (wanted, recv_discarding(socket, &mut self.io.discard[..wanted]))
+        let (wanted, how) = if is_discarded {
+            (skippable.min(self.io.discard.len()), Recv::Drop)
+        } else if !keeps_body && conn.expects_large_body && conn.decoder.is_idle() {
+            (HEAD_FIRST_BYTES, Recv::Take)
         } else {
-            let is_head_first = !keeps_body && conn.expects_large_body && conn.decoder.is_idle();
-            let wanted = if is_head_first { HEAD_FIRST_BYTES } else { self.io.read.len() };
-            (wanted, self.io.recv(socket, wanted, &mut self.now_ns))
+            (self.io.read.len(), how)
         };
-        match result {
-            Ok(bytes) => {
-                if is_discarded || self.io.stamps().is_none() {
-                    self.now_ns = monotonic_ns();
-                }
-                self.pulse.snapshot.wire_bytes_received += bytes as u64;
-                Ok(Some(Read1 { bytes, is_short: bytes < wanted, is_discarded }))
-            }
+        match self.recv_answer(conn_idx, wanted, how) {
+            Ok(bytes) => Ok(Some(Read1 { bytes, is_short: bytes < wanted, is_discarded })),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(Trouble::io(&error, Phase::Receiving)),
         }
@@ -268,18 +260,20 @@ impl Shard {
 
     /// Reads and decrypts once; `None`: the socket is empty. Also answers what the peer asks of the session (key updates).
     pub(super) fn read_tls(&mut self, conn_idx: usize, phase: Phase) -> Result<Option<Read1>, Trouble> {
+        let how = self.answer_mode(conn_idx);
         let conn = &mut self.conns[conn_idx];
         let (Some(session), Some(socket)) = (&mut conn.tls, &conn.socket) else { return Ok(None) };
         let clock = self.io.stamps();
         let stamps = &mut self.io.read_stamps;
-        let mut reader = SocketReader { socket, clock, stamps, now_ns: &mut self.now_ns, is_short: false };
+        let mut reader = SocketReader { socket, how, clock, stamps, now_ns: &mut self.now_ns, wanted: 0 };
         let bytes = match session.read_tls(&mut reader) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(Trouble::io(&error, phase)),
         };
-        let is_short = reader.is_short;
-        self.pulse.snapshot.wire_bytes_received += bytes as u64;
+        let wanted = reader.wanted;
+        self.note_answer(conn_idx, how, bytes, wanted);
+        let Some(session) = &mut self.conns[conn_idx].tls else { return Ok(None) };
         match session.process_new_packets() {
             Ok(state) => self.io.read_stamps.begin(self.now_ns, bytes, state.plaintext_bytes_to_read()),
             Err(error) => {
@@ -289,7 +283,7 @@ impl Shard {
             }
         }
         self.flush_tls(conn_idx).map_err(|error| Trouble::io(&error, phase))?;
-        Ok(Some(Read1 { bytes, is_short, is_discarded: false }))
+        Ok(Some(Read1 { bytes, is_short: bytes < wanted, is_discarded: false }))
     }
 
     /// Decodes all plaintext that the TLS session holds.
@@ -379,11 +373,21 @@ impl Shard {
 }
 
 impl IoBuffers {
-    /// Reads into the shared buffer. With stamps, `now_ns` becomes the time at which the data came.
-    pub(super) fn recv(&mut self, socket: &Fd, wanted: usize, now_ns: &mut u64) -> io::Result<usize> {
-        let Some(clock) = self.stamps() else { return recv(socket, &mut self.read[..wanted]) };
-        let bytes = recv_at(&clock, socket, &mut self.read[..wanted], &mut self.read_stamps, now_ns)?;
-        self.read_stamps.begin(*now_ns, bytes, bytes);
+    /// Reads into the shared buffer, or drops what is there. `now_ns` becomes the present, or with stamps the time at which the data
+    /// came.
+    pub(super) fn recv(
+        &mut self,
+        socket: &Fd,
+        wanted: usize,
+        how: Recv,
+        now_ns: &mut u64,
+    ) -> io::Result<usize> {
+        let clock = self.stamps();
+        let buf = if how == Recv::Drop { &mut self.discard } else { &mut self.read };
+        let bytes = recv_at(clock, socket, &mut buf[..wanted], how, &mut self.read_stamps, now_ns)?;
+        if clock.is_some() {
+            self.read_stamps.begin(*now_ns, bytes, bytes);
+        }
         Ok(bytes)
     }
 
@@ -397,16 +401,22 @@ impl IoBuffers {
     }
 }
 
-/// Reads, and sets `now_ns` to the time at which the data came; to the present where the kernel gave no stamp.
+/// Reads, and sets `now_ns` to the time at which the data came; to the present without stamps, or where the kernel gave none.
 fn recv_at(
-    clock: &Clock,
+    clock: Option<Clock>,
     socket: &Fd,
     buf: &mut [u8],
+    how: Recv,
     stamps: &mut ReadStamps,
     now_ns: &mut u64,
 ) -> io::Result<usize> {
+    let Some(clock) = clock else {
+        let bytes = recv(socket, buf, how)?;
+        *now_ns = monotonic_ns();
+        return Ok(bytes);
+    };
     let first_ns = if stamps.wants_first() { peek_stamp(socket.as_fd()) } else { None };
-    let read = recv_stamped(socket.as_fd(), buf)?;
+    let read = recv_stamped(socket.as_fd(), buf, how)?;
     if let (Some(first_ns), Some(last_ns)) = (first_ns, read.wall_ns) {
         stamps.learn(first_ns, last_ns, read.bytes);
     }
@@ -417,24 +427,18 @@ fn recv_at(
 /// Gives a TLS session what the socket has.
 struct SocketReader<'a> {
     socket: &'a Fd,
+    how: Recv,
     clock: Option<Clock>,
     stamps: &'a mut ReadStamps,
     now_ns: &'a mut u64,
-    /// The last read brought less than was asked for.
-    is_short: bool,
+    /// Bytes that the last read asked for.
+    wanted: usize,
 }
 
 impl Read for SocketReader<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let bytes = match &self.clock {
-            Some(clock) => recv_at(clock, self.socket, buf, self.stamps, self.now_ns)?,
-            None => {
-                let bytes = recv(self.socket, buf)?;
-                *self.now_ns = monotonic_ns();
-                bytes
-            }
-        };
-        self.is_short = bytes < buf.len();
+        let bytes = recv_at(self.clock, self.socket, buf, self.how, self.stamps, self.now_ns)?;
+        self.wanted = buf.len();
         Ok(bytes)
     }
 }

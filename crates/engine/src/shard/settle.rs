@@ -307,6 +307,7 @@ impl Shard {
 
     /// What goes before a close from our side, as the plan wants it. Whether the peer still hears it is of no importance.
     fn part(&mut self, conn_idx: usize) {
+        self.drop_peeked(conn_idx);
         match (self.prepared.load.connections.close, &self.conns[conn_idx].socket) {
             (CloseMode::Rst, Some(socket)) => {
                 let _ = reset_on_close(socket);

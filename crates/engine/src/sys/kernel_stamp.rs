@@ -1,10 +1,12 @@
 //! Reads with the time at which the kernel received the data (Linux `SO_TIMESTAMPING`), so that a loop may batch its reads
 //! without adding the batch's wait to the latencies.
-#![expect(unsafe_code, reason = "rustix has neither the socket option nor its control message")]
+#![expect(unsafe_code, reason = "rustix lacks the control message")]
 
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use super::socket::{Recv, set_option};
 
 /// One read and the wall-clock time at which the kernel received its last segment.
 #[derive(Debug, Clone, Copy)]
@@ -17,18 +19,8 @@ pub(crate) struct StampedRead {
 
 /// Asks the kernel to stamp what it receives on this socket. Without effect on sockets that cannot (Unix sockets).
 pub(crate) fn enable_receive_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let flags: libc::c_uint = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
-    // SAFETY: the option's value is an int that lives until the call returns, and its exact size is passed.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPING,
-            (&raw const flags).cast(),
-            size_of_val(&flags) as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed())
 }
 
 /// A socket that does nothing but keep stamping switched on: the kernel switches it on in the background when the first
@@ -39,18 +31,15 @@ pub(crate) fn keep_stamping() -> io::Result<OwnedFd> {
     Ok(socket.into())
 }
 
-/// Reads into `buf`.
-pub(crate) fn recv_stamped(socket: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<StampedRead> {
-    receive(socket, buf, 0)
-}
-
 /// When the first byte came that the next read will give, in nanoseconds since the epoch; `None`: nothing is there, or it
 /// has no stamp.
 pub(crate) fn peek_stamp(socket: BorrowedFd<'_>) -> Option<u64> {
-    receive(socket, &mut [0], libc::MSG_PEEK).ok()?.wall_ns
+    recv_stamped(socket, &mut [0], Recv::Peek).ok()?.wall_ns
 }
 
-fn receive(socket: BorrowedFd<'_>, buf: &mut [u8], flags: libc::c_int) -> io::Result<StampedRead> {
+/// Reads up to `buf.len()` bytes.
+pub(crate) fn recv_stamped(socket: BorrowedFd<'_>, buf: &mut [u8], how: Recv) -> io::Result<StampedRead> {
+    let flags = how.flags().bits() as libc::c_int;
     let mut control = ControlBuffer([0; CONTROL_BYTES]);
     let mut part = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
     // SAFETY: `msghdr` is a plain C struct for which all zeroes is a valid value.
@@ -106,6 +95,25 @@ mod tests {
 
     #[test]
     fn stamp_is_the_time_of_arrival_not_of_reading() {
+        check_stamps(|receiver, buf| {
+            let read = recv_stamped(receiver, buf, Recv::Take).unwrap();
+            assert_eq!(&buf[..read.bytes], b"hello");
+            read
+        });
+    }
+
+    #[test]
+    fn what_is_dropped_has_its_stamp_too() {
+        check_stamps(|receiver, buf| {
+            let read = recv_stamped(receiver, buf, Recv::Drop).unwrap();
+            assert_eq!((read.bytes, buf), (5, [0; 16].as_mut_slice()));
+            read
+        });
+    }
+
+    /// `read` takes `hello` off the socket, long after it came.
+    #[track_caller]
+    fn check_stamps(read: impl Fn(BorrowedFd<'_>, &mut [u8]) -> StampedRead) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (receiver, _) = listener.accept().unwrap();
@@ -116,10 +124,7 @@ mod tests {
             sender.write_all(b"hello").unwrap();
             let after = monotonic_ns();
             std::thread::sleep(Duration::from_millis(30));
-            let mut buf = [0; 16];
-            let read = recv_stamped(receiver.as_fd(), &mut buf).unwrap();
-            assert_eq!(&buf[..read.bytes], b"hello");
-            if let Some(wall_ns) = read.wall_ns {
+            if let Some(wall_ns) = read(receiver.as_fd(), &mut [0; 16]).wall_ns {
                 break (before, after, wall_ns);
             }
         };

@@ -15,6 +15,6 @@ pub(crate) use machine::{MachineProbe, ports_available, process_data_bytes};
 pub(crate) use poll::{Poller, Readiness};
 pub(crate) use process::{involuntary_switch_count, nofile_limit_hard, raise_nofile};
 pub(crate) use socket::{
-    Connect, Fd, connect_tcp, connect_unix, connection_error, recv, recv_discarding, reset_on_close, send,
-    send_file, send_parts,
+    Connect, Fd, Recv, Segments, connect_tcp, connect_unix, connection_error, recv, reset_on_close, segments,
+    send, send_file, send_parts,
 };

@@ -1,8 +1,9 @@
 //! Non-blocking stream sockets.
-#![expect(unsafe_code, reason = "rustix lacks IP_BIND_ADDRESS_NO_PORT")]
+#![expect(unsafe_code, reason = "rustix lacks IP_BIND_ADDRESS_NO_PORT and TCP_INFO")]
 
 use std::fs::File;
 use std::io::{self, IoSlice};
+use std::mem;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -67,15 +68,24 @@ fn started(result: Result<(), Errno>, socket: Fd) -> io::Result<Connect> {
 
 /// The port is chosen at connect, when the whole 4-tuple is known, so that one address serves many targets (ip(7)).
 fn set_bind_address_no_port(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let on: libc::c_int = 1;
+    set_option(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
+}
+
+/// Sets an option that rustix has not, whose value is an int.
+pub(super) fn set_option(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     // SAFETY: the option's value is an int that lives until the call returns, and its exact size is passed.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_BIND_ADDRESS_NO_PORT,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -91,15 +101,70 @@ pub(crate) fn connection_error(socket: &Fd) -> io::Result<()> {
     Ok(sockopt::socket_error(socket)??)
 }
 
-/// Reads into `buf`; 0: the peer has closed.
-pub(crate) fn recv(socket: &Fd, buf: &mut [u8]) -> io::Result<usize> {
-    Ok(rustix::net::recv(socket, buf, RecvFlags::empty())?.0)
+/// What becomes of received bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recv {
+    /// They are copied, and gone from the socket.
+    Take,
+    /// They are copied, and the next read gives them again.
+    Peek,
+    /// They are gone from the socket without being copied (tcp(7), `MSG_TRUNC`): the buffer is never written to.
+    Drop,
 }
 
-/// Drops up to `scratch.len()` received bytes inside the kernel, without copying them (tcp(7), `MSG_TRUNC`).
-/// `scratch` is never written to.
-pub(crate) fn recv_discarding(socket: &Fd, scratch: &mut [u8]) -> io::Result<usize> {
-    Ok(rustix::net::recv(socket, scratch, RecvFlags::TRUNC)?.1)
+impl Recv {
+    pub(super) const fn flags(self) -> RecvFlags {
+        match self {
+            Self::Take => RecvFlags::empty(),
+            Self::Peek => RecvFlags::PEEK,
+            Self::Drop => RecvFlags::TRUNC,
+        }
+    }
+}
+
+/// Reads up to `buf.len()` bytes; 0: the peer has closed.
+pub(crate) fn recv(socket: &Fd, buf: &mut [u8], how: Recv) -> io::Result<usize> {
+    Ok(rustix::net::recv(socket, buf, how.flags())?.1)
+}
+
+/// What a TCP connection has counted since it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Segments {
+    /// Sent without data: acknowledgements, nearly all.
+    pub(crate) bare_sent: u32,
+    /// Received with data.
+    pub(crate) data_received: u32,
+}
+
+impl Segments {
+    /// What was counted after `begin`.
+    pub(crate) const fn since(self, begin: Self) -> Self {
+        Self {
+            bare_sent: self.bare_sent.wrapping_sub(begin.bare_sent),
+            data_received: self.data_received.wrapping_sub(begin.data_received),
+        }
+    }
+}
+
+/// Asks the kernel what it has counted (tcp(7), `TCP_INFO`; the fields are Linux 4.6's); `None`: the socket is not one of TCP.
+pub(crate) fn segments(socket: &Fd) -> Option<Segments> {
+    // SAFETY: `tcp_info` is a plain C struct for which all zeroes is a valid value.
+    let mut info: libc::tcp_info = unsafe { mem::zeroed() };
+    let mut bytes = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the value is a struct that lives until the call returns, and its exact size is passed; the kernel writes no more.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut bytes,
+        )
+    };
+    (result == 0).then(|| Segments {
+        bare_sent: info.tcpi_segs_out.wrapping_sub(info.tcpi_data_segs_out),
+        data_received: info.tcpi_data_segs_in,
+    })
 }
 
 /// Writes `bytes`; `more`: another write follows at once, so the kernel may wait with a short segment.

@@ -9,7 +9,6 @@ use squall_wire::h2::{Event, Progress, StreamFailure};
 
 use crate::shard::receive::Read1;
 use crate::shard::{IoBuffers, Shard};
-use crate::sys::monotonic_ns;
 use crate::trouble::Trouble;
 
 impl Shard {
@@ -52,19 +51,14 @@ impl Shard {
     fn read_plain_h2(&mut self, conn_idx: usize) -> Result<(), Trouble> {
         let generation = self.conns[conn_idx].generation;
         for _ in 0..READS_PER_TURN_MAX {
-            let conn = &self.conns[conn_idx];
-            let Some(socket) = &conn.socket else { return Ok(()) };
             let wanted = self.io.read.len();
-            let bytes = match self.io.recv(socket, wanted, &mut self.now_ns) {
+            let how = self.answer_mode(conn_idx);
+            let bytes = match self.recv_answer(conn_idx, wanted, how) {
                 Ok(0) => return Err(self.closed_by_peer(conn_idx)),
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(Trouble::io(&error, Phase::Receiving)),
             };
-            if self.io.stamps().is_none() {
-                self.now_ns = monotonic_ns();
-            }
-            self.pulse.snapshot.wire_bytes_received += bytes as u64;
             self.decode_read(conn_idx, bytes)?;
             let is_short = bytes < wanted;
             if !self.is_same(conn_idx, generation) || is_short && !self.conns[conn_idx].peer_closed {
