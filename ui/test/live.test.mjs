@@ -50,6 +50,7 @@ test('a page that lost its connection says so, finds its run again, and has ever
   await state('running');
   const table = page.locator('.chart details').first();
   await table.locator('summary').click();
+  await table.locator('tbody tr').first().waitFor();
   const seconds = await table.locator('tbody tr td:first-child').allTextContents();
   assert.ok(seconds.length >= 3, seconds.join(' '));
   assert.equal(new Set(seconds).size, seconds.length, 'no second is there twice');
@@ -70,7 +71,7 @@ async function startWay(port) {
     }
   };
   let server;
-  const listen = (at) => new Promise((resolve) => { server = createServer(join).listen(at, '127.0.0.1', resolve); });
+  const listen = (at) => new Promise((resolve) => { server = createServer(join).listen(at, '127.0.0.1', resolve).unref(); });
   await listen(0);
   const own = server.address().port;
   return { url: `http://127.0.0.1:${own}/`, cut: () => { server.close(); open.forEach((socket) => socket.destroy()); }, mend: () => listen(own) };

@@ -93,6 +93,7 @@ test('dark and light are switched and remembered, and every chart has its table'
   assert.equal(await theme(), 'dark');
   const table = page.locator('.chart details').nth(1);
   await table.locator('summary').click();
+  await table.locator('tbody tr').first().waitFor();
   assert.match(await table.textContent(), /time.*p50.*p90.*p99.*0:0/);
   await page.locator('.chart button', { hasText: 'log scale' }).first().click();
   await page.emulateMedia({ media: 'print' });

@@ -39,10 +39,17 @@ export async function run(name, ...args) {
   return join(folder, made, 'report.html');
 }
 
+/** Runs that were started and have not ended. */
+const live = new Set();
+
+/** Ends the runs that a failed test has left behind. */
+export const endRuns = () => live.forEach((child) => child.kill('SIGKILL'));
+
 /** Starts a run with `--web`; resolves to the page's URL once it listens. */
 export function startLive(...args) {
   const child = spawn(program, ['--no-save', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
-  const ended = new Promise((resolve) => child.on('exit', (code) => resolve(code)));
+  live.add(child);
+  const ended = new Promise((resolve) => child.on('exit', (code) => { live.delete(child); resolve(code); }));
   return new Promise((resolve, reject) => {
     let text = '';
     child.on('error', reject);

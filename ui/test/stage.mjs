@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { launch, open } from './browser.mjs';
-import { folder, startTarget } from './squall.mjs';
+import { endRuns, folder, startTarget } from './squall.mjs';
 
 /** Looked at by people: `SHOTS=DIR npm test` keeps them. */
 export const shots = process.env.SHOTS ?? join(folder, 'shots');
@@ -21,6 +21,7 @@ export function stage(prepare = async () => {}) {
     await prepare(on);
   });
   after(async () => {
+    endRuns();
     on.target?.stop();
     await on.browser?.close();
   });
