@@ -1,8 +1,9 @@
 //! Learns by trying whether another way of waiting costs less CPU than sleeping until the first answer comes.
 //!
 //! Which one does depends on the machine: what waking a core costs, how fast the server answers, and who else wants the
-//! core. So the loop's own CPU time per response is measured with either way, in turns of some milliseconds, and the
-//! cheaper one is used as long as it does not make the users slower; the other is tried again now and then.
+//! core. So the loop's own CPU time per response is measured in turns of some milliseconds, and wherever the way changes from one turn
+//! to the next, the two are compared: costs drift, and what was measured a second ago says little. The cheaper way is used as long as
+//! it does not make the users slower; the other is tried again now and then, for a turn.
 //! Never: reads the clock; callers pass the time and the thread's CPU time.
 
 use std::time::Duration;
@@ -12,8 +13,9 @@ use std::time::Duration;
 pub(super) struct Trial {
     /// This turn waits the other way: it spins, or gathers.
     is_other: bool,
-    /// What is known of sleeping, and of the other way.
-    ways: [Way; 2],
+    /// What the turn before this one cost, where that says anything.
+    before: Option<Turn>,
+    compared: Comparison,
     turn_begin_ns: u64,
     turn_cpu: Duration,
     response_count: u64,
@@ -22,12 +24,20 @@ pub(super) struct Trial {
     turns_between_tries: u32,
 }
 
-/// Means over the recent turns of one way, in nanoseconds per response.
-#[derive(Debug, Clone, Copy, Default)]
-struct Way {
-    turn_count: u32,
+/// What a turn cost, in nanoseconds per response.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    is_other: bool,
     cpu_ns: f64,
     wall_ns: f64,
+}
+
+/// What the other way costs in proportion to sleeping: natural logarithms, means over the recent comparisons.
+#[derive(Debug, Clone, Copy, Default)]
+struct Comparison {
+    count: u32,
+    cpu: f64,
+    wall: f64,
 }
 
 impl Trial {
@@ -47,49 +57,67 @@ impl Trial {
         let wall_ns = now_ns - self.turn_begin_ns;
         // A turn with few responses, or one that lasted much too long, was idle or pushed off its core.
         let is_telling = responses >= RESPONSES_MIN && wall_ns < 2 * TURN_NS;
-        if is_telling && !(self.is_other && is_hindered) {
-            let cpu_ns = cpu.saturating_sub(self.turn_cpu).as_nanos() as f64 / responses as f64;
-            let way = usize::from(self.is_other);
-            self.note_try(cpu_ns < self.ways[1 - way].cpu_ns);
-            self.ways[way].learn(cpu_ns, wall_ns as f64 / responses as f64);
+        let turn = (is_telling && !(self.is_other && is_hindered)).then(|| Turn {
+            is_other: self.is_other,
+            cpu_ns: cpu.saturating_sub(self.turn_cpu).as_nanos().max(1) as f64 / responses as f64,
+            wall_ns: wall_ns as f64 / responses as f64,
+        });
+        if let (Some(before), Some(turn)) = (self.before, turn) {
+            self.compare(before, turn);
         }
+        self.before = turn;
         self.is_other = self.choose();
         (self.turn_begin_ns, self.turn_cpu, self.response_count) = (now_ns, cpu, response_count);
     }
 
-    /// Where the turn that ends was a try: a surprise is looked into soon, what was known already less and less often.
-    fn note_try(&mut self, is_surprising: bool) {
-        let is_compared = self.ways.iter().all(|way| way.turn_count >= TURNS_FIRST);
-        if is_compared && self.turns_until_try == 0 {
-            self.turns_between_tries = match is_surprising {
-                true => TURNS_BETWEEN_TRIES_MIN,
-                false => {
-                    (self.turns_between_tries * 2).clamp(TURNS_BETWEEN_TRIES_MIN, TURNS_BETWEEN_TRIES_MAX)
-                }
-            };
+    fn compare(&mut self, before: Turn, turn: Turn) {
+        let (sleeping, other) = match (before.is_other, turn.is_other) {
+            (false, true) => (before, turn),
+            (true, false) => (turn, before),
+            _ => return,
+        };
+        let cpu = (other.cpu_ns / sleeping.cpu_ns).ln();
+        if self.compared.is_enough() && turn.is_other != self.compared.prefers_other() {
+            self.note_try((cpu < 0.0) == turn.is_other);
         }
+        self.compared.learn(cpu, (other.wall_ns / sleeping.wall_ns).ln());
+    }
+
+    /// A try has ended: a surprise is looked into soon, what was known already less and less often.
+    fn note_try(&mut self, is_surprising: bool) {
+        self.turns_between_tries = match is_surprising {
+            true => TURNS_BETWEEN_TRIES_MIN,
+            false => (self.turns_between_tries * 2).clamp(TURNS_BETWEEN_TRIES_MIN, TURNS_BETWEEN_TRIES_MAX),
+        };
     }
 
     fn choose(&mut self) -> bool {
-        let [sleeping, other] = self.ways;
-        if other.turn_count < TURNS_FIRST || sleeping.turn_count < TURNS_FIRST {
-            return other.turn_count < sleeping.turn_count;
+        if !self.compared.is_enough() {
+            return self.before.is_some_and(|before| !before.is_other);
         }
-        let is_better = other.cpu_ns < sleeping.cpu_ns && other.wall_ns < sleeping.wall_ns * SLOWER_MAX;
         self.turns_until_try = self
             .turns_until_try
             .checked_sub(1)
             .unwrap_or_else(|| self.turns_between_tries.max(TURNS_BETWEEN_TRIES_MIN));
-        is_better ^ (self.turns_until_try == 0)
+        self.compared.prefers_other() ^ (self.turns_until_try == 0)
     }
 }
 
-impl Way {
-    fn learn(&mut self, cpu_ns: f64, wall_ns: f64) {
-        self.turn_count = self.turn_count.saturating_add(1);
-        let weight = 1.0 / f64::from(self.turn_count.min(TURNS_REMEMBERED));
-        self.cpu_ns += (cpu_ns - self.cpu_ns) * weight;
-        self.wall_ns += (wall_ns - self.wall_ns) * weight;
+impl Comparison {
+    fn is_enough(&self) -> bool {
+        self.count >= COMPARISONS_FIRST
+    }
+
+    fn prefers_other(&self) -> bool {
+        self.cpu < -CHEAPER_MIN && self.wall < SLOWER_MAX
+    }
+
+    fn learn(&mut self, cpu: f64, wall: f64) {
+        self.count = self.count.saturating_add(1);
+        let weight = 1.0 / f64::from(self.count.min(COMPARISONS_REMEMBERED));
+        // One turn that something else disturbed must not decide.
+        self.cpu += (cpu.clamp(-TELLING_MAX, TELLING_MAX) - self.cpu) * weight;
+        self.wall += (wall.clamp(-TELLING_MAX, TELLING_MAX) - self.wall) * weight;
     }
 }
 
@@ -99,18 +127,22 @@ const TURN_NS: u64 = 10_000_000;
 /// Fewer responses than this say nothing about the cost of one.
 const RESPONSES_MIN: u64 = 20;
 
-/// Turns of each way before they are compared.
-const TURNS_FIRST: u32 = 3;
+/// Comparisons before one way is preferred; until then the ways take turns.
+const COMPARISONS_FIRST: u32 = 12;
 
-/// Turns that the means go back over.
-const TURNS_REMEMBERED: u32 = 8;
+/// Comparisons that the means go back over.
+const COMPARISONS_REMEMBERED: u32 = 16;
+
+/// What a single comparison may say at most: a third more, or less.
+const TELLING_MAX: f64 = 0.3;
 
 /// How many turns the better way is used before the other is tried again: at first, and when tries have told nothing new.
 const TURNS_BETWEEN_TRIES_MIN: u32 = 15;
 const TURNS_BETWEEN_TRIES_MAX: u32 = 127;
 
-/// The other way may cost this much more time per response: less can hardly be told from noise.
-const SLOWER_MAX: f64 = 1.03;
+/// The other way must spare at least 2 % of the CPU time, and may cost 3 % more time per response: less can hardly be told from noise.
+const CHEAPER_MIN: f64 = 0.02;
+const SLOWER_MAX: f64 = 0.03;
 
 #[cfg(test)]
 mod tests {
@@ -145,6 +177,18 @@ mod tests {
     }
 
     #[test]
+    fn costs_that_rise_for_both_ways_change_nothing() {
+        let mut trial = Trial::default();
+        share_of_other(&mut trial, 1, 200, (5_000, 1_000), (6_000, 1_000));
+        let risen = |turn: u64| (5_000 + turn * 10, 1_000);
+        let share = (201..1_201).map(|turn| {
+            let (cpu, responses) = risen(turn - 200);
+            share_of_other(&mut trial, turn, 1, (cpu, responses), (cpu * 6 / 5, responses))
+        });
+        assert!(share.sum::<f64>() / 1_000.0 < 0.1);
+    }
+
+    #[test]
     fn a_way_that_has_become_cheaper_is_found() {
         let mut trial = Trial::default();
         share_of_other(&mut trial, 1, 200, (5_000, 1_000), (9_000, 1_000));
@@ -156,13 +200,13 @@ mod tests {
     fn turns_in_which_the_other_way_was_not_to_be_had_say_nothing_of_it() {
         let mut trial = Trial::default();
         share_of_other(&mut trial, 1, 200, (9_000, 1_000), (5_000, 1_000));
-        let learned = trial.ways[1].cpu_ns;
+        let learned = trial.compared.count;
         for turn in 201..301 {
             let (cpu, response_count) =
                 (trial.turn_cpu + Duration::from_millis(9), trial.response_count + 1_000);
             trial.end_turn(turn * TURN_NS, cpu, response_count, true);
         }
-        assert_eq!(trial.ways[1].cpu_ns, learned);
+        assert_eq!(trial.compared.count, learned);
     }
 
     #[test]
