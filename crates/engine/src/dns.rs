@@ -81,13 +81,12 @@ impl Names {
         Ok(names)
     }
 
-    /// Looks up what has no address yet, by the system's resolver, while the caller waits.
-    pub(crate) fn look_up_missing(&mut self, dns: Dns) -> Result<(), Error> {
-        for name in &mut self.entries {
-            let addresses = name.addresses.get_mut().unwrap_or_else(PoisonError::into_inner);
-            if addresses.is_empty() {
-                *addresses = look_up_now(&name.host, name.port, dns)?;
-            }
+    /// Looks up a name that has no address yet, by the system's resolver, while the caller waits.
+    pub(crate) fn look_up_if_missing(&mut self, name_idx: usize, dns: Dns) -> Result<(), Error> {
+        if self.addresses(name_idx).is_empty() {
+            let Name { host, port, .. } = &self.entries[name_idx];
+            let addresses = look_up_now(host, *port, dns)?;
+            self.set(name_idx, addresses);
         }
         Ok(())
     }

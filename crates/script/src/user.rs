@@ -209,6 +209,8 @@ impl User {
     /// Begins a piece of work, and goes on with it as far as it can.
     pub fn begin(&mut self, work: Work, now_ns: u64) -> Step {
         self.host.set_interrupt(None);
+        // What work that was interrupted had asked for is nobody's.
+        self.host.inbox.borrow_mut().clear();
         *self.desk.work.borrow_mut() = Some(work);
         self.resume(now_ns)
     }

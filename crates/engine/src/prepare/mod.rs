@@ -21,7 +21,7 @@ use squall_plan::{Body, Expect, HttpLoad, HttpVersion, Load, ReplayLoad, What};
 
 use self::origin::{OriginKey, OriginTable, refuse_forwarded_h2};
 use self::redirect::redirect_plan;
-use self::request::{Template, open_body};
+use self::request::{Source, Template, open_body};
 use self::rows::RowTable;
 use crate::Error;
 use crate::dns::Names;
@@ -187,25 +187,36 @@ impl Prepared {
         };
         let origin_idx = table.index_of(&plan.url, plan.http);
         let OriginTable { origins, mut names, .. } = table;
-        let resolved = names.look_up_missing(route.dns);
+        let resolved = match origin_idx.as_ref().map(|idx| &origins[*idx].dial) {
+            Ok(Dial::Tcp { name_idx, .. }) => names.look_up_if_missing(*name_idx, route.dns),
+            _ => Ok(()),
+        };
         self.origins = origins;
         self.names = Arc::new(names);
         let origin_idx = origin_idx?;
         resolved?;
         self.check_allowed(origin_idx, route)?;
         let key = &self.origins[origin_idx].key;
-        let rows = self
-            .book
-            .as_ref()
-            .map_or(RowPair { h1: 0, h2: 0 }, |book| book.pair_of(&request.load, plan, key));
-        if self.rows.len() <= rows.h1.max(rows.h2) as usize
-            && let Some(book) = &self.book
-        {
+        let (http, key) = (key.http, key.clone());
+        let rows = self.rows_of(request, &key);
+        let forwarder = self.load.network.proxy.as_ref().filter(|_| plan.url.scheme() == "http");
+        let template = Template { plan, http, origin_idx: origin_idx as u32, rows, follows: false };
+        template.encode("", open_body(&plan.body)?, forwarder, None)
+    }
+
+    /// The row in which a call is counted that could not be prepared; `None`: its URL is none.
+    pub(crate) fn row_of_refused(&mut self, request: &CallRequest) -> Option<u32> {
+        let key = OriginKey::of(&request.plan.url, request.plan.http)?;
+        Some(self.rows_of(request, &key).h1)
+    }
+
+    fn rows_of(&mut self, request: &CallRequest, key: &OriginKey) -> RowPair {
+        let Some(book) = &self.book else { return RowPair { h1: 0, h2: 0 } };
+        let rows = book.pair_of(&request.load, &request.plan, key);
+        if self.rows.len() <= rows.h1.max(rows.h2) as usize {
             self.rows = book.rows();
         }
-        let forwarder = self.load.network.proxy.as_ref().filter(|_| plan.url.scheme() == "http");
-        let template = Template { plan, http: key.http, origin_idx: origin_idx as u32, rows, follows: false };
-        template.encode("", open_body(&plan.body)?, forwarder, None)
+        rows
     }
 
     /// Refuses an origin that may not be dialled.
@@ -260,7 +271,8 @@ impl Prepared {
         status: u16,
         location: Option<&str>,
     ) -> Result<PreparedRequest, String> {
-        let source = request.source.as_deref().ok_or("redirects are not followed")?;
+        let Source { plan: source, user_agent } =
+            request.source.as_deref().ok_or("redirects are not followed")?;
         let location = location.ok_or("the response has no Location")?;
         let url = source.url.join(location).map_err(|error| format!("bad Location `{location}`: {error}"))?;
         let key =
@@ -280,8 +292,7 @@ impl Prepared {
         };
         let keeps_body = plan.body != Body::Empty;
         let file = request.file.clone().filter(|_| keeps_body);
-        let agent = &self.http().user_agents[0].value;
-        template.encode(agent, file, forwarder, None).map_err(|error| error.to_string())
+        template.encode(user_agent, file, forwarder, None).map_err(|error| error.to_string())
     }
 }
 

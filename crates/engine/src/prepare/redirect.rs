@@ -4,11 +4,14 @@ use squall_plan::{Body, RequestPlan};
 use url::Url;
 
 /// RFC 9110 15.4: 303 becomes GET (HEAD stays); 301 and 302 turn POST into GET, as every browser does; 307 and 308
-/// change nothing. Credentials do not follow to another host.
+/// change nothing. Credentials do not follow to another host, port or scheme, as in curl since 7.83 (CVE-2022-27774).
 pub(super) fn redirect_plan(source: &RequestPlan, status: u16, url: Url) -> RequestPlan {
     let mut plan = RequestPlan { url, ..source.clone() };
     if plan.url.host_str() != source.url.host_str() {
-        plan.headers.retain(|header| !header.is_secret() && !header.name.eq_ignore_ascii_case("host"));
+        plan.headers.retain(|header| !header.name.eq_ignore_ascii_case("host"));
+    }
+    if plan.url.origin() != source.url.origin() {
+        plan.headers.retain(|header| !header.is_secret());
     }
     let becomes_get = match status {
         303 => source.method != "HEAD",
@@ -53,6 +56,8 @@ mod tests {
             to(307, "http://a.example/y"),
             expected("POST", true, "Authorization Content-Type X-Trace")
         );
-        assert_eq!(to(308, "http://b.example/y"), expected("POST", true, "Content-Type X-Trace"));
+        for elsewhere in ["http://b.example/y", "https://a.example/y", "http://a.example:81/y"] {
+            assert_eq!(to(308, elsewhere), expected("POST", true, "Content-Type X-Trace"), "{elsewhere}");
+        }
     }
 }

@@ -30,7 +30,14 @@ pub(crate) struct PreparedRequest {
     /// RFC 9110 9.2.2: may be sent again when a connection died under it.
     pub(crate) is_idempotent: bool,
     /// What it was made from; kept where redirects may be followed.
-    pub(crate) source: Option<Arc<RequestPlan>>,
+    pub(crate) source: Option<Arc<Source>>,
+}
+
+/// What a request was made from.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) plan: RequestPlan,
+    pub(crate) user_agent: String,
 }
 
 /// A file that is sent as a body.
@@ -128,7 +135,9 @@ impl Template<'_> {
             origin_idx: self.origin_idx,
             rows: self.rows,
             is_idempotent: IDEMPOTENT_METHODS.contains(&method.as_str()),
-            source: self.follows.then(|| Arc::new(self.plan.clone())),
+            source: self.follows.then(|| {
+                Arc::new(Source { plan: self.plan.clone(), user_agent: user_agent.to_owned() })
+            }),
         })
     }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use squall_measure::{Cause, Phase, Phases};
+use squall_measure::{Cause, Outcome, Phase, Phases, Sample};
 use squall_wire::h1::Response;
 
 use super::acks::AckTrial;
@@ -142,15 +142,20 @@ impl Shard {
             self.addresses.push(view);
             self.acks.push(AckTrial::new(self.limits.stride == 1));
         }
-        let rows = self.prepared.rows.len();
-        if self.pulse.snapshot.rows.len() < rows {
-            self.pulse.snapshot.rows.resize_with(rows, Default::default);
-        }
+        self.add_rows();
         let prepared = prepared.map_err(|error| {
             let cause = if error.is_target_unreachable() { Cause::NameNotResolved } else { Cause::Other };
             trouble(cause, error.to_string())
         })?;
         Ok(Rc::clone(request.prepared.get_or_init(|| Rc::new(prepared))))
+    }
+
+    /// There are as many rows of figures as the preparation knows.
+    fn add_rows(&mut self) {
+        let rows = self.prepared.rows.len();
+        if self.pulse.snapshot.rows.len() < rows {
+            self.pulse.snapshot.rows.resize_with(rows, Default::default);
+        }
     }
 
     fn pool_of_user(&mut self, user: u32, origin_idx: u32) -> u32 {
@@ -164,6 +169,7 @@ impl Shard {
 
     /// A request that cannot even be prepared has ended.
     fn refuse(&mut self, call: &Call, trouble: Trouble) {
+        self.count_refused(&call.request, trouble.clone());
         let ended = Ended {
             user: call.user,
             token: call.token,
@@ -179,6 +185,23 @@ impl Shard {
         if let Some(driven) = &mut self.driven {
             driven.driver.complete(ended, now_ns, &mut driven.port);
         }
+    }
+
+    fn count_refused(&mut self, request: &CallRequest, trouble: Trouble) {
+        let row_idx = Arc::get_mut(&mut self.prepared).and_then(|own| own.row_of_refused(request));
+        let Some(row_idx) = row_idx else { return };
+        self.add_rows();
+        let outcome = Outcome::Failed(trouble.cause, trouble.phase);
+        self.keep_example(row_idx, 0, trouble);
+        self.pulse.snapshot.record(&Sample {
+            row_idx,
+            status: 0,
+            outcome,
+            latency_ns: 0,
+            phases: Phases::default(),
+            bytes_sent: 0,
+            bytes_received: 0,
+        });
     }
 
     /// The pool that a request's connection is taken from.
@@ -254,7 +277,13 @@ impl Shard {
             if self.driven.as_ref().is_some_and(|driven| driven.users.get(pool_idx) == Some(&user)) {
                 let waiting = std::mem::take(&mut self.pools[pool_idx].waiting);
                 self.waiting_count -= waiting.len() as u64;
-                waiting.iter().for_each(|exchange| self.forget_call(exchange));
+                for exchange in &waiting {
+                    // What was sent before counts as open, and what never was is nothing yet.
+                    if exchange.is_retry() {
+                        self.interrupt(0, exchange);
+                    }
+                    self.forget_call(exchange);
+                }
             }
         }
     }

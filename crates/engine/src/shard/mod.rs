@@ -294,12 +294,13 @@ impl Shard {
     }
 
     fn drain(&mut self) {
-        self.skip_recorded();
         self.life = Life::Draining { until_ns: self.now_ns + self.limits.drain_ns };
         for pool in &mut self.pools {
             pool.waiting.retain(|waiting| waiting.is_retry());
         }
-        self.waiting_count = self.pools.iter().map(|pool| pool.waiting.len() as u64).sum();
+        let retry_count = self.pools.iter().map(|pool| pool.waiting.len() as u64).sum();
+        self.skip_recorded(self.waiting_count - retry_count);
+        self.waiting_count = retry_count;
     }
 
     fn is_finished(&self) -> bool {

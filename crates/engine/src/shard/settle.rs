@@ -204,7 +204,8 @@ impl Shard {
                 Ok(()) => Outcome::Ok,
                 Err(trouble) => {
                     let outcome = Outcome::Failed(trouble.cause, trouble.phase);
-                    self.keep_example(exchange, status, trouble);
+                    let row_idx = self.request(exchange.request).rows.h1;
+                    self.keep_example(row_idx, status, trouble);
                     outcome
                 }
             };
@@ -250,7 +251,7 @@ impl Shard {
         }
     }
 
-    fn keep_example(&mut self, exchange: &Exchange, status: u16, trouble: Trouble) {
+    pub(super) fn keep_example(&mut self, row_idx: u32, status: u16, trouble: Trouble) {
         let Trouble { cause, phase, mut text } = trouble;
         if !self.pulse.snapshot.failures.wants_example(cause, phase) {
             return;
@@ -258,8 +259,7 @@ impl Shard {
         if text.is_empty() {
             text = self.describe(cause, status);
         }
-        let row_idx = self.request(exchange.request).rows.h1 as usize;
-        let url = self.prepared.rows[row_idx].url.clone();
+        let url = self.prepared.rows[row_idx as usize].url.clone();
         let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
         self.pulse.snapshot.failures.set_example(cause, phase, FailureExample { at_ns, url, text });
     }

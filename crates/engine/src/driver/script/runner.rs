@@ -1,6 +1,7 @@
 //! One scenario on one shard: which user begins an iteration when, and when it must end.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -34,8 +35,8 @@ pub(super) struct Runner {
     /// Members without an iteration; the last one is taken first.
     idle: Vec<u32>,
     iterating_count: u64,
-    /// Members that wait until their iteration has lasted long enough.
-    rests: VecDeque<(u64, usize)>,
+    /// Members that wait until their iteration has lasted long enough, the soonest first.
+    rests: BinaryHeap<Reverse<(u64, usize)>>,
     min_iteration_ns: u64,
     /// The soonest of the members' own ends.
     soonest_kill_ns: u64,
@@ -124,7 +125,7 @@ impl Runner {
             has_warned: false,
             idle: Vec::new(),
             iterating_count: 0,
-            rests: VecDeque::new(),
+            rests: BinaryHeap::new(),
             min_iteration_ns: min_iteration.as_nanos() as u64,
             soonest_kill_ns: u64::MAX,
             is_past_end: false,
@@ -213,7 +214,7 @@ impl Runner {
             self.deactivate(nth, users);
         } else if duration_ns < self.min_iteration_ns && now_ns < self.end_ns {
             self.members[nth].state = MemberState::Resting;
-            self.rests.push_back((now_ns + self.min_iteration_ns - duration_ns, nth));
+            self.rests.push(Reverse((now_ns + self.min_iteration_ns - duration_ns, nth)));
         } else {
             self.go_on(nth, now_ns, users, stage, port);
         }
@@ -244,10 +245,11 @@ impl Runner {
     }
 
     fn end_rests(&mut self, now_ns: u64, users: &mut Users, stage: &Stage, port: &mut Port) {
-        while let Some((_, nth)) =
-            self.rests.front().copied().filter(|(until_ns, _)| *until_ns <= now_ns || now_ns >= self.end_ns)
-        {
-            self.rests.pop_front();
+        while let Some(Reverse((until_ns, nth))) = self.rests.peek().copied() {
+            if until_ns > now_ns && now_ns < self.end_ns {
+                break;
+            }
+            self.rests.pop();
             self.members[nth].state = MemberState::Idle;
             self.go_on(nth, now_ns, users, stage, port);
         }
@@ -378,9 +380,9 @@ impl Runner {
 
     /// Iterations that have arrived begin on free users; where there is none, they are dropped.
     fn start_arrivals(&mut self, now_ns: u64, users: &mut Users, stage: &Stage, port: &mut Port) {
-        while let Some(idx) = self.take_arrival(now_ns) {
+        while self.take_arrival(now_ns) {
             match self.idle.pop() {
-                Some(nth) => self.start_arrived(nth as usize, idx, now_ns, users, port),
+                Some(nth) => self.start_arrived(nth as usize, now_ns, users, port),
                 None => self.miss(now_ns, users, stage),
             }
         }
@@ -389,17 +391,18 @@ impl Runner {
         }
     }
 
-    fn start_arrived(&mut self, nth: usize, idx: u64, now_ns: u64, users: &mut Users, port: &mut Port) {
+    fn start_arrived(&mut self, nth: usize, now_ns: u64, users: &mut Users, port: &mut Port) {
         self.activate(nth, users);
-        self.start(nth, idx, now_ns, users, port);
+        self.start(nth, self.own_idx(), now_ns, users, port);
     }
 
-    /// The next arrival of this shard whose time has come; its number.
-    fn take_arrival(&mut self, now_ns: u64) -> Option<u64> {
-        let (begin_ns, step) = (self.begin_ns, self.part.shard_count);
-        let Kind::Arriving { arrivals, next_idx, .. } = &mut self.kind else { return None };
-        let due_ns = begin_ns + arrivals.due_ns(self.part.process.whole_idx(*next_idx))?;
-        (due_ns <= now_ns).then(|| std::mem::replace(next_idx, *next_idx + step))
+    /// Takes the next arrival of this shard, if its time has come.
+    fn take_arrival(&mut self, now_ns: u64) -> bool {
+        let Kind::Arriving { arrivals, next_idx, .. } = &mut self.kind else { return false };
+        let due_ns = arrivals.due_ns(self.part.process.whole_idx(*next_idx));
+        let is_due = due_ns.is_some_and(|due_ns| self.begin_ns + due_ns <= now_ns);
+        *next_idx += if is_due { self.part.shard_count } else { 0 };
+        is_due
     }
 
     /// An arrival finds no free user here: another shard may have one; and one more user is made, while there may be more.
@@ -437,8 +440,7 @@ impl Runner {
         };
         while !self.idle.is_empty() && take() {
             let Some(nth) = self.idle.pop() else { break };
-            let idx = self.own_idx();
-            self.start_arrived(nth as usize, idx, now_ns, users, port);
+            self.start_arrived(nth as usize, now_ns, users, port);
         }
         self.expire_orphans(now_ns, users, stage);
     }
@@ -540,7 +542,7 @@ impl Runner {
                         due_ns.map_or(u64::MAX, |due_ns| self.begin_ns + due_ns)
                     }
                 };
-                let rest_ns = self.rests.front().map_or(u64::MAX, |(until_ns, _)| *until_ns);
+                let rest_ns = self.rests.peek().map_or(u64::MAX, |Reverse((until_ns, _))| *until_ns);
                 // After the end, only what still runs is waited for.
                 let end_ns =
                     if self.iterating_count > 0 && self.is_past_end { u64::MAX } else { self.end_ns };

@@ -36,6 +36,8 @@ struct Ran {
     setup_data: Option<String>,
     text: String,
     end_ms: f64,
+    /// Requests that were to be sent.
+    call_count: usize,
 }
 
 struct World {
@@ -46,14 +48,20 @@ struct World {
 impl World {
     /// A script whose iterations sleep so long, under one scenario.
     fn new(scenario: &str, sleep_s: f64) -> Self {
+        Self::of(&format!("scenarios: {{ it: {scenario} }}"), &format!("sleep({sleep_s})"))
+    }
+
+    /// A script with these options, whose iterations do this.
+    fn of(options: &str, work: &str) -> Self {
         let source = format!(
             "import {{ sleep }} from 'k6';
              import exec from 'k6/execution';
-             export const options = {{ scenarios: {{ it: {scenario} }} }};
+             import http from 'k6/http';
+             export const options = {{ {options} }};
              export function setup() {{ console.log('setup'); return {{ n: 7 }}; }}
              export default function (data) {{
                console.log(`start ${{exec.instance.currentTestRunDuration}} ${{exec.vu.idInTest}} ${{exec.scenario.iterationInTest}} ${{data.n}}`);
-               sleep({sleep_s});
+               {work};
              }}
              export function teardown(data) {{ console.log(`teardown ${{data.n}}`); }}"
         );
@@ -105,6 +113,7 @@ impl World {
             setup_data: self.run.stage.setup_data(),
             text,
             end_ms: now_ns as f64 / 1e6,
+            call_count: port.calls.len(),
         }
     }
 }
@@ -137,6 +146,24 @@ impl Ran {
 
 fn alone(scenario: &str, sleep_s: f64) -> Ran {
     World::new(scenario, sleep_s).run(1, Segment::WHOLE)
+}
+
+#[test]
+fn users_rest_until_their_own_iteration_has_lasted_long_enough() {
+    let options = "minIterationDuration: '3s', scenarios: { it: { executor: 'ramping-vus', startVUs: 1, gracefulStop: '0s',
+        stages: [{ duration: '2s', target: 1 }, { duration: '0s', target: 2 }, { duration: '2500ms', target: 2 }] } }";
+    let ran = World::of(options, "sleep(exec.vu.idInTest === 1 ? 2.5 : 0)").run(1, Segment::WHOLE);
+    let starts_ms: Vec<f64> = ran.starts_ms.iter().map(|start_ms| start_ms.round()).collect();
+    assert_eq!(starts_ms, [0.0, 2000.0, 3000.0]);
+}
+
+#[test]
+fn requests_that_are_held_back_go_with_the_iteration_that_made_them() {
+    let options = "rps: 2, scenarios: { it: { executor: 'ramping-vus', startVUs: 10, gracefulRampDown: '0s', gracefulStop: '0s',
+        stages: [{ duration: '900ms', target: 10 }, { duration: '0s', target: 1 }, { duration: '5s', target: 1 }] } }";
+    let ran = World::of(options, "http.get('http://127.0.0.1:9/')").run(1, Segment::WHOLE);
+    // Nobody answers: one user waits for its first request until the end, and the others are interrupted.
+    assert_eq!((ran.interrupted, ran.call_count), (10, 0), "{}", ran.text);
 }
 
 #[test]
@@ -196,6 +223,10 @@ fn iterations_start_when_k6_documents_it() {
         for shard_count in [1, 2] {
             let ran = World::new(scenario, sleep_s).run(shard_count, Segment::WHOLE);
             let name = format!("{scenario} on {shard_count}");
+            let mut numbers: Vec<f64> = started(&ran.text).map(|words| words[2]).collect();
+            numbers.sort_by(f64::total_cmp);
+            numbers.dedup();
+            assert_eq!(numbers.len(), ran.starts_ms.len(), "{name}: each iteration has a number of its own");
             if dropped == 0.0 || shard_count == 1 {
                 assert_eq!(ran.by_second(), by_second, "{name}: {:?}", ran.starts_ms);
             }

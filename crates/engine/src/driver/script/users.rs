@@ -75,6 +75,25 @@ struct Limiter {
     held: VecDeque<(u64, Call)>,
 }
 
+impl Limiter {
+    fn hold(&mut self, call: Call, now_ns: u64) {
+        self.next_ns = self.next_ns.max(now_ns as f64);
+        self.held.push_back((self.next_ns as u64, call));
+        self.next_ns += self.gap_ns;
+    }
+
+    /// What a user has asked for is not sent any more; those behind move up.
+    fn forget(&mut self, user: u32) {
+        let Some((first_ns, _)) = self.held.front() else { return };
+        self.next_ns = *first_ns as f64;
+        for (at_ns, call) in std::mem::take(&mut self.held) {
+            if call.user != user {
+                self.hold(call, at_ns.min(self.next_ns as u64));
+            }
+        }
+    }
+}
+
 impl Users {
     pub(super) fn new(run: &ScriptRun, shared: Rc<Shared>, part: &Part) -> Self {
         let limiter = run.options.rps.map(|rps| Limiter {
@@ -294,11 +313,7 @@ impl Users {
         };
         match &mut self.limiter {
             None => port.calls.push(call),
-            Some(limiter) => {
-                limiter.next_ns = limiter.next_ns.max(now_ns as f64);
-                limiter.held.push_back((limiter.next_ns as u64, call));
-                limiter.next_ns += limiter.gap_ns;
-            }
+            Some(limiter) => limiter.hold(call, now_ns),
         }
     }
 
@@ -331,6 +346,9 @@ impl Users {
         slot.user.interrupt();
         port.cancelled.push(idx);
         port.calls.retain(|call| call.user != idx);
+        if let Some(limiter) = &mut self.limiter {
+            limiter.forget(idx);
+        }
         self.runnable.retain(|other| *other != idx);
         self.resume(idx, now_ns, port);
     }

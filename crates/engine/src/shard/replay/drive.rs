@@ -208,9 +208,8 @@ impl Shard {
         }
     }
 
-    /// Nothing more starts: what was due and waits is skipped.
-    pub(in crate::shard) fn skip_recorded(&mut self) {
-        let waiting_count = self.waiting_count();
+    /// Nothing more starts: what was due is skipped, with so many more that wait for a connection.
+    pub(in crate::shard) fn skip_recorded(&mut self, waiting_count: u64) {
         let Some(replay) = &mut self.replay else { return };
         let skipped = replay.pending_count() as u64 + waiting_count;
         replay.released.clear();
