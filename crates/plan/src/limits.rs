@@ -47,6 +47,10 @@ pub const REDIRECT_COUNT_MAX: u32 = 50;
 /// says what is missing.
 pub const CONNECTION_COUNT_MAX: u32 = 1 << 24;
 
+/// Most arrivals of an open model that wait for a connection in one shard, about 100 bytes each: what comes after them is never sent, and
+/// counted as waiting.
+pub const ARRIVALS_WAITING_MAX: u64 = 1 << 20;
+
 /// Most arrivals per second that an open model may ask of one process.
 pub const RATE_PER_S_MAX: f64 = 10_000_000.0;
 

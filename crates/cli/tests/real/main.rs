@@ -14,6 +14,7 @@ mod h2_servers;
 mod hostile;
 mod input;
 mod outputs;
+mod redirects;
 mod round_trip;
 mod scripts;
 mod segments;

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
+use std::thread;
 
 use serde_json::{Value, json};
 use squall_target::{Options, Target};
@@ -46,6 +49,64 @@ fn summaries_have_the_data_that_k6_gives() {
         let seen: Value = serde_json::from_slice(&fs::read(&shape).unwrap()).unwrap();
         assert_eq!(seen, serde_json::from_str::<Value>(expected).unwrap(), "{form}");
     }
+}
+
+#[test]
+fn users_that_are_cancelled_while_their_request_is_to_be_sent_again_end() {
+    let base = answer_once_each();
+    let folder = TempDir::new().unwrap();
+    let script = written(
+        &folder,
+        "export const options = { scenarios: { it: { executor: 'constant-vus', vus: 200, duration: '1s', gracefulStop: '0s' } } };
+         export default function () { http.get(__ENV.BASE); }",
+    );
+    let ended =
+        start(&["run", "--json", "-", "--quiet", "--no-save", "-e", &format!("BASE={base}"), &script]).wait();
+    ended.assert_all_counted();
+}
+
+/// Each connection has one answer, and is closed at its second request.
+fn answer_once_each() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut socket in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || {
+                let mut buf = [0; 4096];
+                if socket.read(&mut buf).is_ok_and(|count| count > 0) {
+                    let _ = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n");
+                    let _ = socket.read(&mut buf);
+                }
+            });
+        }
+    });
+    url
+}
+
+#[test]
+fn a_name_that_does_not_resolve_fails_its_own_requests_alone() {
+    let target = Target::start(&Options::default()).unwrap();
+    let folder = TempDir::new().unwrap();
+    let script = written(
+        &folder,
+        "export default function () {
+           http.get('http://no-such-host.invalid/');
+           for (const nth of [1, 2, 3]) http.get(`${__ENV.BASE}/get?nth=${nth}`);
+         }",
+    );
+    let base = format!("BASE=http://{}", target.address());
+    let ended =
+        start(&["run", "--json", "-", "--quiet", "--no-save", "-i", "2", "-e", &base, &script]).wait();
+    assert_eq!((ended.count("/totals/ok"), ended.count("/totals/failed")), (6, 2), "{ended:#?}");
+    assert_eq!(ended.count("/errors/0/count"), 2, "{ended:#?}");
+    assert_eq!(ended.json()["errors"][0]["cause"], "name_not_resolved", "{ended:#?}");
+}
+
+/// A script with this text after its import, and its path.
+fn written(folder: &TempDir, text: &str) -> String {
+    let path = folder.path().join("script.js");
+    fs::write(&path, format!("import http from 'k6/http';\n{text}\n")).unwrap();
+    path.to_str().unwrap().to_owned()
 }
 
 /// What `suites/k6/diff` compares: the exit code, then counts and checks where the run came so far.

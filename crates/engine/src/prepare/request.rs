@@ -135,9 +135,9 @@ impl Template<'_> {
             origin_idx: self.origin_idx,
             rows: self.rows,
             is_idempotent: IDEMPOTENT_METHODS.contains(&method.as_str()),
-            source: self.follows.then(|| {
-                Arc::new(Source { plan: self.plan.clone(), user_agent: user_agent.to_owned() })
-            }),
+            source: self
+                .follows
+                .then(|| Arc::new(Source { plan: self.plan.clone(), user_agent: user_agent.to_owned() })),
         })
     }
 

@@ -132,7 +132,14 @@ impl Exchange {
 
     /// The same request, to be sent again from the beginning.
     pub(super) fn again(self) -> Self {
-        Self { retry_count: self.retry_count + 1, start_ns: 0, sent_ns: 0, ..self }
+        Self {
+            retry_count: self.retry_count + 1,
+            start_ns: 0,
+            sent_ns: 0,
+            first_ns: 0,
+            received_bytes: 0,
+            ..self
+        }
     }
 
     /// Bytes of its response have come, whatever they turn out to be.

@@ -1,5 +1,6 @@
 //! What starts when: users of a closed model, arrivals of an open one, and the connection that each request gets.
 
+use squall_plan::limits::ARRIVALS_WAITING_MAX;
 use squall_plan::{Load, Profile, When};
 
 use super::conn::{Exchange, RequestId, State};
@@ -198,7 +199,9 @@ impl Shard {
             let intended_ns = self.limits.start_ns + due.intended_ns;
             let Some(exchange) = self.next_exchange(intended_ns) else { continue };
             self.demand.note_asked(intended_ns >= self.limits.warm_until_ns);
-            if self.place(exchange) {
+            if self.waiting_count >= ARRIVALS_WAITING_MAX {
+                self.unsent_count += 1;
+            } else if self.place(exchange) {
                 let late_ns = self.now_ns.saturating_sub(self.limits.start_ns + due.exact_ns);
                 self.pulse.snapshot.generator.schedule_lag.record(late_ns);
             }

@@ -91,6 +91,8 @@ pub(crate) struct Shard {
     io: IoBuffers,
     /// Requests that wait for a connection, in all pools.
     waiting_count: u64,
+    /// Arrivals that came when too many were waiting already: they are never sent.
+    unsent_count: u64,
     /// Started and not settled yet.
     open_count: u32,
     /// Connections that are not open yet.
@@ -190,6 +192,7 @@ impl Shard {
             io: IoBuffers::new(&prepared, &limits),
             driven: None,
             waiting_count: 0,
+            unsent_count: 0,
             open_count: 0,
             opening_count: 0,
             opened_this_turn: 0,
@@ -269,7 +272,8 @@ impl Shard {
     }
 
     fn backlog(&self) -> Backlog {
-        Backlog { asked_count: self.demand.asked_count(), waiting_count: self.waiting_count() }
+        let waiting_count = self.waiting_count + self.unsent_count;
+        Backlog { asked_count: self.demand.asked_count(), waiting_count }
     }
 
     fn sleep_until_start(&mut self) {

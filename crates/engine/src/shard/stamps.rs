@@ -60,7 +60,7 @@ impl ReadStamps {
         }
         self.decoded_bytes += bytes as f64;
         let rest = ((self.bytes - self.decoded_bytes) / self.bytes).max(0.0);
-        self.end_ns - (rest * self.spread_ns) as u64
+        self.end_ns.saturating_sub((rest * self.spread_ns) as u64)
     }
 }
 

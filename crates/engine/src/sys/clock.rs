@@ -35,13 +35,14 @@ pub(crate) fn sleep_until(at_ns: u64) {
 /// Waits for a time of the monotonic clock, the last of it awake: sleeping alone ends up to a tenth of a millisecond late. Returns
 /// the time that it is then.
 pub(crate) fn wait_until(at_ns: u64) -> u64 {
-    sleep_until(at_ns.saturating_sub(AWAKE_NS));
     loop {
         let now_ns = monotonic_ns();
-        if now_ns >= at_ns {
-            return now_ns;
+        match at_ns.saturating_sub(now_ns) {
+            0 => return now_ns,
+            // A signal may have cut the sleep short.
+            AWAKE_NS.. => sleep_until(at_ns - AWAKE_NS),
+            _ => std::hint::spin_loop(),
         }
-        std::hint::spin_loop();
     }
 }
 

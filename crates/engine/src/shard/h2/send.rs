@@ -13,6 +13,15 @@ use crate::shard::{Shard, request_of};
 use crate::sys::{monotonic_ns, send};
 use crate::trouble::Trouble;
 
+/// What became of bytes that were to be written.
+#[derive(Debug, Default)]
+struct Written {
+    /// So many went to the socket, or into the TLS session.
+    taken: usize,
+    /// The socket has all of them: what a TLS session holds is not on its way.
+    is_whole: bool,
+}
+
 impl Shard {
     /// Ends the turn: whatever gathered goes out.
     pub(in crate::shard) fn send_unsent(&mut self) {
@@ -48,20 +57,23 @@ impl Shard {
 
     /// Writes what the socket did not take before; true when nothing is left.
     fn flush_h2(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
-        let Some(session) = &mut self.conns[conn_idx].h2 else { return Ok(false) };
-        if session.unsent.is_empty() {
+        let conn = &mut self.conns[conn_idx];
+        let Some(session) = &mut conn.h2 else { return Ok(false) };
+        let is_held = conn.tls.as_ref().is_some_and(|tls| tls.wants_write());
+        if session.unsent.is_empty() && !is_held {
             return Ok(true);
         }
         let rest = std::mem::take(&mut session.unsent);
-        let begin = session.written;
-        let taken = self.write_bytes(conn_idx, &rest[begin..])?;
+        let begin = std::mem::take(&mut session.written);
+        let written = self.write_bytes(conn_idx, &rest[begin..])?;
         let Some(session) = &mut self.conns[conn_idx].h2 else { return Ok(false) };
-        if begin + taken < rest.len() {
-            (session.unsent, session.written) = (rest, begin + taken);
-            return Ok(false);
+        if begin + written.taken < rest.len() {
+            (session.unsent, session.written) = (rest, begin + written.taken);
         }
-        self.note_sent(conn_idx);
-        Ok(true)
+        if written.is_whole {
+            self.note_sent(conn_idx);
+        }
+        Ok(written.is_whole)
     }
 
     /// Gathers what is to be sent into the shared buffer: control frames, new requests, then bodies as far as windows allow.
@@ -176,16 +188,15 @@ impl Shard {
             return Ok(false);
         }
         let out = std::mem::take(&mut self.io.out);
-        let taken = self.write_bytes(conn_idx, &out);
+        let written = self.write_bytes(conn_idx, &out);
         let is_large = out.len() >= WRITE_BYTES;
-        let is_whole = matches!(taken, Ok(taken) if taken == out.len());
-        if let (Ok(taken), Some(session), false) = (&taken, &mut self.conns[conn_idx].h2, is_whole) {
+        if let (Ok(written), Some(session)) = (&written, &mut self.conns[conn_idx].h2) {
             session.unsent.clear();
-            session.unsent.extend_from_slice(&out[*taken..]);
+            session.unsent.extend_from_slice(&out[written.taken..]);
             session.written = 0;
         }
         self.io.out = out;
-        taken?;
+        let Written { is_whole, .. } = written?;
         if is_whole {
             self.note_sent(conn_idx);
         }
@@ -203,20 +214,25 @@ impl Shard {
         }
     }
 
-    /// Writes to the socket, or through the TLS session; returns how many bytes were taken.
-    fn write_bytes(&mut self, conn_idx: usize, bytes: &[u8]) -> Result<usize, Trouble> {
+    /// Writes to the socket, or through the TLS session.
+    fn write_bytes(&mut self, conn_idx: usize, bytes: &[u8]) -> Result<Written, Trouble> {
         let conn = &mut self.conns[conn_idx];
-        let Some(socket) = &conn.socket else { return Ok(0) };
+        let Some(socket) = &conn.socket else { return Ok(Written::default()) };
         let mut wire_bytes = 0;
         let result = match &mut conn.tls {
-            None => send(socket, bytes, false).inspect(|count| wire_bytes = *count as u64),
+            None => send(socket, bytes, false).map(|taken| {
+                wire_bytes = taken as u64;
+                Written { taken, is_whole: taken == bytes.len() }
+            }),
             Some(session) => {
                 // The session takes as much as its buffer holds; more, once the socket has taken that.
                 let mut taken = 0;
                 loop {
                     match flush(session, socket, &mut wire_bytes) {
                         Ok(true) if taken < bytes.len() => {}
-                        Ok(_) => break Ok(taken),
+                        Ok(is_flushed) => {
+                            break Ok(Written { taken, is_whole: is_flushed && taken == bytes.len() });
+                        }
                         Err(error) => break Err(error),
                     }
                     match session.writer().write(&bytes[taken..]) {
@@ -228,7 +244,7 @@ impl Shard {
         };
         self.pulse.snapshot.wire_bytes_sent += wire_bytes;
         match result {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Written::default()),
             other => other.map_err(|error| Trouble::io(&error, Phase::Sending)),
         }
     }
