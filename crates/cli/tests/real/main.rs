@@ -23,3 +23,4 @@ mod site;
 mod squall;
 mod traffic;
 mod truth;
+mod uploads;
