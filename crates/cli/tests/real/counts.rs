@@ -118,3 +118,14 @@ fn h2o_haproxy_and_caddy_serve_without_failures() {
         }
     }
 }
+
+#[test]
+fn fields_of_answers_are_counted_on_connections_that_end_with_them() {
+    let server = Server::nginx(NginxOptions::default());
+    let received = |flags: &[&str]| {
+        let h2c = server.h2c_url("/");
+        let ended = run(&[&[h2c.as_str(), "-c", "1", "-n", "30"], flags].concat());
+        ended.count("/totals/http2/header_bytes_received")
+    };
+    assert_eq!(received(&["--requests-per-connection", "3"]), received(&[]));
+}

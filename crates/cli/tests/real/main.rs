@@ -16,6 +16,7 @@ mod input;
 mod outputs;
 mod redirects;
 mod round_trip;
+mod schedule;
 mod scripts;
 mod segments;
 mod signals;

@@ -74,6 +74,11 @@ impl Demand {
         }
     }
 
+    /// Whether arrivals come by a schedule, and their number is not used up.
+    pub(crate) fn has_schedule(&self) -> bool {
+        matches!(self.kind, Kind::Open { .. }) && self.remaining != Some(0)
+    }
+
     /// Arrivals that the schedule has asked for so far, those of the warm-up left out.
     pub(crate) fn asked_count(&self) -> u64 {
         match &self.kind {

@@ -91,7 +91,7 @@ pub(crate) struct Shard {
     io: IoBuffers,
     /// Requests that wait for a connection, in all pools.
     waiting_count: u64,
-    /// Arrivals that came when too many were waiting already: they are never sent.
+    /// Arrivals that are never sent: too many were waiting already, or the end came while they waited. Told as waiting until then.
     unsent_count: u64,
     /// Started and not settled yet.
     open_count: u32,
@@ -235,6 +235,9 @@ impl Shard {
             self.drive();
             self.start_next();
             self.drop_all_peeked();
+            if self.is_finished() {
+                break;
+            }
             self.wait().map_err(|source| Error::Os { what: "wait for events", source })?;
             self.sweep_deadlines();
             self.turn_second();
@@ -252,9 +255,13 @@ impl Shard {
         if self.now_ns >= self.pulse.second_end_ns() {
             self.fill_driven();
         }
-        if self.pulse.turn_second(self.now_ns, || backlog)
-            && let Some(clock) = &mut self.io.stamp_clock
-        {
+        if !self.pulse.turn_second(self.now_ns, || backlog) {
+            return;
+        }
+        if self.life != Life::Running {
+            self.unsent_count = 0;
+        }
+        if let Some(clock) = &mut self.io.stamp_clock {
             *clock = Clock::new();
         }
     }
@@ -303,7 +310,9 @@ impl Shard {
             pool.waiting.retain(|waiting| waiting.is_retry());
         }
         let retry_count = self.pools.iter().map(|pool| pool.waiting.len() as u64).sum();
-        self.skip_recorded(self.waiting_count - retry_count);
+        let dropped_count = self.waiting_count - retry_count;
+        self.skip_recorded(dropped_count);
+        self.unsent_count += dropped_count;
         self.waiting_count = retry_count;
     }
 
@@ -314,8 +323,11 @@ impl Shard {
         if !self.is_driver_finished() {
             return false;
         }
+        // A schedule lasts until its end, even when its last arrival has been served.
+        let is_lasting = self.demand.has_schedule() && self.limits.stop_at_ns < u64::MAX;
         self.life != Life::Running
             || (self.demand.is_exhausted()
+                && !is_lasting
                 && self.waiting_count() == 0
                 && self.ready.is_empty()
                 && self.pending_recorded() == 0)

@@ -266,6 +266,7 @@ impl Shard {
     /// does not try a hundred thousand times a second.
     pub(super) fn vacate(&mut self, conn_idx: usize) {
         self.drop_peeked(conn_idx);
+        self.note_header_bytes(conn_idx);
         let conn = &mut self.conns[conn_idx];
         match conn.state {
             State::Vacant => return,

@@ -217,7 +217,8 @@ impl Shard {
             .driven
             .as_ref()
             .map_or(u64::MAX, |driven| self.limits.start_ns.saturating_add(driven.next_due_ns()));
-        self.limits.next_sweep_ns.min(self.pulse.second_end_ns()).min(driven_ns)
+        let stop_ns = if self.life == Life::Running { self.limits.stop_at_ns } else { u64::MAX };
+        self.limits.next_sweep_ns.min(self.pulse.second_end_ns()).min(driven_ns).min(stop_ns)
     }
 
     /// Requests wait, and slots for them are left, but enough were opened in this turn.

@@ -272,7 +272,7 @@ impl Shard {
     }
 
     /// Moves what HPACK saved into the figures.
-    pub(super) fn note_header_bytes(&mut self, conn_idx: usize) {
+    pub(in crate::shard) fn note_header_bytes(&mut self, conn_idx: usize) {
         let Some(session) = &mut self.conns[conn_idx].h2 else { return };
         let bytes = std::mem::take(&mut session.client.headers);
         let http2 = &mut self.pulse.snapshot.http2;
