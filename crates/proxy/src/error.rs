@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use squall_traffic::WriteError;
+
 /// What stands in the way.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -33,7 +35,7 @@ pub enum Error {
     },
     /// A recording cannot be written.
     #[error(transparent)]
-    Recording(#[from] squall_traffic::WriteError),
+    Recording(#[from] WriteError),
 }
 
 impl Error {
@@ -43,6 +45,9 @@ impl Error {
             Self::Listen { .. } => "choose another port, or port 0 for a free one",
             Self::File { .. } => "check the path and its permissions",
             Self::Tls { .. } => "name PEM files, or remove the folder of --ca to make a new authority",
+            Self::Recording(WriteError::NotRecording(_)) => {
+                "name a recording of this version to go on with, or a file that is not there yet"
+            }
             Self::Recording(_) => "check the path, its permissions and the space left",
         }
     }

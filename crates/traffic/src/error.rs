@@ -84,6 +84,10 @@ pub enum WriteError {
         /// Its size.
         bytes: usize,
     },
+    /// What was to be appended to is no recording, or one that this squall cannot go on with.
+    #[error("nothing is appended: {0}")]
+    NotRecording(#[from] OpenStoreError),
 }
 
 use crate::limits;
+use crate::store::OpenStoreError;

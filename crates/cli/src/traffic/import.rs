@@ -48,7 +48,9 @@ pub(super) fn playable(path: &Path, args: &ReadArgs) -> Result<Playable, Failure
             let readable = ReadArgs { skip_bad: true, ..copied(args) };
             imported(path, &readable)
         }
-        Err(OpenStoreError::NotStore { .. } | OpenStoreError::Os { .. }) => imported(path, args),
+        Err(
+            OpenStoreError::NotStore { .. } | OpenStoreError::OtherVersion { .. } | OpenStoreError::Os { .. },
+        ) => imported(path, args),
     }
 }
 

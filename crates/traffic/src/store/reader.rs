@@ -35,10 +35,18 @@ pub enum OpenStoreError {
         source: io::Error,
     },
     /// Another kind of file.
-    #[error("`{}` is no .squall file of version {FORMAT_VERSION}", path.display())]
+    #[error("`{}` is no recording of squall (.squall)", path.display())]
     NotStore {
         /// The file.
         path: PathBuf,
+    },
+    /// A recording of another squall.
+    #[error("`{}` is a recording of version {version} of the format: this squall knows {FORMAT_VERSION}", path.display())]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
     },
     /// It was not closed, or is damaged.
     #[error("`{}` has no index: it was not closed", path.display())]
@@ -69,8 +77,12 @@ impl Recording {
         let length = file.metadata().map_err(os)?.len();
         let mut head = [0; FILE_HEAD_BYTES as usize];
         let is_store = length >= FILE_HEAD_BYTES && file.read_exact_at(&mut head, 0).is_ok();
-        if !is_store || !head.starts_with(MAGIC) || head[8..12] != FORMAT_VERSION.to_le_bytes() {
+        if !is_store || !head.starts_with(MAGIC) {
             return Err(OpenStoreError::NotStore { path: path.to_owned() });
+        }
+        let version = head[8..12].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        if version != FORMAT_VERSION {
+            return Err(OpenStoreError::OtherVersion { path: path.to_owned(), version });
         }
         let at =
             length.checked_sub(TRAILER_BYTES).filter(|at| *at >= FILE_HEAD_BYTES).ok_or_else(no_index)?;

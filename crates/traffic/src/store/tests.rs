@@ -111,11 +111,34 @@ fn damage_costs_only_the_records_it_touches() {
 }
 
 #[test]
-fn other_files_are_no_recording() {
+fn other_files_are_no_recording_and_stay_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
-    for bytes in [&b""[..], b"SQUALLTR", b"hello world, hello world", b"SQUALLTR\x09\0\0\0\0\0\0\0"] {
+    let newer = b"SQUALLTR\x09\0\0\0\0\0\0\0, and what comes after it";
+    for (bytes, said) in [
+        (&b"SQUALLTR"[..], "`x` is no recording"),
+        (b"hello world, hello world", "`x` is no recording"),
+        (newer, "`x` is a recording of version 9 of the format: this squall knows 1"),
+    ] {
         fs::write(&path, bytes).unwrap();
-        assert!(matches!(Recording::open(&path), Err(OpenStoreError::NotStore { .. })));
+        for error in [Writer::append(&path).map(drop), repair(&path).map(drop)] {
+            assert!(error.is_err());
+            assert_eq!(fs::read(&path).unwrap(), bytes);
+        }
+        let said = said.replace("`x`", &format!("`{}`", path.display()));
+        let error = Writer::append(&path).unwrap_err().to_string();
+        assert!(error.contains(&said), "{error}");
     }
+}
+
+#[test]
+fn an_empty_file_is_a_recording_that_was_begun_just_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    fs::write(&path, b"").unwrap();
+    assert!(matches!(Recording::open(&path), Err(OpenStoreError::NotStore { .. })));
+    let mut writer = Writer::append(&path).unwrap();
+    writer.write(&record(0)).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(walked(&Recording::open(&path).unwrap(), 100), [record(0)]);
 }

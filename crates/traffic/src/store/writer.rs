@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::index::Builder;
 use super::{
-    FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES, Index, MAGIC, Recording, Stream, TRAILER_MAGIC, codec,
+    FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES, Index, MAGIC, OpenStoreError, Recording, Stream,
+    TRAILER_MAGIC, codec,
 };
 use crate::input::Input;
 use crate::{Record, Source, WriteError};
@@ -50,16 +51,19 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Goes on at the end of a file; its index is read, or made anew after a crash.
+    /// Goes on at the end of a file; its index is read, or made anew after a crash. An empty file is one that was begun just now.
     ///
     /// # Errors
-    /// When the file is no recording or cannot be written.
+    /// When the file is no recording of this version, which leaves it as it was, or cannot be written.
     pub fn append(path: &Path) -> Result<Self, WriteError> {
-        let other = |error: String| os(path, io::Error::other(error));
-        if Recording::open(path).is_err() {
-            repair(path)?;
-        }
-        let recording = Recording::open(path).map_err(|error| other(error.to_string()))?;
+        let recording = match Recording::open(path) {
+            Err(OpenStoreError::NoIndex { .. }) => {
+                repair(path)?;
+                Recording::open(path)?
+            }
+            Err(OpenStoreError::NotStore { .. }) if is_empty(path) => return Self::create(path),
+            other => other?,
+        };
         let mut file = OpenOptions::new().write(true).open(path).map_err(|source| os(path, source))?;
         let offset = file.seek(SeekFrom::End(0)).map_err(|source| os(path, source))?;
         Ok(Self {
@@ -130,7 +134,7 @@ impl Writer {
 /// Makes a file whole that was not closed: what can be read is written anew, with an index, in its place.
 ///
 /// # Errors
-/// When it cannot be read or written.
+/// When it is no recording of this version, or cannot be read or written; then it stays as it was.
 pub fn repair(path: &Path) -> Result<Index, WriteError> {
     let folder =
         path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
@@ -142,7 +146,7 @@ pub fn repair(path: &Path) -> Result<Index, WriteError> {
         match stream.next() {
             Ok(Some(record)) => writer.write(&record)?,
             Ok(None) => break,
-            Err(problem) if problem.is_fatal => break,
+            Err(problem) if problem.is_fatal => return Err(os(path, io::Error::other(problem.reason))),
             Err(_) => {}
         }
     }
@@ -151,6 +155,11 @@ pub fn repair(path: &Path) -> Result<Index, WriteError> {
     fs::set_permissions(temporary.path(), permissions).map_err(|source| os(path, source))?;
     temporary.persist(path).map_err(|error| os(path, error.error))?;
     Ok(index)
+}
+
+/// Not a device, whose length says nothing.
+fn is_empty(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)
 }
 
 fn os(path: &Path, source: io::Error) -> WriteError {
