@@ -2,10 +2,11 @@
 //!
 //! Errs on the side of hiding: a name that merely contains `key` or `token` is taken for a secret.
 
+use serde_json::Value as Json;
 use url::Url;
 
 use crate::urls::is_token;
-use crate::{Body, Header, HttpLoad, Load, Plan, RequestPlan, What};
+use crate::{Body, Header, HttpLoad, Load, Plan, RequestPlan, ScriptLoad, What};
 
 /// What stands in the place of a secret.
 pub const MASK: &str = "***";
@@ -35,7 +36,8 @@ impl Load {
         match &self.what {
             What::Http(http) => copy.what = What::Http(http.masked()),
             What::Replay(replay) => copy.what = What::Replay(replay.masked()),
-            What::Handshake(_) | What::Idle(_) | What::Script(_) => {}
+            What::Script(script) => copy.what = What::Script(script.masked()),
+            What::Handshake(_) | What::Idle(_) => {}
         }
         if let Some(proxy) = &mut copy.network.proxy {
             proxy.authorization = proxy.authorization.as_ref().map(|_| MASK.to_owned());
@@ -62,6 +64,63 @@ impl RequestPlan {
             body,
             ..self.clone()
         }
+    }
+}
+
+impl ScriptLoad {
+    fn masked(&self) -> Self {
+        let options = match serde_json::from_str(&self.options) {
+            Ok(options) => masked_option(None, options).to_string(),
+            Err(_) => MASK.to_owned(),
+        };
+        Self { options, ..self.clone() }
+    }
+}
+
+/// A script's option, by the name that it has.
+fn masked_option(name: Option<&str>, option: Json) -> Json {
+    match (name, option) {
+        (Some("tlsAuth"), Json::Array(clients)) => clients.into_iter().map(masked_tls_client).collect(),
+        // These are named by the user, and named after what they try and measure.
+        (Some("scenarios" | "thresholds"), Json::Object(named)) => {
+            named.into_iter().map(|(name, value)| (name, masked_option(None, value))).collect()
+        }
+        (Some(name), option) if is_secret_name(name) => hidden(option),
+        (_, Json::Object(fields)) => fields
+            .into_iter()
+            .map(|(name, value)| {
+                let value = masked_option(Some(&name), value);
+                (name, value)
+            })
+            .collect(),
+        (_, Json::Array(items)) => items.into_iter().map(|item| masked_option(None, item)).collect(),
+        (_, Json::String(text)) if text.contains("://") => masked_text(&text).into(),
+        (_, option) => option,
+    }
+}
+
+/// Whom a script says it is over TLS: everything else may be, or may open, the private key.
+fn masked_tls_client(client: Json) -> Json {
+    let Json::Object(fields) = client else { return hidden(client) };
+    let shown = |name: &str, value: &Json| match name {
+        "domains" => true,
+        "cert" => !value.as_str().is_some_and(|pem| pem.contains("PRIVATE KEY")),
+        _ => false,
+    };
+    fields
+        .into_iter()
+        .map(|(name, value)| {
+            let value = if shown(&name, &value) { value } else { hidden(value) };
+            (name, value)
+        })
+        .collect()
+}
+
+/// Switches tell nobody anything: `noCookiesReset`.
+fn hidden(option: Json) -> Json {
+    match option {
+        Json::Null | Json::Bool(_) => option,
+        _ => MASK.into(),
     }
 }
 
@@ -155,6 +214,34 @@ mod tests {
             ("€://@:€@", "€://***@"),
         ] {
             assert_eq!(masked_text(text), masked, "{text}");
+        }
+    }
+
+    #[test]
+    fn options_of_scripts_lose_their_secrets() {
+        for (options, masked) in [
+            (
+                r#"{"tlsAuth":[{"cert":"PEM","domains":["x"],"key":"PRIVATE","passphrase":"p","password":"q"}]}"#,
+                r#"{"tlsAuth":[{"cert":"PEM","domains":["x"],"key":"***","passphrase":"***","password":"***"}]}"#,
+            ),
+            (r#"{"tlsAuth":[{"cert":"CERT and PRIVATE KEY"}]}"#, r#"{"tlsAuth":[{"cert":"***"}]}"#),
+            (
+                r#"{"scenarios":{"session":{"env":{"API_TOKEN":"t","BASE":"http://u:p@x/"},"vus":2}}}"#,
+                r#"{"scenarios":{"session":{"env":{"API_TOKEN":"***","BASE":"http://***@x/"},"vus":2}}}"#,
+            ),
+            (
+                r#"{"ext":[{"credentials":{"user":"u"},"tokens":["t"]}]}"#,
+                r#"{"ext":[{"credentials":"***","tokens":"***"}]}"#,
+            ),
+            (
+                r#"{"noCookiesReset":true,"thresholds":{"login_session":["p(95)<200"]},"vus":2}"#,
+                r#"{"noCookiesReset":true,"thresholds":{"login_session":["p(95)<200"]},"vus":2}"#,
+            ),
+            ("no JSON: secret", MASK),
+        ] {
+            let path = "script.js".into();
+            let script = ScriptLoad { path, options: options.to_owned(), scenarios: Vec::new() };
+            assert_eq!(script.masked().options, masked, "{options}");
         }
     }
 
