@@ -21,6 +21,9 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// Values below this have a bucket of their own.
+    pub(crate) const EXACT_BELOW: u64 = 2 << BITS;
+
     /// An empty histogram. Its memory is reserved now and touched as values come.
     pub fn new() -> Self {
         Self { counts: vec![0; Scale::BUCKET_COUNT].into_boxed_slice(), totals: Totals::EMPTY }

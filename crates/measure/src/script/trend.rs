@@ -1,15 +1,22 @@
 //! A distribution of a script's values: the values themselves while they are few or where that is asked for, else a histogram within
-//! 0.1 %; and exact totals.
+//! 0.1 % of any finite value; and exact totals.
+
+mod wide;
 
 use serde::{Deserialize, Serialize};
 
+use self::wide::Wide;
 use crate::Histogram;
+use crate::buckets::VALUE_MAX;
 
 /// The values of a trend.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
-    /// Values in millionths, once they are many.
+    /// Values in millionths, once they are many: those that times have.
     histogram: Histogram,
+    /// The others: negative, very large, or no millionths.
+    #[serde(default, skip_serializing_if = "Wide::is_empty")]
+    wide: Wide,
     sum: f64,
     min: f64,
     max: f64,
@@ -45,7 +52,14 @@ impl Trend {
     /// The values have become many.
     fn spill(&mut self) {
         for value in self.values.drain(..) {
-            self.histogram.record((value * PARTS) as u64);
+            let parts = value * PARTS;
+            let whole = (parts + 0.5) as u64;
+            // Negative values fail this, too.
+            if (parts - whole as f64).abs() <= parts * ROUNDING_SHARE_MAX && whole <= VALUE_MAX {
+                self.histogram.record(whole);
+            } else {
+                self.wide.record(value);
+            }
         }
     }
 
@@ -62,6 +76,7 @@ impl Trend {
         self.sum += other.sum;
         self.keeps_all |= other.keeps_all;
         self.histogram.merge(&other.histogram);
+        self.wide.merge(&other.wide);
         self.values.extend(&other.values);
         if !self.keeps_all && self.count > VALUE_COUNT_MAX as u64 {
             self.spill();
@@ -70,6 +85,7 @@ impl Trend {
 
     pub(super) fn clear(&mut self) {
         self.histogram.clear();
+        self.wide.clear();
         (self.sum, self.min, self.max, self.count) = (0.0, 0.0, 0.0, 0);
         self.values.clear();
     }
@@ -126,10 +142,32 @@ impl Trend {
         if rank + 1 >= self.count {
             return self.max;
         }
-        let q = (rank + 1) as f64 / self.count as f64;
-        let value = self.histogram.quantile(q).map_or(0.0, |parts| parts as f64 / PARTS);
+        let value = if self.wide.is_empty() {
+            let q = (rank + 1) as f64 / self.count as f64;
+            self.histogram.quantile(q).map_or(0.0, value_of)
+        } else {
+            self.at_rank_of_both(rank)
+        };
         value.clamp(self.min, self.max)
     }
+
+    fn at_rank_of_both(&self, rank: u64) -> f64 {
+        let of_histogram = self.histogram.buckets().map(|(parts, count)| (value_of(parts), count));
+        let mut counts: Vec<(f64, u64)> = self.wide.buckets().chain(of_histogram).collect();
+        counts.sort_by(|(left, _), (right, _)| left.total_cmp(right));
+        let mut seen = 0;
+        let found = counts.iter().find(|(_, count)| {
+            seen += count;
+            seen > rank
+        });
+        found.map_or(self.max, |(value, _)| *value)
+    }
+}
+
+/// The middle of the values that were rounded into a bucket of which `parts` is the middle whole number.
+fn value_of(parts: u64) -> f64 {
+    let has_neighbours = parts >= Histogram::EXACT_BELOW;
+    (parts as f64 + if has_neighbours { 0.5 } else { 0.0 }) / PARTS
 }
 
 /// So many values are kept as they are: what a short test says is exact, and no run needs more memory for being long.
@@ -137,6 +175,9 @@ const VALUE_COUNT_MAX: usize = 512;
 
 /// Values are kept in millionths: of milliseconds these are nanoseconds.
 const PARTS: f64 = 1e6;
+
+/// A value that rounding to millionths would change by more is kept otherwise.
+const ROUNDING_SHARE_MAX: f64 = 0.0009;
 
 #[cfg(test)]
 mod tests {
@@ -150,6 +191,65 @@ mod tests {
             assert!((trend.quantile(q) - expected).abs() < 1e-9, "{q}: {}", trend.quantile(q));
         }
         assert_eq!((trend.mean(), trend.min(), trend.max(), trend.count()), (25.0, 10.0, 40.0, 4));
+    }
+
+    /// Values of every sign and size that scripts measure, shuffled; more of them than are kept as they are.
+    fn of_every_size() -> Vec<f64> {
+        let sizes = [1.0, 1e-300, 3e-7, 0.000_123_4, 21.5, 5e6, 1.7e12, 6e200];
+        (0..4000_u64)
+            .map(|nth| {
+                let nth = nth * 1277 % 4000;
+                let sign = if nth.is_multiple_of(3) { -1.0 } else { 1.0 };
+                sign * sizes[nth as usize % 8] * (1.0 + nth as f64 / 4000.0)
+            })
+            .chain([0.0; 100])
+            .collect()
+    }
+
+    fn assert_quantiles_fit(trend: &Trend, values: &[f64]) {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        for (rank, expected) in sorted.iter().enumerate() {
+            let told = trend.at_rank(rank as u64);
+            assert!((told - expected).abs() <= expected.abs() * 0.001, "{rank}: {told} for {expected}");
+        }
+    }
+
+    #[test]
+    fn values_of_every_sign_and_size_are_told_to_a_thousandth() {
+        let sizes_bytes: Vec<f64> = (0..2000).map(|nth| 5e6 + f64::from(nth) * 1e5).collect();
+        let degrees: Vec<f64> = (0..2000).map(|nth| f64::from(nth) * 0.01 - 15.0).collect();
+        let small_ms: Vec<f64> = (0..2000).map(|nth| f64::from(nth) * 0.000_1).collect();
+        for values in [sizes_bytes, degrees, small_ms, of_every_size()] {
+            let mut trend = Trend::default();
+            values.iter().for_each(|value| trend.add(*value));
+            trend.spill();
+            assert_quantiles_fit(&trend, &values);
+            let saved = serde_json::to_string(&trend).unwrap();
+            assert_eq!(serde_json::from_str::<Trend>(&saved).unwrap(), trend);
+        }
+    }
+
+    #[test]
+    fn parts_of_machines_make_a_whole_of_every_size() {
+        let (mut left, mut right) = (Trend::default(), Trend::default());
+        let values = of_every_size();
+        for (nth, value) in values.iter().enumerate() {
+            if nth % 3 == 0 { left.add(*value) } else { right.add(*value) }
+        }
+        left.merge(&right);
+        left.spill();
+        assert_quantiles_fit(&left, &values);
+        left.clear();
+        assert_eq!(left, Trend::default());
+    }
+
+    #[test]
+    fn times_need_the_histogram_alone() {
+        let mut trend = Trend::default();
+        (0..2000).for_each(|nth| trend.add(f64::from(nth) * 37.0 / 1e6));
+        trend.spill();
+        assert!(trend.wide.is_empty());
     }
 
     #[test]
