@@ -16,7 +16,7 @@ pub enum Error {
     /// The target of an output is no address or URL that can be sent to.
     #[error("`{given}` is nothing to send to: {reason}")]
     UserBadTarget {
-        /// As given.
+        /// As given, without its secrets.
         given: String,
         /// Why.
         reason: String,

@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use squall_measure::{RunRecord, RunRecorder};
+use squall_plan::mask::masked_text;
 
 use crate::figures::Moment;
 use crate::{Error, influx, otlp, prometheus, statsd};
@@ -32,7 +33,8 @@ pub enum PushKind {
 pub struct Push {
     moments: SyncSender<Moment>,
     thread: JoinHandle<Outcome>,
-    target: String,
+    /// The target without its secrets.
+    shown: String,
     next_at: Duration,
     dropped_count: u64,
 }
@@ -63,7 +65,7 @@ impl Push {
         let thread = thread
             .spawn(move || carry(carrier, &received))
             .map_err(|source| Error::Os { what: "start a thread", source })?;
-        Ok(Self { moments, thread, target: target.to_owned(), next_at: Duration::ZERO, dropped_count: 0 })
+        Ok(Self { moments, thread, shown: masked_text(target), next_at: Duration::ZERO, dropped_count: 0 })
     }
 
     /// Hands the run's figures over, once a second; called as often as the caller likes.
@@ -77,14 +79,13 @@ impl Push {
     /// Sends the last figures and ends; what could not be sent, in words.
     pub fn finish(mut self, record: &RunRecord) -> Option<String> {
         self.hand_over(Moment::of_record(record));
-        let Self { moments, thread, target, dropped_count, .. } = self;
+        let Self { moments, thread, shown, dropped_count, .. } = self;
         drop(moments);
         let outcome = thread.join().unwrap_or_default();
         let lost_count = outcome.failed_count + dropped_count;
         let whole = outcome.sent_count + lost_count;
         let reason = outcome.first_failure.unwrap_or_else(|| "the receiver was too slow".to_owned());
-        (lost_count > 0)
-            .then(|| format!("{lost_count} of {whole} seconds did not reach `{target}`: {reason}"))
+        (lost_count > 0).then(|| format!("{lost_count} of {whole} seconds did not reach `{shown}`: {reason}"))
     }
 
     fn hand_over(&mut self, moment: Moment) {
@@ -117,7 +118,7 @@ fn carry(mut carrier: Carrier, moments: &Receiver<Moment>) -> Outcome {
 
 impl Carrier {
     fn new(kind: PushKind, target: &str, token: Option<String>) -> Result<Self, Error> {
-        let bad = |reason: String| Error::UserBadTarget { given: target.to_owned(), reason };
+        let bad = |reason: String| Error::UserBadTarget { given: masked_text(target), reason };
         if kind == PushKind::Statsd {
             let socket = UdpSocket::bind("0.0.0.0:0")
                 .map_err(|source| Error::Os { what: "open a UDP socket", source })?;
@@ -201,3 +202,22 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Moments that wait for a slow receiver: beyond these they are dropped, so that memory stays bounded.
 const QUEUE_LENGTH: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_target_has_no_secrets() {
+        for (kind, target, shown) in [
+            (PushKind::Influx, "ftp://bob:secretpw@x/?token=t&db=d", "`ftp://***@x/?token=***&db=d`"),
+            (PushKind::RemoteWrite, "http://bob:secretpw@[x/", "`http://***@[x/`"),
+            (PushKind::Statsd, "bob:secretpw@x", "`***@x`"),
+        ] {
+            let said = Push::start(kind, target, None).unwrap_err().to_string();
+            assert!(said.starts_with(shown), "{said}");
+        }
+        let push = Push::start(PushKind::Otlp, "http://bob:secretpw@127.0.0.1:1/", None).unwrap();
+        assert_eq!(push.shown, "http://***@127.0.0.1:1/");
+    }
+}

@@ -58,7 +58,7 @@ pub enum Error {
     /// `--out` with an unknown format or no file.
     #[error("`{given}` names no output")]
     UserBadOutput {
-        /// As typed.
+        /// As typed, without its secrets.
         given: String,
     },
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use squall_measure::RunRecord;
+use squall_plan::mask::masked_text;
 
 use crate::{Error, Summary, csv, files, json, junit, page};
 
@@ -74,7 +75,7 @@ impl FromStr for OutputSpec {
         let format = Format::ALL.into_iter().find(|(known, _)| *known == name);
         match format {
             Some((_, format)) if !path.is_empty() => Ok(Self::new(format, path)),
-            _ => Err(Error::UserBadOutput { given: given.to_owned() }),
+            _ => Err(Error::UserBadOutput { given: masked_text(given) }),
         }
     }
 }

@@ -236,4 +236,6 @@ fn outputs_are_read_as_typed() {
     for bad in ["", "json", "json=", "xml=f", "=f"] {
         assert!(matches!(bad.parse::<OutputSpec>(), Err(Error::UserBadOutput { .. })), "{bad}");
     }
+    let said = "promtheus=http://bob:secretpw@x/?token=t".parse::<OutputSpec>().unwrap_err().to_string();
+    assert_eq!(said, "`promtheus=http://***@x/?token=***` names no output");
 }
