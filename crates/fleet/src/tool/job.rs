@@ -13,9 +13,8 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use squall_measure::{StoppedBy, ToolRun};
 use squall_plan::Plan;
-use squall_plan::mask::masked_text;
 
-use super::{Tool, ToolLoad, read};
+use super::{Tool, ToolLoad, masked_word, read};
 use crate::agent::{Job, Port};
 use crate::protocol::{LoadEnd, LoadOrder, Ready, Trouble};
 
@@ -103,8 +102,10 @@ impl ToolJob {
         figures.asked_per_s = self.load.rate;
         let was_stopped = self.wanted.load(Ordering::Relaxed) > 0;
         let problem = self.problem(status, &figures).filter(|_| !was_stopped);
-        let command =
-            [self.program.to_string_lossy().into_owned()].into_iter().chain(self.words.iter().cloned());
+        let shown = match self.load.command.is_empty() {
+            true => self.tool.shown(&self.load, &self.words),
+            false => self.words.iter().map(|word| masked_word(word)).collect(),
+        };
         ToolRun {
             tool: self.tool.name().to_owned(),
             version: String::new(),
@@ -112,7 +113,7 @@ impl ToolJob {
             machine: String::new(),
             at_s: 0.0,
             duration: took,
-            command: command.map(|word| masked_text(&word)).collect(),
+            command: [self.program.to_string_lossy().into_owned()].into_iter().chain(shown).collect(),
             exit_code: status.code(),
             problem,
             figures,

@@ -19,7 +19,9 @@ use std::time::Duration;
 
 use squall_measure::ToolFigures;
 use squall_plan::Segment;
+use squall_plan::mask::{MASK, is_secret_name, masked_text};
 use squall_plan::units::{DurationText, parse_count, parse_duration, parse_rate};
+use squall_plan::urls::is_token;
 
 pub use job::ToolJob;
 
@@ -35,6 +37,12 @@ trait Tool: Sync {
 
     /// Its words for a load, without the program itself.
     fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble>;
+
+    /// What of its words is shown and saved: no secrets. `words`: what [`Tool::words`] gave, and what was added to them.
+    fn shown(&self, load: &ToolLoad, words: &[String]) -> Vec<String> {
+        let _ = load;
+        words.iter().map(|word| masked_word(word)).collect()
+    }
 
     /// What was printed. `file`: the content of [`ToolLoad::report_file`], where it wrote one.
     fn read(&self, printed: &str, file: &str) -> ToolFigures;
@@ -109,6 +117,15 @@ pub fn check(words: &[String]) -> Result<(), Trouble> {
 /// Names of all tools.
 pub fn names() -> Vec<&'static str> {
     TOOLS.iter().map(|tool| tool.name()).collect()
+}
+
+/// A word of a command line without its secrets: a header, a URL, `TOKEN=x`, and all these behind a flag (`-header=Cookie: x`).
+fn masked_word(word: &str) -> String {
+    match word.split_once('=') {
+        Some((name, _)) if is_token(name) && is_secret_name(name) => format!("{name}={MASK}"),
+        Some((name, value)) if is_token(name) => format!("{name}={}", masked_word(value)),
+        _ => masked_text(word),
+    }
 }
 
 fn read(words: &[String], segment: Segment) -> Result<(&'static dyn Tool, ToolLoad), Trouble> {

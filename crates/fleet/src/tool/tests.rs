@@ -154,6 +154,34 @@ fn loads_become_command_lines() {
 }
 
 #[test]
+fn shown_command_lines_have_no_secrets() {
+    let header = "--header=Authorization: Bearer secret";
+    let url = "--url=http://bob:secret@a/?token=secret&q=1";
+    for (words, expected) in [
+        (
+            &["vegeta", url, header, "--rate=10/s", "--args=-header=Cookie: secret"][..],
+            "-c echo 'GET http://***@a/?token=***&q=1' | 'vegeta' attack '-rate=10/1s' '-duration=10s' \
+             '-max-workers=1000' '-header=Authorization: ***' '-header=Cookie: ***' | 'vegeta' report -type=json",
+        ),
+        (&["hey", url, header], "-z 10s -H Authorization: *** http://***@a/?token=***&q=1"),
+    ] {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let (tool, load) = read(&words, Segment::WHOLE).unwrap();
+        assert_eq!(tool.shown(&load, &tool.words(&load).unwrap()).join(" "), expected);
+    }
+    for (word, masked) in [
+        ("API_TOKEN=secret", "API_TOKEN=***"),
+        ("--env=API_TOKEN=secret", "--env=API_TOKEN=***"),
+        ("-HAuthorization: secret", "-HAuthorization: ***"),
+        ("Cookie: a=secret", "Cookie: ***"),
+        ("http://a/?q=1&token=secret", "http://a/?q=1&token=***"),
+        ("-rate=10/1s", "-rate=10/1s"),
+    ] {
+        assert_eq!(masked_word(word), masked);
+    }
+}
+
+#[test]
 fn what_a_tool_cannot_do_is_said() {
     let problem = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
