@@ -3,7 +3,8 @@
 //! The collector hands a moment over without waiting. While a slow receiver holds the thread up, older moments make room for newer
 //! ones; counters are cumulative, so nothing but time resolution is lost.
 
-use std::net::UdpSocket;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::{self, JoinHandle};
@@ -120,9 +121,7 @@ impl Carrier {
     fn new(kind: PushKind, target: &str, token: Option<String>) -> Result<Self, Error> {
         let bad = |reason: String| Error::UserBadTarget { given: masked_text(target), reason };
         if kind == PushKind::Statsd {
-            let socket = UdpSocket::bind("0.0.0.0:0")
-                .map_err(|source| Error::Os { what: "open a UDP socket", source })?;
-            socket.connect(target).map_err(|error| bad(error.to_string()))?;
+            let socket = connected(target).map_err(|error| bad(error.to_string()))?;
             return Ok(Self::Udp { socket, counters: statsd::Counters::default() });
         }
         let url = url::Url::parse(target).map_err(|error| bad(error.to_string()))?;
@@ -153,6 +152,23 @@ impl Carrier {
             }
         }
     }
+}
+
+/// A socket of the target's own family, IPv4 or IPv6; a name may have addresses of both.
+fn connected(target: &str) -> io::Result<UdpSocket> {
+    let mut refused = io::Error::new(io::ErrorKind::NotFound, "it has no address");
+    for address in target.to_socket_addrs()? {
+        let any: IpAddr = match address {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(address).map(|()| socket));
+        match socket {
+            Ok(socket) => return Ok(socket),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
 }
 
 fn request(kind: PushKind, moment: &Moment) -> (&'static [(&'static str, &'static str)], Vec<u8>) {
@@ -219,5 +235,17 @@ mod tests {
         }
         let push = Push::start(PushKind::Otlp, "http://bob:secretpw@127.0.0.1:1/", None).unwrap();
         assert_eq!(push.shown, "http://***@127.0.0.1:1/");
+    }
+
+    #[test]
+    fn datagrams_reach_addresses_of_both_families() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            // Not every machine has IPv6.
+            let Ok(receiver) = UdpSocket::bind(address) else { continue };
+            let sender = connected(&receiver.local_addr().unwrap().to_string()).unwrap();
+            sender.send(b"figures").unwrap();
+            let mut bytes = [0; 16];
+            assert_eq!(receiver.recv(&mut bytes).unwrap(), 7, "{address}");
+        }
     }
 }
