@@ -30,6 +30,8 @@ pub(crate) struct Tapped {
     pub(crate) bytes: Vec<u8>,
     /// Bytes that passed in all: those that were too many are only counted.
     pub(crate) length: u64,
+    /// It came to its end, and did not break off.
+    is_complete: bool,
     /// Called when the body is at its end, or is given up.
     on_end: Option<OnEnd>,
 }
@@ -56,7 +58,8 @@ impl Tap {
     /// What has passed so far; it is taken.
     pub(crate) fn take(&self) -> Tapped {
         let mut tapped = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Tapped { on_end: None, bytes: std::mem::take(&mut tapped.bytes), length: tapped.length }
+        let Tapped { length, is_complete, .. } = *tapped;
+        Tapped { bytes: std::mem::take(&mut tapped.bytes), length, is_complete, on_end: None }
     }
 
     fn copy(&self, bytes: &Bytes) {
@@ -69,8 +72,10 @@ impl Tap {
         }
     }
 
-    fn end(&self) {
+    /// The body has passed as a whole, or has broken off. Only the first end counts.
+    fn end(&self, is_complete: bool) {
         let mut tapped = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tapped.is_complete |= is_complete;
         if let Some(on_end) = tapped.on_end.take() {
             on_end(&mut tapped);
         }
@@ -78,9 +83,9 @@ impl Tap {
 }
 
 impl Tapped {
-    /// Whether all that passed is kept.
+    /// Whether all of the body has passed and is kept.
     pub(crate) fn is_whole(&self) -> bool {
-        self.bytes.len() as u64 == self.length
+        self.is_complete && self.bytes.len() as u64 == self.length
     }
 }
 
@@ -95,14 +100,19 @@ impl Body for Carried {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Passing(incoming, tap) => {
-                let polled = Pin::new(incoming).poll_frame(context);
+                let polled = Pin::new(&mut *incoming).poll_frame(context);
                 match &polled {
                     Poll::Ready(Some(Ok(frame))) => {
                         if let Some(bytes) = frame.data_ref() {
                             tap.copy(bytes);
                         }
+                        // What comes next may be nothing, and nobody may ask for it.
+                        if incoming.is_end_stream() {
+                            tap.end(true);
+                        }
                     }
-                    Poll::Ready(_) => tap.end(),
+                    Poll::Ready(Some(Err(_))) => tap.end(false),
+                    Poll::Ready(None) => tap.end(true),
                     Poll::Pending => {}
                 }
                 polled
@@ -127,8 +137,8 @@ impl Body for Carried {
 
 impl Drop for Carried {
     fn drop(&mut self) {
-        if let Self::Passing(_, tap) = self {
-            tap.end();
+        if let Self::Passing(incoming, tap) = self {
+            tap.end(incoming.is_end_stream());
         }
     }
 }

@@ -520,3 +520,110 @@ impl rustls::client::danger::ServerCertVerifier for Unverified {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufReader, Read, Write};
+    use std::net::{Shutdown, TcpListener, TcpStream};
+    use std::path::Path;
+    use std::thread;
+    use std::time::Duration;
+
+    use squall_traffic::store::{RecordView, Recording};
+
+    use super::*;
+
+    /// What a server sends before it closes, and whether the client waits for that.
+    struct Exchange {
+        answer: String,
+        client_leaves: bool,
+        is_whole: bool,
+    }
+
+    #[test]
+    fn bodies_that_broke_off_are_not_kept() {
+        let body = "~".repeat(30_000);
+        let promised = |bytes| format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n{body}");
+        let chunked = |end| {
+            format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n{end}", 30_000)
+        };
+        for (answer, client_leaves, is_whole) in [
+            (promised(30_000), false, true),
+            (promised(100_000), false, false),
+            (promised(100_000), true, false),
+            (chunked("0\r\n\r\n"), false, true),
+            (chunked(""), false, false),
+            (chunked(""), true, false),
+        ] {
+            let exchange = Exchange { answer, client_leaves, is_whole };
+            let response = recorded(&exchange).response.unwrap();
+            let kept = exchange.is_whole.then(|| body.clone().into_bytes());
+            assert_eq!((response.status, response.body_bytes), (200, 30_000));
+            assert!(response.body == kept, "{client_leaves} {:.80}", exchange.answer);
+        }
+    }
+
+    /// The record of an exchange through the proxy.
+    fn recorded(exchange: &Exchange) -> Record {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("r.squall");
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let recorder = Recorder::start(options(server.local_addr().unwrap(), &output)).unwrap();
+        let client = TcpStream::connect(recorder.address()).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| serve_one(&server, exchange));
+            ask_one(client, exchange);
+            while recorder.stats().recorded == 0 {
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        recorder.stop().unwrap();
+        let mut cursor = Recording::open(&output).unwrap().cursor(1 << 16);
+        let frame = cursor.peek().unwrap().unwrap();
+        RecordView::read(cursor.take(&frame).unwrap()).unwrap().record(&frame)
+    }
+
+    fn serve_one(server: &TcpListener, exchange: &Exchange) {
+        let (mut stream, _) = server.accept().unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.extend(byte);
+        }
+        stream.write_all(exchange.answer.as_bytes()).unwrap();
+        if !exchange.client_leaves {
+            stream.shutdown(Shutdown::Write).unwrap();
+        }
+        // Until the proxy closes.
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+
+    fn ask_one(mut client: TcpStream, exchange: &Exchange) {
+        client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        if exchange.client_leaves {
+            let of_body =
+                BufReader::new(client).bytes().filter(|byte| byte.as_ref().is_ok_and(|byte| *byte == b'~'));
+            assert_eq!(of_body.take(30_000).count(), 30_000);
+        } else {
+            // A body that breaks off may end in a reset.
+            let _ = client.read_to_end(&mut Vec::new());
+        }
+    }
+
+    fn options(server: SocketAddr, output: &Path) -> RecordOptions {
+        RecordOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            role: Role::Reverse { scheme: Scheme::Http, authority: server.to_string() },
+            authority: None,
+            ca_files: Vec::new(),
+            insecure: true,
+            output: output.to_owned(),
+            keeps_secrets: true,
+            drops_response_bodies: false,
+            only_host: Vec::new(),
+            only_path: Vec::new(),
+            only_type: Vec::new(),
+        }
+    }
+}
