@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData,
+};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::Error;
@@ -42,6 +45,7 @@ impl Authority {
         };
         let key =
             KeyPair::from_pem(&read(&key_path)?).map_err(|error| tls("read the authority's key", &error))?;
+        check(&read(&pem_path)?, &key)?;
         // The certificate that clients trust was made of the same parameters and this key.
         let issuer = Issuer::new(params()?, key);
         Ok(Self { issuer, pem_path, configs: Mutex::default() })
@@ -84,17 +88,56 @@ impl Authority {
 
 fn make(folder: &Path, pem_path: &Path, key_path: &Path) -> Result<(), Error> {
     let what = "make a certificate authority";
-    let key = KeyPair::generate().map_err(|error| tls(what, &error))?;
-    let params = params()?;
-    let cert = params.self_signed(&key).map_err(|error| tls(what, &error))?;
-    let os = |path: &Path| {
-        let path = path.to_owned();
-        move |source| Error::File { path, source }
+    fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
+    let key = match kept_key(key_path)? {
+        Some(key) => key,
+        None => {
+            let key = KeyPair::generate().map_err(|error| tls(what, &error))?;
+            write_whole(key_path, &key.serialize_pem(), 0o600)?;
+            key
+        }
     };
-    fs::create_dir_all(folder).map_err(os(folder))?;
-    let private = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(key_path);
-    private.and_then(|mut file| file.write_all(key.serialize_pem().as_bytes())).map_err(os(key_path))?;
-    fs::write(pem_path, cert.pem()).map_err(os(pem_path))
+    let cert = params()?.self_signed(&key).map_err(|error| tls(what, &error))?;
+    write_whole(pem_path, &cert.pem(), 0o644)
+}
+
+/// A key whose certificate is not there. One that was not written to its end is none.
+fn kept_key(path: &Path) -> Result<Option<KeyPair>, Error> {
+    match fs::read_to_string(path) {
+        Ok(pem) => Ok(KeyPair::from_pem(&pem).ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::File { path: path.to_owned(), source }),
+    }
+}
+
+/// Clients trust the certificate in the file: it must be whole, and of this key.
+fn check(pem: &str, key: &KeyPair) -> Result<(), Error> {
+    let what = "read the authority's certificate";
+    let cert = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| tls(what, &error))?;
+    let public = key.subject_public_key_info();
+    match cert.windows(public.len()).any(|part| part == public) {
+        true => Ok(()),
+        false => Err(tls(what, &"it is of another key")),
+    }
+}
+
+/// Written whole or not at all.
+fn write_whole(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    // What a process of the same number has left.
+    let _ = fs::remove_file(&temporary);
+    let written = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&temporary)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()))
+        .and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|source| {
+        // What matters is the error that led here.
+        let _ = fs::remove_file(&temporary);
+        Error::File { path: path.to_owned(), source }
+    })
 }
 
 /// What the authority's certificate says.
@@ -113,3 +156,43 @@ pub(crate) fn tls(what: &'static str, error: &dyn std::fmt::Display) -> Error {
 
 /// Servers with a certificate of their own that are kept.
 const HOST_COUNT_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_was_not_written_to_its_end_is_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pem, key) = (folder.path().join("squall-ca.pem"), folder.path().join("squall-ca.key"));
+        let written = || (fs::read(&pem).unwrap(), fs::read(&key).unwrap());
+        fs::write(&key, "-----BEGIN PRIVATE KEY-----\nMIG").unwrap();
+        Authority::open(folder.path()).unwrap();
+        let first = written();
+        assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+        Authority::open(folder.path()).unwrap();
+        assert_eq!(written(), first);
+        fs::remove_file(&pem).unwrap();
+        Authority::open(folder.path()).unwrap();
+        assert_eq!(written().1, first.1, "the key is kept");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_certificate_must_be_whole_and_of_the_key() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        Authority::open(folder.path()).unwrap();
+        Authority::open(other.path()).unwrap();
+        let pem = folder.path().join("squall-ca.pem");
+        let whole = fs::read(&pem).unwrap();
+        for bytes in
+            [&b""[..], &whole[..whole.len() / 2], &fs::read(other.path().join("squall-ca.pem")).unwrap()]
+        {
+            fs::write(&pem, bytes).unwrap();
+            let error = Authority::open(folder.path()).unwrap_err();
+            assert!(error.to_string().starts_with("read the authority's certificate: "), "{error}");
+        }
+    }
+}
