@@ -1,6 +1,7 @@
 //! What is known of a recording before it is read: how much, from when to when, to which origins, and where.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -114,7 +115,6 @@ impl Builder {
             self.origins.insert(key, idx);
             idx
         });
-        self.index.origins[usize::from(origin)].request_count += 1;
         (origin, self.row(record, origin))
     }
 
@@ -126,9 +126,9 @@ impl Builder {
 
     fn row(&mut self, record: &Record, origin: u16) -> u16 {
         let key = (record.request.method.clone(), record.pattern());
-        let idx = match self.rows.get(&key) {
+        match self.rows.get(&key) {
             Some(idx) => *idx,
-            None if self.index.rows.len() >= ROW_COUNT_MAX => return ROW_OTHER,
+            None if self.index.rows.len() >= ROW_COUNT_MAX => ROW_OTHER,
             None => {
                 let idx = self.index.rows.len() as u16;
                 let (method, pattern) = key.clone();
@@ -136,14 +136,17 @@ impl Builder {
                 self.rows.insert(key, idx);
                 idx
             }
-        };
-        self.index.rows[usize::from(idx)].request_count += 1;
-        idx
+        }
     }
 
-    /// Notes a frame that is written at `offset`.
-    pub(super) fn add(&mut self, record: &Record, offset: u64, frame_bytes: u64) {
+    /// Notes a frame that was written there. `place`: what [`Builder::place`] gave for it.
+    pub(super) fn add(&mut self, record: &Record, (origin, row): (u16, u16), frame: Range<u64>) {
         let index = &mut self.index;
+        index.origins[usize::from(origin)].request_count += 1;
+        if let Some(row) = index.rows.get_mut(usize::from(row)) {
+            row.request_count += 1;
+        }
+        let offset = frame.start;
         let time_ns = record.time_ns;
         if index.record_count == 0 {
             (index.first_ns, index.last_ns, index.is_sorted) = (time_ns, time_ns, true);
@@ -153,7 +156,7 @@ impl Builder {
         index.last_ns = index.last_ns.max(time_ns);
         index.record_count += 1;
         index.request_bytes += record.request.bytes() as u64;
-        index.frame_bytes_max = index.frame_bytes_max.max(frame_bytes);
+        index.frame_bytes_max = index.frame_bytes_max.max(frame.end - frame.start);
         index.has_connections |= record.connection != 0;
         index.has_responses |= record.response.is_some();
         match index.blocks.last_mut() {

@@ -142,3 +142,38 @@ fn an_empty_file_is_a_recording_that_was_begun_just_now() {
     writer.finish().unwrap();
     assert_eq!(walked(&Recording::open(&path).unwrap(), 100), [record(0)]);
 }
+
+/// A limit on the size of files fails like a full disk does. It is the whole process's: this test starts itself in one of its own.
+#[test]
+fn a_record_that_the_disk_has_no_room_for_leaves_no_trace() {
+    const IS_LIMITED: &str = "SQUALL_TEST_FILE_SIZE_IS_LIMITED";
+    if std::env::var_os(IS_LIMITED).is_some() {
+        return write_beyond_the_limit();
+    }
+    let ended = std::process::Command::new("bash")
+        .args(["-c", "trap '' XFSZ; ulimit -f 512; exec \"$@\"", "bash"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "store::tests::a_record_that_the_disk_has_no_room_for_leaves_no_trace"])
+        .env(IS_LIMITED, "1")
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && printed.contains("1 passed"), "{printed}");
+}
+
+fn write_beyond_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.squall");
+    let mut large = record(1);
+    large.request.body = vec![b'x'; 600 << 10];
+    let mut writer = Writer::create(&path).unwrap();
+    writer.write(&record(0)).unwrap();
+    assert!(matches!(writer.write(&large), Err(crate::WriteError::Os { .. })));
+    writer.write(&record(2)).unwrap();
+    let index = writer.finish().unwrap();
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!(walked(&recording, 100), [record(0), record(2)]);
+    assert_eq!((index.record_count, index.blocks.len()), (2, 1));
+    assert_eq!(index.origins.iter().map(|origin| origin.request_count).sum::<u64>(), 2);
+    assert_eq!(index.rows.iter().map(|row| row.request_count).sum::<u64>(), 2);
+}

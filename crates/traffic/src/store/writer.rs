@@ -89,8 +89,9 @@ impl Writer {
         let mut frame = std::mem::take(&mut self.frame);
         frame.clear();
         codec::write_frame(&mut frame, record, origin, row)?;
-        self.builder.add(record, self.offset, frame.len() as u64);
+        let offset = self.offset;
         self.put(&frame)?;
+        self.builder.add(record, (origin, row), offset..self.offset);
         self.frame = frame;
         Ok(())
     }
@@ -124,10 +125,23 @@ impl Writer {
         Ok(self.builder.index().clone())
     }
 
+    /// Appends these bytes, or none of them.
     fn put(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
-        self.out.write_all(bytes).map_err(|source| os(&self.path, source))?;
+        if let Err(source) = self.out.write_all(bytes) {
+            // What matters is the error that led here.
+            let _ = self.forget_half();
+            return Err(os(&self.path, source));
+        }
         self.offset += bytes.len() as u64;
         Ok(())
+    }
+
+    /// A disk that fills up takes the first part of what it has no room for: the file ends before it again.
+    fn forget_half(&mut self) -> io::Result<()> {
+        let end = self.offset - self.out.buffer().len() as u64;
+        let file = self.out.get_mut();
+        file.set_len(end)?;
+        file.seek(SeekFrom::Start(end)).map(drop)
     }
 }
 
