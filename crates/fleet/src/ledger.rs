@@ -237,7 +237,9 @@ impl Ledger {
             };
             record.thresholds.extend(part.thresholds.iter().map(own));
         }
-        record.parts = if is_divided { parts } else { Vec::new() };
+        // Of one step, one load and one machine only what is wrong with any says more than the whole does.
+        let is_told = is_divided || parts.iter().any(|part| part.problem.is_some());
+        record.parts = if is_told { parts } else { Vec::new() };
         record
     }
 }

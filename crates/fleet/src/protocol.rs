@@ -13,7 +13,7 @@ use squall_measure::{MachineSecond, MonitorUnit, RowKey, Snapshot, StoppedBy, To
 use squall_plan::{Plan, Segment};
 
 /// Rises when an older end would misunderstand.
-pub(crate) const PROTOCOL_VERSION: u32 = 2;
+pub(crate) const PROTOCOL_VERSION: u32 = 3;
 
 /// What the controller says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -233,6 +233,8 @@ pub struct LoadEnd {
     pub duration: Duration,
     /// Why it ended.
     pub stopped_by: StoppedBy,
+    /// Why it ended before its time, where that is a failure: what was measured until then counts.
+    pub trouble: Option<Trouble>,
     /// What a foreign tool did, and all that it printed.
     pub tool: Option<Box<(ToolRun, String)>>,
 }

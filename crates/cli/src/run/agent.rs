@@ -89,13 +89,12 @@ impl Job for EngineJob {
                 error.help().unwrap_or_else(|| "see what limits processes there: `ulimit -a`".to_owned());
             Trouble::new(error.to_string(), help)
         })?;
-        if let Some(failure) = stage.and_then(|stage| LoadScript::failure(&stage)) {
-            return Err(Trouble::new(failure.message, failure.help));
-        }
+        let failure = stage.and_then(|stage| LoadScript::failure(&stage));
         Ok(LoadEnd {
             started_unix_ns: port.started_unix_ns(),
             duration: record.duration,
             stopped_by: record.stopped_by,
+            trouble: failure.map(|failure| Trouble::new(failure.message, failure.help)),
             tool: None,
         })
     }

@@ -327,3 +327,36 @@ fn a_threshold_of_a_script_that_aborts_ends_it_on_every_machine() {
     let said = text(&output.stderr);
     assert!(said.contains("`errors: http_req_failed rate<0.1` is broken: the run ends"), "{said}");
 }
+
+#[test]
+fn a_script_that_ends_its_load_leaves_its_time_and_its_rate_and_is_told() {
+    let abort = "if (exec.instance.iterationsCompleted >= 200) exec.test.abort('enough');";
+    let throws = "export function teardown() { throw new Error('no broom'); }";
+    for (name, last, (inside, outside)) in
+        [("abort", "enough", (abort, "")), ("teardown", "no broom", ("", throws))]
+    {
+        let place = Place::new();
+        let script = format!(
+            "import http from 'k6/http';
+import exec from 'k6/execution';
+export const options = {{ vus: 2, iterations: 300 }};
+export default function () {{ http.get(`${{__ENV.TARGET}}/delay/2`); {inside} }}
+{outside}"
+        );
+        place.write_as_is("ends.js", &script);
+        let plan = "target: TARGET\nloads: [{ name: shop, script: ends.js }]\nthresholds: ['rate>1/s']\n";
+        let (record, output) = place.run(plan, &[]);
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(ok(&record["total"]) >= 200, "{name}: {said}");
+        let duration = &record["duration"];
+        assert!(
+            duration["secs"].as_u64() > Some(0) || duration["nanos"].as_u64() > Some(0),
+            "{name}: {said}"
+        );
+        assert_eq!(record["thresholds"][0]["ok"], true, "{name}: {}", record["thresholds"]);
+        let parts = record["parts"].as_array().unwrap();
+        let load = parts.iter().find(|part| part["kind"] == "load").unwrap();
+        assert!(load["problem"].as_str().unwrap().contains(last), "{name}: {load}");
+        assert!(said.contains("LOADS") && said.contains(last), "{name}: {said}");
+    }
+}

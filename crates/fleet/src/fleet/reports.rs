@@ -7,6 +7,7 @@ use squall_measure::{Event, EventKind, StoppedBy, ToolRun};
 use super::step::{State, Step};
 use super::{Fleet, SECOND_NS, Watcher};
 use crate::clock::unix_ns;
+use crate::ledger::Source;
 use crate::link::Arrival;
 use crate::protocol::{Begin, LoadEnd, Order, Report, Trouble};
 
@@ -96,24 +97,37 @@ impl Fleet<'_> {
         if std::mem::replace(state, State::Over) != State::Running {
             return;
         }
-        let load = &self.plan.loads[load_idx];
-        match end {
+        let start_after = self.plan.loads[load_idx].start_after;
+        let trouble = match end {
             Ok(end) => {
-                self.ledger.lasted(source, end.duration, load.start_after);
-                self.note_skew(machine_idx, end.started_unix_ns, step, load.start_after);
+                self.ledger.lasted(source, end.duration, start_after);
+                self.note_skew(machine_idx, end.started_unix_ns, step, start_after);
                 self.stopped_by = worse(self.stopped_by, end.stopped_by);
                 if let Some(tool) = end.tool {
                     self.take_tool(machine_idx, *tool, source.origin_s);
                 }
+                end.trouble
             }
             Err(trouble) => {
-                let text = format!("{}: {}: {}", self.machine_name(machine_idx), load.name, trouble.message);
-                self.ledger.load_mut(load_idx).problem = Some(text.clone());
-                self.note(EventKind::Lost, &text, watcher);
+                self.lasted_until_now(source, step);
+                Some(trouble)
             }
+        };
+        if let Some(trouble) = trouble {
+            let load = &self.plan.loads[load_idx].name;
+            let text = format!("{}: {load}: {}", self.machine_name(machine_idx), trouble.message);
+            self.ledger.load_mut(load_idx).problem = Some(text.clone());
+            self.note(EventKind::Lost, &text, watcher);
         }
         self.ledger.end(source);
         self.abandon(machine_idx, load_idx, step);
+    }
+
+    /// A load that did not say how long it was measured was measured until now.
+    fn lasted_until_now(&mut self, source: Source, step: &Step) {
+        let since_step = self.elapsed().saturating_sub(Duration::from_secs(u64::from(step.origin_s)));
+        let start_after = self.plan.loads[source.load_idx].start_after;
+        self.ledger.lasted(source, since_step.saturating_sub(start_after), start_after);
     }
 
     /// Begins the scenarios of a script everywhere at one moment, when its `setup()` is over or will never be.
@@ -178,7 +192,6 @@ impl Fleet<'_> {
         let label = format!("lost machine {}: {why}", self.machine_name(machine_idx));
         self.ledger.machine_mut(machine_idx).problem = Some(format!("lost: {why}"));
         let is_preparing = step.any(State::Preparing);
-        let since_step = self.elapsed().saturating_sub(Duration::from_secs(u64::from(step.origin_s)));
         for job_idx in 0..step.jobs.len() {
             let (machine, load_idx, state) = step.jobs[job_idx];
             if machine != machine_idx || state == State::Over {
@@ -186,9 +199,8 @@ impl Fleet<'_> {
             }
             step.jobs[job_idx].2 = State::Over;
             if state == State::Running {
-                let start_after = self.plan.loads[load_idx].start_after;
                 let source = step.source(self.plan, machine_idx, load_idx);
-                self.ledger.lasted(source, since_step.saturating_sub(start_after), start_after);
+                self.lasted_until_now(source, step);
                 self.ledger.end(source);
                 self.abandon(machine_idx, load_idx, step);
             }

@@ -181,6 +181,7 @@ impl Job for ToolJob {
             started_unix_ns: port.started_unix_ns(),
             duration: tool.duration,
             stopped_by,
+            trouble: None,
             tool: Some(Box::new((tool, printed))),
         })
     }
@@ -206,7 +207,13 @@ impl ToolJob {
 }
 
 fn nothing() -> LoadEnd {
-    LoadEnd { started_unix_ns: 0, duration: Duration::ZERO, stopped_by: StoppedBy::Aborted, tool: None }
+    LoadEnd {
+        started_unix_ns: 0,
+        duration: Duration::ZERO,
+        stopped_by: StoppedBy::Aborted,
+        trouble: None,
+        tool: None,
+    }
 }
 
 /// k6 divides users and iterations by itself: it is told which part is this machine's.

@@ -63,7 +63,7 @@ pub struct Summary {
     pub machine: Option<Machine>,
     /// Facts about that machine, by name.
     pub environment: BTreeMap<String, String>,
-    /// Steps, loads and machines of a plan, each with its own figures; empty for a run of one load on one machine.
+    /// Steps, loads and machines of a plan, each with its own figures; empty for a run of one load on one machine that had no problem.
     pub parts: Vec<Part>,
     /// What foreign tools did; their figures are in no other.
     pub tools: Vec<ToolRun>,
