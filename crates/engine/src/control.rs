@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::sys::{monotonic_ns, sleep_until, wait_until};
+
 /// Steers a run from another thread, such as a signal's. Clones steer the same run.
 #[derive(Debug, Clone, Default)]
 pub struct Control(Arc<Flags>);
@@ -53,6 +55,19 @@ impl Control {
         }
     }
 
+    /// Waits for the moment of the start; not when somebody stops the run before. Returns the time that it is then. Both are of the
+    /// monotonic clock.
+    pub(crate) fn wait_for_start(&self, start_ns: u64) -> u64 {
+        while !self.is_stopped() {
+            let now_ns = monotonic_ns();
+            if now_ns + LOOK_EVERY_NS >= start_ns {
+                return wait_until(start_ns);
+            }
+            sleep_until(now_ns + LOOK_EVERY_NS);
+        }
+        monotonic_ns()
+    }
+
     pub(crate) fn note_connected(&self) {
         // Read first: this is called for every connection, and a shared line that is only read stays cheap.
         if !self.0.was_connected.load(Ordering::Relaxed) {
@@ -83,3 +98,6 @@ impl Control {
 
 const DRAIN: u8 = 1;
 const ABORT: u8 = 2;
+
+/// How often a wait looks whether somebody has stopped the run: nobody notices that it is not at once.
+const LOOK_EVERY_NS: u64 = 100_000_000;

@@ -76,8 +76,10 @@ impl Pulse {
         }
     }
 
-    /// Sets the counters to zero at the run's start.
+    /// Sets the counters to zero at the run's start, or before it, where somebody stopped the run while it waited.
     pub(crate) fn begin(&mut self, now_ns: u64) {
+        self.start_ns = self.start_ns.min(now_ns);
+        self.second_begin_ns = self.start_ns;
         self.woke_ns = now_ns;
         self.cpu_before = thread_cpu();
     }

@@ -156,7 +156,8 @@ impl Ledger {
     /// A load was measured on a machine for so long.
     pub(crate) fn lasted(&mut self, source: Source, duration: Duration, start_after: Duration) {
         let Source { machine_idx, load_idx, step_idx, .. } = source;
-        let whole = duration + start_after;
+        // One that was stopped while it waited for its start was not measured; the wait alone is no load.
+        let whole = if duration.is_zero() { duration } else { duration + start_after };
         for (lasted, longest) in [
             (&mut self.loads[load_idx].duration, duration),
             (&mut self.steps[step_idx].duration, whole),

@@ -9,4 +9,5 @@ mod ptr;
 mod site;
 mod squall;
 mod ssh;
+mod stopping;
 mod tools;

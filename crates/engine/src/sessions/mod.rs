@@ -34,7 +34,7 @@ use crate::pulse::{Backlog, Pulse};
 use crate::setup::ShardSetup;
 use crate::shard::Demand;
 use crate::sources::Sources;
-use crate::sys::{Poller, monotonic_ns, nanoseconds, process_data_bytes, wait_until};
+use crate::sys::{Poller, monotonic_ns, nanoseconds, process_data_bytes};
 use crate::{Control, Error, Stop};
 
 use settle::TermsCache;
@@ -176,9 +176,11 @@ impl SessionShard {
 
     /// Runs the load to its end; returns when that was, on the monotonic clock.
     pub(crate) fn run(mut self) -> Result<u64, Error> {
-        self.now_ns = wait_until(self.limits.start_ns);
-        self.control.note_late(self.now_ns - self.limits.start_ns);
+        self.now_ns = self.control.wait_for_start(self.limits.start_ns);
+        self.control.note_late(self.now_ns.saturating_sub(self.limits.start_ns));
         self.pulse.begin(self.now_ns);
+        // Where somebody stopped it before, there is nothing to wait for.
+        self.follow_control();
         while !self.is_finished() {
             self.follow_control();
             self.follow_schedule();

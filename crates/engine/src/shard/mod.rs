@@ -36,7 +36,7 @@ use crate::prepare::{Dial, Prepared, PreparedRequest};
 use crate::pulse::{Backlog, Pulse};
 use crate::setup::ShardSetup;
 use crate::sources::Sources;
-use crate::sys::{Clock, Poller, nanoseconds, wait_until};
+use crate::sys::{Clock, Poller, nanoseconds};
 use crate::{Control, Error, Stop};
 
 pub(crate) use demand::Demand;
@@ -227,7 +227,11 @@ impl Shard {
         self.sleep_until_start();
         self.pulse.begin(self.now_ns);
         self.tell_recorded();
-        self.spawn_first_users();
+        if self.control.is_stopped() {
+            self.follow_control();
+        } else {
+            self.spawn_first_users();
+        }
         while !self.is_finished() {
             self.follow_control();
             self.follow_schedule();
@@ -284,8 +288,10 @@ impl Shard {
     }
 
     fn sleep_until_start(&mut self) {
-        self.now_ns = wait_until(self.limits.start_ns);
-        self.control.note_late(self.now_ns - self.limits.start_ns);
+        self.now_ns = self.control.wait_for_start(self.limits.start_ns);
+        self.control.note_late(self.now_ns.saturating_sub(self.limits.start_ns));
+        // Where somebody stopped it before, what a driver has to end is due now.
+        self.limits.start_ns = self.now_ns.min(self.limits.start_ns);
     }
 
     /// Obeys the user's stop, and the plan's.

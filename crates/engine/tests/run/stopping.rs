@@ -122,3 +122,37 @@ fn a_run_that_nobody_wants_any_more_sends_nothing() {
     assert_eq!((record.total.requests_started, record.stopped_by), (0, StoppedBy::Aborted));
     assert_eq!(target.stop().requests, 0);
 }
+
+#[test]
+fn a_run_that_is_stopped_before_its_start_ends_then_and_sends_nothing() {
+    for (stop, stopped_by) in [
+        (Control::drain as fn(&Control), StoppedBy::Drained),
+        (Control::abort as fn(&Control), StoppedBy::Aborted),
+    ] {
+        let target = Target::start(&Options::default()).unwrap();
+        let plan = closed(&format!("http://{}/", target.address()), 4, 100);
+        let control = Control::new();
+        let mut stopper = Stopper { control: control.clone(), stop };
+        let begin = Instant::now();
+        let record = run(&plan, &control, &mut stopper).unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(20), "{stopped_by:?} after {:?}", begin.elapsed());
+        assert_eq!((record.total.requests_started, record.stopped_by), (0, stopped_by));
+        assert_eq!((record.duration, target.stop().connections), (Duration::ZERO, 0));
+    }
+}
+
+/// Has a run start much later, and stops it while it waits.
+struct Stopper {
+    control: Control,
+    stop: fn(&Control),
+}
+
+impl Observer for Stopper {
+    fn start(&mut self, _: &RunSetup) -> Option<SystemTime> {
+        Some(SystemTime::now() + Duration::from_secs(40))
+    }
+
+    fn look(&mut self, _: &RunRecorder) {
+        (self.stop)(&self.control);
+    }
+}

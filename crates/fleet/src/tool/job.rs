@@ -64,6 +64,23 @@ impl ToolJob {
         Ok(Self { tool, load, name: order.name.clone(), program, words, env, folder, wanted })
     }
 
+    /// Waits for the moment of the start; not when the user stops it before.
+    fn wait_for_start(&self, at: SystemTime) {
+        while self.stopped_by().is_none() {
+            let Ok(left) = at.duration_since(SystemTime::now()) else { return };
+            thread::sleep(left.min(LOOK_EVERY));
+        }
+    }
+
+    /// What the user wants; `None`: that it goes on.
+    fn stopped_by(&self) -> Option<StoppedBy> {
+        match self.wanted.load(Ordering::Relaxed) {
+            0 => None,
+            DRAIN => Some(StoppedBy::Drained),
+            _ => Some(StoppedBy::Aborted),
+        }
+    }
+
     /// Starts it in a group of its own, with a watch that ends the group when the agent is gone, also when that was killed.
     fn start(&self) -> io::Result<Child> {
         let limit = self.load.ulimit.map_or_else(|| "$(ulimit -Hn)".to_owned(), |limit| limit.to_string());
@@ -155,7 +172,10 @@ impl Job for ToolJob {
 
     fn run(self: Box<Self>, port: &mut Port) -> Result<LoadEnd, Trouble> {
         let Some(at) = port.start(self.ready()) else { return Ok(nothing()) };
-        thread::sleep(at.duration_since(SystemTime::now()).unwrap_or_default());
+        self.wait_for_start(at);
+        if let Some(stopped_by) = self.stopped_by() {
+            return Ok(LoadEnd { started_unix_ns: port.started_unix_ns(), stopped_by, ..nothing() });
+        }
         port.note_late(SystemTime::now().duration_since(at).unwrap_or_default());
         let begun = Instant::now();
         let failed = |error: io::Error| {
@@ -172,11 +192,7 @@ impl Job for ToolJob {
         let printed =
             printed.into_iter().map(|part| part.join().unwrap_or_default()).collect::<Vec<_>>().join("");
         let tool = self.tool_run(status, &printed, begun.elapsed());
-        let stopped_by = match self.wanted.load(Ordering::Relaxed) {
-            0 => StoppedBy::Duration,
-            DRAIN => StoppedBy::Drained,
-            _ => StoppedBy::Aborted,
-        };
+        let stopped_by = self.stopped_by().unwrap_or(StoppedBy::Duration);
         Ok(LoadEnd {
             started_unix_ns: port.started_unix_ns(),
             duration: tool.duration,
