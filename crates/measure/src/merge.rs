@@ -12,8 +12,8 @@ use squall_plan::limits::SERIES_POINT_COUNT_MAX;
 use squall_plan::{Plan, What};
 
 use crate::{
-    Event, EventKind, Monitor, Part, PartKind, Row, RowKey, RunRecord, Series, Snapshot, StoppedBy,
-    Threshold, ThresholdResult,
+    Event, EventKind, Monitor, Part, PartKind, Row, RowKey, RunRecord, Series, Snapshot, Threshold,
+    ThresholdResult,
 };
 
 /// Why runs cannot be merged: their figures would mean different things.
@@ -224,7 +224,7 @@ impl Merged {
         let shift_s = f64::from(at_s) - record.plan.warmup.as_secs_f64();
         let shifted = |at: f64| (at + shift_s).max(f64::from(at_s));
         let merged = &mut self.record;
-        merged.stopped_by = graver(merged.stopped_by, record.stopped_by);
+        merged.stopped_by = merged.stopped_by.graver(record.stopped_by);
         merged.verdict.join(&record.verdict);
         merged.shard_count = merged.shard_count.max(record.shard_count);
         if let Some(machine) = &record.machine {
@@ -381,22 +381,10 @@ fn thresholds(runs: &[NamedRun], total: &Snapshot, duration: Duration) -> Vec<Th
     }
 }
 
-/// A run that was cut off says more of the whole than one that came to its end.
-fn graver(a: StoppedBy, b: StoppedBy) -> StoppedBy {
-    let rank = |stopped_by: &StoppedBy| match stopped_by {
-        StoppedBy::Duration => 0,
-        StoppedBy::Count => 1,
-        StoppedBy::Drained => 2,
-        StoppedBy::Aborted => 3,
-        StoppedBy::Unreachable => 4,
-    };
-    std::cmp::max_by_key(a, b, rank)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{End, MachineSecond, Protocol, RunRecorder, RunSetup, Sample, Status, Verdict};
+    use crate::{End, MachineSecond, Protocol, RunRecorder, RunSetup, Sample, Status, StoppedBy, Verdict};
 
     /// A run of two seconds after a warm-up of one, with so many requests of each latency in each second.
     fn run(name: &str, started_s: u64, url: &str, latencies_ms: &[u64], open_model: bool) -> NamedRun {

@@ -70,6 +70,25 @@ pub enum StoppedBy {
     Unreachable,
 }
 
+impl StoppedBy {
+    /// The reason that says more of the whole, where parts of it ended for different ones.
+    ///
+    /// In the order in which exit codes explain one another: who cut a run off must know that its figures are cut off, whatever else
+    /// had happened; a target that a part never reached explains what is missing, where an orderly stop leaves whole figures. Of
+    /// parts that came to their end, a time that was over says how long the whole went on; counts were reached within it.
+    #[must_use]
+    pub fn graver(self, other: Self) -> Self {
+        let rank = |stopped_by: &Self| match stopped_by {
+            Self::Count => 0,
+            Self::Duration => 1,
+            Self::Drained => 2,
+            Self::Unreachable => 3,
+            Self::Aborted => 4,
+        };
+        std::cmp::max_by_key(self, other, rank)
+    }
+}
+
 /// A whole run: the artefact that is saved, and from which every face is drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -280,6 +299,17 @@ const OPEN_SECOND_COUNT_MAX: usize = 60;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_graver_reason_to_end_stands_whichever_comes_first() {
+        use StoppedBy::{Aborted, Count, Drained, Duration, Unreachable};
+        let ranked = [Count, Duration, Drained, Unreachable, Aborted];
+        for (rank, graver) in ranked.iter().enumerate() {
+            for lesser in &ranked[..=rank] {
+                assert_eq!((lesser.graver(*graver), graver.graver(*lesser)), (*graver, *graver));
+            }
+        }
+    }
     use crate::{ReasonKind, Sample, Status};
 
     fn recorder(warmup: Duration) -> RunRecorder {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use squall_measure::{Event, EventKind, StoppedBy, ToolRun};
+use squall_measure::{Event, EventKind, ToolRun};
 
 use super::step::{State, Step};
 use super::{Fleet, SECOND_NS, Watcher};
@@ -102,7 +102,7 @@ impl Fleet<'_> {
             Ok(end) => {
                 self.ledger.lasted(source, end.duration, start_after);
                 self.note_skew(machine_idx, end.started_unix_ns, step, start_after);
-                self.stopped_by = worse(self.stopped_by, end.stopped_by);
+                self.stopped_by = self.stopped_by.graver(end.stopped_by);
                 if let Some(tool) = end.tool {
                     self.take_tool(machine_idx, *tool, source.origin_s);
                 }
@@ -212,18 +212,6 @@ impl Fleet<'_> {
             self.note(EventKind::Lost, &label, watcher);
         }
     }
-}
-
-/// The worse reason to end: what explains the others.
-fn worse(a: StoppedBy, b: StoppedBy) -> StoppedBy {
-    let rank = |by: StoppedBy| match by {
-        StoppedBy::Count => 0,
-        StoppedBy::Duration => 1,
-        StoppedBy::Unreachable => 2,
-        StoppedBy::Drained => 3,
-        StoppedBy::Aborted => 4,
-    };
-    if rank(b) > rank(a) { b } else { a }
 }
 
 /// A name as a part of a file's name.
