@@ -39,7 +39,7 @@ pub(crate) enum ExitCode {
     ScriptFailed = 110,
     /// k6 script: a file or module cannot be loaded, or nobody handled a rejection outside of an iteration.
     ScriptLoad = 255,
-    /// Ended at once by a second Ctrl-C or SIGTERM.
+    /// Ended at once by a second Ctrl-C or SIGTERM, or by the first one before a plan's loads were started.
     Aborted = 130,
 }
 

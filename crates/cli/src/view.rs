@@ -56,6 +56,13 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Before the run has started there is nothing to show, but the full screen has keys that steer it.
+    pub(crate) fn wait(&mut self, recorder: &RunRecorder) {
+        if let Face::Live(_) = self.face {
+            self.update(recorder, &[]);
+        }
+    }
+
     /// Gives the terminal back, and tells those who follow elsewhere how the run ended.
     pub(crate) fn finish(self, record: &RunRecord) {
         drop(self.face);

@@ -21,6 +21,6 @@ mod transport;
 
 pub use agent::{Beginner, Job, ORPHANED_AFTER, Port, Voice, Worker, serve};
 pub use clock::unix_ns;
-pub use fleet::{MachineView, Outcome, Steer, Watcher, run};
+pub use fleet::{MachineView, Outcome, Refusal, Steer, Watcher, run};
 pub use order::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind, Word};
 pub use protocol::{LoadEnd, LoadOrder, Ready, Trouble};

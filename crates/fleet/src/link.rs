@@ -13,7 +13,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::clock::{ClockOffset, Exchange, unix_ns};
 use crate::protocol::{self, FilePart, Order, PROTOCOL_VERSION, Report, Trouble};
-use crate::transport::{Errors, Opened, Transport};
+use crate::transport::{Attempt, Errors, Opened, Transport};
 
 /// Something that came from a machine.
 #[derive(Debug)]
@@ -52,9 +52,10 @@ impl Link {
         machine_idx: usize,
         transport: &dyn Transport,
         inbox: &Sender<Arrival>,
-        note: &dyn Fn(&str),
+        (attempt, note): (&Attempt, &dyn Fn(&str)),
     ) -> Result<Self, Trouble> {
-        let Opened { mut child, mut orders, mut reports, errors } = transport.open(note)?;
+        let Opened { mut child, mut orders, mut reports, errors } = transport.open(attempt, note)?;
+        attempt.asked();
         let greeted = greet(&mut orders, &mut reports);
         let (facts, clock) = match greeted {
             Ok(greeted) => greeted,
@@ -225,7 +226,7 @@ fn answer(reports: &mut impl Read) -> Result<Report, Trouble> {
     }
 }
 
-fn no_agent(why: &str) -> Trouble {
+pub(crate) fn no_agent(why: &str) -> Trouble {
     Trouble::new(
         format!("the agent does not answer: {why}"),
         "the command must start `squall agent`, with nothing else on its standard output",

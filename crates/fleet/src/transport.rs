@@ -6,9 +6,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use squall_plan::file::{Reach, SshSpec};
 
 use crate::binary::Binary;
@@ -21,7 +23,56 @@ pub(crate) trait Transport: Send + Sync {
     ///
     /// # Errors
     /// When there is no way, in words for people.
-    fn open(&self, note: &dyn Fn(&str)) -> Result<Opened, Trouble>;
+    fn open(&self, attempt: &Attempt, note: &dyn Fn(&str)) -> Result<Opened, Trouble>;
+}
+
+/// The opening of one way, which another thread may give up: what is read from a process cannot be waited for with a limit.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Attempt(Arc<Mutex<Trying>>);
+
+#[derive(Debug, Default)]
+struct Trying {
+    process: Option<Pid>,
+    /// Since when an answer of the agent is awaited.
+    asked_at: Option<Instant>,
+    is_given_up: bool,
+}
+
+impl Attempt {
+    fn started(&self, child: &Child) {
+        let mut trying = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        trying.process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        if trying.is_given_up {
+            trying.end();
+        }
+    }
+
+    /// From now on only the agent's answers are awaited: all that takes long is over.
+    pub(crate) fn asked(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).asked_at = Some(Instant::now());
+    }
+
+    /// How long an answer has been awaited.
+    pub(crate) fn waited(&self) -> Duration {
+        let asked_at = self.0.lock().unwrap_or_else(PoisonError::into_inner).asked_at;
+        asked_at.map_or(Duration::ZERO, |at| at.elapsed())
+    }
+
+    /// Ends the process, and all that it has started.
+    pub(crate) fn give_up(&self) {
+        let mut trying = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        trying.is_given_up = true;
+        trying.end();
+    }
+}
+
+impl Trying {
+    fn end(&mut self) {
+        if let Some(process) = self.process.take() {
+            // One that has ended meanwhile needs no signal.
+            let _ = kill_process_group(process, Signal::KILL);
+        }
+    }
 }
 
 /// An agent that was started.
@@ -54,14 +105,14 @@ pub(crate) fn of(reach: &Reach, own_program: PathBuf, binary: &Arc<Binary>) -> B
 struct Words(Vec<std::ffi::OsString>);
 
 impl Transport for Words {
-    fn open(&self, _: &dyn Fn(&str)) -> Result<Opened, Trouble> {
+    fn open(&self, attempt: &Attempt, _: &dyn Fn(&str)) -> Result<Opened, Trouble> {
         let (program, arguments) = self
             .0
             .split_first()
             .ok_or_else(|| Trouble::new("the command is empty", "write `command: [program, argument]`"))?;
         let mut command = Command::new(program);
         command.args(arguments);
-        Opened::spawn(command)
+        Opened::spawn(command, attempt)
     }
 }
 
@@ -72,12 +123,12 @@ struct Ssh {
 }
 
 impl Transport for Ssh {
-    fn open(&self, note: &dyn Fn(&str)) -> Result<Opened, Trouble> {
+    fn open(&self, attempt: &Attempt, note: &dyn Fn(&str)) -> Result<Opened, Trouble> {
         let binary = match &self.spec.binary {
             Some(path) => Arc::new(Binary::read(&PathBuf::from(path))?),
             None => Arc::clone(&self.binary),
         };
-        let mut opened = Opened::spawn(ssh::command(&self.spec, &binary.fetch_script()))?;
+        let mut opened = Opened::spawn(ssh::command(&self.spec, &binary.fetch_script()), attempt)?;
         match binary.hand_over(&mut opened, self.spec.binary.is_some(), note) {
             Ok(()) => Ok(opened),
             Err(told) => Err(opened.explain(told, |errors| ssh::explain(&self.spec, errors))),
@@ -87,7 +138,7 @@ impl Transport for Ssh {
 
 impl Opened {
     /// Starts a process in a group of its own: Ctrl-C here is for the controller to pass on.
-    fn spawn(mut command: Command) -> Result<Self, Trouble> {
+    fn spawn(mut command: Command, attempt: &Attempt) -> Result<Self, Trouble> {
         let program = command.get_program().to_string_lossy().into_owned();
         command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -95,6 +146,7 @@ impl Opened {
             Trouble::new(format!("cannot start `{program}`: {error}"), "install it, or correct its name")
         };
         let mut child = command.spawn().map_err(refused)?;
+        attempt.started(&child);
         let (Some(orders), Some(reports), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -160,7 +212,7 @@ impl Errors {
 /// Begins each line that the fetching script writes.
 pub(crate) const MARK: &str = "squall-agent:";
 
-const LAST_WORDS_WAIT: std::time::Duration = std::time::Duration::from_millis(50);
+const LAST_WORDS_WAIT: Duration = Duration::from_millis(50);
 const ERROR_BYTES_MAX: usize = 8192;
 const NOISE_LINE_COUNT_MAX: usize = 1000;
 const LINE_BYTES_MAX: u64 = 8192;

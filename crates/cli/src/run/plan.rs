@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use squall_fleet::{FleetPlan, MachineView, Steer, Trouble, Watcher};
+use squall_fleet::{FleetPlan, MachineView, Refusal, Steer, Trouble, Watcher};
 use squall_measure::{RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::file::Reach;
 use squall_plan::units::DurationText;
@@ -60,7 +60,15 @@ pub(crate) fn run_fleet(mut plan: FleetPlan, args: &OutputArgs) -> Result<ExitCo
         is_quiet: args.faces.quiet > 0 || args.live,
     };
     let outcome = squall_fleet::run(&plan, &steer, &mut follower);
-    let outcome = outcome.map_err(|troubles| refused(&troubles))?;
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(Refusal::Troubles(troubles)) => return Err(refused(&troubles)),
+        Err(Refusal::Stopped) => {
+            drop(follower);
+            output::note("ended before anything was sent");
+            return Ok(ExitCode::Aborted);
+        }
+    };
     follower.view.finish(&outcome.record);
     drop(watch);
     keep_raw(&outcome.raw, faces.folder(), args);
@@ -88,6 +96,10 @@ impl Watcher for Follower<'_> {
             self.view.clear();
             output::note(text);
         }
+    }
+
+    fn wait(&mut self, recorder: &RunRecorder) {
+        self.view.wait(recorder);
     }
 
     fn look(&mut self, recorder: &RunRecorder, machines: &[MachineView<'_>]) {

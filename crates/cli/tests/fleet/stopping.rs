@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use squall_testkit::Process;
 
-use crate::squall::{Place, ok, record, squall, wait_until};
+use crate::squall::{Place, ok, record, squall, text, wait_until};
 
 /// Far less than what is waited for here takes without the signal.
 const PROMPT: Duration = Duration::from_secs(20);
@@ -80,4 +80,52 @@ loads:
     );
     assert!(!touched.exists(), "the tool was started all the same");
     assert_eq!(ok(&record["total"]), place.logged());
+}
+
+#[test]
+fn a_machine_that_never_answers_is_given_up_by_ctrl_c() {
+    let place = Place::new();
+    // What is started beside it holds its pipes.
+    let plan = "
+target: TARGET
+machines: { a: local, g1: { command: [sh, -c, 'touch FOLDER/started; sleep 300 & sleep 300'] } }
+loads: [{ http: /, requests: 5 }]
+"
+    .replace("FOLDER", &place.folder.path().display().to_string());
+    let run = Run::start(&place, &plan);
+    wait_until(|| place.folder.path().join("started").exists());
+    run.interrupt();
+    wait_until(|| run.said().contains("ended before anything was sent"));
+    let (code, record) = run.end();
+    assert_eq!((code, record.is_null(), place.logged()), (Some(130), true, 0));
+}
+
+#[test]
+fn a_machine_that_never_answers_is_told_by_name() {
+    let place = Place::new();
+    let plan =
+        "target: TARGET\nmachines: { g1: { command: [sleep, '300'] } }\nloads: [{ http: /, requests: 5 }]\n";
+    let (record, output) = place.run(plan, &[]);
+    let said = text(&output.stderr);
+    assert!(said.contains("machine `g1`: the agent does not answer: it said nothing for "), "{said}");
+    assert!(said.contains("the command must start `squall agent`"), "{said}");
+    assert_eq!((output.status.code(), record.is_null()), (Some(2), true));
+}
+
+#[test]
+fn a_plan_that_is_stopped_while_it_is_prepared_sends_nothing() {
+    let place = Place::new();
+    // The agent of `b` is greeted, and hears no more: of what follows only the first bytes arrive.
+    let plan = "
+target: TARGET
+machines: { a: local, b: { command: [sh, -c, '(dd bs=1 count=500 2>/dev/null; touch FOLDER/held; cat >/dev/null) | AGENT agent'] } }
+loads: [{ http: /, connections: 2, duration: 1m }]
+"
+    .replace("AGENT", env!("CARGO_BIN_EXE_squall"))
+    .replace("FOLDER", &place.folder.path().display().to_string());
+    let run = Run::start(&place, &plan);
+    wait_until(|| place.folder.path().join("held").exists());
+    run.interrupt();
+    let (code, record) = run.end();
+    assert_eq!((code, record.is_null(), place.logged()), (Some(130), true, 0));
 }

@@ -52,6 +52,9 @@ pub trait Watcher {
     /// Something that is worth a line: what is being done, who was lost.
     fn note(&mut self, text: &str);
 
+    /// About every 100 ms, before anything has started.
+    fn wait(&mut self, _recorder: &RunRecorder) {}
+
     /// About every 100 ms: what is known by then, of the whole and of each machine.
     fn look(&mut self, recorder: &RunRecorder, machines: &[MachineView<'_>]);
 }
@@ -76,14 +79,32 @@ pub struct Outcome {
     pub raw: Vec<(String, String)>,
 }
 
+/// Why there was no run.
+#[derive(Debug)]
+pub enum Refusal {
+    /// All that is wrong.
+    Troubles(Vec<Trouble>),
+    /// The user ended it before any load started.
+    Stopped,
+}
+
+impl From<Vec<Trouble>> for Refusal {
+    fn from(troubles: Vec<Trouble>) -> Self {
+        Self::Troubles(troubles)
+    }
+}
+
 /// Runs a plan to its end.
 ///
 /// # Errors
-/// All that is wrong before any load starts. Once one has started there is always an outcome.
-pub fn run(plan: &FleetPlan, steer: &Steer, watcher: &mut dyn Watcher) -> Result<Outcome, Vec<Trouble>> {
-    let mut fleet = Fleet::assemble(plan, watcher)?;
-    fleet.outfit(watcher)?;
+/// All that is wrong before any load starts, or that the user ended it before. Once one has started there is always an outcome.
+pub fn run(plan: &FleetPlan, steer: &Steer, watcher: &mut dyn Watcher) -> Result<Outcome, Refusal> {
+    let mut fleet = Fleet::assemble(plan, steer, watcher)?;
+    fleet.outfit(steer, watcher)?;
     fleet.make(steer, watcher);
+    if fleet.told > 0 && fleet.started_unix_ns == 0 {
+        return Err(Refusal::Stopped);
+    }
     Ok(fleet.go_home())
 }
 
@@ -114,7 +135,7 @@ struct Fleet<'a> {
 
 impl Fleet<'_> {
     /// Sends files, says what is to be watched, and has every load of every step looked at before any starts.
-    fn outfit(&mut self, watcher: &mut dyn Watcher) -> Result<(), Vec<Trouble>> {
+    fn outfit(&mut self, steer: &Steer, watcher: &mut dyn Watcher) -> Result<(), Refusal> {
         self.send_files();
         for monitor in &self.plan.monitors {
             let squall_plan::file::Watched::Machine { machine, processes } = &monitor.what else { continue };
@@ -124,32 +145,52 @@ impl Fleet<'_> {
             }
         }
         for step_idx in 0..self.plan.steps.len() {
-            let step = self.prepare(step_idx, watcher);
+            let step = self.prepare(step_idx, steer, watcher);
+            if self.told > 0 {
+                return Err(Refusal::Stopped);
+            }
             if step_idx > 0 || !self.troubles.is_empty() {
                 // Only looked at: it is prepared again when its time comes.
                 self.order_all(&step, &Order::Stop { at_once: true });
             }
         }
-        if self.troubles.is_empty() { Ok(()) } else { Err(std::mem::take(&mut self.troubles)) }
+        if self.troubles.is_empty() { Ok(()) } else { Err(std::mem::take(&mut self.troubles).into()) }
     }
 
     /// Runs the steps. Nothing that happens here loses what was measured.
     fn make(&mut self, steer: &Steer, watcher: &mut dyn Watcher) {
         for step_idx in 0..self.plan.steps.len() {
-            let mut step = self.prepare(step_idx, watcher);
+            if self.is_over() {
+                return self.cut_short();
+            }
+            let mut step = self.prepare(step_idx, steer, watcher);
             for trouble in std::mem::take(&mut self.troubles) {
                 let step = self.ledger.step_mut(step_idx);
                 step.problem = Some(trouble.message.clone());
                 self.note(EventKind::Note, &trouble.message, watcher);
             }
-            if self.told == 0 && self.any_left() {
-                self.start(&mut step, watcher);
-                self.follow(&mut step, steer, watcher);
+            self.compare_clocks(&mut step, watcher);
+            self.obey(steer);
+            if self.is_over() {
+                return self.cut_short();
             }
-            if self.told > 0 || !self.any_left() {
-                return;
-            }
+            self.start(&mut step, watcher);
+            self.follow(&mut step, steer, watcher);
             self.pause(step_idx, steer, watcher);
+        }
+    }
+
+    /// Nothing more shall start, or nobody is left who could start it.
+    fn is_over(&self) -> bool {
+        self.told > 0 || !self.any_left()
+    }
+
+    /// A step was left out: where that is the user's wish, it says more than how the steps before have ended.
+    fn cut_short(&mut self) {
+        match self.told {
+            0 => {}
+            1 => self.stopped_by = self.stopped_by.graver(StoppedBy::Drained),
+            _ => self.stopped_by = self.stopped_by.graver(StoppedBy::Aborted),
         }
     }
 

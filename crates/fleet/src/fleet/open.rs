@@ -2,29 +2,38 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use squall_measure::StoppedBy;
 use squall_plan::file::Reach;
 
-use super::{Fleet, Watcher};
+use super::step::TURN;
+use super::{Fleet, Refusal, Steer, Watcher};
 use crate::binary::Binary;
 use crate::ledger::Ledger;
-use crate::link::{Arrival, Link};
+use crate::link::{Arrival, Link, no_agent};
 use crate::monitor::web::WebMonitors;
 use crate::order::FleetPlan;
 use crate::protocol::Trouble;
-use crate::transport;
+use crate::transport::{self, Attempt};
 
 impl<'a> Fleet<'a> {
     /// Opens the way to every machine, all at the same time.
-    pub(super) fn assemble(plan: &'a FleetPlan, watcher: &mut dyn Watcher) -> Result<Self, Vec<Trouble>> {
+    pub(super) fn assemble(
+        plan: &'a FleetPlan,
+        steer: &Steer,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Self, Refusal> {
         let (inbox_sender, inbox) = mpsc::channel();
-        let (links, mut troubles) = open_all(plan, &inbox_sender, watcher)?;
-        troubles.extend(clock_troubles(plan, &links));
         let mut ledger = Ledger::new(plan);
+        let openings = Openings::start(plan, &inbox_sender)?;
+        let (links, mut troubles) = openings.finish(plan, steer, &mut |note| match note {
+            Some(note) => watcher.note(note),
+            None => watcher.wait(&ledger.whole.recorder),
+        })?;
+        troubles.extend(clock_troubles(plan, &links));
         for (machine_idx, link) in links.iter().enumerate() {
             ledger.machine_mut(machine_idx).facts.clone_from(&link.facts);
         }
@@ -49,38 +58,100 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// Opens all links side by side; what failed is told together with what is found later.
-fn open_all(
-    plan: &FleetPlan,
-    inbox: &Sender<Arrival>,
-    watcher: &mut dyn Watcher,
-) -> Result<(Vec<Link>, Vec<Trouble>), Vec<Trouble>> {
-    let program = std::env::current_exe().map_err(|error| {
-        vec![Trouble::new(format!("cannot find this program's own file: {error}"), "call it by its path")]
-    })?;
-    let needs_binary = plan.machines.iter().any(|machine| matches!(machine.reach, Reach::Ssh(_)));
-    let binary =
-        if needs_binary { Binary::read(&program).map_err(|trouble| vec![trouble])? } else { Binary::none() };
-    let binary = Arc::new(binary);
-    let (notes, noted) = mpsc::channel::<String>();
-    let opened: Vec<Result<Link, Trouble>> = thread::scope(|scope| {
-        let mut openings = Vec::new();
+/// Links that are being opened side by side, each on a thread of its own. One that is given up is left behind: its process is ended,
+/// and what may still hold its pipes is not waited for.
+struct Openings {
+    attempts: Vec<Attempt>,
+    news: Receiver<News>,
+}
+
+/// What a thread tells that opens a link.
+enum News {
+    Note(String),
+    Opened(usize, Result<Box<Link>, Trouble>),
+}
+
+impl Openings {
+    fn start(plan: &FleetPlan, inbox: &Sender<Arrival>) -> Result<Self, Vec<Trouble>> {
+        let program = std::env::current_exe().map_err(|error| {
+            vec![Trouble::new(format!("cannot find this program's own file: {error}"), "call it by its path")]
+        })?;
+        let needs_binary = plan.machines.iter().any(|machine| matches!(machine.reach, Reach::Ssh(_)));
+        let binary = if needs_binary {
+            Binary::read(&program).map_err(|trouble| vec![trouble])?
+        } else {
+            Binary::none()
+        };
+        let binary = Arc::new(binary);
+        let (teller, news) = mpsc::channel();
+        let mut attempts = Vec::new();
         for (machine_idx, machine) in plan.machines.iter().enumerate() {
             let transport = transport::of(&machine.reach, program.clone(), &binary);
-            let (inbox, notes, name) = (inbox.clone(), notes.clone(), machine.name.value.clone());
-            openings.push(scope.spawn(move || {
-                let note = |text: &str| drop(notes.send(format!("{name}: {text}")));
-                Link::open(machine_idx, &*transport, &inbox, &note)
-            }));
+            let (inbox, teller, name) = (inbox.clone(), teller.clone(), machine.name.value.clone());
+            let attempt = Attempt::default();
+            attempts.push(attempt.clone());
+            thread::spawn(move || {
+                // Nobody listens any more once it was given up.
+                let note = |text: &str| drop(teller.send(News::Note(format!("{name}: {text}"))));
+                let opened = Link::open(machine_idx, &*transport, &inbox, (&attempt, &note));
+                drop(teller.send(News::Opened(machine_idx, opened.map(Box::new))));
+            });
         }
-        drop(notes);
-        noted.iter().for_each(|note| watcher.note(&note));
-        openings.into_iter().map(|opening| opening.join().unwrap_or_else(|_| Err(bug()))).collect()
-    });
+        Ok(Self { attempts, news })
+    }
+
+    /// Waits for all of them; what failed is told together with what is found later. `follow` gets notes, and is called about every
+    /// 100 ms without one.
+    fn finish(
+        self,
+        plan: &FleetPlan,
+        steer: &Steer,
+        follow: &mut dyn FnMut(Option<&str>),
+    ) -> Result<(Vec<Link>, Vec<Trouble>), Refusal> {
+        let mut opened: Vec<Option<Result<Box<Link>, Trouble>>> = Vec::new();
+        opened.resize_with(self.attempts.len(), || None);
+        let mut looked_at = Instant::now();
+        while opened.iter().any(Option::is_none) {
+            match self.news.recv_timeout(TURN) {
+                Ok(News::Note(note)) => follow(Some(&note)),
+                Ok(News::Opened(machine_idx, link)) => drop(opened[machine_idx].get_or_insert(link)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if looked_at.elapsed() >= TURN {
+                looked_at = Instant::now();
+                follow(None);
+            }
+            if steer.wanted() > 0 {
+                self.attempts.iter().for_each(Attempt::give_up);
+                return Err(Refusal::Stopped);
+            }
+            self.give_up_silent(&mut opened);
+        }
+        let opened = opened.into_iter().map(|opened| opened.unwrap_or_else(|| Err(bug())));
+        Ok(sorted_out(plan, opened))
+    }
+
+    fn give_up_silent(&self, opened: &mut [Option<Result<Box<Link>, Trouble>>]) {
+        for (attempt, opened) in self.attempts.iter().zip(opened) {
+            if opened.is_none() && attempt.waited() > GREETING_MAX {
+                attempt.give_up();
+                let why = format!("it said nothing for {} s", GREETING_MAX.as_secs());
+                *opened = Some(Err(no_agent(&why)));
+            }
+        }
+    }
+}
+
+/// The links, and what is wrong with those machines that have none.
+fn sorted_out(
+    plan: &FleetPlan,
+    opened: impl Iterator<Item = Result<Box<Link>, Trouble>>,
+) -> (Vec<Link>, Vec<Trouble>) {
     let (mut links, mut troubles) = (Vec::new(), Vec::new());
     for (machine, opened) in plan.machines.iter().zip(opened) {
         match opened {
-            Ok(link) => links.push(link),
+            Ok(link) => links.push(*link),
             Err(trouble) => {
                 links.push(Link::absent());
                 let message = format!("machine `{}`: {}", machine.name.value, trouble.message);
@@ -88,7 +159,7 @@ fn open_all(
             }
         }
     }
-    Ok((links, troubles))
+    (links, troubles)
 }
 
 /// Machines whose clocks are so far off that it is a fault to mend.
@@ -112,3 +183,6 @@ fn bug() -> Trouble {
 
 /// A clock further off is a fault to mend: certificates and logs of that machine are wrong as well.
 const CLOCK_OFF_MAX: Duration = Duration::from_secs(60);
+
+/// How long an agent that was started may be silent while it is greeted: each of its answers is ready at once.
+const GREETING_MAX: Duration = Duration::from_secs(20);

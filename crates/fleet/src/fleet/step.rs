@@ -54,17 +54,21 @@ impl Step {
 
 impl Fleet<'_> {
     /// Has the loads of a step prepared, and waits until each is ready, refused, or gone with its machine.
-    pub(super) fn prepare(&mut self, step_idx: usize, watcher: &mut dyn Watcher) -> Step {
+    /// Stopped by the user it waits for nothing.
+    pub(super) fn prepare(&mut self, step_idx: usize, steer: &Steer, watcher: &mut dyn Watcher) -> Step {
         let mut step = Step::new(step_idx);
         for machine_idx in 0..self.links.len() {
             let loads = self.load_orders(machine_idx, &mut step);
             self.links[machine_idx].order(Order::Prepare { loads });
         }
         let deadline = Instant::now() + PREPARE_MAX;
-        while step.any(State::Preparing) && Instant::now() < deadline {
+        while step.any(State::Preparing) && Instant::now() < deadline && self.told == 0 {
             self.turn(&mut step, watcher);
+            self.obey(steer);
         }
-        self.troubles.extend(unready(self.plan, &step));
+        if self.told == 0 {
+            self.troubles.extend(unready(self.plan, &step));
+        }
         step
     }
 
@@ -99,7 +103,6 @@ impl Fleet<'_> {
     /// Starts what is ready, everywhere at the same moment. Later steps begin a whole number of seconds after the first, so that
     /// seconds of all steps are seconds of the run.
     pub(super) fn start(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
-        self.compare_clocks(step, watcher);
         let slowest = self.slowest_round_trip();
         let earliest = unix_ns(SystemTime::now() + START_DELAY + 2 * slowest);
         if self.started_unix_ns == 0 {
@@ -128,7 +131,7 @@ impl Fleet<'_> {
     }
 
     /// Asks all agents for their clocks while nobody works yet, when answers are quick.
-    fn compare_clocks(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
+    pub(super) fn compare_clocks(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
         for _ in 0..CLOCK_ROUND_COUNT {
             self.links.iter().for_each(Link::ask_clock);
             thread::sleep(CLOCK_ROUND);
@@ -176,6 +179,8 @@ impl Fleet<'_> {
         if self.started_unix_ns > 0 {
             self.ledger.whole.recorder.tick(self.elapsed());
             watcher.look(&self.ledger.whole.recorder, &self.ledger.machine_views());
+        } else {
+            watcher.wait(&self.ledger.whole.recorder);
         }
     }
 
@@ -219,7 +224,7 @@ fn unready(plan: &FleetPlan, step: &Step) -> Vec<Trouble> {
 }
 
 /// How long what came is taken in before it is shown.
-const TURN: Duration = Duration::from_millis(100);
+pub(super) const TURN: Duration = Duration::from_millis(100);
 
 /// An agent says something every second; one that is silent for so long is lost.
 const SILENT_MAX: Duration = Duration::from_secs(6);
