@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use squall_measure::{End, RowKey, RunRecord, RunRecorder, RunSetup, Snapshot, StoppedBy, Threshold};
 use squall_plan::limits::UNREACHABLE_AFTER;
-use squall_plan::{InputError, Load, Plan, What, When};
+use squall_plan::{InputError, Load, Plan, ReplayPace, What, When};
 
 use crate::driver::DriverFactory;
 use crate::error::descriptors_reserved;
@@ -407,8 +407,14 @@ fn usable_cpu_count() -> u32 {
     thread::available_parallelism().map_or(1, |count| count.get() as u32)
 }
 
-/// No more shards than connections, or than requests.
+/// No more shards than connections, or than requests. A recording that is replayed by a rate has one: its sessions are not divided evenly,
+/// and a rate would be.
 fn shard_count(load: &Load, thread_count: u32) -> u32 {
+    if matches!(&load.what, What::Replay(replay) if replay.pace == ReplayPace::Load)
+        && matches!(load.when, When::Open { .. })
+    {
+        return 1;
+    }
     let connection_count = load.when.connection_count_max().min(load.stop.count.unwrap_or(u64::MAX));
     let connection_count = load.segment.part_of(connection_count);
     u64::from(thread_count).min(connection_count).max(1) as u32

@@ -13,6 +13,7 @@ use std::thread;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
+use squall_target::{Options, Target};
 use tempfile::TempDir;
 
 use crate::site::{self, Given, read_request};
@@ -370,6 +371,25 @@ fn requests_are_changed_as_the_flags_say() {
         assert!(text.contains("/anything/piped?day=20") && !text.contains("2024-05-01"), "{text}");
         assert!(!text.contains("3f2504e0") && !text.contains(".old"), "{text}");
     }
+}
+
+#[test]
+fn a_rate_is_kept_with_as_few_sessions_as_the_recording_has() {
+    let folder = TempDir::new().unwrap();
+    let (log, target) = (path(&folder, "access.log"), Target::start(&Options::default()).unwrap());
+    // All of one client, whose requests were a second apart.
+    let line = |second: u32| {
+        format!(
+            "10.0.0.1 - - [22/Nov/2026:10:00:0{second} +0000] \"GET /get?nth={second} HTTP/1.1\" 200 10 \"-\" \"a\"\n"
+        )
+    };
+    fs::write(&log, (0..10).map(line).collect::<String>()).unwrap();
+    let to = format!("http://{}", target.address());
+    let args = ["replay", &log, "--to", &to, "--rate", "50/s", "--loop", "-d", "1s", "--threads", "2"];
+    let played = squall::run(&args);
+    assert_eq!((played.count("/totals/requests_asked"), played.count("/totals/ok")), (50, 50), "{played:#?}");
+    // Late is what the rate's time is over for, not the recording's.
+    assert!(played.number("/totals/replay/lateness_us/p50") < 500_000.0, "{played:#?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use squall_measure::{LearnedValue, Replay as Figures};
-use squall_plan::Compare;
+use squall_plan::{Compare, ReplayPace};
 use squall_traffic::compare::same_body;
 use squall_traffic::play::{Expected, ResponseText};
 use squall_wire::h1::Response;
@@ -70,7 +70,9 @@ impl Shard {
         let (Some(replay), Some(request)) = (&mut self.replay, own(&mut self.dynamic[idx])) else {
             return None;
         };
-        match replay.take_next(walk, request) {
+        let is_by_load = walk.is_none() && replay.prepared.plan.pace == ReplayPace::Load;
+        let due_ns = is_by_load.then(|| intended_ns.saturating_sub(self.limits.start_ns));
+        match replay.take_next(walk, due_ns, request) {
             Taken::Go(flight) => {
                 replay.keep_flight(idx, flight);
                 let request = RequestId::dynamic(idx);

@@ -161,8 +161,9 @@ impl Replay {
         self.is_ended = true;
     }
 
-    /// Takes the record that is due next, of all copies or of one, and writes it to `request` where it may go at once.
-    fn take_next(&mut self, walk: Option<u32>, request: &mut PreparedRequest) -> Taken {
+    /// Takes the record that is due next, of all copies or of one, and writes it to `request` where it may go at once. `due_ns`: its time,
+    /// where that is not the recorded one.
+    fn take_next(&mut self, walk: Option<u32>, due_ns: Option<u64>, request: &mut PreparedRequest) -> Taken {
         let next = match walk {
             None => self.player.take(),
             Some(walk) => self.player.take_of(walk as usize),
@@ -182,7 +183,7 @@ impl Replay {
             self.unreadable_count += 1;
             return Taken::Later;
         };
-        let meta = Meta::of(&next, &view, walk);
+        let meta = Meta { due_ns: due_ns.unwrap_or(next.due_ns), ..Meta::of(&next, &view, walk) };
         let key = self.prepared.order_key(&meta);
         let Some(ticket) = self.order.admit(key, meta.span) else {
             self.held_bytes += next.payload.len();
