@@ -10,9 +10,8 @@ use squall_plan::Plan;
 use crate::args::{HttpArgs, OutputArgs};
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
-use crate::signals::Watch;
 use crate::view::View;
-use crate::{build, echo, output};
+use crate::{build, echo, output, signals};
 
 /// Makes the run, or with `--dry-run` shows what it would be.
 pub(crate) fn run(args: &HttpArgs) -> Result<ExitCode, Failure> {
@@ -32,16 +31,12 @@ pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> 
         output::note(&echo.text(faces.folder()));
     }
     let control = Control::new();
-    let watch = steer(&control, args.live)?;
-    let keys = |ask| match ask {
-        Ask::Drain => control.drain(),
-        Ask::Abort => control.abort(),
-    };
-    let mut view = View::open(args, &plan.name, Box::new(keys))?;
+    let said = (!args.live).then_some("finishing open requests");
+    let _watch = signals::steer(said, steered(&control))?;
+    let mut view = View::open(args, &plan.name, Box::new(steered(&control)))?;
     let record = squall_engine::run(plan, &control, &mut |recorder: &RunRecorder| view.update(recorder, &[]));
     let record = record.map_err(|error| refused(&error))?;
     view.finish(&record);
-    drop(watch);
     faces.finish(&record)?;
     match record.stopped_by {
         StoppedBy::Unreachable => Err(unreachable(&record)),
@@ -49,18 +44,13 @@ pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> 
     }
 }
 
-/// The first signal drains the run, the second ends it.
-fn steer(control: &Control, is_live: bool) -> Result<Watch, Failure> {
+/// Does what the user asks for.
+pub(crate) fn steered(control: &Control) -> impl FnMut(Ask) + Send + 'static {
     let control = control.clone();
-    Watch::start(move |number| match number {
-        1 => {
-            control.drain();
-            if !is_live {
-                output::note("\nfinishing open requests; Ctrl-C again ends at once");
-            }
-        }
-        _ => control.abort(),
-    })
+    move |ask| match ask {
+        Ask::Drain => control.drain(),
+        Ask::Abort => control.abort(),
+    }
 }
 
 /// What explains the others wins.

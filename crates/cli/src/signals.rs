@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM, as calls: what each one means is for the caller to say.
+//! Ctrl-C and SIGTERM, as calls: what each one means is for the caller to say, and for every run the same.
 
 use std::io;
 use std::thread;
@@ -6,7 +6,10 @@ use std::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use crate::failure::Failure;
+use squall_report::{Ask, Live};
+
+use crate::failure::{ExitCode, Failure};
+use crate::output;
 
 /// Watches for signals until it is dropped.
 pub(crate) struct Watch {
@@ -21,6 +24,28 @@ impl Watch {
             Failure::usage(format!("cannot watch for signals: {error}"), help)
         })
     }
+}
+
+/// Steers a run until its end, its report included: the first signal drains it, which `said` tells, the second ends it. The third ends
+/// the program, whatever hangs.
+pub(crate) fn steer(
+    said: Option<&'static str>,
+    mut run: impl FnMut(Ask) + Send + 'static,
+) -> Result<Watch, Failure> {
+    Watch::start(move |number| match number {
+        1 => {
+            run(Ask::Drain);
+            said.iter().for_each(|said| output::note(&format!("\n{said}; Ctrl-C again ends at once")));
+        }
+        2 => run(Ask::Abort),
+        _ => leave(),
+    })
+}
+
+/// Ends the program without a report, and gives the terminal back.
+pub(crate) fn leave() -> ! {
+    Live::restore();
+    std::process::exit(ExitCode::Aborted as i32)
 }
 
 fn watch(mut on_signal: impl FnMut(u32) + Send + 'static) -> io::Result<Handle> {

@@ -8,6 +8,7 @@ use squall_report::{Ask, Glance, Live, MachineGlance, Progress, ProgressMode};
 use crate::args::OutputArgs;
 use crate::failure::Failure;
 use crate::output;
+use crate::signals;
 use crate::streams::Streams;
 
 /// The view, and the run that its keys steer.
@@ -17,6 +18,8 @@ pub(crate) struct View<'a> {
     steer: Box<dyn FnMut(Ask) + 'a>,
     streams: Streams,
     is_draining: bool,
+    /// The keys have asked for the end: asked once more, they mean that something hangs.
+    is_aborted_by_key: bool,
     args: &'a OutputArgs,
 }
 
@@ -34,7 +37,7 @@ impl<'a> View<'a> {
     ) -> Result<Self, Failure> {
         let streams = Streams::open(args, name)?;
         let face = if args.live { live(args)? } else { progress(args) };
-        Ok(Self { face, steer, streams, is_draining: false, args })
+        Ok(Self { face, steer, streams, is_draining: false, is_aborted_by_key: false, args })
     }
 
     /// Shows the run as it is now, and of a fleet each machine. A terminal that is gone must not end the run.
@@ -49,7 +52,11 @@ impl<'a> View<'a> {
             Face::Progress(progress) => progress.update(&glance),
             Face::Live(live) => {
                 if let Ok(Some(ask)) = live.update(glance, machines) {
+                    if self.is_aborted_by_key {
+                        signals::leave();
+                    }
                     self.is_draining = true;
+                    self.is_aborted_by_key = ask == Ask::Abort;
                     (self.steer)(ask);
                 }
             }

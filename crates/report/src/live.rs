@@ -79,6 +79,11 @@ impl Live {
             .inspect_err(|_| restore())
     }
 
+    /// Gives the terminal back, from any thread, where one has taken it: before the program ends without dropping anything.
+    pub fn restore() {
+        restore();
+    }
+
     /// Draws the run as it is now and says what the keys pressed since the last call ask for.
     pub fn update(&mut self, glance: Glance, machines: &[MachineGlance<'_>]) -> io::Result<Option<Ask>> {
         let mut ask = None;

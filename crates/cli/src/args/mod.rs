@@ -287,4 +287,4 @@ Exit codes:
   0 ok    1 bug in squall    2 wrong usage    3 threshold failed    4 target unreachable
   5 generator overloaded (verdict INVALID)    130 ended by a second Ctrl-C
 
-The first Ctrl-C (or SIGTERM) starts nothing more, waits for what is open, and reports; the second reports at once.";
+The first Ctrl-C (or SIGTERM) starts nothing more, waits for what is open, and reports; the second reports at once,\nthe third ends the program without a report.";

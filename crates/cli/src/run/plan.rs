@@ -17,9 +17,8 @@ use crate::echo;
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
 use crate::http::exit_code;
-use crate::output;
-use crate::signals::Watch;
 use crate::view::View;
+use crate::{output, signals};
 
 /// Runs the plan in a file.
 pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
@@ -49,14 +48,10 @@ pub(crate) fn run_fleet(mut plan: FleetPlan, args: &OutputArgs) -> Result<ExitCo
         output::note(&shown(&plan));
     }
     let steer = Steer::default();
-    let watch = steered(&steer, args.live)?;
-    let for_keys = steer.clone();
-    let keys = move |ask| match ask {
-        Ask::Drain => for_keys.drain(),
-        Ask::Abort => for_keys.abort(),
-    };
+    let said = (!args.live).then_some("finishing open requests everywhere");
+    let _watch = signals::steer(said, steered(&steer))?;
     let mut follower = Follower {
-        view: View::open(args, &plan.plan.name, Box::new(keys))?,
+        view: View::open(args, &plan.plan.name, Box::new(steered(&steer)))?,
         is_quiet: args.faces.quiet > 0 || args.live,
     };
     let outcome = squall_fleet::run(&plan, &steer, &mut follower);
@@ -70,7 +65,6 @@ pub(crate) fn run_fleet(mut plan: FleetPlan, args: &OutputArgs) -> Result<ExitCo
         }
     };
     follower.view.finish(&outcome.record);
-    drop(watch);
     keep_raw(&outcome.raw, faces.folder(), args);
     faces.finish(&outcome.record)?;
     Ok(outcome_code(&outcome.record))
@@ -110,18 +104,13 @@ impl Watcher for Follower<'_> {
     }
 }
 
-/// The first signal drains the run, the second ends it.
-fn steered(steer: &Steer, is_live: bool) -> Result<Watch, Failure> {
+/// Does what the user asks for.
+fn steered(steer: &Steer) -> impl FnMut(Ask) + Send + 'static {
     let steer = steer.clone();
-    Watch::start(move |number| match number {
-        1 => {
-            steer.drain();
-            if !is_live {
-                output::note("\nfinishing open requests everywhere; Ctrl-C again ends at once");
-            }
-        }
-        _ => steer.abort(),
-    })
+    move |ask| match ask {
+        Ask::Drain => steer.drain(),
+        Ask::Abort => steer.abort(),
+    }
 }
 
 /// Writes what foreign tools printed beside the run.

@@ -27,9 +27,10 @@ use squall_script::{
 use crate::args::{LogFormatArg, RunArgs, ScriptArgs, SummaryArg, SummaryModeArg};
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
+use crate::http::steered;
 use crate::output;
 use crate::run::{fetch::fetcher, samples};
-use crate::signals::Watch;
+use crate::signals;
 use crate::view::View;
 
 /// Runs a script.
@@ -208,8 +209,9 @@ impl<'a> Script<'a> {
             output::note(&self.banner());
         }
         let control = Control::new();
-        let watch = steer(&control)?;
-        let mut view = View::open(&self.args.output, &plan.name, Box::new(|_ask| control.drain()))?;
+        // The first signal interrupts iterations, and `teardown()` and the summary follow; the second ends at once.
+        let _watch = signals::steer(None, steered(&control))?;
+        let mut view = View::open(&self.args.output, &plan.name, Box::new(steered(&control)))?;
         let mut judge =
             Judge { rules: &self.rules, stage: &self.run.stage, next_s: JUDGE_EVERY_S, is_crossed: false };
         let mut run = self.run.clone();
@@ -222,7 +224,6 @@ impl<'a> Script<'a> {
         let record = record.map_err(|error| refused(&error))?;
         view.finish(&record);
         samples::finish(&streams, self.args.output.faces.color.into());
-        drop(watch);
         let is_crossed = judge.is_crossed;
         self.show(faces, &record)?;
         self.exit_code(&record, is_crossed, control.is_stopped())
@@ -633,12 +634,6 @@ fn refused(error: &squall_engine::Error) -> Failure {
     }
     let help = error.help().unwrap_or_else(|| "see what limits this process: `ulimit -a`".to_owned());
     Failure { code: ExitCode::Usage, message: error.to_string(), help }
-}
-
-/// The first signal interrupts iterations, and `teardown()` and the summary follow; the second ends at once.
-fn steer(control: &Control) -> Result<Watch, Failure> {
-    let control = control.clone();
-    Watch::start(move |number| if number == 1 { control.drain() } else { control.abort() })
 }
 
 /// How TLS is spoken to hosts that no other rule is for.

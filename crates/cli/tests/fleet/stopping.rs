@@ -1,12 +1,17 @@
 //! What Ctrl-C does to a plan: in each of its phases, once, twice, and a third time.
 
 use std::fs::{self, File};
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::net::TcpStream;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
-use squall_testkit::Process;
+use squall_testkit::{Process, free_port};
 
 use crate::squall::{Place, ok, record, squall, text, wait_until};
 
@@ -21,10 +26,18 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn start(place: &'a Place, plan: &str) -> Self {
-        let plan = place.write("plan.yaml", plan);
+        place.write("plan.yaml", plan);
+        Self::with(place, &["run", "plan.yaml"], Stdio::null())
+    }
+
+    fn with(place: &'a Place, args: &[&str], stdout: Stdio) -> Self {
         let mut command = squall();
-        command.arg("run").arg(plan).arg("--results").arg(place.folder.path().join("runs"));
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(args).arg("--results").arg(place.folder.path().join("runs"));
+        command
+            .current_dir(place.folder.path())
+            .env("TARGET", place.url())
+            .stdin(Stdio::null())
+            .stdout(stdout);
         command.stderr(File::create(place.folder.path().join("stderr")).unwrap());
         Self { place, process: Process::start(&mut command) }
     }
@@ -128,4 +141,84 @@ loads: [{ http: /, connections: 2, duration: 1m }]
     run.interrupt();
     let (code, record) = run.end();
     assert_eq!((code, record.is_null(), place.logged()), (Some(130), true, 0));
+}
+
+/// A pipe that takes nothing more: who writes to it hangs. Its reader must be kept.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, writer) = pipe().unwrap();
+    let mut filler = writer.try_clone().unwrap();
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&count);
+    // It hangs until the test ends.
+    thread::spawn(move || {
+        while filler.write_all(&[b' '; 512]).is_ok() {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    loop {
+        let before = count.load(Ordering::Relaxed);
+        thread::sleep(Duration::from_millis(500));
+        if before > 0 && before == count.load(Ordering::Relaxed) {
+            return (reader, writer);
+        }
+    }
+}
+
+#[test]
+fn a_third_ctrl_c_ends_the_program_whatever_hangs() {
+    for args in [&["http", "TARGET", "-n", "5", "-c", "1"][..], &["run", "plan.yaml"], &["run", "few.js"]] {
+        let place = Place::new();
+        place.write("plan.yaml", "target: TARGET\nloads: [{ http: /, requests: 5, connections: 1 }]\n");
+        place.write(
+            "few.js",
+            "import http from 'k6/http'; export const options = { iterations: 5 };
+            export default function () { http.get('TARGET'); }",
+        );
+        let url = place.url();
+        let args: Vec<&str> = args.iter().map(|arg| if *arg == "TARGET" { &url } else { *arg }).collect();
+        let (_reader, writer) = full_pipe();
+        let mut run = Run::with(&place, &args, writer.into());
+        wait_until(|| place.target.stats().requests == 5);
+        // Signals that come faster than they are heard are one.
+        for _ in 0..100 {
+            run.interrupt();
+            if run.process.wait(Duration::from_millis(200)).is_some() {
+                break;
+            }
+        }
+        assert_eq!(run.end().0, Some(130), "{args:?}");
+    }
+}
+
+#[test]
+fn the_second_stop_of_the_page_ends_a_script_at_once() {
+    let place = Place::new();
+    place.write(
+        "long.js",
+        "import http from 'k6/http'; import { sleep } from 'k6';
+         export const options = { duration: '1m', teardownTimeout: '10m' };
+         export default function () { http.get('TARGET/delay/10'); }
+         export function teardown() { console.log('sweeping'); sleep(500); }",
+    );
+    let web = format!("--web=127.0.0.1:{}", free_port());
+    let run = Run::with(&place, &["run", "long.js", &web], Stdio::null());
+    wait_until(|| place.target.stats().requests > 10 && run.said().contains("live page"));
+    let said = run.said();
+    let url = said.lines().find_map(|line| line.strip_prefix("live page")).unwrap().trim().to_owned();
+    let address = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let stop = || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let request = format!(
+            "POST /stop HTTP/1.1\r\nHost: {address}\r\nx-squall: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+    };
+    stop();
+    // In `teardown()` only the second one helps.
+    wait_until(|| run.said().contains("sweeping"));
+    stop();
+    assert_eq!(run.end().0, Some(105));
 }
