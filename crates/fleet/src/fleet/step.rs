@@ -109,9 +109,8 @@ impl Fleet<'_> {
             self.started_unix_ns = earliest;
             self.ledger.whole.recorder.set_started(earliest / 1_000_000);
         }
-        let since_s = (earliest - self.started_unix_ns).div_ceil(SECOND_NS);
-        step.origin_s = since_s as u32;
-        let at_ns = self.started_unix_ns + since_s * SECOND_NS;
+        let (origin_s, at_ns) = step_start(self.started_unix_ns, earliest);
+        step.origin_s = origin_s;
         for link in self.links.iter().filter(|link| link.lost.is_none()) {
             link.order(Order::Start { at_unix_ns: link.clock.theirs(at_ns) });
         }
@@ -208,6 +207,14 @@ impl Fleet<'_> {
     }
 }
 
+/// A whole number of seconds after the run's start, and when that is, in nanoseconds since 1970. Where the wall clock was set back
+/// meanwhile to before the start, nobody can tell how many they are: the step begins at once all the same.
+fn step_start(started_unix_ns: u64, earliest_unix_ns: u64) -> (u32, u64) {
+    let Some(since_ns) = earliest_unix_ns.checked_sub(started_unix_ns) else { return (0, earliest_unix_ns) };
+    let since_s = since_ns.div_ceil(SECOND_NS);
+    (since_s as u32, started_unix_ns + since_s * SECOND_NS)
+}
+
 /// Loads that had time enough to be prepared, and are not ready.
 fn unready(plan: &FleetPlan, step: &Step) -> Vec<Trouble> {
     let late = step.jobs.iter().filter(|(_, _, state)| *state == State::Preparing);
@@ -238,3 +245,22 @@ const CLOCK_ROUND: Duration = Duration::from_millis(5);
 
 /// Names resolve and threads start within it, or something is wrong.
 const PREPARE_MAX: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_begin_whole_seconds_after_the_first_and_at_once_where_the_clock_was_set_back() {
+        let started = 1_000 * SECOND_NS + 7;
+        for (earliest, start) in [
+            (started, (0, started)),
+            (started + 1, (1, started + SECOND_NS)),
+            (started + 3 * SECOND_NS, (3, started + 3 * SECOND_NS)),
+            (started - 1, (0, started - 1)),
+            (started - 900 * SECOND_NS, (0, started - 900 * SECOND_NS)),
+        ] {
+            assert_eq!(step_start(started, earliest), start);
+        }
+    }
+}
