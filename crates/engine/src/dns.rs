@@ -91,6 +91,27 @@ impl Names {
         Ok(())
     }
 
+    /// Refuses local addresses none of which is of the family of a name's addresses: from there it cannot be reached.
+    pub(crate) fn check_sources(&self, sources: &[IpAddr]) -> Result<(), Error> {
+        let family = |address: &IpAddr| if address.is_ipv4() { "IPv4" } else { "IPv6" };
+        for (name_idx, name) in self.entries.iter().enumerate() {
+            let addresses = self.addresses(name_idx);
+            let can_reach = |source: &IpAddr| addresses.iter().any(|one| family(one) == family(source));
+            if let (Some(source), Some(address), false) =
+                (sources.first(), addresses.first(), sources.iter().any(can_reach))
+            {
+                let (host, theirs, ours) = (&name.host, family(address), family(source));
+                return Err(Error::Plan {
+                    problem: format!(
+                        "`{host}` has {theirs} addresses, and no `--source` is one: {source} is {ours}"
+                    ),
+                    help: format!("give a local {theirs} address, or leave `--source` out"),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// A shard's view of a name. `offset` spreads the shards over the addresses.
     pub(crate) fn view(&self, name_idx: usize, offset: usize) -> Addresses {
         let generation = self.entries[name_idx].generation.load(Ordering::Acquire);

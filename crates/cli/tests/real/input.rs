@@ -45,6 +45,7 @@ fn flags_that_cannot_be_are_refused_before_the_first_packet() {
         (&["--out", "xml=result.xml"], "xml"),
         (&["--tls", "0.9"], "0.9"),
         (&["--source", "192.0.2.1"], "192.0.2.1"),
+        (&["--source", "::1"], "::1"),
         (&["--body", "a", "--body-file", "/dev/null"], "--body-file"),
         (&["--no-keepalive", "--requests-per-connection", "5"], "--requests-per-connection"),
     ];

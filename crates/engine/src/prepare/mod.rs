@@ -94,6 +94,7 @@ impl Prepared {
         }
         let OriginTable { origins, names, .. } = origins;
         let names = names.resolve(stop)?;
+        names.check_sources(&load.network.sources)?;
         let (rotation, rows) = (rotation(&weights)?, rows.rows);
         Ok(Self { requests, rotation, origins, rows, names, ..Self::empty(load.clone()) })
     }
@@ -132,6 +133,7 @@ impl Prepared {
         }
         let OriginTable { origins, names, .. } = origins;
         let names = names.resolve(stop)?;
+        names.check_sources(&load.network.sources)?;
         let (rows, replay) = (rows.rows, Some(Arc::new(replay)));
         Ok(Self { origins, rows, names, replay, ..Self::empty(load.clone()) })
     }

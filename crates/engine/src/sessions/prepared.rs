@@ -93,9 +93,11 @@ impl Prepared {
             }
         }
         let Routes { names, rows, courses, weights, .. } = routes;
+        let names = names.resolve(stop)?;
+        names.check_sources(&load.network.sources)?;
         Ok(Self {
             tls: load.speaks_tls().then(|| tls::client_config(&policy)).transpose()?,
-            names: names.resolve(stop)?,
+            names,
             rotation: rotation(&weights)?,
             conduct: Conduct::new(load),
             load: load.clone(),

@@ -31,7 +31,6 @@ pub(super) struct Runner {
     state: State,
     /// Iterations begun here.
     begun_count: u64,
-    has_warned: bool,
     /// Members without an iteration; the last one is taken first.
     idle: Vec<u32>,
     iterating_count: u64,
@@ -122,7 +121,6 @@ impl Runner {
             kind,
             state: State::Waiting,
             begun_count: 0,
-            has_warned: false,
             idle: Vec::new(),
             iterating_count: 0,
             rests: BinaryHeap::new(),
@@ -412,14 +410,6 @@ impl Runner {
             if let Some(user) = users.take_free().or_else(|| users.make_one().ok()) {
                 self.admit(user, users);
             }
-        } else if !self.has_warned {
-            self.has_warned = true;
-            let text = format!(
-                "Insufficient VUs, reached {} active VUs and cannot initialize more",
-                self.members.len()
-            );
-            let fields = [("executor", self.config.executor.name()), ("scenario", &self.config.name)];
-            users.shared.console.fields(squall_script::Level::Warning, &text, &fields);
         }
         if self.part.shard_count > 1 {
             stage.scenario(self.idx).orphans.fetch_add(1, Ordering::Relaxed);
@@ -427,8 +417,24 @@ impl Runner {
                 orphans.push(now_ns);
             }
         } else {
-            self.drop_iterations(1, users);
+            self.drop_arrivals(1, users, stage);
         }
+    }
+
+    /// Nobody was free for these. k6 says once for a scenario that there are too few users, and may be no more.
+    fn drop_arrivals(&self, count: u64, users: &Users, stage: &Stage) {
+        self.drop_iterations(count, users);
+        let max_count = self.config.executor.max_vus();
+        let is_full = self.members.len() as u64 >= self.part.count_of(max_count);
+        if count == 0 || !is_full || stage.scenario(self.idx).has_warned.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let text = format!(
+            "Insufficient VUs, reached {} active VUs and cannot initialize more",
+            self.part.process.part_of(max_count)
+        );
+        let fields = [("executor", self.config.executor.name()), ("scenario", &self.config.name)];
+        users.shared.console.fields(squall_script::Level::Warning, &text, &fields);
     }
 
     /// Arrivals that no shard could take are dropped by the one they came to.
@@ -454,7 +460,7 @@ impl Runner {
         let before = orphans.len();
         orphans.retain(|at_ns| now_ns < at_ns + ORPHAN_NS);
         let dropped = (0..before - orphans.len()).filter(|_| take()).count();
-        self.drop_iterations(dropped as u64, users);
+        self.drop_arrivals(dropped as u64, users, stage);
     }
 
     fn drop_iterations(&self, count: u64, users: &Users) {
