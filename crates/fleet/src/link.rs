@@ -1,9 +1,12 @@
 //! The controller's end of one machine: what it said, what it is told, and whether it still lives.
 
 use std::collections::BTreeMap;
-use std::io::{BufReader, Read, Write};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -37,10 +40,19 @@ pub(crate) struct Link {
     pub heard_at: Instant,
     /// Why it takes part no more.
     pub lost: Option<String>,
-    orders: Option<Sender<Order>>,
+    orders: Option<Sender<Outgoing>>,
+    /// Files that are not wholly sent yet.
+    files_left: Arc<AtomicUsize>,
     /// The process that carries it; `None`: it never answered.
     child: Option<Child>,
     errors: Errors,
+}
+
+/// What is to be written to an agent. A plan has few of them, so the queue needs no bound: files are read as they are written.
+#[derive(Debug)]
+enum Outgoing {
+    Order(Order),
+    File { from: PathBuf, to: String, mode: u32 },
 }
 
 impl Link {
@@ -66,9 +78,11 @@ impl Link {
             }
         };
         let (sender, outbox) = mpsc::channel();
+        let files_left = Arc::new(AtomicUsize::new(0));
+        let own_writer = Writer { machine_idx, inbox: inbox.clone(), files_left: Arc::clone(&files_left) };
         let inbox = inbox.clone();
         let started = thread::Builder::new()
-            .spawn(move || write_orders(orders, &outbox))
+            .spawn(move || own_writer.write_all(orders, &outbox))
             .and_then(|_| thread::Builder::new().spawn(move || read_reports(machine_idx, reports, &inbox)));
         if let Err(error) = started {
             let _ = child.kill();
@@ -78,7 +92,8 @@ impl Link {
             ));
         }
         let child = Some(child);
-        Ok(Self { facts, clock, heard_at: Instant::now(), lost: None, orders: Some(sender), child, errors })
+        let orders = Some(sender);
+        Ok(Self { facts, clock, heard_at: Instant::now(), lost: None, orders, files_left, child, errors })
     }
 
     /// A machine that never answered: the others are looked at all the same, so that all that is wrong is told at once.
@@ -89,6 +104,7 @@ impl Link {
             heard_at: Instant::now(),
             lost: Some("it never answered".to_owned()),
             orders: None,
+            files_left: Arc::default(),
             child: None,
             errors: Errors::default(),
         }
@@ -107,28 +123,29 @@ impl Link {
 
     /// Gives an order. One that cannot arrive is dropped: that the machine is gone is told by [`Arrival`].
     pub(crate) fn order(&self, order: Order) {
+        self.queue(Outgoing::Order(order));
+    }
+
+    fn queue(&self, outgoing: Outgoing) {
         if let Some(orders) = &self.orders {
-            let _ = orders.send(order);
+            let _ = orders.send(outgoing);
         }
     }
 
-    /// Sends a file, part by part.
+    /// Sends a file, part by part, before the orders that follow. What cannot be read later is told as a machine's refusal is.
     ///
     /// # Errors
-    /// When it cannot be read here.
-    pub(crate) fn send_file(&self, from: &Path, to: &str, mode: u32) -> std::io::Result<()> {
-        let mut file = std::fs::File::open(from)?;
-        let mut is_first = true;
-        loop {
-            let mut bytes = Vec::new();
-            (&mut file).take(FILE_PART_BYTES).read_to_end(&mut bytes)?;
-            if bytes.is_empty() && !is_first {
-                return Ok(());
-            }
-            let data = BASE64_STANDARD.encode(&bytes);
-            self.order(Order::File(FilePart { path: to.to_owned(), mode, is_first, data }));
-            is_first = false;
-        }
+    /// When it cannot be opened here.
+    pub(crate) fn send_file(&self, from: &Path, to: &str, mode: u32) -> io::Result<()> {
+        File::open(from)?;
+        self.files_left.fetch_add(1, Ordering::Relaxed);
+        self.queue(Outgoing::File { from: from.to_owned(), to: to.to_owned(), mode });
+        Ok(())
+    }
+
+    /// Whether files are still on their way to it.
+    pub(crate) fn is_sending_files(&self) -> bool {
+        self.lost.is_none() && self.files_left.load(Ordering::Relaxed) > 0
     }
 
     /// It takes part no more. Its process is ended, which ends the agent if it still lives.
@@ -240,22 +257,88 @@ fn with_words(trouble: Trouble, words: &str) -> Trouble {
     }
 }
 
-/// Writes orders until there will be none; where there is none for a while, it asks for the clock, which says that the controller
-/// lives: also while other machines are still being reached.
-fn write_orders(mut stream: impl Write, outbox: &Receiver<Order>) {
-    loop {
-        let mut order = match outbox.recv_timeout(BEAT_EVERY) {
-            Ok(order) => order,
-            Err(RecvTimeoutError::Timeout) => Order::Clock { asked_unix_ns: 0 },
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        if let Order::Clock { asked_unix_ns } = &mut order {
-            *asked_unix_ns = unix_ns(SystemTime::now());
-        }
-        if protocol::write(&mut stream, &order).is_err() {
-            return;
+/// Writes to one agent.
+struct Writer {
+    machine_idx: usize,
+    inbox: Sender<Arrival>,
+    files_left: Arc<AtomicUsize>,
+}
+
+impl Writer {
+    /// Writes until there will be nothing more; where there is nothing for a while, it asks for the clock, which says that the
+    /// controller lives: also while other machines are still being reached.
+    fn write_all(&self, mut stream: impl Write, outbox: &Receiver<Outgoing>) {
+        loop {
+            let written = match outbox.recv_timeout(BEAT_EVERY) {
+                Ok(Outgoing::Order(order)) => write_order(&mut stream, order),
+                Ok(Outgoing::File { from, to, mode }) => {
+                    let written = self.write_file(&mut stream, &from, &to, mode);
+                    self.files_left.fetch_sub(1, Ordering::Relaxed);
+                    written
+                }
+                Err(RecvTimeoutError::Timeout) => write_order(&mut stream, BEAT),
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            if written.is_err() {
+                return;
+            }
         }
     }
+
+    /// One part after the other, each when the one before was taken; a long file says now and then that the controller lives.
+    fn write_file(&self, stream: &mut impl Write, from: &Path, to: &str, mode: u32) -> io::Result<()> {
+        let mut file = match File::open(from) {
+            Ok(file) => file,
+            Err(error) => {
+                self.refuse(from, &error);
+                return Ok(());
+            }
+        };
+        let mut is_first = true;
+        let mut beat_at = Instant::now();
+        loop {
+            let bytes = match read_part(&mut file) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    self.refuse(from, &error);
+                    return Ok(());
+                }
+            };
+            if bytes.is_empty() && !is_first {
+                return Ok(());
+            }
+            let data = BASE64_STANDARD.encode(&bytes);
+            let part = FilePart { path: to.to_owned(), mode, is_first, data };
+            write_order(stream, Order::File(part))?;
+            is_first = false;
+            if beat_at.elapsed() >= BEAT_EVERY {
+                beat_at = Instant::now();
+                write_order(stream, BEAT)?;
+            }
+        }
+    }
+
+    fn refuse(&self, from: &Path, error: &io::Error) {
+        let message = format!("cannot read `{}`: {error}", from.display());
+        let trouble = Trouble::new(message, "check the path and its permissions");
+        let report = Some(Report::Refused { load_idx: None, trouble });
+        let came_unix_ns = unix_ns(SystemTime::now());
+        // A fleet that is gone needs no file.
+        let _ = self.inbox.send(Arrival { machine_idx: self.machine_idx, report, came_unix_ns });
+    }
+}
+
+fn read_part(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(FILE_PART_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn write_order(stream: &mut impl Write, mut order: Order) -> io::Result<()> {
+    if let Order::Clock { asked_unix_ns } = &mut order {
+        *asked_unix_ns = unix_ns(SystemTime::now());
+    }
+    protocol::write(stream, &order)
 }
 
 fn read_reports(machine_idx: usize, mut stream: BufReader<impl Read>, inbox: &Sender<Arrival>) {
@@ -273,5 +356,82 @@ const CLOCK_QUESTION_COUNT: u32 = 8;
 /// How often an agent is told that the controller lives, and its clock is compared.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 
-/// So that a large file does not lie in memory whole, nor in one frame.
-const FILE_PART_BYTES: u64 = 1 << 20;
+/// Says that the controller lives.
+const BEAT: Order = Order::Clock { asked_unix_ns: 0 };
+
+/// A part lies in memory while it is written, and through a slow network it takes a while: an agent that hears nothing meanwhile must not
+/// think that it was left alone ([`crate::agent::ORPHANED_AFTER`]). This much takes that long at 15 kB/s.
+const FILE_PART_BYTES: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A network that takes a while for each write.
+    #[derive(Default)]
+    struct Slow {
+        written: Vec<u8>,
+        pause: Duration,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            thread::sleep(self.pause);
+            self.written.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn writer() -> (Writer, Receiver<Arrival>) {
+        let (inbox, arrivals) = mpsc::channel();
+        (Writer { machine_idx: 3, inbox, files_left: Arc::default() }, arrivals)
+    }
+
+    fn orders(mut written: &[u8]) -> Vec<Order> {
+        std::iter::from_fn(|| protocol::read(&mut written).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_goes_in_small_parts_with_signs_of_life_between_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large");
+        let content: Vec<u8> = (0..8 * FILE_PART_BYTES + 5).map(|at| (at % 251) as u8).collect();
+        std::fs::write(&path, &content).unwrap();
+        let mut slow = Slow { pause: BEAT_EVERY / 3, ..Slow::default() };
+        writer().0.write_file(&mut slow, &path, "there", 0o600).unwrap();
+        let orders = orders(&slow.written);
+        let last = orders.iter().rposition(|order| matches!(order, Order::File(_))).unwrap();
+        assert!(orders[..last].iter().any(|order| matches!(order, Order::Clock { .. })));
+        let parts: Vec<&FilePart> = orders
+            .iter()
+            .filter_map(|order| if let Order::File(part) = order { Some(part) } else { None })
+            .collect();
+        let bytes: Vec<Vec<u8>> =
+            parts.iter().map(|part| BASE64_STANDARD.decode(&part.data).unwrap()).collect();
+        assert!(bytes.iter().all(|part| part.len() <= 64 << 10));
+        assert_eq!(bytes.concat(), content);
+        assert!(parts.iter().enumerate().all(|(idx, part)| part.is_first == (idx == 0)));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_and_the_orders_after_it_go_on() {
+        let (writer, arrivals) = writer();
+        writer.files_left.store(1, Ordering::Relaxed);
+        let (sender, outbox) = mpsc::channel();
+        sender.send(Outgoing::File { from: "/no/such".into(), to: "there".to_owned(), mode: 0o600 }).unwrap();
+        sender.send(Outgoing::Order(Order::Bye)).unwrap();
+        drop(sender);
+        let mut slow = Slow::default();
+        writer.write_all(&mut slow, &outbox);
+        assert_eq!(orders(&slow.written), [Order::Bye]);
+        assert_eq!(writer.files_left.load(Ordering::Relaxed), 0);
+        let told = arrivals.try_recv().unwrap();
+        let Some(Report::Refused { load_idx: None, trouble }) = told.report else { panic!("{told:?}") };
+        assert_eq!(told.machine_idx, 3);
+        assert!(trouble.message.starts_with("cannot read `/no/such`: "), "{trouble:?}");
+    }
+}

@@ -61,10 +61,13 @@ impl Fleet<'_> {
             let loads = self.load_orders(machine_idx, &mut step);
             self.links[machine_idx].order(Order::Prepare { loads });
         }
-        let deadline = Instant::now() + PREPARE_MAX;
+        let mut deadline = Instant::now() + PREPARE_MAX;
         while step.any(State::Preparing) && Instant::now() < deadline && self.told == 0 {
             self.turn(&mut step, watcher);
             self.obey(steer);
+            if self.links.iter().any(Link::is_sending_files) {
+                deadline = Instant::now() + PREPARE_MAX;
+            }
         }
         if self.told == 0 {
             self.troubles.extend(unready(self.plan, &step));
