@@ -10,7 +10,7 @@ use hyper::{
 };
 use percent_encoding::percent_decode_str;
 
-use crate::{duration, reply::Refusal, target::Shared};
+use crate::{duration, reply::Refusal, size, target::Shared};
 
 /// A request as handlers see it.
 pub(crate) struct Call<'a> {
@@ -57,6 +57,11 @@ impl<'a> Call<'a> {
         whole_number(self.args.values[index], range)
     }
 
+    /// The path's parameter at `index` as a number of bytes within `range`.
+    pub(crate) fn size(&self, index: usize, range: RangeInclusive<u64>) -> Result<u64, Refusal> {
+        bytes(self.args.values[index], range)
+    }
+
     /// The path's parameter at `index` as a duration.
     pub(crate) fn duration(&self, index: usize) -> Result<Duration, Refusal> {
         duration::parse(&self.arg(index)?)
@@ -80,6 +85,16 @@ impl<'a> Call<'a> {
         range: RangeInclusive<u64>,
     ) -> Result<u64, Refusal> {
         self.query(name).map_or(Ok(default), |text| whole_number(&text, range))
+    }
+
+    /// The query's parameter `name` as a number of bytes within `range`, `default` when it is absent.
+    pub(crate) fn query_size(
+        &self,
+        name: &str,
+        default: u64,
+        range: RangeInclusive<u64>,
+    ) -> Result<u64, Refusal> {
+        self.query(name).map_or(Ok(default), |text| bytes(&text, range))
     }
 
     /// The query's parameter `name` as a duration, `default` when it is absent.
@@ -119,4 +134,14 @@ fn whole_number(text: &str, range: RangeInclusive<u64>) -> Result<u64, Refusal> 
     let number = u64::from_str(text).ok().filter(|number| range.contains(number));
     let (low, high) = range.into_inner();
     number.ok_or_else(|| Refusal::new(format!("`{text}` is not a whole number from {low} to {high}")))
+}
+
+fn bytes(text: &str, range: RangeInclusive<u64>) -> Result<u64, Refusal> {
+    let number = size::parse(text).filter(|number| range.contains(number));
+    let (low, high) = range.into_inner();
+    number.ok_or_else(|| {
+        Refusal::new(format!(
+            "`{text}` is not a whole number from {low} to {high}, nor such a size with a unit as in 10k, 64KiB, 1.5M"
+        ))
+    })
 }

@@ -24,6 +24,7 @@ mod pause;
 mod reply;
 mod routes;
 mod sequence;
+mod size;
 mod stats;
 mod target;
 mod tls;

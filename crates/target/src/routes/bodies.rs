@@ -22,7 +22,7 @@ pub(super) fn stream_bytes(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn noise(call: &Call<'_>) -> Result<Source, Refusal> {
-    let length = call.count(0, 0..=REPLY_BYTES_MAX)?;
+    let length = call.size(0, 0..=REPLY_BYTES_MAX)?;
     let seed = call.query_count("seed", 0, 0..=u64::MAX)?;
     Ok(Source::repeated(block(Some(seed)), 0, length))
 }
@@ -34,7 +34,7 @@ pub(super) fn upload(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// The alphabet over and over. Of several ranges the first is answered, as RFC 9110 14.2 allows; ranges in other units
 /// are ignored.
 pub(super) fn range(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let length = call.count(0, 0..=REPLY_BYTES_MAX)?;
+    let length = call.size(0, 0..=REPLY_BYTES_MAX)?;
     let asked = call.header(RANGE).and_then(|text| text.strip_prefix("bytes="));
     match asked.map(|ranges| parse_range(ranges, length)) {
         None | Some(ByteRange::Malformed) => Ok(letters(0, length)),

@@ -28,7 +28,7 @@ pub(super) fn abort(call: &Call<'_>) -> Result<Reply, Refusal> {
     if call.query("after").is_none() {
         return Ok(Reply::none(Fate::Cut(cut)));
     }
-    let after = call.query_count("after", 0, 0..=REPLY_BYTES_MAX - 1)?;
+    let after = call.query_size("after", 0, 0..=REPLY_BYTES_MAX - 1)?;
     Ok(Reply::new("application/octet-stream", cut_short(after, cut)))
 }
 

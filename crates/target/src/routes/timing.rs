@@ -77,7 +77,7 @@ impl Quantiles {
 }
 
 pub(super) fn drip(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let length = call.query_count("numbytes", 10, 0..=REPLY_BYTES_MAX)?;
+    let length = call.query_size("numbytes", 10, 0..=REPLY_BYTES_MAX)?;
     let duration = call.query_duration("duration", Duration::from_secs(2))?;
     let delay = call.query_duration("delay", Duration::ZERO)?;
     let status = call.query("code").map_or(Ok(hyper::StatusCode::OK), |code| parse_code(&code))?;
