@@ -114,12 +114,12 @@ impl SessionShard {
         }
     }
 
-    /// A user's next connection, after a pause where the last connect failed; or the user's end.
+    /// A user's next connection, after a pause where the last connect failed or what was to be kept ended soon; or the user's end.
     fn continue_user(&mut self, slot_idx: usize) {
         let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
         let is_wanted = self.life == Life::Running && self.demand.missing_users(at_ns) >= 0;
         let conduct = &self.prepared.conduct;
-        if conduct.is_idle && !conduct.reopens && self.slots[slot_idx].marks.is_reopening {
+        if conduct.is_idle && !conduct.reopens && self.slots[slot_idx].marks.has_stood {
             // Its user stays among the live ones, so that no other takes its place.
             return self.release(slot_idx);
         }
@@ -142,6 +142,7 @@ impl SessionShard {
     fn release(&mut self, slot_idx: usize) {
         self.live_count -= 1;
         self.slots[slot_idx].marks = Marks::default();
+        self.slots[slot_idx].failure_count = 0;
         self.vacant.push(slot_idx as u32);
     }
 

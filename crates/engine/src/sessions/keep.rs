@@ -65,15 +65,39 @@ impl SessionShard {
     fn keep(&mut self, slot_idx: usize) {
         let slot = &mut self.slots[slot_idx];
         slot.state = State::Kept;
-        let (is_reopening, ready_ns) = (slot.marks.is_reopening, slot.ready_ns);
-        let kept = self.kept();
-        kept.opened += 1;
-        kept.reopened += u64::from(is_reopening);
+        let ready_ns = slot.ready_ns;
+        self.count_opened(slot_idx);
         match self.prepared.conduct.keep_ns {
             u64::MAX => self.set_next_ping(slot_idx),
             keep_ns => self.set_deadline(slot_idx, ready_ns + keep_ns),
         }
         self.park(slot_idx);
+    }
+
+    /// What takes its place later is a reopening.
+    fn count_opened(&mut self, slot_idx: usize) {
+        let is_reopening = std::mem::replace(&mut self.slots[slot_idx].marks.is_reopening, true);
+        let kept = self.kept();
+        kept.opened += 1;
+        kept.reopened += u64::from(is_reopening);
+    }
+
+    /// The server closes with its answer: what was to be kept was open, and is lost.
+    pub(super) fn close_with_server(&mut self, slot_idx: usize) {
+        if !self.prepared.conduct.is_idle {
+            return self.close(slot_idx);
+        }
+        self.count_opened(slot_idx);
+        self.say_goodbye(slot_idx);
+        self.lose(slot_idx, Loss::Closed);
+    }
+
+    /// The answer is none that a connection is kept for: it was open, and is ours to close.
+    pub(super) fn count_refused(&mut self, slot_idx: usize) {
+        if self.prepared.conduct.is_idle {
+            self.count_opened(slot_idx);
+            self.kept().closed_by_us += 1;
+        }
     }
 
     /// Where nothing is said any more, only what closes the connection is kept: sealed now, while the session is there.
@@ -175,7 +199,6 @@ impl SessionShard {
         }
         kept.lifetime.record(lived_ns);
         self.vacate(slot_idx);
-        self.slots[slot_idx].marks.is_reopening = self.prepared.conduct.is_idle;
     }
 
     /// Closes a connection from our side, as the plan wants it.

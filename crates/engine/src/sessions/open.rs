@@ -62,7 +62,9 @@ impl SessionShard {
         self.now_ns = monotonic_ns();
         let slot = &mut self.slots[slot_idx];
         slot.connected_ns = self.now_ns;
-        slot.failure_count = 0;
+        if !self.prepared.conduct.is_idle {
+            slot.failure_count = 0;
+        }
         match self.begin_tls(slot_idx) {
             Ok(true) => {}
             Ok(false) => self.on_ready(slot_idx),

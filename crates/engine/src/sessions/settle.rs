@@ -1,12 +1,14 @@
 //! How each connection ends as an attempt: exactly once, as a success, a failure with one cause, or interrupted. And its handshake.
 
 use squall_measure::{Cause, FailureExample, Outcome, Phase, Phases, Sample, Sessions, Terms};
+use squall_plan::limits::RECONNECT_PAUSE_MAX;
 use squall_wire::h1::Response;
 
 use super::keep::Loss;
 use super::slot::{Marks, Slot, State};
 use super::tls::{EarlyData, Session, TermsKey};
 use super::{Life, SessionShard};
+use crate::sys::nanoseconds;
 use crate::trouble::Trouble;
 
 /// Terms that were seen, so that no text is made for each handshake.
@@ -68,7 +70,7 @@ impl SessionShard {
         self.slots[slot_idx].talk().exchange = None;
         match response.keep_alive {
             true => self.stay_or_close(slot_idx),
-            false => self.close(slot_idx),
+            false => self.close_with_server(slot_idx),
         }
     }
 
@@ -100,6 +102,9 @@ impl SessionShard {
             self.keep_example(slot_idx, trouble);
         }
         self.settle(slot_idx, 0, Outcome::Failed(trouble.cause, trouble.phase));
+        if trouble.cause == Cause::UnexpectedStatus {
+            self.count_refused(slot_idx);
+        }
         self.vacate(slot_idx);
     }
 
@@ -200,16 +205,29 @@ impl SessionShard {
             return;
         }
         self.pulse.connections_open -= u64::from(slot.marks.is_open);
-        // `socket` and `talk` are dropped here; a new generation makes events of the old socket strangers.
-        *slot = Slot {
-            generation: slot.generation.wrapping_add(1),
-            failure_count: slot.failure_count,
-            marks: Marks::default(),
-            ..Slot::default()
+        let (failure_count, marks) = match self.prepared.conduct.is_idle {
+            true => after_idle(slot, self.now_ns),
+            false => (slot.failure_count, Marks::default()),
         };
+        // `socket` and `talk` are dropped here; a new generation makes events of the old socket strangers.
+        *slot = Slot { generation: slot.generation.wrapping_add(1), failure_count, marks, ..Slot::default() };
         self.deadlines[slot_idx] = u64::MAX;
         self.ready.push(slot_idx as u32);
     }
+}
+
+/// What the next connection of a place has to know of one that was to be kept: a server that ends all soon must not be flooded.
+fn after_idle(slot: &Slot, now_ns: u64) -> (u16, Marks) {
+    let has_stood = slot.state != State::Connecting;
+    let was_kept_long =
+        slot.state == State::Kept && now_ns.saturating_sub(slot.ready_ns) >= nanoseconds(RECONNECT_PAUSE_MAX);
+    let failure_count = match (has_stood, was_kept_long) {
+        // A failed connect is counted already.
+        (false, _) => slot.failure_count,
+        (true, true) => 0,
+        (true, false) => slot.failure_count.saturating_add(1),
+    };
+    (failure_count, Marks { is_reopening: slot.marks.is_reopening, has_stood, ..Marks::default() })
 }
 
 /// The phases up to now. A time that was never reached gives an empty phase.

@@ -13,7 +13,7 @@ pub(super) struct Slot {
     pub(super) course_idx: u32,
     /// Counts uses of the place, so that a late event of an earlier socket is recognised.
     pub(super) generation: u32,
-    /// Connects that failed in a row.
+    /// Connects that failed in a row; of connections to be kept also those that ended soon.
     pub(super) failure_count: u16,
     pub(super) marks: Marks,
     pub(super) socket: Option<Fd>,
@@ -44,8 +44,10 @@ pub(super) struct Marks {
     pub(super) resumes: bool,
     /// It was meant to, and there was none.
     pub(super) lacks_ticket: bool,
-    /// It takes the place of one that the server closed.
+    /// It takes the place of one that was to be kept, and has ended.
     pub(super) is_reopening: bool,
+    /// The place held a connection that stood and has ended.
+    pub(super) has_stood: bool,
     /// The socket told of more than has been read: the peer's close may be waiting.
     pub(super) peer_closed: bool,
 }

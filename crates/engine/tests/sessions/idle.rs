@@ -6,7 +6,7 @@ use rustls::ALL_VERSIONS;
 use squall_plan::{CloseMode, Ping, PingKind, SessionRequest};
 
 use crate::server::{Server, Then};
-use crate::{idle, record, sessions, with_idle};
+use crate::{idle, idle_at, record, sessions, with_idle};
 
 #[test]
 fn parked_connections_stay_open_and_end_with_a_goodbye() {
@@ -42,6 +42,36 @@ fn connections_stay_closed_when_that_is_wanted() {
     let plan = with_idle(idle(&server, 5, Duration::from_secs(1)), |load| load.reopens = false);
     let kept = sessions(&record(&plan)).kept.clone();
     assert_eq!((kept.opened, kept.closed_by_server, kept.reopened), (5, 5, 0));
+}
+
+#[test]
+fn a_server_that_closes_with_its_answer_is_not_flooded() {
+    for (path, status_failures) in [("/close", false), ("/status/500", true)] {
+        for reopens in [false, true] {
+            let target = squall_target::Target::start(&squall_target::Options::default()).unwrap();
+            let mut plan = idle_at(target.address(), 3, Duration::from_secs(1));
+            plan = with_idle(plan, |load| {
+                load.tls = false;
+                load.reopens = reopens;
+                load.first_request =
+                    Some(SessionRequest { path: path.to_owned(), timeout: Duration::from_secs(10) });
+            });
+            let record = record(&plan);
+            let kept = &sessions(&record).kept;
+            let ended = if status_failures { kept.closed_by_us } else { kept.closed_by_server };
+            assert_eq!(
+                (kept.opened, kept.opened),
+                (ended, record.total.ok() + record.total.failed()),
+                "{path} {kept:?}"
+            );
+            assert_eq!(kept.opened, kept.reopened + 3, "{path} {kept:?}");
+            // 10, 20, 40 … 640 ms: seven pauses of each are longer than the run.
+            assert!(
+                if reopens { (4..=24).contains(&kept.opened) } else { kept.opened == 3 },
+                "{path} {kept:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod handshakes;
 mod idle;
 mod server;
 
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -33,8 +34,12 @@ fn handshakes(server: &Server, connection_count: u32, count: u64) -> Plan {
 
 /// `connection_count` connections over TLS, kept for `duration`.
 fn idle(server: &Server, connection_count: u32, duration: Duration) -> Plan {
+    idle_at(server.address(), connection_count, duration)
+}
+
+fn idle_at(address: SocketAddr, connection_count: u32, duration: Duration) -> Plan {
     let what = What::Idle(IdleLoad {
-        targets: vec![target(server)],
+        targets: vec![endpoint(address)],
         tls: true,
         protocol: IdleProtocol::Http1,
         first_request: None,
@@ -68,7 +73,10 @@ fn plan(what: What, connection_count: f64, stop: Stop) -> Plan {
 }
 
 fn target(server: &Server) -> Weighted<Endpoint> {
-    let address = server.address();
+    endpoint(server.address())
+}
+
+fn endpoint(address: SocketAddr) -> Weighted<Endpoint> {
     Weighted::once(Endpoint { host: address.ip().to_string(), port: address.port() })
 }
 
