@@ -19,7 +19,12 @@ impl<W: Write> Curl<W> {
 impl<W: Write> Sink for Curl<W> {
     fn write(&mut self, record: &Record) -> io::Result<()> {
         let request = &record.request;
-        write!(self.out, "curl -X {} {}", request.method, quoted(&request.url()))?;
+        match request.method.as_str() {
+            // With `-X HEAD` curl waits for a body that never comes.
+            "HEAD" if request.body.is_empty() => self.out.write_all(b"curl -I")?,
+            method => write!(self.out, "curl -X {method}")?,
+        }
+        write!(self.out, " {}", quoted(&request.url()))?;
         for field in &request.headers {
             let value = lossless(&field.value);
             write!(self.out, " -H {}", quoted(&format!("{}: {value}", field.name)))?;

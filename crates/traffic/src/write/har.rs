@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{Sink, iso, lossless};
+use crate::decode::decoded;
 use crate::{Field, Record, Request, Response};
 
 /// The writer.
@@ -91,17 +92,16 @@ fn request(request: &Request) -> Value {
 fn response(response: &Response) -> Value {
     let mime = response.header("content-type").map(lossless).unwrap_or_default();
     let mut content = json!({ "size": response.body_bytes, "mimeType": mime });
-    // The text of HAR is decoded. What still has its content coding is no text, and readers trust base64 as it is.
-    let is_coded = response.header("content-encoding").is_some_and(|coding| coding != b"identity");
-    match &response.body {
-        None => {}
-        Some(body) => match std::str::from_utf8(body) {
-            Ok(text) if !is_coded => content["text"] = json!(text),
-            _ => {
-                content["text"] = json!(STANDARD.encode(body));
-                content["encoding"] = json!("base64");
-            }
-        },
+    if let Some(body) = &response.body {
+        // The text of HAR is decoded. Where that cannot be, base64 holds what came.
+        let plain = decoded(body, response.header("content-encoding"));
+        let text = plain.as_deref().and_then(|plain| std::str::from_utf8(plain).ok());
+        let bytes = plain.as_deref().unwrap_or(body);
+        content["size"] = json!(bytes.len());
+        content["text"] = text.map_or_else(|| json!(STANDARD.encode(bytes)), |text| json!(text));
+        if text.is_none() {
+            content["encoding"] = json!("base64");
+        }
     }
     json!({
         "status": response.status,

@@ -13,12 +13,26 @@ use crate::Record;
 pub(super) struct K6<W> {
     out: W,
     count: u64,
-    last_ns: u64,
+    /// When the former request was answered; where that is not known, when it began.
+    answered_ns: u64,
+    /// Pauses too short to be written, together.
+    owed_ns: u64,
 }
 
 impl<W: Write> K6<W> {
     pub(super) fn new(out: W) -> Self {
-        Self { out, count: 0, last_ns: 0 }
+        Self { out, count: 0, answered_ns: u64::MAX, owed_ns: 0 }
+    }
+
+    /// The script waits for each answer by itself: a pause begins with the answer.
+    fn pause_until(&mut self, time_ns: u64) -> io::Result<()> {
+        self.owed_ns += time_ns.saturating_sub(self.answered_ns);
+        let pause_ms = self.owed_ns / 1_000_000;
+        if pause_ms < PAUSE_MS_MIN {
+            return Ok(());
+        }
+        self.owed_ns = 0;
+        writeln!(self.out, "  sleep({});", pause_ms as f64 / 1e3)
     }
 }
 
@@ -26,14 +40,11 @@ impl<W: Write> Sink for K6<W> {
     fn write(&mut self, record: &Record) -> io::Result<()> {
         if self.count == 0 {
             self.out.write_all(HEAD.as_bytes())?;
-            self.last_ns = record.time_ns;
         }
         self.count += 1;
-        let pause_ms = record.time_ns.saturating_sub(self.last_ns) / 1_000_000;
-        if pause_ms >= PAUSE_MS_MIN {
-            writeln!(self.out, "  sleep({});", pause_ms as f64 / 1e3)?;
-            self.last_ns = record.time_ns;
-        }
+        self.pause_until(record.time_ns)?;
+        self.answered_ns =
+            record.time_ns + record.response.as_ref().map_or(0, |response| response.latency_ns);
         let request = &record.request;
         let mut headers = Map::new();
         for field in request.headers.iter().filter(|field| !field.is("accept-encoding")) {

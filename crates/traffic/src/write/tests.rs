@@ -1,5 +1,8 @@
 //! What is written is read back the same, as far as the format has a place for it.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 use super::*;
 use crate::read::tests::good;
 use crate::{Field, Format, Request, Response, Scheme, Version};
@@ -85,4 +88,58 @@ fn a_k6_script_has_every_request() {
     let script = String::from_utf8(written(SinkFormat::K6)).unwrap();
     assert_eq!(script.matches("http.request(\"POST\"").count(), 3);
     assert!(script.contains("'status is 201'") && script.ends_with("}\n"));
+}
+
+#[test]
+fn a_head_request_waits_for_no_body() {
+    let mut out = Vec::new();
+    let mut writer = sink(SinkFormat::Curl, &mut out);
+    let mut head = record(0);
+    (head.request.method, head.request.body) = ("HEAD".to_owned(), Vec::new());
+    writer.write(&head).unwrap();
+    writer.finish().unwrap();
+    assert!(out.starts_with(b"curl -I $'http://x.example:81/a/0"), "{}", String::from_utf8_lossy(&out));
+    assert_eq!(sent(&good(Format::Curl, out)[0]), sent(&head));
+}
+
+#[test]
+fn pauses_of_a_k6_script_begin_with_the_answer() {
+    let mut out = Vec::new();
+    let mut writer = sink(SinkFormat::K6, &mut out);
+    // Begin and length in milliseconds: a pause of 100, none while the former is not answered, and three of 2 together.
+    for (begin_ms, took_ms) in [(0, 400), (500, 300), (600, 1), (603, 1), (606, 1), (609, 0)] {
+        let mut one = record(0);
+        one.time_ns += begin_ms * 1_000_000;
+        one.response.as_mut().unwrap().latency_ns = took_ms * 1_000_000;
+        writer.write(&one).unwrap();
+    }
+    writer.finish().unwrap();
+    let script = String::from_utf8(out).unwrap();
+    let pauses: Vec<&str> = script.lines().map(str::trim).filter(|line| line.starts_with("sleep(")).collect();
+    assert_eq!(pauses, ["sleep(0.1);", "sleep(0.006);"], "{script}");
+}
+
+#[test]
+fn the_text_of_har_is_decoded() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"plain text").unwrap();
+    let coded = gzip.finish().unwrap();
+    for (body, coding, text, encoding) in [
+        (coded.clone(), "gzip", "plain text".to_owned(), None),
+        (coded[..12].to_vec(), "gzip", STANDARD.encode(&coded[..12]), Some("base64")),
+        (coded.clone(), "dcb", STANDARD.encode(&coded), Some("base64")),
+        (b"as it is".to_vec(), "identity", "as it is".to_owned(), None),
+    ] {
+        let mut one = record(0);
+        let response = one.response.as_mut().unwrap();
+        response.headers.push(Field::new("Content-Encoding", coding));
+        response.set_body(body);
+        let mut out = Vec::new();
+        let mut writer = sink(SinkFormat::Har, &mut out);
+        writer.write(&one).unwrap();
+        writer.finish().unwrap();
+        let har: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        let content = &har["log"]["entries"][0]["response"]["content"];
+        assert_eq!((content["text"].as_str(), content["encoding"].as_str()), (Some(text.as_str()), encoding));
+    }
 }
