@@ -55,8 +55,8 @@ impl<'js> Writer<'_, 'js> {
     fn member(&mut self, value: &Value<'js>) -> JsResult<()> {
         if value.is_nullish() {
             self.text.push_str("null");
-        } else if let Some(text) = value.as_text() {
-            self.text.push_str(&serde_json::Value::from(&*text).to_string());
+        } else if value.is_string() || value.is_symbol() {
+            self.text.push_str(&serde_json::Value::from(plain(value)?).to_string());
         } else {
             return self.top(value);
         }
@@ -131,8 +131,9 @@ impl<'js> Writer<'_, 'js> {
     }
 }
 
+/// As a string; of a symbol, which is none, what it stands for.
 fn plain(value: &Value<'_>) -> JsResult<String> {
-    value.to_string()
+    if value.is_symbol() { value.get("description")?.to_string() } else { value.to_string() }
 }
 
 /// Deeper objects are not written.

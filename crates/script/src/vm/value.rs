@@ -143,6 +143,12 @@ impl<'js> Value<'js> {
         unsafe { qjs::JS_IsString(self.raw) }
     }
 
+    /// A symbol.
+    pub(crate) fn is_symbol(&self) -> bool {
+        // SAFETY: reads the tag.
+        unsafe { qjs::JS_IsSymbol(self.raw) }
+    }
+
     /// `true` or `false`.
     pub(crate) fn as_bool(&self) -> Option<bool> {
         // SAFETY: the tag says that the union holds a boolean.

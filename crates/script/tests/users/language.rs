@@ -14,6 +14,7 @@ fn values_are_written_as_k6_writes_them() {
         ("() => 1", "[object Function]"),
         ("new Uint8Array([1, 2])", "Uint8Array(2) [ 1, 2 ]"),
         ("new Uint8Array([1, 2]).buffer", "ArrayBuffer { [Uint8Contents]: <01 02>, byteLength: 2 }"),
+        ("Symbol('s'), [Symbol.iterator]", "s [ \"Symbol.iterator\" ]"),
         ("(() => { const a = {}; a.self = a; return a; })()", "{ self: [Circular] }"),
         ("__VU, __ITER, __ENV.NAME", "1 0 value"),
         ("new Error('bad')", "Error: bad"),
