@@ -157,14 +157,23 @@ fn http_scheme(text: &str) -> (Option<HttpVersion>, Cow<'_, str>) {
     }
 }
 
-/// `3@URL`: digits before the first `@`. What else stands there is user information.
+/// `3@URL`: digits before the first `@`, or anything before a scheme. What else stands there is user information.
 fn split_weight(text: &str) -> Result<(NonZeroU32, &str, usize), InputError> {
     match text.split_once('@') {
-        Some((weight, url)) if !weight.is_empty() && weight.bytes().all(|b| b.is_ascii_digit()) => {
+        Some((weight, url)) if is_weight(weight) || has_scheme(url) && !weight.contains(['/', '?', '#']) => {
             Ok((parse_weight(weight)?, url, weight.len() + 1))
         }
         _ => Ok((NonZeroU32::MIN, text, 0)),
     }
+}
+
+fn is_weight(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn has_scheme(text: &str) -> bool {
+    let is_scheme = |scheme: &str| !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric());
+    text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme))
 }
 
 fn authorization(url: &Url) -> Option<Header> {
@@ -255,6 +264,13 @@ mod tests {
         assert_eq!((target.weight.get(), target.url.as_str()), (3, "http://x/"));
         assert_eq!(parse_target("0@http://x/").unwrap_err().column, 1);
         assert_eq!(parse_target("3@ftp://x/").unwrap_err().column, 3);
+        for text in ["-1@http://x/", "1.5@http://x/", "@http://x/"] {
+            let error = parse_target(text).unwrap_err();
+            assert_eq!((error.column, error.reason.as_str()), (1, "not a weight"), "{text}");
+            assert!(error.help.contains("a whole number from 1"), "{text}");
+        }
+        assert_eq!(url_of("http://x/@http://y"), "http://x/@http://y");
+        assert_eq!(url_of("user:a@x/?to=http://y"), "http://x/?to=http://y");
     }
 
     #[test]
