@@ -51,7 +51,7 @@ impl Subject {
         match self.unit() {
             Unit::Us => read_time_us(limit),
             Unit::Fraction => read_fraction(limit),
-            Unit::PerSecond => units::parse_rate(limit.text).map_err(|e| limit.shift(e)),
+            Unit::PerSecond => units::parse_rate(&joined(limit.text)).map_err(|e| limit.shift(e)),
             _ => read_count(limit),
         }
     }
@@ -180,7 +180,7 @@ fn read_time_us(limit: Part<'_>) -> Result<f64, InputError> {
     if let Some(millis) = read_number(limit.text) {
         return Ok(millis * 1e3);
     }
-    let duration = units::parse_duration(limit.text).map_err(|e| limit.shift(e))?;
+    let duration = units::parse_duration(&joined(limit.text)).map_err(|e| limit.shift(e))?;
     Ok(duration.as_nanos() as f64 / 1e3)
 }
 
@@ -197,9 +197,25 @@ fn read_fraction(limit: Part<'_>) -> Result<f64, InputError> {
     Ok(fraction)
 }
 
+/// A limit without the blanks before its unit and around its slash: `5 ms` is `5ms`.
+pub(super) fn joined(limit: &str) -> String {
+    let part = |text: &str| {
+        let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(unit_at);
+        // Two numbers do not become one.
+        let unit = if unit.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+            unit
+        } else {
+            unit.trim_start()
+        };
+        format!("{number}{unit}")
+    };
+    limit.split('/').map(|text| part(text.trim())).collect::<Vec<_>>().join("/")
+}
+
 /// What stands in `p(95)` or `p95`.
 fn percent_of(text: &str) -> Option<&str> {
-    let rest = text.strip_prefix('p')?;
+    let rest = text.strip_prefix('p')?.trim_start();
     match rest.strip_prefix('(') {
         Some(inner) => inner.strip_suffix(')').map(str::trim),
         None => Some(rest).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
@@ -207,7 +223,7 @@ fn percent_of(text: &str) -> Option<&str> {
 }
 
 fn read_count(limit: Part<'_>) -> Result<f64, InputError> {
-    match units::parse_count(limit.text) {
+    match units::parse_count(&joined(limit.text)) {
         Ok(count) => Ok(count as f64),
         Err(error) => Err(InputError { help: COUNT_HELP.to_owned(), ..limit.shift(error) }),
     }
@@ -274,7 +290,8 @@ mod tests {
             ("errors: rate<5", 14, "a share above 100 %"),
             ("errors<0.5", 8, "not a whole number"),
             ("µ: avg<2", 1, "unknown metric `µ`"),
-            ("waiting: avg < 2 parsecs", 17, "unknown unit ` parsecs`"),
+            ("waiting: avg < 2 parsecs", 17, "unknown unit `parsecs`"),
+            ("avg<1 0ms", 6, "unknown unit ` `"),
             ("rate>1/parsec", 8, "unknown period `parsec`"),
             ("http_req_duration{status:200}: avg<2", 18, "filters by tag are not supported"),
             ("avg<-1", 5, "not a number"),
@@ -283,6 +300,22 @@ mod tests {
             let error = rule.parse::<Threshold>().unwrap_err();
             assert_eq!((error.column, error.reason.as_str()), (column, reason), "{rule}");
             assert!(!error.help.is_empty());
+        }
+    }
+
+    #[test]
+    fn blanks_do_not_matter() {
+        for (spaced, close) in [
+            ("p(95)<5 ms", "p(95)<5ms"),
+            (" p (95) < 1 s ", "p(95)<1s"),
+            ("errors < 1 %", "errors<1%"),
+            ("errors: count < 10 k", "errors: count<10k"),
+            ("requests: rate > 1 k / s", "requests: rate>1k/s"),
+            ("requests > 50 / 10 s", "requests>50/10s"),
+        ] {
+            let limit = |rule: &str| rule.parse::<Threshold>().map(|rule| (rule.subject, rule.limit));
+            assert_eq!(limit(spaced), limit(close), "{spaced}");
+            assert!(limit(spaced).is_ok(), "{spaced}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use squall_plan::{InputError, units};
 
-use super::parse::{Part, read_number};
+use super::parse::{Part, joined, read_number};
 use super::{Comparison, Statistic, ThresholdResult, Unit};
 use crate::{Monitor, MonitorUnit};
 
@@ -96,7 +96,7 @@ impl From<MonitorUnit> for Unit {
 
 /// A number in the figure's own unit, or with a unit: `80%`, `2GB`, `1k/s`, `50ms`.
 fn read_limit(limit: Part<'_>) -> Result<f64, InputError> {
-    let text = limit.text();
+    let text = &joined(limit.text());
     let plain = read_number(text.strip_suffix('%').unwrap_or(text).trim_end());
     let rate = || units::parse_rate(text).ok().filter(|_| text.contains('/'));
     let seconds = || units::parse_duration(text).ok().map(|time| time.as_secs_f64());
@@ -142,9 +142,14 @@ mod tests {
 
     #[test]
     fn limits_have_the_units_of_what_is_watched() {
-        for (rule, limit) in
-            [("max<80%", 80.0), ("max<2k/s", 2000.0), ("max<50ms", 0.05), ("max<2MB", 2e6), ("max<1.5", 1.5)]
-        {
+        for (rule, limit) in [
+            ("max<80%", 80.0),
+            ("max < 2 GB", 2e9),
+            ("max<2k/s", 2000.0),
+            ("max<50ms", 0.05),
+            ("max<2MB", 2e6),
+            ("max<1.5", 1.5),
+        ] {
             assert_eq!(WatchedThreshold::parse("x", rule).unwrap().limit, limit, "{rule}");
         }
         for (rule, column, reason) in [
