@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hickory_resolver::TokioResolver;
+use hickory_resolver::net::NetError;
 use squall_script::{Dns, DnsPolicy, DnsSelect};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
@@ -140,10 +141,11 @@ impl Names {
         let lookup = tokio::time::timeout(LOOK_UP_MAX, resolver.lookup_ip(name.host.as_str())).await;
         let took_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.lookups.lock().unwrap_or_else(PoisonError::into_inner).push(took_ns);
-        let unresolved = |reason: String| Error::NameNotResolved { host: name.host.clone(), reason };
+        let unresolved =
+            |reason: String| Error::NameNotResolved { host: name.host.clone(), port: name.port, reason };
         let lookup = lookup
             .map_err(|_elapsed| unresolved(format!("no answer within {} s", LOOK_UP_MAX.as_secs())))?
-            .map_err(|error| unresolved(error.to_string()))?;
+            .map_err(|error| unresolved(in_plain_words(&error)))?;
         let addresses: Vec<IpAddr> = lookup.iter().collect();
         if addresses.is_empty() {
             return Err(unresolved("the name has no address".to_owned()));
@@ -152,6 +154,17 @@ impl Names {
             addresses: reachable_family(addresses, name.port).await,
             valid_until: lookup.valid_until(),
         })
+    }
+}
+
+/// The resolver's own words tell of queries and their classes.
+fn in_plain_words(error: &NetError) -> String {
+    if error.is_nx_domain() {
+        "no such name".to_owned()
+    } else if error.is_no_records_found() {
+        "the name has no address".to_owned()
+    } else {
+        error.to_string()
     }
 }
 
@@ -172,7 +185,7 @@ impl Addresses {
 
 /// Those of a name's addresses that a script's `dns` wants.
 fn look_up_now(host: &str, port: u16, dns: Dns) -> Result<Arc<[IpAddr]>, Error> {
-    let unresolved = |reason: String| Error::NameNotResolved { host: host.to_owned(), reason };
+    let unresolved = |reason: String| Error::NameNotResolved { host: host.to_owned(), port, reason };
     let found = std::net::ToSocketAddrs::to_socket_addrs(&(host, port));
     let found: Vec<IpAddr> =
         found.map_err(|error| unresolved(error.to_string()))?.map(|at| at.ip()).collect();

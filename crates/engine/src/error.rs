@@ -43,6 +43,8 @@ pub enum Error {
     NameNotResolved {
         /// The name.
         host: String,
+        /// Where connections would have gone.
+        port: u16,
         /// What the resolver said.
         reason: String,
     },
@@ -86,8 +88,8 @@ impl Error {
             Self::PlanFileContent { .. } => "the file must be PEM (-----BEGIN ...-----)".to_owned(),
             Self::Plan { help, .. } => help.clone(),
             Self::Tls(_) => "check --tls, --ciphers, --cert and --key against each other".to_owned(),
-            Self::NameNotResolved { host, .. } => {
-                format!("check the spelling, or give an address: --resolve {host}:443:192.0.2.1")
+            Self::NameNotResolved { host, port, .. } => {
+                format!("check the spelling, or give an address: --resolve {host}:{port}:192.0.2.1")
             }
             Self::Script(error) => error.help.clone(),
             Self::Os { .. } | Self::Refused { .. } => return None,

@@ -53,7 +53,8 @@ fn an_unknown_name_is_told_before_the_run() {
         matches!(&error, Error::NameNotResolved { host, .. } if host == "no-such-name.invalid"),
         "{error}"
     );
-    assert!(error.is_target_unreachable() && error.help().is_some());
+    assert!(!error.to_string().contains("Query"), "{error}");
+    assert!(error.is_target_unreachable() && error.help().unwrap().contains("no-such-name.invalid:80:"));
 }
 
 #[test]
