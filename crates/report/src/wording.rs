@@ -40,7 +40,7 @@ pub(crate) fn phase(phase: Phase) -> &'static str {
         Phase::Blocked => "while waiting for a connection",
         Phase::LookingUp => "while looking up the name",
         Phase::Connecting => "while connecting",
-        Phase::Tunnelling => "while asking the proxy",
+        Phase::Tunnelling => "while asking for the tunnel or the upgrade",
         Phase::TlsHandshaking => "in the TLS handshake",
         Phase::Sending => "while sending",
         Phase::Waiting => "while waiting",
