@@ -9,9 +9,9 @@ use crate::{Summary, wording};
 
 /// The whole XML document.
 pub fn draw(summary: &Summary) -> String {
-    let cases: Vec<(&str, Option<String>)> = match &summary.thresholds[..] {
-        [] => vec![("the generator is fit to measure this", unfit(summary))],
-        thresholds => thresholds.iter().map(|result| (result.rule.as_str(), missed(result))).collect(),
+    let cases: Vec<(String, Option<String>)> = match &summary.thresholds[..] {
+        [] => vec![("the generator is fit to measure this".to_owned(), unfit(summary))],
+        thresholds => thresholds.iter().map(|result| (case_name(result), missed(result))).collect(),
     };
     let failure_count = cases.iter().filter(|(_, failure)| failure.is_some()).count();
     let (name, count, duration_s) = (escaped(&summary.name), cases.len(), summary.duration_s);
@@ -20,17 +20,23 @@ pub fn draw(summary: &Summary) -> String {
          failures=\"{failure_count}\" errors=\"0\" skipped=\"0\" time=\"{duration_s:.3}\" timestamp=\"{}\">\n",
         escaped(&summary.started_at)
     );
-    for (rule, failure) in cases {
+    for (rule, failure) in &cases {
         let case = format!(
             "<testcase classname=\"squall.{name}\" name=\"{}\" time=\"{duration_s:.3}\"",
             escaped(rule)
         );
         let _ = match failure {
-            Some(text) => writeln!(xml, "{case}><failure message=\"{}\"/></testcase>", escaped(&text)),
+            Some(text) => writeln!(xml, "{case}><failure message=\"{}\"/></testcase>", escaped(text)),
             None => writeln!(xml, "{case}/>"),
         };
     }
     xml + "</testsuite>\n</testsuites>\n"
+}
+
+/// Metrics of several loads have the load's name before theirs; a rule alone may stand for many.
+fn case_name(result: &ThresholdResult) -> String {
+    let ThresholdResult { metric, rule, .. } = result;
+    if rule.starts_with(metric.as_str()) { rule.clone() } else { format!("{metric}: {rule}") }
 }
 
 fn missed(result: &ThresholdResult) -> Option<String> {
