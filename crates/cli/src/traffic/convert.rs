@@ -1,5 +1,6 @@
 //! `squall convert`: a recording in another format, or what it holds.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use squall_traffic::mask::Masker;
@@ -80,8 +81,13 @@ fn to_foreign(args: &ConvertArgs, path: &Path, format: SinkFormat) -> Result<Imp
     let writer = file.try_clone().map_err(os).and_then(|file| Writer::on_file(file, place));
     let writer = writer.map_err(|error| unwritable(&error))?;
     let imported = read_into(&args.input, &args.read, writer, &mut change(args))?;
-    write_foreign(file, path, format)
-        .map_err(|source| unwritable(&WriteError::Os { path: path.to_owned(), source }))??;
+    match write_foreign(file, path, format) {
+        // A reader of stdout that has gone away has what it wanted.
+        Err(error) if path.as_os_str() == "-" && error.kind() == ErrorKind::BrokenPipe => {}
+        written => {
+            written.map_err(|source| unwritable(&WriteError::Os { path: path.to_owned(), source }))??;
+        }
+    }
     Ok(imported)
 }
 

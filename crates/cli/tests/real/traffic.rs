@@ -471,6 +471,18 @@ fn large_recordings_are_converted_and_replayed_in_bounded_memory() {
     }
 }
 
+#[test]
+fn a_reader_of_a_converted_recording_may_go_away() {
+    let folder = TempDir::new().unwrap();
+    let gor = path(&folder, "a.gor");
+    write_gor(&gor, 2000, 1000);
+    let mut command = Command::new("bash");
+    let squall = env!("CARGO_BIN_EXE_squall");
+    command.args(["-c", &format!("set -o pipefail; {squall} convert {gor} - --as har | head -c 10")]);
+    let ended = squall::start_command(command).wait();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "{\"log\":{\"v"), "{ended:#?}");
+}
+
 /// So many requests in two seconds.
 fn write_gor(path: &str, request_count: u64, body_bytes: usize) {
     let mut file = BufWriter::new(File::create(path).unwrap());
