@@ -23,7 +23,7 @@ pub(crate) enum Request {
 
 /// Reads `argv`.
 pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request, Failure> {
-    match Cli::try_parse_from(argv) {
+    match Cli::try_parse_from(plain_flags(argv.into_iter().collect())) {
         Ok(Cli { command: Some(command), .. }) => Ok(Request::Do(command)),
         Ok(Cli { command: None, http }) => {
             refuse_mistyped_command(&http.urls)?;
@@ -35,6 +35,49 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request,
         Err(error) => Err(failure(&error)),
     }
 }
+
+/// Behind `run`, k6's switches may say what they are, `--no-setup=false`, as in k6: such a one is written as a switch, or left out.
+fn plain_flags(argv: Vec<OsString>) -> Vec<OsString> {
+    if argv.get(1).is_none_or(|command| command != "run") {
+        return argv;
+    }
+    let flags_end = argv.iter().position(|arg| arg == "--").unwrap_or(argv.len());
+    let plain =
+        |(idx, arg): (usize, OsString)| match arg.to_str().filter(|_| idx < flags_end).and_then(switch) {
+            Some(("--include-system-env-vars", false)) => Some("--no-system-env-vars".into()),
+            Some((name, is_on)) => is_on.then(|| name.into()),
+            None => Some(arg),
+        };
+    argv.into_iter().enumerate().filter_map(plain).collect()
+}
+
+/// `--no-setup=true` as its name and what it is.
+fn switch(arg: &str) -> Option<(&str, bool)> {
+    let (name, value) = arg.split_once('=')?;
+    let is_on = value.parse().ok()?;
+    K6_SWITCHES.contains(&name).then_some((name, is_on))
+}
+
+/// k6's own that take no value, but may have one.
+const K6_SWITCHES: [&str; 17] = [
+    "--discard-response-bodies",
+    "--include-system-env-vars",
+    "--insecure-skip-tls-verify",
+    "--linger",
+    "--new-machine-readable-summary",
+    "--no-color",
+    "--no-connection-reuse",
+    "--no-setup",
+    "--no-summary",
+    "--no-teardown",
+    "--no-thresholds",
+    "--no-usage-report",
+    "--no-vu-connection-reuse",
+    "--profiling-enabled",
+    "--quiet",
+    "--throw",
+    "--verbose",
+];
 
 /// A first word that cannot be a URL was meant as a command. (A number was meant as some flag's value: `build` says so.)
 fn refuse_mistyped_command(urls: &[String]) -> Result<(), Failure> {
@@ -240,6 +283,22 @@ mod tests {
     fn help_and_version_are_results_not_failures() {
         for flag in ["-h", "--help", "-V", "--version"] {
             assert!(matches!(parse(["squall", flag].map(OsString::from)), Ok(Request::Show(_))), "{flag}");
+        }
+    }
+
+    #[test]
+    fn switches_of_k6_may_say_what_they_are() {
+        for (typed, plain) in [
+            ("run --no-setup=false --quiet=true x.js", "run --quiet x.js"),
+            ("run --include-system-env-vars=false x.js", "run --no-system-env-vars x.js"),
+            ("run --include-system-env-vars=true x.js", "run --include-system-env-vars x.js"),
+            ("run --no-setup=maybe x.js", "run --no-setup=maybe x.js"),
+            ("run x.js -- --quiet=true", "run x.js -- --quiet=true"),
+            ("http --quiet=true", "http --quiet=true"),
+        ] {
+            let words =
+                |text: &str| format!("squall {text}").split(' ').map(OsString::from).collect::<Vec<_>>();
+            assert_eq!(plain_flags(words(typed)), words(plain), "{typed}");
         }
     }
 }
