@@ -406,10 +406,10 @@ impl Runner {
     /// An arrival finds no free user here: another shard may have one; and one more user is made, while there may be more.
     fn miss(&mut self, now_ns: u64, users: &mut Users, stage: &Stage) {
         let max_count = self.part.count_of(self.config.executor.max_vus());
-        if (self.members.len() as u64) < max_count {
-            if let Some(user) = users.take_free().or_else(|| users.make_one().ok()) {
-                self.admit(user, users);
-            }
+        if (self.members.len() as u64) < max_count
+            && let Some(user) = users.take_free().or_else(|| users.make_one().ok())
+        {
+            self.admit(user, users);
         }
         if self.part.shard_count > 1 {
             stage.scenario(self.idx).orphans.fetch_add(1, Ordering::Relaxed);
