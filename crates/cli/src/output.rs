@@ -48,6 +48,11 @@ pub(crate) fn stdout_style(color: impl Into<ColorChoice>) -> Style {
     Style::choose(color.into(), width(terminal_size_of(io::stdout())), |name| std::env::var_os(name))
 }
 
+/// Columns of stdout; `None` when it is no terminal.
+pub(crate) fn stdout_width() -> Option<usize> {
+    width(terminal_size_of(io::stdout())).map(usize::from)
+}
+
 /// How text looks on stderr.
 pub(crate) fn stderr_style(color: impl Into<ColorChoice>) -> Style {
     Style::choose(color.into(), width(terminal_size_of(io::stderr())), |name| std::env::var_os(name))

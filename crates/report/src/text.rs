@@ -83,6 +83,11 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Whether no column has to be cut.
+    pub(crate) fn fits(&self, page_width: usize) -> bool {
+        self.widths(usize::MAX) == self.widths(page_width)
+    }
+
     fn widths(&self, page_width: usize) -> Vec<usize> {
         let mut widths: Vec<usize> = Vec::new();
         for row in &self.rows {

@@ -79,7 +79,7 @@ fn show(args: &RunsArgs, runs: Vec<ListedRun>) -> Result<ExitCode, Failure> {
     let text = if page.runs.is_empty() {
         "no such run\n".to_owned()
     } else {
-        page.text(output::stdout_style(args.color))
+        page.text(output::stdout_style(args.color), output::stdout_width())
     };
     if let Some(path) = &args.html {
         store::write(path, &page::draw(&Page::Index(page))).map_err(|error| refused(&error))?;

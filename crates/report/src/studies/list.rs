@@ -74,15 +74,35 @@ impl ListedRun {
 }
 
 impl IndexPage {
-    /// For the terminal, with each run's folder at its end, for the next command.
-    pub fn text(&self, style: Style) -> String {
-        let mut page = Text::new(style);
-        let mut table = Table::default();
-        let head = ["run", "started (UTC)", "for", "rate", "failed", "p50", "p99", "thresholds", "verdict"];
-        table.row(head.map(|name| Cell::left(name).tone(Tone::Faint)).into());
-        self.runs.iter().for_each(|run| table.row(run.cells()));
+    /// With each run's folder first, whole, for the next command. `width`: of a terminal; columns that do not fit are left out.
+    pub fn text(&self, style: Style, width: Option<usize>) -> String {
+        let width = width.unwrap_or(usize::MAX);
+        let mut table = self.table(&[]);
+        for count in 1..=DISPENSABLE.len() {
+            if table.fits(width) {
+                break;
+            }
+            table = self.table(&DISPENSABLE[..count]);
+        }
+        let mut page = Text::new(Style { width: usize::MAX, ..style });
         page.table(&table);
         page.into_string()
+    }
+
+    fn table(&self, left_out: &[&str]) -> Table {
+        let mut table = Table::default();
+        let is_shown = |column: &usize| !left_out.contains(&HEAD[*column]);
+        let pick = |cells: Vec<Cell>| {
+            cells
+                .into_iter()
+                .enumerate()
+                .filter(|(column, _)| is_shown(column))
+                .map(|(_, cell)| cell)
+                .collect()
+        };
+        table.row(pick(HEAD.map(|name| Cell::left(name).tone(Tone::Faint)).into()));
+        self.runs.iter().for_each(|run| table.row(pick(run.cells())));
+        table
     }
 }
 
@@ -108,5 +128,50 @@ impl ListedRun {
             Cell::left(self.thresholds.clone()),
             Cell::left(word).tone(tone),
         ]
+    }
+}
+
+const HEAD: [&str; 9] =
+    ["run", "started (UTC)", "for", "rate", "failed", "p50", "p99", "thresholds", "verdict"];
+
+/// The first to be left out first: when a run started is told by its folder's name too.
+const DISPENSABLE: [&str; 6] = ["started (UTC)", "for", "p50", "failed", "p99", "rate"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page() -> IndexPage {
+        let run = |name: &str| ListedRun {
+            href: String::new(),
+            name: name.to_owned(),
+            started_at: "2026-08-30T14:12:00.123Z".to_owned(),
+            duration_s: 12.0,
+            status: Status::Valid,
+            thresholds: "2 of 3 missed".to_owned(),
+            rate_per_s: 12_345.0,
+            failed: 3,
+            p50_us: None,
+            p99_us: None,
+            folder: PathBuf::from(name),
+        };
+        let names =
+            ["20260830-141200-one-load-of-localhost-28080", "20260830-141300-one-load-of-localhost-28080"];
+        IndexPage { title: String::new(), runs: names.map(run).into() }
+    }
+
+    #[test]
+    fn runs_are_named_whole_at_every_width() {
+        for (width, columns) in [
+            (None, "run started (UTC) for rate failed p50 p99 thresholds verdict"),
+            (Some(120), "run for rate failed p50 p99 thresholds verdict"),
+            (Some(80), "run rate thresholds verdict"),
+            (Some(20), "run thresholds verdict"),
+        ] {
+            let text = page().text(Style::FILE, width);
+            let head: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
+            assert_eq!(head.join(" "), columns, "{text}");
+            assert!(page().runs.iter().all(|run| text.contains(&run.name)), "{text}");
+        }
     }
 }
