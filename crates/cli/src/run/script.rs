@@ -148,10 +148,8 @@ impl<'a> Script<'a> {
     fn plan(&self) -> Plan {
         let scenarios = &self.run.options.scenarios;
         let users: u64 = scenarios.iter().map(|scenario| scenario.executor.max_vus()).sum();
-        let name = self
-            .path
-            .file_stem()
-            .map_or_else(|| "script".to_owned(), |stem| stem.to_string_lossy().into_owned());
+        let stem = || self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let name = self.args.output.name.clone().or_else(stem).unwrap_or_else(|| "script".to_owned());
         let load = Load {
             name: name.clone(),
             what: What::Script(ScriptLoad {
