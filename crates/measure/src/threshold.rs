@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::comparison::Comparison;
 use crate::run::per_s;
+use crate::script::Judged;
 use crate::{Histogram, Snapshot};
 
 pub use watched::WatchedThreshold;
@@ -42,6 +43,21 @@ pub struct ThresholdResult {
     pub margin: Option<f64>,
     /// Whether the rule is met.
     pub ok: bool,
+}
+
+/// A script's: its times are in milliseconds, as k6 has them.
+impl From<Judged<'_>> for ThresholdResult {
+    fn from(judged: Judged<'_>) -> Self {
+        Self {
+            metric: judged.name.to_owned(),
+            rule: judged.rule.text.clone(),
+            unit: Unit::Number,
+            actual: Some(judged.outcome.actual),
+            limit: judged.rule.limit(),
+            margin: None,
+            ok: judged.outcome.is_ok,
+        }
+    }
 }
 
 /// What a value is measured in.

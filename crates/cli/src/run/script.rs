@@ -12,6 +12,7 @@ use serde_json::{Map, Value as Json};
 use squall_engine::{Control, ScriptEnd, ScriptRun, SetupPart, Stage, Submetric, submetrics};
 use squall_measure::{
     MetricRules, Rule, Rules, RunRecord, RunRecorder, ScriptFigures, ScriptThreshold, StoppedBy,
+    ThresholdResult,
 };
 use squall_plan::{
     ConnectionPolicy, Load, Network, Plan, Profile, Proxy, ScriptLoad, Segment, Stop, TlsPolicy, What, When,
@@ -219,12 +220,20 @@ impl<'a> Script<'a> {
                 judge.look(recorder);
                 view.update(recorder, &[]);
             });
-        let record = record.map_err(|error| refused(&error))?;
+        let mut record = record.map_err(|error| refused(&error))?;
+        record.thresholds = self.judged(&record);
         view.finish(&record);
         samples::finish(&streams, self.args.output.faces.color.into());
         let is_crossed = judge.is_crossed;
         self.show(faces, &record)?;
         self.exit_code(&record, is_crossed, control.is_stopped())
+    }
+
+    /// What became of the script's thresholds.
+    fn judged(&self, record: &RunRecord) -> Vec<ThresholdResult> {
+        let figures = record.total.script.as_deref();
+        let judged = figures.map(|figures| self.rules.judge(figures, record.duration));
+        judged.into_iter().flatten().map(ThresholdResult::from).collect()
     }
 
     /// What is about to run.
@@ -377,12 +386,10 @@ impl<'a> Script<'a> {
         if !is_crossed && (is_stopped || record.stopped_by == StoppedBy::Aborted) {
             return Ok(ExitCode::ScriptStopped);
         }
-        let none = ScriptFigures::default();
-        let figures = record.total.script.as_deref().unwrap_or(&none);
         let mut crossed: Vec<&str> = Vec::new();
-        for judged in self.rules.judge(figures, record.duration) {
-            if !judged.outcome.is_ok && !crossed.contains(&judged.name) {
-                crossed.push(judged.name);
+        for missed in record.thresholds.iter().filter(|result| !result.ok) {
+            if !crossed.contains(&missed.metric.as_str()) {
+                crossed.push(&missed.metric);
             }
         }
         if is_crossed || !crossed.is_empty() {

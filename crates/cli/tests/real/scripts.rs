@@ -102,6 +102,33 @@ fn a_name_that_does_not_resolve_fails_its_own_requests_alone() {
     assert_eq!(ended.json()["errors"][0]["cause"], "name_not_resolved", "{ended:#?}");
 }
 
+#[test]
+fn thresholds_of_a_script_are_part_of_its_record() {
+    let target = Target::start(&Options::default()).unwrap();
+    let folder = TempDir::new().unwrap();
+    let script = written(
+        &folder,
+        "export const options = { thresholds: {
+           http_req_duration: ['p(95)<0.000001'], 'http_reqs{status:200}': ['count>=2'] } };
+         export default function () { http.get(__ENV.BASE); }",
+    );
+    let (base, runs) = (format!("BASE=http://{}", target.address()), folder.path().join("runs"));
+    let junit = folder.path().join("junit.xml");
+    let (runs, out) = (runs.to_str().unwrap(), format!("junit={}", junit.display()));
+    let flags = ["--json", "-", "--quiet", "--name", "mine", "-i", "2", "--results", runs, "--out", &out];
+    let ended = start(&[&["run", "-e", &base, &script], &flags[..]].concat()).wait();
+    assert_eq!(ended.code, Some(99), "{ended:#?}");
+    let rules = &ended.json()["thresholds"];
+    let facts = |idx: usize| ["metric", "rule", "ok"].map(|name| rules[idx][name].clone());
+    assert_eq!(facts(0), [json!("http_req_duration"), json!("p(95)<0.000001"), json!(false)]);
+    assert_eq!(facts(1), [json!("http_reqs{status:200}"), json!("count>=2"), json!(true)]);
+    assert_eq!((rules[1]["actual"].as_f64(), ended.json()["name"].as_str()), (Some(2.0), Some("mine")));
+    let junit = fs::read_to_string(junit).unwrap();
+    assert!(junit.contains("tests=\"2\" failures=\"1\""), "{junit}");
+    let missed = start(&["runs", runs, "--missed"]).wait();
+    assert!(missed.stdout.contains("1 of 2 missed") && missed.stdout.contains("-mine"), "{missed:#?}");
+}
+
 /// A script with this text after its import, and its path.
 fn written(folder: &TempDir, text: &str) -> String {
     let path = folder.path().join("script.js");
