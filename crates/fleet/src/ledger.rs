@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use squall_measure::{
-    End, Judged, MachineSecond, Monitor, Part, PartKind, Row, RowKey, Rules, RunRecord, RunRecorder,
-    RunSetup, ScriptFigures, Snapshot, StoppedBy, ThresholdResult, Unit,
+    End, MachineSecond, Monitor, Part, PartKind, Row, RowKey, Rules, RunRecord, RunRecorder, RunSetup,
+    ScriptFigures, Snapshot, StoppedBy, ThresholdResult,
 };
 use squall_plan::Plan;
 
@@ -321,16 +321,7 @@ impl Scope {
     fn judge_script(&self) -> Vec<ThresholdResult> {
         let none = ScriptFigures::default();
         let figures = self.recorder.total().script.as_deref().unwrap_or(&none);
-        let result = |judged: Judged<'_>| ThresholdResult {
-            metric: judged.name.to_owned(),
-            rule: judged.rule.text.clone(),
-            unit: Unit::Number,
-            actual: Some(judged.outcome.actual),
-            limit: judged.rule.limit(),
-            margin: None,
-            ok: judged.outcome.is_ok,
-        };
-        self.script_rules.judge(figures, self.duration).into_iter().map(result).collect()
+        self.script_rules.judge(figures, self.duration).into_iter().map(ThresholdResult::from).collect()
     }
 
     fn into_part(self, kind: PartKind, stopped_by: StoppedBy, monitors: &[Monitor]) -> Part {

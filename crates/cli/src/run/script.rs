@@ -231,9 +231,9 @@ impl<'a> Script<'a> {
 
     /// What became of the script's thresholds.
     fn judged(&self, record: &RunRecord) -> Vec<ThresholdResult> {
-        let figures = record.total.script.as_deref();
-        let judged = figures.map(|figures| self.rules.judge(figures, record.duration));
-        judged.into_iter().flatten().map(ThresholdResult::from).collect()
+        let none = ScriptFigures::default();
+        let figures = record.total.script.as_deref().unwrap_or(&none);
+        self.rules.judge(figures, record.duration).into_iter().map(ThresholdResult::from).collect()
     }
 
     /// What is about to run.
