@@ -1,7 +1,7 @@
 //! `squall http`: makes the load that was typed, and shows what happened.
 
 use squall_engine::Control;
-use squall_measure::{RunRecord, RunRecorder, Status, StoppedBy};
+use squall_measure::{Cause, RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::mask::masked_text;
 use squall_report::Ask;
 
@@ -65,12 +65,20 @@ pub(crate) fn exit_code(record: &RunRecord) -> ExitCode {
 
 /// The summary has the counts; this says in one line why there is nothing else in it.
 fn unreachable(record: &RunRecord) -> Failure {
-    let first = record.total.failures.kinds().into_iter().find_map(|kind| kind.example);
-    let (url, text) = first.map_or_else(Default::default, |example| (example.url, example.text));
+    let kinds = record.total.failures.kinds();
+    let first = kinds.into_iter().find_map(|kind| Some((kind.cause, kind.example?)));
+    let (cause, url, text) = first
+        .map_or((Cause::ConnectionRefused, String::new(), String::new()), |(cause, example)| {
+            (cause, example.url, example.text)
+        });
+    let advice = if cause == Cause::ConnectionRefused { None } else { squall_report::advice(cause) };
     Failure {
         code: ExitCode::TargetUnreachable,
         message: format!("cannot connect to `{}`: {text}", masked_text(&url)),
-        help: "check that the server runs there, and that the host, the port and the scheme are right"
+        help: advice
+            .unwrap_or(
+                "check that the server runs there, and that the host, the port and the scheme are right",
+            )
             .to_owned(),
     }
 }

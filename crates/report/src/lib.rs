@@ -36,6 +36,7 @@ pub use outputs::{Format, OutputSpec, Outputs};
 pub use progress::{Progress, ProgressMode};
 pub use style::{ColorChoice, Style, Tone};
 pub use summary::*;
+pub use wording::advice;
 
 /// The JSON Schema (2020-12) of a serialised [`Summary`].
 pub const SUMMARY_SCHEMA: &str = include_str!("../../../schema/summary.schema.json");

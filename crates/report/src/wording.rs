@@ -49,7 +49,7 @@ pub(crate) fn phase(phase: Phase) -> &'static str {
 }
 
 /// What to try against the most frequent failure, where something is likely to help.
-pub(crate) fn advice(cause: Cause) -> Option<&'static str> {
+pub fn advice(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::NameNotResolved => {
             Some("check the host name, or give its address with `--resolve HOST:PORT:ADDRESS`")

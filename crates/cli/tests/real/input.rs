@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use squall_testkit::free_port;
+use squall_testkit::real::{NginxOptions, Server};
 
 use crate::squall::start;
 
@@ -88,6 +89,12 @@ fn a_refused_port_is_an_unreachable_target() {
     ] {
         assert!(ended.stderr.contains(part), "no {part:?} in:\n{}", ended.stderr);
     }
+}
+
+#[test]
+fn a_certificate_that_nobody_trusts_is_told_with_what_helps() {
+    let server = Server::nginx(NginxOptions::default());
+    check(&[&server.tls_url("/"), "-d", "5s", "--no-save"], UNREACHABLE, "--cacert FILE");
 }
 
 #[test]
