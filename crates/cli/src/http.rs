@@ -67,11 +67,9 @@ pub(crate) fn exit_code(record: &RunRecord) -> ExitCode {
 fn unreachable(record: &RunRecord) -> Failure {
     let kinds = record.total.failures.kinds();
     let first = kinds.into_iter().find_map(|kind| Some((kind.cause, kind.example?)));
-    let (cause, url, text) = first
-        .map_or((Cause::ConnectionRefused, String::new(), String::new()), |(cause, example)| {
-            (cause, example.url, example.text)
-        });
-    let advice = if cause == Cause::ConnectionRefused { None } else { squall_report::advice(cause) };
+    let cause = first.as_ref().map(|(cause, _)| *cause).filter(|cause| *cause != Cause::ConnectionRefused);
+    let advice = cause.and_then(squall_report::advice);
+    let (url, text) = first.map_or_else(Default::default, |(_, example)| (example.url, example.text));
     Failure {
         code: ExitCode::TargetUnreachable,
         message: format!("cannot connect to `{}`: {text}", masked_text(&url)),

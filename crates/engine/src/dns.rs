@@ -61,8 +61,15 @@ impl Names {
         })
     }
 
-    /// Looks up every name that has no address yet. When there are any, a thread keeps them fresh until `stop`.
-    pub(crate) fn resolve(self, stop: &Arc<AtomicBool>) -> Result<Arc<Self>, Error> {
+    /// Looks up every name that has no address yet, and refuses those that none of `sources` can reach, where there are any. A thread
+    /// keeps what was looked up fresh until `stop`.
+    pub(crate) fn resolve(self, sources: &[IpAddr], stop: &Arc<AtomicBool>) -> Result<Arc<Self>, Error> {
+        let names = self.look_up_all(stop)?;
+        names.check_sources(sources)?;
+        Ok(names)
+    }
+
+    fn look_up_all(self, stop: &Arc<AtomicBool>) -> Result<Arc<Self>, Error> {
         let wanted: Vec<usize> =
             (0..self.entries.len()).filter(|idx| self.addresses(*idx).is_empty()).collect();
         if wanted.is_empty() {
@@ -93,7 +100,7 @@ impl Names {
     }
 
     /// Refuses local addresses none of which is of the family of a name's addresses: from there it cannot be reached.
-    pub(crate) fn check_sources(&self, sources: &[IpAddr]) -> Result<(), Error> {
+    fn check_sources(&self, sources: &[IpAddr]) -> Result<(), Error> {
         let family = |address: &IpAddr| if address.is_ipv4() { "IPv4" } else { "IPv6" };
         for (name_idx, name) in self.entries.iter().enumerate() {
             let addresses = self.addresses(name_idx);
@@ -320,7 +327,7 @@ mod tests {
             Some(Arc::from(["192.0.2.1", "192.0.2.2"].map(|a| a.parse().unwrap()))),
         );
         assert_eq!(names.add("127.0.0.9", 80, None), literal);
-        let names = names.resolve(&Arc::default()).unwrap();
+        let names = names.resolve(&[], &Arc::default()).unwrap();
         assert_eq!(names.view(literal, 0).next(&names).to_string(), "127.0.0.9");
         assert_eq!(names.view(six, 0).next(&names).to_string(), "::1");
         let mut view = names.view(given, 1);
@@ -343,7 +350,7 @@ mod tests {
         let mut names = Names::default();
         let idx = names.add("localhost", listener.local_addr().unwrap().port(), None);
         let stop = Arc::new(AtomicBool::new(false));
-        let names = names.resolve(&stop).unwrap();
+        let names = names.resolve(&[], &stop).unwrap();
         assert_eq!(names.view(idx, 0).next(&names).to_string(), "127.0.0.1");
         assert_eq!(names.take_lookups().len(), 1);
         stop.store(true, Ordering::Relaxed);

@@ -1,9 +1,9 @@
 //! A certificate authority of one's own: made when it is first wanted, kept on disk, trusted by whoever is told to.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -123,21 +123,16 @@ fn check(pem: &str, key: &KeyPair) -> Result<(), Error> {
 
 /// Written whole or not at all.
 fn write_whole(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
-    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    // What a process of the same number has left.
-    let _ = fs::remove_file(&temporary);
-    let written = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(&temporary)
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()))
-        .and_then(|()| fs::rename(&temporary, path));
-    written.map_err(|source| {
-        // What matters is the error that led here.
-        let _ = fs::remove_file(&temporary);
-        Error::File { path: path.to_owned(), source }
-    })
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    let written = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(folder)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.as_file().sync_data()?;
+            Ok(file.persist(path)?)
+        });
+    written.map(drop).map_err(|source| Error::File { path: path.to_owned(), source })
 }
 
 /// What the authority's certificate says.
@@ -159,8 +154,6 @@ const HOST_COUNT_MAX: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]

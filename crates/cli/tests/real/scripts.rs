@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use squall_target::{Options, Target};
 use tempfile::TempDir;
 
-use crate::squall::{assert_none_complains, start};
+use crate::squall::{self, assert_none_complains, start};
 
 #[test]
 fn scripts_end_as_they_do_in_k6() {
@@ -60,8 +60,7 @@ fn users_that_are_cancelled_while_their_request_is_to_be_sent_again_end() {
         "export const options = { scenarios: { it: { executor: 'constant-vus', vus: 200, duration: '1s', gracefulStop: '0s' } } };
          export default function () { http.get(__ENV.BASE); }",
     );
-    let ended =
-        start(&["run", "--json", "-", "--quiet", "--no-save", "-e", &format!("BASE={base}"), &script]).wait();
+    let ended = squall::run(&["run", "-e", &format!("BASE={base}"), &script]);
     ended.assert_all_counted();
 }
 
@@ -95,8 +94,7 @@ fn a_name_that_does_not_resolve_fails_its_own_requests_alone() {
          }",
     );
     let base = format!("BASE=http://{}", target.address());
-    let ended =
-        start(&["run", "--json", "-", "--quiet", "--no-save", "-i", "2", "-e", &base, &script]).wait();
+    let ended = squall::run(&["run", "-i", "2", "-e", &base, &script]);
     assert_eq!((ended.count("/totals/ok"), ended.count("/totals/failed")), (6, 2), "{ended:#?}");
     assert_eq!(ended.count("/errors/0/count"), 2, "{ended:#?}");
     assert_eq!(ended.json()["errors"][0]["cause"], "name_not_resolved", "{ended:#?}");

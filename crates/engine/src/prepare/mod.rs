@@ -93,8 +93,7 @@ impl Prepared {
             origins.add_redirect_origins(http)?;
         }
         let OriginTable { origins, names, .. } = origins;
-        let names = names.resolve(stop)?;
-        names.check_sources(&load.network.sources)?;
+        let names = names.resolve(&load.network.sources, stop)?;
         let (rotation, rows) = (rotation(&weights)?, rows.rows);
         Ok(Self { requests, rotation, origins, rows, names, ..Self::empty(load.clone()) })
     }
@@ -132,8 +131,7 @@ impl Prepared {
             replay.rows.push(rows.pair_of_row("*", "(other)", &origins.origins[0].key));
         }
         let OriginTable { origins, names, .. } = origins;
-        let names = names.resolve(stop)?;
-        names.check_sources(&load.network.sources)?;
+        let names = names.resolve(&load.network.sources, stop)?;
         let (rows, replay) = (rows.rows, Some(Arc::new(replay)));
         Ok(Self { origins, rows, names, replay, ..Self::empty(load.clone()) })
     }

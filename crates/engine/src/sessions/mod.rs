@@ -58,8 +58,6 @@ pub(crate) struct SessionShard {
     vacant: Vec<u32>,
     /// When those were wanted that wait for a slot.
     waiting: VecDeque<u64>,
-    /// Those that still waited when the end came. Told as waiting until then.
-    unsent_count: u64,
     /// Slots whose connection has ended: their users go on.
     ready: Vec<u32>,
     /// Connections that had more to read than one turn allows.
@@ -151,7 +149,6 @@ impl SessionShard {
             deadlines: Vec::new(),
             vacant: Vec::new(),
             waiting: VecDeque::new(),
-            unsent_count: 0,
             ready: Vec::new(),
             unfinished: Vec::new(),
             addresses: prepared.courses.iter().map(view).collect(),
@@ -213,7 +210,7 @@ impl SessionShard {
 
     fn drain(&mut self) {
         self.life = Life::Draining { until_ns: self.now_ns + self.limits.drain_ns };
-        self.unsent_count = self.waiting.len() as u64;
+        self.demand.note_unsent(self.waiting.len() as u64);
         self.waiting.clear();
     }
 
@@ -221,10 +218,7 @@ impl SessionShard {
         match self.life {
             Life::Draining { .. } => self.unsettled_count == 0,
             Life::Running => {
-                // A schedule lasts until its end, even when its last arrival has been served.
-                let is_lasting = self.demand.has_schedule() && self.limits.stop_at_ns < u64::MAX;
                 self.demand.is_exhausted()
-                    && !is_lasting
                     && self.live_count == 0
                     && self.waiting.is_empty()
                     && self.ready.is_empty()
@@ -313,13 +307,12 @@ impl SessionShard {
         }
         let backlog = self.backlog();
         if self.pulse.turn_second(self.now_ns, || backlog) && self.life != Life::Running {
-            self.unsent_count = 0;
+            self.demand.forget_unsent();
         }
     }
 
     fn backlog(&self) -> Backlog {
-        let waiting_count = self.waiting.len() as u64 + self.unsent_count;
-        Backlog { asked_count: self.demand.asked_count(), waiting_count }
+        self.demand.backlog(self.waiting.len() as u64)
     }
 
     fn note_memory(&mut self) {

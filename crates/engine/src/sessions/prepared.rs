@@ -93,11 +93,9 @@ impl Prepared {
             }
         }
         let Routes { names, rows, courses, weights, .. } = routes;
-        let names = names.resolve(stop)?;
-        names.check_sources(&load.network.sources)?;
         Ok(Self {
             tls: load.speaks_tls().then(|| tls::client_config(&policy)).transpose()?,
-            names,
+            names: names.resolve(&load.network.sources, stop)?,
             rotation: rotation(&weights)?,
             conduct: Conduct::new(load),
             load: load.clone(),

@@ -6,6 +6,7 @@ use squall_plan::{Load, Profile, When};
 use super::conn::{Exchange, RequestId, State};
 use super::{Life, Shard};
 use crate::pace::{Arrivals, Due, Share, grid_ns};
+use crate::pulse::Backlog;
 
 /// What wants requests to start.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub(crate) struct Demand {
     kind: Kind,
     /// Requests that may still start; `None`: any number.
     remaining: Option<u64>,
+    /// Arrivals that are never sent: too many were waiting already, or the end came while they waited.
+    unsent_count: u64,
     rotation_next: usize,
 }
 
@@ -21,7 +24,12 @@ enum Kind {
     /// A user starts its next request when the last one has ended.
     Closed { users: Users, live_count: u32 },
     /// The schedule starts requests.
-    Open { arrivals: Arrivals, asked_count: u64 },
+    Open {
+        arrivals: Arrivals,
+        asked_count: u64,
+        /// It lasts until its end, even when its last arrival has been served.
+        is_timed: bool,
+    },
     /// Requests start at their recorded times.
     Recorded { next_due_ns: Option<u64>, is_ended: bool, asked_count: u64 },
     /// A driver starts requests.
@@ -52,39 +60,47 @@ impl Demand {
             }
             When::Open { rate, arrival, pacing, .. } => {
                 let arrivals = Arrivals::new(rate, *arrival, share, grid_ns(*pacing), length_ns);
-                Kind::Open { arrivals, asked_count: 0 }
+                Kind::Open { arrivals, asked_count: 0, is_timed: load.stop.duration.is_some() }
             }
         };
         let remaining = load.stop.count.map(|count| share.part_of(count));
-        Self { kind, remaining, rotation_next: 0 }
+        Self { kind, remaining, unsent_count: 0, rotation_next: 0 }
     }
 
     /// A driver wants what is wanted.
     pub(super) fn driven() -> Self {
-        Self { kind: Kind::Driven, remaining: None, rotation_next: 0 }
+        Self { kind: Kind::Driven, remaining: None, unsent_count: 0, rotation_next: 0 }
     }
 
     /// Nothing more will ever be wanted.
     pub(crate) fn is_exhausted(&self) -> bool {
         match &self.kind {
             Kind::Closed { live_count, .. } => *live_count == 0 && self.remaining == Some(0),
-            Kind::Open { arrivals, .. } => arrivals.peek().is_none() || self.remaining == Some(0),
+            Kind::Open { arrivals, is_timed, .. } => {
+                self.remaining == Some(0) || !is_timed && arrivals.peek().is_none()
+            }
             Kind::Recorded { is_ended, .. } => *is_ended || self.remaining == Some(0),
             Kind::Driven => true,
         }
     }
 
-    /// Whether arrivals come by a schedule, and their number is not used up.
-    pub(crate) fn has_schedule(&self) -> bool {
-        matches!(self.kind, Kind::Open { .. }) && self.remaining != Some(0)
-    }
-
-    /// Arrivals that the schedule has asked for so far, those of the warm-up left out.
-    pub(crate) fn asked_count(&self) -> u64 {
-        match &self.kind {
+    /// How far the schedule is ahead of what was sent; `waiting_count`: arrivals that are still to be sent.
+    pub(crate) fn backlog(&self, waiting_count: u64) -> Backlog {
+        let asked_count = match &self.kind {
             Kind::Closed { .. } | Kind::Driven => 0,
             Kind::Open { asked_count, .. } | Kind::Recorded { asked_count, .. } => *asked_count,
-        }
+        };
+        Backlog { asked_count, waiting_count: waiting_count + self.unsent_count }
+    }
+
+    /// Arrivals that are never sent count as waiting until they are forgotten.
+    pub(crate) fn note_unsent(&mut self, count: u64) {
+        self.unsent_count += count;
+    }
+
+    /// A second is over in which nothing could start any more.
+    pub(crate) fn forget_unsent(&mut self) {
+        self.unsent_count = 0;
     }
 
     /// When the next arrival is due, in nanoseconds after the run's start.
@@ -205,7 +221,7 @@ impl Shard {
             let Some(exchange) = self.next_exchange(intended_ns) else { continue };
             self.demand.note_asked(intended_ns >= self.limits.warm_until_ns);
             if self.waiting_count >= ARRIVALS_WAITING_MAX {
-                self.unsent_count += 1;
+                self.demand.note_unsent(1);
             } else if self.place(exchange) {
                 let late_ns = self.now_ns.saturating_sub(self.limits.start_ns + due.exact_ns);
                 self.pulse.snapshot.generator.schedule_lag.record(late_ns);

@@ -91,8 +91,6 @@ pub(crate) struct Shard {
     io: IoBuffers,
     /// Requests that wait for a connection, in all pools.
     waiting_count: u64,
-    /// Arrivals that are never sent: too many were waiting already, or the end came while they waited. Told as waiting until then.
-    unsent_count: u64,
     /// Started and not settled yet.
     open_count: u32,
     /// Connections that are not open yet.
@@ -192,7 +190,6 @@ impl Shard {
             io: IoBuffers::new(&prepared, &limits),
             driven: None,
             waiting_count: 0,
-            unsent_count: 0,
             open_count: 0,
             opening_count: 0,
             opened_this_turn: 0,
@@ -263,7 +260,7 @@ impl Shard {
             return;
         }
         if self.life != Life::Running {
-            self.unsent_count = 0;
+            self.demand.forget_unsent();
         }
         if let Some(clock) = &mut self.io.stamp_clock {
             *clock = Clock::new();
@@ -283,8 +280,7 @@ impl Shard {
     }
 
     fn backlog(&self) -> Backlog {
-        let waiting_count = self.waiting_count + self.unsent_count;
-        Backlog { asked_count: self.demand.asked_count(), waiting_count }
+        self.demand.backlog(self.waiting_count)
     }
 
     fn sleep_until_start(&mut self) {
@@ -318,7 +314,7 @@ impl Shard {
         let retry_count = self.pools.iter().map(|pool| pool.waiting.len() as u64).sum();
         let dropped_count = self.waiting_count - retry_count;
         self.skip_recorded(dropped_count);
-        self.unsent_count += dropped_count;
+        self.demand.note_unsent(dropped_count);
         self.waiting_count = retry_count;
     }
 
@@ -329,11 +325,8 @@ impl Shard {
         if !self.is_driver_finished() {
             return false;
         }
-        // A schedule lasts until its end, even when its last arrival has been served.
-        let is_lasting = self.demand.has_schedule() && self.limits.stop_at_ns < u64::MAX;
         self.life != Life::Running
             || (self.demand.is_exhausted()
-                && !is_lasting
                 && self.waiting_count() == 0
                 && self.ready.is_empty()
                 && self.pending_recorded() == 0)

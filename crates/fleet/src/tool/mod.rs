@@ -39,8 +39,7 @@ trait Tool: Sync {
     fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble>;
 
     /// What of its words is shown and saved: no secrets. `words`: what [`Tool::words`] gave, and what was added to them.
-    fn shown(&self, load: &ToolLoad, words: &[String]) -> Vec<String> {
-        let _ = load;
+    fn shown(&self, _load: &ToolLoad, words: &[String]) -> Vec<String> {
         words.iter().map(|word| masked_word(word)).collect()
     }
 
