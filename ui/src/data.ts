@@ -28,7 +28,7 @@ export interface Summary {
   verdict: { status: Status; reasons: Reason[]; notes: Reason[] };
   stopped_by: string; duration_s: number;
   totals: {
-    requests: number; ok: number; failed: number; interrupted: number; rate_per_s: number; requests_asked: number | null;
+    requests: number; ok: number; failed: number; interrupted: number; rate_per_s: number; requests_asked: number | null; requests_never_sent: number | null;
     retries: number; warmup_requests: number; bytes_received: number; bytes_sent: number;
     connections_opened: number; connections_reused: number;
   };

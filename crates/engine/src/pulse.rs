@@ -88,9 +88,11 @@ impl Pulse {
         self.snapshot.open_model
     }
 
-    pub(crate) fn count_start(&mut self, is_warmup: bool) {
+    /// `follows`: something else led to it than the schedule, such as a redirect.
+    pub(crate) fn count_start(&mut self, is_warmup: bool, follows: bool) {
         self.snapshot.requests_warmup += u64::from(is_warmup);
         self.snapshot.requests_started += u64::from(!is_warmup);
+        self.snapshot.arrivals_sent += u64::from(self.snapshot.open_model && !is_warmup && !follows);
     }
 
     /// The loop begins to wait.

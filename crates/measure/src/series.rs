@@ -25,6 +25,9 @@ pub struct SeriesPoint {
     pub started: u64,
     /// Open model: arrivals that the schedule asked for.
     pub asked: u64,
+    /// Of these, those sent.
+    #[serde(default)]
+    pub arrivals_sent: u64,
     /// Requests that ended well.
     pub ok: u64,
     /// Requests that failed.
@@ -169,6 +172,7 @@ impl SeriesPoint {
         self.add_counts(&Self {
             started: snapshot.requests_started,
             asked: snapshot.arrivals_asked,
+            arrivals_sent: snapshot.arrivals_sent,
             ok: snapshot.ok(),
             failed: snapshot.failed(),
             interrupted: snapshot.interrupted(),
@@ -216,6 +220,7 @@ impl SeriesPoint {
     fn add_counts(&mut self, other: &Self) {
         self.started += other.started;
         self.asked += other.asked;
+        self.arrivals_sent += other.arrivals_sent;
         self.ok += other.ok;
         self.failed += other.failed;
         self.interrupted += other.interrupted;

@@ -27,6 +27,9 @@ pub struct Snapshot {
     pub requests_warmup: u64,
     /// Open model: arrivals that the schedule asked for in this span, sent or not; those of the warm-up left out.
     pub arrivals_asked: u64,
+    /// Of these, those sent: hops of redirects are requests, and no arrivals.
+    #[serde(default)]
+    pub arrivals_sent: u64,
     /// TCP connections opened (TLS included where spoken).
     pub connections_opened: u64,
     /// Requests that went out on a connection that had carried one before.
@@ -132,6 +135,7 @@ impl Snapshot {
             requests_retried: 0,
             requests_warmup: 0,
             arrivals_asked: 0,
+            arrivals_sent: 0,
             connections_opened: 0,
             connections_reused: 0,
             wire_bytes_sent: 0,
@@ -206,6 +210,7 @@ impl Snapshot {
         self.requests_retried += other.requests_retried;
         self.requests_warmup += other.requests_warmup;
         self.arrivals_asked += other.arrivals_asked;
+        self.arrivals_sent += other.arrivals_sent;
         self.connections_opened += other.connections_opened;
         self.connections_reused += other.connections_reused;
         self.wire_bytes_sent += other.wire_bytes_sent;
@@ -234,6 +239,7 @@ impl Snapshot {
         self.requests_retried = 0;
         self.requests_warmup = 0;
         self.arrivals_asked = 0;
+        self.arrivals_sent = 0;
         self.connections_opened = 0;
         self.connections_reused = 0;
         self.wire_bytes_sent = 0;

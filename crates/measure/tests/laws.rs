@@ -197,6 +197,7 @@ impl Event {
     fn happen(&self, snapshot: &mut Snapshot) {
         snapshot.requests_started += 1;
         snapshot.arrivals_asked += 1;
+        snapshot.arrivals_sent += 1;
         snapshot.connections_opened += u64::from(self.sample.phases.connecting_ns.is_some());
         snapshot.wire_bytes_received += self.sample.bytes_received;
         snapshot.record(&self.sample);

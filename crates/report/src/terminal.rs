@@ -204,11 +204,11 @@ fn rate(page: &mut Page, summary: &Summary) {
     let per_s = |count: u64| units::rate(rate_per_s(count, schedule_s(summary)));
     let done = format!("done {}", units::rate(totals.rate_per_s));
     let mut facts = vec![done];
-    if let Some(asked) = totals.requests_asked {
+    if let (Some(asked), Some(never)) = (totals.requests_asked, totals.requests_never_sent) {
         facts.insert(0, format!("asked {}", per_s(asked)));
         let begun = if summary.noun() == "request" { "sent" } else { "started" };
-        facts.insert(1, format!("{begun} {}", per_s(totals.requests)));
-        facts.push(format!("never {begun} {}", units::count(asked.saturating_sub(totals.requests))));
+        facts.insert(1, format!("{begun} {}", per_s(asked - never)));
+        facts.push(format!("never {begun} {}", units::count(never)));
     }
     facts.extend(loops(summary));
     items(page, "RATE", &facts);

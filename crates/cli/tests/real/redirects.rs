@@ -22,6 +22,18 @@ fn redirects_are_followed_with_the_user_agent_that_asked() {
     assert!(agents.contains(&"alpha") && agents.contains(&"beta"), "{agents:?}");
 }
 
+#[test]
+fn hops_are_requests_but_none_that_the_schedule_asked_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let server = thread::spawn(move || redirect_each(&listener));
+    let ended = run(&["-c1", "-r", "100/s", "-n", "30", "--follow", "1", &url]);
+    assert_eq!(ended.count("/totals/requests"), 60, "{ended:#?}");
+    assert_eq!(ended.count("/totals/requests_asked"), 30, "{ended:#?}");
+    assert_eq!(ended.count("/totals/requests_never_sent"), 0, "{ended:#?}");
+    assert_eq!(server.join().unwrap().len(), 60);
+}
+
 /// Serves one connection to its end, each second request with an answer, the others with a redirect; the heads it read.
 fn redirect_each(listener: &TcpListener) -> Vec<String> {
     let (mut socket, _) = listener.accept().unwrap();

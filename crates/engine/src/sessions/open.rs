@@ -26,7 +26,7 @@ impl SessionShard {
         slot.opened_ns = self.now_ns;
         (slot.connected_ns, slot.ready_ns) = (0, 0);
         self.unsettled_count += 1;
-        self.pulse.count_start(is_warmup);
+        self.pulse.count_start(is_warmup, is_reopening);
         self.set_deadline(slot_idx, self.now_ns + self.limits.connect_timeout_ns);
         match self.dial(slot_idx, course_idx as usize) {
             Ok(true) => self.on_connected(slot_idx),

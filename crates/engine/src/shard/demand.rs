@@ -399,7 +399,7 @@ impl Shard {
         exchange.is_first = self.conns[conn_idx].state != State::Open;
         if !exchange.is_retry() {
             exchange.is_warmup = exchange.intended_ns < self.limits.warm_until_ns;
-            self.pulse.count_start(exchange.is_warmup);
+            self.pulse.count_start(exchange.is_warmup, exchange.redirect_count > 0);
             self.open_count += 1;
         }
         let conn = &mut self.conns[conn_idx];

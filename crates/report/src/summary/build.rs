@@ -140,6 +140,7 @@ fn totals(record: &RunRecord) -> Totals {
         interrupted: total.interrupted(),
         rate_per_s: three_decimals(record.rate_per_s()),
         requests_asked: asked(total, total.arrivals_asked),
+        requests_never_sent: asked(total, total.arrivals_asked.saturating_sub(total.arrivals_sent)),
         retries: total.requests_retried,
         warmup_requests: total.requests_warmup,
         bytes_received: total.wire_bytes_received,

@@ -122,6 +122,8 @@ pub struct Totals {
     pub rate_per_s: f64,
     /// Open model: requests that the schedule asked for.
     pub requests_asked: Option<u64>,
+    /// Of these, those never sent.
+    pub requests_never_sent: Option<u64>,
     /// Requests made again on a new connection because a reused one died before any byte of the answer; counted once
     /// in `requests`.
     pub retries: u64,

@@ -179,6 +179,7 @@ fn example(at_ns: u64, text: &str) -> FailureExample {
 
 fn add_load(snapshot: &mut Snapshot, request_count: u64, busy: f64) {
     snapshot.requests_started = request_count;
+    snapshot.arrivals_sent = if snapshot.open_model { request_count } else { 0 };
     snapshot.connections_reused = request_count;
     snapshot.wire_bytes_sent = request_count * 120;
     snapshot.wire_bytes_received = request_count * 4_321;
