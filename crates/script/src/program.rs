@@ -56,8 +56,8 @@ pub(crate) type Arrays = Arc<Mutex<HashMap<String, Arc<ArrayData>>>>;
 /// A compiled module.
 #[derive(Debug, Clone)]
 enum Compiled {
-    /// ES module.
-    Module(Code),
+    /// ES module; whether its text has an `import.meta`.
+    Module { code: Code, uses_meta: bool },
     /// CommonJS: a function of module, exports and require.
     Common(Code),
 }
@@ -205,8 +205,10 @@ impl Building {
         let text = plain_script(name, text).map_err(|problem| ctx.throw("SyntaxError", &problem))?;
         if crate::resolve::is_module(&text) {
             let module = self.compile_placed(ctx, name, &text)?;
-            self.modules.borrow_mut().insert(name.to_owned(), Compiled::Module(module.code()?));
-            return Ok(Loaded::Module(module));
+            let uses_meta = text.contains("import.meta");
+            let compiled = Compiled::Module { code: module.code()?, uses_meta };
+            self.modules.borrow_mut().insert(name.to_owned(), compiled);
+            return api::meta::placed(module, uses_meta).map(Loaded::Module);
         }
         let wrapped = format!("(function(module, exports, require, global) {{{text}\n}})");
         let function = match compile_function(ctx, name, &wrapped) {
@@ -300,7 +302,9 @@ impl Source {
             Self::Built(program) => program.modules.get(name).cloned(),
         };
         match known {
-            Some(Compiled::Module(code)) => code.read(ctx).map(Loaded::Module),
+            Some(Compiled::Module { code, uses_meta }) => {
+                api::meta::placed(code.read(ctx)?, uses_meta).map(Loaded::Module)
+            }
             Some(Compiled::Common(code)) => code.read(ctx).map(Loaded::Common),
             None => Err(ctx.throw_error(&format!(
                 "the module `{name}` was not loaded in the first init: imports must not depend on the virtual user"

@@ -13,6 +13,7 @@ mod fs;
 pub(crate) mod html;
 pub(crate) mod http;
 mod k6;
+pub(crate) mod meta;
 mod metrics;
 pub(crate) mod missing;
 mod open;

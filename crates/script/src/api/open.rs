@@ -24,7 +24,10 @@ fn open<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     }
 }
 
-/// A path may have characters that mean something in a URL.
+/// A path may have characters that mean something in a URL; what `import.meta.resolve` gave is a URL already.
 fn escaped(path: &str) -> String {
+    if path.starts_with("file://") {
+        return path.to_owned();
+    }
     path.replace('%', "%25").replace('?', "%3F").replace('#', "%23")
 }

@@ -347,8 +347,15 @@ fn check_fields(name: &str, kind: &str, map: &Map<String, Json>) -> Result<(), S
 fn check(name: &str, executor: &Executor) -> Result<(), ScriptError> {
     let bad = |problem: &str, help: &str| Err(wrong(&format!("scenarios.{name}"), problem, help));
     match executor {
-        Executor::ConstantVus { duration, .. } if *duration < Duration::from_secs(1) => {
+        Executor::ConstantVus { duration, .. } | Executor::ConstantArrivalRate { duration, .. }
+            if *duration < DURATION_MIN =>
+        {
             bad("has a duration below 1s", "let it run for at least 1s")
+        }
+        Executor::SharedIterations { max_duration, .. } | Executor::PerVuIterations { max_duration, .. }
+            if *max_duration < DURATION_MIN =>
+        {
+            bad("has a maxDuration below 1s", "let it run for at least 1s")
         }
         Executor::SharedIterations { vus, iterations, .. } if iterations < vus => bad(
             &format!("has fewer iterations ({iterations}) than VUs ({vus})"),
@@ -372,6 +379,9 @@ fn check(name: &str, executor: &Executor) -> Result<(), ScriptError> {
 }
 
 const EXECUTORS: &str = "use constant-vus, ramping-vus, shared-iterations, per-vu-iterations, constant-arrival-rate or ramping-arrival-rate";
+
+/// Of a scenario, in k6.
+const DURATION_MIN: Duration = Duration::from_secs(1);
 
 /// k6's `maxDuration`.
 const MAX_DURATION: Duration = Duration::from_secs(600);

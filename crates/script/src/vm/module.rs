@@ -87,6 +87,13 @@ impl<'js> Module<'js> {
         }
     }
 
+    /// Its `import.meta`.
+    pub(crate) fn meta(&self) -> JsResult<Value<'js>> {
+        let ctx = self.0.ctx();
+        // SAFETY: the definition is the module's own; the object is owned.
+        unsafe { Value::checked(ctx, qjs::JS_GetImportMeta(ctx.as_ptr(), self.definition())) }
+    }
+
     /// The definition, which the context owns as well.
     fn definition(&self) -> *mut qjs::JSModuleDef {
         // SAFETY: the value is a module.

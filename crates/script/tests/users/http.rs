@@ -63,6 +63,24 @@ fn verbs_send_what_they_are_given() {
 }
 
 #[test]
+fn params_that_cannot_be_used_fail_their_request_alone() {
+    for params in
+        ["{ timeout: 'soon' }", "{ responseType: 'xml' }", "{ tags: { a: {} } }", "{ responseCallback: 5 }"]
+    {
+        let calls = format!(
+            "const r = http.get('http://t/', {params});
+             console.log(r.status, r.error_code, r.url === '', r.body, r.timings.duration, r.request.method === '');
+             try {{ http.get('http://t/', Object.assign({params}, {{ throw: true }})); }} catch (e) {{ console.log('thrown'); }}"
+        );
+        let run = iterate(&script(&calls), 1, |_| panic!("nothing is sent: {params}"));
+        assert_eq!(run.outcome, Outcome::Done(None), "{params}");
+        let lines: Vec<&str> = run.said.lines().collect();
+        assert!(lines[0].contains("Request Failed"), "{params}: {}", run.said);
+        assert_eq!(lines[1..], ["0 0 true null 0 true", "thrown"], "{params}");
+    }
+}
+
+#[test]
 fn a_response_has_k6s_fields() {
     let source = script(
         "const r = http.get('http://t/');

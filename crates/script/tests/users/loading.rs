@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use squall_script::{Console, Form, Level, Program, ProgramSetup, ScriptError};
+use squall_script::{Console, Form, Level, Outcome, Program, ProgramSetup, ScriptError};
 
-use crate::drive::Text;
+use crate::drive::{Text, iterate, reply};
 
 fn load(path: &str, source: &str) -> Result<Arc<Program>, ScriptError> {
     let console = Arc::new(Console::new(Box::new(Text::default()), Form::Raw, Level::Debug));
@@ -24,6 +24,24 @@ fn load(path: &str, source: &str) -> Result<Arc<Program>, ScriptError> {
         fetch: Some(Box::new(fetch)),
         console,
     })
+}
+
+#[test]
+fn a_module_knows_where_it_lies() {
+    let folder = format!("{}/tests/users", env!("CARGO_MANIFEST_DIR"));
+    let source = format!(
+        "const table = open(import.meta.resolve('{folder}/table.csv'));
+         export default function () {{
+             console.log(import.meta.resolve('{folder}/../a b.js').endsWith('/tests/a%20b.js'), import.meta.resolve('k6/http'));
+             console.log(table.length > 10, Object.keys(import.meta).join());
+             try {{ import.meta.resolve('bare'); }} catch (error) {{ console.log(error.message); }}
+         }}"
+    );
+    let run = iterate(&source, 2, |_| reply(200, &[], ""));
+    assert_eq!(run.outcome, Outcome::Done(None));
+    let lines: Vec<&str> = run.said.lines().take(3).collect();
+    assert_eq!(lines[..2], ["true k6/http", "true resolve"], "{}", run.said);
+    assert!(lines[2].contains("couldn't be recognised"), "{}", run.said);
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn slot<'js>(ctx: Ctx<'js>, item: &Value<'js>) -> JsResult<Slot<'js>> {
     let asked = Asked { method: &method, url, body, params: params.clone() };
     match asked.prepare(ctx)? {
         Ok(prepared) => Ok(Slot::Waiting(Some(prepared))),
-        Err(problem) => refused(ctx, &params, &problem).map(Slot::Done),
+        Err(failure) => refused(ctx, &params, failure).map(Slot::Done),
     }
 }
 

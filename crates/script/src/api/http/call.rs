@@ -6,14 +6,16 @@ use std::rc::Rc;
 use squall_plan::HttpVersion;
 use url::Url;
 
+use crate::console::Level;
 use crate::host::Host;
-use crate::step::Spec;
+use crate::step::{ReplyFailure, Spec};
 use crate::vm::{Call, Ctx, JsResult, Value};
 
 use super::cache;
 use super::exchange::{self, Exchange, cookie_header};
 use super::form;
-use super::params::Params;
+use super::params::{Flaw, Params};
+use super::response::Response;
 
 pub(super) fn get<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     without_body(call, "GET")
@@ -67,9 +69,11 @@ pub(super) fn async_request<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (promise, resolve, reject) = ctx.promise()?;
     let prepared = match asked.prepare(ctx)? {
         Ok(prepared) => prepared,
-        Err(problem) => {
-            let error = ctx.global().get("Error")?.construct(&[&ctx.string(&problem)])?;
-            reject.call(&ctx.undefined(), &[&error])?;
+        Err(failure) => {
+            match refused(ctx, &asked.params, failure) {
+                Ok(response) => resolve.call(&ctx.undefined(), &[&response])?,
+                Err(_) => reject.call(&ctx.undefined(), &[&ctx.take_exception()])?,
+            };
             return Ok(promise);
         }
     };
@@ -127,33 +131,30 @@ fn run<'js>(ctx: Ctx<'js>, asked: &Asked<'_, 'js>) -> JsResult<Value<'js>> {
     ctx.host().forbid_init(ctx, "making http requests")?;
     match asked.prepare(ctx)? {
         Ok(Prepared { spec, params }) => exchange::perform(ctx, spec, params),
-        Err(problem) => refused(ctx, &asked.params, &problem),
+        Err(failure) => refused(ctx, &asked.params, failure),
     }
 }
 
-/// A URL that cannot be used: a response with an error, or an exception.
-pub(super) fn refused<'js>(ctx: Ctx<'js>, params: &Value<'js>, problem: &str) -> JsResult<Value<'js>> {
-    let throws = Params::read(params)?.throws.unwrap_or(ctx.host().shared.options.throws);
-    if throws {
-        return Err(ctx.throw_error(problem));
+/// A request that cannot be made: a response with an error, or an exception.
+pub(super) fn refused<'js>(
+    ctx: Ctx<'js>,
+    params: &Value<'js>,
+    failure: ReplyFailure,
+) -> JsResult<Value<'js>> {
+    let shared = &ctx.host().shared;
+    let throws = match if params.is_object() { params.get("throw")? } else { ctx.undefined() } {
+        asked if !asked.is_nullish() => asked.is_truthy(),
+        _ => shared.options.throws,
+    };
+    if !throws {
+        shared.console.fields(Level::Warning, "Request Failed", &[("error", &failure.text)]);
     }
-    let console = &ctx.host().shared.console;
-    console.fields(crate::console::Level::Warning, "Request Failed", &[("error", problem)]);
-    let response = ctx.object();
-    for (name, value) in [("error", problem), ("url", ""), ("status_text", ""), ("proto", "")] {
-        response.set(name, ctx.string(value))?;
-    }
-    response.set("status", ctx.number(0.0))?;
-    response.set("error_code", ctx.number(INVALID_URL_CODE))?;
-    response.set("body", ctx.null())?;
-    response.set("headers", ctx.object())?;
-    response.set("cookies", ctx.object())?;
-    Ok(response)
+    Box::new(Response::refused(failure)).into_value(ctx, throws)
 }
 
 impl<'js> Asked<'_, 'js> {
-    /// The request, or why its URL cannot be used.
-    pub(super) fn prepare(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, String>> {
+    /// The request, or why it cannot be made.
+    pub(super) fn prepare(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, ReplyFailure>> {
         let words = match cache::look_up(ctx.host(), self)? {
             Ok(known) => return Ok(Ok(known)),
             Err(words) => words,
@@ -165,9 +166,13 @@ impl<'js> Asked<'_, 'js> {
         Ok(built)
     }
 
-    fn build(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, String>> {
+    fn build(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, ReplyFailure>> {
         let host = ctx.host();
-        let params = Params::read(&self.params)?;
+        let params = match Params::read(&self.params) {
+            Ok(params) => params,
+            Err(Flaw::Thrown(thrown)) => return Err(thrown),
+            Err(Flaw::Bad(text)) => return Ok(Err(ReplyFailure { code: 0, text })),
+        };
         let (text, name) = match self.url.as_text() {
             Some(text) => (text.to_owned(), None),
             None if self.url.is_object() && !self.url.get("url")?.is_undefined() => {
@@ -177,7 +182,7 @@ impl<'js> Asked<'_, 'js> {
         };
         let (url, user) = match split_user(&text) {
             Ok(parts) => parts,
-            Err(problem) => return Ok(Err(problem)),
+            Err(text) => return Ok(Err(ReplyFailure { code: INVALID_URL_CODE, text })),
         };
         let body = if matches!(self.method, "GET" | "HEAD") { ctx.undefined() } else { self.body.clone() };
         let encoded = form::encode(&body, &params.compression)?;
@@ -267,4 +272,4 @@ fn headers(
 }
 
 /// k6's `error_code` of a URL that cannot be used.
-const INVALID_URL_CODE: f64 = 1020.0;
+const INVALID_URL_CODE: u16 = 1020;

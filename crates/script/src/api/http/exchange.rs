@@ -100,7 +100,7 @@ impl Exchange {
             self.send(host);
             return Next::Again;
         }
-        if let Some(failure) = &reply.failure {
+        if let Some(failure) = reply.failure.as_ref().filter(|_| !self.throws(host)) {
             let verb = capitalised(&self.spec.method);
             let text = format!("{verb} \"{}\": {}", self.spec.url, failure.text);
             host.shared.console.fields(Level::Warning, "Request Failed", &[("error", &text)]);

@@ -8,7 +8,7 @@ use squall_plan::HttpVersion;
 
 use crate::api::string_pairs;
 use crate::cookies::Jar;
-use crate::vm::{Call, Ctx, JsResult, Value};
+use crate::vm::{Call, Ctx, JsResult, Thrown, Value};
 
 use super::cookies::JarObject;
 
@@ -74,9 +74,26 @@ impl Callback {
     }
 }
 
+/// Why params cannot be used.
+#[derive(Debug)]
+pub(super) enum Flaw {
+    /// An exception is pending.
+    Thrown(Thrown),
+    /// What k6 refuses: the request fails, and the iteration goes on.
+    Bad(String),
+}
+
+impl From<Thrown> for Flaw {
+    fn from(thrown: Thrown) -> Self {
+        Self::Thrown(thrown)
+    }
+}
+
+type Checked<T> = Result<T, Flaw>;
+
 impl Params {
     /// Reads a params object.
-    pub(super) fn read(object: &Value<'_>) -> JsResult<Self> {
+    pub(super) fn read(object: &Value<'_>) -> Checked<Self> {
         let mut params = Self::default();
         if !object.is_object() {
             return Ok(params);
@@ -90,20 +107,16 @@ impl Params {
         Ok(params)
     }
 
-    fn read_one(&mut self, name: &str, value: &Value<'_>) -> JsResult<()> {
-        let ctx = value.ctx();
+    fn read_one(&mut self, name: &str, value: &Value<'_>) -> Checked<()> {
         match name {
             "headers" => self.headers = string_pairs(value)?,
             "tags" => self.tags = tag_pairs(value)?,
             "timeout" => self.timeout = Some(timeout(value)?),
             "cookies" => self.cookies = cookies(value)?,
-            "jar" => {
-                let jar = value.opaque::<JarObject>().map(JarObject::jar);
-                self.jar = Some(jar.ok_or_else(|| ctx.throw_type("`jar` must be a CookieJar"))?);
-            }
+            "jar" => self.jar = value.opaque::<JarObject>().map(JarObject::jar),
             "redirects" => self.redirects = Some(value.to_number()?.max(0.0) as u32),
             "responseType" => self.response_type = Some(response_type(value)?),
-            "responseCallback" => self.callback = Some(callback(value)?),
+            "responseCallback" => self.callback = Some(callback(value).map_err(bad)?),
             "auth" => self.auth = Some(auth(value)?),
             "compression" => {
                 let text = value.to_string()?;
@@ -136,16 +149,15 @@ fn http_version(value: &Value<'_>) -> JsResult<HttpVersion> {
 }
 
 /// A number of milliseconds, or a duration as text.
-fn timeout(value: &Value<'_>) -> JsResult<Duration> {
-    let ctx = value.ctx();
+fn timeout(value: &Value<'_>) -> Checked<Duration> {
     let parsed = match value.as_number() {
         Some(millis) => crate::options::milliseconds(millis),
         None => crate::options::duration(&value.to_text()?),
     };
-    parsed.ok_or_else(|| ctx.throw_error("invalid timeout value: write milliseconds, or a text like \"10s\""))
+    parsed.ok_or_else(|| bad("invalid timeout value: write milliseconds, or a text like \"10s\""))
 }
 
-fn tag_pairs(value: &Value<'_>) -> JsResult<Vec<(String, String)>> {
+fn tag_pairs(value: &Value<'_>) -> Checked<Vec<(String, String)>> {
     for key in if value.is_object() { value.keys()? } else { Vec::new() } {
         let tag = value.get_key(&key)?;
         if tag.is_object() || tag.is_nullish() {
@@ -153,10 +165,10 @@ fn tag_pairs(value: &Value<'_>) -> JsResult<Vec<(String, String)>> {
                 "invalid type for metric tag '{}': only String, Boolean and Number types are accepted",
                 key.text()
             );
-            return Err(value.ctx().throw_type(&message));
+            return Err(Flaw::Bad(message));
         }
     }
-    string_pairs(value)
+    Ok(string_pairs(value)?)
 }
 
 fn cookies(object: &Value<'_>) -> JsResult<Vec<(String, String, bool)>> {
@@ -172,29 +184,30 @@ fn cookies(object: &Value<'_>) -> JsResult<Vec<(String, String, bool)>> {
     Ok(cookies)
 }
 
-fn response_type(value: &Value<'_>) -> JsResult<ResponseType> {
+fn response_type(value: &Value<'_>) -> Checked<ResponseType> {
     match value.as_text().as_deref() {
         Some("text") => Ok(ResponseType::Text),
         Some("binary") => Ok(ResponseType::Binary),
         Some("none") => Ok(ResponseType::None),
-        _ => Err(value.ctx().throw_error("invalid responseType: use \"text\", \"binary\" or \"none\"")),
+        _ => Err(bad("invalid responseType: use \"text\", \"binary\" or \"none\"")),
     }
 }
 
 /// Reads what `expectedStatuses` made, or null.
-fn callback(value: &Value<'_>) -> JsResult<Callback> {
+fn callback(value: &Value<'_>) -> Result<Callback, &'static str> {
     if value.is_nullish() {
         return Ok(Callback::Off);
     }
-    match value.opaque::<Callback>() {
-        Some(callback) => Ok(callback.clone()),
-        None => Err(value.ctx().throw_type("unsupported responseCallback: use http.expectedStatuses()")),
-    }
+    value.opaque::<Callback>().cloned().ok_or("unsupported responseCallback: use http.expectedStatuses()")
+}
+
+fn bad(text: &str) -> Flaw {
+    Flaw::Bad(text.to_owned())
 }
 
 /// `http.setResponseCallback(callback | null)`.
 pub(super) fn set_response_callback<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
-    let callback = callback(&call.arg(0))?;
+    let callback = callback(&call.arg(0)).map_err(|text| call.ctx().throw_type(text))?;
     *call.ctx().host().http.callback.borrow_mut() = callback;
     Ok(call.ctx().undefined())
 }

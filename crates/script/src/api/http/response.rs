@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::Value as Json;
 
 use crate::cookies;
-use crate::step::{Body, Reply, Spec};
+use crate::step::{Body, Reply, ReplyFailure, Spec};
 use crate::vm::{Call, Ctx, Fun, JsResult, Thrown, Value};
 
 use super::params::ResponseType;
@@ -15,7 +15,8 @@ use super::params::ResponseType;
 #[derive(Debug)]
 pub(super) struct Response {
     reply: Reply,
-    spec: Rc<Spec>,
+    /// `None`: the request could not even be made.
+    spec: Option<Rc<Spec>>,
     response_type: ResponseType,
     decoded: OnceCell<Result<Vec<u8>, String>>,
     json: RefCell<Option<Rc<Json>>>,
@@ -23,7 +24,18 @@ pub(super) struct Response {
 
 impl Response {
     pub(super) fn new(reply: Reply, spec: Rc<Spec>, response_type: ResponseType) -> Self {
-        Self { reply, spec, response_type, decoded: OnceCell::new(), json: RefCell::default() }
+        Self { reply, spec: Some(spec), response_type, decoded: OnceCell::new(), json: RefCell::default() }
+    }
+
+    /// What stands for the response to a request that could not be made.
+    pub(super) fn refused(failure: ReplyFailure) -> Self {
+        Self {
+            reply: Reply { failure: Some(failure), ..Reply::default() },
+            spec: None,
+            response_type: ResponseType::None,
+            decoded: OnceCell::new(),
+            json: RefCell::default(),
+        }
     }
 
     /// The object for the script; a failure is thrown where that is wanted.
@@ -131,7 +143,7 @@ fn prototype(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
 const GETTERS: &[Fun] = &[
     Fun::new(c"status", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.number(f64::from(it.reply.status)))),
     Fun::new(c"status_text", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.string(&status_text(it)))),
-    Fun::new(c"url", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.string(it.spec.url.as_str()))),
+    Fun::new(c"url", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.string(url(it)))),
     Fun::new(c"proto", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.string(it.reply.proto))),
     Fun::new(c"error", 0, |call: &Call<'_>| {
         plain(call, |ctx, it| ctx.string(it.reply.failure.as_ref().map_or("", |failure| &failure.text)))
@@ -191,6 +203,10 @@ fn made<'js>(
     let value = with(call, |_, response| make(call.ctx(), response))??;
     call.this().define(name, value.clone())?;
     Ok(value)
+}
+
+fn url(response: &Response) -> &str {
+    response.spec.as_ref().map_or("", |spec| spec.url.as_str())
 }
 
 fn status_text(response: &Response) -> String {
@@ -289,20 +305,21 @@ fn timings<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
 }
 
 fn request<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
-    let (spec, object, headers) = (&response.spec, ctx.object(), ctx.object());
-    for (name, value) in &spec.headers {
+    let (spec, object, headers) = (response.spec.as_deref(), ctx.object(), ctx.object());
+    let fields = spec.map_or(&[][..], |spec| &spec.headers);
+    for (name, value) in fields {
         headers.set(&canonical(name), ctx.array_of([ctx.string(value)])?)?;
     }
-    let body = match &spec.body {
-        Body::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Body::Empty | Body::File(_) => String::new(),
+    let body = match spec.map(|spec| &spec.body) {
+        Some(Body::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        Some(Body::Empty | Body::File(_)) | None => String::new(),
     };
-    object.set("method", ctx.string(&spec.method))?;
-    object.set("url", ctx.string(spec.url.as_str()))?;
+    object.set("method", ctx.string(spec.map_or("", |spec| &spec.method)))?;
+    object.set("url", ctx.string(url(response)))?;
     object.set("headers", headers)?;
     object.set("body", ctx.string(&body))?;
     let cookies = ctx.object();
-    for (_, value) in spec.headers.iter().filter(|(name, _)| name == "Cookie") {
+    for (_, value) in fields.iter().filter(|(name, _)| name == "Cookie") {
         for (name, value) in value.split("; ").filter_map(|pair| pair.split_once('=')) {
             let one = ctx.object();
             one.set("name", ctx.string(name))?;
