@@ -45,16 +45,17 @@ pub struct ThresholdResult {
     pub ok: bool,
 }
 
-/// A script's: its times are in milliseconds, as k6 has them.
+/// A script's: its times are in milliseconds, as k6 has them, and in microseconds here, as all others are.
 impl From<Judged<'_>> for ThresholdResult {
     fn from(judged: Judged<'_>) -> Self {
+        let scale = if judged.unit == Unit::Us { US_PER_MS } else { 1.0 };
         Self {
             metric: judged.name.to_owned(),
             rule: judged.rule.text.clone(),
-            unit: Unit::Number,
-            actual: Some(judged.outcome.actual),
-            limit: judged.rule.limit(),
-            margin: None,
+            unit: judged.unit,
+            actual: Some(judged.outcome.actual * scale),
+            limit: judged.rule.limit() * scale,
+            margin: Some(judged.outcome.margin * scale),
             ok: judged.outcome.is_ok,
         }
     }
@@ -217,6 +218,9 @@ impl Statistic {
         }
     }
 }
+
+/// Microseconds in k6's unit of time.
+const US_PER_MS: f64 = 1e3;
 
 /// Own names first, then k6's.
 const METRICS: &[(&str, Metric)] = &[

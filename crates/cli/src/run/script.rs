@@ -18,7 +18,7 @@ use squall_plan::{
     ConnectionPolicy, Load, Network, Plan, Profile, Proxy, ScriptLoad, Segment, Stop, TlsPolicy, What, When,
 };
 use squall_report::k6::{
-    ScriptSection, ScriptSummary, TextMode, export, machine_data, summary_data, summary_text,
+    ScriptSection, ScriptSummary, TextForm, TextMode, export, machine_data, summary_data, summary_text,
 };
 use squall_script::{
     ClientConfig, Console, ErrorKind, Fetch, Form, Layer, LayerKind, Level, Options, Outcome, Program,
@@ -293,8 +293,10 @@ impl<'a> Script<'a> {
         if self.args.output.faces.quiet > 0 && !is_k6 {
             return Ok(());
         }
+        // Squall's own summary has told of the thresholds.
         let style = output::stdout_style(self.args.output.faces.color);
-        output::result(&summary_text(&summary, self.text_mode(), style))
+        let form = TextForm { mode: self.text_mode(), has_thresholds: is_k6, style };
+        output::result(&summary_text(&summary, form))
     }
 
     fn text_mode(&self) -> TextMode {

@@ -121,10 +121,15 @@ fn thresholds_of_a_script_are_part_of_its_record() {
     assert_eq!(facts(0), [json!("http_req_duration"), json!("p(95)<0.000001"), json!(false)]);
     assert_eq!(facts(1), [json!("http_reqs{status:200}"), json!("count>=2"), json!(true)]);
     assert_eq!((rules[1]["actual"].as_f64(), ended.json()["name"].as_str()), (Some(2.0), Some("mine")));
+    // k6's milliseconds are microseconds here, as all times are.
+    assert_eq!((rules[0]["unit"].as_str(), rules[0]["limit"].as_f64()), (Some("us"), Some(0.001)));
+    assert_eq!((rules[1]["unit"].as_str(), rules[1]["margin"].as_f64()), (Some("count"), Some(0.0)));
     let junit = fs::read_to_string(junit).unwrap();
     assert!(junit.contains("tests=\"2\" failures=\"1\""), "{junit}");
     let missed = start(&["runs", runs, "--missed"]).wait();
     assert!(missed.stdout.contains("1 of 2 missed") && missed.stdout.contains("-mine"), "{missed:#?}");
+    let shown = start(&["run", "-i", "2", "--no-save", "-e", &base, &script]).wait();
+    assert_eq!(shown.stdout.matches("THRESHOLDS").count(), 1, "{shown:#?}");
 }
 
 /// A script with this text after its import, and its path.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{ScriptMetric, ScriptValue};
+use super::{ScriptMetric, ScriptUnit, ScriptValue};
+use crate::Unit;
 use crate::comparison::{COMPARISONS, Comparison};
 
 /// A rule on one metric.
@@ -20,6 +21,8 @@ pub struct Rule {
 pub struct RuleOutcome {
     /// The statistic's value.
     pub actual: f64,
+    /// How far it is on the good side of the limit; negative on the bad side.
+    pub margin: f64,
     /// Whether the rule holds.
     pub is_ok: bool,
 }
@@ -78,7 +81,11 @@ impl Rule {
     pub fn judge(&self, metric: &ScriptMetric, duration: Duration) -> RuleOutcome {
         let actual = self.actual(&metric.value, duration);
         let has_nothing = matches!(metric.value, ScriptValue::Rate { total: 0, .. });
-        RuleOutcome { actual, is_ok: has_nothing || self.comparison.holds(actual, self.limit) }
+        RuleOutcome {
+            actual,
+            margin: self.comparison.margin(actual, self.limit),
+            is_ok: has_nothing || self.comparison.holds(actual, self.limit),
+        }
     }
 
     fn actual(&self, value: &ScriptValue, duration: Duration) -> f64 {
@@ -106,6 +113,18 @@ impl Rule {
     /// What the value is compared with.
     pub fn limit(&self) -> f64 {
         self.limit
+    }
+
+    /// What the value is measured in, before [`Unit::Us`] is made of a script's milliseconds.
+    pub(crate) fn unit(&self, metric: &ScriptMetric) -> Unit {
+        match (&metric.value, metric.contains) {
+            (ScriptValue::Rate { .. }, _) => Unit::Fraction,
+            (ScriptValue::Counter { .. }, _) if self.statistic == Statistic::Rate => Unit::PerSecond,
+            (_, ScriptUnit::Time) => Unit::Us,
+            (_, ScriptUnit::Data) => Unit::Bytes,
+            (ScriptValue::Counter { sum, .. }, ScriptUnit::Default) if sum.fract() == 0.0 => Unit::Count,
+            (_, ScriptUnit::Default) => Unit::Number,
+        }
     }
 
     /// The method as typed, such as `p(95)`.
@@ -152,7 +171,7 @@ fn methods(value: &ScriptValue) -> (&'static str, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::{ScriptUnit, Trend};
+    use crate::script::Trend;
 
     #[test]
     fn rules_are_judged_as_k6_does() {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Rule, RuleOutcome, ScriptFigures, ScriptMetric};
+use crate::Unit;
 
 /// Every threshold of a run.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +38,8 @@ pub struct Judged<'a> {
     pub name: &'a str,
     /// The rule.
     pub rule: &'a Rule,
+    /// What the metric is measured in, [`Unit::Us`] standing for k6's milliseconds.
+    pub unit: Unit,
     /// What it says.
     pub outcome: RuleOutcome,
 }
@@ -80,7 +83,8 @@ impl Rules {
         known.flat_map(move |(metric, figure)| {
             metric.rules.iter().map(move |threshold| {
                 let outcome = threshold.rule.judge(figure, duration);
-                (threshold, figure, Judged { name: &metric.name, rule: &threshold.rule, outcome })
+                let (rule, unit) = (&threshold.rule, threshold.rule.unit(figure));
+                (threshold, figure, Judged { name: &metric.name, rule, unit, outcome })
             })
         })
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use squall_measure::{Rules, ScriptFigures, ScriptMetric, ScriptUnit, ScriptValue};
 
 pub use data::{export, machine_data, summary_data};
-pub use text::{TextMode, summary_text};
+pub use text::{TextForm, TextMode, summary_text};
 
 /// The figures of a scenario, or of a group in it, for the full summary.
 #[derive(Debug, Clone, Copy)]

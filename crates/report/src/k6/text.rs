@@ -22,14 +22,27 @@ impl TextMode {
     }
 }
 
+/// How the summary is written.
+#[derive(Debug, Clone, Copy)]
+pub struct TextForm {
+    /// How much is told.
+    pub mode: TextMode,
+    /// Whether the thresholds stand before the results; not where another summary has told of them.
+    pub has_thresholds: bool,
+    /// Its colours.
+    pub style: Style,
+}
+
 /// The summary.
-pub fn summary_text(summary: &ScriptSummary<'_>, mode: TextMode, style: Style) -> String {
-    let face = Face { summary, mode, style };
+pub fn summary_text(summary: &ScriptSummary<'_>, form: TextForm) -> String {
+    let face = Face { summary, form };
     let mut lines = Vec::new();
-    face.thresholds(&mut lines);
+    if form.has_thresholds {
+        face.thresholds(&mut lines);
+    }
     face.title(&mut lines, "TOTAL RESULTS");
     face.results(&mut lines);
-    if mode == TextMode::Full {
+    if form.mode == TextMode::Full {
         face.sections(&mut lines);
     }
     let mut text = String::from("\n");
@@ -43,8 +56,7 @@ pub fn summary_text(summary: &ScriptSummary<'_>, mode: TextMode, style: Style) -
 
 struct Face<'a> {
     summary: &'a ScriptSummary<'a>,
-    mode: TextMode,
-    style: Style,
+    form: TextForm,
 }
 
 /// A line of metrics before it is aligned.
@@ -62,11 +74,15 @@ enum Cells {
 
 impl Face<'_> {
     fn title(&self, lines: &mut Vec<String>, name: &str) {
-        lines.extend(["".to_owned(), format!("  █ {} ", self.style.paint(Tone::Title, name)), "".to_owned()]);
+        lines.extend([
+            "".to_owned(),
+            format!("  █ {} ", self.form.style.paint(Tone::Title, name)),
+            "".to_owned(),
+        ]);
     }
 
     fn mark(&self, is_ok: bool) -> String {
-        if is_ok { self.style.paint(Tone::Good, "✓") } else { self.style.paint(Tone::Bad, "✗") }
+        if is_ok { self.form.style.paint(Tone::Good, "✓") } else { self.form.style.paint(Tone::Bad, "✗") }
     }
 
     fn thresholds(&self, lines: &mut Vec<String>) {
@@ -134,7 +150,10 @@ impl Face<'_> {
                 self.title(lines, &name);
             } else {
                 let indent = "  ".repeat(depth + 1);
-                lines.extend([format!("{indent}↳ {} ", self.style.paint(Tone::Title, &name)), String::new()]);
+                lines.extend([
+                    format!("{indent}↳ {} ", self.form.style.paint(Tone::Title, &name)),
+                    String::new(),
+                ]);
             }
             let mut inner = Vec::new();
             self.results_of(section, &mut inner);
@@ -148,7 +167,7 @@ impl Face<'_> {
     /// The same results of a section's figures.
     fn results_of(&self, section: &ScriptSection<'_>, lines: &mut Vec<String>) {
         let summary = ScriptSummary { figures: section.figures, sections: &[], ..*self.summary };
-        Face { summary: &summary, mode: self.mode, style: self.style }.results(lines);
+        Face { summary: &summary, form: self.form }.results(lines);
     }
 
     fn results(&self, lines: &mut Vec<String>) {
@@ -159,7 +178,7 @@ impl Face<'_> {
             if shown.is_empty() {
                 continue;
             }
-            lines.push(format!("    {}", self.style.paint(Tone::Title, title)));
+            lines.push(format!("    {}", self.form.style.paint(Tone::Title, title)));
             let rows: Vec<Row> = shown.into_iter().map(|metric| self.row(metric)).collect();
             self.align(lines, &rows);
             lines.push(String::new());
@@ -175,7 +194,7 @@ impl Face<'_> {
                 starts(prefixes)
             }
         };
-        let is_hidden = |metric: &&ScriptMetric| self.mode.hides(&metric.name);
+        let is_hidden = |metric: &&ScriptMetric| self.form.mode.hides(&metric.name);
         let has_values = |metric: &&ScriptMetric| !metric.value.is_empty();
         self.summary
             .figures
@@ -206,7 +225,8 @@ impl Face<'_> {
         {
             let dots = ".".repeat(CHECKS_WIDTH - name.len());
             let pad = " ".repeat(width - count.chars().count());
-            let (count, rest) = (self.style.paint(Tone::Plain, &count), self.style.paint(Tone::Faint, &rest));
+            let (count, rest) =
+                (self.form.style.paint(Tone::Plain, &count), self.form.style.paint(Tone::Faint, &rest));
             lines.push(format!("    {name}{dots}: {count}{pad} {rest}"));
         }
         lines.push(String::new());
@@ -272,24 +292,25 @@ impl Face<'_> {
             all.iter().filter_map(|row| of(&row.cells, idx)).map(length).max().unwrap_or(0)
         };
         for row in rows {
-            let dots = self.style.paint(Tone::Faint, &(".".repeat(name_width - length(&row.name)) + ":"));
+            let dots =
+                self.form.style.paint(Tone::Faint, &(".".repeat(name_width - length(&row.name)) + ":"));
             let cells: Vec<String> = match &row.cells {
                 Cells::Trend(columns) => columns
                     .iter()
                     .enumerate()
                     .map(|(idx, (name, value))| {
                         let pad = " ".repeat(column_width(idx, trend_cell).saturating_sub(length(value)));
-                        format!("{name}={}{pad}", self.style.paint(Tone::Plain, value))
+                        format!("{name}={}{pad}", self.form.style.paint(Tone::Plain, value))
                     })
                     .collect(),
                 Cells::Other(first, rest) => {
                     let pad = " ".repeat(first_width - length(first));
-                    let head = format!("{}{pad}", self.style.paint(Tone::Plain, first));
+                    let head = format!("{}{pad}", self.form.style.paint(Tone::Plain, first));
                     let rest = rest.iter().enumerate().map(|(idx, text)| {
                         let is_last = idx + 1 == rest.len();
                         let width = if is_last { 0 } else { column_width(idx, other_cell) };
                         let pad = " ".repeat(width.saturating_sub(length(text)));
-                        format!("{}{pad}", self.style.paint(Tone::Faint, text))
+                        format!("{}{pad}", self.form.style.paint(Tone::Faint, text))
                     });
                     std::iter::once(head).chain(rest).collect()
                 }
