@@ -2,6 +2,8 @@
 //!
 //! clap finds what is wrong; the words are ours: `error: ..`, a blank line, `help: ..` with what to type instead.
 
+mod argv;
+
 use std::error::Error as _;
 use std::ffi::OsString;
 
@@ -23,7 +25,8 @@ pub(crate) enum Request {
 
 /// Reads `argv`.
 pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request, Failure> {
-    match Cli::try_parse_from(plain_flags(argv.into_iter().collect())) {
+    let argv = argv::settled(argv.into_iter().collect());
+    match Cli::try_parse_from(&argv) {
         Ok(Cli { command: Some(command), .. }) => Ok(Request::Do(command)),
         Ok(Cli { command: None, http }) => {
             refuse_mistyped_command(&http.urls)?;
@@ -32,52 +35,9 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request,
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             Ok(Request::Show(error.render().to_string()))
         }
-        Err(error) => Err(failure(&error)),
+        Err(error) => Err(argv::single_dash(&argv).unwrap_or_else(|| failure(&error))),
     }
 }
-
-/// Behind `run`, k6's switches may say what they are, `--no-setup=false`, as in k6: such a one is written as a switch, or left out.
-fn plain_flags(argv: Vec<OsString>) -> Vec<OsString> {
-    if argv.get(1).is_none_or(|command| command != "run") {
-        return argv;
-    }
-    let flags_end = argv.iter().position(|arg| arg == "--").unwrap_or(argv.len());
-    let plain =
-        |(idx, arg): (usize, OsString)| match arg.to_str().filter(|_| idx < flags_end).and_then(switch) {
-            Some(("--include-system-env-vars", false)) => Some("--no-system-env-vars".into()),
-            Some((name, is_on)) => is_on.then(|| name.into()),
-            None => Some(arg),
-        };
-    argv.into_iter().enumerate().filter_map(plain).collect()
-}
-
-/// `--no-setup=true` as its name and what it is.
-fn switch(arg: &str) -> Option<(&str, bool)> {
-    let (name, value) = arg.split_once('=')?;
-    let is_on = value.parse().ok()?;
-    K6_SWITCHES.contains(&name).then_some((name, is_on))
-}
-
-/// k6's own that take no value, but may have one.
-const K6_SWITCHES: [&str; 17] = [
-    "--discard-response-bodies",
-    "--include-system-env-vars",
-    "--insecure-skip-tls-verify",
-    "--linger",
-    "--new-machine-readable-summary",
-    "--no-color",
-    "--no-connection-reuse",
-    "--no-setup",
-    "--no-summary",
-    "--no-teardown",
-    "--no-thresholds",
-    "--no-usage-report",
-    "--no-vu-connection-reuse",
-    "--profiling-enabled",
-    "--quiet",
-    "--throw",
-    "--verbose",
-];
 
 /// A first word that cannot be a URL was meant as a command. (A number was meant as some flag's value: `build` says so.)
 fn refuse_mistyped_command(urls: &[String]) -> Result<(), Failure> {
@@ -228,6 +188,10 @@ const FLAGS_OF_OTHER_TOOLS: &[(&[&str], &str)] = &[
     (&["--warm-up-time", "--warmup-time"], "warming up is `--warmup TIME`"),
     (&["--host"], "the Host header is `-H 'Host: NAME'`"),
     (&["--no-color", "--no-colour"], "colour is off with `--color never`"),
+    (
+        &["--h1", "--http1.1", "--h2", "--http2", "--http2-prior-knowledge", "--http-version"],
+        "the protocol is `--http 1.1|2|auto`, HTTP/2 without TLS `--h2c`",
+    ),
 ];
 
 #[cfg(test)]
@@ -283,22 +247,6 @@ mod tests {
     fn help_and_version_are_results_not_failures() {
         for flag in ["-h", "--help", "-V", "--version"] {
             assert!(matches!(parse(["squall", flag].map(OsString::from)), Ok(Request::Show(_))), "{flag}");
-        }
-    }
-
-    #[test]
-    fn switches_of_k6_may_say_what_they_are() {
-        for (typed, plain) in [
-            ("run --no-setup=false --quiet=true x.js", "run --quiet x.js"),
-            ("run --include-system-env-vars=false x.js", "run --no-system-env-vars x.js"),
-            ("run --include-system-env-vars=true x.js", "run --include-system-env-vars x.js"),
-            ("run --no-setup=maybe x.js", "run --no-setup=maybe x.js"),
-            ("run x.js -- --quiet=true", "run x.js -- --quiet=true"),
-            ("http --quiet=true", "http --quiet=true"),
-        ] {
-            let words =
-                |text: &str| format!("squall {text}").split(' ').map(OsString::from).collect::<Vec<_>>();
-            assert_eq!(plain_flags(words(typed)), words(plain), "{typed}");
         }
     }
 }

@@ -1,0 +1,156 @@
+//! `argv` before clap reads it: flags in the order and the form in which it takes them.
+
+use std::ffi::OsString;
+
+use clap::{Arg, CommandFactory};
+
+use crate::args::Cli;
+use crate::failure::Failure;
+
+/// The words as clap is to read them.
+pub(super) fn settled(argv: Vec<OsString>) -> Vec<OsString> {
+    match argv.get(1).and_then(|command| command.to_str()) {
+        Some("run") => plain_switches(argv),
+        Some("sweep") => own_flags_first(argv, "sweep"),
+        Some("capacity") => own_flags_first(argv, "capacity"),
+        _ => argv,
+    }
+}
+
+/// k6's switches may say what they are, `--no-setup=false`, as in k6: such a one is written as a switch, or left out.
+fn plain_switches(argv: Vec<OsString>) -> Vec<OsString> {
+    let flags_end = argv.iter().position(|arg| arg == "--").unwrap_or(argv.len());
+    let plain =
+        |(idx, arg): (usize, OsString)| match arg.to_str().filter(|_| idx < flags_end).and_then(switch) {
+            Some(("--include-system-env-vars", false)) => Some("--no-system-env-vars".into()),
+            Some((name, is_on)) => is_on.then(|| name.into()),
+            None => Some(arg),
+        };
+    argv.into_iter().enumerate().filter_map(plain).collect()
+}
+
+/// `--no-setup=true` as its name and what it is.
+fn switch(arg: &str) -> Option<(&str, bool)> {
+    let (name, value) = arg.split_once('=')?;
+    let is_on = value.parse().ok()?;
+    K6_SWITCHES.contains(&name).then_some((name, is_on))
+}
+
+/// A study takes all from its first URL on for `squall http`: its own flags may stand there too.
+fn own_flags_first(argv: Vec<OsString>, study: &str) -> Vec<OsString> {
+    let mut root = Cli::command();
+    root.build();
+    let Some(command) = root.find_subcommand(study) else { return argv };
+    let own = |word: &OsString| -> Option<(&Arg, bool)> {
+        let (name, has_value) =
+            word.to_str()?.split_once('=').map_or((word.to_str()?, false), |(name, _)| (name, true));
+        let long = name.strip_prefix("--")?;
+        Some((command.get_arguments().find(|arg| arg.get_long() == Some(long))?, has_value))
+    };
+    let mut words = argv.into_iter();
+    let mut first: Vec<OsString> = words.by_ref().take(2).collect();
+    let mut rest = Vec::new();
+    while let Some(word) = words.next() {
+        match own(&word) {
+            Some((arg, has_value)) => {
+                first.push(word);
+                let takes_next = arg.get_action().takes_values() && !has_value;
+                first.extend(takes_next.then(|| words.next()).flatten());
+            }
+            None if word == "--" => {
+                rest.push(word);
+                rest.extend(words.by_ref());
+            }
+            None => rest.push(word),
+        }
+    }
+    first.extend(rest);
+    first
+}
+
+/// `-rate 500` where `--rate 500` was meant: Go's way to write flags.
+pub(super) fn single_dash(argv: &[OsString]) -> Option<Failure> {
+    let mut root = Cli::command();
+    root.build();
+    let named = argv.get(1).and_then(|word| root.find_subcommand(word));
+    let command = named.unwrap_or(&root);
+    let is_flag = |long: &str| command.get_arguments().any(|arg| arg.get_long() == Some(long));
+    let word = argv.iter().skip(1).take_while(|word| *word != "--").find_map(|word| {
+        let name = word.to_str()?.strip_prefix('-')?.split('=').next()?;
+        (name.len() > 1 && is_flag(name)).then_some(name)
+    })?;
+    Some(Failure::usage(format!("unknown flag `-{word}`"), format!("long names have two dashes: `--{word}`")))
+}
+
+/// k6's own that take no value, but may have one.
+const K6_SWITCHES: [&str; 17] = [
+    "--discard-response-bodies",
+    "--include-system-env-vars",
+    "--insecure-skip-tls-verify",
+    "--linger",
+    "--new-machine-readable-summary",
+    "--no-color",
+    "--no-connection-reuse",
+    "--no-setup",
+    "--no-summary",
+    "--no-teardown",
+    "--no-thresholds",
+    "--no-usage-report",
+    "--no-vu-connection-reuse",
+    "--profiling-enabled",
+    "--quiet",
+    "--throw",
+    "--verbose",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_of_k6_may_say_what_they_are() {
+        for (typed, plain) in [
+            ("run --no-setup=false --quiet=true x.js", "run --quiet x.js"),
+            ("run --include-system-env-vars=false x.js", "run --no-system-env-vars x.js"),
+            ("run --include-system-env-vars=true x.js", "run --include-system-env-vars x.js"),
+            ("run --no-setup=maybe x.js", "run --no-setup=maybe x.js"),
+            ("run x.js -- --quiet=true", "run x.js -- --quiet=true"),
+            ("http --quiet=true", "http --quiet=true"),
+        ] {
+            let words =
+                |text: &str| format!("squall {text}").split(' ').map(OsString::from).collect::<Vec<_>>();
+            assert_eq!(settled(words(typed)), words(plain), "{typed}");
+        }
+    }
+
+    #[test]
+    fn own_flags_of_a_study_may_stand_behind_the_url() {
+        for (typed, settled_to) in [
+            ("sweep x:80/ --connections 1..8 -d 1s", "sweep --connections 1..8 x:80/ -d 1s"),
+            ("sweep --rates=1..8 x/ --pause=0s -H a:b", "sweep --rates=1..8 --pause=0s x/ -H a:b"),
+            ("capacity x/ --slo p(99)<5 --insecure", "capacity --slo p(99)<5 x/ --insecure"),
+            ("capacity --slo p(99)<5 -- --start", "capacity --slo p(99)<5 -- --start"),
+            ("http x/ --pause 1s", "http x/ --pause 1s"),
+        ] {
+            let words =
+                |text: &str| format!("squall {text}").split(' ').map(OsString::from).collect::<Vec<_>>();
+            assert_eq!(settled(words(typed)), words(settled_to), "{typed}");
+        }
+    }
+
+    #[test]
+    fn one_dash_before_a_long_name_is_one_too_few() {
+        let typed = |text: &str| {
+            let argv: Vec<OsString> = text.split(' ').map(OsString::from).collect();
+            single_dash(&argv).map(|failure| failure.help)
+        };
+        assert_eq!(typed("squall -rate=500 x/").as_deref(), Some("long names have two dashes: `--rate`"));
+        assert_eq!(
+            typed("squall idle -connections 5 x/").as_deref(),
+            Some("long names have two dashes: `--connections`")
+        );
+        for other in ["squall -r500 x/", "squall -nx x/", "squall --rat 5 x/", "squall -- -rate"] {
+            assert_eq!(typed(other), None, "{other}");
+        }
+    }
+}
