@@ -364,7 +364,13 @@ fn idle_connections_are_those_that_nginx_holds() {
 fn hostile_servers_are_counted_by_cause_and_phase_in_handshakes() {
     for peer in HANDSHAKE_PEERS {
         let ended = run_against(peer);
-        assert!(matches!(ended.code, Some(0 | 4)), "{}: {ended:#?}", peer.name);
+        // A client that TLS lets in before the server refuses it has reached the target.
+        let is_never_open = peer.failures.iter().all(|(_, phase)| *phase == "tls_handshaking");
+        assert!(
+            ended.code == Some(4) || !is_never_open && ended.code == Some(0),
+            "{}: {ended:#?}",
+            peer.name
+        );
         assert!(ended.rss_bytes < RSS_BYTES_MAX, "{}: {} bytes", peer.name, ended.rss_bytes);
         assert!(ended.assert_all_counted() >= 6, "{}: given up early: {ended:#?}", peer.name);
         assert_eq!(ended.count("/totals/ok"), 0, "{}: {ended:#?}", peer.name);

@@ -91,12 +91,9 @@ impl SessionShard {
         let slot = &mut self.slots[slot_idx];
         if slot.state == State::Connecting {
             slot.failure_count = slot.failure_count.saturating_add(1);
+        }
+        if !slot.marks.is_open {
             self.control.note_connect_failure();
-        } else if trouble.cause == Cause::TlsCertificate {
-            // A certificate that nobody trusts fails every handshake: that is said after a second, not after the run.
-            self.control.note_connect_failure();
-        } else {
-            self.control.note_connected();
         }
         if !self.slots[slot_idx].marks.is_warmup {
             self.keep_example(slot_idx, trouble);
