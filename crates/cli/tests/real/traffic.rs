@@ -413,6 +413,29 @@ fn changes_that_cannot_be_made_are_told_before_anything_is_sent() {
 }
 
 #[test]
+fn a_damaged_recording_is_played_as_far_as_it_is_whole() {
+    let folder = TempDir::new().unwrap();
+    let (gor, recording) = (path(&folder, "a.gor"), path(&folder, "a.squall"));
+    write_gor(&gor, 50, 100);
+    assert_eq!(squall::start(&["convert", &gor, &recording]).wait().code, Some(0));
+    let whole = fs::read(&recording).unwrap();
+    let target = Serving::start(&["target"], folder.path());
+    let play = |flags: &[&str]| {
+        let args = ["replay", &recording, "--asap", "-c", "1", "--to", &target.url];
+        squall::run(&[&args[..], flags].concat())
+    };
+    // A bit that was turned over in the middle, and an end that was never written.
+    let mut turned = whole.clone();
+    turned[whole.len() / 2] ^= 1;
+    for (name, bytes) in [("turned", &turned[..]), ("cut", &whole[..whole.len() / 2])] {
+        fs::write(&recording, bytes).unwrap();
+        let played = play(&["--skip-bad"]);
+        assert_eq!((played.code, played.count("/totals/failed")), (Some(0), 0), "{name}: {played:#?}");
+        assert!((20..50).contains(&played.count("/totals/ok")), "{name}: {played:#?}");
+    }
+}
+
+#[test]
 fn broken_files_say_where_and_the_rest_is_used_when_asked() {
     let folder = TempDir::new().unwrap();
     let log = path(&folder, "access.log");

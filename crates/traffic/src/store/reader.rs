@@ -239,6 +239,6 @@ const RECORD_BUFFER_BYTES: usize = 16 << 10;
 fn damaged() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        "the recording is damaged: `squall convert --skip-bad` makes a whole one of it",
+        "the recording is damaged: --skip-bad leaves out what cannot be read",
     )
 }
