@@ -249,15 +249,14 @@ impl Client {
         if request.method() == Method::CONNECT {
             return self.tunnel(request);
         }
-        self.shared.passed.fetch_add(1, Relaxed);
         let answered = match request.headers().contains_key(UPGRADE) {
             true => self.pass_upgrade(request).await,
             false => self.pass(request).await,
         };
-        answered.unwrap_or_else(|reason| {
-            self.shared.failed.fetch_add(1, Relaxed);
-            refuse(StatusCode::BAD_GATEWAY, format!("squall record: {reason}\n"))
-        })
+        let counter = if answered.is_ok() { &self.shared.passed } else { &self.shared.failed };
+        counter.fetch_add(1, Relaxed);
+        answered
+            .unwrap_or_else(|reason| refuse(StatusCode::BAD_GATEWAY, format!("squall record: {reason}\n")))
     }
 
     /// A WebSocket, say: once both sides have agreed, bytes pass untouched, and nothing is recorded.

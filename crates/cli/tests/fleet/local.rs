@@ -265,7 +265,7 @@ import { path } from './lib/paths.js';
 export const options = {
   scenarios: {
     some: { executor: 'shared-iterations', vus: 3, iterations: 30 },
-    steady: { executor: 'constant-arrival-rate', rate: 40, timeUnit: '1s', duration: '1s', preAllocatedVUs: 4, exec: 'steady' },
+    steady: { executor: 'constant-arrival-rate', rate: 40, timeUnit: '1s', duration: '1s', preAllocatedVUs: 40, exec: 'steady' },
   },
   thresholds: { checks: ['rate==1'], http_req_duration: ['p(95)<0.000001'] },
 };

@@ -34,8 +34,8 @@ fn check_abort(signal: Signal) {
     let running = start(&with_json(&[&server.url(), "-c", "10", "-d", "60s"]));
     assert!(wait_until(PROMPT, || server.received_count() == 10), "no load came");
     running.process.signal(signal);
-    // Draining waits for the answers that are owed, and none comes.
-    std::thread::sleep(Duration::from_millis(300));
+    // Draining waits for the answers that are owed, and none comes. Two signals at once would be one.
+    assert!(wait_until(PROMPT, || running.said().contains("again ends at once")), "the signal was not heard");
     running.process.signal(signal);
     let signalled = Instant::now();
     let ended = running.wait();

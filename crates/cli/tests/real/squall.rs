@@ -113,6 +113,11 @@ impl Running {
         Ended { code: status.and_then(|status| status.code()), stdout, stderr, rss_bytes }
     }
 
+    /// What stands on its standard error so far.
+    pub(crate) fn said(&self) -> String {
+        self.read("stderr")
+    }
+
     fn read(&self, name: &str) -> String {
         fs::read_to_string(self.folder.path().join(name)).expect("squall writes UTF-8")
     }
