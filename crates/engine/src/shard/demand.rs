@@ -236,8 +236,14 @@ impl Shard {
         self.send_unsent();
     }
 
-    /// Lets the users go on whose requests have ended, on the connections that these have left.
+    /// Lets the users go on whose requests have ended, on the connections that these have left; redirects go before.
     pub(super) fn serve_ready(&mut self) {
+        let mut hops = std::mem::take(&mut self.hops);
+        for hop in hops.drain(..) {
+            self.place(hop);
+        }
+        hops.append(&mut self.hops);
+        self.hops = hops;
         let mut ready = std::mem::take(&mut self.ready);
         for conn_idx in ready.drain(..) {
             if self.demand.is_closed_model() {

@@ -73,6 +73,8 @@ pub(crate) struct Shard {
     sources: Sources,
     /// Connections whose answer came in this turn, or that failed: their users go next.
     ready: Vec<u32>,
+    /// Redirects to follow: sent once the answers beside them are read, as a send that fails closes the connection.
+    hops: Vec<Exchange>,
     /// Connections that had more to read or to write than one turn allows.
     unfinished: Vec<u32>,
     /// Connections whose answer is still in the socket, until the turn's requests are written.
@@ -180,6 +182,7 @@ impl Shard {
             acks: vec![AckTrial::new(limits.stride == 1); prepared.origins.len()],
             sources: Sources::new(&prepared.load.network.sources, share),
             ready: Vec::new(),
+            hops: Vec::new(),
             unfinished: Vec::new(),
             peeked: Vec::new(),
             unsent: Vec::new(),
@@ -319,7 +322,7 @@ impl Shard {
     }
 
     fn is_finished(&self) -> bool {
-        if self.open_count > 0 {
+        if self.open_count > 0 || !self.hops.is_empty() {
             return false;
         }
         if !self.is_driver_finished() {

@@ -51,7 +51,7 @@ impl Shard {
         match hop {
             Some(hop) => {
                 self.list_if_open(conn_idx);
-                self.place(hop);
+                self.hops.push(hop);
             }
             None => self.ready.push(conn_idx as u32),
         }
@@ -379,6 +379,7 @@ impl Shard {
     /// The run is cut off: what is open is counted as interrupted.
     pub(super) fn interrupt_all(&mut self) {
         self.life = Life::Draining { until_ns: 0 };
+        self.hops.clear();
         for conn_idx in 0..self.conns.len() {
             for place in self.places(conn_idx) {
                 let exchange = self.exchanges[place];

@@ -184,7 +184,7 @@ impl Shard {
     }
 
     fn plan_wait(&mut self, now_ns: u64) -> Plan {
-        let has_work = !self.ready.is_empty() || !self.unfinished.is_empty();
+        let has_work = !self.ready.is_empty() || !self.hops.is_empty() || !self.unfinished.is_empty();
         if has_work || self.waiter.is_batch_full || self.has_more_to_open() {
             return Plan::Block(Duration::ZERO);
         }
