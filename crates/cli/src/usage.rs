@@ -85,6 +85,12 @@ fn unknown_argument(error: &clap::Error, arg: &str) -> Failure {
             "`squall --help` shows what may be given",
         );
     }
+    if arg.as_bytes().get(1).is_some_and(u8::is_ascii_digit) {
+        return Failure::usage(
+            format!("`{arg}` is no flag, and nothing here takes a negative value"),
+            "write times, rates and counts without a sign",
+        );
+    }
     let alias = FLAGS_OF_OTHER_TOOLS.iter().find(|(flags, _)| flags.contains(&arg));
     let similar = context(error, ContextKind::SuggestedArg);
     let help = match alias {

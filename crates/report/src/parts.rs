@@ -14,7 +14,10 @@ pub(crate) fn part_lines(summary: &Summary) -> Vec<(&'static str, Vec<String>)> 
         (PartKind::Load, "LOADS"),
         (PartKind::Machine, "MACHINES"),
     ] {
-        let own: Vec<&Part> = summary.parts.iter().filter(|part| part.kind == kind).collect();
+        // What a foreign tool made stands among the tools.
+        let is_tool = |part: &Part| summary.tools.iter().any(|run| run.load == part.name);
+        let is_own = |part: &&Part| part.kind == kind && !(kind == PartKind::Load && is_tool(part));
+        let own: Vec<&Part> = summary.parts.iter().filter(is_own).collect();
         let is_telling = own.len() > 1 || own.iter().any(|part| part.problem.is_some());
         if is_telling {
             let title = |idx: usize| if idx == 0 { title } else { "" };

@@ -116,8 +116,8 @@ pub(crate) struct RunsArgs {
     #[arg(long)]
     pub missed: bool,
     /// At most this many, the newest
-    #[arg(long, value_name = "N", default_value = "20")]
-    pub last: usize,
+    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
+    pub last: u32,
     /// Write an index page with a link to each run's own
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &RunsArgs) -> Result<ExitCode, Failure> {
             Ok(_) => {}
             Err(error) => warn(args, &error),
         }
-        if runs.len() == args.last {
+        if runs.len() == args.last as usize {
             break;
         }
     }

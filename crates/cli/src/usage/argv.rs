@@ -1,6 +1,7 @@
 //! `argv` before clap reads it: flags in the order and the form in which it takes them.
 
 use std::ffi::OsString;
+use std::ops::Range;
 
 use clap::{Arg, CommandFactory};
 
@@ -9,10 +10,14 @@ use crate::failure::Failure;
 
 /// The words as clap is to read them.
 pub(super) fn settled(argv: Vec<OsString>) -> Vec<OsString> {
-    match argv.get(1).and_then(|command| command.to_str()) {
-        Some("run") => plain_switches(argv),
-        Some("sweep") => own_flags_first(argv, "sweep"),
-        Some("capacity") => own_flags_first(argv, "capacity"),
+    let (separator, end) = (argv.iter().position(|word| word == "--"), argv.len());
+    match (argv.get(1).and_then(|command| command.to_str()), separator) {
+        (Some("run"), _) => plain_switches(argv),
+        // All from the first URL on is for `squall http`, but not these.
+        (Some("sweep"), _) => own_flags_first(argv, "sweep", 2..separator.unwrap_or(end)),
+        (Some("capacity"), _) => own_flags_first(argv, "capacity", 2..separator.unwrap_or(end)),
+        // Here `--` parts groups.
+        (Some("compare"), Some(separator)) => own_flags_first(argv, "compare", separator..end),
         _ => argv,
     }
 }
@@ -36,36 +41,33 @@ fn switch(arg: &str) -> Option<(&str, bool)> {
     K6_SWITCHES.contains(&name).then_some((name, is_on))
 }
 
-/// A study takes all from its first URL on for `squall http`: its own flags may stand there too.
-fn own_flags_first(argv: Vec<OsString>, study: &str) -> Vec<OsString> {
+/// Moves the command's own flags to the front of the words of `range`.
+fn own_flags_first(mut argv: Vec<OsString>, command: &str, range: Range<usize>) -> Vec<OsString> {
     let mut root = Cli::command();
     root.build();
-    let Some(command) = root.find_subcommand(study) else { return argv };
+    let Some(command) = root.find_subcommand(command) else { return argv };
     let own = |word: &OsString| -> Option<(&Arg, bool)> {
         let (name, has_value) =
             word.to_str()?.split_once('=').map_or((word.to_str()?, false), |(name, _)| (name, true));
-        let long = name.strip_prefix("--")?;
+        let long = name.strip_prefix("--").filter(|long| !long.is_empty())?;
         Some((command.get_arguments().find(|arg| arg.get_long() == Some(long))?, has_value))
     };
-    let mut words = argv.into_iter();
-    let mut first: Vec<OsString> = words.by_ref().take(2).collect();
-    let mut rest = Vec::new();
+    let at = range.start;
+    let (mut flags, mut rest) = (Vec::new(), Vec::new());
+    let mut words = argv.drain(range);
     while let Some(word) = words.next() {
         match own(&word) {
             Some((arg, has_value)) => {
-                first.push(word);
+                flags.push(word);
                 let takes_next = arg.get_action().takes_values() && !has_value;
-                first.extend(takes_next.then(|| words.next()).flatten());
-            }
-            None if word == "--" => {
-                rest.push(word);
-                rest.extend(words.by_ref());
+                flags.extend(takes_next.then(|| words.next()).flatten());
             }
             None => rest.push(word),
         }
     }
-    first.extend(rest);
-    first
+    drop(words);
+    argv.splice(at..at, flags.into_iter().chain(rest));
+    argv
 }
 
 /// `-rate 500` where `--rate 500` was meant: Go's way to write flags.
@@ -130,6 +132,8 @@ mod tests {
             ("sweep --rates=1..8 x/ --pause=0s -H a:b", "sweep --rates=1..8 --pause=0s x/ -H a:b"),
             ("capacity x/ --slo p(99)<5 --insecure", "capacity --slo p(99)<5 x/ --insecure"),
             ("capacity --slo p(99)<5 -- --start", "capacity --slo p(99)<5 -- --start"),
+            ("compare a -- b --force --change 2 -- c", "compare a --force --change 2 -- b -- c"),
+            ("compare a b --change 2", "compare a b --change 2"),
             ("http x/ --pause 1s", "http x/ --pause 1s"),
         ] {
             let words =

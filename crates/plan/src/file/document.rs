@@ -54,7 +54,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Problem> {
     }
     let mut builder = Builder { open: Vec::new(), anchors: HashMap::new(), node_count: 0, root: None };
     for event in Parser::new_from_str(text.trim_start_matches('\u{feff}')) {
-        let (event, span) = event.map_err(|error| malformed(&error))?;
+        let (event, span) = event.map_err(|error| malformed(text, &error))?;
         builder.take(event, place_of(&span))?;
     }
     Ok(builder.root.unwrap_or(Node { place: Place::START, value: Value::Null }))
@@ -187,9 +187,16 @@ fn place_of(span: &Span) -> Place {
     Place { line: span.start.line(), column: span.start.col() + 1 }
 }
 
-fn malformed(error: &ScanError) -> Problem {
+fn malformed(text: &str, error: &ScanError) -> Problem {
     let place = Place { line: error.marker().line(), column: error.marker().col() + 1 };
-    Problem::at(place, error.info(), "check the indentation, quotes and brackets here and on the line above")
+    // Within `{ }` the brace of `${name}` ends a mapping.
+    let line = text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
+    let has_bare_variable = line.split(['"', '\'']).step_by(2).any(|bare| bare.contains("${"));
+    let help = match has_bare_variable {
+        true => "write variables within { } and [ ] in quotes: \"${name}\"",
+        false => "check the indentation, quotes and brackets here and on the line above",
+    };
+    Problem::at(place, error.info(), help)
 }
 
 /// A plan has six levels; the parser and this builder do not recurse, but dropping a tree does.

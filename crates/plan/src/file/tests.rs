@@ -137,6 +137,12 @@ fn what_is_no_plan_is_told_in_one_problem() {
 }
 
 #[test]
+fn a_bare_variable_in_braces_is_helped() {
+    let found = problems("loads:\n  - { http: '/${a', connections: ${n}, duration: 1s }\n");
+    assert!(found[0].starts_with("2:") && found[0].contains("in quotes: \"${name}\""), "{found:?}");
+}
+
+#[test]
 fn hostile_files_stay_bounded() {
     let laughs = "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n";
     assert!(problems(laughs)[0].contains("too many values"));
