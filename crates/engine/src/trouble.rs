@@ -3,8 +3,10 @@
 use std::io;
 
 use squall_measure::{Cause, Phase};
+use squall_plan::limits::{RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
 use squall_wire::h1::{DecodeError, DecodeErrorKind};
 
+use crate::sys::nanoseconds;
 use crate::tls;
 
 /// What went wrong with a connection.
@@ -13,6 +15,12 @@ pub(crate) struct Trouble {
     pub(crate) cause: Cause,
     pub(crate) phase: Phase,
     pub(crate) text: String,
+}
+
+/// How long a slot rests whose connect has failed so often in a row.
+pub(crate) fn reconnect_pause_ns(failure_count: u32) -> u64 {
+    let doubled = nanoseconds(RECONNECT_PAUSE_MIN) << failure_count.saturating_sub(1).min(16);
+    doubled.min(nanoseconds(RECONNECT_PAUSE_MAX))
 }
 
 impl Trouble {

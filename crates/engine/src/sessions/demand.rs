@@ -1,10 +1,8 @@
 //! What starts when: users who open one connection after the other, or the arrivals of a schedule; and the slot that each gets.
 
-use crate::sys::nanoseconds;
-use squall_plan::limits::{RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
-
 use super::slot::{Marks, Slot, State};
 use super::{Life, SessionShard};
+use crate::trouble::reconnect_pause_ns;
 
 impl SessionShard {
     /// Follows the schedule of arrivals up to now.
@@ -128,7 +126,7 @@ impl SessionShard {
             return self.release(slot_idx);
         }
         let failure_count = self.slots[slot_idx].failure_count;
-        let pause_ns = if failure_count > 0 { reconnect_pause_ns(failure_count) } else { 0 };
+        let pause_ns = if failure_count > 0 { reconnect_pause_ns(failure_count.into()) } else { 0 };
         match pause_ns + self.jitter_ns() {
             0 => {
                 self.slots[slot_idx].intended_ns = self.now_ns;
@@ -166,11 +164,6 @@ impl SessionShard {
     pub(super) fn is_vacant(&self, slot_idx: usize) -> bool {
         self.slots[slot_idx].state == State::Vacant
     }
-}
-
-fn reconnect_pause_ns(failure_count: u16) -> u64 {
-    let doubled = nanoseconds(RECONNECT_PAUSE_MIN) << failure_count.saturating_sub(1).min(16);
-    doubled.min(nanoseconds(RECONNECT_PAUSE_MAX))
 }
 
 /// Connections whose opening begins in one turn of the loop: the first of them is seen to stand only after the last was begun, some

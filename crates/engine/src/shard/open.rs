@@ -7,7 +7,6 @@ use std::sync::Arc;
 use rustls::ClientConnection;
 use squall_measure::{Cause, Phase};
 use squall_plan::HttpVersion;
-use squall_plan::limits::{RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
 use squall_wire::h1::Decoder;
 
 use super::Shard;
@@ -15,10 +14,10 @@ use super::conn::{Conn, Exchange, State};
 use super::receive::Read1;
 use crate::prepare::Dial;
 use crate::sys::{
-    Connect, Recv, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns,
-    nanoseconds, recv, send,
+    Connect, Recv, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns, recv,
+    send,
 };
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, reconnect_pause_ns};
 
 impl Shard {
     /// A new slot of a pool, where the plan's number of connections allows one more.
@@ -314,11 +313,6 @@ fn negotiated(asked: HttpVersion, alpn: Option<&[u8]>) -> Result<(), Trouble> {
         (HttpVersion::Http11, _) => "the server negotiated `h2` (ALPN), not `http/1.1`".to_owned(),
     };
     Err(Trouble::new(Cause::VersionNotNegotiated, Phase::TlsHandshaking, text))
-}
-
-fn reconnect_pause_ns(failure_count: u32) -> u64 {
-    let doubled = nanoseconds(RECONNECT_PAUSE_MIN) << failure_count.saturating_sub(1).min(16);
-    doubled.min(nanoseconds(RECONNECT_PAUSE_MAX))
 }
 
 /// Largest read while the proxy's answer is awaited.
