@@ -45,14 +45,14 @@ pub(super) fn playable(path: &Path, args: &ReadArgs) -> Result<Playable, Failure
         Ok(recording) if recording.index().is_sorted || recording.index().record_count == 0 => {
             Ok(Playable { recording, _file: None })
         }
-        Ok(_) | Err(OpenStoreError::NoIndex { .. }) => {
-            let readable = ReadArgs { skip_bad: true, ..copied(args) };
-            imported(path, &readable)
-        }
-        Err(
-            OpenStoreError::NotStore { .. } | OpenStoreError::OtherVersion { .. } | OpenStoreError::Os { .. },
-        ) => imported(path, args),
+        _ => imported(path, &as_played(path, args)),
     }
+}
+
+/// How a recording is read to be played: one whose recorder was killed has no index, and maybe half a record at its end.
+pub(super) fn as_played(path: &Path, args: &ReadArgs) -> ReadArgs {
+    let is_cut_off = matches!(Recording::open(path), Err(OpenStoreError::NoIndex { .. }));
+    ReadArgs { skip_bad: args.skip_bad || is_cut_off, ..copied(args) }
 }
 
 fn imported(path: &Path, args: &ReadArgs) -> Result<Playable, Failure> {

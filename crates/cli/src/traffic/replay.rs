@@ -6,7 +6,7 @@ use std::path::Path;
 use squall_plan::Plan;
 
 pub(crate) use super::import::Playable;
-use super::import::playable;
+use super::import::{as_played, playable};
 use super::summary;
 use crate::args::{Command, OutputArgs, ReplayArgs, RunArgs};
 use crate::failure::{ExitCode, Failure};
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
 
 fn play(args: &ReplayArgs, shown: &OutputArgs) -> Result<ExitCode, Failure> {
     if shown.dry_run {
-        output::result(&summary::of_file(&args.file, &args.read)?)?;
+        output::result(&summary::of_file(&args.file, &as_played(&args.file, &args.read))?)?;
         return Ok(ExitCode::Ok);
     }
     let (plan, _playable) = prepared(args, shown)?;

@@ -432,6 +432,9 @@ fn a_damaged_recording_is_played_as_far_as_it_is_whole() {
         let played = play(&["--skip-bad"]);
         assert_eq!((played.code, played.count("/totals/failed")), (Some(0), 0), "{name}: {played:#?}");
         assert!((20..50).contains(&played.count("/totals/ok")), "{name}: {played:#?}");
+        // Without its index it is what a killed recorder leaves: that is played as far as it goes.
+        let shown = squall::start(&["replay", &recording, "--dry-run"]).wait();
+        assert_eq!(shown.code, Some(if name == "cut" { 0 } else { 2 }), "{name}: {shown:#?}");
     }
 }
 
