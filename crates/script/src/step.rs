@@ -45,6 +45,8 @@ pub struct Spec {
     pub method: String,
     /// Absolute URL, without user information.
     pub url: Url,
+    /// The URL as the script gave it, credentials masked: what a response says that its own is.
+    pub text: String,
     /// Name of its row in reports: the `name` tag.
     pub name: String,
     /// Header fields in order; without `Host` and `Content-Length` unless the script gave a `Host`.

@@ -374,8 +374,16 @@ fn summary(host: &Host, ctx: Ctx<'_>, data: &str) -> Result<Option<String>, Scri
     let function = exported(host, ctx, "handleSummary")?;
     let data = error_of(ctx, ctx.parse_json(data))?;
     let value = settle(host, ctx, function.call(&ctx.undefined(), &[&data]))?;
-    if !value.is_object() {
+    if value.is_nullish() {
         return Ok(None);
+    }
+    if !value.is_object() {
+        let message = "handleSummary() should return a map with string keys";
+        return Err(ScriptError::new(
+            ErrorKind::Exception,
+            message,
+            "return an object such as { stdout: 'text' }",
+        ));
     }
     error_of(ctx, texts_of(&value)).map(Some)
 }

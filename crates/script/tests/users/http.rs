@@ -63,6 +63,20 @@ fn verbs_send_what_they_are_given() {
 }
 
 #[test]
+fn a_response_has_the_url_that_was_given() {
+    let source = script(
+        "const r = http.get('http://T:80?a=b c'), s = http.get('http://u:secret@t'), t = http.get('http://t/old');
+         console.log(r.url, r.request.url, s.url, t.url);",
+    );
+    let run = iterate(&source, 1, |request| match request.spec.url.path() {
+        "/old" => reply(302, &[("Location", "/new")], ""),
+        _ => reply(200, &[], ""),
+    });
+    assert_eq!(run.outcome, Outcome::Done(None));
+    assert_eq!(run.said.trim_end(), "http://T:80?a=b c http://T:80?a=b c http://****:****@t/ http://t/new");
+}
+
+#[test]
 fn params_that_cannot_be_used_fail_their_request_alone() {
     for params in
         ["{ timeout: 'soon' }", "{ responseType: 'xml' }", "{ tags: { a: {} } }", "{ responseCallback: 5 }"]

@@ -187,9 +187,11 @@ impl<'js> Asked<'_, 'js> {
         let body = if matches!(self.method, "GET" | "HEAD") { ctx.undefined() } else { self.body.clone() };
         let encoded = form::encode(&body, &params.compression)?;
         let tag = params.tags.iter().find(|(key, _)| key == "name").map(|(_, value)| value.clone());
+        let text = masked(text, &url, user.is_some());
         let spec = Spec {
             method: self.method.to_owned(),
-            name: tag.or(name).unwrap_or_else(|| masked(&text, &url, user.is_some())),
+            name: tag.or(name).unwrap_or_else(|| text.clone()),
+            text,
             headers: headers(host, &url, &params, &encoded, user.as_ref()),
             body: encoded.body,
             scenario: scenario(host),
@@ -231,9 +233,9 @@ pub(super) fn split_user(text: &str) -> Result<(Url, Option<(String, String)>), 
 }
 
 /// The URL as tags show it: as typed, credentials masked.
-fn masked(text: &str, url: &Url, has_user: bool) -> String {
+fn masked(text: String, url: &Url, has_user: bool) -> String {
     if !has_user {
-        return text.to_owned();
+        return text;
     }
     let rest = &url[url::Position::BeforeHost..];
     format!("{}://****:****@{rest}", url.scheme())

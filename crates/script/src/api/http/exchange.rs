@@ -201,7 +201,8 @@ impl Exchange {
             self.params.as_ref().is_some_and(|params| params.tags.iter().any(|(key, _)| key == "name"));
         Spec {
             method: method.to_owned(),
-            name: if has_name { old.name.clone() } else { name },
+            name: if has_name { old.name.clone() } else { name.clone() },
+            text: name,
             headers,
             body: if keeps { old.body.clone() } else { Body::Empty },
             url,
@@ -228,6 +229,7 @@ fn copy_of(spec: &Spec) -> Spec {
     Spec {
         method: spec.method.clone(),
         url: spec.url.clone(),
+        text: spec.text.clone(),
         name: spec.name.clone(),
         headers: spec.headers.clone(),
         body: spec.body.clone(),

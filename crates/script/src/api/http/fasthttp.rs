@@ -206,6 +206,7 @@ impl Prepared {
         }
         let spec = Rc::new(Spec {
             method: method.to_owned(),
+            text: url.to_string(),
             url,
             name: self.url.clone(),
             headers,

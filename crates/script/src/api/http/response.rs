@@ -206,7 +206,7 @@ fn made<'js>(
 }
 
 fn url(response: &Response) -> &str {
-    response.spec.as_ref().map_or("", |spec| spec.url.as_str())
+    response.spec.as_ref().map_or("", |spec| &spec.text)
 }
 
 fn status_text(response: &Response) -> String {
