@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{CONTENT_ENCODING, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -211,6 +211,7 @@ fn response(record: Record) -> Response<Carried> {
     let Some(recorded) = record.response else { return Response::new(Carried::none()) };
     // A body that was not kept is made up: as many zeros as it had bytes.
     let filler = || vec![b'0'; usize::try_from(recorded.body_bytes.min(FILLER_BYTES_MAX)).unwrap_or(0)];
+    let is_filled = recorded.body.is_none();
     let body = recorded.body.unwrap_or_else(filler);
     let mut response = Response::new(Carried::of(body));
     *response.status_mut() = StatusCode::from_u16(recorded.status).unwrap_or(StatusCode::OK);
@@ -218,6 +219,8 @@ fn response(record: Record) -> Response<Carried> {
         let name = HeaderName::from_bytes(field.name.to_ascii_lowercase().as_bytes());
         if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(&field.value))
             && !LENGTH_FIELDS.contains(&name.as_str())
+            // Zeros are of no coding.
+            && !(is_filled && name == CONTENT_ENCODING)
         {
             response.headers_mut().append(name, value);
         }

@@ -249,7 +249,7 @@ impl Client {
         if request.method() == Method::CONNECT {
             return self.tunnel(request);
         }
-        let answered = match request.headers().contains_key(UPGRADE) {
+        let answered = match becomes_something_else(request.headers()) {
             true => self.pass_upgrade(request).await,
             false => self.pass(request).await,
         };
@@ -416,6 +416,14 @@ impl RecordOptions {
     }
 }
 
+/// Whether the client wants to leave HTTP. An offer of HTTP/2 ([RFC 7540] section 3.2), which some clients make with each request,
+/// may be passed over.
+///
+/// [RFC 7540]: https://www.rfc-editor.org/rfc/rfc7540
+fn becomes_something_else(headers: &HeaderMap) -> bool {
+    headers.get(UPGRADE).is_some_and(|protocol| !protocol.as_bytes().eq_ignore_ascii_case(b"h2c"))
+}
+
 fn fields(headers: &HeaderMap) -> Vec<Field> {
     headers.iter().map(|(name, value)| Field::new(name.as_str(), value.as_bytes())).collect()
 }
@@ -440,8 +448,15 @@ fn join_cookies(headers: &mut HeaderMap) {
 
 /// RFC 9110 7.6.1.
 fn drop_connection_fields(headers: &mut HeaderMap) {
-    const NAMES: [&str; 6] =
-        ["connection", "keep-alive", "proxy-connection", "proxy-authorization", "te", "upgrade"];
+    const NAMES: [&str; 7] = [
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "proxy-authorization",
+        "te",
+        "upgrade",
+        "http2-settings",
+    ];
     for name in NAMES {
         headers.remove(HeaderName::from_static(name));
     }

@@ -8,8 +8,10 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::ops::Range;
 
+use memchr::memmem;
 use squall_plan::mask::is_secret_name;
 
+use crate::decode::decoded;
 use crate::{Field, Record};
 
 /// Replaces secrets; one for a whole recording.
@@ -29,18 +31,35 @@ impl Masker {
     pub fn mask(&self, record: &mut Record) {
         let request = &mut record.request;
         request.target = self.masked_target(&request.target);
-        let kind = request.header("content-type").unwrap_or_default().to_ascii_lowercase();
-        request.body = self.masked_body(&request.body, &kind);
+        match self.seen_through(&request.body, &request.headers) {
+            Seen::Clean => {}
+            Seen::Masked(body) => {
+                request.body = body;
+                request.headers.retain(|field| !field.is("content-encoding"));
+            }
+            Seen::Opaque => request.body.clear(),
+        }
         self.mask_fields(&mut request.headers);
         let Some(response) = &mut record.response else { return };
-        let kind = response.header("content-type").unwrap_or_default().to_ascii_lowercase();
-        self.mask_fields(&mut response.headers);
-        if let Some(body) = &response.body {
-            let masked = self.masked_body(body, &kind);
-            if masked != *body {
-                response.set_body(masked);
+        match self.seen_through(response.body.as_deref().unwrap_or_default(), &response.headers) {
+            Seen::Clean => {}
+            Seen::Masked(body) => {
+                response.set_body(body);
+                response.headers.retain(|field| !field.is("content-encoding"));
             }
+            Seen::Opaque => response.drop_body(),
         }
+        self.mask_fields(&mut response.headers);
+    }
+
+    /// Looks for secrets in a body, below its content coding.
+    fn seen_through(&self, body: &[u8], headers: &[Field]) -> Seen {
+        let field = |name| headers.iter().find(|field| field.is(name)).map(|field| field.value.as_slice());
+        let Some(plain) = decoded(body, field("content-encoding")) else {
+            return if body.is_empty() { Seen::Clean } else { Seen::Opaque };
+        };
+        let masked = self.masked_body(&plain, field("content-type").unwrap_or_default());
+        if masked == plain { Seen::Clean } else { Seen::Masked(masked) }
     }
 
     /// What stands in the place of a secret.
@@ -121,13 +140,38 @@ impl Masker {
     }
 
     fn masked_body(&self, body: &[u8], content_type: &[u8]) -> Vec<u8> {
+        if let Some(boundary) = multipart_boundary(content_type) {
+            return self.masked_parts(body, &boundary);
+        }
         let Ok(text) = std::str::from_utf8(body) else { return body.to_vec() };
+        let content_type = content_type.to_ascii_lowercase();
         if content_type.starts_with(b"application/x-www-form-urlencoded") {
             return self.masked_form(text).into_bytes();
         }
-        let is_json = memchr::memmem::find(content_type, b"json").is_some()
+        let is_json = memmem::find(&content_type, b"json").is_some()
             || text.trim_start().starts_with(['{', '[']);
         if is_json { self.masked_json(text).into_bytes() } else { body.to_vec() }
+    }
+
+    /// The parts of a form ([RFC 7578]), whose values may be anything.
+    ///
+    /// [RFC 7578]: https://www.rfc-editor.org/rfc/rfc7578
+    fn masked_parts(&self, body: &[u8], boundary: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(body.len());
+        let mut rest = body;
+        while let Some(head_end) = memmem::find(rest, b"\r\n\r\n").map(|at| at + 4) {
+            let (head, behind) = rest.split_at(head_end);
+            let value_end = memmem::find(behind, boundary).unwrap_or(behind.len());
+            let (value, next) = behind.split_at(value_end);
+            out.extend_from_slice(head);
+            match part_name(head).filter(|name| is_secret_name(name)) {
+                Some(_) => out.extend_from_slice(self.masked(value).as_bytes()),
+                None => out.extend_from_slice(value),
+            }
+            rest = next;
+        }
+        out.extend_from_slice(rest);
+        out
     }
 
     /// Replaces strings behind secret names; everything else stays byte for byte.
@@ -152,6 +196,32 @@ impl Masker {
     }
 }
 
+/// What a look into a body has found.
+enum Seen {
+    /// No secret.
+    Clean,
+    /// This stands in its place, without a content coding.
+    Masked(Vec<u8>),
+    /// It cannot be looked into.
+    Opaque,
+}
+
+/// What stands between the value of a part and the next part.
+fn multipart_boundary(content_type: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(content_type).ok()?;
+    let lower = text.to_ascii_lowercase();
+    let at = lower.starts_with("multipart/").then(|| lower.find("boundary="))?? + "boundary=".len();
+    let boundary = text[at..].split(';').next()?.trim().trim_matches('"');
+    (!boundary.is_empty()).then(|| format!("\r\n--{boundary}").into_bytes())
+}
+
+/// The name of a part, of the lines before its value.
+fn part_name(head: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(head);
+    let (_, behind) = text.rsplit_once(" name=\"")?;
+    Some(behind.split('"').next()?.to_owned())
+}
+
 /// The inside of the next JSON string at or after byte `from`.
 fn next_string(text: &str, from: usize) -> Option<Range<usize>> {
     let begin = from + text.get(from..)?.find('"')? + 1;
@@ -169,8 +239,39 @@ fn next_string(text: &str, from: usize) -> Option<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
     use crate::{Request, Response};
+
+    #[test]
+    fn secrets_are_found_below_codings_and_in_parts() {
+        let json = br#"{"password":"S3CRET","q":1}"#;
+        let mut packed = Vec::new();
+        flate2::read::GzEncoder::new(&json[..], flate2::Compression::fast()).read_to_end(&mut packed).unwrap();
+        let form = b"--Xy\r\nContent-Disposition: form-data; name=\"q\"\r\n\r\n1\r\n--Xy\r\nContent-Disposition: form-data; \
+            name=\"password\"\r\n\r\nS3CRET\r\n--\r\nS3CRET\xff\r\n--Xy--\r\n";
+        let masked = |kind: &str, coding: &str, body: &[u8]| {
+            let headers = vec![Field::new("Content-Type", kind), Field::new("Content-Encoding", coding)];
+            let mut record = Record::default();
+            (record.request.headers, record.request.body) = (headers.clone(), body.to_vec());
+            let mut response = Response { headers, ..Response::default() };
+            response.set_body(body.to_vec());
+            record.response = Some(response);
+            Masker::new().mask(&mut record);
+            let response = record.response.unwrap();
+            assert_eq!(response.body.clone().unwrap_or_default(), record.request.body, "{kind} {coding}");
+            (record.request.body.clone(), record.request.header("content-encoding").is_some())
+        };
+        let (body, is_coded) = masked("application/json", "gzip", &packed);
+        assert!(body.starts_with(br#"{"password":"masked-"#) && !is_coded, "{body:?}");
+        let (body, _) = masked("multipart/form-data; Boundary=\"Xy\"", "identity", form);
+        assert!(memmem::find(&body, b"S3CRET").is_none() && body.ends_with(b"\r\n--Xy--\r\n"), "{body:?}");
+        assert!(memmem::find(&body, b"\r\n\r\n1\r\n").is_some(), "{body:?}");
+        // What holds no secret stays as it came; what cannot be looked into is left out.
+        assert_eq!(masked("text/html", "identity", b"<p>"), (b"<p>".to_vec(), true));
+        assert_eq!(masked("application/json", "unknown", b"\x01").0, b"");
+    }
 
     #[test]
     fn no_secret_is_left_and_equal_ones_stay_equal() {

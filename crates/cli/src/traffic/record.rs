@@ -104,15 +104,20 @@ fn default_folder() -> Option<PathBuf> {
 
 /// Records are written as their answers end; a replay wants them in the order in which they began.
 fn sort(path: &Path) -> Result<(), Failure> {
-    let sorted = path.with_extension("squall.sorting");
+    let os = |source| unwritable(&squall_traffic::WriteError::Os { path: path.to_owned(), source });
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let sorted = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(os)?;
     let source = open(path, &ReadOptions::default());
     let mut source = source.map_err(|error| Failure::usage(error.to_string(), error.help()))?;
-    let writer = Writer::create(&sorted).map_err(|error| unwritable(&error))?;
+    let writer = Writer::on_file(sorted.reopen().map_err(os)?, sorted.path());
+    let writer = writer.map_err(|error| unwritable(&error))?;
     let options = ImportOptions { skip_bad: true };
     import(source.as_mut(), writer, options, &mut |_| true, &mut |_| {})
         .map_err(|error| Failure::usage(error.to_string(), "check the space left"))?;
-    let os = |source| squall_traffic::WriteError::Os { path: path.to_owned(), source };
-    fs::rename(&sorted, path).map_err(|error| unwritable(&os(error)))?;
+    // Who could read it before can read it now.
+    let permissions = fs::metadata(path).map_err(os)?.permissions();
+    fs::set_permissions(sorted.path(), permissions).map_err(os)?;
+    sorted.persist(path).map_err(|error| os(error.error))?;
     Recording::open(path).map(drop).map_err(|error| Failure::usage(error.to_string(), "record again"))
 }
 

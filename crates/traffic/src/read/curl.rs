@@ -35,7 +35,7 @@ impl Curl {
 
     /// One command: a line, and those that a backslash or an open quote joins to it.
     fn command(&mut self) -> Result<Option<(String, Place)>, Problem> {
-        let mut text = String::new();
+        let (mut text, mut quote) = (String::new(), None);
         let place = self.input.place(self.command_count + 1);
         loop {
             let mut line = Vec::new();
@@ -46,17 +46,13 @@ impl Curl {
             if text.is_empty() && (line.trim().is_empty() || line.trim_start().starts_with('#')) {
                 return Ok(None);
             }
+            let is_joined = line.ends_with('\\') && !line.ends_with("\\\\");
+            let line = if is_joined { &line[..line.len() - 1] } else { line };
             text.push_str(line);
-            if !self.is_at_end && text.len() < RECORD_BYTES_MAX {
-                if text.ends_with('\\') && !text.ends_with("\\\\") {
-                    text.pop();
-                    text.push(' ');
-                    continue;
-                }
-                if split(&text).is_none() {
-                    text.push('\n');
-                    continue;
-                }
+            quote = quote_after(quote, line);
+            if !self.is_at_end && text.len() < RECORD_BYTES_MAX && (is_joined || quote.is_some()) {
+                text.push(if is_joined { ' ' } else { '\n' });
+                continue;
             }
             return Ok(Some((text, place)));
         }
@@ -228,6 +224,22 @@ fn urlencode(value: &str) -> String {
     }
 }
 
+/// The quote that is open behind a text, before which `open` was.
+fn quote_after(mut open: Option<Quoting>, text: &str) -> Option<Quoting> {
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (open, c) {
+            (None | Some(Quoting::Weak | Quoting::AnsiC), '\\') => drop(chars.next()),
+            (None, '\'') => open = Some(Quoting::Plain),
+            (None, '"') => open = Some(Quoting::Weak),
+            (None, '$') if chars.next_if_eq(&'\'').is_some() => open = Some(Quoting::AnsiC),
+            (Some(Quoting::Plain | Quoting::AnsiC), '\'') | (Some(Quoting::Weak), '"') => open = None,
+            _ => {}
+        }
+    }
+    open
+}
+
 /// Splits as a shell does: quotes, `$'..'` with its escapes, backslashes. `None`: a quote is open at the end.
 fn split(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
@@ -301,6 +313,23 @@ fn read_quoted(
 mod tests {
     use super::super::Format;
     use super::super::tests::{all, good};
+    use super::{quote_after, split};
+
+    #[test]
+    fn an_open_quote_is_followed_from_line_to_line() {
+        for (text, is_open) in [
+            ("curl 'a", true),
+            ("curl 'a\\", true),
+            ("curl \"it's\" 'x'", false),
+            ("curl \"a\\\"", true),
+            ("curl $'a\\'", true),
+            ("curl \\' x", false),
+            ("curl 'a\" \nb'", false),
+        ] {
+            assert_eq!(quote_after(None, text).is_some(), is_open, "{text}");
+            assert_eq!(split(text).is_none(), is_open, "{text}");
+        }
+    }
 
     #[test]
     fn commands_as_browsers_copy_them() {
