@@ -3,12 +3,13 @@
 //! clap finds what is wrong; the words are ours: `error: ..`, a blank line, `help: ..` with what to type instead.
 
 mod argv;
+mod run_flags;
 
 use std::error::Error as _;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use squall_plan::{InputError, nearest};
 
 use crate::args::{Cli, Command};
@@ -26,9 +27,13 @@ pub(crate) enum Request {
 /// Reads `argv`.
 pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request, Failure> {
     let argv = argv::settled(argv.into_iter().collect());
-    match Cli::try_parse_from(&argv) {
-        Ok(Cli { command: Some(command), .. }) => Ok(Request::Do(command)),
-        Ok(Cli { command: None, http }) => {
+    match read(&argv) {
+        Ok((Cli { command: Some(Command::Run(args)), .. }, given)) => {
+            given.subcommand().map_or(Ok(()), |(_, given)| run_flags::check(&args, given))?;
+            Ok(Request::Do(Command::Run(args)))
+        }
+        Ok((Cli { command: Some(command), .. }, _)) => Ok(Request::Do(command)),
+        Ok((Cli { command: None, http }, _)) => {
             refuse_mistyped_command(&http.urls)?;
             Ok(Request::Do(Command::Http(Box::new(http))))
         }
@@ -37,6 +42,11 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request,
         }
         Err(error) => Err(argv::single_dash(&argv).unwrap_or_else(|| failure(&error))),
     }
+}
+
+fn read(argv: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
+    let given = Cli::command().try_get_matches_from(argv)?;
+    Cli::from_arg_matches(&given).map(|cli| (cli, given))
 }
 
 /// A first word that cannot be a URL was meant as a command. (A number was meant as some flag's value: `build` says so.)

@@ -148,8 +148,8 @@ impl Masker {
         if content_type.starts_with(b"application/x-www-form-urlencoded") {
             return self.masked_form(text).into_bytes();
         }
-        let is_json = memmem::find(&content_type, b"json").is_some()
-            || text.trim_start().starts_with(['{', '[']);
+        let is_json =
+            memmem::find(&content_type, b"json").is_some() || text.trim_start().starts_with(['{', '[']);
         if is_json { self.masked_json(text).into_bytes() } else { body.to_vec() }
     }
 
@@ -248,7 +248,9 @@ mod tests {
     fn secrets_are_found_below_codings_and_in_parts() {
         let json = br#"{"password":"S3CRET","q":1}"#;
         let mut packed = Vec::new();
-        flate2::read::GzEncoder::new(&json[..], flate2::Compression::fast()).read_to_end(&mut packed).unwrap();
+        flate2::read::GzEncoder::new(&json[..], flate2::Compression::fast())
+            .read_to_end(&mut packed)
+            .unwrap();
         let form = b"--Xy\r\nContent-Disposition: form-data; name=\"q\"\r\n\r\n1\r\n--Xy\r\nContent-Disposition: form-data; \
             name=\"password\"\r\n\r\nS3CRET\r\n--\r\nS3CRET\xff\r\n--Xy--\r\n";
         let masked = |kind: &str, coding: &str, body: &[u8]| {

@@ -29,8 +29,10 @@ pub(crate) use http::{
     TlsArgs, TlsSettingArgs, TlsVersionArg,
 };
 pub(crate) use replay::{CompareArg, DealArg, ReplayArgs, ReplayRequestArgs};
-pub(crate) use run::{AgentArgs, DriversArg, NewArgs, PlanArgs, PlanCommand, PtrArgs, RunArgs};
-pub(crate) use script::{LogFormatArg, ScriptArgs, SummaryArg, SummaryModeArg};
+pub(crate) use run::{
+    AgentArgs, DriversArg, NewArgs, PLAN_FLAGS, PTR_FLAGS, PlanArgs, PlanCommand, PtrArgs, RunArgs,
+};
+pub(crate) use script::{LogFormatArg, SCRIPT_FLAGS, ScriptArgs, SummaryArg, SummaryModeArg};
 pub(crate) use sessions::{
     CloseArg, HandshakeArgs, HandshakeLoadArgs, IdleArgs, IdleLoadArgs, PingArg, ResumptionArg,
     ResumptionArgs, SessionNetworkArgs, TicketsArg,

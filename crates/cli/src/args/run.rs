@@ -6,6 +6,12 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::OutputArgs;
 
+/// Heading of the flags that only plans have.
+pub(crate) const PLAN_FLAGS: &str = "Plans";
+
+/// Heading of the flags that only PTR files have.
+pub(crate) const PTR_FLAGS: &str = "PTR files";
+
 /// `squall run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -27,7 +33,7 @@ pub(crate) struct RunArgs {
 
 /// What a plan file is told from outside.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Plans")]
+#[command(next_help_heading = PLAN_FLAGS)]
 pub(crate) struct PlanArgs {
     /// Value of a variable, NAME=VALUE, that the plan uses as ${NAME} (repeatable)
     ///
@@ -38,7 +44,7 @@ pub(crate) struct PlanArgs {
 
 /// PTR configuration files, and how their generators are reached.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "PTR files")]
+#[command(next_help_heading = PTR_FLAGS)]
 pub(crate) struct PtrArgs {
     /// PTR configuration files, separated by commas, which run at the same time
     #[arg(long, value_name = "FILES", value_delimiter = ',', conflicts_with = "files")]

@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+/// Heading of the flags that only k6 scripts have.
+pub(crate) const SCRIPT_FLAGS: &str = "k6 scripts";
+
 /// k6's flags.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "k6 scripts")]
+#[command(next_help_heading = SCRIPT_FLAGS)]
 pub(crate) struct ScriptArgs {
     /// Virtual users
     #[arg(short = 'u', long, value_name = "N")]

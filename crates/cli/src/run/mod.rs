@@ -16,7 +16,7 @@ use crate::failure::{ExitCode, Failure};
 
 /// What a file is, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     /// Steps and loads, or a PTR configuration: `.yaml`, `.yml`, `.json`.
     Plan,
     /// A k6 script: `.js`, `.mjs`, `.cjs`, `.ts`.
@@ -26,7 +26,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(path: &Path) -> Option<Self> {
+    pub(crate) fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
             "yaml" | "yml" | "json" => Some(Self::Plan),

@@ -1,0 +1,72 @@
+//! `squall run` has the flags of all that it can run: one that is not for this file would do nothing, so it is refused.
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory};
+
+use crate::args::{Cli, PLAN_FLAGS, PTR_FLAGS, RunArgs, SCRIPT_FLAGS};
+use crate::failure::Failure;
+use crate::run::Kind;
+
+/// Refuses what would do nothing. `given`: what was typed behind `run`.
+pub(super) fn check(args: &RunArgs, given: &ArgMatches) -> Result<(), Failure> {
+    if let [_, second, ..] = &args.files[..] {
+        let help = "run one file at a time; a plan runs several loads side by side: `squall new`";
+        return Err(Failure::usage(format!("`{}` is a second file", second.display()), help));
+    }
+    let (what, own, help) = match (args.files.first().map(|file| Kind::of(file)), &args.again) {
+        (Some(Some(Kind::Plan)), _) => {
+            ("a plan", PLAN_FLAGS, "write it in the plan: `squall plan schema` has its keys")
+        }
+        (Some(Some(Kind::Recording)), _) => {
+            ("recorded traffic", "", "`squall replay FILE` has flags for that")
+        }
+        (Some(_), _) => ("a k6 script", SCRIPT_FLAGS, "leave it out"),
+        (None, Some(_)) => ("a saved run", "", "leave it out: the run is made as it was"),
+        (None, None) if !args.ptr.test_config.is_empty() => ("a PTR file", PTR_FLAGS, "leave it out"),
+        (None, None) => return Ok(()),
+    };
+    let mut root = Cli::command();
+    root.build();
+    let Some(command) = root.find_subcommand("run") else { return Ok(()) };
+    let foreign = command.get_arguments().find_map(|arg| {
+        let heading = arg.get_help_heading().filter(|heading| *heading != own && KINDS.contains(heading))?;
+        let is_typed = given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+        let kind = if heading == PLAN_FLAGS { "plans" } else { heading };
+        is_typed.then_some((arg.get_long()?, kind))
+    });
+    match foreign {
+        None => Ok(()),
+        Some((name, kind)) => {
+            Err(Failure::usage(format!("`--{name}` is for {kind}, and this is {what}"), help))
+        }
+    }
+}
+
+const KINDS: [&str; 3] = [PLAN_FLAGS, PTR_FLAGS, SCRIPT_FLAGS];
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::super::parse;
+
+    #[test]
+    fn flags_of_other_kinds_of_files_are_refused() {
+        for (typed, refused) in [
+            ("run plan.yaml --var a=1 --quiet", ""),
+            ("run script.js --vus 5 -d 1s", ""),
+            ("run --test-config a.json --user x", ""),
+            ("run --again DIR --json -", ""),
+            ("run plan.yaml -d 5s", "`--duration` is for k6 scripts, and this is a plan"),
+            ("run q.json --user x", "`--user` is for PTR files, and this is a plan"),
+            ("run site.har --vus 5", "`--vus` is for k6 scripts, and this is recorded traffic"),
+            ("run script.js --var a=1", "`--var` is for plans, and this is a k6 script"),
+            ("run --again DIR --vus 5", "`--vus` is for k6 scripts, and this is a saved run"),
+            ("run plan.yaml more.js", "`more.js` is a second file"),
+        ] {
+            let words = format!("squall {typed}");
+            let read = parse(words.split(' ').map(OsString::from));
+            assert_eq!(read.err().map_or(String::new(), |failure| failure.message), refused, "{typed}");
+        }
+    }
+}
