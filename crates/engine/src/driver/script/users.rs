@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use squall_plan::mask::masked_text;
 use squall_plan::{Body as PlanBody, Header, RequestPlan};
 use squall_script::{Body, Outcome, Program, Request, ScriptError, Shared, Spec, Step, User, Work};
 
@@ -419,7 +420,8 @@ fn plan_of(spec: &Spec) -> RequestPlan {
         weight: std::num::NonZeroU32::MIN,
         method: spec.method.clone(),
         url: spec.url.clone(),
-        pattern: spec.name.clone(),
+        // It is shown and saved; a name that the script gave is nobody's secret.
+        pattern: if spec.name.contains("://") { masked_text(&spec.name) } else { spec.name.clone() },
         headers: spec.headers.iter().map(header).collect(),
         body,
         http: spec.http,
