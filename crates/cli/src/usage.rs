@@ -7,6 +7,7 @@ mod run_flags;
 
 use std::error::Error as _;
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
@@ -14,6 +15,7 @@ use squall_plan::{InputError, nearest};
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
+use crate::run::Kind;
 
 /// What was asked for.
 #[derive(Debug)]
@@ -34,13 +36,18 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request,
         }
         Ok((Cli { command: Some(command), .. }, _)) => Ok(Request::Do(command)),
         Ok((Cli { command: None, http }, _)) => {
-            refuse_mistyped_command(&http.urls)?;
+            refuse_no_url(http.urls.first())?;
             Ok(Request::Do(Command::Http(Box::new(http))))
         }
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             Ok(Request::Show(error.render().to_string()))
         }
-        Err(error) => Err(argv::single_dash(&argv).unwrap_or_else(|| failure(&error))),
+        Err(error) => {
+            let word = argv.get(1).and_then(|word| word.to_str()).unwrap_or_default();
+            let meant =
+                argv::single_dash(&argv).or_else(|| incomplete(word, &error)).or_else(|| mistyped(word));
+            Err(meant.unwrap_or_else(|| pointed(failure(&error), word)))
+        }
     }
 }
 
@@ -49,25 +56,80 @@ fn read(argv: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
     Cli::from_arg_matches(&given).map(|cli| (cli, given))
 }
 
-/// A first word that cannot be a URL was meant as a command. (A number was meant as some flag's value: `build` says so.)
-fn refuse_mistyped_command(urls: &[String]) -> Result<(), Failure> {
-    let Some(word) = urls.first() else { return Ok(()) };
-    let is_word = word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-    let is_number = word.bytes().all(|b| b.is_ascii_digit());
-    if !is_word || is_number || word == "localhost" {
-        return Ok(());
+/// A first word that cannot be a URL was meant as a command, or as a file to run. (A number was meant as some flag's value:
+/// `build` says so.)
+fn refuse_no_url(word: Option<&String>) -> Result<(), Failure> {
+    let Some(word) = word else { return Ok(()) };
+    let is_file = !word.contains("://") && (Path::new(word).is_file() || !word.contains('/'));
+    if is_file && Kind::of(Path::new(word)).is_some() {
+        let help = format!("run what it describes: `squall run {word}`");
+        return Err(Failure::usage(format!("`{word}` is a file, and no URL"), help));
     }
+    match near_command(word) {
+        Some(name) if name == *word => {
+            let help = format!("flags go behind the command: `squall {word} --flag`");
+            Err(Failure::usage(format!("the command `{word}` must come first"), help))
+        }
+        _ if !is_word(word) || word == "localhost" => Ok(()),
+        _ => Err(mistyped(word).unwrap_or_else(|| {
+            let help = format!("a host of that name is written `http://{word}/`");
+            Failure::usage(format!("no such command: `{word}`"), help)
+        })),
+    }
+}
+
+/// A command with a similar name.
+fn mistyped(word: &str) -> Option<Failure> {
+    let name = near_command(word).filter(|name| name != word)?;
+    let help = format!("a command with a similar name exists: `{name}`");
+    Some(Failure::usage(format!("no such command: `{word}`"), help))
+}
+
+/// The command that is called so, or nearly so.
+fn near_command(word: &str) -> Option<String> {
     let command = Cli::command();
-    let nearest = nearest(word, command.get_subcommands().map(clap::Command::get_name));
-    if nearest == Some(word.as_str()) {
-        let help = format!("flags go behind the command: `squall {word} --flag`");
-        return Err(Failure::usage(format!("the command `{word}` must come first"), help));
+    let names = command.get_subcommands().map(clap::Command::get_name);
+    nearest(word, names).filter(|_| is_word(word)).map(str::to_owned)
+}
+
+fn is_word(word: &str) -> bool {
+    let is_plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    is_plain && word.bytes().any(|b| !b.is_ascii_digit()) && !word.starts_with('-')
+}
+
+/// A command without what it needs.
+fn incomplete(word: &str, error: &clap::Error) -> Option<Failure> {
+    let mut root = Cli::command();
+    root.build();
+    let command = root.find_subcommand_mut(word)?;
+    match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if command.has_subcommands() => {
+            let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+            let message = format!("`squall {word}` does nothing by itself");
+            Some(Failure::usage(message, format!("say what to do: `squall {word} {}`", names.join("|"))))
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let arg = context(error, ContextKind::InvalidArg);
+            let usage = command.render_usage().to_string();
+            let name = arg.split([' ', ',']).next().unwrap_or_default();
+            if name.starts_with("--") && !usage.contains(name) {
+                return None;
+            }
+            let usage: Vec<&str> = usage.trim_start_matches("Usage:").lines().map(str::trim).collect();
+            let help = format!("write `{}`", usage.join("`, or `"));
+            Some(Failure::usage(format!("`{arg}` is missing"), help))
+        }
+        _ => None,
     }
-    let help = match nearest {
-        Some(name) => format!("a command with a similar name exists: `{name}`"),
-        None => format!("a host of that name is written `http://{word}/`"),
-    };
-    Err(Failure::usage(format!("no such command: `{word}`"), help))
+}
+
+/// The flags of a command are explained by its own help.
+fn pointed(failure: Failure, word: &str) -> Failure {
+    if Cli::command().find_subcommand(word).is_none() {
+        return failure;
+    }
+    let help = failure.help.replace("`squall --help`", &format!("`squall {word} --help`"));
+    Failure { help, ..failure }
 }
 
 fn failure(error: &clap::Error) -> Failure {

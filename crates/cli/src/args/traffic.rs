@@ -69,6 +69,9 @@ pub(crate) struct ConvertArgs {
 
 /// `squall record`.
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "squall record --to URL [OPTIONS] [FILE]\n       squall record --proxy [OPTIONS] [FILE]"
+)]
 pub(crate) struct RecordArgs {
     /// The recording; what is there is kept, and added to
     #[arg(value_name = "FILE", default_value = "recording.squall")]

@@ -11,6 +11,10 @@ use crate::failure::Failure;
 /// The words as clap is to read them.
 pub(super) fn settled(argv: Vec<OsString>) -> Vec<OsString> {
     let (separator, end) = (argv.iter().position(|word| word == "--"), argv.len());
+    if argv.get(1).is_some_and(|word| word == "help") {
+        let command = argv.get(2).cloned();
+        return [argv[0].clone()].into_iter().chain(command).chain(["--help".into()]).collect();
+    }
     match (argv.get(1).and_then(|command| command.to_str()), separator) {
         (Some("run"), _) => plain_switches(argv),
         // All from the first URL on is for `squall http`, but not these.

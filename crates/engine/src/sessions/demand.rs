@@ -15,9 +15,9 @@ impl SessionShard {
 
     /// Starts users that the profile wants by now. Those that it wants no more end when their connection does.
     pub(super) fn adjust_users(&mut self) {
-        let missing = self.demand.missing_users(self.now_ns.saturating_sub(self.limits.start_ns));
-        for _ in 0..missing.max(0) {
-            if !self.demand.take_one() {
+        let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
+        for _ in 0..self.demand.missing_users(at_ns).max(0) {
+            if !self.demand.take_one(at_ns) {
                 return;
             }
             self.demand.add_users(1);
@@ -30,7 +30,7 @@ impl SessionShard {
         let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
         while let Some(due) = self.demand.pop_arrival(at_ns) {
             let intended_ns = self.limits.start_ns + due.intended_ns;
-            self.demand.note_asked(intended_ns >= self.limits.warm_until_ns);
+            self.demand.note_asked(due.intended_ns);
             let is_prompt = self.waiting.is_empty() && self.has_slot();
             self.waiting.push_back(intended_ns);
             self.serve_waiting();
@@ -121,7 +121,7 @@ impl SessionShard {
             // Its user stays among the live ones, so that no other takes its place.
             return self.release(slot_idx);
         }
-        if !is_wanted || !self.demand.take_one() {
+        if !is_wanted || !self.demand.take_one(at_ns) {
             self.demand.add_users(-1);
             return self.release(slot_idx);
         }

@@ -138,11 +138,12 @@ impl SessionShard {
         let memory = setup.watches_memory.then(Memory::new);
         let (pulse, prepared, control) = setup.into_pulse(start_ns);
         let limits = Limits::new(&prepared, share, start_ns, warmup_ns);
+        let length_ns = limits.stop_at_ns.saturating_sub(start_ns);
         let os = |source| Error::Os { what: "make an epoll set", source };
         let view = |course: &prepared::Course| prepared.names.view(course.name_idx, share.shard_idx as usize);
         let resumption = &prepared.conduct.resumption;
         Ok(Self {
-            demand: Demand::new(&prepared.load, share, 1, limits.stop_at_ns.saturating_sub(start_ns)),
+            demand: Demand::new(&prepared.load, share, 1, (length_ns, warmup_ns)),
             pulse,
             poller: Poller::with_capacity(EVENTS_PER_TURN).map_err(os)?,
             slots: Vec::new(),

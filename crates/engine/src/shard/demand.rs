@@ -14,6 +14,8 @@ pub(crate) struct Demand {
     kind: Kind,
     /// Requests that may still start; `None`: any number.
     remaining: Option<u64>,
+    /// What starts before this is not measured.
+    warm_ns: u64,
     /// Arrivals that are never sent: too many were waiting already, or the end came while they waited.
     unsent_count: u64,
     rotation_next: usize,
@@ -46,8 +48,13 @@ struct Users {
 }
 
 impl Demand {
-    /// `per_connection`: users of a closed model for each connection.
-    pub(crate) fn new(load: &Load, share: Share, per_connection: u32, length_ns: u64) -> Self {
+    /// `per_connection`: users of a closed model for each connection. `warm_ns`: the part of the length that is not measured.
+    pub(crate) fn new(
+        load: &Load,
+        share: Share,
+        per_connection: u32,
+        (length_ns, warm_ns): (u64, u64),
+    ) -> Self {
         let kind = match &load.when {
             _ if load.what.has_own_times() => {
                 Kind::Recorded { next_due_ns: Some(0), is_ended: false, asked_count: 0 }
@@ -64,12 +71,12 @@ impl Demand {
             }
         };
         let remaining = load.stop.count.map(|count| share.part_of(count));
-        Self { kind, remaining, unsent_count: 0, rotation_next: 0 }
+        Self { kind, remaining, warm_ns, unsent_count: 0, rotation_next: 0 }
     }
 
     /// A driver wants what is wanted.
     pub(super) fn driven() -> Self {
-        Self { kind: Kind::Driven, remaining: None, unsent_count: 0, rotation_next: 0 }
+        Self { kind: Kind::Driven, remaining: None, warm_ns: 0, unsent_count: 0, rotation_next: 0 }
     }
 
     /// Nothing more will ever be wanted.
@@ -119,14 +126,14 @@ impl Demand {
             return None;
         }
         let due = arrivals.pop_due(at_ns)?;
-        self.take_one();
+        self.take_one(due.intended_ns);
         Some(due)
     }
 
     /// Counts an arrival that the schedule asked for, unless it belongs to the warm-up.
-    pub(crate) fn note_asked(&mut self, is_measured: bool) {
+    pub(crate) fn note_asked(&mut self, at_ns: u64) {
         if let Kind::Open { asked_count, .. } = &mut self.kind {
-            *asked_count += u64::from(is_measured);
+            *asked_count += u64::from(at_ns >= self.warm_ns);
         }
     }
 
@@ -146,10 +153,10 @@ impl Demand {
     }
 
     /// Takes a recorded request from the count of those that may start; false when none is left.
-    pub(super) fn take_recorded(&mut self, is_measured: bool) -> bool {
-        let is_left = self.take_one();
+    pub(super) fn take_recorded(&mut self, at_ns: u64) -> bool {
+        let is_left = self.take_one(at_ns);
         if let Kind::Recorded { asked_count, .. } = &mut self.kind {
-            *asked_count += u64::from(is_left && is_measured);
+            *asked_count += u64::from(is_left && at_ns >= self.warm_ns);
         }
         is_left
     }
@@ -164,13 +171,13 @@ impl Demand {
         }
     }
 
-    /// Takes one from the count of requests that may start; false when none is left.
-    pub(crate) fn take_one(&mut self) -> bool {
+    /// Takes one from the count of requests that may start; false when none is left. The warm-up uses none up.
+    pub(crate) fn take_one(&mut self, at_ns: u64) -> bool {
         match &mut self.remaining {
             None => true,
             Some(0) => false,
             Some(remaining) => {
-                *remaining -= 1;
+                *remaining -= u64::from(at_ns >= self.warm_ns);
                 true
             }
         }
@@ -219,7 +226,7 @@ impl Shard {
         while let Some(due) = self.demand.pop_arrival(at_ns) {
             let intended_ns = self.limits.start_ns + due.intended_ns;
             let Some(exchange) = self.next_exchange(intended_ns) else { continue };
-            self.demand.note_asked(intended_ns >= self.limits.warm_until_ns);
+            self.demand.note_asked(due.intended_ns);
             if self.waiting_count >= ARRIVALS_WAITING_MAX {
                 self.demand.note_unsent(1);
             } else if self.place(exchange) {
@@ -261,7 +268,8 @@ impl Shard {
     fn continue_user(&mut self, conn_idx: Option<usize>) {
         let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
         let is_wanted = self.life == Life::Running && self.demand.missing_users(at_ns) >= 0;
-        let next = (is_wanted && self.demand.take_one()).then(|| self.next_exchange(self.now_ns)).flatten();
+        let next =
+            (is_wanted && self.demand.take_one(at_ns)).then(|| self.next_exchange(self.now_ns)).flatten();
         let Some(exchange) = next else {
             self.demand.add_users(-1);
             if let Some(conn_idx) = conn_idx {

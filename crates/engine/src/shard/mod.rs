@@ -167,7 +167,7 @@ impl Shard {
         let limits = Limits::new(&prepared, share, start_ns, warmup_ns);
         let per_connection = prepared.requests_per_connection();
         let length_ns = limits.stop_at_ns.saturating_sub(start_ns);
-        let demand = Demand::new(&prepared.load, share, per_connection, length_ns);
+        let demand = Demand::new(&prepared.load, share, per_connection, (length_ns, warmup_ns));
         let view = |origin_idx| view_of(&prepared, origin_idx, share);
         let os = |source| Error::Os { what: "make an epoll set", source };
         Ok(Self {

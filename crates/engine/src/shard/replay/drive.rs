@@ -27,7 +27,7 @@ impl Shard {
             // What waits is looked at again when something has ended, which wakes the loop.
             self.demand.set_recorded(due, replay.is_ended);
             let Some(release_ns) = due.filter(|release_ns| *release_ns <= at_ns) else { return };
-            if !self.demand.take_recorded(self.limits.start_ns + release_ns >= self.limits.warm_until_ns) {
+            if !self.demand.take_recorded(release_ns) {
                 return;
             }
             if let Some(exchange) = self.next_recorded(None, self.limits.start_ns + release_ns)
