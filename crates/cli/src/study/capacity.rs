@@ -11,6 +11,7 @@ use squall_report::studies::{CapacityPage, Probe, answer_words};
 use squall_report::units;
 use squall_study::capacity::{Answer, Config, Outcome, Search, Step};
 
+use super::watch::Watch;
 use super::{child, files};
 use crate::args::CapacityArgs;
 use crate::faces::refused;
@@ -20,7 +21,20 @@ use crate::output;
 /// Probes until the search has an answer.
 pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     files::check(&args.runs.output, FORMS)?;
-    child::check(&at_rate(args, args.start.min(args.max)))?;
+    files::refuse_own(
+        &args.runs.rest,
+        &[("-d", "--duration", "--probe TIME"), ("-r", "--rate", "--start RATE and --max RATE")],
+    )?;
+    if args.start > args.max {
+        let message =
+            format!("`--start` ({}) is above `--max` ({})", units::rate(args.start), units::rate(args.max));
+        return Err(Failure::usage(message, "begin with a rate that may be probed"));
+    }
+    Watch::check(&args.runs.watch)?;
+    child::check(&at_rate(args, args.start)).map_err(|failure| Failure {
+        message: failure.message.replace("`--threshold <RULE>`", "`--slo <RULES>`"),
+        ..failure
+    })?;
     let _signals = files::watch_signals()?;
     let study = files::folder(&args.runs.output, "capacity")?;
     let (answer, probes) = search(args, &study)?;

@@ -24,19 +24,25 @@ pub(crate) fn check(args: &[String]) -> Result<(), Failure> {
     if output.status.success() {
         return Ok(());
     }
-    let text = String::from_utf8_lossy(&output.stderr);
+    Err(told(ExitCode::Usage, &output.stderr))
+}
+
+/// The words in which a run failed.
+fn told(code: ExitCode, stderr: &[u8]) -> Failure {
+    let text = String::from_utf8_lossy(stderr);
     let part = |name: &str| {
         text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
     };
-    Err(Failure { code: ExitCode::Usage, message: part("error:"), help: part("help:") })
+    Failure { code, message: part("error:"), help: part("help:") }
 }
 
 /// Runs squall with these arguments, saved below `place`, while `watched` processes are looked at.
 ///
-/// A run that missed its thresholds or overloaded the generator is a run; one without a record is a failure.
+/// A run that missed its thresholds or overloaded the generator is a run; one without a record is a failure, and so is the first
+/// one below `place` when it cannot reach its target.
 pub(crate) fn make(args: &[String], place: &Path, watched: &[String]) -> Result<Made, Failure> {
     let before = Store::at(place).latest().ok();
-    let watch = Watch::start(watched)?;
+    let watch = Watch::start(watched);
     let results = place.to_string_lossy();
     let output = command(args, &["--quiet", "--quiet", "--results", &results])?
         .output()
@@ -51,6 +57,9 @@ pub(crate) fn make(args: &[String], place: &Path, watched: &[String]) -> Result<
         ),
         help: "try the same flags with `squall http` alone".to_owned(),
     })?;
+    if before.is_none() && output.status.code() == Some(ExitCode::TargetUnreachable as i32) {
+        return Err(told(ExitCode::TargetUnreachable, &output.stderr));
+    }
     let mut record = store::open(&folder).map_err(|error| refused(&error))?;
     stop_when_asked(output.status.code())?;
     add_monitors(&mut record, &folder, monitors)?;

@@ -1,5 +1,6 @@
 //! `squall compare`: groups of runs, saved ones or made for it, held against each other.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use squall_report::page::{self, Page};
@@ -61,7 +62,25 @@ fn saved(args: &CompareArgs) -> Result<Vec<Group>, Failure> {
         ));
     }
     let names = names(args, folders.len())?;
-    names.into_iter().zip(folders).map(|(name, folders)| Ok(Group { name, runs: read(&folders)? })).collect()
+    let groups = names.into_iter().zip(&folders);
+    let groups =
+        groups.map(|(name, folders)| Ok(Group { name, runs: read(folders)? })).collect::<Result<_, _>>()?;
+    refuse_repeated(folders.iter().flatten())?;
+    Ok(groups)
+}
+
+/// A run that counted twice would make the answer surer than it is.
+fn refuse_repeated<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<(), Failure> {
+    let mut seen = BTreeSet::new();
+    for path in paths {
+        for folder in store::runs_in(path).map_err(|error| refused(&error))? {
+            if !seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.clone())) {
+                let message = format!("the run `{}` is given twice", folder.display());
+                return Err(Failure::usage(message, "name each run once, in one group"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A folder of runs stands for all of them.
@@ -98,6 +117,10 @@ fn made(args: &CompareArgs) -> Result<(Vec<Group>, Option<PathBuf>), Failure> {
             output::note(&format!("round {} of {}: {}", round + 1, args.repeat, group.name));
             let made = child::make(&plans[idx], &study.join(&group.name), &[])?;
             group.runs.push((short_name(&made.folder), made.record));
+        }
+        // One round tells whether the loads are alike, before the others are made.
+        if round == 0 && !args.force {
+            refuse_different_loads(&groups)?;
         }
     }
     Ok((groups, Some(study)))

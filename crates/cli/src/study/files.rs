@@ -76,6 +76,20 @@ fn form<'a, 'b>(
     }
 }
 
+/// Refuses flags of `squall http` that the study sets itself. `own`: short and long name, and what to write instead.
+pub(crate) fn refuse_own(rest: &[String], own: &[(&str, &str, &str)]) -> Result<(), Failure> {
+    let is_it = |word: &str, short: &str, long: &str| {
+        word.split('=').next() == Some(long) || word.starts_with(short) && !word.starts_with("--")
+    };
+    for word in rest.iter().take_while(|word| *word != "--") {
+        if let Some((_, _, instead)) = own.iter().find(|(short, long, _)| is_it(word, short, long)) {
+            let message = format!("`{word}` is for the study itself to set");
+            return Err(Failure::usage(message, format!("write `{instead}`")));
+        }
+    }
+    Ok(())
+}
+
 /// Words as a shell takes them apart: by spaces, but not within quotes.
 pub(crate) fn words(line: &str) -> Result<Vec<String>, Failure> {
     let mut words: Vec<String> = Vec::new();

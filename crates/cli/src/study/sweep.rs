@@ -7,6 +7,7 @@ use squall_report::page::{self, Page};
 use squall_report::store;
 use squall_report::studies::{LevelRun, SweepLine, SweepPage};
 
+use super::watch::Watch;
 use super::{child, files};
 use crate::args::{Levels, SweepArgs};
 use crate::faces::refused;
@@ -31,8 +32,15 @@ struct Axis<'a> {
 pub(crate) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
     files::check(&args.runs.output, FORMS)?;
     let axis = axis(args);
+    let own = if args.rates.is_some() {
+        ("-r", "--rate", "--rates LIST")
+    } else {
+        ("-c", "--connections", "--connections LIST")
+    };
+    files::refuse_own(&args.runs.rest, &[own])?;
     let variants = variants(args)?;
     for variant in &variants {
+        Watch::check(&variant.watched)?;
         child::check(&at_level(variant, &axis, axis.levels[0]))?;
     }
     let _signals = files::watch_signals()?;
@@ -63,6 +71,7 @@ fn variants(args: &SweepArgs) -> Result<Vec<Variant>, Failure> {
         watched: watched(name),
     };
     if args.line.is_empty() {
+        refuse_unknown(&args.runs.watch, &["load"])?;
         return Ok(vec![variant("load", Vec::new())]);
     }
     let parse = |line: &String| {
@@ -75,7 +84,24 @@ fn variants(args: &SweepArgs) -> Result<Vec<Variant>, Failure> {
             })?;
         Ok(variant(name.trim(), files::words(flags)?))
     };
-    args.line.iter().map(parse).collect()
+    let variants = args.line.iter().map(parse).collect::<Result<Vec<Variant>, Failure>>()?;
+    refuse_unknown(
+        &args.runs.watch,
+        &variants.iter().map(|variant| variant.name.as_str()).collect::<Vec<_>>(),
+    )?;
+    Ok(variants)
+}
+
+/// `--watch VARIANT=NAME` of a variant that is not there would watch nothing.
+fn refuse_unknown(watch: &[String], variants: &[&str]) -> Result<(), Failure> {
+    let named = watch.iter().filter_map(|watch| Some(watch.split_once('=')?.0));
+    match named.into_iter().find(|name| !variants.contains(name)) {
+        None => Ok(()),
+        Some(name) => Err(Failure::usage(
+            format!("`{name}` is no variant of this sweep, so `--watch {name}=…` would watch nothing"),
+            format!("variants are: {}", variants.join(", ")),
+        )),
+    }
 }
 
 fn at_level(variant: &Variant, axis: &Axis<'_>, level: f64) -> Vec<String> {

@@ -34,18 +34,20 @@ struct Look {
 }
 
 impl Watch {
-    /// Starts to look at the processes named. One that does not run now is an error: a typing mistake should not cost a study.
-    pub(crate) fn start(names: &[String]) -> Result<Self, Failure> {
-        let whos: Vec<Who> =
-            names.iter().map(|name| name.parse().map_or_else(|_| Who::Name(name.clone()), Who::Id)).collect();
-        for (name, who) in names.iter().zip(&whos) {
-            if look(who).ticks.is_empty() {
-                return Err(Failure::usage(
-                    format!("no process `{name}` to watch"),
-                    "give the name as `ps -o comm` shows it, or a process id",
-                ));
-            }
+    /// Says which of the processes named does not run: a typing mistake should not cost a study.
+    pub(crate) fn check(names: &[String]) -> Result<(), Failure> {
+        match names.iter().find(|name| look(&Who::of(name)).ticks.is_empty()) {
+            None => Ok(()),
+            Some(name) => Err(Failure::usage(
+                format!("no process `{name}` to watch"),
+                "give the name as `ps -o comm` shows it, or a process id",
+            )),
         }
+    }
+
+    /// Starts to look at the processes named. One that has ended meanwhile, such as a server under too much load, has no figures.
+    pub(crate) fn start(names: &[String]) -> Self {
+        let whos: Vec<Who> = names.iter().map(|name| Who::of(name)).collect();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (stop, stopped) = mpsc::channel();
         let thread = thread::spawn(move || {
@@ -56,7 +58,7 @@ impl Watch {
             }
             watched.into_iter().flat_map(|one| [one.cpu, one.memory]).collect()
         });
-        Ok(Self { stop, thread, since_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX) })
+        Self { stop, thread, since_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX) }
     }
 
     /// The figures, and when their clock began in milliseconds since 1970.
@@ -68,6 +70,12 @@ impl Watch {
             .filter(|monitor| !monitor.samples.is_empty())
             .map(|monitor| (self.since_unix_ms, monitor))
             .collect()
+    }
+}
+
+impl Who {
+    fn of(name: &str) -> Self {
+        name.parse().map_or_else(|_| Self::Name(name.to_owned()), Self::Id)
     }
 }
 
