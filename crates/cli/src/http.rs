@@ -5,7 +5,7 @@ use squall_measure::{Cause, RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::mask::masked_text;
 use squall_report::Ask;
 
-use squall_plan::Plan;
+use squall_plan::{Plan, ReplayLoad, What};
 
 use crate::args::{HttpArgs, OutputArgs};
 use crate::faces::Faces;
@@ -70,14 +70,28 @@ fn unreachable(record: &RunRecord) -> Failure {
     let cause = first.as_ref().map(|(cause, _)| *cause).filter(|cause| *cause != Cause::ConnectionRefused);
     let advice = cause.and_then(squall_report::advice);
     let (url, text) = first.map_or_else(Default::default, |(_, example)| (example.url, example.text));
+    let (place, check) = connected_to(&record.plan, &url);
     Failure {
         code: ExitCode::TargetUnreachable,
-        message: format!("cannot connect to `{}`: {text}", masked_text(&url)),
-        help: advice
-            .unwrap_or(
-                "check that the server runs there, and that the host, the port and the scheme are right",
-            )
-            .to_owned(),
+        message: format!("cannot connect to {place}: {text}"),
+        help: advice.unwrap_or(check).to_owned(),
+    }
+}
+
+/// Where the requests to a URL went, and what to look at there.
+fn connected_to(plan: &Plan, url: &str) -> (String, &'static str) {
+    let check = "check that the server runs there, and that the host, the port and the scheme are right";
+    let load = plan.loads.first();
+    if let Some(socket) = load.and_then(|load| load.network.unix_socket.as_ref()) {
+        return (
+            format!("the socket `{}`", socket.display()),
+            "check that a server listens there, and its permissions",
+        );
+    }
+    match load.map(|load| &load.what) {
+        // Its rows have the URLs that were recorded.
+        Some(What::Replay(ReplayLoad { to: Some(to), .. })) => (format!("`{to}`"), check),
+        _ => (format!("`{}`", masked_text(url)), check),
     }
 }
 

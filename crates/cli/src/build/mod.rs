@@ -10,9 +10,11 @@ pub(crate) mod sessions;
 mod targets;
 
 use squall_plan::urls::Target;
-use squall_plan::{HttpLoad, Load, Plan, PlanError, Segment, What, validate_prepared_bytes};
+use squall_plan::{
+    HttpLoad, HttpVersion, Load, Plan, PlanError, RequestPlan, Segment, What, validate_prepared_bytes,
+};
 
-use crate::args::HttpArgs;
+use crate::args::{ConnectionArgs, HttpArgs};
 use crate::failure::Failure;
 
 /// The plan of `squall http`.
@@ -39,6 +41,7 @@ fn http_load(args: &HttpArgs, targets: Vec<Target>) -> Result<Load, Failure> {
         expect: request::expect(&args.request),
         timeout: args.request.timeout,
     };
+    refuse_without_effect(&args.connection, &http.requests)?;
     Ok(Load {
         name: "http".to_owned(),
         what: What::Http(http),
@@ -49,6 +52,25 @@ fn http_load(args: &HttpArgs, targets: Vec<Target>) -> Result<Load, Failure> {
         tls: network::tls_policy(&args.tls)?,
         segment: Segment::WHOLE,
     })
+}
+
+/// Refuses what belongs to a version of HTTP that no request can be in.
+fn refuse_without_effect(args: &ConnectionArgs, requests: &[RequestPlan]) -> Result<(), Failure> {
+    let may_be_h2 = |request: &RequestPlan| match request.http {
+        HttpVersion::Http11 => false,
+        HttpVersion::Http2 => true,
+        HttpVersion::Auto => request.url.scheme() == "https",
+    };
+    if args.streams.get() > 1 && !requests.iter().any(may_be_h2) {
+        let help =
+            "ask for HTTP/2: `--http 2` over TLS, `--h2c` without; in HTTP/1.1 there is `--pipeline N`";
+        return Err(Failure::usage("`--streams` is of HTTP/2, and all requests here are HTTP/1.1", help));
+    }
+    if args.pipeline.get() > 1 && requests.iter().all(|request| request.http == HttpVersion::Http2) {
+        let help = "requests at once on a connection are `--streams N` there";
+        return Err(Failure::usage("`--pipeline` is of HTTP/1.1, and all requests here are HTTP/2", help));
+    }
+    Ok(())
 }
 
 /// The first target's host and unusual port, which say most in a list of saved runs.

@@ -165,6 +165,6 @@ mod tests {
     fn this_very_process_is_seen() {
         let found = look(&Who::Id(std::process::id()));
         assert!(found.ticks.contains_key(&std::process::id()) && found.rss_bytes > 100_000);
-        assert!(Watch::start(&["no such process".to_owned()]).is_err());
+        assert!(Watch::check(&["no such process".to_owned()]).is_err());
     }
 }
