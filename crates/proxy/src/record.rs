@@ -4,6 +4,7 @@
 //! a crash costs what was under way and nothing else.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -126,10 +127,18 @@ impl Recorder {
     /// # Errors
     /// See [`Error`].
     pub fn start(options: RecordOptions) -> Result<Self, Error> {
-        let writer = match options.output.exists() {
-            true => Writer::append(&options.output)?,
-            false => Writer::create(&options.output)?,
-        };
+        let output = options.output.clone();
+        let is_new = !output.exists();
+        let writer = if is_new { Writer::create(&output)? } else { Writer::append(&output)? };
+        let started = Self::serve(options, writer);
+        if started.is_err() && is_new {
+            // A recording that never began is nothing to keep; where it cannot be removed, it is empty.
+            let _ = fs::remove_file(&output);
+        }
+        started
+    }
+
+    fn serve(options: RecordOptions, writer: Writer) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             tls: client_config(&options)?,
             masker: Masker::new(),

@@ -89,7 +89,7 @@ pub(super) fn read_into(
     let imported = import(source.as_mut(), writer, options, &mut keep, &mut |bytes| progress.update(bytes));
     drop(progress);
     let imported = imported.map_err(|error| match error {
-        ImportError::Read(problem) => unreadable(path, &problem),
+        ImportError::Read(problem) => unreadable(path, args, &problem),
         ImportError::Write(error) => unwritable(&error),
     })?;
     tell(path, &imported);
@@ -155,8 +155,14 @@ fn tell(path: &Path, imported: &Imported) {
 }
 
 /// A record that cannot be read.
-pub(super) fn unreadable(path: &Path, problem: &Problem) -> Failure {
+pub(super) fn unreadable(path: &Path, args: &ReadArgs, problem: &Problem) -> Failure {
+    if args.pipe.as_ref().is_some_and(|command| problem.is_fatal && problem.reason.contains(command.as_str()))
+    {
+        let help = "it must answer each line of JSON with one: try it in a shell by itself";
+        return Failure::usage(format!("the command of --pipe failed: {problem}"), help);
+    }
     let help = match problem.is_fatal {
+        true if args.format.is_some() => "leave out --format, so that the content tells what it is",
         true => "nothing behind it can be read; --skip-bad uses what stands before it",
         false => "--skip-bad leaves such records out and uses the rest",
     };

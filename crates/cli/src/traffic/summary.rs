@@ -32,7 +32,7 @@ pub(super) fn of_file(path: &Path, args: &ReadArgs) -> Result<String, Failure> {
                     break;
                 }
             }
-            Err(problem) => return Err(unreadable(path, &problem)),
+            Err(problem) => return Err(unreadable(path, args, &problem)),
         }
         progress.update(source.bytes_read());
     }
@@ -50,7 +50,8 @@ pub(super) fn of_file(path: &Path, args: &ReadArgs) -> Result<String, Failure> {
 
 fn text(summary: &Summary) -> String {
     let length = Duration::from_nanos(summary.length_ns());
-    let mean_per_s = summary.request_count as f64 / length.as_secs_f64().max(1.0);
+    let seconds = if length.is_zero() { 1.0 } else { length.as_secs_f64() };
+    let mean_per_s = summary.request_count as f64 / seconds;
     let named = |counts: Vec<String>| counts.join(", ");
     let mut lines = vec![
         ("requests", format!("{}, {}", summary.request_count, bytes(summary.request_bytes))),
