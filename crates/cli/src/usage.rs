@@ -125,8 +125,17 @@ fn incomplete(word: &str, error: &clap::Error) -> Option<Failure> {
 
 /// The flags of a command are explained by its own help.
 fn pointed(failure: Failure, word: &str) -> Failure {
-    if Cli::command().find_subcommand(word).is_none() {
+    let root = Cli::command();
+    if root.find_subcommand(word).is_none() {
         return failure;
+    }
+    let of_replay = root.find_subcommand("replay").filter(|_| word == "run").and_then(|replay| {
+        let flag = failure.message.strip_prefix("unknown flag `--")?.strip_suffix('`')?;
+        replay.get_arguments().find(|arg| arg.get_long() == Some(flag))
+    });
+    if of_replay.is_some() {
+        let help = "recorded traffic is played with flags by `squall replay FILE`".to_owned();
+        return Failure { help, ..failure };
     }
     let help = failure.help.replace("`squall --help`", &format!("`squall {word} --help`"));
     Failure { help, ..failure }

@@ -107,11 +107,7 @@ fn to_foreign(args: &ConvertArgs, path: &Path, format: SinkFormat) -> Result<Imp
     Ok(imported)
 }
 
-fn write_foreign(
-    file: File,
-    path: &Path,
-    format: SinkFormat,
-) -> std::io::Result<Result<(), Failure>> {
+fn write_foreign(file: File, path: &Path, format: SinkFormat) -> std::io::Result<Result<(), Failure>> {
     let recording = Recording::on_file(file, path).map_err(std::io::Error::other)?;
     let out = match text_output(path) {
         Ok(out) => out,

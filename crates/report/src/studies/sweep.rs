@@ -117,7 +117,7 @@ impl SweepPage {
     pub fn text(&self, style: Style) -> String {
         let mut page = Text::new(style);
         for line in &self.lines {
-            let knee = line.knee.as_ref().map_or("no knee found", |knee| knee.words.as_str());
+            let knee = line.knee.as_ref().map_or(NO_KNEE, |knee| knee.words.as_str());
             page.line(&[(Tone::Title, &line.name), (Tone::Plain, "  "), (Tone::Plain, knee)]);
             let mut table = Table::default();
             let head = [self.level_name.as_str(), "rate", "failed", "p50", "p90", "p99", "max", "received"]
@@ -259,3 +259,7 @@ fn percent_text(value: f64) -> String {
 fn bytes_text(value: f64) -> String {
     units::bytes(value as u64)
 }
+
+/// Why there is none.
+const NO_KNEE: &str =
+    "no knee found: throughput still grows at the highest level, or there are too few levels";
