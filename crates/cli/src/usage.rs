@@ -46,7 +46,7 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request,
             let word = argv.get(1).and_then(|word| word.to_str()).unwrap_or_default();
             let meant =
                 argv::single_dash(&argv).or_else(|| incomplete(word, &error)).or_else(|| mistyped(word));
-            Err(meant.unwrap_or_else(|| pointed(failure(&error), word)))
+            Err(meant.unwrap_or_else(|| pointed(failure(&error, word), word)))
         }
     }
 }
@@ -141,14 +141,14 @@ fn pointed(failure: Failure, word: &str) -> Failure {
     Failure { help, ..failure }
 }
 
-fn failure(error: &clap::Error) -> Failure {
+fn failure(error: &clap::Error, word: &str) -> Failure {
     let arg = context(error, ContextKind::InvalidArg);
     match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let help = "start with `squall http://localhost:8080/`; `squall -h` shows the rest";
             Failure::usage("no URL given", help)
         }
-        ErrorKind::UnknownArgument => unknown_argument(error, &arg),
+        ErrorKind::UnknownArgument => unknown_argument(error, &arg, word),
         ErrorKind::ValueValidation => invalid_value(error, &arg),
         ErrorKind::InvalidValue => impossible_value(error, &arg),
         ErrorKind::ArgumentConflict => conflict(error, &arg),
@@ -159,7 +159,7 @@ fn failure(error: &clap::Error) -> Failure {
     }
 }
 
-fn unknown_argument(error: &clap::Error, arg: &str) -> Failure {
+fn unknown_argument(error: &clap::Error, arg: &str, word: &str) -> Failure {
     if !arg.starts_with('-') {
         return Failure::usage(
             format!("unexpected argument `{arg}`"),
@@ -172,7 +172,9 @@ fn unknown_argument(error: &clap::Error, arg: &str) -> Failure {
             "write times, rates and counts without a sign",
         );
     }
-    let alias = FLAGS_OF_OTHER_TOOLS.iter().find(|(flags, _)| flags.contains(&arg));
+    // Those are flags of requests, which these commands do not make.
+    let makes_requests = !["handshake", "idle", "target", "record", "mock", "convert"].contains(&word);
+    let alias = FLAGS_OF_OTHER_TOOLS.iter().find(|(flags, _)| makes_requests && flags.contains(&arg));
     let similar = context(error, ContextKind::SuggestedArg);
     let help = match alias {
         Some((_, help)) => (*help).to_owned(),

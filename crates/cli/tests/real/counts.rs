@@ -94,6 +94,19 @@ fn as_many_requests_are_made_as_were_asked_for() {
 }
 
 #[test]
+fn the_warm_up_uses_up_no_request_that_was_asked_for() {
+    for load in [&["-c", "2"][..], &["-r", "200/s"]] {
+        let server = Server::nginx(NginxOptions::default());
+        let url = server.url("/");
+        let ended = run(&[&[url.as_str(), "-n", "50", "--warmup", "500ms"], load].concat());
+        let warm = ended.count("/totals/warmup_requests");
+        assert!(warm > 0, "{ended:#?}");
+        assert_eq!(ended.count("/totals/requests"), 50, "{ended:#?}");
+        assert_eq!(server.into_access_log().len() as u64, 50 + warm);
+    }
+}
+
+#[test]
 fn connections_are_closed_after_as_many_requests_as_asked() {
     let (ended, log) = check(Scheme::Plain, &["-c", "1", "-n", "100", "--requests-per-connection", "7"]);
     assert_eq!((log.len(), ended.count("/totals/connections_opened")), (100, 15));
