@@ -36,5 +36,6 @@ pub use observer::{Observer, Span};
 pub use pace::lag_allowed;
 pub use preflight::{Need, Resource, needs};
 pub use run::{run, run_driven};
+pub use tls::check_tls;
 
 use control::Stop;

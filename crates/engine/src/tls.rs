@@ -23,6 +23,14 @@ pub(crate) fn client_config(policy: &TlsPolicy) -> Result<Arc<ClientConfig>, Err
     config_with(policy, policy.client_identity.as_ref().map(client_identity).transpose()?)
 }
 
+/// Whether TLS can be spoken as a policy asks; nothing is written.
+///
+/// # Errors
+/// When a certificate or key cannot be read, or a cipher suite or group is not known.
+pub fn check_tls(policy: &TlsPolicy) -> Result<(), Error> {
+    client_config(&TlsPolicy { key_log: None, ..policy.clone() }).map(drop)
+}
+
 /// The same with a client certificate and key that are given as PEM text; `what` names where they come from.
 pub(crate) fn config_with_identity(
     policy: &TlsPolicy,
