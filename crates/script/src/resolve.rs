@@ -9,6 +9,11 @@ pub(crate) fn resolve(base: &str, specifier: &str) -> Result<String, String> {
     if specifier == "k6" || specifier.starts_with("k6/") {
         return Ok(specifier.to_owned());
     }
+    resolve_place(base, specifier)
+}
+
+/// The same of what lies somewhere: k6's own modules do not.
+pub(crate) fn resolve_place(base: &str, specifier: &str) -> Result<String, String> {
     if specifier.starts_with("file://") || specifier.starts_with("https://") {
         let allowed = !(specifier.starts_with("file://") && base.starts_with("https://"));
         return if allowed { Ok(specifier.to_owned()) } else { Err(from_remote(base, specifier)) };

@@ -14,6 +14,6 @@ pub(crate) fn placed(module: Module<'_>, uses_meta: bool) -> JsResult<Module<'_>
 fn resolve<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
     let base = ctx.caller_file(1).unwrap_or_else(|| ctx.host().source.entry().to_owned());
-    let resolved = crate::resolve::resolve(&base, &call.arg(0).to_string()?);
+    let resolved = crate::resolve::resolve_place(&base, &call.arg(0).to_string()?);
     resolved.map(|name| ctx.string(&name)).map_err(|problem| ctx.throw_error(&problem))
 }
