@@ -46,10 +46,26 @@ pub(crate) struct Scope {
     pub(crate) rules: Vec<FleetRule>,
     /// Of a load that is a script: its own thresholds.
     script_rules: Arc<Rules>,
+    /// Of a load: how long after its step it starts.
+    start_after: Duration,
+    /// Of a load: how long it runs before it is measured.
+    pub(crate) warmup: Duration,
     /// Its seconds are counted from here, in whole seconds after the run's start.
     origin_s: u32,
     closed_idx: u32,
+    /// Nothing came yet of seconds from this one on.
+    seen_idx: u32,
     began: bool,
+}
+
+/// How long a scope that goes on was measured. Its figures are those of a time between the two: all that was told of `closed`, and a part
+/// of what there will be of `seen`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Span {
+    /// Seconds that everybody has left behind: at least one.
+    closed: Duration,
+    /// Seconds of which anybody has told.
+    seen: Duration,
 }
 
 /// Where a snapshot comes from.
@@ -60,6 +76,8 @@ pub(crate) struct Source {
     pub(crate) step_idx: usize,
     /// When the load's first second began, in whole seconds after the run's start.
     pub(crate) origin_s: u32,
+    /// When its step began.
+    pub(crate) step_origin_s: u32,
 }
 
 impl Ledger {
@@ -74,6 +92,7 @@ impl Ledger {
                 .iter()
                 .map(|load| Scope {
                     script_rules: Arc::clone(&load.script_rules),
+                    start_after: load.start_after,
                     ..scope(&load.name, &load.thresholds, bare())
                 })
                 .collect(),
@@ -108,6 +127,27 @@ impl Ledger {
         self.machines.iter().map(Scope::view).collect()
     }
 
+    /// A rule that is broken already and ends the run. `now_s`: seconds after the run's start.
+    pub(crate) fn broken(
+        &self,
+        (step_idx, load_idxs): (usize, &[usize]),
+        now_s: f64,
+        monitors: &[Monitor],
+    ) -> Option<String> {
+        let loads = || load_idxs.iter().map(|&idx| &self.loads[idx]);
+        let first = |wait: fn(&Scope) -> Duration| loads().map(wait).min().unwrap_or_default();
+        let step = &self.steps[step_idx];
+        let in_step = step.span(first(|load| load.start_after + load.warmup), first(|load| load.warmup));
+        let before: Duration = self.steps[..step_idx].iter().map(|step| step.duration).sum();
+        let in_run =
+            in_step.map(|Span { closed, seen }| Span { closed: before + closed, seen: before + seen });
+        let loads = loads().map(|load| (load, load.span(load.warmup, load.warmup)));
+        [(&self.whole, in_run), (step, in_step)]
+            .into_iter()
+            .chain(loads)
+            .find_map(|(scope, span)| scope.broken(span?, now_s, monitors))
+    }
+
     pub(crate) fn step_mut(&mut self, step_idx: usize) -> &mut Scope {
         &mut self.steps[step_idx]
     }
@@ -116,14 +156,16 @@ impl Ledger {
         &mut self.loads[load_idx]
     }
 
-    /// A load begins on a machine.
-    pub(crate) fn begin(&mut self, source: Source) {
-        self.open_idx.insert((source.machine_idx, source.load_idx), source.origin_s);
-        let Source { machine_idx, load_idx, step_idx, origin_s } = source;
+    /// A load begins on a machine. `has_seconds`: it will tell of each; a foreign tool does not, and the others do not wait for it.
+    pub(crate) fn begin(&mut self, source: Source, has_seconds: bool) {
+        let Source { machine_idx, load_idx, step_idx, origin_s, step_origin_s } = source;
+        if has_seconds {
+            self.open_idx.insert((machine_idx, load_idx), origin_s);
+        }
         self.whole.begin(0);
-        self.steps[step_idx].begin(origin_s);
+        self.steps[step_idx].begin(step_origin_s);
         self.loads[load_idx].begin(origin_s);
-        self.machines[machine_idx].begin(origin_s);
+        self.machines[machine_idx].begin(step_origin_s);
     }
 
     /// What an event loop of a machine did in a second of its load.
@@ -139,7 +181,9 @@ impl Ledger {
             &mut self.loads[load_idx],
             &mut self.machines[machine_idx],
         ] {
-            scope.recorder.absorb(at_s.saturating_sub(scope.origin_s), shard_idx, &snapshot);
+            let own_idx = at_s.saturating_sub(scope.origin_s);
+            scope.seen_idx = scope.seen_idx.max(own_idx.saturating_add(1));
+            scope.recorder.absorb(own_idx, shard_idx, &snapshot);
         }
     }
 
@@ -218,13 +262,14 @@ impl Ledger {
         let is_divided = self.steps.len() > 1 || self.loads.len() > 1 || self.machines.len() > 1;
         self.whole.duration = self.steps.iter().map(|step| step.duration).sum();
         self.whole.recorder.set_rows(self.rows.clone());
+        let end_s = self.steps.iter().filter(|step| step.began).map(Scope::end_s).fold(0.0, f64::max);
         let mut parts = Vec::new();
         let kinds = [PartKind::Step, PartKind::Load, PartKind::Machine];
         for (kind, scopes) in kinds.into_iter().zip([self.steps, self.loads, self.machines]) {
             let took_part = scopes.into_iter().filter(|scope| scope.began || scope.problem.is_some());
             parts.extend(took_part.map(|scope| scope.into_part(kind, stopped_by, monitors)));
         }
-        let thresholds = self.whole.judge(monitors);
+        let thresholds = self.whole.judge(end_s, monitors);
         let environment = self.whole.facts.clone();
         let duration = self.whole.duration;
         let mut record = self.whole.recorder.finish(End { duration, stopped_by });
@@ -266,8 +311,11 @@ impl Scope {
             facts: BTreeMap::new(),
             rules: rules.to_vec(),
             script_rules: Arc::default(),
+            start_after: Duration::ZERO,
+            warmup: Duration::ZERO,
             origin_s: 0,
             closed_idx: 0,
+            seen_idx: 0,
             began: false,
         }
     }
@@ -293,27 +341,48 @@ impl Scope {
         }
     }
 
-    /// A rule that is broken already and ends the run.
-    pub(crate) fn broken(&self, elapsed: Duration, monitors: &[Monitor]) -> Option<String> {
-        let evidence = self.evidence(elapsed, monitors);
+    /// How long it was measured, without what comes before: `unclosed` of the time that is closed, `unseen` of the time that is seen.
+    /// `None` before the first second is over: a rate of nothing yet is not 0.
+    fn span(&self, unclosed: Duration, unseen: Duration) -> Option<Span> {
+        let after = |idx: u32, wait: Duration| Duration::from_secs(u64::from(idx)).saturating_sub(wait);
+        let closed = after(self.closed_idx, unclosed);
+        let seen = after(self.seen_idx, unseen).max(closed);
+        (closed >= Duration::from_secs(1)).then_some(Span { closed, seen })
+    }
+
+    /// A rule that is broken already and ends the run: one that is for both ends of the span, so that what came of the running second
+    /// neither hides nor breaks it.
+    fn broken(&self, span: Span, now_s: f64, monitors: &[Monitor]) -> Option<String> {
         let is_broken = |rule: &&FleetRule| {
-            let result = rule.evaluate(evidence);
-            result.actual.is_some() && !result.ok
+            [span.closed, span.seen].into_iter().all(|duration| {
+                let result = rule.evaluate(self.evidence(duration, now_s, monitors));
+                result.actual.is_some() && !result.ok
+            })
         };
         let broken = self.rules.iter().filter(|rule| rule.abort).find(is_broken).map(FleetRule::text);
-        let of_script = || {
-            let judged = self.script_rules.broken(self.recorder.total().script.as_deref()?, elapsed)?;
+        broken.or_else(|| self.broken_in_script(span))
+    }
+
+    fn broken_in_script(&self, span: Span) -> Option<String> {
+        let figures = self.recorder.total().script.as_deref()?;
+        let text = |duration| {
+            let judged = self.script_rules.broken(figures, duration)?;
             Some(format!("{}: {} {}", self.name, judged.name, judged.rule.text))
         };
-        broken.or_else(of_script)
+        text(span.closed).filter(|broken| text(span.seen).as_ref() == Some(broken))
     }
 
-    fn evidence<'a>(&'a self, duration: Duration, monitors: &'a [Monitor]) -> Evidence<'a> {
-        Evidence { total: self.recorder.total(), duration, monitors, at_s: self.at_s }
+    fn evidence<'a>(&'a self, duration: Duration, until_s: f64, monitors: &'a [Monitor]) -> Evidence<'a> {
+        Evidence { total: self.recorder.total(), duration, monitors, from_s: self.at_s, until_s }
     }
 
-    fn judge(&self, monitors: &[Monitor]) -> Vec<ThresholdResult> {
-        let evidence = self.evidence(self.duration, monitors);
+    /// When it ended, in seconds after the run's start.
+    fn end_s(&self) -> f64 {
+        self.at_s + self.duration.as_secs_f64()
+    }
+
+    fn judge(&self, until_s: f64, monitors: &[Monitor]) -> Vec<ThresholdResult> {
+        let evidence = self.evidence(self.duration, until_s, monitors);
         let own = self.rules.iter().map(|rule| rule.evaluate(evidence));
         own.chain(self.judge_script()).collect()
     }
@@ -325,7 +394,7 @@ impl Scope {
     }
 
     fn into_part(self, kind: PartKind, stopped_by: StoppedBy, monitors: &[Monitor]) -> Part {
-        let thresholds = self.judge(monitors);
+        let thresholds = self.judge(self.end_s(), monitors);
         let record = self.recorder.finish(End { duration: self.duration, stopped_by });
         Part {
             kind,

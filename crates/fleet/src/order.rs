@@ -126,8 +126,10 @@ pub(crate) struct Evidence<'a> {
     pub(crate) duration: Duration,
     /// Everything that was watched.
     pub(crate) monitors: &'a [Monitor],
-    /// When the load began, in seconds after the run's start.
-    pub(crate) at_s: f64,
+    /// What was watched counts from here on, in seconds after the run's start.
+    pub(crate) from_s: f64,
+    /// And until here.
+    pub(crate) until_s: f64,
 }
 
 impl FleetRule {
@@ -140,13 +142,11 @@ impl FleetRule {
     }
 
     pub(crate) fn evaluate(&self, evidence: Evidence<'_>) -> ThresholdResult {
-        let Evidence { total, duration, monitors, at_s } = evidence;
+        let Evidence { total, duration, monitors, from_s, until_s } = evidence;
         match &self.what {
             RuleKind::Load(threshold) => threshold.evaluate(total, duration),
             // What happened in the last second is told after it.
-            RuleKind::Watched(threshold) => {
-                threshold.evaluate(monitors, at_s, at_s + duration.as_secs_f64() + 1.0)
-            }
+            RuleKind::Watched(threshold) => threshold.evaluate(monitors, from_s, until_s + 1.0),
         }
     }
 }

@@ -360,3 +360,37 @@ export default function () {{ http.get(`${{__ENV.TARGET}}/delay/2`); {inside} }}
         assert!(said.contains("LOADS") && said.contains(last), "{name}: {said}");
     }
 }
+
+#[test]
+fn a_rule_with_a_lower_bound_waits_for_the_first_second_and_leaves_pauses_out() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+steps:
+  - loads: [{ http: /, rate: 100/s, duration: 2s, thresholds: [{ rule: 'rate>50/s', abort: true }] }]
+    thresholds: [{ rule: 'rate>50/s', abort: true }]
+    pause: 2s
+  - loads: [{ http: /, rate: 100/s, duration: 2s, warmup: 1s, start_after: 500ms, name: later }]
+    thresholds: [{ rule: 'rate>50/s', abort: true }]
+thresholds: [{ rule: 'rate>60/s', abort: true }]
+";
+    let (record, output) = place.run(plan, &[]);
+    assert_code(&record, &output, 0);
+    assert_eq!(record["stopped_by"], "duration", "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_rate_that_is_too_low_ends_the_run_also_beside_a_tool() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+loads:
+  - { http: /, rate: 20/s, duration: 1m, thresholds: [{ rule: 'rate>50/s', abort: true }] }
+  - { tool: hey, command: sleep 60 }
+";
+    let (record, output) = place.run(plan, &[]);
+    let said = text(&output.stderr);
+    assert!(said.contains("`rate>50/s` is broken: the run ends"), "{said}");
+    let duration = record["duration"]["secs"].as_u64().unwrap();
+    assert!((1..30).contains(&duration), "{duration}");
+}

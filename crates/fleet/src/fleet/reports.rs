@@ -31,6 +31,7 @@ impl Fleet<'_> {
                 let Some(state) = step.state_mut(machine_idx, load_idx) else { return };
                 *state = State::Ready;
                 self.ledger.take_rows(machine_idx, load_idx, &ready.rows);
+                self.ledger.load_mut(load_idx).warmup = ready.plan.warmup;
                 let machine = self.ledger.machine_mut(machine_idx);
                 machine.facts.extend(ready.environment);
             }

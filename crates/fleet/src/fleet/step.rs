@@ -48,7 +48,9 @@ impl Step {
 
     pub(super) fn source(&self, plan: &FleetPlan, machine_idx: usize, load_idx: usize) -> Source {
         let after_s = plan.loads[load_idx].start_after.as_secs() as u32;
-        Source { machine_idx, load_idx, step_idx: self.step_idx, origin_s: self.origin_s + after_s }
+        let step_origin_s = self.origin_s;
+        let origin_s = step_origin_s + after_s;
+        Source { machine_idx, load_idx, step_idx: self.step_idx, origin_s, step_origin_s }
     }
 }
 
@@ -121,7 +123,8 @@ impl Fleet<'_> {
             let (machine_idx, load_idx, state) = step.jobs[job_idx];
             if state == State::Ready {
                 step.jobs[job_idx].2 = State::Running;
-                self.ledger.begin(step.source(self.plan, machine_idx, load_idx));
+                let has_seconds = self.plan.loads[load_idx].kind != "tool";
+                self.ledger.begin(step.source(self.plan, machine_idx, load_idx), has_seconds);
             }
         }
         let name = self.plan.steps[step.step_idx].name.clone();
@@ -191,14 +194,8 @@ impl Fleet<'_> {
         if self.told > 0 {
             return;
         }
-        let elapsed = self.elapsed();
-        let in_step = elapsed.saturating_sub(Duration::from_secs(u64::from(step.origin_s)));
-        let monitors = &self.monitors;
-        let mut broken = self.ledger.whole.broken(elapsed, monitors);
-        broken = broken.or_else(|| self.ledger.step_mut(step.step_idx).broken(in_step, monitors));
-        for (_, load_idx, _) in &step.jobs {
-            broken = broken.or_else(|| self.ledger.load_mut(*load_idx).broken(in_step, monitors));
-        }
+        let judged = (step.step_idx, &self.plan.steps[step.step_idx].load_idxs[..]);
+        let broken = self.ledger.broken(judged, self.elapsed().as_secs_f64(), &self.monitors);
         let Some(rule) = broken else { return };
         self.told = 1;
         self.links.iter().for_each(|link| link.order(Order::Stop { at_once: false }));
