@@ -25,6 +25,8 @@ pub(crate) struct Ledger {
     places: BTreeMap<(usize, usize), Vec<usize>>,
     /// For each machine and load of the running step: seconds before this one are closed.
     open_idx: BTreeMap<(usize, usize), u32>,
+    /// For each machine and load: requests that it has begun and not told the end of.
+    begun: BTreeMap<(usize, usize), u64>,
     /// The last second of each machine.
     seconds: Vec<MachineSecond>,
     /// Numbers of event loops by machine, load, and the number that they have there.
@@ -100,6 +102,7 @@ impl Ledger {
             rows: Vec::new(),
             places: BTreeMap::new(),
             open_idx: BTreeMap::new(),
+            begun: BTreeMap::new(),
             seconds: vec![MachineSecond::default(); plan.machines.len()],
             shards: BTreeMap::new(),
         }
@@ -171,6 +174,9 @@ impl Ledger {
     /// What an event loop of a machine did in a second of its load.
     pub(crate) fn absorb(&mut self, source: Source, second_idx: u32, shard_idx: u32, mut snapshot: Snapshot) {
         self.place_rows(source, &mut snapshot);
+        let begun = self.begun.entry((source.machine_idx, source.load_idx)).or_default();
+        // An event loop tells of each request's start before its end, or together with it.
+        *begun = begun.saturating_add(snapshot.requests_started).saturating_sub(snapshot.settled());
         let at_s = source.origin_s.saturating_add(second_idx);
         let Source { machine_idx, load_idx, step_idx, .. } = source;
         let shard_count = self.shards.len() as u32;
@@ -216,6 +222,21 @@ impl Ledger {
         for machine in &mut self.machines {
             machine.duration += std::mem::take(&mut machine.step_duration);
         }
+    }
+
+    /// A machine was lost: the requests whose end it did not tell are interrupted. Which row's they were is not known, so they are told
+    /// with the load's first one.
+    pub(crate) fn interrupt(&mut self, source: Source) {
+        let place = (source.machine_idx, source.load_idx);
+        let count = self.begun.remove(&place).unwrap_or(0);
+        let open_s = self.open_idx.get(&place).copied().unwrap_or(source.origin_s);
+        let row_count = self.places.get(&place).map_or(0, Vec::len);
+        if count == 0 || row_count == 0 {
+            return;
+        }
+        let mut snapshot = Snapshot::new(row_count, false);
+        snapshot.rows[0].interrupted = count;
+        self.absorb(source, open_s.saturating_sub(source.origin_s), 0, snapshot);
     }
 
     /// A load has ended on a machine, or its machine was lost.

@@ -137,6 +137,11 @@ loads:
     assert!(part("goes")["problem"].as_str().unwrap().starts_with("lost: "), "{}", part("goes")["problem"]);
     assert!(ok(&part("goes")["total"]) > 0 && ok(&part("stays")["total"]) > ok(&part("goes")["total"]));
     assert_eq!(ok(&record["total"]), ok(&part("goes")["total"]) + ok(&part("stays")["total"]));
+    for total in [&record["total"], &part("goes")["total"]] {
+        let interrupted = total["rows"][0]["interrupted"].as_u64().unwrap();
+        assert!(interrupted > 0, "two were open");
+        assert_eq!(total["requests_started"].as_u64(), Some(ok(total) + interrupted));
+    }
     let reasons = record["verdict"]["reasons"].to_string();
     assert!(reasons.contains("machines_lost"), "{reasons}");
     assert!(record["events"].to_string().contains("lost machine goes"));

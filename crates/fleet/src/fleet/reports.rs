@@ -111,6 +111,7 @@ impl Fleet<'_> {
             }
             Err(trouble) => {
                 self.lasted_until_now(source, step);
+                self.ledger.interrupt(source);
                 Some(trouble)
             }
         };
@@ -202,6 +203,7 @@ impl Fleet<'_> {
             if state == State::Running {
                 let source = step.source(self.plan, machine_idx, load_idx);
                 self.lasted_until_now(source, step);
+                self.ledger.interrupt(source);
                 self.ledger.end(source);
                 self.abandon(machine_idx, load_idx, step);
             }
