@@ -248,6 +248,23 @@ pub(crate) struct SeriesName {
     pub unit: MonitorUnit,
 }
 
+impl Report {
+    /// The load that it is about, where it is about one.
+    pub(crate) fn load_idx(&self) -> Option<u32> {
+        match self {
+            Self::Ready { load_idx, .. }
+            | Self::Rows { load_idx, .. }
+            | Self::SetUp { load_idx, .. }
+            | Self::Said { load_idx, .. }
+            | Self::Second { load_idx, .. }
+            | Self::Close { load_idx, .. }
+            | Self::Ended { load_idx, .. } => Some(*load_idx),
+            Self::Refused { load_idx, .. } => *load_idx,
+            Self::Hello { .. } | Self::Clock { .. } | Self::Samples { .. } | Self::Note { .. } => None,
+        }
+    }
+}
+
 /// What is wrong, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]

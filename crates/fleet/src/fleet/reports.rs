@@ -15,6 +15,9 @@ impl Fleet<'_> {
     pub(super) fn arrive(&mut self, arrival: Arrival, step: &mut Step, watcher: &mut dyn Watcher) {
         let Arrival { machine_idx, report, came_unix_ns } = arrival;
         match report {
+            Some(report) if !is_possible(&report, self.plan.loads.len()) => {
+                self.lose(machine_idx, "it does not speak squall's protocol", step, watcher);
+            }
             Some(report) => {
                 self.links[machine_idx].hear(&report, came_unix_ns);
                 self.take(machine_idx, report, step, watcher);
@@ -217,6 +220,15 @@ impl Fleet<'_> {
     }
 }
 
+/// Whether a report is one that squall makes: its numbers are another machine's word.
+fn is_possible(report: &Report, load_count: usize) -> bool {
+    let duration = match report {
+        Report::Ended { end: Ok(end), .. } => end.duration,
+        _ => Duration::ZERO,
+    };
+    report.load_idx().is_none_or(|idx| (idx as usize) < load_count) && duration < DURATION_MAX
+}
+
 /// A name as a part of a file's name.
 fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect()
@@ -224,3 +236,38 @@ fn plain(name: &str) -> String {
 
 /// From the word to begin a script's scenarios to their begin.
 const BEGIN_DELAY: Duration = Duration::from_millis(50);
+
+/// Seconds are counted in 32 bits: a load that lasted longer did not last at all.
+const DURATION_MAX: Duration = Duration::from_secs(u32::MAX as u64);
+
+#[cfg(test)]
+mod tests {
+    use squall_measure::StoppedBy;
+
+    use super::*;
+
+    fn ended(load_idx: u32, duration: Duration) -> Report {
+        let stopped_by = StoppedBy::Duration;
+        let end = Ok(LoadEnd { started_unix_ns: 0, duration, stopped_by, trouble: None, tool: None });
+        Report::Ended { load_idx, end }
+    }
+
+    #[test]
+    fn numbers_that_no_squall_tells_are_known() {
+        let said = |load_idx| Report::Said { load_idx, line: String::new() };
+        let rows = |load_idx| Report::Rows { load_idx, rows: Vec::new() };
+        let refused = |load_idx| Report::Refused { load_idx, trouble: Trouble::new("no", "nothing") };
+        for (report, expected) in [
+            (said(1), true),
+            (said(2), false),
+            (rows(u32::MAX), false),
+            (refused(None), true),
+            (refused(Some(2)), false),
+            (ended(1, Duration::from_secs(60)), true),
+            (ended(2, Duration::ZERO), false),
+            (ended(0, Duration::MAX), false),
+        ] {
+            assert_eq!(is_possible(&report, 2), expected, "{report:?}");
+        }
+    }
+}
