@@ -263,7 +263,9 @@ impl MonitorSpec {
             (None, Watched::Prometheus { url, .. } | Watched::Nginx { url } | Watched::H2o { url }) => url,
         };
         let rest = url.value.split("://").nth(1).unwrap_or(&url.value);
-        rest.split('/').next().unwrap_or_default().to_owned()
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        // Reports and saved files name it: user information is nobody's business.
+        authority.rsplit('@').next().unwrap_or_default().to_owned()
     }
 }
 

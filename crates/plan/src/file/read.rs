@@ -10,6 +10,7 @@ use super::{
     Text, Watched,
 };
 use crate::limits::MACHINE_COUNT_MAX;
+use crate::mask::masked_text;
 use crate::units::{parse_duration, parse_weight};
 use crate::{InputError, nearest};
 
@@ -222,20 +223,16 @@ fn command(node: &Node, problems: &mut Vec<Problem>) -> Vec<String> {
 fn monitor(node: &Node, problems: &mut Vec<Problem>) -> Option<MonitorSpec> {
     let mut keys = Keys::of(node, "a monitor", problems);
     let name = keys.text("name").map(|text| text.value);
-    let strings = |keys: &mut Keys<'_, '_>, key| {
-        let found = keys.take(key).map_or_else(Vec::new, |node| texts(node, "=", keys.problems));
-        found.into_iter().map(|text| text.value).collect::<Vec<_>>()
-    };
     let what = if let Some(machine) = keys.text("machine") {
-        let mut processes = strings(&mut keys, "process");
-        processes.extend(strings(&mut keys, "processes"));
+        let mut processes = keys.strings("process");
+        processes.extend(keys.strings("processes"));
         Some(Watched::Machine { machine, processes })
-    } else if let Some(url) = keys.text("prometheus") {
-        Some(Watched::Prometheus { url, series: strings(&mut keys, "series") })
-    } else if let Some(url) = keys.text("nginx") {
+    } else if let Some(url) = keys.page("prometheus", "http://shop:9100/metrics") {
+        Some(Watched::Prometheus { url, series: keys.series() })
+    } else if let Some(url) = keys.page("nginx", "http://shop/nginx_status") {
         Some(Watched::Nginx { url })
     } else {
-        keys.text("h2o").map(|url| Watched::H2o { url })
+        keys.page("h2o", "http://shop/server-status/json").map(|url| Watched::H2o { url })
     };
     keys.finish(&["name", "machine", "process", "processes", "prometheus", "series", "nginx", "h2o"]);
     let Some(what) = what else {
@@ -259,6 +256,20 @@ fn file_spec(node: &Node, problems: &mut Vec<Problem>) -> Option<FileSpec> {
     }
     keys.finish(&["from", "to", "mode", "on"]);
     Some(FileSpec { from: from?, to: to?, mode, on })
+}
+
+/// Whether a text is the URL of a page that can be asked for.
+fn is_page(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+/// Whether a text is a series of Prometheus: `[a-zA-Z_:][a-zA-Z0-9_:]*`, its data model says, and maybe labels.
+fn is_series(text: &str) -> bool {
+    let (name, labels) = text.find('{').map_or((text, None), |at| (&text[..at], Some(&text[at..])));
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
+    name.chars().all(is_part)
+        && name.starts_with(|c: char| !c.is_ascii_digit())
+        && labels.is_none_or(|labels| labels.ends_with('}'))
 }
 
 /// Reads permission bits: three or four octal digits.
@@ -395,6 +406,33 @@ impl<'n, 'p> Keys<'n, 'p> {
 
     fn string(&mut self, key: &str) -> Option<String> {
         self.text(key).map(|text| text.value)
+    }
+
+    fn strings(&mut self, key: &str) -> Vec<String> {
+        let found = self.take(key).map_or_else(Vec::new, |node| texts(node, "=", self.problems));
+        found.into_iter().map(|text| text.value).collect()
+    }
+
+    /// A page that is asked for once a second. `example`: one that the help names.
+    fn page(&mut self, key: &str, example: &str) -> Option<Text> {
+        let url = self.text(key)?;
+        if !is_page(&url.value) {
+            let message = format!("`{key}: {}`: not an http or https URL", masked_text(&url.value));
+            let help = format!("write the whole URL, such as `{example}`");
+            self.problems.push(Problem::at(url.place, message, help));
+        }
+        Some(url)
+    }
+
+    fn series(&mut self) -> Vec<String> {
+        let series = self.take("series").map_or_else(Vec::new, |node| texts(node, "=", self.problems));
+        for text in series.iter().filter(|text| !is_series(&text.value)) {
+            let message = format!("`series: {}`: not the name of a series", text.value);
+            let help =
+                "write a name, such as `tls_handshakes_total`, or one with labels, such as `up{job=\"web\"}`";
+            self.problems.push(Problem::at(text.place, message, help));
+        }
+        series.into_iter().map(|text| text.value).collect()
     }
 
     /// `thresholds`: texts, or mappings with `rule` and `abort`.

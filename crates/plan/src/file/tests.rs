@@ -119,6 +119,41 @@ fn all_problems_are_told_at_once_with_their_place() {
 }
 
 #[test]
+fn what_cannot_be_watched_is_told_before_the_run() {
+    for (monitor, expected) in [
+        (
+            "nginx: foo",
+            "`nginx: foo`: not an http or https URL | write the whole URL, such as `http://shop/nginx_status`",
+        ),
+        ("h2o: 'ftp://u:p@shop/'", "`h2o: ftp://***@shop/`: not an http or https URL"),
+        ("prometheus: 'http://shop:99999/metrics'", "`prometheus: http://shop:99999/metrics`: not an http"),
+        (
+            "{ prometheus: 'http://shop/', series: 5 }",
+            "`series: 5`: not the name of a series | write a name, such as",
+        ),
+        ("{ prometheus: 'http://shop/', series: ['up{a=\"b\"', up] }", "`series: up{a=\"b\"`: not the name"),
+    ] {
+        let found = problems(&format!("monitors:\n  - {monitor}\nloads: [{{ http: 'http://a/' }}]\n"));
+        assert!(found.len() == 1 && found[0].contains(expected), "{monitor} gave {found:?}");
+    }
+    let good = "monitors: [{ prometheus: 'https://shop/', series: ['up{a=\"b}\"}', job:rate, _x1] }]\nloads: [{ http: 'http://a/' }]\n";
+    assert!(parse(good).is_ok());
+}
+
+#[test]
+fn reports_name_a_page_without_its_user_information() {
+    for (url, source) in [
+        ("http://bob:secret@shop:9100/metrics", "shop:9100"),
+        ("https://bob@[::1]:80", "[::1]:80"),
+        ("http://shop?user=a@b", "shop"),
+    ] {
+        let file =
+            parse(&format!("monitors: [{{ h2o: '{url}' }}]\nloads: [{{ http: 'http://a/' }}]\n")).unwrap();
+        assert_eq!(file.monitors[0].source(), source);
+    }
+}
+
+#[test]
 fn what_is_no_plan_is_told_in_one_problem() {
     for (text, expected) in [
         ("", "1:1: a plan is a mapping, but here is nothing"),
