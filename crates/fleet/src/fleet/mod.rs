@@ -105,6 +105,7 @@ pub fn run(plan: &FleetPlan, steer: &Steer, watcher: &mut dyn Watcher) -> Result
     if fleet.told > 0 && fleet.started_unix_ns == 0 {
         return Err(Refusal::Stopped);
     }
+    fleet.tell_missing(watcher);
     Ok(fleet.go_home())
 }
 

@@ -1,8 +1,8 @@
 //! What is watched while the run goes on: series of machines and of web monitors.
 
-use squall_measure::Monitor;
+use squall_measure::{EventKind, Monitor};
 
-use super::Fleet;
+use super::{Fleet, Watcher};
 use crate::protocol::SeriesName;
 
 impl Fleet<'_> {
@@ -30,6 +30,14 @@ impl Fleet<'_> {
             if let Some(&idx) = self.series[machine_idx].get(number as usize) {
                 self.monitors[idx].push(at_s, value);
             }
+        }
+    }
+
+    /// Tells of pages that never answered: a figure that is missed is missed in silence.
+    pub(super) fn tell_missing(&mut self, watcher: &mut dyn Watcher) {
+        for (source, why) in self.web.missing() {
+            let label = format!("monitor {source} never answered: {why}");
+            self.note(EventKind::Note, &label, watcher);
         }
     }
 

@@ -12,6 +12,13 @@ pub(super) struct Figure {
     pub(super) is_counter: bool,
 }
 
+impl Figure {
+    /// Whether it is of that name, or of that name and labels; the empty name is every figure's.
+    pub(super) fn is(&self, wanted: &str) -> bool {
+        wanted.is_empty() || self.name == wanted || self.name.split('{').next() == Some(wanted)
+    }
+}
+
 /// Series whose name (`handshakes_total`), or name and labels (`up{job="web"}`), are asked for; with none asked for, the first
 /// [`SERIES_COUNT_MAX`]. Prometheus text format 0.0.4: `# TYPE name kind`, then `name{labels} value [time]`.
 pub(super) fn prometheus(text: &str, wanted: &[String]) -> Vec<Figure> {

@@ -2,6 +2,7 @@
 //! question a second, all answers bounded.
 
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,9 +16,14 @@ use crate::clock::unix_ns;
 /// Asks all pages of a plan until it is dropped.
 pub(crate) struct WebMonitors {
     samples: Receiver<WebSample>,
+    /// What each page has not told yet, with the name of its source.
+    missing: Vec<(String, Missing)>,
     /// The threads end when nobody holds the other end.
     _alive: Vec<Sender<()>>,
 }
+
+/// Why figures that were asked for have never come; `None`: they have, or nothing was asked yet.
+type Missing = Arc<Mutex<Option<String>>>;
 
 /// One value of one series.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,16 +44,26 @@ impl WebMonitors {
     /// Begins to ask.
     pub(crate) fn new(specs: &[MonitorSpec]) -> Self {
         let (sender, samples) = mpsc::channel();
-        let start = |spec: &MonitorSpec| {
-            let page = Page::of(spec)?;
+        let (mut missing, mut running) = (Vec::new(), Vec::new());
+        for page in specs.iter().filter_map(Page::of) {
             let (alive, is_over) = mpsc::channel();
             let sender = sender.clone();
+            let told = Missing::default();
+            missing.push((page.source.clone(), Arc::clone(&told)));
             let name = "monitor".to_owned();
-            // Without the thread its series stay empty, which the report shows.
-            thread::Builder::new().name(name).spawn(move || page.watch(&sender, &is_over)).ok()?;
-            Some(alive)
-        };
-        Self { samples, _alive: specs.iter().filter_map(start).collect() }
+            let thread = thread::Builder::new().name(name);
+            if let Err(error) = thread.spawn(move || page.watch(&sender, &is_over, &told)) {
+                note(&missing[missing.len() - 1].1, Some(format!("cannot start a thread: {error}")));
+            }
+            running.push(alive);
+        }
+        Self { samples, missing, _alive: running }
+    }
+
+    /// What was asked for and has never come: who, and why.
+    pub(crate) fn missing(&self) -> Vec<(String, String)> {
+        let told = |missing: &Missing| missing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.missing.iter().filter_map(|(source, missing)| Some((source.clone(), told(missing)?))).collect()
     }
 
     /// What came since the last call.
@@ -78,24 +94,36 @@ impl Page {
             Watched::H2o { url } => (url, Kind::H2o),
         };
         let source = spec.name.clone().unwrap_or_else(|| format!("target {}", spec.source()));
-        let url = if url.value.contains("://") { url.value.clone() } else { format!("http://{}", url.value) };
-        Some(Self { source, url, kind })
+        Some(Self { source, url: url.value.clone(), kind })
     }
 
     /// Asks every second until nobody listens. A page that does not answer has a gap.
-    fn watch(&self, samples: &Sender<WebSample>, is_over: &Receiver<()>) {
-        let agent: ureq::Agent =
-            ureq::Agent::config_builder().timeout_global(Some(ANSWER_MAX)).build().into();
+    fn watch(&self, samples: &Sender<WebSample>, is_over: &Receiver<()>, missing: &Missing) {
+        let agent = agent();
+        let mut unseen = self.asked_for();
         let mut rates = Rates::default();
         let mut next = Instant::now();
         while let Err(mpsc::RecvTimeoutError::Timeout) =
             is_over.recv_timeout(next.saturating_duration_since(Instant::now()))
         {
             next += ASK_EVERY;
-            let Some(text) = fetch(&agent, &self.url) else { continue };
+            let text = match fetch(&agent, &self.url) {
+                Ok(text) => text,
+                Err(error) => {
+                    if !unseen.is_empty() {
+                        note(missing, Some(error.to_string()));
+                    }
+                    continue;
+                }
+            };
             let at_unix_ns = unix_ns(SystemTime::now());
             let now = Instant::now();
-            for Figure { name, unit, value, is_counter } in self.read(&text) {
+            let figures = self.read(&text);
+            if !unseen.is_empty() {
+                unseen.retain(|wanted| !figures.iter().any(|figure| figure.is(wanted)));
+                note(missing, (!unseen.is_empty()).then(|| self.absent(&unseen)));
+            }
+            for Figure { name, unit, value, is_counter } in figures {
                 let told = if is_counter { rates.per_s(&name, now, value) } else { Some(value) };
                 let Some(value) = told else { continue };
                 let unit = if is_counter { MonitorUnit::PerSecond } else { unit };
@@ -104,6 +132,24 @@ impl Page {
                     return;
                 }
             }
+        }
+    }
+
+    /// What its page must tell at least once: each of the series that the plan names, or else anything, which is the empty name.
+    fn asked_for(&self) -> Vec<String> {
+        match &self.kind {
+            Kind::Prometheus(series) if !series.is_empty() => series.clone(),
+            Kind::Prometheus(_) | Kind::Nginx | Kind::H2o => vec![String::new()],
+        }
+    }
+
+    /// Why these have not come although the page answers.
+    fn absent(&self, unseen: &[String]) -> String {
+        match &self.kind {
+            Kind::Prometheus(series) if !series.is_empty() => format!("it has no `{}`", unseen.join("`, `")),
+            Kind::Prometheus(_) => "its page has no series of Prometheus".to_owned(),
+            Kind::Nginx => "its page is not the one of `stub_status`".to_owned(),
+            Kind::H2o => "its page is not h2o's status as JSON".to_owned(),
         }
     }
 
@@ -116,9 +162,25 @@ impl Page {
     }
 }
 
-fn fetch(agent: &ureq::Agent, url: &str) -> Option<String> {
-    let mut answer = agent.get(url).call().ok()?;
-    answer.body_mut().with_config().limit(PAGE_BYTES_MAX).read_to_string().ok()
+fn note(missing: &Missing, why: Option<String>) {
+    *missing.lock().unwrap_or_else(PoisonError::into_inner) = why;
+}
+
+/// Certificates are verified by the system's store.
+fn agent() -> ureq::Agent {
+    let roots = rustls_native_certs::load_native_certs().certs;
+    let roots = roots.iter().map(|cert| ureq::tls::Certificate::from_der(cert).to_owned()).collect();
+    let tls = ureq::tls::TlsConfig::builder()
+        .root_certs(ureq::tls::RootCerts::Specific(Arc::new(roots)))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .build();
+    let config = ureq::Agent::config_builder().tls_config(tls).timeout_global(Some(ANSWER_MAX));
+    config.user_agent("squall").proxy(None).build().into()
+}
+
+fn fetch(agent: &ureq::Agent, url: &str) -> Result<String, ureq::Error> {
+    let mut answer = agent.get(url).call()?;
+    answer.body_mut().with_config().limit(PAGE_BYTES_MAX).read_to_string()
 }
 
 const ASK_EVERY: Duration = Duration::from_secs(1);
