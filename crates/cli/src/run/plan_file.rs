@@ -95,6 +95,8 @@ struct Reader<'a> {
     file: &'a PlanFile,
     folder: PathBuf,
     machines: Vec<Machine>,
+    /// By machine: whether it makes the loads that do not say who does.
+    makes_load: Vec<bool>,
     loads: Vec<FleetLoad>,
     /// What each load is, whole.
     plans: Vec<Plan>,
@@ -103,24 +105,40 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(file: &'a PlanFile, path: &Path) -> Self {
-        let here = || Machine {
-            name: Text { value: "local".to_owned(), ..Text::default() },
-            reach: Reach::Local,
-            weight: NonZeroU32::MIN,
-        };
-        let mut machines = file.machines.clone();
-        if file.generators().next().is_none() {
-            machines.push(here());
-        }
+        let makes_load = |machine: &Machine| file.generators().any(|known| known.name == machine.name);
         let folder = path.parent().map_or_else(PathBuf::new, Path::to_owned);
         let folder = fs::canonicalize(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder });
-        Self {
+        let mut reader = Self {
             file,
             folder: folder.unwrap_or_default(),
-            machines,
+            machines: file.machines.clone(),
+            makes_load: file.machines.iter().map(makes_load).collect(),
             loads: Vec::new(),
             plans: Vec::new(),
             problems: Vec::new(),
+        };
+        if !reader.makes_load.contains(&true) {
+            reader.add_this_machine();
+        }
+        reader
+    }
+
+    /// No machine is there for the load: this one makes it, under a name that may be in the plan already.
+    fn add_this_machine(&mut self) {
+        match self.machines.iter().position(|machine| machine.name.value == THIS_MACHINE) {
+            None => {
+                let name = Text { value: THIS_MACHINE.to_owned(), ..Text::default() };
+                self.machines.push(Machine { name, reach: Reach::Local, weight: NonZeroU32::MIN });
+                self.makes_load.push(true);
+            }
+            Some(idx) if self.machines[idx].reach == Reach::Local => self.makes_load[idx] = true,
+            Some(idx) => {
+                let message = format!(
+                    "all machines are only watched, so this one makes the load, and `{THIS_MACHINE}` is its name"
+                );
+                let help = "call the other one otherwise, or say by `on` which machines make the load";
+                self.problems.push(Problem::at(self.machines[idx].name.place, message, help));
+            }
         }
     }
 
@@ -279,23 +297,21 @@ impl<'a> Reader<'a> {
     }
 
     /// Who makes which part.
-    fn parts(&mut self, spec: &LoadSpec, plan: Option<&Plan>) -> Vec<(usize, Segment)> {
-        let makes_load: Vec<&str> =
-            self.file.generators().map(|machine| machine.name.value.as_str()).collect();
-        let is_meant = |machine: &Machine| {
-            let name = machine.name.value.as_str();
-            if spec.on.is_empty() {
-                makes_load.is_empty() && machine.reach == Reach::Local || makes_load.contains(&name)
-            } else {
-                spec.on.iter().any(|on| on.value == name)
-            }
-        };
-        let meant: Vec<usize> =
-            (0..self.machines.len()).filter(|&idx| is_meant(&self.machines[idx])).collect();
+    fn parts(&self, spec: &LoadSpec, plan: Option<&Plan>) -> Vec<(usize, Segment)> {
+        let meant = self.meant(&spec.on);
         let weights: Vec<u32> = meant.iter().map(|&idx| self.machines[idx].weight.get()).collect();
         let item_count = plan.and_then(|plan| plan.loads.iter().map(item_count).min()).unwrap_or(u64::MAX);
         let segments = Segment::divide(&weights, item_count);
         meant.into_iter().zip(segments).filter_map(|(idx, segment)| Some((idx, segment?))).collect()
+    }
+
+    /// Numbers of the machines that are named; with none named, of those that make load.
+    fn meant(&self, on: &[Text]) -> Vec<usize> {
+        let is_meant = |idx: &usize| match on.is_empty() {
+            true => self.makes_load[*idx],
+            false => on.iter().any(|on| on.value == self.machines[*idx].name.value),
+        };
+        (0..self.machines.len()).filter(is_meant).collect()
     }
 
     fn environment(&self) -> BTreeMap<String, String> {
@@ -366,16 +382,13 @@ impl<'a> Reader<'a> {
                 "write the whole path, such as /tmp/body.json",
             ));
         }
-        let generators: Vec<&str> =
-            self.file.generators().map(|machine| machine.name.value.as_str()).collect();
-        let is_meant = |machine: &Machine| match spec.on.is_empty() {
-            true => generators.contains(&machine.name.value.as_str()),
-            false => spec.on.iter().any(|on| on.value == machine.name.value),
-        };
-        let machine_idxs = (0..self.machines.len()).filter(|&idx| is_meant(&self.machines[idx])).collect();
+        let machine_idxs = self.meant(&spec.on);
         Some(FileOrder { from, to: spec.to.value.clone(), mode: spec.mode, machine_idxs })
     }
 }
+
+/// What this machine is called where the plan has no machine that makes load.
+const THIS_MACHINE: &str = "local";
 
 /// Whether a word names addresses of the machine that makes the load.
 fn is_of_the_machine(word: &str) -> bool {

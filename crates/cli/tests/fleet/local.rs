@@ -399,3 +399,81 @@ loads:
     let duration = record["duration"]["secs"].as_u64().unwrap();
     assert!((1..30).contains(&duration), "{duration}");
 }
+
+#[test]
+fn a_machine_that_is_only_watched_makes_no_load_and_this_one_gets_the_files() {
+    for watched in ["m", "local"] {
+        let place = Place::new();
+        let there = place.folder.path().join("there.txt");
+        place.write("body.txt", "body");
+        let plan = format!(
+            "target: TARGET
+machines: {{ {watched}: local }}
+monitors: [{{ machine: {watched}, process: squall }}]
+files: [{{ from: body.txt, to: {there:?} }}]
+loads:
+  - {{ http: /, requests: 20, connections: 2 }}
+  - {{ tool: hey, command: [cp, {there:?}, {:?}] }}
+",
+            place.folder.path().join("seen.txt"),
+        );
+        let (record, output) = place.run(&plan, &[]);
+        let said = text(&output.stderr);
+        let seen = std::fs::read_to_string(place.folder.path().join("seen.txt"));
+        assert_eq!(seen.as_deref().unwrap_or_default(), "body", "{said}");
+        assert!(!there.exists());
+        assert_eq!(ok(&record["total"]), 20, "{said}");
+        assert_eq!(said.matches("machine     local ").count(), 1, "{said}");
+        let makers = said.lines().filter_map(|line| line.trim().strip_prefix("on      "));
+        assert_eq!(makers.collect::<Vec<_>>(), ["local", "local"], "{said}");
+        assert_eq!(place.logged(), 20);
+    }
+}
+
+#[test]
+fn another_machine_called_local_is_refused_where_this_one_must_make_the_load() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+machines: { local: elsewhere.invalid }
+monitors: [{ machine: local }]
+loads: [{ http: /, requests: 1 }]
+";
+    let (_, output) = place.run(plan, &["--dry-run"]);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("plan.yaml:3:13: all machines are only watched, so this one makes the load"),
+        "{said}"
+    );
+    let named = plan.replace("requests: 1", "requests: 1, on: local");
+    let (_, output) = place.run(&named, &["--dry-run"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn monitors_that_never_answered_are_told_of_and_nothing_else_suffers() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+monitors:
+  - nginx: http://127.0.0.1:1/status
+  - { h2o: SAFE/, name: safe }
+  - { nginx: TARGET/, name: other }
+  - { prometheus: TARGET/anything/, series: [no_such], name: odd }
+loads: [{ http: /delay/5, connections: 2, duration: 1500ms }]
+";
+    // A handshake with a server that does not speak TLS.
+    let plan = plan.replace("SAFE", &place.url().replace("http:", "https:"));
+    let (record, output) = place.run(&plan, &[]);
+    let said = text(&output.stderr) + &text(&output.stdout);
+    assert_code(&record, &output, 0);
+    let events = record["events"].to_string();
+    for told in [
+        "monitor target 127.0.0.1:1 never answered: ",
+        "monitor safe never answered: ",
+        "monitor other never answered: its page is not the one of `stub_status`",
+        "monitor odd never answered: it has no `no_such`",
+    ] {
+        assert!(said.contains(told) && events.contains(told), "{told}: {said}");
+    }
+}
