@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use squall_measure::{StoppedBy, ToolRun};
-use squall_plan::Plan;
+use squall_plan::{Plan, Segment};
 
 use super::{Tool, ToolLoad, masked_word, read};
 use crate::agent::{Job, Port};
@@ -55,8 +55,8 @@ impl ToolJob {
             }
         };
         let mut words = words;
-        if tool.name() == "k6" && load.command.is_empty() && !order.segment.is_whole() {
-            words.splice(1..1, segment_words(order));
+        if load.is_divided_by(tool) && !order.segment.is_whole() {
+            words.splice(1..1, segment_words(order.segment));
         }
         let env = order.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let folder = folder.to_owned();
@@ -233,8 +233,7 @@ fn nothing() -> LoadEnd {
 }
 
 /// k6 divides users and iterations by itself: it is told which part is this machine's.
-fn segment_words(order: &LoadOrder) -> Vec<String> {
-    let segment = order.segment;
+pub(super) fn segment_words(segment: Segment) -> Vec<String> {
     let part = |from: u32, to: u32| format!("{from}/{}:{to}/{}", segment.of, segment.of);
     let places: Vec<String> = (0..=segment.of).map(|place| format!("{place}/{}", segment.of)).collect();
     let sequence =

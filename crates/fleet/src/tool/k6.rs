@@ -17,7 +17,11 @@ impl Tool for K6 {
         &["script", "vus", "connections", "duration", "requests", "insecure"]
     }
 
-    /// Users and iterations are k6's own to divide, by execution segments; what is here is the whole.
+    /// By execution segments.
+    fn divides(&self) -> bool {
+        true
+    }
+
     fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
         let script = load.script.as_ref().ok_or_else(|| {
             Trouble::new("k6 needs a `script`", "write `script: test.js`, relative to the plan's folder")

@@ -38,6 +38,11 @@ trait Tool: Sync {
     /// Its words for a load, without the program itself.
     fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble>;
 
+    /// Whether it divides users and requests by itself, where it is told its part: then they are the whole.
+    fn divides(&self) -> bool {
+        false
+    }
+
     /// What of its words is shown and saved: no secrets. `words`: what [`Tool::words`] gave, and what was added to them.
     fn shown(&self, _load: &ToolLoad, words: &[String]) -> Vec<String> {
         words.iter().map(|word| masked_word(word)).collect()
@@ -70,7 +75,7 @@ const TOOLS: &[&dyn Tool] = &[
 /// Keys that every tool's load understands.
 const COMMON_KEYS: &[&str] = &["url", "path", "args", "command", "ulimit"];
 
-/// A load for a tool, as the plan describes it. Numbers are this machine's part.
+/// A load for a tool, as the plan describes it. Numbers are this machine's part, unless the tool divides them.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct ToolLoad {
     url: String,
@@ -143,7 +148,9 @@ fn read(words: &[String], segment: Segment) -> Result<(&'static dyn Tool, ToolLo
         }
         load.set(key, value)?;
     }
-    load.divide();
+    if !load.is_divided_by(*tool) {
+        load.divide();
+    }
     Ok((*tool, load))
 }
 
@@ -176,6 +183,11 @@ impl ToolLoad {
             _ => self.command.push(value.to_owned()),
         }
         Ok(())
+    }
+
+    /// Whether the tool is told its part; a command of the user's own tells it nothing.
+    fn is_divided_by(&self, tool: &dyn Tool) -> bool {
+        tool.divides() && self.command.is_empty()
     }
 
     /// Leaves this machine's part.

@@ -153,6 +153,25 @@ fn loads_become_command_lines() {
     }
 }
 
+/// k6's execution segments divide what is asked for as a whole: what is divided before is divided twice.
+#[test]
+fn users_of_k6_are_divided_once() {
+    let asked = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let segment = Segment { first: 1, width: 1, of: 3 };
+        let (tool, load) = read(&words, segment).unwrap();
+        (load.connections, load.requests, load.is_divided_by(tool))
+    };
+    let k6 = ["k6", "--script=a.js", "--vus=30", "--requests=90"];
+    assert_eq!(asked(&k6), (Some(30), Some(90), true));
+    let own = [&k6[..], &["--command=k6 run a.js"]].concat();
+    assert_eq!(asked(&own), (Some(10), Some(30), false));
+    assert_eq!(
+        job::segment_words(Segment { first: 1, width: 1, of: 3 }).join(" "),
+        "--execution-segment 1/3:2/3 --execution-segment-sequence 0,1/3,2/3,1"
+    );
+}
+
 #[test]
 fn shown_command_lines_have_no_secrets() {
     let header = "--header=Authorization: Bearer secret";
