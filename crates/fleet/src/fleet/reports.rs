@@ -161,7 +161,7 @@ impl Fleet<'_> {
     fn take_tool(&mut self, machine_idx: usize, (mut tool, output): (ToolRun, String), origin_s: u32) {
         tool.machine = self.machine_name(machine_idx);
         tool.at_s = f64::from(origin_s);
-        tool.raw_file = format!("raw-{}-{}.txt", plain(&tool.load), plain(&tool.machine));
+        tool.raw_file = self.free_name(&format!("raw-{}-{}", plain(&tool.load), plain(&tool.machine)));
         if let Some(problem) = &tool.problem {
             let label = format!("{}: {problem}", tool.load);
             self.events.push(Event {
@@ -172,6 +172,16 @@ impl Fleet<'_> {
         }
         self.raw.push((tool.raw_file.clone(), output));
         self.tools.push(tool);
+    }
+
+    /// A file's name that no raw output has yet: names that are different in the plan may be the same as files.
+    fn free_name(&self, stem: &str) -> String {
+        let names = (1..).map(|number| match number {
+            1 => format!("{stem}.txt"),
+            _ => format!("{stem}-{number}.txt"),
+        });
+        let is_free = |name: &String| !self.raw.iter().any(|(taken, _)| taken == name);
+        names.into_iter().find(is_free).unwrap_or_default()
     }
 
     /// How far a machine's start was from the moment that all were told.
