@@ -5,10 +5,9 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use squall_fleet::{FleetPlan, MachineView, Refusal, Steer, Trouble, Watcher};
+use squall_fleet::{FleetPlan, MachineView, Refusal, Steer, Trouble, Watcher, tool};
 use squall_measure::{RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::file::Reach;
-use squall_plan::mask::masked_text;
 use squall_plan::units::DurationText;
 use squall_report::{Ask, MachineGlance};
 
@@ -196,22 +195,13 @@ fn load_line(plan: &FleetPlan, load: &squall_fleet::FleetLoad) -> String {
     let what = match described {
         Some(described) => echo::load_line(described, &plan.plan),
         None => {
-            let words: Vec<String> = loads::texts(&load.words).iter().map(|word| masked_word(word)).collect();
-            format!("{} {}", load.kind, words.join(" "))
+            format!("{} {}", load.kind, tool::shown(&loads::joined(&loads::texts(&load.words))))
         }
     };
     if load.start_after.is_zero() {
         what
     } else {
         format!("{what}, {} after the step", DurationText(load.start_after))
-    }
-}
-
-/// A word of a command line: of `--header=Cookie: a=b` the name stays.
-fn masked_word(word: &str) -> String {
-    match word.split_once('=').filter(|(flag, _)| flag.starts_with("--")) {
-        Some((flag, value)) => format!("{flag}={}", masked_text(value)),
-        None => masked_text(word),
     }
 }
 

@@ -45,7 +45,7 @@ trait Tool: Sync {
 
     /// What of its words is shown and saved: no secrets. `words`: what [`Tool::words`] gave, and what was added to them.
     fn shown(&self, _load: &ToolLoad, words: &[String]) -> Vec<String> {
-        words.iter().map(|word| masked_word(word)).collect()
+        masked_words(words)
     }
 
     /// What was printed. `file`: the content of [`ToolLoad::report_file`], where it wrote one.
@@ -121,6 +121,31 @@ pub fn check(words: &[String]) -> Result<(), Trouble> {
 /// Names of all tools.
 pub fn names() -> Vec<&'static str> {
     TOOLS.iter().map(|tool| tool.name()).collect()
+}
+
+/// A load for a tool as people read it: without its secrets. `words` as for [`check`].
+pub fn shown(words: &[String]) -> String {
+    let own = words.iter().flat_map(|word| match word.strip_prefix("--command=") {
+        Some(command) => command.split_whitespace().map(str::to_owned).collect(),
+        None => vec![word.strip_prefix("--args=").unwrap_or(word).to_owned()],
+    });
+    masked_words(&own.collect::<Vec<_>>()).join(" ")
+}
+
+/// Words of a command line without their secrets: one that stands behind a flag whose value is a secret is one.
+fn masked_words(words: &[String]) -> Vec<String> {
+    let mut is_secret = false;
+    let mask = |word: &String| {
+        let is_value = std::mem::replace(&mut is_secret, takes_secret(word));
+        if is_value && !word.starts_with('-') { MASK.to_owned() } else { masked_word(word) }
+    };
+    words.iter().map(mask).collect()
+}
+
+/// Whether the value of a flag, in the next word, is a secret: `-A user:password` of ab, `-a` of hey and oha, and all that are named so.
+fn takes_secret(word: &str) -> bool {
+    let is_named_so = word.starts_with('-') && !word.contains(['=', ':', ' ']) && is_secret_name(word);
+    is_named_so || SECRET_FLAGS.contains(&word)
 }
 
 /// A word of a command line without its secrets: a header, a URL, `TOKEN=x`, and all these behind a flag (`-header=Cookie: x`).
@@ -267,6 +292,9 @@ fn with_unit(duration: Duration) -> String {
 fn whole_seconds(duration: Duration) -> String {
     duration.as_secs_f64().ceil().max(1.0).to_string()
 }
+
+/// Flags of the tools whose names do not say that a secret follows.
+const SECRET_FLAGS: &[&str] = &["-A", "-a", "-u", "--user"];
 
 /// How long a load lasts that says nothing of it.
 const LENGTH: Duration = Duration::from_secs(10);

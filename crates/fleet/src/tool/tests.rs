@@ -188,6 +188,17 @@ fn shown_command_lines_have_no_secrets() {
         let (tool, load) = read(&words, Segment::WHOLE).unwrap();
         assert_eq!(tool.shown(&load, &tool.words(&load).unwrap()).join(" "), expected);
     }
+    for (words, masked) in [
+        ("-n 5 -A bob:secret http://a/", "-n 5 -A *** http://a/"),
+        ("--password secret --user bob:secret -q", "--password *** --user *** -q"),
+        ("--auth-token secret -a --insecure", "--auth-token *** -a --insecure"),
+    ] {
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        assert_eq!(masked_words(&words).join(" "), masked);
+    }
+    let load =
+        ["ab", "--url=http://u:secret@a/", "--args=-A", "--args=bob:secret", "--command=hey -a b:secret x"];
+    assert_eq!(shown(&load.map(str::to_owned)), "ab --url=http://***@a/ -A *** hey -a *** x");
     for (word, masked) in [
         ("API_TOKEN=secret", "API_TOKEN=***"),
         ("--env=API_TOKEN=secret", "--env=API_TOKEN=***"),

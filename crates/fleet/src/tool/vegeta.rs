@@ -3,7 +3,7 @@
 use serde_json::Value;
 use squall_measure::ToolFigures;
 
-use super::{LENGTH, Tool, ToolLoad, masked_word, with_unit};
+use super::{LENGTH, Tool, ToolLoad, masked_words, with_unit};
 use crate::protocol::Trouble;
 use crate::ssh::quoted;
 
@@ -19,12 +19,12 @@ impl Tool for Vegeta {
     }
 
     fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
-        Ok(vec!["-c".to_owned(), script(load, &load.need_url()?, str::to_owned)])
+        Ok(vec!["-c".to_owned(), script(load, &load.need_url()?, <[String]>::to_vec)])
     }
 
     /// To those who hide secrets, the shell's script is one word: they are hidden before it is put together.
     fn shown(&self, load: &ToolLoad, _: &[String]) -> Vec<String> {
-        vec!["-c".to_owned(), script(load, &load.url, masked_word)]
+        vec!["-c".to_owned(), script(load, &load.url, masked_words)]
     }
 
     /// Times are nanoseconds. Its errors are a set without counts.
@@ -69,7 +69,7 @@ impl Tool for Vegeta {
 }
 
 /// Two programs and a pipe: the shell's work. Without a rate, as fast as `connections` workers go.
-fn script(load: &ToolLoad, url: &str, written: fn(&str) -> String) -> String {
+fn script(load: &ToolLoad, url: &str, written: fn(&[String]) -> Vec<String>) -> String {
     let program = quoted(load.path.as_deref().unwrap_or("vegeta"));
     let rate = load.rate.map_or_else(|| "0".to_owned(), |rate| format!("{}/1s", rate.round().max(1.0)));
     let workers = load.connections.unwrap_or_else(|| if load.rate.is_some() { 1000 } else { 50 });
@@ -79,7 +79,7 @@ fn script(load: &ToolLoad, url: &str, written: fn(&str) -> String) -> String {
     attack.extend(load.headers.iter().map(|header| format!("-header={header}")));
     attack.extend(load.insecure.then(|| "-insecure".to_owned()));
     attack.extend(load.args.iter().cloned());
-    let attack: Vec<String> = attack.iter().map(|word| quoted(&written(word))).collect();
-    let target = quoted(&format!("GET {}", written(url)));
+    let attack: Vec<String> = written(&attack).iter().map(|word| quoted(word)).collect();
+    let target = quoted(&format!("GET {}", written(&[url.to_owned()]).concat()));
     format!("echo {target} | {program} attack {} | {program} report -type=json", attack.join(" "))
 }
