@@ -360,10 +360,25 @@ fn write_reports(mut stream: impl Write, outbox: &Receiver<Report>) {
         if let Report::Clock { told_unix_ns, .. } = &mut report {
             *told_unix_ns = unix_ns(SystemTime::now());
         }
-        if protocol::write(&mut stream, &report).is_err() {
+        let written = protocol::write(&mut stream, &report).or_else(|error| match instead(&report, &error) {
+            Some(smaller) => protocol::write(&mut stream, &smaller),
+            None => Err(error),
+        });
+        if written.is_err() {
             return;
         }
     }
+}
+
+/// What is told in the place of a report that cannot be written: that a load has ended must arrive.
+fn instead(report: &Report, error: &io::Error) -> Option<Report> {
+    let Report::Ended { load_idx, .. } = report else { return None };
+    let is_possible = error.kind() == io::ErrorKind::InvalidData;
+    is_possible.then(|| {
+        let help = "have it print less, or run it without squall";
+        let trouble = Trouble::new(format!("what it printed cannot be told: {error}"), help);
+        Report::Ended { load_idx: *load_idx, end: Err(trouble) }
+    })
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
@@ -377,3 +392,46 @@ const LINES_PER_SECOND_MAX: u32 = 20;
 
 /// The controller says something every second: one that is silent for so long is gone, or the network is.
 pub const ORPHANED_AFTER: Duration = Duration::from_secs(6);
+
+#[cfg(test)]
+mod tests {
+    use squall_measure::{StoppedBy, ToolFigures, ToolRun};
+
+    use super::*;
+
+    fn ended(printed: String) -> Report {
+        let run = ToolRun {
+            tool: "hey".to_owned(),
+            version: String::new(),
+            load: "hey".to_owned(),
+            machine: String::new(),
+            at_s: 0.0,
+            duration: Duration::ZERO,
+            command: Vec::new(),
+            exit_code: None,
+            problem: None,
+            figures: ToolFigures::default(),
+            raw_file: String::new(),
+        };
+        let tool = Some(Box::new((run, printed)));
+        let stopped_by = StoppedBy::Duration;
+        let end = LoadEnd { started_unix_ns: 0, duration: Duration::ZERO, stopped_by, trouble: None, tool };
+        Report::Ended { load_idx: 7, end: Ok(end) }
+    }
+
+    #[test]
+    fn a_load_whose_end_is_too_much_to_tell_ends_all_the_same() {
+        let (reports, outbox) = mpsc::channel();
+        let note = Report::Said { load_idx: 7, line: "after it".to_owned() };
+        reports.send(ended("x".repeat(protocol::FRAME_BYTES_MAX as usize))).unwrap();
+        reports.send(note.clone()).unwrap();
+        drop(reports);
+        let mut stream = Vec::new();
+        write_reports(&mut stream, &outbox);
+        let mut rest = &stream[..];
+        let told: Vec<Report> = std::iter::from_fn(|| protocol::read(&mut rest).unwrap()).collect();
+        let [Report::Ended { load_idx: 7, end: Err(trouble) }, last] = &told[..] else { panic!("{told:?}") };
+        assert!(trouble.message.contains("too large"), "{trouble:?}");
+        assert_eq!(last, &note);
+    }
+}

@@ -315,7 +315,7 @@ pub(crate) fn read<M: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Op
 const LENGTH_BYTES: usize = 4;
 
 /// A snapshot with a hundred rows of wide histograms is a tenth of it.
-const FRAME_BYTES_MAX: u32 = 64 << 20;
+pub(crate) const FRAME_BYTES_MAX: u32 = 64 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -68,6 +68,29 @@ fn a_tool_that_is_missing_or_fails_is_told() {
     );
 }
 
+#[test]
+fn a_tool_that_measured_nothing_keeps_its_machine_and_outputs_of_like_names_are_kept_apart() {
+    let place = Place::new();
+    let plan = r#"
+loads:
+  - { tool: hey, name: a b, command: [printf, 'Summary:\n  Average: NaN secs\n  Requests/sec: 10\n'] }
+  - { tool: hey, name: a-b, command: [echo, -A, secret] }
+"#;
+    let (record, output) = place.run(plan, &[]);
+    let said = text(&output.stderr);
+    assert!(!said.contains("lost machine") && !said.contains("secret"), "{said}");
+    let tools = record["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 2, "{said}");
+    let folder = fs::read_dir(place.folder.path().join("runs")).unwrap().flatten().next().unwrap().path();
+    for run in tools {
+        let raw = fs::read_to_string(folder.join(run["raw_file"].as_str().unwrap())).unwrap();
+        let is_first = run["load"] == "a b";
+        assert!(raw.contains(if is_first { "NaN" } else { "-A secret" }), "{raw}");
+        assert_eq!(run["figures"]["rate_per_s"].as_f64(), is_first.then_some(10.0));
+        assert!(!run["command"].to_string().contains("secret"));
+    }
+}
+
 /// Values of a figure of the target.
 fn watched(record: &Value, name: &str) -> Vec<f64> {
     let mut monitors = record["monitors"].as_array().unwrap().iter();

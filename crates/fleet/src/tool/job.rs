@@ -11,12 +11,12 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use squall_measure::{StoppedBy, ToolRun};
+use squall_measure::{StoppedBy, ToolFigures, ToolRun};
 use squall_plan::{Plan, Segment};
 
-use super::{Tool, ToolLoad, masked_word, read};
+use super::{Tool, ToolLoad, masked_words, read};
 use crate::agent::{Job, Port};
-use crate::protocol::{LoadEnd, LoadOrder, Ready, Trouble};
+use crate::protocol::{self, LoadEnd, LoadOrder, Ready, Trouble};
 
 /// A tool that can be started.
 pub struct ToolJob {
@@ -115,13 +115,13 @@ impl ToolJob {
 
     fn tool_run(&self, status: std::process::ExitStatus, printed: &str, took: Duration) -> ToolRun {
         let file = fs::read_to_string(&self.load.report_file).unwrap_or_default();
-        let mut figures = self.tool.read(printed, &file);
+        let mut figures = finite(self.tool.read(printed, &file));
         figures.asked_per_s = self.load.rate;
         let was_stopped = self.wanted.load(Ordering::Relaxed) > 0;
         let problem = self.problem(status, &figures).filter(|_| !was_stopped);
         let shown = match self.load.command.is_empty() {
             true => self.tool.shown(&self.load, &self.words),
-            false => self.words.iter().map(|word| masked_word(word)).collect(),
+            false => masked_words(&self.words),
         };
         ToolRun {
             tool: self.tool.name().to_owned(),
@@ -139,11 +139,7 @@ impl ToolJob {
     }
 
     /// Its exit code, its silence, and a rate that it missed are all part of the verdict.
-    fn problem(
-        &self,
-        status: std::process::ExitStatus,
-        figures: &squall_measure::ToolFigures,
-    ) -> Option<String> {
+    fn problem(&self, status: std::process::ExitStatus, figures: &ToolFigures) -> Option<String> {
         let name = self.tool.name();
         match status.code() {
             Some(0) => {}
@@ -198,7 +194,7 @@ impl Job for ToolJob {
             duration: tool.duration,
             stopped_by,
             trouble: None,
-            tool: Some(Box::new((tool, printed))),
+            tool: Some(Box::new((tool, cut(printed, SHOWN_BYTES_MAX)))),
         })
     }
 }
@@ -262,6 +258,34 @@ fn collect(child: &mut Child) -> Vec<thread::JoinHandle<String>> {
     stdout.into_iter().chain(stderr).collect()
 }
 
+/// Without figures that are no numbers: they cannot be told in JSON.
+fn finite(mut figures: ToolFigures) -> ToolFigures {
+    figures.rate_per_s = figures.rate_per_s.filter(|rate| rate.is_finite());
+    figures.duration_s = figures.duration_s.filter(|seconds| seconds.is_finite());
+    figures.latency_us.retain(|_, time| time.is_finite());
+    figures
+}
+
+/// As much of a text as fits into so many bytes of a message, where some characters are written as several.
+fn cut(mut printed: String, bytes_max: usize) -> String {
+    let mut left = bytes_max;
+    let is_too_much = |(_, c): &(usize, char)| {
+        let written = match c {
+            '"' | '\\' => 2,
+            '\0'..='\x1f' => ESCAPE_BYTES,
+            _ => c.len_utf8(),
+        };
+        let is_too_much = written > left;
+        left = left.saturating_sub(written);
+        is_too_much
+    };
+    if let Some((at, _)) = printed.char_indices().find(is_too_much) {
+        printed.truncate(at);
+        printed.push_str("\n(the rest is left out)\n");
+    }
+    printed
+}
+
 /// Interrupts a tool, or ends its whole group.
 fn end(pid: u32, wanted: u8) {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
@@ -300,5 +324,27 @@ const DRAIN_MAX: Duration = Duration::from_secs(35);
 /// A tool that prints more prints no figures.
 const PRINTED_BYTES_MAX: u64 = 16 << 20;
 
+/// What is kept of it, as written in a message: half of the longest one.
+const SHOWN_BYTES_MAX: usize = protocol::FRAME_BYTES_MAX as usize / 2;
+
+/// `\u001b`.
+const ESCAPE_BYTES: usize = 6;
+
 /// A rate further off than this was missed.
 const RATE_SHARE_ALLOWED: f64 = 0.05;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_printed_fits_into_a_message_whatever_it_is() {
+        assert_eq!(cut("a \"b\"\n".to_owned(), 13), "a \"b\"\n");
+        for part in ["\u{1b}", "\"", "\u{fffd}", "x"] {
+            let text = cut(part.repeat(1000), 600);
+            let shown = text.strip_suffix("\n(the rest is left out)\n").unwrap();
+            let written = serde_json::to_string(shown).unwrap().len() - "\"\"".len();
+            assert_eq!(written, 600, "{part:?}");
+        }
+    }
+}

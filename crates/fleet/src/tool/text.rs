@@ -34,12 +34,12 @@ pub(super) fn after<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.trim_start().strip_prefix(name)).map(str::trim)
 }
 
-/// The first number of a text, which may have commas after it.
+/// The first number of a text, which may have commas after it. `NaN` and `Inf` are none: tools print them where nothing was measured.
 pub(super) fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
-    text.split(|c: char| c.is_whitespace() || c == ',' || c == ';')
-        .find(|word| !word.is_empty())?
-        .parse()
-        .ok()
+    let first =
+        text.split(|c: char| c.is_whitespace() || c == ',' || c == ';').find(|word| !word.is_empty())?;
+    first.parse::<f64>().ok().filter(|number| number.is_finite())?;
+    first.parse().ok()
 }
 
 /// The number before a word: `500 succeeded`.
@@ -66,6 +66,10 @@ mod tests {
         assert_eq!(micros("fast"), None);
         for (text, expected) in [("512B", 512), ("1.5KB", 1536), ("2MB read", 2 << 20), ("7", 7)] {
             assert_eq!(bytes(text), Some(expected), "{text}");
+        }
+        for (text, expected) in [("12.5, 3", Some(12.5)), ("NaN secs", None), ("+Inf", None), ("1e999", None)]
+        {
+            assert_eq!(number::<f64>(text), expected, "{text}");
         }
         assert_eq!(before("500 total, 498 succeeded, 2 failed", "succeeded"), Some(498));
     }
