@@ -7,7 +7,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use crate::protocol::Trouble;
-use crate::transport::{MARK, Opened};
+use crate::transport::{Attempt, Awaited, MARK, Opened};
 
 /// A program file.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ exec "$dir/squall" agent --folder "$dir""#
         &self,
         opened: &mut Opened,
         is_chosen: bool,
-        note: &dyn Fn(&str),
+        (attempt, note): (&Attempt, &dyn Fn(&str)),
     ) -> Result<(), Option<Trouble>> {
         let line = opened.line().ok_or(None)?;
         let architecture = match line.split_once(' ') {
@@ -81,7 +81,9 @@ exec "$dir/squall" agent --folder "$dir""#
             return Err(Some(Trouble::new(message, help)));
         }
         note(&format!("sending squall, {:.1} MB", self.bytes.len() as f64 / 1e6));
+        attempt.works();
         let sent = opened.orders.write_all(&self.bytes).and_then(|()| opened.orders.flush());
+        attempt.awaits(Awaited::Program);
         match opened.line() {
             Some(line) if line == "GOT" => sent.map_err(|_| None),
             Some(line) => Err(Some(failed(&line))),

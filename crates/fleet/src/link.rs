@@ -16,7 +16,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::clock::{ClockOffset, Exchange, unix_ns};
 use crate::protocol::{self, FilePart, Order, PROTOCOL_VERSION, Report, Trouble};
-use crate::transport::{Attempt, Errors, Opened, Transport};
+use crate::transport::{Attempt, Awaited, Errors, Opened, Transport};
 
 /// Something that came from a machine.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Link {
         (attempt, note): (&Attempt, &dyn Fn(&str)),
     ) -> Result<Self, Trouble> {
         let Opened { mut child, mut orders, mut reports, errors } = transport.open(attempt, note)?;
-        attempt.asked();
+        attempt.awaits(Awaited::Answer);
         let greeted = greet(&mut orders, &mut reports);
         let (facts, clock) = match greeted {
             Ok(greeted) => greeted,

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use squall_plan::file::{Reach, SshSpec};
 
 use crate::binary::Binary;
+use crate::link::no_agent;
 use crate::protocol::Trouble;
 use crate::ssh;
 
@@ -33,36 +34,82 @@ pub(crate) struct Attempt(Arc<Mutex<Trying>>);
 #[derive(Debug, Default)]
 struct Trying {
     process: Option<Pid>,
-    /// Since when an answer of the agent is awaited.
-    asked_at: Option<Instant>,
+    /// What is awaited, and since when.
+    awaited: Option<(Awaited, Instant)>,
     is_given_up: bool,
 }
 
+/// What the other end owes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// The first word after ssh was started: hosts are reached, and who logs in is known.
+    Login,
+    /// That the program arrived, which was handed to ssh: the last of it may still be on its way.
+    Program,
+    /// An answer of the agent.
+    Answer,
+}
+
 impl Attempt {
+    fn trying(&self) -> MutexGuard<'_, Trying> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn started(&self, child: &Child) {
-        let mut trying = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trying = self.trying();
         trying.process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         if trying.is_given_up {
             trying.end();
         }
     }
 
-    /// From now on only the agent's answers are awaited: all that takes long is over.
-    pub(crate) fn asked(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).asked_at = Some(Instant::now());
+    /// From now on this is awaited.
+    pub(crate) fn awaits(&self, what: Awaited) {
+        self.trying().awaited = Some((what, Instant::now()));
     }
 
-    /// How long an answer has been awaited.
-    pub(crate) fn waited(&self) -> Duration {
-        let asked_at = self.0.lock().unwrap_or_else(PoisonError::into_inner).asked_at;
-        asked_at.map_or(Duration::ZERO, |at| at.elapsed())
+    /// From now on nothing is awaited: something is being done that takes as long as it takes.
+    pub(crate) fn works(&self) {
+        self.trying().awaited = None;
+    }
+
+    /// What has not come in its time.
+    pub(crate) fn overdue(&self) -> Option<Awaited> {
+        let (what, since) = self.trying().awaited?;
+        (since.elapsed() > what.time_max()).then_some(what)
     }
 
     /// Ends the process, and all that it has started.
     pub(crate) fn give_up(&self) {
-        let mut trying = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trying = self.trying();
         trying.is_given_up = true;
         trying.end();
+    }
+}
+
+impl Awaited {
+    fn time_max(self) -> Duration {
+        match self {
+            Self::Login => LOGIN_MAX,
+            Self::Program => ARRIVAL_MAX,
+            Self::Answer => ANSWER_MAX,
+        }
+    }
+
+    /// That it did not come.
+    pub(crate) fn trouble(self) -> Trouble {
+        let seconds = self.time_max().as_secs();
+        match self {
+            Self::Login => Trouble::new(
+                format!("its login says nothing for {seconds} s"),
+                "try it by hand: `ssh HOST true` must end by itself, without a question",
+            ),
+            Self::Program => Trouble::new(
+                format!("squall was sent, and nothing is heard of it for {seconds} s"),
+                "look at the network and the disk there, or install squall there",
+            ),
+            Self::Answer => no_agent(&format!("it said nothing for {seconds} s")),
+        }
     }
 }
 
@@ -129,7 +176,8 @@ impl Transport for Ssh {
             None => Arc::clone(&self.binary),
         };
         let mut opened = Opened::spawn(ssh::command(&self.spec, &binary.fetch_script()), attempt)?;
-        match binary.hand_over(&mut opened, self.spec.binary.is_some(), note) {
+        attempt.awaits(Awaited::Login);
+        match binary.hand_over(&mut opened, self.spec.binary.is_some(), (attempt, note)) {
             Ok(()) => Ok(opened),
             Err(told) => Err(opened.explain(told, |errors| ssh::explain(&self.spec, errors))),
         }
@@ -211,6 +259,15 @@ impl Errors {
 
 /// Begins each line that the fetching script writes.
 pub(crate) const MARK: &str = "squall-agent:";
+
+/// Ten seconds for each of two hosts to be reached, as ssh is told, and ten for who logs in.
+const LOGIN_MAX: Duration = Duration::from_secs(30);
+
+/// Megabytes may lie in buffers, and networks may be slow.
+const ARRIVAL_MAX: Duration = Duration::from_secs(120);
+
+/// How long an agent that was started may be silent while it is greeted: each of its answers is ready at once.
+const ANSWER_MAX: Duration = Duration::from_secs(20);
 
 const LAST_WORDS_WAIT: Duration = Duration::from_millis(50);
 const ERROR_BYTES_MAX: usize = 8192;

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -123,6 +124,20 @@ fn a_machine_that_never_answers_is_told_by_name() {
     assert!(said.contains("machine `g1`: the agent does not answer: it said nothing for "), "{said}");
     assert!(said.contains("the command must start `squall agent`"), "{said}");
     assert_eq!((output.status.code(), record.is_null()), (Some(2), true));
+}
+
+#[test]
+fn a_machine_whose_login_says_nothing_is_given_up() {
+    let place = Place::new();
+    let ssh = place.write_as_is("bin/ssh", "#!/bin/sh\nsleep 300\n");
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", ssh.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let plan = "target: TARGET\nmachines: { g1: load@shop }\nloads: [{ http: /, requests: 5 }]\n";
+    let plan = place.write("plan.yaml", plan);
+    let output = squall().arg("run").arg(plan).arg("--no-save").env("PATH", path).output().unwrap();
+    let said = text(&output.stderr);
+    assert!(said.contains("machine `g1`: its login says nothing for 30 s"), "{said}");
+    assert_eq!((output.status.code(), place.logged()), (Some(2), 0));
 }
 
 #[test]

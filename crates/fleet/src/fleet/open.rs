@@ -13,7 +13,7 @@ use super::step::TURN;
 use super::{Fleet, Refusal, Steer, Watcher};
 use crate::binary::Binary;
 use crate::ledger::Ledger;
-use crate::link::{Arrival, Link, no_agent};
+use crate::link::{Arrival, Link};
 use crate::monitor::web::WebMonitors;
 use crate::order::FleetPlan;
 use crate::protocol::Trouble;
@@ -134,10 +134,9 @@ impl Openings {
 
     fn give_up_silent(&self, opened: &mut [Option<Result<Box<Link>, Trouble>>]) {
         for (attempt, opened) in self.attempts.iter().zip(opened) {
-            if opened.is_none() && attempt.waited() > GREETING_MAX {
+            if let Some(what) = attempt.overdue().filter(|_| opened.is_none()) {
                 attempt.give_up();
-                let why = format!("it said nothing for {} s", GREETING_MAX.as_secs());
-                *opened = Some(Err(no_agent(&why)));
+                *opened = Some(Err(what.trouble()));
             }
         }
     }
@@ -183,6 +182,3 @@ fn bug() -> Trouble {
 
 /// A clock further off is a fault to mend: certificates and logs of that machine are wrong as well.
 const CLOCK_OFF_MAX: Duration = Duration::from_secs(60);
-
-/// How long an agent that was started may be silent while it is greeted: each of its answers is ready at once.
-const GREETING_MAX: Duration = Duration::from_secs(20);
