@@ -118,6 +118,7 @@ impl Ledger {
         };
         let places = rows.iter().map(&mut place_of).collect();
         self.places.insert((machine_idx, load_idx), places);
+        self.whole.recorder.set_rows(self.rows.clone());
     }
 
     /// The machine as an agent told it.
@@ -282,7 +283,6 @@ impl Ledger {
     pub(crate) fn finish(mut self, stopped_by: StoppedBy, monitors: &[Monitor]) -> RunRecord {
         let is_divided = self.steps.len() > 1 || self.loads.len() > 1 || self.machines.len() > 1;
         self.whole.duration = self.steps.iter().map(|step| step.duration).sum();
-        self.whole.recorder.set_rows(self.rows.clone());
         let end_s = self.steps.iter().filter(|step| step.began).map(Scope::end_s).fold(0.0, f64::max);
         let mut parts = Vec::new();
         let kinds = [PartKind::Step, PartKind::Load, PartKind::Machine];
@@ -428,5 +428,132 @@ impl Scope {
             facts: self.facts,
             total: record.total,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use squall_measure::{Protocol, StoppedBy};
+    use squall_plan::file::{Machine, Reach, Text};
+
+    use super::*;
+    use crate::order::{FleetLoad, FleetStep, RuleKind};
+
+    const RATE: u64 = 100;
+
+    /// Two steps of one load each, on one machine; the rule is that of the run, of the steps and of the loads.
+    fn plan(rule: &str, start_after: Duration) -> FleetPlan {
+        let rules = || vec![FleetRule { what: RuleKind::Load(rule.parse().unwrap()), abort: true }];
+        let name = |name: &str| Text { value: name.to_owned(), ..Text::default() };
+        let step = |idx: usize| FleetStep {
+            name: format!("step {idx}"),
+            load_idxs: vec![idx],
+            thresholds: rules(),
+            pause: Duration::ZERO,
+        };
+        let load = |idx: usize| FleetLoad {
+            name: format!("load {idx}"),
+            written: name("http"),
+            kind: "http".to_owned(),
+            words: Vec::new(),
+            env: BTreeMap::new(),
+            parts: Vec::new(),
+            start_after,
+            thresholds: rules(),
+            script_rules: Arc::default(),
+        };
+        FleetPlan {
+            plan: Plan {
+                name: "plan".to_owned(),
+                loads: Vec::new(),
+                thresholds: Vec::new(),
+                warmup: Duration::ZERO,
+                threads: None,
+            },
+            machines: vec![Machine { name: name("m"), reach: Reach::Local, weight: NonZeroU32::MIN }],
+            monitors: Vec::new(),
+            files: Vec::new(),
+            steps: vec![step(0), step(1)],
+            loads: vec![load(0), load(1)],
+            thresholds: rules(),
+            open_model: true,
+            lag_allowed: Duration::ZERO,
+        }
+    }
+
+    fn row() -> RowKey {
+        let (load, method, url) = ("load".to_owned(), "GET".to_owned(), "http://a/".to_owned());
+        RowKey { load, protocol: Protocol::Http11, method, url }
+    }
+
+    fn second(ledger: &mut Ledger, source: Source, second_idx: u32) {
+        let mut snapshot = Snapshot::new(1, true);
+        snapshot.requests_started = RATE + 2;
+        snapshot.rows[0].ok = RATE;
+        ledger.absorb(source, second_idx, 0, snapshot);
+    }
+
+    /// Three seconds of each step, a pause of an hour between them; gives the seconds in which the rule was broken.
+    fn broken_seconds(rule: &str, start_after: Duration) -> Vec<u32> {
+        let mut ledger = Ledger::new(&plan(rule, start_after));
+        let mut broken = Vec::new();
+        for (idx, step_origin_s) in [(0, 0), (1, 3600)] {
+            let origin_s = step_origin_s + start_after.as_secs() as u32;
+            let source = Source { machine_idx: 0, load_idx: idx, step_idx: idx, origin_s, step_origin_s };
+            ledger.take_rows(0, idx, &[row()]);
+            ledger.begin(source, true);
+            let mut judge = |ledger: &Ledger, second_idx: u32| {
+                if ledger.broken((idx, &[idx]), 0.0, &[]).is_some() {
+                    broken.push(second_idx);
+                }
+            };
+            judge(&ledger, 0);
+            for second_idx in 0..3 {
+                // What came of a second that is not over counts neither for nor against.
+                second(&mut ledger, source, second_idx);
+                judge(&ledger, second_idx);
+                ledger.close(source, second_idx, MachineSecond::default());
+                judge(&ledger, second_idx + 1);
+            }
+            ledger.lasted(source, Duration::from_secs(3), start_after);
+            ledger.end(source);
+            ledger.end_step();
+        }
+        broken
+    }
+
+    #[test]
+    fn rules_that_hold_are_not_broken_by_what_has_not_come_yet_nor_by_pauses() {
+        for rule in ["rate>99/s", "rate<101/s"] {
+            assert_eq!(broken_seconds(rule, Duration::ZERO), [0; 0], "{rule}");
+        }
+        assert_eq!(broken_seconds("rate>60/s", Duration::from_secs(2)), [0; 0], "the wait before a load");
+        assert_eq!(
+            broken_seconds("rate>101/s", Duration::ZERO)[..2],
+            [1, 2],
+            "from the first whole second on"
+        );
+    }
+
+    #[test]
+    fn rows_are_known_while_the_run_goes_on() {
+        let mut ledger = Ledger::new(&plan("rate>1/s", Duration::ZERO));
+        ledger.take_rows(0, 0, &[row()]);
+        assert_eq!(ledger.whole.recorder.setup().rows, [row()]);
+    }
+
+    #[test]
+    fn what_a_lost_machine_has_begun_is_interrupted() {
+        let mut ledger = Ledger::new(&plan("rate>1/s", Duration::ZERO));
+        let source = Source { machine_idx: 0, load_idx: 0, step_idx: 0, origin_s: 0, step_origin_s: 0 };
+        ledger.take_rows(0, 0, &[row()]);
+        ledger.begin(source, true);
+        second(&mut ledger, source, 0);
+        ledger.interrupt(source);
+        ledger.interrupt(source);
+        let record = ledger.finish(StoppedBy::Duration, &[]);
+        assert_eq!((record.total.interrupted(), record.total.settled()), (2, record.total.requests_started));
     }
 }
