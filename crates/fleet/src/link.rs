@@ -304,12 +304,13 @@ impl Writer {
                     return Ok(());
                 }
             };
-            if bytes.is_empty() && !is_first {
+            let is_last = (bytes.len() as u64) < FILE_PART_BYTES;
+            let data = BASE64_STANDARD.encode(&bytes);
+            let part = FilePart { path: to.to_owned(), mode, is_first, is_last, data };
+            write_order(stream, Order::File(part))?;
+            if is_last {
                 return Ok(());
             }
-            let data = BASE64_STANDARD.encode(&bytes);
-            let part = FilePart { path: to.to_owned(), mode, is_first, data };
-            write_order(stream, Order::File(part))?;
             is_first = false;
             if beat_at.elapsed() >= BEAT_EVERY {
                 beat_at = Instant::now();
@@ -415,6 +416,22 @@ mod tests {
         assert!(bytes.iter().all(|part| part.len() <= 64 << 10));
         assert_eq!(bytes.concat(), content);
         assert!(parts.iter().enumerate().all(|(idx, part)| part.is_first == (idx == 0)));
+        assert!(parts.iter().enumerate().all(|(idx, part)| part.is_last == (idx + 1 == parts.len())));
+    }
+
+    #[test]
+    fn a_file_of_whole_parts_has_a_last_one_too() {
+        let folder = tempfile::tempdir().unwrap();
+        for (length, expected) in [(0, 1), (1, 1), (FILE_PART_BYTES, 2), (2 * FILE_PART_BYTES, 3)] {
+            let path = folder.path().join("file");
+            std::fs::write(&path, vec![b'x'; length as usize]).unwrap();
+            let mut slow = Slow::default();
+            writer().0.write_file(&mut slow, &path, "there", 0o600).unwrap();
+            let orders = orders(&slow.written);
+            assert_eq!(orders.len(), expected, "{length} bytes");
+            let last = orders.last().unwrap();
+            assert!(matches!(last, Order::File(part) if part.is_last), "{length} bytes");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use squall_measure::{MachineSecond, MonitorUnit, RowKey, Snapshot, StoppedBy, To
 use squall_plan::{Plan, Segment};
 
 /// Rises when an older end would misunderstand.
-pub(crate) const PROTOCOL_VERSION: u32 = 3;
+pub(crate) const PROTOCOL_VERSION: u32 = 4;
 
 /// What the controller says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,10 +97,12 @@ pub struct LoadOrder {
 pub(crate) struct FilePart {
     /// Where it goes; one without a leading slash lies in the agent's own folder.
     pub path: String,
-    /// Permission bits.
+    /// Permission bits, which it gets with its last part.
     pub mode: u32,
     /// Whether this is the first part.
     pub is_first: bool,
+    /// Whether this is the last part; a file of one part has both.
+    pub is_last: bool,
     /// The bytes, in base64.
     pub data: String,
 }

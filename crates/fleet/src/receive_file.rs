@@ -29,21 +29,21 @@ pub(crate) fn receive(part: &FilePart, janitor: &Janitor) -> Result<(), Trouble>
 
 fn write(part: &FilePart, path: &Path, janitor: &Janitor) -> io::Result<()> {
     let bytes = BASE64_STANDARD.decode(&part.data).map_err(io::Error::other)?;
-    let mut file = if part.is_first { create(part, path, janitor)? } else { append(path)? };
-    file.write_all(&bytes)
+    let mut file = if part.is_first { create(path, janitor)? } else { append(path)? };
+    file.write_all(&bytes)?;
+    // Only now: it may be one that forbids to write. The mask of the process may have taken bits away, too.
+    if part.is_last { file.set_permissions(Permissions::from_mode(part.mode)) } else { Ok(()) }
 }
 
-fn create(part: &FilePart, path: &Path, janitor: &Janitor) -> io::Result<File> {
+fn create(path: &Path, janitor: &Janitor) -> io::Result<File> {
     let own_folder: PathBuf = janitor.folder().to_owned();
     if path.starts_with(&own_folder) {
         std::fs::create_dir_all(path.parent().unwrap_or(&own_folder))?;
     }
-    let file = OpenOptions::new().write(true).create_new(true).mode(part.mode).open(path)?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(UNFINISHED_MODE).open(path)?;
     if !path.starts_with(&own_folder) {
         janitor.also_remove(path)?;
     }
-    // The mask of the process may have taken bits away.
-    file.set_permissions(Permissions::from_mode(part.mode))?;
     Ok(file)
 }
 
@@ -51,13 +51,16 @@ fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).open(path)
 }
 
+/// Permissions while parts are missing: nobody else reads or runs half a file.
+const UNFINISHED_MODE: u32 = 0o600;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn part(path: &Path, is_first: bool, text: &str) -> FilePart {
+    fn part(path: &Path, (is_first, is_last): (bool, bool), text: &str) -> FilePart {
         let path = path.to_str().unwrap().to_owned();
-        FilePart { path, mode: 0o640, is_first, data: BASE64_STANDARD.encode(text) }
+        FilePart { path, mode: 0o440, is_first, is_last, data: BASE64_STANDARD.encode(text) }
     }
 
     #[test]
@@ -65,11 +68,13 @@ mod tests {
         let elsewhere = tempfile::tempdir().unwrap();
         let path = elsewhere.path().join("data");
         let janitor = Janitor::start(None).unwrap();
-        receive(&part(&path, true, "first, "), &janitor).unwrap();
-        receive(&part(&path, false, "second"), &janitor).unwrap();
-        receive(&part(Path::new("a/b"), true, "own"), &janitor).unwrap();
+        let mode = || path.metadata().unwrap().permissions().mode() & 0o777;
+        receive(&part(&path, (true, false), "first, "), &janitor).unwrap();
+        assert_eq!(mode(), UNFINISHED_MODE, "root writes to anything: others need this to go on");
+        receive(&part(&path, (false, true), "second"), &janitor).unwrap();
+        receive(&part(Path::new("a/b"), (true, true), "own"), &janitor).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "first, second");
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(mode(), 0o440);
         assert_eq!(std::fs::read_to_string(janitor.folder().join("a/b")).unwrap(), "own");
         janitor.finish();
         assert!(!path.exists());
@@ -81,7 +86,7 @@ mod tests {
         let path = elsewhere.path().join("precious");
         std::fs::write(&path, "mine").unwrap();
         let janitor = Janitor::start(None).unwrap();
-        let trouble = receive(&part(&path, true, "x"), &janitor).unwrap_err();
+        let trouble = receive(&part(&path, (true, true), "x"), &janitor).unwrap_err();
         assert!(trouble.help.contains("not overwritten"), "{trouble:?}");
         janitor.finish();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
