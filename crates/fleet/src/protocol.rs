@@ -275,12 +275,14 @@ pub struct Trouble {
     pub message: String,
     /// A statement.
     pub help: String,
+    /// Whether it is the target that cannot be reached; else the plan or a machine is to be mended.
+    pub is_target_unreachable: bool,
 }
 
 impl Trouble {
     /// Message and help.
     pub fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { message: message.into(), help: help.into() }
+        Self { message: message.into(), help: help.into(), is_target_unreachable: false }
     }
 }
 

@@ -84,11 +84,7 @@ impl Job for EngineJob {
         let factories = script.into_iter().map(|script| script as Arc<dyn DriverFactory>).collect();
         let mut reporter = Reporter { port, stage: stage.clone(), started: &started };
         let record = squall_engine::run_driven(&load.plan, factories, &control, &mut reporter);
-        let record = record.map_err(|error| {
-            let help =
-                error.help().unwrap_or_else(|| "see what limits processes there: `ulimit -a`".to_owned());
-            Trouble::new(error.to_string(), help)
-        })?;
+        let record = record.map_err(|error| trouble(&error))?;
         let failure = stage.and_then(|stage| LoadScript::failure(&stage));
         Ok(LoadEnd {
             started_unix_ns: port.started_unix_ns(),
@@ -98,6 +94,19 @@ impl Job for EngineJob {
             tool: None,
         })
     }
+}
+
+/// Why a load cannot be made, with help in the words of plans.
+fn trouble(error: &squall_engine::Error) -> Trouble {
+    let help = match error {
+        squall_engine::Error::NameNotResolved { host, port, .. } => Some(format!(
+            "check the spelling, or give the load an address: `resolve: '{host}:{port}:192.0.2.1'`"
+        )),
+        _ => error.help(),
+    };
+    let help = help.unwrap_or_else(|| "see what limits processes there: `ulimit -a`".to_owned());
+    let is_target_unreachable = error.is_target_unreachable();
+    Trouble { is_target_unreachable, ..Trouble::new(error.to_string(), help) }
 }
 
 /// Passes on what the engine tells.

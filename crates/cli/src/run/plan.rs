@@ -124,14 +124,17 @@ fn keep_raw(raw: &[(String, String)], folder: Option<&Path>, args: &OutputArgs) 
 }
 
 fn refused(troubles: &[Trouble]) -> Failure {
+    // What else is wrong is to be mended first.
+    let is_target = troubles.iter().all(|trouble| trouble.is_target_unreachable);
+    let code = if is_target { ExitCode::TargetUnreachable } else { ExitCode::Usage };
     if let [trouble] = troubles {
-        return Failure::usage(trouble.message.clone(), trouble.help.clone());
+        return Failure { code, message: trouble.message.clone(), help: trouble.help.clone() };
     }
     let mut message = format!("{} problems, nothing was sent", troubles.len());
     for trouble in troubles {
         let _ = write!(message, "\n  {}\n      {}", trouble.message, trouble.help);
     }
-    Failure::usage(message, "mend them, and run again")
+    Failure { code, message, help: "mend them, and run again".to_owned() }
 }
 
 /// `squall plan`.

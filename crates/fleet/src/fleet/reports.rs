@@ -82,7 +82,7 @@ impl Fleet<'_> {
             message.push_str(&format!("load `{}`: ", load.name));
         }
         message.push_str(&trouble.message);
-        let trouble = Trouble::new(message, trouble.help.clone());
+        let trouble = Trouble { message, ..trouble.clone() };
         if !self.troubles.contains(&trouble) {
             self.troubles.push(trouble);
         }
