@@ -78,10 +78,7 @@ pub(crate) fn words(load: &LoadSpec, folder: &Path, problems: &mut Vec<Problem>)
     let mut words = Vec::new();
     for option in &load.options {
         match command.get_arguments().find(|arg| arg.get_long() == Some(&option.name.value)) {
-            Some(flag) if !is_of_a_load(flag, &load.kind.value) => {
-                let message = format!("`{}` is about the whole run, not about a load", option.name.value);
-                problems.push(Problem::at(option.name.place, message, "give it to `squall run` as a flag"));
-            }
+            Some(flag) if !is_of_a_load(flag, &load.kind.value) => problems.push(of_the_run(option)),
             Some(flag) => push(option, is_file(flag), folder, &mut words),
             None => problems.push(unknown(option, &load.kind.value, command)),
         }
@@ -155,6 +152,16 @@ fn push(option: &LoadOption, is_file: bool, folder: &Path, words: &mut Vec<Word>
 
 fn is_file(flag: &clap::Arg) -> bool {
     flag.get_value_names().is_some_and(|names| names.iter().any(|name| name.as_str() == "FILE"))
+}
+
+fn of_the_run(option: &LoadOption) -> Problem {
+    let name = option.name.value.as_str();
+    let message = format!("`{name}` is about the whole run, not about a load");
+    let help = match name {
+        "threshold" => "write `thresholds:`, in the load, in its step or for the whole plan",
+        _ => "give it to `squall run` as a flag",
+    };
+    Problem::at(option.name.place, message, help)
 }
 
 fn unknown(option: &LoadOption, kind: &str, command: &clap::Command) -> Problem {

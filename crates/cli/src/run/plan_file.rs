@@ -26,8 +26,8 @@ pub(crate) fn read(path: &Path, args: &PlanArgs) -> Result<FleetPlan, Failure> {
     })?;
     let environment = |name: &str| std::env::var(name).ok();
     let variables = Variables { given: &args.var, environment: &environment };
-    let file = PlanFile::parse(&text, &variables).map_err(|problems| wrong(path, &problems))?;
-    fleet_plan(file, path).map_err(|problems| wrong(path, &problems))
+    let file = PlanFile::parse(&text, &variables).map_err(|problems| wrong(path, LOOK, &problems))?;
+    fleet_plan(file, path).map_err(|problems| wrong(path, LOOK, &problems))
 }
 
 /// Whether a file is a PTR configuration. One that cannot be read is told of by who reads it.
@@ -53,9 +53,9 @@ pub(crate) fn read_ptr(paths: &[PathBuf], args: &PtrArgs) -> Result<FleetPlan, F
     let file = file::parse_ptr(&texts, &options).map_err(|problems| {
         let (file_idx, _) = problems[0];
         let own = problems.into_iter().filter(|(idx, _)| *idx == file_idx).map(|(_, problem)| problem);
-        wrong(&paths[file_idx], &own.collect::<Vec<_>>())
+        wrong(&paths[file_idx], LOOK_PTR, &own.collect::<Vec<_>>())
     })?;
-    fleet_plan(file, &paths[0]).map_err(|problems| wrong(&paths[0], &problems))
+    fleet_plan(file, &paths[0]).map_err(|problems| wrong(&paths[0], LOOK_PTR, &problems))
 }
 
 /// What the file means here: with its folder and this machine.
@@ -290,7 +290,10 @@ impl<'a> Reader<'a> {
                 let named =
                     spec.options.iter().find(|o| failure.message.contains(&format!("--{}", o.name.value)));
                 let place = named.map_or(spec.kind.place, |option| option.name.place);
-                self.problems.push(Problem::at(place, failure.message, failure.help));
+                let is_bare = named.is_none() && spec.arguments.is_empty();
+                let help = is_bare.then(|| argument_help(&spec.kind.value)).flatten();
+                let help = help.map_or(failure.help, str::to_owned);
+                self.problems.push(Problem::at(place, failure.message, help));
                 None
             }
         }
@@ -387,6 +390,21 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// What looks at a plan file, and at PTR configurations.
+const LOOK: &str = "squall plan check FILE";
+const LOOK_PTR: &str = "squall run --test-config FILE --dry-run";
+
+/// What to write where a load does not say whom it is for.
+fn argument_help(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "http" => "give the plan a `target`, or the load a URL, such as `http: http://localhost:8080/`",
+        "handshake" => "give the plan a `target`, or the load an address, such as `handshake: localhost:443`",
+        "idle" => "give the plan a `target`, or the load an address, such as `idle: localhost:8080`",
+        "replay" => "name the recording, such as `replay: site.har`",
+        _ => return None,
+    })
+}
+
 /// What this machine is called where the plan has no machine that makes load.
 const THIS_MACHINE: &str = "local";
 
@@ -406,8 +424,8 @@ fn item_count(load: &Load) -> u64 {
     load.when.connection_count_max().min(load.stop.count.unwrap_or(u64::MAX))
 }
 
-/// One failure for all problems of a file.
-fn wrong(path: &Path, problems: &[Problem]) -> Failure {
+/// One failure for all problems of a file. `look`: what looks at such a file without running it.
+fn wrong(path: &Path, look: &str, problems: &[Problem]) -> Failure {
     let path = path.display();
     if let [problem] = problems {
         return Failure::usage(format!("{path}:{problem}"), problem.help.clone());
@@ -416,5 +434,8 @@ fn wrong(path: &Path, problems: &[Problem]) -> Failure {
     for problem in problems {
         message.push_str(&format!("\n  {path}:{problem}\n      {}", problem.help));
     }
-    Failure::usage(message, format!("mend them, and look again with `squall plan check {path}`"))
+    Failure::usage(
+        message,
+        format!("mend them, and look again with `{}`", look.replace("FILE", &path.to_string())),
+    )
 }

@@ -477,3 +477,34 @@ loads: [{ http: /delay/5, connections: 2, duration: 1500ms }]
         assert!(said.contains(told) && events.contains(told), "{told}: {said}");
     }
 }
+
+#[test]
+fn a_target_whose_name_nobody_has_is_unreachable_as_it_is_without_a_plan() {
+    let place = Place::new();
+    let plan = "target: http://nosuch.invalid/\nmachines: { a: local, b: local }\nloads: [{ http: /, requests: 9 }]\n";
+    let (_, output) = place.run(plan, &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("give the load an address: `resolve: 'nosuch.invalid:80:192.0.2.1'`"), "{said}");
+    let also = plan.replace("b: local", "b: { command: 'false' }");
+    assert_eq!(place.run(&also, &[]).1.status.code(), Some(2), "something else is to be mended, too");
+}
+
+#[test]
+fn what_a_load_lacks_is_helped_in_the_words_of_plans() {
+    let place = Place::new();
+    for (plan, expected) in [
+        ("loads: [{ http: , requests: 5 }]", "give the plan a `target`, or the load a URL, such as `http: "),
+        ("loads: [{ idle: , duration: 5s }]", "or the load an address, such as `idle: localhost:8080`"),
+        (
+            "target: TARGET\nloads: [{ http: /, threshold: 'p(95)<1' }]",
+            "help: write `thresholds:`, in the load",
+        ),
+        ("loads: [{ replay: }]", "name the recording, such as `replay: site.har`"),
+        ("loads: [{ http: }, { http: }]", "look again with `squall plan check "),
+    ] {
+        let (_, output) = place.run(plan, &[]);
+        let said = text(&output.stderr);
+        assert!(said.contains(expected) && output.status.code() == Some(2), "{plan}: {said}");
+    }
+}

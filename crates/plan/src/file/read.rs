@@ -166,7 +166,11 @@ fn machine(name: &Text, node: &Node, defaults: &SshSpec, problems: &mut Vec<Prob
         Value::Scalar(text) => (Reach::Ssh(with_destination(defaults.clone(), text)), NonZeroU32::MIN),
         _ => {
             let mut keys = Keys::of(node, "a machine", problems);
-            let weight = keys.parsed("weight", parse_weight).unwrap_or(NonZeroU32::MIN);
+            let help = "write a whole number from 1, such as `3`";
+            let weight = |text: &str| {
+                parse_weight(text).map_err(|error| InputError { help: help.to_owned(), ..error })
+            };
+            let weight = keys.parsed("weight", weight).unwrap_or(NonZeroU32::MIN);
             let is_local = keys.text("local").is_some_and(|text| text.value == "true");
             let command = keys.take("command").map(|node| command(node, keys.problems));
             let ssh = keys.ssh(defaults);

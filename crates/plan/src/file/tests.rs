@@ -103,17 +103,18 @@ fn json_is_read_by_the_same_reader() {
 
 #[test]
 fn all_problems_are_told_at_once_with_their_place() {
-    let text = "target: http://a/\nstep: 1\nmachines:\n  g1: { hots: x }\nfiles: [{from: a, to: b, mode: 9}]\nloads:\n  - htp: /\n  - http: /\n    on: [g2]\n    start_after: 5\n  - { http: /, script: x.js }\n";
+    let text = "target: http://a/\nstep: 1\nmachines:\n  g1: { hots: x }\n  g3: { host: y, weight: heavy }\nfiles: [{from: a, to: b, mode: 9}]\nloads:\n  - htp: /\n  - http: /\n    on: [g2]\n    start_after: 5\n  - { http: /, script: x.js }\n";
     assert_eq!(
         problems(text),
         [
             "2:1: a plan has no key `step` | a similar one exists: `steps`",
             "4:7: it is not clear how the machine `g1` is reached | give one of `ssh: user@host`, `local: true`, `command: [program, argument]`",
             "4:9: a machine has no key `hots` | a similar one exists: `host`",
-            "5:32: `mode: 9`: not octal permissions | write three or four octal digits, such as 0644",
-            "7:5: the load does not say what it is | give it one of http, script, handshake, idle, replay, tool, such as `http: http://localhost:8080/`",
-            "9:10: there is no machine `g2` | there are no machines at all",
-            "10:18: `start_after: 5`: a unit is missing | write a duration with its unit, such as `500ms`, `10s`, `2m` or `1h30m`",
+            "5:26: `weight: heavy`: not a weight | write a whole number from 1, such as `3`",
+            "6:32: `mode: 9`: not octal permissions | write three or four octal digits, such as 0644",
+            "8:5: the load does not say what it is | give it one of http, script, handshake, idle, replay, tool, such as `http: http://localhost:8080/`",
+            "10:10: there is no machine `g2` | a similar one exists: `g3`",
+            "11:18: `start_after: 5`: a unit is missing | write a duration with its unit, such as `500ms`, `10s`, `2m` or `1h30m`",
         ]
     );
 }
