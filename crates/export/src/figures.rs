@@ -49,11 +49,11 @@ struct Source<'a> {
 impl Moment {
     /// The figures of a run as they are now.
     pub(crate) fn of_recorder(recorder: &RunRecorder) -> Self {
-        let setup = recorder.setup();
+        let (setup, none) = (recorder.setup(), SeriesPoint::default());
         let source = Source {
             rows: &setup.rows,
             total: recorder.total(),
-            second: recorder.last_second(),
+            second: recorder.last_second().unwrap_or(&none),
             status: recorder.verdict().status,
         };
         Self::new(setup.started_unix_ms, recorder.elapsed(), &source)

@@ -218,6 +218,14 @@ impl Ledger {
         }
     }
 
+    /// Tells the whole and each machine the time since the run's start.
+    pub(crate) fn tick(&mut self, elapsed: Duration) {
+        for scope in std::iter::once(&mut self.whole).chain(&mut self.machines) {
+            let origin = Duration::from_secs(u64::from(scope.origin_s));
+            scope.recorder.tick(elapsed.saturating_sub(origin));
+        }
+    }
+
     /// Every load of the running step has ended everywhere.
     pub(crate) fn end_step(&mut self) {
         for machine in &mut self.machines {
@@ -353,9 +361,11 @@ impl Scope {
         }
     }
 
-    /// Closes seconds up to one that is open for someone; `None`: nobody works any more, and the end closes the rest.
+    /// Closes seconds up to one that is open for someone; `None`: nobody works any more.
     fn close_before(&mut self, open_s: Option<u32>, machine: MachineSecond) {
-        let Some(open_idx) = open_s.map(|open| open.saturating_sub(self.origin_s)) else { return };
+        let Some(open_idx) = open_s.map(|open| open.saturating_sub(self.origin_s)) else {
+            return self.recorder.rest();
+        };
         if open_idx > self.closed_idx {
             self.recorder.close_second(open_idx - 1, machine);
             self.closed_idx = open_idx;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use squall_plan::Plan;
 
+use crate::series::WALL_MIN;
 use crate::verdict::Watch;
 use crate::{
     Event, MachineSecond, Monitor, Part, RowKey, Series, SeriesPoint, Snapshot, Threshold, ThresholdResult,
@@ -38,11 +39,24 @@ pub struct RunRecorder {
     total: Snapshot,
     series: Series,
     open_seconds: BTreeMap<u32, SeriesPoint>,
-    last_second: SeriesPoint,
+    last: LastSecond,
     shard_count: u32,
     elapsed: Duration,
     machine: Option<MachineSecond>,
     watch: Watch,
+}
+
+/// What is known of the newest seconds, to tell the last whole one.
+#[derive(Debug, Clone, Default)]
+struct LastSecond {
+    /// The newest whole second; an empty one where nothing was made since; `None` before the first.
+    point: Option<SeriesPoint>,
+    /// Seconds before this one were shown, or left behind by a newer one.
+    shown_before: u32,
+    /// Seconds before this one are closed.
+    closed_before: u32,
+    /// Nobody makes any load for now.
+    is_resting: bool,
 }
 
 /// How a run ended.
@@ -148,7 +162,7 @@ impl RunRecorder {
             total: Snapshot::new(setup.rows.len(), setup.open_model),
             series: Series::new(),
             open_seconds: BTreeMap::new(),
-            last_second: SeriesPoint::default(),
+            last: LastSecond::default(),
             shard_count: 0,
             elapsed: Duration::ZERO,
             machine: None,
@@ -161,6 +175,7 @@ impl RunRecorder {
     /// does not matter, and a second may still be added to after it was closed.
     pub fn absorb(&mut self, second_idx: u32, shard_idx: u32, snapshot: &Snapshot) {
         self.shard_count = self.shard_count.max(shard_idx.saturating_add(1));
+        self.last.is_resting = false;
         let second = self.open_seconds.entry(second_idx).or_default();
         second.absorb(snapshot);
         self.absorb_total(snapshot, second_idx);
@@ -177,6 +192,14 @@ impl RunRecorder {
         }
     }
 
+    /// Nobody makes any load until the next second that is absorbed: all seconds end.
+    pub fn rest(&mut self) {
+        while !self.open_seconds.is_empty() {
+            self.close_first();
+        }
+        self.last.is_resting = true;
+    }
+
     /// Tells when the run started, where that was not known at first.
     pub fn set_started(&mut self, unix_ms: u64) {
         self.setup.started_unix_ms = unix_ms;
@@ -187,9 +210,10 @@ impl RunRecorder {
         self.setup.rows = rows;
     }
 
-    /// Tells the time since the run's start, for [`elapsed`](Self::elapsed).
+    /// Tells the time since the run's start, for [`elapsed`](Self::elapsed) and [`last_second`](Self::last_second).
     pub fn tick(&mut self, elapsed: Duration) {
         self.elapsed = elapsed;
+        self.last.tick(elapsed);
     }
 
     /// Time since the run's start, as of the last [`tick`](Self::tick).
@@ -207,9 +231,9 @@ impl RunRecorder {
         &self.total
     }
 
-    /// The second that was closed last; empty before the first.
-    pub fn last_second(&self) -> &SeriesPoint {
-        &self.last_second
+    /// The last whole second: not the remnant with which a load ends, and an empty one while a plan pauses. `None` before the first.
+    pub fn last_second(&self) -> Option<&SeriesPoint> {
+        self.last.point.as_ref()
     }
 
     /// The closed seconds.
@@ -224,9 +248,7 @@ impl RunRecorder {
 
     /// Ends the run.
     pub fn finish(mut self, end: End) -> RunRecord {
-        while !self.open_seconds.is_empty() {
-            self.close_first();
-        }
+        self.rest();
         let series = std::mem::take(&mut self.series);
         RunRecord { series, ..self.preview(end) }
     }
@@ -277,7 +299,29 @@ impl RunRecorder {
             self.machine.get_or_insert_default().join(machine);
         }
         self.series.add(second_idx, &second);
-        self.last_second = second;
+        self.last.close(second_idx, second);
+    }
+}
+
+impl LastSecond {
+    fn close(&mut self, second_idx: u32, second: SeriesPoint) {
+        self.closed_before = self.closed_before.max(second_idx + 1);
+        if second_idx < self.shown_before || second.wall < WALL_MIN {
+            return;
+        }
+        self.shown_before = second_idx + 1;
+        if second.wall >= WHOLE_MIN {
+            self.point = Some(second);
+        }
+    }
+
+    /// Where nothing was made in the last whole second, it is known as soon as nobody can report of it any more.
+    fn tick(&mut self, elapsed: Duration) {
+        let past_count = u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX);
+        let is_known = self.is_resting || past_count <= self.closed_before;
+        if is_known && past_count > self.shown_before && self.point.is_some() {
+            self.point = Some(SeriesPoint::default());
+        }
     }
 }
 
@@ -292,6 +336,9 @@ impl RunRecord {
 pub(crate) fn per_s(count: u64, duration: Duration) -> f64 {
     if duration.is_zero() { 0.0 } else { count as f64 / duration.as_secs_f64() }
 }
+
+/// A second measured for less is none: its load ended in it. A loop that was held up before it leaves it somewhat shorter.
+const WHOLE_MIN: Duration = Duration::from_millis(800);
 
 /// Most seconds kept open: a caller that never closes seconds shall not fill the memory.
 const OPEN_SECOND_COUNT_MAX: usize = 60;
@@ -347,7 +394,8 @@ mod tests {
             recorder.absorb(second_idx, shard_idx, &second());
         }
         recorder.close_second(1, MachineSecond::default());
-        assert_eq!((recorder.last_second().connections_open, recorder.last_second().ok), (2, 1));
+        let last = recorder.last_second().unwrap();
+        assert_eq!((last.connections_open, last.ok), (2, 1));
         let record = finish(recorder, 2);
         assert_eq!(record.shard_count, 3);
         assert_eq!(record.total.generator.connections_open, 6);
@@ -414,7 +462,39 @@ mod tests {
     #[test]
     fn nothing_measured_has_no_rate() {
         let recorder = recorder(Duration::ZERO);
-        assert_eq!((recorder.elapsed(), recorder.last_second().rate_per_s()), (Duration::ZERO, 0.0));
+        assert_eq!((recorder.elapsed(), recorder.last_second()), (Duration::ZERO, None));
         assert_eq!(finish(recorder, 0).rate_per_s(), 0.0);
+    }
+
+    /// A request at the very end of a load.
+    fn remnant(wall_ms: u64) -> Snapshot {
+        let mut snapshot = second();
+        snapshot.generator.wall = Duration::from_millis(wall_ms);
+        snapshot
+    }
+
+    #[test]
+    fn the_last_second_is_a_whole_one_and_empty_in_pauses() {
+        let mut recorder = recorder(Duration::ZERO);
+        let shown = |recorder: &mut RunRecorder, elapsed_ms| {
+            recorder.tick(Duration::from_millis(elapsed_ms));
+            recorder.last_second().map(|second| second.ok)
+        };
+        assert_eq!(shown(&mut recorder, 900), None);
+        recorder.absorb(0, 0, &second());
+        recorder.close_second(0, MachineSecond::default());
+        assert_eq!(shown(&mut recorder, 1_100), Some(1));
+        for (second_idx, wall_ms) in [(1, 1), (2, 500)] {
+            recorder.absorb(second_idx, 0, &remnant(wall_ms));
+        }
+        recorder.rest();
+        for (elapsed_ms, ok) in [(2_900, 1), (4_100, 0), (9_000, 0)] {
+            assert_eq!(shown(&mut recorder, elapsed_ms), Some(ok), "after {elapsed_ms} ms");
+        }
+        recorder.absorb(9, 0, &second());
+        assert_eq!(shown(&mut recorder, 10_100), Some(0));
+        recorder.close_second(9, MachineSecond::default());
+        // Who reports the next second late is still awaited.
+        assert_eq!(shown(&mut recorder, 11_500), Some(1));
     }
 }

@@ -24,7 +24,7 @@ pub struct Glance {
     pub latency_us: Distribution,
     /// Failures so far, the most frequent first.
     pub errors: Vec<ErrorGroup>,
-    /// The last whole second; `None` within the first.
+    /// The last whole second, in which nothing was done while a plan pauses; `None` within the first.
     pub now: Option<Now>,
     /// Requests per second over time, the newest last.
     pub rates_per_s: Vec<u64>,
@@ -88,7 +88,7 @@ impl From<&RunRecorder> for Glance {
             failed: total.failed(),
             latency_us: Distribution::from(total.latency().as_ref()),
             errors: total.failures.kinds().into_iter().map(ErrorGroup::from).collect(),
-            now: (!points.is_empty()).then(|| Now::from(recorder.last_second())),
+            now: recorder.last_second().map(Now::from),
             rates_per_s: points.iter().map(|point| point.rate_per_s().round() as u64).collect(),
             p99_us: points[points.len().saturating_sub(P99_POINT_COUNT)..].iter().map(p99_us).collect(),
         }

@@ -182,7 +182,7 @@ impl Fleet<'_> {
         }
         self.take_web_samples();
         if self.started_unix_ns > 0 {
-            self.ledger.whole.recorder.tick(self.elapsed());
+            self.ledger.tick(self.elapsed());
             watcher.look(&self.ledger.whole.recorder, &self.ledger.machine_views());
         } else {
             watcher.wait(&self.ledger.whole.recorder);

@@ -5,6 +5,7 @@
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
+use squall_measure::SeriesPoint;
 
 use super::{BUSY_WARNING, Painter};
 use crate::MachineGlance;
@@ -46,11 +47,11 @@ impl From<&MachineGlance<'_>> for Machine {
         let second = glance.recorder.last_second();
         Self {
             name: clean(glance.name),
-            rate_per_s: second.rate_per_s(),
-            p99_ns: second.latency.quantile(0.99),
+            rate_per_s: second.map_or(0.0, SeriesPoint::rate_per_s),
+            p99_ns: second.and_then(|second| second.latency.quantile(0.99)),
             failed: glance.recorder.total().failed(),
-            busy: second.busy_max,
-            cpu: second.machine.map(|machine| machine.cpu_fraction),
+            busy: second.map_or(0.0, |second| second.busy_max),
+            cpu: second.and_then(|second| second.machine).map(|machine| machine.cpu_fraction),
             problem: glance.problem.map(clean),
         }
     }

@@ -159,7 +159,7 @@ impl From<&MachineGlance<'_>> for PartLine {
             failed: total.failed(),
             rate_per_s: crate::summary::rate_per_s(total.ok() + total.failed(), duration_s),
             latency_us: Distribution::from(total.latency().as_ref()),
-            busy: rounded(recorder.last_second().busy_max),
+            busy: recorder.last_second().map_or(0.0, |second| rounded(second.busy_max)),
         }
     }
 }
