@@ -298,7 +298,9 @@ impl RunRecorder {
         if let Some(machine) = &second.machine {
             self.machine.get_or_insert_default().join(machine);
         }
-        self.series.add(second_idx, &second);
+        if !self.series.add_remnant(second_idx, &second) {
+            self.series.add(second_idx, &second);
+        }
         self.last.close(second_idx, second);
     }
 }
@@ -496,5 +498,18 @@ mod tests {
         recorder.close_second(9, MachineSecond::default());
         // Who reports the next second late is still awaited.
         assert_eq!(shown(&mut recorder, 11_500), Some(1));
+    }
+
+    #[test]
+    fn a_remnant_without_length_is_part_of_the_second_before() {
+        let mut recorder = recorder(Duration::ZERO);
+        for (second_idx, wall_ms) in [(0, 1_000), (1, 0), (5, 0), (6, 1_000), (7, 300)] {
+            recorder.absorb(second_idx, 0, &remnant(wall_ms));
+            recorder.close_second(second_idx, MachineSecond::default());
+        }
+        let points = finish(recorder, 8).series.points;
+        let counts: Vec<u64> = points.iter().map(|point| point.ok).collect();
+        assert_eq!(counts, [2, 0, 0, 0, 0, 1, 1, 1]);
+        assert_eq!(points[0].wall, Duration::from_secs(1));
     }
 }

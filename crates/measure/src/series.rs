@@ -124,6 +124,20 @@ impl Series {
         point.wall = if is_one_second { point.wall.max(second.wall) } else { point.wall + second.wall };
     }
 
+    /// Adds what a load did at its very end to the second before it, if that is what this second is; whether it was.
+    pub(crate) fn add_remnant(&mut self, second_idx: u32, second: &SeriesPoint) -> bool {
+        let Some(before_idx) = second_idx.checked_sub(1).filter(|_| second.wall < REMNANT_MAX) else {
+            return false;
+        };
+        let before = self.points.get((before_idx / self.seconds_per_point) as usize);
+        let is_remnant = before.is_some_and(|before| before.wall >= WALL_MIN);
+        if is_remnant {
+            // Of so short a time the machine's figures are chance.
+            self.add(before_idx, &SeriesPoint { machine: None, ..second.clone() });
+        }
+        is_remnant
+    }
+
     /// The point that a second belongs to; it is made when it is not there yet.
     fn point_mut(&mut self, second_idx: u32) -> &mut SeriesPoint {
         let point_idx = (second_idx / self.seconds_per_point) as usize;
@@ -287,3 +301,6 @@ fn share_of_time(part: Duration, wall: Duration) -> f64 {
 
 /// Shares of spans shorter than this are chance: at a run's end a shard's last span may be one turn of its loop.
 pub(crate) const WALL_MIN: Duration = Duration::from_millis(200);
+
+/// Answers that came so soon after a second's end belong to what was done in it: as a point of their own their rate would be chance.
+const REMNANT_MAX: Duration = Duration::from_millis(10);
