@@ -48,7 +48,11 @@ impl Shard {
         match begun {
             Ok(true) => self.on_connected(conn_idx),
             Ok(false) => {}
-            Err(error) => self.fail(conn_idx, &Trouble::io(&error, Phase::Connecting)),
+            Err(error) => {
+                // A refusal by this machine comes within the call, and took as long as that.
+                self.now_ns = monotonic_ns();
+                self.fail(conn_idx, &Trouble::io(&error, Phase::Connecting));
+            }
         }
         self.now_ns = monotonic_ns();
     }

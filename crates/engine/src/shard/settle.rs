@@ -221,9 +221,13 @@ impl Shard {
     fn sample(&self, conn_idx: usize, exchange: &Exchange, status: u16, outcome: Outcome) -> Sample {
         let request = self.request(exchange.request);
         let phases = self.phases(conn_idx, exchange);
-        let latency_ns = match self.pulse.is_open_model() {
-            true => self.now_ns.saturating_sub(exchange.intended_ns),
-            false => phases.duration_ns(),
+        let latency_ns = match (self.pulse.is_open_model(), outcome) {
+            (true, _) => self.now_ns.saturating_sub(exchange.intended_ns),
+            // What was never sent took until its connection failed, less the rest that its user had before.
+            (false, Outcome::Failed(..)) if exchange.start_ns == 0 => {
+                self.now_ns.saturating_sub(exchange.assigned_ns)
+            }
+            (false, _) => phases.duration_ns(),
         };
         let row_idx = if self.conns[conn_idx].h2.is_some() { request.rows.h2 } else { request.rows.h1 };
         let (bytes_sent, bytes_received) = (exchange.sent_bytes, exchange.received_bytes);

@@ -66,6 +66,8 @@ fn a_refused_port_ends_the_run_as_unreachable() {
     // Users whose connect failed rest before they try again.
     assert!(record.total.failed() >= 2 && record.total.failed() < 100, "{}", record.total.failed());
     assert!(record.total.failures.example(Cause::ConnectionRefused, Phase::Connecting).is_some());
+    // Nothing was sent, and connecting took its time all the same.
+    assert!(record.total.latency_failed.min().is_some_and(|ns| ns > 0));
 }
 
 #[test]
