@@ -134,11 +134,13 @@ impl Carrier {
     fn send(&mut self, moment: &Moment) -> Result<(), String> {
         match self {
             Self::Udp { socket, counters } => {
-                for datagram in counters.datagrams(moment) {
-                    socket.send(datagram.as_bytes()).map_err(|error| error.to_string())?;
+                let datagrams = counters.datagrams(moment);
+                for text in &datagrams.texts {
+                    socket.send(text.as_bytes()).map_err(|error| error.to_string())?;
                 }
                 Ok(())
             }
+                counters.commit(datagrams);
             Self::Http { agent, url, kind, token } => {
                 let (headers, body) = request(*kind, moment);
                 let mut post = agent.post(url.as_str());

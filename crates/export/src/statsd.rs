@@ -4,14 +4,23 @@ use std::collections::HashMap;
 
 use crate::figures::{Kind, Moment};
 
-/// What was counted before, so that differences can be sent.
+/// What has been sent of each counter, so that differences can be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Counters(HashMap<String, f64>);
 
+/// A moment as it is sent.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Datagrams {
+    /// They stay below the size that every network carries.
+    pub(crate) texts: Vec<String>,
+    /// The counters' values that they stand for.
+    values: Vec<(String, f64)>,
+}
+
 impl Counters {
-    /// Datagrams that stay below the size that every network carries.
-    pub(crate) fn datagrams(&mut self, moment: &Moment) -> Vec<String> {
-        let mut datagrams = vec![String::new()];
+    /// What came since the moment that was [`commit`](Self::commit)ted last.
+    pub(crate) fn datagrams(&self, moment: &Moment) -> Datagrams {
+        let (mut datagrams, mut values) = (vec![String::new()], Vec::new());
         for figure in &moment.figures {
             let tags: Vec<String> =
                 figure.labels.iter().map(|(name, value)| format!("{name}:{}", clean(value))).collect();
@@ -19,10 +28,15 @@ impl Counters {
             let name = figure.name.trim_end_matches("_total").replacen('_', ".", 1);
             let line = match figure.kind {
                 Kind::Gauge => format!("{name}:{}|g{tags}\n", figure.value),
-                Kind::Counter => match self.since_last(format!("{name}{tags}"), figure.value) {
-                    0.0 => continue,
-                    more => format!("{name}:{more}|c{tags}\n"),
-                },
+                Kind::Counter => {
+                    let key = format!("{name}{tags}");
+                    let more = figure.value - self.0.get(&key).unwrap_or(&0.0);
+                    if more == 0.0 {
+                        continue;
+                    }
+                    values.push((key, figure.value));
+                    format!("{name}:{more}|c{tags}\n")
+                }
             };
             match datagrams.last_mut() {
                 Some(last) if last.len() + line.len() <= DATAGRAM_BYTES_MAX => last.push_str(&line),
@@ -30,11 +44,12 @@ impl Counters {
             }
         }
         datagrams.retain(|datagram| !datagram.is_empty());
-        datagrams
+        Datagrams { texts: datagrams, values }
     }
 
-    fn since_last(&mut self, key: String, value: f64) -> f64 {
-        value - self.0.insert(key, value).unwrap_or(0.0)
+    /// All datagrams of a moment were sent: what they say is not said again.
+    pub(crate) fn commit(&mut self, sent: Datagrams) {
+        self.0.extend(sent.values);
     }
 }
 
@@ -65,8 +80,19 @@ mod tests {
             }],
         };
         let mut counters = Counters::default();
-        assert_eq!(counters.datagrams(&moment(5.0)), ["k6.http_reqs:5|c|#name:a_b\n"]);
-        assert_eq!(counters.datagrams(&moment(7.0)), ["k6.http_reqs:2|c|#name:a_b\n"]);
-        assert!(counters.datagrams(&moment(7.0)).is_empty());
+        for (value, is_sent, expected) in [
+            (5.0, true, Some("k6.http_reqs:5|c|#name:a_b\n")),
+            (7.0, true, Some("k6.http_reqs:2|c|#name:a_b\n")),
+            (8.0, false, Some("k6.http_reqs:1|c|#name:a_b\n")),
+            // What could not be sent is sent with what came since.
+            (9.0, true, Some("k6.http_reqs:2|c|#name:a_b\n")),
+            (9.0, true, None),
+        ] {
+            let datagrams = counters.datagrams(&moment(value));
+            assert_eq!(datagrams.texts, Vec::from_iter(expected), "{value}");
+            if is_sent {
+                counters.commit(datagrams);
+            }
+        }
     }
 }
