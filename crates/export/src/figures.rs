@@ -59,13 +59,15 @@ impl Moment {
         Self::new(setup.started_unix_ms, recorder.elapsed(), &source)
     }
 
-    /// The figures of a run that has ended.
-    pub(crate) fn of_record(record: &RunRecord) -> Self {
+    /// The figures of a run that has ended; the moment before was told at `told_at` of its time. A plan's measured time leaves its
+    /// pauses out, so it may end before that, and systems refuse what is not newer.
+    pub(crate) fn of_record(record: &RunRecord, told_at: Duration) -> Self {
+        let end = record.plan.warmup + record.duration;
         let none = SeriesPoint::default();
         let second = record.series.points.last().unwrap_or(&none);
         let source =
             Source { rows: &record.rows, total: &record.total, second, status: record.verdict.status };
-        Self::new(record.started_unix_ms, record.plan.warmup + record.duration, &source)
+        Self::new(record.started_unix_ms, end.max(told_at + Duration::from_millis(1)), &source)
     }
 
     fn new(started_unix_ms: u64, elapsed: Duration, source: &Source<'_>) -> Self {
@@ -201,4 +203,40 @@ fn gauge(name: &'static str, help: &'static str, value: f64) -> Figure {
 /// The name that the JSON contract has for a value.
 fn name_of<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_value(value).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use squall_measure::{End, RunSetup, StoppedBy};
+    use squall_plan::Plan;
+
+    use super::*;
+
+    #[test]
+    fn the_last_moment_is_newer_than_the_one_before() {
+        let plan = Plan {
+            name: "steps".to_owned(),
+            loads: Vec::new(),
+            thresholds: Vec::new(),
+            warmup: Duration::ZERO,
+            threads: None,
+        };
+        let recorder = RunRecorder::new(RunSetup {
+            plan,
+            rows: Vec::new(),
+            open_model: false,
+            lag_allowed: Duration::ZERO,
+            thresholds: Vec::new(),
+            started_unix_ms: 1_000,
+            environment: BTreeMap::new(),
+        });
+        let duration = Duration::from_secs(4);
+        let record = recorder.finish(End { duration, stopped_by: StoppedBy::Duration });
+        for (told_at_ms, unix_ms) in [(3_000, 5_000), (4_000, 5_001), (9_000, 10_001)] {
+            let moment = Moment::of_record(&record, Duration::from_millis(told_at_ms));
+            assert_eq!(moment.unix_ms, unix_ms, "told at {told_at_ms} ms");
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod http;
 mod influx;
 mod otlp;
 mod prometheus;
+mod queue;
 mod sender;
 mod server;
 mod statsd;

@@ -1,19 +1,21 @@
 //! Sends each second somewhere, on a thread of its own.
 //!
 //! The collector hands a moment over without waiting. While a slow receiver holds the thread up, older moments make room for newer
-//! ones; counters are cumulative, so nothing but time resolution is lost.
+//! ones; counters are cumulative, so nothing but time resolution is lost. The last moment has the totals: it is sent whatever was
+//! before, and the run's end waits for it no longer than [`FINISH_MAX`].
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use squall_measure::{RunRecord, RunRecorder};
 use squall_plan::mask::masked_text;
 
 use crate::figures::Moment;
+use crate::queue::{Next, Queue};
 use crate::{Error, influx, otlp, prometheus, statsd};
 
 /// Where figures go, and how they look there.
@@ -32,19 +34,20 @@ pub enum PushKind {
 /// An output under way.
 #[derive(Debug)]
 pub struct Push {
-    moments: SyncSender<Moment>,
-    thread: JoinHandle<Outcome>,
+    moments: Arc<Queue>,
+    outcome: Receiver<Outcome>,
     /// The target without its secrets.
     shown: String,
     next_at: Duration,
-    dropped_count: u64,
+    /// The run's time when it was last seen.
+    seen_at: Duration,
+    handed_count: u64,
 }
 
 /// What became of the moments.
 #[derive(Debug, Default)]
 struct Outcome {
     sent_count: u64,
-    failed_count: u64,
     first_failure: Option<String>,
 }
 
@@ -61,47 +64,47 @@ impl Push {
     /// When `target` cannot be sent to. Whether anyone answers there shows later, and never stops a run.
     pub fn start(kind: PushKind, target: &str, token: Option<String>) -> Result<Self, Error> {
         let carrier = Carrier::new(kind, target, token)?;
-        let (moments, received) = mpsc::sync_channel(QUEUE_LENGTH);
-        let thread = thread::Builder::new().name("export".to_owned());
-        let thread = thread
-            .spawn(move || carry(carrier, &received))
+        let moments = Arc::new(Queue::default());
+        let (teller, outcome) = mpsc::channel();
+        let queue = Arc::clone(&moments);
+        thread::Builder::new()
+            .name("export".to_owned())
+            // Nobody listens any more where the end has waited long enough.
+            .spawn(move || drop(teller.send(carry(carrier, &queue))))
             .map_err(|source| Error::Os { what: "start a thread", source })?;
-        Ok(Self { moments, thread, shown: masked_text(target), next_at: Duration::ZERO, dropped_count: 0 })
+        let (shown, never) = (masked_text(target), Duration::ZERO);
+        Ok(Self { moments, outcome, shown, next_at: never, seen_at: never, handed_count: 0 })
     }
 
     /// Hands the run's figures over, once a second; called as often as the caller likes.
     pub fn update(&mut self, recorder: &RunRecorder) {
-        if recorder.elapsed() >= self.next_at {
-            self.next_at = recorder.elapsed() + PERIOD;
-            self.hand_over(Moment::of_recorder(recorder));
+        self.seen_at = recorder.elapsed();
+        if self.seen_at >= self.next_at {
+            self.next_at = self.seen_at + PERIOD;
+            self.handed_count += 1;
+            self.moments.push(Moment::of_recorder(recorder));
         }
     }
 
     /// Sends the last figures and ends; what could not be sent, in words.
-    pub fn finish(mut self, record: &RunRecord) -> Option<String> {
-        self.hand_over(Moment::of_record(record));
-        let Self { moments, thread, shown, dropped_count, .. } = self;
-        drop(moments);
-        let outcome = thread.join().unwrap_or_default();
-        let lost_count = outcome.failed_count + dropped_count;
-        let whole = outcome.sent_count + lost_count;
-        let reason = outcome.first_failure.unwrap_or_else(|| "the receiver was too slow".to_owned());
+    pub fn finish(self, record: &RunRecord) -> Option<String> {
+        let Self { moments, outcome, shown, seen_at, handed_count, .. } = self;
+        moments.end(Moment::of_record(record, seen_at), Instant::now());
+        let whole = handed_count + 1;
+        let Ok(outcome) = outcome.recv_timeout(FINISH_MAX) else {
+            return Some(format!("the last of {whole} seconds did not reach `{shown}`: {TOO_SLOW}"));
+        };
+        let lost_count = whole - outcome.sent_count;
+        let reason = outcome.first_failure.unwrap_or_else(|| TOO_SLOW.to_owned());
         (lost_count > 0).then(|| format!("{lost_count} of {whole} seconds did not reach `{shown}`: {reason}"))
-    }
-
-    fn hand_over(&mut self, moment: Moment) {
-        if let Err(TrySendError::Full(_)) = self.moments.try_send(moment) {
-            self.dropped_count += 1;
-        }
     }
 }
 
-fn carry(mut carrier: Carrier, moments: &Receiver<Moment>) -> Outcome {
+fn carry(mut carrier: Carrier, moments: &Queue) -> Outcome {
     let mut outcome = Outcome::default();
     let mut silent_until = Instant::now();
-    for moment in moments {
-        if Instant::now() < silent_until {
-            outcome.failed_count += 1;
+    while let Some(Next { moment, is_last }) = moments.next() {
+        if Instant::now() < silent_until && !is_last {
             continue;
         }
         match carrier.send(&moment) {
@@ -109,7 +112,6 @@ fn carry(mut carrier: Carrier, moments: &Receiver<Moment>) -> Outcome {
             Err(reason) => {
                 // A receiver that is not there would hold the end of the run up once for each second.
                 silent_until = Instant::now() + RETRY_AFTER;
-                outcome.failed_count += 1;
                 outcome.first_failure.get_or_insert(reason);
             }
         }
@@ -138,9 +140,9 @@ impl Carrier {
                 for text in &datagrams.texts {
                     socket.send(text.as_bytes()).map_err(|error| error.to_string())?;
                 }
+                counters.commit(datagrams);
                 Ok(())
             }
-                counters.commit(datagrams);
             Self::Http { agent, url, kind, token } => {
                 let (headers, body) = request(*kind, moment);
                 let mut post = agent.post(url.as_str());
@@ -218,8 +220,10 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a receiver that failed is left alone.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Moments that wait for a slow receiver: beyond these they are dropped, so that memory stays bounded.
-const QUEUE_LENGTH: usize = 8;
+/// How long the run's end waits: for what is being sent, and then for the last moment.
+const FINISH_MAX: Duration = Duration::from_secs(7);
+
+const TOO_SLOW: &str = "the receiver was too slow";
 
 #[cfg(test)]
 mod tests {
