@@ -58,10 +58,11 @@ function marginBar({ actual, limit, ok }: Threshold): HTMLElement | string {
   return bar;
 }
 
-export function thresholds(list: Threshold[]): HTMLElement {
-  const rows = list.map((one) => [
+/** `names`: each with what it is about. */
+export function thresholds(list: Threshold[], names: string[]): HTMLElement {
+  const rows = list.map((one, idx) => [
     h('span', { class: `tone ${one.ok ? 'good' : 'bad'}` }, one.ok ? '✓ met' : '✗ missed'),
-    h('code', {}, one.rule),
+    h('code', {}, names[idx] ?? one.rule),
     marginBar(one),
     format.inUnit(one.actual, one.unit),
     format.inUnit(one.limit, one.unit),

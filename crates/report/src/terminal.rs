@@ -105,13 +105,10 @@ fn thresholds(page: &mut Page, summary: &Summary) {
 
 fn threshold_cells(threshold: &ThresholdResult) -> Vec<Cell> {
     let (mark, tone) = if threshold.ok { ("✓ met", Tone::Good) } else { ("✗ missed", Tone::Bad) };
-    let is_named = threshold.rule.contains(':') || threshold.rule.starts_with(&threshold.metric);
-    let rule =
-        if is_named { threshold.rule.clone() } else { format!("{} {}", threshold.metric, threshold.rule) };
     let value = |value: f64| wording::threshold_value(value, threshold.unit);
     vec![
         Cell::left(mark).tone(tone),
-        Cell::left(rule),
+        Cell::left(wording::rule(threshold)),
         Cell::right(threshold.actual.map_or_else(|| "no sample".to_owned(), value)),
         Cell::left(
             threshold.margin.map_or(String::new(), |margin| margin_text(threshold, &value(margin.abs()))),

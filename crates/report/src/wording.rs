@@ -1,6 +1,6 @@
 //! The words that stand for the program's terms, the same on every face that people read.
 
-use squall_measure::{Cause, Phase, StoppedBy, Unit};
+use squall_measure::{Cause, Phase, StoppedBy, ThresholdResult, Unit};
 
 use crate::summary::Micros;
 use crate::units;
@@ -92,6 +92,13 @@ pub(crate) fn stopped_early(stopped_by: StoppedBy) -> Option<&'static str> {
 /// A time where there may be none.
 pub(crate) fn time(time: Option<Micros>) -> String {
     time.map_or_else(|| "-".to_owned(), |time| units::latency(time.0))
+}
+
+/// A threshold with what it is about, which not every rule says itself: `shop cpu avg<80%`.
+pub(crate) fn rule(threshold: &ThresholdResult) -> String {
+    let ThresholdResult { metric, rule, .. } = threshold;
+    let is_named = rule.contains(':') || rule.starts_with(metric);
+    if is_named { rule.clone() } else { format!("{metric} {rule}") }
 }
 
 /// A threshold's figure in its unit.

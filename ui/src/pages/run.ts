@@ -78,7 +78,7 @@ const ENDED: Record<string, string> = { drained: 'stopped early, open requests f
 
 const VERDICTS = { VALID: 'The generator was fit to measure this', SUSPECT: 'The generator may be part of what was measured', INVALID: 'The generator is what was measured: do not use these figures' };
 
-function topBlocks({ summary, blocks }: RunPage): HTMLElement[] {
+function topBlocks({ summary, rule_labels, blocks }: RunPage): HTMLElement[] {
   const { verdict, totals, latency_us: latency, generator } = summary;
   const missed = summary.thresholds.filter((one) => !one.ok).length;
   const isUnreachable = summary.stopped_by === 'unreachable';
@@ -102,7 +102,7 @@ function topBlocks({ summary, blocks }: RunPage): HTMLElement[] {
       tile('slowest', format.time(latency.max), `of ${format.short(latency.count)}`),
       tile('received', format.bytes(totals.bytes_received), `sent ${format.bytes(totals.bytes_sent)}`),
       tile('generator busy', format.percent(generator.busy), generator.cpu_us_per_request === null ? '' : `${format.time(generator.cpu_us_per_request)} CPU per request`)),
-    ...(summary.thresholds.length > 0 ? [section('Thresholds', thresholds(summary.thresholds))] : []),
+    ...(summary.thresholds.length > 0 ? [section('Thresholds', thresholds(summary.thresholds, rule_labels))] : []),
     ...blocks.filter((block) => block.is_headline).map(kindBlock),
   ];
 }

@@ -16,6 +16,8 @@ use crate::{MachineGlance, wording};
 pub struct RunPage {
     /// Everything but the series, in the form of the JSON contract.
     pub summary: Summary,
+    /// Each of the summary's thresholds with what it is about.
+    pub rule_labels: Vec<String>,
     /// What to say of each of the summary's errors.
     pub error_labels: Vec<String>,
     /// What to say of each cause in the series.
@@ -105,6 +107,7 @@ impl RunPage {
         let causes: BTreeSet<Cause> = summary.errors.iter().map(|error| error.cause).collect();
         let cause_label = |cause: &Cause| (name_of(cause), wording::cause(*cause).to_owned());
         Self {
+            rule_labels: summary.thresholds.iter().map(wording::rule).collect(),
             error_labels: summary.errors.iter().map(label).collect(),
             cause_labels: causes.iter().map(cause_label).collect(),
             warmup_s: record.plan.warmup.as_secs_f64(),
