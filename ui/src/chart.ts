@@ -138,7 +138,8 @@ export class Chart {
     const { lines, stacked } = this.spec;
     if (!stacked) return [this.spec.x, ...lines.map((line) => (this.isLog ? line.values.map((value) => (value && value > 0 ? value : null)) : line.values))];
     const sums: number[] = new Array(this.spec.x.length).fill(0);
-    return [this.spec.x, ...lines.map((line) => line.values.map((value, idx) => (sums[idx]! += value ?? 0)))];
+    const isGap = this.spec.x.map((_, idx) => lines.every((line) => line.values[idx] === null));
+    return [this.spec.x, ...lines.map((line) => line.values.map((value, idx) => (isGap[idx] ? null : (sums[idx]! += value ?? 0))))];
   }
 
   private xRange(): [number, number] {

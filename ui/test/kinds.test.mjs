@@ -70,6 +70,7 @@ steps:
   - name: calm
     loads:
       - { name: browse, http: '${on.target.url}/delay/5ms', connections: 2, duration: 2s, on: [a, b], thresholds: ['errors<1%'] }
+    pause: 2s
   - name: rush
     loads:
       - { name: buy, http: '${on.target.url}/delay/10ms', connections: 4, duration: 2s, on: [a, b] }
@@ -79,6 +80,11 @@ steps:
   await look('plan', await run('plan', 'run', plan), async (page) => {
     assert.equal(await rows(page, 'Steps').count(), 2);
     assert.equal(await rows(page, 'Machines').count(), 2);
+    assert.match(await rows(page, 'Thresholds').first().textContent(), /browse: errors errors<1%/);
+    // The pause is a point without figures, at which lines end.
+    const latency = page.locator('.chart', { has: page.locator('h3', { hasText: /^Latency$/ }) });
+    await latency.locator('summary').click();
+    assert.equal(await latency.locator('tbody tr', { hasText: '–––––' }).count(), 1);
     assert.match(await page.locator('p.note', { hasText: 'zero all the time' }).textContent(), /sockets syn-received/);
     assert.equal(await page.locator('h3', { hasText: 'sockets syn-received' }).count(), 0);
   });

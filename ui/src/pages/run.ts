@@ -1,7 +1,7 @@
 // The page of one run. The same for a saved run and for one under way: then `update` is called once a second.
 
 import { Board, Chart, NINES, type Line, type Spec } from '../chart';
-import { column, type Block, type RunPage, type ToolFigures, type Summary } from '../data';
+import { column, type Block, type Point, type RunPage, type ToolFigures, type Summary } from '../data';
 import { fold, h, section, table } from '../dom';
 import * as format from '../format';
 import { drawHeat, heatRange } from '../heat';
@@ -119,10 +119,29 @@ function marksOf({ series, warmup_s, events }: RunPage): { warmup_s: number; eve
   return { warmup_s, events, impaired };
 }
 
+/** Without remnants of seconds, whose figures would be chance; where nothing was done for a while, as between steps, one point without any figure. */
+function wholePoints({ columns, points }: RunPage['series']): Point[] {
+  const made: Point[] = [];
+  let isGap = false;
+  for (const point of points) {
+    if ((point.v[1] ?? 0) < 0.2) {
+      isGap = true;
+      continue;
+    }
+    const before = made[made.length - 1];
+    if (isGap && before) {
+      const at_s = (before.v[0]! + before.v[1]! + point.v[0]!) / 2;
+      made.push({ v: columns.map((name) => (name === 'at_s' ? at_s : name === 'span_s' ? 0 : null)), h: [] });
+    }
+    made.push(point);
+    isGap = false;
+  }
+  return made;
+}
+
 /** Every chart over time for which there are figures. */
 function specs(page: RunPage): Spec[] {
-  // A remnant of a second at the run's end would show figures that are chance.
-  const whole = page.series.points.filter((point) => (point.v[1] ?? 0) >= 0.2);
+  const whole = wholePoints(page.series);
   const series = { columns: page.series.columns, points: whole.length > 0 ? whole : page.series.points };
   const spans = column(series, 'span_s').map((value) => value ?? 0);
   const starts = column(series, 'at_s').map((value) => value ?? 0);
@@ -154,7 +173,7 @@ function specs(page: RunPage): Spec[] {
   const causes = [...new Set(series.points.flatMap((point) => Object.keys(point.e ?? {})))].sort();
   if (causes.length > 0) {
     const colors = ['c2', 'c4', 'c5', 'c8', 'c7', 'c1', 'c3'];
-    const lines = causes.map((cause, idx) => line(page.cause_labels[cause] ?? cause.replaceAll('_', ' '), series.points.map((point, at) => (spans[at]! > 0 ? (point.e?.[cause] ?? 0) / spans[at]! : 0)), colors[idx % colors.length]!));
+    const lines = causes.map((cause, idx) => line(page.cause_labels[cause] ?? cause.replaceAll('_', ' '), series.points.map((point, at) => (spans[at]! > 0 ? (point.e?.[cause] ?? 0) / spans[at]! : null)), colors[idx % colors.length]!));
     specs.push({ title: 'Failures', note: 'Per second, by cause.', unit: 'per_second', x, lines, stacked: true });
   }
 
