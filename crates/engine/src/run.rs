@@ -365,12 +365,14 @@ fn setup(plan: &Plan, rows: &[RowKey], thread_count: u32) -> Result<RunSetup, Er
     };
     let thresholds: Vec<Threshold> = plan.thresholds.iter().map(parse).collect::<Result<_, _>>()?;
     let lag_allowed = plan.loads.iter().map(|load| lag_allowed(&load.when)).max().unwrap_or_default();
+    let lengths: Option<Vec<Duration>> = plan.loads.iter().map(|load| load.stop.duration).collect();
     Ok(RunSetup {
         plan: plan.masked(),
         rows: rows.to_vec(),
         open_model: plan.loads.iter().any(|load| matches!(load.when, When::Open { .. })),
         lag_allowed,
         thresholds,
+        length: lengths.and_then(|lengths| lengths.into_iter().max()),
         started_unix_ms: unix_ms(SystemTime::now()),
         environment: environment(thread_count),
     })

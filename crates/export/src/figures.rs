@@ -229,6 +229,7 @@ mod tests {
             open_model: false,
             lag_allowed: Duration::ZERO,
             thresholds: Vec::new(),
+            length: None,
             started_unix_ms: 1_000,
             environment: BTreeMap::new(),
         });

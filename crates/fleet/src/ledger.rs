@@ -327,6 +327,7 @@ impl Scope {
             open_model: plan.open_model,
             lag_allowed: plan.lag_allowed,
             thresholds: Vec::new(),
+            length: plan.length(),
             started_unix_ms: 0,
             environment: BTreeMap::new(),
         };

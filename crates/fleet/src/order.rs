@@ -75,6 +75,8 @@ pub struct FleetLoad {
     pub parts: Vec<(usize, Segment)>,
     /// How long after the step it starts.
     pub start_after: Duration,
+    /// How long it goes on; `None` where something else than time ends it.
+    pub length: Option<Duration>,
     /// Its rules.
     pub thresholds: Vec<FleetRule>,
     /// The thresholds of its script, where it is one.
@@ -97,6 +99,30 @@ pub enum Word {
         /// All files, that one too.
         files: Vec<PathBuf>,
     },
+}
+
+impl FleetPlan {
+    /// How long all of it takes: the steps, what goes before their starts, and their pauses. `None` where no time ends a load.
+    pub fn length(&self) -> Option<Duration> {
+        let mut end = Duration::ZERO;
+        for step in &self.steps {
+            if !end.is_zero() {
+                // A step is made ready first, and begins whole seconds after the run.
+                end = Duration::from_secs(end.as_secs() + 1);
+            }
+            let load_ends = step.load_idxs.iter().map(|&idx| self.loads[idx].end());
+            let load_ends: Option<Vec<Duration>> = load_ends.collect();
+            end += load_ends?.into_iter().max().unwrap_or_default() + step.pause;
+        }
+        Some(end)
+    }
+}
+
+impl FleetLoad {
+    /// When it ends, after its step's start.
+    fn end(&self) -> Option<Duration> {
+        self.length.map(|length| self.start_after + length)
+    }
 }
 
 /// A rule.
@@ -148,5 +174,61 @@ impl FleetRule {
             // What happened in the last second is told after it.
             RuleKind::Watched(threshold) => threshold.evaluate(monitors, from_s, until_s + 1.0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(start_after_s: u64, length_s: Option<u64>) -> FleetLoad {
+        FleetLoad {
+            name: String::new(),
+            written: Text::default(),
+            kind: "http".to_owned(),
+            words: Vec::new(),
+            env: BTreeMap::new(),
+            parts: Vec::new(),
+            start_after: Duration::from_secs(start_after_s),
+            length: length_s.map(Duration::from_secs),
+            thresholds: Vec::new(),
+            script_rules: Arc::default(),
+        }
+    }
+
+    fn plan(loads: Vec<FleetLoad>, steps: &[(&[usize], u64)]) -> FleetPlan {
+        let step = |(load_idxs, pause_s): &(&[usize], u64)| FleetStep {
+            name: String::new(),
+            load_idxs: load_idxs.to_vec(),
+            thresholds: Vec::new(),
+            pause: Duration::from_secs(*pause_s),
+        };
+        FleetPlan {
+            plan: Plan {
+                name: String::new(),
+                loads: Vec::new(),
+                thresholds: Vec::new(),
+                warmup: Duration::ZERO,
+                threads: None,
+            },
+            machines: Vec::new(),
+            monitors: Vec::new(),
+            files: Vec::new(),
+            steps: steps.iter().map(step).collect(),
+            loads,
+            thresholds: Vec::new(),
+            open_model: false,
+            lag_allowed: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_plan_takes_its_steps_their_pauses_and_what_goes_before_a_start() {
+        let loads = || vec![load(0, Some(2)), load(0, Some(3)), load(4, Some(2))];
+        let length = |plan: FleetPlan| plan.length().map(|length| length.as_secs());
+        assert_eq!(length(plan(loads(), &[(&[0], 0)])), Some(2));
+        assert_eq!(length(plan(loads(), &[(&[0], 5), (&[1, 2], 0)])), Some(14));
+        let by_count = [loads(), vec![load(0, None)]].concat();
+        assert_eq!(length(plan(by_count, &[(&[0], 0), (&[3], 0)])), None);
     }
 }

@@ -402,6 +402,7 @@ mod tests {
             open_model,
             lag_allowed: Duration::ZERO,
             thresholds: vec!["p(90)<50".parse().unwrap()],
+            length: None,
             started_unix_ms: started_s * 1000,
             environment: BTreeMap::from([
                 ("os".to_owned(), "linux".to_owned()),

@@ -26,6 +26,8 @@ pub struct RunSetup {
     pub lag_allowed: Duration,
     /// Rules that the result must meet.
     pub thresholds: Vec<Threshold>,
+    /// How long all of it takes, pauses between the steps of a plan included; `None` where any load ends by something else than time.
+    pub length: Option<Duration>,
     /// When the run starts, in milliseconds since 1970 (UTC).
     pub started_unix_ms: u64,
     /// Facts about the machine that makes the load, by name, such as `os` and `cpus`.
@@ -370,6 +372,7 @@ mod tests {
             open_model: true,
             lag_allowed: Duration::ZERO,
             thresholds: Vec::new(),
+            length: None,
             started_unix_ms: 0,
             environment: BTreeMap::new(),
         })

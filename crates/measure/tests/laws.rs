@@ -281,6 +281,7 @@ fn setup() -> RunSetup {
         open_model: true,
         lag_allowed: Duration::from_micros(500),
         thresholds: vec!["p(99)<1s".parse().unwrap()],
+        length: None,
         started_unix_ms: 7,
         environment: BTreeMap::from([("os".to_owned(), "Linux".to_owned())]),
     }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use squall_measure::{RunRecorder, SeriesPoint};
-use squall_plan::{Load, Plan};
+use squall_measure::{RunRecorder, RunSetup, SeriesPoint};
 
 use crate::summary::{Distribution, ErrorGroup, Micros};
 
@@ -53,7 +52,7 @@ impl<'a> MachineGlance<'a> {
 /// What a plan says about its own end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Goal {
-    /// The longest of its loads, when all of them have an end in time.
+    /// How long it takes, pauses between steps included, when all its loads have an end in time.
     pub duration: Option<Duration>,
     /// Requests of all its loads, when all of them have a number.
     pub count: Option<u64>,
@@ -83,7 +82,7 @@ impl From<&RunRecorder> for Glance {
         Self {
             name: recorder.setup().plan.name.clone(),
             elapsed: recorder.elapsed(),
-            goal: Goal::from(&recorder.setup().plan),
+            goal: Goal::from(recorder.setup()),
             ok: total.ok(),
             failed: total.failed(),
             latency_us: Distribution::from(total.latency().as_ref()),
@@ -102,14 +101,10 @@ fn p99_us(point: &SeriesPoint) -> u64 {
 /// As many as the widest terminal shows; the view asks ten times a second.
 const P99_POINT_COUNT: usize = 300;
 
-impl From<&Plan> for Goal {
-    fn from(plan: &Plan) -> Self {
-        let durations: Option<Vec<Duration>> = plan.loads.iter().map(|load| load.stop.duration).collect();
-        let counts: Option<Vec<u64>> = plan.loads.iter().map(|load: &Load| load.stop.count).collect();
-        Self {
-            duration: durations.and_then(|all| all.into_iter().max()),
-            count: counts.map(|all| all.iter().sum()),
-        }
+impl From<&RunSetup> for Goal {
+    fn from(setup: &RunSetup) -> Self {
+        let counts: Option<Vec<u64>> = setup.plan.loads.iter().map(|load| load.stop.count).collect();
+        Self { duration: setup.length, count: counts.map(|all| all.iter().sum()) }
     }
 }
 

@@ -168,9 +168,10 @@ impl<'a> Reader<'a> {
         let is_native = spec.kind.value != "tool";
         let load = (is_native && self.problems.len() == before).then(|| self.plan(&spec, &words)).flatten();
         let parts = self.parts(&spec, load.as_ref().map(|load| &load.plan));
-        let (mut words, mut script_rules) = (words, Rules::default());
+        let (mut words, mut script_rules, mut length) = (words, Rules::default(), None);
         if let Some(mut load) = load {
             words = load.with_tree(words);
+            length = load.plan.loads.iter().filter_map(|load| load.stop.duration).max();
             load.plan.loads.iter_mut().for_each(|load| load.name.clone_from(&name));
             self.plans.push(load.plan);
             script_rules = load.script.map_or(script_rules, |script| script.rules);
@@ -184,6 +185,7 @@ impl<'a> Reader<'a> {
             env: self.environment(),
             parts,
             start_after: spec.start_after,
+            length,
             thresholds,
             script_rules: Arc::new(script_rules),
         });

@@ -8,7 +8,7 @@ use squall_measure::{End, RunRecord, RunRecorder, Series, StoppedBy};
 use super::Page;
 use super::columns::Point;
 use super::run::{PartLine, RunPage};
-use crate::{Goal, MachineGlance};
+use crate::MachineGlance;
 
 /// What is known of the run, ready to be sent to any viewer.
 #[derive(Debug, Default)]
@@ -49,6 +49,7 @@ impl Feed {
         let measured = recorder.elapsed().saturating_sub(recorder.setup().plan.warmup);
         let stopped_by = if state == FeedState::Running { StoppedBy::Duration } else { StoppedBy::Drained };
         self.elapsed = recorder.elapsed();
+        self.goal = recorder.setup().length;
         let parts = machines.iter().map(PartLine::from).collect();
         self.take(&recorder.preview(End { duration: measured, stopped_by }), parts, recorder.series(), state);
     }
@@ -61,7 +62,6 @@ impl Feed {
 
     fn take(&mut self, record: &RunRecord, parts: Vec<PartLine>, series: &Series, state: FeedState) {
         self.state = state;
-        self.goal = Goal::from(&record.plan).duration;
         let page = RunPage { parts, ..RunPage::without_series(record) };
         self.head = serde_json::to_string(&Page::Run(Box::new(page))).unwrap_or_default();
         self.take_points(series, record.total.open_model);

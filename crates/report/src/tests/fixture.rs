@@ -212,6 +212,7 @@ fn recorder(plan: Plan, open_model: bool, rules: &[&str]) -> RunRecorder {
         url: request.pattern.clone(),
     };
     RunRecorder::new(RunSetup {
+        length: plan.loads[0].stop.duration,
         rows: http.requests.iter().map(row).collect(),
         plan,
         open_model,
