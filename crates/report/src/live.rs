@@ -186,7 +186,7 @@ fn draw(frame: &mut Frame<'_>, shown: &Shown, keys: Keys, style: Style) {
     let [head, charts, latency, strip, lower, foot] = Layout::vertical(rows).areas(frame.area());
     frame.render_widget(painter.head(glance, keys), head);
     painter.charts(frame, glance, keys, charts);
-    frame.render_widget(painter.latency(glance), latency);
+    frame.render_widget(painter.latency(glance, latency.width), latency);
     if strip_height > 0 {
         frame.render_widget(machines::strip(painter, machines, strip), strip);
     }
@@ -270,27 +270,25 @@ impl Painter {
         frame.render_widget(line.block(self.block(&format!("{title}{scale}"))), area);
     }
 
-    fn latency(self, glance: &Glance) -> Table<'static> {
-        let head =
-            ["", "p50", "p90", "p99", "p99.9", "max", "count"].map(|name| self.right(Tone::Faint, name));
+    /// As many figures as have room: one that is cut would be read as another.
+    fn latency(self, glance: &Glance, width: u16) -> Table<'static> {
+        let room = width.saturating_sub(FRAME + LATENCY_NAME_WIDTH) / (LATENCY_WIDTH + 1);
+        let shown = |figure: &&LatencyFigure| figure.rank < room;
+        let head = LATENCY_FIGURES.iter().filter(shown).map(|figure| self.right(Tone::Faint, figure.name));
+        let row = |name: &'static str, times: &Distribution| {
+            let cells = LATENCY_FIGURES.iter().filter(shown);
+            let cells = cells.map(|figure| self.right(Tone::Plain, &(figure.text)(times)));
+            Row::new(std::iter::once(Line::from(name)).chain(cells).collect::<Vec<_>>())
+        };
         let of_now = glance.now.as_ref().map(|now| now.latency_us).unwrap_or_default();
         let rows = [
-            Row::new(head),
-            self.latency_row("last second", &of_now),
-            self.latency_row("so far", &glance.latency_us),
+            Row::new(std::iter::once(Line::default()).chain(head).collect::<Vec<_>>()),
+            row("last second", &of_now),
+            row("so far", &glance.latency_us),
         ];
-        let mut widths = vec![Constraint::Length(12)];
-        widths.extend([Constraint::Length(9); 6]);
+        let columns = LATENCY_FIGURES.iter().filter(shown).map(|_| Constraint::Length(LATENCY_WIDTH));
+        let widths = std::iter::once(Constraint::Length(LATENCY_NAME_WIDTH)).chain(columns);
         Table::new(rows, widths).block(self.block("latency of successes"))
-    }
-
-    fn latency_row(self, name: &'static str, times: &Distribution) -> Row<'static> {
-        let mut cells = vec![Line::from(name)];
-        for time in [times.p50, times.p90, times.p99, times.p99_9, times.max] {
-            cells.push(self.right(Tone::Plain, &wording::time(time)));
-        }
-        cells.push(self.right(Tone::Plain, &units::count_short(times.count)));
-        Row::new(cells)
     }
 
     fn errors(self, errors: &[ErrorGroup]) -> Paragraph<'static> {
@@ -368,6 +366,31 @@ impl Painter {
         }
     }
 }
+
+/// A column of the latencies.
+struct LatencyFigure {
+    name: &'static str,
+    /// The first one goes last where there is no room for all.
+    rank: u16,
+    text: fn(&Distribution) -> String,
+}
+
+const LATENCY_FIGURES: [LatencyFigure; 6] = [
+    LatencyFigure { name: "p50", rank: 0, text: |times| wording::time(times.p50) },
+    LatencyFigure { name: "p90", rank: 4, text: |times| wording::time(times.p90) },
+    LatencyFigure { name: "p99", rank: 1, text: |times| wording::time(times.p99) },
+    LatencyFigure { name: "p99.9", rank: 3, text: |times| wording::time(times.p99_9) },
+    LatencyFigure { name: "max", rank: 2, text: |times| wording::time(times.max) },
+    LatencyFigure { name: "count", rank: 5, text: |times| units::count_short(times.count) },
+];
+
+const LATENCY_NAME_WIDTH: u16 = 12;
+
+/// Of the widest time.
+const LATENCY_WIDTH: u16 = 9;
+
+/// Columns, or lines, of a frame.
+const FRAME: u16 = 2;
 
 const HEAD_HEIGHT: u16 = 2;
 

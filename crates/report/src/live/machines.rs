@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use squall_measure::SeriesPoint;
 
-use super::{BUSY_WARNING, Painter};
+use super::{BUSY_WARNING, FRAME, Painter};
 use crate::MachineGlance;
 use crate::style::Tone;
 use crate::text::{clean, shorten};
@@ -170,6 +170,3 @@ fn cut(text: &str, width: usize) -> String {
 
 /// Columns between two cells.
 const GAP: usize = 2;
-
-/// Lines, or columns, of a frame.
-const FRAME: u16 = 2;

@@ -139,6 +139,7 @@ fn live_view_fits_any_terminal() {
     let screen = |style, width| crate::live::tests::screen(&glance, &[], style, (width, 24));
     check("live.txt", &screen(Style::FILE, 80));
     check("live.ascii.txt", &screen(Style { unicode: false, ..Style::FILE }, 80));
+    check("live.narrow.txt", &screen(Style::FILE, 50));
     for width in [1, 20, 200] {
         screen(Style::FILE, width);
     }
