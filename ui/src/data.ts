@@ -39,7 +39,7 @@ export interface Summary {
     cpu_us_per_request: number | null; schedule_lag_us_p99: number | null; busy: number; cpu_cores: number;
     stall_us_max: number; threads: number;
   };
-  environment: Record<string, string>; plan: unknown;
+  environment: Record<string, string>; plan: { loads: unknown[] };
 }
 
 export interface Point { v: (number | null)[]; h: number[]; e?: Record<string, number>; w?: string[] }

@@ -16,7 +16,10 @@ pub(crate) fn part_lines(summary: &Summary) -> Vec<(&'static str, Vec<String>)> 
     ] {
         // What a foreign tool made stands among the tools.
         let is_tool = |part: &Part| summary.tools.iter().any(|run| run.load == part.name);
-        let is_own = |part: &&Part| part.kind == kind && !(kind == PartKind::Load && is_tool(part));
+        // Parts of what tools made have no figures, but may have problems.
+        let is_empty = |part: &Part| summary.is_by_tools() && part.problem.is_none();
+        let is_own =
+            |part: &&Part| part.kind == kind && !(kind == PartKind::Load && is_tool(part)) && !is_empty(part);
         let own: Vec<&Part> = summary.parts.iter().filter(is_own).collect();
         let is_telling = own.len() > 1 || own.iter().any(|part| part.problem.is_some());
         if is_telling {
@@ -56,6 +59,29 @@ fn part_facts(part: &Part) -> Vec<String> {
     );
     facts.extend(part.problem.clone());
     facts
+}
+
+/// `54 164 requests by wrk`, as far as the tools told.
+pub(crate) fn made_by_tools(summary: &Summary) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for run in &summary.tools {
+        if !names.contains(&run.tool.as_str()) {
+            names.push(&run.tool);
+        }
+    }
+    let told: Option<u64> = summary.tools.iter().map(|run| run.figures.requests).sum();
+    let requests = told.map_or_else(|| "made".to_owned(), |count| units::counted(count, "request"));
+    format!("{requests} by {}", names.join(" and "))
+}
+
+/// What ended well and what did not by the tools' own measure; `None` where one did not tell.
+pub(crate) fn settled_by_tools(summary: &Summary) -> Option<(u64, u64)> {
+    let of = |run: &ToolRun| {
+        let (requests, failed) = (run.figures.requests?, run.figures.failed.unwrap_or(0));
+        Some((requests.saturating_sub(failed), failed))
+    };
+    let all: Option<Vec<(u64, u64)>> = summary.tools.iter().map(of).collect();
+    all.map(|all| all.into_iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)))
 }
 
 /// `wrk on g1   93 600 requests   44 327/s   mean 2.85 ms   p99 37.9 ms   exit code 1`

@@ -8,7 +8,7 @@ use std::time::Duration;
 use squall_measure::{Http2, Status, ThresholdResult};
 use squall_plan::{HttpVersion, Load, Profile, RequestPlan, What, When};
 
-use crate::parts::part_lines;
+use crate::parts::{made_by_tools, part_lines, settled_by_tools};
 use crate::replay::{comparison_facts, difference_lines, fidelity_facts, learned_lines};
 use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
 use crate::store::PAGE_FILE;
@@ -23,15 +23,24 @@ pub fn draw(summary: &Summary, saved: Option<&Path>, style: Style) -> String {
     headline(&mut page, summary);
     verdict(&mut page, summary);
     thresholds(&mut page, summary);
-    latency(&mut page, summary);
-    rate(&mut page, summary);
-    parts(&mut page, summary);
-    errors(&mut page, summary);
-    traffic(&mut page, summary);
-    phases(&mut page, summary);
-    generator(&mut page, summary);
+    if summary.is_by_tools() {
+        parts(&mut page, summary);
+    } else {
+        figures(&mut page, summary);
+    }
     footer(&mut page, summary, saved);
     page.into_string()
+}
+
+/// What squall made and measured itself.
+fn figures(page: &mut Page, summary: &Summary) {
+    latency(page, summary);
+    rate(page, summary);
+    parts(page, summary);
+    errors(page, summary);
+    traffic(page, summary);
+    phases(page, summary);
+    generator(page, summary);
 }
 
 /// `✗ failed   2 of 3 thresholds met   checkout   2m 00s`
@@ -40,6 +49,7 @@ fn headline(page: &mut Page, summary: &Summary) {
     let mark = format!("{symbol} {word}");
     let mut facts = vec![
         thresholds_met(summary),
+        summary.is_by_tools().then(|| made_by_tools(summary)),
         Some(shorten(&clean(&summary.name), NAME_WIDTH_MAX)),
         Some(length(summary)),
     ];
@@ -51,13 +61,17 @@ fn headline(page: &mut Page, summary: &Summary) {
 /// The worst thing to say about the run decides its mark.
 fn outcome(summary: &Summary) -> (char, &'static str, Tone) {
     let is_missed = summary.thresholds.iter().any(|threshold| !threshold.ok);
+    let own = (summary.totals.ok, summary.totals.failed);
+    let settled = if summary.is_by_tools() { settled_by_tools(summary) } else { Some(own) };
     match summary.verdict.status {
         Status::Invalid => ('✗', "invalid", Tone::Bad),
         _ if is_missed => ('✗', "failed", Tone::Bad),
-        _ if summary.totals.ok == 0 => ('✗', "nothing succeeded", Tone::Bad),
+        _ if settled.is_some_and(|(ok, _)| ok == 0) => ('✗', "nothing succeeded", Tone::Bad),
         Status::Suspect => ('!', "suspect", Tone::Warning),
         Status::Valid if !summary.thresholds.is_empty() => ('✓', "passed", Tone::Good),
-        Status::Valid if summary.totals.failed > 0 => ('!', "done with failures", Tone::Warning),
+        Status::Valid if settled.is_some_and(|(_, failed)| failed > 0) => {
+            ('!', "done with failures", Tone::Warning)
+        }
         Status::Valid => ('✓', "done", Tone::Good),
     }
 }
@@ -75,6 +89,9 @@ fn length(summary: &Summary) -> String {
 /// Says whether the figures can be trusted, and if not, why: before any of them.
 fn verdict(page: &mut Page, summary: &Summary) {
     let (word, tone, meaning) = match summary.verdict.status {
+        Status::Valid if summary.is_by_tools() => {
+            ("NOT JUDGED", Tone::Plain, "the figures are the tools' own: squall measured none of them")
+        }
         Status::Valid => ("VALID", Tone::Good, "the generator kept up: the figures are the target's own"),
         Status::Suspect => {
             ("SUSPECT", Tone::Warning, "the figures may contain delays of the generator itself")

@@ -78,10 +78,15 @@ const ENDED: Record<string, string> = { drained: 'stopped early, open requests f
 
 const VERDICTS = { VALID: 'The generator was fit to measure this', SUSPECT: 'The generator may be part of what was measured', INVALID: 'The generator is what was measured: do not use these figures' };
 
-function topBlocks({ summary, rule_labels, blocks }: RunPage): HTMLElement[] {
+/** What foreign tools alone made: squall has no figures of its own, and judges none. */
+const isByTools = ({ summary, tools }: RunPage) => tools.length > 0 && summary.plan.loads.length === 0;
+
+function topBlocks(page: RunPage): HTMLElement[] {
+  const { summary, rule_labels, blocks, tools } = page;
   const { verdict, totals, latency_us: latency, generator } = summary;
   const missed = summary.thresholds.filter((one) => !one.ok).length;
   const isUnreachable = summary.stopped_by === 'unreachable';
+  const isUnjudged = isByTools(page) && verdict.status === 'VALID';
   const tone = isUnreachable || missed > 0 ? 'bad' : TONES[verdict.status];
   const rules = judged(summary.thresholds.length, missed);
   const ended = ENDED[summary.stopped_by];
@@ -90,10 +95,10 @@ function topBlocks({ summary, rule_labels, blocks }: RunPage): HTMLElement[] {
   const asked = totals.requests_asked;
   return [
     h('div', { class: `verdict ${tone}`, role: 'status' },
-      h('p', {}, h('strong', {}, `${isUnreachable ? 'UNREACHABLE' : verdict.status}${rules}`)),
-      h('p', {}, isUnreachable ? 'No connection to the target could be opened.' : `${VERDICTS[verdict.status]}${ended ? `; ${ended}` : ''}.`),
+      h('p', {}, h('strong', {}, `${isUnreachable ? 'UNREACHABLE' : isUnjudged ? 'NOT JUDGED' : verdict.status}${rules}`)),
+      h('p', {}, isUnreachable ? 'No connection to the target could be opened.' : `${isUnjudged ? 'The figures are the tools’ own: squall measured none of them' : VERDICTS[verdict.status]}${ended ? `; ${ended}` : ''}.`),
       findings.length > 0 ? h('ul', {}, findings.map((reason) => h('li', {}, reason.message, ' ', h('span', { class: 'muted' }, `— ${reason.help}`)))) : null),
-    h('div', { class: 'tiles' },
+    isByTools(page) ? h('div', { class: 'tiles' }, tools.map((run) => tile(`${run.load}: ${run.tool}`, run.figures.requests === null ? '–' : format.count(run.figures.requests), run.figures.rate_per_s === null ? 'requests' : `requests, ${format.rate(run.figures.rate_per_s)}`))) : h('div', { class: 'tiles' },
       tile('requests per second', format.rate(totals.rate_per_s), asked === null ? '' : `asked ${format.rate(summary.duration_s > 0 ? asked / summary.duration_s : 0)}`),
       tile('ended well', format.count(totals.ok), totals.interrupted > 0 ? `${format.count(totals.interrupted)} interrupted` : ''),
       tile('failed', format.count(totals.failed), settled > 0 ? format.percent(totals.failed / settled) : ''),

@@ -332,6 +332,11 @@ impl Summary {
         if nouns.all(|noun| noun == first) { first } else { "request" }
     }
 
+    /// Whether foreign tools made all of it: then every figure of squall's own is empty, and it judges none.
+    pub(crate) fn is_by_tools(&self) -> bool {
+        self.plan.loads.is_empty() && !self.tools.is_empty()
+    }
+
     /// Whether the plan itself closes connections early, so that many new ones are no surprise.
     pub(crate) fn opens_connections_on_purpose(&self) -> bool {
         let closes =

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use squall_measure::{
     Cause, End, FailureExample, MachineSecond, Outcome, Phase, Phases, Protocol, RowKey, RunRecord,
-    RunRecorder, RunSetup, Sample, Snapshot, StoppedBy,
+    RunRecorder, RunSetup, Sample, Series, Snapshot, StoppedBy, ToolFigures, ToolRun,
 };
 use squall_plan::{
     Arrival, Body, ConnectionPolicy, Expect, HttpLoad, HttpVersion, Load, Network, Pacing, Plan, Profile,
@@ -71,6 +71,34 @@ pub(super) fn refused_run() -> RunRecord {
     recorder.close_second(0, machine(0.1));
     let end = End { duration: Duration::from_secs(1), stopped_by: StoppedBy::Unreachable };
     versioned(recorder.finish(end))
+}
+
+/// A plan of a foreign tool alone.
+pub(super) fn tools_run() -> RunRecord {
+    let tool = ToolRun {
+        tool: "wrk".to_owned(),
+        version: String::new(),
+        load: "many".to_owned(),
+        machine: "local".to_owned(),
+        at_s: 0.0,
+        duration: Duration::from_secs(3),
+        command: vec!["wrk".to_owned(), "http://shop.test/".to_owned()],
+        exit_code: Some(0),
+        problem: None,
+        figures: ToolFigures {
+            requests: Some(54_164),
+            rate_per_s: Some(18_054.7),
+            latency_us: BTreeMap::from([("mean".to_owned(), 510.0), ("p99".to_owned(), 2_140.0)]),
+            ..ToolFigures::default()
+        },
+        raw_file: "raw-many-local.txt".to_owned(),
+    };
+    let mut record = closed_run();
+    record.plan.loads.clear();
+    record.total = Snapshot::new(0, false);
+    record.rows.clear();
+    record.series = Series::new();
+    RunRecord { tools: vec![tool], ..record }
 }
 
 /// The generator was too busy in every second.

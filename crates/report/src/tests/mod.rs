@@ -169,3 +169,8 @@ fn live_view_has_room_for_every_machine_of_a_fleet() {
         screen(40, size);
     }
 }
+
+#[test]
+fn what_foreign_tools_alone_made_is_told_as_theirs() {
+    check("tools.txt", &terminal_text(&fixture::tools_run(), Style::FILE));
+}
