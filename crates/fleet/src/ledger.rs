@@ -287,10 +287,19 @@ impl Ledger {
         snapshot.rows = rows;
     }
 
+    /// Rows came as machines got ready; people look for them in the order of the plan's loads.
+    fn plan_order(&self) -> Vec<usize> {
+        let load_idx = |idx: &usize| self.loads.iter().position(|load| load.name == self.rows[*idx].load);
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        order.sort_by_key(load_idx);
+        order
+    }
+
     /// Ends the run: the record of the whole, with its parts.
     pub(crate) fn finish(mut self, stopped_by: StoppedBy, monitors: &[Monitor]) -> RunRecord {
         let is_divided = self.steps.len() > 1 || self.loads.len() > 1 || self.machines.len() > 1;
         self.whole.duration = self.steps.iter().map(|step| step.duration).sum();
+        let order = self.plan_order();
         let end_s = self.steps.iter().filter(|step| step.began).map(Scope::end_s).fold(0.0, f64::max);
         let mut parts = Vec::new();
         let kinds = [PartKind::Step, PartKind::Load, PartKind::Machine];
@@ -313,10 +322,20 @@ impl Ledger {
             record.thresholds.extend(part.thresholds.iter().map(own));
         }
         // Of one step, one load and one machine only what is wrong with any says more than the whole does.
+        record.rows = in_order(&record.rows, &order);
+        for total in parts.iter_mut().map(|part| &mut part.total).chain([&mut record.total]) {
+            total.rows.resize_with(order.len(), Row::default);
+            total.rows = in_order(&total.rows, &order);
+        }
         let is_told = is_divided || parts.iter().any(|part| part.problem.is_some());
         record.parts = if is_told { parts } else { Vec::new() };
         record
     }
+}
+
+/// Items at the places that `order` gives them.
+fn in_order<T: Clone>(items: &[T], order: &[usize]) -> Vec<T> {
+    order.iter().map(|&idx| items[idx].clone()).collect()
 }
 
 impl Scope {
@@ -566,5 +585,26 @@ mod tests {
         ledger.interrupt(source);
         let record = ledger.finish(StoppedBy::Duration, &[]);
         assert_eq!((record.total.interrupted(), record.total.settled()), (2, record.total.requests_started));
+    }
+    #[test]
+    fn rows_stand_in_the_order_of_the_plan_whoever_was_ready_first() {
+        let mut given = plan("rate>1/s", Duration::ZERO);
+        given.loads.iter_mut().zip(["z", "a"]).for_each(|(load, name)| load.name = name.to_owned());
+        let row = |name: &str| RowKey { load: name.to_owned(), ..row() };
+        let mut ledger = Ledger::new(&given);
+        for (load_idx, name, count) in [(1, "a", 1), (0, "z", 2)] {
+            let source = Source { machine_idx: 0, load_idx, step_idx: load_idx, origin_s: 0, step_origin_s: 0 };
+            ledger.take_rows(0, load_idx, &[row(name)]);
+            ledger.begin(source, true);
+            let mut snapshot = Snapshot::new(1, false);
+            snapshot.rows[0].ok = count;
+            ledger.absorb(source, 0, 0, snapshot);
+        }
+        let record = ledger.finish(StoppedBy::Count, &[]);
+        let told = |rows: &[Row]| rows.iter().map(|row| row.ok).collect::<Vec<_>>();
+        assert_eq!(record.rows, [row("z"), row("a")]);
+        assert_eq!(told(&record.total.rows), [2, 1]);
+        let loads = record.parts.iter().filter(|part| part.kind == PartKind::Load);
+        assert_eq!(loads.map(|part| told(&part.total.rows)).collect::<Vec<_>>(), [[2, 0], [0, 1]]);
     }
 }

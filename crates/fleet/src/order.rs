@@ -178,10 +178,10 @@ impl FleetRule {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn load(start_after_s: u64, length_s: Option<u64>) -> FleetLoad {
+    pub(crate) fn load(start_after_s: u64, length_s: Option<u64>) -> FleetLoad {
         FleetLoad {
             name: String::new(),
             written: Text::default(),
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    fn plan(loads: Vec<FleetLoad>, steps: &[(&[usize], u64)]) -> FleetPlan {
+    pub(crate) fn plan(loads: Vec<FleetLoad>, steps: &[(&[usize], u64)]) -> FleetPlan {
         let step = |(load_idxs, pause_s): &(&[usize], u64)| FleetStep {
             name: String::new(),
             load_idxs: load_idxs.to_vec(),
