@@ -21,7 +21,7 @@ export class RunView {
   constructor(host: HTMLElement, private page: RunPage, tools: Node[] = []) {
     this.board = new Board(endOf(page), marksOf(page));
     this.headHost.append(head(page.summary.name, subtitle(page.summary), ...tools));
-    host.replaceChildren(this.headHost, this.top, section('Over time', this.zoomBar(), this.overTime, this.zeros), section('Percentiles', this.curveHost), this.lower, details(page));
+    host.replaceChildren(this.headHost, this.top, section('Over time', this.zoomBar(), this.overTime, this.zeros), ...(isByTools(page) ? [] : [section('Percentiles', this.curveHost)]), this.lower, details(page));
     this.draw();
     onTheme(() => { this.board.redraw(); this.curve?.redraw(); });
   }
@@ -87,7 +87,7 @@ function topBlocks(page: RunPage): HTMLElement[] {
   const missed = summary.thresholds.filter((one) => !one.ok).length;
   const isUnreachable = summary.stopped_by === 'unreachable';
   const isUnjudged = isByTools(page) && verdict.status === 'VALID';
-  const tone = isUnreachable || missed > 0 ? 'bad' : TONES[verdict.status];
+  const tone = isUnreachable || missed > 0 ? 'bad' : isUnjudged ? 'plain' : TONES[verdict.status];
   const rules = judged(summary.thresholds.length, missed);
   const ended = ENDED[summary.stopped_by];
   const findings = [...verdict.reasons, ...verdict.notes];
@@ -117,7 +117,8 @@ function judged(count: number, missed: number): string {
   return count === 0 ? '' : count === 1 ? ', threshold met' : `, all ${count} thresholds met`;
 }
 
-const endOf = ({ series }: RunPage) => Math.max(0, ...column(series, 'at_s').map((at, idx) => (at ?? 0) + (series.points[idx]!.v[1] ?? 0)));
+/** What tools alone made has no series, but may be watched. */
+const endOf = ({ series, summary, warmup_s }: RunPage) => Math.max(warmup_s + summary.duration_s, ...column(series, 'at_s').map((at, idx) => (at ?? 0) + (series.points[idx]!.v[1] ?? 0)));
 
 function marksOf({ series, warmup_s, events }: RunPage): { warmup_s: number; events: RunPage['events']; impaired: [number, number][] } {
   const impaired = series.points.filter((point) => point.w).map((point): [number, number] => [point.v[0] ?? 0, (point.v[0] ?? 0) + (point.v[1] ?? 0)]);
@@ -145,6 +146,7 @@ function wholePoints({ columns, points }: RunPage['series']): Point[] {
 }
 
 /** Every chart over time for which there are figures. */
+  if (isByTools(page)) return [];
 function specs(page: RunPage): Spec[] {
   const whole = wholePoints(page.series);
   const series = { columns: page.series.columns, points: whole.length > 0 ? whole : page.series.points };
