@@ -57,7 +57,7 @@ export interface ToolFigures { requests: number | null; failed: number | null; r
 export interface Tool { tool: string; load: string; machine: string; command: string[]; problem: string | null; figures: ToolFigures }
 
 export interface RunPage {
-  kind: 'run'; summary: Summary; rule_labels: string[]; error_labels: string[]; cause_labels: Record<string, string>; warmup_s: number;
+  kind: 'run'; summary: Summary; asked_per_s: number | null; rule_labels: string[]; error_labels: string[]; cause_labels: Record<string, string>; warmup_s: number;
   curves: Curve[]; series: Series; monitors: Monitor[]; events: Mark[]; parts: Part[]; blocks: Block[]; tools: Tool[];
 }
 

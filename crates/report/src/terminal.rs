@@ -13,7 +13,7 @@ use crate::replay::{comparison_facts, difference_lines, fidelity_facts, learned_
 use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
 use crate::store::PAGE_FILE;
 use crate::style::{Style, Tone};
-use crate::summary::{Distribution, ErrorGroup, Replay, Row, Summary, rate_per_s};
+use crate::summary::{Distribution, ErrorGroup, Replay, Row, Summary, most_at_once, rate_per_s};
 use crate::text::{Cell, INDENT, Page, Piece, Table, clean, shorten};
 use crate::{hints, units, wording};
 
@@ -215,7 +215,7 @@ fn origin(url: &str) -> &str {
 fn rate(page: &mut Page, summary: &Summary) {
     page.gap();
     let totals = &summary.totals;
-    let per_s = |count: u64| units::rate(rate_per_s(count, schedule_s(summary)));
+    let per_s = |count: u64| units::rate(rate_per_s(count, summary.schedule_s()));
     let done = format!("done {}", units::rate(totals.rate_per_s));
     let mut facts = vec![done];
     if let (Some(asked), Some(never)) = (totals.requests_asked, totals.requests_never_sent) {
@@ -272,13 +272,6 @@ fn replayed(page: &mut Page, replay: &Replay) {
     }
 }
 
-/// How long the schedule of a single load started requests: the time in which their answers are awaited at the end is no part of it.
-fn schedule_s(summary: &Summary) -> f64 {
-    let [load] = summary.plan.loads.as_slice() else { return summary.duration_s };
-    let planned = load.stop.duration.map(|duration| duration.saturating_sub(summary.plan.warmup));
-    planned.map_or(summary.duration_s, |planned| planned.as_secs_f64().min(summary.duration_s))
-}
-
 /// Steps, loads, machines, tools, and what was watched.
 fn parts(page: &mut Page, summary: &Summary) {
     let lines = part_lines(summary);
@@ -293,13 +286,17 @@ fn parts(page: &mut Page, summary: &Summary) {
 /// What limits the rate of a closed model: its connections, of which the user may not have chosen the number, and who shares them.
 fn loops(summary: &Summary) -> Option<String> {
     let most = |profile: &Profile| profile.max().round() as u64;
-    let (mut count, mut user_count) = (0, 0);
-    for load in &summary.plan.loads {
-        if let When::Closed { connections, users } = &load.when {
-            count += most(connections);
-            user_count += users.as_ref().map_or(0, most);
-        }
-    }
+    let at_once = |of: &dyn Fn(&Profile, Option<&Profile>) -> u64| {
+        let span = |load: &Load| match &load.when {
+            When::Closed { connections, users } => summary.span_of(load, of(connections, users.as_ref())),
+            When::Open { .. } => None,
+        };
+        // Connections that are kept make no requests one after the other.
+        let loads = summary.plan.loads.iter().filter(|load| load.what.noun() != "connection");
+        most_at_once(&loads.filter_map(span).collect::<Vec<_>>())
+    };
+    let count = at_once(&|connections, _| most(connections));
+    let user_count = at_once(&|_, users| users.map_or(0, most));
     let noun = summary.noun();
     let at_a_time = summary.plan.loads.iter().map(requests_per_connection).max().unwrap_or(1);
     let how = match at_a_time {
@@ -310,8 +307,7 @@ fn loops(summary: &Summary) -> Option<String> {
         0 => String::new(),
         _ => format!(", shared by {}", units::counted(user_count, "user")),
     };
-    (count > 0 && noun != "connection")
-        .then(|| format!("{}, each {how}{sharing}", units::counted(count, "connection")))
+    (count > 0).then(|| format!("{}, each {how}{sharing}", units::counted(count, "connection")))
 }
 
 /// By HTTP/2 streams, or pipelined.

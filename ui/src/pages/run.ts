@@ -82,7 +82,7 @@ const VERDICTS = { VALID: 'The generator was fit to measure this', SUSPECT: 'The
 const isByTools = ({ summary, tools }: RunPage) => tools.length > 0 && summary.plan.loads.length === 0;
 
 function topBlocks(page: RunPage): HTMLElement[] {
-  const { summary, rule_labels, blocks, tools } = page;
+  const { summary, asked_per_s: asked, rule_labels, blocks, tools } = page;
   const { verdict, totals, latency_us: latency, generator } = summary;
   const missed = summary.thresholds.filter((one) => !one.ok).length;
   const isUnreachable = summary.stopped_by === 'unreachable';
@@ -92,14 +92,13 @@ function topBlocks(page: RunPage): HTMLElement[] {
   const ended = ENDED[summary.stopped_by];
   const findings = [...verdict.reasons, ...verdict.notes];
   const settled = totals.ok + totals.failed;
-  const asked = totals.requests_asked;
   return [
     h('div', { class: `verdict ${tone}`, role: 'status' },
       h('p', {}, h('strong', {}, `${isUnreachable ? 'UNREACHABLE' : isUnjudged ? 'NOT JUDGED' : verdict.status}${rules}`)),
       h('p', {}, isUnreachable ? 'No connection to the target could be opened.' : `${isUnjudged ? 'The figures are the tools’ own: squall measured none of them' : VERDICTS[verdict.status]}${ended ? `; ${ended}` : ''}.`),
       findings.length > 0 ? h('ul', {}, findings.map((reason) => h('li', {}, reason.message, ' ', h('span', { class: 'muted' }, `— ${reason.help}`)))) : null),
     isByTools(page) ? h('div', { class: 'tiles' }, tools.map((run) => tile(`${run.load}: ${run.tool}`, run.figures.requests === null ? '–' : format.count(run.figures.requests), run.figures.rate_per_s === null ? 'requests' : `requests, ${format.rate(run.figures.rate_per_s)}`))) : h('div', { class: 'tiles' },
-      tile('requests per second', format.rate(totals.rate_per_s), asked === null ? '' : `asked ${format.rate(summary.duration_s > 0 ? asked / summary.duration_s : 0)}`),
+      tile('requests per second', format.rate(totals.rate_per_s), asked === null ? '' : `asked ${format.rate(asked)}`),
       tile('ended well', format.count(totals.ok), totals.interrupted > 0 ? `${format.count(totals.interrupted)} interrupted` : ''),
       tile('failed', format.count(totals.failed), settled > 0 ? format.percent(totals.failed / settled) : ''),
       tile('median latency', format.time(latency.p50), asked === null ? 'from sending' : 'from the intended start'),
@@ -146,8 +145,8 @@ function wholePoints({ columns, points }: RunPage['series']): Point[] {
 }
 
 /** Every chart over time for which there are figures. */
-  if (isByTools(page)) return [];
 function specs(page: RunPage): Spec[] {
+  if (isByTools(page)) return [];
   const whole = wholePoints(page.series);
   const series = { columns: page.series.columns, points: whole.length > 0 ? whole : page.series.points };
   const spans = column(series, 'span_s').map((value) => value ?? 0);

@@ -16,6 +16,8 @@ use crate::{MachineGlance, wording};
 pub struct RunPage {
     /// Everything but the series, in the form of the JSON contract.
     pub summary: Summary,
+    /// Open model: requests per second that schedules asked for, while they did.
+    pub asked_per_s: Option<f64>,
     /// Each of the summary's thresholds with what it is about.
     pub rule_labels: Vec<String>,
     /// What to say of each of the summary's errors.
@@ -101,12 +103,14 @@ impl RunPage {
     pub(super) fn without_series(record: &RunRecord) -> Self {
         let mut summary = Summary::of_totals(record);
         shorten(&mut summary.plan);
+        let asked = summary.totals.requests_asked;
         let label = |error: &crate::ErrorGroup| {
             format!("{} {}", wording::cause(error.cause), wording::phase(error.phase))
         };
         let causes: BTreeSet<Cause> = summary.errors.iter().map(|error| error.cause).collect();
         let cause_label = |cause: &Cause| (name_of(cause), wording::cause(*cause).to_owned());
         Self {
+            asked_per_s: asked.map(|asked| crate::summary::rate_per_s(asked, summary.schedule_s())),
             rule_labels: summary.thresholds.iter().map(wording::rule).collect(),
             error_labels: summary.errors.iter().map(label).collect(),
             cause_labels: causes.iter().map(cause_label).collect(),

@@ -12,11 +12,12 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 use squall_measure::{
-    Cause, Event, Http2, Phase, Protocol, ReasonKind, Status, StoppedBy, ThresholdResult, ToolRun,
+    Cause, Event, Http2, PartKind, Phase, Protocol, ReasonKind, Status, StoppedBy, ThresholdResult, ToolRun,
 };
-use squall_plan::{Load, Plan};
+use squall_plan::{Load, Plan, When};
 
 pub use parts::{Part, Watched};
+pub(crate) use parts::{Span, most_at_once};
 pub use replay::{Difference, Replay};
 pub use sessions::{Handshakes, IdleConnections, Negotiated};
 
@@ -335,6 +336,32 @@ impl Summary {
     /// Whether foreign tools made all of it: then every figure of squall's own is empty, and it judges none.
     pub(crate) fn is_by_tools(&self) -> bool {
         self.plan.loads.is_empty() && !self.tools.is_empty()
+    }
+
+    /// When a load went on: as a part of a plan, else all the time; nowhere where it did not begin. `count` is for the caller to fill in.
+    pub(crate) fn span_of(&self, load: &Load, count: u64) -> Option<Span> {
+        let is_load = |part: &&Part| part.kind == PartKind::Load;
+        let is_known = |load: &Load| self.parts.iter().filter(is_load).any(|part| part.name == load.name);
+        if !self.plan.loads.iter().any(is_known) {
+            return Some(Span { from_s: 0.0, until_s: self.duration_s, count });
+        }
+        let part = self.parts.iter().filter(is_load).find(|part| part.name == load.name)?;
+        Some(Span { from_s: part.at_s, until_s: part.at_s + part.duration_s, count })
+    }
+
+    /// How long schedules started requests: the time in which the last answers were awaited is no part of it, nor is that of other loads.
+    pub(crate) fn schedule_s(&self) -> f64 {
+        let is_open = |load: &&Load| matches!(load.when, When::Open { .. });
+        let planned = |load: &Load| {
+            let planned = load.stop.duration.map(|duration| duration.saturating_sub(self.plan.warmup));
+            planned.map_or(f64::INFINITY, |planned| planned.as_secs_f64())
+        };
+        let span = |load: &Load| {
+            let span = self.span_of(load, 0)?;
+            Some(Span { until_s: span.until_s.min(span.from_s + planned(load)), ..span })
+        };
+        let spans: Vec<Span> = self.plan.loads.iter().filter(is_open).filter_map(span).collect();
+        if spans.is_empty() { self.duration_s } else { parts::length_s(&spans) }
     }
 
     /// Whether the plan itself closes connections early, so that many new ones are no surprise.

@@ -74,6 +74,36 @@ pub(super) fn parts(record: &RunRecord) -> Vec<Part> {
     record.parts.iter().map(part).collect()
 }
 
+/// A span of time, in seconds after the run's start, and how many there are of something in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Span {
+    pub(crate) from_s: f64,
+    pub(crate) until_s: f64,
+    pub(crate) count: u64,
+}
+
+/// The most at any moment.
+pub(crate) fn most_at_once(spans: &[Span]) -> u64 {
+    let at = |moment_s: f64| {
+        let is_there =
+            |span: &&Span| span.from_s == moment_s || span.from_s < moment_s && moment_s < span.until_s;
+        spans.iter().filter(is_there).map(|span| span.count).sum()
+    };
+    spans.iter().map(|span| at(span.from_s)).max().unwrap_or(0)
+}
+
+/// How long it is in any of the spans, in seconds.
+pub(crate) fn length_s(spans: &[Span]) -> f64 {
+    let mut spans = spans.to_vec();
+    spans.sort_by(|a, b| a.from_s.total_cmp(&b.from_s));
+    let (mut length_s, mut reached_s) = (0.0, 0.0_f64);
+    for span in spans {
+        length_s += (span.until_s - span.from_s.max(reached_s)).max(0.0);
+        reached_s = reached_s.max(span.until_s);
+    }
+    length_s
+}
+
 /// What was watched.
 pub(super) fn monitors(record: &RunRecord) -> Vec<Watched> {
     let watched = |monitor: &Monitor| {
@@ -99,4 +129,22 @@ pub(super) fn events(record: &RunRecord) -> Vec<Event> {
 /// What foreign tools did.
 pub(super) fn tools(record: &RunRecord) -> Vec<ToolRun> {
     record.tools.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_add_up_where_they_overlap_and_only_there() {
+        let span = |from_s, until_s, count| Span { from_s, until_s, count };
+        for (spans, most, length) in [
+            (vec![], 0, 0.0),
+            (vec![span(0.0, 2.0, 5)], 5, 2.0),
+            (vec![span(0.0, 2.0, 5), span(3.0, 4.0, 20)], 20, 3.0),
+            (vec![span(3.0, 8.0, 4), span(0.0, 2.0, 5), span(5.0, 6.0, 2)], 6, 7.0),
+        ] {
+            assert_eq!((most_at_once(&spans), length_s(&spans)), (most, length), "{spans:?}");
+        }
+    }
 }
