@@ -1,10 +1,10 @@
 //! The part of the summary that only connections for their own sake have: handshakes by kind, kept connections and their ends.
 
 use serde::Serialize;
-use squall_measure::{Cause, Kept, RunRecord, Sessions, Terms};
+use squall_measure::{Cause, Kept, Part, PartKind, RunRecord, Sessions, Terms};
 use squall_plan::What;
 
-use super::{Distribution, rate_per_s, three_decimals};
+use super::{Distribution, Span, most_at_once, rate_per_s, three_decimals};
 
 /// TLS handshakes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -118,7 +118,7 @@ pub(super) fn idle_connections(record: &RunRecord) -> Option<IdleConnections> {
         return None;
     }
     let Kept { opened, reopened, closed_by_server, reset, broken, closed_by_us, pings, .. } = *kept;
-    let open_max = record.total.generator.connections_open;
+    let open_max = kept_max(record);
     Some(IdleConnections {
         opened,
         reopened,
@@ -134,6 +134,22 @@ pub(super) fn idle_connections(record: &RunRecord) -> Option<IdleConnections> {
         memory_bytes_each: (open_max > 0)
             .then(|| three_decimals(*memory_grown_bytes as f64 / open_max as f64)),
     })
+}
+
+/// The most that were kept at any moment. Connections of other loads are no part of it.
+fn kept_max(record: &RunRecord) -> u64 {
+    let all = record.total.generator.connections_open;
+    let keeps = |part: &&Part| {
+        let kept = part.total.sessions.as_deref().map_or(0, |sessions| sessions.kept.opened);
+        part.kind == PartKind::Load && kept > 0
+    };
+    let span = |part: &Part| Span {
+        from_s: part.at_s,
+        until_s: part.at_s + part.duration.as_secs_f64(),
+        count: part.total.generator.connections_open,
+    };
+    let spans: Vec<Span> = record.parts.iter().filter(keeps).map(span).collect();
+    if spans.is_empty() { all } else { most_at_once(&spans).min(all) }
 }
 
 fn sessions(record: &RunRecord) -> Option<&Sessions> {
