@@ -206,7 +206,7 @@ fn name_of<T: serde::Serialize>(value: &T) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use squall_measure::{End, RunSetup, StoppedBy};
@@ -214,8 +214,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_last_moment_is_newer_than_the_one_before() {
+    /// Four seconds in which nothing was done.
+    pub(crate) fn record() -> RunRecord {
         let plan = Plan {
             name: "steps".to_owned(),
             loads: Vec::new(),
@@ -234,7 +234,12 @@ mod tests {
             environment: BTreeMap::new(),
         });
         let duration = Duration::from_secs(4);
-        let record = recorder.finish(End { duration, stopped_by: StoppedBy::Duration });
+        recorder.finish(End { duration, stopped_by: StoppedBy::Duration })
+    }
+
+    #[test]
+    fn the_last_moment_is_newer_than_the_one_before() {
+        let record = record();
         for (told_at_ms, unix_ms) in [(3_000, 5_000), (4_000, 5_001), (9_000, 10_001)] {
             let moment = Moment::of_record(&record, Duration::from_millis(told_at_ms));
             assert_eq!(moment.unix_ms, unix_ms, "told at {told_at_ms} ms");

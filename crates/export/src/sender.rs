@@ -227,7 +227,11 @@ const TOO_SLOW: &str = "the receiver was too slow";
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
+    use crate::figures::tests::record;
 
     #[test]
     fn what_is_said_of_a_target_has_no_secrets() {
@@ -241,6 +245,26 @@ mod tests {
         }
         let push = Push::start(PushKind::Otlp, "http://bob:secretpw@127.0.0.1:1/", None).unwrap();
         assert_eq!(push.shown, "http://***@127.0.0.1:1/");
+    }
+
+    #[test]
+    fn the_last_moment_is_sent_to_a_receiver_that_has_just_failed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = format!("http://{}/", listener.local_addr().unwrap());
+        let receiver = thread::spawn(move || {
+            for answer in ["500 Internal Server Error", "204 No Content"] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 65_536]);
+                let head = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                stream.write_all(head.as_bytes()).unwrap();
+            }
+        });
+        let mut push = Push::start(PushKind::Influx, &target, None).unwrap();
+        push.moments.push(Moment::of_record(&record(), Duration::ZERO));
+        push.handed_count = 1;
+        let lost = push.finish(&record()).unwrap();
+        assert!(lost.starts_with("1 of 2 seconds did not reach"), "{lost}");
+        receiver.join().unwrap();
     }
 
     #[test]

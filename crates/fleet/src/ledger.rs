@@ -491,6 +491,7 @@ mod tests {
             env: BTreeMap::new(),
             parts: Vec::new(),
             start_after,
+            length: None,
             thresholds: rules(),
             script_rules: Arc::default(),
         };
@@ -593,7 +594,8 @@ mod tests {
         let row = |name: &str| RowKey { load: name.to_owned(), ..row() };
         let mut ledger = Ledger::new(&given);
         for (load_idx, name, count) in [(1, "a", 1), (0, "z", 2)] {
-            let source = Source { machine_idx: 0, load_idx, step_idx: load_idx, origin_s: 0, step_origin_s: 0 };
+            let source =
+                Source { machine_idx: 0, load_idx, step_idx: load_idx, origin_s: 0, step_origin_s: 0 };
             ledger.take_rows(0, load_idx, &[row(name)]);
             ledger.begin(source, true);
             let mut snapshot = Snapshot::new(1, false);

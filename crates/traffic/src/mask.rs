@@ -307,8 +307,7 @@ mod tests {
             + &String::from_utf8_lossy(record.response.as_ref().unwrap().body.as_ref().unwrap());
         let bodies = [&record.request.body, record.response.as_ref().unwrap().body.as_ref().unwrap()];
         assert!(
-            !shown.contains("S3CRET")
-                && bodies.iter().all(|body| memchr::memmem::find(body, b"S3CRET").is_none())
+            !shown.contains("S3CRET") && bodies.iter().all(|body| memmem::find(body, b"S3CRET").is_none())
         );
         let cookie = String::from_utf8_lossy(record.request.header("cookie").unwrap()).into_owned();
         let set = String::from_utf8_lossy(record.response.as_ref().unwrap().header("set-cookie").unwrap())
