@@ -262,7 +262,7 @@ mod tests {
             record.response = Some(response);
             Masker::new().mask(&mut record);
             let response = record.response.unwrap();
-            assert_eq!(response.body.clone().unwrap_or_default(), record.request.body, "{kind} {coding}");
+            assert_eq!(response.body.unwrap_or_default(), record.request.body, "{kind} {coding}");
             (record.request.body.clone(), record.request.header("content-encoding").is_some())
         };
         let (body, is_coded) = masked("application/json", "gzip", &packed);

@@ -75,7 +75,8 @@ fn to_squall(args: &ConvertArgs, path: &Path) -> Result<Imported, Failure> {
     // What is there stays until all is read and written.
     let os = |source| unwritable(&WriteError::Os { path: path.to_owned(), source });
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let mode =
         fs::metadata(&path).map_or_else(|_| Permissions::from_mode(0o666), |known| known.permissions());
     let temporary = tempfile::Builder::new().permissions(mode).tempfile_in(folder).map_err(os)?;

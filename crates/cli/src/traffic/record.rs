@@ -106,7 +106,7 @@ fn default_folder() -> Option<PathBuf> {
 fn sort(path: &Path) -> Result<(), Failure> {
     let os = |source| unwritable(&squall_traffic::WriteError::Os { path: path.to_owned(), source });
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let sorted = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(os)?;
+    let sorted = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new("."))).map_err(os)?;
     let source = open(path, &ReadOptions::default());
     let mut source = source.map_err(|error| Failure::usage(error.to_string(), error.help()))?;
     let writer = Writer::on_file(sorted.reopen().map_err(os)?, sorted.path());
