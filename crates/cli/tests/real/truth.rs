@@ -1,5 +1,6 @@
 //! Reported percentiles against a server that knows its own delays.
 
+use std::thread;
 use std::time::Duration;
 
 use squall_testkit::{Authority, Script, ScriptedServer, Served, Stall};
@@ -7,8 +8,11 @@ use tempfile::NamedTempFile;
 
 use crate::squall::{Ended, quiet_machine, start_alone, with_json};
 
-/// A busy machine only ever adds latency, to squall and to the server's answers alike: the best attempt is the judge.
-const ATTEMPT_COUNT: usize = 3;
+/// A busy machine only ever adds latency, to squall and to the server's answers alike: of each percentile the best attempt is the judge.
+const ATTEMPT_COUNT: usize = 10;
+
+/// Before another attempt: what keeps a machine busy, such as its neighbours, comes and goes.
+const REST: Duration = Duration::from_secs(2);
 
 const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.50), ("p90", 0.90), ("p95", 0.95), ("p99", 0.99), ("p99_9", 0.999)];
@@ -33,12 +37,24 @@ enum Scheme {
 #[track_caller]
 fn check(scheme: Scheme, answers: Answers, args: &[&str]) {
     let _quiet = quiet_machine();
-    let attempts: Vec<String> = (0..ATTEMPT_COUNT).map_while(|_| deviations(scheme, answers, args)).collect();
-    assert!(attempts.len() < ATTEMPT_COUNT, "every attempt is off:\n{}", attempts.join("\n"));
+    let mut open: Vec<&str> = QUANTILES.iter().map(|(name, _)| *name).collect();
+    let mut told = Vec::new();
+    for attempt in 0..ATTEMPT_COUNT {
+        if attempt > 0 {
+            thread::sleep(REST);
+        }
+        let off = deviations(scheme, answers, args);
+        open.retain(|name| off.iter().any(|(known, _)| known == name));
+        if open.is_empty() {
+            return;
+        }
+        told.push(off.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; "));
+    }
+    panic!("{} off in every attempt:\n{}", open.join(", "), told.join("\n"));
 }
 
-/// Runs once; says which percentiles are off, if any is.
-fn deviations(scheme: Scheme, answers: Answers, args: &[&str]) -> Option<String> {
+/// Runs once; says which percentiles are off, and by how much.
+fn deviations(scheme: Scheme, answers: Answers, args: &[&str]) -> Vec<(&'static str, String)> {
     let (ended, mut served) = measure(scheme, answers, args);
     let warmup_count = ended.count("/totals/warmup_requests");
     assert_eq!(ended.assert_all_counted() + warmup_count, served.requests.len() as u64);
@@ -48,10 +64,9 @@ fn deviations(scheme: Scheme, answers: Answers, args: &[&str]) -> Option<String>
         let told = ended.number(&format!("/latency_us/{name}"));
         let truth = served.delay(*quantile).as_secs_f64() * 1e6;
         let is_off = (told - truth).abs() > (truth * 0.01).max(20.0);
-        is_off.then(|| format!("{name} told {told:.0} us, true {truth:.0} us"))
+        is_off.then(|| (*name, format!("{name} told {told:.0} us, true {truth:.0} us")))
     });
-    let off: Vec<String> = off.collect();
-    (!off.is_empty()).then(|| off.join("; "))
+    off.collect()
 }
 
 fn measure(scheme: Scheme, answers: Answers, args: &[&str]) -> (Ended, Served) {
