@@ -62,9 +62,8 @@ fn saved(args: &CompareArgs) -> Result<Vec<Group>, Failure> {
         ));
     }
     let names = names(args, folders.len())?;
-    let groups = names.into_iter().zip(&folders);
-    let groups =
-        groups.map(|(name, folders)| Ok(Group { name, runs: read(folders)? })).collect::<Result<_, _>>()?;
+    let group = |(name, folders): (String, &Vec<PathBuf>)| Ok(Group { name, runs: read(folders)? });
+    let groups = names.into_iter().zip(&folders).map(group).collect::<Result<_, Failure>>()?;
     refuse_repeated(folders.iter().flatten())?;
     Ok(groups)
 }

@@ -1,12 +1,11 @@
 //! `squall convert`: a recording in another format, or what it holds.
 
-use std::fs::{self, File, Permissions};
+use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use squall_traffic::mask::Masker;
-use squall_traffic::store::{RecordView, Recording, Writer};
+use squall_traffic::store::{RecordView, Recording, Writer, replace};
 use squall_traffic::write::{SinkFormat, sink};
 use squall_traffic::{Imported, Record, WriteError};
 
@@ -68,23 +67,7 @@ fn to_squall(args: &ConvertArgs, path: &Path) -> Result<Imported, Failure> {
     if path.as_os_str() == "-" {
         return Err(Failure::usage("a .squall file cannot be written to stdout", "name a file"));
     }
-    if path.exists() && !path.is_file() {
-        let writer = Writer::create(path).map_err(|error| unwritable(&error))?;
-        return read_into(&args.input, &args.read, writer, &mut change(args));
-    }
-    // What is there stays until all is read and written.
-    let os = |source| unwritable(&WriteError::Os { path: path.to_owned(), source });
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder =
-        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let mode =
-        fs::metadata(&path).map_or_else(|_| Permissions::from_mode(0o666), |known| known.permissions());
-    let temporary = tempfile::Builder::new().permissions(mode).tempfile_in(folder).map_err(os)?;
-    let writer =
-        Writer::on_file(temporary.reopen().map_err(os)?, &path).map_err(|error| unwritable(&error))?;
-    let imported = read_into(&args.input, &args.read, writer, &mut change(args))?;
-    temporary.persist(&path).map_err(|error| os(error.error))?;
-    Ok(imported)
+    replace(path, |writer| read_into(&args.input, &args.read, writer, &mut change(args)))
 }
 
 /// By way of a temporary recording, so that the result is in order.

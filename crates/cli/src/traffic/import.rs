@@ -169,6 +169,12 @@ pub(super) fn unreadable(path: &Path, args: &ReadArgs, problem: &Problem) -> Fai
     Failure::usage(format!("cannot read `{}`: {problem}", path.display()), help)
 }
 
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        unwritable(&error)
+    }
+}
+
 /// A recording that cannot be written.
 pub(super) fn unwritable(error: &WriteError) -> Failure {
     Failure::usage(error.to_string(), "check the path, its permissions and the space left")

@@ -1,16 +1,14 @@
 //! `squall record`: a proxy that records, until Ctrl-C.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use squall_proxy::{Authority, RecordOptions, RecordStats, Recorder, Role};
-use squall_traffic::store::{Recording, Writer};
+use squall_traffic::store::{Recording, replace};
 use squall_traffic::{ImportOptions, ReadOptions, Scheme, import, open};
 use url::Position;
 
-use super::import::unwritable;
 use crate::args::RecordArgs;
 use crate::failure::{ExitCode, Failure};
 use crate::output;
@@ -104,20 +102,11 @@ fn default_folder() -> Option<PathBuf> {
 
 /// Records are written as their answers end; a replay wants them in the order in which they began.
 fn sort(path: &Path) -> Result<(), Failure> {
-    let os = |source| unwritable(&squall_traffic::WriteError::Os { path: path.to_owned(), source });
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let sorted = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new("."))).map_err(os)?;
     let source = open(path, &ReadOptions::default());
     let mut source = source.map_err(|error| Failure::usage(error.to_string(), error.help()))?;
-    let writer = Writer::on_file(sorted.reopen().map_err(os)?, sorted.path());
-    let writer = writer.map_err(|error| unwritable(&error))?;
     let options = ImportOptions { skip_bad: true };
-    import(source.as_mut(), writer, options, &mut |_| true, &mut |_| {})
+    replace(path, |writer| import(source.as_mut(), writer, options, &mut |_| true, &mut |_| {}))
         .map_err(|error| Failure::usage(error.to_string(), "check the space left"))?;
-    // Who could read it before can read it now.
-    let permissions = fs::metadata(path).map_err(os)?.permissions();
-    fs::set_permissions(sorted.path(), permissions).map_err(os)?;
-    sorted.persist(path).map_err(|error| os(error.error))?;
     Recording::open(path).map(drop).map_err(|error| Failure::usage(error.to_string(), "record again"))
 }
 

@@ -13,7 +13,7 @@ pub use codec::{FRAME_HEAD_BYTES, Frame, RecordView};
 pub use index::{Block, Index, Origin, Row};
 pub use reader::{Cursor, OpenStoreError, Recording};
 pub use stream::Stream;
-pub use writer::{Writer, repair};
+pub use writer::{Writer, repair, replace};
 
 /// The first bytes of a file: name and version.
 pub const MAGIC: &[u8; 8] = b"SQUALLTR";

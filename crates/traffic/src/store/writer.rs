@@ -1,7 +1,8 @@
 //! Writes a recording: frames as they come, the index at the end.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::index::Builder;
@@ -150,25 +151,47 @@ impl Writer {
 /// # Errors
 /// When it is no recording of this version, or cannot be read or written; then it stays as it was.
 pub fn repair(path: &Path) -> Result<Index, WriteError> {
+    let mut stream = Stream::new(Input::open(path).map_err(|source| os(path, source))?);
+    replace(path, |mut writer| {
+        loop {
+            match stream.next() {
+                Ok(Some(record)) => writer.write(&record)?,
+                Ok(None) => return writer.finish(),
+                Err(problem) if problem.is_fatal => return Err(os(path, io::Error::other(problem.reason))),
+                Err(_) => {}
+            }
+        }
+    })
+}
+
+/// Has `fill` write a recording, which stands at `path` once it is whole; until then, and when that fails, what is there stays. Who may
+/// read that may read the new one.
+///
+/// # Errors
+/// Those of `fill`, and when a file cannot be made beside `path` or moved there.
+pub fn replace<T, E: From<WriteError>>(
+    path: &Path,
+    fill: impl FnOnce(Writer) -> Result<T, E>,
+) -> Result<T, E> {
+    if path.exists() && !path.is_file() {
+        return fill(Writer::create(path)?);
+    }
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder =
         path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let temporary = tempfile::NamedTempFile::new_in(folder).map_err(|source| os(folder, source))?;
-    let file = temporary.reopen().map_err(|source| os(folder, source))?;
-    let mut writer = Writer::on_file(file, temporary.path())?;
-    let mut stream = Stream::new(Input::open(path).map_err(|source| os(path, source))?);
-    loop {
-        match stream.next() {
-            Ok(Some(record)) => writer.write(&record)?,
-            Ok(None) => break,
-            Err(problem) if problem.is_fatal => return Err(os(path, io::Error::other(problem.reason))),
-            Err(_) => {}
-        }
+    let known = fs::metadata(&path).ok().map(|known| known.permissions());
+    let mut builder = tempfile::Builder::new();
+    if known.is_none() {
+        builder.permissions(Permissions::from_mode(NEW_FILE_MODE));
     }
-    let index = writer.finish()?;
-    let permissions = fs::metadata(path).map_err(|source| os(path, source))?.permissions();
-    fs::set_permissions(temporary.path(), permissions).map_err(|source| os(path, source))?;
-    temporary.persist(path).map_err(|error| os(path, error.error))?;
-    Ok(index)
+    let temporary = builder.tempfile_in(folder).map_err(|source| os(folder, source))?;
+    let file = temporary.reopen().map_err(|source| os(folder, source))?;
+    let filled = fill(Writer::on_file(file, &path)?)?;
+    if let Some(known) = known {
+        fs::set_permissions(temporary.path(), known).map_err(|source| os(&path, source))?;
+    }
+    temporary.persist(&path).map_err(|error| os(&path, error.error))?;
+    Ok(filled)
 }
 
 /// Not a device, whose length says nothing.
@@ -179,6 +202,9 @@ fn is_empty(path: &Path) -> bool {
 fn os(path: &Path, source: io::Error) -> WriteError {
     WriteError::Os { path: path.to_owned(), source }
 }
+
+/// What the mask of the process leaves of this.
+const NEW_FILE_MODE: u32 = 0o666;
 
 /// One write to the file.
 const BUFFER_BYTES: usize = 256 * 1024;
