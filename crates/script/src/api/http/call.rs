@@ -142,10 +142,8 @@ pub(super) fn refused<'js>(
     failure: ReplyFailure,
 ) -> JsResult<Value<'js>> {
     let shared = &ctx.host().shared;
-    let throws = match if params.is_object() { params.get("throw")? } else { ctx.undefined() } {
-        asked if !asked.is_nullish() => asked.is_truthy(),
-        _ => shared.options.throws,
-    };
+    let asked = if params.is_object() { params.get("throw")? } else { ctx.undefined() };
+    let throws = if asked.is_nullish() { shared.options.throws } else { asked.is_truthy() };
     if !throws {
         shared.console.fields(Level::Warning, "Request Failed", &[("error", &failure.text)]);
     }

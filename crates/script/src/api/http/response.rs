@@ -24,18 +24,16 @@ pub(super) struct Response {
 
 impl Response {
     pub(super) fn new(reply: Reply, spec: Rc<Spec>, response_type: ResponseType) -> Self {
-        Self { reply, spec: Some(spec), response_type, decoded: OnceCell::new(), json: RefCell::default() }
+        Self::made(reply, Some(spec), response_type)
     }
 
     /// What stands for the response to a request that could not be made.
     pub(super) fn refused(failure: ReplyFailure) -> Self {
-        Self {
-            reply: Reply { failure: Some(failure), ..Reply::default() },
-            spec: None,
-            response_type: ResponseType::None,
-            decoded: OnceCell::new(),
-            json: RefCell::default(),
-        }
+        Self::made(Reply { failure: Some(failure), ..Reply::default() }, None, ResponseType::None)
+    }
+
+    fn made(reply: Reply, spec: Option<Rc<Spec>>, response_type: ResponseType) -> Self {
+        Self { reply, spec, response_type, decoded: OnceCell::new(), json: RefCell::default() }
     }
 
     /// The object for the script; a failure is thrown where that is wanted.
