@@ -113,6 +113,10 @@ const K6_SWITCHES: [&str; 17] = [
 mod tests {
     use super::*;
 
+    fn words(text: &str) -> Vec<OsString> {
+        format!("squall {text}").split(' ').map(OsString::from).collect()
+    }
+
     #[test]
     fn switches_of_k6_may_say_what_they_are() {
         for (typed, plain) in [
@@ -123,8 +127,6 @@ mod tests {
             ("run x.js -- --quiet=true", "run x.js -- --quiet=true"),
             ("http --quiet=true", "http --quiet=true"),
         ] {
-            let words =
-                |text: &str| format!("squall {text}").split(' ').map(OsString::from).collect::<Vec<_>>();
             assert_eq!(settled(words(typed)), words(plain), "{typed}");
         }
     }
@@ -140,24 +142,19 @@ mod tests {
             ("compare a b --change 2", "compare a b --change 2"),
             ("http x/ --pause 1s", "http x/ --pause 1s"),
         ] {
-            let words =
-                |text: &str| format!("squall {text}").split(' ').map(OsString::from).collect::<Vec<_>>();
             assert_eq!(settled(words(typed)), words(settled_to), "{typed}");
         }
     }
 
     #[test]
     fn one_dash_before_a_long_name_is_one_too_few() {
-        let typed = |text: &str| {
-            let argv: Vec<OsString> = text.split(' ').map(OsString::from).collect();
-            single_dash(&argv).map(|failure| failure.help)
-        };
-        assert_eq!(typed("squall -rate=500 x/").as_deref(), Some("long names have two dashes: `--rate`"));
+        let typed = |text: &str| single_dash(&words(text)).map(|failure| failure.help);
+        assert_eq!(typed("-rate=500 x/").as_deref(), Some("long names have two dashes: `--rate`"));
         assert_eq!(
-            typed("squall idle -connections 5 x/").as_deref(),
+            typed("idle -connections 5 x/").as_deref(),
             Some("long names have two dashes: `--connections`")
         );
-        for other in ["squall -r500 x/", "squall -nx x/", "squall --rat 5 x/", "squall -- -rate"] {
+        for other in ["-r500 x/", "-nx x/", "--rat 5 x/", "-- -rate"] {
             assert_eq!(typed(other), None, "{other}");
         }
     }

@@ -1,9 +1,9 @@
 //! `squall run` has the flags of all that it can run: one that is not for this file would do nothing, so it is refused.
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory};
+use clap::{ArgMatches, Args};
 
-use crate::args::{Cli, PLAN_FLAGS, PTR_FLAGS, RunArgs, SCRIPT_FLAGS};
+use crate::args::{PLAN_FLAGS, PTR_FLAGS, RunArgs, SCRIPT_FLAGS};
 use crate::failure::Failure;
 use crate::run::Kind;
 
@@ -25,9 +25,7 @@ pub(super) fn check(args: &RunArgs, given: &ArgMatches) -> Result<(), Failure> {
         (None, None) if !args.ptr.test_config.is_empty() => ("a PTR file", PTR_FLAGS, "leave it out"),
         (None, None) => return Ok(()),
     };
-    let mut root = Cli::command();
-    root.build();
-    let Some(command) = root.find_subcommand("run") else { return Ok(()) };
+    let command = RunArgs::augment_args(clap::Command::new("run"));
     let foreign = command.get_arguments().find_map(|arg| {
         let heading = arg.get_help_heading().filter(|heading| *heading != own && KINDS.contains(heading))?;
         let is_typed = given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
