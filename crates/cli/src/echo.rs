@@ -222,6 +222,10 @@ fn profile(profile: &Profile, noun: &str) -> String {
     format!("{} {noun}{}", profile.from, profile.stages.iter().map(stage).collect::<String>())
 }
 
+fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {}", plural(noun)) }
+}
+
 /// The `s` goes before a unit: `requests/s`.
 fn plural(noun: &str) -> String {
     match noun.split_once('/') {
@@ -233,8 +237,10 @@ fn plural(noun: &str) -> String {
 fn stop(stop: &Stop, plan: &Plan, noun: &str) -> String {
     let end = match (stop.duration, stop.count) {
         (Some(duration), None) => format!("for {}", DurationText(duration)),
-        (Some(duration), Some(count)) => format!("for {} or {count} {noun}s", DurationText(duration)),
-        (None, Some(count)) => format!("until {count} {noun}s are made"),
+        (Some(duration), Some(count)) => {
+            format!("for {} or {}", DurationText(duration), counted(count, noun))
+        }
+        (None, Some(count)) => format!("for {}", counted(count, noun)),
         (None, None) => "until Ctrl-C".to_owned(),
     };
     if plan.warmup.is_zero() {

@@ -23,12 +23,8 @@ pub(crate) fn run(args: &HttpArgs) -> Result<ExitCode, Failure> {
 pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> Result<ExitCode, Failure> {
     let echo = echo::Echo { plan, defaults };
     if args.dry_run {
-        plan.loads
-            .iter()
-            .try_for_each(|load| squall_engine::check_tls(&load.tls))
-            .map_err(|error| refused(&error))?;
         output::result(&echo.text(None))?;
-        return Ok(ExitCode::Ok);
+        return squall_engine::check(plan).map(|()| ExitCode::Ok).map_err(|error| refused(&error));
     }
     let faces = Faces::open(args, &plan.masked())?;
     if args.faces.quiet == 0 && !args.live {

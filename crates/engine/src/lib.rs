@@ -34,8 +34,7 @@ pub use driver::script::{
 pub use error::Error;
 pub use observer::{Observer, Span};
 pub use pace::lag_allowed;
-pub use preflight::{Need, Resource, needs};
+pub use preflight::{Need, Resource, check, needs};
 pub use run::{run, run_driven};
-pub use tls::check_tls;
 
 use control::Stop;

@@ -7,9 +7,11 @@ use std::fs;
 
 use squall_plan::{IdleProtocol, Load, Plan, What};
 
+use crate::Error;
 use crate::error::descriptors_reserved;
 use crate::run::shard_count_all;
 use crate::sys::{nofile_limit_hard, ports_available};
+use crate::tls::check_tls;
 
 /// One thing that a plan needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +49,22 @@ impl Need {
 /// What a plan needs, and what this machine has.
 pub fn needs(plan: &Plan) -> Vec<Need> {
     Demand::of(plan).needs(&Supply::read())
+}
+
+/// Whether [`run`](crate::run) would begin with this plan, as far as this machine alone can tell; nothing is opened or written.
+///
+/// # Errors
+/// When a certificate or key cannot be read, a cipher suite or group is not known, or fewer files may be open than there are connections.
+pub fn check(plan: &Plan) -> Result<(), Error> {
+    plan.loads.iter().try_for_each(|load| check_tls(&load.tls))?;
+    let demand = Demand::of(plan);
+    check_descriptors(demand.connection_count, demand.reserved_count, nofile_limit_hard())
+}
+
+/// Refuses more connections than files may be open beside the reserved ones.
+pub(crate) fn check_descriptors(connection_count: u64, reserved: u64, limit: u64) -> Result<(), Error> {
+    let needed = connection_count + reserved;
+    if needed > limit { Err(Error::TooFewDescriptors { needed, reserved, limit }) } else { Ok(()) }
 }
 
 /// What a plan asks for.

@@ -17,6 +17,7 @@ use squall_plan::{InputError, Load, Plan, ReplayPace, What, When};
 use crate::driver::DriverFactory;
 use crate::error::descriptors_reserved;
 use crate::pace::{Share, lag_allowed};
+use crate::preflight::check_descriptors;
 use crate::pulse::Second;
 use crate::ready::Ready;
 use crate::setup::ShardSetup;
@@ -72,7 +73,8 @@ fn run_with(
         loads.push(ready);
     }
     loads.iter().filter_map(Ready::book).for_each(|book| book.seed(&rows));
-    check_descriptors(&loads, shard_count_all(plan), limit)?;
+    let connection_count = loads.iter().map(Ready::connection_count).sum();
+    check_descriptors(connection_count, descriptors_reserved(shard_count_all(plan)), limit)?;
     let recorder = RunRecorder::new(setup(plan, &rows, thread_count(plan))?);
     let _stamping =
         keep_stamping().map_err(|source| Error::Os { what: "switch receive stamps on", source })?;
@@ -425,13 +427,6 @@ fn shard_count(load: &Load, thread_count: u32) -> u32 {
 /// Shards of all loads together.
 pub(crate) fn shard_count_all(plan: &Plan) -> u64 {
     plan.loads.iter().map(|load| u64::from(shard_count(load, thread_count(plan)))).sum()
-}
-
-fn check_descriptors(loads: &[Ready], shard_count: u64, limit: u64) -> Result<(), Error> {
-    let connection_count: u64 = loads.iter().map(Ready::connection_count).sum();
-    let reserved = descriptors_reserved(shard_count);
-    let needed = connection_count + reserved;
-    if needed > limit { Err(Error::TooFewDescriptors { needed, reserved, limit }) } else { Ok(()) }
 }
 
 fn source_count(plan: &Plan) -> u64 {

@@ -24,10 +24,7 @@ pub(crate) fn client_config(policy: &TlsPolicy) -> Result<Arc<ClientConfig>, Err
 }
 
 /// Whether TLS can be spoken as a policy asks; nothing is written.
-///
-/// # Errors
-/// When a certificate or key cannot be read, or a cipher suite or group is not known.
-pub fn check_tls(policy: &TlsPolicy) -> Result<(), Error> {
+pub(crate) fn check_tls(policy: &TlsPolicy) -> Result<(), Error> {
     client_config(&TlsPolicy { key_log: None, ..policy.clone() }).map(drop)
 }
 

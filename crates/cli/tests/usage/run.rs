@@ -43,7 +43,7 @@ fn a_run_is_summed_up_on_stdout_saved_and_drawn_again() {
     let (stdout, stderr, code) = bench.squall("/", &["-n", "200", "-c", "4"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("200 ok"), "{stdout}");
-    assert!(stderr.contains("4 connections until 200 requests are made"), "{stderr}");
+    assert!(stderr.contains("4 connections for 200 requests"), "{stderr}");
     let saved = bench.saved();
     assert_eq!(saved.len(), 1);
     let (again, _, code) = squall(&["report", saved[0].to_str().unwrap()]);

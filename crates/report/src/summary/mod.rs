@@ -83,7 +83,7 @@ pub struct Micros(pub u64);
 /// Whether the generator was fit to measure what it measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
-    /// How far the figures can be trusted.
+    /// How far squall's own figures can be trusted; a foreign tool's are not judged.
     pub status: Status,
     /// Why not further, the gravest first; empty when valid.
     pub reasons: Vec<Reason>,
