@@ -30,7 +30,7 @@ export interface Summary {
   totals: {
     requests: number; ok: number; failed: number; interrupted: number; rate_per_s: number; requests_asked: number | null; requests_never_sent: number | null;
     retries: number; warmup_requests: number; bytes_received: number; bytes_sent: number;
-    connections_opened: number; connections_reused: number;
+    connections_opened: number; connections_reused: number; iterations?: number; iterations_dropped?: number;
   };
   latency_us: Distribution; failed_latency_us: Distribution; service_us: Distribution | null;
   phases_us: Record<string, Distribution>;

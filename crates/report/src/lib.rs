@@ -18,6 +18,7 @@ pub mod page;
 mod parts;
 mod progress;
 mod replay;
+mod script;
 mod sessions;
 pub mod store;
 pub mod studies;

@@ -10,6 +10,7 @@ use squall_plan::{HttpVersion, Load, Profile, RequestPlan, What, When};
 
 use crate::parts::{made_by_tools, part_lines, settled_by_tools};
 use crate::replay::{comparison_facts, difference_lines, fidelity_facts, learned_lines};
+use crate::script::{check_facts, iteration_facts};
 use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
 use crate::store::PAGE_FILE;
 use crate::style::{Style, Tone};
@@ -61,18 +62,27 @@ fn headline(page: &mut Page, summary: &Summary) {
 /// The worst thing to say about the run decides its mark.
 fn outcome(summary: &Summary) -> (char, &'static str, Tone) {
     let is_missed = summary.thresholds.iter().any(|threshold| !threshold.ok);
-    let own = (summary.totals.ok, summary.totals.failed);
-    let settled = if summary.is_by_tools() { settled_by_tools(summary) } else { Some(own) };
+    let settled = settled(summary);
+    let has_failures = settled.is_some_and(|(_, failed)| failed > 0)
+        || summary.totals.script.as_ref().is_some_and(|script| script.fails() > 0);
     match summary.verdict.status {
         Status::Invalid => ('✗', "invalid", Tone::Bad),
         _ if is_missed => ('✗', "failed", Tone::Bad),
         _ if settled.is_some_and(|(ok, _)| ok == 0) => ('✗', "nothing succeeded", Tone::Bad),
         Status::Suspect => ('!', "suspect", Tone::Warning),
         Status::Valid if !summary.thresholds.is_empty() => ('✓', "passed", Tone::Good),
-        Status::Valid if settled.is_some_and(|(_, failed)| failed > 0) => {
-            ('!', "done with failures", Tone::Warning)
-        }
+        Status::Valid if has_failures => ('!', "done with failures", Tone::Warning),
         Status::Valid => ('✓', "done", Tone::Good),
+    }
+}
+
+/// What ended well and what failed: requests, or the iterations of a script that makes none. `None`: tools told of neither.
+fn settled(summary: &Summary) -> Option<(u64, u64)> {
+    let totals = &summary.totals;
+    match totals.iterations {
+        _ if summary.is_by_tools() => settled_by_tools(summary),
+        Some(done) if totals.requests == 0 => Some((done, 0)),
+        _ => Some((totals.ok, totals.failed)),
     }
 }
 
@@ -227,7 +237,18 @@ fn rate(page: &mut Page, summary: &Summary) {
     facts.extend(loops(summary));
     items(page, "RATE", &facts);
     items(page, &format!("{}S", summary.noun().to_uppercase()), &request_counts(summary));
+    scripts(page, summary);
     sessions(page, summary);
+}
+
+/// What only scripts have.
+fn scripts(page: &mut Page, summary: &Summary) {
+    if let Some(done) = summary.totals.iterations {
+        items(page, "ITERATIONS", &iteration_facts(summary, done));
+    }
+    if let Some(script) = &summary.totals.script {
+        items(page, "CHECKS", &check_facts(script));
+    }
 }
 
 /// What only handshakes and kept connections have.
@@ -291,8 +312,10 @@ fn loops(summary: &Summary) -> Option<String> {
             When::Closed { connections, users } => summary.span_of(load, of(connections, users.as_ref())),
             When::Open { .. } => None,
         };
-        // Connections that are kept make no requests one after the other.
-        let loads = summary.plan.loads.iter().filter(|load| load.what.noun() != "connection");
+        // Connections that are kept make no requests one after the other, and what a script's users do is the script's affair.
+        let is_loop =
+            |load: &&Load| load.what.noun() != "connection" && !matches!(load.what, What::Script(_));
+        let loads = summary.plan.loads.iter().filter(is_loop);
         most_at_once(&loads.filter_map(span).collect::<Vec<_>>())
     };
     let count = at_once(&|connections, _| most(connections));

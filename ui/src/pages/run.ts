@@ -104,7 +104,8 @@ function topBlocks(page: RunPage): HTMLElement[] {
       tile('median latency', format.time(latency.p50), asked === null ? 'from sending' : 'from the intended start'),
       tile('99th percentile', format.time(latency.p99), `p99.9 ${format.time(latency.p99_9)}`),
       tile('slowest', format.time(latency.max), `of ${format.short(latency.count)}`),
-      tile('received', format.bytes(totals.bytes_received), `sent ${format.bytes(totals.bytes_sent)}`),
+      // What a script's users went through says more than its bytes, which are charted below.
+      totals.iterations === undefined ? tile('received', format.bytes(totals.bytes_received), `sent ${format.bytes(totals.bytes_sent)}`) : tile('iterations', format.count(totals.iterations), totals.iterations_dropped ? `${format.count(totals.iterations_dropped)} dropped` : 'of the script'),
       tile('generator busy', format.percent(generator.busy), generator.cpu_us_per_request === null ? '' : `${format.time(generator.cpu_us_per_request)} CPU per request`)),
     ...(summary.thresholds.length > 0 ? [section('Thresholds', thresholds(summary.thresholds, rule_labels))] : []),
     ...blocks.filter((block) => block.is_headline).map(kindBlock),

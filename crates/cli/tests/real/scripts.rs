@@ -132,6 +132,33 @@ fn thresholds_of_a_script_are_part_of_its_record() {
     assert_eq!(shown.stdout.matches("THRESHOLDS").count(), 1, "{shown:#?}");
 }
 
+#[test]
+fn iterations_checks_and_metrics_of_a_script_are_in_its_summary() {
+    let target = Target::start(&Options::default()).unwrap();
+    let folder = TempDir::new().unwrap();
+    let script = written(
+        &folder,
+        "import { check } from 'k6'; import { Counter } from 'k6/metrics';
+         const sold = new Counter('sold');
+         export default function () {
+           check(http.get(__ENV.BASE), { 'is 200': (r) => r.status === 200, 'is first': () => __ITER === 0 });
+           sold.add(3);
+         }",
+    );
+    let base = format!("BASE=http://{}", target.address());
+    let flags = ["run", "-i", "4", "-e", &base, &script];
+    let ended = squall::run(&flags);
+    assert_eq!((ended.count("/totals/iterations"), ended.count("/totals/iterations_dropped")), (4, 0));
+    let made = &ended.json()["totals"]["script"];
+    assert_eq!(made["checks"][1], json!({ "group": "", "name": "is first", "passes": 1, "fails": 3 }));
+    let metrics = made["metrics"].as_array().unwrap();
+    let sold = metrics.iter().find(|metric| metric["name"] == "sold").unwrap();
+    assert_eq!((&sold["kind"], &sold["values"]["count"]), (&json!("counter"), &json!(12.0)));
+    let shown = start(&[&flags[..], &["--no-save"]].concat()).wait();
+    assert!(shown.stdout.contains("ITERATIONS  4 done"), "{shown:#?}");
+    assert!(shown.stdout.contains("62.5 % held   5 of 8   is first: 3 failed"), "{shown:#?}");
+}
+
 /// A script with this text after its import, and its path.
 fn written(folder: &TempDir, text: &str) -> String {
     let path = folder.path().join("script.js");

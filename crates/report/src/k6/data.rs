@@ -16,8 +16,10 @@ pub fn summary_data(summary: &ScriptSummary<'_>, is_stdout_tty: bool) -> Value {
         if metric.value.is_empty() && summary.rules.of(idx).is_none() {
             continue;
         }
-        let values: Map<String, Value> =
-            stats(metric, summary).into_iter().map(|(name, value)| (name, number(value))).collect();
+        let values: Map<String, Value> = stats(metric, summary.duration, summary.trend_stats)
+            .into_iter()
+            .map(|(name, value)| (name, number(value)))
+            .collect();
         let mut one =
             json!({ "type": kind(&metric.value), "contains": contains(metric.contains), "values": values });
         if let Some(thresholds) = thresholds(summary, idx, false) {
@@ -54,7 +56,9 @@ pub fn export(summary: &ScriptSummary<'_>) -> Value {
         }
         let is_rate = matches!(metric.value, ScriptValue::Rate { .. });
         let rename = |name: String| if is_rate && name == "rate" { "value".to_owned() } else { name };
-        let values = stats(metric, summary).into_iter().map(|(name, value)| (rename(name), number(value)));
+        let values = stats(metric, summary.duration, summary.trend_stats)
+            .into_iter()
+            .map(|(name, value)| (rename(name), number(value)));
         let mut one: Map<String, Value> = values.collect();
         if let Some(thresholds) = thresholds(summary, idx, true) {
             one.insert("thresholds".to_owned(), thresholds);
@@ -121,7 +125,7 @@ fn machine_metric(metric: &ScriptMetric, summary: &ScriptSummary<'_>) -> Value {
             let is_kept =
                 |name: &str| !matches!((&metric.value, name), (ScriptValue::Counter { .. }, "rate"));
             let plain = |name: String| name.replace(['(', ')'], "");
-            stats(metric, summary)
+            stats(metric, summary.duration, summary.trend_stats)
                 .into_iter()
                 .filter(|(name, _)| is_kept(name))
                 .map(|(name, value)| (plain(name), number(value)))

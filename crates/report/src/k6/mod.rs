@@ -44,14 +44,12 @@ pub struct ScriptSummary<'a> {
 /// A value of a metric by its name.
 type Stat = (String, f64);
 
-/// The values of a metric as k6 names them.
-fn stats(metric: &ScriptMetric, summary: &ScriptSummary<'_>) -> Vec<Stat> {
+/// The values of a metric as k6 names them; `duration`: the run's.
+pub(crate) fn stats(metric: &ScriptMetric, duration: Duration, trend_stats: &[String]) -> Vec<Stat> {
     let named =
         |pairs: &[(&str, f64)]| pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
     match &metric.value {
-        ScriptValue::Counter { sum, .. } => {
-            named(&[("count", *sum), ("rate", per_s(*sum, summary.duration))])
-        }
+        ScriptValue::Counter { sum, .. } => named(&[("count", *sum), ("rate", per_s(*sum, duration))]),
         ScriptValue::Gauge { last, min, max, .. } => named(&[("value", *last), ("min", *min), ("max", *max)]),
         ScriptValue::Rate { trues, total } => {
             let rate = if *total == 0 { 0.0 } else { *trues as f64 / *total as f64 };
@@ -59,7 +57,7 @@ fn stats(metric: &ScriptMetric, summary: &ScriptSummary<'_>) -> Vec<Stat> {
         }
         ScriptValue::Trend(trend) => {
             let stat = |name: &String| (name.clone(), trend_stat(trend, name));
-            summary.trend_stats.iter().map(stat).collect()
+            trend_stats.iter().map(stat).collect()
         }
     }
 }
@@ -85,7 +83,7 @@ fn per_s(sum: f64, duration: Duration) -> f64 {
 }
 
 /// k6's name of a metric's kind.
-fn kind(value: &ScriptValue) -> &'static str {
+pub(crate) fn kind(value: &ScriptValue) -> &'static str {
     match value {
         ScriptValue::Counter { .. } => "counter",
         ScriptValue::Gauge { .. } => "gauge",
@@ -94,7 +92,7 @@ fn kind(value: &ScriptValue) -> &'static str {
     }
 }
 
-fn contains(unit: ScriptUnit) -> &'static str {
+pub(crate) fn contains(unit: ScriptUnit) -> &'static str {
     match unit {
         ScriptUnit::Default => "default",
         ScriptUnit::Time => "time",

@@ -251,7 +251,7 @@ impl Face<'_> {
             let tags: Vec<String> = metric.tags.iter().map(|(key, value)| format!("{key}:{value}")).collect();
             format!("  {{ {} }}", tags.join(", "))
         };
-        let values = stats(metric, self.summary);
+        let values = stats(metric, self.summary.duration, self.summary.trend_stats);
         let show = |value: f64| units::value(value, metric.contains, self.summary.time_unit);
         let cells = match &metric.value {
             ScriptValue::Trend(_) => {

@@ -151,6 +151,9 @@ fn totals(record: &RunRecord) -> Totals {
         idle_connections: sessions::idle_connections(record),
         http2: (!total.http2.is_empty()).then_some(total.http2),
         replay: replay::replay(record),
+        iterations: script::counted(record, "iterations"),
+        iterations_dropped: script::counted(record, "dropped_iterations"),
+        script: script::script(record),
     }
 }
 

@@ -6,6 +6,7 @@
 mod build;
 mod parts;
 mod replay;
+mod script;
 mod sessions;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use squall_plan::{Load, Plan, When};
 pub use parts::{Part, Watched};
 pub(crate) use parts::{Span, most_at_once};
 pub use replay::{Difference, Replay};
+pub use script::{Check, Metric, Script};
 pub use sessions::{Handshakes, IdleConnections, Negotiated};
 
 /// Everything about one run.
@@ -150,6 +152,15 @@ pub struct Totals {
     /// The replay of recorded traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replay>,
+    /// Iterations of scripts that came to their end (k6's `iterations`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u64>,
+    /// Iterations that were due, but for which no user was free (k6's `dropped_iterations`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations_dropped: Option<u64>,
+    /// What scripts measured themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<Script>,
 }
 
 /// Percentiles and bounds of a set of times; `null` where the set is empty.

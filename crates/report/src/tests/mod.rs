@@ -6,6 +6,7 @@ mod connections;
 pub(crate) mod fixture;
 mod saved;
 mod schema;
+mod script;
 
 use std::path::{Path, PathBuf};
 

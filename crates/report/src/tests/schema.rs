@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use squall_measure::{Cause, Phase, Protocol, ReasonKind, Status, StoppedBy, Unit};
 
-use super::{check_file, connections, fixture};
+use super::{check_file, connections, fixture, script};
 use crate::{SUMMARY_SCHEMA, Summary};
 
 #[test]
@@ -21,6 +21,7 @@ fn real_output_meets_the_schema() {
         fixture::overloaded_run(),
         connections::handshake_run(),
         connections::idle_run(),
+        script::script_run(),
     ] {
         let json = serde_json::to_value(Summary::from(&record)).unwrap();
         let faults: Vec<String> =
@@ -34,12 +35,16 @@ fn real_output_meets_the_schema() {
 fn schema_names_every_field_that_is_written() {
     let known: BTreeSet<String> = fields().into_iter().map(|(path, _)| path).collect();
     let mut written = BTreeSet::new();
-    for record in [fixture::open_run(), connections::handshake_run(), connections::idle_run()] {
+    for record in
+        [fixture::open_run(), connections::handshake_run(), connections::idle_run(), script::script_run()]
+    {
         let json = serde_json::to_value(Summary::from(&record)).unwrap();
         collect(&json, "", &mut written);
     }
     let is_open = |path: &String| {
-        ["plan.", "status.", "environment.", "rows[].status."].iter().any(|open| path.starts_with(open))
+        ["plan.", "status.", "environment.", "rows[].status.", "totals.script.metrics[].values."]
+            .iter()
+            .any(|open| path.starts_with(open))
     };
     let unknown: Vec<&String> =
         written.iter().filter(|path| !known.contains(*path) && !is_open(path)).collect();
