@@ -358,6 +358,14 @@ fn setup(host: &Host, ctx: Ctx<'_>) -> Result<Option<String>, ScriptError> {
     enter(host, Phase::Setup, "::setup");
     let function = exported(host, ctx, "setup")?;
     let value = settle(host, ctx, function.call(&ctx.undefined(), &[]))?;
+    // k6 breaks down on this; going on without the data would fail somewhere else.
+    if value.is_promise() && value.settled().is_none() {
+        return Err(ScriptError::new(
+            ErrorKind::Exception,
+            "the promise that it returns is never settled",
+            "resolve it, or await only what comes to an end",
+        ));
+    }
     error_of(ctx, value.to_json())
 }
 

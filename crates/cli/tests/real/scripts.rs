@@ -159,6 +159,20 @@ fn iterations_checks_and_metrics_of_a_script_are_in_its_summary() {
     assert!(shown.stdout.contains("62.5 % held   5 of 8   is first: 3 failed"), "{shown:#?}");
 }
 
+#[test]
+fn a_setup_that_never_settles_ends_the_run_before_any_iteration() {
+    let folder = TempDir::new().unwrap();
+    let script = written(
+        &folder,
+        "export async function setup() { await new Promise(() => {}); }
+         export default function () { console.log('iterated'); }",
+    );
+    let ended = start(&["run", "-i", "1", "--no-save", &script]).wait();
+    assert_eq!(ended.code, Some(107), "{ended:#?}");
+    let said = "setup(): the promise that it returns is never settled";
+    assert!(ended.stderr.contains(said) && !ended.stderr.contains("iterated"), "{ended:#?}");
+}
+
 /// A script with this text after its import, and its path.
 fn written(folder: &TempDir, text: &str) -> String {
     let path = folder.path().join("script.js");
