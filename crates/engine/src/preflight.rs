@@ -51,7 +51,7 @@ pub fn needs(plan: &Plan) -> Vec<Need> {
     Demand::of(plan).needs(&Supply::read())
 }
 
-/// Whether [`run`](crate::run) would begin with this plan, as far as this machine alone can tell; nothing is opened or written.
+/// Whether [`run`](crate::run()) would begin with this plan, as far as this machine alone can tell; nothing is opened or written.
 ///
 /// # Errors
 /// When a certificate or key cannot be read, a cipher suite or group is not known, or fewer files may be open than there are connections.
