@@ -272,6 +272,7 @@ impl Client {
         let stream_id = self.streams.get(slot).id;
         frame::put(&mut self.control, frame::RST_STREAM, 0, stream_id, &code.0.to_be_bytes());
         self.stop_sending(slot);
+        self.input.disown(slot);
         self.streams.reset(slot);
     }
 

@@ -58,6 +58,15 @@ pub(super) struct Input {
     idle_frame_count: u32,
 }
 
+impl Input {
+    /// What is still to come of a DATA frame is nobody's, where it was this request's.
+    pub(super) fn disown(&mut self, slot: u32) {
+        if let Some(data) = &mut self.data {
+            data.slot = data.slot.filter(|one| *one != slot);
+        }
+    }
+}
+
 /// The rest of a DATA frame.
 #[derive(Debug, Clone, Copy)]
 struct Data {
@@ -303,7 +312,7 @@ impl Client {
             return Some((ErrorCode::FLOW_CONTROL_ERROR, "more DATA than the stream's window"));
         };
         stream.receive_window = left;
-        if left < window_bytes / 2 {
+        if left <= window_bytes / 2 {
             stream.receive_window = window_bytes;
             let (id, increment) = (stream.id, window_bytes - left);
             frame::put(&mut self.control, frame::WINDOW_UPDATE, 0, id, &increment.to_be_bytes());
@@ -317,7 +326,7 @@ impl Client {
         };
         self.receive_window = left;
         let window_bytes = self.setup.connection_window_bytes;
-        if left < window_bytes / 2 {
+        if left <= window_bytes / 2 {
             self.receive_window = window_bytes;
             frame::put(&mut self.control, frame::WINDOW_UPDATE, 0, 0, &(window_bytes - left).to_be_bytes());
         }

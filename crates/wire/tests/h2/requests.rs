@@ -3,7 +3,7 @@
 use squall_wire::h1::RequestKind;
 use squall_wire::h2::{Client, FieldTable, Request, Setup, prepare};
 
-use crate::conversation::{frame, get, head};
+use crate::conversation::{Conversation, frame, get, head};
 
 fn client(stream_count: u32) -> Client {
     let mut client =
@@ -118,4 +118,48 @@ fn bodies_take_turns_within_the_windows() {
         client.next_chunk(usize::MAX, &mut out).map(|chunk| (chunk.slot, chunk.is_last)),
         Some((0, true))
     );
+}
+
+/// A stream that is given up in the middle of a DATA frame: what follows belongs to nobody, least of all to the next in its place.
+#[test]
+fn the_rest_of_a_frame_is_nobodys_when_its_stream_is_given_up() {
+    let mut conversation = Conversation::with_requests(1);
+    let mut whole = frame(4, 0, 0, b"");
+    whole.extend(frame(1, 4, 1, &[0x88]));
+    let data = frame(0, 1, 1, b"of the first request");
+    conversation.read(&[&whole[..], &data[..12]].concat()).unwrap();
+    conversation.client.cancel(0);
+    let slot = conversation.client.reserve().unwrap();
+    let (table, fields) = (FieldTable::default(), get());
+    let request = Request { fields: &fields, kind: RequestKind::Other, body_bytes: 0 };
+    conversation.client.start(slot, &table, request, &mut Vec::new());
+    assert_eq!(slot, 0);
+    let seen_before = conversation.seen.lines.clone();
+    conversation.read(&data[12..]).unwrap();
+    assert_eq!((&conversation.seen.lines, conversation.client.in_flight()), (&seen_before, 1));
+    conversation.read(&[frame(1, 4, 3, &[0x88]), frame(0, 1, 3, b"second")].concat()).unwrap();
+    assert_eq!(conversation.seen.lines.last().unwrap(), "0: 200 with 6 bytes");
+}
+
+/// Windows are widened again however small they are.
+#[test]
+fn the_smallest_window_is_widened() {
+    for window_bytes in 1..5 {
+        let mut client =
+            Client::new(Setup { stream_count: 1, window_bytes, connection_window_bytes: 65_535 });
+        let (table, fields, mut out) = (FieldTable::default(), get(), Vec::new());
+        client.write_control(&mut out);
+        let slot = client.reserve().unwrap();
+        let request = Request { fields: &fields, kind: RequestKind::Other, body_bytes: 0 };
+        client.start(slot, &table, request, &mut out);
+        read(&mut client, &[frame(4, 0, 0, b""), frame(1, 4, 1, &[0x88])].concat());
+        let mut left = window_bytes;
+        for _ in 0..10 {
+            read(&mut client, &frame(0, 0, 1, b"x"));
+            out.clear();
+            client.write_control(&mut out);
+            left = if out.windows(4).any(|part| part == [0, 0, 4, 8]) { window_bytes } else { left - 1 };
+            assert!(left > 0, "a window of {window_bytes} is used up");
+        }
+    }
 }
