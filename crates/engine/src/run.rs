@@ -411,7 +411,7 @@ fn usable_cpu_count() -> u32 {
     thread::available_parallelism().map_or(1, |count| count.get() as u32)
 }
 
-/// No more shards than connections, or than requests. A recording that is replayed by a rate has one: its sessions are not divided evenly,
+/// No more shards than connections, users or requests. A recording that is replayed by a rate has one: its sessions are not divided evenly,
 /// and a rate would be.
 fn shard_count(load: &Load, thread_count: u32) -> u32 {
     if matches!(&load.what, What::Replay(replay) if replay.pace == ReplayPace::Load)
@@ -419,9 +419,8 @@ fn shard_count(load: &Load, thread_count: u32) -> u32 {
     {
         return 1;
     }
-    let connection_count = load.when.connection_count_max().min(load.stop.count.unwrap_or(u64::MAX));
-    let connection_count = load.segment.part_of(connection_count);
-    u64::from(thread_count).min(connection_count).max(1) as u32
+    let part_count_max = load.segment.part_of(load.part_count_max());
+    u64::from(thread_count).min(part_count_max).max(1) as u32
 }
 
 /// Shards of all loads together.

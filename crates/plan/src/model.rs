@@ -48,6 +48,17 @@ pub struct Load {
     pub segment: Segment,
 }
 
+impl Load {
+    /// Into how many parts it can be divided, for threads and machines, so that none is without a connection, a user or a request.
+    pub fn part_count_max(&self) -> u64 {
+        let user_count = match &self.when {
+            When::Closed { users: Some(users), .. } => users.max().ceil() as u64,
+            When::Closed { users: None, .. } | When::Open { .. } => u64::MAX,
+        };
+        self.when.connection_count_max().min(user_count).min(self.stop.count.unwrap_or(u64::MAX))
+    }
+}
+
 /// What a user does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -305,7 +305,8 @@ impl<'a> Reader<'a> {
     fn parts(&self, spec: &LoadSpec, plan: Option<&Plan>) -> Vec<(usize, Segment)> {
         let meant = self.meant(&spec.on);
         let weights: Vec<u32> = meant.iter().map(|&idx| self.machines[idx].weight.get()).collect();
-        let item_count = plan.and_then(|plan| plan.loads.iter().map(item_count).min()).unwrap_or(u64::MAX);
+        let item_count =
+            plan.and_then(|plan| plan.loads.iter().map(Load::part_count_max).min()).unwrap_or(u64::MAX);
         let segments = Segment::divide(&weights, item_count);
         meant.into_iter().zip(segments).filter_map(|(idx, segment)| Some((idx, segment?))).collect()
     }
@@ -419,11 +420,6 @@ fn is_of_the_machine(word: &str) -> bool {
 fn endpoint(target: &str) -> Option<String> {
     let url = url::Url::parse(target).ok()?;
     Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
-}
-
-/// How many connections or requests there are to be divided.
-fn item_count(load: &Load) -> u64 {
-    load.when.connection_count_max().min(load.stop.count.unwrap_or(u64::MAX))
 }
 
 /// One failure for all problems of a file. `look`: what looks at such a file without running it.
