@@ -327,7 +327,10 @@ impl Shard {
             None => in_flight < self.limits.depth,
             Some(session) => session.has_room(),
         };
-        conn.state == State::Open && has_place && conn.served_count + in_flight < self.limits.served_max
+        conn.state == State::Open
+            && has_place
+            && conn.served_count + in_flight < self.limits.served_max
+            && (in_flight == 0 || !self.is_old(conn_idx))
     }
 
     /// Gives a request a connection at once, or lets it wait its turn. Returns whether it got one.

@@ -83,6 +83,17 @@ impl ResponseSink {
         Some(self.locations.swap_remove(idx).1)
     }
 
+    /// Of the answers that come in this place, only the last one's counts: others were of no redirect, or given up.
+    fn note_location(&mut self, head: &HeadView<'_>) {
+        let at = self.at;
+        self.locations.retain(|(other, _)| *other != at);
+        if (300..400).contains(&head.status())
+            && let Some(value) = head.field("location")
+        {
+            self.locations.push((at, String::from_utf8_lossy(value).into_owned()));
+        }
+    }
+
     /// The connection is gone.
     pub(super) fn forget(&mut self, conn_idx: usize) {
         self.locations.retain(|((at, _), _)| *at != conn_idx);
@@ -92,11 +103,8 @@ impl ResponseSink {
 
 impl Sink for ResponseSink {
     fn head(&mut self, head: &HeadView<'_>) {
-        if self.is_followed
-            && (300..400).contains(&head.status())
-            && let Some(value) = head.field("location")
-        {
-            self.locations.push((self.at, String::from_utf8_lossy(value).into_owned()));
+        if self.is_followed {
+            self.note_location(head);
         }
         self.captures.head(self.at, head);
         if let Some(responses) = &mut self.responses {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::num::NonZeroU32;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
@@ -64,6 +65,20 @@ fn a_connection_carries_no_more_requests_than_planned() {
 }
 
 #[test]
+fn a_connection_that_is_old_is_not_filled_again() {
+    let target = target();
+    for depth in [1, 4] {
+        let plan = with(closed(&url(&target, "/delay/2"), 1, 100), |load| {
+            load.connections.age_max = Some(Duration::from_millis(20));
+            load.connections.pipeline_depth = NonZeroU32::new(depth).unwrap();
+        });
+        let record = record(&plan);
+        assert_counts(&record, 100, 0);
+        assert!(record.total.connections_opened >= 3, "depth {depth}: {}", record.total.connections_opened);
+    }
+}
+
+#[test]
 fn pipelined_answers_find_their_requests() {
     let target = target();
     let plan = with(closed(&url(&target, "/bytes/777"), 3, 5_000), |load| {
@@ -119,6 +134,32 @@ fn redirects_are_followed_and_each_hop_is_a_request() {
     assert_counts(&cut, 20, 10);
     let away = follow("/redirect-to?url=http://elsewhere.example/", 2);
     assert_eq!(away.total.failures.count_of(Cause::BadRedirect), 10);
+}
+
+/// A server that answers on one connection: first with choices, then with a redirect, then the rest; tells each request line.
+fn choosing_server() -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (lines, seen) = mpsc::channel();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        for answer in ["300 Choices\r\nLocation: /choice", "302 Found\r\nLocation: /found", "200 OK"] {
+            let mut request = [0; 1024];
+            let count = stream.read(&mut request).unwrap();
+            let request = String::from_utf8_lossy(&request[..count]).into_owned();
+            let _ = lines.send(request.lines().next().unwrap_or_default().to_owned());
+            write!(stream, "HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n").unwrap();
+        }
+    });
+    (url, seen)
+}
+
+#[test]
+fn a_redirect_leads_where_its_own_answer_says() {
+    let (url, seen) = choosing_server();
+    let record = record(&with_http(closed(&url, 1, 2), |http| http.follow_count_max = 3));
+    assert_counts(&record, 3, 0);
+    assert_eq!(seen.iter().collect::<Vec<_>>(), ["GET / HTTP/1.1", "GET / HTTP/1.1", "GET /found HTTP/1.1"]);
 }
 
 #[test]
@@ -268,6 +309,15 @@ fn users_who_share_connections_wait_for_a_free_one() {
     assert_counts(&sparse, 40, 0);
     assert!(sparse.total.connections_opened <= 2, "{}", sparse.total.connections_opened);
     assert_eq!(target.stop().requests, 280);
+}
+
+#[test]
+fn a_count_is_made_whole_by_fewer_users_than_threads() {
+    let target = target();
+    let mut plan = shared(&url(&target, "/"), 2, 50, 101);
+    plan.threads = NonZeroU32::new(5);
+    assert_counts(&record(&plan), 101, 0);
+    assert_eq!(target.stop().requests, 101);
 }
 
 #[test]

@@ -107,21 +107,21 @@ fn a_unix_socket_is_dialled_whatever_the_url_says() {
     assert_counts(&record(&plan), 50, 0);
 }
 
-/// A proxy that tunnels `CONNECT`, and forwards nothing else but answers it; tells each request line.
-fn proxy(refuses: bool) -> (SocketAddr, Receiver<String>) {
+/// A proxy that tunnels `CONNECT`, or refuses it with these words; forwards nothing else but answers it; tells each request line.
+fn proxy(refusal: Option<&'static str>) -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (lines, seen) = mpsc::channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let (stream, lines) = (stream.unwrap(), lines.clone());
-            thread::spawn(move || serve_proxy(stream, refuses, &lines));
+            thread::spawn(move || serve_proxy(stream, refusal, &lines));
         }
     });
     (address, seen)
 }
 
-fn serve_proxy(mut stream: TcpStream, refuses: bool, lines: &mpsc::Sender<String>) -> io::Result<()> {
+fn serve_proxy(mut stream: TcpStream, refusal: Option<&str>, lines: &mpsc::Sender<String>) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut head = Vec::new();
     loop {
@@ -139,8 +139,10 @@ fn serve_proxy(mut stream: TcpStream, refuses: bool, lines: &mpsc::Sender<String
     let Some(target) = head[0].strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next()) else {
         return stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
     };
-    if refuses {
-        return stream.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n");
+    if let Some(refusal) = refusal {
+        stream.write_all(refusal.as_bytes())?;
+        // Without a length the answer lasts until the close, which is the client's.
+        return io::copy(&mut stream, &mut io::sink()).map(drop);
     }
     let upstream = TcpStream::connect(target)?;
     stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
@@ -158,7 +160,7 @@ fn through(address: SocketAddr) -> Proxy {
 #[test]
 fn a_proxy_tunnels_https_and_forwards_http() {
     let target = tls_target();
-    let (address, seen) = proxy(false);
+    let (address, seen) = proxy(None);
     let tunnelled = with(closed(&format!("https://{}/", target.address()), 2, 20), |load| {
         load.network.proxy = Some(through(address));
         load.tls.insecure = true;
@@ -177,13 +179,17 @@ fn a_proxy_tunnels_https_and_forwards_http() {
 
 #[test]
 fn a_proxy_that_refuses_is_a_cause_of_its_own() {
-    let (address, _seen) = proxy(true);
-    let refused =
-        with(closed("https://shop.example/", 1, 3), |load| load.network.proxy = Some(through(address)));
-    let record = record(&refused);
-    assert_counts(&record, 0, 3);
-    let example = record.total.failures.example(Cause::ProxyRefused, Phase::Tunnelling).unwrap();
-    assert_eq!(example.text, "the proxy answered CONNECT with status 407");
+    let with_length = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
+    let without_length = "HTTP/1.1 407 Proxy Authentication Required\r\n\r\nWho are you?";
+    for refusal in [with_length, without_length] {
+        let (address, _seen) = proxy(Some(refusal));
+        let refused =
+            with(closed("https://shop.example/", 1, 3), |load| load.network.proxy = Some(through(address)));
+        let record = record(&refused);
+        assert_counts(&record, 0, 3);
+        let example = record.total.failures.example(Cause::ProxyRefused, Phase::Tunnelling).unwrap();
+        assert_eq!(example.text, "the proxy answered CONNECT with status 407");
+    }
 }
 
 #[test]

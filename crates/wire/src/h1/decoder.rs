@@ -163,6 +163,11 @@ impl Decoder {
         matches!(self.state, State::Head) && self.partial.is_none() && self.interim_count == 0
     }
 
+    /// Status of the response whose head is complete; `None`: it is still to come.
+    pub fn status(&self) -> Option<u16> {
+        (self.status != 0).then_some(self.status)
+    }
+
     /// Decodes some of a non-empty `input`, at least one byte.
     fn decode_piece<S: Sink>(
         &mut self,
