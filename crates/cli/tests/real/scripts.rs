@@ -173,6 +173,54 @@ fn a_setup_that_never_settles_ends_the_run_before_any_iteration() {
     assert!(ended.stderr.contains(said) && !ended.stderr.contains("iterated"), "{ended:#?}");
 }
 
+#[test]
+fn the_timeout_of_a_request_holds_while_its_connection_opens() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = TempDir::new().unwrap();
+    let script = written(
+        &folder,
+        "export default function () {
+           const res = http.get(__ENV.BASE, { timeout: '200ms' });
+           console.log(`${res.error_code} ${res.error}`);
+         }",
+    );
+    // The handshake is never answered.
+    let base = format!("BASE=https://{}", silent.local_addr().unwrap());
+    let ended = squall::run(&["run", "-i", "1", "-e", &base, &script]);
+    assert!(ended.stderr.contains("1050 request timeout"), "{ended:#?}");
+    let error = &ended.json()["errors"][0];
+    assert_eq!((&error["cause"], &error["phase"]), (&json!("timeout"), &json!("tls_handshaking")));
+    assert_eq!(error["example"], "no whole response within 200 ms", "{error}");
+}
+
+/// Neither are its phases longer for what the script does before, nor its rest shorter.
+#[test]
+fn what_a_script_computes_takes_its_own_time() {
+    let target = Target::start(&Options::default()).unwrap();
+    let folder = TempDir::new().unwrap();
+    let script = written(
+        &folder,
+        "import { sleep } from 'k6';
+         const text = JSON.stringify(Array.from({ length: 100000 }, (_, nth) => `${nth}`));
+         export const options = { noConnectionReuse: true };
+         export default function () {
+           const begin = Date.now();
+           JSON.parse(text);
+           const parsed = Date.now();
+           const timings = http.get(__ENV.BASE).timings;
+           const before_ms = timings.blocked + timings.sending;
+           const rested = Date.now();
+           JSON.parse(text);
+           sleep((parsed - begin) / 1000);
+           console.log(`${before_ms < (parsed - begin) / 2} ${Date.now() - rested > 1.5 * (parsed - begin)}`);
+         }",
+    );
+    let base = format!("BASE=http://{}", target.address());
+    let ended = squall::run(&["run", "-i", "10", "-e", &base, &script]);
+    // A busy machine may delay some, but not all.
+    assert!(ended.stderr.contains("true true"), "{ended:#?}");
+}
+
 /// A script with this text after its import, and its path.
 fn written(folder: &TempDir, text: &str) -> String {
     let path = folder.path().join("script.js");

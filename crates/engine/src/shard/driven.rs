@@ -13,6 +13,7 @@ use super::conn::{Exchange, Pool, State};
 use super::{Life, Shard};
 use crate::driver::{Call, CallRequest, Driver, Ended, Port};
 use crate::prepare::PreparedRequest;
+use crate::sys::monotonic_ns;
 use crate::trouble::Trouble;
 
 /// A driver and its requests in flight.
@@ -99,6 +100,10 @@ impl Shard {
         let closed = std::mem::take(&mut driven.port.closed);
         cancelled.into_iter().for_each(|user| self.cancel(user));
         closed.into_iter().for_each(|user| self.close_idle(user));
+        if !calls.is_empty() {
+            // What the users have computed since is no part of their requests.
+            self.now_ns = monotonic_ns();
+        }
         for call in calls.drain(..) {
             self.call(call);
         }
@@ -192,7 +197,7 @@ impl Shard {
         let Some(row_idx) = row_idx else { return };
         self.add_rows();
         let outcome = Outcome::Failed(trouble.cause, trouble.phase);
-        self.keep_example(row_idx, 0, trouble);
+        self.keep_example(row_idx, (0, 0), trouble);
         self.pulse.snapshot.record(&Sample {
             row_idx,
             status: 0,
@@ -208,6 +213,20 @@ impl Shard {
     pub(super) fn pool_of(&self, exchange: &Exchange) -> usize {
         let flight = self.driven.as_ref().and_then(|driven| driven.flight(exchange));
         flight.map_or_else(|| self.request(exchange.request).origin_idx, |flight| flight.pool_idx) as usize
+    }
+
+    /// When a request has taken too long. The load's limit begins with its first byte; a call's own with the call, as in k6.
+    pub(super) fn deadline_of(&self, exchange: &Exchange) -> u64 {
+        self.deadline_of_call(exchange).unwrap_or_else(|| {
+            let begin_ns = if exchange.start_ns == 0 { exchange.assigned_ns } else { exchange.start_ns };
+            begin_ns + self.limits.timeout_ns
+        })
+    }
+
+    /// When the call that a driver made has taken too long; `None`: it is none.
+    pub(super) fn deadline_of_call(&self, exchange: &Exchange) -> Option<u64> {
+        let flight = self.driven.as_ref()?.flight(exchange)?;
+        Some(exchange.intended_ns.saturating_add(flight.timeout_ns))
     }
 
     /// How long a request may take.

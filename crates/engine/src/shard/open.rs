@@ -43,7 +43,9 @@ impl Shard {
         conn.state = State::Connecting;
         conn.opened_ns = self.now_ns;
         self.opening_count += 1;
-        self.deadlines[conn_idx] = self.now_ns + self.limits.connect_timeout_ns;
+        let deadline_ns = self.now_ns + self.limits.connect_timeout_ns;
+        let call_ns = self.deadline_of_opener(conn_idx).unwrap_or(u64::MAX);
+        self.deadlines[conn_idx] = deadline_ns.min(call_ns);
         let begun = self.dial(conn_idx).and_then(|connect| self.adopt(conn_idx, connect));
         match begun {
             Ok(true) => self.on_connected(conn_idx),
@@ -55,6 +57,11 @@ impl Shard {
             }
         }
         self.now_ns = monotonic_ns();
+    }
+
+    /// When the call that a connection is opened for has taken too long; `None`: it is no call.
+    pub(super) fn deadline_of_opener(&self, conn_idx: usize) -> Option<u64> {
+        self.deadline_of_call(&self.exchanges[self.front(conn_idx)])
     }
 
     fn dial(&mut self, conn_idx: usize) -> io::Result<Connect> {
@@ -144,7 +151,11 @@ impl Shard {
             match conn.decoder.decode(&mut self.io.head_cache, &self.io.read[..count], &mut ()) {
                 Err(error) => break Trouble::decode(&error, Phase::Tunnelling),
                 Ok(progress) => match progress.response {
-                    None => {}
+                    // What a refusal goes on to say, maybe until the close, is not waited for.
+                    None => match conn.decoder.status() {
+                        None => {}
+                        Some(status) => break self.refused(conn_idx, status),
+                    },
                     Some(response) if response.status == 101 => {
                         return self.on_upgraded(conn_idx, progress.consumed..count);
                     }

@@ -53,7 +53,7 @@ impl Shard {
         if self.conns[conn_idx].ring.sent_count == 0 {
             let kind = self.request(self.exchanges[place].request).kind;
             self.conns[conn_idx].decoder.begin(kind);
-            self.deadlines[conn_idx] = self.now_ns + self.timeout_of(&self.exchanges[place]);
+            self.deadlines[conn_idx] = self.deadline_of(&self.exchanges[place]);
         }
         let Exchange { request, is_warmup, .. } = self.exchanges[place];
         self.begin_recorded((conn_idx, 0), request, is_warmup);

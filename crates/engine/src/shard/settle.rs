@@ -192,6 +192,7 @@ impl Shard {
         outcome: Result<(), Trouble>,
     ) {
         self.open_count -= 1;
+        let timeout_ns = self.timeout_of(exchange);
         if self.driven.is_some() {
             let result = match &outcome {
                 Err(trouble) if status == 0 => Err(trouble.clone()),
@@ -205,7 +206,7 @@ impl Shard {
                 Err(trouble) => {
                     let outcome = Outcome::Failed(trouble.cause, trouble.phase);
                     let row_idx = self.request(exchange.request).rows.h1;
-                    self.keep_example(row_idx, status, trouble);
+                    self.keep_example(row_idx, (status, timeout_ns), trouble);
                     outcome
                 }
             };
@@ -255,13 +256,14 @@ impl Shard {
         }
     }
 
-    pub(super) fn keep_example(&mut self, row_idx: u32, status: u16, trouble: Trouble) {
+    /// Keeps one example of each kind of failure. With the status, if there was one, and how long the request might have taken.
+    pub(super) fn keep_example(&mut self, row_idx: u32, (status, timeout_ns): (u16, u64), trouble: Trouble) {
         let Trouble { cause, phase, mut text } = trouble;
         if !self.pulse.snapshot.failures.wants_example(cause, phase) {
             return;
         }
         if text.is_empty() {
-            text = self.describe(cause, status);
+            text = self.describe(cause, status, timeout_ns);
         }
         let url = self.prepared.rows[row_idx as usize].url.clone();
         let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
@@ -269,10 +271,10 @@ impl Shard {
     }
 
     /// Texts that are made only when one is wanted: these failures may come by the thousand.
-    fn describe(&self, cause: Cause, status: u16) -> String {
+    fn describe(&self, cause: Cause, status: u16, timeout_ns: u64) -> String {
         match cause {
             Cause::UnexpectedStatus => format!("status {status}"),
-            Cause::Timeout => format!("no whole response within {} ms", self.limits.timeout_ns / 1_000_000),
+            Cause::Timeout => format!("no whole response within {} ms", timeout_ns / 1_000_000),
             Cause::ConnectTimeout => {
                 format!("no connection within {} ms", self.limits.connect_timeout_ns / 1_000_000)
             }
@@ -283,8 +285,8 @@ impl Shard {
     /// After a response: the connection serves on, or its time has come.
     fn keep_or_close(&mut self, conn_idx: usize, may_keep: bool) {
         let conn = &self.conns[conn_idx];
-        let is_old = self.now_ns.saturating_sub(conn.opened_ns) >= self.limits.age_max_ns;
-        let is_spent = conn.served_count >= self.limits.served_max || is_old && conn.ring.len == 0;
+        let is_spent =
+            conn.served_count >= self.limits.served_max || conn.ring.len == 0 && self.is_old(conn_idx);
         if !may_keep || is_spent {
             return self.close(conn_idx);
         }
@@ -296,8 +298,13 @@ impl Shard {
         if exchange.start_ns != 0 {
             let kind = self.request(exchange.request).kind;
             self.conns[conn_idx].decoder.begin(kind);
-            self.deadlines[conn_idx] = exchange.start_ns + self.timeout_of(&exchange);
+            self.deadlines[conn_idx] = self.deadline_of(&exchange);
         }
+    }
+
+    /// Whether a connection has reached the most that it may live: it takes nothing more, and ends when nothing is on it.
+    pub(super) fn is_old(&self, conn_idx: usize) -> bool {
+        self.now_ns.saturating_sub(self.conns[conn_idx].opened_ns) >= self.limits.age_max_ns
     }
 
     /// Closes a connection from our side; requests that it still owes are sent again elsewhere, or fail.
@@ -369,15 +376,23 @@ impl Shard {
     }
 
     fn on_deadline(&mut self, conn_idx: usize) {
-        let timeout = |cause, phase| Trouble::new(cause, phase, String::new());
         match self.conns[conn_idx].state {
             State::Vacant => self.end_rest(conn_idx),
-            State::Connecting => self.fail(conn_idx, &timeout(Cause::ConnectTimeout, Phase::Connecting)),
-            State::Tunnelling => self.fail(conn_idx, &timeout(Cause::ConnectTimeout, Phase::Tunnelling)),
-            State::Handshaking => self.fail(conn_idx, &timeout(Cause::ConnectTimeout, Phase::TlsHandshaking)),
+            State::Connecting => self.end_late_opening(conn_idx, Phase::Connecting),
+            State::Tunnelling => self.end_late_opening(conn_idx, Phase::Tunnelling),
+            State::Handshaking => self.end_late_opening(conn_idx, Phase::TlsHandshaking),
             State::Open if self.conns[conn_idx].h2.is_some() => self.end_late_streams(conn_idx),
-            State::Open => self.fail(conn_idx, &timeout(Cause::Timeout, Phase::Receiving)),
+            State::Open => {
+                self.fail(conn_idx, &Trouble::new(Cause::Timeout, Phase::Receiving, String::new()));
+            }
         }
+    }
+
+    /// The connection is not open in time, or the call that wants it has no time left.
+    fn end_late_opening(&mut self, conn_idx: usize, phase: Phase) {
+        let is_call_late = self.deadline_of_opener(conn_idx).is_some_and(|at_ns| at_ns <= self.now_ns);
+        let cause = if is_call_late { Cause::Timeout } else { Cause::ConnectTimeout };
+        self.fail(conn_idx, &Trouble::new(cause, phase, String::new()));
     }
 
     /// The run is cut off: what is open is counted as interrupted.

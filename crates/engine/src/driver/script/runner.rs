@@ -202,7 +202,7 @@ impl Runner {
         (users, stage, port): (&mut Users, &Stage, &mut Port),
     ) {
         let member = &mut self.members[nth];
-        let duration_ns = users.clock_ns().max(now_ns).saturating_sub(member.begin_ns);
+        let duration_ns = users.clock_ns(now_ns).saturating_sub(member.begin_ns);
         member.state = MemberState::Idle;
         member.kill_ns = u64::MAX;
         self.iterating_count -= 1;
@@ -371,7 +371,7 @@ impl Runner {
         self.iterating_count += 1;
         member.state = MemberState::Iterating;
         member.iteration_count += 1;
-        member.begin_ns = users.clock_ns().max(now_ns);
+        member.begin_ns = users.clock_ns(now_ns);
         let work = Work::Iterate(Iteration { scenario, idx, progress_milli: progress_milli.min(1000) });
         users.begin(member.user, work, now_ns, port);
     }

@@ -9,6 +9,7 @@ use squall_plan::{Segment, TlsPolicy};
 use squall_script::{Console, Form, Level, Options, Program, ProgramSetup};
 
 use super::part::Part;
+use super::users::Clock;
 use super::{ScriptDriver, ScriptRun};
 use crate::driver::{Driver, Port};
 use crate::pace::Share;
@@ -87,6 +88,7 @@ impl World {
         };
         let mut drivers: Vec<ScriptDriver> =
             (0..shard_count).map(|idx| ScriptDriver::new(&self.run, part(idx)).unwrap()).collect();
+        drivers.iter_mut().for_each(|driver| driver.users.clock = Clock::Still);
         let (mut port, mut now_ns) = (Port::default(), 0);
         while !drivers.iter().all(Driver::is_finished) {
             drivers.iter_mut().for_each(|driver| driver.turn(now_ns, &mut port));

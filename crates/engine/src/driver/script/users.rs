@@ -47,8 +47,37 @@ pub(super) struct Users {
     flushed_active: i64,
     made_count: u64,
     flushed_made: u64,
-    /// From the run's clock to the machine's.
-    epoch_ns: Option<u64>,
+    pub(super) clock: Clock,
+}
+
+/// What tells the time while scripts compute.
+pub(super) enum Clock {
+    /// The machine's, and what it showed when the run's was at 0.
+    Machine { epoch_ns: Option<u64> },
+    /// Computing takes no time.
+    #[cfg(test)]
+    Still,
+}
+
+impl Clock {
+    fn begin(&mut self, now_ns: u64) {
+        match self {
+            Self::Machine { epoch_ns } => {
+                epoch_ns.get_or_insert_with(|| monotonic_ns().saturating_sub(now_ns));
+            }
+            #[cfg(test)]
+            Self::Still => {}
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        match self {
+            Self::Machine { epoch_ns: Some(epoch_ns) } => monotonic_ns().saturating_sub(*epoch_ns),
+            Self::Machine { epoch_ns: None } => 0,
+            #[cfg(test)]
+            Self::Still => 0,
+        }
+    }
 }
 
 /// One user.
@@ -125,7 +154,7 @@ impl Users {
             flushed_active: 0,
             made_count: 0,
             flushed_made: 0,
-            epoch_ns: None,
+            clock: Clock::Machine { epoch_ns: None },
         }
     }
 
@@ -209,7 +238,7 @@ impl Users {
     /// Wakes those who are due.
     pub(super) fn turn(&mut self, now_ns: u64, port: &mut Port) {
         self.now_ns = now_ns;
-        self.epoch_ns.get_or_insert_with(|| monotonic_ns().saturating_sub(now_ns));
+        self.clock.begin(now_ns);
         for _ in 0..self.runnable.len() {
             if let Some(idx) = self.runnable.pop_front() {
                 self.resume(idx, now_ns, port);
@@ -266,23 +295,29 @@ impl Users {
 
     /// Begins a user's work.
     pub(super) fn begin(&mut self, idx: u32, work: Work, now_ns: u64, port: &mut Port) {
+        let begin_ns = self.clock_ns(now_ns);
         let slot = &mut self.slots[idx as usize];
         (slot.is_running, slot.is_interrupted) = (true, false);
-        let step = slot.user.begin(work, now_ns);
-        self.follow(idx, step, now_ns, port);
+        let step = slot.user.begin(work, begin_ns);
+        self.follow(idx, step, begin_ns, port);
     }
 
     fn resume(&mut self, idx: u32, now_ns: u64, port: &mut Port) {
-        let step = self.slots[idx as usize].user.resume(now_ns);
-        self.follow(idx, step, now_ns, port);
+        let begin_ns = self.clock_ns(now_ns);
+        let step = self.slots[idx as usize].user.resume(begin_ns);
+        self.follow(idx, step, begin_ns, port);
     }
 
-    fn follow(&mut self, idx: u32, step: Step, now_ns: u64, port: &mut Port) {
+    /// Does what a user wants that went on at `begin_ns`.
+    fn follow(&mut self, idx: u32, step: Step, begin_ns: u64, port: &mut Port) {
+        let now_ns = self.clock_ns(begin_ns);
         let slot = &mut self.slots[idx as usize];
         slot.user.take_requests(&mut self.requests);
         slot.wake_ns = u64::MAX;
         match step {
             Step::Wait { until_ns: Some(until_ns) } => {
+                // To the script no time passes while it computes: its rest begins when it gives way.
+                let until_ns = until_ns.saturating_add(now_ns - begin_ns);
                 slot.wake_ns = until_ns;
                 self.sleepers.push(Reverse((until_ns, idx)));
             }
@@ -379,9 +414,9 @@ impl Users {
         Some((self.slots[special.idx as usize].user.outcome(), special.is_late))
     }
 
-    /// The time by the run's clock.
-    pub(super) fn clock_ns(&self) -> u64 {
-        self.epoch_ns.map_or(self.now_ns, |epoch_ns| monotonic_ns().saturating_sub(epoch_ns))
+    /// The present by the run's clock, which was `now_ns` or earlier when the turn began.
+    pub(super) fn clock_ns(&self, now_ns: u64) -> u64 {
+        self.clock.now_ns().max(now_ns)
     }
 
     /// Where samples go.

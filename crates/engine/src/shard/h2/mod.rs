@@ -92,8 +92,7 @@ impl Shard {
         session.pending.push_back(slot);
         let place = self.stream_place(conn_idx, slot);
         self.exchanges[place] = exchange;
-        self.deadlines[conn_idx] =
-            self.deadlines[conn_idx].min(exchange.assigned_ns + self.timeout_of(&exchange));
+        self.deadlines[conn_idx] = self.deadlines[conn_idx].min(self.deadline_of(&exchange));
         self.list_unsent(conn_idx);
     }
 
@@ -146,7 +145,7 @@ impl Shard {
             let place = self.stream_place(conn_idx, slot);
             let exchange = self.exchanges[place];
             let begin_ns = if exchange.start_ns == 0 { exchange.assigned_ns } else { exchange.start_ns };
-            let end_ns = begin_ns + self.timeout_of(&exchange);
+            let end_ns = self.deadline_of(&exchange);
             if self.now_ns < end_ns {
                 self.deadlines[conn_idx] = self.deadlines[conn_idx].min(end_ns);
                 continue;
@@ -170,10 +169,9 @@ impl Shard {
 
     /// After a response: a connection that is spent or old takes no more requests.
     fn retire_when_due(&mut self, conn_idx: usize) {
-        let (age_max_ns, served_max, now_ns) = (self.limits.age_max_ns, self.limits.served_max, self.now_ns);
-        let conn = &mut self.conns[conn_idx];
-        let is_due = conn.served_count >= served_max || now_ns.saturating_sub(conn.opened_ns) >= age_max_ns;
-        if let Some(session) = &mut conn.h2 {
+        let conn = &self.conns[conn_idx];
+        let is_due = conn.served_count >= self.limits.served_max || self.is_old(conn_idx);
+        if let Some(session) = &mut self.conns[conn_idx].h2 {
             session.is_retiring |= is_due;
         }
         self.close_when_over(conn_idx);
