@@ -155,6 +155,21 @@ fn cookies_last_for_an_iteration() {
 }
 
 #[test]
+fn the_jar_of_the_user_may_be_named_in_params() {
+    let source = script(
+        "const jar = http.cookieJar(); jar.set('http://t/', 'mine', '1');
+        http.get('http://t/', { jar });
+        console.log(jar.cookiesForURL('http://t/').set[0]);",
+    );
+    let mut sent = Vec::new();
+    let run = iterate(&source, 1, |request| {
+        sent.push(header(request, "cookie").to_owned());
+        reply(200, &[("Set-Cookie", "set=by-server")], "")
+    });
+    assert_eq!((sent, run.said.as_str()), (vec!["mine=1".to_owned()], "by-server\n"));
+}
+
+#[test]
 fn failures_are_responses_or_exceptions() {
     let source = script(
         "const r = http.get('http://t/'); console.log(r.status, r.error_code, r.error, r.body);

@@ -13,9 +13,9 @@ use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 pub(super) struct JarObject(Option<Rc<RefCell<Jar>>>);
 
 impl JarObject {
-    /// The jar; the user's own is not given as one.
-    pub(super) fn jar(&self) -> Rc<RefCell<Jar>> {
-        self.0.clone().unwrap_or_default()
+    /// The jar that a script made; `None`: the user's own.
+    pub(super) fn jar(&self) -> Option<Rc<RefCell<Jar>>> {
+        self.0.clone()
     }
 
     fn with<T>(&self, ctx: Ctx<'_>, use_jar: impl FnOnce(&mut Jar) -> T) -> T {

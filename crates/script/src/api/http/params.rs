@@ -113,7 +113,7 @@ impl Params {
             "tags" => self.tags = tag_pairs(value)?,
             "timeout" => self.timeout = Some(timeout(value)?),
             "cookies" => self.cookies = cookies(value)?,
-            "jar" => self.jar = value.opaque::<JarObject>().map(JarObject::jar),
+            "jar" => self.jar = value.opaque::<JarObject>().and_then(JarObject::jar),
             "redirects" => self.redirects = Some(value.to_number()?.max(0.0) as u32),
             "responseType" => self.response_type = Some(response_type(value)?),
             "responseCallback" => self.callback = Some(callback(value).map_err(bad)?),
