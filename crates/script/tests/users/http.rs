@@ -185,6 +185,17 @@ fn failures_are_responses_or_exceptions() {
 }
 
 #[test]
+fn a_path_leads_nowhere_in_a_body_that_is_no_json() {
+    let source = script(
+        "const r = http.get('http://t/'); console.log(r.json('a.b'));
+        try { r.json(); } catch (e) { console.log(e.message.slice(0, 17)); }
+        try { http.get('http://t/', { responseType: 'none' }).json('a'); } catch (e) { console.log(e.message.slice(0, 16)); }",
+    );
+    let run = iterate(&source, 1, |_| reply(502, &[], "<html>"));
+    assert_eq!(run.said, "undefined\ncannot parse json\nthe body is null\n");
+}
+
+#[test]
 fn batches_keep_their_shape_and_their_limit() {
     let source = script("const list = http.batch(['http://t/1', ['POST', 'http://t/2', 'b'], { method: 'PUT', url: 'http://t/3' }]);
         console.log(list.map((r) => r.status));

@@ -79,6 +79,14 @@ impl Response {
             && self.reply.failure.is_none()
     }
 
+    /// What a path leads to; nothing in a body that is no JSON, as in k6.
+    fn json_at(&self, path: &str) -> Result<Option<Json>, String> {
+        if !self.has_body() {
+            return Err(NO_JSON.to_owned());
+        }
+        Ok(self.json().ok().and_then(|json| crate::gjson::get(&json, path)))
+    }
+
     fn json(&self) -> Result<Rc<Json>, String> {
         if let Some(json) = &*self.json.borrow() {
             return Ok(Rc::clone(json));
@@ -355,7 +363,7 @@ fn json<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, path) = (call.ctx(), call.arg(0));
     if !path.is_undefined() {
         let path = path.to_string()?;
-        let found = with(call, |_, response| response.json().map(|json| crate::gjson::get(&json, &path)))?;
+        let found = with(call, |_, response| response.json_at(&path))?;
         let found = found.map_err(|problem| ctx.throw_error(&problem))?;
         return found.map_or_else(|| Ok(ctx.undefined()), |json| ctx.parse_json(&json.to_string()));
     }
@@ -364,14 +372,13 @@ fn json<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     if !known.is_undefined() {
         return Ok(known);
     }
-    let text = with(call, |_, response| {
-        if response.has_body() {
-            Ok(response.text().into_owned())
-        } else {
-            Err("the body is null so we can't transform it to JSON - this likely was because of a request error getting the response".to_owned())
-        }
-    })?;
-    let text = text.map_err(|problem| ctx.throw_error(&problem))?;
+    let text = with(
+        call,
+        |_, response| {
+            if response.has_body() { Ok(response.text().into_owned()) } else { Err(NO_JSON) }
+        },
+    )?;
+    let text = text.map_err(|problem| ctx.throw_error(problem))?;
     let value = match ctx.parse_json(&text) {
         Ok(value) => value,
         Err(Thrown) => {
@@ -430,6 +437,9 @@ const TO_JSON: &[&str] = &[
     "error_code",
     "request",
 ];
+
+/// What `json` says of a response without a body.
+const NO_JSON: &str = "the body is null so we can't transform it to JSON - this likely was because of a request error getting the response";
 
 /// What k6 gives as `expires` of a cookie without one: Go's zero time, overflown.
 const NO_EXPIRY_MS: i64 = -6_795_364_578_871;
