@@ -77,6 +77,21 @@ fn a_response_has_the_url_that_was_given() {
 }
 
 #[test]
+fn a_response_has_the_request_that_was_asked_for() {
+    let source = script(
+        "const r = http.post('http://u:p@t/old', { a: 1 }, { headers: { 'x-own': '2' }, cookies: { c: '3' } }), q = r.request;
+         console.log(r.url, q.method, q.url, q.body, Object.keys(q.headers).sort(), q.cookies.c[0].value);",
+    );
+    let run = iterate(&source, 1, |request| match request.spec.url.path() {
+        "/old" => reply(303, &[("Location", "/new")], ""),
+        _ => reply(200, &[], ""),
+    });
+    assert_eq!(run.seen.requests, ["POST http://t/old", "GET http://t/new"]);
+    let expected = "http://t/new POST http://****:****@t/old a=1 [ \"Content-Type\", \"Cookie\", \"User-Agent\", \"X-Own\" ] 3";
+    assert_eq!(run.said.trim_end(), expected);
+}
+
+#[test]
 fn params_that_cannot_be_used_fail_their_request_alone() {
     for params in
         ["{ timeout: 'soon' }", "{ responseType: 'xml' }", "{ tags: { a: {} } }", "{ responseCallback: 5 }"]

@@ -14,12 +14,15 @@ use crate::step::{Body, Reply, Request, Spec};
 use crate::vm::{Ctx, JsResult, Value};
 
 use super::params::{Params, ResponseType};
-use super::response::{self, Response};
+use super::response::{self, Response, Sent};
 
 /// A request under way.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) token: u32,
+    /// As the script asked for it.
+    asked: Rc<Spec>,
+    /// What is sent now: the same, or where a redirect led, or with a proof of who asks.
     spec: Rc<Spec>,
     /// `None`: nothing but the method and the URL was given.
     params: Option<Rc<Params>>,
@@ -40,6 +43,7 @@ impl Exchange {
     pub(super) fn begin(host: &Host, spec: Rc<Spec>, params: Option<Rc<Params>>) -> Self {
         let exchange = Self {
             token: host.http.take_token(),
+            asked: Rc::clone(&spec),
             spec,
             params,
             redirect_count: 0,
@@ -106,7 +110,8 @@ impl Exchange {
             host.shared.console.fields(Level::Warning, "Request Failed", &[("error", &text)]);
         }
         let response_type = self.response_type(host);
-        Next::Done(Box::new(Response::new(reply, Rc::clone(&self.spec), response_type)))
+        let sent = Sent { asked: Rc::clone(&self.asked), last: Rc::clone(&self.spec) };
+        Next::Done(Box::new(Response::new(reply, sent, response_type)))
     }
 
     /// Whether a failure is to be thrown.

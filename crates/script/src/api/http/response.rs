@@ -16,15 +16,24 @@ use super::params::ResponseType;
 pub(super) struct Response {
     reply: Reply,
     /// `None`: the request could not even be made.
-    spec: Option<Rc<Spec>>,
+    sent: Option<Sent>,
     response_type: ResponseType,
     decoded: OnceCell<Result<Vec<u8>, String>>,
     json: RefCell<Option<Rc<Json>>>,
 }
 
+/// What a response answers.
+#[derive(Debug)]
+pub(super) struct Sent {
+    /// The request as the script asked for it: `response.request`.
+    pub(super) asked: Rc<Spec>,
+    /// The last one that was sent, after redirects: `response.url`.
+    pub(super) last: Rc<Spec>,
+}
+
 impl Response {
-    pub(super) fn new(reply: Reply, spec: Rc<Spec>, response_type: ResponseType) -> Self {
-        Self::made(reply, Some(spec), response_type)
+    pub(super) fn new(reply: Reply, sent: Sent, response_type: ResponseType) -> Self {
+        Self::made(reply, Some(sent), response_type)
     }
 
     /// What stands for the response to a request that could not be made.
@@ -32,8 +41,8 @@ impl Response {
         Self::made(Reply { failure: Some(failure), ..Reply::default() }, None, ResponseType::None)
     }
 
-    fn made(reply: Reply, spec: Option<Rc<Spec>>, response_type: ResponseType) -> Self {
-        Self { reply, spec, response_type, decoded: OnceCell::new(), json: RefCell::default() }
+    fn made(reply: Reply, sent: Option<Sent>, response_type: ResponseType) -> Self {
+        Self { reply, sent, response_type, decoded: OnceCell::new(), json: RefCell::default() }
     }
 
     /// The object for the script; a failure is thrown where that is wanted.
@@ -212,7 +221,7 @@ fn made<'js>(
 }
 
 fn url(response: &Response) -> &str {
-    response.spec.as_ref().map_or("", |spec| &spec.text)
+    response.sent.as_ref().map_or("", |sent| &sent.last.text)
 }
 
 fn status_text(response: &Response) -> String {
@@ -310,10 +319,14 @@ fn timings<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
     Ok(object)
 }
 
+/// The request as it was asked for, wherever redirects led; what its URL says of the user is no header of it, as in k6.
 fn request<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
-    let (spec, object, headers) = (response.spec.as_deref(), ctx.object(), ctx.object());
+    let spec = response.sent.as_ref().map(|sent| &*sent.asked);
+    let (object, headers) = (ctx.object(), ctx.object());
     let fields = spec.map_or(&[][..], |spec| &spec.headers);
-    for (name, value) in fields {
+    let of_user = spec.and_then(|spec| spec.user.as_ref());
+    let proof = of_user.map(|(name, password)| super::form::basic_authorization(name, password));
+    for (name, value) in fields.iter().filter(|(_, value)| Some(value) != proof.as_ref()) {
         headers.set(&canonical(name), ctx.array_of([ctx.string(value)])?)?;
     }
     let body = match spec.map(|spec| &spec.body) {
@@ -321,7 +334,7 @@ fn request<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
         Some(Body::Empty | Body::File(_)) | None => String::new(),
     };
     object.set("method", ctx.string(spec.map_or("", |spec| &spec.method)))?;
-    object.set("url", ctx.string(url(response)))?;
+    object.set("url", ctx.string(spec.map_or("", |spec| &spec.text)))?;
     object.set("headers", headers)?;
     object.set("body", ctx.string(&body))?;
     let cookies = ctx.object();
