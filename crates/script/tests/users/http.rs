@@ -110,6 +110,24 @@ fn params_that_cannot_be_used_fail_their_request_alone() {
 }
 
 #[test]
+fn a_body_that_cannot_be_sent_fails_its_request_alone() {
+    for call in [
+        "http.post('http://t/', 5)",
+        "http.put('http://t/', [1])",
+        "http.post('http://t/', 'x', { compression: 'lz' })",
+    ] {
+        let source = script(&format!("const r = {call}; console.log(r.status, r.error !== '');"));
+        let run = iterate(&source, 1, |_| panic!("nothing is sent: {call}"));
+        assert_eq!(run.outcome, Outcome::Done(None), "{call}");
+        assert!(
+            run.said.contains("Request Failed") && run.said.ends_with("0 true\n"),
+            "{call}: {}",
+            run.said
+        );
+    }
+}
+
+#[test]
 fn a_response_has_k6s_fields() {
     let source = script(
         "const r = http.get('http://t/');

@@ -164,10 +164,19 @@ impl<'js> Asked<'_, 'js> {
         Ok(built)
     }
 
+    /// The params, and the body as they want it.
+    fn read(&self) -> Result<(Params, form::Encoded), Flaw> {
+        let params = Params::read(&self.params)?;
+        let has_body = !matches!(self.method, "GET" | "HEAD");
+        let encoded =
+            if has_body { form::encode(&self.body, &params.compression)? } else { form::Encoded::default() };
+        Ok((params, encoded))
+    }
+
     fn build(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, ReplyFailure>> {
         let host = ctx.host();
-        let params = match Params::read(&self.params) {
-            Ok(params) => params,
+        let (params, encoded) = match self.read() {
+            Ok(read) => read,
             Err(Flaw::Thrown(thrown)) => return Err(thrown),
             Err(Flaw::Bad(text)) => return Ok(Err(ReplyFailure { code: 0, text })),
         };
@@ -182,8 +191,6 @@ impl<'js> Asked<'_, 'js> {
             Ok(parts) => parts,
             Err(text) => return Ok(Err(ReplyFailure { code: INVALID_URL_CODE, text })),
         };
-        let body = if matches!(self.method, "GET" | "HEAD") { ctx.undefined() } else { self.body.clone() };
-        let encoded = form::encode(&body, &params.compression)?;
         let tag = params.tags.iter().find(|(key, _)| key == "name").map(|(_, value)| value.clone());
         let text = masked(text, &url, user.is_some());
         let spec = Spec {

@@ -152,7 +152,7 @@ fn new_request<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let request = Prepared {
         url: call.arg(0).to_string()?,
         headers,
-        body: form::encode(&body, &[])?.body,
+        body: form::encode(&body, &[]).map_err(|flaw| flaw.thrown(ctx))?.body,
         params: Rc::new(params),
         specs: RefCell::default(),
         timed_params: OnceCell::new(),

@@ -11,6 +11,8 @@ use crate::api::hex;
 use crate::step::Body;
 use crate::vm::{Call, JsResult, Value};
 
+use super::params::Flaw;
+
 /// An encoded body.
 #[derive(Debug, Default)]
 pub(super) struct Encoded {
@@ -30,8 +32,7 @@ struct FileData {
 }
 
 /// Encodes what a script gave as a body.
-pub(super) fn encode(value: &Value<'_>, compression: &[String]) -> JsResult<Encoded> {
-    let ctx = value.ctx();
+pub(super) fn encode(value: &Value<'_>, compression: &[String]) -> Result<Encoded, Flaw> {
     let (mut bytes, content_type) = if value.is_nullish() {
         return Ok(Encoded::default());
     } else if value.is_string() {
@@ -42,13 +43,12 @@ pub(super) fn encode(value: &Value<'_>, compression: &[String]) -> JsResult<Enco
         (bytes, None)
     } else if value.is_object() && !value.is_array() && !value.is_function() {
         form(value)?
-    } else if value.as_number().is_some() || value.as_bool().is_some() {
-        return Err(ctx.throw_type("unknown request body type: give a string, a buffer or an object"));
     } else {
-        return Err(ctx.throw_type("unknown request body type"));
+        let problem = "unknown request body type: give a string, a buffer or an object, and lists as JSON.stringify(list)";
+        return Err(Flaw::Bad(problem.to_owned()));
     };
     for coding in compression {
-        bytes = compress(&bytes, coding).map_err(|problem| ctx.throw_error(&problem))?;
+        bytes = compress(&bytes, coding).map_err(Flaw::Bad)?;
     }
     let coding = (!compression.is_empty()).then(|| compression.join(", "));
     Ok(Encoded { body: Body::Bytes(bytes.into()), content_type, coding })

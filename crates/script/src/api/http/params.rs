@@ -89,6 +89,16 @@ impl From<Thrown> for Flaw {
     }
 }
 
+impl Flaw {
+    /// As an exception, where nothing else is made of it.
+    pub(super) fn thrown(self, ctx: Ctx<'_>) -> Thrown {
+        match self {
+            Self::Thrown(thrown) => thrown,
+            Self::Bad(text) => ctx.throw_error(&text),
+        }
+    }
+}
+
 type Checked<T> = Result<T, Flaw>;
 
 impl Params {
