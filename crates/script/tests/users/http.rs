@@ -182,7 +182,7 @@ fn cookies_last_for_an_iteration() {
     });
     assert_eq!(
         sent,
-        ["mine=1; extra=e", "mine=1; set=by-server", "mine=1; extra=e", "mine=1; set=by-server"]
+        ["extra=e; mine=1", "mine=1; set=by-server", "extra=e; mine=1", "mine=1; set=by-server"]
     );
     assert_eq!(run.said, "by-server\nby-server\n");
 }
@@ -200,6 +200,23 @@ fn the_jar_of_the_user_may_be_named_in_params() {
         reply(200, &[("Set-Cookie", "set=by-server")], "")
     });
     assert_eq!((sent, run.said.as_str()), (vec!["mine=1".to_owned()], "by-server\n"));
+}
+
+#[test]
+fn cookies_of_headers_params_and_jar_go_together() {
+    let source = script(
+        "http.cookieJar().set('http://t/', 'j', '1');
+        http.get('http://t/old', { headers: { cookie: 'h=0' }, cookies: { p: '2', j: { value: '3', replace: true } } });",
+    );
+    let mut sent = Vec::new();
+    iterate(&source, 1, |request| {
+        sent.push(header(request, "cookie").to_owned());
+        match request.spec.url.path() {
+            "/old" => reply(302, &[("Location", "/new"), ("Set-Cookie", "s=4; Path=/")], ""),
+            _ => reply(200, &[], ""),
+        }
+    });
+    assert_eq!(sent, ["h=0; p=2; j=3", "p=2; j=3; s=4"]);
 }
 
 #[test]

@@ -274,8 +274,17 @@ fn headers(
         Some(jar) => cookie_header(&jar.borrow(), url, &params.cookies),
         None => cookie_header(&host.jar.borrow(), url, &params.cookies),
     };
-    headers.extend(cookie.filter(|_| !has("cookie")));
+    add_cookies(&mut headers, cookie);
     headers
+}
+
+/// Adds cookies to those that the script wrote as a header itself.
+fn add_cookies(headers: &mut Vec<(String, String)>, cookie: Option<(String, String)>) {
+    let Some((name, pairs)) = cookie else { return };
+    match headers.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(&name)) {
+        Some((_, own)) => own.push_str(&format!("; {pairs}")),
+        None => headers.push((name, pairs)),
+    }
 }
 
 /// k6's `error_code` of a URL that cannot be used.

@@ -200,7 +200,8 @@ impl Exchange {
             })
             .cloned()
             .collect();
-        self.with_jar(host, |jar| headers.extend(cookie_header(jar, &url, &[])));
+        let own = self.params.as_ref().map_or(&[][..], |params| &params.cookies);
+        self.with_jar(host, |jar| headers.extend(cookie_header(jar, &url, own)));
         let name = url.to_string();
         let has_name =
             self.params.as_ref().is_some_and(|params| params.tags.iter().any(|(key, _)| key == "name"));
@@ -246,7 +247,7 @@ fn copy_of(spec: &Spec) -> Spec {
     }
 }
 
-/// The `Cookie` header for a URL: the jar's, then those of the params.
+/// The `Cookie` header for a URL: those of the params, then the jar's.
 pub(super) fn cookie_header(
     jar: &Jar,
     url: &Url,
@@ -256,7 +257,7 @@ pub(super) fn cookie_header(
     let jar_pairs = jar.for_url(url).into_iter().filter(|(name, _)| !replaced(name));
     let own_pairs = own.iter().map(|(name, value, _)| (name.as_str(), value.as_str()));
     let pairs: Vec<String> =
-        jar_pairs.chain(own_pairs).map(|(name, value)| format!("{name}={value}")).collect();
+        own_pairs.chain(jar_pairs).map(|(name, value)| format!("{name}={value}")).collect();
     (!pairs.is_empty()).then(|| ("Cookie".to_owned(), pairs.join("; ")))
 }
 
