@@ -1,6 +1,6 @@
 //! One virtual user: a world of the script on a stack of its own, resumed by whoever drives it.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -255,6 +255,11 @@ impl User {
                 }
             }
         }
+    }
+
+    /// Tags of its samples: the run's, the scenario's, and what it has added to `exec.vu.tags`.
+    pub fn tags(&self) -> Ref<'_, Vec<(String, String)>> {
+        self.host.tags.borrow()
     }
 
     /// Number of the user.

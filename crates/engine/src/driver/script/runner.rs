@@ -206,7 +206,8 @@ impl Runner {
         member.state = MemberState::Idle;
         member.kill_ns = u64::MAX;
         self.iterating_count -= 1;
-        self.settle(outcome, duration_ns, users);
+        let user = member.user;
+        self.settle(outcome, user, duration_ns, users);
         if let Kind::Arriving { .. } = &self.kind {
             self.idle.push(nth as u32);
             self.deactivate(nth, users);
@@ -253,7 +254,7 @@ impl Runner {
         }
     }
 
-    fn settle(&self, outcome: &Outcome, duration_ns: u64, users: &mut Users) {
+    fn settle(&self, outcome: &Outcome, user: u32, duration_ns: u64, users: &mut Users) {
         let is_interrupted = *outcome == Outcome::Interrupted;
         users.note_ended(is_interrupted);
         if let Outcome::Failed(error) = outcome {
@@ -262,23 +263,24 @@ impl Runner {
             log_failure(&users.shared.console, error, executor, name);
         }
         if !is_interrupted {
-            self.with_tags(users, |tags| {
-                users.recorder().add(MetricId::ITERATIONS, 1.0, tags);
-                users.recorder().add(MetricId::ITERATION_DURATION, duration_ns as f64 / 1e6, tags);
-            });
+            let custom = users.tags_of(user);
+            let tags = self.tags([&custom, &[]]);
+            users.recorder().add(MetricId::ITERATIONS, 1.0, &tags);
+            users.recorder().add(MetricId::ITERATION_DURATION, duration_ns as f64 / 1e6, &tags);
         }
     }
 
-    fn with_tags(&self, users: &Users, use_tags: impl FnOnce(&Tags<'_>)) {
-        use_tags(&Tags {
+    /// Tags of a sample of the scenario.
+    fn tags<'a>(&'a self, custom: [&'a [(String, String)]; 2]) -> Tags<'a> {
+        Tags {
             scenario: &self.config.name,
             group: "",
             check: None,
             http: None,
-            custom: [&users.shared.options.tags, &self.config.tags],
+            custom,
             system: SystemTags::default(),
             vu: (0, 0),
-        });
+        }
     }
 
     fn interrupt_late(&mut self, now_ns: u64, users: &mut Users, port: &mut Port) {
@@ -465,9 +467,8 @@ impl Runner {
 
     fn drop_iterations(&self, count: u64, users: &Users) {
         if count > 0 {
-            self.with_tags(users, |tags| {
-                users.recorder().add(MetricId::DROPPED_ITERATIONS, count as f64, tags);
-            });
+            let tags = self.tags([&users.shared.options.tags, &self.config.tags]);
+            users.recorder().add(MetricId::DROPPED_ITERATIONS, count as f64, &tags);
         }
     }
 

@@ -10,7 +10,7 @@ use squall_script::{Console, Form, Level, Options, Program, ProgramSetup};
 
 use super::part::Part;
 use super::users::Clock;
-use super::{ScriptDriver, ScriptRun};
+use super::{ScriptDriver, ScriptRun, submetrics};
 use crate::driver::{Driver, Port};
 use crate::pace::Share;
 
@@ -78,7 +78,9 @@ impl World {
         .unwrap();
         let options = Options::of(program.layer().into_iter().collect()).unwrap();
         let run = ScriptRun::new(program, options, console, &TlsPolicy::default()).unwrap();
-        Self { run: ScriptRun { exact: true, ..run }, said }
+        let names = run.options.thresholds.iter().map(|(name, _)| name.as_str());
+        let submetrics = submetrics(&run.program, names).unwrap();
+        Self { run: ScriptRun { exact: true, submetrics, ..run }, said }
     }
 
     /// Runs it on so many shards of a part of the load, in no time.
@@ -157,6 +159,13 @@ fn users_rest_until_their_own_iteration_has_lasted_long_enough() {
     let ran = World::of(options, "sleep(exec.vu.idInTest === 1 ? 2.5 : 0)").run(1, Segment::WHOLE);
     let starts_ms: Vec<f64> = ran.starts_ms.iter().map(|start_ms| start_ms.round()).collect();
     assert_eq!(starts_ms, [0.0, 2000.0, 3000.0]);
+}
+
+#[test]
+fn what_a_user_adds_to_its_tags_is_on_its_iterations() {
+    let options = "iterations: 3, tags: { run: 'r' }, thresholds: { 'iterations{stage:2}': [], 'iteration_duration{run:r}': [] }";
+    let ran = World::of(options, "exec.vu.tags.stage = __ITER").run(1, Segment::WHOLE);
+    assert_eq!(ran.counted("iterations{stage:2}"), 1.0);
 }
 
 #[test]

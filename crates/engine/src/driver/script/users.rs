@@ -1,5 +1,6 @@
 //! The virtual users of one shard: who runs, who sleeps, who waits for a reply.
 
+use std::cell::Ref;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
@@ -412,6 +413,11 @@ impl Users {
         special.is_running = false;
         self.ended.remove(place);
         Some((self.slots[special.idx as usize].user.outcome(), special.is_late))
+    }
+
+    /// Tags of a user's samples.
+    pub(super) fn tags_of(&self, idx: u32) -> Ref<'_, Vec<(String, String)>> {
+        self.slots[idx as usize].user.tags()
     }
 
     /// The present by the run's clock, which was `now_ns` or earlier when the turn began.
