@@ -304,6 +304,7 @@ impl Driver for ScriptDriver {
     fn next_due_ns(&self) -> u64 {
         let own = match self.phase {
             Phase::Setup | Phase::Teardown => self.flushed_ns.max(self.users.now_ns) + POLL_NS,
+            Phase::Running if self.runners.iter().any(Runner::is_short) => self.users.now_ns + POLL_NS,
             Phase::Running => self.runners.iter().map(Runner::next_due_ns).min().unwrap_or(u64::MAX),
             Phase::Over => u64::MAX,
         };
@@ -349,7 +350,7 @@ fn refused(error: squall_script::ScriptError) -> Error {
     Error::Script(Box::new(error))
 }
 
-/// How often a shard looks whether the others are ready.
+/// How often a shard looks whether the others are ready, and a scenario whether another one has given its users back.
 const POLL_NS: u64 = 1_000_000;
 
 /// How often a shard's counts are added to the run's.

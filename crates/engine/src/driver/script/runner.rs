@@ -27,6 +27,8 @@ pub(super) struct Runner {
     end_ns: u64,
     kill_ns: u64,
     members: Vec<Member>,
+    /// Members that it should have, and has not yet.
+    missing_count: u64,
     kind: Kind,
     state: State,
     /// Iterations begun here.
@@ -118,6 +120,7 @@ impl Runner {
             end_ns: u64::MAX,
             kill_ns: u64::MAX,
             members: Vec::new(),
+            missing_count: 0,
             kind,
             state: State::Waiting,
             begun_count: 0,
@@ -158,7 +161,8 @@ impl Runner {
             return;
         }
         self.is_past_end |= now_ns >= self.end_ns;
-        if self.follow_steps(now_ns) {
+        let has_more = self.is_short() && self.fill_up(users);
+        if self.follow_steps(now_ns) || has_more {
             self.start_idle(now_ns, users, stage, port);
         }
         self.end_rests(now_ns, users, stage, port);
@@ -179,11 +183,26 @@ impl Runner {
             http: self.config.http,
             start_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
         }));
-        for _ in 0..self.planned_count() {
-            let Some(user) = users.take_free() else { break };
+        self.missing_count = self.planned_count();
+        self.fill_up(users);
+        self.idle.reverse();
+    }
+
+    /// Takes the users that are free; true where one was missing.
+    fn fill_up(&mut self, users: &mut Users) -> bool {
+        let before = self.missing_count;
+        while self.missing_count > 0
+            && let Some(user) = users.take_free()
+        {
+            self.missing_count -= 1;
             self.admit(user, users);
         }
-        self.idle.reverse();
+        self.missing_count < before
+    }
+
+    /// It has fewer users than it should: a scenario that ends as this one begins has them still.
+    pub(super) fn is_short(&self) -> bool {
+        self.state == State::Running && self.missing_count > 0 && !self.is_past_end
     }
 
     fn admit(&mut self, user: u32, users: &mut Users) {
@@ -499,7 +518,8 @@ impl Runner {
                     >= self.part.process.part_of(*iterations)
             }
             Executor::PerVuIterations { iterations, .. } => {
-                self.members.iter().all(|member| member.iteration_count >= *iterations)
+                self.missing_count == 0
+                    && self.members.iter().all(|member| member.iteration_count >= *iterations)
             }
             _ => false,
         }
@@ -515,7 +535,8 @@ impl Runner {
                 iterations.saturating_sub(left)
             }
             Executor::PerVuIterations { iterations, .. } => {
-                self.members.iter().map(|member| iterations.saturating_sub(member.iteration_count)).sum()
+                let left = |member: &Member| iterations.saturating_sub(member.iteration_count);
+                self.members.iter().map(left).sum::<u64>() + self.missing_count * iterations
             }
             _ => 0,
         };

@@ -130,7 +130,7 @@ fn started(text: &str) -> impl Iterator<Item = Vec<f64>> {
 
 impl Ran {
     fn counted(&self, metric: &str) -> f64 {
-        match self.figures.metric(metric).map(|metric| &metric.value) {
+        match self.figures.metrics.iter().find(|it| it.full_name() == metric).map(|metric| &metric.value) {
             Some(ScriptValue::Counter { sum, .. }) => *sum,
             other => panic!("{metric}: {other:?}"),
         }
@@ -166,6 +166,26 @@ fn what_a_user_adds_to_its_tags_is_on_its_iterations() {
     let options = "iterations: 3, tags: { run: 'r' }, thresholds: { 'iterations{stage:2}': [], 'iteration_duration{run:r}': [] }";
     let ran = World::of(options, "exec.vu.tags.stage = __ITER").run(1, Segment::WHOLE);
     assert_eq!(ran.counted("iterations{stage:2}"), 1.0);
+}
+
+#[test]
+fn a_scenario_may_begin_when_another_one_ends() {
+    for then in ["constant-vus', duration: '1s'", "per-vu-iterations'", "shared-iterations', iterations: 2"] {
+        let options = format!(
+            "scenarios: {{
+               a_then: {{ vus: 2, startTime: '1s', executor: '{then} }},
+               first: {{ executor: 'constant-vus', vus: 2, duration: '1s', gracefulStop: '0s' }} }}"
+        );
+        let ran = World::of(&options, "sleep(1.5)").run(1, Segment::WHOLE);
+        let seen = (ran.by_second(), ran.counted("iterations"), ran.counted("dropped_iterations"));
+        assert_eq!(seen, (vec![2, 2], 2.0, 0.0), "{then}: {}", ran.text);
+        assert_eq!(
+            ran.text.lines().filter(|line| line.contains(" 3 ")).count(),
+            0,
+            "two users are enough: {}",
+            ran.text
+        );
+    }
 }
 
 #[test]
