@@ -1,6 +1,6 @@
 //! One virtual user: a world of the script on a stack of its own, resumed by whoever drives it.
 
-use std::cell::{Ref, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub struct Shared {
     pub console: Arc<Console>,
     /// Counts of the whole run, for `k6/execution`.
     pub counts: Arc<Counts>,
+    /// This thread's part of them that is not added yet.
+    pub pending: Pending,
     /// The requests made so far.
     pub(crate) requests: RefCell<api::http::RequestCache>,
     /// This process's part of the run, for numbers that count over all processes.
@@ -66,6 +68,19 @@ pub struct Counts {
     pub vus_initialised: AtomicU64,
     /// `exec.test.fail()` was called.
     pub is_failed: std::sync::atomic::AtomicBool,
+}
+
+/// Counts of one thread that are not added to those of the run yet: threads do so from time to time.
+#[derive(Debug, Default)]
+pub struct Pending {
+    /// Iterations that ended by themselves.
+    pub iterations_completed: Cell<u64>,
+    /// Iterations that were cut off.
+    pub iterations_interrupted: Cell<u64>,
+    /// Users that began to iterate, less those that ended.
+    pub vus_active: Cell<i64>,
+    /// Users that were made.
+    pub vus_initialised: Cell<u64>,
 }
 
 /// What a user is to do.
@@ -159,6 +174,7 @@ impl Shared {
             recorder,
             console,
             counts,
+            pending: Pending::default(),
             requests: RefCell::default(),
             part: Stripes::whole(),
             heap: Heap::new(),

@@ -1,8 +1,9 @@
 //! The module `k6/execution`: where the script is in the run.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::host::Phase;
+use crate::user::{Counts, Pending};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
@@ -23,16 +24,16 @@ const INSTANCE: &[Fun] = &[
         Ok(call.ctx().number(call.ctx().host().now_ns.get() as f64 / 1e6))
     }),
     Fun::new(c"iterationsCompleted", 0, |call: &Call<'_>| {
-        count(call, call.ctx().host().shared.counts.iterations_completed.load(Ordering::Relaxed))
+        counted(call, |run, own| (&run.iterations_completed, own.iterations_completed.get()))
     }),
     Fun::new(c"iterationsInterrupted", 0, |call: &Call<'_>| {
-        count(call, call.ctx().host().shared.counts.iterations_interrupted.load(Ordering::Relaxed))
+        counted(call, |run, own| (&run.iterations_interrupted, own.iterations_interrupted.get()))
     }),
     Fun::new(c"vusActive", 0, |call: &Call<'_>| {
-        count(call, call.ctx().host().shared.counts.vus_active.load(Ordering::Relaxed))
+        counted(call, |run, own| (&run.vus_active, own.vus_active.get() as u64))
     }),
     Fun::new(c"vusInitialized", 0, |call: &Call<'_>| {
-        count(call, call.ctx().host().shared.counts.vus_initialised.load(Ordering::Relaxed))
+        counted(call, |run, own| (&run.vus_initialised, own.vus_initialised.get()))
     }),
 ];
 
@@ -83,6 +84,16 @@ const TEST: &[Fun] = &[Fun::new(c"options", 0, options)];
 
 fn count<'js>(call: &Call<'js>, count: u64) -> JsResult<Value<'js>> {
     Ok(call.ctx().number(count as f64))
+}
+
+/// A count of the run, with this thread's part that is not added yet.
+fn counted<'js>(
+    call: &Call<'js>,
+    of: impl for<'a> FnOnce(&'a Counts, &Pending) -> (&'a AtomicU64, u64),
+) -> JsResult<Value<'js>> {
+    let shared = &call.ctx().host().shared;
+    let (of_run, own) = of(&shared.counts, &shared.pending);
+    count(call, of_run.load(Ordering::Relaxed).wrapping_add(own))
 }
 
 fn in_scenario<'js>(

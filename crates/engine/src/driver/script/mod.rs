@@ -149,6 +149,7 @@ impl ScriptDriver {
             users.make_special().map_err(refused)?;
         }
         run.stage.add_shard();
+        users.flush_counts(&run.stage);
         Ok(Self {
             part,
             stage: Arc::clone(&run.stage),

@@ -41,13 +41,7 @@ pub(super) struct Users {
     limiter: Option<Limiter>,
     routes: Arc<Routes>,
     closes_after_iteration: bool,
-    /// Counts since the last flush.
-    completed_count: u64,
-    interrupted_count: u64,
-    active_change: i64,
-    flushed_active: i64,
     made_count: u64,
-    flushed_made: u64,
     pub(super) clock: Clock,
 }
 
@@ -149,12 +143,7 @@ impl Users {
             limiter,
             routes: Arc::clone(&run.routes),
             closes_after_iteration: run.options.no_vu_connection_reuse,
-            completed_count: 0,
-            interrupted_count: 0,
-            active_change: 0,
-            flushed_active: 0,
             made_count: 0,
-            flushed_made: 0,
             clock: Clock::Machine { epoch_ns: None },
         }
     }
@@ -174,6 +163,7 @@ impl Users {
     pub(super) fn make_one(&mut self) -> Result<u32, ScriptError> {
         let vu = self.part.process_idx(self.made_count) + 1;
         self.made_count += 1;
+        self.shared.pending.vus_initialised.update(|count| count + 1);
         self.add(vu)
     }
 
@@ -207,7 +197,7 @@ impl Users {
 
     /// A user begins its scenario, or an iteration of an open model.
     pub(super) fn note_active(&mut self, change: i64) {
-        self.active_change += change;
+        self.shared.pending.vus_active.update(|count| count + change);
     }
 
     /// An iteration threw.
@@ -216,24 +206,22 @@ impl Users {
     }
 
     pub(super) fn note_ended(&mut self, is_interrupted: bool) {
-        if is_interrupted {
-            self.interrupted_count += 1;
-        } else {
-            self.completed_count += 1;
-        }
+        let pending = &self.shared.pending;
+        let ended =
+            if is_interrupted { &pending.iterations_interrupted } else { &pending.iterations_completed };
+        ended.update(|count| count + 1);
     }
 
     pub(super) fn flush_counts(&mut self, stage: &Stage) {
-        let counts = stage.counts();
-        counts.iterations_completed.fetch_add(std::mem::take(&mut self.completed_count), Ordering::Relaxed);
-        counts
-            .iterations_interrupted
-            .fetch_add(std::mem::take(&mut self.interrupted_count), Ordering::Relaxed);
-        let change = self.active_change - self.flushed_active;
-        self.flushed_active = self.active_change;
-        counts.vus_active.fetch_add(change as u64, Ordering::Relaxed);
-        counts.vus_initialised.fetch_add(self.made_count - self.flushed_made, Ordering::Relaxed);
-        self.flushed_made = self.made_count;
+        let (counts, pending) = (stage.counts(), &self.shared.pending);
+        for (of_run, count) in [
+            (&counts.iterations_completed, pending.iterations_completed.take()),
+            (&counts.iterations_interrupted, pending.iterations_interrupted.take()),
+            (&counts.vus_active, pending.vus_active.take() as u64),
+            (&counts.vus_initialised, pending.vus_initialised.take()),
+        ] {
+            of_run.fetch_add(count, Ordering::Relaxed);
+        }
     }
 
     /// Wakes those who are due.
