@@ -14,7 +14,7 @@ use crate::error::{ErrorKind, ScriptError};
 use crate::metrics::Tags;
 use crate::program::Source;
 use crate::step::{Reply, Request, Step};
-use crate::user::{Scenario, Shared};
+use crate::user::{Progress, Scenario, Shared};
 use crate::vm::{Ctx, Imported, JsResult, Kept, Suspender, Thrown, Value};
 
 /// The state of one virtual user.
@@ -26,7 +26,7 @@ pub(crate) struct Host {
     pub(crate) phase: Cell<Phase>,
     pub(crate) ids: Cell<Ids>,
     pub(crate) scenario: RefCell<Option<Rc<Scenario>>>,
-    pub(crate) scenario_progress: Cell<u64>,
+    pub(crate) scenario_progress: Cell<Progress>,
     pub(crate) jar: RefCell<Jar>,
     pub(crate) group: RefCell<String>,
     /// `exec.vu.metrics.tags`, the scenario's and the run's among them.
@@ -107,7 +107,7 @@ impl Host {
             phase: Cell::new(Phase::Init),
             ids: Cell::new(Ids { vu, ..Ids::default() }),
             scenario: RefCell::default(),
-            scenario_progress: Cell::default(),
+            scenario_progress: Cell::new(Progress::Share(0.0)),
             jar: RefCell::default(),
             group: RefCell::default(),
             tags: RefCell::new(tags),

@@ -39,4 +39,4 @@ pub use program::{Fetch, Program, ProgramSetup};
 pub use samples::{SampleForm, SampleOutput, SampleStream, TimeForm};
 pub use segment::Stripes;
 pub use step::{Body, Reply, ReplyFailure, Request, Spec, Step, Timing};
-pub use user::{Counts, Iteration, Outcome, Pending, Scenario, Shared, User, Work, log_failure};
+pub use user::{Counts, Iteration, Outcome, Pending, Progress, Scenario, Shared, User, Work, log_failure};

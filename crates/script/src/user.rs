@@ -107,8 +107,35 @@ pub struct Iteration {
     pub scenario: Rc<Scenario>,
     /// Which of the scenario's iterations, over all users.
     pub idx: u64,
-    /// Part of the scenario that is over, in thousandths.
-    pub progress_milli: u64,
+    /// How much of the scenario is over.
+    pub progress: Progress,
+}
+
+/// How much of a scenario is over.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Progress {
+    /// This share of its iterations, as one of them begins.
+    Share(f64),
+    /// By the time.
+    Span {
+        /// Begin of the scenario, in nanoseconds since the run's start.
+        begin_ns: u64,
+        /// Its length.
+        length_ns: u64,
+    },
+}
+
+impl Progress {
+    /// From 0 to 1.
+    pub(crate) fn at(self, now_ns: u64) -> f64 {
+        let share = match self {
+            Self::Share(share) => share,
+            Self::Span { begin_ns, length_ns } => {
+                now_ns.saturating_sub(begin_ns) as f64 / length_ns.max(1) as f64
+            }
+        };
+        share.min(1.0)
+    }
 }
 
 /// A scenario, as its iterations see it.
@@ -442,7 +469,7 @@ fn iterate(host: &Host, ctx: Ctx<'_>, iteration: &Iteration) -> Result<(), Scrip
     }
     ids.scenario_iteration = iteration.idx;
     host.ids.set(ids);
-    host.scenario_progress.set(iteration.progress_milli);
+    host.scenario_progress.set(iteration.progress);
     if !host.shared.options.no_cookies_reset {
         host.jar.borrow_mut().clear_all();
     }

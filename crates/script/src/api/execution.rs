@@ -46,7 +46,7 @@ const SCENARIO: &[Fun] = &[
         in_scenario(call, |ctx, scenario| ctx.number(scenario.start_unix_ms as f64))
     }),
     Fun::new(c"progress", 0, |call: &Call<'_>| {
-        in_scenario(call, |ctx, _| ctx.number(ctx.host().scenario_progress.get() as f64 / 1e3))
+        in_scenario(call, |ctx, _| ctx.number(ctx.host().scenario_progress.get().at(ctx.host().now_ns.get())))
     }),
     Fun::new(c"iterationInInstance", 0, |call: &Call<'_>| {
         in_scenario(call, |ctx, _| ctx.number(ctx.host().ids.get().scenario_iteration as f64))
@@ -68,7 +68,7 @@ const VU: &[Fun] = &[
     }),
     Fun::new(c"iterationInInstance", 0, |call: &Call<'_>| count(call, call.ctx().host().ids.get().iteration)),
     Fun::new(c"iterationInScenario", 0, |call: &Call<'_>| {
-        in_scenario(call, |ctx, _| ctx.number(ctx.host().ids.get().iteration_in_scenario as f64))
+        count(call, call.ctx().host().ids.get().iteration_in_scenario)
     }),
     Fun::new(c"tags", 0, |call: &Call<'_>| tags(call.ctx())),
     Fun::new(c"metrics", 0, |call: &Call<'_>| {

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use squall_script::{
-    Console, Counts, Form, HttpSample, Iteration, Level, MetricId, Outcome, Program, ProgramSetup, Recorder,
-    Reply, Request, Runtime, Scenario, ScriptError, Shared, Step, Tags, Timing, User, Work,
+    Console, Counts, Form, HttpSample, Iteration, Level, MetricId, Outcome, Program, ProgramSetup, Progress,
+    Recorder, Reply, Request, Runtime, Scenario, ScriptError, Shared, Step, Tags, Timing, User, Work,
 };
 
 /// What a script did.
@@ -125,7 +125,8 @@ pub(crate) fn iterate_with(
     let mut now_ns = 0;
     let mut outcome = Outcome::Interrupted;
     for idx in 0..count {
-        let work = Work::Iterate(Iteration { scenario: Rc::clone(&scenario), idx, progress_milli: 0 });
+        let work =
+            Work::Iterate(Iteration { scenario: Rc::clone(&scenario), idx, progress: Progress::Share(0.0) });
         let mut step = user.begin(work, now_ns);
         loop {
             let mut requests = Vec::new();

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use squall_script::{
-    Executor, Iteration, MetricId, Outcome, Scenario, ScenarioConfig, SystemTags, Tags, Work, log_failure,
+    Executor, Iteration, MetricId, Outcome, Progress, Scenario, ScenarioConfig, SystemTags, Tags, Work,
+    log_failure,
 };
 
 use super::part::Part;
@@ -385,16 +386,35 @@ impl Runner {
 
     fn start(&mut self, nth: usize, idx: u64, now_ns: u64, users: &mut Users, port: &mut Port) {
         let Some(scenario) = self.scenario.clone() else { return };
+        let progress = self.progress(idx);
         self.begun_count += 1;
-        let length_ns = (self.end_ns - self.begin_ns).max(1);
-        let progress_milli = (now_ns.saturating_sub(self.begin_ns)) * 1000 / length_ns;
         let member = &mut self.members[nth];
         self.iterating_count += 1;
         member.state = MemberState::Iterating;
         member.iteration_count += 1;
         member.begin_ns = users.clock_ns(now_ns);
-        let work = Work::Iterate(Iteration { scenario, idx, progress_milli: progress_milli.min(1000) });
+        let work = Work::Iterate(Iteration { scenario, idx, progress });
         users.begin(member.user, work, now_ns, port);
+    }
+
+    /// As k6 tells it: of iterations that are counted their share, else that of the time. `idx`: the iteration that begins.
+    fn progress(&self, idx: u64) -> Progress {
+        let (done, count) = match &self.config.executor {
+            // Those before it are done, but for one of each other user.
+            Executor::SharedIterations { vus, iterations, .. } => {
+                let process = &self.part.process;
+                let others = process.part_of(*vus).saturating_sub(1);
+                (idx.saturating_sub(others), process.part_of(*iterations))
+            }
+            Executor::PerVuIterations { iterations, .. } => {
+                (self.begun_count - self.iterating_count, self.planned_count() * iterations)
+            }
+            _ => {
+                let length_ns = self.end_ns - self.begin_ns;
+                return Progress::Span { begin_ns: self.begin_ns, length_ns };
+            }
+        };
+        Progress::Share(done as f64 / count.max(1) as f64)
     }
 
     /// Iterations that have arrived begin on free users; where there is none, they are dropped.

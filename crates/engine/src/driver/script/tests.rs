@@ -192,6 +192,20 @@ fn the_counts_of_the_run_are_those_of_the_moment() {
 }
 
 #[test]
+fn progress_is_that_of_the_iterations_or_of_the_time() {
+    let work = "sleep(1); console.log('seen', exec.scenario.progress)";
+    for (options, expected) in
+        [("iterations: 4", ["0", "0.25", "0.5", "0.75"]), ("duration: '4s'", ["0.25", "0.5", "0.75", "1"])]
+    {
+        for shard_count in [1, 2] {
+            let ran = World::of(options, work).run(shard_count, Segment::WHOLE);
+            let seen: Vec<&str> = ran.text.lines().filter_map(|line| line.strip_prefix("seen ")).collect();
+            assert_eq!(seen, expected, "{options}");
+        }
+    }
+}
+
+#[test]
 fn requests_that_are_held_back_go_with_the_iteration_that_made_them() {
     let options = "rps: 2, scenarios: { it: { executor: 'ramping-vus', startVUs: 10, gracefulRampDown: '0s', gracefulStop: '0s',
         stages: [{ duration: '900ms', target: 10 }, { duration: '0s', target: 1 }, { duration: '5s', target: 1 }] } }";
