@@ -401,6 +401,7 @@ impl<'a> Script<'a> {
         }
         let counts = self.run.stage.counts();
         if counts.is_failed.load(std::sync::atomic::Ordering::Relaxed) {
+            self.run.console.line(Level::Error, "test run was marked as failed", "");
             return Ok(ExitCode::ScriptFailed);
         }
         let has_thrown = counts.iterations_failed.load(std::sync::atomic::Ordering::Relaxed) > 0;

@@ -136,10 +136,11 @@ fn fail<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     if ctx.host().phase.get() != Phase::Summary {
         ctx.host().shared.counts.is_failed.store(true, Ordering::Relaxed);
     }
+    let mut text = "test marked as failed".to_owned();
     if !reason.is_undefined() {
-        let text = reason.to_string()?;
-        ctx.host().shared.console.line(crate::console::Level::Error, &text, "");
+        text = format!("{text}: {}", reason.to_text()?.to_owned());
     }
+    ctx.host().shared.console.line(crate::console::Level::Error, &text, "");
     Ok(ctx.undefined())
 }
 

@@ -91,3 +91,11 @@ fn checks_groups_and_metrics_carry_their_tags() {
     assert_eq!((own[1].0, own[1].1, own[1].2["scenario"].as_str()), (25, 1.5, "default"));
     assert_eq!(run.seen.slept_ns, 250_000_000);
 }
+
+#[test]
+fn a_test_that_is_marked_as_failed_says_so_and_goes_on() {
+    let source = "import exec from 'k6/execution';
+        export default function () { exec.test.fail(); exec.test.fail('too slow'); console.log('went on'); }";
+    let run = iterate(source, 1, |_| reply(200, &[], ""));
+    assert_eq!(run.said, "test marked as failed\ntest marked as failed: too slow\nwent on\n");
+}
