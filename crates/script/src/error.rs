@@ -41,6 +41,11 @@ impl ScriptError {
         Self { message: message.into(), place: None, help: help.into(), kind }
     }
 
+    /// `exec.test.abort()`, and why.
+    pub(crate) fn aborted(reason: String) -> Self {
+        Self::new(ErrorKind::Abort, reason, "the script itself ended the test")
+    }
+
     /// The pending exception.
     pub(crate) fn thrown(ctx: Ctx<'_>) -> Self {
         let exception = ctx.take_exception();

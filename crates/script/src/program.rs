@@ -124,8 +124,10 @@ impl Program {
         });
         let shared = Rc::new(Shared::for_init(setup.console));
         let mut user = User::launch(&shared, Source::Building(Rc::clone(&building)), 0)?;
-        if let Outcome::Failed(error) = user.finish_alone(Work::Init) {
-            return Err(building.placed(error));
+        match user.finish_alone(Work::Init) {
+            Outcome::Failed(error) => return Err(building.placed(error)),
+            Outcome::Aborted(reason) => return Err(ScriptError::aborted(reason)),
+            Outcome::Done(_) | Outcome::Interrupted => {}
         }
         drop(user);
         let building = Rc::into_inner(building).ok_or_else(|| {

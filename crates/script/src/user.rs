@@ -233,7 +233,8 @@ impl User {
         let mut user = Self::launch(shared, Source::Built(Arc::clone(program)), vu)?;
         match user.finish_alone(Work::Init) {
             Outcome::Failed(error) => Err(error),
-            _ => Ok(user),
+            Outcome::Aborted(reason) => Err(ScriptError::aborted(reason)),
+            Outcome::Done(_) | Outcome::Interrupted => Ok(user),
         }
     }
 

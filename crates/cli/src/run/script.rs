@@ -523,6 +523,7 @@ fn script_failure(error: &ScriptError, prefix: &str) -> Failure {
     let code = match error.kind {
         ErrorKind::Options => ExitCode::ScriptOptions,
         ErrorKind::Load | ErrorKind::Rejection => ExitCode::ScriptLoad,
+        ErrorKind::Abort => ExitCode::ScriptAborted,
         _ => ExitCode::ScriptException,
     };
     let place = error.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
