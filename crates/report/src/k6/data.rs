@@ -13,7 +13,7 @@ use super::{ScriptSummary, TextMode, contains, kind, stats};
 pub fn summary_data(summary: &ScriptSummary<'_>, is_stdout_tty: bool) -> Value {
     let mut metrics = Map::new();
     for (idx, metric) in summary.figures.metrics.iter().enumerate() {
-        if metric.value.is_empty() && summary.rules.of(idx).is_none() {
+        if !summary.tells(idx) {
             continue;
         }
         let values: Map<String, Value> = stats(metric, summary.duration, summary.trend_stats)
@@ -51,7 +51,7 @@ pub fn summary_data(summary: &ScriptSummary<'_>, is_stdout_tty: bool) -> Value {
 pub fn export(summary: &ScriptSummary<'_>) -> Value {
     let mut metrics = Map::new();
     for (idx, metric) in summary.figures.metrics.iter().enumerate() {
-        if metric.value.is_empty() && summary.rules.of(idx).is_none() {
+        if !summary.tells(idx) {
             continue;
         }
         let is_rate = matches!(metric.value, ScriptValue::Rate { .. });
@@ -86,9 +86,7 @@ fn machine_metrics(summary: &ScriptSummary<'_>, mode: TextMode) -> Vec<Value> {
     let trend_stats = ["avg", "max", "med", "min", "p(90)", "p(95)"].map(str::to_owned);
     let summary = ScriptSummary { trend_stats: &trend_stats, ..*summary };
     let all = summary.figures.metrics.iter().enumerate();
-    let told = all.filter(|(idx, metric)| {
-        !mode.hides(&metric.name) && (!metric.value.is_empty() || summary.rules.of(*idx).is_some())
-    });
+    let told = all.filter(|(idx, metric)| !mode.hides(&metric.name) && summary.tells(*idx));
     told.map(|(_, metric)| machine_metric(metric, &summary)).collect()
 }
 

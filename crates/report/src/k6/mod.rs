@@ -41,6 +41,16 @@ pub struct ScriptSummary<'a> {
     pub setup_data: Option<&'a str>,
 }
 
+impl ScriptSummary<'_> {
+    /// Whether a metric is told of: it has values, or a threshold is on it or on a part of it.
+    pub(crate) fn tells(&self, idx: usize) -> bool {
+        let metric = &self.figures.metrics[idx];
+        let parts = self.figures.metrics.iter().enumerate().filter(|(_, part)| part.name == metric.name);
+        let mut ruled = parts.filter(|(part_idx, _)| *part_idx == idx || metric.tags.is_empty());
+        !metric.value.is_empty() || ruled.any(|(idx, _)| self.rules.of(idx).is_some())
+    }
+}
+
 /// A value of a metric by its name.
 type Stat = (String, f64);
 

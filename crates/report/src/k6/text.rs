@@ -1,6 +1,6 @@
 //! The end summary as k6 writes it (v1 and v2, compact and full).
 
-use squall_measure::{ScriptCheck, ScriptMetric, ScriptValue};
+use squall_measure::{Judged, Rules, ScriptCheck, ScriptMetric, ScriptUnit, ScriptValue};
 
 use super::{ScriptSection, ScriptSummary, per_s, stats, units};
 use crate::style::{Style, Tone};
@@ -91,38 +91,36 @@ impl Face<'_> {
             return;
         }
         self.title(lines, "THRESHOLDS");
-        let mut names: Vec<&str> = judged.iter().map(|one| one.name).collect();
+        // A metric, and then its parts.
+        let mut names: Vec<(&str, &str)> = judged
+            .iter()
+            .map(|one| one.name.split_at(one.name.find('{').unwrap_or(one.name.len())))
+            .collect();
         names.sort_unstable();
         names.dedup();
-        for name in names {
-            lines.push(format!("    {name}"));
-            for one in judged.iter().filter(|one| one.name == name) {
-                let unit = self.unit_of(name, one.rule.method());
-                let value = match unit {
-                    Unit::Share => units::percent(one.outcome.actual),
-                    Unit::Of(unit) => units::value(one.outcome.actual, unit, self.summary.time_unit),
-                };
-                let (mark, text) = (self.mark(one.outcome.is_ok), &one.rule.text);
-                lines.push(format!("    {mark} '{text}' {}={value}", one.rule.method()));
-            }
+        for (base, part) in &names {
+            let is_within = !part.is_empty() && names.contains(&(base, ""));
+            let (indent, shown) =
+                if is_within { ("      ", (*part).to_owned()) } else { ("    ", format!("{base}{part}")) };
+            lines.push(format!("{indent}{shown}"));
+            let own = judged.iter().filter(|one| one.name.strip_prefix(base) == Some(part));
+            lines.extend(own.map(|one| format!("{indent}{}", self.judged(base, one))));
             lines.push(String::new());
         }
     }
 
-    fn unit_of(&self, name: &str, method: &str) -> Unit {
-        let metric = self
-            .summary
-            .figures
-            .metrics
-            .iter()
-            .find(|metric| metric.name == name.split('{').next().unwrap_or(name));
-        match metric {
-            Some(ScriptMetric { value: ScriptValue::Rate { .. }, .. }) => Unit::Share,
-            Some(metric) if method != "count" || matches!(metric.value, ScriptValue::Counter { .. }) => {
-                Unit::Of(metric.contains)
-            }
-            _ => Unit::Of(squall_measure::ScriptUnit::Default),
-        }
+    /// What became of one threshold on a metric, or on a part of it.
+    fn judged(&self, base: &str, judged: &Judged<'_>) -> String {
+        let (rule, actual) = (judged.rule, judged.outcome.actual);
+        let metric = self.summary.figures.metric(base);
+        let unit = metric.map_or(ScriptUnit::Default, |metric| metric.contains);
+        let value = match (metric.map(|metric| &metric.value), rule.method()) {
+            (Some(ScriptValue::Rate { .. }), _) => units::percent(actual),
+            (Some(ScriptValue::Counter { .. }), "rate") => units::rate(actual, unit, self.summary.time_unit),
+            (Some(ScriptValue::Trend(_)), "count") => units::value(actual, ScriptUnit::Default, ""),
+            _ => units::value(actual, unit, self.summary.time_unit),
+        };
+        format!("{} '{}' {}={value}", self.mark(judged.outcome.is_ok), rule.text, rule.method())
     }
 
     /// The scenarios with their groups; the groups of the scenario that k6 makes by itself stand alone.
@@ -166,7 +164,9 @@ impl Face<'_> {
 
     /// The same results of a section's figures.
     fn results_of(&self, section: &ScriptSection<'_>, lines: &mut Vec<String>) {
-        let summary = ScriptSummary { figures: section.figures, sections: &[], ..*self.summary };
+        let no_rules = Rules::new(Vec::new());
+        let summary =
+            ScriptSummary { figures: section.figures, sections: &[], rules: &no_rules, ..*self.summary };
         Face { summary: &summary, form: self.form }.results(lines);
     }
 
@@ -195,14 +195,10 @@ impl Face<'_> {
             }
         };
         let is_hidden = |metric: &&ScriptMetric| self.form.mode.hides(&metric.name);
-        let has_values = |metric: &&ScriptMetric| !metric.value.is_empty();
-        self.summary
-            .figures
-            .metrics
-            .iter()
-            .filter(is_own)
-            .filter(|metric| !is_hidden(metric))
-            .filter(has_values)
+        let all = self.summary.figures.metrics.iter().enumerate();
+        all.filter(|(idx, _)| self.summary.tells(*idx))
+            .map(|(_, metric)| metric)
+            .filter(|metric| is_own(metric) && !is_hidden(metric))
             .collect()
     }
 
@@ -211,14 +207,13 @@ impl Face<'_> {
         let (passes, fails) =
             checks.iter().fold((0, 0), |(passes, fails), check| (passes + check.passes, fails + check.fails));
         let total = passes + fails;
-        if total == 0 {
+        if total == 0 && !self.tells_of_checks() {
             return;
         }
-        let share = |count: u64| units::percent(count as f64 / total as f64);
+        let share = |count: u64| units::percent(count as f64 / total.max(1) as f64);
         let counts = [total.to_string(), share(passes), share(fails)];
         let width = counts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
-        let rate =
-            units::rate(per_s(total as f64, self.summary.duration), squall_measure::ScriptUnit::Default);
+        let rate = units::rate(per_s(total as f64, self.summary.duration), ScriptUnit::Default, "");
         let rest = [rate, format!("{passes} out of {total}"), format!("{fails} out of {total}")];
         for ((name, count), rest) in
             ["checks_total", "checks_succeeded", "checks_failed"].iter().zip(counts).zip(rest)
@@ -234,6 +229,12 @@ impl Face<'_> {
             self.check(lines, check);
         }
         lines.push(String::new());
+    }
+
+    /// A threshold is on checks, though there was none.
+    fn tells_of_checks(&self) -> bool {
+        let mut all = self.summary.figures.metrics.iter().enumerate();
+        all.any(|(idx, metric)| metric.name == "checks" && self.summary.tells(idx))
     }
 
     fn check(&self, lines: &mut Vec<String>, check: &ScriptCheck) {
@@ -261,9 +262,10 @@ impl Face<'_> {
                 };
                 Cells::Trend(values.iter().map(one).collect())
             }
-            ScriptValue::Counter { .. } => {
-                Cells::Other(show(values[0].1), vec![units::rate(values[1].1, metric.contains)])
-            }
+            ScriptValue::Counter { .. } => Cells::Other(
+                show(values[0].1),
+                vec![units::rate(values[1].1, metric.contains, self.summary.time_unit)],
+            ),
             ScriptValue::Gauge { .. } => Cells::Other(
                 show(values[0].1),
                 vec![format!("min={}", show(values[1].1)), format!("max={}", show(values[2].1))],
@@ -325,11 +327,6 @@ impl Face<'_> {
     }
 }
 
-enum Unit {
-    Share,
-    Of(squall_measure::ScriptUnit),
-}
-
 fn trend_cell(cells: &Cells, idx: usize) -> Option<&str> {
     match cells {
         Cells::Trend(columns) => columns.get(idx).map(|(_, value)| value.as_str()),
@@ -339,8 +336,8 @@ fn trend_cell(cells: &Cells, idx: usize) -> Option<&str> {
 
 fn other_cell(cells: &Cells, idx: usize) -> Option<&str> {
     match cells {
-        Cells::Other(_, rest) if rest.len() > 1 => rest.get(idx).map(String::as_str),
-        _ => None,
+        Cells::Other(_, rest) => rest.get(idx).map(String::as_str),
+        Cells::Trend(_) => None,
     }
 }
 
@@ -367,3 +364,80 @@ const HIDDEN_IN_COMPACT: &[&str] = &[
 
 /// The longest name of the checks' block, and three dots.
 const CHECKS_WIDTH: usize = "checks_succeeded".len() + 3;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use squall_measure::{MetricRules, Rule, ScriptFigures, ScriptThreshold};
+
+    use super::*;
+
+    fn metric(name: &str, tags: &[(&str, &str)], contains: ScriptUnit, value: ScriptValue) -> ScriptMetric {
+        let tags = tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        ScriptMetric { name: name.to_owned(), tags, contains, value }
+    }
+
+    fn counter(sum: f64) -> ScriptValue {
+        ScriptValue::Counter { sum, count: sum as u64 }
+    }
+
+    /// Thresholds on metrics by their place.
+    fn rules(figures: &ScriptFigures, sources: &[(usize, &[&str])]) -> Rules {
+        let on = |(metric_idx, texts): &(usize, &[&str])| {
+            let metric = &figures.metrics[*metric_idx];
+            let threshold = |text: &&str| ScriptThreshold {
+                rule: Rule::parse(text, &metric.value).unwrap(),
+                aborts: false,
+                delay: Duration::ZERO,
+            };
+            let rules = texts.iter().map(threshold).collect();
+            MetricRules { name: metric.full_name(), metric_idx: *metric_idx, rules }
+        };
+        Rules::new(sources.iter().map(on).collect())
+    }
+
+    #[test]
+    fn what_has_a_threshold_is_told_of_as_k6_does_it() {
+        let gauge = ScriptValue::Gauge { last: 2500.0, min: 2500.0, max: 2500.0, at_ns: 1 };
+        let figures = ScriptFigures {
+            metrics: vec![
+                metric("checks", &[], ScriptUnit::Default, ScriptValue::Rate { trues: 0, total: 0 }),
+                metric("http_reqs", &[], ScriptUnit::Default, counter(0.0)),
+                metric("iterations", &[], ScriptUnit::Default, counter(2.0)),
+                metric("iterations_of", &[], ScriptUnit::Time, gauge),
+                metric("spent", &[], ScriptUnit::Time, counter(3000.0)),
+                metric("unused", &[], ScriptUnit::Time, ScriptValue::Trend(Box::default())),
+                metric("http_reqs", &[("a", "b")], ScriptUnit::Default, counter(0.0)),
+                metric("iterations", &[("x", "y")], ScriptUnit::Default, counter(1.0)),
+                metric(
+                    "checks",
+                    &[("q", "w")],
+                    ScriptUnit::Default,
+                    ScriptValue::Rate { trues: 0, total: 0 },
+                ),
+            ],
+            ..ScriptFigures::default()
+        };
+        let sources: &[(usize, &[&str])] = &[
+            (8, &["rate>0.5"]),
+            (6, &["rate<9"]),
+            (7, &["count>1"]),
+            (2, &["count>1"]),
+            (3, &["value>1"]),
+            (4, &["count>5", "rate>1"]),
+        ];
+        let trend_stats = ["avg".to_owned()];
+        let summary = ScriptSummary {
+            figures: &figures,
+            rules: &rules(&figures, sources),
+            duration: Duration::from_secs(2),
+            trend_stats: &trend_stats,
+            time_unit: "",
+            sections: &[],
+            setup_data: None,
+        };
+        let form = TextForm { mode: TextMode::Compact, has_thresholds: true, style: Style::FILE };
+        assert_eq!(summary_text(&summary, form), include_str!("../tests/golden/script-thresholds.txt"));
+    }
+}

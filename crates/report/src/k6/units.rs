@@ -12,11 +12,8 @@ pub(super) fn value(value: f64, unit: ScriptUnit, time_unit: &str) -> String {
 }
 
 /// A value per second.
-pub(super) fn rate(per_s: f64, unit: ScriptUnit) -> String {
-    match unit {
-        ScriptUnit::Data => format!("{}/s", data(per_s)),
-        _ => format!("{}/s", plain(per_s, 6)),
-    }
+pub(super) fn rate(per_s: f64, unit: ScriptUnit, time_unit: &str) -> String {
+    format!("{}/s", value(per_s, unit, time_unit))
 }
 
 /// A share as a percentage, cut to two decimals.
@@ -102,6 +99,6 @@ mod tests {
             (percent(0.988_88), percent(1.0), percent(0.0)),
             ("98.88%".into(), "100.00%".into(), "0.00%".into())
         );
-        assert_eq!(rate(6.561_09, ScriptUnit::Default), "6.56109/s");
+        assert_eq!(rate(6.561_09, ScriptUnit::Default, ""), "6.56109/s");
     }
 }
