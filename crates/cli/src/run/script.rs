@@ -394,6 +394,7 @@ impl<'a> Script<'a> {
                 crossed.push(&missed.metric);
             }
         }
+        crossed.sort_unstable();
         if is_crossed || !crossed.is_empty() {
             let text = format!("thresholds on metrics '{}' have been crossed", crossed.join(", "));
             self.run.console.line(Level::Error, &text, "");
