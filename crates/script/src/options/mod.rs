@@ -94,8 +94,8 @@ pub struct Runtime {
     pub user_agent: String,
     /// Failures are exceptions.
     pub throws: bool,
-    /// Most redirects followed.
-    pub max_redirects: u32,
+    /// Most redirects followed, where that is given.
+    pub max_redirects: Option<u32>,
     /// Most requests of a batch at once.
     pub batch: u32,
     /// Bodies are not kept.
@@ -125,7 +125,7 @@ impl Default for Runtime {
             no_cookies_reset: false,
             user_agent: USER_AGENT.to_owned(),
             throws: false,
-            max_redirects: 10,
+            max_redirects: None,
             batch: 20,
             discards_bodies: false,
             http: HttpVersion::Auto,
@@ -199,7 +199,7 @@ fn runtime(read: &Reader<'_>) -> Result<Runtime, ScriptError> {
         no_cookies_reset: read.bool("noCookiesReset")?.unwrap_or(false),
         user_agent: read.text("userAgent")?.unwrap_or(default.user_agent),
         throws: read.bool("throw")?.unwrap_or(false),
-        max_redirects: read.count("maxRedirects")?.unwrap_or(10) as u32,
+        max_redirects: read.count("maxRedirects")?.map(|count| count as u32),
         batch: read.count("batch")?.unwrap_or(20) as u32,
         discards_bodies: read.bool("discardResponseBodies")?.unwrap_or(false),
         http: default.http,

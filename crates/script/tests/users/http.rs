@@ -168,6 +168,21 @@ fn redirects_are_followed_as_go_does() {
 }
 
 #[test]
+fn redirects_that_are_not_followed_are_told_of_where_nobody_asked_for_it() {
+    let again = |request: &Request| match request.spec.url.path() {
+        "/nowhere" => reply(302, &[("Location", "")], ""),
+        _ => reply(302, &[("Location", "/again")], ""),
+    };
+    let source = script("console.log(http.get('http://t/').status, http.get('http://t/nowhere').status);");
+    for (max_redirects, count, warnings) in [(None, 12, 1), (Some(3), 5, 0)] {
+        let run = iterate_with(&source, 1, Runtime { max_redirects, ..Runtime::default() }, again);
+        assert_eq!(run.seen.requests.len(), count);
+        assert_eq!(run.said.matches("Stopped after 11 redirects").count(), warnings, "{}", run.said);
+        assert!(run.said.ends_with("302 302\n"), "{}", run.said);
+    }
+}
+
+#[test]
 fn cookies_last_for_an_iteration() {
     let source = script(
         "const jar = http.cookieJar(); jar.set('http://t/', 'mine', '1');

@@ -163,15 +163,18 @@ impl Exchange {
         if !matches!(reply.status, 301 | 302 | 303 | 307 | 308) {
             return None;
         }
-        let location = response::fields(&reply.head, "location").into_iter().next()?;
+        let location = response::fields(&reply.head, "location").into_iter().next();
+        let location = location.filter(|location| !location.is_empty())?;
         let asked = self.params.as_ref().and_then(|params| params.redirects);
-        let most = asked.unwrap_or(host.shared.options.max_redirects);
-        if self.redirect_count >= most {
-            if asked.is_none() && most > 0 {
+        let asked = asked.or(host.shared.options.max_redirects);
+        if self.redirect_count >= asked.unwrap_or(REDIRECT_COUNT_MAX) {
+            if asked.is_none() {
+                // k6 counts the request that it does not make.
                 let text = format!(
-                    "Stopped after {most} redirects and returned the redirection; pass {{ redirects: n }} in request params or set global maxRedirects to silence this"
+                    "Stopped after {} redirects and returned the redirection; pass {{ redirects: n }} in request params or set global maxRedirects to silence this",
+                    REDIRECT_COUNT_MAX + 1
                 );
-                host.shared.console.fields(Level::Warning, &text, &[("url", self.spec.url.as_str())]);
+                host.shared.console.fields(Level::Warning, &text, &[("url", &self.asked.text)]);
             }
             return None;
         }
@@ -300,6 +303,9 @@ pub(super) fn take_reply(inbox: &RefCell<Vec<Reply>>, token: u32) -> Option<Repl
     let idx = inbox.iter().position(|reply| reply.token == token)?;
     Some(inbox.swap_remove(idx))
 }
+
+/// How many redirects k6 follows.
+const REDIRECT_COUNT_MAX: u32 = 10;
 
 /// k6's own time-out of a request.
 const TIMEOUT: Duration = Duration::from_secs(60);
