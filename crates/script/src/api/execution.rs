@@ -172,10 +172,7 @@ fn access<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
         "set" => {
             let value = call.arg(2);
             if value.is_object() || value.is_nullish() {
-                let message = format!(
-                    "only String, Boolean and Number types are accepted as a metric tag value: `{name}`"
-                );
-                return Err(ctx.throw_type(&message));
+                return Err(ctx.throw_type(&super::bad_tag(&name)));
             }
             let value = value.to_string()?;
             let mut tags = host.tags.borrow_mut();

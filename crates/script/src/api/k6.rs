@@ -23,7 +23,11 @@ fn check<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     if !checks.is_object() {
         return Err(ctx.throw_type("no checks provided to `check`"));
     }
-    let tags = if call.count() > 2 { super::string_pairs(&call.arg(2))? } else { Vec::new() };
+    let tags = if call.count() > 2 {
+        super::tag_pairs(&call.arg(2))?.map_err(|text| ctx.throw_error(&text))?
+    } else {
+        Vec::new()
+    };
     let mut are_all_ok = true;
     for key in checks.keys()? {
         let condition = checks.get_key(&key)?;

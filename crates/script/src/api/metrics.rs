@@ -79,7 +79,10 @@ fn add<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
         host.shared.console.line(Level::Warning, &problem, "");
         return Ok(ctx.bool(false));
     }
-    let tags = if call.count() > 1 { super::string_pairs(&call.arg(1))? } else { Vec::new() };
+    let tags = if call.count() > 1 { super::tag_pairs(&call.arg(1))? } else { Ok(Vec::new()) };
+    let tags = tags.map_err(|problem| {
+        ctx.throw_error(&format!("cannot add tags for the '{}' custom metric: {problem}", metric.name))
+    })?;
     host.with_tags(&tags, |tags| host.shared.recorder.add(metric.id, number, tags));
     Ok(ctx.bool(true))
 }

@@ -140,6 +140,26 @@ pub(crate) fn string_pairs(object: &Value<'_>) -> JsResult<Vec<(String, String)>
     keys.into_iter().map(|key| Ok((key.text(), object.get_key(&key)?.to_string()?))).collect()
 }
 
+/// Tags of a sample, or why they cannot be used.
+pub(crate) fn tag_pairs(object: &Value<'_>) -> JsResult<Result<Vec<(String, String)>, String>> {
+    let mut pairs = Vec::new();
+    for key in if object.is_object() { object.keys()? } else { Vec::new() } {
+        let value = object.get_key(&key)?;
+        if value.is_object() || value.is_nullish() {
+            return Ok(Err(bad_tag(&key.text())));
+        }
+        pairs.push((key.text(), value.to_string()?));
+    }
+    Ok(Ok(pairs))
+}
+
+/// What k6 says of a tag whose value is none.
+pub(crate) fn bad_tag(name: &str) -> String {
+    format!(
+        "invalid value for metric tag '{name}': only String, Boolean and Number types are accepted as a metric tag values"
+    )
+}
+
 /// Bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -52,7 +52,7 @@ fn the_run_can_be_asked_about() {
         ("(() => { exec.vu.tags.x = 1; return exec.vu.tags.x + exec.vu.tags.scenario; })()", "1default"),
         (
             "(() => { exec.vu.metrics.tags.y = {}; })()",
-            "THROWN TypeError: only String, Boolean and Number types are accepted as a metric tag value: `y`",
+            "THROWN TypeError: invalid value for metric tag 'y': only String, Boolean and Number types are accepted as a metric tag values",
         ),
     ] {
         assert_eq!(say(expression), text, "{expression}");
@@ -98,4 +98,20 @@ fn a_test_that_is_marked_as_failed_says_so_and_goes_on() {
         export default function () { exec.test.fail(); exec.test.fail('too slow'); console.log('went on'); }";
     let run = iterate(source, 1, |_| reply(200, &[], ""));
     assert_eq!(run.said, "test marked as failed\ntest marked as failed: too slow\nwent on\n");
+}
+
+#[test]
+fn tags_are_texts_numbers_and_booleans() {
+    let source = "import { check } from 'k6'; import { Counter } from 'k6/metrics'; import exec from 'k6/execution';
+        const c = new Counter('own');
+        const failing = (f) => { try { f(); return 'went'; } catch (e) { return e.message.includes(\"invalid value for metric tag 'a'\"); } };
+        export default function () {
+          console.log(c.add(1, { a: 1, b: true }), c.add(1, null), check(1, { ok: true }, { a: 'x' }));
+          for (const a of [undefined, null, {}, [1]]) {
+            console.log(failing(() => c.add(1, { a })), failing(() => check(1, { ok: true }, { a })), failing(() => { exec.vu.tags.a = a; }));
+          }
+        }";
+    let run = iterate(source, 1, |_| reply(200, &[], ""));
+    assert_eq!(run.said, format!("true true true\n{}", "true true true\n".repeat(4)));
+    assert_eq!((run.seen.samples.len(), run.seen.checks.len()), (2, 1));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use squall_plan::HttpVersion;
 
-use crate::api::string_pairs;
+use crate::api::{string_pairs, tag_pairs};
 use crate::cookies::Jar;
 use crate::vm::{Call, Ctx, JsResult, Thrown, Value};
 
@@ -120,7 +120,7 @@ impl Params {
     fn read_one(&mut self, name: &str, value: &Value<'_>) -> Checked<()> {
         match name {
             "headers" => self.headers = string_pairs(value)?,
-            "tags" => self.tags = tag_pairs(value)?,
+            "tags" => self.tags = tag_pairs(value)?.map_err(Flaw::Bad)?,
             "timeout" => self.timeout = Some(timeout(value)?),
             "cookies" => self.cookies = cookies(value)?,
             "jar" => self.jar = value.opaque::<JarObject>().and_then(JarObject::jar),
@@ -165,20 +165,6 @@ fn timeout(value: &Value<'_>) -> Checked<Duration> {
         None => crate::options::duration(&value.to_text()?),
     };
     parsed.ok_or_else(|| bad("invalid timeout value: write milliseconds, or a text like \"10s\""))
-}
-
-fn tag_pairs(value: &Value<'_>) -> Checked<Vec<(String, String)>> {
-    for key in if value.is_object() { value.keys()? } else { Vec::new() } {
-        let tag = value.get_key(&key)?;
-        if tag.is_object() || tag.is_nullish() {
-            let message = format!(
-                "invalid type for metric tag '{}': only String, Boolean and Number types are accepted",
-                key.text()
-            );
-            return Err(Flaw::Bad(message));
-        }
-    }
-    Ok(string_pairs(value)?)
 }
 
 fn cookies(object: &Value<'_>) -> JsResult<Vec<(String, String, bool)>> {
