@@ -245,7 +245,7 @@ fn failures_are_responses_or_exceptions() {
     let run = iterate(&source, 1, |_| Reply { failure: Some(failure.clone()), ..Reply::default() });
     assert_eq!(run.outcome, Outcome::Done(None), "{}", run.said);
     assert!(run.said.contains("0 1212 dial: connection refused null\n"), "{}", run.said);
-    assert!(run.said.contains("caught dial: connection refused\n"), "{}", run.said);
+    assert!(run.said.contains("caught Get \"http://t/\": dial: connection refused\n"), "{}", run.said);
     assert_eq!(run.seen.http[0]["error_code"], "1212");
 }
 

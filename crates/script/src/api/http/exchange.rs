@@ -105,8 +105,7 @@ impl Exchange {
             return Next::Again;
         }
         if let Some(failure) = reply.failure.as_ref().filter(|_| !self.throws(host)) {
-            let verb = capitalised(&self.spec.method);
-            let text = format!("{verb} \"{}\": {}", self.spec.url, failure.text);
+            let text = failed(&self.spec.method, self.spec.url.as_str(), &failure.text);
             host.shared.console.fields(Level::Warning, "Request Failed", &[("error", &text)]);
         }
         let response_type = self.response_type(host);
@@ -267,6 +266,11 @@ pub(super) fn cookie_header(
 fn replace_header(headers: &[(String, String)], name: &str, value: String) -> Vec<(String, String)> {
     let others = headers.iter().filter(|(known, _)| !known.eq_ignore_ascii_case(name)).cloned();
     others.chain([(name.to_owned(), value)]).collect()
+}
+
+/// A request that failed, and why, in Go's words.
+pub(super) fn failed(method: &str, url: &str, why: &str) -> String {
+    format!("{} \"{url}\": {why}", capitalised(method))
 }
 
 /// `Get`, as Go names methods in errors.

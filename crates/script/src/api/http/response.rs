@@ -48,7 +48,7 @@ impl Response {
     /// The object for the script; a failure is thrown where that is wanted.
     pub(super) fn into_value<'js>(self: Box<Self>, ctx: Ctx<'js>, throws: bool) -> JsResult<Value<'js>> {
         if let Some(failure) = self.reply.failure.as_ref().filter(|_| throws) {
-            return Err(ctx.throw_error(&failure.text));
+            return Err(ctx.throw_error(&self.told(failure)));
         }
         let known = ctx.host().http.response_proto.borrow().as_ref().map(|proto| ctx.restore(proto));
         let proto = match known {
@@ -60,6 +60,17 @@ impl Response {
             }
         };
         ctx.native(&proto, self)
+    }
+
+    /// A failure with its request, as k6 throws it.
+    fn told(&self, failure: &ReplyFailure) -> String {
+        match &self.sent {
+            // The clients of `k6/x/fasthttp` say no more than what went wrong.
+            Some(Sent { last, .. }) if last.client == 0 => {
+                super::exchange::failed(&last.method, last.url.as_str(), &failure.text)
+            }
+            _ => failure.text.clone(),
+        }
     }
 
     /// Status code; 0 when the request failed.
