@@ -173,6 +173,23 @@ impl<'js> Asked<'_, 'js> {
         Ok((params, encoded))
     }
 
+    /// A URL that cannot be used. k6 counts a request whose scheme is not HTTP's, such as one of a variable that was not set.
+    fn unsendable(
+        &self,
+        host: &Host,
+        url: &str,
+        name: Option<&str>,
+        (why, params): (String, &Params),
+    ) -> ReplyFailure {
+        let Some(scheme) = foreign_scheme(url) else {
+            return ReplyFailure { code: INVALID_URL_CODE, text: why };
+        };
+        let why = format!("unsupported protocol scheme \"{scheme}\"");
+        let failure = ReplyFailure { code: OTHER_CODE, text: why };
+        exchange::count_untaken(host, (self.method, name.unwrap_or(url)), params, &failure);
+        ReplyFailure { text: exchange::failed(self.method, url, &failure.text), ..failure }
+    }
+
     fn build(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, ReplyFailure>> {
         let host = ctx.host();
         let (params, encoded) = match self.read() {
@@ -187,15 +204,16 @@ impl<'js> Asked<'_, 'js> {
             }
             None => (self.url.to_string()?, None),
         };
+        let tag = params.tags.iter().find(|(key, _)| key == "name").map(|(_, value)| value.clone());
+        let name = tag.or(name);
         let (url, user) = match split_user(&text) {
             Ok(parts) => parts,
-            Err(text) => return Ok(Err(ReplyFailure { code: INVALID_URL_CODE, text })),
+            Err(why) => return Ok(Err(self.unsendable(host, &text, name.as_deref(), (why, &params)))),
         };
-        let tag = params.tags.iter().find(|(key, _)| key == "name").map(|(_, value)| value.clone());
         let text = masked(text, &url, user.is_some());
         let spec = Spec {
             method: self.method.to_owned(),
-            name: tag.or(name).unwrap_or_else(|| text.clone()),
+            name: name.unwrap_or_else(|| text.clone()),
             text,
             headers: headers(host, &url, &params, &encoded, user.as_ref()),
             body: encoded.body,
@@ -218,6 +236,17 @@ pub(super) fn scenario(host: &Host) -> Rc<str> {
 /// The version of HTTP of the scenario, or of what runs outside of one.
 fn http_version(host: &Host) -> HttpVersion {
     host.scenario.borrow().as_ref().map_or(host.shared.options.http, |scenario| scenario.http)
+}
+
+/// The scheme of a URL that is not HTTP's; empty where it has none.
+fn foreign_scheme(text: &str) -> Option<String> {
+    match Url::parse(text) {
+        Err(url::ParseError::RelativeUrlWithoutBase) => Some(String::new()),
+        Ok(url) => {
+            Some(url.scheme().to_owned()).filter(|scheme| !matches!(scheme.as_str(), "http" | "https"))
+        }
+        Err(_) => None,
+    }
 }
 
 /// The URL without user information, and that information.
@@ -286,6 +315,9 @@ fn add_cookies(headers: &mut Vec<(String, String)>, cookie: Option<(String, Stri
         None => headers.push((name, pairs)),
     }
 }
+
+/// k6's `error_code` of what has no code of its own.
+const OTHER_CODE: u16 = 1000;
 
 /// k6's `error_code` of a URL that cannot be used.
 const INVALID_URL_CODE: u16 = 1020;

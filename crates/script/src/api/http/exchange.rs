@@ -10,7 +10,7 @@ use crate::console::Level;
 use crate::cookies::{self, Jar};
 use crate::host::Host;
 use crate::metrics::{HttpSample, HttpTags, Tags};
-use crate::step::{Body, Reply, Request, Spec};
+use crate::step::{Body, Reply, ReplyFailure, Request, Spec};
 use crate::vm::{Ctx, JsResult, Value};
 
 use super::params::{Params, ResponseType};
@@ -78,12 +78,7 @@ impl Exchange {
     /// Takes the reply: counts it, keeps its cookies, and follows where it leads.
     pub(super) fn on_reply(&mut self, host: &Host, reply: Reply) -> Next {
         let digest = self.digest_answer(&reply);
-        let is_expected = match &self.params {
-            Some(params) if params.callback.is_some() => {
-                params.callback.as_ref().and_then(|it| it.expects(reply.status))
-            }
-            _ => host.http.callback.borrow().expects(reply.status),
-        };
+        let is_expected = expectation(host, self.params.as_deref(), reply.status);
         self.record(host, &reply, if digest.is_some() { Some(true) } else { is_expected });
         let set_cookies = response::fields(&reply.head, "set-cookie");
         for text in set_cookies {
@@ -127,34 +122,8 @@ impl Exchange {
     }
 
     fn record(&self, host: &Host, reply: &Reply, is_expected: Option<bool>) {
-        let (error_code, error) = match &reply.failure {
-            Some(failure) => (failure.code, failure.text.as_str()),
-            None if reply.status >= 400 => (1000 + reply.status, ""),
-            None => (0, ""),
-        };
-        let ip = if host.shared.options.system_tags.has("ip") {
-            reply.remote.map(|remote| remote.ip().to_string()).unwrap_or_default()
-        } else {
-            String::new()
-        };
-        let http = HttpTags {
-            method: &self.spec.method,
-            url: &self.spec.name,
-            name: &self.spec.name,
-            status: reply.status,
-            proto: reply.proto,
-            tls_version: reply.tls.map_or("", |(version, _)| version),
-            error_code,
-            error,
-            expected: is_expected,
-            ip: &ip,
-        };
-        let own: &[(String, String)] = self.params.as_ref().map_or(&[], |params| &params.tags);
-        host.with_tags(own, |tags| {
-            let tags = Tags { http: Some(&http), ..*tags };
-            let is_failed = is_expected.map(|is| !is);
-            host.shared.recorder.http(&HttpSample { timing: &reply.timing, is_failed, tags: &tags });
-        });
+        let row = (self.spec.method.as_str(), self.spec.name.as_str());
+        record(host, row, self.params.as_deref(), reply, is_expected);
     }
 
     /// Where a redirect that is to be followed leads.
@@ -230,6 +199,58 @@ impl Exchange {
         let user = self.spec.user.as_ref()?;
         super::form::digest_authorization(&challenge, user, &self.spec.method, &self.spec.url)
     }
+}
+
+/// Whether a status is expected; `None`: nobody asks.
+fn expectation(host: &Host, params: Option<&Params>, status: u16) -> Option<bool> {
+    match params.and_then(|params| params.callback.as_ref()) {
+        Some(callback) => callback.expects(status),
+        None => host.http.callback.borrow().expects(status),
+    }
+}
+
+/// A request that no transport takes: it is counted as one that failed, as in k6.
+pub(super) fn count_untaken(host: &Host, row: (&str, &str), params: &Params, failure: &ReplyFailure) {
+    let reply = Reply { failure: Some(failure.clone()), ..Reply::default() };
+    record(host, row, Some(params), &reply, expectation(host, Some(params), 0));
+}
+
+/// Counts a request. `row`: its method, and its name.
+fn record(
+    host: &Host,
+    (method, name): (&str, &str),
+    params: Option<&Params>,
+    reply: &Reply,
+    is_expected: Option<bool>,
+) {
+    let (error_code, error) = match &reply.failure {
+        Some(failure) => (failure.code, failure.text.as_str()),
+        None if reply.status >= 400 => (1000 + reply.status, ""),
+        None => (0, ""),
+    };
+    let ip = if host.shared.options.system_tags.has("ip") {
+        reply.remote.map(|remote| remote.ip().to_string()).unwrap_or_default()
+    } else {
+        String::new()
+    };
+    let http = HttpTags {
+        method,
+        url: name,
+        name,
+        status: reply.status,
+        proto: reply.proto,
+        tls_version: reply.tls.map_or("", |(version, _)| version),
+        error_code,
+        error,
+        expected: is_expected,
+        ip: &ip,
+    };
+    let own: &[(String, String)] = params.map_or(&[], |params| &params.tags);
+    host.with_tags(own, |tags| {
+        let tags = Tags { http: Some(&http), ..*tags };
+        let is_failed = is_expected.map(|is| !is);
+        host.shared.recorder.http(&HttpSample { timing: &reply.timing, is_failed, tags: &tags });
+    });
 }
 
 /// A spec with the same content that was not prepared yet.
