@@ -274,6 +274,19 @@ fn requests_without_a_scheme_of_http_are_counted_as_failed() {
 }
 
 #[test]
+fn headers_that_say_how_the_body_is_sent_are_not_the_scripts() {
+    let source = script(
+        "http.post('http://t/', 'x', { headers: { 'Transfer-Encoding': 'chunked', trailer: 'a', 'content-length': '9', 'User-Agent': '', 'X-A': '1' } });",
+    );
+    let mut sent = Vec::new();
+    iterate(&source, 1, |request| {
+        sent.extend(request.spec.headers.iter().map(|(name, _)| name.clone()));
+        reply(200, &[], "")
+    });
+    assert_eq!(sent, ["X-A"]);
+}
+
+#[test]
 fn batches_keep_their_shape_and_their_limit() {
     let source = script("const list = http.batch(['http://t/1', ['POST', 'http://t/2', 'b'], { method: 'PUT', url: 'http://t/3' }]);
         console.log(list.map((r) => r.status));

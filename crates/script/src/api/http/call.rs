@@ -287,8 +287,12 @@ fn headers(
     if !has("user-agent") && !host.shared.options.user_agent.is_empty() {
         headers.push(("User-Agent".to_owned(), host.shared.options.user_agent.clone()));
     }
-    let is_allowed = |name: &str| !name.eq_ignore_ascii_case("content-length");
-    headers.extend(params.headers.iter().filter(|(name, _)| is_allowed(name)).cloned());
+    let is_sent = |(name, value): &&(String, String)| match name.to_ascii_lowercase().as_str() {
+        "content-length" | "transfer-encoding" | "trailer" => false,
+        "user-agent" => !value.is_empty(),
+        _ => true,
+    };
+    headers.extend(params.headers.iter().filter(is_sent).cloned());
     if let Some(content_type) = encoded.content_type.as_ref().filter(|_| !has("content-type")) {
         headers.push(("Content-Type".to_owned(), content_type.clone()));
     }
