@@ -98,6 +98,12 @@ pub(crate) struct ScriptArgs {
     /// Which of a name's addresses are used, such as select=first,policy=onlyIPv4
     #[arg(long, value_name = "LIST")]
     pub dns: Option<String>,
+    /// Part of the whole run that this process makes, FROM:TO, such as 0:1/3
+    #[arg(long, value_name = "FROM:TO")]
+    pub execution_segment: Option<String>,
+    /// Where the parts of the whole run begin and end, such as 0,1/3,2/3,1
+    #[arg(long, value_name = "LIST")]
+    pub execution_segment_sequence: Option<String>,
     /// Range of addresses that are refused (repeatable)
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub blacklist_ip: Vec<String>,

@@ -580,6 +580,8 @@ fn flag_options(flags: &ScriptArgs) -> Result<Map<String, Json>, Failure> {
     put("summaryTimeUnit", flags.summary_time_unit.clone().map(Json::from));
     put("systemTags", flags.system_tags.clone().map(Json::from));
     put("dns", flags.dns.clone().map(Json::from));
+    put("executionSegment", flags.execution_segment.clone().map(Json::from));
+    put("executionSegmentSequence", flags.execution_segment_sequence.clone().map(Json::from));
     put("httpDebug", flags.http_debug.clone().map(Json::from));
     for (name, list) in [("blacklistIPs", &flags.blacklist_ip), ("blockHostnames", &flags.block_hostnames)] {
         put(name, (!list.is_empty()).then(|| Json::from(list.clone())));

@@ -221,6 +221,15 @@ fn what_a_script_computes_takes_its_own_time() {
     assert!(ended.stderr.contains("true true"), "{ended:#?}");
 }
 
+#[test]
+fn a_process_may_make_a_part_of_the_run_by_its_flags() {
+    let folder = TempDir::new().unwrap();
+    let script = written(&folder, "export default function () { console.log('iterated'); }");
+    let part = ["--execution-segment", "1/3:1", "--execution-segment-sequence", "0,1/3,1"];
+    let ended = start(&[&["run", "-u", "3", "-i", "9", "--no-save"], &part[..], &[&script]].concat()).wait();
+    assert_eq!((ended.code, ended.stderr.matches("iterated").count()), (Some(0), 6), "{ended:#?}");
+}
+
 /// A script with this text after its import, and its path.
 fn written(folder: &TempDir, text: &str) -> String {
     let path = folder.path().join("script.js");
