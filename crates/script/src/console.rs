@@ -7,6 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Takes lines from every thread.
 pub struct Console {
     writer: Mutex<Box<dyn Write + Send>>,
+    /// Where the script's own lines go, where that is somewhere else.
+    of_script: Option<Mutex<Box<dyn Write + Send>>>,
     form: Form,
     begin: Instant,
     least: Level,
@@ -50,7 +52,13 @@ impl std::fmt::Debug for Console {
 impl Console {
     /// A console that writes lines of at least `least` to `writer`.
     pub fn new(writer: Box<dyn Write + Send>, form: Form, least: Level) -> Self {
-        Self { writer: Mutex::new(writer), form, begin: Instant::now(), least }
+        Self { writer: Mutex::new(writer), of_script: None, form, begin: Instant::now(), least }
+    }
+
+    /// The same, with the script's own lines in a file.
+    #[must_use]
+    pub fn with_script_lines(self, file: Box<dyn Write + Send>) -> Self {
+        Self { of_script: Some(Mutex::new(file)), ..self }
     }
 
     /// A console that nobody reads.
@@ -61,23 +69,42 @@ impl Console {
     /// Writes a line. `source`: `console` for the script's own, empty for the runner's.
     pub fn line(&self, level: Level, text: &str, source: &str) {
         let field = [("source", source)];
-        self.fields(level, text, if source.is_empty() { &[] } else { &field });
+        match &self.of_script {
+            Some(file) if source == SCRIPT => self.write(file, self.form.of_file(), (level, text, &[])),
+            _ => self.fields(level, text, if source.is_empty() { &[] } else { &field }),
+        }
     }
 
     /// Writes a line with fields.
     pub fn fields(&self, level: Level, text: &str, fields: &[(&str, &str)]) {
+        self.write(&self.writer, self.form, (level, text, fields));
+    }
+
+    fn write(
+        &self,
+        writer: &Mutex<Box<dyn Write + Send>>,
+        form: Form,
+        (level, text, fields): (Level, &str, &[(&str, &str)]),
+    ) {
         if level < self.least {
             return;
         }
-        let line = match self.form {
+        let line = match form {
             Form::Short { color } => short(level, text, fields, self.begin.elapsed(), color),
             Form::Logfmt => logfmt(level, text, fields, now()),
             Form::Json => json(level, text, fields, now()),
             Form::Raw => format!("{text}\n"),
         };
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
         // A console that is gone must not end the run.
         let _ = writer.write_all(line.as_bytes()).and_then(|()| writer.flush());
+    }
+}
+
+impl Form {
+    /// The form of a file, whatever the terminal's is.
+    fn of_file(self) -> Self {
+        if let Self::Short { .. } = self { Self::Logfmt } else { self }
     }
 }
 
@@ -161,6 +188,9 @@ fn civil(days: u64) -> (u64, u64, u64) {
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
+
+/// Source of the script's own lines.
+const SCRIPT: &str = "console";
 
 #[cfg(test)]
 mod tests {

@@ -439,8 +439,7 @@ impl Judge<'_> {
 }
 
 fn console(flags: &ScriptArgs) -> Result<Console, Failure> {
-    let is_terminal =
-        std::io::stderr().is_terminal() && flags.console_output.is_none() && flags.log_output == "stderr";
+    let is_terminal = std::io::stderr().is_terminal() && flags.log_output == "stderr";
     let form = match flags.log_format {
         LogFormatArg::Json => Form::Json,
         LogFormatArg::Raw => Form::Raw,
@@ -450,15 +449,11 @@ fn console(flags: &ScriptArgs) -> Result<Console, Failure> {
         LogFormatArg::Text => Form::Logfmt,
     };
     let least = if flags.verbose { Level::Debug } else { Level::Info };
-    let writer: Box<dyn Write + Send> = match &flags.console_output {
-        None => log_writer(&flags.log_output)?,
-        Some(path) => {
-            let file = std::fs::File::create(path)
-                .map_err(|error| Failure::file("--console-output", path, &error))?;
-            Box::new(file)
-        }
-    };
-    Ok(Console::new(writer, form, least))
+    let console = Console::new(log_writer(&flags.log_output)?, form, least);
+    let Some(path) = &flags.console_output else { return Ok(console) };
+    let file =
+        std::fs::File::create(path).map_err(|error| Failure::file("--console-output", path, &error))?;
+    Ok(console.with_script_lines(Box::new(file)))
 }
 
 /// `--log-output`.

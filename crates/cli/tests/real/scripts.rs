@@ -230,6 +230,19 @@ fn a_process_may_make_a_part_of_the_run_by_its_flags() {
     assert_eq!((ended.code, ended.stderr.matches("iterated").count()), (Some(0), 6), "{ended:#?}");
 }
 
+#[test]
+fn what_the_script_says_may_go_to_a_file_of_its_own() {
+    let folder = TempDir::new().unwrap();
+    let script =
+        written(&folder, "export default function () { console.log('hello'); throw new Error('broken'); }");
+    let file = folder.path().join("said.txt");
+    let ended =
+        start(&["run", "-i", "1", "--no-save", "--console-output", file.to_str().unwrap(), &script]).wait();
+    let said = fs::read_to_string(file).unwrap();
+    assert!(said.ends_with("level=info msg=hello\n") && said.lines().count() == 1, "{said}");
+    assert!(ended.stderr.contains("broken") && !ended.stderr.contains("hello"), "{ended:#?}");
+}
+
 /// A script with this text after its import, and its path.
 fn written(folder: &TempDir, text: &str) -> String {
     let path = folder.path().join("script.js");
