@@ -287,6 +287,20 @@ fn headers_that_say_how_the_body_is_sent_are_not_the_scripts() {
 }
 
 #[test]
+fn a_get_has_a_body_where_the_script_gives_one() {
+    let source = script(
+        "http.request('GET', 'http://t/', 'query'); http.request('', 'http://t/', null); http.get('http://t/', 'no params');
+         http.batch([['GET', 'http://t/', 'none']]);",
+    );
+    let mut sent = Vec::new();
+    iterate(&source, 1, |request| {
+        sent.push(format!("{} {}", request.spec.method, body(request)));
+        reply(200, &[], "")
+    });
+    assert_eq!(sent, ["GET query", "GET ", "GET ", "GET "]);
+}
+
+#[test]
 fn batches_keep_their_shape_and_their_limit() {
     let source = script("const list = http.batch(['http://t/1', ['POST', 'http://t/2', 'b'], { method: 'PUT', url: 'http://t/3' }]);
         console.log(list.map((r) => r.status));

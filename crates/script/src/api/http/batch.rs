@@ -47,6 +47,8 @@ fn slot<'js>(ctx: Ctx<'js>, item: &Value<'js>) -> JsResult<Slot<'js>> {
         (method, item.get("url")?, item.get("body")?, item.get("params")?)
     };
     let method = method.to_ascii_uppercase();
+    // As in k6, unlike those of `http.request`.
+    let body = if matches!(method.as_str(), "GET" | "HEAD") { undefined() } else { body };
     let asked = Asked { method: &method, url, body, params: params.clone() };
     match asked.prepare(ctx)? {
         Ok(prepared) => Ok(Slot::Waiting(Some(prepared))),

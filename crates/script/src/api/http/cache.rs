@@ -82,8 +82,7 @@ impl Asked<'_, '_> {
             return Ok(false);
         }
         write_value(&self.url, words)?;
-        let has_body = !matches!(self.method, "GET" | "HEAD");
-        if has_body && !write_flat(&self.body, words)? {
+        if !write_flat(&self.body, words)? {
             return Ok(false);
         }
         if !self.params.is_plain_object() {

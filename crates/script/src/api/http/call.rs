@@ -109,7 +109,8 @@ pub(super) fn url<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 }
 
 fn method_of(value: &Value<'_>) -> JsResult<String> {
-    Ok(value.to_text()?.to_ascii_uppercase())
+    let method = if value.is_nullish() { String::new() } else { value.to_text()?.to_ascii_uppercase() };
+    Ok(if method.is_empty() { "GET".to_owned() } else { method })
 }
 
 /// A request as the script asked for it.
@@ -167,9 +168,7 @@ impl<'js> Asked<'_, 'js> {
     /// The params, and the body as they want it.
     fn read(&self) -> Result<(Params, form::Encoded), Flaw> {
         let params = Params::read(&self.params)?;
-        let has_body = !matches!(self.method, "GET" | "HEAD");
-        let encoded =
-            if has_body { form::encode(&self.body, &params.compression)? } else { form::Encoded::default() };
+        let encoded = form::encode(&self.body, &params.compression)?;
         Ok((params, encoded))
     }
 
