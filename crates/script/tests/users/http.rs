@@ -301,6 +301,25 @@ fn a_get_has_a_body_where_the_script_gives_one() {
 }
 
 #[test]
+fn a_redirect_says_where_it_comes_from() {
+    for (params, referers) in
+        [("{}", ["", "http://t/1", "http://t/2"]), ("{ headers: { referer: 'me' } }", ["me", "me", "me"])]
+    {
+        let mut sent = Vec::new();
+        iterate(&script(&format!("http.get('http://t/1', {params});")), 1, |request| {
+            sent.push(header(request, "referer").to_owned());
+            let next = match request.spec.url.path() {
+                "/1" => "/2",
+                "/2" => "/3",
+                _ => return reply(200, &[], ""),
+            };
+            reply(302, &[("Location", next)], "")
+        });
+        assert_eq!(sent, referers);
+    }
+}
+
+#[test]
 fn batches_keep_their_shape_and_their_limit() {
     let source = script("const list = http.batch(['http://t/1', ['POST', 'http://t/2', 'b'], { method: 'PUT', url: 'http://t/3' }]);
         console.log(list.map((r) => r.status));

@@ -165,12 +165,14 @@ impl Exchange {
             .filter(|(name, _)| {
                 let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
                 !is("cookie")
+                    && !is("referer")
                     && (!is("host") || is_same_host)
                     && (keeps || !name.to_ascii_lowercase().starts_with("content-"))
                     && (is_same_host || !is("authorization") && !is("www-authenticate"))
             })
             .cloned()
             .collect();
+        headers.extend(self.referer(&url));
         let own = self.params.as_ref().map_or(&[][..], |params| &params.cookies);
         self.with_jar(host, |jar| headers.extend(cookie_header(jar, &url, own)));
         let name = url.to_string();
@@ -185,6 +187,14 @@ impl Exchange {
             url,
             ..copy_of(old)
         }
+    }
+
+    /// Where a redirect to `url` comes from: the script's own word, or the URL before; never from TLS to what has none.
+    fn referer(&self, url: &Url) -> Option<(String, String)> {
+        let own = self.asked.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("referer"));
+        let from = || ("Referer".to_owned(), self.spec.url.to_string());
+        let is_told = self.spec.url.scheme() == "http" || url.scheme() == "https";
+        is_told.then(|| own.cloned().unwrap_or_else(from))
     }
 
     /// The answer to a digest challenge, where the script wants one.
