@@ -29,7 +29,8 @@ mod trouble;
 pub use control::Control;
 pub use driver::DriverFactory;
 pub use driver::script::{
-    ScriptEnd, ScriptRun, Sections, SetupPart, Stage, Submetric, empty_figures, metric_of, submetrics,
+    ScriptEnd, ScriptRun, Sections, SetupPart, Stage, Submetric, SummaryRun, empty_figures, metric_of,
+    submetrics,
 };
 pub use error::Error;
 pub use observer::{Observer, Span};

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
-use squall_engine::{Control, ScriptEnd, ScriptRun, SetupPart, Stage, Submetric, submetrics};
+use squall_engine::{Control, ScriptEnd, ScriptRun, SetupPart, Stage, Submetric, SummaryRun, submetrics};
 use squall_measure::{
     MetricRules, Rule, Rules, RunRecord, RunRecorder, ScriptFigures, ScriptThreshold, StoppedBy,
     ThresholdResult,
@@ -22,7 +21,7 @@ use squall_report::k6::{
 };
 use squall_script::{
     ClientConfig, Console, ErrorKind, Fetch, Form, Layer, LayerKind, Level, Options, Outcome, Program,
-    ProgramSetup, ScriptError, Shared, User, Work, env_layer,
+    ProgramSetup, ScriptError, env_layer,
 };
 
 use crate::args::{LogFormatArg, RunArgs, ScriptArgs, SummaryArg, SummaryModeArg};
@@ -307,7 +306,7 @@ impl<'a> Script<'a> {
     fn handle_summary(&self, summary: &ScriptSummary<'_>) -> Result<bool, Failure> {
         let data = self.machine_data(summary);
         let data = data.unwrap_or_else(|| summary_data(summary, std::io::stdout().is_terminal())).to_string();
-        let outcome = self.finish_summary(&data);
+        let outcome = self.finish_summary(data);
         let texts = match outcome {
             Ok(Some(texts)) => texts,
             Ok(None) => return Ok(false),
@@ -348,15 +347,25 @@ impl<'a> Script<'a> {
         Some(machine_data(summary, self.text_mode(), &text, std::time::SystemTime::now()))
     }
 
-    fn finish_summary(&self, data: &str) -> Result<Option<String>, ScriptError> {
-        let runtime = Arc::new(self.run.options.runtime.clone());
-        let console = Arc::clone(&self.run.console);
-        let shared = Rc::new(Shared::without_recorder(runtime, console, self.run.stage.counts()));
-        let mut user = User::new(&shared, &self.run.program, 0)?;
-        match user.finish_alone(Work::Summary(Rc::from(data))) {
-            Outcome::Done(texts) => Ok(texts),
-            Outcome::Failed(error) => Err(error),
-            Outcome::Interrupted | Outcome::Aborted(_) => Ok(None),
+    /// Calls `handleSummary` where its requests are made, too.
+    fn finish_summary(&self, data: String) -> Result<Option<String>, ScriptError> {
+        let call = Arc::new(SummaryRun::new(self.run.clone(), data));
+        let plan = Plan { threads: Some(NonZeroU32::MIN), ..self.plan() };
+        let factory: Arc<dyn squall_engine::DriverFactory> = Arc::clone(&call) as _;
+        let made =
+            squall_engine::run_driven(&plan, vec![factory], &Control::new(), &mut |_: &RunRecorder| {});
+        if let Err(error) = made {
+            let help = error.help().unwrap_or_default();
+            return Err(ScriptError::new(ErrorKind::Exception, error.to_string(), help));
+        }
+        match call.outcome() {
+            Some(Outcome::Done(texts)) => Ok(texts),
+            Some(Outcome::Failed(error)) => Err(error),
+            Some(Outcome::Interrupted | Outcome::Aborted(_)) => Ok(None),
+            None => {
+                let message = "handleSummary() execution timed out after 120 seconds";
+                Err(ScriptError::new(ErrorKind::Timeout, message, "let it do less"))
+            }
         }
     }
 

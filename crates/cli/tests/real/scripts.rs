@@ -231,6 +231,24 @@ fn a_process_may_make_a_part_of_the_run_by_its_flags() {
 }
 
 #[test]
+fn the_summary_may_be_sent_to_a_server() {
+    let target = Target::start(&Options::default()).unwrap();
+    let folder = TempDir::new().unwrap();
+    let script = written(
+        &folder,
+        "export default function () {}
+         export async function handleSummary(data) {
+           const sent = http.post(`${__ENV.BASE}/post`, JSON.stringify({ done: data.metrics.iterations.values.count }));
+           const got = await http.asyncRequest('GET', `${__ENV.BASE}/get`);
+           return { stdout: `${sent.status} ${sent.json('json.done')} ${got.status}` };
+         }",
+    );
+    let base = format!("BASE=http://{}", target.address());
+    let ended = start(&["run", "-i", "2", "--summary", "k6", "--no-save", "-e", &base, &script]).wait();
+    assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "200 2 200"), "{ended:#?}");
+}
+
+#[test]
 fn what_the_script_says_may_go_to_a_file_of_its_own() {
     let folder = TempDir::new().unwrap();
     let script =

@@ -2,7 +2,7 @@
 //!
 //! `stage` is what the shards share, `users` the virtual users of one shard, `runner` one scenario on one shard, `schedule` the
 //! arithmetic of k6's executors, `figures` what is measured, `reply` how the end of a request looks to a script,
-//! `part` which part of the work is whose.
+//! `part` which part of the work is whose, `summary` the call of `handleSummary()` after all of it.
 
 mod figures;
 mod part;
@@ -12,6 +12,7 @@ mod runner;
 mod schedule;
 mod sections;
 mod stage;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod users;
@@ -38,6 +39,7 @@ use users::Users;
 pub use figures::{Submetric, empty_figures, metric_of, submetrics};
 pub use sections::Sections;
 pub use stage::{ScriptEnd, SetupPart, Stage};
+pub use summary::SummaryRun;
 
 /// A k6 script that is to be run.
 #[derive(Debug, Clone)]
