@@ -397,6 +397,11 @@ impl<'a> Script<'a> {
         if !is_crossed && (is_stopped || record.stopped_by == StoppedBy::Aborted) {
             return Ok(ExitCode::ScriptStopped);
         }
+        let counts = self.run.stage.counts();
+        if counts.is_failed.load(std::sync::atomic::Ordering::Relaxed) && !is_crossed {
+            self.run.console.line(Level::Error, "test run was marked as failed", "");
+            return Ok(ExitCode::ScriptFailed);
+        }
         let mut crossed: Vec<&str> = Vec::new();
         for missed in record.thresholds.iter().filter(|result| !result.ok) {
             if !crossed.contains(&missed.metric.as_str()) {
@@ -408,11 +413,6 @@ impl<'a> Script<'a> {
             let text = format!("thresholds on metrics '{}' have been crossed", crossed.join(", "));
             self.run.console.line(Level::Error, &text, "");
             return Ok(ExitCode::ScriptThresholdsFailed);
-        }
-        let counts = self.run.stage.counts();
-        if counts.is_failed.load(std::sync::atomic::Ordering::Relaxed) {
-            self.run.console.line(Level::Error, "test run was marked as failed", "");
-            return Ok(ExitCode::ScriptFailed);
         }
         let has_thrown = counts.iterations_failed.load(std::sync::atomic::Ordering::Relaxed) > 0;
         Ok(if has_thrown && self.args.script.fail_on_exceptions {
