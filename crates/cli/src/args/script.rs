@@ -72,7 +72,7 @@ pub(crate) struct ScriptArgs {
     #[arg(long)]
     pub no_thresholds: bool,
     /// Do not write a summary at the end; nor call handleSummary()
-    #[arg(long)]
+    #[arg(long, env = "K6_NO_SUMMARY", hide_env = true)]
     pub no_summary: bool,
     /// The summary at the end: squall's own with the script's figures, or k6's alone
     #[arg(long, value_name = "FORM", value_enum, default_value_t = SummaryArg::Squall)]
@@ -120,13 +120,13 @@ pub(crate) struct ScriptArgs {
     #[arg(long)]
     pub no_system_env_vars: bool,
     /// Write what the script's console says to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "K6_CONSOLE_OUTPUT", hide_env = true)]
     pub console_output: Option<PathBuf>,
     /// Where log lines go: stderr, stdout, none or file=FILE
     #[arg(long, value_name = "WHERE", default_value = "stderr", env = "K6_LOG_OUTPUT", hide_env = true)]
     pub log_output: String,
     /// Form of log lines: text, json or raw
-    #[arg(long, value_name = "FORM", value_enum, default_value_t = LogFormatArg::Text)]
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = LogFormatArg::Text, env = "K6_LOG_FORMAT", hide_env = true)]
     pub log_format: LogFormatArg,
     /// Log what console.debug() says too
     #[arg(short, long)]

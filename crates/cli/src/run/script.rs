@@ -200,7 +200,7 @@ impl<'a> Script<'a> {
     }
 
     fn make(&self, plan: &Plan) -> Result<ExitCode, Failure> {
-        let (streams, files) = samples::split(&self.args.output.faces);
+        let (streams, files) = samples::split(&self.args.output.faces)?;
         let faces = Faces::open_with(&self.args.output, &plan.masked(), &files)?;
         let streams = samples::open(&streams, &self.run.program, &self.run.options)?;
         if self.args.output.faces.quiet == 0 {
@@ -486,7 +486,7 @@ fn log_writer(place: &str) -> Result<Box<dyn Write + Send>, Failure> {
 /// `__ENV`.
 fn environment(flags: &ScriptArgs) -> Result<BTreeMap<String, String>, Failure> {
     let mut env: BTreeMap<String, String> =
-        if flags.no_system_env_vars { BTreeMap::new() } else { std::env::vars().collect() };
+        if sees_system_variables(flags) { std::env::vars().collect() } else { BTreeMap::new() };
     for pair in &flags.env {
         let (name, value) = match pair.split_once('=') {
             Some((name, value)) => (name.to_owned(), value.to_owned()),
@@ -501,6 +501,12 @@ fn environment(flags: &ScriptArgs) -> Result<BTreeMap<String, String>, Failure> 
         env.insert(name, value);
     }
     Ok(env)
+}
+
+/// Whether `__ENV` has the variables of this process: flags go before `K6_INCLUDE_SYSTEM_ENV_VARS`.
+fn sees_system_variables(flags: &ScriptArgs) -> bool {
+    let is_off = || std::env::var("K6_INCLUDE_SYSTEM_ENV_VARS").is_ok_and(|value| value == "false");
+    !flags.no_system_env_vars && (flags.include_system_env_vars || !is_off())
 }
 
 fn compile(

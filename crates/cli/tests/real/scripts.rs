@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 
 use serde_json::{Value, json};
@@ -228,6 +229,25 @@ fn a_process_may_make_a_part_of_the_run_by_its_flags() {
     let part = ["--execution-segment", "1/3:1", "--execution-segment-sequence", "0,1/3,1"];
     let ended = start(&[&["run", "-u", "3", "-i", "9", "--no-save"], &part[..], &[&script]].concat()).wait();
     assert_eq!((ended.code, ended.stderr.matches("iterated").count()), (Some(0), 6), "{ended:#?}");
+}
+
+#[test]
+fn variables_stand_for_flags_that_are_not_given() {
+    let folder = TempDir::new().unwrap();
+    let script =
+        written(&folder, "export default function () { console.log(__ENV.OWN, __ENV.K6_NO_SUMMARY); }");
+    let [said, samples] = ["said", "samples"].map(|name| folder.path().join(name));
+    let mut command = Command::new(squall::binary());
+    command.args(["run", "-i", "1", "--summary", "k6", "--no-save", "-e", "OWN=1", &script]);
+    command.env("K6_OUT", format!("json={}", samples.display())).env("K6_CONSOLE_OUTPUT", &said);
+    command
+        .env("K6_LOG_FORMAT", "raw")
+        .env("K6_NO_SUMMARY", "true")
+        .env("K6_INCLUDE_SYSTEM_ENV_VARS", "false");
+    let ended = squall::start_command(command).wait();
+    assert_eq!((ended.code, ended.stdout.trim()), (Some(0), ""), "{ended:#?}");
+    assert_eq!(fs::read_to_string(said).unwrap(), "1 undefined\n");
+    assert!(fs::read_to_string(samples).unwrap().contains("\"metric\":\"iterations\""));
 }
 
 #[test]
