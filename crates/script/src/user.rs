@@ -575,8 +575,10 @@ fn settle<'js>(host: &Host, ctx: Ctx<'js>, called: JsResult<Value<'js>>) -> Resu
 
 /// Tells of an iteration that failed, as k6 does.
 pub fn log_failure(console: &Console, error: &ScriptError, executor: &str, scenario: &str) {
-    let fields = [("executor", executor), ("scenario", scenario)];
-    console.fields(Level::Error, &error.message, &fields);
+    let fields = [("executor", executor), ("scenario", scenario), ("source", "stacktrace")];
+    // k6 names no source of a rejection that nobody handles.
+    let count = if error.kind == ErrorKind::Rejection { 2 } else { 3 };
+    console.fields(Level::Error, &error.message, &fields[..count]);
 }
 
 /// Stack of a user: only the pages that were used take memory.
@@ -596,3 +598,39 @@ const EXPORTS: &str = "exports";
 
 /// Where the parsed setup data is kept.
 const SETUP_DATA: &str = "setup data";
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::console::Form;
+
+    #[derive(Clone, Default)]
+    struct Said(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Said {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn failed_iterations_are_told_with_k6s_fields() {
+        for (kind, fields) in [
+            (ErrorKind::Exception, "msg=no executor=constant-vus scenario=a source=stacktrace\n"),
+            (ErrorKind::Rejection, "msg=no executor=constant-vus scenario=a\n"),
+        ] {
+            let said = Said::default();
+            let console = Console::new(Box::new(said.clone()), Form::Logfmt, Level::Info);
+            log_failure(&console, &ScriptError::new(kind, "no", ""), "constant-vus", "a");
+            let text = String::from_utf8(said.0.lock().unwrap().clone()).unwrap();
+            assert!(text.ends_with(fields), "{text}");
+        }
+    }
+}
