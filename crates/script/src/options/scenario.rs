@@ -190,7 +190,12 @@ pub(super) fn of(read: &Reader<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sc
         (_, Some(Json::Object(scenarios))) if !scenarios.is_empty() => {
             scenarios.iter().map(|(name, value)| scenario(name, value)).collect()
         }
-        (_, Some(Json::Object(_)) | None) => {
+        (_, scenarios @ (Some(Json::Object(_)) | None)) => {
+            let emptied =
+                if scenarios.is_some() { Some("scenarios") } else { has_stages.then_some("stages") };
+            warnings.extend(emptied.map(|name| {
+                format!("`{name}` was explicitly set to an empty value, running the script with 1 iteration in 1 VU")
+            }));
             one(Executor::PerVuIterations { vus: 1, iterations: 1, max_duration: MAX_DURATION })
         }
         (_, Some(_)) => Err(wrong("scenarios", "is not an object", "write { name: { executor: … } }")),
@@ -405,6 +410,18 @@ mod tests {
         ] {
             let error = of(&Reader(options.as_object().unwrap()), &mut Vec::new()).unwrap_err();
             assert!(error.message.contains(told), "{}", error.message);
+        }
+    }
+    #[test]
+    fn what_was_emptied_is_told_of() {
+        for (options, told) in [
+            (json!({ "stages": [] }), "`stages` was explicitly set to an empty value"),
+            (json!({ "scenarios": {} }), "`scenarios` was explicitly set to an empty value"),
+            (json!({}), ""),
+        ] {
+            let mut warnings = Vec::new();
+            of(&Reader(options.as_object().unwrap()), &mut warnings).unwrap();
+            assert!(warnings.concat().starts_with(told) && warnings.len() == usize::from(!told.is_empty()));
         }
     }
 }
