@@ -224,8 +224,18 @@ impl<'a> Script<'a> {
         view.finish(&record);
         samples::finish(&streams, self.args.output.faces.color.into());
         let is_crossed = judge.is_crossed;
+        self.warn_of_no_iterations();
         self.show(faces, &record)?;
         self.exit_code(&record, is_crossed, control.is_stopped())
+    }
+
+    /// k6 tells of a run that was too short for any iteration.
+    fn warn_of_no_iterations(&self) {
+        let done = self.run.stage.counts().iterations_completed.load(std::sync::atomic::Ordering::Relaxed);
+        if done == 0 && self.run.stage.ended().is_none() {
+            let text = "No script iterations fully finished, consider making the test duration longer";
+            self.run.console.line(Level::Warning, text, "");
+        }
     }
 
     /// What became of the script's thresholds.

@@ -232,6 +232,21 @@ fn a_process_may_make_a_part_of_the_run_by_its_flags() {
 }
 
 #[test]
+fn a_run_that_is_too_short_for_an_iteration_says_so() {
+    let folder = TempDir::new().unwrap();
+    let script = written(
+        &folder,
+        "import { sleep } from 'k6';
+         export const options = { scenarios: { it: { executor: 'constant-vus', duration: '1s', gracefulStop: '0s' } } };
+         export default function () { sleep(__ENV.SLEEP); }",
+    );
+    for (sleep, count) in [("SLEEP=3", 1), ("SLEEP=0.1", 0)] {
+        let ended = start(&["run", "--no-save", "-e", sleep, &script]).wait();
+        assert_eq!(ended.stderr.matches("No script iterations fully finished").count(), count, "{ended:#?}");
+    }
+}
+
+#[test]
 fn variables_stand_for_flags_that_are_not_given() {
     let folder = TempDir::new().unwrap();
     let script =
