@@ -320,6 +320,19 @@ fn a_redirect_says_where_it_comes_from() {
 }
 
 #[test]
+fn a_name_is_that_of_every_hop() {
+    let source = script(
+        "http.get(http.url`http://t/${1}`); http.get('http://t/1', { tags: { name: 'N' } }); http.get('http://t/1');",
+    );
+    let run = iterate(&source, 1, |request| match request.spec.url.path() {
+        "/1" => reply(302, &[("Location", "/2")], ""),
+        _ => reply(200, &[], ""),
+    });
+    let names: Vec<&str> = run.seen.http.iter().map(|tags| tags["name"].as_str()).collect();
+    assert_eq!(names, ["http://t/${}", "http://t/${}", "N", "N", "http://t/1", "http://t/2"]);
+}
+
+#[test]
 fn batches_keep_their_shape_and_their_limit() {
     let source = script("const list = http.batch(['http://t/1', ['POST', 'http://t/2', 'b'], { method: 'PUT', url: 'http://t/3' }]);
         console.log(list.map((r) => r.status));

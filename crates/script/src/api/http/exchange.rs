@@ -176,8 +176,8 @@ impl Exchange {
         let own = self.params.as_ref().map_or(&[][..], |params| &params.cookies);
         self.with_jar(host, |jar| headers.extend(cookie_header(jar, &url, own)));
         let name = url.to_string();
-        let has_name =
-            self.params.as_ref().is_some_and(|params| params.tags.iter().any(|(key, _)| key == "name"));
+        // A name is kept; a URL that stands for one is not.
+        let has_name = self.asked.name != self.asked.text;
         Spec {
             method: method.to_owned(),
             name: if has_name { old.name.clone() } else { name.clone() },
