@@ -383,7 +383,8 @@ fn authentication_is_proved() {
         sent[2]
     );
     assert_eq!(run.said, "200\n");
-    assert_eq!(run.seen.http[0]["name"], "http://****:****@t/basic");
+    let names: Vec<&str> = run.seen.http.iter().map(|tags| tags["name"].as_str()).collect();
+    assert_eq!(names, ["http://****:****@t/basic", "http://t/digest", "http://t/digest"]);
 }
 
 #[test]

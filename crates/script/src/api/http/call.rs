@@ -209,7 +209,7 @@ impl<'js> Asked<'_, 'js> {
             Ok(parts) => parts,
             Err(why) => return Ok(Err(self.unsendable(host, &text, name.as_deref(), (why, &params)))),
         };
-        let text = masked(text, &url, user.is_some());
+        let text = shown(text, &url, user.is_some(), params.auth.as_deref());
         let spec = Spec {
             method: self.method.to_owned(),
             name: name.unwrap_or_else(|| text.clone()),
@@ -265,13 +265,14 @@ pub(super) fn split_user(text: &str) -> Result<(Url, Option<(String, String)>), 
     Ok((url, Some(user)))
 }
 
-/// The URL as tags show it: as typed, credentials masked.
-fn masked(text: String, url: &Url, has_user: bool) -> String {
-    if !has_user {
-        return text;
-    }
+/// The URL as tags show it: as typed, credentials masked, and left out where a digest proves them.
+fn shown(text: String, url: &Url, has_user: bool, auth: Option<&str>) -> String {
     let rest = &url[url::Position::BeforeHost..];
-    format!("{}://****:****@{rest}", url.scheme())
+    match auth {
+        _ if !has_user => text,
+        Some("digest") => format!("{}://{rest}", url.scheme()),
+        _ => format!("{}://****:****@{rest}", url.scheme()),
+    }
 }
 
 fn headers(
