@@ -263,11 +263,11 @@ fn a_path_leads_nowhere_in_a_body_that_is_no_json() {
 #[test]
 fn requests_without_a_scheme_of_http_are_counted_as_failed() {
     let source = script(
-        "for (const url of ['undefined/login', 'ftp://t/', 'http://[::1']) { const r = http.get(url); console.log(r.status, r.error_code); }",
+        "for (const url of ['undefined/login', 'ftp://t/', 'http://[::1', undefined, 5]) { const r = http.get(url); console.log(r.status, r.error_code); }",
     );
     let run = iterate(&source, 1, |_| panic!("nothing is sent"));
     let codes: Vec<&str> = run.said.lines().filter(|line| line.starts_with("0 ")).collect();
-    assert_eq!(codes, ["0 1000", "0 1000", "0 1020"], "{}", run.said);
+    assert_eq!(codes, ["0 1000", "0 1000", "0 1020", "0 1020", "0 1020"], "{}", run.said);
     let names: Vec<&str> = run.seen.http.iter().map(|tags| tags["name"].as_str()).collect();
     assert_eq!(names, ["undefined/login", "ftp://t/"]);
     assert_eq!(run.seen.http[0]["error"], "unsupported protocol scheme \"\"");

@@ -201,7 +201,11 @@ impl<'js> Asked<'_, 'js> {
             None if self.url.is_object() && !self.url.get("url")?.is_undefined() => {
                 (self.url.get("url")?.to_string()?, Some(self.url.get("name")?.to_string()?))
             }
-            None => (self.url.to_string()?, None),
+            None if self.url.is_object() => (self.url.to_string()?, None),
+            None => {
+                let text = format!("invalid URL: '{}' is no text", self.url.to_string()?);
+                return Ok(Err(ReplyFailure { code: INVALID_URL_CODE, text }));
+            }
         };
         let tag = params.tags.iter().find(|(key, _)| key == "name").map(|(_, value)| value.clone());
         let name = tag.or(name);
