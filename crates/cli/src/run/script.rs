@@ -420,7 +420,12 @@ impl<'a> Script<'a> {
         }
         crossed.sort_unstable();
         if is_crossed || !crossed.is_empty() {
-            let text = format!("thresholds on metrics '{}' have been crossed", crossed.join(", "));
+            let what = if is_crossed {
+                "were crossed; at least one has abortOnFail enabled, stopping test prematurely"
+            } else {
+                "have been crossed"
+            };
+            let text = format!("thresholds on metrics '{}' {what}", crossed.join(", "));
             self.run.console.line(Level::Error, &text, "");
             return Ok(ExitCode::ScriptThresholdsFailed);
         }

@@ -247,6 +247,20 @@ fn a_run_that_is_too_short_for_an_iteration_says_so() {
 }
 
 #[test]
+fn a_threshold_that_ends_the_run_is_told_of_as_such() {
+    let folder = TempDir::new().unwrap();
+    let script = written(
+        &folder,
+        "import { sleep } from 'k6';
+         export const options = { duration: '30s', thresholds: { iterations: [{ threshold: 'count<2', abortOnFail: true }] } };
+         export default function () { sleep(0.1); }",
+    );
+    let ended = start(&["run", "--no-save", &script]).wait();
+    let told = "thresholds on metrics 'iterations' were crossed; at least one has abortOnFail enabled";
+    assert!(ended.code == Some(99) && ended.stderr.contains(told), "{ended:#?}");
+}
+
+#[test]
 fn variables_stand_for_flags_that_are_not_given() {
     let folder = TempDir::new().unwrap();
     let script =
