@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use squall_measure::{ScriptCheck, ScriptMetric, ScriptValue};
 
-use super::{ScriptSummary, TextMode, contains, kind, stats};
+use super::{ScriptSummary, TextMode, contains, kind, merged_by_name, stats};
 
 /// What `handleSummary(data)` is given.
 pub fn summary_data(summary: &ScriptSummary<'_>, is_stdout_tty: bool) -> Value {
@@ -96,7 +96,7 @@ fn machine_checks(checks: &[ScriptCheck]) -> Value {
     let total = passes + fails;
     let share = |count: u64| json!({ "matches": count, "rate": if total == 0 { 0.0 } else { count as f64 / total as f64 }, "total": total });
     let metric = |name: &str, kind: &str, values: Value| json!({ "contains": "default", "name": name, "type": kind, "values": values });
-    let outcomes: Vec<Value> = checks
+    let outcomes: Vec<Value> = merged_by_name(checks)
         .iter()
         .map(|check| json!({ "fails": check.fails, "name": check.name, "passes": check.passes }))
         .collect();

@@ -6,7 +6,7 @@ mod units;
 
 use std::time::Duration;
 
-use squall_measure::{Rules, ScriptFigures, ScriptMetric, ScriptUnit, ScriptValue};
+use squall_measure::{Rules, ScriptCheck, ScriptFigures, ScriptMetric, ScriptUnit, ScriptValue};
 
 pub use data::{export, machine_data, summary_data};
 pub use text::{TextForm, TextMode, summary_text};
@@ -49,6 +49,21 @@ impl ScriptSummary<'_> {
         let mut ruled = parts.filter(|(part_idx, _)| *part_idx == idx || metric.tags.is_empty());
         !metric.value.is_empty() || ruled.any(|(idx, _)| self.rules.of(idx).is_some())
     }
+}
+
+/// Checks of one name are one, whatever groups they are in.
+fn merged_by_name(checks: &[ScriptCheck]) -> Vec<ScriptCheck> {
+    let mut merged: Vec<ScriptCheck> = Vec::new();
+    for check in checks {
+        match merged.iter_mut().find(|known| known.name == check.name) {
+            Some(known) => {
+                known.passes += check.passes;
+                known.fails += check.fails;
+            }
+            None => merged.push(check.clone()),
+        }
+    }
+    merged
 }
 
 /// A value of a metric by its name.

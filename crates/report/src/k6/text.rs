@@ -2,7 +2,7 @@
 
 use squall_measure::{Judged, Rules, ScriptCheck, ScriptMetric, ScriptUnit, ScriptValue};
 
-use super::{ScriptSection, ScriptSummary, per_s, stats, units};
+use super::{ScriptSection, ScriptSummary, merged_by_name, per_s, stats, units};
 use crate::style::{Style, Tone};
 
 /// How much is told.
@@ -155,9 +155,7 @@ impl Face<'_> {
             }
             let mut inner = Vec::new();
             self.results_of(section, &mut inner);
-            let indented =
-                |line: String| if line.is_empty() { line } else { format!("{}{line}", "  ".repeat(depth)) };
-            lines.extend(inner.into_iter().map(indented));
+            lines.extend(inner.into_iter().map(|line| indented(line, depth)));
             self.groups(lines, section, depth + 1);
         }
     }
@@ -225,8 +223,8 @@ impl Face<'_> {
             lines.push(format!("    {name}{dots}: {count}{pad} {rest}"));
         }
         lines.push(String::new());
-        for check in checks {
-            self.check(lines, check);
+        for check in merged_by_name(checks) {
+            self.check(lines, &check);
         }
         lines.push(String::new());
     }
@@ -241,7 +239,7 @@ impl Face<'_> {
         lines.push(format!("    {} {}", self.mark(check.fails == 0), check.name));
         if check.fails > 0 {
             let percent = (check.passes * 100).checked_div(check.passes + check.fails).unwrap_or(0);
-            lines.push(format!("      ↳  {percent}% — ✓ {} / ✗ {}", check.passes, check.fails));
+            lines.push(format!("{FAILURES}{percent}% — ✓ {} / ✗ {}", check.passes, check.fails));
         }
     }
 
@@ -327,6 +325,12 @@ impl Face<'_> {
     }
 }
 
+/// A line of a group within others; what a check's failures come to is indented twice, as in k6.
+fn indented(line: String, depth: usize) -> String {
+    let count = if line.starts_with(FAILURES) { 2 * depth } else { depth };
+    if line.is_empty() { line } else { format!("{}{line}", "  ".repeat(count)) }
+}
+
 fn trend_cell(cells: &Cells, idx: usize) -> Option<&str> {
     match cells {
         Cells::Trend(columns) => columns.get(idx).map(|(_, value)| value.as_str()),
@@ -361,6 +365,9 @@ const HIDDEN_IN_COMPACT: &[&str] = &[
     "http_req_tls_handshaking",
     "http_req_waiting",
 ];
+
+/// How a line of failures begins.
+const FAILURES: &str = "      ↳  ";
 
 /// The longest name of the checks' block, and three dots.
 const CHECKS_WIDTH: usize = "checks_succeeded".len() + 3;
@@ -439,5 +446,40 @@ mod tests {
         };
         let form = TextForm { mode: TextMode::Compact, has_thresholds: true, style: Style::FILE };
         assert_eq!(summary_text(&summary, form), include_str!("../tests/golden/script-thresholds.txt"));
+    }
+    #[test]
+    fn checks_of_one_name_are_one() {
+        let check = |group: &str, name: &str, passes, fails| ScriptCheck {
+            group: group.to_owned(),
+            name: name.to_owned(),
+            passes,
+            fails,
+        };
+        let checks = vec![check("", "ok", 2, 0), check("::a", "other", 1, 0), check("::a", "ok", 1, 1)];
+        let figures = ScriptFigures { checks, ..ScriptFigures::default() };
+        let inner = ScriptFigures { checks: vec![check("::a::b", "ok", 0, 2)], ..ScriptFigures::default() };
+        let empty = ScriptFigures::default();
+        let section = |group, figures| ScriptSection { scenario: "default", group, figures };
+        let sections = [section("", &empty), section("::a", &empty), section("::a::b", &inner)];
+        let summary = ScriptSummary {
+            figures: &figures,
+            rules: &Rules::new(Vec::new()),
+            duration: Duration::from_secs(2),
+            trend_stats: &[],
+            time_unit: "",
+            sections: &sections,
+            setup_data: None,
+        };
+        let form = TextForm { mode: TextMode::Full, has_thresholds: true, style: Style::FILE };
+        let text = summary_text(&summary, form);
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains('✓') || line.contains('✗')).collect();
+        let expected = [
+            "    ✗ ok",
+            "      ↳  75% — ✓ 3 / ✗ 1",
+            "    ✓ other",
+            "      ✗ ok",
+            "          ↳  0% — ✓ 0 / ✗ 2",
+        ];
+        assert_eq!(lines, expected, "{text}");
     }
 }
