@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use url::Url;
+use url::{Host, Url};
 
 /// The cookies of one user, or of one `CookieJar` object.
 #[derive(Debug, Clone, Default)]
@@ -81,7 +81,7 @@ impl Jar {
             return Vec::new();
         }
         let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
-        let (is_secure, now_ms) = (url.scheme() == "https", now_ms());
+        let (is_secure, now_ms) = (url.scheme() == "https" || is_own_machine(url), now_ms());
         let mut fitting: Vec<&Cookie> = self
             .0
             .iter()
@@ -103,6 +103,16 @@ impl Jar {
         let doomed: Vec<String> = self.for_url(url).into_iter().map(|(known, _)| known.to_owned()).collect();
         self.0
             .retain(|cookie| !doomed.contains(&cookie.name) || name.is_some_and(|name| name != cookie.name));
+    }
+}
+
+/// Whether a URL leads to this machine, which needs no TLS to be trusted: as in browsers, and in k6.
+fn is_own_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 
@@ -237,6 +247,20 @@ mod tests {
         assert_eq!(sent(&jar, "https://a.example/"), "wide=2; safe=4");
         assert_eq!(sent(&jar, "http://b.example/x"), "wide=2");
         assert_eq!(sent(&jar, "http://a.example/xy"), "wide=2");
+    }
+
+    #[test]
+    fn this_machine_is_as_safe_as_tls() {
+        for (url, expected) in [
+            ("http://localhost:8080/", "safe=1"),
+            ("http://shop.localhost/", "safe=1"),
+            ("http://127.0.0.1/", "safe=1"),
+            ("http://[::1]/", "safe=1"),
+            ("http://10.0.0.1/", ""),
+            ("http://notlocalhost/", ""),
+        ] {
+            assert_eq!(sent(&jar(&[(url, "safe=1; Secure")]), url), expected, "{url}");
+        }
     }
 
     #[test]
