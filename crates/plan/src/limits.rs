@@ -87,5 +87,8 @@ pub const URLS_FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Largest plan file, in bytes: a thousand loads take a tenth of it.
 pub const PLAN_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
+/// Most problems of a plan file that are told at once: two screens, and those after them are often the same again.
+pub const PROBLEM_COUNT_MAX: usize = 20;
+
 /// Most machines of a plan: the controller keeps the figures of each.
 pub const MACHINE_COUNT_MAX: usize = 10_000;

@@ -64,23 +64,17 @@ pub(crate) fn plan(kind: &str, words: &[String], said: Box<dyn Write + Send>) ->
     }
 }
 
-/// The words of a load: its options as flags, then its arguments. `folder`: where files of the plan are looked for.
-pub(crate) fn words(load: &LoadSpec, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Word> {
+/// The words of a load: its options as flags, then its arguments. What is no key of such a load is left out. `folder`: where files
+/// of the plan are looked for.
+pub(crate) fn words(load: &LoadSpec, folder: &Path) -> Vec<Word> {
     if load.kind.value == "tool" {
-        return tool_words(load, folder, problems);
+        return tool_words(load, folder);
     }
     let command = Cli::command();
-    let Some(command) = command.find_subcommand(command_of(&load.kind.value)) else {
-        let message = format!("`{}` cannot be a load of a plan yet", load.kind.value);
-        problems.push(Problem::at(load.kind.place, message, KINDS_HELP));
-        return Vec::new();
-    };
     let mut words = Vec::new();
     for option in &load.options {
-        match command.get_arguments().find(|arg| arg.get_long() == Some(&option.name.value)) {
-            Some(flag) if !is_of_a_load(flag, &load.kind.value) => problems.push(of_the_run(option)),
-            Some(flag) => push(option, is_file(flag), folder, &mut words),
-            None => problems.push(unknown(option, &load.kind.value, command)),
+        if let Some(flag) = flag_of(&command, load, option) {
+            push(option, is_file(flag), folder, &mut words);
         }
     }
     let word = |text: &Text| match takes_file(&load.kind.value) {
@@ -91,8 +85,47 @@ pub(crate) fn words(load: &LoadSpec, folder: &Path, problems: &mut Vec<Problem>)
     words
 }
 
+/// The keys of a load that it does not have.
+pub(crate) fn unknown_keys(load: &LoadSpec) -> Vec<Problem> {
+    let command = Cli::command();
+    let Some(of_kind) = command.find_subcommand(command_of(&load.kind.value)) else { return Vec::new() };
+    let problem = |option: &LoadOption| {
+        if flag_of(&command, load, option).is_some() {
+            return None;
+        }
+        let is_flag = of_kind.get_arguments().any(|flag| flag.get_long() == Some(&option.name.value));
+        Some(if is_flag { of_the_run(option) } else { unknown(option, &load.kind.value, of_kind) })
+    };
+    load.options.iter().filter_map(problem).collect()
+}
+
+/// The texts of a load that name files.
+pub(crate) fn files(load: &LoadSpec) -> Vec<&Text> {
+    let command = Cli::command();
+    let is_of_a_file = |option: &&LoadOption| match load.kind.value.as_str() {
+        "tool" => FILES_OF_TOOLS.contains(&option.name.value.as_str()),
+        _ => flag_of(&command, load, option).is_some_and(is_file),
+    };
+    let of_options = load.options.iter().filter(is_of_a_file).flat_map(|option| &option.values);
+    let of_arguments = load.arguments.iter().filter(|_| takes_file(&load.kind.value));
+    of_options.filter(|text| text.value != "-").chain(of_arguments).collect()
+}
+
+/// Says what a tool does not understand.
+pub(crate) fn check_tool(load: &LoadSpec, folder: &Path) -> Result<(), Failure> {
+    let words = joined(&texts(&tool_words(load, folder)));
+    tool::check(&words).map_err(|trouble| Failure::usage(trouble.message, trouble.help))
+}
+
+/// The flag that a key of a load stands for.
+fn flag_of<'c>(command: &'c clap::Command, load: &LoadSpec, option: &LoadOption) -> Option<&'c clap::Arg> {
+    let command = command.find_subcommand(command_of(&load.kind.value))?;
+    let flag = command.get_arguments().find(|flag| flag.get_long() == Some(&option.name.value))?;
+    is_of_a_load(flag, &load.kind.value).then_some(flag)
+}
+
 /// Whether the argument of a load is a file.
-fn takes_file(kind: &str) -> bool {
+pub(crate) fn takes_file(kind: &str) -> bool {
     matches!(kind, "replay" | "script")
 }
 
@@ -108,16 +141,10 @@ fn is_of_a_load(flag: &clap::Arg, kind: &str) -> bool {
 }
 
 /// A tool's name, then its keys and values as `--key=value`; its script is a file.
-fn tool_words(load: &LoadSpec, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Word> {
+fn tool_words(load: &LoadSpec, folder: &Path) -> Vec<Word> {
     let mut words: Vec<Word> = load.arguments.iter().map(|text| Word::Text(text.value.clone())).collect();
     for option in &load.options {
         push(option, FILES_OF_TOOLS.contains(&option.name.value.as_str()), folder, &mut words);
-    }
-    if let Err(trouble) = tool::check(&joined(&texts(&words))) {
-        let named =
-            load.options.iter().find(|option| trouble.message.contains(&format!("`{}", option.name.value)));
-        let place = named.map_or(load.kind.place, |option| option.name.place);
-        problems.push(Problem::at(place, trouble.message, trouble.help));
     }
     words
 }

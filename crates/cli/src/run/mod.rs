@@ -8,6 +8,7 @@ pub(crate) mod plan;
 mod plan_file;
 mod samples;
 mod script;
+mod sift;
 
 use std::path::Path;
 

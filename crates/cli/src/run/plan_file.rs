@@ -7,14 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use squall_fleet::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind, Word};
+use squall_fleet::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind};
 use squall_measure::{Rules, Threshold, WatchedThreshold};
 use squall_plan::file::{
-    self, LoadOption, LoadSpec, Machine, PlanFile, Problem, PtrOptions, Reach, Rule, Text, Variables,
+    self, LoadOption, LoadSpec, Machine, Place, PlanFile, Problem, PtrOptions, Reach, Rule, Text, Variables,
 };
+use squall_plan::limits::PROBLEM_COUNT_MAX;
+use squall_plan::mask::masked_text;
+use squall_plan::urls::parse_target;
 use squall_plan::{InputError, Load, Plan, Segment, When, nearest};
 
 use super::loads::{self, LoadPlan};
+use super::sift::Sieve;
 use crate::args::{DriversArg, PlanArgs, PtrArgs};
 use crate::failure::Failure;
 
@@ -26,8 +30,9 @@ pub(crate) fn read(path: &Path, args: &PlanArgs) -> Result<FleetPlan, Failure> {
     })?;
     let environment = |name: &str| std::env::var(name).ok();
     let variables = Variables { given: &args.var, environment: &environment };
-    let file = PlanFile::parse(&text, &variables).map_err(|problems| wrong(path, LOOK, &problems))?;
-    fleet_plan(file, path).map_err(|problems| wrong(path, LOOK, &problems))
+    let (file, problems) = PlanFile::read(&text, &variables);
+    fleet_plan(&file, path, problems)
+        .map_err(|problems| wrong(LOOK, &problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>()))
 }
 
 /// Whether a file is a PTR configuration. One that cannot be read is told of by who reads it.
@@ -51,22 +56,29 @@ pub(crate) fn read_ptr(paths: &[PathBuf], args: &PtrArgs) -> Result<FleetPlan, F
         config: args.ssh_config.as_ref().map(text_of),
     };
     let file = file::parse_ptr(&texts, &options).map_err(|problems| {
-        let (file_idx, _) = problems[0];
-        let own = problems.into_iter().filter(|(idx, _)| *idx == file_idx).map(|(_, problem)| problem);
-        wrong(&paths[file_idx], LOOK_PTR, &own.collect::<Vec<_>>())
+        let of_file = |(idx, problem): &'_ (usize, Problem)| (paths[*idx].clone(), problem.clone());
+        let problems: Vec<(PathBuf, Problem)> = problems.iter().map(of_file).collect();
+        wrong(LOOK_PTR, &problems.iter().map(|(path, problem)| (path.as_path(), problem)).collect::<Vec<_>>())
     })?;
-    fleet_plan(file, &paths[0]).map_err(|problems| wrong(&paths[0], LOOK_PTR, &problems))
+    let path = paths[0].as_path();
+    fleet_plan(&file, path, Vec::new()).map_err(|problems| {
+        wrong(LOOK_PTR, &problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>())
+    })
 }
 
-/// What the file means here: with its folder and this machine.
-pub(crate) fn fleet_plan(file: PlanFile, path: &Path) -> Result<FleetPlan, Vec<Problem>> {
-    let mut reader = Reader::new(&file, path);
+/// What the file means here: with its folder and this machine. `problems`: what is known to be wrong with it.
+fn fleet_plan(file: &PlanFile, path: &Path, problems: Vec<Problem>) -> Result<FleetPlan, Vec<Problem>> {
+    let mut reader = Reader::new(file, path, problems);
+    reader.check_target();
     let steps: Vec<FleetStep> = file.steps.iter().map(|step| reader.step(step)).collect();
     let thresholds = reader.rules(&file.thresholds);
     let files = file.files.iter().filter_map(|spec| reader.file(spec)).collect();
-    let Reader { machines, loads, plans, mut problems, .. } = reader;
+    let Reader { machines, loads, plans, spoiled, mut problems, mut known, .. } = reader;
+    problems.retain(|problem| !spoiled.contains(&problem.place));
+    problems.append(&mut known);
     if !problems.is_empty() {
         problems.sort_by_key(|problem| problem.place);
+        problems.dedup();
         return Err(problems);
     }
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -83,7 +95,7 @@ pub(crate) fn fleet_plan(file: PlanFile, path: &Path) -> Result<FleetPlan, Vec<P
         }
         .masked(),
         machines,
-        monitors: file.monitors,
+        monitors: file.monitors.clone(),
         files,
         steps,
         loads,
@@ -101,10 +113,14 @@ struct Reader<'a> {
     /// What each load is, whole.
     plans: Vec<Plan>,
     problems: Vec<Problem>,
+    /// What is wrong with the file itself.
+    known: Vec<Problem>,
+    /// Where that is: what else would be said of these places only follows from it.
+    spoiled: Vec<Place>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(file: &'a PlanFile, path: &Path) -> Self {
+    fn new(file: &'a PlanFile, path: &Path, known: Vec<Problem>) -> Self {
         let makes_load = |machine: &Machine| file.generators().any(|known| known.name == machine.name);
         let folder = path.parent().map_or_else(PathBuf::new, Path::to_owned);
         let folder = fs::canonicalize(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder });
@@ -116,6 +132,8 @@ impl<'a> Reader<'a> {
             loads: Vec::new(),
             plans: Vec::new(),
             problems: Vec::new(),
+            spoiled: known.iter().map(|problem| problem.place).collect(),
+            known,
         };
         if !reader.makes_load.contains(&true) {
             reader.add_this_machine();
@@ -142,6 +160,22 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A target that is no URL is told once, not by every load.
+    fn check_target(&mut self) {
+        let Some(target) = self.file.target.as_ref().filter(|target| !self.is_spoiled(target)) else {
+            return;
+        };
+        if let Err(error) = parse_target(&target.value) {
+            let message = format!("`target: {}`: {}", masked_text(&target.value), error.reason);
+            self.known.push(Problem::at(target.place, message, error.help));
+            self.spoiled.push(target.place);
+        }
+    }
+
+    fn is_spoiled(&self, text: &Text) -> bool {
+        self.spoiled.contains(&text.place)
+    }
+
     fn step(&mut self, step: &file::Step) -> FleetStep {
         let first = self.loads.len();
         step.loads.iter().for_each(|load| self.load(load));
@@ -161,12 +195,15 @@ impl<'a> Reader<'a> {
             "script" => self.aim_script(&mut spec),
             _ => self.aim(&mut spec),
         }
-        let words = loads::words(&spec, &self.folder, &mut self.problems);
-        let before = self.problems.len();
-        self.check_files(&words, &spec);
+        // A path of a target that is none leads nowhere.
+        if self.file.target.as_ref().is_some_and(|target| self.is_spoiled(target))
+            && !loads::takes_file(&spec.kind.value)
+        {
+            (spec.is_whole, spec.arguments) = (false, Vec::new());
+        }
+        let words = loads::words(&spec, &self.folder);
         let name = self.name(&spec);
-        let is_native = spec.kind.value != "tool";
-        let load = (is_native && self.problems.len() == before).then(|| self.plan(&spec, &words)).flatten();
+        let load = self.plan(&spec);
         let parts = self.parts(&spec, load.as_ref().map(|load| &load.plan));
         let (mut words, mut script_rules, mut length) = (words, Rules::default(), None);
         if let Some(mut load) = load {
@@ -267,38 +304,19 @@ impl<'a> Reader<'a> {
         names.into_iter().find(|name| !taken(name)).unwrap_or_default()
     }
 
-    fn check_files(&mut self, words: &[Word], spec: &LoadSpec) {
-        for word in words {
-            let Word::File(path) = word else { continue };
-            if let Err(error) = fs::File::open(path) {
-                let message = format!("cannot read `{}`: {error}", path.display());
-                self.problems.push(Problem::at(
-                    spec.kind.place,
-                    message,
-                    "paths are relative to the plan's folder",
-                ));
-            }
-        }
-    }
-
     /// What the load is, read as the command itself would. Local addresses are another machine's: they are for that one to check.
-    fn plan(&mut self, spec: &LoadSpec, words: &[Word]) -> Option<LoadPlan> {
-        let texts: Vec<String> =
-            loads::texts(words).into_iter().filter(|word| !is_of_the_machine(word)).collect();
-        // What a script says as it is read is for those who run it.
-        match loads::plan(&spec.kind.value, &texts, Box::new(std::io::sink())) {
-            Ok(load) => Some(load),
-            Err(failure) => {
-                let named =
-                    spec.options.iter().find(|o| failure.message.contains(&format!("--{}", o.name.value)));
-                let place = named.map_or(spec.kind.place, |option| option.name.place);
-                let is_bare = named.is_none() && spec.arguments.is_empty();
-                let help = is_bare.then(|| argument_help(&spec.kind.value)).flatten();
-                let help = help.map_or(failure.help, str::to_owned);
-                self.problems.push(Problem::at(place, failure.message, help));
-                None
-            }
+    fn plan(&mut self, spec: &LoadSpec) -> Option<LoadPlan> {
+        let (folder, is_tool) = (&self.folder, spec.kind.value == "tool");
+        let sieve = Sieve::new(spec, folder, &self.spoiled, &mut self.problems);
+        if is_tool {
+            return sieve.sift(|load| loads::check_tool(load, folder)).and(None);
         }
+        sieve.sift(|load| {
+            let texts = loads::texts(&loads::words(load, folder)).into_iter();
+            let texts: Vec<String> = texts.filter(|word| !is_of_the_machine(word)).collect();
+            // What a script says as it is read is for those who run it.
+            loads::plan(&load.kind.value, &texts, Box::new(std::io::sink()))
+        })
     }
 
     /// Who makes which part.
@@ -350,7 +368,7 @@ impl<'a> Reader<'a> {
         let roles = ["target ", "generator "];
         let named = roles.iter().find_map(|role| figure.value.strip_prefix(role)).unwrap_or(&figure.value);
         let is_known = |name: &String| named.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
-        if !names.iter().any(is_known) {
+        if self.spoiled.is_empty() && !names.iter().any(is_known) {
             let word = named.split(' ').next().unwrap_or_default();
             let message = format!("nothing called `{word}` is watched");
             let help = match nearest(word, names.iter().map(String::as_str)) {
@@ -397,17 +415,6 @@ impl<'a> Reader<'a> {
 const LOOK: &str = "squall plan check FILE";
 const LOOK_PTR: &str = "squall run --test-config FILE --dry-run";
 
-/// What to write where a load does not say whom it is for.
-fn argument_help(kind: &str) -> Option<&'static str> {
-    Some(match kind {
-        "http" => "give the plan a `target`, or the load a URL, such as `http: http://localhost:8080/`",
-        "handshake" => "give the plan a `target`, or the load an address, such as `handshake: localhost:443`",
-        "idle" => "give the plan a `target`, or the load an address, such as `idle: localhost:8080`",
-        "replay" => "name the recording, such as `replay: site.har`",
-        _ => return None,
-    })
-}
-
 /// What this machine is called where the plan has no machine that makes load.
 const THIS_MACHINE: &str = "local";
 
@@ -422,15 +429,20 @@ fn endpoint(target: &str) -> Option<String> {
     Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
 }
 
-/// One failure for all problems of a file. `look`: what looks at such a file without running it.
-fn wrong(path: &Path, look: &str, problems: &[Problem]) -> Failure {
-    let path = path.display();
-    if let [problem] = problems {
-        return Failure::usage(format!("{path}:{problem}"), problem.help.clone());
+/// One failure for all problems of a file, or of several. `look`: what looks at such a file without running it.
+fn wrong(look: &str, problems: &[(&Path, &Problem)]) -> Failure {
+    let place = |(path, problem): &(&Path, &Problem)| format!("{}:{problem}", path.display());
+    let [first, ..] = problems else { return Failure::usage("nothing is wrong", "report this") };
+    if problems.len() == 1 {
+        return Failure::usage(place(first), first.1.help.clone());
     }
+    let path = first.0.display();
     let mut message = format!("{path} has {} problems", problems.len());
-    for problem in problems {
-        message.push_str(&format!("\n  {path}:{problem}\n      {}", problem.help));
+    if problems.len() > PROBLEM_COUNT_MAX {
+        message.push_str(&format!("; the first {PROBLEM_COUNT_MAX}:"));
+    }
+    for problem in problems.iter().take(PROBLEM_COUNT_MAX) {
+        message.push_str(&format!("\n  {}\n      {}", place(problem), problem.1.help));
     }
     Failure::usage(
         message,

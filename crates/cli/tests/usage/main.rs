@@ -66,6 +66,23 @@ fn the_experiments_of_the_documentation_can_be_run() {
 }
 
 #[test]
+fn every_mistake_of_a_plan_is_told_at_once_and_none_that_only_follows() {
+    let plan = folder().join("mistaken.yaml");
+    let text = "nmae: x\ntarget: http://localhost:1/\nloads:\n  - { http: /, rate: 5x, duration: 10, body-file: none, arrival: poisson }\n  - { http: [htp://x/, /], method: G ET, timeout: '${NONE}' }\n  - { tool: wrk, streams: 5, vus: 6 }\n  - { idle: 'localhost:1', start_after: 5, tls: true, http: '3' }\n";
+    fs::write(&plan, text).unwrap();
+    let (_, stderr, code) = squall(&["plan", "check", plan.to_str().unwrap()]);
+    let places: Vec<&str> = stderr.lines().filter_map(|line| line.split("mistaken.yaml:").nth(1)).collect();
+    let places: Vec<String> =
+        places.iter().map(|rest| rest.split(':').take(2).collect::<Vec<_>>().join(":")).collect();
+    let expected = ["1:1", "4:22", "4:36", "4:51", "5:14", "5:36", "5:51", "6:18", "6:30", "7:41", "7:61"];
+    assert_eq!((&places[..expected.len()], code), (&expected.map(str::to_owned)[..], 2), "{stderr}");
+    assert!(stderr.contains(" has 11 problems\n") && !stderr.contains("--arrival"), "{stderr}");
+    fs::write(&plan, format!("loads:\n{}", "  - { http: http://x/, rate: 5x }\n".repeat(30))).unwrap();
+    let (_, stderr, _) = squall(&["plan", "check", plan.to_str().unwrap()]);
+    assert!(stderr.contains("has 30 problems; the first 20:") && stderr.lines().count() == 43, "{stderr}");
+}
+
+#[test]
 fn completions_and_man_page_know_the_flags() {
     for args in [&["completions", "bash"][..], &["completions", "zsh"], &["completions", "fish"], &["man"]] {
         let (stdout, stderr, code) = squall(args);

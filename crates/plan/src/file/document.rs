@@ -42,30 +42,35 @@ impl Node {
     }
 }
 
-/// Reads one document.
-pub(super) fn parse(text: &str) -> Result<Node, Problem> {
+/// Reads one document, and notes what is wrong with it; `None` when a mistake hides the rest of it.
+pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Option<Node> {
     if text.len() as u64 > limits::PLAN_FILE_BYTES_MAX {
         let message = format!("larger than {} bytes", limits::PLAN_FILE_BYTES_MAX);
-        return Err(Problem::at(
-            Place::START,
-            message,
-            "keep data in files of its own, which the plan names",
-        ));
+        let help = "keep data in files of its own, which the plan names";
+        problems.push(Problem::at(Place::START, message, help));
+        return None;
     }
-    let mut builder = Builder { open: Vec::new(), anchors: HashMap::new(), node_count: 0, root: None };
+    let mut builder =
+        Builder { open: Vec::new(), anchors: HashMap::new(), node_count: 0, root: None, problems };
     for event in Parser::new_from_str(text.trim_start_matches('\u{feff}')) {
-        let (event, span) = event.map_err(|error| malformed(text, &error))?;
-        builder.take(event, place_of(&span))?;
+        let taken = event
+            .map_err(|error| malformed(text, &error))
+            .and_then(|(event, span)| builder.take(event, place_of(&span)));
+        if let Err(problem) = taken {
+            builder.problems.push(problem);
+            return None;
+        }
     }
-    Ok(builder.root.unwrap_or(Node { place: Place::START, value: Value::Null }))
+    Some(builder.root.unwrap_or(Node { place: Place::START, value: Value::Null }))
 }
 
 /// Builds the tree from the parser's events.
-struct Builder {
+struct Builder<'p> {
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
     node_count: usize,
     root: Option<Node>,
+    problems: &'p mut Vec<Problem>,
 }
 
 /// A list or mapping whose end has not come yet.
@@ -77,10 +82,17 @@ struct Open {
 
 enum Collection {
     List(Vec<Node>),
-    Map(Vec<(Text, Node)>, Option<Text>),
+    Map(Vec<(Text, Node)>, Option<Key>),
 }
 
-impl Builder {
+/// A key whose value comes next.
+enum Key {
+    Good(Text),
+    /// Its value is passed over.
+    Wrong,
+}
+
+impl Builder<'_> {
     fn take(&mut self, event: Event<'_>, place: Place) -> Result<(), Problem> {
         match event {
             Event::Scalar(text, style, anchor, _) => {
@@ -139,40 +151,43 @@ impl Builder {
             None => self.root = Some(node),
             Some(Collection::List(items)) => items.push(node),
             Some(Collection::Map(entries, key)) => match key.take() {
-                None => *key = Some(key_of(node, entries)?),
-                Some(key) if key.value == "<<" => merge(entries, node)?,
-                Some(key) => entries.push((key, node)),
+                None => *key = Some(key_of(node, entries, self.problems)),
+                Some(Key::Good(key)) if key.value == "<<" => merge(entries, node, self.problems),
+                Some(Key::Good(key)) => entries.push((key, node)),
+                Some(Key::Wrong) => {}
             },
         }
         Ok(())
     }
 }
 
-fn key_of(node: Node, entries: &[(Text, Node)]) -> Result<Text, Problem> {
+fn key_of(node: Node, entries: &[(Text, Node)], problems: &mut Vec<Problem>) -> Key {
     let place = node.place;
     let Value::Scalar(value) = node.value else {
-        return Err(Problem::at(place, "a key that is no text", "write `key: value`"));
+        problems.push(Problem::at(place, "a key that is no text", "write `key: value`"));
+        return Key::Wrong;
     };
     match entries.iter().find(|(key, _)| key.value == value) {
         Some((first, _)) if value != "<<" => {
             let message = format!("`{value}` is here twice: first on line {}", first.place.line);
-            Err(Problem::at(place, message, "keep one of them"))
+            problems.push(Problem::at(place, message, "keep one of them"));
+            Key::Wrong
         }
-        _ => Ok(Text { value, place }),
+        _ => Key::Good(Text { value, place }),
     }
 }
 
 /// YAML 1.1's merge key: entries of another mapping, where there is none of that name.
-fn merge(entries: &mut Vec<(Text, Node)>, node: Node) -> Result<(), Problem> {
+fn merge(entries: &mut Vec<(Text, Node)>, node: Node, problems: &mut Vec<Problem>) {
     let Value::Map(merged) = node.value else {
-        return Err(Problem::at(node.place, "`<<` needs a mapping", "write `<<: *anchor`"));
+        problems.push(Problem::at(node.place, "`<<` needs a mapping", "write `<<: *anchor`"));
+        return;
     };
     for (key, value) in merged {
         if !entries.iter().any(|(present, _)| present.value == key.value) {
             entries.push((key, value));
         }
     }
-    Ok(())
 }
 
 fn size_of(node: &Node) -> usize {

@@ -156,6 +156,8 @@ pub struct LoadSpec {
     pub arguments: Vec<Text>,
     /// The command's flags.
     pub options: Vec<LoadOption>,
+    /// Whether arguments and options are all there: none was left out because it could not be read.
+    pub is_whole: bool,
     /// Machines that make it together; empty: all.
     pub on: Vec<Text>,
     /// How long after the step it starts.
@@ -220,14 +222,25 @@ impl PlanFile {
     /// # Errors
     /// All that is wrong with it, in the order of the file.
     pub fn parse(text: &str, variables: &Variables<'_>) -> Result<Self, Vec<Problem>> {
-        let mut root = document::parse(text).map_err(|problem| vec![problem])?;
-        let mut problems = variables.fill(&mut root);
-        let file = read::plan_file(&root, &mut problems);
-        if problems.is_empty() {
-            return Ok(file);
-        }
+        let (file, problems) = Self::read(text, variables);
+        if problems.is_empty() { Ok(file) } else { Err(problems) }
+    }
+
+    /// What can be read of a plan file, and all that is wrong with it, in the order of the file. Who finds more that is wrong with
+    /// the rest can tell it, too.
+    pub fn read(text: &str, variables: &Variables<'_>) -> (Self, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let file = document::parse(text, &mut problems).map(|mut root| {
+            let unfilled = variables.fill(&mut root);
+            let places: Vec<Place> = unfilled.iter().map(|problem| problem.place).collect();
+            let file = read::plan_file(&root, &mut problems);
+            // What is not filled in cannot be read either.
+            problems.retain(|problem| !places.contains(&problem.place));
+            problems.extend(unfilled);
+            file
+        });
         problems.sort_by_key(|problem| problem.place);
-        Err(problems)
+        (file.unwrap_or_default(), problems)
     }
 
     /// The machine of that name.

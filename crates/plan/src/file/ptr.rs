@@ -27,7 +27,9 @@ pub struct PtrOptions {
 
 /// Whether a text is such a file, by the keys at its top.
 pub fn is_ptr(text: &str) -> bool {
-    let Ok(Node { value: Value::Map(entries), .. }) = document::parse(text) else { return false };
+    let Some(Node { value: Value::Map(entries), .. }) = document::parse(text, &mut Vec::new()) else {
+        return false;
+    };
     entries
         .iter()
         .any(|(key, _)| ["generator_driver", "generator_hosts", "scenarios"].contains(&key.value.as_str()))
@@ -42,9 +44,8 @@ pub fn parse_ptr(texts: &[String], options: &PtrOptions) -> Result<PlanFile, Vec
     for (file_idx, text) in texts.iter().enumerate() {
         let prefix = if texts.len() > 1 { format!("{}: ", file_idx + 1) } else { String::new() };
         let mut found = Vec::new();
-        match document::parse(text) {
-            Ok(root) => Reader { options, problems: &mut found, prefix }.file(&root, &mut plan),
-            Err(problem) => found.push(problem),
+        if let Some(root) = document::parse(text, &mut found) {
+            Reader { options, problems: &mut found, prefix }.file(&root, &mut plan);
         }
         problems.extend(found.into_iter().map(|problem| (file_idx, problem)));
     }
@@ -192,6 +193,7 @@ impl Reader<'_> {
             arguments: Vec::new(),
             options: Vec::new(),
             on: common.on.clone(),
+            is_whole: true,
             start_after: Duration::ZERO,
             thresholds: Vec::new(),
         };

@@ -21,9 +21,9 @@ pub const LOAD_KINDS: &[&str] = &["http", "script", "handshake", "idle", "replay
 pub(super) fn plan_file(root: &Node, problems: &mut Vec<Problem>) -> PlanFile {
     let mut keys = Keys::of(root, "a plan", problems);
     let defaults = keys.take("ssh").map(|node| ssh_spec(node, &SshSpec::default(), keys.problems));
-    let machines = keys
-        .take("machines")
-        .map_or_else(Vec::new, |node| machines(node, &defaults.unwrap_or_default(), keys.problems));
+    let listed = keys.take("machines");
+    let machines =
+        listed.map_or_else(Vec::new, |node| machines(node, &defaults.unwrap_or_default(), keys.problems));
     let steps = match (keys.take("steps"), keys.take("loads")) {
         (Some(node), None) => steps(node, keys.problems),
         (None, Some(node)) => vec![single_step(node, keys.problems)],
@@ -59,7 +59,7 @@ pub(super) fn plan_file(root: &Node, problems: &mut Vec<Problem>) -> PlanFile {
         "loads",
         "thresholds",
     ]);
-    check_names(&file, problems);
+    check_names(&file, &names_of(listed), problems);
     file
 }
 
@@ -103,8 +103,9 @@ fn step(node: &Node, problems: &mut Vec<Problem>) -> Option<Step> {
 }
 
 fn loads(node: &Node, problems: &mut Vec<Problem>) -> Vec<LoadSpec> {
+    let before = problems.len();
     let loads = each(node, problems, load);
-    if loads.is_empty() && problems.is_empty() {
+    if loads.is_empty() && problems.len() == before {
         problems.push(Problem::at(node.place, "no load is given", "write `- http: http://localhost:8080/`"));
     }
     loads
@@ -120,19 +121,15 @@ fn load(node: &Node, problems: &mut Vec<Problem>) -> Option<LoadSpec> {
         keys.problems.push(Problem::at(node.place, "the load does not say what it is", help));
         return None;
     };
+    let name = keys.text("name").map(|text| text.value).unwrap_or_default();
+    let on = keys.take("on").map_or_else(Vec::new, |node| texts(node, "", keys.problems));
+    let (start_after, thresholds) = (keys.duration("start_after"), keys.rules());
+    let before = keys.problems.len();
     let arguments = keys.take(&kind.value).map_or_else(Vec::new, |node| texts(node, "", keys.problems));
-    let mut load = LoadSpec {
-        name: keys.text("name").map(|text| text.value).unwrap_or_default(),
-        kind,
-        arguments,
-        options: Vec::new(),
-        on: keys.take("on").map_or_else(Vec::new, |node| texts(node, "", keys.problems)),
-        start_after: keys.duration("start_after"),
-        thresholds: keys.rules(),
-    };
     let rest = std::mem::take(&mut keys.entries);
-    load.options = rest.into_iter().filter_map(|(key, value)| option(key, value, keys.problems)).collect();
-    Some(load)
+    let options = rest.into_iter().filter_map(|(key, value)| option(key, value, keys.problems)).collect();
+    let is_whole = problems.len() == before;
+    Some(LoadSpec { name, kind, arguments, options, is_whole, on, start_after, thresholds })
 }
 
 /// `key: true` is a flag, `key: false` is none, a list is the flag several times, and a mapping its `name: value` pairs.
@@ -291,9 +288,16 @@ pub(crate) fn parse_mode(text: &str) -> Result<u32, InputError> {
     }
 }
 
-/// Every name that is used exists, and every load's name is its own.
-fn check_names(file: &PlanFile, problems: &mut Vec<Problem>) {
-    let known: Vec<&str> = file.machines.iter().map(|machine| machine.name.value.as_str()).collect();
+/// The names of a mapping's entries, whatever is wrong with their values.
+fn names_of(node: Option<&Node>) -> Vec<&str> {
+    match node.map(|node| &node.value) {
+        Some(Value::Map(entries)) => entries.iter().map(|(name, _)| name.value.as_str()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Every name that is used exists, and every load's name is its own. `known`: the names of machines.
+fn check_names(file: &PlanFile, known: &[&str], problems: &mut Vec<Problem>) {
     let watched = file.monitors.iter().filter_map(|monitor| match &monitor.what {
         Watched::Machine { machine, .. } => Some(machine),
         _ => None,
@@ -301,7 +305,7 @@ fn check_names(file: &PlanFile, problems: &mut Vec<Problem>) {
     let used = file.loads().flat_map(|load| &load.on).chain(file.files.iter().flat_map(|file| &file.on));
     for name in used.chain(watched).filter(|name| !known.contains(&name.value.as_str())) {
         let message = format!("there is no machine `{}`", name.value);
-        problems.push(Problem::at(name.place, message, suggestion(&name.value, &known, "machines")));
+        problems.push(Problem::at(name.place, message, suggestion(&name.value, known, "machines")));
     }
     let mut names = HashSet::new();
     for load in file.loads().filter(|load| !load.name.is_empty()) {

@@ -113,10 +113,27 @@ fn all_problems_are_told_at_once_with_their_place() {
             "5:26: `weight: heavy`: not a weight | write a whole number from 1, such as `3`",
             "6:32: `mode: 9`: not octal permissions | write three or four octal digits, such as 0644",
             "8:5: the load does not say what it is | give it one of http, script, handshake, idle, replay, tool, such as `http: http://localhost:8080/`",
-            "10:10: there is no machine `g2` | a similar one exists: `g3`",
+            "10:10: there is no machine `g2` | a similar one exists: `g1`",
             "11:18: `start_after: 5`: a unit is missing | write a duration with its unit, such as `500ms`, `10s`, `2m` or `1h30m`",
         ]
     );
+}
+
+#[test]
+fn a_key_that_is_here_twice_hides_no_other_problem() {
+    let text = "name: a\nname: b\n[x]: c\nloads:\n  - { http: '${NO_SUCH}', start_after: '${NONE}' }\n  - { htp: / }\n";
+    let found = problems(text);
+    let expected = [
+        "2:1: `name` is here twice: first on line 1 | keep one of them",
+        "3:1: a key that is no text | write `key: value`",
+        "5:13: the variable `NO_SUCH` has no value",
+        "5:40: the variable `NONE` has no value",
+        "6:5: the load does not say what it is",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found}");
+    }
 }
 
 #[test]
@@ -159,7 +176,6 @@ fn what_is_no_plan_is_told_in_one_problem() {
     for (text, expected) in [
         ("", "1:1: a plan is a mapping, but here is nothing"),
         ("[1, 2]", "1:1: a plan is a mapping, but here is a list"),
-        ("a: 1\na: 2\n", "2:1: `a` is here twice: first on line 1"),
         ("a: [1\n", "2:1: while parsing"),
         ("a: &x [*x]\n", "1:8: an alias inside of what it stands for"),
         ("a: 1\n---\nb: 2\n", "2:1: a second document"),
