@@ -89,6 +89,18 @@ impl Threshold {
         &self.text
     }
 
+    /// What it judges, by its own name rather than k6's.
+    pub fn metric(&self) -> &'static str {
+        self.subject.metric()
+    }
+
+    /// Whether it asks for an amount of load: little load does not meet it, however good the target is.
+    pub fn wants_load(&self) -> bool {
+        let is_amount =
+            matches!(self.subject, Subject::RequestCount | Subject::RequestRate | Subject::Throughput);
+        is_amount && matches!(self.comparison, Comparison::Greater | Comparison::GreaterOrEqual)
+    }
+
     /// Judges a run by its figures and its measured time.
     pub fn evaluate(&self, total: &Snapshot, duration: Duration) -> ThresholdResult {
         let actual = self.subject.actual(total, duration);

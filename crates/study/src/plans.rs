@@ -1,7 +1,7 @@
 //! Whether two runs can be compared: the same load must have been made, towards whatever target.
 
 use serde_json::Value;
-use squall_plan::Plan;
+use squall_plan::{Plan, What};
 
 /// Why two runs cannot be compared: what differs in the load that was made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -11,7 +11,24 @@ pub struct Mismatch(pub String);
 /// The first difference that makes figures incomparable: another number of users or requests, another length, another kind of
 /// load. Another URL, protocol, or way of connecting may be just what is compared.
 pub fn mismatch(a: &Plan, b: &Plan) -> Option<Mismatch> {
+    let kinds = |plan: &Plan| plan.loads.iter().map(|load| kind(&load.what)).collect::<Vec<_>>();
+    if kinds(a) != kinds(b) {
+        return Some(Mismatch(format!("{}, {}", listed(&kinds(a)), listed(&kinds(b)))));
+    }
     differences(a, b).into_iter().find(|line| is_of_the_load(line)).map(Mismatch)
+}
+
+/// What the figures of a load are about.
+fn kind(what: &What) -> &'static str {
+    match what {
+        What::Handshake(_) => "handshakes",
+        What::Idle(_) => "connections that are kept",
+        _ => "requests",
+    }
+}
+
+fn listed(kinds: &[&str]) -> String {
+    if kinds.is_empty() { "nothing of squall's own".to_owned() } else { kinds.join(" and ") }
 }
 
 /// What differs, one line for each value: `loads[0].when.Closed.connections.from: 50.0, 100.0`. Names do not count.

@@ -10,10 +10,13 @@ mod samples;
 mod script;
 mod sift;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use squall_plan::Plan;
 
 use crate::args::RunArgs;
 use crate::failure::{ExitCode, Failure};
+use crate::traffic::replay;
 
 /// What a file is, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +58,28 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     match Kind::of(first) {
         Some(Kind::Plan) => plan::run(first, args),
         Some(Kind::Script) => script::run(first, args),
-        Some(Kind::Recording) => crate::traffic::replay::run_file(first, args),
+        Some(Kind::Recording) => replay::run_file(first, args),
         None => Err(unknown(first)),
     }
+}
+
+/// What running a file would do, as far as squall makes the load itself.
+pub(crate) struct Planned {
+    pub(crate) plan: Plan,
+    /// Whether foreign tools make load, too.
+    pub(crate) has_tools: bool,
+}
+
+/// Reads what would be run; nothing is sent.
+pub(crate) fn planned(args: &RunArgs) -> Result<Planned, Failure> {
+    let first = args.files.first().map(PathBuf::as_path).unwrap_or(Path::new("-"));
+    let plan = match Kind::of(first) {
+        Some(Kind::Plan) => return plan::planned(first, args),
+        Some(Kind::Script) => script::load(args, Box::new(std::io::sink()))?.plan,
+        Some(Kind::Recording) => replay::planned(first)?,
+        None => return Err(unknown(first)),
+    };
+    Ok(Planned { plan, has_tools: false })
 }
 
 /// Shows what a script would be run with.

@@ -11,7 +11,7 @@ use squall_plan::file::Reach;
 use squall_plan::units::DurationText;
 use squall_report::{Ask, MachineGlance};
 
-use super::{loads, plan_file};
+use super::{Planned, loads, plan_file};
 use crate::args::{NewArgs, OutputArgs, PlanCommand, RunArgs};
 use crate::echo;
 use crate::faces::Faces;
@@ -25,8 +25,16 @@ pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
     if plan_file::is_ptr(path) {
         return run_ptr(&args.files, args);
     }
-    let plan = plan_file::read(path, &args.plan)?;
-    run_fleet(plan, &args.output)
+    run_fleet(plan_file::read(path, &args.plan)?, &args.output)
+}
+
+/// What the plan in a file would do.
+pub(crate) fn planned(path: &Path, args: &RunArgs) -> Result<Planned, Failure> {
+    let plan = match plan_file::is_ptr(path) {
+        true => plan_file::read_ptr(&args.files, &args.ptr)?,
+        false => plan_file::read(path, &args.plan)?,
+    };
+    Ok(Planned { has_tools: plan.loads.iter().any(|load| load.kind == "tool"), plan: plan.plan })
 }
 
 /// Runs PTR configuration files, all at the same time.

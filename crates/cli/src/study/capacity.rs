@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::thread;
 
-use squall_measure::{RunRecord, Status, StoppedBy};
+use squall_measure::{RunRecord, Status, StoppedBy, Threshold};
 use squall_plan::units::DurationText;
 use squall_report::page::{self, Page};
 use squall_report::store;
@@ -12,7 +12,7 @@ use squall_report::units;
 use squall_study::capacity::{Answer, Config, Outcome, Search, Step};
 
 use super::watch::Watch;
-use super::{child, files};
+use super::{child, files, loads};
 use crate::args::CapacityArgs;
 use crate::faces::refused;
 use crate::failure::{ExitCode, Failure};
@@ -31,10 +31,16 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(message, "begin with a rate that may be probed"));
     }
     Watch::check(&args.runs.watch)?;
-    child::check(&at_rate(args, args.start)).map_err(|failure| Failure {
+    let planned = loads::planned(&at_rate(args, args.start)).map_err(|failure| Failure {
         message: failure.message.replace("`--threshold <RULE>`", "`--slo <RULES>`"),
         ..failure
     })?;
+    let rules: Vec<Threshold> = objectives(args).filter_map(|rule| rule.parse().ok()).collect();
+    if rules.is_empty() {
+        let help = "write what a rate must meet, such as `--slo 'p(99)<200,errors<0.1%'`";
+        return Err(Failure::usage("`--slo` names no objective, so every rate would meet it", help));
+    }
+    rules.iter().try_for_each(|rule| loads::refuse_pointless(rule, &planned.plan))?;
     let _signals = files::watch_signals()?;
     let study = files::folder(&args.runs.output, "capacity")?;
     let (answer, probes) = search(args, &study)?;
@@ -99,11 +105,15 @@ fn at_rate(args: &CapacityArgs, rate_per_s: f64) -> Vec<String> {
         "--duration".to_owned(),
         DurationText(args.probe).to_string(),
     ];
-    for rule in args.slo.split(',').map(str::trim).filter(|rule| !rule.is_empty()) {
+    for rule in objectives(args) {
         all.extend(["--threshold".to_owned(), rule.to_owned()]);
     }
     all.extend(args.runs.rest.iter().cloned());
     all
+}
+
+fn objectives(args: &CapacityArgs) -> impl Iterator<Item = &str> {
+    args.slo.split(',').map(str::trim).filter(|rule| !rule.is_empty())
 }
 
 fn show(args: &CapacityArgs, page: CapacityPage, study: &Path) -> Result<ExitCode, Failure> {

@@ -8,11 +8,12 @@ use squall_report::store;
 use squall_report::studies::{ComparePage, Group, charts};
 use squall_study::{Options, mismatch};
 
-use super::{child, files};
+use super::{child, files, loads};
 use crate::args::CompareArgs;
 use crate::faces::refused;
 use crate::failure::{ExitCode, Failure};
 use crate::output;
+use crate::run::Planned;
 
 /// Ends with 3 when a group is worse than the first.
 pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
@@ -102,7 +103,8 @@ fn short_name(folder: &Path) -> String {
 fn made(args: &CompareArgs) -> Result<(Vec<Group>, Option<PathBuf>), Failure> {
     let names = names(args, args.run.len())?;
     let plans: Vec<Vec<String>> = args.run.iter().map(|line| plan_args(line)).collect::<Result<_, _>>()?;
-    plans.iter().try_for_each(|plan| child::check(plan))?;
+    let planned: Vec<Planned> = plans.iter().map(|plan| loads::planned(plan)).collect::<Result<_, _>>()?;
+    loads::refuse_incomparable(&names, &planned, args.force)?;
     let _signals = files::watch_signals()?;
     let study = files::folder(&args.output, "compare")?;
     let mut groups: Vec<Group> = names.into_iter().map(|name| Group { name, runs: Vec::new() }).collect();
@@ -116,10 +118,6 @@ fn made(args: &CompareArgs) -> Result<(Vec<Group>, Option<PathBuf>), Failure> {
             output::note(&format!("round {} of {}: {}", round + 1, args.repeat, group.name));
             let made = child::make(&plans[idx], &study.join(&group.name), &[])?;
             group.runs.push((short_name(&made.folder), made.record));
-        }
-        // One round tells whether the loads are alike, before the others are made.
-        if round == 0 && !args.force {
-            refuse_different_loads(&groups)?;
         }
     }
     Ok((groups, Some(study)))
@@ -157,10 +155,7 @@ fn refuse_different_loads(groups: &[Group]) -> Result<(), Failure> {
     for (name, record) in others {
         if let Some(mismatch) = mismatch(&first.plan, &record.plan) {
             let message = format!("`{first_name}` and `{name}` cannot be compared: {mismatch}");
-            return Err(Failure::usage(
-                message,
-                "compare runs of the same load, or say `--force` when that difference is what you compare",
-            ));
+            return Err(Failure::usage(message, loads::FORCE_HELP));
         }
     }
     Ok(())

@@ -5,6 +5,7 @@ mod capacity;
 mod child;
 mod compare;
 mod files;
+mod loads;
 mod runs;
 mod sweep;
 mod watch;

@@ -3,16 +3,18 @@
 use std::path::Path;
 use std::thread;
 
+use squall_plan::When;
 use squall_report::page::{self, Page};
 use squall_report::store;
 use squall_report::studies::{LevelRun, SweepLine, SweepPage};
 
 use super::watch::Watch;
-use super::{child, files};
+use super::{child, files, loads};
 use crate::args::{Levels, SweepArgs};
 use crate::faces::refused;
 use crate::failure::{ExitCode, Failure};
 use crate::output;
+use crate::run::Planned;
 
 /// A variant of the load.
 struct Variant {
@@ -39,10 +41,12 @@ pub(crate) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
     };
     files::refuse_own(&args.runs.rest, &[own])?;
     let variants = variants(args)?;
+    let mut plans = Vec::new();
     for variant in &variants {
         Watch::check(&variant.watched)?;
-        child::check(&at_level(variant, &axis, axis.levels[0]))?;
+        plans.push(loads::planned(&at_level(variant, &axis, axis.levels[0]))?);
     }
+    refuse_two_models(&variants, &plans)?;
     let _signals = files::watch_signals()?;
     let study = files::folder(&args.runs.output, "sweep")?;
     let page = make(args, &axis, &variants, &study)?;
@@ -90,6 +94,19 @@ fn variants(args: &SweepArgs) -> Result<Vec<Variant>, Failure> {
         &variants.iter().map(|variant| variant.name.as_str()).collect::<Vec<_>>(),
     )?;
     Ok(variants)
+}
+
+/// Latencies of the open and the closed model count from different moments: one chart of both would mislead.
+fn refuse_two_models(variants: &[Variant], plans: &[Planned]) -> Result<(), Failure> {
+    let is_open =
+        |planned: &Planned| planned.plan.loads.iter().any(|load| matches!(load.when, When::Open { .. }));
+    let of_model = |open: bool| variants.iter().zip(plans).find(|(_, planned)| is_open(planned) == open);
+    let (Some((open, _)), Some((closed, _))) = (of_model(true), of_model(false)) else { return Ok(()) };
+    let message = format!(
+        "`{}` keeps a schedule and `{}` does not: their latencies count from different moments",
+        open.name, closed.name
+    );
+    Err(Failure::usage(message, "give all variants `--rate`, or none"))
 }
 
 /// `--watch VARIANT=NAME` of a variant that is not there would watch nothing.

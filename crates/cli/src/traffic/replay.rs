@@ -40,10 +40,21 @@ pub(crate) fn prepared(args: &ReplayArgs, shown: &OutputArgs) -> Result<(Plan, P
 
 /// `squall run FILE`: plays it as `squall replay FILE` does.
 pub(crate) fn run_file(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
+    play(&file_args(path)?, &args.output)
+}
+
+/// What `squall run FILE` would do.
+pub(crate) fn planned(path: &Path) -> Result<Plan, Failure> {
+    let args = file_args(path)?;
+    prepared(&args, &args.output).map(|(plan, _)| plan)
+}
+
+/// The arguments of `squall replay FILE`.
+fn file_args(path: &Path) -> Result<ReplayArgs, Failure> {
     let argv =
         ["squall", "replay", "--"].map(OsString::from).into_iter().chain([path.as_os_str().to_owned()]);
     match usage::parse(argv)? {
-        Request::Do(Command::Replay(replay)) => play(&replay, &args.output),
+        Request::Do(Command::Replay(replay)) => Ok(*replay),
         _ => unreachable!("`replay` was asked for"),
     }
 }

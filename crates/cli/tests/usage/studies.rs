@@ -106,6 +106,30 @@ fn runs_of_different_loads_are_not_compared_unless_that_is_meant() {
 }
 
 #[test]
+fn what_cannot_be_compared_is_refused_before_the_first_run() {
+    let place = Place::new();
+    let plan = |name: &str, load: &str| {
+        let path = place.folder.path().join(name);
+        fs::write(&path, format!("loads:\n  - {load}\n")).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let results = place.folder.path().join("studies");
+    let requests = place.url("/ -c 5 -d 10s");
+    let handshakes = plan("h.yaml", "{ handshake: 'localhost:1', connections: 5, duration: 10s }");
+    let kept = plan("i.yaml", "{ idle: 'localhost:1', connections: 5, duration: 10s }");
+    let tool = plan("t.yaml", "{ tool: wrk, url: 'http://localhost:1/', duration: 10s }");
+    for (other, message) in [
+        (&handshakes, "cannot be compared: they made different loads: requests, handshakes"),
+        (&kept, "cannot be compared: they made different loads: requests, connections that are kept"),
+        (&tool, "foreign tools alone make the load `b`"),
+    ] {
+        let args = ["compare", "--run", &requests, other, "--results", results.to_str().unwrap()];
+        refused(&args, message, "compare ");
+        assert!(!results.exists());
+    }
+}
+
+#[test]
 fn objectives_that_no_rate_meets_and_that_every_rate_meets_are_told() {
     let place = Place::new();
     let results = place.folder.path().to_str().unwrap();

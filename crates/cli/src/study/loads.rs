@@ -1,0 +1,82 @@
+//! What the runs of a study would do, read before the first of them: what could not be compared is not made.
+
+use squall_measure::Threshold;
+use squall_plan::{Plan, What};
+use squall_study::mismatch;
+use url::{Host, Url};
+
+use super::child;
+use crate::args::Command;
+use crate::build;
+use crate::failure::Failure;
+use crate::run::{self, Planned};
+use crate::usage::{self, Request};
+
+/// What running these arguments would do.
+pub(crate) fn planned(args: &[String]) -> Result<Planned, Failure> {
+    child::check(args)?;
+    let argv = std::iter::once("squall").chain(args.iter().map(String::as_str)).map(Into::into);
+    match usage::parse(argv)? {
+        Request::Do(Command::Http(args)) => Ok(Planned { plan: build::plan(&args)?, has_tools: false }),
+        Request::Do(Command::Run(args)) => run::planned(&args),
+        _ => Err(Failure::usage(
+            format!("`squall {}` is no run", args.join(" ")),
+            "give flags of `squall http`, or a file that `squall run` runs",
+        )),
+    }
+}
+
+/// Refuses groups whose runs could not be held against each other. `is_forced`: different loads are meant.
+pub(crate) fn refuse_incomparable(
+    names: &[String],
+    groups: &[Planned],
+    is_forced: bool,
+) -> Result<(), Failure> {
+    let mut named = names.iter().zip(groups);
+    if let Some((name, _)) = named.clone().find(|(_, group)| group.has_tools && group.plan.loads.is_empty()) {
+        let message =
+            format!("foreign tools alone make the load `{name}`, and squall has no figures of its own of it");
+        return Err(Failure::usage(message, "compare loads that squall makes itself"));
+    }
+    let Some((first_name, first)) = named.next() else { return Ok(()) };
+    for (name, group) in named.filter(|_| !is_forced) {
+        if let Some(mismatch) = mismatch(&first.plan, &group.plan) {
+            let message = format!("`{first_name}` and `{name}` cannot be compared: {mismatch}");
+            return Err(Failure::usage(message, FORCE_HELP));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an objective that tells nothing about how much a load can grow: of what the load does not have, or of the load itself.
+pub(crate) fn refuse_pointless(rule: &Threshold, plan: &Plan) -> Result<(), Failure> {
+    let text = rule.text();
+    if rule.wants_load() {
+        let message = format!("`{text}` is missed at every low rate, and capacity looks for the highest one");
+        let help = "write objectives that too much load breaks, such as `p(99)<200,errors<0.1%`";
+        return Err(Failure::usage(message, help));
+    }
+    let has = |is_it: fn(&Url) -> bool| urls(plan).any(is_it);
+    let (lacks, help) = match rule.metric() {
+        "tls_handshaking" if !has(|url| url.scheme() == "https") => {
+            ("no request here goes over TLS", "give an `https` URL, or another objective")
+        }
+        "looking_up" if !has(|url| matches!(url.host(), Some(Host::Domain(_)))) => {
+            ("no name is looked up here", "give a URL with a name, or another objective")
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::usage(format!("`{text}` could never be met: {lacks}"), help))
+}
+
+fn urls(plan: &Plan) -> impl Iterator<Item = &Url> {
+    let requests = plan.loads.iter().filter_map(|load| match &load.what {
+        What::Http(http) => Some(&http.requests),
+        _ => None,
+    });
+    requests.flatten().map(|request| &request.url)
+}
+
+/// What to do with runs of different loads.
+pub(crate) const FORCE_HELP: &str =
+    "compare runs of the same load, or say `--force` when that difference is what you compare";
