@@ -64,7 +64,7 @@ pub(crate) fn exit_code(record: &RunRecord) -> ExitCode {
 }
 
 /// The summary has the counts; this says in one line why there is nothing else in it.
-fn unreachable(record: &RunRecord) -> Failure {
+pub(crate) fn unreachable(record: &RunRecord) -> Failure {
     let kinds = record.total.failures.kinds();
     let first = kinds.into_iter().find_map(|kind| Some((kind.cause, kind.example?)));
     let cause = first.as_ref().map(|(cause, _)| *cause).filter(|cause| *cause != Cause::ConnectionRefused);

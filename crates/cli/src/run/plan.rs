@@ -16,7 +16,7 @@ use crate::args::{NewArgs, OutputArgs, PlanCommand, RunArgs};
 use crate::echo;
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
-use crate::http::exit_code;
+use crate::http::{exit_code, unreachable};
 use crate::view::View;
 use crate::{output, signals};
 
@@ -75,7 +75,10 @@ pub(crate) fn run_fleet(mut plan: FleetPlan, args: &OutputArgs) -> Result<ExitCo
     follower.view.finish(&outcome.record);
     keep_raw(&outcome.raw, faces.folder(), args);
     faces.finish(&outcome.record)?;
-    Ok(outcome_code(&outcome.record))
+    match outcome_code(&outcome.record) {
+        ExitCode::TargetUnreachable => Err(unreachable(&outcome.record)),
+        code => Ok(code),
+    }
 }
 
 /// What the machines could not do.

@@ -120,6 +120,10 @@ fn an_unreachable_target_has_a_code_of_its_own() {
     bench.target.stop();
     let (stdout, _, code) = squall(&[&url, "-d", "30s", "--no-save"]);
     assert_eq!(code, 4, "{stdout}");
+    let plan = folder().join("unreachable.yaml");
+    fs::write(&plan, format!("loads: [{{ http: '{url}', duration: 30s }}]\n")).unwrap();
+    let (_, stderr, code) = squall(&["run", plan.to_str().unwrap(), "--no-save", "-qq"]);
+    assert!(code == 4 && stderr.starts_with("error: cannot connect to `http://"), "{stderr}");
     let (_, stderr, code) = squall(&["http://name.invalid/", "--no-save", "-q"]);
     assert_eq!(code, 4);
     assert!(stderr.starts_with("error: cannot resolve `name.invalid`"), "{stderr}");
