@@ -94,6 +94,14 @@ impl Threshold {
         self.subject.metric()
     }
 
+    /// The percentile that it judges, 0 to 1.
+    pub fn quantile(&self) -> Option<f64> {
+        match self.subject {
+            Subject::Time(_, Statistic::Quantile(q)) => Some(q),
+            _ => None,
+        }
+    }
+
     /// Whether it asks for an amount of load: little load does not meet it, however good the target is.
     pub fn wants_load(&self) -> bool {
         let is_amount =

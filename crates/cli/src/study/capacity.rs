@@ -23,7 +23,12 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     files::check(&args.runs.output, FORMS)?;
     files::refuse_own(
         &args.runs.rest,
-        &[("-d", "--duration", "--probe TIME"), ("-r", "--rate", "--start RATE and --max RATE")],
+        &[
+            ("-d", "--duration", "write `--probe TIME`"),
+            ("-n", "--requests", "write `--probe TIME`: the rate and the length of a probe say how many"),
+            ("-r", "--rate", "write `--start RATE` and `--max RATE`"),
+            ("", "--threshold", "write `--slo RULES`"),
+        ],
     )?;
     if args.start > args.max {
         let message =
@@ -41,6 +46,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::usage("`--slo` names no objective, so every rate would meet it", help));
     }
     rules.iter().try_for_each(|rule| loads::refuse_pointless(rule, &planned.plan))?;
+    rules.iter().try_for_each(|rule| refuse_too_few(args, rule))?;
     let _signals = files::watch_signals()?;
     let study = files::folder(&args.runs.output, "capacity")?;
     let (answer, probes) = search(args, &study)?;
@@ -110,6 +116,21 @@ fn at_rate(args: &CapacityArgs, rate_per_s: f64) -> Vec<String> {
     }
     all.extend(args.runs.rest.iter().cloned());
     all
+}
+
+/// A percentile of fewer requests than it parts is their maximum.
+fn refuse_too_few(args: &CapacityArgs, rule: &Threshold) -> Result<(), Failure> {
+    let share: f64 = rule.quantile().map_or(1.0, |q| 1.0 - q);
+    let count = args.start * args.probe.as_secs_f64();
+    if share <= 0.0 || count * share > 1.0 - 1e-6 {
+        return Ok(());
+    }
+    let message = format!("a first probe of {count:.0} requests is too small for `{}`", rule.text());
+    let help = format!(
+        "it takes {:.0} requests or more: write a longer `--probe`, or a higher `--start`",
+        (1.0 / share).round()
+    );
+    Err(Failure::usage(message, help))
 }
 
 fn objectives(args: &CapacityArgs) -> impl Iterator<Item = &str> {

@@ -103,6 +103,7 @@ fn short_name(folder: &Path) -> String {
 fn made(args: &CompareArgs) -> Result<(Vec<Group>, Option<PathBuf>), Failure> {
     let names = names(args, args.run.len())?;
     let plans: Vec<Vec<String>> = args.run.iter().map(|line| plan_args(line)).collect::<Result<_, _>>()?;
+    plans.iter().try_for_each(|plan| files::refuse_own(plan, &[]))?;
     let planned: Vec<Planned> = plans.iter().map(|plan| loads::planned(plan)).collect::<Result<_, _>>()?;
     loads::refuse_incomparable(&names, &planned, args.force)?;
     let _signals = files::watch_signals()?;
@@ -138,6 +139,11 @@ fn names(args: &CompareArgs, count: usize) -> Result<Vec<String>, Failure> {
     let is_plain = |name: &String| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || " ._-".contains(c))
     };
+    if let Some(name) =
+        args.names.iter().enumerate().find_map(|(idx, name)| args.names[..idx].contains(name).then_some(name))
+    {
+        return Err(Failure::usage(format!("two groups are called `{name}`"), "give each a name of its own"));
+    }
     if args.names.len() != count || !args.names.iter().all(is_plain) {
         let message = format!("`--names` must give {count} names of letters, digits, spaces and `._-`");
         return Err(Failure::usage(

@@ -76,19 +76,32 @@ fn form<'a, 'b>(
     }
 }
 
-/// Refuses flags of `squall http` that the study sets itself. `own`: short and long name, and what to write instead.
-pub(crate) fn refuse_own(rest: &[String], own: &[(&str, &str, &str)]) -> Result<(), Failure> {
-    let is_it = |word: &str, short: &str, long: &str| {
-        word.split('=').next() == Some(long) || word.starts_with(short) && !word.starts_with("--")
+/// Refuses flags of a run that the study sets itself. `own`: short and long name of those of this kind of study, and the help.
+pub(crate) fn refuse_own(rest: &[String], own: &[OwnFlag<'_>]) -> Result<(), Failure> {
+    let is_it = |word: &str, (short, long, _): &OwnFlag<'_>| {
+        let is_short = !short.is_empty() && word.starts_with(short) && !word.starts_with("--");
+        word.split('=').next() == Some(long) || is_short
     };
     for word in rest.iter().take_while(|word| *word != "--") {
-        if let Some((_, _, instead)) = own.iter().find(|(short, long, _)| is_it(word, short, long)) {
-            let message = format!("`{word}` is for the study itself to set");
-            return Err(Failure::usage(message, format!("write `{instead}`")));
+        if let Some((_, _, help)) = own.iter().chain(OF_EVERY_STUDY).find(|own| is_it(word, own)) {
+            return Err(Failure::usage(format!("`{word}` is for the study itself to set"), *help));
         }
     }
     Ok(())
 }
+
+/// Short name (may be empty) and long name of a flag, and what to do instead.
+pub(crate) type OwnFlag<'a> = (&'a str, &'a str, &'a str);
+
+/// With these the runs would say nothing to the study, or nothing to anybody.
+const OF_EVERY_STUDY: &[OwnFlag<'static>] = &[
+    ("", "--no-save", "leave it out: the study rests on the saved runs"),
+    ("", "--results", "write `--results DIR` as a flag of the study, before the load"),
+    ("", "--dry-run", "leave it out: `squall http … --dry-run` shows one run of it"),
+    ("", "--json", "write `--out json=FILE` as a flag of the study, before the load"),
+    ("", "--live", "leave it out: nobody sees the runs of a study while they go on"),
+    ("-h", "--help", "ask for help before the load"),
+];
 
 /// Words as a shell takes them apart: by spaces, but not within quotes.
 pub(crate) fn words(line: &str) -> Result<Vec<String>, Failure> {

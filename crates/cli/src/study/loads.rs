@@ -1,5 +1,7 @@
 //! What the runs of a study would do, read before the first of them: what could not be compared is not made.
 
+use std::path::Path;
+
 use squall_measure::Threshold;
 use squall_plan::{Plan, What};
 use squall_study::mismatch;
@@ -17,11 +19,25 @@ pub(crate) fn planned(args: &[String]) -> Result<Planned, Failure> {
     child::check(args)?;
     let argv = std::iter::once("squall").chain(args.iter().map(String::as_str)).map(Into::into);
     match usage::parse(argv)? {
-        Request::Do(Command::Http(args)) => Ok(Planned { plan: build::plan(&args)?, has_tools: false }),
+        Request::Do(Command::Http(args)) => {
+            refuse_file(&args.urls)?;
+            Ok(Planned { plan: build::plan(&args)?, has_tools: false })
+        }
         Request::Do(Command::Run(args)) => run::planned(&args),
         _ => Err(Failure::usage(
             format!("`squall {}` is no run", args.join(" ")),
             "give flags of `squall http`, or a file that `squall run` runs",
+        )),
+    }
+}
+
+/// A file among the URLs would be taken for a host.
+fn refuse_file(urls: &[String]) -> Result<(), Failure> {
+    match urls.iter().find(|url| run::Kind::of(Path::new(url)).is_some() && Path::new(url).is_file()) {
+        None => Ok(()),
+        Some(file) => Err(Failure::usage(
+            format!("`{file}` is a file, and no URL"),
+            "sweep and capacity make requests of `squall http`; `squall compare --run` takes files as well",
         )),
     }
 }

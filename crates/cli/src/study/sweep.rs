@@ -1,5 +1,6 @@
 //! `squall sweep`: the same load at rising levels.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::thread;
 
@@ -35,18 +36,23 @@ pub(crate) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
     files::check(&args.runs.output, FORMS)?;
     let axis = axis(args);
     let own = if args.rates.is_some() {
-        ("-r", "--rate", "--rates LIST")
+        ("-r", "--rate", "write `--rates LIST`")
     } else {
-        ("-c", "--connections", "--connections LIST")
+        ("-c", "--connections", "write `--connections LIST`")
     };
     files::refuse_own(&args.runs.rest, &[own])?;
     let variants = variants(args)?;
+    refuse_same_name(&variants)?;
     let mut plans = Vec::new();
     for variant in &variants {
+        files::refuse_own(&variant.args, &[own])?;
         Watch::check(&variant.watched)?;
         plans.push(loads::planned(&at_level(variant, &axis, axis.levels[0]))?);
     }
     refuse_two_models(&variants, &plans)?;
+    if axis.flag == "--connections" {
+        refuse_too_few(&axis, &plans)?;
+    }
     let _signals = files::watch_signals()?;
     let study = files::folder(&args.runs.output, "sweep")?;
     let page = make(args, &axis, &variants, &study)?;
@@ -94,6 +100,30 @@ fn variants(args: &SweepArgs) -> Result<Vec<Variant>, Failure> {
         &variants.iter().map(|variant| variant.name.as_str()).collect::<Vec<_>>(),
     )?;
     Ok(variants)
+}
+
+fn refuse_same_name(variants: &[Variant]) -> Result<(), Failure> {
+    let mut names = BTreeSet::new();
+    match variants.iter().find(|variant| !names.insert(variant.name.as_str())) {
+        None => Ok(()),
+        Some(variant) => {
+            let message = format!("two variants are called `{}`", variant.name);
+            Err(Failure::usage(message, "give each a name of its own"))
+        }
+    }
+}
+
+/// Fewer requests than connections leave some connections out: the level would not be what it is called.
+fn refuse_too_few(axis: &Axis<'_>, plans: &[Planned]) -> Result<(), Failure> {
+    let highest = axis.levels.iter().copied().fold(0.0, f64::max);
+    let counts = plans.iter().flat_map(|planned| &planned.plan.loads).filter_map(|load| load.stop.count);
+    match counts.min().filter(|count| (*count as f64) < highest) {
+        None => Ok(()),
+        Some(count) => Err(Failure::usage(
+            format!("`-n {count}` is less than the {highest} connections of the highest level"),
+            "write a larger `-n`, or a duration: `-d 10s`",
+        )),
+    }
 }
 
 /// Latencies of the open and the closed model count from different moments: one chart of both would mislead.
