@@ -34,7 +34,11 @@ pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> 
     let said = (!args.live).then_some("finishing open requests");
     let _watch = signals::steer(said, steered(&control))?;
     let mut view = View::open(args, &plan.name, Box::new(steered(&control)))?;
-    let record = squall_engine::run(plan, &control, &mut |recorder: &RunRecorder| view.update(recorder, &[]));
+    view.prepare(PREPARING);
+    let record = squall_engine::run(plan, &control, &mut |recorder: &RunRecorder| {
+        view.phase(None);
+        view.update(recorder, &[]);
+    });
     let record = record.map_err(|error| refused(&error))?;
     view.finish(&record);
     faces.finish(&record)?;
@@ -43,6 +47,9 @@ pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> 
         _ => Ok(exit_code(&record)),
     }
 }
+
+/// What the engine does before a load, where it takes long.
+pub(crate) const PREPARING: &str = "looking up names";
 
 /// Does what the user asks for.
 pub(crate) fn steered(control: &Control) -> impl FnMut(Ask) + Send + 'static {

@@ -11,6 +11,7 @@ mod failure;
 mod generate;
 mod http;
 mod output;
+mod patience;
 mod redraw;
 mod run;
 mod sessions;

@@ -8,6 +8,7 @@ use squall_report::{Ask, Glance, Live, MachineGlance, Progress, ProgressMode};
 use crate::args::OutputArgs;
 use crate::failure::Failure;
 use crate::output;
+use crate::patience::Patience;
 use crate::signals;
 use crate::streams::Streams;
 
@@ -20,6 +21,9 @@ pub(crate) struct View<'a> {
     is_draining: bool,
     /// The keys have asked for the end: asked once more, they mean that something hangs.
     is_aborted_by_key: bool,
+    name: String,
+    phase: Option<String>,
+    patience: Option<Patience>,
     args: &'a OutputArgs,
 }
 
@@ -37,7 +41,36 @@ impl<'a> View<'a> {
     ) -> Result<Self, Failure> {
         let streams = Streams::open(args, name)?;
         let face = if args.live { live(args)? } else { progress(args) };
-        Ok(Self { face, steer, streams, is_draining: false, is_aborted_by_key: false, args })
+        Ok(Self {
+            face,
+            steer,
+            streams,
+            is_draining: false,
+            is_aborted_by_key: false,
+            name: name.to_owned(),
+            phase: None,
+            patience: None,
+            args,
+        })
+    }
+
+    /// Something begins that is no load yet, such as the look-up of names; it ends with the next phase.
+    pub(crate) fn prepare(&mut self, doing: &str) {
+        if self.phase.as_deref() == Some(doing) {
+            return;
+        }
+        self.phase(Some(doing));
+        match &mut self.face {
+            Face::Live(live) => drop(live.say(&self.name, doing)),
+            Face::Progress(_) if self.args.faces.quiet == 0 => self.patience = Some(Patience::new(doing)),
+            Face::Progress(_) => {}
+        }
+    }
+
+    /// What is going on from now on, where that is worth a word.
+    pub(crate) fn phase(&mut self, phase: Option<&str>) {
+        self.patience = None;
+        self.phase = phase.map(str::to_owned);
     }
 
     /// Shows the run as it is now, and of a fleet each machine. A terminal that is gone must not end the run.
@@ -47,7 +80,7 @@ impl<'a> View<'a> {
             self.is_draining = true;
             (self.steer)(ask);
         }
-        let glance = Glance::from(recorder);
+        let glance = Glance { phase: self.phase.clone(), ..Glance::from(recorder) };
         match &mut self.face {
             Face::Progress(progress) => progress.update(&glance),
             Face::Live(live) => {
@@ -64,7 +97,8 @@ impl<'a> View<'a> {
     }
 
     /// Before the run has started there is nothing to show, but the full screen has keys that steer it.
-    pub(crate) fn wait(&mut self, recorder: &RunRecorder) {
+    pub(crate) fn wait(&mut self, doing: &str, recorder: &RunRecorder) {
+        self.prepare(doing);
         if let Face::Live(_) = self.face {
             self.update(recorder, &[]);
         }

@@ -11,6 +11,8 @@ use crate::summary::{Distribution, ErrorGroup, Micros};
 pub struct Glance {
     /// The plan's name.
     pub name: String,
+    /// What is going on beside the load, such as the step of a plan.
+    pub phase: Option<String>,
     /// Time since the start of the run, warm-up included.
     pub elapsed: Duration,
     /// Where it will end.
@@ -81,6 +83,7 @@ impl From<&RunRecorder> for Glance {
         let points = &recorder.series().points;
         Self {
             name: recorder.setup().plan.name.clone(),
+            phase: None,
             elapsed: recorder.elapsed(),
             goal: Goal::from(recorder.setup()),
             ok: total.ok(),

@@ -84,6 +84,17 @@ impl Live {
         restore();
     }
 
+    /// Says what is being done while there is nothing else to draw.
+    pub fn say(&mut self, name: &str, doing: &str) -> io::Result<()> {
+        let painter = Painter { style: self.style };
+        let line = Line::from(vec![
+            painter.span(Tone::Title, &clean(name)),
+            painter.span(Tone::Plain, &format!("   {}", clean(doing))),
+        ]);
+        self.terminal.draw(|frame| frame.render_widget(Paragraph::new(line), frame.area()))?;
+        Ok(())
+    }
+
     /// Draws the run as it is now and says what the keys pressed since the last call ask for.
     pub fn update(&mut self, glance: Glance, machines: &[MachineGlance<'_>]) -> io::Result<Option<Ask>> {
         let mut ask = None;
@@ -220,8 +231,10 @@ impl Painter {
             self.span(Tone::Plain, &format!("ok {}   ", units::count(glance.ok))),
             self.span(if glance.failed > 0 { Tone::Bad } else { Tone::Plain }, &failed),
         ]);
+        let phase = glance.phase.as_ref().map_or(String::new(), |phase| format!("   {}", clean(phase)));
+        let phase = self.span(Tone::Plain, &phase);
         Paragraph::new(vec![
-            Line::from(vec![name, Span::raw("   "), self.span(Tone::Warning, state)]),
+            Line::from(vec![name, phase, Span::raw("   "), self.span(Tone::Warning, state)]),
             counts,
         ])
     }

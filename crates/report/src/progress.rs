@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::glance::Glance;
 use crate::style::{Style, Tone};
-use crate::text::shorten;
+use crate::text::{clean, shorten};
 use crate::units;
 
 /// How progress is shown.
@@ -79,11 +79,13 @@ impl<W: Write> Drop for Progress<W> {
     }
 }
 
-/// `10.0 s of 2m 00s   9 998/s   p50 12.4 ms   p99 341 ms   failed 12`
+/// `10.0 s of 2m 00s   step peak (2 of 3)   9 998/s   p50 12.4 ms   p99 341 ms   failed 12`
 fn plain_line(glance: &Glance) -> String {
     let whole =
         glance.goal.duration.map_or(String::new(), |duration| format!(" of {}", units::span(duration)));
-    let figures: Vec<String> = figures(glance).into_iter().map(|(_, text)| text).collect();
+    let phase = glance.phase.as_ref().map(|phase| clean(phase));
+    let figures: Vec<String> =
+        phase.into_iter().chain(figures(glance).into_iter().map(|(_, text)| text)).collect();
     format!("{}{whole}   {}", units::span(glance.elapsed), figures.join("   "))
 }
 
@@ -94,6 +96,12 @@ fn bar_line(glance: &Glance, style: Style) -> String {
     parts.extend(figures(glance));
     // The last column stays free: some terminals wrap as soon as it is written.
     let room = style.width.saturating_sub(1);
+    if let Some(phase) = &glance.phase {
+        let phase = (Tone::Plain, clean(phase));
+        if width(&parts) + width(std::slice::from_ref(&phase)) + BAR_WIDTH_MIN <= room {
+            parts.insert(1, phase);
+        }
+    }
     while width(&parts) + BAR_WIDTH_MIN > room && parts.len() > 1 {
         parts.pop();
     }

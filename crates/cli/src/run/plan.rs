@@ -17,6 +17,7 @@ use crate::echo;
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
 use crate::http::{exit_code, unreachable};
+use crate::patience::Patience;
 use crate::view::View;
 use crate::{output, signals};
 
@@ -25,7 +26,11 @@ pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
     if plan_file::is_ptr(path) {
         return run_ptr(&args.files, args);
     }
-    run_fleet(plan_file::read(path, &args.plan)?, &args.output)
+    let patience = (args.output.faces.quiet == 0)
+        .then(|| Patience::new(format!("reading {}, its scripts and recordings", path.display())));
+    let plan = plan_file::read(path, &args.plan)?;
+    drop(patience);
+    run_fleet(plan, &args.output)
 }
 
 /// What the plan in a file would do.
@@ -103,8 +108,12 @@ impl Watcher for Follower<'_> {
         }
     }
 
-    fn wait(&mut self, recorder: &RunRecorder) {
-        self.view.wait(recorder);
+    fn wait(&mut self, doing: &str, recorder: &RunRecorder) {
+        self.view.wait(doing, recorder);
+    }
+
+    fn phase(&mut self, phase: Option<&str>) {
+        self.view.phase(phase);
     }
 
     fn look(&mut self, recorder: &RunRecorder, machines: &[MachineView<'_>]) {

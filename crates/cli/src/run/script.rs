@@ -29,13 +29,17 @@ use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
 use crate::http::steered;
 use crate::output;
+use crate::patience::Patience;
 use crate::run::{fetch::fetcher, samples};
 use crate::signals;
 use crate::view::View;
 
 /// Runs a script.
 pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
+    let patience = (args.output.faces.quiet == 0)
+        .then(|| Patience::new(format!("reading {} and what it imports", path.display())));
     let script = Script::prepare(path, args, console(&args.script)?)?;
+    drop(patience);
     let plan = script.plan();
     if args.output.dry_run {
         output::result(&format!("{}\n", script.inspected()))?;
@@ -217,6 +221,10 @@ impl<'a> Script<'a> {
         let record =
             squall_engine::run_driven(plan, vec![Arc::new(run)], &control, &mut |recorder: &RunRecorder| {
                 judge.look(recorder);
+                match self.is_setting_up() {
+                    true => view.prepare("setup() is running"),
+                    false => view.phase(None),
+                }
                 view.update(recorder, &[]);
             });
         let mut record = record.map_err(|error| refused(&error))?;
@@ -236,6 +244,10 @@ impl<'a> Script<'a> {
             let text = "No script iterations fully finished, consider making the test duration longer";
             self.run.console.line(Level::Warning, text, "");
         }
+    }
+
+    fn is_setting_up(&self) -> bool {
+        !self.run.stage.is_set_up() && self.run.program.has_function("setup")
     }
 
     /// What became of the script's thresholds.

@@ -1,6 +1,7 @@
 //! `squall replay`: recorded requests, played back.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::Path;
 
 use squall_plan::Plan;
@@ -10,6 +11,7 @@ use super::import::{as_played, playable};
 use super::summary;
 use crate::args::{Command, OutputArgs, ReplayArgs, RunArgs};
 use crate::failure::{ExitCode, Failure};
+use crate::patience::Patience;
 use crate::usage::{self, Request};
 use crate::{build, http, output};
 
@@ -23,7 +25,11 @@ fn play(args: &ReplayArgs, shown: &OutputArgs) -> Result<ExitCode, Failure> {
         output::result(&summary::of_file(&args.file, &as_played(&args.file, &args.read))?)?;
         return Ok(ExitCode::Ok);
     }
+    // A terminal sees how far it is.
+    let is_told = shown.faces.quiet == 0 && !std::io::stderr().is_terminal();
+    let patience = is_told.then(|| Patience::new(format!("reading {}", args.file.display())));
     let (plan, _playable) = prepared(args, shown)?;
+    drop(patience);
     http::make(&plan, shown, None)
 }
 

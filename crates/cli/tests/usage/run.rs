@@ -90,6 +90,23 @@ fn nothing_is_kept_when_that_is_asked_for() {
 }
 
 #[test]
+fn a_long_setup_and_the_step_of_a_plan_are_told_while_they_last() {
+    let bench = Bench::new("phases");
+    let (script, plan) = (folder().join("long_setup.js"), folder().join("steps.yaml"));
+    fs::write(
+        &script,
+        "import { sleep } from 'k6';\nexport const setup = () => sleep(3);\nexport default () => {};\n",
+    )
+    .unwrap();
+    let (_, stderr, code) = squall(&["run", script.to_str().unwrap(), "--no-save"]);
+    assert!(code == 0 && stderr.contains("setup() is running …"), "{stderr}");
+    let load = format!("{{ loads: [{{ http: '{}', requests: 10, connections: 1 }}] }}", bench.url("/"));
+    fs::write(&plan, format!("steps: [{load}, {load}]\n")).unwrap();
+    let (_, stderr, _) = squall(&["run", plan.to_str().unwrap(), "--no-save"]);
+    assert!(stderr.contains("step `step 2` (2 of 2)") && !stderr.contains(" …"), "{stderr}");
+}
+
+#[test]
 fn an_impossible_run_leaves_no_folder() {
     let bench = Bench::new("impossible");
     let (_, stderr, code) = bench.squall("/", &["--json", "missing/file"]);

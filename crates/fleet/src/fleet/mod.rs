@@ -52,8 +52,11 @@ pub trait Watcher {
     /// Something that is worth a line: what is being done, who was lost.
     fn note(&mut self, text: &str);
 
-    /// About every 100 ms, before anything has started.
-    fn wait(&mut self, _recorder: &RunRecorder) {}
+    /// About every 100 ms, before anything has started. `doing`: what is waited for.
+    fn wait(&mut self, _doing: &str, _recorder: &RunRecorder) {}
+
+    /// What the plan does from now on, where it has more than one step: a step, a pause.
+    fn phase(&mut self, _phase: Option<&str>) {}
 
     /// About every 100 ms: what is known by then, of the whole and of each machine.
     fn look(&mut self, recorder: &RunRecorder, machines: &[MachineView<'_>]);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use squall_measure::StoppedBy;
 use squall_plan::file::Reach;
 
-use super::step::TURN;
+use super::step::{TURN, listed};
 use super::{Fleet, Refusal, Steer, Watcher};
 use crate::binary::Binary;
 use crate::ledger::Ledger;
@@ -29,9 +29,11 @@ impl<'a> Fleet<'a> {
         let (inbox_sender, inbox) = mpsc::channel();
         let mut ledger = Ledger::new(plan);
         let openings = Openings::start(plan, &inbox_sender)?;
-        let (links, mut troubles) = openings.finish(plan, steer, &mut |note| match note {
-            Some(note) => watcher.note(note),
-            None => watcher.wait(&ledger.whole.recorder),
+        let (links, mut troubles) = openings.finish(plan, steer, &mut |heard| match heard {
+            Heard::Note(note) => watcher.note(note),
+            Heard::Nothing { of } => {
+                watcher.wait(&format!("reaching {}", listed(of)), &ledger.whole.recorder);
+            }
         })?;
         troubles.extend(clock_troubles(plan, &links));
         for (machine_idx, link) in links.iter().enumerate() {
@@ -71,6 +73,15 @@ enum News {
     Opened(usize, Result<Box<Link>, Trouble>),
 }
 
+/// What the ways to the machines have to tell.
+enum Heard<'n> {
+    Note(&'n str),
+    /// Nothing new of these machines.
+    Nothing {
+        of: &'n [String],
+    },
+}
+
 impl Openings {
     fn start(plan: &FleetPlan, inbox: &Sender<Arrival>) -> Result<Self, Vec<Trouble>> {
         let program = std::env::current_exe().map_err(|error| {
@@ -106,21 +117,25 @@ impl Openings {
         self,
         plan: &FleetPlan,
         steer: &Steer,
-        follow: &mut dyn FnMut(Option<&str>),
+        follow: &mut dyn FnMut(Heard<'_>),
     ) -> Result<(Vec<Link>, Vec<Trouble>), Refusal> {
         let mut opened: Vec<Option<Result<Box<Link>, Trouble>>> = Vec::new();
         opened.resize_with(self.attempts.len(), || None);
         let mut looked_at = Instant::now();
         while opened.iter().any(Option::is_none) {
             match self.news.recv_timeout(TURN) {
-                Ok(News::Note(note)) => follow(Some(&note)),
+                Ok(News::Note(note)) => follow(Heard::Note(&note)),
                 Ok(News::Opened(machine_idx, link)) => drop(opened[machine_idx].get_or_insert(link)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if looked_at.elapsed() >= TURN {
                 looked_at = Instant::now();
-                follow(None);
+                let missing = plan.machines.iter().zip(&opened).filter(|(_, opened)| opened.is_none());
+                let of: Vec<String> = missing.map(|(machine, _)| machine.name.value.clone()).collect();
+                if !of.is_empty() {
+                    follow(Heard::Nothing { of: &of });
+                }
             }
             if steer.wanted() > 0 {
                 self.attempts.iter().for_each(Attempt::give_up);

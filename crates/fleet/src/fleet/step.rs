@@ -130,8 +130,11 @@ impl Fleet<'_> {
         let name = self.plan.steps[step.step_idx].name.clone();
         let at_s = f64::from(step.origin_s);
         self.events.push(Event { at_s, label: name.clone(), kind: EventKind::Step });
-        if self.plan.steps.len() > 1 {
-            watcher.note(&format!("step `{name}`"));
+        let count = self.plan.steps.len();
+        let phase = format!("step `{name}` ({} of {count})", step.step_idx + 1);
+        watcher.phase(Some(phase.as_str()).filter(|_| count > 1));
+        if count > 1 {
+            watcher.note(&phase);
         }
     }
 
@@ -158,6 +161,9 @@ impl Fleet<'_> {
 
     pub(super) fn pause(&mut self, step_idx: usize, steer: &Steer, watcher: &mut dyn Watcher) {
         let pause = self.plan.steps[step_idx].pause;
+        if !pause.is_zero() {
+            watcher.phase(Some(&format!("pause after `{}`", self.plan.steps[step_idx].name)));
+        }
         let end = Instant::now() + pause;
         let mut nothing = Step::new(step_idx);
         while Instant::now() < end && self.any_left() && self.told == 0 {
@@ -185,8 +191,17 @@ impl Fleet<'_> {
             self.ledger.tick(self.elapsed());
             watcher.look(&self.ledger.whole.recorder, &self.ledger.machine_views());
         } else {
-            watcher.wait(&self.ledger.whole.recorder);
+            watcher.wait(&self.awaited(step), &self.ledger.whole.recorder);
         }
+    }
+
+    /// What a step waits for before it starts.
+    fn awaited(&self, step: &Step) -> String {
+        let preparing = step.jobs.iter().filter(|(_, _, state)| *state == State::Preparing);
+        let mut machines: Vec<String> =
+            preparing.map(|(machine, _, _)| self.machine_name(*machine)).collect();
+        machines.dedup();
+        format!("preparing the load on {}", listed(&machines))
     }
 
     /// A rule that ends the run ends it once.
@@ -229,6 +244,18 @@ fn unready(plan: &FleetPlan, step: &Step) -> Vec<Trouble> {
     })
     .collect()
 }
+
+/// The first few names, and how many more there are.
+pub(super) fn listed(names: &[String]) -> String {
+    let first = names.iter().take(NAME_COUNT_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAME_COUNT_MAX) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+/// What has room on a line.
+const NAME_COUNT_MAX: usize = 3;
 
 /// How long what came is taken in before it is shown.
 pub(super) const TURN: Duration = Duration::from_millis(100);

@@ -124,6 +124,28 @@ fn progress_is_one_line_redrawn_or_one_line_each_ten_seconds_or_nothing() {
 }
 
 #[test]
+fn what_is_going_on_is_told_where_it_has_room() {
+    let glance = Glance {
+        phase: Some("step `peak` (2 of 3)".to_owned()),
+        ..Glance::from(&fixture::closed_recorder(11))
+    };
+    let text = |mode, width| {
+        let mut stream = Vec::new();
+        Progress::new(&mut stream, Style { width, ..Style::FILE }, mode).update(&glance);
+        String::from_utf8(stream).unwrap()
+    };
+    for (mode, width, is_told) in [
+        (ProgressMode::Plain, 40, true),
+        (ProgressMode::Redrawn, 120, true),
+        (ProgressMode::Redrawn, 30, false),
+    ] {
+        assert_eq!(text(mode, width).contains("peak"), is_told, "{mode:?} at {width}");
+    }
+    let screen = crate::live::tests::screen(&glance, &[], Style::FILE, (80, 24));
+    assert!(screen.contains("step `peak` (2 of 3)"));
+}
+
+#[test]
 fn progress_never_wraps() {
     for width in [20, 40, 60, 80, 120] {
         let text = progress_text(ProgressMode::Redrawn, Style { width, ..Style::FILE });
