@@ -146,18 +146,21 @@ impl Port {
 /// Serves one controller to its end. `folder`: one that the agent owns and removes; made when `None`.
 ///
 /// # Errors
-/// When the folder, the janitor or a thread cannot be made, or the controller does not speak this protocol.
+/// When the folder, the janitor or a thread cannot be made.
 pub fn serve(
     orders: impl Read + Send + 'static,
     stream: impl Write + Send + 'static,
     folder: Option<PathBuf>,
     worker: &dyn Worker,
-) -> io::Result<()> {
+) -> Result<(), Trouble> {
     let janitor = Janitor::start(folder)?;
     let (inbox_sender, inbox) = mpsc::channel();
     let (reports, outbox) = mpsc::channel();
-    spawn("orders", move || read_orders(orders, &inbox_sender))?;
-    let writer = spawn("reports", move || write_reports(stream, &outbox))?;
+    let limited = |error: io::Error| {
+        Trouble::new(format!("cannot start a thread: {error}"), "raise its limits: `ulimit -u`")
+    };
+    spawn("orders", move || read_orders(orders, &inbox_sender)).map_err(limited)?;
+    let writer = spawn("reports", move || write_reports(stream, &outbox)).map_err(limited)?;
     thread::scope(|scope| {
         let mut agent = Agent {
             janitor: &janitor,
@@ -165,7 +168,7 @@ pub fn serve(
             reports,
             jobs: Vec::new(),
             monitor: MachineMonitor::new(),
-            files_refused: false,
+            files_refused: None,
             is_greeted: false,
         };
         agent.serve(scope, &inbox);
@@ -182,9 +185,15 @@ struct Agent<'a> {
     reports: Sender<Report>,
     jobs: Vec<Running>,
     monitor: MachineMonitor,
-    files_refused: bool,
+    /// Why a file could not be written: what comes after it is not.
+    files_refused: Option<Trouble>,
     /// While it is greeted, the controller listens for answers only: names of series would be lost.
     is_greeted: bool,
+}
+
+/// Whether a load reads what the controller sends.
+fn needs_files(order: &LoadOrder) -> bool {
+    order.words.iter().any(|word| word.starts_with(protocol::SENT_FILES))
 }
 
 /// An order, and when it came.
@@ -267,11 +276,11 @@ impl<'a> Agent<'a> {
     }
 
     fn file(&mut self, part: &FilePart) {
-        if self.files_refused {
+        if self.files_refused.is_some() {
             return;
         }
         if let Err(trouble) = receive_file::receive(part, self.janitor) {
-            self.files_refused = true;
+            self.files_refused = Some(trouble.clone());
             self.say(Report::Refused { load_idx: None, trouble });
         }
     }
@@ -280,6 +289,9 @@ impl<'a> Agent<'a> {
     where
         'a: 'scope,
     {
+        if let Some(trouble) = self.files_refused.clone().filter(|_| needs_files(order)) {
+            return self.say(Report::Refused { load_idx: Some(order.load_idx), trouble });
+        }
         let voice = Voice {
             load_idx: order.load_idx,
             reports: self.reports.clone(),

@@ -48,7 +48,7 @@ sum() {{ if command -v sha256sum >/dev/null 2>&1; then sha256sum "$1"; else open
 have=$(command -v squall 2>/dev/null)
 if [ -n "$have" ] && [ "$(sum "$have" 2>/dev/null)" = {digest} ]; then say HAVE; exec "$have" agent; fi
 umask 077
-dir=$(mktemp -d "${{TMPDIR:-/tmp}}/squall-agent-XXXXXXXX") || {{ say FAIL "cannot make a folder in ${{TMPDIR:-/tmp}}"; exit 1; }}
+dir=$(mktemp -d "${{TMPDIR:-/tmp}}/squall-agent-XXXXXXXX" 2>&1) || {{ say FAIL "cannot make a folder in \`${{TMPDIR:-/tmp}}\`: ${{dir##*: }}"; exit 1; }}
 trap 'rm -rf "$dir"' EXIT HUP INT TERM
 say NEED "$(uname -m)"
 head -c {size} > "$dir/squall" 2> "$dir/error" || {{ say FAIL "cannot write the program: $(tail -n 1 "$dir/error")"; exit 1; }}

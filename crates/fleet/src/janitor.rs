@@ -6,6 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::protocol::Trouble;
+
 /// A folder that goes away with the process that has this value.
 #[derive(Debug)]
 pub(crate) struct Janitor {
@@ -18,16 +20,22 @@ impl Janitor {
     ///
     /// # Errors
     /// When the folder or the shell cannot be made.
-    pub(crate) fn start(folder: Option<PathBuf>) -> io::Result<Self> {
+    pub(crate) fn start(folder: Option<PathBuf>) -> Result<Self, Trouble> {
         let folder = match folder {
             Some(folder) => folder,
-            None => make_folder()?,
+            None => make_folder().map_err(|error| {
+                let message =
+                    format!("cannot make a folder in `{}`: {error}", std::env::temp_dir().display());
+                Trouble::new(message, FOLDER_HELP)
+            })?,
         };
         // A group of its own, so that a signal to the agent's group does not end it.
         let mut command = Command::new("/bin/sh");
         command.args(["-c", CLEAN, "squall-janitor"]).arg(&folder).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let shell = command.spawn()?;
+        let shell = command.spawn().map_err(|error| {
+            Trouble::new(format!("cannot start `/bin/sh`: {error}"), "squall needs a POSIX shell there")
+        })?;
         Ok(Self { folder, shell })
     }
 
@@ -70,6 +78,10 @@ fn make_folder() -> io::Result<PathBuf> {
     }
     Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("no free name in {}", base.display())))
 }
+
+/// What to do where the temporary folder does not take what is sent.
+pub(crate) const FOLDER_HELP: &str =
+    "free some space there, or set TMPDIR there to a folder that may be written to";
 
 /// Reads paths until the agent is gone, then removes them and the folder.
 const CLEAN: &str = r#"paths=$(cat); printf '%s\n' "$paths" | while IFS= read -r path; do [ -n "$path" ] && rm -f -- "$path"; done; rm -rf -- "$1""#;

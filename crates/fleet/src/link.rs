@@ -250,7 +250,12 @@ pub(crate) fn no_agent(why: &str) -> Trouble {
     )
 }
 
+/// What the other end said at last explains more than its silence; an agent says what is wrong and what to do.
 fn with_words(trouble: Trouble, words: &str) -> Trouble {
+    let said = |what: &str| words.lines().rev().find_map(|line| line.trim().strip_prefix(what));
+    if let (Some(error), Some(help)) = (said("error: "), said("help: ")) {
+        return Trouble::new(error, help);
+    }
     match words.lines().last() {
         Some(last) => Trouble::new(format!("{} ({})", trouble.message, last.trim()), trouble.help),
         None => trouble,

@@ -15,6 +15,9 @@ use squall_plan::{Plan, Segment};
 /// Rises when an older end would misunderstand.
 pub(crate) const PROTOCOL_VERSION: u32 = 4;
 
+/// Begins the names of files that are sent for loads, below the agent's folder.
+pub(crate) const SENT_FILES: &str = "files/";
+
 /// What the controller says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

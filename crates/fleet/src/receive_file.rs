@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::janitor::Janitor;
+use crate::janitor::{FOLDER_HELP, Janitor};
 use crate::protocol::{FilePart, Trouble};
 
 /// Writes one part. A file that was there before is never overwritten: it is not ours to remove.
@@ -16,6 +16,7 @@ pub(crate) fn receive(part: &FilePart, janitor: &Janitor) -> Result<(), Trouble>
     let path = janitor.folder().join(&part.path);
     let failed = |error: io::Error| {
         let help = match error.kind() {
+            _ if path.starts_with(janitor.folder()) => FOLDER_HELP,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space there",
             io::ErrorKind::AlreadyExists => {
                 "choose another path: files that are there already are not overwritten"

@@ -106,12 +106,12 @@ impl Lab {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a file of our own");
     }
 
-    /// Gives a machine a temporary folder with so little space that a program does not fit.
-    pub fn shrink_disk(&mut self, host: &str) {
+    /// Gives a machine a temporary folder of its own. `options`: those of a `tmpfs`, such as `size=64k`, in which no program has room.
+    pub fn limit_disk(&mut self, host: &str, options: &str) {
         // A machine sees the file systems that were there when its `sshd` started.
         self.host_mut(host).sshd.take().expect("a running sshd").kill();
         let folder = self.path(&format!("tmp-{host}"));
-        self.run_program("mount", &["-t", "tmpfs", "-o", "size=64k", "tmpfs", &folder.to_string_lossy()]);
+        self.run_program("mount", &["-t", "tmpfs", "-o", options, "tmpfs", &folder.to_string_lossy()]);
         self.mounts.push(folder);
         self.restart_sshd(host);
     }

@@ -19,8 +19,8 @@ use crate::signals::Watch;
 pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     // Ctrl-C in a terminal goes to every process there: what it means is for the controller to say.
     let _ignored = Watch::start(|_| {})?;
-    serve(std::io::stdin(), std::io::stdout(), args.folder.clone(), &Engine).map_err(|error| {
-        Failure::usage(format!("the agent cannot work: {error}"), "`squall run` starts agents by itself")
+    serve(std::io::stdin(), std::io::stdout(), args.folder.clone(), &Engine).map_err(|trouble| {
+        Failure::usage(format!("the agent cannot work: {}", trouble.message), trouble.help)
     })?;
     Ok(ExitCode::Ok)
 }

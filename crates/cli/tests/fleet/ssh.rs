@@ -115,7 +115,7 @@ fn a_key_that_is_refused_and_an_address_that_nobody_has_are_told_apart() {
 fn all_that_is_wrong_with_all_machines_is_told_at_once() {
     let mut site = Site::new();
     site.lab.install("g2", "uname", "#!/bin/sh\necho aarch64\n");
-    site.lab.shrink_disk("g3");
+    site.lab.limit_disk("g3", "size=64k");
     site.lab.install("target", "fortio", "#!/bin/sh\nexit 0\n");
     let plan = format!(
         "  late: {{ command: [faketime, -f, +1h, {:?}, agent] }}\n  tooled: {}\nfiles: [{{ from: plan.yaml, to: /no/such/folder/x, on: g1 }}]\n\
@@ -140,4 +140,32 @@ fn all_that_is_wrong_with_all_machines_is_told_at_once() {
     assert!(record.is_null());
     site.wait_until_clean();
     assert!(site.log().is_empty());
+}
+
+#[test]
+fn a_machine_that_cannot_write_what_it_is_sent_says_where_and_why_once() {
+    let mut site = Site::new();
+    let program = fs::metadata(env!("CARGO_BIN_EXE_squall")).unwrap().len();
+    site.lab.limit_disk("g1", "size=64k,ro");
+    site.lab.limit_disk("g2", &format!("size={}", program + (1 << 20)));
+    fs::write(site.lab.path("body"), vec![b'x'; 3 << 20]).unwrap();
+    fs::write(site.lab.path("urls"), "/\n").unwrap();
+    let (record, output) = site.run(
+        "loads:\n  - { http: /, method: POST, body_file: body, requests: 5, connections: 3 }\n  \
+         - { http: /, body_file: urls, method: POST, requests: 5, connections: 3, name: second }\n",
+    );
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for problem in [
+        "machine `g1`: cannot make a folder in `/",
+        "/tmp-g1`: Read-only file system",
+        "machine `g2`: cannot write `/",
+        "/body`: No space left on device",
+        "free some space there, or set TMPDIR there",
+        "2 problems, nothing was sent",
+    ] {
+        assert!(said.contains(problem), "{problem}\n{said}");
+    }
+    assert!(record.is_null());
+    site.wait_until_clean();
 }

@@ -6,7 +6,7 @@ use squall_plan::file::Reach;
 
 use super::Fleet;
 use crate::order::Word;
-use crate::protocol::Trouble;
+use crate::protocol::{SENT_FILES, Trouble};
 
 impl Fleet<'_> {
     pub(super) fn send_files(&mut self) {
@@ -65,7 +65,7 @@ fn sent_files(load_idx: usize, word_idx: usize, word: &Word) -> Vec<(&Path, Stri
 
 /// A file's name on machines that it was sent to.
 fn sent_name(load_idx: usize, word_idx: usize, path: &Path) -> String {
-    format!("files/{load_idx}-{word_idx}/{}", path.to_string_lossy())
+    format!("{SENT_FILES}{load_idx}-{word_idx}/{}", path.to_string_lossy())
 }
 
 /// A path as seen from a folder above it.

@@ -71,6 +71,9 @@ impl Fleet<'_> {
 
     fn refused(&mut self, machine_idx: usize, load_idx: Option<u32>, trouble: &Trouble, step: &mut Step) {
         let mut message = format!("machine `{}`: ", self.machine_name(machine_idx));
+        // Loads are refused for it, too.
+        let of_machine = format!("{message}{}", trouble.message);
+        let is_told = self.troubles.iter().any(|told| told.message == of_machine);
         if let Some(load_idx) = load_idx.map(|idx| idx as usize) {
             let Some(state) = step.state_mut(machine_idx, load_idx) else { return };
             // A load that was only looked at ends without having been refused.
@@ -83,7 +86,7 @@ impl Fleet<'_> {
         }
         message.push_str(&trouble.message);
         let trouble = Trouble { message, ..trouble.clone() };
-        if !self.troubles.contains(&trouble) {
+        if !is_told && !self.troubles.contains(&trouble) {
             self.troubles.push(trouble);
         }
     }
