@@ -77,14 +77,24 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// What ssh's last words mean.
-pub(crate) fn explain(spec: &SshSpec, errors: &str) -> Trouble {
+/// The port that ssh takes: the plan's, or that of the user's configuration.
+pub(crate) fn port(spec: &SshSpec) -> Option<u16> {
+    let asked = || {
+        let output =
+            Command::new("ssh").args(arguments(spec)).args(["-G", "--", &spec.host]).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().find_map(|line| line.strip_prefix("port ")?.trim().parse().ok())
+    };
+    spec.port.or_else(asked)
+}
+
+/// What ssh's last words mean. `port`: where it tried, if that is known.
+pub(crate) fn explain(spec: &SshSpec, port: Option<u16>, errors: &str) -> Trouble {
     let known = COMPLAINTS.iter().find(|(words, _, _)| errors.contains(words));
-    let by = match (&spec.user, &spec.jump) {
-        (Some(user), Some(jump)) => format!("`{user}@{}` through `{jump}`", spec.host),
-        (Some(user), None) => format!("`{user}@{}`", spec.host),
-        (None, Some(jump)) => format!("`{}` through `{jump}`", spec.host),
-        (None, None) => format!("`{}`", spec.host),
+    let place = SshSpec { port, ..spec.clone() }.destination();
+    let by = match &spec.jump {
+        Some(jump) => format!("`{place}` through `{jump}`"),
+        None => format!("`{place}`"),
     };
     match known {
         Some((_, meaning, help)) => Trouble::new(format!("{by}: {meaning}{}", last_words(errors)), *help),
@@ -188,20 +198,20 @@ mod tests {
         for (errors, meaning) in [
             (
                 "me@g1: Permission denied (publickey).",
-                "`me@g1`: it refuses the key (me@g1: Permission denied (publickey))",
+                "`me@g1:2200`: it refuses the key (me@g1: Permission denied (publickey))",
             ),
             (
                 "ssh: connect to host g1 port 22: Connection refused\n",
-                "`me@g1`: nothing listens on its ssh port",
+                "`me@g1:2200`: nothing listens on its ssh port",
             ),
             (
                 "@@@@@\nWARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.",
-                "`me@g1`: its host key has changed",
+                "`me@g1:2200`: its host key has changed",
             ),
-            ("", "`me@g1`: ssh ended without a word"),
-            ("bogus", "`me@g1`: ssh failed (bogus)"),
+            ("", "`me@g1:2200`: ssh ended without a word"),
+            ("bogus", "`me@g1:2200`: ssh failed (bogus)"),
         ] {
-            let told = explain(&spec, errors).message;
+            let told = explain(&spec, Some(2200), errors).message;
             assert!(told.starts_with(meaning), "{told}");
         }
     }

@@ -179,7 +179,9 @@ impl Transport for Ssh {
         attempt.awaits(Awaited::Login);
         match binary.hand_over(&mut opened, self.spec.binary.is_some(), (attempt, note)) {
             Ok(()) => Ok(opened),
-            Err(told) => Err(opened.explain(told, |errors| ssh::explain(&self.spec, errors))),
+            Err(told) => {
+                Err(opened.explain(told, |errors| ssh::explain(&self.spec, ssh::port(&self.spec), errors)))
+            }
         }
     }
 }

@@ -241,10 +241,8 @@ fn reached(reach: &Reach) -> String {
         Reach::Local => "this machine".to_owned(),
         Reach::Command(words) => words.join(" "),
         Reach::Ssh(spec) => {
-            let user = spec.user.as_ref().map_or_else(String::new, |user| format!("{user}@"));
-            let port = spec.port.map_or_else(String::new, |port| format!(":{port}"));
             let jump = spec.jump.as_ref().map_or_else(String::new, |jump| format!(" through {jump}"));
-            format!("ssh {user}{}{port}{jump}", spec.host)
+            format!("ssh {}{jump}", spec.destination())
         }
     }
 }

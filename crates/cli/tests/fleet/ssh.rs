@@ -107,8 +107,8 @@ fn a_key_that_is_refused_and_an_address_that_nobody_has_are_told_apart() {
     let mut command = site.lab.command("controller", env!("CARGO_BIN_EXE_squall"));
     let output = command.arg("run").arg(plan).arg("--no-save").output().unwrap();
     let said = text(&output.stderr);
-    assert!(said.contains("machine `stranger`: `root@10.88.1.2`: it refuses the key"), "{said}");
-    assert!(said.contains("machine `nobody`: `root@10.88.1.77`: there is no way to it"), "{said}");
+    assert!(said.contains("machine `stranger`: `root@10.88.1.2:22`: it refuses the key"), "{said}");
+    assert!(said.contains("machine `nobody`: `root@10.88.1.77:22`: there is no way to it"), "{said}");
 }
 
 #[test]

@@ -79,6 +79,18 @@ pub struct SshSpec {
     pub binary: Option<String>,
 }
 
+impl SshSpec {
+    /// `[user@]host[:port]`, as one writes it; an IPv6 address before a port is in brackets.
+    pub fn destination(&self) -> String {
+        let user = self.user.as_ref().map_or_else(String::new, |user| format!("{user}@"));
+        match self.port {
+            Some(port) if self.host.contains(':') => format!("{user}[{}]:{port}", self.host),
+            Some(port) => format!("{user}{}:{port}", self.host),
+            None => format!("{user}{}", self.host),
+        }
+    }
+}
+
 /// What is watched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MonitorSpec {

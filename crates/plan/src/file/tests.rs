@@ -67,6 +67,7 @@ fn a_plan_says_what_runs_where() {
     let g2 = ssh("g2");
     assert_eq!((g2.host.as_str(), g2.user.as_deref(), g2.port), ("fe80::2", Some("root"), Some(2200)));
     assert_eq!(g2.jump.as_deref(), Some("load@bastion:2222"));
+    assert_eq!((g1.destination(), g2.destination()), ("load@10.0.0.1".into(), "root@[fe80::2]:2200".into()));
     assert_eq!(file.machine("here").unwrap().reach, Reach::Local);
     assert!(matches!(&file.machine("pod").unwrap().reach, Reach::Command(words) if words.len() == 7));
     let generators: Vec<&str> = file.generators().map(|machine| machine.name.value.as_str()).collect();
