@@ -175,6 +175,9 @@ impl Ledger {
     /// What an event loop of a machine did in a second of its load.
     pub(crate) fn absorb(&mut self, source: Source, second_idx: u32, shard_idx: u32, mut snapshot: Snapshot) {
         self.place_rows(source, &mut snapshot);
+        // An agent counts from its load's start.
+        let after_second = self.loads[source.load_idx].start_after.subsec_nanos();
+        snapshot.failures.put_off(Duration::new(u64::from(source.origin_s), after_second));
         let begun = self.begun.entry((source.machine_idx, source.load_idx)).or_default();
         // An event loop tells of each request's start before its end, or together with it.
         *begun = begun.saturating_add(snapshot.requests_started).saturating_sub(snapshot.settled());
@@ -465,7 +468,7 @@ impl Scope {
 mod tests {
     use std::num::NonZeroU32;
 
-    use squall_measure::{Protocol, StoppedBy};
+    use squall_measure::{Cause, FailureExample, Phase, Protocol, StoppedBy};
     use squall_plan::file::{Machine, Reach, Text};
 
     use super::*;
@@ -573,6 +576,21 @@ mod tests {
         let mut ledger = Ledger::new(&plan("rate>1/s", Duration::ZERO));
         ledger.take_rows(0, 0, &[row()]);
         assert_eq!(ledger.whole.recorder.setup().rows, [row()]);
+    }
+
+    #[test]
+    fn the_first_failure_has_the_time_of_the_run_not_that_of_its_load() {
+        let mut ledger = Ledger::new(&plan("rate>1/s", Duration::from_millis(1500)));
+        let source = Source { machine_idx: 0, load_idx: 1, step_idx: 1, origin_s: 61, step_origin_s: 60 };
+        ledger.take_rows(0, 1, &[row()]);
+        ledger.begin(source, true);
+        let mut snapshot = Snapshot::new(1, true);
+        let example = FailureExample { at_ns: 250_000_000, url: String::new(), text: String::new() };
+        snapshot.failures.set_example(Cause::Timeout, Phase::Waiting, example);
+        ledger.absorb(source, 0, 0, snapshot);
+        let record = ledger.finish(StoppedBy::Duration, &[]);
+        let at_ns = record.total.failures.example(Cause::Timeout, Phase::Waiting).unwrap().at_ns;
+        assert_eq!(at_ns, 61_750_000_000);
     }
 
     #[test]

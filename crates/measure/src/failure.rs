@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -177,6 +178,12 @@ impl Failures {
                 mine.clone_from(example);
             }
         }
+    }
+
+    /// The run began so much earlier than the clock of these examples.
+    pub fn put_off(&mut self, by: Duration) {
+        let by_ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+        self.examples.values_mut().for_each(|example| example.at_ns = example.at_ns.saturating_add(by_ns));
     }
 
     /// Forgets counts and examples, but not of which kinds an example was given.
