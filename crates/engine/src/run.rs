@@ -107,6 +107,8 @@ struct Collector {
     shards: Vec<ShardState>,
     next_second_idx: u32,
     is_unreachable: bool,
+    /// Since when attempts to connect were made, none of which has succeeded.
+    in_vain_since: Option<Instant>,
     told_row_count: usize,
     seconds: (Sender<Second>, Receiver<Second>),
 }
@@ -132,6 +134,7 @@ impl Collector {
             shards: Vec::new(),
             next_second_idx: 0,
             is_unreachable: false,
+            in_vain_since: None,
             told_row_count: 0,
             seconds: mpsc::channel(),
         }
@@ -252,7 +255,12 @@ impl Collector {
 
     /// Where nothing answers there is nothing to measure, and hammering on goes nowhere.
     fn stop_when_unreachable(&mut self) {
-        if !self.is_unreachable && self.elapsed() >= UNREACHABLE_AFTER && self.control.is_unreachable() {
+        if self.is_unreachable || !self.control.is_unreachable() {
+            return;
+        }
+        // The first attempt may come late: a script has a `setup()`, a ramp begins at nothing.
+        let since = *self.in_vain_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= UNREACHABLE_AFTER {
             self.is_unreachable = true;
             self.control.abort();
         }

@@ -107,6 +107,18 @@ fn a_long_setup_and_the_step_of_a_plan_are_told_while_they_last() {
 }
 
 #[test]
+fn a_target_is_given_up_a_second_after_the_first_attempt_not_after_the_start() {
+    let script = folder().join("late_first_request.js");
+    let text = "import http from 'k6/http'; import { sleep } from 'k6';\nexport const setup = () => sleep(1.5);\n\
+                export const options = { duration: '10s' };\n\
+                export default () => { http.get('http://127.0.0.1:1/'); sleep(0.2); };\n";
+    fs::write(&script, text).unwrap();
+    let (stdout, stderr, _) = squall(&["run", script.to_str().unwrap(), "--no-save", "--json", "-"]);
+    let summary: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert!(summary["totals"]["failed"].as_u64() > Some(1), "{stderr}");
+}
+
+#[test]
 fn an_impossible_run_leaves_no_folder() {
     let bench = Bench::new("impossible");
     let (_, stderr, code) = bench.squall("/", &["--json", "missing/file"]);
