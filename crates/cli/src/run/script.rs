@@ -299,7 +299,8 @@ impl<'a> Script<'a> {
         };
         let flags = &self.args.script;
         let is_k6 = flags.summary == SummaryArg::K6;
-        faces.finish_quietly(record, is_k6)?;
+        let is_stdout_taken = self.args.output.faces.outputs().iter().any(|output| output.path.is_none());
+        faces.finish_quietly(record, is_k6 || is_stdout_taken)?;
         if let Some(path) = &flags.summary_export {
             let data = self.machine_data(&summary).unwrap_or_else(|| export(&summary));
             let text = serde_json::to_string_pretty(&data).unwrap_or_default();
@@ -311,7 +312,7 @@ impl<'a> Script<'a> {
         if self.run.program.has_function("handleSummary") && self.handle_summary(&summary)? {
             return Ok(());
         }
-        if self.args.output.faces.quiet > 0 && !is_k6 {
+        if is_stdout_taken || self.args.output.faces.quiet > 0 && !is_k6 {
             return Ok(());
         }
         // Squall's own summary has told of the thresholds.

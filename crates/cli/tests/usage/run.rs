@@ -116,6 +116,9 @@ fn a_target_is_given_up_a_second_after_the_first_attempt_not_after_the_start() {
     let (stdout, stderr, _) = squall(&["run", script.to_str().unwrap(), "--no-save", "--json", "-"]);
     let summary: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert!(summary["totals"]["failed"].as_u64() > Some(1), "{stderr}");
+    let (stdout, _, _) = squall(&["run", script.to_str().unwrap(), "--no-save", "--out", "json=-"]);
+    let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+    assert!(stdout.lines().count() > 5 && stdout.lines().all(is_json), "samples stand alone: {stdout}");
 }
 
 #[test]
