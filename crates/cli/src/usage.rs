@@ -174,6 +174,9 @@ fn unknown_argument(error: &clap::Error, arg: &str, word: &str) -> Failure {
     }
     // Those are flags of requests, which these commands do not make.
     let makes_requests = !["handshake", "idle", "target", "record", "mock", "convert"].contains(&word);
+    if matches!(word, "record" | "mock") && ["-p", "--port"].contains(&arg) {
+        return Failure::usage(format!("unknown flag `{arg}`"), "the address is `--listen ADDRESS:PORT`");
+    }
     let alias = FLAGS_OF_OTHER_TOOLS.iter().find(|(flags, _)| makes_requests && flags.contains(&arg));
     let similar = context(error, ContextKind::SuggestedArg);
     let help = match alias {
@@ -197,10 +200,15 @@ fn invalid_value(error: &clap::Error, arg: &str) -> Failure {
 
 fn impossible_value(error: &clap::Error, arg: &str) -> Failure {
     let value = context(error, ContextKind::InvalidValue);
+    let possible = context(error, ContextKind::ValidValue);
+    let help = if possible.is_empty() {
+        "see `squall --help`".to_owned()
+    } else {
+        format!("possible values: {possible}")
+    };
     if value.is_empty() {
-        return Failure::usage(format!("`{arg}` needs a value"), "see `squall --help`");
+        return Failure::usage(format!("`{arg}` needs a value"), help);
     }
-    let help = format!("possible values: {}", context(error, ContextKind::ValidValue));
     Failure::usage(format!("invalid value `{value}` for `{arg}`"), help)
 }
 

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use squall_plan::InputError;
+
 use super::OutputArgs;
+use super::values::refused;
 
 /// Heading of the flags that only plans have.
 pub(crate) const PLAN_FLAGS: &str = "Plans";
@@ -113,9 +116,9 @@ pub(crate) struct AgentArgs {
     pub folder: Option<PathBuf>,
 }
 
-fn variable(text: &str) -> Result<(String, String), String> {
+fn variable(text: &str) -> Result<(String, String), InputError> {
     match text.split_once('=') {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        None => Err("write NAME=VALUE".to_owned()),
+        None => Err(refused("no `=`", "write NAME=VALUE, such as `users=100`")),
     }
 }

@@ -12,13 +12,13 @@ pub(crate) const SCRIPT_FLAGS: &str = "k6 scripts";
 #[command(next_help_heading = SCRIPT_FLAGS)]
 pub(crate) struct ScriptArgs {
     /// Virtual users
-    #[arg(short = 'u', long, value_name = "N")]
+    #[arg(short = 'u', long, value_name = "N", value_parser = super::values::whole)]
     pub vus: Option<u64>,
     /// How long virtual users iterate
     #[arg(short, long, value_name = "TIME")]
     pub duration: Option<String>,
     /// Iterations in all, shared by the virtual users
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = super::values::whole)]
     pub iterations: Option<u64>,
     /// Stage of a ramp of virtual users, TIME:TARGET (repeatable)
     #[arg(short, long, value_name = "TIME:N")]
@@ -30,16 +30,16 @@ pub(crate) struct ScriptArgs {
     #[arg(long, value_name = "NAME=VALUE")]
     pub tag: Vec<String>,
     /// Requests per second of all virtual users together
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = squall_plan::units::parse_rate)]
     pub rps: Option<f64>,
     /// Most requests of a batch at once
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::whole)]
     pub batch: Option<u64>,
     /// Most connections of one virtual user to one host
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::whole)]
     pub batch_per_host: Option<u64>,
     /// Most redirects followed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::whole)]
     pub max_redirects: Option<u64>,
     /// User-Agent of requests that have none
     #[arg(long, value_name = "TEXT")]

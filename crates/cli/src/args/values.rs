@@ -26,6 +26,10 @@ pub(super) fn time(text: &str) -> Result<Duration, InputError> {
     if time.is_zero() { Err(refused("must not be zero", "write a time such as `10s`")) } else { Ok(time) }
 }
 
+pub(super) fn whole(text: &str) -> Result<u64, InputError> {
+    parse_count(text)
+}
+
 pub(super) fn requests(text: &str) -> Result<NonZeroU64, InputError> {
     NonZeroU64::new(parse_count(text)?)
         .ok_or_else(|| refused("no requests, nothing to measure", "leave it out to run by time: `-d 10s`"))
