@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::mpsc;
 
+use squall_report::units::counted;
 use squall_target::{Error, Options, Target, Tls};
 
 use crate::args::TargetArgs;
@@ -24,7 +25,11 @@ pub(crate) fn run(args: &TargetArgs) -> Result<ExitCode, Failure> {
     let _ = stopped.recv();
     drop(watch);
     let stats = target.stop();
-    output::note(&format!("answered {} requests on {} connections", stats.requests, stats.connections));
+    output::note(&format!(
+        "answered {} on {}",
+        counted(stats.requests, "request"),
+        counted(stats.connections, "connection")
+    ));
     Ok(ExitCode::Ok)
 }
 

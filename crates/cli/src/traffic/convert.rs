@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use squall_report::units::counted;
 use squall_traffic::mask::Masker;
 use squall_traffic::store::{RecordView, Recording, Writer, replace};
 use squall_traffic::write::{SinkFormat, sink};
@@ -32,7 +33,11 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
         Target::Squall => to_squall(args, path)?,
         Target::Foreign(format) => to_foreign(args, path, format)?,
     };
-    output::note(&format!("{} requests written to {}", imported.index.record_count, path.display()));
+    output::note(&format!(
+        "{} written to {}",
+        counted(imported.index.record_count, "request"),
+        path.display()
+    ));
     Ok(ExitCode::Ok)
 }
 

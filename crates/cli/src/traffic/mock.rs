@@ -3,6 +3,7 @@
 use std::sync::mpsc;
 
 use squall_proxy::{Mock, MockOptions};
+use squall_report::units::counted;
 
 use super::import::playable;
 use super::record::{authority, refused};
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &MockArgs) -> Result<ExitCode, Failure> {
     drop(watch);
     let stats = mock.stop();
     let missed: u64 = stats.misses.values().sum();
-    output::note(&format!("answered {} requests as recorded, missed {missed}", stats.answered));
+    output::note(&format!("answered {} as recorded, missed {missed}", counted(stats.answered, "request")));
     for (what, count) in stats.misses.iter().take(MISSES_SHOWN_MAX) {
         output::note(&format!("  {count} x {what}"));
     }

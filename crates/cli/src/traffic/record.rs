@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use squall_proxy::{Authority, RecordOptions, RecordStats, Recorder, Role};
+use squall_report::units::counted;
 use squall_traffic::store::{Recording, replace};
 use squall_traffic::{ImportOptions, ReadOptions, Scheme, import, open};
 use url::Position;
@@ -31,7 +32,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     while stopped.recv_timeout(TELL_EVERY) == Err(RecvTimeoutError::Timeout) {
         let stats = recorder.stats();
         if stats != told {
-            output::note(&format!("{} requests recorded", stats.recorded));
+            output::note(&format!("{} recorded", counted(stats.recorded, "request")));
             told = stats;
         }
     }
@@ -53,8 +54,8 @@ fn summary(stats: RecordStats, count: u64, path: &Path) -> String {
         count => format!(", {count} became WebSockets, which pass and are not recorded"),
     };
     format!(
-        "{} requests passed{failed}{upgraded}, {} recorded; {count} in {}\nplay them: squall replay {}",
-        stats.passed,
+        "{} passed{failed}{upgraded}, {} recorded; {count} in {}\nplay them: squall replay {}",
+        counted(stats.passed, "request"),
         stats.recorded,
         path.display(),
         path.display()

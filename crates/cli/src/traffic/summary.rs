@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use squall_plan::units::DurationText;
+use squall_report::units::counted;
 use squall_traffic::Summary;
 
 use super::import::{is_wanted, source, unreadable};
@@ -65,7 +66,11 @@ fn text(summary: &Summary) -> String {
         ),
         (
             "sessions",
-            format!("{} told apart, on {} connections", summary.session_count(), summary.connection_count()),
+            format!(
+                "{} told apart, on {}",
+                summary.session_count(),
+                counted(summary.connection_count() as u64, "connection")
+            ),
         ),
         (
             "methods",
@@ -83,7 +88,7 @@ fn text(summary: &Summary) -> String {
     for host in hosts.iter().take(HOSTS_SHOWN_MAX) {
         let unknown = host.origin.ends_with("://");
         let origin = if unknown { "(no host)" } else { host.origin.as_str() };
-        lines.push(("host", format!("{} requests to {origin}", host.request_count)));
+        lines.push(("host", format!("{} to {origin}", counted(host.request_count, "request"))));
     }
     if hosts.len() > HOSTS_SHOWN_MAX {
         lines.push(("host", format!("and {} more", hosts.len() - HOSTS_SHOWN_MAX)));

@@ -486,7 +486,8 @@ fn large_recordings_are_converted_and_replayed_in_bounded_memory() {
         [(&gor, &squall, 2000), (&squall, &har, 2000), (&small_gor, &small_squall, 250_000)]
     {
         let ended = run_small(&["convert", from, to]);
-        assert!(ended.stderr.contains(&format!("{count} requests written")), "{from}: {ended:#?}");
+        let written = squall_report::units::counted(count, "request") + " written";
+        assert!(ended.stderr.contains(&written), "{from}: {ended:#?}");
     }
     let ended = run_small(&["convert", "--dry-run", &har]);
     assert!(ended.stdout.contains("requests    2000"), "{ended:#?}");

@@ -16,7 +16,7 @@ fn target_prints_its_url_answers_and_ends_on_a_signal() {
         kill(signal, &child);
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{signal}: {:?}", output.status);
-        assert_eq!(String::from_utf8(output.stderr).unwrap(), "answered 1 requests on 1 connections\n");
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "answered 1 request on 1 connection\n");
     }
 }
 
