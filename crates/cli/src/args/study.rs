@@ -1,5 +1,6 @@
 //! The flags of the commands that make or read many runs: compare, sweep, capacity, runs.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "PLAN", num_args = 2..)]
     pub run: Vec<String>,
     /// How often each plan is run
-    #[arg(long, value_name = "N", default_value = "5", requires = "run", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value = "5", requires = "run", value_parser = repeats)]
     pub repeat: u32,
     /// Names of the groups, separated by commas [default: a, b, ...]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -75,7 +76,7 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
     pub resolution: f64,
     /// Most probes
-    #[arg(long, value_name = "N", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value = "60", value_parser = probes)]
     pub probes: u32,
     /// Length of a probe
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::time)]
@@ -116,7 +117,7 @@ pub(crate) struct RunsArgs {
     #[arg(long)]
     pub missed: bool,
     /// At most this many, the newest
-    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value = "20", value_parser = runs)]
     pub last: u32,
     /// Write an index page with a link to each run's own
     #[arg(long, value_name = "FILE")]
@@ -163,6 +164,18 @@ fn rate(text: &str) -> Result<f64, InputError> {
     } else {
         Err(values::refused("less than one request per second", "write a rate such as `500/s`"))
     }
+}
+
+fn repeats(text: &str) -> Result<u32, InputError> {
+    values::counted(text, 1000).map(NonZeroU32::get)
+}
+
+fn probes(text: &str) -> Result<u32, InputError> {
+    values::counted(text, 10_000).map(NonZeroU32::get)
+}
+
+fn runs(text: &str) -> Result<u32, InputError> {
+    values::counted(text, u32::MAX).map(NonZeroU32::get)
 }
 
 fn percent(text: &str) -> Result<f64, InputError> {

@@ -116,7 +116,7 @@ pub(super) fn listen(text: &str) -> Result<SocketAddr, InputError> {
     text.parse().map_err(|_| refused("not an IP address and a port", help))
 }
 
-fn counted(text: &str, max: u32) -> Result<NonZeroU32, InputError> {
+pub(super) fn counted(text: &str, max: u32) -> Result<NonZeroU32, InputError> {
     let help = || format!("write a number from 1 to {max}");
     match u32::try_from(parse_count(text)?).map(NonZeroU32::new) {
         Ok(Some(count)) if count.get() <= max => Ok(count),

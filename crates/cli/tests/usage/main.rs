@@ -221,6 +221,8 @@ const WRONG: &[&[&str]] = &[
     &["compare", "--run", "http://x/ -c 'a", "http://x/", "--results", "d"],
     &["compare", "--run", "http://x/", "http://y/", "--names", "a/b,c"],
     &["run", "x.js", "--vus", "many"],
+    &["runs", "--last", "0"],
+    &["capacity", "--slo", "p(99)<5", "--probes", "x", "http://127.0.0.1/"],
     &["run", "x.js", "--rps", "5/q"],
     &["run", "plan.yaml", "--var", "users"],
     &["http", "--http", "", "http://x/"],
