@@ -16,6 +16,6 @@ mod statsd;
 mod web;
 
 pub use error::Error;
-pub use sender::{Push, PushKind, agent};
+pub use sender::{Push, PushKind, agent, reason};
 pub use server::Metrics;
 pub use web::Web;

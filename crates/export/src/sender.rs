@@ -152,7 +152,7 @@ impl Carrier {
                 if let Some(token) = token {
                     post = post.header("Authorization", token.as_str());
                 }
-                post.send(&body[..]).map(drop).map_err(|error| error.to_string())
+                post.send(&body[..]).map(drop).map_err(|error| reason(&error))
             }
         }
     }
@@ -189,6 +189,14 @@ fn request(kind: PushKind, moment: &Moment) -> (&'static [(&'static str, &'stati
         PushKind::Influx | PushKind::Statsd => {
             (&[("Content-Type", "text/plain; charset=utf-8")], influx::lines(moment))
         }
+    }
+}
+
+/// Why a request of an [`agent`] failed, in the system's own words where they are its.
+pub fn reason(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
     }
 }
 

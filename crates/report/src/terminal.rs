@@ -491,22 +491,32 @@ fn section(page: &mut Page, title: &str) {
 
 /// A labelled line of facts, broken between facts where it is too long; nothing when there are none.
 fn items(page: &mut Page, title: &str, facts: &[String]) {
+    let room = page.width().saturating_sub(LABEL_WIDTH);
     let mut lines: Vec<String> = Vec::new();
     for fact in facts {
-        match lines.last_mut() {
-            Some(line)
-                if LABEL_WIDTH + line.chars().count() + BETWEEN.len() + fact.chars().count()
-                    <= page.width() =>
-            {
-                line.push_str(BETWEEN);
-                line.push_str(fact);
-            }
-            _ => lines.push(fact.clone()),
+        if fact.chars().count() <= room {
+            push(&mut lines, BETWEEN, fact, room);
+            continue;
+        }
+        // A sentence: no line has room for it.
+        for (idx, word) in fact.split(' ').enumerate() {
+            push(&mut lines, if idx == 0 { BETWEEN } else { " " }, word, room);
         }
     }
     for (idx, line) in lines.iter().enumerate() {
         let head: Piece<'_> = (Tone::Title, &label(if idx == 0 { title } else { "" }));
         page.line(&[head, (Tone::Plain, line)]);
+    }
+}
+
+/// Adds a text to the last line, or begins another where there is no room.
+fn push(lines: &mut Vec<String>, between: &str, text: &str, room: usize) {
+    match lines.last_mut() {
+        Some(line) if line.chars().count() + between.len() + text.chars().count() <= room => {
+            line.push_str(between);
+            line.push_str(text);
+        }
+        _ => lines.push(text.to_owned()),
     }
 }
 

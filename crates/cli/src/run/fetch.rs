@@ -84,7 +84,7 @@ fn download(url: &str) -> Result<String, String> {
         let mut response = agent.get(url).call()?;
         response.body_mut().with_config().limit(MODULE_BYTES_MAX).read_to_string()
     };
-    get(&marked).or_else(|_| get(url)).map_err(|error| error.to_string())
+    get(&marked).or_else(|_| get(url)).map_err(|error| squall_export::reason(&error))
 }
 
 /// How long a copy is used without asking.

@@ -111,7 +111,11 @@ impl Page {
                 Ok(text) => text,
                 Err(error) => {
                     if !unseen.is_empty() {
-                        note(missing, Some(error.to_string()));
+                        let why = match error {
+                            ureq::Error::Io(error) => error.to_string(),
+                            error => error.to_string(),
+                        };
+                        note(missing, Some(why));
                     }
                     continue;
                 }

@@ -10,7 +10,7 @@ mod script;
 
 use std::path::{Path, PathBuf};
 
-use squall_measure::RunRecord;
+use squall_measure::{Event, EventKind, RunRecord};
 
 use crate::{Format, Glance, MachineGlance, Progress, ProgressMode, Style, Summary, csv, json, terminal};
 
@@ -121,6 +121,16 @@ fn progress_is_one_line_redrawn_or_one_line_each_ten_seconds_or_nothing() {
     assert_eq!(progress_text(ProgressMode::Quiet, Style::FILE), "");
     check("progress.plain.txt", &progress_text(ProgressMode::Plain, Style::FILE));
     check("progress.redrawn.txt", &progress_text(ProgressMode::Redrawn, Style::FILE).replace('\r', "\n"));
+}
+
+#[test]
+fn an_event_that_no_line_holds_is_wrapped_by_words() {
+    let mut record = fixture::open_run();
+    let label = "monitor target shop.example:9100 never answered: its page has no series of the names that were asked for";
+    record.events.push(Event { at_s: 2.0, label: label.to_owned(), kind: EventKind::Note });
+    let text = terminal::draw(&Summary::from(&record), None, Style::FILE);
+    assert!(text.contains("EVENTS      2.0 s   monitor target"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= Style::FILE.width), "{text}");
 }
 
 #[test]
