@@ -72,7 +72,7 @@ pub(crate) struct Planned {
 
 /// Reads what would be run; nothing is sent.
 pub(crate) fn planned(args: &RunArgs) -> Result<Planned, Failure> {
-    let first = args.files.first().map(PathBuf::as_path).unwrap_or(Path::new("-"));
+    let first = args.files.first().map_or_else(|| Path::new("-"), PathBuf::as_path);
     let plan = match Kind::of(first) {
         Some(Kind::Plan) => return plan::planned(first, args),
         Some(Kind::Script) => script::load(args, Box::new(std::io::sink()))?.plan,
