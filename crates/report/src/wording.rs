@@ -64,6 +64,9 @@ pub fn advice(cause: Cause) -> Option<&'static str> {
         Cause::TlsCertificate => Some(
             "trust the issuer with `--cacert FILE`, name the server with `--sni`, or skip the check with `--insecure`",
         ),
+        Cause::TlsProtocol => {
+            Some("does that port speak TLS? one that does not is reached by an `http://` URL")
+        }
         Cause::UnexpectedStatus => {
             Some("statuses outside 200-399 count as failures; `--expect-status` changes that")
         }
