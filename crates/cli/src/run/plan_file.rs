@@ -436,8 +436,10 @@ fn wrong(look: &str, problems: &[(&Path, &Problem)]) -> Failure {
     if problems.len() == 1 {
         return Failure::usage(place(first), first.1.help.clone());
     }
-    let path = first.0.display();
-    let mut message = format!("{path} has {} problems", problems.len());
+    let mut paths: Vec<String> = problems.iter().map(|(path, _)| path.display().to_string()).collect();
+    paths.dedup();
+    let have = if paths.len() == 1 { "has" } else { "have" };
+    let mut message = format!("{} {have} {} problems", paths.join(" and "), problems.len());
     if problems.len() > PROBLEM_COUNT_MAX {
         message.push_str(&format!("; the first {PROBLEM_COUNT_MAX}:"));
     }
@@ -446,6 +448,6 @@ fn wrong(look: &str, problems: &[(&Path, &Problem)]) -> Failure {
     }
     Failure::usage(
         message,
-        format!("mend them, and look again with `{}`", look.replace("FILE", &path.to_string())),
+        format!("mend them, and look again with `{}`", look.replace("FILE", &paths.join(","))),
     )
 }

@@ -32,6 +32,7 @@ pub(super) fn plan_file(root: &Node, problems: &mut Vec<Problem>) -> PlanFile {
             keys.problems.push(Problem::at(node.place, message, "put the loads into a step of their own"));
             Vec::new()
         }
+        (None, None) if !matches!(root.value, Value::Map(_)) => Vec::new(),
         (None, None) => {
             let help = "write `loads:` with at least one entry, such as `- http: http://localhost:8080/`";
             keys.problems.push(Problem::at(root.place, "the plan has neither `steps` nor `loads`", help));

@@ -185,7 +185,7 @@ fn what_is_no_plan_is_told_in_one_problem() {
         ("variables: {1x: 5}\nloads: [{http: /}]\n", "1:13: `1x` is not a name"),
     ] {
         let found = problems(text);
-        assert!(found[0].starts_with(expected), "{text:?} gave {found:?}");
+        assert!(found.len() == 1 && found[0].starts_with(expected), "{text:?} gave {found:?}");
     }
 }
 
