@@ -7,14 +7,13 @@ use std::sync::Arc;
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::pki_types::ServerName;
 use rustls::unbuffered::{
-    ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, UnbufferedStatus,
-    WriteTraffic,
+    ConnectionState, EncryptError, InsufficientSizeError, UnbufferedStatus, WriteTraffic,
 };
 use rustls::{ClientConfig, CommonState, Error, HandshakeKind, ProtocolVersion};
 use squall_measure::Terms;
 
 use super::early::EarlySession;
-use crate::tls::{group_name, suite_name};
+use crate::tls::{encode, group_name, suite_name};
 
 /// A session as the client sees it.
 #[expect(
@@ -233,11 +232,12 @@ impl LeanSession {
                 self.tls.process_tls_records(&mut incoming[begin..]);
             let stage = match state {
                 Err(error) => {
-                    self.encode_alert(&mut incoming[begin + discard..], out);
+                    self.is_broken = true;
+                    encode::alert(&mut self.tls, &mut incoming[begin + discard..], out);
                     return Err(error);
                 }
                 Ok(ConnectionState::EncodeTlsData(data)) => {
-                    encode(data, out);
+                    encode::data(data, out);
                     None
                 }
                 Ok(ConnectionState::TransmitTlsData(data)) => {
@@ -302,30 +302,6 @@ impl LeanSession {
                 write(&mut traffic)
             }
             _ => Err(EncryptError::EncryptExhausted),
-        }
-    }
-
-    /// After an error the library has an alert to send. It would read on if it were asked once more than that.
-    fn encode_alert(&mut self, rest: &mut [u8], out: &mut Vec<u8>) {
-        self.is_broken = true;
-        while self.tls.wants_write() {
-            match self.tls.process_tls_records(rest).state {
-                Ok(ConnectionState::EncodeTlsData(data)) => encode(data, out),
-                _ => return,
-            }
-        }
-    }
-}
-
-fn encode<D>(mut data: EncodeTlsData<'_, D>, out: &mut Vec<u8>) {
-    let begin = out.len();
-    loop {
-        match data.encode(&mut out[begin..]) {
-            Ok(count) => return out.truncate(begin + count),
-            Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => {
-                out.resize(begin + required_size, 0);
-            }
-            Err(EncodeError::AlreadyEncoded) => return out.truncate(begin),
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use rustls::ClientConnection;
 use squall_wire::h1::Decoder;
 
 use super::h2::Session;
 use crate::sys::Fd;
+use crate::tls::TlsStream;
 
 /// A slot that holds one connection at a time. Kept small: ten thousand of them are walked in the loop.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Conn {
     /// Counts uses of the slot, so that a late event of an earlier socket is recognised.
     pub(super) generation: u32,
     pub(super) socket: Option<Fd>,
-    pub(super) tls: Option<Box<ClientConnection>>,
+    pub(super) tls: Option<Box<TlsStream>>,
     /// HTTP/2, once the connection is open and speaks it; else it is HTTP/1.1, which the next fields are about.
     pub(super) h2: Option<Box<Session>>,
     pub(super) decoder: Decoder,

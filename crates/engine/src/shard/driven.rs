@@ -14,6 +14,7 @@ use super::{Life, Shard};
 use crate::driver::{Call, CallRequest, Driver, Ended, Port};
 use crate::prepare::PreparedRequest;
 use crate::sys::monotonic_ns;
+use crate::tls::TlsStream;
 use crate::trouble::Trouble;
 
 /// A driver and its requests in flight.
@@ -337,12 +338,12 @@ impl Shard {
 }
 
 /// k6's names of what a TLS session speaks.
-fn tls_names(session: &rustls::ClientConnection) -> Option<(&'static str, &'static str)> {
+fn tls_names(session: &TlsStream) -> Option<(&'static str, &'static str)> {
     let version = match session.protocol_version()? {
         rustls::ProtocolVersion::TLSv1_2 => "tls1.2",
         rustls::ProtocolVersion::TLSv1_3 => "tls1.3",
         _ => "",
     };
-    let cipher = session.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str());
+    let cipher = session.cipher_suite().and_then(|suite| suite.as_str());
     Some((version, cipher.unwrap_or_default()))
 }

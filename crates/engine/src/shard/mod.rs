@@ -25,7 +25,6 @@ mod wait;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rustls::ClientConnection;
 use squall_plan::{Pacing, When};
 use squall_wire::h1::HeadCache;
 
@@ -37,6 +36,7 @@ use crate::pulse::{Backlog, Pulse};
 use crate::setup::ShardSetup;
 use crate::sources::Sources;
 use crate::sys::{Clock, Poller, nanoseconds};
+use crate::tls::TlsStream;
 use crate::{Control, Error, Stop};
 
 pub(crate) use demand::Demand;
@@ -155,7 +155,7 @@ enum Life {
 pub(crate) fn warm_up_tls(prepared: &Prepared) {
     if let Some(origin_tls) = prepared.origins.iter().find_map(|origin| origin.tls.as_ref()) {
         // A failure here comes again with the first connection, where it is counted.
-        let _ = ClientConnection::new(Arc::clone(&origin_tls.config), origin_tls.server_name.clone());
+        let _ = TlsStream::new(Arc::clone(&origin_tls.config), origin_tls.server_name.clone());
     }
 }
 

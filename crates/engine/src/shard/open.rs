@@ -4,7 +4,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rustls::ClientConnection;
 use squall_measure::{Cause, Phase};
 use squall_plan::HttpVersion;
 use squall_wire::h1::Decoder;
@@ -17,6 +16,7 @@ use crate::sys::{
     Connect, Recv, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns, recv,
     send,
 };
+use crate::tls::TlsStream;
 use crate::trouble::{Trouble, reconnect_pause_ns};
 
 impl Shard {
@@ -192,7 +192,7 @@ impl Shard {
         let origin_idx = self.conns[conn_idx].origin_idx as usize;
         self.conns[conn_idx].connected_ns = self.now_ns;
         let Some(origin_tls) = &self.prepared.origins[origin_idx].tls else { return self.on_open(conn_idx) };
-        match ClientConnection::new(Arc::clone(&origin_tls.config), origin_tls.server_name.clone()) {
+        match TlsStream::new(Arc::clone(&origin_tls.config), origin_tls.server_name.clone()) {
             Ok(session) => {
                 self.conns[conn_idx].tls = Some(Box::new(session));
                 self.conns[conn_idx].state = State::Handshaking;

@@ -1,6 +1,6 @@
 //! Reads responses: no more often than needed, and bodies that nobody reads are dropped inside the kernel.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 
 use squall_measure::Phase;
@@ -282,8 +282,8 @@ impl Shard {
         let wanted = reader.wanted;
         self.note_answer(conn_idx, how, bytes, wanted);
         let Some(session) = &mut self.conns[conn_idx].tls else { return Ok(None) };
-        match session.process_new_packets() {
-            Ok(state) => self.io.read_stamps.begin(self.now_ns, bytes, state.plaintext_bytes_to_read()),
+        match session.process() {
+            Ok(plain_bytes) => self.io.read_stamps.begin(self.now_ns, bytes, plain_bytes),
             Err(error) => {
                 // The alert that tells the peer is sent where that is possible; the failure is ours to count either way.
                 let _ = self.flush_tls(conn_idx);
@@ -304,8 +304,7 @@ impl Shard {
             let place = self.front(conn_idx);
             let conn = &mut self.conns[conn_idx];
             let Some(session) = &mut conn.tls else { return Ok(()) };
-            let mut reader = session.reader();
-            let chunk = match reader.fill_buf() {
+            let chunk = match session.chunk() {
                 Ok([]) => return self.on_peer_close(conn_idx),
                 Ok(chunk) => chunk,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -319,7 +318,7 @@ impl Shard {
             sink.begin(conn_idx);
             let progress = conn.decoder.decode(head_cache, chunk, sink);
             let progress = progress.map_err(|error| Trouble::decode(&error, Phase::Receiving))?;
-            reader.consume(progress.consumed);
+            session.consume(progress.consumed);
             self.on_progress(conn_idx, progress.consumed, progress.response);
         }
         Ok(())

@@ -1,15 +1,15 @@
 //! Writes requests: prepared bytes, then the body file where there is one, as far as the socket takes them.
 
-use std::io::{self, IoSlice, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
-use rustls::ClientConnection;
 use squall_measure::{Cause, Phase};
 
 use super::conn::{Exchange, State};
 use super::{Shard, request_of};
 use crate::prepare::PreparedRequest;
-use crate::sys::{Fd, monotonic_ns, send, send_file, send_parts};
+use crate::sys::{Fd, monotonic_ns, send, send_file};
+use crate::tls::TlsStream;
 use crate::trouble::Trouble;
 
 /// How far a request got.
@@ -140,7 +140,7 @@ impl Writer<'_> {
         }
     }
 
-    fn write_tls(&mut self, session: &mut ClientConnection, scratch: &mut [u8]) -> Result<Written, Trouble> {
+    fn write_tls(&mut self, session: &mut TlsStream, scratch: &mut [u8]) -> Result<Written, Trouble> {
         let total = self.request.total_bytes();
         for _ in 0..PARTS_PER_TURN_MAX {
             while *self.offset < total {
@@ -162,7 +162,7 @@ impl Writer<'_> {
     }
 
     /// Gives the TLS session more to encrypt; 0: its buffer is full.
-    fn encrypt_part(&self, session: &mut ClientConnection, scratch: &mut [u8]) -> Result<usize, Trouble> {
+    fn encrypt_part(&self, session: &mut TlsStream, scratch: &mut [u8]) -> Result<usize, Trouble> {
         let in_memory = self.request.bytes.len() as u64;
         let part = match &self.request.file {
             Some(body) if *self.offset >= in_memory => {
@@ -178,7 +178,7 @@ impl Writer<'_> {
             }
             _ => &self.request.bytes[*self.offset as usize..],
         };
-        session.writer().write(part).map_err(|error| Trouble::io(&error, Phase::Sending))
+        session.write(part).map_err(|error| Trouble::tls(&error, Phase::Sending))
     }
 }
 
@@ -187,7 +187,7 @@ fn file_shrank() -> Trouble {
 }
 
 /// Writes the session's ready records; true when none is left.
-pub(super) fn flush(session: &mut ClientConnection, socket: &Fd, wire_bytes: &mut u64) -> io::Result<bool> {
+pub(super) fn flush(session: &mut TlsStream, socket: &Fd, wire_bytes: &mut u64) -> io::Result<bool> {
     while session.wants_write() {
         match session.write_tls(&mut SocketWriter(socket)) {
             Ok(count) => *wire_bytes += count as u64,
@@ -203,14 +203,6 @@ struct SocketWriter<'a>(&'a Fd);
 impl Write for SocketWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         send(self.0, bytes, false)
-    }
-
-    /// The records of a handshake flight go out together; one alone, as every short request is, costs less by a plain send.
-    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        match parts {
-            [part] => send(self.0, part, false),
-            _ => send_parts(self.0, parts),
-        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -302,9 +302,12 @@ impl Shard {
         }
     }
 
-    /// Whether a connection has reached the most that it may live: it takes nothing more, and ends when nothing is on it.
+    /// Whether a connection has reached the most that it, or the keys of its TLS session, may live: it takes nothing more, and ends when nothing
+    /// is on it.
     pub(super) fn is_old(&self, conn_idx: usize) -> bool {
-        self.now_ns.saturating_sub(self.conns[conn_idx].opened_ns) >= self.limits.age_max_ns
+        let conn = &self.conns[conn_idx];
+        self.now_ns.saturating_sub(conn.opened_ns) >= self.limits.age_max_ns
+            || conn.tls.as_ref().is_some_and(|session| session.is_worn())
     }
 
     /// Closes a connection from our side; requests that it still owes are sent again elsewhere, or fail.

@@ -16,5 +16,5 @@ pub(crate) use poll::{Poller, Readiness};
 pub(crate) use process::{involuntary_switch_count, nofile_limit_hard, raise_nofile};
 pub(crate) use socket::{
     Connect, Fd, Recv, Segments, connect_tcp, connect_unix, connection_error, recv, reset_on_close, segments,
-    send, send_file, send_parts,
+    send, send_file,
 };

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "rustix lacks IP_BIND_ADDRESS_NO_PORT and TCP_INFO")]
 
 use std::fs::File;
-use std::io::{self, IoSlice};
+use std::io;
 use std::mem;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -171,12 +171,6 @@ pub(crate) fn segments(socket: &Fd) -> Option<Segments> {
 pub(crate) fn send(socket: &Fd, bytes: &[u8], more: bool) -> io::Result<usize> {
     let flags = if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
     Ok(rustix::net::send(socket, bytes, flags)?)
-}
-
-/// Writes several parts at once.
-pub(crate) fn send_parts(socket: &Fd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-    // A peer that is gone is an error here, not a signal: Rust programs ignore SIGPIPE.
-    Ok(rustix::io::writev(socket, parts)?)
 }
 
 /// Writes `bytes` of `file` from `offset`, inside the kernel.

@@ -1,6 +1,6 @@
 //! Reads HTTP/2 connections: one read, all frames in it.
 
-use std::io::{self, BufRead};
+use std::io;
 
 use squall_measure::{Cause, Phase};
 use squall_plan::limits::REFUSED_RETRY_COUNT_MAX;
@@ -111,8 +111,7 @@ impl Shard {
         while self.is_same(conn_idx, generation) {
             let conn = &mut self.conns[conn_idx];
             let (Some(tls), Some(session)) = (&mut conn.tls, &mut conn.h2) else { return Ok(()) };
-            let mut reader = tls.reader();
-            let chunk = match reader.fill_buf() {
+            let chunk = match tls.chunk() {
                 Ok([]) => return Err(self.closed_by_peer(conn_idx)),
                 Ok(chunk) => chunk,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -123,7 +122,7 @@ impl Shard {
             sink.begin(conn_idx);
             let progress = session.client.decode(h2_head_cache, chunk, sink);
             if let Ok(progress) = &progress {
-                reader.consume(progress.consumed);
+                tls.consume(progress.consumed);
                 self.now_ns = self.io.time_of(self.now_ns, progress.consumed);
             }
             self.on_h2_progress(conn_idx, progress)?;

@@ -1,6 +1,6 @@
 //! Writes what HTTP/2 connections have to say: frames of many streams in one write, once a turn.
 
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 
 use squall_measure::{Cause, Phase};
@@ -235,9 +235,9 @@ impl Shard {
                         }
                         Err(error) => break Err(error),
                     }
-                    match session.writer().write(&bytes[taken..]) {
+                    match session.write(&bytes[taken..]) {
                         Ok(count) => taken += count,
-                        Err(error) => break Err(error),
+                        Err(error) => break Err(io::Error::other(error)),
                     }
                 }
             }

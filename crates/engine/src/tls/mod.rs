@@ -1,4 +1,8 @@
-//! TLS settings from the plan, and what went wrong in a TLS session as a cause.
+//! TLS settings from the plan, what went wrong in a TLS session as a cause, and the sessions of connections that carry requests.
+
+pub(crate) mod encode;
+mod records;
+mod stream;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +21,8 @@ use squall_plan::{ClientIdentity, HttpVersion, TlsPolicy, TlsVersions};
 
 use crate::Error;
 use crate::key_log::KeyLogFile;
+
+pub(crate) use stream::TlsStream;
 
 /// The TLS library's settings for a plan's policy.
 pub(crate) fn client_config(policy: &TlsPolicy) -> Result<Arc<ClientConfig>, Error> {
@@ -67,6 +73,8 @@ fn config_with(policy: &TlsPolicy, identity: Option<Identity>) -> Result<Arc<Cli
     };
     // Every new connection stands for a new client, so it makes a full handshake.
     config.resumption = Resumption::disabled();
+    // The sessions that carry requests take the keys over, into this process alone.
+    config.enable_secret_extraction = true;
     if let Some(path) = &policy.key_log {
         config.key_log = Arc::new(KeyLogFile::open(path)?);
     }

@@ -1,0 +1,28 @@
+//! What rustls wants to send, appended to a buffer that grows as it needs.
+
+use rustls::client::UnbufferedClientConnection;
+use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, InsufficientSizeError};
+
+/// Appends a record of the handshake.
+pub(crate) fn data<D>(mut data: EncodeTlsData<'_, D>, out: &mut Vec<u8>) {
+    let begin = out.len();
+    loop {
+        match data.encode(&mut out[begin..]) {
+            Ok(count) => return out.truncate(begin + count),
+            Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => {
+                out.resize(begin + required_size, 0);
+            }
+            Err(EncodeError::AlreadyEncoded) => return out.truncate(begin),
+        }
+    }
+}
+
+/// Appends the alert that rustls has to send after an error; `rest`: what it has not read. It would read on if it were asked once more than that.
+pub(crate) fn alert(tls: &mut UnbufferedClientConnection, rest: &mut [u8], out: &mut Vec<u8>) {
+    while tls.wants_write() {
+        match tls.process_tls_records(rest).state {
+            Ok(ConnectionState::EncodeTlsData(record)) => data(record, out),
+            _ => return,
+        }
+    }
+}

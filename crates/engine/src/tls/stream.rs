@@ -1,0 +1,483 @@
+//! One TLS session of a connection that carries requests, sans-IO: bytes in, bytes out.
+//!
+//! The handshake is rustls's. Once it is over, the keys are taken over ([`rustls::kernel`]): rustls copies what it has opened and allocates for each
+//! record, which costs more than the cipher where records are small (`docs/bench.md`). Owns: the session's buffers. Never: sockets, the
+//! clock, figures.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::kernel::KernelConnection;
+use rustls::pki_types::ServerName;
+use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
+use rustls::{
+    AlertDescription, CipherSuite, ClientConfig, Error, InvalidMessage, PeerMisbehaved, ProtocolVersion,
+    SupportedCipherSuite,
+};
+
+use super::encode;
+use super::records::{ALERT, DATA, HANDSHAKE, HEAD_BYTES, Keys, PLAIN_BYTES_MAX, read_head};
+
+/// A session as the client sees it.
+pub(crate) struct TlsStream {
+    stage: Stage,
+    incoming: Incoming,
+    /// Sealed records; the socket has taken the first `written` bytes.
+    outgoing: Vec<u8>,
+    written: usize,
+    is_peer_closed: bool,
+}
+
+enum Stage {
+    Handshake(Box<UnbufferedClientConnection>),
+    Open(Session),
+    /// It has failed: nothing is opened or sealed any more.
+    Broken,
+}
+
+/// What was read: some of it is opened and not consumed, what follows is a record that is not whole.
+#[derive(Default)]
+struct Incoming {
+    /// Filled up to `filled`, and opened up to `opened`.
+    bytes: Vec<u8>,
+    filled: usize,
+    opened: usize,
+    /// What is not opened and rustls has seen: one record after the other, so that it never sees one that follows the handshake.
+    offered_bytes: usize,
+    plain: VecDeque<Range<usize>>,
+}
+
+/// After the handshake.
+struct Session {
+    seal: Keys,
+    open: Keys,
+    /// As many records should one key seal at most (RFC 8446 5.5).
+    seal_count_max: u64,
+    suite: SupportedCipherSuite,
+    alpn: Option<Box<[u8]>>,
+    /// Makes the next keys; TLS 1.2 has none.
+    successor: Option<Box<KernelConnection<ClientConnectionData>>>,
+    /// A handshake message that came in several records.
+    message: Vec<u8>,
+    /// Messages that ask for nothing.
+    idle_count: u32,
+}
+
+impl TlsStream {
+    /// A new session, whose first flight is ready to be written.
+    pub(crate) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Error> {
+        let handshake = Box::new(UnbufferedClientConnection::new(config, name)?);
+        let mut stream = Self {
+            stage: Stage::Handshake(handshake),
+            incoming: Incoming::default(),
+            outgoing: Vec::new(),
+            written: 0,
+            is_peer_closed: false,
+        };
+        stream.shake_hands()?;
+        Ok(stream)
+    }
+
+    pub(crate) const fn is_handshaking(&self) -> bool {
+        matches!(self.stage, Stage::Handshake(_))
+    }
+
+    /// The protocol that ALPN came to.
+    pub(crate) fn alpn_protocol(&self) -> Option<&[u8]> {
+        self.session()?.alpn.as_deref()
+    }
+
+    pub(crate) fn protocol_version(&self) -> Option<ProtocolVersion> {
+        Some(self.session()?.suite.version().version)
+    }
+
+    pub(crate) fn cipher_suite(&self) -> Option<CipherSuite> {
+        Some(self.session()?.suite.suite())
+    }
+
+    /// The keys have sealed as much as they should, and TLS 1.2 has no others: the connection should end after its response.
+    pub(crate) fn is_worn(&self) -> bool {
+        self.session().is_some_and(|session| session.successor.is_none() && session.wants_keys())
+    }
+
+    fn session(&self) -> Option<&Session> {
+        match &self.stage {
+            Stage::Open(session) => Some(session),
+            Stage::Handshake(_) | Stage::Broken => None,
+        }
+    }
+
+    /// Reads once; 0: the peer has closed, by TLS or without.
+    pub(crate) fn read_tls(&mut self, reader: &mut impl Read) -> io::Result<usize> {
+        if self.is_peer_closed {
+            return Ok(0);
+        }
+        let count = reader.read(self.incoming.room()?)?;
+        self.incoming.filled += count;
+        Ok(count)
+    }
+
+    /// Opens all whole records that were read; how much plaintext there is now. What is to be answered, an alert after an error too, is ready to
+    /// be written.
+    pub(crate) fn process(&mut self) -> Result<usize, Error> {
+        let result = self.shake_hands().and_then(|()| self.open_records());
+        if let Err(error) = &result {
+            self.refuse(error);
+        }
+        result.map(|()| self.incoming.plain.iter().map(Range::len).sum())
+    }
+
+    /// The next piece of plaintext; empty: the peer has said that it sends no more.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` when there is none.
+    pub(crate) fn chunk(&self) -> io::Result<&[u8]> {
+        match self.incoming.plain.front() {
+            Some(range) => Ok(&self.incoming.bytes[range.clone()]),
+            None if self.is_peer_closed => Ok(&[]),
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// So many bytes of [`chunk`](Self::chunk) are done with.
+    pub(crate) fn consume(&mut self, bytes: usize) {
+        if let Some(range) = self.incoming.plain.front_mut() {
+            range.start += bytes;
+            if range.start >= range.end {
+                self.incoming.plain.pop_front();
+            }
+        }
+    }
+
+    /// Seals as much as is taken before the socket has taken what is ready; how much that is.
+    pub(crate) fn write(&mut self, plain: &[u8]) -> Result<usize, Error> {
+        let Stage::Open(session) = &mut self.stage else { return Ok(0) };
+        let room = OUTGOING_BYTES_MAX.saturating_sub(self.outgoing.len() - self.written);
+        let plain = &plain[..plain.len().min(room)];
+        if session.wants_keys() {
+            session.renew_seal(&mut self.outgoing)?;
+        }
+        for part in plain.chunks(PLAIN_BYTES_MAX) {
+            session.seal.seal(DATA, part, &mut self.outgoing)?;
+        }
+        Ok(plain.len())
+    }
+
+    pub(crate) fn send_close_notify(&mut self) {
+        self.alert(WARNING, AlertDescription::CloseNotify);
+    }
+
+    pub(crate) const fn wants_write(&self) -> bool {
+        self.written < self.outgoing.len()
+    }
+
+    /// Writes once of what is ready.
+    pub(crate) fn write_tls(&mut self, writer: &mut impl Write) -> io::Result<usize> {
+        let count = writer.write(&self.outgoing[self.written..])?;
+        self.written += count;
+        if self.written == self.outgoing.len() {
+            self.outgoing.clear();
+            self.written = 0;
+        }
+        Ok(count)
+    }
+
+    /// Moves the handshake on, as far as what was read allows.
+    fn shake_hands(&mut self) -> Result<(), Error> {
+        while let Stage::Handshake(tls) = &mut self.stage {
+            // Records that follow the handshake are not rustls's: it is asked for the rest of its last flight only.
+            let is_over = !tls.is_handshaking();
+            let incoming = if is_over { &mut [][..] } else { self.incoming.offered() };
+            let UnbufferedStatus { discard, state, .. } = tls.process_tls_records(incoming);
+            let waits = match state {
+                Err(error) => {
+                    encode::alert(tls, &mut [], &mut self.outgoing);
+                    return Err(error);
+                }
+                Ok(ConnectionState::EncodeTlsData(data)) => {
+                    encode::data(data, &mut self.outgoing);
+                    false
+                }
+                Ok(ConnectionState::TransmitTlsData(data)) => {
+                    data.done();
+                    false
+                }
+                Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => {
+                    self.is_peer_closed = true;
+                    true
+                }
+                Ok(_) => true,
+            };
+            self.incoming.opened += discard;
+            self.incoming.offered_bytes -= discard;
+            if waits && is_over {
+                return self.take_over();
+            }
+            if waits && tls.is_handshaking() && !self.incoming.offer_more() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The handshake is over: its keys are taken over.
+    fn take_over(&mut self) -> Result<(), Error> {
+        let Stage::Handshake(tls) = std::mem::replace(&mut self.stage, Stage::Broken) else { return Ok(()) };
+        self.stage = Stage::Open(Session::new(*tls)?);
+        self.incoming.shrink();
+        Ok(())
+    }
+
+    fn open_records(&mut self) -> Result<(), Error> {
+        let Stage::Open(session) = &mut self.stage else { return Ok(()) };
+        let incoming = &mut self.incoming;
+        while !self.is_peer_closed
+            && let Some((kind, length)) = read_head(&incoming.bytes[incoming.opened..incoming.filled])?
+            && incoming.opened + HEAD_BYTES + length <= incoming.filled
+        {
+            let begin = incoming.opened + HEAD_BYTES;
+            incoming.opened = begin + length;
+            let (kind, range) = session.open_record(kind, &mut incoming.bytes[begin..begin + length])?;
+            let range = begin + range.start..begin + range.end;
+            if kind != DATA {
+                self.is_peer_closed = session.hear(kind, &incoming.bytes[range], &mut self.outgoing)?;
+            } else if range.start < range.end {
+                incoming.plain.push_back(range);
+            }
+        }
+        if self.outgoing.len() - self.written > OUTGOING_BYTES_MAX {
+            return Err(Error::General("the server asks and does not read the answers".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Tells the peer why the session ends.
+    fn refuse(&mut self, error: &Error) {
+        let description = match error {
+            Error::DecryptError => AlertDescription::BadRecordMac,
+            Error::PeerSentOversizedRecord | Error::InvalidMessage(InvalidMessage::MessageTooLarge) => {
+                AlertDescription::RecordOverflow
+            }
+            Error::InvalidMessage(_) => AlertDescription::DecodeError,
+            _ => AlertDescription::UnexpectedMessage,
+        };
+        if !matches!(error, Error::AlertReceived(_)) {
+            self.alert(FATAL, description);
+        }
+        self.stage = Stage::Broken;
+    }
+
+    fn alert(&mut self, level: u8, description: AlertDescription) {
+        if let Stage::Open(session) = &mut self.stage {
+            // An alert that cannot be sealed is not sent, and the connection ends without it.
+            let _ = session.seal.seal(ALERT, &[level, description.into()], &mut self.outgoing);
+        }
+    }
+}
+
+impl std::fmt::Debug for TlsStream {
+    /// Without keys and contents.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TlsStream").field("is_handshaking", &self.is_handshaking()).finish_non_exhaustive()
+    }
+}
+
+impl Incoming {
+    /// Where the next read goes.
+    fn room(&mut self) -> io::Result<&mut [u8]> {
+        if self.plain.is_empty() {
+            self.bytes.copy_within(self.opened..self.filled, 0);
+            self.filled -= self.opened;
+            self.opened = 0;
+        }
+        if self.filled == self.bytes.len() {
+            if self.filled >= INCOMING_BYTES_MAX {
+                return Err(io::Error::other("a TLS message larger than any should be"));
+            }
+            self.bytes.resize((2 * self.filled).max(INCOMING_BYTES_MIN), 0);
+        }
+        Ok(&mut self.bytes[self.filled..])
+    }
+
+    fn offered(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.opened..self.opened + self.offered_bytes]
+    }
+
+    /// Offers one more record, where one is whole, else whatever there is; false: there is nothing.
+    fn offer_more(&mut self) -> bool {
+        let unopened = &self.bytes[self.opened..self.filled];
+        let before = self.offered_bytes;
+        self.offered_bytes = 0;
+        while self.offered_bytes <= before && self.offered_bytes < unopened.len() {
+            let record = match read_head(&unopened[self.offered_bytes..]) {
+                Ok(Some((_, length))) => HEAD_BYTES + length,
+                // What is wrong with it is for rustls to say.
+                Ok(None) | Err(_) => unopened.len(),
+            };
+            self.offered_bytes = unopened.len().min(self.offered_bytes + record);
+        }
+        self.offered_bytes > before
+    }
+
+    /// What the handshake needed is given back.
+    fn shrink(&mut self) {
+        self.bytes.truncate(self.filled.max(INCOMING_BYTES_MIN));
+        self.bytes.shrink_to_fit();
+    }
+}
+
+impl Session {
+    fn new(tls: UnbufferedClientConnection) -> Result<Self, Error> {
+        let suite = tls.negotiated_cipher_suite().ok_or(Error::HandshakeNotComplete)?;
+        let is_tls13 = suite.tls13().is_some();
+        let alpn = tls.alpn_protocol().map(Box::from);
+        let (secrets, successor) = tls.dangerous_into_kernel_connection()?;
+        Ok(Self {
+            seal: Keys::new(secrets.tx, is_tls13)?,
+            open: Keys::new(secrets.rx, is_tls13)?,
+            seal_count_max: seal_count_max(suite),
+            suite,
+            alpn,
+            successor: is_tls13.then(|| Box::new(successor)),
+            message: Vec::new(),
+            idle_count: 0,
+        })
+    }
+
+    fn is_tls13(&self) -> bool {
+        self.successor.is_some()
+    }
+
+    fn open_record(&mut self, kind: u8, payload: &mut [u8]) -> Result<(u8, Range<usize>), Error> {
+        if self.is_tls13() && kind != DATA {
+            return Err(InvalidMessage::InvalidContentType.into());
+        }
+        let (kind, range) = self.open.open(kind, payload)?;
+        if kind != HANDSHAKE && !self.message.is_empty() {
+            return Err(PeerMisbehaved::MessageInterleavedWithHandshakeMessage.into());
+        }
+        Ok((kind, range))
+    }
+
+    /// Whether the keys have sealed as many records as they should.
+    const fn wants_keys(&self) -> bool {
+        self.seal.record_count() >= self.seal_count_max
+    }
+
+    /// Hears what is no data; true: the peer has said that it sends no more.
+    fn hear(&mut self, kind: u8, content: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        match (kind, content) {
+            (ALERT, [level, description]) => self.hear_alert(*level, AlertDescription::from(*description)),
+            (HANDSHAKE, [_, ..]) => {
+                self.message.extend_from_slice(content);
+                while let Some(length) = self.message_bytes()? {
+                    let message: Vec<u8> = self.message.drain(..length).collect();
+                    self.hear_message(message[0], &message[MESSAGE_HEAD_BYTES..], out)?;
+                }
+                Ok(false)
+            }
+            (ALERT, _) => Err(InvalidMessage::MissingData("AlertMessagePayload").into()),
+            _ => Err(InvalidMessage::InvalidContentType.into()),
+        }
+    }
+
+    fn hear_alert(&mut self, level: u8, description: AlertDescription) -> Result<bool, Error> {
+        match description {
+            AlertDescription::CloseNotify => Ok(true),
+            AlertDescription::UserCanceled if self.is_tls13() => self.note_idle(),
+            _ if level == WARNING && !self.is_tls13() => self.note_idle(),
+            _ => Err(Error::AlertReceived(description)),
+        }
+    }
+
+    /// Length of the first handshake message; `None`: it is not whole.
+    fn message_bytes(&self) -> Result<Option<usize>, Error> {
+        let Some([_, high, middle, low]) = self.message.first_chunk() else { return Ok(None) };
+        let length = u32::from_be_bytes([0, *high, *middle, *low]) as usize;
+        if length > MESSAGE_BYTES_MAX {
+            return Err(InvalidMessage::HandshakePayloadTooLarge.into());
+        }
+        Ok(Some(MESSAGE_HEAD_BYTES + length).filter(|whole| *whole <= self.message.len()))
+    }
+
+    fn hear_message(&mut self, kind: u8, content: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        match (kind, content, self.is_tls13()) {
+            // Every connection stands for a new client, which knows no ticket.
+            (NEW_SESSION_TICKET, _, true) => self.note_idle().map(drop),
+            (KEY_UPDATE, [asked @ 0..=1], true) => {
+                if !self.message.is_empty() {
+                    return Err(PeerMisbehaved::KeyEpochWithPendingFragment.into());
+                }
+                self.note_idle()?;
+                if let Some(successor) = &mut self.successor {
+                    self.open = Keys::new(successor.update_rx_secret()?, true)?;
+                }
+                if *asked == 1 { self.renew_seal(out) } else { Ok(()) }
+            }
+            (KEY_UPDATE, _, true) => Err(InvalidMessage::InvalidKeyUpdate.into()),
+            (HELLO_REQUEST, [], false) => {
+                self.note_idle()?;
+                self.seal.seal(ALERT, &[WARNING, AlertDescription::NoRenegotiation.into()], out)
+            }
+            _ => Err(InvalidMessage::UnexpectedMessage("handshake message after the handshake").into()),
+        }
+    }
+
+    /// From the next record on new keys seal (RFC 8446 4.6.3); TLS 1.2 goes on with the old ones.
+    fn renew_seal(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+        let Some(successor) = &mut self.successor else { return Ok(()) };
+        self.seal.seal(HANDSHAKE, &[KEY_UPDATE, 0, 0, 1, 0], out)?;
+        self.seal = Keys::new(successor.update_tx_secret()?, true)?;
+        Ok(())
+    }
+
+    /// Counts what asks for nothing, so that nobody can send it for ever.
+    fn note_idle(&mut self) -> Result<bool, Error> {
+        self.idle_count += 1;
+        if self.idle_count > IDLE_COUNT_MAX {
+            return Err(PeerMisbehaved::TooManyWarningAlertsReceived.into());
+        }
+        Ok(false)
+    }
+}
+
+fn seal_count_max(suite: SupportedCipherSuite) -> u64 {
+    match suite {
+        SupportedCipherSuite::Tls13(suite) => suite.common.confidentiality_limit,
+        SupportedCipherSuite::Tls12(suite) => suite.common.confidentiality_limit,
+    }
+}
+
+/// Levels of alerts (RFC 8446 6).
+const WARNING: u8 = 1;
+const FATAL: u8 = 2;
+
+/// Kinds of handshake messages that come after the handshake (RFC 8446 4, RFC 5246 7.4.1.1).
+const HELLO_REQUEST: u8 = 0;
+const NEW_SESSION_TICKET: u8 = 4;
+const KEY_UPDATE: u8 = 24;
+
+/// A handshake message's kind and length.
+const MESSAGE_HEAD_BYTES: usize = 4;
+
+/// The largest handshake message that is read, as in rustls.
+const MESSAGE_BYTES_MAX: usize = 0xffff;
+
+/// Room of a session's first read, and of those to come where records are small.
+const INCOMING_BYTES_MIN: usize = 4096;
+
+/// Room for the largest chain of certificates that rustls takes, and more.
+const INCOMING_BYTES_MAX: usize = 1 << 17;
+
+/// Sealed records that wait for the socket.
+const OUTGOING_BYTES_MAX: usize = 1 << 16;
+
+/// Tickets, key updates and warnings on one connection: a server that renews its keys every 2^24 records makes a trillion with these.
+const IDLE_COUNT_MAX: u32 = 1 << 16;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! Sessions against rustls's server: all suites, in pieces of any size, damaged, with new keys in the middle.
+
+use rustls::version::{TLS12, TLS13};
+use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
+use squall_plan::TlsPolicy;
+use squall_testkit::Authority;
+
+use super::*;
+use crate::pace::SplitMix;
+use crate::tls::client_config;
+
+/// Both ends of a session.
+struct Pair {
+    client: TlsStream,
+    server: ServerConnection,
+    /// Bytes of the server are given to the client in pieces of this size.
+    piece_bytes: usize,
+    heard: Vec<u8>,
+}
+
+impl Pair {
+    fn new(versions: &[&'static SupportedProtocolVersion], ciphers: &[&str]) -> Self {
+        Self::with(versions, ciphers, |_| {})
+    }
+
+    fn with(
+        versions: &[&'static SupportedProtocolVersion],
+        ciphers: &[&str],
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Self {
+        let ciphers = ciphers.iter().map(|name| (*name).to_owned()).collect();
+        let policy = TlsPolicy { insecure: true, ciphers, ..TlsPolicy::default() };
+        let mut config = Authority::new().issue_for_loopback().server_config(versions);
+        change(&mut config);
+        let name = ServerName::try_from("localhost").unwrap();
+        Self {
+            client: TlsStream::new(client_config(&policy).unwrap(), name).unwrap(),
+            server: ServerConnection::new(Arc::new(config)).unwrap(),
+            piece_bytes: usize::MAX,
+            heard: Vec::new(),
+        }
+    }
+
+    /// A session whose handshake is over.
+    fn open(versions: &[&'static SupportedProtocolVersion], ciphers: &[&str]) -> Self {
+        let mut pair = Self::new(versions, ciphers);
+        pair.exchange().unwrap();
+        assert!(!pair.client.is_handshaking() && !pair.server.is_handshaking());
+        pair
+    }
+
+    /// Carries bytes both ways until nobody has any; what the client read.
+    fn exchange(&mut self) -> Result<Vec<u8>, Error> {
+        let mut read = Vec::new();
+        loop {
+            let mut flight = Vec::new();
+            while self.client.wants_write() {
+                self.client.write_tls(&mut flight).unwrap();
+            }
+            let is_silent = flight.is_empty();
+            let mut flight = &flight[..];
+            while !flight.is_empty() {
+                self.server.read_tls(&mut flight).unwrap();
+                self.server.process_new_packets().unwrap();
+                // At the end of what has come it would wait.
+                let _ = self.server.reader().read_to_end(&mut self.heard);
+            }
+            let answer = self.answer();
+            if is_silent && answer.is_empty() {
+                return Ok(read);
+            }
+            for piece in answer.chunks(self.piece_bytes.min(answer.len().max(1))) {
+                read.extend(give(&mut self.client, piece)?);
+            }
+        }
+    }
+
+    fn answer(&mut self) -> Vec<u8> {
+        let mut answer = Vec::new();
+        while self.server.wants_write() {
+            self.server.write_tls(&mut answer).unwrap();
+        }
+        answer
+    }
+
+    /// What the server has read.
+    fn heard(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.heard)
+    }
+}
+
+/// Gives the client bytes; what it reads.
+fn give(client: &mut TlsStream, mut bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut read = Vec::new();
+    while !bytes.is_empty() && client.read_tls(&mut bytes).unwrap() > 0 {
+        client.process()?;
+        while let Ok([_, ..]) = client.chunk() {
+            let chunk = client.chunk().unwrap();
+            let count = chunk.len().div_ceil(2);
+            read.extend_from_slice(&chunk[..count]);
+            client.consume(count);
+        }
+    }
+    Ok(read)
+}
+
+const SUITES: [(&SupportedProtocolVersion, &str); 6] = [
+    (&TLS12, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
+    (&TLS12, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
+    (&TLS12, "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"),
+    (&TLS13, "TLS_AES_128_GCM_SHA256"),
+    (&TLS13, "TLS_AES_256_GCM_SHA384"),
+    (&TLS13, "TLS_CHACHA20_POLY1305_SHA256"),
+];
+
+#[test]
+fn data_goes_both_ways_with_every_suite_in_pieces_of_any_size() {
+    let large: Vec<u8> = (0..100_000_u32).map(|nth| nth as u8).collect();
+    for (version, suite) in SUITES {
+        for piece_bytes in [1, 7, 4096, usize::MAX] {
+            let mut pair = Pair::new(&[version], &[suite]);
+            pair.piece_bytes = piece_bytes;
+            pair.exchange().unwrap();
+            assert_eq!(pair.client.protocol_version(), Some(version.version));
+            assert_eq!(pair.client.alpn_protocol(), None);
+            for round in 0..3 {
+                let mut written = 0;
+                let mut heard = Vec::new();
+                while written < large.len() {
+                    written += pair.client.write(&large[written..]).unwrap();
+                    pair.exchange().unwrap();
+                    heard.extend(pair.heard());
+                }
+                assert!(heard == large, "{suite}, round {round}");
+                pair.server.writer().write_all(&large[..60_000]).unwrap();
+                assert!(pair.exchange().unwrap() == large[..60_000], "{suite}, round {round}");
+            }
+            pair.client.send_close_notify();
+            let mut goodbye = Vec::new();
+            pair.client.write_tls(&mut goodbye).unwrap();
+            pair.server.read_tls(&mut &goodbye[..]).unwrap();
+            assert!(pair.server.process_new_packets().unwrap().peer_has_closed(), "{suite}");
+        }
+    }
+}
+
+/// The server's first data come with the last record of its handshake, as HTTP/2's SETTINGS do.
+#[test]
+fn data_behind_the_handshake_is_read() {
+    for version in [&TLS12, &TLS13] {
+        for piece_bytes in [1, 100, usize::MAX] {
+            let mut pair = Pair::with(&[version], &[], |config| config.send_half_rtt_data = true);
+            pair.piece_bytes = piece_bytes;
+            pair.server.writer().write_all(b"hello").unwrap();
+            assert_eq!(pair.exchange().unwrap(), b"hello", "{version:?} in {piece_bytes}");
+            assert!(!pair.client.is_handshaking());
+        }
+    }
+}
+
+#[test]
+fn keys_are_renewed_by_either_side() {
+    let mut pair = Pair::open(&[&TLS13], &[]);
+    for round in 0..5 {
+        // The server asks the client for new keys as well.
+        pair.server.refresh_traffic_keys().unwrap();
+        pair.server.writer().write_all(b"from the server").unwrap();
+        assert_eq!(pair.exchange().unwrap(), b"from the server", "round {round}");
+        pair.client.write(b"from the client").unwrap();
+        pair.exchange().unwrap();
+        assert_eq!(pair.heard(), b"from the client", "round {round}");
+    }
+}
+
+#[test]
+fn worn_keys_are_renewed_where_the_version_can() {
+    for (version, suite) in SUITES {
+        let mut pair = Pair::open(&[version], &[suite]);
+        pair.client.write(b"before").unwrap();
+        pair.exchange().unwrap();
+        assert!(!pair.client.is_worn());
+        let Stage::Open(session) = &mut pair.client.stage else { panic!("not open") };
+        session.seal_count_max = session.seal.record_count();
+        assert_eq!(pair.client.is_worn(), version.version == ProtocolVersion::TLSv1_2, "{suite}");
+        pair.client.write(b"after").unwrap();
+        pair.exchange().unwrap();
+        assert_eq!(pair.heard(), b"beforeafter", "{suite}");
+        if version.version == ProtocolVersion::TLSv1_3 {
+            let Stage::Open(session) = &pair.client.stage else { panic!("not open") };
+            assert_eq!(session.seal.record_count(), 1, "{suite}: one record with new keys");
+        }
+    }
+}
+
+#[test]
+fn a_goodbye_ends_the_data() {
+    for version in [&TLS12, &TLS13] {
+        let mut pair = Pair::open(&[version], &[]);
+        pair.server.writer().write_all(b"last words").unwrap();
+        pair.server.send_close_notify();
+        assert_eq!(pair.exchange().unwrap(), b"last words");
+        assert!(pair.client.chunk().unwrap().is_empty());
+        assert_eq!(pair.client.read_tls(&mut &b"more"[..]).unwrap(), 0);
+    }
+}
+
+#[test]
+fn what_is_wrong_has_its_name_and_the_peer_is_told() {
+    let alert_of = |pair: &mut Pair| {
+        let mut alert = Vec::new();
+        while pair.client.wants_write() {
+            pair.client.write_tls(&mut alert).unwrap();
+        }
+        pair.server.read_tls(&mut &alert[..]).unwrap();
+        pair.server.process_new_packets().unwrap_err().to_string()
+    };
+    for (version, _) in SUITES {
+        let mut pair = Pair::open(&[version], &[]);
+        pair.server.writer().write_all(b"hello").unwrap();
+        let mut record = pair.answer();
+        let last = record.len() - 1;
+        record[last] ^= 1;
+        assert_eq!(give(&mut pair.client, &record), Err(Error::DecryptError));
+        assert!(alert_of(&mut pair).contains("BadRecordMac"));
+        assert_eq!(pair.client.write(b"more").unwrap(), 0);
+
+        let mut pair = Pair::open(&[version], &[]);
+        let too_large = [23, 3, 3, 0xff, 0xff];
+        assert!(give(&mut pair.client, &too_large).is_err());
+        assert!(alert_of(&mut pair).contains("RecordOverflow"));
+
+        let mut pair = Pair::open(&[version], &[]);
+        assert!(give(&mut pair.client, b"HTTP/1.1 400 Bad Request\r\n\r\n").is_err());
+        assert!(alert_of(&mut pair).contains("DecodeError"));
+    }
+}
+
+#[test]
+fn damaged_bytes_never_panic() {
+    let mut random = SplitMix::new(11);
+    for round in 0..600_usize {
+        let (version, suite) = SUITES[round % SUITES.len()];
+        let mut pair = Pair::new(&[version], &[suite]);
+        let damaged_flight = random.next() % 4;
+        for flight in 0..6 {
+            let mut hello = Vec::new();
+            while pair.client.wants_write() {
+                pair.client.write_tls(&mut hello).unwrap();
+            }
+            let mut rest = &hello[..];
+            while !rest.is_empty() {
+                pair.server.read_tls(&mut rest).unwrap();
+                let _ = pair.server.process_new_packets();
+            }
+            let _ = pair.server.writer().write_all(b"some data");
+            let mut answer = pair.answer();
+            if flight >= damaged_flight && !answer.is_empty() {
+                let place = random.next() as usize % answer.len();
+                answer[place] ^= 1 << (random.next() % 8);
+            }
+            let size = random.next() as usize % 300 + 1;
+            if answer.chunks(size).any(|piece| give(&mut pair.client, piece).is_err()) {
+                break;
+            }
+            let _ = pair.client.write(b"x");
+        }
+        pair.client.send_close_notify();
+    }
+}
