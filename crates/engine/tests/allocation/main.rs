@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use squall_testkit::real::{NginxOptions, Server};
 
-use plans::{assert_counts, closed, record};
+use plans::{assert_counts, closed, record, with};
 
 struct Counting;
 
@@ -69,7 +69,8 @@ static ALLOCATOR: Counting = Counting;
 /// Allocations of this process during a run of `request_count` requests; the server is a process of its own.
 fn allocations(url: &str, request_count: u64) -> u64 {
     let before = ALLOCATION_COUNT.load(Ordering::Relaxed);
-    assert_counts(&record(&closed(url, 10, request_count)), request_count, 0);
+    let plan = with(closed(url, 10, request_count), |load| load.tls.insecure = true);
+    assert_counts(&record(&plan), request_count, 0);
     ALLOCATION_COUNT.load(Ordering::Relaxed) - before
 }
 
@@ -77,10 +78,12 @@ fn allocations(url: &str, request_count: u64) -> u64 {
 fn nothing_is_allocated_per_request() {
     let _alone = ONE_AFTER_THE_OTHER.lock();
     let server = Server::nginx(NginxOptions::default());
-    let few = allocations(&server.url("/"), 1_000);
-    let many = allocations(&server.url("/"), 101_000);
-    // A longer run has more seconds, each with some allocations in the collector; 100,000 requests have none.
-    assert!(many.saturating_sub(few) < 2_000, "{few} allocations for 1,000 requests, {many} for 101,000");
+    for url in [server.url("/"), server.tls_url("/")] {
+        let few = allocations(&url, 1_000);
+        let many = allocations(&url, 101_000);
+        // A longer run has more seconds, each with some allocations in the collector; 100,000 requests have none.
+        assert!(many.saturating_sub(few) < 2_000, "{url}: {few} allocations for 1,000, {many} for 101,000");
+    }
 }
 
 #[test]
