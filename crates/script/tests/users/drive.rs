@@ -1,4 +1,4 @@
-//! Drives one user of a script: requests are answered by a closure, time passes when the script sleeps.
+//! Drives one user of a script: requests are answered by a closure, time passes when the script sleeps or a reply has taken some.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -134,7 +134,9 @@ pub(crate) fn iterate_with(
             for request in &requests {
                 let text = format!("{} {}", request.spec.method, request.spec.url);
                 notes.0.borrow_mut().requests.push(text);
-                user.deliver(Reply { token: request.token, ..answer(request) });
+                let reply = answer(request);
+                now_ns += reply.timing.receiving_ns;
+                user.deliver(Reply { token: request.token, ..reply });
             }
             match step {
                 Step::Idle => break,

@@ -168,6 +168,23 @@ fn redirects_are_followed_as_go_does() {
 }
 
 #[test]
+fn redirects_share_the_time_of_the_request_that_led_to_them() {
+    let mut timeouts_ms = Vec::new();
+    let source = script("http.get('http://t/1', { timeout: 500 });");
+    iterate(&source, 1, |request| {
+        timeouts_ms.push(request.timeout.as_millis());
+        let mut reply = match request.spec.url.path() {
+            "/1" => reply(302, &[("Location", "/2")], ""),
+            "/2" => reply(302, &[("Location", "/3")], ""),
+            _ => reply(200, &[], ""),
+        };
+        reply.timing.receiving_ns = 200_000_000;
+        reply
+    });
+    assert_eq!(timeouts_ms, [500, 300, 100]);
+}
+
+#[test]
 fn redirects_that_are_not_followed_are_told_of_where_nobody_asked_for_it() {
     let again = |request: &Request| match request.spec.url.path() {
         "/nowhere" => reply(302, &[("Location", "")], ""),

@@ -26,6 +26,8 @@ pub(super) struct Exchange {
     spec: Rc<Spec>,
     /// `None`: nothing but the method and the URL was given.
     params: Option<Rc<Params>>,
+    /// When the script asked for it, by the run's clock.
+    begin_ns: u64,
     redirect_count: u32,
     has_answered_digest: bool,
 }
@@ -46,6 +48,7 @@ impl Exchange {
             asked: Rc::clone(&spec),
             spec,
             params,
+            begin_ns: host.now_ns.get(),
             redirect_count: 0,
             has_answered_digest: false,
         };
@@ -57,13 +60,19 @@ impl Exchange {
         host.outbox.borrow_mut().push(Request {
             token: self.token,
             spec: Rc::clone(&self.spec),
-            timeout: self.params.as_ref().and_then(|params| params.timeout).unwrap_or(TIMEOUT),
+            timeout: self.time_left(host),
             keeps_body: self.response_type(host) != ResponseType::None,
             expects: match self.params.as_ref().and_then(|params| params.callback.as_ref()) {
                 Some(callback) => callback.ranges(),
                 None => host.http.callback.borrow().ranges(),
             },
         });
+    }
+
+    /// Redirects and proofs of who asks share the time of the request that led to them.
+    fn time_left(&self, host: &Host) -> Duration {
+        let timeout = self.params.as_ref().and_then(|params| params.timeout).unwrap_or(TIMEOUT);
+        timeout.saturating_sub(Duration::from_nanos(host.now_ns.get().saturating_sub(self.begin_ns)))
     }
 
     fn response_type(&self, host: &Host) -> ResponseType {
