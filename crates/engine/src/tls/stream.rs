@@ -181,6 +181,7 @@ impl TlsStream {
         self.written += count;
         if self.written == self.outgoing.len() {
             self.outgoing.clear();
+            self.outgoing.shrink_to(OUTGOING_BYTES_KEPT);
             self.written = 0;
         }
         Ok(count)
@@ -249,7 +250,7 @@ impl TlsStream {
                 incoming.plain.push_back(range);
             }
         }
-        if self.outgoing.len() - self.written > OUTGOING_BYTES_MAX {
+        if self.outgoing.len() - self.written > 2 * OUTGOING_BYTES_MAX {
             return Err(Error::General("the server asks and does not read the answers".to_owned()));
         }
         Ok(())
@@ -473,8 +474,11 @@ const INCOMING_BYTES_MIN: usize = 4096;
 /// Room for the largest chain of certificates that rustls takes, and more.
 const INCOMING_BYTES_MAX: usize = 1 << 17;
 
-/// Sealed records that wait for the socket.
+/// Data that is sealed before the socket takes it. Answers to what the peer asks may be as much again.
 const OUTGOING_BYTES_MAX: usize = 1 << 16;
+
+/// Room that a session keeps for what it writes: most requests fit.
+const OUTGOING_BYTES_KEPT: usize = 4096;
 
 /// Tickets, key updates and warnings on one connection: a server that renews its keys every 2^24 records makes a trillion with these.
 const IDLE_COUNT_MAX: u32 = 1 << 16;

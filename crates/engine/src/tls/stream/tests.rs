@@ -144,6 +144,26 @@ fn data_goes_both_ways_with_every_suite_in_pieces_of_any_size() {
     }
 }
 
+/// A large body waits for the socket while the server says something already.
+#[test]
+fn as_much_as_is_taken_may_wait_while_answers_come() {
+    for (version, suite) in SUITES {
+        let mut pair = Pair::open(&[version], &[suite]);
+        let mut taken = 0;
+        loop {
+            match pair.client.write(&[b'x'; 10_000]).unwrap() {
+                0 => break,
+                count => taken += count,
+            }
+        }
+        pair.server.writer().write_all(b"early answer").unwrap();
+        let answer = pair.answer();
+        assert_eq!(give(&mut pair.client, &answer).unwrap(), b"early answer", "{suite}");
+        pair.exchange().unwrap();
+        assert_eq!(pair.heard().len(), taken, "{suite}");
+    }
+}
+
 /// The server's first data come with the last record of its handshake, as HTTP/2's SETTINGS do.
 #[test]
 fn data_behind_the_handshake_is_read() {
