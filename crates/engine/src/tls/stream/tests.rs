@@ -255,6 +255,103 @@ fn what_is_wrong_has_its_name_and_the_peer_is_told() {
     }
 }
 
+/// A client, and the keys of a server that says what no rustls would.
+fn with_odd_server(version: &'static SupportedProtocolVersion) -> (TlsStream, Keys) {
+    let mut pair = Pair::with(&[version], &[], |config| config.enable_secret_extraction = true);
+    pair.exchange().unwrap();
+    let secrets = pair.server.dangerous_extract_secrets().unwrap();
+    (pair.client, Keys::new(secrets.tx, version.version == ProtocolVersion::TLSv1_3).unwrap())
+}
+
+/// Records of a kind and a content, and what the last of them comes to in TLS 1.2 and 1.3, where that is a failure.
+type OddCase<'a> = (&'a [(u8, &'a [u8])], &'a str, &'a str);
+
+#[test]
+fn what_is_no_data_is_judged_by_the_version() {
+    let ticket = [NEW_SESSION_TICKET, 0, 0, 3, 1, 2, 3];
+    let cases: &[OddCase<'_>] = &[
+        (&[(ALERT, &[1, 0])], "", ""),
+        (
+            &[(ALERT, &[2, 40])],
+            "received fatal alert: HandshakeFailure",
+            "received fatal alert: HandshakeFailure",
+        ),
+        (&[(ALERT, &[1, 90])], "", ""),
+        (&[(ALERT, &[1, 41])], "", "received fatal alert: NoCertificate"),
+        (&[(ALERT, &[1])], "MissingData", "MissingData"),
+        (&[(HANDSHAKE, &ticket)], "UnexpectedMessage", ""),
+        (&[(HANDSHAKE, &ticket[..2]), (HANDSHAKE, &ticket[2..])], "UnexpectedMessage", ""),
+        (&[(HANDSHAKE, &ticket[..2]), (DATA, b"x")], "MessageInterleaved", "MessageInterleaved"),
+        (&[(HANDSHAKE, &[HELLO_REQUEST, 0, 0, 0])], "", "UnexpectedMessage"),
+        (&[(HANDSHAKE, &[KEY_UPDATE, 0, 0, 1, 2])], "UnexpectedMessage", "InvalidKeyUpdate"),
+        (
+            &[(HANDSHAKE, &[KEY_UPDATE, 0, 0, 1, 0, KEY_UPDATE])],
+            "UnexpectedMessage",
+            "KeyEpochWithPendingFragment",
+        ),
+        (
+            &[(HANDSHAKE, &[NEW_SESSION_TICKET, 1, 0, 0])],
+            "HandshakePayloadTooLarge",
+            "HandshakePayloadTooLarge",
+        ),
+        (&[(HANDSHAKE, &[])], "InvalidContentType", "InvalidContentType"),
+        (&[(20, &[1])], "InvalidContentType", "InvalidContentType"),
+        (&[(DATA, b"")], "", ""),
+    ];
+    for (records, of_tls12, of_tls13) in cases {
+        for (version, expected) in [(&TLS12, of_tls12), (&TLS13, of_tls13)] {
+            let (mut client, mut keys) = with_odd_server(version);
+            let mut bytes = Vec::new();
+            for (kind, content) in *records {
+                keys.seal(*kind, content, &mut bytes).unwrap();
+            }
+            let said = give(&mut client, &bytes).map_err(|error| format!("{error} {error:?}"));
+            match said {
+                Ok(_) => assert_eq!(*expected, "", "{records:?} in {version:?}"),
+                Err(error) => {
+                    let fits = !expected.is_empty() && error.contains(expected);
+                    assert!(fits, "{records:?} in {version:?}: {error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_asks_for_nothing_has_an_end() {
+    for (version, kind, content) in
+        [(&TLS12, ALERT, &[1, 41][..]), (&TLS13, HANDSHAKE, &[NEW_SESSION_TICKET, 0, 0, 0])]
+    {
+        let (mut client, mut keys) = with_odd_server(version);
+        let mut record = Vec::new();
+        let is_refused = (0..=IDLE_COUNT_MAX).any(|_| {
+            record.clear();
+            keys.seal(kind, content, &mut record).unwrap();
+            give(&mut client, &record).is_err()
+        });
+        assert!(is_refused, "{version:?}");
+    }
+}
+
+#[test]
+fn odd_records_never_panic() {
+    let mut random = SplitMix::new(13);
+    for round in 0..500_usize {
+        let (mut client, mut keys) = with_odd_server([&TLS12, &TLS13][round % 2]);
+        let mut bytes = Vec::new();
+        for _ in 0..random.next() % 4 + 1 {
+            let kind = [ALERT, HANDSHAKE, HANDSHAKE, DATA, 20, 24][random.next() as usize % 6];
+            let content: Vec<u8> = (0..random.next() % 12)
+                .map(|_| [0, 1, 2, 4, 24, random.next() as u8][random.next() as usize % 6])
+                .collect();
+            keys.seal(kind, &content, &mut bytes).unwrap();
+        }
+        let size = random.next() as usize % 40 + 1;
+        let _ = bytes.chunks(size).try_for_each(|piece| give(&mut client, piece).map(drop));
+        client.send_close_notify();
+    }
+}
+
 #[test]
 fn damaged_bytes_never_panic() {
     let mut random = SplitMix::new(11);
