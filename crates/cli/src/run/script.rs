@@ -196,7 +196,7 @@ impl<'a> Script<'a> {
         let longest =
             |of: fn(&ClientConfig) -> Duration| clients.iter().map(of).filter(|time| !time.is_zero()).max();
         ConnectionPolicy {
-            request_count_max: self.run.options.no_connection_reuse.then_some(NonZeroU32::MIN),
+            request_count_max: self.run.options.runtime.closes_connections.then_some(NonZeroU32::MIN),
             connect_timeout: longest(|client| client.dial_timeout).unwrap_or(DIAL_TIMEOUT),
             age_max: longest(|client| client.connection_age_max),
             ..ConnectionPolicy::default()

@@ -51,8 +51,6 @@ pub struct Options {
     pub min_iteration_duration: Duration,
     /// Certificates are not verified.
     pub insecure_skip_tls_verify: bool,
-    /// Each request has a connection of its own.
-    pub no_connection_reuse: bool,
     /// Connections end with the iteration.
     pub no_vu_connection_reuse: bool,
     /// Most connections of a user to one host.
@@ -100,6 +98,8 @@ pub struct Runtime {
     pub batch: u32,
     /// Bodies are not kept.
     pub discards_bodies: bool,
+    /// Each request asks for a connection of its own.
+    pub closes_connections: bool,
     /// Version of HTTP outside of scenarios.
     pub http: HttpVersion,
     /// All options as JSON.
@@ -128,6 +128,7 @@ impl Default for Runtime {
             max_redirects: None,
             batch: 20,
             discards_bodies: false,
+            closes_connections: false,
             http: HttpVersion::Auto,
             json: "{}".to_owned(),
         }
@@ -159,7 +160,6 @@ impl Options {
             rps: read.number("rps")?.filter(|rps| *rps > 0.0),
             min_iteration_duration: read.duration("minIterationDuration")?.unwrap_or_default(),
             insecure_skip_tls_verify: read.bool("insecureSkipTLSVerify")?.unwrap_or(false),
-            no_connection_reuse: read.bool("noConnectionReuse")?.unwrap_or(false),
             no_vu_connection_reuse: read.bool("noVUConnectionReuse")?.unwrap_or(false),
             batch_per_host: read.count("batchPerHost")?.unwrap_or(6) as u32,
             hosts: network::hosts(&read)?,
@@ -202,6 +202,7 @@ fn runtime(read: &Reader<'_>) -> Result<Runtime, ScriptError> {
         max_redirects: read.count("maxRedirects")?.map(|count| count as u32),
         batch: read.count("batch")?.unwrap_or(20) as u32,
         discards_bodies: read.bool("discardResponseBodies")?.unwrap_or(false),
+        closes_connections: read.bool("noConnectionReuse")?.unwrap_or(false),
         http: default.http,
         json: default.json,
     })

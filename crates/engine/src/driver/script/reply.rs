@@ -9,6 +9,7 @@ use crate::trouble::Trouble;
 /// The reply of a request that has ended.
 pub(super) fn reply_of(ended: Ended) -> Reply {
     let Ended { token, result, head, body, phases, remote, is_h2, tls, .. } = ended;
+    let is_reached = result.as_ref().err().is_none_or(|trouble| !is_dialling(trouble));
     let (status, failure) = match result {
         Ok(status) => (status, None),
         Err(trouble) => (0, Some(failure(&trouble))),
@@ -25,7 +26,7 @@ pub(super) fn reply_of(ended: Ended) -> Reply {
         head: if is_ok { head } else { Vec::new() },
         body: if is_ok { body } else { Vec::new() },
         timing: timing(&phases, is_ok),
-        remote,
+        remote: remote.filter(|_| is_reached),
         tls,
         failure,
     }
@@ -46,14 +47,13 @@ fn timing(phases: &Phases, is_ok: bool) -> Timing {
 }
 
 fn failure(trouble: &Trouble) -> ReplyFailure {
-    let is_dialling = matches!(trouble.phase, Phase::Connecting | Phase::Tunnelling | Phase::TlsHandshaking);
     let (code, text) = match trouble.cause {
         Cause::NameNotResolved => (1101, "lookup: no such host".to_owned()),
         Cause::ConnectTimeout => (1211, "dial: i/o timeout".to_owned()),
         Cause::Timeout => (1050, "request timeout".to_owned()),
         Cause::ConnectionRefused => (1212, "dial: connection refused".to_owned()),
         Cause::ConnectionReset => (1220, "read: connection reset by peer".to_owned()),
-        Cause::Unreachable | Cause::OutOfResources if is_dialling => {
+        Cause::Unreachable | Cause::OutOfResources if is_dialling(trouble) => {
             (1210, format!("dial: {}", trouble.text))
         }
         Cause::TlsCertificate => certificate(&trouble.text),
@@ -63,6 +63,11 @@ fn failure(trouble: &Trouble) -> ReplyFailure {
         _ => (code_of(&trouble.text), trouble.text.clone()),
     };
     ReplyFailure { code, text }
+}
+
+/// Whether there was no connection yet.
+fn is_dialling(trouble: &Trouble) -> bool {
+    matches!(trouble.phase, Phase::Connecting | Phase::Tunnelling | Phase::TlsHandshaking)
 }
 
 /// k6's code of what its options forbid; of anything else that of an unknown error.

@@ -312,6 +312,11 @@ fn headers(
         None => cookie_header(&host.jar.borrow(), url, &params.cookies),
     };
     add_cookies(&mut headers, cookie);
+    // Beside whatever the script says of its connection itself.
+    if host.shared.options.closes_connections {
+        headers.retain(|(name, value)| !name.eq_ignore_ascii_case("connection") || value != "close");
+        headers.push(("Connection".to_owned(), "close".to_owned()));
+    }
     headers
 }
 
