@@ -1,8 +1,7 @@
 //! One TLS session of a connection that carries requests, sans-IO: bytes in, bytes out.
 //!
 //! The handshake is rustls's. Once it is over, the keys are taken over ([`rustls::kernel`]): rustls copies what it has opened and allocates for each
-//! record, which costs more than the cipher where records are small (`docs/bench.md`). Owns: the session's buffers. Never: sockets, the
-//! clock, figures.
+//! record, which costs nearly as much as the cipher where records are small. Owns: the session's buffers. Never: sockets, the clock, figures.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -154,8 +153,12 @@ impl TlsStream {
     }
 
     /// Seals as much as is taken before the socket has taken what is ready; how much that is.
+    ///
+    /// # Errors
+    ///
+    /// When the session is not open, or not any more.
     pub(crate) fn write(&mut self, plain: &[u8]) -> Result<usize, Error> {
-        let Stage::Open(session) = &mut self.stage else { return Ok(0) };
+        let Stage::Open(session) = &mut self.stage else { return Err(Error::HandshakeNotComplete) };
         let room = OUTGOING_BYTES_MAX.saturating_sub(self.outgoing.len() - self.written);
         let plain = &plain[..plain.len().min(room)];
         if session.wants_keys() {
