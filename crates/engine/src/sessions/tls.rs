@@ -233,7 +233,7 @@ impl LeanSession {
             let stage = match state {
                 Err(error) => {
                     self.is_broken = true;
-                    encode::alert(&mut self.tls, &mut incoming[begin + discard..], out);
+                    encode::alert(&mut self.tls, out);
                     return Err(error);
                 }
                 Ok(ConnectionState::EncodeTlsData(data)) => {

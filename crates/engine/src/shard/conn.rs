@@ -130,6 +130,11 @@ impl Exchange {
         self.retry_count > 0
     }
 
+    /// When its first byte was written; before that, when a connection took it.
+    pub(super) const fn begin_ns(&self) -> u64 {
+        if self.start_ns == 0 { self.assigned_ns } else { self.start_ns }
+    }
+
     /// The same request, to be sent again from the beginning.
     pub(super) fn again(self) -> Self {
         Self {

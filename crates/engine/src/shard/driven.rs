@@ -212,28 +212,28 @@ impl Shard {
 
     /// The pool that a request's connection is taken from.
     pub(super) fn pool_of(&self, exchange: &Exchange) -> usize {
-        let flight = self.driven.as_ref().and_then(|driven| driven.flight(exchange));
-        flight.map_or_else(|| self.request(exchange.request).origin_idx, |flight| flight.pool_idx) as usize
+        let pool_idx = self.flight_of(exchange).map(|flight| flight.pool_idx);
+        pool_idx.unwrap_or_else(|| self.request(exchange.request).origin_idx) as usize
     }
 
     /// When a request has taken too long. The load's limit begins with its first byte; a call's own with the call, as in k6.
     pub(super) fn deadline_of(&self, exchange: &Exchange) -> u64 {
-        self.deadline_of_call(exchange).unwrap_or_else(|| {
-            let begin_ns = if exchange.start_ns == 0 { exchange.assigned_ns } else { exchange.start_ns };
-            begin_ns + self.limits.timeout_ns
-        })
+        self.deadline_of_call(exchange).unwrap_or_else(|| exchange.begin_ns() + self.limits.timeout_ns)
     }
 
     /// When the call that a driver made has taken too long; `None`: it is none.
     pub(super) fn deadline_of_call(&self, exchange: &Exchange) -> Option<u64> {
-        let flight = self.driven.as_ref()?.flight(exchange)?;
-        Some(exchange.intended_ns.saturating_add(flight.timeout_ns))
+        Some(exchange.intended_ns.saturating_add(self.flight_of(exchange)?.timeout_ns))
     }
 
     /// How long a request may take.
     pub(super) fn timeout_of(&self, exchange: &Exchange) -> u64 {
-        let flight = self.driven.as_ref().and_then(|driven| driven.flight(exchange));
-        flight.map_or(self.limits.timeout_ns, |flight| flight.timeout_ns)
+        self.flight_of(exchange).map_or(self.limits.timeout_ns, |flight| flight.timeout_ns)
+    }
+
+    /// The call that a request was made for; `None`: no driver asked for it.
+    fn flight_of(&self, exchange: &Exchange) -> Option<&Flight> {
+        self.driven.as_ref()?.flight(exchange)
     }
 
     /// Whether the body of the response that a connection reads is wanted.

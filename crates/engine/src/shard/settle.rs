@@ -192,7 +192,8 @@ impl Shard {
         outcome: Result<(), Trouble>,
     ) {
         self.open_count -= 1;
-        let timeout_ns = self.timeout_of(exchange);
+        // Its driver forgets the call as soon as it is told.
+        let timeout_ns = if outcome.is_err() { self.timeout_of(exchange) } else { 0 };
         if self.driven.is_some() {
             let result = match &outcome {
                 Err(trouble) if status == 0 => Err(trouble.clone()),

@@ -17,10 +17,10 @@ pub(crate) fn data<D>(mut data: EncodeTlsData<'_, D>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the alert that rustls has to send after an error; `rest`: what it has not read. It would read on if it were asked once more than that.
-pub(crate) fn alert(tls: &mut UnbufferedClientConnection, rest: &mut [u8], out: &mut Vec<u8>) {
+/// Appends the alert that rustls has to send after an error. It would read on if it were asked once more than that.
+pub(crate) fn alert(tls: &mut UnbufferedClientConnection, out: &mut Vec<u8>) {
     while tls.wants_write() {
-        match tls.process_tls_records(rest).state {
+        match tls.process_tls_records(&mut []).state {
             Ok(ConnectionState::EncodeTlsData(record)) => data(record, out),
             _ => return,
         }

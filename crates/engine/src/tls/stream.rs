@@ -199,7 +199,7 @@ impl TlsStream {
             let UnbufferedStatus { discard, state, .. } = tls.process_tls_records(incoming);
             let waits = match state {
                 Err(error) => {
-                    encode::alert(tls, &mut [], &mut self.outgoing);
+                    encode::alert(tls, &mut self.outgoing);
                     return Err(error);
                 }
                 Ok(ConnectionState::EncodeTlsData(data)) => {

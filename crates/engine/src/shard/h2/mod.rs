@@ -144,7 +144,6 @@ impl Shard {
         for slot in session.client.slots() {
             let place = self.stream_place(conn_idx, slot);
             let exchange = self.exchanges[place];
-            let begin_ns = if exchange.start_ns == 0 { exchange.assigned_ns } else { exchange.start_ns };
             let end_ns = self.deadline_of(&exchange);
             if self.now_ns < end_ns {
                 self.deadlines[conn_idx] = self.deadlines[conn_idx].min(end_ns);
@@ -153,7 +152,7 @@ impl Shard {
             let Some(session) = &mut self.conns[conn_idx].h2 else { return };
             session.client.cancel(slot);
             session.pending.retain(|one| *one != slot);
-            session.is_retiring |= session.heard_ns < begin_ns;
+            session.is_retiring |= session.heard_ns < exchange.begin_ns();
             self.settle_stream(conn_idx, &exchange, Cause::Timeout, String::new());
         }
         self.list_unsent(conn_idx);
