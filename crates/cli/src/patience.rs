@@ -4,6 +4,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::args::FaceArgs;
 use crate::output;
 
 /// Keeps silent for two seconds, and for good when it is dropped before.
@@ -13,8 +14,13 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
+    /// The same, where the user wants to hear of what goes on.
+    pub(crate) fn unless_quiet(args: &FaceArgs, doing: impl Into<String>) -> Option<Self> {
+        (args.quiet == 0).then(|| Self::new(doing))
+    }
+
     /// `doing`: what begins now, such as `looking up names`.
-    pub(crate) fn new(doing: impl Into<String>) -> Self {
+    fn new(doing: impl Into<String>) -> Self {
         let (done, is_done) = mpsc::channel();
         let doing = doing.into();
         let wait = move || {

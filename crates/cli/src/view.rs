@@ -62,8 +62,7 @@ impl<'a> View<'a> {
         self.phase(Some(doing));
         match &mut self.face {
             Face::Live(live) => drop(live.say(&self.name, doing)),
-            Face::Progress(_) if self.args.faces.quiet == 0 => self.patience = Some(Patience::new(doing)),
-            Face::Progress(_) => {}
+            Face::Progress(_) => self.patience = Patience::unless_quiet(&self.args.faces, doing),
         }
     }
 

@@ -26,8 +26,8 @@ pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
     if plan_file::is_ptr(path) {
         return run_ptr(&args.files, args);
     }
-    let patience = (args.output.faces.quiet == 0)
-        .then(|| Patience::new(format!("reading {}, its scripts and recordings", path.display())));
+    let doing = format!("reading {}, its scripts and recordings", path.display());
+    let patience = Patience::unless_quiet(&args.output.faces, doing);
     let plan = plan_file::read(path, &args.plan)?;
     drop(patience);
     run_fleet(plan, &args.output)

@@ -36,8 +36,8 @@ use crate::view::View;
 
 /// Runs a script.
 pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
-    let patience = (args.output.faces.quiet == 0)
-        .then(|| Patience::new(format!("reading {} and what it imports", path.display())));
+    let doing = format!("reading {} and what it imports", path.display());
+    let patience = Patience::unless_quiet(&args.output.faces, doing);
     let script = Script::prepare(path, args, console(&args.script)?)?;
     drop(patience);
     let plan = script.plan();

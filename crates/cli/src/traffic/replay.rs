@@ -26,8 +26,8 @@ fn play(args: &ReplayArgs, shown: &OutputArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::Ok);
     }
     // A terminal sees how far it is.
-    let is_told = shown.faces.quiet == 0 && !std::io::stderr().is_terminal();
-    let patience = is_told.then(|| Patience::new(format!("reading {}", args.file.display())));
+    let doing = || format!("reading {}", args.file.display());
+    let patience = (!std::io::stderr().is_terminal()).then(|| Patience::unless_quiet(&shown.faces, doing()));
     let (plan, _playable) = prepared(args, shown)?;
     drop(patience);
     http::make(&plan, shown, None)
