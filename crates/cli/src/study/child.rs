@@ -49,18 +49,17 @@ pub(crate) fn make(args: &[String], place: &Path, watched: &[String]) -> Result<
         .map_err(|error| cannot_start(&error))?;
     let monitors = watch.stop();
     let folder = Store::at(place).latest().ok().filter(|folder| Some(folder) != before.as_ref());
+    let is_unreachable = output.status.code() == Some(ExitCode::TargetUnreachable as i32);
     let folder = folder.ok_or_else(|| {
-        let code = output.status.code();
-        let is_unreachable = code == Some(ExitCode::TargetUnreachable as i32);
-        let told =
-            told(if is_unreachable { ExitCode::TargetUnreachable } else { ExitCode::Usage }, &output.stderr);
+        let code = if is_unreachable { ExitCode::TargetUnreachable } else { ExitCode::Usage };
+        let told = told(code, &output.stderr);
         if told.message.is_empty() {
             let message = format!("a run came to nothing: `squall {}`", args.join(" "));
             return Failure::usage(message, "try it alone");
         }
         told
     })?;
-    if before.is_none() && output.status.code() == Some(ExitCode::TargetUnreachable as i32) {
+    if before.is_none() && is_unreachable {
         return Err(told(ExitCode::TargetUnreachable, &output.stderr));
     }
     let mut record = store::open(&folder).map_err(|error| refused(&error))?;

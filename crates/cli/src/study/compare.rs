@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use squall_report::page::{self, Page};
 use squall_report::store;
 use squall_report::studies::{ComparePage, Group, charts};
-use squall_study::{Options, mismatch};
+use squall_study::Options;
 
 use super::{child, files, loads};
 use crate::args::CompareArgs;
@@ -139,11 +139,7 @@ fn names(args: &CompareArgs, count: usize) -> Result<Vec<String>, Failure> {
     let is_plain = |name: &String| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || " ._-".contains(c))
     };
-    if let Some(name) =
-        args.names.iter().enumerate().find_map(|(idx, name)| args.names[..idx].contains(name).then_some(name))
-    {
-        return Err(Failure::usage(format!("two groups are called `{name}`"), "give each a name of its own"));
-    }
+    loads::refuse_same_name("groups", args.names.iter())?;
     if args.names.len() != count || !args.names.iter().all(is_plain) {
         let message = format!("`--names` must give {count} names of letters, digits, spaces and `._-`");
         return Err(Failure::usage(
@@ -155,16 +151,8 @@ fn names(args: &CompareArgs, count: usize) -> Result<Vec<String>, Failure> {
 }
 
 fn refuse_different_loads(groups: &[Group]) -> Result<(), Failure> {
-    let runs: Vec<(&String, &squall_measure::RunRecord)> =
-        groups.iter().flat_map(|group| &group.runs).map(|(name, record)| (name, record)).collect();
-    let Some(((first_name, first), others)) = runs.split_first() else { return Ok(()) };
-    for (name, record) in others {
-        if let Some(mismatch) = mismatch(&first.plan, &record.plan) {
-            let message = format!("`{first_name}` and `{name}` cannot be compared: {mismatch}");
-            return Err(Failure::usage(message, loads::FORCE_HELP));
-        }
-    }
-    Ok(())
+    let runs = groups.iter().flat_map(|group| &group.runs);
+    loads::refuse_different(runs.map(|(name, record)| (name, &record.plan)))
 }
 
 const FORMS: &[&str] = &["html", "json", "markdown"];

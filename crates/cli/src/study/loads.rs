@@ -1,5 +1,6 @@
 //! What the runs of a study would do, read before the first of them: what could not be compared is not made.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use squall_measure::Threshold;
@@ -49,19 +50,45 @@ pub(crate) fn refuse_incomparable(
     is_forced: bool,
 ) -> Result<(), Failure> {
     let mut named = names.iter().zip(groups);
-    if let Some((name, _)) = named.clone().find(|(_, group)| group.has_tools && group.plan.loads.is_empty()) {
+    if let Some((name, _)) = named.find(|(_, group)| group.has_tools && group.plan.loads.is_empty()) {
         let message =
             format!("foreign tools alone make the load `{name}`, and squall has no figures of its own of it");
         return Err(Failure::usage(message, "compare loads that squall makes itself"));
     }
+    if is_forced {
+        return Ok(());
+    }
+    refuse_different(names.iter().zip(groups).map(|(name, group)| (name, &group.plan)))
+}
+
+/// Refuses what is not the load that the first one is.
+pub(crate) fn refuse_different<'a>(
+    mut named: impl Iterator<Item = (&'a String, &'a Plan)>,
+) -> Result<(), Failure> {
     let Some((first_name, first)) = named.next() else { return Ok(()) };
-    for (name, group) in named.filter(|_| !is_forced) {
-        if let Some(mismatch) = mismatch(&first.plan, &group.plan) {
-            let message = format!("`{first_name}` and `{name}` cannot be compared: {mismatch}");
-            return Err(Failure::usage(message, FORCE_HELP));
+    for (name, plan) in named {
+        if let Some(mismatch) = mismatch(first, plan) {
+            return Err(Failure::usage(
+                format!("`{first_name}` and `{name}` cannot be compared: {mismatch}"),
+                "compare runs of the same load, or say `--force` when that difference is what you compare",
+            ));
         }
     }
     Ok(())
+}
+
+/// Refuses two of one name. `what`: whose names they are, such as `groups`.
+pub(crate) fn refuse_same_name<'a>(
+    what: &str,
+    names: impl Iterator<Item = &'a String>,
+) -> Result<(), Failure> {
+    let mut known = BTreeSet::new();
+    match names.into_iter().find(|name| !known.insert(name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            Err(Failure::usage(format!("two {what} are called `{name}`"), "give each a name of its own"))
+        }
+    }
 }
 
 /// Refuses an objective that tells nothing about how much a load can grow: of what the load does not have, or of the load itself.
@@ -92,7 +119,3 @@ fn urls(plan: &Plan) -> impl Iterator<Item = &Url> {
     });
     requests.flatten().map(|request| &request.url)
 }
-
-/// What to do with runs of different loads.
-pub(crate) const FORCE_HELP: &str =
-    "compare runs of the same load, or say `--force` when that difference is what you compare";

@@ -1,6 +1,5 @@
 //! `squall sweep`: the same load at rising levels.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::thread;
 
@@ -42,7 +41,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
     };
     files::refuse_own(&args.runs.rest, &[own])?;
     let variants = variants(args)?;
-    refuse_same_name(&variants)?;
+    loads::refuse_same_name("variants", variants.iter().map(|variant| &variant.name))?;
     let mut plans = Vec::new();
     for variant in &variants {
         files::refuse_own(&variant.args, &[own])?;
@@ -100,17 +99,6 @@ fn variants(args: &SweepArgs) -> Result<Vec<Variant>, Failure> {
         &variants.iter().map(|variant| variant.name.as_str()).collect::<Vec<_>>(),
     )?;
     Ok(variants)
-}
-
-fn refuse_same_name(variants: &[Variant]) -> Result<(), Failure> {
-    let mut names = BTreeSet::new();
-    match variants.iter().find(|variant| !names.insert(variant.name.as_str())) {
-        None => Ok(()),
-        Some(variant) => {
-            let message = format!("two variants are called `{}`", variant.name);
-            Err(Failure::usage(message, "give each a name of its own"))
-        }
-    }
 }
 
 /// Fewer requests than connections leave some connections out: the level would not be what it is called.
