@@ -15,16 +15,13 @@ fn failures(summary: &Summary) -> Option<String> {
 
 /// Of fewer than a thousand values, the 99.9th percentile is the largest one: chance, not a property.
 fn few_samples(summary: &Summary) -> Option<String> {
-    let count = summary.latency_us.count;
-    if count == 1 {
-        return Some(format!(
-            "of one {} every percentile is the same; a longer run would say more",
-            summary.noun()
-        ));
-    }
-    let is_few = (2..1_000).contains(&count);
-    let noun = summary.noun();
-    is_few.then(|| format!("p99.9 of {count} {noun}s is the slowest of them; a longer run would say more"))
+    let (count, noun) = (summary.latency_us.count, summary.noun());
+    let what = match count {
+        1 => format!("of one {noun} every percentile is the same"),
+        2..1_000 => format!("p99.9 of {count} {noun}s is the slowest of them"),
+        _ => return None,
+    };
+    Some(format!("{what}; a longer run would say more"))
 }
 
 fn reconnects(summary: &Summary) -> Option<String> {

@@ -286,7 +286,7 @@ impl User {
     }
 
     /// Does work that needs no driver: nobody sends its requests, and its sleeps pass at once.
-    pub fn finish_alone(&mut self, work: Work) -> Outcome {
+    pub(crate) fn finish_alone(&mut self, work: Work) -> Outcome {
         let mut step = self.begin(work, 0);
         loop {
             match step {

@@ -56,9 +56,8 @@ pub(crate) fn read_ptr(paths: &[PathBuf], args: &PtrArgs) -> Result<FleetPlan, F
         config: args.ssh_config.as_ref().map(text_of),
     };
     let file = file::parse_ptr(&texts, &options).map_err(|problems| {
-        let of_file = |(idx, problem): &'_ (usize, Problem)| (paths[*idx].clone(), problem.clone());
-        let problems: Vec<(PathBuf, Problem)> = problems.iter().map(of_file).collect();
-        wrong(LOOK_PTR, &problems.iter().map(|(path, problem)| (path.as_path(), problem)).collect::<Vec<_>>())
+        let placed = problems.iter().map(|(idx, problem)| (paths[*idx].as_path(), problem));
+        wrong(LOOK_PTR, &placed.collect::<Vec<_>>())
     })?;
     let path = paths[0].as_path();
     fleet_plan(&file, path, Vec::new()).map_err(|problems| {
@@ -432,9 +431,8 @@ fn endpoint(target: &str) -> Option<String> {
 /// One failure for all problems of a file, or of several. `look`: what looks at such a file without running it.
 fn wrong(look: &str, problems: &[(&Path, &Problem)]) -> Failure {
     let place = |(path, problem): &(&Path, &Problem)| format!("{}:{problem}", path.display());
-    let [first, ..] = problems else { return Failure::usage("nothing is wrong", "report this") };
-    if problems.len() == 1 {
-        return Failure::usage(place(first), first.1.help.clone());
+    if let [single] = problems {
+        return Failure::usage(place(single), single.1.help.clone());
     }
     let mut paths: Vec<String> = problems.iter().map(|(path, _)| path.display().to_string()).collect();
     paths.dedup();

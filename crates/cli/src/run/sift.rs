@@ -85,11 +85,10 @@ impl<'a> Sieve<'a> {
     }
 
     fn keep_options(&mut self, name: impl Fn(&Text) -> bool, value: impl Fn(&Text) -> bool) {
-        let (kept, gone) = std::mem::take(&mut self.load.options)
+        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.load.options)
             .into_iter()
             .partition(|option| name(&option.name) && option.values.iter().all(&value));
         self.load.options = kept;
-        let gone: Vec<squall_plan::file::LoadOption> = gone;
         self.is_reduced |= !gone.is_empty();
         self.gone.extend(gone.into_iter().map(|option| option.name.value));
     }

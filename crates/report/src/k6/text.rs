@@ -447,6 +447,7 @@ mod tests {
         let form = TextForm { mode: TextMode::Compact, has_thresholds: true, style: Style::FILE };
         assert_eq!(summary_text(&summary, form), include_str!("../tests/golden/script-thresholds.txt"));
     }
+
     #[test]
     fn checks_of_one_name_are_one() {
         let check = |group: &str, name: &str, passes, fails| ScriptCheck {
