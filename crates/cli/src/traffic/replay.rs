@@ -26,8 +26,10 @@ fn play(args: &ReplayArgs, shown: &OutputArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::Ok);
     }
     // A terminal sees how far it is.
-    let doing = || format!("reading {}", args.file.display());
-    let patience = (!std::io::stderr().is_terminal()).then(|| Patience::unless_quiet(&shown.faces, doing()));
+    let patience = match std::io::stderr().is_terminal() {
+        true => None,
+        false => Patience::unless_quiet(&shown.faces, format!("reading {}", args.file.display())),
+    };
     let (plan, _playable) = prepared(args, shown)?;
     drop(patience);
     http::make(&plan, shown, None)
