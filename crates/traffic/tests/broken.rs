@@ -61,8 +61,6 @@ const GOOD: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 /// A good record before and behind each bad one of the text formats.
 fn bad_files() -> Vec<(&'static str, Format, Vec<u8>, &'static str)> {
     let long = "a".repeat(2 << 20);
-    let field = format!(r#"{{"name":"A","value":"{long}"}}"#);
-    let in_har = |bad: String| har(&[har_entry(NOW, ""), bad, har_entry(NOW, "")]);
     let in_gor = |bad: String| [gor(GOR_NOW, GOOD), bad, gor(GOR_NOW, GOOD)].join(SEPARATOR).into_bytes();
     let in_log = |bad: String| format!("{0}{bad}\n{0}", log(LOG_NOW, "GET /a HTTP/1.1")).into_bytes();
     let in_pairs = |bad: String| format!("{0}\n{bad}\n{0}\n", pair(NOW, "/a")).into_bytes();
@@ -73,10 +71,6 @@ fn bad_files() -> Vec<(&'static str, Format, Vec<u8>, &'static str)> {
         bytes
     };
     vec![
-        ("HAR: no JSON inside an entry", Format::Har, in_har(r#"{"startedDateTime": }"#.into()), ""),
-        ("HAR: absurd time", Format::Har, in_har(har_entry("2999-12-31T00:00:00Z", "")), "1990"),
-        ("HAR: no time", Format::Har, in_har(har_entry("yesterday", "")), "ISO 8601"),
-        ("HAR: gigantic header", Format::Har, in_har(har_entry(NOW, &field)), "head"),
         ("gor: no header line", Format::Gor, in_gor("nonsense".into()), "no header"),
         ("gor: absurd time", Format::Gor, in_gor(gor("99999999999999999999", GOOD)), "time"),
         ("gor: cut message", Format::Gor, in_gor(gor(GOR_NOW, "GET / HT")), ""),
@@ -95,7 +89,6 @@ fn bad_files() -> Vec<(&'static str, Format, Vec<u8>, &'static str)> {
             in_log(log("01/Mai/2024:10:00:00 +0000", "GET / HTTP/1.1")),
             "no time",
         ),
-        ("log: TLS bytes", Format::AccessLog, in_log(log(LOG_NOW, r"\x16\x03\x01")), "request"),
         (
             "log: gigantic line",
             Format::AccessLog,
@@ -140,6 +133,36 @@ fn each_problem_has_its_place_and_the_rest_is_read() {
         let rest = if problem.is_fatal || format == Format::Curl && problems.len() > 1 { 1 } else { 2 };
         let open = usize::from(name == "curl: open quote");
         assert_eq!(records.len(), rest - open.min(rest - 1), "{name}: {problems:?}");
+    }
+}
+
+/// Browsers and servers write entries that stand for no request: they are noted, and the others are used.
+#[test]
+fn what_stands_for_no_request_is_left_out_with_a_note() {
+    let field = format!(r#"{{"name":"A","value":"{}"}}"#, "a".repeat(2 << 20));
+    let in_har = |bad: String| (Format::Har, har(&[har_entry(NOW, ""), bad, har_entry(NOW, "")]));
+    let in_log = |bad: &str| {
+        let good = log(LOG_NOW, "GET /a HTTP/1.1");
+        (Format::AccessLog, format!("{good}{}{good}", log(LOG_NOW, bad)).into_bytes())
+    };
+    for ((format, bytes), note) in [
+        (in_har(r#"{"startedDateTime": }"#.into()), "expected value"),
+        (in_har(har_entry("2999-12-31T00:00:00Z", "")), "1990"),
+        (in_har(har_entry("yesterday", "")), "ISO 8601"),
+        (in_har(har_entry(NOW, &field)), "head"),
+        (in_har(har_entry(NOW, "").replace("GET", "G T")), "bad method"),
+        (in_log(r"\x16\x03\x01"), "no HTTP"),
+        (in_log("-"), "without a request"),
+    ] {
+        let mut source = open_bytes(format, bytes, &ReadOptions::default()).unwrap();
+        let count = std::iter::from_fn(|| source.next().unwrap()).count();
+        assert_eq!(count, 2, "{note}");
+        let found: Vec<_> = source.notes().iter().filter(|(text, ..)| text.contains(note)).collect();
+        assert!(
+            matches!(found.as_slice(), [(_, 1, place)] if place.record == 2),
+            "{note}: {:?}",
+            source.notes()
+        );
     }
 }
 

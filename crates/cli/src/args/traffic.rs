@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use squall_plan::InputError;
@@ -17,12 +18,21 @@ pub(crate) struct ReadArgs {
     /// har, gor, rrpair, rrpair-md, log, mitmproxy, curl, postman or squall.
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub format: Option<Format>,
-    /// How the lines of an access log are written [default: combined]
+    /// How the lines of an access log are written [default: detected, else combined]
     ///
-    /// nginx's variables ($time_local, $request, ...), Apache's (%t, %r, ...), or the names combined and common. Lines are
-    /// taken to be written when a request ended, with Apache's variables when it began.
+    /// nginx's variables ($time_local, $request, ...), Apache's (%t, %r, ...), or a name: combined, common, alb, elb, cloudfront, iis,
+    /// haproxy, caddy or traefik. Lines are taken to be written when a request ended, with Apache's variables when it began.
     #[arg(long, value_name = "PATTERN", value_parser = log_pattern)]
     pub log_pattern: Option<LogPattern>,
+    /// Fields of a JSON access log: ts=NAME,method=NAME,url=NAME,...
+    ///
+    /// Names may lead into objects (request.uri). Fields are ts (when the request ended) or start, method, url, query, host, scheme,
+    /// status, duration (seconds; also duration_ms, _us, _ns), client, session, user_agent, referer, headers, header.NAME, body.
+    #[arg(long, value_name = "FIELDS", value_parser = log_json, conflicts_with = "log_pattern")]
+    pub log_json: Option<LogPattern>,
+    /// Values of a Postman collection's variables: an exported environment, or lines of NAME=VALUE (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub env_file: Vec<PathBuf>,
     /// Go on behind what cannot be read
     #[arg(long)]
     pub skip_bad: bool,
@@ -60,9 +70,40 @@ pub(crate) struct ConvertArgs {
     /// Replace secrets: cookies, credentials, and fields that are named like one
     #[arg(long)]
     pub mask: bool,
+    /// Show what two recordings differ in, INPUT and OUTPUT, by kinds of requests, and write nothing
+    #[arg(long, conflicts_with_all = ["output_format", "mask", "to", "dry_run"], requires = "output")]
+    pub diff: bool,
     /// Show what the recording holds, and write nothing
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// `squall view`.
+#[derive(Debug, Args)]
+pub(crate) struct ViewArgs {
+    /// The recording: a file, a folder of RRPair files, or - for stdin
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Show this request in detail; its number is in the first column of the table
+    #[arg(long, value_name = "NUMBER")]
+    pub record: Option<u64>,
+    /// Only requests with this method (repeatable)
+    #[arg(long, value_name = "METHOD")]
+    pub method: Vec<String>,
+    /// Only responses with these statuses, such as 404,5xx
+    #[arg(long, value_name = "STATUSES", value_parser = super::values::statuses)]
+    pub status: Option<super::values::Statuses>,
+    /// Only requests at least this long after the first, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = super::values::time)]
+    pub from: Option<Duration>,
+    /// Only requests less than this long after the first
+    #[arg(long, value_name = "TIME", value_parser = super::values::time)]
+    pub until: Option<Duration>,
+    /// Show cookies, credentials and fields that are named like secrets as they are
+    #[arg(long)]
+    pub show_secrets: bool,
     #[command(flatten)]
     pub read: ReadArgs,
 }
@@ -126,12 +167,33 @@ pub(crate) struct MockArgs {
     /// Answer after the recorded time multiplied by this; 0: at once
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = factor)]
     pub latency: f64,
-    /// Speak TLS, too, to clients that begin with it
+    /// Be the clients' HTTP proxy, and answer in place of the servers that they ask
+    #[arg(long)]
+    pub proxy: bool,
+    /// Answer only requests that are the same as a recorded one, ignored fields apart
+    #[arg(long)]
+    pub strict: bool,
+    /// Do not compare this parameter of the query (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub ignore_query: Vec<String>,
+    /// Do not compare this field of JSON and form bodies: a name, or a pointer such as /items/*/id (repeatable)
+    #[arg(long, value_name = "FIELD")]
+    pub ignore_body: Vec<String>,
+    /// Send what is not in the recording to this server; without URL, with --proxy, to the one that the client asked for
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, value_parser = origin)]
+    pub pass_through: Option<Option<Url>>,
+    /// Also accept TLS from clients
     #[arg(long)]
     pub tls: bool,
     /// Folder of the certificate authority that clients must trust [default: squall/ca in the user's state directory]
-    #[arg(long, value_name = "DIR", requires = "tls")]
+    #[arg(long, value_name = "DIR")]
     pub ca: Option<PathBuf>,
+    /// Do not verify the certificates of servers that requests are passed through to
+    #[arg(long)]
+    pub insecure: bool,
+    /// Trust these certificates (PEM) instead of the system's (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub cacert: Vec<PathBuf>,
     #[command(flatten)]
     pub read: ReadArgs,
 }
@@ -149,7 +211,13 @@ fn format(text: &str) -> Result<Format, InputError> {
 
 fn log_pattern(text: &str) -> Result<LogPattern, InputError> {
     text.parse().map_err(|error: squall_traffic::PatternError| {
-        refused(error.reason, "write it as in the server's own configuration: '$remote_addr [$time_local] \"$request\" $status'")
+        refused(error.reason, "write it as in the server's own configuration, '$remote_addr [$time_local] \"$request\" $status', or name a format such as alb")
+    })
+}
+
+fn log_json(text: &str) -> Result<LogPattern, InputError> {
+    LogPattern::json(text).map_err(|error| {
+        refused(error.reason, "write the names of the log's fields: ts=time,method=request.method,url=request.uri,status=status")
     })
 }
 

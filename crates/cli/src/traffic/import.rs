@@ -1,10 +1,12 @@
 //! Any recording to one that can be replayed at once.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use squall_traffic::read::environment;
 use squall_traffic::store::{OpenStoreError, Recording, Writer};
 use squall_traffic::{
     Format, ImportError, ImportOptions, Imported, OpenError, Piped, Problem, ReadOptions, Record, Source,
@@ -98,7 +100,11 @@ pub(super) fn read_into(
 
 /// Opens a recording of any format.
 pub(super) fn source(path: &Path, args: &ReadArgs) -> Result<Box<dyn Source>, Failure> {
-    let options = ReadOptions { format: args.format, log_pattern: args.log_pattern.clone() };
+    let options = ReadOptions {
+        format: args.format,
+        log_pattern: args.log_pattern.clone().or_else(|| args.log_json.clone()),
+        variables: variables(&args.env_file)?,
+    };
     let source = open(path, &options);
     let source = source.map_err(|error: OpenError| Failure::usage(error.to_string(), error.help()))?;
     let Some(command) = &args.pipe else { return Ok(source) };
@@ -106,6 +112,23 @@ pub(super) fn source(path: &Path, args: &ReadArgs) -> Result<Box<dyn Source>, Fa
         Failure::usage(format!("cannot start `{command}`: {error}"), "--pipe takes a command of /bin/sh")
     })?;
     Ok(Box::new(piped))
+}
+
+/// The values in environment files; later files win.
+fn variables(files: &[PathBuf]) -> Result<BTreeMap<String, String>, Failure> {
+    let mut variables = BTreeMap::new();
+    for path in files {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Failure::file("--env-file", path, &error))?;
+        let read = environment(&text).map_err(|reason| {
+            Failure::usage(
+                format!("cannot read `{}`: {reason}", path.display()),
+                "--env-file takes an environment exported from Postman, or lines of NAME=VALUE",
+            )
+        })?;
+        variables.extend(read);
+    }
+    Ok(variables)
 }
 
 /// Whether the filters let a record pass.
@@ -127,6 +150,8 @@ fn copied(args: &ReadArgs) -> ReadArgs {
     ReadArgs {
         format: args.format,
         log_pattern: args.log_pattern.clone(),
+        log_json: args.log_json.clone(),
+        env_file: args.env_file.clone(),
         skip_bad: args.skip_bad,
         only_host: args.only_host.clone(),
         only_path: args.only_path.clone(),

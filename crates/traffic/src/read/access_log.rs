@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 
 use super::http1::set_target;
-use super::log_pattern::{LogPattern, Part, Var};
+use super::log_pattern::{Layout, LogPattern, Part, Var};
+use super::w3c::Columns;
 use super::{Notes, Source, time};
 use crate::input::Input;
 use crate::limits::HEAD_BYTES_MAX;
@@ -16,6 +17,8 @@ use crate::{Field, Place, Problem, Record, Request, Response, Scheme, Version, k
 pub(super) struct AccessLog {
     input: Input,
     pattern: LogPattern,
+    /// Of files that name their columns.
+    columns: Columns,
     notes: Notes,
     line_count: u64,
     buffer: Vec<u8>,
@@ -28,13 +31,22 @@ pub(super) struct AccessLog {
 
 /// What a line says.
 #[derive(Default)]
-struct Line {
+pub(super) struct Line {
     time_ns: u64,
+    /// Day and time of day, where they are apart.
+    date: String,
+    time_of_day: String,
     /// The time has no fraction.
     is_whole_second: bool,
     took_ns: u64,
     client: String,
+    session: String,
     connection: String,
+    /// The request is no HTTP, such as TLS sent to a plain port.
+    is_other: bool,
+    /// The log's own word for it: `ws` or `wss` instead of a scheme.
+    is_web_socket: bool,
+    has_no_zone: bool,
     query: String,
     port: String,
     status: u16,
@@ -47,6 +59,7 @@ impl AccessLog {
         Self {
             input,
             pattern,
+            columns: Columns::default(),
             notes: Notes::default(),
             line_count: 0,
             buffer: Vec::new(),
@@ -85,11 +98,33 @@ impl AccessLog {
     fn line(&mut self, bytes: &[u8], place: Place) -> Result<Option<Line>, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| "the line is not UTF-8".to_owned())?;
         let text = text.trim_end_matches('\r');
+        if text.starts_with('#') {
+            self.columns.read_directive(text);
+        }
         if text.is_empty() || text.starts_with('#') {
             return Ok(None);
         }
         let mut line = Line { record: Record { place, ..Record::default() }, ..Line::default() };
-        read_parts(&self.pattern.parts, text, &mut line)?;
+        match &self.pattern.layout {
+            Layout::Parts(parts) => read_parts(parts, text, &mut line)?,
+            Layout::Preset(preset) => preset.read(text, &mut line)?,
+            Layout::Json(fields) => fields.read(text, &mut line)?,
+            Layout::W3c => self.columns.read(text, &mut line)?,
+        }
+        if line.is_web_socket {
+            self.notes.web_socket(&line.record.request.authority, place);
+            return Ok(None);
+        }
+        if self.notes.is_web_socket(&line.record.request, place) {
+            return Ok(None);
+        }
+        if line.has_no_zone {
+            self.notes.add("times without a zone: taken as UTC", place);
+        }
+        if line.is_other {
+            self.notes.add("lines whose request is no HTTP: left out", place);
+            return Ok(None);
+        }
         if line.record.request.method.is_empty() {
             line.record.request.method = "GET".to_owned();
         }
@@ -102,7 +137,7 @@ impl AccessLog {
         {
             self.notes.add("requests whose body the log does not have: sent without", place);
         }
-        line.finish(self.pattern.logs_start);
+        line.finish(self.pattern.logs_start)?;
         if line.record.request.authority.is_empty() {
             self.notes.add("requests without host: replay needs --to", place);
         }
@@ -127,6 +162,9 @@ impl AccessLog {
         let count = self.same_second.len() as u64;
         for (nth, mut record) in (0_u64..).zip(self.same_second.drain(..)) {
             record.time_ns += (2 * nth + 1) * SECOND_NS / (2 * count);
+            if !self.pattern.logs_start {
+                record.time_ns -= record.response.as_ref().map_or(0, |response| response.latency_ns);
+            }
             self.ready.push_back(Ok(record));
         }
     }
@@ -150,10 +188,15 @@ impl Source for AccessLog {
 }
 
 impl Line {
-    fn finish(&mut self, logs_start: bool) {
-        if !logs_start {
+    /// Puts together what stands in several places of a line.
+    fn finish(&mut self, logs_start: bool) -> Result<(), String> {
+        if !self.date.is_empty() {
+            self.time_ns = time::of_iso(&format!("{}T{}Z", self.date, self.time_of_day))?;
+            self.is_whole_second = self.time_ns.is_multiple_of(SECOND_NS);
+        }
+        // Of whole seconds it is subtracted when they are spread: bursts at their beginning would be made up.
+        if !logs_start && !self.is_whole_second {
             self.time_ns = self.time_ns.saturating_sub(self.took_ns);
-            self.is_whole_second &= self.took_ns == 0;
         }
         let request = &mut self.record.request;
         if !self.query.is_empty() && !request.target.contains('?') {
@@ -162,8 +205,16 @@ impl Line {
         if !self.port.is_empty() && !request.authority.is_empty() && !request.authority.contains(':') {
             request.authority = format!("{}:{}", request.authority, self.port);
         }
+        let default_port = if request.scheme == Scheme::Https { ":443" } else { ":80" };
+        if let Some(host) = request.authority.strip_suffix(default_port) {
+            request.authority = host.to_owned();
+        }
+        request.drop_connection_fields();
         let agent = request.header("user-agent").unwrap_or_default();
-        self.record.session = key_of(&[self.client.as_bytes(), b" ", agent].concat());
+        self.record.session = match self.session.as_str() {
+            "" => key_of(&[self.client.as_bytes(), b" ", agent].concat()),
+            session => key_of(session.as_bytes()),
+        };
         if !self.connection.is_empty() {
             self.record.connection = key_of(self.connection.as_bytes());
         }
@@ -175,9 +226,11 @@ impl Line {
             latency_ns: self.took_ns,
             ..Response::default()
         });
+        Ok(())
     }
 
-    fn set(&mut self, var: &Var, text: String) -> Result<(), String> {
+    /// Takes what a variable holds in this line.
+    pub(super) fn set(&mut self, var: &Var, text: String) -> Result<(), String> {
         let is_absent = text == "-" || text.is_empty();
         if is_absent && !matches!(var, Var::CommonTime | Var::IsoTime | Var::EpochSeconds) {
             return Ok(());
@@ -186,6 +239,11 @@ impl Line {
         match var {
             Var::Ignored => {}
             Var::Client => self.client = text,
+            Var::ClientPort => {
+                self.client = text.rsplit_once(':').map_or(text.as_str(), |(address, _)| address).to_owned();
+                self.connection = text;
+            }
+            Var::Session => self.session = text,
             Var::Connection => self.connection = text,
             Var::CommonTime => {
                 self.time_ns = time::of_common_log(text.trim_matches(['[', ']']))?;
@@ -195,10 +253,21 @@ impl Line {
                 self.time_ns = time::of_iso(&text)?;
                 self.is_whole_second = self.time_ns.is_multiple_of(SECOND_NS);
             }
+            Var::AnyTime => {
+                self.time_ns = time::of_any(&text)?;
+                self.is_whole_second = self.time_ns.is_multiple_of(SECOND_NS);
+            }
+            Var::LocalTime => {
+                self.time_ns = time::of_local(&text)?;
+                self.has_no_zone = true;
+            }
+            Var::Date => self.date = text,
+            Var::TimeOfDay => self.time_of_day = text,
             Var::EpochSeconds => self.time_ns = time::of_seconds(number(&text)?)?,
             Var::EpochMillis => self.time_ns = time::of_seconds(number(&text)? / 1e3)?,
             Var::EpochMicros => self.time_ns = time::of_seconds(number(&text)? / 1e6)?,
-            Var::RequestLine => set_request_line(request, &text)?,
+            // The line is one of the log; what the client sent was no HTTP.
+            Var::RequestLine => self.is_other |= set_request_line(request, &text).is_err(),
             Var::Method => request.method = token(&text)?,
             Var::Target => set_target(request, &path(&text)?),
             Var::Query => self.query = path_text(&text)?,
@@ -207,7 +276,10 @@ impl Line {
                 self.status = text.parse().map_err(|_| format!("`{}` is no status", time::cut(&text)))?;
             }
             Var::Bytes => self.body_bytes = text.parse().unwrap_or(0),
-            Var::Scheme => request.scheme = Scheme::of(&text).unwrap_or_default(),
+            Var::Scheme => {
+                self.is_web_socket = matches!(text.as_str(), "ws" | "wss");
+                request.scheme = Scheme::of(&text).unwrap_or_default();
+            }
             Var::Host => request.authority = path_text(&text)?,
             Var::Port => self.port = text,
             Var::Header(name) => request.headers.push(Field::new(name.clone(), header_value(&text))),
@@ -217,6 +289,8 @@ impl Line {
             Var::Seconds => self.took_ns = span(&text, 1e9)?,
             Var::Millis => self.took_ns = span(&text, 1e6)?,
             Var::Micros => self.took_ns = span(&text, 1e3)?,
+            Var::Nanos => self.took_ns = span(&text, 1.0)?,
+            Var::SecondsMore => self.took_ns += span(&text, 1e9)?,
             Var::Body => request.body = text.into_bytes(),
         }
         Ok(())

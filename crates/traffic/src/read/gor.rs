@@ -83,6 +83,9 @@ impl Gor {
         place: Place,
     ) -> Result<Option<Record>, Problem> {
         let request = http1::request(payload).map_err(|reason| Problem::record(place, reason))?;
+        if self.notes.is_web_socket(&request, place) {
+            return Ok(None);
+        }
         if request.authority.is_empty() {
             self.notes.add("requests without Host: replay needs --to", place);
         }

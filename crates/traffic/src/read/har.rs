@@ -2,9 +2,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::json_items::JsonItems;
+use super::multipart::{self, Part};
 use super::{Notes, Source, http1, time};
 use crate::input::Input;
 use crate::limits::HEAD_BYTES_MAX;
@@ -33,11 +35,11 @@ struct Entry {
     #[serde(default)]
     response: HarResponse,
     #[serde(default)]
-    connection: Option<serde_json::Value>,
+    connection: Option<Value>,
     #[serde(default, rename = "serverIPAddress")]
     server_ip: Option<String>,
     #[serde(default, rename = "_fromCache")]
-    from_cache: Option<serde_json::Value>,
+    from_cache: Option<Value>,
     #[serde(default, rename = "_webSocketMessages")]
     web_socket: Option<serde::de::IgnoredAny>,
 }
@@ -77,6 +79,7 @@ struct PostData {
 #[serde(rename_all = "camelCase", default)]
 struct Param {
     name: String,
+    #[serde(deserialize_with = "as_text")]
     value: Option<String>,
     file_name: Option<String>,
     content_type: Option<String>,
@@ -102,6 +105,15 @@ enum Named {
     Pair(String, String),
 }
 
+/// Some browsers take JSON bodies apart: what is no text there is written as JSON.
+fn as_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    })
+}
+
 impl Har {
     pub(super) fn new(input: Input) -> Self {
         let items = JsonItems::new(input, &["log", "entries"]);
@@ -118,6 +130,12 @@ impl Har {
     /// The record of an entry; `None` when it stands for no request on the network.
     fn record(&mut self, place: Place) -> Result<Option<Record>, String> {
         let entry: Entry = serde_json::from_slice(&self.buffer).map_err(|error| json_reason(&error))?;
+        if entry.is_web_socket() {
+            let url = &entry.request.url;
+            let host = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?']).next());
+            self.notes.web_socket(host.unwrap_or_default(), place);
+            return Ok(None);
+        }
         if let Some(why) = left_out(&entry) {
             self.notes.add(why, place);
             return Ok(None);
@@ -186,10 +204,8 @@ impl Har {
         if params.iter().any(|param| param.file_name.is_some()) {
             self.notes.add("files of multipart bodies, which HAR does not hold: they are sent empty", place);
         }
-        let is_type = |field: &Field| field.is("content-type");
-        headers.retain(|field| !is_type(field));
-        headers.push(Field::new("Content-Type", format!("multipart/form-data; boundary={BOUNDARY}")));
-        Ok(multipart(&params))
+        multipart::set_content_type(headers);
+        Ok(multipart(params))
     }
 }
 
@@ -209,9 +225,16 @@ impl Source for Har {
                 }
                 return Ok(None);
             };
-            if let Some(record) = self.record(place).map_err(|reason| Problem::record(place, reason))? {
-                self.entry_count += 1;
-                return Ok(Some(record));
+            match self.record(place) {
+                Ok(Some(record)) => {
+                    self.entry_count += 1;
+                    return Ok(Some(record));
+                }
+                Ok(None) => {}
+                // One entry says nothing about the others: browsers write some that stand for no request.
+                Err(reason) => {
+                    self.notes.add(&format!("entries that cannot be read left out: {reason}"), place);
+                }
             }
         }
     }
@@ -226,10 +249,23 @@ impl Source for Har {
 }
 
 impl Entry {
+    /// Chrome lists the messages, others give the scheme of the URL, or the header fields alone.
+    fn is_web_socket(&self) -> bool {
+        let is_key = |field: &Named| {
+            let (Named::Object { name, .. } | Named::Pair(name, _)) = field;
+            name.eq_ignore_ascii_case("sec-websocket-key")
+        };
+        let url = &self.request.url;
+        self.web_socket.is_some()
+            || url.starts_with("ws:")
+            || url.starts_with("wss:")
+            || self.request.headers.iter().any(is_key)
+    }
+
     fn connection_key(&self) -> u64 {
         let id = match &self.connection {
-            Some(serde_json::Value::String(id)) if !id.is_empty() && id != "0" => id.clone(),
-            Some(serde_json::Value::Number(id)) => id.to_string(),
+            Some(Value::String(id)) if !id.is_empty() && id != "0" => id.clone(),
+            Some(Value::Number(id)) => id.to_string(),
             _ => return 0,
         };
         // Ids are those of one process; the server's address tells different origins' connections apart.
@@ -241,13 +277,10 @@ impl Entry {
 /// Why an entry stands for no request that can be sent.
 fn left_out(entry: &Entry) -> Option<&'static str> {
     let is_cached = match &entry.from_cache {
-        None | Some(serde_json::Value::Null | serde_json::Value::Bool(false)) => false,
+        None | Some(Value::Null | Value::Bool(false)) => false,
         Some(_) => true,
     };
     match () {
-        () if entry.web_socket.is_some() || entry.request.url.starts_with("ws") => {
-            Some("WebSocket connections left out")
-        }
         () if is_cached => Some("entries served from the browser's cache left out"),
         () if entry.request.method.is_empty() && entry.request.url.is_empty() => {
             Some("entries without a request left out")
@@ -311,22 +344,14 @@ fn urlencoded(params: &[Param]) -> Vec<u8> {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish().into_bytes()
 }
 
-fn multipart(params: &[Param]) -> Vec<u8> {
-    let mut body = String::new();
-    for param in params {
-        let quoted = |text: &str| text.replace('"', "%22").replace(['\r', '\n'], " ");
-        let file = param.file_name.as_deref().map(|name| format!("; filename=\"{}\"", quoted(name)));
-        let kind = param.content_type.as_deref().map(|kind| format!("Content-Type: {}\r\n", quoted(kind)));
-        body.push_str(&format!(
-            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{}\"{}\r\n{}\r\n{}\r\n",
-            quoted(&param.name),
-            file.unwrap_or_default(),
-            kind.unwrap_or_default(),
-            param.value.as_deref().unwrap_or_default()
-        ));
-    }
-    body.push_str(&format!("--{BOUNDARY}--\r\n"));
-    body.into_bytes()
+fn multipart(params: Vec<Param>) -> Vec<u8> {
+    let part = |param: Param| Part {
+        name: param.name,
+        file_name: param.file_name,
+        content_type: param.content_type,
+        content: param.value.unwrap_or_default().into_bytes(),
+    };
+    multipart::body(&params.into_iter().map(part).collect::<Vec<_>>())
 }
 
 /// serde's message without its line and column, which count within the entry.
@@ -339,13 +364,12 @@ fn json_reason(error: &serde_json::Error) -> String {
     }
 }
 
-/// Separates the parts of multipart bodies that are made anew.
-const BOUNDARY: &str = "squall-0f3a9c51d27e";
-
 #[cfg(test)]
 mod tests {
     use super::super::Format;
+    use super::super::Source;
     use super::super::tests::{all, good};
+    use super::Har;
     use crate::{Field, Scheme, Version};
 
     const CHROME: &str = r#"{"log":{"version":"1.2","creator":{"name":"WebInspector","version":"537.36"},"pages":[],"entries":[
@@ -377,11 +401,20 @@ mod tests {
     }
 
     #[test]
-    fn broken_entries_say_where_and_the_rest_is_read() {
-        let text = CHROME.replace("2024-05-01T10:00:00.250Z", "soon");
-        let (records, problems) = all(Format::Har, text.into_bytes());
-        assert_eq!((records.len(), problems.len()), (0, 1));
-        assert_eq!((problems[0].place.record, problems[0].place.line), (2, 3));
+    fn broken_entries_are_noted_and_the_rest_is_read() {
+        let text = CHROME.replace("2024-05-01T10:00:00.250Z", "soon").replace("\"data:text", "\"http://x/");
+        let mut har = Har::new(crate::input::of_bytes(text.as_bytes()));
+        let record = har.next().unwrap().unwrap();
+        assert_eq!((record.place.record, har.next()), (3, Ok(None)));
+        let notes: Vec<_> =
+            har.notes().iter().map(|(text, count, place)| (text.to_owned(), count, place.line)).collect();
+        let expected = [
+            ("WebSocket connections to x left out", 1, 9),
+            ("entries served from the browser's cache left out", 1, 2),
+            ("entries that cannot be read left out: `soon` is no ISO 8601 time", 1, 3),
+            ("no Cookie and no Authorization anywhere: exported without secrets", 1, 0),
+        ];
+        assert_eq!(notes, expected.map(|(text, count, line)| (text.to_owned(), count, line)));
         let cut = &CHROME.as_bytes()[..700];
         let (_, problems) = all(Format::Har, cut.to_vec());
         assert!(problems[0].is_fatal && problems[0].reason.contains("ends"), "{problems:?}");
@@ -397,6 +430,9 @@ mod tests {
         let form = entry(
             r#"{"mimeType":"application/x-www-form-urlencoded","params":[{"name":"a b","value":"1&2"}]}"#,
         );
+        let json =
+            entry(r#"{"mimeType":"application/json","text":"{}","params":[{"name":"0","value":{"a":1}}]}"#);
+        assert_eq!(good(Format::Har, json.into())[0].request.body, b"{}");
         assert_eq!(good(Format::Har, form.into())[0].request.body, b"a+b=1%262");
         let multipart = entry(
             r#"{"mimeType":"multipart/form-data","params":[{"name":"f","fileName":"x.txt","contentType":"text/plain"}]}"#,

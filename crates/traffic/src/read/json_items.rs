@@ -187,7 +187,7 @@ impl JsonItems {
 
 /// Finds where a JSON value ends, without looking at what it means.
 #[derive(Default)]
-struct Scan {
+pub(super) struct Scan {
     depth: u32,
     in_string: bool,
     is_escaped: bool,
@@ -196,7 +196,7 @@ struct Scan {
 
 impl Scan {
     /// How many bytes of `chunk` belong to the value, and whether it ends there.
-    fn feed(&mut self, chunk: &[u8]) -> (usize, bool) {
+    pub(super) fn feed(&mut self, chunk: &[u8]) -> (usize, bool) {
         for (at, byte) in chunk.iter().enumerate() {
             if self.in_string {
                 match byte {
@@ -228,6 +228,11 @@ impl Scan {
             self.is_begun = true;
         }
         (chunk.len(), false)
+    }
+
+    /// Whether the value goes on.
+    pub(super) fn is_open(&self) -> bool {
+        self.depth > 0 || self.in_string
     }
 
     /// Whether the value may end with the file: a number or a word.

@@ -1,13 +1,29 @@
-//! How the lines of an access log are written: nginx's `log_format`, Apache's `LogFormat`, or both mixed.
+//! How the lines of an access log are written: nginx's `log_format`, Apache's `LogFormat`, both mixed, or a format by its name.
 
 use std::str::FromStr;
 
-/// A pattern of variables between fixed texts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use super::log_json::JsonFields;
+use super::log_presets::{Preset, preset};
+
+/// How to read a line.
+#[derive(Debug, Clone)]
 pub struct LogPattern {
-    pub(super) parts: Vec<Part>,
+    pub(super) layout: Layout,
     /// Apache logs when a request began, nginx when it ended.
     pub(super) logs_start: bool,
+}
+
+/// Where in a line things are.
+#[derive(Debug, Clone)]
+pub(super) enum Layout {
+    /// Variables between fixed texts.
+    Parts(Vec<Part>),
+    /// A regular expression with named groups.
+    Preset(Preset),
+    /// JSON objects.
+    Json(JsonFields),
+    /// Columns that the file names itself: the W3C's extended format, of IIS and CloudFront.
+    W3c,
 }
 
 /// A piece of a line.
@@ -22,9 +38,20 @@ pub(super) enum Part {
 pub(super) enum Var {
     Ignored,
     Client,
+    /// `address:port`, which is a connection.
+    ClientPort,
+    /// What identifies a client better than its address.
+    Session,
     /// `10/Oct/2000:13:55:36 -0700`, maybe in brackets.
     CommonTime,
     IsoTime,
+    /// Whatever it looks like: ISO 8601, common, or since the epoch.
+    AnyTime,
+    /// `06/Feb/2009:12:14:14.655`, or `2009-02-06 12:14:14`, in a zone that is not told.
+    LocalTime,
+    /// `2009-02-06`, with `12:14:14` in another column.
+    Date,
+    TimeOfDay,
     /// Seconds since the epoch, with milliseconds.
     EpochSeconds,
     EpochMillis,
@@ -47,6 +74,9 @@ pub(super) enum Var {
     Seconds,
     Millis,
     Micros,
+    Nanos,
+    /// One of several times that add up; less than 0 where there was none.
+    SecondsMore,
     Connection,
     Body,
 }
@@ -63,7 +93,16 @@ impl LogPattern {
     /// The combined format of both servers.
     pub fn combined() -> Self {
         let text = r#"$remote_addr $_ $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent""#;
-        text.parse().unwrap_or(Self { parts: Vec::new(), logs_start: false })
+        text.parse().unwrap_or(Self { layout: Layout::W3c, logs_start: false })
+    }
+
+    /// JSON logs: `ts=time,method=request.method,url=request.uri`, or the name of a server (`caddy`, `traefik`).
+    ///
+    /// # Errors
+    /// When a field is not known, or time or URL are not among them.
+    pub fn json(text: &str) -> Result<Self, PatternError> {
+        let (fields, logs_start) = JsonFields::parse(text).map_err(|reason| PatternError { reason })?;
+        Ok(Self { layout: Layout::Json(fields), logs_start })
     }
 }
 
@@ -74,7 +113,11 @@ impl FromStr for LogPattern {
         match text {
             "combined" | "main" => return Ok(Self::combined()),
             "common" => return r#"%h %l %u %t "%r" %>s %b"#.parse(),
-            _ => {}
+            name => {
+                if let Some(pattern) = preset(name) {
+                    return Ok(pattern);
+                }
+            }
         }
         let mut parts = Vec::new();
         let mut rest = text;
@@ -93,7 +136,7 @@ impl FromStr for LogPattern {
             rest = &rest[count..];
         }
         check(&parts)?;
-        Ok(Self { parts, logs_start: percent_count > 0 })
+        Ok(Self { layout: Layout::Parts(parts), logs_start: percent_count > 0 })
     }
 }
 
@@ -195,7 +238,7 @@ fn apache(text: &str) -> Result<(Part, usize), PatternError> {
 }
 
 /// `user_agent` is `User-Agent`.
-fn header_name(name: &str) -> String {
+pub(super) fn header_name(name: &str) -> String {
     let word = |word: &str| {
         let mut chars = word.chars();
         chars.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
@@ -211,8 +254,9 @@ mod tests {
     fn both_servers_patterns_are_understood() {
         let apache: LogPattern =
             r#"%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-agent}i" %D"#.parse().unwrap();
-        assert!(apache.logs_start && apache.parts.contains(&Part::Var(Var::Micros)));
-        assert!(apache.parts.contains(&Part::Var(Var::Header("User-agent".into()))));
+        let Layout::Parts(parts) = &apache.layout else { panic!("{apache:?}") };
+        assert!(apache.logs_start && parts.contains(&Part::Var(Var::Micros)));
+        assert!(parts.contains(&Part::Var(Var::Header("User-agent".into()))));
         assert!(!LogPattern::combined().logs_start);
         assert_eq!(header_name("user_agent"), "User-Agent");
     }

@@ -69,7 +69,8 @@ impl Mitm {
             return Ok(None);
         }
         if !matches!(flow.get("websocket"), None | Some(Value::Null)) {
-            self.notes.add("WebSocket connections left out", place);
+            let request = flow.get("request").map(request_of).transpose()?.unwrap_or_default();
+            self.notes.web_socket(&request.authority, place);
             return Ok(None);
         }
         let Some(request @ Value::Dict(_)) = flow.get("request") else {

@@ -4,25 +4,33 @@
 
 mod access_log;
 mod curl;
+mod files;
 mod gor;
 mod har;
 pub(crate) mod http1;
 mod json_items;
+mod log_json;
 mod log_pattern;
+mod log_presets;
 mod mitm;
+mod multipart;
 mod notes;
 mod postman;
 mod rrpair;
 mod rrpair_text;
 mod sniff;
 mod time;
+mod w3c;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use self::files::Files;
 use crate::{Problem, Record, store};
 
 pub use log_pattern::{LogPattern, PatternError};
 pub use notes::Notes;
+pub use postman::environment;
 pub use sniff::{Format, OpenError};
 
 /// A recording that is read record by record.
@@ -48,6 +56,8 @@ pub struct ReadOptions {
     pub format: Option<Format>,
     /// How the lines of an access log are written; `None`: the combined format.
     pub log_pattern: Option<LogPattern>,
+    /// Values of variables in a Postman collection, beyond its own.
+    pub variables: BTreeMap<String, String>,
 }
 
 /// Opens a recording: a file, a folder (of RRPair files), or `-` for standard input.
@@ -63,28 +73,37 @@ pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>, OpenE
         Some(format) => format,
         None => sniff::format_of(path, &mut input, options.log_pattern.is_some())?,
     };
-    Ok(reader(format, input, options))
+    Ok(reader(format, input, options, Files::next_to(path)))
 }
 
 /// A reader of this format on these bytes; used by the fuzz targets, too.
 pub fn open_bytes(format: Format, bytes: Vec<u8>, options: &ReadOptions) -> std::io::Result<Box<dyn Source>> {
     let input = crate::input::Input::new(Box::new(std::io::Cursor::new(bytes)))?;
-    Ok(reader(format, input, options))
+    Ok(reader(format, input, options, Files::default()))
 }
 
-fn reader(format: Format, input: crate::input::Input, options: &ReadOptions) -> Box<dyn Source> {
+fn reader(
+    format: Format,
+    input: crate::input::Input,
+    options: &ReadOptions,
+    files: Files,
+) -> Box<dyn Source> {
     match format {
         Format::Har => Box::new(har::Har::new(input)),
         Format::Gor => Box::new(gor::Gor::new(input)),
         Format::RrpairJson => Box::new(rrpair::JsonLines::new(input)),
         Format::RrpairText => Box::new(rrpair_text::OneFile::new(input)),
         Format::AccessLog => {
-            let pattern = options.log_pattern.clone().unwrap_or_else(LogPattern::combined);
+            let mut input = input;
+            // What cannot be read now cannot be read later, either: then it is told.
+            let start = input.fill().unwrap_or_default();
+            let guessed = || log_presets::pattern_of(&String::from_utf8_lossy(start));
+            let pattern = options.log_pattern.clone().unwrap_or_else(guessed);
             Box::new(access_log::AccessLog::new(input, pattern))
         }
         Format::Mitmproxy => Box::new(mitm::Mitm::new(input)),
-        Format::Curl => Box::new(curl::Curl::new(input)),
-        Format::Postman => Box::new(postman::Postman::new(input)),
+        Format::Curl => Box::new(curl::Curl::new(input, files)),
+        Format::Postman => Box::new(postman::Postman::new(input, files, options.variables.clone())),
         Format::Squall => Box::new(store::Stream::new(input)),
     }
 }

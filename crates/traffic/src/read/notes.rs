@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::Place;
+use super::time::cut;
+use crate::{Place, Request};
 
 /// Oddities by their text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +16,20 @@ impl Notes {
         let is_known = self.0.contains_key(text) || self.0.len() < KIND_COUNT_MAX;
         let text = if is_known { text } else { OTHERS };
         self.0.entry(text.to_owned()).or_insert((0, place)).0 += 1;
+    }
+
+    /// Counts a WebSocket connection, which no replay can open.
+    pub fn web_socket(&mut self, host: &str, place: Place) {
+        self.add(&format!("WebSocket connections to {} left out", cut(host)), place);
+    }
+
+    /// Counts a request that opens a WebSocket (RFC 6455 4.1); whether it does.
+    pub fn is_web_socket(&mut self, request: &Request, place: Place) -> bool {
+        let is_one = request.header("sec-websocket-key").is_some();
+        if is_one {
+            self.web_socket(&request.authority, place);
+        }
+        is_one
     }
 
     /// Each kind: its text, how often it came, and where first.

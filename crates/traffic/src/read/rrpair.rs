@@ -1,4 +1,4 @@
-//! Speedscale's request/response pairs as JSON: one object, or one a line (`raw.jsonl`).
+//! Speedscale's request/response pairs as JSON: one a line (`raw.jsonl`), or objects over several lines (`.json` files).
 
 use std::collections::BTreeMap;
 
@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
+use super::json_items::Scan;
 use super::{Notes, Source, http1, time};
 use crate::input::Input;
 use crate::limits::RECORD_BYTES_MAX;
@@ -72,6 +73,17 @@ impl JsonLines {
     pub(super) fn new(input: Input) -> Self {
         Self { input, notes: Notes::default(), line_count: 0, is_at_end: false }
     }
+
+    fn line(&mut self, place: Place) -> Result<Vec<u8>, Problem> {
+        let mut line = Vec::new();
+        self.is_at_end = !self.input.read_record(b"\n", &mut line, RECORD_BYTES_MAX, place)?;
+        Ok(line)
+    }
+
+    fn at_object(&mut self, place: Place) -> Result<bool, Problem> {
+        let next = self.input.fill().map_err(|error| Problem::io(place, &error))?;
+        Ok(next.first() == Some(&b'{'))
+    }
 }
 
 impl Source for JsonLines {
@@ -79,12 +91,23 @@ impl Source for JsonLines {
         while !self.is_at_end {
             self.line_count += 1;
             let place = self.input.place(self.line_count);
-            let mut line = Vec::new();
-            self.is_at_end = !self.input.read_record(b"\n", &mut line, RECORD_BYTES_MAX, place)?;
-            if line.trim_ascii().is_empty() {
+            let mut text = self.line(place)?;
+            if text.trim_ascii().is_empty() {
                 continue;
             }
-            let pair: Result<Pair, _> = serde_json::from_slice(&line);
+            let mut scan = Scan::default();
+            scan.feed(text.trim_ascii_start());
+            // An object that begins in the first column is the next one: the one before it is cut off.
+            while scan.is_open() && !self.is_at_end && !self.at_object(place)? {
+                let line = self.line(place)?;
+                scan.feed(&line);
+                text.push(b'\n');
+                text.extend(line);
+                if text.len() > RECORD_BYTES_MAX {
+                    return Err(Problem::record(place, format!("larger than {RECORD_BYTES_MAX} bytes")));
+                }
+            }
+            let pair: Result<Pair, _> = serde_json::from_slice(&text);
             let pair = pair.map_err(|error| Problem::record(place, format!("no RRPair: {error}")))?;
             if let Some(record) =
                 pair.record(&mut self.notes, place).map_err(|reason| Problem::record(place, reason))?
@@ -121,11 +144,15 @@ impl Pair {
         let latency_ns = latency_ns(self.duration.as_ref());
         let tagged = self.tags.get("tls").is_some_and(|value| value == "true" || *value == true);
         let is_tls = tagged || self.is_tls || self.protocol == "https";
+        let request = http.req.request(is_tls)?;
+        if notes.is_web_socket(&request, place) {
+            return Ok(None);
+        }
         Ok(Some(Record {
             time_ns,
             connection: 0,
             session: session.map_or(0, |value| key_of(value.to_string().as_bytes())),
-            request: http.req.request(is_tls)?,
+            request,
             response: http.res.map(|res| res.response(latency_ns)).transpose()?,
             place,
         }))
@@ -239,5 +266,14 @@ mod tests {
         assert_eq!((response.status, response.latency_ns, response.body_bytes), (201, 155_000_000, 2));
         let (_, problems) = all(Format::RrpairJson, b"{}\n[1]\n{\"ts\":1}\n".to_vec());
         assert_eq!(problems.len(), 2);
+    }
+
+    #[test]
+    fn a_pair_over_several_lines_is_one() {
+        let pair = "{\n  \"msgType\": \"rrpair\",\n  \"ts\": \"2024-05-01T10:00:00Z\",\n  \"http\": {\"req\": {\n    \"method\": \"GET\", \"url\": \"/a\", \"host\": \"x\"\n  }}\n}";
+        assert_eq!(good(Format::RrpairJson, format!("{pair}\n{pair}\n").into()).len(), 2);
+        let cut_off = &pair[..pair.len() - 10];
+        let (records, problems) = all(Format::RrpairJson, format!("{cut_off}\n{pair}").into());
+        assert_eq!((records.len(), problems.len()), (1, 1), "{problems:?}");
     }
 }

@@ -1,21 +1,25 @@
-//! Speedscale's pairs as markdown: one file for each, in a folder. What people edited in the file wins over its JSON.
+//! Speedscale's pairs as markdown, and folders of pairs: one file for each, markdown or JSON. What people edited in a markdown file wins
+//! over its JSON.
 
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::rrpair::{OUTBOUND, span};
+use super::rrpair::{JsonLines, OUTBOUND, span};
 use super::sniff::OpenError;
 use super::{Notes, Source, http1, time};
 use crate::input::{Input, Until};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::{Place, Problem, Record, Request, Response, Scheme, key_of};
 
-/// A folder of markdown files, in the order of their names.
+/// A folder of files with pairs, in the order of their names.
 pub(super) struct Folder {
     files: VecDeque<PathBuf>,
+    /// The file that is being read.
+    open: Option<(PathBuf, Box<dyn Source>)>,
     notes: Notes,
-    file_count: u64,
+    record_count: u64,
+    /// Of the files that are read.
     bytes_read: u64,
 }
 
@@ -34,7 +38,31 @@ impl Folder {
         if files.is_empty() {
             return Err(OpenError::EmptyFolder { path: path.to_owned() });
         }
-        Ok(Self { files: files.into(), notes: Notes::default(), file_count: 0, bytes_read: 0 })
+        Ok(Self { files: files.into(), open: None, notes: Notes::default(), record_count: 0, bytes_read: 0 })
+    }
+
+    /// Opens the next file, if there is one.
+    fn open_next(&mut self) -> Result<bool, Problem> {
+        let Some(path) = self.files.pop_front() else { return Ok(false) };
+        self.record_count += 1;
+        let input =
+            Input::open(&path).map_err(|error| self.named(&path, &Problem::io(Place::default(), &error)))?;
+        self.record_count -= 1;
+        let source: Box<dyn Source> = match path.extension().is_some_and(|extension| extension == "md") {
+            true => Box::new(OneFile::new(input)),
+            false => Box::new(JsonLines::new(input)),
+        };
+        self.open = Some((path, source));
+        Ok(true)
+    }
+
+    /// A bad file or record is none of the others.
+    fn named(&self, path: &Path, problem: &Problem) -> Problem {
+        Problem {
+            place: Place { record: self.record_count, ..problem.place },
+            reason: format!("`{}`: {}", path.display(), problem.reason),
+            is_fatal: false,
+        }
     }
 }
 
@@ -43,7 +71,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>, depth: u32) -> std::io::Result
         let path = entry?.path();
         if path.is_dir() && depth < FOLDER_DEPTH_MAX {
             collect(&path, files, depth + 1)?;
-        } else if path.extension().is_some_and(|extension| extension == "md") {
+        } else if path.extension().is_some_and(|extension| extension == "md" || extension == "json") {
             files.push(path);
         }
     }
@@ -52,19 +80,30 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>, depth: u32) -> std::io::Result
 
 impl Source for Folder {
     fn next(&mut self) -> Result<Option<Record>, Problem> {
-        let Some(path) = self.files.pop_front() else { return Ok(None) };
-        self.file_count += 1;
-        let named = |problem: Problem| Problem {
-            place: Place { record: self.file_count, ..problem.place },
-            reason: format!("`{}`: {}", path.display(), problem.reason),
-            is_fatal: false,
-        };
-        let input = Input::open(&path).map_err(|error| named(Problem::io(Place::default(), &error)))?;
-        let mut file = OneFile::new(input);
-        let record = file.next();
-        self.bytes_read += file.bytes_read();
-        self.notes.merge(&file.notes);
-        record.map_err(named)
+        loop {
+            let Some((path, mut source)) = self.open.take() else {
+                match self.open_next()? {
+                    true => continue,
+                    false => return Ok(None),
+                }
+            };
+            let record = source.next();
+            let goes_on =
+                matches!(&record, Ok(Some(_))) || record.as_ref().is_err_and(|problem| !problem.is_fatal);
+            if !goes_on {
+                self.bytes_read += source.bytes_read();
+                self.notes.merge(source.notes());
+            }
+            self.record_count += u64::from(!matches!(&record, Ok(None)));
+            let record = record.map_err(|problem| self.named(&path, &problem));
+            if goes_on {
+                self.open = Some((path, source));
+            }
+            match record {
+                Ok(None) => {}
+                record => return record,
+            }
+        }
     }
 
     fn notes(&self) -> &Notes {
@@ -72,7 +111,7 @@ impl Source for Folder {
     }
 
     fn bytes_read(&self) -> u64 {
-        self.bytes_read
+        self.bytes_read + self.open.as_ref().map_or(0, |(_, source)| source.bytes_read())
     }
 }
 
@@ -98,6 +137,9 @@ impl Source for OneFile {
         }
         let text = String::from_utf8(bytes).map_err(|_| Problem::record(place, "the file is not UTF-8"))?;
         let record = record(&text, place).map_err(|reason| Problem::record(place, reason))?;
+        if self.notes.is_web_socket(&record.request, place) {
+            return Ok(None);
+        }
         if section(&text, "METADATA").is_some_and(|metadata| meta(metadata, "direction") == "OUT") {
             self.notes.add(OUTBOUND, place);
         }
@@ -242,6 +284,7 @@ const FOLDER_DEPTH_MAX: u32 = 4;
 mod tests {
     use super::super::Format;
     use super::super::tests::{all, good};
+    use crate::Source;
 
     const PAIR: &str = "### REQUEST ###\n```\nPOST https://x.example/v1/a?b=c HTTP/2\nAccept: a\\, b\nContent-Type: application/json\n```\n\n```\n{\n  \"a\": \"x y\",\n  \"b\": [1, 2]\n}\n```\n### RESPONSE ###\n```\nHTTP/1.1 201 Created\nContent-Type: text/plain\n```\n```\nok\n```\n### SIGNATURE ###\n```\nhttp:host is x\n```\n### METADATA ###\n```\ndirection: IN\nts: 2024-05-01T10:00:00.123456789Z\nduration: 155ms\ntags: session=s1, k=v\n```\n";
 
@@ -264,5 +307,21 @@ mod tests {
         for text in ["", "### REQUEST ###\n", &PAIR.replace("ts:", "at:"), &PAIR.replace("POST", "\u{1}")] {
             assert_eq!(all(Format::RrpairText, text.into()).1.len(), 1, "{text}");
         }
+    }
+
+    #[test]
+    fn a_folder_has_pairs_as_markdown_and_as_json() {
+        let folder = tempfile::tempdir().unwrap();
+        let json =
+            r#"{"ts":"2024-05-01T10:00:00Z","http":{"req":{"method":"GET","url":"/json","host":"x"}}}"#;
+        for (name, text) in [("a.md", PAIR), ("b.json", json), ("c.json", "{"), ("d.txt", "no pair")] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let mut source = super::Folder::open(folder.path()).unwrap();
+        let targets: Vec<_> = (0..2).map(|_| source.next().unwrap().unwrap().request.target).collect();
+        assert_eq!(targets, ["/v1/a?b=c", "/json"]);
+        let problem = source.next().unwrap_err();
+        assert!(problem.reason.contains("c.json") && problem.place.record == 3, "{problem}");
+        assert_eq!(source.next(), Ok(None));
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::log_presets;
 use crate::input::Input;
 use crate::store::MAGIC;
 
@@ -49,8 +50,8 @@ pub enum OpenError {
         /// What it looks like.
         reason: String,
     },
-    /// A folder without markdown files.
-    #[error("no RRPair file (*.md) in the folder `{}`", path.display())]
+    /// A folder without files of pairs.
+    #[error("no RRPair file (*.md, *.json) in the folder `{}`", path.display())]
     EmptyFolder {
         /// The folder.
         path: PathBuf,
@@ -73,7 +74,7 @@ impl OpenError {
                 let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
                 format!("name the format with --format: {}", names.join(", "))
             }
-            Self::EmptyFolder { .. } => "name a recording, or a folder of RRPair markdown files".to_owned(),
+            Self::EmptyFolder { .. } => "name a recording, or a folder of RRPair files".to_owned(),
         }
     }
 }
@@ -148,6 +149,7 @@ fn guess(start: &[u8]) -> Option<Format> {
             Some(Format::RrpairText)
         }
         () if text.lines().take(20).any(|line| line.trim_start().starts_with("curl ")) => Some(Format::Curl),
+        () if log_presets::preset_of(text).is_some() => Some(Format::AccessLog),
         () if first_line.contains('[') && first_line.contains("] \"") => Some(Format::AccessLog),
         () => None,
     }
@@ -160,6 +162,7 @@ fn json(text: &str) -> Option<Format> {
         () if has(&["\"_postman_id\"", "schema.getpostman.com", "\"item\""]) && !has(&["\"entries\""]) => {
             Some(Format::Postman)
         }
+        () if log_presets::preset_of(text).is_some() => Some(Format::AccessLog),
         () if has(&["\"log\""]) => Some(Format::Har),
         () => None,
     }

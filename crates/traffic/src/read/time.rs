@@ -18,6 +18,30 @@ pub(super) fn of_common_log(text: &str) -> Result<u64, String> {
     checked(parsed.to_timestamp().map_err(|_| refused())?.as_nanosecond(), text)
 }
 
+/// A time without a zone, taken as UTC: `06/Feb/2009:12:14:14.655`, `2009-02-06 12:14:14,655` or `2009-02-06T12:14:14`.
+pub(super) fn of_local(text: &str) -> Result<u64, String> {
+    let formats = ["%d/%b/%Y:%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f"];
+    let spelled = text.replace(',', ".");
+    let parsed = formats.iter().find_map(|format| strtime::parse(format, &spelled).ok()?.to_datetime().ok());
+    let refused = || format!("`{}` is no time", cut(text));
+    let time = parsed.ok_or_else(refused)?.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| refused())?;
+    checked(time.timestamp().as_nanosecond(), text)
+}
+
+/// A time in any spelling that logs have: ISO 8601, the common log's, or a number since the epoch.
+pub(super) fn of_any(text: &str) -> Result<u64, String> {
+    let number = || {
+        let number: f64 = text.parse().ok()?;
+        // Milliseconds and less are whole numbers; seconds may have a fraction.
+        Some(if number >= 1e11 { of_epoch(number as u64) } else { of_seconds(number) })
+    };
+    let spelled = || of_iso(text).or_else(|_| of_common_log(text.trim_matches(['[', ']'])));
+    number()
+        .unwrap_or_else(spelled)
+        .or_else(|_| of_local(text))
+        .map_err(|_| format!("`{}` is no time", cut(text)))
+}
+
 /// Seconds since the epoch, with a fraction.
 pub(super) fn of_seconds(seconds: f64) -> Result<u64, String> {
     // Whole seconds apart: a product of both would lose the nanoseconds.
@@ -70,6 +94,22 @@ mod tests {
         for number in [1_611_642_531, 1_611_642_531_000, 1_611_642_531_000_000, 1_611_642_531_000_000_000] {
             assert_eq!(of_epoch(number), Ok(1_611_642_531_000_000_000), "{number}");
         }
+    }
+
+    #[test]
+    fn times_of_logs_are_told_by_their_looks() {
+        for text in [
+            "1611642531.5",
+            "1611642531500",
+            "1611642531500000",
+            "2021-01-26T06:28:51.5Z",
+            "2021-01-26T06:28:51.5",
+            "2021-01-26 06:28:51,500",
+            "26/Jan/2021:06:28:51.500",
+        ] {
+            assert_eq!(of_any(text), Ok(1_611_642_531_500_000_000), "{text}");
+        }
+        assert!(of_any("soon").is_err() && of_any("").is_err());
     }
 
     #[test]
