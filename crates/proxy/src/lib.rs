@@ -7,11 +7,14 @@ mod authority;
 mod body;
 mod error;
 mod listener;
+mod matching;
 mod mock;
 mod record;
+mod tunnel;
 mod upstream;
 
 pub use authority::Authority;
 pub use error::Error;
-pub use mock::{Mock, MockOptions, MockStats};
+pub use matching::{Ignored, Likeness};
+pub use mock::{Misses, Mock, MockOptions, MockStats};
 pub use record::{RecordOptions, RecordStats, Recorder, Role};

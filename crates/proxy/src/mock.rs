@@ -1,30 +1,32 @@
-//! A server that answers as recorded: for the dependencies of a system under test.
+//! A server that answers as recorded: for the dependencies of a system under test, in their place or as their HTTP proxy.
 //!
-//! A request is answered by the recorded one that is most like it: the same method, target and body; else the same method and target; else
-//! the same method and path. Several answers to the same request are given in turn. What nothing is like is a miss: 404, and listed.
+//! A request is answered by the recorded one that is most like it ([`Likeness`]). Several answers to the same request are given in turn. An
+//! answer to a request that is not the same is counted apart, and named. What nothing is like is a miss: 404, or passed through.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderName, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use squall_traffic::store::{RecordView, Recording};
-use squall_traffic::{Record, body_check};
+use squall_traffic::{Record, Scheme};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
 
-use crate::body::Carried;
+use crate::body::{Carried, Tap};
 use crate::listener::{Listener, speaks_tls};
-use crate::record::refuse;
-use crate::{Authority, Error};
+use crate::matching::{Asked, Ignored, Key, Likeness};
+use crate::record::{client_tls, refuse};
+use crate::upstream::{ClientTls, Server, Upstream, Wanted};
+use crate::{Authority, Error, tunnel};
 
 /// How to answer.
 #[derive(Debug)]
@@ -35,6 +37,34 @@ pub struct MockOptions {
     pub latency_factor: f64,
     /// Vouches for the server where clients speak TLS to it.
     pub authority: Option<Authority>,
+    /// Be the HTTP proxy of the clients, and answer in place of the servers that they ask.
+    pub is_proxy: bool,
+    /// Answer only requests that are the same as a recorded one.
+    pub is_strict: bool,
+    /// What is not compared.
+    pub ignored: Ignored,
+    /// What becomes of requests that are not in the recording.
+    pub misses: Misses,
+    /// Trust these (PEM) instead of the system's certificates.
+    pub ca_files: Vec<PathBuf>,
+    /// Do not verify servers that requests are passed through to.
+    pub insecure: bool,
+}
+
+/// What becomes of requests that are not in the recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Misses {
+    /// 404.
+    Refused,
+    /// Sent to the server that the client asked its proxy for.
+    PassedOn,
+    /// Sent to this server.
+    PassedTo {
+        /// Scheme of the server.
+        scheme: Scheme,
+        /// Host and port.
+        authority: String,
+    },
 }
 
 /// A server that answers as recorded.
@@ -49,26 +79,35 @@ pub struct Mock {
 pub struct MockStats {
     /// Requests answered as recorded.
     pub answered: u64,
+    /// Requests answered by one that is not the same, by method, target and how they differ.
+    pub inexact: BTreeMap<String, u64>,
     /// Requests that nothing in the recording is like, by method and target.
     pub misses: BTreeMap<String, u64>,
+    /// Misses that a server answered.
+    pub passed: u64,
 }
 
 #[derive(Debug)]
 struct Shared {
     options: MockOptions,
     recording: Recording,
-    /// Where in the recording the answers lie, by what they answer.
-    answers: HashMap<Key, Answers>,
+    index: Index,
+    tls: ClientTls,
     answered: AtomicU64,
-    misses: Mutex<BTreeMap<String, u64>>,
+    passed: AtomicU64,
+    inexact: Kinds,
+    misses: Kinds,
 }
 
-/// What a request has in common with a recorded one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Key {
-    Whole(String, String, u32),
-    Target(String, String),
-    Path(String, String),
+/// Kinds of requests, counted.
+#[derive(Debug, Default)]
+struct Kinds(Mutex<BTreeMap<String, u64>>);
+
+/// Where in the recording the answers are, by what they answer.
+#[derive(Debug, Default)]
+struct Index {
+    answers: HashMap<Key, Answers>,
+    hosts: HashSet<String>,
 }
 
 /// Offsets of records that answer the same request, given in turn.
@@ -78,21 +117,40 @@ struct Answers {
     next: AtomicU64,
 }
 
+/// One connection of a client, or the tunnel that it opened.
+struct Client {
+    shared: Arc<Shared>,
+    /// The server at the other end of the tunnel, as far as the client knows.
+    server: Option<Server>,
+    upstream: Upstream,
+}
+
+/// A request as it came.
+struct Question {
+    server: Option<Server>,
+    method: Method,
+    target: String,
+    body: Vec<u8>,
+}
+
 impl Mock {
     /// Looks through the recording, listens and answers.
     ///
     /// # Errors
     /// When the address cannot be listened on, or the recording cannot be read.
     pub fn start(recording: Recording, options: MockOptions) -> Result<Self, Error> {
-        let answers =
-            index(&recording).map_err(|source| Error::File { path: recording.path().to_owned(), source })?;
+        let index = Index::of(&recording, &options.ignored)
+            .map_err(|source| Error::File { path: recording.path().to_owned(), source })?;
         let listen = options.listen;
         let shared = Arc::new(Shared {
+            tls: client_tls(&options.ca_files, options.insecure)?,
             options,
             recording,
-            answers,
+            index,
             answered: AtomicU64::new(0),
-            misses: Mutex::default(),
+            passed: AtomicU64::new(0),
+            inexact: Kinds::default(),
+            misses: Kinds::default(),
         });
         let serving = Arc::clone(&shared);
         let listener =
@@ -105,11 +163,18 @@ impl Mock {
         self.listener.address()
     }
 
+    /// The certificate authority that clients must trust.
+    pub fn authority(&self) -> Option<&Authority> {
+        self.shared.options.authority.as_ref()
+    }
+
     /// What was answered so far.
     pub fn stats(&self) -> MockStats {
         MockStats {
             answered: self.shared.answered.load(Relaxed),
-            misses: self.shared.misses.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            passed: self.shared.passed.load(Relaxed),
+            inexact: self.shared.inexact.counted(),
+            misses: self.shared.misses.counted(),
         }
     }
 
@@ -121,99 +186,229 @@ impl Mock {
     }
 }
 
-fn index(recording: &Recording) -> std::io::Result<HashMap<Key, Answers>> {
-    let mut answers: HashMap<Key, Answers> = HashMap::new();
-    let mut cursor = recording.cursor(INDEX_BUFFER_BYTES);
-    while let Some(frame) = cursor.peek()? {
-        let offset = cursor.offset();
-        let Some(view) = RecordView::read(cursor.take(&frame)?) else { continue };
-        if view.outcome().is_some() {
-            for key in keys(view.method, view.target, view.body) {
-                answers.entry(key).or_default().offsets.push(offset);
+impl Index {
+    fn of(recording: &Recording, ignored: &Ignored) -> std::io::Result<Self> {
+        let mut index = Self::default();
+        let mut cursor = recording.cursor(INDEX_BUFFER_BYTES);
+        while let Some(frame) = cursor.peek()? {
+            let offset = cursor.offset();
+            let Some(view) = RecordView::read(cursor.take(&frame)?) else { continue };
+            if view.outcome().is_none() {
+                continue;
             }
+            let host = without_default_port(view.authority);
+            // Under its host for clients that name it, and without for those that only know the mock.
+            for host in [Some(host.as_str()), None] {
+                let asked = Asked { host, method: view.method, target: view.target, body: view.body };
+                for key in ignored.keys(asked) {
+                    index.answers.entry(key).or_default().offsets.push(offset);
+                }
+            }
+            index.hosts.insert(host);
         }
+        Ok(index)
     }
-    Ok(answers)
 }
 
-/// From the most exact to the least.
-fn keys(method: &str, target: &str, body: &[u8]) -> [Key; 3] {
-    let path = target.split('?').next().unwrap_or_default();
-    [
-        Key::Whole(method.to_owned(), target.to_owned(), body_check(body)),
-        Key::Target(method.to_owned(), target.to_owned()),
-        Key::Path(method.to_owned(), path.to_owned()),
-    ]
+/// The same for `x:80` and `x`: the scheme is not compared.
+fn without_default_port(authority: &str) -> String {
+    let authority = authority.to_ascii_lowercase();
+    let bare = authority.strip_suffix(":443").or_else(|| authority.strip_suffix(":80"));
+    bare.unwrap_or(&authority).to_owned()
 }
 
 async fn serve(shared: Arc<Shared>, stream: TcpStream) {
+    let client =
+        |server| Client { upstream: Upstream::new(shared.tls.clone()), shared: Arc::clone(&shared), server };
     match &shared.options.authority {
         Some(authority) if speaks_tls(&stream).await.unwrap_or(false) => {
-            let Ok(config) = authority.config_for("localhost") else { return };
-            if let Ok(stream) = TlsAcceptor::from(config).accept(stream).await {
-                serve_http(Arc::clone(&shared), stream).await;
+            if let Some(stream) = tunnel::accept(authority, stream).await {
+                serve_http(client(None), stream).await;
             }
         }
-        _ => serve_http(shared, stream).await,
+        _ => serve_http(client(None), stream).await,
     }
 }
 
-async fn serve_http<S>(shared: Arc<Shared>, stream: S)
+/// Serves HTTP on a stream until it ends. Boxed, because a tunnel is served by the same function.
+fn serve_http<S>(client: Client, stream: S) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(move |request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, std::convert::Infallible>(shared.answer(request).await) }
-    });
-    let builder = auto::Builder::new(TokioExecutor::new());
-    // What a client breaks is the client's business.
-    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+    Box::pin(async move {
+        let client = Arc::new(client);
+        let service = service_fn(move |request| {
+            let client = Arc::clone(&client);
+            async move { Ok::<_, std::convert::Infallible>(client.answer(request).await) }
+        });
+        let builder = auto::Builder::new(TokioExecutor::new());
+        // What a client breaks is the client's business.
+        let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
+    })
+}
+
+impl Client {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Carried> {
+        if request.method() == Method::CONNECT {
+            return self.tunnel(request);
+        }
+        let server = self.server_of(&request);
+        let (parts, incoming) = request.into_parts();
+        let Ok(body) = read(incoming).await else {
+            return refuse(StatusCode::PAYLOAD_TOO_LARGE, "squall mock: the body is too large\n".to_owned());
+        };
+        let target = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let question = Question { server, method: parts.method.clone(), target, body };
+        match self.shared.find(&question) {
+            Some((likeness, record)) => self.shared.give(likeness, record, &question).await,
+            None => self.miss(parts, question).await,
+        }
+    }
+
+    /// The client's tunnel ends here: what it sends through it is TLS, with the server's name on our certificate.
+    fn tunnel(self: Arc<Self>, request: Request<Incoming>) -> Response<Carried> {
+        let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
+        let (true, Some(authority)) = (self.shared.options.is_proxy, authority) else {
+            return refuse(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "squall mock: this is no proxy, see --proxy\n".to_owned(),
+            );
+        };
+        tokio::spawn(async move {
+            let Some(ca) = &self.shared.options.authority else { return };
+            let Some(stream) = tunnel::accept_in(ca, request, &authority).await else { return };
+            let authority = authority.strip_suffix(":443").unwrap_or(&authority).to_owned();
+            let server = Some(Server { scheme: Scheme::Https, authority });
+            let upstream = Upstream::new(self.shared.tls.clone());
+            serve_http(Self { shared: Arc::clone(&self.shared), server, upstream }, stream).await;
+        });
+        Response::new(Carried::none())
+    }
+
+    /// The server that the client asks: that of its tunnel, of an absolute URL, or of `Host`.
+    fn server_of(&self, request: &Request<Incoming>) -> Option<Server> {
+        if let Some(server) = &self.server {
+            return Some(server.clone());
+        }
+        let scheme = request.uri().scheme_str().and_then(Scheme::of).unwrap_or_default();
+        let of_uri = request.uri().authority().map(|authority| authority.as_str());
+        let of_field = || request.headers().get(HOST)?.to_str().ok();
+        let authority = of_uri.or_else(of_field)?.rsplit('@').next()?.to_owned();
+        Some(Server { scheme, authority })
+    }
+
+    async fn miss(&self, parts: hyper::http::request::Parts, question: Question) -> Response<Carried> {
+        let what = question.shown();
+        self.shared.misses.add(what.clone());
+        let server = match &self.shared.options.misses {
+            Misses::Refused => None,
+            Misses::PassedOn => question.server,
+            Misses::PassedTo { scheme, authority } => {
+                Some(Server { scheme: *scheme, authority: authority.clone() })
+            }
+        };
+        let Some(server) = server else {
+            return refuse(StatusCode::NOT_FOUND, format!("squall mock: {what} is not in the recording\n"));
+        };
+        let mut outgoing = Request::from_parts(parts, Carried::of(question.body));
+        LENGTH_FIELDS.iter().for_each(|name| drop(outgoing.headers_mut().remove(*name)));
+        match self.upstream.send(&server, Wanted::Http1, outgoing).await {
+            Ok(response) => {
+                self.shared.passed.fetch_add(1, Relaxed);
+                let (mut parts, incoming) = response.into_parts();
+                // The length follows from the body; it may go out by another version than it came.
+                ["connection", "keep-alive", "transfer-encoding"]
+                    .iter()
+                    .for_each(|name| drop(parts.headers.remove(*name)));
+                Response::from_parts(parts, Carried::Passing(incoming, Tap::default()))
+            }
+            Err(reason) => refuse(StatusCode::BAD_GATEWAY, format!("squall mock: {reason}\n")),
+        }
+    }
+}
+
+impl Question {
+    fn shown(&self) -> String {
+        let Self { server, method, target, .. } = self;
+        match server {
+            Some(server) => format!("{method} {}{target}", server.authority),
+            None => format!("{method} {target}"),
+        }
+    }
 }
 
 impl Shared {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Carried> {
-        let method = request.method().as_str().to_owned();
-        let target = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        let Ok(body) = read(request.into_body()).await else {
-            return refuse(StatusCode::PAYLOAD_TOO_LARGE, "squall mock: the body is too large\n".to_owned());
-        };
-        let found = keys(&method, &target, &body).into_iter().find_map(|key| self.answers.get(&key));
-        let record = found.and_then(|answers| {
-            let nth = answers.next.fetch_add(1, Relaxed) as usize % answers.offsets.len();
-            self.recording.record_at(answers.offsets[nth]).ok().flatten()
+    /// The answer that is due, and how much its request is like this one.
+    fn find(&self, question: &Question) -> Option<(Likeness, Record)> {
+        let host = question.server.as_ref().map(|server| without_default_port(&server.authority));
+        // A client that asks the mock by its own address means any host.
+        let host = host.filter(|host| self.options.is_proxy || self.index.hosts.contains(host));
+        // HEAD is GET without the body (RFC 9110 9.3.2).
+        let methods = [question.method.as_str(), "GET"];
+        let methods = &methods[..if question.method == Method::HEAD { 2 } else { 1 }];
+        let keys = methods.iter().map(|method| {
+            let asked =
+                Asked { host: host.as_deref(), method, target: &question.target, body: &question.body };
+            self.options.ignored.keys(asked)
         });
-        let Some(record) = record else {
-            self.miss(format!("{method} {target}"));
-            return refuse(
-                StatusCode::NOT_FOUND,
-                format!("squall mock: {method} {target} is not in the recording\n"),
-            );
-        };
-        self.answered.fetch_add(1, Relaxed);
+        let keys: Vec<[Key; 4]> = keys.collect();
+        let levels = if self.options.is_strict { &Likeness::ALL[..1] } else { &Likeness::ALL[..] };
+        let mut ranked = levels
+            .iter()
+            .enumerate()
+            .flat_map(|(nth, level)| keys.iter().map(move |keys| (*level, keys[nth])));
+        let (likeness, answers) =
+            ranked.find_map(|(level, key)| Some((level, self.index.answers.get(&key)?)))?;
+        let nth = answers.next.fetch_add(1, Relaxed) as usize % answers.offsets.len();
+        let record = self.recording.record_at(answers.offsets[nth]).ok().flatten()?;
+        Some((likeness, record))
+    }
+
+    async fn give(&self, likeness: Likeness, record: Record, question: &Question) -> Response<Carried> {
+        match likeness {
+            Likeness::Same => drop(self.answered.fetch_add(1, Relaxed)),
+            other => self.inexact.add(format!("{} ({})", question.shown(), other.text())),
+        }
         let latency_ns = record.response.as_ref().map_or(0, |response| response.latency_ns);
         let wait = Duration::from_nanos((latency_ns as f64 * self.options.latency_factor) as u64);
         if !wait.is_zero() {
             tokio::time::sleep(wait.min(LATENCY_MAX)).await;
         }
-        response(record)
-    }
-
-    fn miss(&self, what: String) {
-        let mut misses = self.misses.lock().unwrap_or_else(PoisonError::into_inner);
-        if misses.len() < MISS_KIND_COUNT_MAX || misses.contains_key(&what) {
-            *misses.entry(what).or_default() += 1;
+        let mut response = response(record, question.method == Method::HEAD);
+        if likeness != Likeness::Same {
+            let value = HeaderValue::from_static(likeness.text());
+            response.headers_mut().insert(HeaderName::from_static("squall-mock"), value);
         }
+        response
     }
 }
 
-fn response(record: Record) -> Response<Carried> {
+impl Kinds {
+    fn add(&self, what: String) {
+        let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = kinds.len() < KIND_COUNT_MAX || kinds.contains_key(&what);
+        let what = if is_known { what } else { "(others)".to_owned() };
+        *kinds.entry(what).or_default() += 1;
+    }
+
+    fn counted(&self) -> BTreeMap<String, u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn response(record: Record, is_head: bool) -> Response<Carried> {
     let Some(recorded) = record.response else { return Response::new(Carried::none()) };
-    // A body that was not kept is made up: as many zeros as it had bytes.
-    let filler = || vec![b'0'; usize::try_from(recorded.body_bytes.min(FILLER_BYTES_MAX)).unwrap_or(0)];
     let is_filled = recorded.body.is_none();
-    let body = recorded.body.unwrap_or_else(filler);
-    let mut response = Response::new(Carried::of(body));
+    let length = recorded.body.as_ref().map_or(recorded.body_bytes, |body| body.len() as u64);
+    // A body that was not kept is made up: as many zeros as it had bytes.
+    let filler = || vec![b'0'; usize::try_from(length.min(FILLER_BYTES_MAX)).unwrap_or(0)];
+    let mut response = match is_head {
+        true => Response::new(Carried::none()),
+        false => Response::new(Carried::of(recorded.body.unwrap_or_else(filler))),
+    };
+    if is_head {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
     *response.status_mut() = StatusCode::from_u16(recorded.status).unwrap_or(StatusCode::OK);
     for field in &recorded.headers {
         let name = HeaderName::from_bytes(field.name.to_ascii_lowercase().as_bytes());
@@ -256,8 +451,8 @@ const INDEX_BUFFER_BYTES: usize = 1 << 20;
 /// Longest wait before an answer.
 const LATENCY_MAX: Duration = Duration::from_secs(600);
 
-/// Different misses that are listed.
-const MISS_KIND_COUNT_MAX: usize = 10_000;
+/// Different kinds of requests that are listed.
+const KIND_COUNT_MAX: usize = 10_000;
 
 /// Largest body that is made up.
 const FILLER_BYTES_MAX: u64 = 64 << 20;

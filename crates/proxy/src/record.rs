@@ -22,12 +22,11 @@ use squall_traffic::mask::Masker;
 use squall_traffic::store::{Index, Writer};
 use squall_traffic::{Field, Record, Scheme, Version, key_of};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
 
 use crate::body::{Carried, Tap, Tapped};
 use crate::listener::{Listener, speaks_tls};
 use crate::upstream::{ClientTls, Server, Upstream, Wanted};
-use crate::{Authority, Error};
+use crate::{Authority, Error, tunnel};
 
 /// What the proxy stands in front of.
 #[derive(Debug, Clone)]
@@ -140,7 +139,7 @@ impl Recorder {
 
     fn serve(options: RecordOptions, writer: Writer) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
-            tls: client_config(&options)?,
+            tls: client_tls(&options.ca_files, options.insecure)?,
             masker: Masker::new(),
             writer: Mutex::new(Some(writer)),
             passed: AtomicU64::new(0),
@@ -221,8 +220,7 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr, id: u64
     let client = |is_tls| Client::new(&shared, id, peer, server.clone(), is_tls);
     match tls {
         Some(authority) if speaks_tls(&stream).await.unwrap_or(false) => {
-            let Ok(config) = authority.config_for("localhost") else { return };
-            if let Ok(stream) = TlsAcceptor::from(config).accept(stream).await {
+            if let Some(stream) = tunnel::accept(authority, stream).await {
                 serve_http(client(true), stream).await;
             }
         }
@@ -296,12 +294,8 @@ impl Client {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "this is no forward proxy\n".to_owned());
         };
         tokio::spawn(async move {
-            let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
-            let host = authority.rsplit_once(':').map_or(authority.as_str(), |(host, _)| host);
-            let config =
-                self.shared.options.authority.as_ref().map(|ca| ca.config_for(host.trim_matches(['[', ']'])));
-            let Some(Ok(config)) = config else { return };
-            let Ok(stream) = TlsAcceptor::from(config).accept(TokioIo::new(upgraded)).await else { return };
+            let Some(ca) = &self.shared.options.authority else { return };
+            let Some(stream) = tunnel::accept_in(ca, request, &authority).await else { return };
             let authority = authority.strip_suffix(":443").unwrap_or(&authority).to_owned();
             let server = Some(Server { scheme: Scheme::Https, authority });
             serve_http(Self::new(&self.shared, self.id, self.peer, server, true), stream).await;
@@ -478,7 +472,7 @@ pub(crate) fn refuse(status: StatusCode, text: String) -> Response<Carried> {
 }
 
 /// Verifies servers as any client does, unless told otherwise.
-fn client_config(options: &RecordOptions) -> Result<ClientTls, Error> {
+pub(crate) fn client_tls(ca_files: &[PathBuf], insecure: bool) -> Result<ClientTls, Error> {
     use rustls::crypto::aws_lc_rs::default_provider;
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
@@ -486,17 +480,17 @@ fn client_config(options: &RecordOptions) -> Result<ClientTls, Error> {
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| tls(&error))?;
-    if options.insecure {
+    if insecure {
         let verifier = Arc::new(Unverified(default_provider()));
         return Ok(ClientTls::new(
             builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth(),
         ));
     }
     let mut roots = rustls::RootCertStore::empty();
-    if options.ca_files.is_empty() {
+    if ca_files.is_empty() {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
-    for path in &options.ca_files {
+    for path in ca_files {
         let certificates = CertificateDer::pem_file_iter(path).map_err(|error| tls(&error))?;
         for certificate in certificates {
             roots.add(certificate.map_err(|error| tls(&error))?).map_err(|error| tls(&error))?;

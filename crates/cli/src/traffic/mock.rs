@@ -1,9 +1,12 @@
 //! `squall mock`: a server that answers as recorded, until Ctrl-C.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc;
 
-use squall_proxy::{Mock, MockOptions};
+use squall_proxy::{Ignored, Misses, Mock, MockOptions, MockStats};
 use squall_report::units::counted;
+use squall_traffic::Scheme;
+use url::Position;
 
 use super::import::playable;
 use super::record::{authority, refused};
@@ -24,24 +27,69 @@ pub(crate) fn run(args: &MockArgs) -> Result<ExitCode, Failure> {
             "record with responses: squall record, HAR, .gor with responses",
         ));
     }
-    let options = MockOptions {
-        listen: args.listen,
-        latency_factor: args.latency,
-        authority: if args.tls { Some(authority(args.ca.as_deref())?) } else { None },
-    };
-    let mock = Mock::start(playable.recording, options).map_err(|error| refused(&error))?;
+    let mock = Mock::start(playable.recording, options(args)?).map_err(|error| refused(&error))?;
     output::result(&format!("http://{}/\n", mock.address()))?;
+    if let Some(ca) = mock.authority() {
+        let what = if args.proxy { "set this as HTTP and HTTPS proxy; for" } else { "for" };
+        output::note(&format!("{what} https, let clients trust {}", ca.pem_path().display()));
+    }
     // An error means that the signal thread is gone: nothing could stop the server any more.
     let _ = stopped.recv();
     drop(watch);
     let stats = mock.stop();
-    let missed: u64 = stats.misses.values().sum();
-    output::note(&format!("answered {} as recorded, missed {missed}", counted(stats.answered, "request")));
-    for (what, count) in stats.misses.iter().take(MISSES_SHOWN_MAX) {
-        output::note(&format!("  {count} x {what}"));
-    }
+    tell(&stats);
     Ok(ExitCode::Ok)
 }
 
-/// Kinds of misses that are listed.
-const MISSES_SHOWN_MAX: usize = 50;
+fn options(args: &MockArgs) -> Result<MockOptions, Failure> {
+    let needs_authority = args.tls || args.proxy;
+    Ok(MockOptions {
+        listen: args.listen,
+        latency_factor: args.latency,
+        authority: if needs_authority { Some(authority(args.ca.as_deref())?) } else { None },
+        is_proxy: args.proxy,
+        is_strict: args.strict,
+        ignored: Ignored { query: args.ignore_query.clone(), body: args.ignore_body.clone() },
+        misses: misses(args)?,
+        ca_files: args.cacert.clone(),
+        insecure: args.insecure,
+    })
+}
+
+fn misses(args: &MockArgs) -> Result<Misses, Failure> {
+    match &args.pass_through {
+        None => Ok(Misses::Refused),
+        Some(Some(url)) => Ok(Misses::PassedTo {
+            scheme: Scheme::of(url.scheme()).unwrap_or_default(),
+            authority: url[Position::BeforeHost..Position::AfterPort].to_owned(),
+        }),
+        Some(None) if args.proxy => Ok(Misses::PassedOn),
+        // Clients ask the mock by its own address: passed on, a request would come back.
+        Some(None) => Err(Failure::usage(
+            "--pass-through does not say to which server",
+            "name it, --pass-through=http://localhost:8080, or be the clients' proxy: --proxy",
+        )),
+    }
+}
+
+fn tell(stats: &MockStats) {
+    let sum = |kinds: &BTreeMap<String, u64>| kinds.values().sum::<u64>();
+    let passed = if stats.passed > 0 { format!(" ({} passed through)", stats.passed) } else { String::new() };
+    output::note(&format!(
+        "answered {} as recorded, {} by a similar one, missed {}{passed}",
+        counted(stats.answered, "request"),
+        sum(&stats.inexact),
+        sum(&stats.misses)
+    ));
+    for (title, kinds) in [("similar", &stats.inexact), ("missed", &stats.misses)] {
+        for (what, count) in kinds.iter().take(KINDS_SHOWN_MAX) {
+            output::note(&format!("  {title}: {count} x {what}"));
+        }
+        if kinds.len() > KINDS_SHOWN_MAX {
+            output::note(&format!("  {title}: and {} more", kinds.len() - KINDS_SHOWN_MAX));
+        }
+    }
+}
+
+/// Kinds of requests that are listed.
+const KINDS_SHOWN_MAX: usize = 50;
