@@ -49,6 +49,7 @@ fn answer() -> Result<ExitCode, Failure> {
         Request::Do(Command::Replay(args)) => return traffic::replay::run(&args),
         Request::Do(Command::Record(args)) => return traffic::record::run(&args),
         Request::Do(Command::Mock(args)) => return traffic::mock::run(&args),
+        Request::Do(Command::View(args)) => return traffic::view::run(&args),
         Request::Do(Command::Convert(args)) => return traffic::convert::run(&args),
         Request::Do(Command::Target(args)) => return target::run(&args),
         Request::Do(Command::Report(args)) => return redraw::run(&args),

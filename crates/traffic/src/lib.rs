@@ -8,6 +8,7 @@
 pub mod change;
 pub mod compare;
 pub mod decode;
+mod difference;
 mod error;
 mod input;
 pub mod limits;
@@ -21,6 +22,7 @@ pub mod store;
 mod summary;
 pub mod write;
 
+pub use difference::Side;
 pub use error::{Place, Problem, WriteError};
 pub use pipe::Piped;
 pub use read::{Format, LogPattern, Notes, OpenError, PatternError, ReadOptions, Source, open};

@@ -38,7 +38,8 @@ pub(crate) use sessions::{
     ResumptionArgs, SessionNetworkArgs, TicketsArg,
 };
 pub(crate) use study::{CapacityArgs, CompareArgs, Levels, RunsArgs, StudyOutputArgs, SweepArgs};
-pub(crate) use traffic::{ConvertArgs, MockArgs, ReadArgs, RecordArgs};
+pub(crate) use traffic::{ConvertArgs, MockArgs, ReadArgs, RecordArgs, ViewArgs};
+pub(crate) use values::Statuses;
 
 /// What was typed.
 #[derive(Debug, Parser)]
@@ -91,7 +92,9 @@ pub(crate) enum Command {
     /// Record traffic: a proxy in front of one server, or of all
     Record(Box<RecordArgs>),
     /// Answer as recorded, in the place of a server
-    Mock(MockArgs),
+    Mock(Box<MockArgs>),
+    /// Show the requests of a recording: a table, or one in detail
+    View(Box<ViewArgs>),
     /// Write recorded traffic in another format, or show what it holds
     Convert(Box<ConvertArgs>),
     /// Run a fast local server with httpbin-like routes, to try everything on

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use squall_report::units::counted;
 use squall_traffic::mask::Masker;
+use squall_traffic::play::{Learned, Learner};
 use squall_traffic::store::{RecordView, Recording, Writer, replace};
-use squall_traffic::write::{SinkFormat, sink};
-use squall_traffic::{Imported, Record, WriteError};
+use squall_traffic::write::{K6, SinkFormat, sink};
+use squall_traffic::{Imported, Record, Side, WriteError};
 
-use super::import::{read_into, redirect, text_output, unwritable};
+use super::import::{playable, read_into, redirect, text_output, unwritable};
 use super::summary;
 use crate::args::ConvertArgs;
 use crate::failure::{ExitCode, Failure};
@@ -29,6 +30,9 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
         output::result(&summary::of_file(&args.input, &args.read)?)?;
         return Ok(ExitCode::Ok);
     };
+    if args.diff {
+        return difference(&args.input, path, args);
+    }
     let imported = match target(path, args.output_format.as_deref())? {
         Target::Squall => to_squall(args, path)?,
         Target::Foreign(format) => to_foreign(args, path, format)?,
@@ -38,6 +42,23 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
         counted(imported.index.record_count, "request"),
         path.display()
     ));
+    Ok(ExitCode::Ok)
+}
+
+/// Shows what two recordings differ in. Like `diff`, it is no failure when they do.
+fn difference(one: &Path, two: &Path, args: &ConvertArgs) -> Result<ExitCode, Failure> {
+    let side = |path: &Path| -> Result<Side, Failure> {
+        let playable = playable(path, &args.read)?;
+        let mut side = Side::default();
+        each(&playable.recording, |_, record| {
+            side.add(record);
+            Ok(())
+        })
+        .map_err(|source| unwritable(&WriteError::Os { path: path.to_owned(), source }))?;
+        Ok(side)
+    };
+    let text = side(one)?.difference(&side(two)?);
+    output::result(text.as_deref().unwrap_or("no difference\n"))?;
     Ok(ExitCode::Ok)
 }
 
@@ -102,15 +123,39 @@ fn write_foreign(file: File, path: &Path, format: SinkFormat) -> std::io::Result
         Ok(out) => out,
         Err(failure) => return Ok(Err(failure)),
     };
-    let mut sink = sink(format, out);
+    let mut sink = match format {
+        SinkFormat::K6 => Box::new(K6::new(out, learned(&recording)?)),
+        _ => sink(format, out),
+    };
+    each(&recording, |_, record| sink.write(record))?;
+    sink.finish()?;
+    Ok(Ok(()))
+}
+
+/// What later requests send of earlier responses.
+fn learned(recording: &Recording) -> std::io::Result<Learned> {
+    let mut learner = Learner::default();
+    let mut ordinal = 0;
+    each(recording, |row, record| {
+        learner.add(ordinal, row, record);
+        ordinal += 1;
+        Ok(())
+    })?;
+    Ok(learner.finish())
+}
+
+/// Calls `take` with each record, in order, and its row.
+pub(super) fn each(
+    recording: &Recording,
+    mut take: impl FnMut(u16, &Record) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let mut cursor = recording.cursor(1 << 16);
     while let Some(frame) = cursor.peek()? {
         if let Some(view) = RecordView::read(cursor.take(&frame)?) {
-            sink.write(&view.record(&frame))?;
+            take(frame.row, &view.record(&frame))?;
         }
     }
-    sink.finish()?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 fn change(args: &ConvertArgs) -> impl FnMut(&mut Record) + '_ {

@@ -7,3 +7,4 @@ mod progress;
 pub(crate) mod record;
 pub(crate) mod replay;
 mod summary;
+pub(crate) mod view;

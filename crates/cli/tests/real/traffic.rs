@@ -194,8 +194,8 @@ fn a_mock_answers_as_recorded_and_lists_nothing_else() {
     let mock = Serving::start(&["mock", &har, "--latency", "0", "--tls", "--ca", &ca], folder.path());
     let ca_file = format!("{ca}/squall-ca.pem");
     let port = mock.url.rsplit(':').next().unwrap();
-    let tls = format!("https://localhost:{port}");
-    for (to, version) in [(mock.url.as_str(), "1.1"), (&tls, "2")] {
+    let (tls, by_address) = (format!("https://localhost:{port}"), format!("https://127.0.0.1:{port}"));
+    for (to, version) in [(mock.url.as_str(), "1.1"), (&tls, "2"), (&by_address, "1.1")] {
         let args = ["replay", &har, "--to", to, "--compare", "body", "--cacert", &ca_file, "--http", version];
         let played = squall::run(&args);
         assert_eq!(played.count("/totals/replay/same"), 20, "HTTP/{version}: {played:#?}");
@@ -203,6 +203,71 @@ fn a_mock_answers_as_recorded_and_lists_nothing_else() {
     let miss = squall::run(&["-n", "1", "-c", "1", &format!("{}/nothing", mock.url)]);
     assert_eq!(miss.count("/status/404"), 1, "{miss:#?}");
     mock.stop();
+}
+
+/// What `curl` gets: the status, the header that says how the answer differs, and the body.
+fn asked(args: &[&str]) -> String {
+    let format = "%{http_code} %header{squall-mock}\n";
+    let output =
+        Command::new("curl").args(["-s", "-m", "20", "-w", format]).args(args).output().expect("curl runs");
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}
+
+#[test]
+fn a_mock_says_when_an_answer_is_not_the_recorded_one() {
+    let folder = TempDir::new().unwrap();
+    let har = path(&folder, "a.har");
+    let entry = |nth: u64, method: &str, url: &str, body: &str| {
+        json!({"startedDateTime": format!("2024-05-01T10:00:00.{nth:03}Z"), "time": 1,
+               "request": {"method": method, "url": url, "headers": [], "postData": {"mimeType": "application/json", "text": body}},
+               "response": {"status": 200, "headers": [], "content": {"text": format!("<{nth}>")}}})
+    };
+    let entries = [
+        entry(1, "GET", "http://one.example/a?q=1&t=0", ""),
+        entry(2, "GET", "https://two.example/a?q=1&t=0", ""),
+        entry(3, "POST", "https://two.example/b", r#"{"id":1,"name":"x"}"#),
+    ];
+    fs::write(&har, json!({"log": {"version": "1.2", "entries": entries}}).to_string()).unwrap();
+    let target = Serving::start(&["target"], folder.path());
+    let pass = format!("--pass-through={}", target.url);
+    let ca = path(&folder, "ca");
+    let args = [
+        "mock",
+        &har,
+        "--latency",
+        "0",
+        "--ca",
+        &ca,
+        "--ignore-query",
+        "t",
+        "--ignore-body",
+        "id",
+        "--proxy",
+        &pass,
+    ];
+    let mock = Serving::start(&args, folder.path());
+    let ca_file = format!("{ca}/squall-ca.pem");
+    let proxied = ["--proxy", &mock.url, "--cacert", &ca_file];
+    for (more, expected) in [
+        (&["http://one.example/a?t=9&q=1"][..], "<1>200"),
+        (&["https://two.example/a?q=1"], "<2>200"),
+        (&["https://two.example/a?q=2"], "<2>200 other query"),
+        (&["https://two.example/b", "-d", r#"{ "name": "x", "id": 7 }"#], "<3>200"),
+        (&["https://two.example/b", "-d", r#"{"name":"y"}"#], "<3>200 other values in the body"),
+        (&["https://two.example/b", "-d", "z"], "<3>200 other body"),
+        (&["-I", "-o", "/dev/null", "http://one.example/a?q=1"], "200"),
+        (&["https://two.example/status/418"], "418"),
+    ] {
+        let args: Vec<&str> = proxied.iter().chain(more).copied().collect();
+        assert_eq!(asked(&args).trim_end(), expected, "{more:?}");
+    }
+    mock.stop();
+    let strict = Serving::start(&["mock", &har, "--latency", "0", "--strict"], folder.path());
+    let host = ["-H", "Host: one.example"];
+    let of = |query: &str| asked(&[host[0], host[1], &format!("{}/a?{query}", strict.url)]);
+    assert_eq!(of("t=0&q=1"), "<1>200");
+    assert!(of("q=1").ends_with("404"), "another query is none that was recorded");
+    strict.stop();
 }
 
 /// A shop with a CSRF token, a session cookie, a JWT and ids of its own: all of them new in each run.
@@ -306,6 +371,11 @@ fn a_login_passes_by_what_was_learned() {
         assert!(played.count("/totals/replay/corrected") >= 9, "{played:#?}");
         let blind = squall::run(&["replay", &recording, "--to", &other, "--speed", "10", "--no-learn"]);
         assert_eq!(blind.count("/totals/ok"), 1, "without learning only the first page is given: {blind:#?}");
+        let script = path(&folder, "login.js");
+        assert_eq!(squall::start(&["convert", &recording, &script, "--to", &other]).wait().code, Some(0));
+        let made = squall::run(&["run", &script]);
+        let checks = made.json()["totals"]["script"]["checks"].as_array().unwrap().clone();
+        assert!(checks.len() == 4 && checks.iter().all(|check| check["passes"] == 1), "{made:#?}");
     }
 }
 
@@ -464,6 +534,47 @@ fn broken_files_say_where_and_the_rest_is_used_when_asked() {
         "{}",
         summary.stdout
     );
+}
+
+#[test]
+fn a_recording_is_shown_as_a_table_in_detail_and_against_another() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, last: &str| {
+        let line = |second: u32, request: &str, status: u32| {
+            format!(
+                "1.2.3.4 - - [26/Jan/2021:06:28:{second:02} +0000] \"{request} HTTP/1.1\" {status} 12 \"-\" \"x\"\n"
+            )
+        };
+        let lines = [line(1, "GET /a?key=s3cret", 200), line(2, "POST /b", 500), line(40, last, 404)];
+        fs::write(folder.path().join(name), lines.concat()).unwrap();
+        path(&folder, name)
+    };
+    let (log, other) = (write("a.log", "GET /c"), write("b.log", "GET /d"));
+    let view = |args: &[&str]| squall::start(&[&["view", &log], args].concat()).wait();
+    let urls = |args: &[&str]| -> Vec<String> {
+        let shown = view(args).stdout;
+        shown.lines().skip(1).map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect()
+    };
+    for (args, expected) in [
+        (&["--method", "post", "--method", "PUT"][..], &["/b"][..]),
+        (&["--status", "4xx,500"], &["/b", "/c"]),
+        (&["--from", "500ms", "--until", "30s"], &["/b"]),
+        (&["--only-path", "/c"], &["/c"]),
+        (&["--status", "200", "--show-secrets"], &["/a?key=s3cret"]),
+    ] {
+        assert_eq!(urls(args), expected, "{args:?}");
+    }
+    assert!(!view(&[]).stdout.contains("s3cret"));
+    let detail = view(&["--record", "2"]).stdout;
+    assert!(
+        detail.contains("POST /b HTTP/1.1\nUser-Agent: x") && detail.contains("HTTP/1.1 500"),
+        "{detail}"
+    );
+    let missing = view(&["--record", "4"]);
+    assert!(missing.code == Some(2) && missing.stderr.contains("the recording has 3"), "{}", missing.stderr);
+    let difference = |one: &str, two: &str| squall::start(&["convert", "--diff", one, two]).wait().stdout;
+    assert_eq!(difference(&log, &log), "no difference\n");
+    assert_eq!(difference(&log, &other), "GET /c\n  requests  1 -> 0\nGET /d\n  requests  0 -> 1\n");
 }
 
 /// What any file may take, however large.

@@ -69,12 +69,17 @@ impl Learned {
             let rules = self.rules.get(&row).zip(response());
             return rules.map_or_else(Vec::new, |(locators, response)| by_rules(locators, &response));
         }
-        let variables = self.sources.get(&ordinal).map_or(&[][..], Vec::as_slice);
+        let variables = self.given_by(ordinal);
         let expected = |idx: &u32| {
             let Variable { recorded, locator, .. } = self.variables.get(*idx as usize)?;
             Some(Expected { recorded: recorded.clone(), locator: locator.clone() })
         };
         variables.iter().filter_map(expected).collect()
+    }
+
+    /// The numbers of the variables that the response to this record gives.
+    pub fn given_by(&self, ordinal: u64) -> &[u32] {
+        self.sources.get(&ordinal).map_or(&[], Vec::as_slice)
     }
 
     /// Whether this record is not among those looked through.

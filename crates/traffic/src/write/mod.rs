@@ -9,7 +9,10 @@ mod rrpair;
 
 use std::io::{self, Write};
 
+pub use self::k6::K6;
+
 use crate::Record;
+use crate::play::Learned;
 
 /// Takes records.
 pub trait Sink {
@@ -39,7 +42,7 @@ pub enum SinkFormat {
     Log,
     /// curl commands.
     Curl,
-    /// A k6 script.
+    /// A k6 script; [`K6`] takes what was learned of the recording, too.
     K6,
 }
 
@@ -63,12 +66,12 @@ pub fn sink<'a>(format: SinkFormat, out: impl Write + 'a) -> Box<dyn Sink + 'a> 
         SinkFormat::Rrpair => Box::new(rrpair::JsonLines::new(out)),
         SinkFormat::Log => Box::new(access_log::AccessLog::new(out)),
         SinkFormat::Curl => Box::new(curl::Curl::new(out)),
-        SinkFormat::K6 => Box::new(k6::K6::new(out)),
+        SinkFormat::K6 => Box::new(K6::new(out, Learned::default())),
     }
 }
 
 /// A time as RFC 3339.
-fn iso(time_ns: u64) -> String {
+pub fn iso(time_ns: u64) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(time_ns))
         .map_or_else(|_| String::new(), |time| time.to_string())
 }

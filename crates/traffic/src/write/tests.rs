@@ -86,8 +86,54 @@ fn an_access_log_keeps_what_it_has_a_place_for() {
 #[test]
 fn a_k6_script_has_every_request() {
     let script = String::from_utf8(written(SinkFormat::K6)).unwrap();
-    assert_eq!(script.matches("http.request(\"POST\"").count(), 3);
-    assert!(script.contains("'status is 201'") && script.ends_with("}\n"));
+    assert_eq!(script.matches("send(\"POST\"").count(), 3);
+    assert!(script.contains("\"POST /a/{id} is 201\"") && script.ends_with("  });\n}\n"), "{script}");
+}
+
+/// A request with these fields, and a response with those; both have a body.
+fn step(target: &str, fields: &[(&str, &str)], body: &str, answer: (&[(&str, &str)], &str)) -> Record {
+    let of = |pairs: &[(&str, &str)]| pairs.iter().map(|(name, value)| Field::new(*name, *value)).collect();
+    let mut response = Response { status: 200, headers: of(answer.0), ..Response::default() };
+    response.set_body(answer.1.into());
+    let request = Request {
+        method: "POST".into(),
+        authority: "x".into(),
+        target: target.into(),
+        headers: of(fields),
+        body: body.into(),
+        ..Request::default()
+    };
+    Record { session: 1, request, response: Some(response), ..Record::default() }
+}
+
+#[test]
+fn a_k6_script_does_what_was_learned() {
+    let form = [("Cookie", "sid=first-session"), ("Content-Type", "application/x-www-form-urlencoded")];
+    let page = r#"<input name="csrf" value="tok/en+1">"#;
+    let records = [
+        step("/login", &[], "", (&[("Set-Cookie", "sid=first-session; Path=/")], page)),
+        step("/login", &form, "user=`a${b}\\&csrf=tok%2Fen%2B1", (&[], r#"{"jwt":"ey.a.b","id":4711}"#)),
+        step("/orders/4711?x=1", &[("Authorization", "Bearer ey.a.b")], r#"{"id":4711}"#, (&[], "")),
+    ];
+    let mut learner = crate::play::Learner::default();
+    (0..).zip(&records).for_each(|(nth, record)| learner.add(nth, 0, record));
+    let mut out = Vec::new();
+    let mut writer: Box<dyn Sink> = Box::new(K6::new(&mut out, learner.finish()));
+    records.iter().for_each(|record| writer.write(record).unwrap());
+    writer.finish().unwrap();
+    let script = String::from_utf8(out).unwrap();
+    for line in [
+        r#"let sid_1 = "first-session"; // cookie sid of POST http://x/login"#,
+        r#"csrf_2 = element(res, 'input', "csrf", 'value') ?? csrf_2;"#,
+        r#"jwt_4 = json(res, "/jwt") ?? jwt_4;"#,
+        r#"`user=\`a\${b}\\&csrf=${encodeURIComponent(csrf_2)}`, { "Content-Type":"application/x-www-form-urlencoded", "Cookie": `sid=${sid_1}` });"#,
+        r#"res = send("POST", `http://x/orders/${encodeURIComponent(id_3)}?x=1`, `{"id":${id_3}}`, { "Authorization": `Bearer ${jwt_4}` }, "http://x/orders/{id}");"#,
+        r#"check(res, { "POST /orders/{id} is 200": (r) => r.status === 200 });"#,
+        r#"group("01 POST /login", function () {"#,
+    ] {
+        assert!(script.contains(line), "{line}\n{script}");
+    }
+    assert!(!script.contains("function header"), "only what is used is written");
 }
 
 #[test]

@@ -36,6 +36,7 @@ const PAGES: &[(&[&str], &[&str])] = &[
     (&["capacity"], &["docs/sweep.md"]),
     (&["runs"], &["docs/runs.md"]),
     (&["replay"], &["docs/recorded-traffic.md"]),
+    (&["view"], &["docs/recorded-traffic.md"]),
     (&["convert"], &["docs/recorded-traffic.md"]),
     (&["record"], &["docs/recorded-traffic.md"]),
     (&["mock"], &["docs/recorded-traffic.md"]),
