@@ -18,6 +18,7 @@ mod program;
 mod resolve;
 mod samples;
 mod segment;
+mod source;
 mod step;
 mod syntax;
 mod typescript;

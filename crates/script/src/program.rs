@@ -15,6 +15,7 @@ use crate::error::{ErrorKind, ScriptError, describe};
 use crate::metrics::{BUILTINS, MetricDef, MetricId};
 use crate::options::{Layer, LayerKind, Runtime};
 use crate::resolve::{file_path, file_url};
+use crate::source::SourceText;
 use crate::syntax;
 use crate::user::{Outcome, Shared, User, Work};
 use crate::vm::{Code, Ctx, Imported, JsResult, Module, Thrown, Value, compile_function, compile_module};
@@ -204,22 +205,26 @@ impl Building {
 
     fn compile<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Loaded<'js>> {
         let text = self.text(name).map_err(|problem| ctx.throw_error(&problem))?;
-        let text = plain_script(name, text).map_err(|problem| ctx.throw("SyntaxError", &problem))?;
-        if crate::resolve::is_module(&text) {
-            let module = self.compile_placed(ctx, name, &text)?;
-            let uses_meta = text.contains("import.meta");
-            let compiled = Compiled::Module { code: module.code()?, uses_meta };
-            self.modules.borrow_mut().insert(name.to_owned(), compiled);
-            return api::meta::placed(module, uses_meta).map(Loaded::Module);
+        let script = SourceText::parse(name, text).map_err(|problem| ctx.throw("SyntaxError", &problem))?;
+        if script.is_module {
+            return self.compile_as_module(ctx, name, &script.text);
         }
-        let wrapped = format!("(function(module, exports, require, global) {{{text}\n}})");
-        let function = match compile_function(ctx, name, &wrapped) {
-            Ok(function) => function,
+        let wrapped = format!("(function(module, exports, require, global) {{{}\n}})", script.text);
+        let Ok(function) = compile_function(ctx, name, &wrapped) else {
             // The text by itself has its columns where the user sees them.
-            Err(Thrown) => return self.compile_placed(ctx, name, &text).map(Loaded::Module),
+            drop(ctx.take_exception());
+            return self.compile_as_module(ctx, name, &script.text);
         };
         self.modules.borrow_mut().insert(name.to_owned(), Compiled::Common(function.code()?));
         Ok(Loaded::Common(function))
+    }
+
+    fn compile_as_module<'js>(&self, ctx: Ctx<'js>, name: &str, text: &str) -> JsResult<Loaded<'js>> {
+        let module = self.compile_placed(ctx, name, text)?;
+        let uses_meta = text.contains("import.meta");
+        let compiled = Compiled::Module { code: module.code()?, uses_meta };
+        self.modules.borrow_mut().insert(name.to_owned(), compiled);
+        api::meta::placed(module, uses_meta).map(Loaded::Module)
     }
 
     /// Compiles a module; a syntax error gets its column, and an import that fails its place.
@@ -255,13 +260,23 @@ impl Building {
     fn placed(&self, error: ScriptError) -> ScriptError {
         let Some((export, module)) = syntax::missing_export(&error.message) else { return error };
         let imports = self.imports.borrow();
-        let place = imports.iter().filter(|import| import.resolved == module).find_map(|import| {
-            let text = plain_script(&import.base, self.text(&import.base).ok()?).ok()?;
-            let (line, column) = syntax::place_of_name(&text, &import.specifier, export)?;
+        // The engine cuts long messages, and the module's name with them.
+        let is_cut = !error.message.contains(&format!("'{module}'"));
+        let is_it =
+            |import: &&Import| import.resolved == module || is_cut && import.resolved.starts_with(module);
+        let message = match imports.iter().find(is_it).filter(|_| is_cut) {
+            Some(import) => {
+                format!("SyntaxError: Could not find export '{export}' in module '{}'", import.resolved)
+            }
+            None => error.message.clone(),
+        };
+        let place = imports.iter().filter(is_it).find_map(|import| {
+            let script = SourceText::parse(&import.base, self.text(&import.base).ok()?).ok()?;
+            let (line, column) = syntax::place_of_name(&script.text, &import.specifier, export)?;
             Some(format!("{}:{line}:{column}", import.base.trim_start_matches("file://")))
         });
         let help = "import a name that the module exports".to_owned();
-        ScriptError { place: error.place.clone().or(place), help, ..error }
+        ScriptError { message, place: error.place.or(place), help, kind: error.kind }
     }
 }
 
@@ -435,11 +450,6 @@ impl Shared {
     fn for_init(console: Arc<Console>) -> Self {
         Self::new(Arc::new(Runtime::default()), Rc::new(crate::user::NoRecorder), console, Arc::default())
     }
-}
-
-/// JavaScript, from TypeScript where the name says so.
-fn plain_script(name: &str, text: String) -> Result<String, String> {
-    if name.ends_with(".ts") { crate::typescript::strip(name, &text) } else { Ok(text) }
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> String {

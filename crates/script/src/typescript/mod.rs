@@ -6,14 +6,10 @@
 mod emit;
 mod types;
 
-use oxc_allocator::Allocator;
-use oxc_parser::Parser;
-use oxc_span::SourceType;
+use oxc_parser::ParserReturn;
 
-/// The JavaScript of a TypeScript module, or why there is none.
-pub(crate) fn strip(name: &str, text: &str) -> Result<String, String> {
-    let allocator = Allocator::default();
-    let parsed = Parser::new(&allocator, text, SourceType::ts()).parse();
+/// The JavaScript of a TypeScript module that was parsed, or why there is none.
+pub(crate) fn strip(name: &str, text: &str, parsed: &ParserReturn<'_>) -> Result<String, String> {
     if let Some(error) = parsed.diagnostics.errors().next() {
         let at = error.labels.first().map_or(0, |label| label.offset() as usize);
         return Err(located(name, text, at, &error.to_string()));
@@ -106,6 +102,10 @@ fn located(name: &str, text: &str, at: usize, problem: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn strip(name: &str, typed: &str) -> Result<String, String> {
+        crate::source::SourceText::parse(name, typed.to_owned()).map(|source| source.text)
+    }
 
     /// What is left, with one space for many; the length is that of the whole.
     fn left(typed: &str) -> String {

@@ -152,3 +152,15 @@ fn an_import_of_what_is_not_exported_is_placed() {
         assert_eq!(error.help, "import a name that the module exports");
     }
 }
+
+#[test]
+fn modules_are_recognised_whatever_regular_expressions_hold() {
+    for source in [
+        "const esc = (s) => s.replace(/[`]/g, ''); export const options = { vus: 1 };",
+        "const esc = (s) => s.replace(/[\"'\\/]/g, ''); export const options = { vus: 1 };",
+        "const esc = /`/; exports.options = { vus: 1 }; return;",
+    ] {
+        let program = load("/t/a.js", source).unwrap_or_else(|error| panic!("{source}: {}", error.message));
+        assert_eq!(program.options().to_string(), r#"{"vus":1}"#, "{source}");
+    }
+}
