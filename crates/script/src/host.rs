@@ -31,6 +31,8 @@ pub(crate) struct Host {
     pub(crate) group: RefCell<String>,
     /// `exec.vu.metrics.tags`, the scenario's and the run's among them.
     pub(crate) tags: RefCell<Vec<(String, String)>>,
+    /// `exec.vu.metrics.metadata`.
+    pub(crate) metadata: RefCell<Vec<(String, String)>>,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) http: api::http::HttpState,
     pub(crate) outbox: RefCell<Vec<Request>>,
@@ -43,6 +45,7 @@ pub(crate) struct Host {
     /// State of a seeded `Math.random`.
     pub(crate) random: Cell<Option<u64>>,
     class_id: Cell<u32>,
+    record_class_id: Cell<u32>,
     suspender: Suspender,
     rejections: RefCell<Vec<(Kept, Kept)>>,
     kept: RefCell<HashMap<String, Kept>>,
@@ -111,6 +114,7 @@ impl Host {
             jar: RefCell::default(),
             group: RefCell::default(),
             tags: RefCell::new(tags),
+            metadata: RefCell::default(),
             timers: RefCell::default(),
             http: api::http::HttpState::default(),
             outbox: RefCell::default(),
@@ -122,6 +126,7 @@ impl Host {
             turn_begin: Cell::default(),
             random: Cell::default(),
             class_id: Cell::default(),
+            record_class_id: Cell::default(),
             suspender: Suspender::default(),
             rejections: RefCell::default(),
             kept: RefCell::default(),
@@ -147,6 +152,14 @@ impl Host {
 
     pub(crate) fn set_class_id(&self, class_id: u32) {
         self.class_id.set(class_id);
+    }
+
+    pub(crate) fn record_class_id(&self) -> u32 {
+        self.record_class_id.get()
+    }
+
+    pub(crate) fn set_record_class_id(&self, class_id: u32) {
+        self.record_class_id.set(class_id);
     }
 
     /// Whether a part of the language that is added on demand is still to be added; it counts as added from now on.
@@ -234,6 +247,7 @@ impl Host {
     /// Tags of a sample without a request. `call`: those given with the call.
     pub(crate) fn with_tags<T>(&self, call: &[(String, String)], use_tags: impl FnOnce(&Tags<'_>) -> T) -> T {
         let (scenario, group, own) = (self.scenario.borrow(), self.group.borrow(), self.tags.borrow());
+        let metadata = self.metadata.borrow();
         let ids = self.ids.get();
         use_tags(&Tags {
             scenario: scenario.as_ref().map_or("", |scenario| &scenario.name),
@@ -243,6 +257,7 @@ impl Host {
             custom: [&own, call],
             system: self.shared.options.system_tags,
             vu: (ids.vu, ids.iteration),
+            metadata: &metadata,
         })
     }
 

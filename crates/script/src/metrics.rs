@@ -108,6 +108,8 @@ pub struct Tags<'a> {
     pub system: SystemTags,
     /// Number of the virtual user and of its iteration, which are metadata and no tags.
     pub vu: (u64, u64),
+    /// The user's own metadata.
+    pub metadata: &'a [(String, String)],
 }
 
 /// Tags of a request.

@@ -3,6 +3,7 @@
 //! Owns: the form of the lines, and their way from the shards to one writer. Never: the clock; whoever drives a script says what time
 //! it is. Lines are gathered for each shard and handed over together, so that shards meet once a second.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
 use std::rc::Rc;
@@ -160,10 +161,12 @@ struct Sample<'a> {
 
 impl Sample<'_> {
     /// What is told beside the tags.
-    fn metadata(&self) -> Vec<(&'static str, u64)> {
+    fn metadata(&self) -> Vec<(&str, Cow<'_, str>)> {
         let (vu, iteration) = self.tags.vu;
-        let all = [("iter", iteration), ("vu", vu)];
-        all.into_iter().filter(|(name, _)| self.tags.system.has(name)).collect()
+        let own = self.tags.metadata.iter().map(|(name, value)| (name.as_str(), Cow::from(value)));
+        let numbers = [("iter", iteration), ("vu", vu)].into_iter();
+        let numbers = numbers.filter(|(name, _)| self.tags.system.has(name));
+        own.chain(numbers.map(|(name, number)| (name, Cow::from(number.to_string())))).collect()
     }
 }
 
@@ -219,6 +222,7 @@ impl SampleStream {
             custom: [&self.run_tags, &[]],
             system: SystemTags(0),
             vu: (0, 0),
+            metadata: &[],
         };
         self.write(metric, value, &tags);
     }
@@ -309,8 +313,9 @@ fn announcement(metric: &MetricDef, options: &Options) -> String {
 
 fn submetric(name: &str, suffix: &str) -> Json {
     let tags = suffix.split(',').filter_map(|pair| pair.split_once(':'));
+    let bare = |text: &str| text.trim().trim_matches(['"', '\'']).trim().to_owned();
     let tags: serde_json::Map<String, Json> =
-        tags.map(|(key, value)| (key.trim().to_owned(), value.trim().into())).collect();
+        tags.map(|(key, value)| (bare(key), bare(value).into())).collect();
     json!({ "name": name, "suffix": suffix, "tags": tags })
 }
 
@@ -334,9 +339,9 @@ fn point(into: &mut Vec<u8>, name: &str, sample: &Sample<'_>) {
     into.push(b'}');
     let metadata = sample.metadata();
     if !metadata.is_empty() {
-        let pairs: Vec<String> =
-            metadata.iter().map(|(name, value)| format!(r#""{name}":"{value}""#)).collect();
-        into.extend(format!(r#","metadata":{{{}}}"#, pairs.join(",")).bytes());
+        let pairs: serde_json::Map<String, Json> =
+            metadata.iter().map(|(name, value)| ((*name).to_owned(), (**value).into())).collect();
+        into.extend(format!(r#","metadata":{}"#, Json::Object(pairs)).bytes());
     }
     into.extend(b"}}\n");
 }

@@ -502,6 +502,7 @@ fn enter_scenario(host: &Host, ctx: Ctx<'_>, scenario: &Rc<Scenario>) -> JsResul
         tags.push((key.clone(), value.clone()));
     }
     *host.tags.borrow_mut() = tags;
+    host.metadata.borrow_mut().clear();
     host.forget_callee(ctx);
     let before = host.scenario.borrow_mut().replace(Rc::clone(scenario));
     let had_own_env = before.is_some_and(|before| !before.env.is_empty());
@@ -515,6 +516,8 @@ fn enter_scenario(host: &Host, ctx: Ctx<'_>, scenario: &Rc<Scenario>) -> JsResul
 
 fn enter(host: &Host, phase: Phase, group: &str) {
     host.phase.set(phase);
+    // Each has a user of its own in k6.
+    host.jar.borrow_mut().clear_all();
     group.clone_into(&mut host.group.borrow_mut());
     *host.tags.borrow_mut() = host.shared.options.tags.clone();
 }

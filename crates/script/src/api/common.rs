@@ -49,7 +49,7 @@ fn require<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let base = ctx.caller_file(1).unwrap_or_else(|| ctx.host().source.entry().to_owned());
     let name = ctx.host().resolve(&base, &specifier).map_err(|problem| ctx.throw_error(&problem))?;
     if super::is_native(&name) {
-        return ctx.host().kept(ctx, &format!("require {name}"), || native(ctx, &name));
+        return native(ctx, &name);
     }
     match ctx.host().source.load(ctx, &name)? {
         Loaded::Common(function) => run(ctx, &name, &function),
@@ -63,12 +63,8 @@ fn require<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     }
 }
 
-/// A native module as an object: its default export where that is one, with the names beside it.
+/// A native module as `import` gives its default export: the same object, so that what one file changes the others see.
 fn native<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Value<'js>> {
-    let exports = super::instantiate(ctx, name)?;
-    let object = ctx.object();
-    for (name, value) in exports {
-        object.set(&name, value)?;
-    }
-    Ok(object)
+    let default = super::instantiate(ctx, name)?.into_iter().find(|(export, _)| export == "default");
+    Ok(default.map_or_else(|| ctx.undefined(), |(_, object)| object))
 }

@@ -75,7 +75,7 @@ const VU: &[Fun] = &[
         let ctx = call.ctx();
         let object = ctx.object();
         object.set("tags", tags(ctx)?)?;
-        object.set("metadata", ctx.object())?;
+        object.set("metadata", metadata(ctx)?)?;
         Ok(object)
     }),
 ];
@@ -151,6 +151,39 @@ fn tags(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
         let access = ctx.function(&Fun::new(c"access", 3, access))?;
         make.call(&ctx.undefined(), &[&access])
     })
+}
+
+/// The live metadata of this user: it goes with later samples, and no sub-metric asks for it.
+fn metadata(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
+    ctx.host().kept(ctx, "vu metadata", || {
+        let make = ctx.evaluate(TAGS_PROXY)?;
+        let access = ctx.function(&Fun::new(c"access", 3, access_metadata))?;
+        make.call(&ctx.undefined(), &[&access])
+    })
+}
+
+/// One operation on the metadata.
+fn access_metadata<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
+    let (ctx, operation) = (call.ctx(), call.arg(0).to_string()?);
+    let pairs = &ctx.host().metadata;
+    if operation == "keys" {
+        let names: Vec<String> = pairs.borrow().iter().map(|(name, _)| name.clone()).collect();
+        return ctx.array_of(names.iter().map(|name| ctx.string(name)));
+    }
+    let (name, value) = (call.arg(1).to_string()?, call.arg(2));
+    if operation == "get" {
+        let known = pairs.borrow().iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+        return Ok(known.map_or_else(|| ctx.undefined(), |value| ctx.string(&value)));
+    }
+    if operation == "set" && (value.is_object() || value.is_nullish()) {
+        return Err(ctx.throw_type(&super::bad_metadata(&name)));
+    }
+    let text = value.to_string()?;
+    pairs.borrow_mut().retain(|(known, _)| *known != name);
+    if operation == "set" {
+        pairs.borrow_mut().push((name, text));
+    }
+    Ok(ctx.bool(true))
 }
 
 /// One operation on the tags: get, set, delete or keys.

@@ -83,7 +83,11 @@ fn add<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let tags = tags.map_err(|problem| {
         ctx.throw_error(&format!("cannot add tags for the '{}' custom metric: {problem}", metric.name))
     })?;
-    host.with_tags(&tags, |tags| host.shared.recorder.add(metric.id, number, tags));
+    let recorder = &host.shared.recorder;
+    host.with_tags(&tags, |tags| match tags.get("check").filter(|_| metric.id == MetricId::CHECKS) {
+        Some(name) => recorder.check(tags.group, &name, number != 0.0, tags),
+        None => recorder.add(metric.id, number, tags),
+    });
     Ok(ctx.bool(true))
 }
 

@@ -58,11 +58,16 @@ fn native_names() -> impl Iterator<Item = &'static str> {
 
 /// The exports of a native module; the same ones for each import.
 pub(crate) fn instantiate<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Exports<'js>> {
-    let make = NATIVES.iter().find(|(known, _)| *known == name).map(|(_, make)| make);
-    match make {
-        Some(make) => make(ctx),
-        None => Err(ctx.throw_error(&missing::module(name))),
+    let kept_name = format!("module {name}");
+    if let Some(object) = ctx.host().find_kept(ctx, &kept_name) {
+        return exports_of(object);
     }
+    let make = NATIVES.iter().find(|(known, _)| *known == name).map(|(_, make)| make);
+    let exports = make.ok_or_else(|| ctx.throw_error(&missing::module(name)))?(ctx)?;
+    if let Some((_, object)) = exports.iter().find(|(export, _)| export == "default") {
+        ctx.host().keep(ctx, &kept_name, object.clone());
+    }
+    Ok(exports)
 }
 
 /// The exports of a module that is an object: each member by its name, and the object as the default.
@@ -157,6 +162,13 @@ pub(crate) fn tag_pairs(object: &Value<'_>) -> JsResult<Result<Vec<(String, Stri
 pub(crate) fn bad_tag(name: &str) -> String {
     format!(
         "invalid value for metric tag '{name}': only String, Boolean and Number types are accepted as a metric tag values"
+    )
+}
+
+/// The same of metadata.
+pub(crate) fn bad_metadata(name: &str) -> String {
+    format!(
+        "invalid value for metric metadata '{name}': only String, Boolean and Number types are accepted as a metric metadata value"
     )
 }
 

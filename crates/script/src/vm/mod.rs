@@ -9,6 +9,7 @@ mod function;
 mod heap;
 mod lazy;
 mod module;
+mod record;
 mod value;
 
 use std::ffi::{CStr, c_int, c_void};
@@ -24,6 +25,7 @@ pub(crate) use fiber::{Fiber, Suspender};
 pub(crate) use function::{Call, Fun};
 pub(crate) use heap::Heap;
 pub(crate) use module::{Code, Imported, Module, compile_function, compile_module};
+pub(crate) use record::{Field, Lazy, RecordKind};
 pub(crate) use value::{Kept, Key, Value};
 
 /// A JavaScript exception is pending in the context; [`Ctx::take_exception`] has it.
@@ -84,6 +86,7 @@ impl Vm {
             let vm = Self { runtime, context, _host: host, _heap: heap };
             vm.add_intrinsics();
             value::register_class(runtime);
+            record::register_class(runtime);
             module::install_loader(runtime);
             vm.ctx().declare_lazy_parts().ok()?;
             Some(vm)

@@ -449,13 +449,16 @@ impl<'js> Value<'js> {
         }
     }
 
-    /// The Rust value that a native object carries.
+    /// The Rust value that a native object or a record carries.
     pub(crate) fn opaque<T: 'static>(&self) -> Option<&T> {
         let class_id = self.ctx.host().class_id();
         // SAFETY: an object of our class carries a `Box<dyn Any>`, freed by the finalizer alone; the object lives while borrowed.
         unsafe {
             let boxed = qjs::JS_GetOpaque(self.raw, class_id).cast::<Box<dyn Any>>();
-            boxed.as_ref().and_then(|boxed| boxed.downcast_ref::<T>())
+            match boxed.as_ref() {
+                Some(boxed) => boxed.downcast_ref::<T>(),
+                None => self.lazy::<T>(),
+            }
         }
     }
 }

@@ -472,3 +472,39 @@ fn a_request_names_its_version_of_http() {
     let expected = "Error: `http` of the params is 'h2': use '1.1', '2' or 'auto'";
     assert_eq!(error.message.lines().next(), Some(expected));
 }
+
+#[test]
+fn cookies_of_params_are_written_as_k6_writes_them() {
+    let source = script(
+        "const jar = http.cookieJar(); jar.set('http://t/', 's', '1');
+         http.get('http://t/', { cookies: { a: ['x', 'y'], b: null, c: undefined, d: 1, e: true, f: { value: 'q' }, g: { value: null }, h: {}, i: [] } });
+         http.get('http://u/', { cookies: jar.cookiesForURL('http://t/') });",
+    );
+    let mut sent = Vec::new();
+    iterate(&source, 1, |request| {
+        sent.push(header(request, "cookie").to_owned());
+        reply(200, &[], "")
+    });
+    assert_eq!(sent, ["a=\"x,y\"; d=1; e=true; f=q; g=null; h=; i=; s=1", "s=1"]);
+}
+
+#[test]
+fn redirects_that_cannot_be_followed_fail_as_in_k6() {
+    let source = script(
+        "for (const path of ['ftp', 'bad', 'none']) { const res = http.get('http://t/' + path); console.log(res.status, res.error_code, res.error, res.url); }",
+    );
+    let run = iterate(&source, 1, |request| match request.spec.url.path() {
+        "/ftp" => reply(302, &[("Location", "ftp://x/y")], ""),
+        "/bad" => reply(302, &[("Location", "/%zz")], ""),
+        _ => reply(302, &[], ""),
+    });
+    assert!(run.said.contains("0 1000 unsupported protocol scheme \"ftp\" ftp://x/y\n"), "{}", run.said);
+    assert!(
+        run.said.contains("0 1000 failed to parse Location header \"/%zz\": parse \"/%zz\": invalid URL escape \"%zz\" http://t/bad\n"),
+        "{}",
+        run.said
+    );
+    assert!(run.said.contains("302 0  http://t/none\n"), "{}", run.said);
+    let counted: Vec<&str> = run.seen.http.iter().map(|tags| tags["status"].as_str()).collect();
+    assert_eq!(counted, ["302", "0", "0", "302"]);
+}

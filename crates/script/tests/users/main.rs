@@ -8,6 +8,7 @@ mod http;
 mod language;
 mod loading;
 mod modules;
+mod records;
 mod samples;
 mod streams;
 mod subtle;

@@ -115,3 +115,48 @@ fn tags_are_texts_numbers_and_booleans() {
     assert_eq!(run.said, format!("true true true\n{}", "true true true\n".repeat(4)));
     assert_eq!((run.seen.samples.len(), run.seen.checks.len()), (2, 1));
 }
+
+#[test]
+fn required_modules_are_the_imported_ones() {
+    let source = "import http from 'k6/http'; import exec from 'k6/execution'; import * as k6 from 'k6'; import metrics from 'k6/metrics';
+        const required = require('k6/http');
+        required.get = () => 'patched';
+        export default function () {
+            console.log(required === http, http.get(), require.name);
+            console.log(same.join());
+        }
+        const same = [require('k6') === k6.default, require('k6/execution') === exec, require('k6/metrics').Trend === metrics.Trend];";
+    let run = iterate(source, 1, |_| reply(200, &[], ""));
+    assert_eq!(run.outcome, Outcome::Done(None));
+    assert_eq!(run.said, "true patched require\ntrue,true,true\n");
+}
+
+#[test]
+fn a_rate_named_checks_counts_checks() {
+    let source = "import { Rate } from 'k6/metrics'; const checks = new Rate('checks');
+        export default function () { checks.add(1, { check: 'mine' }); checks.add(0, { check: 'mine' }); checks.add(true); }";
+    let run = iterate(source, 1, |_| reply(200, &[], ""));
+    let mine = |is_ok| (String::new(), "mine".to_owned(), is_ok);
+    assert_eq!(run.seen.checks, [mine(true), mine(false)]);
+    assert_eq!(run.seen.samples.len(), 1);
+}
+
+#[test]
+fn metadata_of_the_user_is_kept() {
+    for (expression, text) in [
+        (
+            "(() => { exec.vu.metrics.metadata.trace = 7; return JSON.stringify(exec.vu.metrics.metadata); })()",
+            r#"{"trace":"7"}"#,
+        ),
+        (
+            "(() => { exec.vu.metrics.metadata.a = 'b'; delete exec.vu.metrics.metadata.a; return Object.keys(exec.vu.metrics.metadata).length; })()",
+            "0",
+        ),
+        (
+            "(() => { exec.vu.metrics.metadata.y = {}; })()",
+            "THROWN TypeError: invalid value for metric metadata 'y': only String, Boolean and Number types are accepted as a metric metadata value",
+        ),
+    ] {
+        assert_eq!(say(expression), text, "{expression}");
+    }
+}

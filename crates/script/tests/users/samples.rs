@@ -48,6 +48,7 @@ fn written(form: SampleForm) -> String {
         custom: [&run_tags, &call],
         system: options.runtime.system_tags,
         vu: (1, 0),
+        metadata: &[],
     };
     let timing = Timing { waiting_ns: 28_890_499, ..Timing::default() };
     stream.http(&HttpSample { timing: &timing, is_failed: Some(false), tags: &tags });

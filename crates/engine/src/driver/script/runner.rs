@@ -300,6 +300,7 @@ impl Runner {
             custom,
             system: SystemTags::default(),
             vu: (0, 0),
+            metadata: &[],
         }
     }
 

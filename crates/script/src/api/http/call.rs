@@ -16,6 +16,7 @@ use super::exchange::{self, Exchange, cookie_header};
 use super::form;
 use super::params::{Flaw, Params};
 use super::response::Response;
+use super::url::Unusable;
 
 pub(super) fn get<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     without_body(call, "GET")
@@ -172,20 +173,22 @@ impl<'js> Asked<'_, 'js> {
         Ok((params, encoded))
     }
 
-    /// A URL that cannot be used. k6 counts a request whose scheme is not HTTP's, such as one of a variable that was not set.
+    /// A URL that cannot be used.
     fn unsendable(
         &self,
         host: &Host,
         url: &str,
         name: Option<&str>,
-        (why, params): (String, &Params),
+        (why, params): (Unusable, &Params),
     ) -> ReplyFailure {
-        let Some(scheme) = foreign_scheme(url) else {
-            return ReplyFailure { code: INVALID_URL_CODE, text: why };
+        let why = match why {
+            Unusable::Malformed(why) => {
+                return ReplyFailure { code: INVALID_URL_CODE, text: format!("invalid URL: {why}") };
+            }
+            Unusable::Unsent(why) => why,
         };
-        let why = format!("unsupported protocol scheme \"{scheme}\"");
-        let failure = ReplyFailure { code: OTHER_CODE, text: why };
-        exchange::count_untaken(host, (self.method, name.unwrap_or(url)), params, &failure);
+        let failure = ReplyFailure { code: exchange::OTHER_CODE, text: why };
+        exchange::count_untaken(host, (self.method, name.unwrap_or(url)), Some(params), &failure);
         ReplyFailure { text: exchange::failed(self.method, url, &failure.text), ..failure }
     }
 
@@ -241,23 +244,9 @@ fn http_version(host: &Host) -> HttpVersion {
     host.scenario.borrow().as_ref().map_or(host.shared.options.http, |scenario| scenario.http)
 }
 
-/// The scheme of a URL that is not HTTP's; empty where it has none.
-fn foreign_scheme(text: &str) -> Option<String> {
-    match Url::parse(text) {
-        Err(url::ParseError::RelativeUrlWithoutBase) => Some(String::new()),
-        Ok(url) => {
-            Some(url.scheme().to_owned()).filter(|scheme| !matches!(scheme.as_str(), "http" | "https"))
-        }
-        Err(_) => None,
-    }
-}
-
 /// The URL without user information, and that information.
-pub(super) fn split_user(text: &str) -> Result<(Url, Option<(String, String)>), String> {
-    let mut url = Url::parse(text).map_err(|error| format!("invalid URL: parse \"{text}\": {error}"))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-        return Err(format!("invalid URL: unsupported protocol scheme in \"{text}\""));
-    }
+pub(super) fn split_user(text: &str) -> Result<(Url, Option<(String, String)>), Unusable> {
+    let mut url = super::url::parse(text)?;
     if url.username().is_empty() && url.password().is_none() {
         return Ok((url, None));
     }
@@ -328,9 +317,6 @@ fn add_cookies(headers: &mut Vec<(String, String)>, cookie: Option<(String, Stri
         None => headers.push((name, pairs)),
     }
 }
-
-/// k6's `error_code` of what has no code of its own.
-const OTHER_CODE: u16 = 1000;
 
 /// k6's `error_code` of a URL that cannot be used.
 const INVALID_URL_CODE: u16 = 1020;

@@ -1,5 +1,6 @@
 //! One request on its way: sent, redirected, authenticated, until there is a response for the script.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -86,6 +87,13 @@ impl Exchange {
 
     /// Takes the reply: counts it, keeps its cookies, and follows where it leads.
     pub(super) fn on_reply(&mut self, host: &Host, reply: Reply) -> Next {
+        let target = self.redirect(host, &reply);
+        let reply = match &target {
+            Target::Unreadable(failure) => {
+                Reply { failure: Some(failure.clone()), token: reply.token, ..Reply::default() }
+            }
+            _ => reply,
+        };
         let digest = self.digest_answer(&reply);
         let is_expected = expectation(host, self.params.as_deref(), reply.status);
         self.record(host, &reply, if digest.is_some() { Some(true) } else { is_expected });
@@ -102,12 +110,20 @@ impl Exchange {
             self.send(host);
             return Next::Again;
         }
-        if let Some(url) = self.redirect(host, &reply) {
-            self.redirect_count += 1;
-            self.spec = Rc::new(self.redirected(host, reply.status, url));
-            self.send(host);
-            return Next::Again;
-        }
+        let reply = match target {
+            Target::Url(url) => {
+                self.redirect_count += 1;
+                self.spec = Rc::new(self.redirected(host, reply.status, *url));
+                self.send(host);
+                return Next::Again;
+            }
+            Target::Foreign(url, failure) => {
+                count_untaken(host, (&self.spec.method, url.as_str()), self.params.as_deref(), &failure);
+                self.spec = Rc::new(Spec { text: url.to_string(), url: *url, ..copy_of(&self.spec) });
+                Reply { failure: Some(failure), token: reply.token, ..Reply::default() }
+            }
+            Target::None | Target::Unreadable(_) => reply,
+        };
         if let Some(failure) = reply.failure.as_ref().filter(|_| !self.throws(host)) {
             let text = failed(&self.spec.method, self.spec.url.as_str(), &failure.text);
             host.shared.console.fields(Level::Warning, "Request Failed", &[("error", &text)]);
@@ -136,12 +152,12 @@ impl Exchange {
     }
 
     /// Where a redirect that is to be followed leads.
-    fn redirect(&self, host: &Host, reply: &Reply) -> Option<Url> {
+    fn redirect(&self, host: &Host, reply: &Reply) -> Target {
         if !matches!(reply.status, 301 | 302 | 303 | 307 | 308) {
-            return None;
+            return Target::None;
         }
         let location = response::fields(&reply.head, "location").into_iter().next();
-        let location = location.filter(|location| !location.is_empty())?;
+        let Some(location) = location.filter(|location| !location.is_empty()) else { return Target::None };
         let asked = self.params.as_ref().and_then(|params| params.redirects);
         let asked = asked.or(host.shared.options.max_redirects);
         if self.redirect_count >= asked.unwrap_or(REDIRECT_COUNT_MAX) {
@@ -153,9 +169,9 @@ impl Exchange {
                 );
                 host.shared.console.fields(Level::Warning, &text, &[("url", &self.asked.text)]);
             }
-            return None;
+            return Target::None;
         }
-        self.spec.url.join(&location).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+        Target::read(&self.spec.url, &location)
     }
 
     /// The request that follows a redirect, as Go's client makes it.
@@ -220,6 +236,37 @@ impl Exchange {
     }
 }
 
+/// Where a response leads.
+enum Target {
+    /// Nowhere, or too far.
+    None,
+    Url(Box<Url>),
+    /// What no client of HTTP can request, and why.
+    Foreign(Box<Url>, ReplyFailure),
+    /// The `Location` is no URL.
+    Unreadable(ReplyFailure),
+}
+
+impl Target {
+    fn read(base: &Url, location: &str) -> Self {
+        let failure = |text| ReplyFailure { code: OTHER_CODE, text };
+        let unreadable = |why: &str| {
+            Self::Unreadable(failure(format!("failed to parse Location header {location:?}: {why}")))
+        };
+        if let Some(why) = super::url::flaw(location) {
+            return unreadable(&format!("parse {location:?}: {why}"));
+        }
+        match base.join(location) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => Self::Url(Box::new(url)),
+            Ok(url) => {
+                let why = format!("unsupported protocol scheme \"{}\"", url.scheme());
+                Self::Foreign(Box::new(url), failure(why))
+            }
+            Err(error) => unreadable(&format!("parse {location:?}: {error}")),
+        }
+    }
+}
+
 /// Whether a status is expected; `None`: nobody asks.
 fn expectation(host: &Host, params: Option<&Params>, status: u16) -> Option<bool> {
     match params.and_then(|params| params.callback.as_ref()) {
@@ -229,9 +276,9 @@ fn expectation(host: &Host, params: Option<&Params>, status: u16) -> Option<bool
 }
 
 /// A request that no transport takes: it is counted as one that failed, as in k6.
-pub(super) fn count_untaken(host: &Host, row: (&str, &str), params: &Params, failure: &ReplyFailure) {
+pub(super) fn count_untaken(host: &Host, row: (&str, &str), params: Option<&Params>, failure: &ReplyFailure) {
     let reply = Reply { failure: Some(failure.clone()), ..Reply::default() };
-    record(host, row, Some(params), &reply, expectation(host, Some(params), 0));
+    record(host, row, params, &reply, expectation(host, params, 0));
 }
 
 /// Counts a request. `row`: its method, and its name.
@@ -299,8 +346,14 @@ pub(super) fn cookie_header(
     let jar_pairs = jar.for_url(url).into_iter().filter(|(name, _)| !replaced(name));
     let own_pairs = own.iter().map(|(name, value, _)| (name.as_str(), value.as_str()));
     let pairs: Vec<String> =
-        own_pairs.chain(jar_pairs).map(|(name, value)| format!("{name}={value}")).collect();
+        own_pairs.chain(jar_pairs).map(|(name, value)| format!("{name}={}", cookie_value(value))).collect();
     (!pairs.is_empty()).then(|| ("Cookie".to_owned(), pairs.join("; ")))
+}
+
+/// A value as Go writes it: in quotes where it has a comma or a space.
+fn cookie_value(value: &str) -> Cow<'_, str> {
+    let is_quoted = value.contains([' ', ',']) && !value.starts_with('"');
+    if is_quoted { format!("\"{value}\"").into() } else { value.into() }
 }
 
 fn replace_header(headers: &[(String, String)], name: &str, value: String) -> Vec<(String, String)> {
@@ -347,6 +400,9 @@ pub(super) fn take_reply(inbox: &RefCell<Vec<Reply>>, token: u32) -> Option<Repl
     let idx = inbox.iter().position(|reply| reply.token == token)?;
     Some(inbox.swap_remove(idx))
 }
+
+/// k6's `error_code` of what has no code of its own.
+pub(super) const OTHER_CODE: u16 = 1000;
 
 /// How many redirects k6 follows.
 const REDIRECT_COUNT_MAX: u32 = 10;

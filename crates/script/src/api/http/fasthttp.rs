@@ -20,6 +20,7 @@ use super::exchange;
 use super::form;
 use super::params::{Params, ResponseType};
 use super::response::Response;
+use super::url::Unusable;
 
 /// What `new Client({…})` asks for, as far as it changes how a request is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -199,7 +200,7 @@ impl Prepared {
         if let Some(spec) = self.specs.borrow().iter().find(is_it) {
             return Ok(Rc::clone(spec));
         }
-        let (url, user) = split_user(&self.url)?;
+        let (url, user) = split_user(&self.url).map_err(Unusable::into_text)?;
         let mut headers = self.headers.clone();
         if !client.user_agent.is_empty() {
             headers.push(("User-Agent".to_owned(), client.user_agent.clone()));

@@ -10,13 +10,16 @@ pub(crate) mod fasthttp;
 mod form;
 mod params;
 mod response;
+mod url;
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use crate::vm::{Ctx, Fun, JsResult, Kept, Value};
 
 use exchange::Exchange;
 use params::Callback;
+use response::ResponseClass;
 
 pub(crate) use batch::run_replies;
 pub(crate) use cache::RequestCache;
@@ -26,8 +29,7 @@ pub(crate) use cache::RequestCache;
 pub(crate) struct HttpState {
     next_token: Cell<u32>,
     callback: RefCell<Callback>,
-    /// The prototype of responses.
-    response_proto: RefCell<Option<Kept>>,
+    response_class: RefCell<Option<Rc<ResponseClass>>>,
     asyncs: RefCell<Vec<AsyncCall>>,
 }
 
@@ -56,7 +58,8 @@ impl HttpState {
     /// Gives up what lasts: the context is about to end.
     pub(crate) fn end(&self, ctx: Ctx<'_>) {
         self.forget(ctx);
-        self.response_proto.borrow_mut().take().into_iter().for_each(|proto| ctx.forget(proto));
+        let class = self.response_class.borrow_mut().take().and_then(Rc::into_inner);
+        class.into_iter().for_each(|class| ctx.forget(class.proto));
     }
 
     fn take_token(&self) -> u32 {

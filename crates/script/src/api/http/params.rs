@@ -171,8 +171,13 @@ fn cookies(object: &Value<'_>) -> JsResult<Vec<(String, String, bool)>> {
     let mut cookies = Vec::new();
     for key in if object.is_object() { object.keys()? } else { Vec::new() } {
         let value = object.get_key(&key)?;
-        cookies.push(if value.is_object() {
-            (key.text(), value.get("value")?.to_string()?, value.get("replace")?.is_truthy())
+        if value.is_nullish() {
+            continue;
+        }
+        cookies.push(if value.is_object() && !value.is_array() {
+            let text = value.get("value")?;
+            let text = if text.is_undefined() { String::new() } else { text.to_string()? };
+            (key.text(), text, value.get("replace")?.is_truthy())
         } else {
             (key.text(), value.to_string()?, false)
         });

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::cookies;
 use crate::step::{Body, Reply, ReplyFailure, Spec};
-use crate::vm::{Call, Ctx, Fun, JsResult, Thrown, Value};
+use crate::vm::{Call, Ctx, Field, Fun, JsResult, Kept, Lazy, RecordKind, Thrown, Value};
 
 use super::params::ResponseType;
 
@@ -20,6 +20,13 @@ pub(super) struct Response {
     response_type: ResponseType,
     decoded: OnceCell<Result<Vec<u8>, String>>,
     json: RefCell<Option<Rc<Json>>>,
+}
+
+/// What all responses of a user have in common.
+#[derive(Debug)]
+pub(super) struct ResponseClass {
+    pub(super) proto: Kept,
+    kind: Rc<RecordKind>,
 }
 
 /// What a response answers.
@@ -50,16 +57,17 @@ impl Response {
         if let Some(failure) = self.reply.failure.as_ref().filter(|_| throws) {
             return Err(ctx.throw_error(&self.told(failure)));
         }
-        let known = ctx.host().http.response_proto.borrow().as_ref().map(|proto| ctx.restore(proto));
-        let proto = match known {
-            Some(proto) => proto,
+        let known = ctx.host().http.response_class.borrow().clone();
+        let (proto, kind) = match known {
+            Some(class) => (ctx.restore(&class.proto), Rc::clone(&class.kind)),
             None => {
-                let proto = prototype(ctx)?;
-                *ctx.host().http.response_proto.borrow_mut() = Some(proto.clone().keep());
-                proto
+                let (proto, kind) = (prototype(ctx)?, ctx.record_kind(FIELDS, METHODS.iter().map(Fun::text)));
+                let class = ResponseClass { proto: proto.clone().keep(), kind: Rc::clone(&kind) };
+                *ctx.host().http.response_class.borrow_mut() = Some(Rc::new(class));
+                (proto, kind)
             }
         };
-        ctx.native(&proto, self)
+        ctx.record(&proto, &kind, self)
     }
 
     /// A failure with its request, as k6 throws it.
@@ -161,48 +169,62 @@ pub(super) fn canonical(name: &str) -> String {
 
 fn prototype(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
     let proto = ctx.object();
-    ctx.set_getters(&proto, GETTERS)?;
     ctx.set_functions(&proto, METHODS)?;
     Ok(proto)
 }
 
-const GETTERS: &[Fun] = &[
-    Fun::new(c"status", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.number(f64::from(it.reply.status)))),
-    Fun::new(c"status_text", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.string(&status_text(it)))),
-    Fun::new(c"url", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.string(url(it)))),
-    Fun::new(c"proto", 0, |call: &Call<'_>| plain(call, |ctx, it| ctx.string(it.reply.proto))),
-    Fun::new(c"error", 0, |call: &Call<'_>| {
-        plain(call, |ctx, it| ctx.string(it.reply.failure.as_ref().map_or("", |failure| &failure.text)))
-    }),
-    Fun::new(c"error_code", 0, |call: &Call<'_>| {
-        plain(call, |ctx, it| ctx.number(f64::from(error_code(it))))
-    }),
-    Fun::new(c"remote_ip", 0, |call: &Call<'_>| {
-        plain(call, |ctx, it| ctx.string(&it.reply.remote.map(|at| at.ip().to_string()).unwrap_or_default()))
-    }),
-    Fun::new(c"remote_port", 0, |call: &Call<'_>| {
-        plain(call, |ctx, it| ctx.number(it.reply.remote.map_or(0.0, |at| f64::from(at.port()))))
-    }),
-    Fun::new(c"tls_version", 0, |call: &Call<'_>| {
-        plain(call, |ctx, it| ctx.string(it.reply.tls.map_or("", |(version, _)| version)))
-    }),
-    Fun::new(c"tls_cipher_suite", 0, |call: &Call<'_>| {
-        plain(call, |ctx, it| ctx.string(it.reply.tls.map_or("", |(_, cipher)| cipher)))
-    }),
-    Fun::new(c"headers", 0, |call: &Call<'_>| made(call, "headers", headers)),
-    Fun::new(c"cookies", 0, |call: &Call<'_>| made(call, "cookies", cookies_object)),
-    Fun::new(c"timings", 0, |call: &Call<'_>| made(call, "timings", timings)),
-    Fun::new(c"request", 0, |call: &Call<'_>| made(call, "request", request)),
-    Fun::new(c"ocsp", 0, |call: &Call<'_>| made(call, "ocsp", ocsp)),
-    Fun::new(c"body", 0, |call: &Call<'_>| made(call, "body", body)),
+impl Lazy for Response {
+    fn make<'js>(&self, ctx: Ctx<'js>, idx: usize) -> JsResult<Value<'js>> {
+        let failure = self.reply.failure.as_ref();
+        let text = match FIELDS[idx].name {
+            "remote_ip" => &*self.reply.remote.map(|at| at.ip().to_string()).unwrap_or_default(),
+            "remote_port" => {
+                return Ok(ctx.number(self.reply.remote.map_or(0.0, |at| f64::from(at.port()))));
+            }
+            "status" => return Ok(ctx.number(f64::from(self.reply.status))),
+            "error_code" => return Ok(ctx.number(f64::from(error_code(self)))),
+            "headers" => return headers(ctx, self),
+            "cookies" => return cookies_object(ctx, self),
+            "body" => return body(ctx, self),
+            "timings" => return timings(ctx, self),
+            "ocsp" => return ocsp(ctx),
+            "request" => return request(ctx, self),
+            "url" => url(self),
+            "status_text" => &status_text(self),
+            "proto" => self.reply.proto,
+            "tls_version" => self.reply.tls.map_or("", |(version, _)| version),
+            "tls_cipher_suite" => self.reply.tls.map_or("", |(_, cipher)| cipher),
+            _ => failure.map_or("", |failure| &failure.text),
+        };
+        Ok(ctx.string(text))
+    }
+}
+
+/// The fields in k6's order.
+const FIELDS: &[Field] = &[
+    Field { name: "remote_ip", is_kept: false },
+    Field { name: "remote_port", is_kept: false },
+    Field { name: "url", is_kept: false },
+    Field { name: "status", is_kept: false },
+    Field { name: "status_text", is_kept: false },
+    Field { name: "proto", is_kept: false },
+    Field { name: "headers", is_kept: true },
+    Field { name: "cookies", is_kept: true },
+    Field { name: "body", is_kept: true },
+    Field { name: "timings", is_kept: true },
+    Field { name: "tls_version", is_kept: false },
+    Field { name: "tls_cipher_suite", is_kept: false },
+    Field { name: "ocsp", is_kept: true },
+    Field { name: "error", is_kept: false },
+    Field { name: "error_code", is_kept: false },
+    Field { name: "request", is_kept: true },
 ];
 
 const METHODS: &[Fun] = &[
-    Fun::new(c"json", 1, json),
-    Fun::new(c"html", 1, html),
-    Fun::new(c"submitForm", 1, |call: &Call<'_>| follow(call, "submitForm")),
     Fun::new(c"clickLink", 1, |call: &Call<'_>| follow(call, "clickLink")),
-    Fun::new(c"toJSON", 0, to_json),
+    Fun::new(c"html", 1, html),
+    Fun::new(c"json", 1, json),
+    Fun::new(c"submitForm", 1, |call: &Call<'_>| follow(call, "submitForm")),
 ];
 
 fn with<'js, T>(call: &Call<'js>, read: impl FnOnce(&Value<'js>, &Response) -> T) -> JsResult<T> {
@@ -211,24 +233,6 @@ fn with<'js, T>(call: &Call<'js>, read: impl FnOnce(&Value<'js>, &Response) -> T
         Some(response) => Ok(read(&this, response)),
         None => Err(call.ctx().throw_type("this is not a Response")),
     }
-}
-
-fn plain<'js>(
-    call: &Call<'js>,
-    read: impl FnOnce(Ctx<'js>, &Response) -> Value<'js>,
-) -> JsResult<Value<'js>> {
-    with(call, |_, response| read(call.ctx(), response))
-}
-
-/// A field that is made once, and then is the object's own.
-fn made<'js>(
-    call: &Call<'js>,
-    name: &str,
-    make: fn(Ctx<'js>, &Response) -> JsResult<Value<'js>>,
-) -> JsResult<Value<'js>> {
-    let value = with(call, |_, response| make(call.ctx(), response))??;
-    call.this().define(name, value.clone())?;
-    Ok(value)
 }
 
 fn url(response: &Response) -> &str {
@@ -353,7 +357,7 @@ fn request<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
         for (name, value) in value.split("; ").filter_map(|pair| pair.split_once('=')) {
             let one = ctx.object();
             one.set("name", ctx.string(name))?;
-            one.set("value", ctx.string(value))?;
+            one.set("value", ctx.string(value.trim_matches('"')))?;
             one.set("replace", ctx.bool(false))?;
             cookies.set(name, ctx.array_of([one])?)?;
         }
@@ -362,7 +366,7 @@ fn request<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
     Ok(object)
 }
 
-fn ocsp<'js>(ctx: Ctx<'js>, _response: &Response) -> JsResult<Value<'js>> {
+fn ocsp(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
     let object = ctx.object();
     for name in ["produced_at", "this_update", "next_update", "revoked_at"] {
         object.set(name, ctx.number(0.0))?;
@@ -432,35 +436,6 @@ fn follow<'js>(call: &Call<'js>, how: &str) -> JsResult<Value<'js>> {
     let function = crate::api::html::function(ctx, how)?;
     function.call(&ctx.undefined(), &[&call.this(), &super::object(ctx)?, &call.arg(0)])
 }
-
-/// A plain object with every field, for `JSON.stringify` and the console.
-fn to_json<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
-    let (ctx, this, object) = (call.ctx(), call.this(), call.ctx().object());
-    for name in TO_JSON {
-        object.set(name, this.get(name)?)?;
-    }
-    let _ = ctx;
-    Ok(object)
-}
-
-const TO_JSON: &[&str] = &[
-    "remote_ip",
-    "remote_port",
-    "url",
-    "status",
-    "status_text",
-    "proto",
-    "headers",
-    "cookies",
-    "body",
-    "timings",
-    "tls_version",
-    "tls_cipher_suite",
-    "ocsp",
-    "error",
-    "error_code",
-    "request",
-];
 
 /// What `json` says of a response without a body.
 const NO_JSON: &str = "the body is null so we can't transform it to JSON - this likely was because of a request error getting the response";

@@ -1,0 +1,122 @@
+//! Which URLs can be requested, by the rules of Go's client: what it refuses, in its words, and whether the refusal counts as a request.
+
+use url::{ParseError, Url};
+
+/// Why a URL cannot be requested.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// It is no URL: nothing is counted.
+    Malformed(String),
+    /// A request that fails before anything is sent: it is counted.
+    Unsent(String),
+}
+
+impl Unusable {
+    /// The reason alone.
+    pub(super) fn into_text(self) -> String {
+        let (Self::Malformed(why) | Self::Unsent(why)) = self;
+        why
+    }
+}
+
+/// Parses the URL of a request.
+pub(super) fn parse(text: &str) -> Result<Url, Unusable> {
+    let malformed = |why: &str| Unusable::Malformed(format!("parse {text:?}: {why}"));
+    if let Some(why) = flaw(text) {
+        return Err(malformed(&why));
+    }
+    let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
+    let is_http = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let authority = text.split_once("://").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or(""));
+    if is_http && authority.is_none_or(str::is_empty) {
+        return Err(Unusable::Unsent("http: no Host in request URL".to_owned()));
+    }
+    let port = authority.and_then(|authority| authority.rsplit_once(':')).map_or("", |(_, port)| port);
+    match Url::parse(&path_as_typed(text)) {
+        Ok(url) if is_http => Ok(url),
+        Ok(url) => Err(unsupported(url.scheme())),
+        Err(ParseError::RelativeUrlWithoutBase) => Err(unsupported("")),
+        Err(ParseError::InvalidPort) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Err(Unusable::Unsent(format!("dial tcp: address {port}: invalid port")))
+        }
+        Err(ParseError::InvalidPort) => Err(malformed(&format!("invalid port \":{port}\" after host"))),
+        Err(ParseError::InvalidIpv6Address) => Err(malformed("missing ']' in host")),
+        Err(error) => Err(malformed(&error.to_string())),
+    }
+}
+
+fn unsupported(scheme: &str) -> Unusable {
+    Unusable::Unsent(format!("unsupported protocol scheme \"{scheme}\""))
+}
+
+/// What Go refuses, and browsers mend.
+pub(super) fn flaw(text: &str) -> Option<String> {
+    if text.bytes().any(|byte| byte.is_ascii_control()) {
+        return Some("net/url: invalid control character in URL".to_owned());
+    }
+    let (whole, fragment) = text.split_once('#').unwrap_or((text, ""));
+    let path = whole.split('?').next().unwrap_or_default();
+    if let Some(escape) = bad_escape(path).or_else(|| bad_escape(fragment)) {
+        return Some(format!("invalid URL escape \"{escape}\""));
+    }
+    let is_indented = text.starts_with(' ') && text.split('/').next().is_some_and(|head| head.contains(':'));
+    is_indented.then(|| "first path segment in URL cannot contain colon".to_owned())
+}
+
+/// The first `%` that two hexadecimal digits do not follow, with what follows.
+fn bad_escape(part: &str) -> Option<&str> {
+    part.match_indices('%').find_map(|(at, _)| {
+        let digits: Vec<char> = part[at + 1..].chars().take(2).collect();
+        let is_good = digits.len() == 2 && digits.iter().all(char::is_ascii_hexdigit);
+        let bytes: usize = digits.iter().map(|letter| letter.len_utf8()).sum();
+        (!is_good).then(|| &part[at..=at + bytes])
+    })
+}
+
+/// Backslashes and a last space are part of the path, and no slashes or margins, as they are to browsers.
+fn path_as_typed(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.contains('\\') && !text.ends_with(' ') {
+        return text.into();
+    }
+    let end = text.find(['?', '#']).unwrap_or(text.len());
+    let (path, rest) = text.split_at(end);
+    let rest = if rest.ends_with(' ') { rest.replace(' ', "%20") } else { rest.to_owned() };
+    format!("{}{rest}", path.replace('\\', "%5C").replace(' ', "%20")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_and_refused_as_gos_client_does() {
+        let unsent = |why: &str| Err(Unusable::Unsent(why.to_owned()));
+        let malformed = |text: &str, why: &str| Err(Unusable::Malformed(format!("parse {text:?}: {why}")));
+        for (text, expected) in [
+            ("http://h/a ", "http://h/a%20"),
+            ("http://h/a\\b", "http://h/a%5Cb"),
+            ("http://h/a?x=%zz", "http://h/a?x=%zz"),
+            ("HTTP://h:80/%20", "http://h/%20"),
+        ] {
+            assert_eq!(parse(text).map(String::from), Ok(expected.to_owned()), "{text}");
+        }
+        for (text, expected) in [
+            ("", unsent("unsupported protocol scheme \"\"")),
+            ("/x", unsent("unsupported protocol scheme \"\"")),
+            ("ftp://h/", unsent("unsupported protocol scheme \"ftp\"")),
+            ("localhost:80/x", unsent("unsupported protocol scheme \"localhost\"")),
+            ("http://", unsent("http: no Host in request URL")),
+            ("http:///x", unsent("http: no Host in request URL")),
+            ("http://h:99999/", unsent("dial tcp: address 99999: invalid port")),
+            ("http://h:x/", malformed("http://h:x/", "invalid port \":x\" after host")),
+            ("http://h/a\nb", malformed("http://h/a\nb", "net/url: invalid control character in URL")),
+            ("%zz", malformed("%zz", "invalid URL escape \"%zz\"")),
+            ("http://h/%zz", malformed("http://h/%zz", "invalid URL escape \"%zz\"")),
+            ("http://h/#%", malformed("http://h/#%", "invalid URL escape \"%\"")),
+            (" http://h/", malformed(" http://h/", "first path segment in URL cannot contain colon")),
+            ("http://[::1", malformed("http://[::1", "missing ']' in host")),
+        ] {
+            assert_eq!(parse(text), expected, "{text}");
+        }
+    }
+}
