@@ -31,6 +31,9 @@ pub struct ScriptMetric {
     /// Tags that samples must have; empty: all samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<(String, String)>,
+    /// The tags as the script writes them, which name the sub-metric; empty: `key:value` of each.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub filter: String,
     /// What the values are.
     pub contains: ScriptUnit,
     /// What came together.
@@ -168,6 +171,9 @@ impl ScriptMetric {
         if self.tags.is_empty() {
             return self.name.clone();
         }
+        if !self.filter.is_empty() {
+            return format!("{}{{{}}}", self.name, self.filter);
+        }
         let tags: Vec<String> = self.tags.iter().map(|(key, value)| format!("{key}:{value}")).collect();
         format!("{}{{{}}}", self.name, tags.join(","))
     }
@@ -266,6 +272,7 @@ mod tests {
             .map(|value| ScriptMetric {
                 name: "m".to_owned(),
                 tags: Vec::new(),
+                filter: String::new(),
                 contains: ScriptUnit::Default,
                 value,
             })

@@ -49,6 +49,7 @@ pub(super) fn script_run() -> RunRecord {
     let metric = |name: &str, contains, value| ScriptMetric {
         name: name.to_owned(),
         tags: Vec::new(),
+        filter: String::new(),
         contains,
         value,
     };

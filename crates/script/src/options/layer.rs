@@ -43,10 +43,24 @@ pub(super) fn merge(mut layers: Vec<Layer>, warnings: &mut Vec<String>) -> Map<S
             warnings.extend(unknown.map(|name| {
                 format!("There were unknown fields in the options exported in the script: `{name}`")
             }));
+            warnings.extend(unknown_in_stages(&layer.options));
         }
         merged.extend(layer.options.into_iter().filter(|(_, value)| !value.is_null()));
     }
     merged
+}
+
+/// Warnings of fields of stages that mean nothing: k6 passes over them.
+fn unknown_in_stages(options: &Map<String, Json>) -> Vec<String> {
+    let scenarios = options.get("scenarios").and_then(Json::as_object).into_iter().flat_map(Map::values);
+    let lists = scenarios.map(|scenario| &scenario["stages"]).chain(options.get("stages"));
+    let stages = lists.filter_map(Json::as_array).flatten().filter_map(Json::as_object);
+    let fields = stages.flat_map(Map::keys).filter(|field| !matches!(field.as_str(), "duration" | "target"));
+    let fields: std::collections::BTreeSet<&String> = fields.collect();
+    fields
+        .into_iter()
+        .map(|field| format!("stages have the unknown field `{field}`, which is ignored"))
+        .collect()
 }
 
 /// The layer of `K6_*` variables.

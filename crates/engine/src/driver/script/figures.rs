@@ -7,12 +7,14 @@ use squall_measure::{ScriptFigures, ScriptMetric, ScriptUnit, ScriptValue, Trend
 use squall_script::{Contains, Counts, HttpSample, MetricDef, MetricId, MetricKind, Program, Recorder, Tags};
 
 /// A sub-metric: the samples of a metric that have these tags.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Submetric {
     /// The metric.
     pub metric: MetricId,
     /// Tags that a sample must have, all of them.
     pub tags: Vec<(String, String)>,
+    /// The tags as the script writes them.
+    pub filter: String,
 }
 
 /// A part of a metric's samples.
@@ -45,15 +47,14 @@ pub fn submetrics<'a>(
     program: &Program,
     names: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<Submetric>, String> {
-    let expected = vec![("expected_response".to_owned(), "true".to_owned())];
-    let mut all = vec![Submetric { metric: MetricId::HTTP_REQ_DURATION, tags: expected }];
+    let mut all = vec![Submetric::read(MetricId::HTTP_REQ_DURATION, "", "expected_response:true")?];
     for name in names {
         let (base, filter) = name.split_once('{').unwrap_or((name, ""));
         let metric = program.metrics().position(|metric| metric.name == base.trim());
         let metric = metric.ok_or_else(|| format!("there is no metric `{}`", base.trim()))?;
         if let Some(filter) = filter.strip_suffix('}') {
-            let sub = Submetric { metric: MetricId(metric as u32), tags: tags_of(name, filter)? };
-            if !all.contains(&sub) {
+            let sub = Submetric::read(MetricId(metric as u32), name, filter)?;
+            if !all.iter().any(|known| known.is_same(&sub)) {
                 all.push(sub);
             }
         } else if name.contains('{') {
@@ -77,11 +78,23 @@ pub fn metric_of(program: &Program, submetrics: &[Submetric], name: &str) -> Res
     let idx = program.metrics().position(|metric| metric.name == base.trim());
     let idx = idx.ok_or_else(|| format!("there is no metric `{}`", base.trim()))?;
     let Some(filter) = filter.strip_suffix('}') else { return Ok(idx) };
-    let wanted = Submetric { metric: MetricId(idx as u32), tags: tags_of(name, filter)? };
-    let place = submetrics.iter().position(|known| *known == wanted);
+    let wanted = Submetric::read(MetricId(idx as u32), name, filter)?;
+    let place = submetrics.iter().position(|known| known.is_same(&wanted));
     place
         .map(|place| program.metrics().count() + place)
         .ok_or_else(|| format!("there is no sub-metric `{name}`"))
+}
+
+impl Submetric {
+    /// A sub-metric as a threshold names it.
+    fn read(metric: MetricId, name: &str, filter: &str) -> Result<Self, String> {
+        Ok(Self { metric, tags: tags_of(name, filter)?, filter: filter.to_owned() })
+    }
+
+    /// Whether both have the same samples, however they are written.
+    fn is_same(&self, other: &Self) -> bool {
+        self.metric == other.metric && self.tags == other.tags
+    }
 }
 
 fn tags_of(name: &str, filter: &str) -> Result<Vec<(String, String)>, String> {
@@ -102,11 +115,11 @@ impl Figures {
     pub(super) fn new(program: &Program, submetrics: &[Submetric], exact: bool) -> Self {
         let defs: Vec<&MetricDef> = program.metrics().collect();
         let mut subs = vec![Vec::new(); defs.len()];
-        let mut metrics: Vec<ScriptMetric> = defs.iter().map(|def| metric(def, Vec::new(), exact)).collect();
+        let mut metrics: Vec<ScriptMetric> = defs.iter().map(|def| metric(def, None, exact)).collect();
         for sub in submetrics {
             let idx = sub.metric.0 as usize;
             subs[idx].push(Sub::new(&sub.tags, metrics.len()));
-            metrics.push(metric(defs[idx], sub.tags.clone(), exact));
+            metrics.push(metric(defs[idx], Some(sub), exact));
         }
         Self {
             figures: RefCell::new(ScriptFigures { metrics, ..ScriptFigures::default() }),
@@ -215,7 +228,7 @@ impl Recorder for Figures {
     }
 }
 
-fn metric(def: &MetricDef, tags: Vec<(String, String)>, exact: bool) -> ScriptMetric {
+fn metric(def: &MetricDef, sub: Option<&Submetric>, exact: bool) -> ScriptMetric {
     let value = match def.kind {
         MetricKind::Counter => ScriptValue::Counter { sum: 0.0, count: 0 },
         MetricKind::Gauge => ScriptValue::Gauge { last: 0.0, min: 0.0, max: 0.0, at_ns: 0 },
@@ -229,7 +242,8 @@ fn metric(def: &MetricDef, tags: Vec<(String, String)>, exact: bool) -> ScriptMe
         Contains::Time => ScriptUnit::Time,
         Contains::Data => ScriptUnit::Data,
     };
-    ScriptMetric { name: def.name.to_string(), tags, contains, value }
+    let (tags, filter) = sub.map(|sub| (sub.tags.clone(), sub.filter.clone())).unwrap_or_default();
+    ScriptMetric { name: def.name.to_string(), tags, filter, contains, value }
 }
 
 /// k6 tells the numbers of users once a second; a shard's second may be a little short.
