@@ -7,9 +7,10 @@ CASE ?= all
 ROUNDS ?= 5
 SECONDS ?= 3
 K6 ?= k6
+REPOS ?= suites/k6/repositories
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-debug ui ui-test demo test lint bench k6-diff docs dist build-deps test-deps bench-deps
+.PHONY: help build build-debug ui ui-test demo test lint bench k6-diff k6-wild docs dist build-deps test-deps bench-deps
 
 help: ## lists the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +54,9 @@ bench: bench-deps ## compares with wrk, wrk2, h2load, ab and oha: CASE=small-100
 
 k6-diff: build-debug ## the same scripts with k6 and with squall: K6=/path/of/k6
 	SQUALL=$(CURDIR)/target/debug/squall K6=$(K6) suites/k6/diff
+
+k6-wild: build-debug ## public scripts with k6 and with squall: REPOS=list of them CHECKOUTS=their folder K6=/path/of/k6
+	SQUALL=$(CURDIR)/target/debug/squall K6=$(K6) CHECKOUTS=$(CHECKOUTS) suites/k6/wild $(REPOS)
 
 docs: build-deps ## API documentation in target/doc
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
