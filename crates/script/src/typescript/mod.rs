@@ -101,8 +101,6 @@ fn located(name: &str, text: &str, at: usize, problem: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     fn strip(name: &str, typed: &str) -> Result<String, String> {
         crate::source::SourceText::parse(name, typed.to_owned()).map(|source| source.text)
     }
