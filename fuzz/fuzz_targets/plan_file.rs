@@ -9,7 +9,7 @@ use squall_plan::file::{PlanFile, Problem, PtrOptions, Variables, is_ptr, parse_
 fuzz_target!(|text: &str| {
     let environment = |name: &str| (name.len() < 3).then(|| "value".to_owned());
     let given = [("given".to_owned(), "1s".to_owned())];
-    match PlanFile::parse(text, &Variables { given: &given, environment: &environment }) {
+    match PlanFile::parse(text, &Variables { given: &given, environment: &environment, hosts: &|_| Ok(text.to_owned()) }) {
         Ok(file) => assert!(file.loads().next().is_some()),
         Err(problems) => check(text, &problems),
     }

@@ -21,6 +21,8 @@ pub(crate) enum ExitCode {
     TargetUnreachable = 4,
     /// The generator was the limit: the verdict is INVALID.
     GeneratorOverloaded = 5,
+    /// More machines of a plan were lost than `--allow-lost` permits.
+    MachinesLost = 6,
     /// k6 script: a threshold does not hold. The codes from here to 110 are k6's own.
     ScriptThresholdsFailed = 99,
     /// k6 script: `setup()` took too long.

@@ -1,21 +1,28 @@
 //! The agent's end: does on this machine what a controller orders over standard input, and reports over standard output.
 //!
-//! It listens on no port. When the stream ends, or nothing comes for [`ORPHANED_AFTER`], it ends its loads and goes; a janitor
-//! process removes what it left, also when it was killed.
+//! It listens on no port. A controller whose connection was lost gets back to it through a socket in its folder, and receives what
+//! the agent has kept meanwhile. When that does not happen in time, it ends its loads and goes; a janitor process removes what it
+//! left, also when it was killed.
 
 use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use squall_measure::{MachineSecond, RowKey, Snapshot};
+use squall_plan::limits::{LOST_AFTER_DEFAULT, LOST_AFTER_MAX, LOST_AFTER_MIN};
 
+use crate::attach;
 use crate::clock::{from_unix_ns, unix_ns};
+use crate::delivery::Delivery;
 use crate::facts::facts;
 use crate::janitor::Janitor;
 use crate::monitor::machine::MachineMonitor;
-use crate::protocol::{FilePart, LoadEnd, LoadOrder, Order, PROTOCOL_VERSION, Ready, Report, Trouble};
+use crate::protocol::{
+    FilePart, LoadEnd, LoadOrder, Order, PROTOCOL_VERSION, Ready, Report, Trouble, WayBack,
+};
 use crate::{protocol, receive_file};
 
 /// Makes loads on this machine: the program's own commands.
@@ -159,13 +166,23 @@ pub fn serve(
     let limited = |error: io::Error| {
         Trouble::new(format!("cannot start a thread: {error}"), "raise its limits: `ulimit -u`")
     };
-    spawn("orders", move || read_orders(orders, &inbox_sender)).map_err(limited)?;
-    let writer = spawn("reports", move || write_reports(stream, &outbox)).map_err(limited)?;
+    let delivery = Delivery::new();
+    let connection = delivery.connect(stream, 0).map_err(limited)?;
+    let reader = Reader { connection, delivery: delivery.clone(), inbox: inbox_sender.clone() };
+    spawn("orders", move || reader.read_all(orders)).map_err(limited)?;
+    let collected = delivery.clone();
+    let collector = spawn("reports", move || collect_reports(&collected, &outbox)).map_err(limited)?;
     thread::scope(|scope| {
         let mut agent = Agent {
             janitor: &janitor,
             worker,
             reports,
+            delivery: &delivery,
+            inbox: inbox_sender,
+            connection: Some(connection),
+            lost_after: LOST_AFTER_DEFAULT,
+            may_resume: false,
+            has_started: false,
             jobs: Vec::new(),
             monitor: MachineMonitor::new(),
             files_refused: None,
@@ -174,7 +191,8 @@ pub fn serve(
         agent.serve(scope, &inbox);
         agent.stop(true);
     });
-    let _ = writer.join();
+    let _ = collector.join();
+    delivery.wait_until_written(LAST_REPORTS_MAX);
     janitor.finish();
     Ok(())
 }
@@ -183,6 +201,16 @@ struct Agent<'a> {
     janitor: &'a Janitor,
     worker: &'a dyn Worker,
     reports: Sender<Report>,
+    delivery: &'a Delivery<Report>,
+    inbox: Sender<Heard>,
+    /// The number of the connection to the controller; `None`: it is lost.
+    connection: Option<u64>,
+    /// How long it waits for a controller of which it receives nothing.
+    lost_after: Duration,
+    /// Whether the controller comes back when the connection is lost.
+    may_resume: bool,
+    /// Whether a load was started: before that, nothing would be lost.
+    has_started: bool,
     jobs: Vec<Running>,
     monitor: MachineMonitor,
     /// Why a file could not be written: what comes after it is not.
@@ -196,11 +224,14 @@ fn needs_files(order: &LoadOrder) -> bool {
     order.words.iter().any(|word| word.starts_with(protocol::SENT_FILES))
 }
 
-/// An order, and when it came.
-struct Heard {
-    order: Order,
-    /// Nanoseconds since 1970.
-    unix_ns: u64,
+/// What comes from the controller.
+enum Heard {
+    /// An order, and when it came, in nanoseconds since 1970.
+    Order(Order, u64),
+    /// The connection of that number ended.
+    Ended(u64),
+    /// A new connection, and the number of the last report that the controller received.
+    Attached(UnixStream, u64),
 }
 
 /// A job on its thread.
@@ -214,7 +245,7 @@ struct Running {
 }
 
 impl<'a> Agent<'a> {
-    /// Until the controller says good-bye, or is gone.
+    /// Until the controller ends it, or is gone.
     fn serve<'scope>(&mut self, scope: &'scope thread::Scope<'scope, '_>, inbox: &Receiver<Heard>)
     where
         'a: 'scope,
@@ -222,38 +253,86 @@ impl<'a> Agent<'a> {
         let mut heard_at = Instant::now();
         let mut next_sample = Instant::now();
         loop {
-            match inbox.recv_timeout(next_sample.saturating_duration_since(Instant::now())) {
-                Ok(Heard { order: Order::Bye, .. }) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(heard) => {
+            match inbox.recv_timeout(LOOK_EVERY) {
+                Ok(Heard::Order(Order::Bye, _)) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Heard::Order(order, unix_ns)) => {
                     heard_at = Instant::now();
-                    self.is_greeted |= !matches!(heard.order, Order::Hello { .. } | Order::Clock { .. });
-                    self.obey(heard, scope);
+                    self.is_greeted |= !matches!(order, Order::Hello { .. } | Order::Clock { .. });
+                    self.obey(order, unix_ns, scope);
                 }
-                Err(RecvTimeoutError::Timeout) => {
-                    next_sample += SAMPLE_EVERY;
-                    if self.is_greeted {
-                        self.sample();
-                    }
-                    if heard_at.elapsed() >= ORPHANED_AFTER {
+                Ok(Heard::Ended(connection)) if self.connection == Some(connection) => {
+                    self.connection = None;
+                    if !(self.may_resume && self.has_started) {
                         return;
                     }
                 }
+                Ok(Heard::Ended(_)) => {}
+                Ok(Heard::Attached(stream, received)) => {
+                    heard_at = Instant::now();
+                    self.resume(stream, received);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if Instant::now() >= next_sample {
+                next_sample += SAMPLE_EVERY;
+                if self.is_greeted {
+                    self.sample();
+                }
+            }
+            if self.is_lost(heard_at) {
+                return;
             }
         }
     }
 
-    fn obey<'scope>(&mut self, heard: Heard, scope: &'scope thread::Scope<'scope, '_>)
+    /// Whether the controller counts this machine as lost by now. The last report that it received may be a second old.
+    fn is_lost(&self, heard_at: Instant) -> bool {
+        let silent_for = heard_at.elapsed().max(self.delivery.stuck_for());
+        silent_for + SAMPLE_EVERY >= self.lost_after || self.delivery.is_full()
+    }
+
+    /// Answers `Hello`, and listens for connections that replace this one.
+    fn greet(&mut self, lost_after: Duration, can_resume: bool) {
+        self.lost_after = lost_after.clamp(LOST_AFTER_MIN, LOST_AFTER_MAX);
+        let way_back = if can_resume { self.listen() } else { None };
+        self.may_resume = way_back.is_some();
+        self.say(Report::Hello {
+            protocol: PROTOCOL_VERSION,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            facts: facts(),
+            way_back,
+        });
+    }
+
+    /// Where that is impossible, a lost connection ends the agent.
+    fn listen(&self) -> Option<WayBack> {
+        let socket = self.janitor.folder().join("attach");
+        let inbox = self.inbox.clone();
+        let on_attach = move |stream, received| inbox.send(Heard::Attached(stream, received)).is_ok();
+        attach::listen(&socket, on_attach).ok()?;
+        let text = |path: PathBuf| path.into_os_string().into_string().ok();
+        Some(WayBack { program: text(std::env::current_exe().ok()?)?, socket: text(socket)? })
+    }
+
+    /// Goes on with a new connection. One that fails as well is replaced by the next.
+    fn resume(&mut self, mut stream: UnixStream, received: u64) {
+        let resumed = Report::Resumed { received: self.delivery.received() };
+        let Ok(orders) = stream.try_clone() else { return };
+        if protocol::write(&mut stream, &resumed).is_err() {
+            return;
+        }
+        let Ok(connection) = self.delivery.connect(stream, received) else { return };
+        let reader = Reader { connection, delivery: self.delivery.clone(), inbox: self.inbox.clone() };
+        self.connection = spawn("orders", move || reader.read_all(orders)).ok().map(|_| connection);
+    }
+
+    fn obey<'scope>(&mut self, order: Order, heard_unix_ns: u64, scope: &'scope thread::Scope<'scope, '_>)
     where
         'a: 'scope,
     {
-        match heard.order {
-            Order::Hello { .. } => self.say(Report::Hello {
-                protocol: PROTOCOL_VERSION,
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                facts: facts(),
-            }),
+        match order {
+            Order::Hello { lost_after, can_resume, .. } => self.greet(lost_after, can_resume),
             Order::Clock { asked_unix_ns } => {
-                let heard_unix_ns = heard.unix_ns;
                 self.say(Report::Clock { asked_unix_ns, heard_unix_ns, told_unix_ns: heard_unix_ns });
             }
             Order::File(part) => self.file(&part),
@@ -271,7 +350,8 @@ impl<'a> Agent<'a> {
                     .for_each(|job| (job.beginner)(begin.clone()));
             }
             Order::Stop { at_once } => self.stop(at_once),
-            Order::Bye => {}
+            // The first comes on a connection of its own, the second is the loop's.
+            Order::Resume { .. } | Order::Bye => {}
         }
     }
 
@@ -327,6 +407,7 @@ impl<'a> Agent<'a> {
     }
 
     fn start(&mut self, at: SystemTime) {
+        self.has_started = true;
         for job in &mut self.jobs {
             if let Some(start) = job.start.take() {
                 // A job that has ended has said so.
@@ -357,53 +438,52 @@ impl<'a> Agent<'a> {
     }
 }
 
-/// Ends when the stream does, which ends the agent.
-fn read_orders(mut stream: impl Read, inbox: &Sender<Heard>) {
-    while let Ok(Some(order)) = protocol::read(&mut stream) {
-        if inbox.send(Heard { order, unix_ns: unix_ns(SystemTime::now()) }).is_err() {
-            return;
+/// Reads the orders of one connection.
+struct Reader {
+    connection: u64,
+    delivery: Delivery<Report>,
+    inbox: Sender<Heard>,
+}
+
+impl Reader {
+    fn read_all(&self, mut stream: impl Read) {
+        while let Ok(Some(order)) = self.delivery.read::<Order>(&mut stream) {
+            if self.inbox.send(Heard::Order(order, unix_ns(SystemTime::now()))).is_err() {
+                return;
+            }
         }
+        // An agent that is gone needs no word of it.
+        let _ = self.inbox.send(Heard::Ended(self.connection));
     }
 }
 
-/// Ends when nobody reports any more, or nobody listens.
-fn write_reports(mut stream: impl Write, outbox: &Receiver<Report>) {
-    for mut report in outbox {
-        if let Report::Clock { told_unix_ns, .. } = &mut report {
-            *told_unix_ns = unix_ns(SystemTime::now());
-        }
-        let written = protocol::write(&mut stream, &report).or_else(|error| match instead(&report, &error) {
-            Some(smaller) => protocol::write(&mut stream, &smaller),
-            None => Err(error),
-        });
-        if written.is_err() {
-            return;
+/// Hands all reports over for delivery, until nobody reports any more.
+fn collect_reports(delivery: &Delivery<Report>, outbox: &Receiver<Report>) {
+    for report in outbox {
+        let load_idx = report.ended_load_idx();
+        if let (Err(error), Some(load_idx)) = (delivery.push(report), load_idx) {
+            // That a load has ended must arrive.
+            let help = "have it print less, or run it without squall";
+            let trouble = Trouble::new(format!("what it printed cannot be sent: {error}"), help);
+            let _ = delivery.push(Report::Ended { load_idx, end: Err(trouble) });
         }
     }
-}
-
-/// What is told in the place of a report that cannot be written: that a load has ended must arrive.
-fn instead(report: &Report, error: &io::Error) -> Option<Report> {
-    let Report::Ended { load_idx, .. } = report else { return None };
-    let is_possible = error.kind() == io::ErrorKind::InvalidData;
-    is_possible.then(|| {
-        let help = "have it print less, or run it without squall";
-        let trouble = Trouble::new(format!("what it printed cannot be told: {error}"), help);
-        Report::Ended { load_idx: *load_idx, end: Err(trouble) }
-    })
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
     thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
+/// How often it looks whether the controller is still there.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
 /// What a script says is for people, who read no more.
 const LINES_PER_SECOND_MAX: u32 = 20;
 
-/// The controller says something every second: one that is silent for so long is gone, or the network is.
-pub const ORPHANED_AFTER: Duration = Duration::from_secs(6);
+/// How long the last reports may take to be written.
+const LAST_REPORTS_MAX: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
@@ -438,10 +518,11 @@ mod tests {
         reports.send(ended("x".repeat(protocol::FRAME_BYTES_MAX as usize))).unwrap();
         reports.send(note.clone()).unwrap();
         drop(reports);
-        let mut stream = Vec::new();
-        write_reports(&mut stream, &outbox);
-        let mut rest = &stream[..];
-        let told: Vec<Report> = std::iter::from_fn(|| protocol::read(&mut rest).unwrap()).collect();
+        let (agent, controller) = (Delivery::new(), Delivery::<Order>::new());
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        agent.connect(ours, 0).unwrap();
+        collect_reports(&agent, &outbox);
+        let told: Vec<Report> = (0..2).map(|_| controller.read(&mut theirs).unwrap().unwrap()).collect();
         let [Report::Ended { load_idx: 7, end: Err(trouble) }, last] = &told[..] else { panic!("{told:?}") };
         assert!(trouble.message.contains("too large"), "{trouble:?}");
         assert_eq!(last, &note);

@@ -1,5 +1,6 @@
-//! The program itself, brought to machines that do not have it: known by its checksum, sent once, removed with the agent.
+//! The program itself, brought to machines that do not have it: known by its checksum, sent once, and kept in a cache there.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -7,6 +8,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use crate::protocol::Trouble;
+use crate::ssh::quoted;
 use crate::transport::{Attempt, Awaited, MARK, Opened};
 
 /// A program file.
@@ -38,41 +40,50 @@ impl Binary {
     }
 
     /// A POSIX shell's script that says which processor it has, takes the program from its standard input unless the same one is
-    /// installed, and becomes the agent. The folder goes when anything fails before that, also when nobody listens any more.
-    pub(crate) fn fetch_script(&self) -> String {
+    /// there, and becomes the agent. The program is kept in the user's cache folder, under its checksum. The agent's folder goes
+    /// when anything fails before that, also when nobody listens any more.
+    pub(crate) fn fetch_script(&self, terms: &Terms) -> String {
         let (size, digest) = (self.bytes.len(), &self.digest);
+        let prelude = prelude(terms, "say FAIL");
+        let keep = if terms.keeps_program { KEEP } else { "" };
         format!(
             r#"trap '' PIPE
 say() {{ echo "{MARK} $*"; }}
 sum() {{ if command -v sha256sum >/dev/null 2>&1; then sha256sum "$1"; else openssl dgst -sha256 -r "$1"; fi | cut -d" " -f1; }}
-have=$(command -v squall 2>/dev/null)
-if [ -n "$have" ] && [ "$(sum "$have" 2>/dev/null)" = {digest} ]; then say HAVE; exec "$have" agent; fi
+{prelude}
+cache="${{XDG_CACHE_HOME:-${{HOME:-/nonexistent}}/.cache}}/squall"
+kept="$cache/{digest}/squall"
+for have in "$kept" "$(command -v squall 2>/dev/null)"; do
+if [ -x "$have" ] && [ "$(sum "$have" 2>/dev/null)" = {digest} ] && "$have" --version >/dev/null 2>&1; then say HAVE; exec "$have" agent; fi
+done
 umask 077
 dir=$(mktemp -d "${{TMPDIR:-/tmp}}/squall-agent-XXXXXXXX" 2>&1) || {{ say FAIL "cannot make a folder in \`${{TMPDIR:-/tmp}}\`: ${{dir##*: }}"; exit 1; }}
 trap 'rm -rf "$dir"' EXIT HUP INT TERM
 say NEED "$(uname -m)"
-head -c {size} > "$dir/squall" 2> "$dir/error" || {{ say FAIL "cannot write the program: $(tail -n 1 "$dir/error")"; exit 1; }}
+error=$({{ head -c {size} > "$dir/squall"; }} 2>&1) || {{ say FAIL "cannot write the program: $(echo "$error" | tail -n 1)"; exit 1; }}
 [ "$(sum "$dir/squall")" = {digest} ] || {{ say FAIL "the program did not arrive whole"; exit 1; }}
-rm -f "$dir/error"
-chmod 700 "$dir/squall" && "$dir/squall" --version >/dev/null 2>&1 || {{ say FAIL "the program does not run there: is $dir mounted noexec?"; exit 1; }}
+chmod 700 "$dir/squall"
+error=$("$dir/squall" --version 2>&1 >/dev/null) || {{ say FAIL "the program does not run there: $(echo "$error" | head -n 1)"; exit 1; }}
+program="$dir/squall"
+{keep}
 trap - EXIT HUP INT TERM
 say GOT
-exec "$dir/squall" agent --folder "$dir""#
+exec "$program" agent --folder "$dir""#
         )
     }
 
-    /// Answers the script. An error without words says that the other end went away.
+    /// Answers the script, whose first line is `greeting`. An error without words says that the other end went away.
     pub(crate) fn hand_over(
         &self,
         opened: &mut Opened,
+        greeting: &str,
         is_chosen: bool,
         (attempt, note): (&Attempt, &dyn Fn(&str)),
     ) -> Result<(), Option<Trouble>> {
-        let line = opened.line().ok_or(None)?;
-        let architecture = match line.split_once(' ') {
-            _ if line == "HAVE" => return Ok(()),
-            Some(("NEED", architecture)) => architecture.to_owned(),
-            _ => return Err(Some(failed(&line))),
+        let architecture = match greeting.split_once(' ') {
+            _ if greeting == "HAVE" => return Ok(()),
+            Some(("NEED", architecture)) => architecture,
+            _ => return Err(Some(failed(greeting))),
         };
         if !is_chosen && architecture != std::env::consts::ARCH {
             let message =
@@ -92,7 +103,54 @@ exec "$dir/squall" agent --folder "$dir""#
     }
 }
 
+/// On which terms a machine's agent runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// Variables of its environment.
+    pub env: BTreeMap<String, String>,
+    /// Most open files.
+    pub open_file_count_max: Option<u64>,
+    /// Whether the program stays there for the next run.
+    pub keeps_program: bool,
+}
+
+/// Shell commands that come before the agent. `fail`: the command that reports a failure.
+pub(crate) fn prelude(terms: &Terms, fail: &str) -> String {
+    let mut lines: Vec<String> =
+        terms.env.iter().map(|(name, value)| format!("export {name}={}", quoted(value))).collect();
+    if let Some(count) = terms.open_file_count_max {
+        lines.push(format!(
+            "ulimit -n {count} 2>/dev/null || {{ {fail} \"cannot allow {count} open files: at most $(ulimit -Hn) are possible\"; exit 1; }}"
+        ));
+    }
+    lines.join("\n")
+}
+
+/// Moves the program into the cache, if it can be run there, and removes those that have not been used for long.
+const KEEP: &str = r#"if mkdir -p "${kept%/*}" 2>/dev/null && cp "$dir/squall" "$kept.$$" 2>/dev/null && "$kept.$$" --version >/dev/null 2>&1 && mv "$kept.$$" "$kept"; then
+rm -f "$dir/squall"; program=$kept
+find "$cache" -mindepth 1 -maxdepth 1 -type d -mtime +30 -exec rm -rf {} + 2>/dev/null
+else rm -f "$kept.$$" 2>/dev/null; fi"#;
+
+/// What a failure that the script reports means for the user.
 fn failed(line: &str) -> Trouble {
     let message = line.strip_prefix("FAIL ").unwrap_or(line);
-    Trouble::new(message, "free some space there, or set TMPDIR there to a folder where programs may run")
+    let help = HELP.iter().find(|(part, _)| message.contains(part)).map_or(FOLDER_HELP, |(_, help)| help);
+    Trouble::new(message, help)
 }
+
+/// Parts of messages that the script or a dynamic loader writes, and what helps.
+const HELP: &[(&str, &str)] = &[
+    (
+        "Permission denied",
+        "is that folder mounted noexec? set `tmp` of the machine to a folder where programs may run",
+    ),
+    (
+        "does not run there",
+        "name a squall that was built for that system: `binary: path/to/squall` in the machine's entry",
+    ),
+    ("open files", "raise the limit there, in /etc/security/limits.conf or sshd's unit, or lower `ulimit`"),
+];
+
+const FOLDER_HELP: &str =
+    "free some space there, or set `tmp` of the machine to a folder where programs may run";

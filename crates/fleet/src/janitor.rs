@@ -23,7 +23,7 @@ impl Janitor {
     pub(crate) fn start(folder: Option<PathBuf>) -> Result<Self, Trouble> {
         let folder = match folder {
             Some(folder) => folder,
-            None => make_folder().map_err(|error| {
+            None => make_folder("squall-agent").map_err(|error| {
                 let message =
                     format!("cannot make a folder in `{}`: {error}", std::env::temp_dir().display());
                 Trouble::new(message, FOLDER_HELP)
@@ -63,13 +63,13 @@ impl Janitor {
     }
 }
 
-/// `mkdir` fails where the name is taken, so nobody else's folder is used.
-fn make_folder() -> io::Result<PathBuf> {
+/// Makes a folder for this user alone. `mkdir` fails where the name is taken, so nobody else's folder is used.
+pub(crate) fn make_folder(stem: &str) -> io::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt as _;
     let base = std::env::temp_dir();
     let pid = std::process::id();
     for number in 0..NAME_TRY_COUNT {
-        let path = base.join(format!("squall-agent-{pid}-{number}"));
+        let path = base.join(format!("{stem}-{pid}-{number}"));
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -11,6 +11,7 @@ use squall_measure::{
 };
 use squall_plan::Plan;
 
+use crate::absent::{Progress, Unreported};
 use crate::fleet::MachineView;
 use crate::order::{Evidence, FleetPlan, FleetRule};
 
@@ -25,8 +26,10 @@ pub(crate) struct Ledger {
     places: BTreeMap<(usize, usize), Vec<usize>>,
     /// For each machine and load of the running step: seconds before this one are closed.
     open_idx: BTreeMap<(usize, usize), u32>,
-    /// For each machine and load: requests that it has begun and not told the end of.
-    begun: BTreeMap<(usize, usize), u64>,
+    /// For each machine and load of the running step: what it has reported.
+    progress: BTreeMap<(usize, usize), Progress>,
+    /// Loads of the running step whose machines were lost.
+    absent: Vec<Source>,
     /// The last second of each machine.
     seconds: Vec<MachineSecond>,
     /// Numbers of event loops by machine, load, and the number that they have there.
@@ -102,7 +105,8 @@ impl Ledger {
             rows: Vec::new(),
             places: BTreeMap::new(),
             open_idx: BTreeMap::new(),
-            begun: BTreeMap::new(),
+            progress: BTreeMap::new(),
+            absent: Vec::new(),
             seconds: vec![MachineSecond::default(); plan.machines.len()],
             shards: BTreeMap::new(),
         }
@@ -119,6 +123,11 @@ impl Ledger {
         let places = rows.iter().map(&mut place_of).collect();
         self.places.insert((machine_idx, load_idx), places);
         self.whole.recorder.set_rows(self.rows.clone());
+    }
+
+    /// A machine said what a load is there.
+    pub(crate) fn take_plan(&mut self, machine_idx: usize, load_idx: usize, plan: &Plan) {
+        self.progress.entry((machine_idx, load_idx)).or_default().set_plan(plan);
     }
 
     /// The machine as an agent told it.
@@ -178,9 +187,13 @@ impl Ledger {
         // An agent counts from its load's start.
         let after_second = self.loads[source.load_idx].start_after.subsec_nanos();
         snapshot.failures.put_off(Duration::new(u64::from(source.origin_s), after_second));
-        let begun = self.begun.entry((source.machine_idx, source.load_idx)).or_default();
-        // An event loop tells of each request's start before its end, or together with it.
-        *begun = begun.saturating_add(snapshot.requests_started).saturating_sub(snapshot.settled());
+        let progress = self.progress.entry((source.machine_idx, source.load_idx)).or_default();
+        progress.take(second_idx, &snapshot);
+        self.add(source, second_idx, shard_idx, &snapshot);
+    }
+
+    /// Adds figures to all scopes that they belong to.
+    fn add(&mut self, source: Source, second_idx: u32, shard_idx: u32, snapshot: &Snapshot) {
         let at_s = source.origin_s.saturating_add(second_idx);
         let Source { machine_idx, load_idx, step_idx, .. } = source;
         let shard_count = self.shards.len() as u32;
@@ -193,7 +206,7 @@ impl Ledger {
         ] {
             let own_idx = at_s.saturating_sub(scope.origin_s);
             scope.seen_idx = scope.seen_idx.max(own_idx.saturating_add(1));
-            scope.recorder.absorb(own_idx, shard_idx, &snapshot);
+            scope.recorder.absorb(own_idx, shard_idx, snapshot);
         }
     }
 
@@ -227,28 +240,62 @@ impl Ledger {
             let origin = Duration::from_secs(u64::from(scope.origin_s));
             scope.recorder.tick(elapsed.saturating_sub(origin));
         }
+        // In whole seconds, so that each becomes one point.
+        self.count_missed(Duration::from_secs(elapsed.as_secs()));
     }
 
-    /// Every load of the running step has ended everywhere.
-    pub(crate) fn end_step(&mut self) {
+    /// Every load of the running step has ended everywhere, `at` after the run's start.
+    pub(crate) fn end_step(&mut self, at: Duration) {
+        self.count_missed(at);
+        self.absent.clear();
+        self.progress.clear();
         for machine in &mut self.machines {
             machine.duration += std::mem::take(&mut machine.step_duration);
         }
     }
 
-    /// A machine was lost: the requests whose end it did not tell are interrupted. Which row's they were is not known, so they are told
-    /// with the load's first one.
-    pub(crate) fn interrupt(&mut self, source: Source) {
+    /// A load ended without a word of it: the requests whose end was not reported are interrupted. Which row's they were is not
+    /// known, so they are counted in the load's first one. `at`: since the run's start.
+    pub(crate) fn interrupt(&mut self, source: Source, at: Duration) -> Unreported {
         let place = (source.machine_idx, source.load_idx);
-        let count = self.begun.remove(&place).unwrap_or(0);
         let open_s = self.open_idx.get(&place).copied().unwrap_or(source.origin_s);
+        let open_idx = open_s.saturating_sub(source.origin_s);
+        let after_start = self.after_start(source, at);
         let row_count = self.places.get(&place).map_or(0, Vec::len);
-        if count == 0 || row_count == 0 {
-            return;
+        let Some(progress) = self.progress.get_mut(&place).filter(|_| row_count > 0) else {
+            return Unreported::default();
+        };
+        let reported = Duration::from_secs(u64::from(open_idx));
+        let (mut snapshot, unreported) = progress.interrupt(reported, after_start);
+        if snapshot.rows[0].interrupted > 0 {
+            snapshot.rows.resize_with(row_count, Row::default);
+            self.place_rows(source, &mut snapshot);
+            self.add(source, open_idx, 0, &snapshot);
         }
-        let mut snapshot = Snapshot::new(row_count, false);
-        snapshot.rows[0].interrupted = count;
-        self.absorb(source, open_s.saturating_sub(source.origin_s), 0, snapshot);
+        unreported
+    }
+
+    /// A load's machine was lost: what its schedule goes on asking for is counted, and sent by nobody.
+    pub(crate) fn miss(&mut self, source: Source) {
+        self.absent.push(source);
+    }
+
+    /// Since a load's start, at this time since the run's.
+    fn after_start(&self, source: Source, at: Duration) -> Duration {
+        let after_second =
+            Duration::from_nanos(self.loads[source.load_idx].start_after.subsec_nanos().into());
+        at.saturating_sub(Duration::from_secs(source.origin_s.into()) + after_second)
+    }
+
+    /// Counts what the schedules of lost machines have asked for by now.
+    fn count_missed(&mut self, at: Duration) {
+        for source in self.absent.clone() {
+            let now = self.after_start(source, at);
+            let place = (source.machine_idx, source.load_idx);
+            if let Some(snapshot) = self.progress.get_mut(&place).and_then(|progress| progress.miss(now)) {
+                self.add(source, now.as_secs() as u32, 0, &snapshot);
+            }
+        }
     }
 
     /// A load has ended on a machine, or its machine was lost.
@@ -469,7 +516,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use squall_measure::{Cause, FailureExample, Phase, Protocol, StoppedBy};
-    use squall_plan::file::{Machine, Reach, Text};
+    use squall_plan::file::{Machine, MachineSettings, Reach, Text};
 
     use super::*;
     use crate::order::{FleetLoad, FleetStep, RuleKind};
@@ -506,7 +553,12 @@ mod tests {
                 warmup: Duration::ZERO,
                 threads: None,
             },
-            machines: vec![Machine { name: name("m"), reach: Reach::Local, weight: NonZeroU32::MIN }],
+            machines: vec![Machine {
+                name: name("m"),
+                reach: Reach::Local,
+                weight: NonZeroU32::MIN,
+                settings: MachineSettings::default(),
+            }],
             monitors: Vec::new(),
             files: Vec::new(),
             steps: vec![step(0), step(1)],
@@ -514,6 +566,9 @@ mod tests {
             thresholds: rules(),
             open_model: true,
             lag_allowed: Duration::ZERO,
+            lost_after: squall_plan::limits::LOST_AFTER_DEFAULT,
+            lost_count_allowed: 0,
+            keeps_program: true,
         }
     }
 
@@ -553,7 +608,7 @@ mod tests {
             }
             ledger.lasted(source, Duration::from_secs(3), start_after);
             ledger.end(source);
-            ledger.end_step();
+            ledger.end_step(Duration::ZERO);
         }
         broken
     }
@@ -600,8 +655,8 @@ mod tests {
         ledger.take_rows(0, 0, &[row()]);
         ledger.begin(source, true);
         second(&mut ledger, source, 0);
-        ledger.interrupt(source);
-        ledger.interrupt(source);
+        ledger.interrupt(source, Duration::from_secs(1));
+        ledger.interrupt(source, Duration::from_secs(1));
         let record = ledger.finish(StoppedBy::Duration, &[]);
         assert_eq!((record.total.interrupted(), record.total.settled()), (2, record.total.requests_started));
     }

@@ -3,14 +3,18 @@
 //! Owns: how machines are reached, what is said between controller and agent, and whose figures belong together. Never: how load
 //! is made; agents hand that to a [`Worker`]. A local run of a plan is a fleet of one: the agent is a process here.
 
+mod absent;
 mod agent;
+mod attach;
 mod binary;
 mod clock;
+mod delivery;
 mod facts;
 mod fleet;
 mod janitor;
 mod ledger;
 mod link;
+mod logins;
 mod monitor;
 mod order;
 mod protocol;
@@ -19,7 +23,8 @@ mod ssh;
 pub mod tool;
 mod transport;
 
-pub use agent::{Beginner, Job, ORPHANED_AFTER, Port, Voice, Worker, serve};
+pub use agent::{Beginner, Job, Port, Voice, Worker, serve};
+pub use attach::attach;
 pub use clock::unix_ns;
 pub use fleet::{MachineView, Outcome, Refusal, Steer, Watcher, run};
 pub use order::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind, Word};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -15,7 +15,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
 use crate::clock::{ClockOffset, Exchange, unix_ns};
-use crate::protocol::{self, FilePart, Order, PROTOCOL_VERSION, Report, Trouble};
+use crate::delivery::Delivery;
+use crate::protocol::{self, FilePart, Order, PROTOCOL_VERSION, Report, Trouble, WayBack};
 use crate::transport::{Attempt, Awaited, Errors, Opened, Transport};
 
 /// Something that came from a machine.
@@ -23,10 +24,31 @@ use crate::transport::{Attempt, Awaited, Errors, Opened, Transport};
 pub(crate) struct Arrival {
     /// Its number.
     pub machine_idx: usize,
-    /// What came; `None`: it is gone.
-    pub report: Option<Report>,
+    /// What came.
+    pub what: Arrived,
     /// When, in nanoseconds since 1970.
     pub came_unix_ns: u64,
+}
+
+/// What can come from a machine.
+#[derive(Debug)]
+pub(crate) enum Arrived {
+    /// What its agent reports.
+    Report(Report),
+    /// The connection of that number ended.
+    Ended(u64),
+    /// A new connection to its agent.
+    Back(Box<Returned>),
+    /// Its agent is gone.
+    Gone,
+}
+
+/// A new connection to an agent that runs.
+#[derive(Debug)]
+pub(crate) struct Returned {
+    opened: Opened,
+    /// The number of the last order that the agent received.
+    received: u64,
 }
 
 /// A machine that answered.
@@ -41,11 +63,16 @@ pub(crate) struct Link {
     /// Why it takes part no more.
     pub lost: Option<String>,
     orders: Option<Sender<Outgoing>>,
+    delivery: Delivery<Order>,
     /// Files that are not wholly sent yet.
     files_left: Arc<AtomicUsize>,
     /// The process that carries it; `None`: it never answered.
     child: Option<Child>,
     errors: Errors,
+    /// How a new connection reaches its agent.
+    way_back: Option<WayBack>,
+    /// A new connection that is being made.
+    returning: Option<Attempt>,
 }
 
 /// What is to be written to an agent. A plan has few of them, so the queue needs no bound: files are read as they are written.
@@ -56,20 +83,22 @@ enum Outgoing {
 }
 
 impl Link {
-    /// Starts the agent, and asks who it is and what time it has there.
+    /// Starts the agent, and asks who it is and what time it has there. `lost_after`: an agent that receives nothing for so long ends.
     ///
     /// # Errors
     /// When there is no agent, or none that can be used.
     pub(crate) fn open(
         machine_idx: usize,
-        transport: &dyn Transport,
+        (transport, lost_after): (&dyn Transport, Duration),
         inbox: &Sender<Arrival>,
         (attempt, note): (&Attempt, &dyn Fn(&str)),
     ) -> Result<Self, Trouble> {
         let Opened { mut child, mut orders, mut reports, errors } = transport.open(attempt, note)?;
         attempt.awaits(Awaited::Answer);
-        let greeted = greet(&mut orders, &mut reports);
-        let (facts, clock) = match greeted {
+        let delivery = Delivery::new();
+        let hello =
+            Order::Hello { protocol: PROTOCOL_VERSION, lost_after, can_resume: transport.can_return() };
+        let Greeted { facts, clock, way_back } = match greet(&hello, &mut orders, &mut reports, &delivery) {
             Ok(greeted) => greeted,
             Err(trouble) => {
                 let _ = child.kill();
@@ -79,11 +108,14 @@ impl Link {
         };
         let (sender, outbox) = mpsc::channel();
         let files_left = Arc::new(AtomicUsize::new(0));
-        let own_writer = Writer { machine_idx, inbox: inbox.clone(), files_left: Arc::clone(&files_left) };
-        let inbox = inbox.clone();
-        let started = thread::Builder::new()
-            .spawn(move || own_writer.write_all(orders, &outbox))
-            .and_then(|_| thread::Builder::new().spawn(move || read_reports(machine_idx, reports, &inbox)));
+        let writer = Writer { machine_idx, inbox: inbox.clone(), files_left: Arc::clone(&files_left) };
+        let mut own_delivery = delivery.clone();
+        let started = carry(&delivery, machine_idx, (orders, 0), reports, inbox).and_then(|()| {
+            thread::Builder::new().spawn(move || {
+                writer.write_all(&mut own_delivery, &outbox);
+                own_delivery.close();
+            })
+        });
         if let Err(error) = started {
             let _ = child.kill();
             return Err(Trouble::new(
@@ -91,9 +123,66 @@ impl Link {
                 "raise the limit: `ulimit -u`",
             ));
         }
-        let child = Some(child);
-        let orders = Some(sender);
-        Ok(Self { facts, clock, heard_at: Instant::now(), lost: None, orders, files_left, child, errors })
+        Ok(Self {
+            facts,
+            clock,
+            heard_at: Instant::now(),
+            lost: None,
+            orders: Some(sender),
+            delivery,
+            files_left,
+            child: Some(child),
+            errors,
+            way_back,
+            returning: None,
+        })
+    }
+
+    /// Whether this connection, by its number, is the one in use.
+    pub(crate) fn is_carried_by(&self, connection: u64) -> bool {
+        self.lost.is_none() && self.delivery.connection() == connection
+    }
+
+    /// Whether it waits for a new connection.
+    pub(crate) fn is_returning(&self) -> bool {
+        self.returning.is_some()
+    }
+
+    /// Replaces a lost connection, on a thread of its own, until the agent is reached or found gone; false where there is no way back.
+    pub(crate) fn come_back(
+        &mut self,
+        machine_idx: usize,
+        transport: Arc<dyn Transport>,
+        inbox: &Sender<Arrival>,
+    ) -> bool {
+        let Some(way_back) = self.way_back.clone() else { return false };
+        self.end();
+        let attempt = Attempt::default();
+        self.returning = Some(attempt.clone());
+        let (delivery, inbox) = (self.delivery.clone(), inbox.clone());
+        let come_back = move || {
+            let Some(what) = find_again(&*transport, &way_back, &delivery, &attempt) else { return };
+            // A fleet that is gone waits for nobody.
+            let _ = inbox.send(Arrival { machine_idx, what, came_unix_ns: unix_ns(SystemTime::now()) });
+        };
+        thread::Builder::new().spawn(come_back).is_ok()
+    }
+
+    /// Goes on with a new connection.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub(crate) fn resume(
+        &mut self,
+        machine_idx: usize,
+        returned: Returned,
+        inbox: &Sender<Arrival>,
+    ) -> io::Result<()> {
+        let Opened { child, orders, reports, errors } = returned.opened;
+        self.returning = None;
+        self.heard_at = Instant::now();
+        (self.child, self.errors) = (Some(child), errors);
+        carry(&self.delivery, machine_idx, (orders, returned.received), reports, inbox)
     }
 
     /// A machine that never answered: the others are looked at all the same, so that all that is wrong is told at once.
@@ -104,9 +193,12 @@ impl Link {
             heard_at: Instant::now(),
             lost: Some("it never answered".to_owned()),
             orders: None,
+            delivery: Delivery::new(),
             files_left: Arc::default(),
             child: None,
             errors: Errors::default(),
+            way_back: None,
+            returning: None,
         }
     }
 
@@ -155,6 +247,9 @@ impl Link {
             let last = words.lines().last().unwrap_or_default().trim();
             self.lost = Some(if last.is_empty() { why.to_owned() } else { format!("{why} ({last})") });
             self.orders = None;
+            if let Some(returning) = self.returning.take() {
+                returning.give_up();
+            }
             self.end();
         }
     }
@@ -191,21 +286,89 @@ impl Drop for Link {
     }
 }
 
+/// Delivers orders over a new connection, those after number `after` first, and takes the reports that come over it.
+fn carry(
+    delivery: &Delivery<Order>,
+    machine_idx: usize,
+    (orders, after): (ChildStdin, u64),
+    mut reports: BufReader<ChildStdout>,
+    inbox: &Sender<Arrival>,
+) -> io::Result<()> {
+    let connection = delivery.connect(orders, after)?;
+    let (delivery, inbox) = (delivery.clone(), inbox.clone());
+    let read_all = move || {
+        loop {
+            let report = delivery.read(&mut reports).ok().flatten();
+            let is_last = report.is_none();
+            let what = report.map_or(Arrived::Ended(connection), Arrived::Report);
+            let arrival = Arrival { machine_idx, what, came_unix_ns: unix_ns(SystemTime::now()) };
+            if inbox.send(arrival).is_err() || is_last {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().spawn(read_all).map(drop)
+}
+
+/// Looks for an agent until it is found, or is known to be gone; `None` when the attempt was given up.
+fn find_again(
+    transport: &dyn Transport,
+    way_back: &WayBack,
+    delivery: &Delivery<Order>,
+    attempt: &Attempt,
+) -> Option<Arrived> {
+    while !attempt.is_given_up() {
+        match transport.attach(way_back, attempt) {
+            Ok(Some(opened)) => {
+                if let Some(returned) = resumed(opened, delivery) {
+                    return Some(Arrived::Back(Box::new(returned)));
+                }
+            }
+            Ok(None) => return Some(Arrived::Gone),
+            // The network, or a host on the way: it may come back.
+            Err(_) => {}
+        }
+        thread::sleep(RETURN_PAUSE);
+    }
+    None
+}
+
+/// Says what was received, and hears what the agent has.
+fn resumed(mut opened: Opened, delivery: &Delivery<Order>) -> Option<Returned> {
+    let asked = ask(&mut opened.orders, &Order::Resume { received: delivery.received() });
+    let answer = asked.ok().and_then(|()| protocol::read(&mut opened.reports).ok().flatten());
+    if let Some(Report::Resumed { received }) = answer {
+        return Some(Returned { opened, received });
+    }
+    let _ = opened.child.kill();
+    let _ = opened.child.wait();
+    None
+}
+
+/// What an agent says of itself first.
+struct Greeted {
+    facts: BTreeMap<String, String>,
+    clock: ClockOffset,
+    way_back: Option<WayBack>,
+}
+
 /// Asks for facts, then several times for the clock: the quickest answer tells best.
 fn greet(
+    hello: &Order,
     orders: &mut impl Write,
     reports: &mut impl Read,
-) -> Result<(BTreeMap<String, String>, ClockOffset), Trouble> {
-    ask(orders, &Order::Hello { protocol: PROTOCOL_VERSION })?;
-    let facts = loop {
-        match answer(reports)? {
-            Report::Hello { protocol, version, facts } if protocol == PROTOCOL_VERSION => {
+    delivery: &Delivery<Order>,
+) -> Result<Greeted, Trouble> {
+    ask(orders, hello)?;
+    let (facts, way_back) = loop {
+        match answer(reports, delivery)? {
+            Report::Hello { protocol, version, facts, way_back } if protocol == PROTOCOL_VERSION => {
                 let own = env!("CARGO_PKG_VERSION");
                 if version != own {
                     let message = format!("squall {version} is there, {own} is here");
                     return Err(Trouble::new(message, "use the same version on both"));
                 }
-                break facts;
+                break (facts, way_back);
             }
             Report::Hello { protocol, version, .. } => {
                 let message =
@@ -218,9 +381,9 @@ fn greet(
     let mut clock = ClockOffset::default();
     for _ in 0..CLOCK_QUESTION_COUNT {
         ask(orders, &Order::Clock { asked_unix_ns: unix_ns(SystemTime::now()) })?;
-        while !take_clock(&mut clock, &answer(reports)?, unix_ns(SystemTime::now())) {}
+        while !take_clock(&mut clock, &answer(reports, delivery)?, unix_ns(SystemTime::now())) {}
     }
-    Ok((facts, clock))
+    Ok(Greeted { facts, clock, way_back })
 }
 
 /// Takes a report about the clock in; false when it is about something else.
@@ -235,8 +398,8 @@ fn ask(orders: &mut impl Write, order: &Order) -> Result<(), Trouble> {
     protocol::write(orders, order).map_err(|_| no_agent("it ended"))
 }
 
-fn answer(reports: &mut impl Read) -> Result<Report, Trouble> {
-    match protocol::read(reports) {
+fn answer(reports: &mut impl Read, delivery: &Delivery<Order>) -> Result<Report, Trouble> {
+    match delivery.read(reports) {
         Ok(Some(report)) => Ok(report),
         Ok(None) => Err(no_agent("it ended")),
         Err(error) => Err(no_agent(&error.to_string())),
@@ -269,29 +432,45 @@ struct Writer {
     files_left: Arc<AtomicUsize>,
 }
 
+/// Takes orders on their way.
+trait Orders {
+    /// # Errors
+    /// When they cannot arrive.
+    fn send(&mut self, order: Order) -> io::Result<()>;
+}
+
+impl Orders for Delivery<Order> {
+    fn send(&mut self, order: Order) -> io::Result<()> {
+        match order {
+            Order::File(_) => self.push_in_turn(order),
+            _ => self.push(order),
+        }
+    }
+}
+
 impl Writer {
-    /// Writes until there will be nothing more; where there is nothing for a while, it asks for the clock, which says that the
+    /// Sends until there will be nothing more; where there is nothing for a while, it asks for the clock, which says that the
     /// controller lives: also while other machines are still being reached.
-    fn write_all(&self, mut stream: impl Write, outbox: &Receiver<Outgoing>) {
+    fn write_all(&self, orders: &mut impl Orders, outbox: &Receiver<Outgoing>) {
         loop {
-            let written = match outbox.recv_timeout(BEAT_EVERY) {
-                Ok(Outgoing::Order(order)) => write_order(&mut stream, order),
+            let sent = match outbox.recv_timeout(BEAT_EVERY) {
+                Ok(Outgoing::Order(order)) => orders.send(order),
                 Ok(Outgoing::File { from, to, mode }) => {
-                    let written = self.write_file(&mut stream, &from, &to, mode);
+                    let sent = self.write_file(orders, &from, &to, mode);
                     self.files_left.fetch_sub(1, Ordering::Relaxed);
-                    written
+                    sent
                 }
-                Err(RecvTimeoutError::Timeout) => write_order(&mut stream, BEAT),
+                Err(RecvTimeoutError::Timeout) => orders.send(BEAT),
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            if written.is_err() {
+            if sent.is_err() {
                 return;
             }
         }
     }
 
     /// One part after the other, each when the one before was taken; a long file says now and then that the controller lives.
-    fn write_file(&self, stream: &mut impl Write, from: &Path, to: &str, mode: u32) -> io::Result<()> {
+    fn write_file(&self, orders: &mut impl Orders, from: &Path, to: &str, mode: u32) -> io::Result<()> {
         let mut file = match File::open(from) {
             Ok(file) => file,
             Err(error) => {
@@ -312,14 +491,14 @@ impl Writer {
             let is_last = (bytes.len() as u64) < FILE_PART_BYTES;
             let data = BASE64_STANDARD.encode(&bytes);
             let part = FilePart { path: to.to_owned(), mode, is_first, is_last, data };
-            write_order(stream, Order::File(part))?;
+            orders.send(Order::File(part))?;
             if is_last {
                 return Ok(());
             }
             is_first = false;
             if beat_at.elapsed() >= BEAT_EVERY {
                 beat_at = Instant::now();
-                write_order(stream, BEAT)?;
+                orders.send(BEAT)?;
             }
         }
     }
@@ -327,10 +506,10 @@ impl Writer {
     fn refuse(&self, from: &Path, error: &io::Error) {
         let message = format!("cannot read `{}`: {error}", from.display());
         let trouble = Trouble::new(message, "check the path and its permissions");
-        let report = Some(Report::Refused { load_idx: None, trouble });
+        let what = Arrived::Report(Report::Refused { load_idx: None, trouble });
         let came_unix_ns = unix_ns(SystemTime::now());
         // A fleet that is gone needs no file.
-        let _ = self.inbox.send(Arrival { machine_idx: self.machine_idx, report, came_unix_ns });
+        let _ = self.inbox.send(Arrival { machine_idx: self.machine_idx, what, came_unix_ns });
     }
 }
 
@@ -340,54 +519,36 @@ fn read_part(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn write_order(stream: &mut impl Write, mut order: Order) -> io::Result<()> {
-    if let Order::Clock { asked_unix_ns } = &mut order {
-        *asked_unix_ns = unix_ns(SystemTime::now());
-    }
-    protocol::write(stream, &order)
-}
-
-fn read_reports(machine_idx: usize, mut stream: BufReader<impl Read>, inbox: &Sender<Arrival>) {
-    loop {
-        let report = protocol::read(&mut stream).ok().flatten();
-        let (is_last, came_unix_ns) = (report.is_none(), unix_ns(SystemTime::now()));
-        if inbox.send(Arrival { machine_idx, report, came_unix_ns }).is_err() || is_last {
-            return;
-        }
-    }
-}
-
 const CLOCK_QUESTION_COUNT: u32 = 8;
 
 /// How often an agent is told that the controller lives, and its clock is compared.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 
+/// Before the next try to reach an agent whose connection was lost.
+const RETURN_PAUSE: Duration = Duration::from_millis(500);
+
 /// Says that the controller lives.
 const BEAT: Order = Order::Clock { asked_unix_ns: 0 };
 
 /// A part lies in memory while it is written, and through a slow network it takes a while: an agent that hears nothing meanwhile must not
-/// think that it was left alone ([`crate::agent::ORPHANED_AFTER`]). This much takes that long at 15 kB/s.
+/// think that it was left alone. This much takes that long at 15 kB/s.
 const FILE_PART_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A network that takes a while for each write.
+    /// A network that takes a while for each order.
     #[derive(Default)]
     struct Slow {
-        written: Vec<u8>,
+        sent: Vec<Order>,
         pause: Duration,
     }
 
-    impl Write for Slow {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    impl Orders for Slow {
+        fn send(&mut self, order: Order) -> io::Result<()> {
             thread::sleep(self.pause);
-            self.written.extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
+            self.sent.push(order);
             Ok(())
         }
     }
@@ -395,10 +556,6 @@ mod tests {
     fn writer() -> (Writer, Receiver<Arrival>) {
         let (inbox, arrivals) = mpsc::channel();
         (Writer { machine_idx: 3, inbox, files_left: Arc::default() }, arrivals)
-    }
-
-    fn orders(mut written: &[u8]) -> Vec<Order> {
-        std::iter::from_fn(|| protocol::read(&mut written).unwrap()).collect()
     }
 
     #[test]
@@ -409,7 +566,7 @@ mod tests {
         std::fs::write(&path, &content).unwrap();
         let mut slow = Slow { pause: BEAT_EVERY / 3, ..Slow::default() };
         writer().0.write_file(&mut slow, &path, "there", 0o600).unwrap();
-        let orders = orders(&slow.written);
+        let orders = slow.sent;
         let last = orders.iter().rposition(|order| matches!(order, Order::File(_))).unwrap();
         assert!(orders[..last].iter().any(|order| matches!(order, Order::Clock { .. })));
         let parts: Vec<&FilePart> = orders
@@ -432,7 +589,7 @@ mod tests {
             std::fs::write(&path, vec![b'x'; length as usize]).unwrap();
             let mut slow = Slow::default();
             writer().0.write_file(&mut slow, &path, "there", 0o600).unwrap();
-            let orders = orders(&slow.written);
+            let orders = slow.sent;
             assert_eq!(orders.len(), expected, "{length} bytes");
             let last = orders.last().unwrap();
             assert!(matches!(last, Order::File(part) if part.is_last), "{length} bytes");
@@ -449,10 +606,12 @@ mod tests {
         drop(sender);
         let mut slow = Slow::default();
         writer.write_all(&mut slow, &outbox);
-        assert_eq!(orders(&slow.written), [Order::Bye]);
+        assert_eq!(slow.sent, [Order::Bye]);
         assert_eq!(writer.files_left.load(Ordering::Relaxed), 0);
         let told = arrivals.try_recv().unwrap();
-        let Some(Report::Refused { load_idx: None, trouble }) = told.report else { panic!("{told:?}") };
+        let Arrived::Report(Report::Refused { load_idx: None, trouble }) = told.what else {
+            panic!("{told:?}")
+        };
         assert_eq!(told.machine_idx, 3);
         assert!(trouble.message.starts_with("cannot read `/no/such`: "), "{trouble:?}");
     }

@@ -30,6 +30,12 @@ pub struct FleetPlan {
     pub open_model: bool,
     /// How late the coarsest pacing of any load may send by design.
     pub lag_allowed: Duration,
+    /// A machine that is silent for so long is lost.
+    pub lost_after: Duration,
+    /// Machines that may be lost in a run that succeeds.
+    pub lost_count_allowed: usize,
+    /// Whether machines keep the program that they are sent, for the next run.
+    pub keeps_program: bool,
 }
 
 /// A file to copy.
@@ -219,6 +225,9 @@ pub(crate) mod tests {
             thresholds: Vec::new(),
             open_model: false,
             lag_allowed: Duration::ZERO,
+            lost_after: squall_plan::limits::LOST_AFTER_DEFAULT,
+            lost_count_allowed: 0,
+            keeps_program: true,
         }
     }
 

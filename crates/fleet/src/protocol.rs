@@ -1,19 +1,23 @@
-//! What controller and agent say to each other, and how it is framed: four bytes of length (big-endian), then JSON.
+//! What controller and agent say to each other, and how it is framed: length (4 bytes), number (8) and the number of the last message
+//! that was received (8), all big-endian, then JSON. [`crate::delivery`] numbers messages.
 //!
 //! JSON, because a snapshot's form grows with every kind of load, and names make that harmless; both ends are the same version
 //! all the same, which `Hello` checks. `docs/fleet.md` has what it costs.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use squall_measure::{MachineSecond, MonitorUnit, RowKey, Snapshot, StoppedBy, ToolRun};
 use squall_plan::{Plan, Segment};
 
+use crate::clock::unix_ns;
+use crate::delivery::Message;
+
 /// Rises when an older end would misunderstand.
-pub(crate) const PROTOCOL_VERSION: u32 = 4;
+pub(crate) const PROTOCOL_VERSION: u32 = 5;
 
 /// Begins the names of files that are sent for loads, below the agent's folder.
 pub(crate) const SENT_FILES: &str = "files/";
@@ -26,6 +30,15 @@ pub(crate) enum Order {
     Hello {
         /// [`PROTOCOL_VERSION`] of the controller.
         protocol: u32,
+        /// An agent that receives nothing for so long ends its loads, and itself.
+        lost_after: Duration,
+        /// Whether the controller comes back when the connection is lost.
+        can_resume: bool,
+    },
+    /// Comes first on a connection that replaces a lost one.
+    Resume {
+        /// The number of the last report that was received.
+        received: u64,
     },
     /// The controller lives, and asks for the agent's clock.
     Clock {
@@ -122,6 +135,13 @@ pub(crate) enum Report {
         version: String,
         /// Facts about its machine: `os`, `arch`, `cpus_usable`, `open_files_limit`, `local_ports`, `interfaces`.
         facts: BTreeMap<String, String>,
+        /// How the controller gets back to it; `None`: not at all.
+        way_back: Option<WayBack>,
+    },
+    /// Answers `Resume`.
+    Resumed {
+        /// The number of the last order that was received.
+        received: u64,
     },
     /// Answers `Clock`.
     Clock {
@@ -214,6 +234,15 @@ pub(crate) enum Report {
     },
 }
 
+/// How a new connection reaches an agent that runs: `PROGRAM agent --attach SOCKET` on its machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WayBack {
+    /// The agent's own program.
+    pub program: String,
+    /// Its Unix-domain socket, in a folder that is its user's alone.
+    pub socket: String,
+}
+
 /// A load that waits for its start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
@@ -254,6 +283,11 @@ pub(crate) struct SeriesName {
 }
 
 impl Report {
+    /// The load whose end it reports.
+    pub(crate) fn ended_load_idx(&self) -> Option<u32> {
+        if let Self::Ended { load_idx, .. } = self { Some(*load_idx) } else { None }
+    }
+
     /// The load that it is about, where it is about one.
     pub(crate) fn load_idx(&self) -> Option<u32> {
         match self {
@@ -265,7 +299,11 @@ impl Report {
             | Self::Close { load_idx, .. }
             | Self::Ended { load_idx, .. } => Some(*load_idx),
             Self::Refused { load_idx, .. } => *load_idx,
-            Self::Hello { .. } | Self::Clock { .. } | Self::Samples { .. } | Self::Note { .. } => None,
+            Self::Hello { .. }
+            | Self::Resumed { .. }
+            | Self::Clock { .. }
+            | Self::Samples { .. }
+            | Self::Note { .. } => None,
         }
     }
 }
@@ -289,37 +327,104 @@ impl Trouble {
     }
 }
 
-/// Writes one message.
+impl Message for Order {
+    fn is_momentary(&self) -> bool {
+        // Files are sent before anything starts: until then a lost connection ends the run.
+        matches!(self, Self::Clock { .. } | Self::File(_))
+    }
+
+    fn stamp(&mut self) {
+        if let Self::Clock { asked_unix_ns } = self {
+            *asked_unix_ns = unix_ns(SystemTime::now());
+        }
+    }
+}
+
+impl Message for Report {
+    fn is_momentary(&self) -> bool {
+        matches!(self, Self::Clock { .. })
+    }
+
+    fn stamp(&mut self) {
+        if let Self::Clock { told_unix_ns, .. } = self {
+            *told_unix_ns = unix_ns(SystemTime::now());
+        }
+    }
+}
+
+/// A message as it comes.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    /// Counts a direction's messages from 1; 0: it is not counted.
+    pub number: u64,
+    /// The number of the last message that its sender has received.
+    pub received: u64,
+    pub json: Vec<u8>,
+}
+
+/// A message in its written form.
+///
+/// # Errors
+/// When it is too large to be sent.
+pub(crate) fn json<M: Serialize>(message: &M) -> io::Result<Vec<u8>> {
+    let json = serde_json::to_vec(message)?;
+    match u32::try_from(json.len()) {
+        Ok(0..=FRAME_BYTES_MAX) => Ok(json),
+        _ => Err(io::Error::new(ErrorKind::InvalidData, "a message too large to send")),
+    }
+}
+
+/// Writes one message that is not counted.
 pub(crate) fn write<M: Serialize>(stream: &mut impl Write, message: &M) -> io::Result<()> {
-    let mut frame = vec![0; LENGTH_BYTES];
-    serde_json::to_writer(&mut frame, message)?;
-    let length = u32::try_from(frame.len() - LENGTH_BYTES).ok().filter(|length| *length <= FRAME_BYTES_MAX);
-    let length =
-        length.ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "a message too large to send"))?;
-    frame[..LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
+    write_frame(stream, (0, 0), &json(message)?)
+}
+
+/// Writes one message, with its number and that of the last one received.
+pub(crate) fn write_frame(
+    stream: &mut impl Write,
+    (number, received): (u64, u64),
+    json: &[u8],
+) -> io::Result<()> {
+    let length = u32::try_from(json.len()).map_err(io::Error::other)?;
+    let mut frame = Vec::with_capacity(HEAD_BYTES + json.len());
+    frame.extend_from_slice(&length.to_be_bytes());
+    frame.extend_from_slice(&number.to_be_bytes());
+    frame.extend_from_slice(&received.to_be_bytes());
+    frame.extend_from_slice(json);
     stream.write_all(&frame)?;
     stream.flush()
 }
 
 /// Reads one message; `None` at the end of the stream.
 pub(crate) fn read<M: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<M>> {
-    let mut length = [0; LENGTH_BYTES];
-    match stream.read_exact(&mut length) {
+    let Some(frame) = read_frame(stream)? else { return Ok(None) };
+    serde_json::from_slice(&frame.json).map(Some).map_err(io::Error::from)
+}
+
+/// Reads one frame; `None` at the end of the stream.
+pub(crate) fn read_frame(stream: &mut impl Read) -> io::Result<Option<Frame>> {
+    let mut head = [0; HEAD_BYTES];
+    match stream.read_exact(&mut head) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(error),
     }
-    let length = u32::from_be_bytes(length);
-    if length > FRAME_BYTES_MAX {
+    let [length, number, received] = fields(head);
+    if length > u64::from(FRAME_BYTES_MAX) {
         let message = format!("a message of {length} bytes: the other side does not speak squall's protocol");
         return Err(io::Error::new(ErrorKind::InvalidData, message));
     }
-    let mut frame = Vec::new();
-    stream.take(u64::from(length)).read_to_end(&mut frame)?;
-    serde_json::from_slice(&frame).map(Some).map_err(io::Error::from)
+    let mut json = Vec::new();
+    stream.take(length).read_to_end(&mut json)?;
+    Ok(Some(Frame { number, received, json }))
 }
 
-const LENGTH_BYTES: usize = 4;
+fn fields(head: [u8; HEAD_BYTES]) -> [u64; 3] {
+    let number = |bytes: &[u8]| bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    [number(&head[..4]), number(&head[4..12]), number(&head[12..])]
+}
+
+const HEAD_BYTES: usize = 20;
 
 /// A snapshot with a hundred rows of wide histograms is a tenth of it.
 pub(crate) const FRAME_BYTES_MAX: u32 = 64 << 20;
@@ -331,7 +436,7 @@ mod tests {
     #[test]
     fn messages_come_back_in_order() {
         let sent = [
-            Order::Hello { protocol: PROTOCOL_VERSION },
+            Order::Hello { protocol: PROTOCOL_VERSION, lost_after: Duration::from_secs(7), can_resume: true },
             Order::Clock { asked_unix_ns: 7 },
             Order::Start { at_unix_ns: u64::MAX },
             Order::Stop { at_once: true },
@@ -355,7 +460,8 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_refused_and_a_cut_one_too() {
-        for bytes in [&b"SSH-2.0-OpenSSH"[..], &[0, 0, 0, 9, b'{'], &[0, 0, 0, 2, b'{', b'}']] {
+        let frame = |length: u8, json: &[u8]| [&[0, 0, 0, length][..], &[0; 16], json].concat();
+        for bytes in [b"SSH-2.0-OpenSSH_9.2p1 Debian".to_vec(), frame(9, b"{"), frame(2, b"{}")] {
             assert!(read::<Order>(&mut &bytes[..]).is_err(), "{bytes:?}");
         }
         assert_eq!(read::<Order>(&mut &[0_u8, 0][..]).unwrap(), None);

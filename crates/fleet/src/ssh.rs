@@ -2,22 +2,37 @@
 //!
 //! The user's configuration, agent, keys, jumps and known hosts are ssh's own business; host keys are always verified.
 
-use std::process::Command;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use rustix::process::{Pid, Signal, kill_process_group};
 use squall_plan::file::SshSpec;
 
 use crate::protocol::Trouble;
 
-/// `ssh` that runs a script on the machine.
-pub(crate) fn command(spec: &SshSpec, script: &str) -> Command {
+/// `ssh` that runs a script on the machine. `shared`: the control socket of a connection to its jump host that is open already.
+pub(crate) fn command(spec: &SshSpec, shared: Option<(&Jump, &Path)>, script: &str) -> Command {
     let mut command = Command::new("ssh");
-    command.args(arguments(spec));
-    command.arg("--").arg(&spec.host).arg(format!("exec /bin/sh -c {}", quoted(script)));
+    command.args(arguments(spec, shared));
+    command.arg("--").arg(&spec.host).arg(remote_command(script));
     command
 }
 
+/// A command line that is the same to every login shell, csh and fish included: their quotes and newlines differ, so the script is
+/// encoded.
+fn remote_command(script: &str) -> String {
+    let encoded = BASE64_STANDARD.encode(script);
+    format!(r#"exec /bin/sh -c 'eval "$(echo "$0" | base64 -d)"' {encoded}"#)
+}
+
 /// Everything between `ssh` and the host.
-fn arguments(spec: &SshSpec) -> Vec<String> {
+fn arguments(spec: &SshSpec, shared: Option<(&Jump, &Path)>) -> Vec<String> {
     let mut arguments = vec!["-T".to_owned()];
     arguments.extend(common(spec));
     if let Some(user) = &spec.user {
@@ -26,7 +41,13 @@ fn arguments(spec: &SshSpec) -> Vec<String> {
     if let Some(port) = spec.port {
         arguments.extend(["-p".to_owned(), port.to_string()]);
     }
-    arguments.extend(jump(spec));
+    match shared {
+        Some((jump, socket)) => {
+            let control = ["-S".to_owned(), socket.to_string_lossy().into_owned()];
+            arguments.extend(proxy(control.into_iter().chain(jump.config_file()), jump));
+        }
+        None => arguments.extend(own_jump(spec)),
+    }
     arguments
 }
 
@@ -45,31 +66,90 @@ fn common(spec: &SshSpec) -> Vec<String> {
     arguments
 }
 
-/// `ProxyJump` would take neither the key nor the options along: the way through one host is written out. Through several it is
-/// left to `ProxyJump`, and to the user's configuration of those hosts.
-fn jump(spec: &SshSpec) -> Vec<String> {
-    let Some(jump) = &spec.jump else { return Vec::new() };
-    if jump.contains(',') {
-        return vec!["-J".to_owned(), jump.clone()];
+/// A connection to the jump host for this machine alone. `ProxyJump` would take neither the key nor the options along: one jump
+/// is written out. Several are left to `ProxyJump`, and to the user's configuration of those hosts.
+fn own_jump(spec: &SshSpec) -> Vec<String> {
+    match &spec.jump {
+        None => Vec::new(),
+        Some(hosts) if hosts.contains(',') => vec!["-J".to_owned(), hosts.clone()],
+        Some(hosts) => proxy(common(spec), &Jump::new(spec, hosts)),
     }
-    let (rest, port) = match jump.rsplit_once(':') {
-        Some((rest, port)) if port.parse::<u16>().is_ok() && (!rest.contains(':') || rest.ends_with(']')) => {
-            (rest, Some(port))
-        }
-        _ => (jump.as_str(), None),
-    };
+}
+
+/// A `ProxyCommand` that has ssh with these options forward to the machine from the last jump host.
+fn proxy(options: impl IntoIterator<Item = String>, jump: &Jump) -> Vec<String> {
     let mut words = vec!["ssh".to_owned()];
-    words.extend(common(spec));
-    words.extend(port.into_iter().flat_map(|port| ["-p".to_owned(), port.to_owned()]));
-    let user = rest.rsplit_once('@').map(|(user, _)| user).or(spec.user.as_deref());
-    words.extend(user.into_iter().flat_map(|user| ["-l".to_owned(), user.to_owned()]));
-    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host).trim_matches(['[', ']']);
-    words.extend(["-W".to_owned(), "[%h]:%p".to_owned(), "--".to_owned(), host.to_owned()]);
+    words.extend(options);
+    words.extend(jump.login.iter().cloned());
+    words.extend(["-W".to_owned(), FORWARD_TO.to_owned(), "--".to_owned(), jump.host.clone()]);
     let words: Vec<String> = words
         .iter()
-        .map(|word| if word == "[%h]:%p" { quoted(word) } else { quoted(&word.replace('%', "%%")) })
+        .map(|word| if word == FORWARD_TO { quoted(word) } else { quoted(&word.replace('%', "%%")) })
         .collect();
     vec!["-o".to_owned(), format!("ProxyCommand={}", words.join(" "))]
+}
+
+/// The hosts on the way to a machine, and how the last of them is reached.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Jump {
+    /// As the user wrote them.
+    pub hosts: String,
+    /// Options of ssh for the last host: keys, configuration, and the hosts before it.
+    options: Vec<String>,
+    config: Option<String>,
+    /// Port and user of the last host.
+    login: Vec<String>,
+    /// The last host.
+    host: String,
+}
+
+impl Jump {
+    /// The jump of a machine: the plan's, or that of the user's configuration of ssh.
+    pub(crate) fn of(spec: &SshSpec) -> Option<Self> {
+        if let Some(hosts) = &spec.jump {
+            return Some(Self::new(spec, hosts));
+        }
+        let hosts = configured(spec, "proxyjump")?;
+        // Neither the machine's key nor its options hold for a jump host of the configuration.
+        let bare = SshSpec { config: spec.config.clone(), ..SshSpec::default() };
+        Some(Self::new(&bare, &hosts))
+    }
+
+    fn new(spec: &SshSpec, hosts: &str) -> Self {
+        let (before, last) =
+            hosts.rsplit_once(',').map_or((None, hosts), |(before, last)| (Some(before), last));
+        let (rest, port) = match last.rsplit_once(':') {
+            Some((rest, port))
+                if port.parse::<u16>().is_ok() && (!rest.contains(':') || rest.ends_with(']')) =>
+            {
+                (rest, Some(port))
+            }
+            _ => (last, None),
+        };
+        let user = rest.rsplit_once('@').map(|(user, _)| user).or(spec.user.as_deref());
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host).trim_matches(['[', ']']);
+        let mut options = common(spec);
+        options.extend(before.into_iter().flat_map(|before| ["-J".to_owned(), before.to_owned()]));
+        let mut login: Vec<String> =
+            port.into_iter().flat_map(|port| ["-p".to_owned(), port.to_owned()]).collect();
+        login.extend(user.into_iter().flat_map(|user| ["-l".to_owned(), user.to_owned()]));
+        let (hosts, host, config) = (hosts.to_owned(), host.to_owned(), spec.config.clone());
+        Self { hosts, options, config, login, host }
+    }
+
+    fn config_file(&self) -> impl Iterator<Item = String> {
+        self.config.iter().flat_map(|config| ["-F".to_owned(), config.clone()])
+    }
+
+    /// Arguments of an ssh that connects to the last jump host and offers the connection at a control socket.
+    pub(crate) fn master_arguments(&self, socket: &Path) -> Vec<String> {
+        let mut arguments = vec!["-M".to_owned(), "-N".to_owned(), "-T".to_owned()];
+        arguments.extend(["-S".to_owned(), socket.to_string_lossy().into_owned()]);
+        arguments.extend(["-o".to_owned(), "ControlPersist=no".to_owned()]);
+        arguments.extend(self.options.iter().chain(&self.login).cloned());
+        arguments.extend(["--".to_owned(), self.host.clone()]);
+        arguments
+    }
 }
 
 /// A word for a POSIX shell.
@@ -79,32 +159,99 @@ pub(crate) fn quoted(word: &str) -> String {
 
 /// The port that ssh takes: the plan's, or that of the user's configuration.
 pub(crate) fn port(spec: &SshSpec) -> Option<u16> {
-    let asked = || {
-        let output =
-            Command::new("ssh").args(arguments(spec)).args(["-G", "--", &spec.host]).output().ok()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        text.lines().find_map(|line| line.strip_prefix("port ")?.trim().parse().ok())
-    };
-    spec.port.or_else(asked)
+    spec.port.or_else(|| configured(spec, "port")?.parse().ok())
 }
 
-/// What ssh's last words mean. `port`: where it tried, if that is known.
+/// A setting that ssh would use for the machine, as `ssh -G` prints it. A configuration may run programs that take long: they are not
+/// waited for.
+fn configured(spec: &SshSpec, name: &str) -> Option<String> {
+    let mut command = Command::new("ssh");
+    command.args(arguments(spec, None)).args(["-G", "--", &spec.host]).process_group(0);
+    let mut process =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let deadline = Instant::now() + CONFIGURED_MAX;
+    // What it prints fits into the pipe.
+    while let Ok(None) = process.try_wait() {
+        if Instant::now() > deadline {
+            let group = i32::try_from(process.id()).ok().and_then(Pid::from_raw)?;
+            let _ = kill_process_group(group, Signal::KILL);
+            let _ = process.wait();
+            return None;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    let mut text = String::new();
+    process.stdout.take()?.read_to_string(&mut text).ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.map(|value| value.trim().to_owned())
+}
+
+/// What the end of a login means, as far as the next step depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoginFailure {
+    /// The shared connection to the jump host did not reach the machine; it does not say why.
+    OfSharedConnection,
+    /// The server dropped the connection before the login: with many logins at once `sshd` does so (`MaxStartups`).
+    Dropped,
+    /// Another try would fail as well.
+    Final,
+}
+
+impl LoginFailure {
+    /// By ssh's messages.
+    pub(crate) fn of(errors: &str) -> Self {
+        let has = |words: &[&str]| words.iter().any(|words| errors.contains(words));
+        if has(SHARED_CONNECTION_FAILED) {
+            Self::OfSharedConnection
+        } else if has(DROPPED) && !COMPLAINTS.iter().any(|(words, _, _)| errors.contains(words)) {
+            Self::Dropped
+        } else {
+            Self::Final
+        }
+    }
+}
+
+/// What ssh's messages on the way to a machine mean. `port`: where it tried, if that is known.
 pub(crate) fn explain(spec: &SshSpec, port: Option<u16>, errors: &str) -> Trouble {
-    let known = COMPLAINTS.iter().find(|(words, _, _)| errors.contains(words));
     let place = SshSpec { port, ..spec.clone() }.destination();
     let by = match &spec.jump {
         Some(jump) => format!("`{place}` through `{jump}`"),
         None => format!("`{place}`"),
     };
+    meaning(&by, errors)
+}
+
+/// What ssh's messages on the way to a jump host mean.
+pub(crate) fn explain_jump(jump: &Jump, errors: &str) -> Trouble {
+    meaning(&format!("jump host `{}`", jump.hosts), errors)
+}
+
+fn meaning(by: &str, errors: &str) -> Trouble {
+    let known = COMPLAINTS.iter().find(|(words, _, _)| errors.contains(words));
     match known {
         Some((_, meaning, help)) => Trouble::new(format!("{by}: {meaning}{}", last_words(errors)), *help),
+        None if LoginFailure::of(errors) == LoginFailure::Dropped => {
+            let message = format!("{by}: the connection was dropped before the login{}", cause(errors));
+            Trouble::new(
+                message,
+                "sshd drops logins above its `MaxStartups`: see its log there, or raise the limit",
+            )
+        }
         None if errors.is_empty() => {
-            Trouble::new(format!("{by}: ssh ended without a word"), "try it by hand: `ssh -v HOST`")
+            Trouble::new(format!("{by}: ssh ended without a message"), "try it by hand: `ssh -v HOST`")
         }
         None => {
             Trouble::new(format!("{by}: ssh failed{}", last_words(errors)), "try it by hand: `ssh -v HOST`")
         }
     }
+}
+
+/// The line that says why a connection was dropped, in brackets.
+pub(crate) fn cause(errors: &str) -> String {
+    let lines = || errors.lines().map(|line| line.trim().trim_end_matches('.'));
+    let dropped = |line: &&str| DROPPED.iter().any(|words| line.contains(words));
+    let telling = lines().find(|line| dropped(line) && !line.contains("UNKNOWN"));
+    telling.or_else(|| lines().find(dropped)).map_or_else(String::new, |line| format!(" ({line})"))
 }
 
 /// The last line that says something, in brackets.
@@ -114,14 +261,33 @@ fn last_words(errors: &str) -> String {
     telling.next().map_or_else(String::new, |line| format!(" ({})", line.trim_end_matches('.')))
 }
 
-/// No question is ever asked; a connection that is gone is noticed within six seconds; the first one takes ten at most.
+/// No question is ever asked; a connection that is gone is noticed within four seconds; the first one takes ten at most.
 const OPTIONS: &[&str] = &[
     "BatchMode=yes",
     "ConnectTimeout=10",
-    "ServerAliveInterval=2",
+    "ServerAliveInterval=1",
     "ServerAliveCountMax=3",
     "StrictHostKeyChecking=yes",
 ];
+
+/// ssh reads a few files for it.
+const CONFIGURED_MAX: Duration = Duration::from_secs(5);
+
+/// ssh's messages where the control socket or the forwarding through it failed.
+const SHARED_CONNECTION_FAILED: &[&str] = &["stdio forward", "mux_client", "Control socket", "ControlSocket"];
+
+/// ssh's messages where the server closed the connection before the login.
+const DROPPED: &[&str] = &[
+    "kex_exchange_identification",
+    "ssh_exchange_identification",
+    "banner exchange",
+    "Connection closed by",
+    "Connection reset by",
+    "Not allowed at this time",
+];
+
+/// What ssh replaces with the machine's address and port.
+const FORWARD_TO: &str = "[%h]:%p";
 
 /// Lines that are about the way, not about the trouble.
 const NOISE: &[&str] =
@@ -160,7 +326,7 @@ mod tests {
     use super::*;
 
     fn words(spec: &SshSpec) -> String {
-        arguments(spec).join(" ")
+        arguments(spec, None).join(" ")
     }
 
     #[test]
@@ -208,11 +374,70 @@ mod tests {
                 "@@@@@\nWARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.",
                 "`me@g1:2200`: its host key has changed",
             ),
-            ("", "`me@g1:2200`: ssh ended without a word"),
+            ("", "`me@g1:2200`: ssh ended without a message"),
             ("bogus", "`me@g1:2200`: ssh failed (bogus)"),
         ] {
             let told = explain(&spec, Some(2200), errors).message;
             assert!(told.starts_with(meaning), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_shared_connection_is_used_by_its_control_socket() {
+        let spec = SshSpec {
+            host: "10.0.0.1".to_owned(),
+            user: Some("load".to_owned()),
+            key: Some("/keys/a".to_owned()),
+            jump: Some("first,jump@[::1]:2222".to_owned()),
+            ..SshSpec::default()
+        };
+        let jump = Jump::of(&spec).unwrap();
+        let words = arguments(&spec, Some((&jump, Path::new("/run/100%/s")))).join(" ");
+        let proxy =
+            "ProxyCommand='ssh' '-S' '/run/100%%/s' '-p' '2222' '-l' 'jump' '-W' '[%h]:%p' '--' '::1'";
+        assert!(words.ends_with(proxy), "{words}");
+        let master = jump.master_arguments(Path::new("/run/s")).join(" ");
+        assert!(master.starts_with("-M -N -T -S /run/s ") && master.contains("-i /keys/a"), "{master}");
+        assert!(master.ends_with("-J first -p 2222 -l jump -- ::1"), "{master}");
+    }
+
+    #[test]
+    fn a_dropped_login_is_told_from_a_refused_one() {
+        for (errors, expected) in [
+            ("kex_exchange_identification: Connection closed by remote host", LoginFailure::Dropped),
+            (
+                "kex_exchange_identification: read: Connection reset by peer\nConnection closed by UNKNOWN port 65535",
+                LoginFailure::Dropped,
+            ),
+            ("Not allowed at this time\r\nConnection closed by UNKNOWN port 65535", LoginFailure::Dropped),
+            (
+                "root@b: Permission denied (publickey).\nkex_exchange_identification: Connection closed by remote host",
+                LoginFailure::Final,
+            ),
+            ("ssh: connect to host g1 port 22: Connection refused", LoginFailure::Final),
+            ("", LoginFailure::Final),
+            (
+                "mux_client_request_stdio_fwd: session request failed: Session open refused by peer\nkex_exchange_identification: Connection closed by remote host",
+                LoginFailure::OfSharedConnection,
+            ),
+        ] {
+            assert_eq!(LoginFailure::of(errors), expected, "{errors}");
+        }
+        let text = "Connection closed by UNKNOWN port 65535\nkex_exchange_identification: Connection closed by remote host";
+        assert_eq!(cause(text), " (kex_exchange_identification: Connection closed by remote host)");
+    }
+
+    #[test]
+    fn login_shells_of_every_kind_pass_the_script_on() {
+        let script = "for word in 'a b' \"it's!\" '\\\\n' '^' '`x`'; do\nprintf '<%s>\\n' \"$word\"\ndone\n";
+        for shell in ["sh", "bash", "tcsh"] {
+            let output = Command::new(shell).arg("-c").arg(remote_command(script)).output().unwrap();
+            let told = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert_eq!(
+                told.lines().collect::<Vec<_>>(),
+                ["<a b>", "<it's!>", r"<\\n>", "<^>", "<`x`>"],
+                "{shell}"
+            );
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! One connection for each machine carries everything: the program itself, files, orders, figures. Nothing listens anywhere.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -11,12 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use squall_plan::file::{Reach, SshSpec};
+use squall_plan::file::{Machine, MachineSettings, Reach, SshSpec};
 
-use crate::binary::Binary;
+use crate::attach::{self, ATTACHED};
+use crate::binary::{Binary, Terms, prelude};
 use crate::link::no_agent;
-use crate::protocol::Trouble;
-use crate::ssh;
+use crate::logins::{FailedLogin, Logins, retried};
+use crate::protocol::{Trouble, WayBack};
+use crate::ssh::{self, Jump, LoginFailure};
 
 /// Opens the way to an agent.
 pub(crate) trait Transport: Send + Sync {
@@ -25,6 +28,19 @@ pub(crate) trait Transport: Send + Sync {
     /// # Errors
     /// When there is no way, in words for people.
     fn open(&self, attempt: &Attempt, note: &dyn Fn(&str)) -> Result<Opened, Trouble>;
+
+    /// Whether a lost connection can be replaced.
+    fn can_return(&self) -> bool {
+        false
+    }
+
+    /// Opens another connection to an agent that runs; `None` when it does not run any more.
+    ///
+    /// # Errors
+    /// When its machine cannot be reached.
+    fn attach(&self, _way_back: &WayBack, _attempt: &Attempt) -> Result<Option<Opened>, Trouble> {
+        Ok(None)
+    }
 }
 
 /// The opening of one way, which another thread may give up: what is read from a process cannot be waited for with a limit.
@@ -55,12 +71,18 @@ impl Attempt {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn started(&self, child: &Child) {
+    /// Its process: given up, it is killed.
+    pub(crate) fn started(&self, child: &Child) {
         let mut trying = self.trying();
         trying.process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         if trying.is_given_up {
             trying.end();
         }
+    }
+
+    /// Whether it is to end.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.trying().is_given_up
     }
 
     /// From now on this is awaited.
@@ -139,50 +161,139 @@ pub(crate) struct Opened {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Errors(Arc<Mutex<String>>);
 
+/// What the ways to all machines share.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    /// This program's own file.
+    pub own_program: PathBuf,
+    /// What machines are sent that do not have it.
+    pub binary: Binary,
+    /// Whether they keep it for the next run.
+    pub keeps_program: bool,
+    pub logins: Logins,
+}
+
 /// The transport of a machine.
-pub(crate) fn of(reach: &Reach, own_program: PathBuf, binary: &Arc<Binary>) -> Box<dyn Transport> {
-    match reach {
-        Reach::Local => Box::new(Words(vec![own_program.into_os_string(), "agent".into()])),
-        Reach::Command(words) => Box::new(Words(words.iter().map(Into::into).collect())),
-        Reach::Ssh(spec) => Box::new(Ssh { spec: spec.clone(), binary: Arc::clone(binary) }),
+pub(crate) fn of(machine: &Machine, ways: &Arc<Ways>) -> Arc<dyn Transport> {
+    let MachineSettings { env, open_file_count_max } = machine.settings.clone();
+    let terms = Terms { env, open_file_count_max, keeps_program: ways.keeps_program };
+    match &machine.reach {
+        Reach::Local => {
+            let words = vec![ways.own_program.clone().into_os_string(), "agent".into()];
+            Arc::new(Words { words, terms })
+        }
+        Reach::Command(words) => Arc::new(Words { words: words.iter().map(Into::into).collect(), terms }),
+        Reach::Ssh(spec) => Arc::new(Ssh { spec: spec.clone(), terms, ways: Arc::clone(ways) }),
     }
 }
 
 /// A command that is an agent.
-struct Words(Vec<std::ffi::OsString>);
+struct Words {
+    words: Vec<OsString>,
+    terms: Terms,
+}
 
 impl Transport for Words {
     fn open(&self, attempt: &Attempt, _: &dyn Fn(&str)) -> Result<Opened, Trouble> {
         let (program, arguments) = self
-            .0
+            .words
             .split_first()
             .ok_or_else(|| Trouble::new("the command is empty", "write `command: [program, argument]`"))?;
-        let mut command = Command::new(program);
+        let mut command = match prelude(&self.terms, "say") {
+            terms if terms.is_empty() => Command::new(program),
+            terms => {
+                let mut shell = Command::new("/bin/sh");
+                shell.arg("-c").arg(format!("{SAY}\n{terms}\nexec \"$0\" \"$@\"")).arg(program);
+                shell
+            }
+        };
         command.args(arguments);
         Opened::spawn(command, attempt)
     }
 }
 
+/// Reports a failure as an agent does.
+const SAY: &str =
+    r#"say() { printf 'error: %s\nhelp: raise the limit, or correct the entry of the machine\n' "$*" >&2; }"#;
+
 /// OpenSSH, and on its other end a shell that fetches the program and becomes the agent.
 struct Ssh {
     spec: SshSpec,
-    binary: Arc<Binary>,
+    terms: Terms,
+    ways: Arc<Ways>,
 }
 
 impl Transport for Ssh {
     fn open(&self, attempt: &Attempt, note: &dyn Fn(&str)) -> Result<Opened, Trouble> {
+        let own;
         let binary = match &self.spec.binary {
-            Some(path) => Arc::new(Binary::read(&PathBuf::from(path))?),
-            None => Arc::clone(&self.binary),
-        };
-        let mut opened = Opened::spawn(ssh::command(&self.spec, &binary.fetch_script()), attempt)?;
-        attempt.awaits(Awaited::Login);
-        match binary.hand_over(&mut opened, self.spec.binary.is_some(), (attempt, note)) {
-            Ok(()) => Ok(opened),
-            Err(told) => {
-                Err(opened.explain(told, |errors| ssh::explain(&self.spec, ssh::port(&self.spec), errors)))
+            Some(path) => {
+                own = Binary::read(&PathBuf::from(path))?;
+                &own
             }
+            None => &self.ways.binary,
+        };
+        let (mut opened, greeting) = self.log_in(&binary.fetch_script(&self.terms), attempt, note)?;
+        match binary.hand_over(&mut opened, &greeting, self.spec.binary.is_some(), (attempt, note)) {
+            Ok(()) => Ok(opened),
+            Err(told) => Err(opened.explain(told, |errors| self.explain(errors)).trouble),
         }
+    }
+
+    fn can_return(&self) -> bool {
+        true
+    }
+
+    fn attach(&self, way_back: &WayBack, attempt: &Attempt) -> Result<Option<Opened>, Trouble> {
+        self.ways.logins.forget_failures();
+        let script = attach::script(way_back, ssh::quoted);
+        let (opened, greeting) = self.log_in(&script, attempt, &|_| {})?;
+        if greeting == ATTACHED {
+            return Ok(Some(opened));
+        }
+        opened.explain(None, |errors| self.explain(errors));
+        Ok(None)
+    }
+}
+
+impl Ssh {
+    /// Has a shell run the script on the machine; gives its first line as well.
+    fn log_in(
+        &self,
+        script: &str,
+        attempt: &Attempt,
+        note: &dyn Fn(&str),
+    ) -> Result<(Opened, String), Trouble> {
+        let jump = Jump::of(&self.spec);
+        retried(attempt, note, || {
+            if let Some(jump) = &jump {
+                let socket =
+                    self.ways.logins.control_socket(jump, attempt, note).map_err(FailedLogin::plain)?;
+                let command = ssh::command(&self.spec, Some((jump, &socket)), script);
+                match self.log_in_once(command, attempt) {
+                    // A connection of its own works where forwarding is limited, and tells why there is none: a shared one does not.
+                    Err(failed) if LoginFailure::of(&failed.errors) != LoginFailure::Final => {}
+                    result => return result,
+                }
+            }
+            self.log_in_once(ssh::command(&self.spec, None, script), attempt)
+        })
+    }
+
+    fn log_in_once(&self, command: Command, attempt: &Attempt) -> Result<(Opened, String), FailedLogin> {
+        let permit = self.ways.logins.permit();
+        let mut opened = Opened::spawn(command, attempt).map_err(FailedLogin::plain)?;
+        attempt.awaits(Awaited::Login);
+        let greeting = opened.line();
+        drop(permit);
+        match greeting {
+            Some(greeting) => Ok((opened, greeting)),
+            None => Err(opened.explain(None, |errors| self.explain(errors))),
+        }
+    }
+
+    fn explain(&self, errors: &str) -> Trouble {
+        ssh::explain(&self.spec, ssh::port(&self.spec), errors)
     }
 }
 
@@ -223,19 +334,23 @@ impl Opened {
     }
 
     /// What went wrong, by what was told or by what the process said on standard error.
-    fn explain(mut self, told: Option<Trouble>, by_errors: impl Fn(&str) -> Trouble) -> Trouble {
+    fn explain(mut self, told: Option<Trouble>, by_errors: impl Fn(&str) -> Trouble) -> FailedLogin {
         let _ = self.orders.flush();
         drop(self.orders);
         drop(self.reports);
         let _ = self.child.kill();
         let _ = self.child.wait();
-        told.unwrap_or_else(|| by_errors(&self.errors.text()))
+        if let Some(trouble) = told {
+            return FailedLogin::plain(trouble);
+        }
+        let errors = self.errors.text();
+        FailedLogin { trouble: by_errors(&errors), errors }
     }
 }
 
 impl Errors {
     /// Reads the stream to its end, on a thread of its own.
-    fn follow(&self, mut stream: impl Read + Send + 'static) {
+    pub(crate) fn follow(&self, mut stream: impl Read + Send + 'static) {
         let text = Arc::clone(&self.0);
         let follow = move || {
             let mut part = [0; 4096];

@@ -28,6 +28,9 @@ pub struct SeriesPoint {
     /// Of these, those sent.
     #[serde(default)]
     pub arrivals_sent: u64,
+    /// Of those asked for, those of machines that were lost before: nobody could send them.
+    #[serde(default)]
+    pub arrivals_lost: u64,
     /// Requests that ended well.
     pub ok: u64,
     /// Requests that failed.
@@ -187,6 +190,7 @@ impl SeriesPoint {
             started: snapshot.requests_started,
             asked: snapshot.arrivals_asked,
             arrivals_sent: snapshot.arrivals_sent,
+            arrivals_lost: snapshot.arrivals_lost,
             ok: snapshot.ok(),
             failed: snapshot.failed(),
             interrupted: snapshot.interrupted(),
@@ -235,6 +239,7 @@ impl SeriesPoint {
         self.started += other.started;
         self.asked += other.asked;
         self.arrivals_sent += other.arrivals_sent;
+        self.arrivals_lost += other.arrivals_lost;
         self.ok += other.ok;
         self.failed += other.failed;
         self.interrupted += other.interrupted;

@@ -30,6 +30,9 @@ pub struct Snapshot {
     /// Of these, those sent: hops of redirects are requests, and no arrivals.
     #[serde(default)]
     pub arrivals_sent: u64,
+    /// Of those asked for, those of machines that were lost before: nobody could send them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub arrivals_lost: u64,
     /// TCP connections opened (TLS included where spoken).
     pub connections_opened: u64,
     /// Requests that went out on a connection that had carried one before.
@@ -136,6 +139,7 @@ impl Snapshot {
             requests_warmup: 0,
             arrivals_asked: 0,
             arrivals_sent: 0,
+            arrivals_lost: 0,
             connections_opened: 0,
             connections_reused: 0,
             wire_bytes_sent: 0,
@@ -211,6 +215,7 @@ impl Snapshot {
         self.requests_warmup += other.requests_warmup;
         self.arrivals_asked += other.arrivals_asked;
         self.arrivals_sent += other.arrivals_sent;
+        self.arrivals_lost += other.arrivals_lost;
         self.connections_opened += other.connections_opened;
         self.connections_reused += other.connections_reused;
         self.wire_bytes_sent += other.wire_bytes_sent;
@@ -240,6 +245,7 @@ impl Snapshot {
         self.requests_warmup = 0;
         self.arrivals_asked = 0;
         self.arrivals_sent = 0;
+        self.arrivals_lost = 0;
         self.connections_opened = 0;
         self.connections_reused = 0;
         self.wire_bytes_sent = 0;
@@ -312,6 +318,10 @@ impl Snapshot {
         self.rows.iter().for_each(|row| status.merge(&row.status));
         status
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Row {

@@ -191,7 +191,8 @@ impl Watch {
 
 impl Arrivals {
     fn count(&mut self, second_idx: u32, second: &SeriesPoint) {
-        self.asked += second.asked;
+        // That machines were lost is a reason of its own.
+        self.asked += second.asked.saturating_sub(second.arrivals_lost);
         self.sent += second.arrivals_sent;
         if second.asked == 0 || second_idx < self.last_asked_idx {
             return;

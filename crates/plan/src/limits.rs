@@ -92,3 +92,22 @@ pub const PROBLEM_COUNT_MAX: usize = 20;
 
 /// Most machines of a plan: the controller keeps the figures of each.
 pub const MACHINE_COUNT_MAX: usize = 10_000;
+
+/// Most logins by ssh at the same time: OpenSSH's default `MaxStartups` drops connections at random from the tenth on.
+pub const LOGINS_AT_ONCE_MAX: usize = 8;
+
+/// Most tries of a login that the server drops before it: with the pauses between them they take eight seconds.
+pub const LOGIN_TRY_COUNT_MAX: u32 = 5;
+
+/// Most bytes that an agent keeps for a controller that does not receive them: an agent's usual second is 3 kB, the largest message is
+/// half of it. An agent whose spool is full ends its loads.
+pub const SPOOL_BYTES_MAX: usize = 128 << 20;
+
+/// How long a machine may be silent before it is lost (`lost_after`), unless the plan says otherwise: time for a bastion to restart.
+pub const LOST_AFTER_DEFAULT: Duration = Duration::from_secs(10);
+
+/// Shortest `lost_after`: both ends give a sign of life each second.
+pub const LOST_AFTER_MIN: Duration = Duration::from_secs(3);
+
+/// Longest `lost_after`: for so long a load may go on that nobody watches.
+pub const LOST_AFTER_MAX: Duration = Duration::from_secs(600);

@@ -55,6 +55,25 @@ impl Profile {
         from
     }
 
+    /// How much of the value has accumulated `at` seconds after the start (its integral): with a rate, arrivals.
+    pub fn accumulated_at(&self, at: f64) -> f64 {
+        let mut sum = 0.0;
+        let mut from = self.from;
+        let mut begin = 0.0;
+        for stage in &self.stages {
+            let length = stage.duration.as_secs_f64();
+            if at < begin + length {
+                let part = at - begin;
+                let value = from + (stage.target - from) * part / length;
+                return sum + (from + value) / 2.0 * part;
+            }
+            sum += (from + stage.target) / 2.0 * length;
+            begin += length;
+            from = stage.target;
+        }
+        sum + from * (at - begin)
+    }
+
     /// When `amount` has accumulated, in seconds after the start; `None` when it never does.
     pub fn time_of(&self, amount: f64) -> Option<f64> {
         let mut sum = 0.0;
@@ -96,30 +115,11 @@ mod tests {
         }
     }
 
-    /// How much of the value has accumulated `at` seconds after the start (its integral): with a rate, arrivals.
-    fn accumulated_at(profile: &Profile, at: f64) -> f64 {
-        let mut sum = 0.0;
-        let mut from = profile.from;
-        let mut begin = 0.0;
-        for stage in &profile.stages {
-            let length = stage.duration.as_secs_f64();
-            if at < begin + length {
-                let part = at - begin;
-                let value = from + (stage.target - from) * part / length;
-                return sum + (from + value) / 2.0 * part;
-            }
-            sum += (from + stage.target) / 2.0 * length;
-            begin += length;
-            from = stage.target;
-        }
-        sum + from * (at - begin)
-    }
-
     #[test]
     fn time_of_inverts_accumulated_at() {
         for tenth in 1..200 {
             let at = f64::from(tenth) / 10.0;
-            let back = ramp().time_of(accumulated_at(&ramp(), at)).unwrap();
+            let back = ramp().time_of(ramp().accumulated_at(at)).unwrap();
             assert!((back - at).abs() < 1e-6, "{at} came back as {back}");
         }
         assert_eq!(ramp().time_of(750.1), None);

@@ -4,6 +4,7 @@
 //! ```text
 //! controller 10.88.1.1 --- 10.88.1.2 bastion 10.88.2.2 --+-- 10.88.2.11.. generators
 //!                                                        +-- 10.88.2.100  target
+//!                                                        +-- 10.88.2.101.. the farm, where there is one
 //! ```
 
 use std::fs;
@@ -38,6 +39,30 @@ impl Lab {
     /// # Panics
     /// When namespaces cannot be made: without root, or without the programs that `dev/setup test` installs.
     pub fn new(generator_count: u32) -> Self {
+        Self::build(generator_count, 0)
+    }
+
+    /// Builds the lab with a `farm` instead of generators: one machine with so many addresses, each of which stands for a generator.
+    ///
+    /// # Panics
+    /// As [`Self::new`].
+    pub fn with_farm(address_count: u32) -> Self {
+        let lab = Self::build(0, address_count);
+        for number in 2..=address_count {
+            lab.run(&[
+                "-n",
+                &lab.namespace("farm"),
+                "address",
+                "add",
+                &format!("{}/24", Self::farm_address(number)),
+                "dev",
+                "eth0",
+            ]);
+        }
+        lab
+    }
+
+    fn build(generator_count: u32, farm_address_count: u32) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("sq{}x{number}", std::process::id());
         let folder = tempfile::tempdir().expect("a folder for the lab");
@@ -45,7 +70,8 @@ impl Lab {
         lab.make_keys();
         let names = ["controller".to_owned(), "bastion".to_owned(), "switch".to_owned(), "target".to_owned()];
         let generators = (1..=generator_count).map(|number| format!("g{number}"));
-        for name in names.into_iter().chain(generators) {
+        let farm = (farm_address_count > 0).then(|| "farm".to_owned());
+        for name in names.into_iter().chain(generators).chain(farm) {
             lab.add(&name);
         }
         lab.connect();
@@ -63,8 +89,14 @@ impl Lab {
         match name {
             "bastion" => "10.88.2.2".to_owned(),
             "target" => "10.88.2.100".to_owned(),
+            "farm" => Self::farm_address(1),
             generator => format!("10.88.2.{}", 10 + generator[1..].parse::<u32>().expect("a number")),
         }
+    }
+
+    /// One of the farm's addresses, counted from 1.
+    pub fn farm_address(number: u32) -> String {
+        format!("10.88.2.{}", 100 + number)
     }
 
     /// The bastion as the controller sees it.
@@ -86,6 +118,12 @@ impl Lab {
     pub fn set_link(&self, host: &str, is_up: bool) {
         let port = format!("p-{host}");
         self.run(&["-n", &self.namespace("switch"), "link", "set", &port, if is_up { "up" } else { "down" }]);
+    }
+
+    /// Has a machine drop what it would send to another one.
+    pub fn drop_packets_to(&self, host: &str, other: &str) {
+        let address = format!("{}/32", Self::address(other));
+        self.run(&["-n", &self.namespace(host), "route", "add", "blackhole", &address]);
     }
 
     /// Kills the programs of that name on a machine.
@@ -120,6 +158,16 @@ impl Lab {
     pub fn restart_sshd(&mut self, host: &str) {
         let sshd = self.start_sshd(host, "host-key");
         self.host_mut(host).sshd = Some(sshd);
+    }
+
+    /// Starts a machine's `sshd` again, with more lines of configuration.
+    ///
+    /// # Panics
+    /// When the lines cannot be written.
+    pub fn configure_sshd(&mut self, host: &str, lines: &str) {
+        fs::write(self.path(&format!("sshd-more-{host}")), lines).expect("a file in the lab's folder");
+        self.host_mut(host).sshd.take().expect("a running sshd").kill();
+        self.restart_sshd(host);
     }
 
     /// Ends a machine's `sshd` and every session of it, as a crash of the machine would.
@@ -170,6 +218,14 @@ impl Lab {
         self.host_mut(host).sshd.take().expect("a running sshd").kill();
         let sshd = self.start_sshd(host, "other-key");
         self.host_mut(host).sshd = Some(sshd);
+    }
+
+    /// What a machine's `sshd` wrote.
+    ///
+    /// # Panics
+    /// When it has none.
+    pub fn sshd_log(&self, host: &str) -> String {
+        fs::read_to_string(self.path(&format!("sshd-{host}.log"))).expect("a running sshd")
     }
 
     /// The `ssh:` part of a plan that reaches the lab.
@@ -249,14 +305,16 @@ impl Lab {
 
     fn start_sshd(&self, host: &str, key: &str) -> Process {
         let config = self.path(&format!("sshd-{host}"));
+        let more = fs::read_to_string(self.path(&format!("sshd-more-{host}"))).unwrap_or_default();
         let text = format!(
-            "Port 22\nHostKey {}\nPidFile none\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
-             PasswordAuthentication no\nPermitRootLogin prohibit-password\nMaxStartups 200\nMaxSessions 200\n\
-             AllowTcpForwarding yes\nSetEnv TMPDIR={} PATH={}:/usr/local/bin:/usr/bin:/bin\n",
+            "{more}Port 22\nHostKey {}\nPidFile none\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+             PasswordAuthentication no\nPermitRootLogin prohibit-password\n\
+             AllowTcpForwarding yes\nSetEnv TMPDIR={} PATH={}:/usr/local/bin:/usr/bin:/bin XDG_CACHE_HOME={}\n",
             self.text(key),
             self.text("authorized_keys"),
             self.text(&format!("tmp-{host}")),
             self.text(&format!("bin-{host}")),
+            self.text(&format!("cache-{host}")),
         );
         fs::write(&config, text).expect("a file in the lab's folder");
         let log =

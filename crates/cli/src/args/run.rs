@@ -1,6 +1,7 @@
 //! The flags of `squall run`, `squall plan`, `squall new` and `squall agent`: everything about runs that are written in files.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -27,6 +28,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub plan: PlanArgs,
     #[command(flatten)]
+    pub fleet: FleetArgs,
+    #[command(flatten)]
     pub script: Box<super::ScriptArgs>,
     #[command(flatten)]
     pub ptr: PtrArgs,
@@ -43,6 +46,26 @@ pub(crate) struct PlanArgs {
     /// It wins over the plan's own `variables`, and those over the environment.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub var: Vec<(String, String)>,
+}
+
+/// How a run on many machines goes on when machines are lost.
+#[derive(Debug, Args)]
+#[command(next_help_heading = PLAN_FLAGS)]
+pub(crate) struct FleetArgs {
+    /// Time without a sign of life after which a machine is lost, 3s to 10m [default: 10s]
+    ///
+    /// A connection that is made again within it loses nothing. A machine that receives nothing from here for so long ends its load.
+    /// It wins over the plan's `lost_after`.
+    #[arg(long, value_name = "TIME", value_parser = squall_plan::file::parse_lost_after)]
+    pub lost_after: Option<Duration>,
+    /// Machines that may be lost without exit code 6 [default: 0]
+    ///
+    /// It wins over the plan's `allow_lost`.
+    #[arg(long, value_name = "N")]
+    pub allow_lost: Option<usize>,
+    /// Do not keep squall on the machines for the next run
+    #[arg(long)]
+    pub no_keep: bool,
 }
 
 /// PTR configuration files, and how their generators are reached.
@@ -114,6 +137,9 @@ pub(crate) struct AgentArgs {
     /// A folder that the agent owns and removes
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
+    /// Carry a new connection to the agent that listens at this socket
+    #[arg(long, value_name = "SOCKET", conflicts_with = "folder")]
+    pub attach: Option<PathBuf>,
 }
 
 fn variable(text: &str) -> Result<(String, String), InputError> {

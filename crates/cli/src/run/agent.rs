@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use squall_engine::{Control, DriverFactory, Observer, ScriptEnd, Span, Stage};
 use squall_fleet::tool::ToolJob;
-use squall_fleet::{Beginner, Job, LoadEnd, LoadOrder, Port, Ready, Trouble, Voice, Worker, serve};
+use squall_fleet::{Beginner, Job, LoadEnd, LoadOrder, Port, Ready, Trouble, Voice, Worker, attach, serve};
 use squall_measure::{MachineSecond, RowKey, RunRecorder, RunSetup, Snapshot};
 
 use super::loads::{self, LoadPlan};
@@ -19,6 +19,11 @@ use crate::signals::Watch;
 pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     // Ctrl-C in a terminal goes to every process there: what it means is for the controller to say.
     let _ignored = Watch::start(|_| {})?;
+    if let Some(socket) = &args.attach {
+        return attach(socket, std::io::stdin(), std::io::stdout())
+            .map(|()| ExitCode::Ok)
+            .map_err(|trouble| Failure::usage(trouble.message, trouble.help));
+    }
     serve(std::io::stdin(), std::io::stdout(), args.folder.clone(), &Engine).map_err(|trouble| {
         Failure::usage(format!("the agent cannot work: {}", trouble.message), trouble.help)
     })?;

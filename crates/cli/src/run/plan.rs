@@ -12,7 +12,7 @@ use squall_plan::units::DurationText;
 use squall_report::{Ask, MachineGlance};
 
 use super::{Planned, loads, plan_file};
-use crate::args::{NewArgs, OutputArgs, PlanCommand, RunArgs};
+use crate::args::{FleetArgs, NewArgs, OutputArgs, PlanCommand, RunArgs};
 use crate::echo;
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
@@ -30,7 +30,7 @@ pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
     let patience = Patience::unless_quiet(&args.output.faces, doing);
     let plan = plan_file::read(path, &args.plan)?;
     drop(patience);
-    run_fleet(plan, &args.output)
+    run_fleet(plan, &args.fleet, &args.output)
 }
 
 /// What the plan in a file would do.
@@ -44,11 +44,18 @@ pub(crate) fn planned(path: &Path, args: &RunArgs) -> Result<Planned, Failure> {
 
 /// Runs PTR configuration files, all at the same time.
 pub(crate) fn run_ptr(paths: &[PathBuf], args: &RunArgs) -> Result<ExitCode, Failure> {
-    run_fleet(plan_file::read_ptr(paths, &args.ptr)?, &args.output)
+    run_fleet(plan_file::read_ptr(paths, &args.ptr)?, &args.fleet, &args.output)
 }
 
 /// Runs a plan on its machines.
-pub(crate) fn run_fleet(mut plan: FleetPlan, args: &OutputArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run_fleet(
+    mut plan: FleetPlan,
+    fleet: &FleetArgs,
+    args: &OutputArgs,
+) -> Result<ExitCode, Failure> {
+    plan.lost_after = fleet.lost_after.unwrap_or(plan.lost_after);
+    plan.keeps_program &= !fleet.no_keep;
+    plan.lost_count_allowed = fleet.allow_lost.unwrap_or(plan.lost_count_allowed);
     if let Some(name) = &args.name {
         plan.plan.name.clone_from(name);
     }
@@ -82,7 +89,21 @@ pub(crate) fn run_fleet(mut plan: FleetPlan, args: &OutputArgs) -> Result<ExitCo
     faces.finish(&outcome.record)?;
     match outcome_code(&outcome.record) {
         ExitCode::TargetUnreachable => Err(unreachable(&outcome.record)),
+        ExitCode::Aborted => Ok(ExitCode::Aborted),
+        _ if outcome.lost_count > plan.lost_count_allowed => {
+            Err(lost(outcome.lost_count, plan.machines.len()))
+        }
         code => Ok(code),
+    }
+}
+
+/// More machines were lost than may be: the figures are those of a smaller load.
+fn lost(lost_count: usize, machine_count: usize) -> Failure {
+    let were = if lost_count == 1 { "was" } else { "were" };
+    Failure {
+        code: ExitCode::MachinesLost,
+        message: format!("{lost_count} of {} {were} lost", counted(machine_count, "machine")),
+        help: format!("see above why; `--allow-lost {lost_count}` accepts a run like this one"),
     }
 }
 

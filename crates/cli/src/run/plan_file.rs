@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use squall_fleet::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind};
 use squall_measure::{Rules, Threshold, WatchedThreshold};
 use squall_plan::file::{
-    self, LoadOption, LoadSpec, Machine, Place, PlanFile, Problem, PtrOptions, Reach, Rule, Text, Variables,
+    self, HostSource, LoadOption, LoadSpec, Machine, MachineSettings, Place, PlanFile, Problem, PtrOptions,
+    Reach, Rule, Text, Variables,
 };
-use squall_plan::limits::PROBLEM_COUNT_MAX;
+use squall_plan::limits::{LOST_AFTER_DEFAULT, PROBLEM_COUNT_MAX};
 use squall_plan::mask::masked_text;
 use squall_plan::urls::parse_target;
 use squall_plan::{InputError, Load, Plan, Segment, When, nearest};
@@ -29,10 +31,34 @@ pub(crate) fn read(path: &Path, args: &PlanArgs) -> Result<FleetPlan, Failure> {
         Failure::usage(message, "check the path; `squall new plan.yaml` writes a plan to start from")
     })?;
     let environment = |name: &str| std::env::var(name).ok();
-    let variables = Variables { given: &args.var, environment: &environment };
+    let hosts = |source: &HostSource| listed_hosts(source, path);
+    let variables = Variables { given: &args.var, environment: &environment, hosts: &hosts };
     let (file, problems) = PlanFile::read(&text, &variables);
     fleet_plan(&file, path, problems)
         .map_err(|problems| wrong(LOOK, &problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>()))
+}
+
+/// The hosts of a plan's `inventory`: a file beside the plan, or what a command prints.
+fn listed_hosts(source: &HostSource, plan: &Path) -> Result<String, String> {
+    let folder =
+        plan.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    match source {
+        HostSource::File(name) => {
+            let path = folder.join(name);
+            fs::read_to_string(&path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
+        }
+        HostSource::Command(words) => {
+            let (program, arguments) = words.split_first().ok_or("the command is empty")?;
+            let output = Command::new(program).args(arguments).current_dir(folder).output();
+            let output = output.map_err(|error| format!("cannot run `{program}`: {error}"))?;
+            if output.status.success() {
+                return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+            }
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let last = errors.lines().last().unwrap_or_default();
+            Err(format!("`{program}` failed, {}: {last}", output.status))
+        }
+    }
 }
 
 /// Whether a file is a PTR configuration. One that cannot be read is told of by who reads it.
@@ -99,6 +125,9 @@ fn fleet_plan(file: &PlanFile, path: &Path, problems: Vec<Problem>) -> Result<Fl
         steps,
         loads,
         thresholds,
+        lost_after: file.lost_after.unwrap_or(LOST_AFTER_DEFAULT),
+        lost_count_allowed: file.lost_count_allowed,
+        keeps_program: true,
     })
 }
 
@@ -145,7 +174,12 @@ impl<'a> Reader<'a> {
         match self.machines.iter().position(|machine| machine.name.value == THIS_MACHINE) {
             None => {
                 let name = Text { value: THIS_MACHINE.to_owned(), ..Text::default() };
-                self.machines.push(Machine { name, reach: Reach::Local, weight: NonZeroU32::MIN });
+                self.machines.push(Machine {
+                    name,
+                    reach: Reach::Local,
+                    weight: NonZeroU32::MIN,
+                    settings: MachineSettings::default(),
+                });
                 self.makes_load.push(true);
             }
             Some(idx) if self.machines[idx].reach == Reach::Local => self.makes_load[idx] = true,

@@ -509,3 +509,30 @@ fn what_a_load_lacks_is_helped_in_the_words_of_plans() {
         assert!(said.contains(expected) && output.status.code() == Some(2), "{plan}: {said}");
     }
 }
+
+#[test]
+fn a_machine_has_its_own_environment_temporary_folder_and_limit_of_open_files() {
+    let place = Place::new();
+    let scratch = place.folder.path().join("scratch");
+    std::fs::create_dir(&scratch).unwrap();
+    let show = place.write_as_is("show", "echo \"$SHADE|$TMPDIR|$(ulimit -n)\"\n");
+    let plan = |limit: u64| {
+        format!(
+            "target: TARGET\nmachines:\n  a: {{ local: true, env: {{ SHADE: \"it's blue\" }}, tmp: {}, ulimit: {limit} }}\n\
+             loads: [{{ tool: wrk, command: 'sh {}' }}]\n",
+            scratch.display(),
+            show.display(),
+        )
+    };
+    let (record, output) = place.run(&plan(4000), &[]);
+    let raw = record["tools"][0]["raw_file"].as_str().unwrap_or_else(|| panic!("{}", text(&output.stderr)));
+    let runs = place.folder.path().join("runs");
+    let run = std::fs::read_dir(runs).unwrap().next().unwrap().unwrap().path();
+    let shown = std::fs::read_to_string(run.join(raw)).unwrap();
+    assert!(shown.contains(&format!("it's blue|{}|4000", scratch.display())), "{shown}");
+    assert_eq!(scratch.read_dir().unwrap().count(), 0, "the agent's folder was there, and is gone");
+    let (_, output) = place.run(&plan(999_999_999_999), &[]);
+    let said = text(&output.stderr);
+    assert!(said.contains("machine `a`: cannot allow 999999999999 open files: at most "), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -5,6 +5,8 @@
 
 mod faults;
 mod local;
+mod logins;
+mod lost;
 mod ptr;
 mod site;
 mod squall;

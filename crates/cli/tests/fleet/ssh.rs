@@ -8,7 +8,7 @@ use squall_measure::{Histogram, Snapshot};
 use squall_testkit::lab::Lab;
 
 use crate::site::Site;
-use crate::squall::{assert_code, parts, text};
+use crate::squall::{assert_code, parts, record, text};
 
 #[test]
 fn two_steps_of_three_loads_run_behind_a_bastion_and_nothing_stays() {
@@ -129,7 +129,8 @@ fn all_that_is_wrong_with_all_machines_is_told_at_once() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     for problem in [
         "machine `g2`: its processor is aarch64, this squall is for",
-        "machine `g3`: cannot write the program:",
+        "machine `g3`: cannot write the program: ",
+        ": No space left on device",
         "machine `late`: its clock is off by 3600 s",
         "machine `g1`: load `foreign`: `fortio` is not installed",
         "machine `g1`: cannot write `/no/such/folder/x`",
@@ -150,10 +151,10 @@ fn a_machine_that_cannot_write_what_it_is_sent_says_where_and_why_once() {
     site.lab.limit_disk("g2", &format!("size={}", program + (1 << 20)));
     fs::write(site.lab.path("body"), vec![b'x'; 3 << 20]).unwrap();
     fs::write(site.lab.path("urls"), "/\n").unwrap();
-    let (record, output) = site.run(
-        "loads:\n  - { http: /, method: POST, body_file: body, requests: 5, connections: 3 }\n  \
-         - { http: /, body_file: urls, method: POST, requests: 5, connections: 3, name: second }\n",
-    );
+    let plan = "loads:\n  - { http: /, method: POST, body_file: body, requests: 5, connections: 3 }\n  \
+         - { http: /, body_file: urls, method: POST, requests: 5, connections: 3, name: second }\n";
+    // The program takes room there as long as it is not kept elsewhere.
+    let output = site.controller(plan).arg("--no-keep").output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     for problem in [
@@ -166,6 +167,50 @@ fn a_machine_that_cannot_write_what_it_is_sent_says_where_and_why_once() {
     ] {
         assert!(said.contains(problem), "{problem}\n{said}");
     }
-    assert!(record.is_null());
+    assert!(record(&site.lab.path("runs")).is_null());
     site.wait_until_clean();
+}
+
+#[test]
+fn a_machine_keeps_the_program_for_the_next_run_unless_it_shall_not() {
+    let site = Site::new();
+    let plan = "loads: [{ http: /, requests: 5, on: g1 }]\n";
+    let kept = |host: &str| {
+        let cache = site.lab.path(&format!("cache-{host}")).join("squall");
+        fs::read_dir(cache).into_iter().flatten().flatten().count()
+    };
+    let run = |flag: &str| {
+        let output = site.controller(plan).args(Some(flag).filter(|flag| !flag.is_empty())).output().unwrap();
+        text(&output.stderr).contains("g1: sending squall, ")
+    };
+    assert_eq!((run("--no-keep"), kept("g1")), (true, 0));
+    assert_eq!((run(""), kept("g1")), (true, 1));
+    assert_eq!((run(""), kept("g1")), (false, 1));
+    let mut folders = fs::read_dir(site.lab.path("cache-g1").join("squall")).unwrap();
+    fs::write(folders.next().unwrap().unwrap().path().join("squall"), "x").unwrap();
+    assert_eq!((run(""), kept("g1")), (true, 1), "one that is not whole is replaced");
+    site.wait_until_clean();
+}
+
+#[test]
+fn csh_logins_work_and_a_program_that_does_not_run_is_told_in_the_loaders_own_words() {
+    let mut site = Site::new();
+    site.lab.configure_sshd("g1", "ForceCommand exec /usr/bin/tcsh -c \"$SSH_ORIGINAL_COMMAND\"\n");
+    let (record, output) = site.run("loads: [{ http: /, requests: 5, connections: 1, on: g1 }]\n");
+    assert_eq!(parts(&record, "load"), [("http".to_owned(), 5)], "{}", text(&output.stderr));
+    let words = "error while loading shared libraries: libx.so.1: cannot open shared object file: No such file or directory";
+    fs::write(site.lab.path("other"), format!("#!/bin/sh\necho \"squall: {words}\" >&2\nexit 127\n"))
+        .unwrap();
+    let plan = format!(
+        "  other: {{ ssh: {}, binary: {} }}\nloads: [{{ http: /, requests: 5, on: other }}]\n",
+        Lab::address("target"),
+        site.lab.path("other").display()
+    );
+    let (_, output) = site.run(&plan);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains(&format!("machine `other`: the program does not run there: squall: {words}")),
+        "{said}"
+    );
+    assert!(said.contains("`binary: path/to/squall`"), "{said}");
 }

@@ -14,7 +14,7 @@ mod step;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant, SystemTime};
 
 use squall_measure::{Event, EventKind, Monitor, RunRecord, RunRecorder, StoppedBy, ToolRun};
@@ -26,6 +26,7 @@ use crate::link::{Arrival, Link};
 use crate::monitor::web::WebMonitors;
 use crate::order::FleetPlan;
 use crate::protocol::{Order, Trouble};
+use crate::transport::Transport;
 
 /// What the user wants of a running fleet, from another thread such as a signal's.
 #[derive(Debug, Clone, Default)]
@@ -80,6 +81,8 @@ pub struct Outcome {
     pub record: RunRecord,
     /// What foreign tools printed: names of files, and their content.
     pub raw: Vec<(String, String)>,
+    /// Machines that were lost.
+    pub lost_count: usize,
 }
 
 /// Why there was no run.
@@ -114,9 +117,12 @@ pub fn run(plan: &FleetPlan, steer: &Steer, watcher: &mut dyn Watcher) -> Result
 
 struct Fleet<'a> {
     plan: &'a FleetPlan,
+    /// By machine. Connections to jump hosts live as long as they do.
+    transports: Vec<Arc<dyn Transport>>,
     /// By machine.
     links: Vec<Link>,
     inbox: Receiver<Arrival>,
+    inbox_sender: Sender<Arrival>,
     ledger: Ledger,
     /// By machine: where the series of its agent are in `monitors`.
     series: Vec<Vec<usize>>,
@@ -270,7 +276,7 @@ impl Fleet<'_> {
         self.monitors.retain(|monitor| !monitor.samples.is_empty());
         record.monitors = self.monitors;
         record.tools = self.tools;
-        Outcome { record, raw: self.raw }
+        Outcome { record, raw: self.raw, lost_count: self.lost_count }
     }
 }
 

@@ -14,10 +14,11 @@ use super::{Fleet, Refusal, Steer, Watcher};
 use crate::binary::Binary;
 use crate::ledger::Ledger;
 use crate::link::{Arrival, Link};
+use crate::logins::Logins;
 use crate::monitor::web::WebMonitors;
 use crate::order::FleetPlan;
 use crate::protocol::Trouble;
-use crate::transport::{self, Attempt};
+use crate::transport::{self, Attempt, Transport, Ways};
 
 impl<'a> Fleet<'a> {
     /// Opens the way to every machine, all at the same time.
@@ -28,7 +29,10 @@ impl<'a> Fleet<'a> {
     ) -> Result<Self, Refusal> {
         let (inbox_sender, inbox) = mpsc::channel();
         let mut ledger = Ledger::new(plan);
-        let openings = Openings::start(plan, &inbox_sender)?;
+        let ways = ways(plan)?;
+        let transports: Vec<Arc<dyn Transport>> =
+            plan.machines.iter().map(|machine| transport::of(machine, &ways)).collect();
+        let openings = Openings::start(plan, &transports, &inbox_sender);
         let (links, mut troubles) = openings.finish(plan, steer, &mut |heard| match heard {
             Heard::Note(note) => watcher.note(note),
             Heard::Nothing { of } => {
@@ -41,6 +45,8 @@ impl<'a> Fleet<'a> {
         }
         Ok(Self {
             plan,
+            transports,
+            inbox_sender,
             series: vec![Vec::new(); links.len()],
             links,
             inbox,
@@ -83,32 +89,23 @@ enum Heard<'n> {
 }
 
 impl Openings {
-    fn start(plan: &FleetPlan, inbox: &Sender<Arrival>) -> Result<Self, Vec<Trouble>> {
-        let program = std::env::current_exe().map_err(|error| {
-            vec![Trouble::new(format!("cannot find this program's own file: {error}"), "call it by its path")]
-        })?;
-        let needs_binary = plan.machines.iter().any(|machine| matches!(machine.reach, Reach::Ssh(_)));
-        let binary = if needs_binary {
-            Binary::read(&program).map_err(|trouble| vec![trouble])?
-        } else {
-            Binary::none()
-        };
-        let binary = Arc::new(binary);
+    fn start(plan: &FleetPlan, transports: &[Arc<dyn Transport>], inbox: &Sender<Arrival>) -> Self {
         let (teller, news) = mpsc::channel();
         let mut attempts = Vec::new();
-        for (machine_idx, machine) in plan.machines.iter().enumerate() {
-            let transport = transport::of(&machine.reach, program.clone(), &binary);
+        let lost_after = plan.lost_after;
+        for (machine_idx, (machine, transport)) in plan.machines.iter().zip(transports).enumerate() {
+            let transport = Arc::clone(transport);
             let (inbox, teller, name) = (inbox.clone(), teller.clone(), machine.name.value.clone());
             let attempt = Attempt::default();
             attempts.push(attempt.clone());
             thread::spawn(move || {
                 // Nobody listens any more once it was given up.
                 let note = |text: &str| drop(teller.send(News::Note(format!("{name}: {text}"))));
-                let opened = Link::open(machine_idx, &*transport, &inbox, (&attempt, &note));
+                let opened = Link::open(machine_idx, (&*transport, lost_after), &inbox, (&attempt, &note));
                 drop(teller.send(News::Opened(machine_idx, opened.map(Box::new))));
             });
         }
-        Ok(Self { attempts, news })
+        Self { attempts, news }
     }
 
     /// Waits for all of them; what failed is told together with what is found later. `follow` gets notes, and is called about every
@@ -157,23 +154,51 @@ impl Openings {
     }
 }
 
+/// What the machines are reached with.
+fn ways(plan: &FleetPlan) -> Result<Arc<Ways>, Vec<Trouble>> {
+    let own_program = std::env::current_exe().map_err(|error| {
+        vec![Trouble::new(format!("cannot find this program's own file: {error}"), "call it by its path")]
+    })?;
+    let needs_binary = plan.machines.iter().any(|machine| matches!(machine.reach, Reach::Ssh(_)));
+    let binary = if needs_binary {
+        Binary::read(&own_program).map_err(|trouble| vec![trouble])?
+    } else {
+        Binary::none()
+    };
+    Ok(Arc::new(Ways { own_program, binary, keeps_program: plan.keeps_program, logins: Logins::default() }))
+}
+
 /// The links, and what is wrong with those machines that have none.
 fn sorted_out(
     plan: &FleetPlan,
     opened: impl Iterator<Item = Result<Box<Link>, Trouble>>,
 ) -> (Vec<Link>, Vec<Trouble>) {
-    let (mut links, mut troubles) = (Vec::new(), Vec::new());
+    let mut links = Vec::new();
+    // What is wrong with a jump host is wrong with every machine behind it, and is reported once.
+    let mut failed: Vec<(Trouble, Vec<String>)> = Vec::new();
     for (machine, opened) in plan.machines.iter().zip(opened) {
-        match opened {
-            Ok(link) => links.push(*link),
-            Err(trouble) => {
-                links.push(Link::absent());
-                let message = format!("machine `{}`: {}", machine.name.value, trouble.message);
-                troubles.push(Trouble::new(message, trouble.help));
+        let trouble = match opened {
+            Ok(link) => {
+                links.push(*link);
+                continue;
             }
+            Err(trouble) => trouble,
+        };
+        links.push(Link::absent());
+        let name = machine.name.value.clone();
+        match failed.iter_mut().find(|(known, _)| *known == trouble) {
+            Some((_, names)) => names.push(name),
+            None => failed.push((trouble, vec![name])),
         }
     }
-    (links, troubles)
+    let troubles = failed.into_iter().map(|(trouble, names)| {
+        let by = match &names[..] {
+            [name] => format!("machine `{name}`"),
+            names => format!("machines {}", listed(names)),
+        };
+        Trouble::new(format!("{by}: {}", trouble.message), trouble.help)
+    });
+    (links, troubles.collect())
 }
 
 /// Machines whose clocks are so far off that it is a fault to mend.

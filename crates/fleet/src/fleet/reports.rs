@@ -1,39 +1,74 @@
 //! What machines report: takes each report in, and notices who is gone.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use squall_measure::{Event, EventKind, ToolRun};
+use squall_measure::{Event, EventKind, ToolFigures, ToolRun};
 
 use super::step::{State, Step};
 use super::{Fleet, SECOND_NS, Watcher};
+use crate::absent::Unreported;
 use crate::clock::unix_ns;
 use crate::ledger::Source;
-use crate::link::Arrival;
+use crate::link::{Arrival, Arrived, Returned};
 use crate::protocol::{Begin, LoadEnd, Order, Report, Trouble};
 
 impl Fleet<'_> {
     pub(super) fn arrive(&mut self, arrival: Arrival, step: &mut Step, watcher: &mut dyn Watcher) {
-        let Arrival { machine_idx, report, came_unix_ns } = arrival;
-        match report {
-            Some(report) if !is_possible(&report, self.plan.loads.len()) => {
+        let Arrival { machine_idx, what, came_unix_ns } = arrival;
+        match what {
+            Arrived::Report(report) if !is_possible(&report, self.plan.loads.len()) => {
                 self.lose(machine_idx, "it does not speak squall's protocol", step, watcher);
             }
-            Some(report) => {
+            Arrived::Report(report) => {
                 self.links[machine_idx].hear(&report, came_unix_ns);
                 self.take(machine_idx, report, step, watcher);
             }
-            None => self.lose(machine_idx, "the connection ended", step, watcher),
+            Arrived::Ended(connection) if self.links[machine_idx].is_carried_by(connection) => {
+                self.come_back(machine_idx, step, watcher);
+            }
+            Arrived::Ended(_) => {}
+            Arrived::Back(returned) => self.resume(machine_idx, *returned, step, watcher),
+            Arrived::Gone => self.lose(machine_idx, "its agent has ended", step, watcher),
+        }
+    }
+
+    /// A connection ended. Before the first load has started, that ends the run; later the agent has what it did meanwhile.
+    fn come_back(&mut self, machine_idx: usize, step: &mut Step, watcher: &mut dyn Watcher) {
+        let transport = Arc::clone(&self.transports[machine_idx]);
+        let has_started = self.started_unix_ns > 0;
+        if has_started && self.links[machine_idx].come_back(machine_idx, transport, &self.inbox_sender) {
+            let label = format!("connection to {} lost, connecting again", self.machine_name(machine_idx));
+            self.note(EventKind::Note, &label, watcher);
+        } else {
+            self.lose(machine_idx, "the connection ended", step, watcher);
+        }
+    }
+
+    fn resume(&mut self, machine_idx: usize, returned: Returned, step: &mut Step, watcher: &mut dyn Watcher) {
+        if self.links[machine_idx].lost.is_some() {
+            return;
+        }
+        match self.links[machine_idx].resume(machine_idx, returned, &self.inbox_sender) {
+            Ok(()) => {
+                let label = format!("connected to {} again", self.machine_name(machine_idx));
+                self.note(EventKind::Note, &label, watcher);
+            }
+            Err(error) => self.lose(machine_idx, &format!("cannot start a thread: {error}"), step, watcher),
         }
     }
 
     fn take(&mut self, machine_idx: usize, report: Report, step: &mut Step, watcher: &mut dyn Watcher) {
         match report {
-            Report::Hello { .. } | Report::Clock { .. } => {}
+            Report::Hello { .. } | Report::Resumed { .. } | Report::Clock { .. } => {}
             Report::Ready { load_idx, ready } => {
                 let load_idx = load_idx as usize;
                 let Some(state) = step.state_mut(machine_idx, load_idx) else { return };
                 *state = State::Ready;
                 self.ledger.take_rows(machine_idx, load_idx, &ready.rows);
+                if RATES_REQUESTS.contains(&self.plan.loads[load_idx].kind.as_str()) {
+                    self.ledger.take_plan(machine_idx, load_idx, &ready.plan);
+                }
                 self.ledger.load_mut(load_idx).warmup = ready.plan.warmup;
                 let machine = self.ledger.machine_mut(machine_idx);
                 machine.facts.extend(ready.environment);
@@ -117,7 +152,7 @@ impl Fleet<'_> {
             }
             Err(trouble) => {
                 self.lasted_until_now(source, step);
-                self.ledger.interrupt(source);
+                self.ledger.interrupt(source, self.elapsed());
                 Some(trouble)
             }
         };
@@ -206,10 +241,8 @@ impl Fleet<'_> {
         }
         self.links[machine_idx].lose(why);
         self.lost_count += 1;
-        let why = self.links[machine_idx].lost.clone().unwrap_or_default();
-        let label = format!("lost machine {}: {why}", self.machine_name(machine_idx));
-        self.ledger.machine_mut(machine_idx).problem = Some(format!("lost: {why}"));
         let is_preparing = step.any(State::Preparing);
+        let mut unreported = Unreported::default();
         for job_idx in 0..step.jobs.len() {
             let (machine, load_idx, state) = step.jobs[job_idx];
             if machine != machine_idx || state == State::Over {
@@ -217,19 +250,74 @@ impl Fleet<'_> {
             }
             step.jobs[job_idx].2 = State::Over;
             if state == State::Running {
-                let source = step.source(self.plan, machine_idx, load_idx);
-                self.lasted_until_now(source, step);
-                self.ledger.interrupt(source);
-                self.ledger.end(source);
-                self.abandon(machine_idx, load_idx, step);
+                let own = self.lose_load(machine_idx, load_idx, step);
+                unreported.scheduled += own.scheduled;
+                unreported.estimated += own.estimated;
             }
         }
+        let why = self.links[machine_idx].lost.clone().unwrap_or_default();
+        let why = format!("{why}{}", told(unreported));
+        let label = format!("lost machine {}: {why}", self.machine_name(machine_idx));
+        self.ledger.machine_mut(machine_idx).problem = Some(format!("lost: {why}"));
         if is_preparing && self.started_unix_ns == 0 {
             let help = "see why its connection ended; nothing was sent yet";
             self.troubles.push(Trouble::new(label, help));
         } else {
             self.note(EventKind::Lost, &label, watcher);
         }
+    }
+
+    /// A running load whose machine was lost.
+    fn lose_load(&mut self, machine_idx: usize, load_idx: usize, step: &mut Step) -> Unreported {
+        let source = step.source(self.plan, machine_idx, load_idx);
+        if self.plan.loads[load_idx].kind == "tool" {
+            self.lose_tool(machine_idx, load_idx, source.origin_s);
+        }
+        self.lasted_until_now(source, step);
+        let unreported = self.ledger.interrupt(source, self.elapsed());
+        self.ledger.miss(source);
+        self.ledger.end(source);
+        self.abandon(machine_idx, load_idx, step);
+        unreported
+    }
+
+    /// A tool whose output nobody will see still has its row.
+    fn lose_tool(&mut self, machine_idx: usize, load_idx: usize, origin_s: u32) {
+        let load = &self.plan.loads[load_idx];
+        let command = self.words(load_idx, machine_idx);
+        let tool = ToolRun {
+            tool: command.first().cloned().unwrap_or_default(),
+            version: String::new(),
+            load: load.name.clone(),
+            machine: self.machine_name(machine_idx),
+            at_s: f64::from(origin_s),
+            duration: self.elapsed().saturating_sub(Duration::from_secs(origin_s.into())),
+            command: vec![crate::tool::shown(&command)],
+            exit_code: None,
+            problem: Some("its machine was lost, and its figures with it".to_owned()),
+            figures: ToolFigures::default(),
+            raw_file: String::new(),
+        };
+        self.tools.push(tool);
+    }
+}
+
+/// What is known of the requests that a lost machine did not report.
+fn told(unreported: Unreported) -> String {
+    match unreported {
+        Unreported { scheduled: 0, estimated: 0 } => String::new(),
+        Unreported { scheduled, estimated: 0 } => {
+            format!("; {scheduled} requests of its schedule that it did not report count as interrupted")
+        }
+        Unreported { scheduled: 0, estimated } => {
+            format!(
+                "; by its last second it may have made about {estimated} more requests, which no figure has"
+            )
+        }
+        Unreported { scheduled, estimated } => format!(
+            "; {scheduled} requests of its schedules that it did not report count as interrupted; by its last second it may have \
+             made about {estimated} more, which no figure has"
+        ),
     }
 }
 
@@ -246,6 +334,9 @@ fn is_possible(report: &Report, load_count: usize) -> bool {
 fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect()
 }
+
+/// Kinds of load whose rate is one of requests: that of a script is one of iterations.
+const RATES_REQUESTS: &[&str] = &["http", "handshake"];
 
 /// From the word to begin a script's scenarios to their begin.
 const BEGIN_DELAY: Duration = Duration::from_millis(50);

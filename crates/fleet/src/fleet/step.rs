@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use squall_measure::{Event, EventKind};
+use squall_plan::units::DurationText;
 
 use super::{Fleet, SECOND_NS, Steer, Watcher};
 use crate::clock::unix_ns;
@@ -156,7 +157,7 @@ impl Fleet<'_> {
             self.obey(steer);
             self.stop_when_broken(step, watcher);
         }
-        self.ledger.end_step();
+        self.ledger.end_step(self.elapsed());
     }
 
     pub(super) fn pause(&mut self, step_idx: usize, steer: &Steer, watcher: &mut dyn Watcher) {
@@ -181,17 +182,29 @@ impl Fleet<'_> {
                 break;
             }
         }
-        let silent = |link: &Link| link.lost.is_none() && link.heard_at.elapsed() > SILENT_MAX;
-        let silent: Vec<usize> = (0..self.links.len()).filter(|&idx| silent(&self.links[idx])).collect();
-        for machine_idx in silent {
-            self.lose(machine_idx, "it fell silent", step, watcher);
-        }
+        self.lose_silent(step, watcher);
         self.take_web_samples();
         if self.started_unix_ns > 0 {
             self.ledger.tick(self.elapsed());
             watcher.look(&self.ledger.whole.recorder, &self.ledger.machine_views());
         } else {
             watcher.wait(&self.awaited(step), &self.ledger.whole.recorder);
+        }
+    }
+
+    /// Machines of which nothing came for too long are lost.
+    fn lose_silent(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
+        let lost_after = self.plan.lost_after;
+        for machine_idx in 0..self.links.len() {
+            let link = &self.links[machine_idx];
+            if link.lost.is_none() && link.heard_at.elapsed() > lost_after {
+                let seconds = DurationText(lost_after);
+                let why = match link.is_returning() {
+                    true => format!("its connection ended, and none could be made again within {seconds}"),
+                    false => format!("it was silent for {seconds}"),
+                };
+                self.lose(machine_idx, &why, step, watcher);
+            }
         }
     }
 
@@ -259,9 +272,6 @@ const NAME_COUNT_MAX: usize = 3;
 
 /// How long what came is taken in before it is shown.
 pub(super) const TURN: Duration = Duration::from_millis(100);
-
-/// An agent says something every second; one that is silent for so long is lost.
-const SILENT_MAX: Duration = Duration::from_secs(6);
 
 /// From the word to start to the start: time for the word to arrive everywhere.
 const START_DELAY: Duration = Duration::from_millis(150);

@@ -5,16 +5,19 @@
 //! flags.
 
 mod document;
+mod inventory;
 mod ptr;
 mod read;
 mod variables;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+pub use inventory::{HostList, HostSource};
 pub use ptr::{PtrOptions, is_ptr, parse_ptr};
-pub use read::LOAD_KINDS;
+pub use read::{LOAD_KINDS, parse_lost_after};
 pub use variables::Variables;
 
 /// A whole plan file.
@@ -34,6 +37,10 @@ pub struct PlanFile {
     pub steps: Vec<Step>,
     /// Rules for the whole run.
     pub thresholds: Vec<Rule>,
+    /// A machine that is silent for so long is lost.
+    pub lost_after: Option<Duration>,
+    /// Machines that may be lost in a run that succeeds.
+    pub lost_count_allowed: usize,
 }
 
 /// A machine that makes load, or is watched.
@@ -45,6 +52,17 @@ pub struct Machine {
     pub reach: Reach,
     /// Its share of every load, relative to the others.
     pub weight: NonZeroU32,
+    /// What holds for its agent.
+    pub settings: MachineSettings,
+}
+
+/// What holds for an agent and the loads that it makes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MachineSettings {
+    /// Variables of its environment.
+    pub env: BTreeMap<String, String>,
+    /// Most open files; `None`: as many as its login allows.
+    pub open_file_count_max: Option<u64>,
 }
 
 /// How a machine is reached.
@@ -245,7 +263,7 @@ impl PlanFile {
         let file = document::parse(text, &mut problems).map(|mut root| {
             let unfilled = variables.fill(&mut root);
             let places: Vec<Place> = unfilled.iter().map(|problem| problem.place).collect();
-            let file = read::plan_file(&root, &mut problems);
+            let file = read::plan_file(&root, variables.hosts, &mut problems);
             // What is not filled in cannot be read either.
             problems.retain(|problem| !places.contains(&problem.place));
             problems.extend(unfilled);

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use super::document::{self, Node, Value};
 use super::read::parse_mode;
-use super::{FileSpec, LoadOption, LoadSpec, Machine, Place, PlanFile, Problem, Reach, SshSpec, Step, Text};
+use super::{
+    FileSpec, LoadOption, LoadSpec, Machine, MachineSettings, Place, PlanFile, Problem, Reach, SshSpec, Step,
+    Text,
+};
 use crate::units::parse_duration;
 
 /// What is given beside the files.
@@ -139,6 +142,7 @@ impl Reader<'_> {
                     name: host.clone(),
                     reach: Reach::Ssh(spec),
                     weight: NonZeroU32::MIN,
+                    settings: MachineSettings::default(),
                 });
             }
             on.push(host);

@@ -1,15 +1,16 @@
 //! From the tree of a plan file to its meaning. What is wrong is noted and passed over, so that all of it is told at once.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::document::{Node, Value};
+use super::inventory::{self, Groups, HostList};
 use super::{
-    FileSpec, LoadOption, LoadSpec, Machine, MonitorSpec, PlanFile, Problem, Reach, Rule, SshSpec, Step,
-    Text, Watched,
+    FileSpec, LoadOption, LoadSpec, Machine, MachineSettings, MonitorSpec, PlanFile, Problem, Reach, Rule,
+    SshSpec, Step, Text, Watched,
 };
-use crate::limits::MACHINE_COUNT_MAX;
+use crate::limits::{LOST_AFTER_MAX, LOST_AFTER_MIN, MACHINE_COUNT_MAX};
 use crate::mask::masked_text;
 use crate::units::{parse_duration, parse_weight};
 use crate::{InputError, nearest};
@@ -18,12 +19,17 @@ use crate::{InputError, nearest};
 pub const LOAD_KINDS: &[&str] = &["http", "script", "handshake", "idle", "replay", "tool"];
 
 /// Reads the whole file.
-pub(super) fn plan_file(root: &Node, problems: &mut Vec<Problem>) -> PlanFile {
+pub(super) fn plan_file(root: &Node, hosts: HostList<'_>, problems: &mut Vec<Problem>) -> PlanFile {
     let mut keys = Keys::of(root, "a plan", problems);
     let defaults = keys.take("ssh").map(|node| ssh_spec(node, &SshSpec::default(), keys.problems));
+    let defaults = defaults.unwrap_or_default();
     let listed = keys.take("machines");
-    let machines =
-        listed.map_or_else(Vec::new, |node| machines(node, &defaults.unwrap_or_default(), keys.problems));
+    let mut machines = listed.map_or_else(Vec::new, |node| machines(node, &defaults, keys.problems));
+    let mut groups =
+        keys.take("groups").map_or_else(Groups::new, |node| inventory::groups(node, keys.problems));
+    if let Some(node) = keys.take("inventory") {
+        machines.extend(inventory::read(node, hosts, &defaults, &mut groups, keys.problems));
+    }
     let steps = match (keys.take("steps"), keys.take("loads")) {
         (Some(node), None) => steps(node, keys.problems),
         (None, Some(node)) => vec![single_step(node, keys.problems)],
@@ -39,7 +45,7 @@ pub(super) fn plan_file(root: &Node, problems: &mut Vec<Problem>) -> PlanFile {
             Vec::new()
         }
     };
-    let file = PlanFile {
+    let mut file = PlanFile {
         name: keys.text("name").map(|text| text.value),
         target: keys.text("target"),
         machines,
@@ -47,20 +53,31 @@ pub(super) fn plan_file(root: &Node, problems: &mut Vec<Problem>) -> PlanFile {
         files: keys.take("files").map_or_else(Vec::new, |node| each(node, keys.problems, file_spec)),
         steps,
         thresholds: keys.rules(),
+        lost_after: keys.parsed("lost_after", parse_lost_after),
+        lost_count_allowed: keys.parsed("allow_lost", parse_count).unwrap_or(0),
     };
     keys.finish(&[
+        "lost_after",
+        "allow_lost",
         "name",
         "target",
         "variables",
         "ssh",
         "machines",
+        "inventory",
+        "groups",
         "monitors",
         "files",
         "steps",
         "loads",
         "thresholds",
     ]);
-    check_names(&file, &names_of(listed), problems);
+    inventory::resolve(&mut file, &groups, problems);
+    // Whatever else is wrong with a machine, its name is known.
+    let known = names_of(listed).into_iter().map(str::to_owned);
+    let known: Vec<String> =
+        known.chain(file.machines.iter().map(|machine| machine.name.value.clone())).collect();
+    check_names(&file, &known.iter().map(String::as_str).collect::<Vec<_>>(), problems);
     file
 }
 
@@ -155,13 +172,16 @@ fn machines(node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> Vec
         let message = format!("{} machines, at most {MACHINE_COUNT_MAX} are possible", entries.len());
         problems.push(Problem::at(node.place, message, "give fewer"));
     }
-    entries.iter().filter_map(|(name, node)| machine(name, node, defaults, problems)).collect()
+    let machines = entries.iter().filter_map(|(name, node)| machine(name, node, defaults, problems));
+    let machines: Vec<Machine> = machines.collect();
+    machines.into_iter().flat_map(|machine| inventory::spread(machine, problems)).collect()
 }
 
 fn machine(name: &Text, node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> Option<Machine> {
-    let (reach, weight) = match &node.value {
-        Value::Scalar(text) if text == "local" => (Reach::Local, NonZeroU32::MIN),
-        Value::Scalar(text) => (Reach::Ssh(with_destination(defaults.clone(), text)), NonZeroU32::MIN),
+    let bare = |reach| (reach, NonZeroU32::MIN, MachineSettings::default());
+    let (reach, weight, settings) = match &node.value {
+        Value::Scalar(text) if text == "local" => bare(Reach::Local),
+        Value::Scalar(text) => bare(Reach::Ssh(with_destination(defaults.clone(), text))),
         _ => {
             let mut keys = Keys::of(node, "a machine", problems);
             let help = "write a whole number from 1, such as `3`";
@@ -172,7 +192,8 @@ fn machine(name: &Text, node: &Node, defaults: &SshSpec, problems: &mut Vec<Prob
             let is_local = keys.text("local").is_some_and(|text| text.value == "true");
             let command = keys.take("command").map(|node| command(node, keys.problems));
             let ssh = keys.ssh(defaults);
-            keys.finish(&[&["weight", "local", "command", "ssh"], SSH_KEYS].concat());
+            let settings = keys.settings();
+            keys.finish(&[&["weight", "local", "command", "ssh", "env", "tmp", "ulimit"], SSH_KEYS].concat());
             let reach = match (is_local, command, ssh.host.is_empty()) {
                 (true, None, true) => Reach::Local,
                 (false, Some(command), true) => Reach::Command(command),
@@ -184,10 +205,10 @@ fn machine(name: &Text, node: &Node, defaults: &SshSpec, problems: &mut Vec<Prob
                     return None;
                 }
             };
-            (reach, weight)
+            (reach, weight, settings)
         }
     };
-    Some(Machine { name: name.clone(), reach, weight })
+    Some(Machine { name: name.clone(), reach, weight, settings })
 }
 
 fn ssh_spec(node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> SshSpec {
@@ -198,7 +219,7 @@ fn ssh_spec(node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> Ssh
 }
 
 /// `[user@]host[:port]`, where the host may be `[v6]`.
-fn with_destination(mut spec: SshSpec, text: &str) -> SshSpec {
+pub(super) fn with_destination(mut spec: SshSpec, text: &str) -> SshSpec {
     let rest = match text.rsplit_once('@') {
         Some((user, rest)) => {
             spec.user = Some(user.to_owned());
@@ -210,7 +231,8 @@ fn with_destination(mut spec: SshSpec, text: &str) -> SshSpec {
     let port = split.and_then(|(_, port)| port.parse().ok());
     let host = if port.is_some() { split.map_or(rest, |(host, _)| host) } else { rest };
     spec.port = port.or(spec.port);
-    host.trim_start_matches('[').trim_end_matches(']').clone_into(&mut spec.host);
+    let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    address.filter(|address| address.contains(':')).unwrap_or(host).clone_into(&mut spec.host);
     spec
 }
 
@@ -274,6 +296,22 @@ fn is_series(text: &str) -> bool {
         && labels.is_none_or(|labels| labels.ends_with('}'))
 }
 
+/// Reads how long a machine may be silent before it is lost.
+///
+/// # Errors
+/// When it is no such time.
+pub fn parse_lost_after(text: &str) -> Result<Duration, InputError> {
+    let time = parse_duration(text)?;
+    if (LOST_AFTER_MIN..=LOST_AFTER_MAX).contains(&time) {
+        return Ok(time);
+    }
+    Err(InputError::at(text, 0, "not between 3s and 10m", "write a time such as `30s`"))
+}
+
+fn parse_count(text: &str) -> Result<usize, InputError> {
+    text.parse().map_err(|_| InputError::at(text, 0, "not a count", "write a whole number, such as `1`"))
+}
+
 /// Reads permission bits: three or four octal digits.
 pub(crate) fn parse_mode(text: &str) -> Result<u32, InputError> {
     let digits = text.trim_start_matches("0o");
@@ -309,6 +347,13 @@ fn check_names(file: &PlanFile, known: &[&str], problems: &mut Vec<Problem>) {
         problems.push(Problem::at(name.place, message, suggestion(&name.value, known, "machines")));
     }
     let mut names = HashSet::new();
+    for machine in &file.machines {
+        if !names.insert(&machine.name.value) {
+            let message = format!("two machines are called `{}`", machine.name.value);
+            problems.push(Problem::at(machine.name.place, message, "give each a name of its own"));
+        }
+    }
+    let mut names = HashSet::new();
     for load in file.loads().filter(|load| !load.name.is_empty()) {
         if !names.insert(&load.name) {
             let message = format!("two loads are called `{}`", load.name);
@@ -330,8 +375,31 @@ fn each<T>(
     }
 }
 
+/// Variables of an environment.
+fn variables(node: &Node, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
+    let Value::Map(entries) = &node.value else {
+        let message = format!("`env` is {}, not a mapping", node.kind());
+        problems.push(Problem::at(node.place, message, "write `NAME: value` lines below it"));
+        return BTreeMap::new();
+    };
+    let mut env = BTreeMap::new();
+    for (name, value) in entries {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.value.is_empty()
+            || !name.value.chars().all(is_name)
+            || name.value.starts_with(|c: char| c.is_ascii_digit())
+        {
+            let message = format!("`{}` is not the name of a variable", name.value);
+            problems.push(Problem::at(name.place, message, "use letters, digits and `_`"));
+        } else if let Some(value) = single(value, problems) {
+            env.insert(name.value.clone(), value.value);
+        }
+    }
+    env
+}
+
 /// One text, a list of them, or a mapping whose entries are joined by `between`.
-fn texts(node: &Node, between: &str, problems: &mut Vec<Problem>) -> Vec<Text> {
+pub(super) fn texts(node: &Node, between: &str, problems: &mut Vec<Problem>) -> Vec<Text> {
     match &node.value {
         Value::Null => Vec::new(),
         Value::Scalar(text) => vec![Text { value: text.clone(), place: node.place }],
@@ -354,7 +422,7 @@ fn texts(node: &Node, between: &str, problems: &mut Vec<Problem>) -> Vec<Text> {
     }
 }
 
-fn single(node: &Node, problems: &mut Vec<Problem>) -> Option<Text> {
+pub(super) fn single(node: &Node, problems: &mut Vec<Problem>) -> Option<Text> {
     match &node.value {
         Value::Scalar(text) => Some(Text { value: text.clone(), place: node.place }),
         Value::Null => Some(Text { value: String::new(), place: node.place }),
@@ -472,6 +540,33 @@ impl<'n, 'p> Keys<'n, 'p> {
             binary: self.string("binary").or(spec.binary),
             host: spec.host,
         }
+    }
+
+    /// `env`, `tmp` and `ulimit` of a machine.
+    fn settings(&mut self) -> MachineSettings {
+        let mut env = self.take("env").map_or_else(BTreeMap::new, |node| variables(node, self.problems));
+        let is_absolute = |text: &str| match text.starts_with('/') {
+            true => Ok(text.to_owned()),
+            false => Err(InputError::at(
+                text,
+                0,
+                "not an absolute path",
+                "write the whole path, such as `/scratch`",
+            )),
+        };
+        if let Some(folder) = self.parsed("tmp", is_absolute) {
+            env.insert("TMPDIR".to_owned(), folder);
+        }
+        let count = |text: &str| match text.parse() {
+            Ok(count @ 1_u64..) => Ok(count),
+            _ => Err(InputError::at(
+                text,
+                0,
+                "not a number of files",
+                "write a whole number, such as `1000000`",
+            )),
+        };
+        MachineSettings { env, open_file_count_max: self.parsed("ulimit", count) }
     }
 
     fn missing(&mut self, key: &str, help: &str) {

@@ -5,7 +5,12 @@ use super::*;
 fn parse(text: &str) -> Result<PlanFile, Vec<Problem>> {
     let environment = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
     let given = [("rate".to_owned(), "500/s".to_owned())];
-    PlanFile::parse(text, &Variables { given: &given, environment: &environment })
+    let hosts = |source: &HostSource| match source {
+        HostSource::File(path) if path == "hosts" => Ok(HOSTS.to_owned()),
+        HostSource::Command(words) => Ok(words.join("\n")),
+        HostSource::File(path) => Err(format!("cannot read `{path}`")),
+    };
+    PlanFile::parse(text, &Variables { given: &given, environment: &environment, hosts: &hosts })
 }
 
 /// Each problem as `line:column: message | help`.
@@ -201,4 +206,64 @@ fn hostile_files_stay_bounded() {
     assert!(problems(laughs)[0].contains("too many values"));
     assert!(!problems(&"[".repeat(10_000)).is_empty());
     assert!(problems(&" ".repeat(5 << 20))[0].contains("larger than"));
+}
+
+/// A list of hosts as a file has it.
+const HOSTS: &str = "# generators\n[eu]\nload@10.1.0.[1-2]:2200\n\n[us]\nu1 10.2.0.1 # with a name\n";
+
+fn places(file: &PlanFile) -> Vec<(String, String)> {
+    let place = |machine: &Machine| match &machine.reach {
+        Reach::Ssh(spec) => spec.destination(),
+        Reach::Local | Reach::Command(_) => String::new(),
+    };
+    file.machines.iter().map(|machine| (machine.name.value.clone(), place(machine))).collect()
+}
+
+#[test]
+fn ranges_groups_and_lists_of_hosts_are_machines() {
+    let loads = "loads: [{http: 'http://a/', on: [all, us]}]\n";
+    for (machines, expected, on) in [
+        (
+            "machines:\n  g[1-2]: me@10.0.0.[11-12]\n  x[9-10]: local\ngroups:\n  all: g[1-2]\n  us: [x9]\n",
+            &[("g1", "me@10.0.0.11"), ("g2", "me@10.0.0.12"), ("x9", ""), ("x10", "")][..],
+            &["g1", "g2", "x9"][..],
+        ),
+        (
+            "inventory: hosts\ngroups: {all: ['10.1.0.1:2200', u1]}\nssh: {user: me}\n",
+            &[
+                ("10.1.0.1:2200", "load@10.1.0.1:2200"),
+                ("10.1.0.2:2200", "load@10.1.0.2:2200"),
+                ("u1", "me@10.2.0.1"),
+            ],
+            &["10.1.0.1:2200", "u1", "u1"],
+        ),
+        ("inventory: {command: 'a b'}\ngroups: {all: a, us: b}\n", &[("a", "a"), ("b", "b")], &["a", "b"]),
+    ] {
+        let file = parse(&format!("{machines}{loads}")).unwrap();
+        let expected = expected.iter().map(|(name, place)| ((*name).to_owned(), (*place).to_owned()));
+        assert_eq!(places(&file), expected.collect::<Vec<_>>());
+        let named: Vec<&str> = file.steps[0].loads[0].on.iter().map(|text| text.value.as_str()).collect();
+        assert_eq!(named, on);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_ranges_and_inventories_is_reported() {
+    for (machines, expected) in [
+        ("machines: {'g[1-3]': '10.0.0.[1-2]'}\n", "3 names for 2 hosts"),
+        ("machines: {'g[1-3]': 10.0.0.1}\n", "3 names for one host"),
+        ("machines: {'g[3-1]': local}\n", "`g[3-1]`: a range that ends before it begins"),
+        ("machines: {'g[1-2]': local, g2: local}\n", "two machines are called `g2`"),
+        ("inventory: missing\n", "no list of hosts: cannot read `missing`"),
+        ("inventory: [a]\n", "`inventory` is a list, neither a file nor a command"),
+        ("inventory: {command: ['a b c']}\n", "inventory, line 1: `a b c` is not a machine"),
+        ("machines: {a: {local: true, env: {1x: y}}}\n", "`1x` is not the name of a variable"),
+        ("machines: {a: {local: true, tmp: x}}\n", "`tmp: x`: not an absolute path"),
+        ("machines: {a: {local: true, ulimit: many}}\n", "`ulimit: many`: not a number of files"),
+        ("lost_after: 1s\n", "`lost_after: 1s`: not between 3s and 10m"),
+        ("allow_lost: few\n", "`allow_lost: few`: not a count"),
+    ] {
+        let problems = parse(&format!("{machines}loads: [{{http: 'http://a/'}}]\n")).unwrap_err();
+        assert!(problems.iter().any(|problem| problem.message == expected), "{machines}: {problems:?}");
+    }
 }

@@ -1,14 +1,18 @@
-//! `${NAME}` and `${NAME:-default}` in a plan file: from `--var`, from the file's own `variables`, from the environment.
+//! What a plan file gets from outside: `${NAME}` and `${NAME:-default}` from `--var`, from its own `variables` or from the environment,
+//! and its list of hosts.
 
 use super::document::{Node, Value};
+use super::inventory::HostList;
 use super::{Place, Problem};
 
-/// Where values come from, besides the file.
+/// Where values and hosts come from, besides the file.
 pub struct Variables<'a> {
     /// Given with `--var NAME=VALUE`: they win.
     pub given: &'a [(String, String)],
     /// Looks a variable of the environment up: it comes last.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Gives the hosts of `inventory`.
+    pub hosts: HostList<'a>,
 }
 
 impl Variables<'_> {
