@@ -194,6 +194,9 @@ impl Line {
             self.time_ns = time::of_iso(&format!("{}T{}Z", self.date, self.time_of_day))?;
             self.is_whole_second = self.time_ns.is_multiple_of(SECOND_NS);
         }
+        if self.time_ns == 0 {
+            return Err("the line has no time".to_owned());
+        }
         // Of whole seconds it is subtracted when they are spread: bursts at their beginning would be made up.
         if !logs_start && !self.is_whole_second {
             self.time_ns = self.time_ns.saturating_sub(self.took_ns);

@@ -63,7 +63,7 @@ struct HarResponse {
     content: Content,
     body_size: Option<i64>,
     #[serde(rename = "_error")]
-    error: Option<String>,
+    error: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize, Default)]

@@ -141,6 +141,6 @@ const NAMES: &str = "ts, start, method, url, query, host, port, scheme, protocol
 const CADDY: &str = "ts=ts,method=request.method,url=request.uri,host=request.host,protocol=request.proto,status=status,\
                      bytes=size,duration=duration,client=request.remote_ip,headers=request.headers";
 
-const TRAEFIK: &str = "start=StartUTC,method=RequestMethod,url=RequestPath,host=RequestHost,scheme=RequestScheme,\
+const TRAEFIK: &str = "start=StartLocal,start=StartUTC,method=RequestMethod,url=RequestPath,host=RequestHost,scheme=RequestScheme,\
                        protocol=RequestProtocol,status=DownstreamStatus,bytes=DownstreamContentSize,duration_ns=Duration,\
                        client_port=ClientAddr";

@@ -197,6 +197,38 @@ wss 2020-01-02T00:00:03.000000Z app/lb/1 10.0.0.1:2819 10.0.0.2:80 0 0 0 101 101
         );
     }
 
+    /// The records that a log of this format has, and why other lines are none.
+    fn read(name: &str, text: &str) -> (Vec<String>, Vec<String>) {
+        let log_pattern = Some(name.parse().unwrap());
+        let options = ReadOptions { log_pattern, ..ReadOptions::default() };
+        let mut source = open_bytes(Format::AccessLog, text.into(), &options).unwrap();
+        let (mut records, mut problems) = (Vec::new(), Vec::new());
+        loop {
+            match source.next() {
+                Ok(Some(record)) => records.push(shown(&record)),
+                Ok(None) => return (records, problems),
+                Err(problem) => problems.push(problem.reason),
+            }
+        }
+    }
+
+    #[test]
+    fn lines_that_collectors_have_shortened_are_read_as_far_as_they_say_enough() {
+        let iis = "2020-01-02 00:00:01 10.0.0.1 GET /a - 80 - 10.9.9.9 - - 200 0 0 250\n2020-01-02 00:00:01 GET /a\n";
+        let (records, problems) = read("iis", iis);
+        assert_eq!(records, ["86401250 GET /a 200 250 "]);
+        assert!(problems[0].starts_with("4 values for 15 columns of IIS"), "{problems:?}");
+        let line = |rest: &str| {
+            format!(
+                r#"{{"RequestMethod":"GET","RequestPath":"/a","DownstreamStatus":200,"Duration":1000000{rest}}}"#
+            )
+        };
+        let traefik = format!("{}\n{}\n", line(r#","StartLocal":"2020-01-02T01:00:01.5+01:00""#), line(""));
+        let (records, problems) = read("traefik", &traefik);
+        assert_eq!(records, ["86401500 GET /a 200 1 "]);
+        assert_eq!(problems, ["the line has no time"]);
+    }
+
     #[test]
     fn json_logs_are_read_by_the_names_of_their_fields() {
         let line = r#"{"@timestamp":"2020-01-02T00:00:01.5Z","http":{"method":"POST","path":"/a","http.status":"201"},"took":"250","ip":"1.2.3.4","ua":"x","q":"?b=c","body":{"k":1},"user.id":7}"#;

@@ -25,13 +25,19 @@ impl Columns {
 
     /// Reads a line of values.
     pub(super) fn read(&self, text: &str, line: &mut Line) -> Result<(), String> {
-        if self.names.is_empty() {
-            return Err("no `#Fields:` before this line".to_owned());
-        }
         let separator = if text.contains('\t') { '\t' } else { ' ' };
-        let mut count = 0;
-        for (name, value) in self.names.iter().zip(text.split(separator)) {
-            count += 1;
+        let values: Vec<&str> = text.split(separator).collect();
+        let names: Vec<&str> = match self.names.as_slice() {
+            // Collectors of logs drop the line that names them.
+            [] => IIS_COLUMNS.split(' ').collect(),
+            names => names.iter().map(String::as_str).collect(),
+        };
+        if values.len() != names.len() {
+            let named = if self.names.is_empty() { " of IIS, and no `#Fields:` before it" } else { "" };
+            let (found, wanted) = (values.len(), names.len());
+            return Err(format!("{found} values for {wanted} columns{named}: `{}`", time::cut(text)));
+        }
+        for (name, value) in names.into_iter().zip(values) {
             let Some(var) = self.var(name) else { continue };
             let value = match &var {
                 Var::Header(_) if self.is_cloudfront => decoded(&decoded(value)),
@@ -43,10 +49,7 @@ impl Columns {
             }
             line.set(&var, value)?;
         }
-        match count == self.names.len() {
-            true => Ok(()),
-            false => Err(format!("{count} values for {} columns: `{}`", self.names.len(), time::cut(text))),
-        }
+        Ok(())
     }
 
     fn var(&self, name: &str) -> Option<Var> {
@@ -72,6 +75,10 @@ impl Columns {
         })
     }
 }
+
+/// What IIS writes unless told otherwise.
+const IIS_COLUMNS: &str = "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) \
+                           sc-status sc-substatus sc-win32-status time-taken";
 
 /// CloudFront encodes values, some of them twice.
 fn decoded(text: &str) -> String {
