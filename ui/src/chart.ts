@@ -63,7 +63,10 @@ export const NINES: XAxis = {
 };
 
 /** Moments and spans that every chart over time shows. */
-export interface Marks { warmup_s: number; events: { at_s: number; label: string; kind: string }[]; impaired: [number, number][] }
+export interface Marks { warmup_s: number; bands: Band[]; events: { at_s: number; label: string; kind: string }[]; impaired: [number, number][] }
+
+/** A step of a plan: a shaded span with its name above it. */
+export interface Band { from_s: number; to_s: number; label: string }
 
 export class Chart {
   readonly element: HTMLElement;
@@ -71,6 +74,7 @@ export class Chart {
   private plot: uPlot | undefined;
   private isLog: boolean;
   private tableHost = h('div');
+  private readonly observer = new ResizeObserver(() => this.resize());
 
   constructor(private spec: Spec, private readonly axis: XAxis, private readonly board?: Board) {
     this.isLog = spec.log ?? false;
@@ -79,7 +83,7 @@ export class Chart {
       h('figcaption', {}, h('h3', {}, spec.title), spec.note ? h('p', {}, spec.note) : null, toggle),
       this.host, this.tableHost);
     this.fillTable();
-    new ResizeObserver(() => this.resize()).observe(this.host);
+    this.observer.observe(this.host);
     // Building reads the style sheet and the width, so it waits for the element to be on the page.
     requestAnimationFrame(() => this.build());
   }
@@ -92,6 +96,8 @@ export class Chart {
     else this.build();
     if (!this.tableHost.querySelector('details')?.open) this.fillTable();
   }
+
+  destroy(): void { this.plot?.destroy(); this.plot = undefined; this.observer.disconnect(); }
 
   /** Colours are read when drawing. */
   redraw(): void { this.plot?.redraw(false); }
@@ -159,7 +165,7 @@ export class Chart {
     if (spec.stacked) spec.lines.forEach((line, idx) => { if (idx > 0) bands.push({ series: [idx + 1, idx], fill: () => faded(color(line.color), 0.55) }); });
     return {
       ...this.size(),
-      padding: [12, 32, 0, 0],
+      padding: [() => 12 + (this.board ? BAND_LINE_PX * this.labels(this.host.clientWidth - AXIS_PX - 32).rows : 0), 32, 0, 0],
       scales: {
         x: { time: false, distr: this.axis.log ? 3 : 1, range: () => this.xRange() },
         y: { distr: this.isLog ? 3 : 1, range: (_plot, min, max) => this.yRange(min, max) },
@@ -169,7 +175,7 @@ export class Chart {
           ...(this.axis.incrs ? { incrs: this.axis.incrs } : {}),
           ...(this.axis.splits ? { filter: (_plot: uPlot, splits: number[]) => splits, splits: (_plot: uPlot, _axis: number, min: number, max: number) => this.axis.splits!(min, max) } : {}),
           values: (_plot, splits) => splits.map((value) => (value === null ? '' : this.axis.text(value, (splits[1] ?? 1) - (splits[0] ?? 0)))) },
-        { stroke: ink, grid, ticks: grid, font, size: 82, values: (_plot, splits) => splits.map((value) => text(value)), ...(this.isLog ? { splits: (_plot: uPlot, _axis: number, min: number, max: number) => logSplits(min, max), filter: (_plot: uPlot, splits: number[]) => splits } : {}), ...(spec.unit.startsWith('bytes') ? { incrs: BINARY_STEPS } : {}) },
+        { stroke: ink, grid, ticks: grid, font, size: AXIS_PX, values: (_plot, splits) => splits.map((value) => text(value)), ...(this.isLog ? { splits: (_plot: uPlot, _axis: number, min: number, max: number) => logSplits(min, max), filter: (_plot: uPlot, splits: number[]) => splits } : {}), ...(spec.unit.startsWith('bytes') ? { incrs: BINARY_STEPS } : {}) },
       ],
       series: [
         { label: this.axis.head, value: (_plot, value) => (value === null ? '–' : this.axis.text(value, 0.1)) },
@@ -195,11 +201,15 @@ export class Chart {
       },
       focus: { alpha: 0.45 },
       hooks: {
+        drawClear: [(plot) => { if (this.board) drawBands(plot, this.board.marks.bands, this.labels(plot.bbox.width / devicePixelRatio)); }],
         drawAxes: [(plot) => { if (this.board) drawMarks(plot, this.board.marks); spec === this.spec ? spec.under?.(plot) : this.spec.under?.(plot); }],
         setSelect: [(plot) => this.select(plot)],
       },
     };
   }
+
+  /** The names of the steps as they fit above this chart. */
+  private labels(width: number): BandLabels { return bandLabels(this.board!.marks.bands, this.xRange(), width); }
 
   private select(plot: uPlot): void {
     const { left, width } = plot.select;
@@ -256,6 +266,60 @@ export class Board {
   }
 
   redraw(): void { this.charts.forEach((chart) => chart.redraw()); }
+
+  /** Takes charts off the board. */
+  remove(charts: Chart[]): void {
+    charts.forEach((chart) => { chart.destroy(); this.charts.splice(this.charts.indexOf(chart), 1); });
+  }
+}
+
+/** The lines of each band's label, and how many lines the highest one has. */
+interface BandLabels { labels: string[][]; rows: number }
+
+/** Each label in full within the width of its band; where one does not fit, each band has its number instead, which the steps table explains. */
+function bandLabels(bands: Band[], [min, max]: [number, number], width: number): BandLabels {
+  if (bands.length === 0) return { labels: [], rows: 0 };
+  const context = document.createElement('canvas').getContext('2d')!;
+  context.font = BAND_FONT;
+  const measure = (text: string) => context.measureText(text).width;
+  const wide = bands.map(({ from_s, to_s }) => ((Math.min(to_s, max) - Math.max(from_s, min)) / Math.max(max - min, 1e-9)) * width - 6);
+  const labels = bands.map(({ label }, idx) => (wide[idx]! > 0 ? wrapped(label, wide[idx]!, measure) : []));
+  const fits = labels.every((lines, idx) => lines.length <= BAND_ROWS_MAX && lines.every((text) => measure(text) <= wide[idx]!));
+  if (!fits) return { labels: bands.map((_, idx) => (wide[idx]! > 0 ? [String(idx + 1)] : [])), rows: 1 };
+  return { labels, rows: Math.max(...labels.map((lines) => lines.length)) };
+}
+
+function wrapped(text: string, width: number, measure: (text: string) => number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines[lines.length - 1];
+    if (last !== undefined && measure(`${last} ${word}`) <= width) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+/** Below everything else: every second band is shaded, and each has its label above the plot. */
+function drawBands(plot: uPlot, bands: Band[], { labels, rows }: BandLabels): void {
+  const { ctx, bbox } = plot;
+  const ratio = devicePixelRatio;
+  const at = (seconds: number) => Math.min(Math.max(plot.valToPos(seconds, 'x', true), bbox.left), bbox.left + bbox.width);
+  ctx.save();
+  ctx.font = BAND_FONT.replace(/^\d+/, (size) => String(Number(size) * ratio));
+  ctx.textAlign = 'center';
+  ctx.textBaseline = 'alphabetic';
+  bands.forEach((band, idx) => {
+    const [left, right] = [at(band.from_s), at(band.to_s)];
+    if (right <= left) return;
+    ctx.fillStyle = faded(color('muted'), idx % 2 === 0 ? 0.13 : 0.05);
+    ctx.fillRect(left, bbox.top, right - left, bbox.height);
+    ctx.fillStyle = color('muted');
+    ctx.fillRect(left, bbox.top, ratio, bbox.height);
+    const lines = labels[idx] ?? [];
+    const first = bbox.top - (rows * BAND_LINE_PX - 8) * ratio + (rows - lines.length) * BAND_LINE_PX * ratio;
+    lines.forEach((text, row) => ctx.fillText(text, (left + right) / 2, first + row * BAND_LINE_PX * ratio));
+  });
+  ctx.restore();
 }
 
 function drawMarks(plot: uPlot, marks: Marks): void {
@@ -309,3 +373,11 @@ export function faded(hex: string, alpha: number): string {
 const BINARY_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 const TABLE_ROWS_MAX = 400;
+
+/** The width of the y axis. */
+const AXIS_PX = 82;
+
+const BAND_FONT = '11px system-ui, sans-serif';
+const BAND_LINE_PX = 14;
+/** More lines than this leave too little of the chart. */
+const BAND_ROWS_MAX = 3;

@@ -23,11 +23,23 @@ export interface Row {
   bytes_received: number; bytes_sent: number; latency_us: Distribution; status: Record<string, number>;
 }
 
+export type LoadKind = 'requests' | 'handshakes' | 'idle_connections';
+
+/** What all loads of one kind made. Kinds are never added up. */
+export interface KindTotals {
+  kind: LoadKind; loads: string[]; duration_s: number; ok: number; failed: number; interrupted: number; rate_per_s: number;
+  asked: number | null; latency_us: Distribution;
+}
+
+export interface Handshakes { count: number; full: number; resumed: number; full_us: Distribution; resumed_us: Distribution }
+export interface IdleConnections { opened: number; open_max: number; timeouts: number; closed_by_server: number; reset: number; broken: number; memory_bytes_each: number | null }
+
 export interface Summary {
   squall: string; name: string; started_at: string;
   verdict: { status: Status; reasons: Reason[]; notes: Reason[] };
   stopped_by: string; duration_s: number;
   totals: {
+    kinds: KindTotals[]; handshakes?: Handshakes; idle_connections?: IdleConnections;
     requests: number; ok: number; failed: number; interrupted: number; rate_per_s: number; requests_asked: number | null; requests_never_sent: number | null;
     retries: number; warmup_requests: number; bytes_received: number; bytes_sent: number;
     connections_opened: number; connections_reused: number; iterations?: number; iterations_dropped?: number;
@@ -39,7 +51,7 @@ export interface Summary {
     cpu_us_per_request: number | null; schedule_lag_us_p99: number | null; busy: number; cpu_cores: number;
     stall_us_max: number; threads: number;
   };
-  environment: Record<string, string>; plan: { loads: unknown[] };
+  environment: Record<string, string>; plan: { loads: unknown[] }; parts: { kind: string; name: string; duration_s: number }[];
 }
 
 export interface Point { v: (number | null)[]; h: number[]; e?: Record<string, number>; w?: string[] }
@@ -47,9 +59,13 @@ export interface Series { columns: string[]; points: Point[] }
 export interface Curve { name: string; points: [number, number][] }
 export interface Monitor { source: string; name: string; unit: string; samples: [number, number][] }
 export interface Mark { at_s: number; label: string; kind: string }
+export interface Phases { blocked: number; connecting: number; tls_handshaking: number; sending: number; waiting: number; receiving: number }
+/** All loads of a kind, a step, a load, a machine (one line for each kind of thing that it made), or a load on a machine. */
 export interface Part {
-  kind: 'run' | 'step' | 'load' | 'machine'; name: string; at_s: number; duration_s: number; status: Status; problem: string | null;
-  ok: number; failed: number; rate_per_s: number; latency_us: Distribution; busy: number;
+  kind: 'kind' | 'run' | 'step' | 'load' | 'machine' | 'share'; name: string; makes: LoadKind | null; load: string | null; machine: string | null;
+  at_s: number; duration_s: number; status: Status | null; problem: string | null; rate_per_s: number;
+  ok: number; failed: number; interrupted: number; asked: number; bytes_received: number; bytes_sent: number; connections_open_max: number;
+  latency_us: Distribution; phases_mean_us: Phases | null; failures: Record<string, number>; busy: number | null; points: Point[];
 }
 /** A table of what only one kind of run has. The last `figure_count` columns are figures. */
 export interface Block { title: string; is_headline: boolean; head: string[]; rows: string[][]; figure_count: number }
@@ -57,7 +73,7 @@ export interface ToolFigures { requests: number | null; failed: number | null; r
 export interface Tool { tool: string; load: string; machine: string; command: string[]; problem: string | null; figures: ToolFigures }
 
 export interface RunPage {
-  kind: 'run'; summary: Summary; asked_per_s: number | null; rule_labels: string[]; error_labels: string[]; cause_labels: Record<string, string>; warmup_s: number;
+  kind: 'run'; summary: Summary; asked_per_s: (number | null)[]; rule_labels: string[]; error_labels: string[]; cause_labels: Record<string, string>; warmup_s: number;
   curves: Curve[]; series: Series; monitors: Monitor[]; events: Mark[]; parts: Part[]; blocks: Block[]; tools: Tool[];
 }
 

@@ -89,3 +89,41 @@ steps:
     assert.equal(await page.locator('h3', { hasText: 'sockets syn-received' }).count(), 0);
   });
 });
+
+test('a plan of requests, handshakes and idle connections never adds them up', async () => {
+  const plan = file('mixed.yaml', `machines: { a: local, b: local }
+steps:
+  - name: requests alone
+    loads:
+      - { name: calm, http: '${on.target.url}/delay/5ms', rate: 40/s, duration: 2s, on: [a, b], threads: 1 }
+  - name: requests, handshakes and idle connections at the same time
+    loads:
+      - { name: busy, http: '${on.target.url}/delay/5ms', rate: 40/s, duration: 3s, on: [a, b], threads: 1 }
+      - { name: shake, handshake: '${address}', insecure: true, rate: 30/s, duration: 3s, on: [a, b], threads: 1 }
+      - { name: hold, idle: '${address}', connections: 20, duration: 3s, on: [a, b], threads: 1 }
+`);
+  await look('mixed', await run('mixed', 'run', plan), async (page) => {
+    const titles = await page.locator('.tile-group h3').allTextContents();
+    assert.deepEqual(titles, ['Requests', 'Handshakes', 'Idle connections', 'All together']);
+    const tiles = (kind) => page.locator('.tile-group', { has: page.locator('h3', { hasText: new RegExp(`^${kind}$`) }) }).textContent();
+    assert.match(await tiles('Requests'), /ended well\s*200/);
+    assert.match(await tiles('Handshakes'), /completed\s*90/);
+    assert.match(await tiles('Idle connections'), /opened\s*20/);
+    // The steps come before the tiles, with a row for each of their loads.
+    assert.match(await rows(page, 'Steps').first().textContent(), /^1requests alone0:00.*calm.*80 requests/);
+    assert.equal(await rows(page, 'Steps').count(), 4);
+    const [steps, group] = [await page.locator('h2', { hasText: 'Steps' }).boundingBox(), await page.locator('.tile-group').first().boundingBox()];
+    assert.ok(steps.y < group.y);
+    const charts = () => page.locator('section', { has: page.locator('h2', { hasText: 'Over time' }) }).locator('.chart h3').allTextContents();
+    const whole = await charts();
+    for (const title of ['Requests: rate', 'Handshakes: rate', 'Idle connections: open']) assert.ok(whole.includes(title), `${title} in ${whole}`);
+    assert.ok(!whole.includes('Rate') && !whole.includes('Latency'), 'no series of different things together');
+    assert.equal(await rows(page, 'Each load on each machine').count(), 8);
+    assert.equal(await rows(page, 'Machines').count(), 6, 'a row for each machine and what it made');
+    const part = page.locator('button.link', { hasText: 'shake' }).last();
+    await part.click();
+    assert.ok((await charts()).includes('shake on b: rate'));
+    await page.selectOption('#scope', '');
+    assert.deepEqual(await charts(), whole);
+  });
+});

@@ -92,7 +92,8 @@ export function aDay(page) {
 export function twentyMachines(page) {
   const names = Array.from({ length: 20 }, (_, idx) => `g${idx + 1}`);
   const { latency_us } = page.summary;
-  page.parts = names.map((name, idx) => ({ kind: 'machine', name, at_s: 0, duration_s: page.summary.duration_s, status: idx === 6 ? 'SUSPECT' : 'VALID', problem: idx === 11 ? 'lost: connection closed' : null, ok: 1000 + idx, failed: idx, rate_per_s: 500 + idx, latency_us, busy: 0.3 + idx / 50 }));
+  const like = { kind: 'machine', makes: 'requests', load: null, machine: null, interrupted: 0, asked: 0, bytes_received: 9e6, bytes_sent: 1e5, connections_open_max: 4, phases_mean_us: null, failures: {}, points: page.series.points };
+  page.parts = names.map((name, idx) => ({ ...like, name, at_s: 0, duration_s: page.summary.duration_s, status: idx === 6 ? 'SUSPECT' : 'VALID', problem: idx === 11 ? 'lost: connection closed' : null, ok: 1000 + idx, failed: idx, rate_per_s: 500 + idx, latency_us, busy: 0.3 + idx / 50 }));
   const seconds = Array.from({ length: Math.ceil(page.summary.duration_s) + 2 }, (_, second) => second);
   const monitor = (source, name, unit, level) => ({ source, name, unit, samples: seconds.map((second) => [second, level * (1 + 0.2 * Math.sin(second + level))]) });
   page.monitors = [...names.map((name, idx) => monitor(`generator ${name}`, 'cpu', 'percent', 20 + 3 * idx)), monitor('target 10.0.0.5', 'cpu', 'percent', 71), monitor('target 10.0.0.5', 'memory', 'bytes', 3e8), monitor('target 10.0.0.5', 'nginx rss', 'bytes', 4e7)];

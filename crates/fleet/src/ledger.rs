@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use squall_measure::{
     End, MachineSecond, Monitor, Part, PartKind, Row, RowKey, Rules, RunRecord, RunRecorder, RunSetup,
-    ScriptFigures, Snapshot, StoppedBy, ThresholdResult,
+    ScriptFigures, ShareRecorder, Snapshot, StoppedBy, ThresholdResult,
 };
 use squall_plan::Plan;
 
@@ -89,8 +89,11 @@ impl Ledger {
     pub(crate) fn new(plan: &FleetPlan) -> Self {
         let scope = |name: &str, rules: &[FleetRule], shown: Plan| Scope::new(plan, name, rules, shown);
         let bare = || Plan { loads: Vec::new(), thresholds: Vec::new(), ..plan.plan.clone() };
+        let mut whole = scope(&plan.plan.name, &plan.thresholds, plan.plan.clone());
+        *whole.recorder.shares_mut() =
+            ShareRecorder::new(plan.loads.iter().map(|load| load.parts.len()).sum());
         Self {
-            whole: scope(&plan.plan.name, &plan.thresholds, plan.plan.clone()),
+            whole,
             steps: plan.steps.iter().map(|step| scope(&step.name, &step.thresholds, bare())).collect(),
             loads: plan
                 .loads
@@ -179,6 +182,10 @@ impl Ledger {
         self.steps[step_idx].begin(step_origin_s);
         self.loads[load_idx].begin(origin_s);
         self.machines[machine_idx].begin(step_origin_s);
+        if has_seconds {
+            let names = (self.machines[machine_idx].name.as_str(), self.loads[load_idx].name.as_str());
+            self.whole.recorder.shares_mut().begin((machine_idx, load_idx), names, f64::from(origin_s));
+        }
     }
 
     /// What an event loop of a machine did in a second of its load.
@@ -196,6 +203,7 @@ impl Ledger {
     fn add(&mut self, source: Source, second_idx: u32, shard_idx: u32, snapshot: &Snapshot) {
         let at_s = source.origin_s.saturating_add(second_idx);
         let Source { machine_idx, load_idx, step_idx, .. } = source;
+        self.whole.recorder.shares_mut().absorb((machine_idx, load_idx), second_idx, &snapshot);
         let shard_count = self.shards.len() as u32;
         let shard_idx = *self.shards.entry((machine_idx, load_idx, shard_idx)).or_insert(shard_count);
         for scope in [
@@ -213,6 +221,7 @@ impl Ledger {
     /// All event loops of a load on a machine have left a second behind.
     pub(crate) fn close(&mut self, source: Source, second_idx: u32, machine: MachineSecond) {
         self.seconds[source.machine_idx] = machine;
+        self.whole.recorder.shares_mut().close((source.machine_idx, source.load_idx), second_idx);
         let next = source.origin_s.saturating_add(second_idx).saturating_add(1);
         if let Some(open) = self.open_idx.get_mut(&(source.machine_idx, source.load_idx)) {
             *open = next.max(*open);

@@ -20,6 +20,7 @@ mod sample;
 mod script;
 mod series;
 mod sessions;
+mod share;
 mod sketch;
 mod snapshot;
 mod sparse;
@@ -44,6 +45,7 @@ pub use script::{
 };
 pub use series::{PhaseSums, Series, SeriesPoint};
 pub use sessions::{Handshakes, Kept, Negotiated, Sessions, Terms};
+pub use share::{Share, ShareRecorder};
 pub use sketch::Sketch;
 pub use snapshot::{Generator, PhaseHistograms, Row, Snapshot};
 pub use status::StatusCounts;

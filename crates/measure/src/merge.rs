@@ -12,7 +12,7 @@ use squall_plan::limits::SERIES_POINT_COUNT_MAX;
 use squall_plan::{Plan, What};
 
 use crate::{
-    Event, EventKind, Monitor, Part, PartKind, Row, RowKey, RunRecord, Series, Snapshot, Threshold,
+    Event, EventKind, Monitor, Part, PartKind, Row, RowKey, RunRecord, Series, Share, Snapshot, Threshold,
     ThresholdResult,
 };
 
@@ -211,6 +211,7 @@ impl Merged {
             monitors: Vec::new(),
             events: Vec::new(),
             parts: Vec::new(),
+            shares: Vec::new(),
             tools: Vec::new(),
             rows: rows.clone(),
             ..first.clone()
@@ -244,6 +245,8 @@ impl Merged {
             self.take_monitor(name, Monitor { samples, ..monitor.clone() });
         }
         self.take_parts(run, shifted(0.0));
+        let own = record.shares.iter().map(|share| shifted_share(share, name, shift_s, f64::from(at_s)));
+        self.record.shares.extend(own);
     }
 
     fn take_series(&mut self, record: &RunRecord, at_s: u32) {
@@ -320,6 +323,20 @@ impl Merged {
         total.merge(&bout);
         total.generator.connections_open = connections_open;
         total.generator.arrivals_waiting = arrivals_waiting;
+    }
+}
+
+/// A share with the name of its run, later by `shift_s`, without what comes before `from_s`: the warm-up.
+fn shifted_share(share: &Share, name: &str, shift_s: f64, from_s: f64) -> Share {
+    let at_s = share.at_s + shift_s;
+    let seconds_per_point = f64::from(share.series.seconds_per_point);
+    let skipped = ((from_s - at_s) / seconds_per_point).max(0.0).round();
+    let points = share.series.points.get(skipped as usize..).unwrap_or_default().to_vec();
+    Share {
+        load: format!("{name}: {}", share.load),
+        machine: format!("{name}: {}", share.machine),
+        at_s: at_s + skipped * seconds_per_point,
+        series: Series { points, ..share.series },
     }
 }
 

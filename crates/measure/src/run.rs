@@ -9,8 +9,8 @@ use squall_plan::Plan;
 use crate::series::WALL_MIN;
 use crate::verdict::Watch;
 use crate::{
-    Event, MachineSecond, Monitor, Part, RowKey, Series, SeriesPoint, Snapshot, Threshold, ThresholdResult,
-    ToolRun, Verdict,
+    Event, MachineSecond, Monitor, Part, RowKey, Series, SeriesPoint, Share, ShareRecorder, Snapshot,
+    Threshold, ThresholdResult, ToolRun, Verdict,
 };
 
 /// What is known of a run before it starts.
@@ -40,6 +40,7 @@ pub struct RunRecorder {
     setup: RunSetup,
     total: Snapshot,
     series: Series,
+    shares: ShareRecorder,
     open_seconds: BTreeMap<u32, SeriesPoint>,
     last: LastSecond,
     shard_count: u32,
@@ -145,6 +146,9 @@ pub struct RunRecord {
     /// The run divided: by its steps, its loads, its machines. Empty for a run of one load on one machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
+    /// What each machine made of each load over time, where several machines or loads made the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<Share>,
     /// What foreign tools did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolRun>,
@@ -163,6 +167,7 @@ impl RunRecorder {
         Self {
             total: Snapshot::new(setup.rows.len(), setup.open_model),
             series: Series::new(),
+            shares: ShareRecorder::default(),
             open_seconds: BTreeMap::new(),
             last: LastSecond::default(),
             shard_count: 0,
@@ -243,6 +248,16 @@ impl RunRecorder {
         &self.series
     }
 
+    /// What each machine made of each load; empty where the caller does not record it.
+    pub fn shares(&self) -> &ShareRecorder {
+        &self.shares
+    }
+
+    /// The same, to record it.
+    pub fn shares_mut(&mut self) -> &mut ShareRecorder {
+        &mut self.shares
+    }
+
     /// The verdict so far.
     pub fn verdict(&self) -> Verdict {
         self.watch.verdict(&self.total)
@@ -252,11 +267,12 @@ impl RunRecorder {
     pub fn finish(mut self, end: End) -> RunRecord {
         self.rest();
         let series = std::mem::take(&mut self.series);
-        RunRecord { series, ..self.preview(end) }
+        let shares = std::mem::take(&mut self.shares).finish();
+        RunRecord { series, shares, ..self.preview(end) }
     }
 
-    /// The record as it would be if the run ended now, but without its series: that may be large, and is at hand as
-    /// [`series`](Self::series). For views of a run that goes on; it copies every histogram.
+    /// The record as it would be if the run ended now, but without its series and shares: they may be large, and are at hand as
+    /// [`series`](Self::series) and [`shares`](Self::shares). For views of a run that goes on; it copies every histogram.
     pub fn preview(&self, end: End) -> RunRecord {
         let thresholds = &self.setup.thresholds;
         RunRecord {
@@ -277,6 +293,7 @@ impl RunRecorder {
             monitors: Vec::new(),
             events: Vec::new(),
             parts: Vec::new(),
+            shares: Vec::new(),
             tools: Vec::new(),
             start_skew: None,
         }
@@ -345,7 +362,7 @@ pub(crate) fn per_s(count: u64, duration: Duration) -> f64 {
 const WHOLE_MIN: Duration = Duration::from_millis(800);
 
 /// Most seconds kept open: a caller that never closes seconds shall not fill the memory.
-const OPEN_SECOND_COUNT_MAX: usize = 60;
+pub(crate) const OPEN_SECOND_COUNT_MAX: usize = 60;
 
 #[cfg(test)]
 mod tests {

@@ -101,6 +101,16 @@ impl Series {
         series
     }
 
+    /// All of it as one point.
+    pub fn total(&self) -> SeriesPoint {
+        let mut total = SeriesPoint::default();
+        for point in &self.points {
+            total.join(point);
+            total.wall += point.wall;
+        }
+        total
+    }
+
     /// The same run in points of at least so many seconds.
     pub(crate) fn with_points_of(mut self, seconds: u32) -> Self {
         while self.seconds_per_point < seconds {

@@ -21,6 +21,15 @@ pub const ROW_COUNT_MAX: usize = 100;
 /// Longest series kept at one point per second; beyond it neighbours are merged pairwise, so memory stays bounded.
 pub const SERIES_POINT_COUNT_MAX: usize = 3600;
 
+/// Shares (a load on a machine) whose figures over time are kept; of more machines and loads only their totals are.
+pub const SHARE_COUNT_MAX: usize = 1024;
+
+/// Points of all shares of a run together: some 10 MB of a saved run.
+pub const SHARE_POINT_COUNT_MAX: usize = 8192;
+
+/// Points of one share: more than a chart has columns to tell apart are of no use.
+pub const SHARE_POINT_COUNT_MAX_EACH: usize = 600;
+
 /// Most requests in flight on one HTTP/1.1 connection (`--pipeline`).
 pub const PIPELINE_DEPTH_MAX: u32 = 1024;
 

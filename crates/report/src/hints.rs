@@ -15,7 +15,8 @@ fn failures(summary: &Summary) -> Option<String> {
 
 /// Of fewer than a thousand values, the 99.9th percentile is the largest one: chance, not a property.
 fn few_samples(summary: &Summary) -> Option<String> {
-    let (count, noun) = (summary.latency_us.count, summary.noun());
+    let fewest = summary.totals.kinds.iter().filter(|kind| kind.latency_us.count > 0);
+    let (count, noun) = fewest.map(|kind| (kind.latency_us.count, kind.kind.noun())).min()?;
     let what = match count {
         1 => format!("of one {noun} every percentile is the same"),
         2..1_000 => format!("p99.9 of {count} {noun}s is the slowest of them"),
@@ -28,6 +29,6 @@ fn reconnects(summary: &Summary) -> Option<String> {
     let totals = &summary.totals;
     let asked_for_it = summary.opens_connections_on_purpose();
     let is_frequent = totals.connections_opened * 2 > totals.ok && totals.ok > 1_000;
-    (is_frequent && !asked_for_it && summary.noun() == "request")
+    (is_frequent && !asked_for_it && !summary.is_mixed() && summary.noun() == "request")
         .then(|| "most requests needed a new connection: the server closes them, so handshakes are part of the load".to_owned())
 }

@@ -2,7 +2,7 @@
 
 use squall_measure::{EventKind, MonitorUnit, PartKind, ToolRun};
 
-use crate::summary::{Part, Summary, Watched};
+use crate::summary::{Figures, LoadKind, Part, Summary, Watched};
 use crate::units;
 
 /// Lines with their titles: of each kind of part where there are several, then tools, targets and marked moments.
@@ -25,7 +25,7 @@ pub(crate) fn part_lines(summary: &Summary) -> Vec<(&'static str, Vec<String>)> 
         if is_telling {
             let title = |idx: usize| if idx == 0 { title } else { "" };
             let shown = own.iter().take(PART_COUNT_SHOWN).enumerate();
-            lines.extend(shown.map(|(idx, part)| (title(idx), part_facts(part))));
+            lines.extend(shown.map(|(idx, part)| (title(idx), part_facts(summary, part))));
             let rest = own.len().saturating_sub(PART_COUNT_SHOWN);
             lines.extend(
                 (rest > 0).then(|| ("", vec![format!("and {rest} more, in report.html and the JSON")])),
@@ -48,17 +48,55 @@ pub(crate) fn part_lines(summary: &Summary) -> Vec<(&'static str, Vec<String>)> 
     lines
 }
 
-/// `g1   4 003 ok   2 failed   1 001/s   p50 1.2 ms   p99 8.1 ms   lost: ..`
-fn part_facts(part: &Part) -> Vec<String> {
-    let mut facts = vec![part.name.clone(), format!("{} ok", units::count(part.ok))];
-    facts.extend((part.failed > 0).then(|| format!("{} failed", units::count(part.failed))));
+/// `g1   4 003 ok   2 failed   1 001/s   p50 1.2 ms   p99 8.1 ms   lost: ..`; of different things only how many of each.
+fn part_facts(summary: &Summary, part: &Part) -> Vec<String> {
+    let is_mixed = summary.is_mixed() && part.makes.is_none() && part.kind != PartKind::Load;
+    let mut facts = vec![part.name.clone()];
+    facts.extend(if is_mixed { made_by_kind(summary, part) } else { figures_facts(part) });
+    facts.extend(part.problem.clone());
+    facts
+}
+
+fn figures_facts(part: &Part) -> Vec<String> {
+    let mut facts = vec![format!("{} ok", units::count(part.figures.ok))];
+    let failed = part.figures.failed;
+    facts.extend((failed > 0).then(|| format!("{} failed", units::count(failed))));
     facts.push(units::rate(part.rate_per_s));
-    let times = [("p50", part.latency_us.p50), ("p99", part.latency_us.p99)];
+    let times = [("p50", part.figures.latency_us.p50), ("p99", part.figures.latency_us.p99)];
     facts.extend(
         times.iter().filter_map(|(name, time)| Some(format!("{name} {}", units::latency((*time)?.0)))),
     );
-    facts.extend(part.problem.clone());
     facts
+}
+
+/// `300 requests   60 handshakes, 3 failed`: of a machine from its shares, of a step from the loads that began in it.
+fn made_by_kind(summary: &Summary, part: &Part) -> Vec<String> {
+    let next_s = |at_s: f64| {
+        let later = summary.parts.iter().filter(|other| other.kind == part.kind && other.at_s > at_s);
+        later.map(|other| other.at_s).fold(f64::INFINITY, f64::min)
+    };
+    let in_step = part.at_s..next_s(part.at_s);
+    let figures: Vec<(Option<LoadKind>, &Figures)> = match part.kind {
+        PartKind::Machine => {
+            let own = summary.shares.iter().filter(|share| share.machine == part.name);
+            own.map(|share| (share.makes, &share.figures)).collect()
+        }
+        _ => {
+            let loads = summary.parts.iter().filter(|load| load.kind == PartKind::Load);
+            loads
+                .filter(|load| in_step.contains(&load.at_s))
+                .map(|load| (load.makes, &load.figures))
+                .collect()
+        }
+    };
+    let of_kind = |kind: LoadKind| {
+        let own = || figures.iter().filter(move |(makes, _)| *makes == Some(kind));
+        let (ok, failed): (u64, u64) =
+            (own().map(|(_, one)| one.ok).sum(), own().map(|(_, one)| one.failed).sum());
+        let bad = if failed > 0 { format!(", {} failed", units::count(failed)) } else { String::new() };
+        (ok + failed > 0).then(|| format!("{} {}{bad}", units::count(ok), kind.words()))
+    };
+    LoadKind::ALL.into_iter().filter_map(of_kind).collect()
 }
 
 /// `54 164 requests by wrk`, as far as the tools told.

@@ -14,7 +14,9 @@ use crate::script::{check_facts, iteration_facts};
 use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
 use crate::store::PAGE_FILE;
 use crate::style::{Style, Tone};
-use crate::summary::{Distribution, ErrorGroup, Replay, Row, Summary, most_at_once, rate_per_s};
+use crate::summary::{
+    Distribution, ErrorGroup, KindTotals, LoadKind, Replay, Row, Summary, most_at_once, rate_per_s,
+};
 use crate::text::{Cell, INDENT, Page, Piece, Table, clean, shorten};
 use crate::{hints, units, wording};
 
@@ -161,7 +163,13 @@ fn latency(page: &mut Page, summary: &Summary) {
         ["p50", "p90", "p99", "p99.9", "max", "count"].map(|name| Cell::right(name).tone(Tone::Faint)),
     );
     table.row(head);
-    table.row(latency_cells("all ok".to_owned(), &summary.latency_us));
+    if summary.is_mixed() {
+        for kind in &summary.totals.kinds {
+            table.row(latency_cells(kind.kind.words().to_owned(), &kind.latency_us));
+        }
+    } else {
+        table.row(latency_cells("all ok".to_owned(), &summary.latency_us));
+    }
     let names = row_names(&summary.rows);
     if names.len() > 1 {
         for (name, row) in names.into_iter().zip(&summary.rows).take(ROW_COUNT_SHOWN) {
@@ -171,7 +179,7 @@ fn latency(page: &mut Page, summary: &Summary) {
     if summary.failed_latency_us.count > 0 {
         table.row(latency_cells("failed".to_owned(), &summary.failed_latency_us));
     }
-    if let Some(service) = &summary.service_us {
+    if let Some(service) = summary.service_us.as_ref().filter(|_| !summary.is_mixed()) {
         table.row(latency_cells("service time".to_owned(), service));
     }
     page.table(&table);
@@ -184,7 +192,7 @@ fn latency_notes(page: &mut Page, summary: &Summary) {
         let note = format!("{INDENT}and {} in the JSON", units::counted(hidden as u64, "more row"));
         page.line(&[(Tone::Faint, &note)]);
     }
-    if summary.service_us.is_some() {
+    if summary.service_us.is_some() && !summary.is_mixed() {
         let begin = if summary.noun() == "request" { "the send" } else { "the connect" };
         let note = &format!("measured from the intended start (open model); service time from {begin}");
         page.paragraph((Tone::Faint, INDENT), note);
@@ -202,7 +210,7 @@ fn latency_cells(name: String, times: &Distribution) -> Vec<Cell> {
 }
 
 /// `POST /pay`; with the origin only where rows differ in it, and so with the protocol and the load.
-fn row_names(rows: &[Row]) -> Vec<String> {
+pub(crate) fn row_names(rows: &[Row]) -> Vec<String> {
     let one_protocol = rows.windows(2).all(|pair| pair[0].protocol == pair[1].protocol);
     let is_same = |part: fn(&Row) -> &str| rows.windows(2).all(|pair| part(&pair[0]) == part(&pair[1]));
     let (one_load, one_origin) = (is_same(|row| &row.load), is_same(|row| origin(&row.url)));
@@ -224,6 +232,38 @@ fn origin(url: &str) -> &str {
 
 fn rate(page: &mut Page, summary: &Summary) {
     page.gap();
+    if summary.is_mixed() {
+        summary.totals.kinds.iter().for_each(|kind| items(page, kind_title(kind.kind), &kind_facts(kind)));
+    } else {
+        rate_of_one_kind(page, summary);
+    }
+    scripts(page, summary);
+    sessions(page, summary);
+}
+
+fn kind_title(kind: LoadKind) -> &'static str {
+    match kind {
+        LoadKind::Requests => "REQUESTS",
+        LoadKind::Handshakes => "HANDSHAKES",
+        LoadKind::IdleConnections => "IDLE",
+    }
+}
+
+/// `5 000/s   30 000 ok   12 failed   30 012 asked`: rates are of the time in which its own loads went on.
+fn kind_facts(kind: &KindTotals) -> Vec<String> {
+    let done = if kind.kind == LoadKind::IdleConnections { "opened" } else { "ok" };
+    let mut facts = vec![
+        units::rate(kind.rate_per_s),
+        format!("{} {done}", units::count(kind.ok)),
+        format!("{} failed", units::count(kind.failed)),
+    ];
+    facts.extend(kind.asked.map(|asked| format!("{} asked", units::count(asked))));
+    let interrupted = kind.interrupted;
+    facts.extend((interrupted > 0).then(|| format!("{} interrupted", units::count(interrupted))));
+    facts
+}
+
+fn rate_of_one_kind(page: &mut Page, summary: &Summary) {
     let totals = &summary.totals;
     let per_s = |count: u64| units::rate(rate_per_s(count, summary.schedule_s()));
     let done = format!("done {}", units::rate(totals.rate_per_s));
@@ -237,8 +277,6 @@ fn rate(page: &mut Page, summary: &Summary) {
     facts.extend(loops(summary));
     items(page, "RATE", &facts);
     items(page, &format!("{}S", summary.noun().to_uppercase()), &request_counts(summary));
-    scripts(page, summary);
-    sessions(page, summary);
 }
 
 /// What only scripts have.
@@ -368,10 +406,12 @@ fn errors(page: &mut Page, summary: &Summary) {
     }
     let totals = &summary.totals;
     let share = totals.failed as f64 / (totals.ok + totals.failed).max(1) as f64;
-    page.line(&[
-        (Tone::Bad, &label("ERRORS")),
-        (Tone::Plain, &format!("{} of {}s", units::percent(share), summary.noun())),
-    ]);
+    let of_all = if summary.is_mixed() {
+        format!("{} in all", units::count(totals.failed))
+    } else {
+        format!("{} of {}s", units::percent(share), summary.noun())
+    };
+    page.line(&[(Tone::Bad, &label("ERRORS")), (Tone::Plain, &of_all)]);
     for group in summary.errors.iter().take(ERROR_COUNT_SHOWN) {
         error_group(page, group);
     }
@@ -435,7 +475,7 @@ fn phases(page: &mut Page, summary: &Summary) {
         ("receive", &phases.receiving),
     ];
     let shown: Vec<_> = named.into_iter().filter(|(_, times)| times.count > 0).collect();
-    if shown.is_empty() {
+    if shown.is_empty() || summary.is_mixed() {
         return;
     }
     page.gap();
@@ -457,7 +497,7 @@ fn generator(page: &mut Page, summary: &Summary) {
     page.gap();
     let generator = &summary.generator;
     let mut facts = vec![format!("busy {}", units::percent(generator.busy))];
-    if let Some(cpu_us) = generator.cpu_us_per_request {
+    if let Some(cpu_us) = generator.cpu_us_per_request.filter(|_| !summary.is_mixed()) {
         let cpu = units::latency((cpu_us * 1e3).round() as u64);
         facts.push(format!("CPU {cpu} per {}", summary.noun()));
     }

@@ -1,11 +1,14 @@
 // The page of one run. The same for a saved run and for one under way: then `update` is called once a second.
 
-import { Board, Chart, NINES, type Line, type Spec } from '../chart';
-import { column, type Block, type Point, type RunPage, type ToolFigures, type Summary } from '../data';
+import { Board, Chart, NINES, type Band, type Line, type Spec } from '../chart';
+import { column, type Block, type KindTotals, type Part, type Row, type RunPage, type ToolFigures, type Summary } from '../data';
 import { fold, h, section, table } from '../dom';
 import * as format from '../format';
-import { drawHeat, heatRange } from '../heat';
-import { head, moment, onTheme, thresholds, tile, times, TIMES, TONES } from '../parts';
+import { head, moment, onTheme, thresholds, times, TIMES, TONES } from '../parts';
+import { capital, wordsOf } from '../words';
+import { keyOf, partSections, stepsTable, verdictOf, type PartSection } from './parts';
+import { seriesSpecs, type Scope } from './series';
+import { tiles } from './tiles';
 
 export class RunView {
   private readonly top = h('div');
@@ -15,13 +18,20 @@ export class RunView {
   private readonly charts = new Map<string, Chart>();
   private readonly overTime = h('div', { class: 'charts' });
   private readonly zeros = h('p', { class: 'note' });
+  private readonly chooser = h('select', { id: 'scope', change: () => this.choose(this.chooser.value) });
+  private readonly chooserLine = h('label', { class: 'scope', hidden: true }, 'Show ', this.chooser);
+  private readonly parts: PartSection[];
+  /** The key of the part whose series is drawn; empty for the whole run. */
+  private chosen = '';
   private curve: Chart | undefined;
   private readonly curveHost = h('div', { class: 'charts' });
 
   constructor(host: HTMLElement, private page: RunPage, tools: Node[] = []) {
     this.board = new Board(endOf(page), marksOf(page));
+    this.parts = partSections(this.board, (key) => { this.choose(key); this.overTime.scrollIntoView({ behavior: 'smooth' }); });
     this.headHost.append(head(page.summary.name, subtitle(page.summary), ...tools));
-    host.replaceChildren(this.headHost, this.top, section('Over time', this.zoomBar(), this.overTime, this.zeros), ...(isByTools(page) ? [] : [section('Percentiles', this.curveHost)]), this.lower, details(page));
+    const overTime = section('Over time', this.chooserLine, this.zoomBar(), this.overTime, this.zeros);
+    host.replaceChildren(this.headHost, this.top, overTime, ...this.parts.map((part) => part.element), ...(isByTools(page) ? [] : [section('Percentiles', this.curveHost)]), this.lower, details(page));
     this.draw();
     onTheme(() => { this.board.redraw(); this.curve?.redraw(); });
   }
@@ -37,17 +47,9 @@ export class RunView {
   private draw(): void {
     const { page } = this;
     this.top.replaceChildren(...topBlocks(page));
-    const watched = monitorSpecs(page);
-    for (const spec of [...specs(page), ...watched.filter((spec) => !isZero(spec))]) {
-      const chart = this.charts.get(spec.title);
-      if (chart) chart.update(spec);
-      else {
-        const added = this.board.add(spec);
-        this.charts.set(spec.title, added);
-        this.overTime.append(added.element);
-      }
-    }
-    this.zeros.textContent = zeroNote(watched.filter(isZero));
+    this.fillChooser();
+    this.drawOverTime();
+    this.parts.forEach((part) => part.draw(page));
     const curves = curveSpec(page);
     if (this.curve) this.curve.update(curves);
     else {
@@ -56,6 +58,42 @@ export class RunView {
       this.curveHost.append(this.curve.element);
     }
     this.lower.replaceChildren(...lowerBlocks(page));
+  }
+
+  private drawOverTime(): void {
+    const watched = monitorSpecs(this.page);
+    for (const spec of [...specs(this.page, this.chosen), ...watched.filter((spec) => !isZero(spec))]) {
+      const chart = this.charts.get(spec.title);
+      if (chart) chart.update(spec);
+      else {
+        const added = this.board.add(spec);
+        this.charts.set(spec.title, added);
+        this.overTime.append(added.element);
+      }
+    }
+    this.zeros.textContent = [isUndivided(this.page) ? 'This run was saved without a series for each kind of load. One rate and one latency of all of them would add up different things, and are not drawn.' : '', zeroNote(watched.filter(isZero))].join(' ');
+  }
+
+  /** The parts that have a series of their own, by kind. */
+  private fillChooser(): void {
+    const drawn = this.page.parts.filter((part) => part.points.length > 0);
+    const groups = ([['load', 'A load'], ['machine', 'A machine'], ['share', 'A load on a machine']] as const).map(([kind, title]): [string, Part[]] => [title, drawn.filter((part) => part.kind === kind)]).filter(([, own]) => own.length > 1);
+    const keys = groups.flatMap(([, own]) => own.map(keyOf)).join();
+    if (this.chooser.dataset['keys'] === keys) return;
+    this.chooser.dataset['keys'] = keys;
+    const option = (value: string, name: string) => h('option', { value }, name);
+    this.chooser.replaceChildren(option('', 'the whole run'), ...groups.map(([title, own]) => h('optgroup', { label: title }, own.map((part) => option(keyOf(part), nameOf(part, own))))));
+    this.chooser.value = this.chosen;
+    this.chooserLine.hidden = groups.length === 0;
+  }
+
+  /** Draws the series of another part. */
+  private choose(key: string): void {
+    this.chosen = this.chooser.value = key;
+    this.board.remove([...this.charts.values()]);
+    this.charts.clear();
+    this.overTime.replaceChildren();
+    this.drawOverTime();
   }
 
   private zoomBar(): HTMLElement {
@@ -82,8 +120,8 @@ const VERDICTS = { VALID: 'The generator was fit to measure this', SUSPECT: 'The
 const isByTools = ({ summary, tools }: RunPage) => tools.length > 0 && summary.plan.loads.length === 0;
 
 function topBlocks(page: RunPage): HTMLElement[] {
-  const { summary, asked_per_s: asked, rule_labels, blocks, tools } = page;
-  const { verdict, totals, latency_us: latency, generator } = summary;
+  const { summary, rule_labels, blocks } = page;
+  const { verdict } = summary;
   const missed = summary.thresholds.filter((one) => !one.ok).length;
   const isUnreachable = summary.stopped_by === 'unreachable';
   const isUnjudged = isByTools(page) && verdict.status === 'VALID';
@@ -91,22 +129,14 @@ function topBlocks(page: RunPage): HTMLElement[] {
   const rules = judged(summary.thresholds.length, missed);
   const ended = ENDED[summary.stopped_by];
   const findings = [...verdict.reasons, ...verdict.notes];
-  const settled = totals.ok + totals.failed;
+  const steps = stepsTable(page);
   return [
     h('div', { class: `verdict ${tone}`, role: 'status' },
       h('p', {}, h('strong', {}, `${isUnreachable ? 'UNREACHABLE' : isUnjudged ? 'NOT JUDGED' : verdict.status}${rules}`)),
       h('p', {}, isUnreachable ? 'No connection to the target could be opened.' : `${isUnjudged ? 'The figures are the tools’ own: squall measured none of them' : VERDICTS[verdict.status]}${ended ? `; ${ended}` : ''}.`),
       findings.length > 0 ? h('ul', {}, findings.map((reason) => h('li', {}, reason.message, ' ', h('span', { class: 'muted' }, `— ${reason.help}`)))) : null),
-    isByTools(page) ? h('div', { class: 'tiles' }, tools.map((run) => tile(`${run.load}: ${run.tool}`, run.figures.requests === null ? '–' : format.count(run.figures.requests), run.figures.rate_per_s === null ? 'requests' : `requests, ${format.rate(run.figures.rate_per_s)}`))) : h('div', { class: 'tiles' },
-      tile('requests per second', format.rate(totals.rate_per_s), asked === null ? '' : `asked ${format.rate(asked)}`),
-      tile('ended well', format.count(totals.ok), totals.interrupted > 0 ? `${format.count(totals.interrupted)} interrupted` : ''),
-      tile('failed', format.count(totals.failed), settled > 0 ? format.percent(totals.failed / settled) : ''),
-      tile('median latency', format.time(latency.p50), asked === null ? 'from sending' : 'from the intended start'),
-      tile('99th percentile', format.time(latency.p99), `p99.9 ${format.time(latency.p99_9)}`),
-      tile('slowest', format.time(latency.max), `of ${format.short(latency.count)}`),
-      // What a script's users went through says more than its bytes, which are charted below.
-      totals.iterations === undefined ? tile('received', format.bytes(totals.bytes_received), `sent ${format.bytes(totals.bytes_sent)}`) : tile('iterations', format.count(totals.iterations), totals.iterations_dropped ? `${format.count(totals.iterations_dropped)} dropped` : 'of the script'),
-      tile('generator busy', format.percent(generator.busy), generator.cpu_us_per_request === null ? '' : `${format.time(generator.cpu_us_per_request)} CPU per request`)),
+    ...(steps ? [section('Steps', steps)] : []),
+    ...tiles(page),
     ...(summary.thresholds.length > 0 ? [section('Thresholds', thresholds(summary.thresholds, rule_labels))] : []),
     ...blocks.filter((block) => block.is_headline).map(kindBlock),
   ];
@@ -120,79 +150,51 @@ function judged(count: number, missed: number): string {
 /** What tools alone made has no series, but may be watched. */
 const endOf = ({ series, summary, warmup_s }: RunPage) => Math.max(warmup_s + summary.duration_s, ...column(series, 'at_s').map((at, idx) => (at ?? 0) + (series.points[idx]!.v[1] ?? 0)));
 
-function marksOf({ series, warmup_s, events }: RunPage): { warmup_s: number; events: RunPage['events']; impaired: [number, number][] } {
+function marksOf(page: RunPage): { warmup_s: number; bands: Band[]; events: RunPage['events']; impaired: [number, number][] } {
+  const { series, warmup_s, events } = page;
   const impaired = series.points.filter((point) => point.w).map((point): [number, number] => [point.v[0] ?? 0, (point.v[0] ?? 0) + (point.v[1] ?? 0)]);
-  return { warmup_s, events, impaired };
+  return { warmup_s, bands: bandsOf(page), events: events.filter((event) => event.kind !== 'step'), impaired };
 }
 
-/** Without remnants of seconds, whose figures would be chance; where nothing was done for a while, as between steps, one point without any figure. */
-function wholePoints({ columns, points }: RunPage['series']): Point[] {
-  const made: Point[] = [];
-  let isGap = false;
-  for (const point of points) {
-    if ((point.v[1] ?? 0) < 0.2) {
-      isGap = true;
-      continue;
-    }
-    const before = made[made.length - 1];
-    if (isGap && before) {
-      const at_s = (before.v[0]! + before.v[1]! + point.v[0]!) / 2;
-      made.push({ v: columns.map((name) => (name === 'at_s' ? at_s : name === 'span_s' ? 0 : null)), h: [] });
-    }
-    made.push(point);
-    isGap = false;
-  }
-  return made;
+/** Steps, or the runs of a page of several. A step ends with the last of its loads, at the latest when the next one begins. */
+function bandsOf(page: RunPage): Band[] {
+  const { parts, events } = page;
+  const steps = parts.filter((part) => part.kind === 'step' || part.kind === 'run');
+  const marked = events.filter((event) => event.kind === 'step').map((event) => ({ name: event.label, at_s: event.at_s, duration_s: 0 }));
+  const begun = (steps.length >= marked.length ? steps : marked).slice().sort((a, b) => a.at_s - b.at_s);
+  if (begun.length < 2) return [];
+  return begun.map((step, idx) => {
+    const next_s = begun[idx + 1]?.at_s ?? Infinity;
+    const ends = parts.filter((part) => part.kind === 'load' && part.at_s >= step.at_s && part.at_s < next_s).map((part) => Math.max(part.at_s + part.duration_s, ...part.points.slice(-1).map((point) => point.v[0]! + point.v[1]!)));
+    const until_s = Math.max(step.at_s + step.duration_s, ...ends);
+    return { from_s: step.at_s, to_s: Math.min(next_s, until_s > step.at_s ? until_s : next_s === Infinity ? endOf(page) : next_s), label: step.name };
+  });
 }
 
-/** Every chart over time for which there are figures. */
-function specs(page: RunPage): Spec[] {
+/** Every chart over time for which there are figures, of the whole run or of one part. */
+function specs(page: RunPage, chosen: string): Spec[] {
   if (isByTools(page)) return [];
-  const whole = wholePoints(page.series);
-  const series = { columns: page.series.columns, points: whole.length > 0 ? whole : page.series.points };
-  const spans = column(series, 'span_s').map((value) => value ?? 0);
-  const starts = column(series, 'at_s').map((value) => value ?? 0);
-  const x = starts.map((start, idx) => start + spans[idx]! / 2);
-  const values = (name: string) => column(series, name);
-  // What the warm-up did is in no figure, so its rate is not zero but unknown.
-  const perSecond = (name: string) => values(name).map((value, idx) => (value === null || spans[idx]! <= 0 || starts[idx]! + spans[idx]! <= page.warmup_s ? null : value / spans[idx]!));
-  const has = (list: Line['values']) => list.some((value) => value != null && value > 0);
-  const line = (name: string, list: (number | null)[], color: string, more: Partial<Line> = {}): Line => ({ name, values: list, color, ...more });
-  const known = (lines: Line[]) => lines.filter((one) => has(one.values));
+  const { series, warmup_s, cause_labels: causes, summary: { totals: { kinds } } } = page;
+  const scope = (more: Partial<Scope>): Scope => ({ series, kind: kinds[0]?.kind ?? 'requests', prefix: '', warmup_s, causes, ...more });
+  const part = page.parts.find((part) => keyOf(part) === chosen);
+  const of = (part: Part, prefix: string) => scope({ series: { columns: series.columns, points: part.points }, kind: part.makes, prefix });
+  if (part) return seriesSpecs(of(part, part.name));
+  if (kinds.length < 2) return seriesSpecs(scope({}));
+  // What all of them share is drawn once, and no rate and no latency of different things together.
+  const own = page.parts.filter((part) => part.kind === 'kind' && part.points.length > 0);
+  const shared = seriesSpecs(scope({ kind: null })).filter((spec) => own.length === 0 || spec.title !== 'Failures');
+  return [...own.flatMap((part) => seriesSpecs(of(part, wordsOf(part.makes).title)).filter((spec) => !LEFT_OUT.test(spec.title))), ...shared];
+}
 
-  const specs: Spec[] = [];
-  const rates = known([line('asked', perSecond('asked'), 'c7', { dash: [6, 4] }), line('sent', perSecond('started'), 'c6'), line('done well', perSecond('ok'), 'c1', { width: 2.25 }), line('failed', perSecond('failed'), 'c2', { dash: [2, 3] })]);
-  specs.push({ title: 'Rate', note: 'Requests per second: asked by the schedule, sent, and ended.', unit: 'per_second', x, lines: rates });
+/** Of older versions: several kinds of load, and only one series. */
+const isUndivided = ({ parts, summary }: RunPage) => summary.totals.kinds.length > 1 && !parts.some((part) => part.kind === 'kind' && part.points.length > 0);
 
-  const bands = [line('p50', values('p50'), 'c1', { width: 2.25 }), line('p90', values('p90'), 'c3'), line('p99', values('p99'), 'c5'), line('p99.9', values('p99_9'), 'c2'), line('max', values('max'), 'c7', { dash: [3, 3] })];
-  specs.push({ title: 'Latency', note: 'Percentiles of the requests that ended well in each span.', unit: 'us', x, lines: bands, log: true, bands: [[1, 0, 0.16], [2, 1, 0.12], [3, 2, 0.08]] });
+/** Of the generator and its network, whatever was made; and heat maps, which each load has when it is chosen. */
+const LEFT_OUT = /: (network|connections|generator|schedule lag|heat map)$/;
 
-  const range = heatRange(series.points);
-  if (range) {
-    const ranges = starts.map((start, idx): [number, number] => [start, start + spans[idx]!]);
-    specs.push({ title: 'Heat map', note: 'How many requests took how long: the darker, the more (in light mode). Two groups of latencies show as two stripes.', unit: 'us', x,
-      lines: [line('median', values('p50'), 'c2', { width: 1.25 }), line('p99', values('p99'), 'c5', { width: 1.25, dash: [4, 3] })], log: true, yRange: range, under: (plot) => drawHeat(plot, series.points, ranges) });
-  }
-
-  const phases = known([line('waiting for a connection', values('blocked'), 'c7'), line('connecting', values('connecting'), 'c3'), line('TLS handshake', values('tls'), 'c8'), line('sending', values('sending'), 'c5'), line('waiting for the answer', values('wait'), 'c1'), line('receiving', values('receiving'), 'c4')]);
-  if (phases.length > 0) specs.push({ title: 'Phases', note: 'Where the mean time of a successful request goes.', unit: 'us', x, lines: phases, stacked: true });
-
-  const causes = [...new Set(series.points.flatMap((point) => Object.keys(point.e ?? {})))].sort();
-  if (causes.length > 0) {
-    const colors = ['c2', 'c4', 'c5', 'c8', 'c7', 'c1', 'c3'];
-    const lines = causes.map((cause, idx) => line(page.cause_labels[cause] ?? cause.replaceAll('_', ' '), series.points.map((point, at) => (spans[at]! > 0 ? (point.e?.[cause] ?? 0) / spans[at]! : null)), colors[idx % colors.length]!));
-    specs.push({ title: 'Failures', note: 'Per second, by cause.', unit: 'per_second', x, lines, stacked: true });
-  }
-
-  const network = known([line('received', perSecond('in'), 'c1'), line('sent', perSecond('out'), 'c2')]);
-  if (network.length > 0) specs.push({ title: 'Network', note: 'Bytes per second on the wire, TLS included.', unit: 'bytes_per_second', x, lines: network });
-  const connections = known([line('open', values('open'), 'c1'), line('opened', values('opened'), 'c3', { dash: [6, 4] }), line('requests waiting for one', values('waiting'), 'c2')]);
-  if (connections.length > 0) specs.push({ title: 'Connections', note: 'Open at the end of each span, and opened in it.', unit: 'count', x, lines: connections });
-  const generator = known([line('busiest loop', values('busy'), 'c1'), line('its machine’s CPUs', values('cpu'), 'c3'), line('kept off its core', values('descheduled'), 'c2')]);
-  if (generator.length > 0) specs.push({ title: 'Generator', note: 'Share of its time; near 100 % latencies contain the generator’s own queue.', unit: 'fraction', x, lines: generator, yMax: 1 });
-  const lag = known([line('p99 of the lag', values('lag_p99'), 'c2')]);
-  if (lag.length > 0) specs.push({ title: 'Schedule lag', note: 'How late requests were sent although a connection was free.', unit: 'us', x, lines: lag });
-  return specs;
+/** Two parts of one name make different things. */
+function nameOf(part: Part, all: Part[]): string {
+  return part.makes && all.some((other) => other !== part && other.name === part.name) ? `${part.name}: ${wordsOf(part.makes).many}` : part.name;
 }
 
 const MONITOR_TITLES: Record<string, string> = { percent: 'Watched: CPU and other shares', bytes: 'Watched: memory and sizes', count: 'Watched: counts', per_second: 'Watched: rates', seconds: 'Watched: times' };
@@ -235,15 +237,13 @@ function zeroNote(zeros: Spec[]): string {
   return zeros.length > 0 ? `Watched, and zero all the time: ${zeros.map((spec) => spec.title).join(', ')}.` : '';
 }
 
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
-
 function curveSpec({ curves }: RunPage): Spec {
   const x = [...new Set(curves.flatMap((curve) => curve.points.map(([nines]) => nines)))].sort((a, b) => a - b);
   const lines = curves.map((curve, idx): Line => {
     const at = new Map(curve.points);
     return { name: curve.name, values: x.map((nines) => at.get(nines) ?? null), color: `c${(idx % 8) + 1}`, width: idx === 0 ? 2.5 : 1.5, ...(idx > 0 ? { dash: [5, 3] } : {}), hidden: curve.name === 'failures' };
   });
-  return { title: 'Latency by percentile', note: 'The whole run, warm-up left out. A step upwards is where a share of the requests takes another way.', unit: 'us', x: x.length > 0 ? x : [0], lines: lines.length > 0 ? lines : [{ name: 'latency', values: [null], color: 'c1' }], log: true };
+  return { title: 'Latency by percentile', note: 'The whole run, warm-up left out. A step upwards is where a share takes another way.', unit: 'us', x: x.length > 0 ? x : [0], lines: lines.length > 0 ? lines : [{ name: 'latency', values: [null], color: 'c1' }], log: true };
 }
 
 /** Facts alone are lines; everything else is a table. */
@@ -259,34 +259,39 @@ function printed({ requests, failed, rate_per_s, latency_us }: ToolFigures): str
   return [...known, ...times].filter(Boolean).join(' · ') || 'nothing that could be read';
 }
 
-function lowerBlocks({ summary, error_labels, parts, blocks: kinds, tools }: RunPage): HTMLElement[] {
+function lowerBlocks(page: RunPage): HTMLElement[] {
+  const { summary, error_labels, parts, blocks: ownBlocks, tools } = page;
   const blocks: HTMLElement[] = [];
   if (summary.errors.length > 0) {
     const rows = summary.errors.map((error, idx) => [error_labels[idx] ?? error.cause, h('span', {}, error.example ?? '', error.example_url ? h('span', { class: 'muted' }, ` (${error.example_url})`) : null), error.first_at_s === null ? '–' : format.clock(error.first_at_s, 0.1), format.count(error.count)]);
     blocks.push(section('Failures', table(['what', 'the first one', 'first at', 'count'], rows, 2)));
   }
-  blocks.push(...kinds.filter((block) => !block.is_headline).map(kindBlock));
-  for (const [kind, title] of [['run', 'Runs'], ['machine', 'Machines'], ['step', 'Steps'], ['load', 'Loads']] as const) {
-    const members = parts.filter((part) => part.kind === kind);
-    if (members.length === 0) continue;
-    const rows = members.map((part) => [part.name, h('span', { class: `tone ${part.problem ? 'bad' : TONES[part.status]}` }, part.problem ?? part.status), format.clock(part.at_s), format.span(part.duration_s), format.count(part.ok), format.count(part.failed), format.rate(part.rate_per_s), ...times(part.latency_us), format.percent(part.busy)]);
-    blocks.push(section(title, table([kind, 'verdict', 'from', 'for', 'ok', 'failed', 'rate', ...TIMES, 'busy'], rows, 11)));
+  blocks.push(...ownBlocks.filter((block) => !block.is_headline).map(kindBlock));
+  const runs = parts.filter((part) => part.kind === 'run');
+  if (runs.length > 0) {
+    const rows = runs.map((part) => [part.name, verdictOf(part), format.clock(part.at_s), format.span(part.duration_s), format.count(part.ok), format.count(part.failed), format.rate(part.rate_per_s), ...times(part.latency_us), format.percent(part.busy)]);
+    blocks.push(section('Runs', table(['run', 'verdict', 'from', 'for', 'ok', 'failed', 'rate', ...TIMES, 'busy'], rows, 11)));
   }
   if (tools.length > 0) {
     blocks.push(section('Other tools', h('p', { class: 'note' }, 'Their own figures, as they printed them; they are in no total.'), table(['tool', 'load', 'machine', 'printed'], tools.map((tool) => [tool.tool, tool.load, tool.machine, h('span', {}, printed(tool.figures), tool.problem ? h('span', { class: 'tone bad' }, ` ${tool.problem}`) : null)]), 0)));
   }
-  blocks.push(section('Requests', requests(summary)));
-  const phases = Object.entries(summary.phases_us).filter(([, one]) => one.count > 0).map(([name, one]) => [name.replaceAll('_', ' '), ...times(one), format.count(one.count)]);
+  const { kinds } = summary.totals;
+  const isMixed = kinds.length > 1;
+  if (!isByTools(page)) blocks.push(...(isMixed ? kinds.map((kind) => section(wordsOf(kind.kind).title, requests(summary, kind))) : [section(wordsOf(kinds[0]?.kind).title, requests(summary))]));
+  const phases = isMixed ? [] : Object.entries(summary.phases_us).filter(([, one]) => one.count > 0).map(([name, one]) => [name.replaceAll('_', ' '), ...times(one), format.count(one.count)]);
   if (phases.length > 0) blocks.push(section('Phases', table(['phase', ...TIMES, 'count'], phases)));
   return blocks;
 }
 
 /** Rows may be grouped by anything that tells them apart. */
-function requests(summary: Summary): HTMLElement {
+function requests(summary: Summary, kind?: KindTotals): HTMLElement {
   const host = h('div');
   const keys = ['url', 'method', 'protocol', 'load'] as const;
-  const rows = summary.rows.filter((row) => row.ok + row.failed + row.interrupted > 0);
-  const byRow = () => table(['method', 'URL', 'protocol', 'load', 'ok', 'failed', 'rate', ...TIMES], rows.map((row) => [row.method, h('span', { class: 'wrap' }, row.url), row.protocol, row.load, format.count(row.ok), format.count(row.failed), format.rate(summary.duration_s > 0 ? (row.ok + row.failed) / summary.duration_s : 0), ...times(row.latency_us)]), 8);
+  const isOwn = (row: Row) => !kind || kind.loads.some((load) => row.load === load || row.load.endsWith(`: ${load}`));
+  const rows = summary.rows.filter((row) => row.ok + row.failed + row.interrupted > 0 && isOwn(row));
+  const own_s = (row: Row) => summary.parts.find((part) => part.kind === 'load' && part.name === row.load)?.duration_s ?? summary.duration_s;
+  const rowRate = (row: Row) => (own_s(row) > 0 ? (row.ok + row.failed) / own_s(row) : 0);
+  const byRow = () => table(['method', 'URL', 'protocol', 'load', 'ok', 'failed', 'rate', ...TIMES], rows.map((row) => [row.method, h('span', { class: 'wrap' }, row.url), row.protocol, row.load, format.count(row.ok), format.count(row.failed), format.rate(rowRate(row)), ...times(row.latency_us)]), 8);
   const byKey = (key: (typeof keys)[number]) => {
     const groups = new Map<string, { ok: number; failed: number; received: number }>();
     for (const row of rows) {
@@ -296,12 +301,12 @@ function requests(summary: Summary): HTMLElement {
     return table([key, 'ok', 'failed', 'received'], [...groups].map(([name, sum]) => [name, format.count(sum.ok), format.count(sum.failed), format.bytes(sum.received)]), 3);
   };
   const byStatus = () => table(['status', 'responses', 'share'], Object.entries(summary.status).map(([status, number]) => [status, format.count(number), format.percent(number / Math.max(1, Object.values(summary.status).reduce((a, b) => a + b, 0)))]), 2);
-  const views: [string, () => HTMLElement][] = [['each', byRow], ...keys.filter((key) => new Set(rows.map((row) => row[key])).size > 1).map((key): [string, () => HTMLElement] => [`by ${key === 'url' ? 'URL' : key}`, () => byKey(key)]), ['by status', byStatus]];
+  const views: [string, () => HTMLElement][] = [['each', byRow], ...keys.filter((key) => new Set(rows.map((row) => row[key])).size > 1).map((key): [string, () => HTMLElement] => [`by ${key === 'url' ? 'URL' : key}`, () => byKey(key)]), ...(!kind && Object.keys(summary.status).length > 0 ? [['by status', byStatus] as [string, () => HTMLElement]] : [])];
   const buttons = views.map(([name, draw], idx) => h('button', { type: 'button', class: 'small', 'aria-pressed': String(idx === 0), click: (event) => {
     buttons.forEach((button) => button.setAttribute('aria-pressed', String(button === event.currentTarget)));
     host.replaceChildren(draw());
   } }, name));
-  host.append(rows.length > 0 ? byRow() : h('p', { class: 'note' }, 'No request ended.'));
+  host.append(rows.length > 0 ? byRow() : h('p', { class: 'note' }, `No ${wordsOf(kind?.kind ?? summary.totals.kinds[0]?.kind).one} ended.`));
   return h('div', {}, h('div', { class: 'filters' }, buttons), host);
 }
 

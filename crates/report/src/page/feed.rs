@@ -7,7 +7,8 @@ use squall_measure::{End, RunRecord, RunRecorder, Series, StoppedBy};
 
 use super::Page;
 use super::columns::Point;
-use super::run::{PartLine, RunPage};
+use super::lines::PartLine;
+use super::run::RunPage;
 use crate::MachineGlance;
 
 /// What is known of the run, ready to be sent to any viewer.
@@ -50,19 +51,20 @@ impl Feed {
         let stopped_by = if state == FeedState::Running { StoppedBy::Duration } else { StoppedBy::Drained };
         self.elapsed = recorder.elapsed();
         self.goal = recorder.setup().length;
-        let parts = machines.iter().map(PartLine::from).collect();
-        self.take(&recorder.preview(End { duration: measured, stopped_by }), parts, recorder.series(), state);
+        let machines = machines.iter().map(PartLine::from).collect();
+        let shares = recorder.shares().shares().cloned().collect();
+        let record = RunRecord { shares, ..recorder.preview(End { duration: measured, stopped_by }) };
+        self.take(&record, machines, recorder.series(), state);
     }
 
     /// Takes the run as it has ended.
     pub fn finish(&mut self, record: &RunRecord) {
-        let parts = record.parts.iter().map(PartLine::from).collect();
-        self.take(record, parts, &record.series, FeedState::Ended);
+        self.take(record, Vec::new(), &record.series, FeedState::Ended);
     }
 
-    fn take(&mut self, record: &RunRecord, parts: Vec<PartLine>, series: &Series, state: FeedState) {
+    fn take(&mut self, record: &RunRecord, machines: Vec<PartLine>, series: &Series, state: FeedState) {
         self.state = state;
-        let page = RunPage { parts, ..RunPage::without_series(record) };
+        let page = RunPage::without_series(record, machines, PART_POINT_COUNT_MAX);
         self.head = serde_json::to_string(&Page::Run(Box::new(page))).unwrap_or_default();
         self.take_points(series, record.total.open_model);
     }
@@ -113,6 +115,9 @@ impl Feed {
         )
     }
 }
+
+/// Points of all parts of the run together: they are sent anew each second.
+const PART_POINT_COUNT_MAX: usize = 600;
 
 /// How many of the newest points may still change.
 const LATE_POINT_COUNT: usize = 3;

@@ -7,6 +7,7 @@
 mod columns;
 mod feed;
 mod kinds;
+mod lines;
 mod plain;
 mod run;
 pub(crate) mod svg;
@@ -19,8 +20,9 @@ use crate::studies::{CapacityPage, ComparePage, IndexPage, SweepPage};
 pub use columns::{COLUMNS, Point};
 pub use feed::{Feed, FeedState, Position};
 pub use kinds::Block;
+pub use lines::{LineKind, PartLine};
 pub(crate) use run::curve;
-pub use run::{Curve, PartLine, RunPage, Series};
+pub use run::{Curve, RunPage, Series};
 
 /// What a page shows; the browser chooses how by `kind`.
 #[derive(Debug, Clone, Serialize)]

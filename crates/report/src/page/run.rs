@@ -3,21 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use squall_measure::{Cause, Event, Histogram, Monitor, Part, PartKind, RunRecord, Status, ToolRun};
+use squall_measure::{Cause, Event, Histogram, Monitor, Row, RowKey, RunRecord, ToolRun};
 use squall_plan::{Plan, What};
 
 use super::columns::{COLUMNS, Point};
 use super::kinds::{self, Block};
-use crate::summary::{Distribution, Summary};
-use crate::{MachineGlance, wording};
+use super::lines::{PartLine, lines};
+use crate::summary::{LoadKind, Summary};
+use crate::{terminal, wording};
 
 /// One run.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunPage {
     /// Everything but the series, in the form of the JSON contract.
     pub summary: Summary,
-    /// Open model: requests per second that schedules asked for, while they did.
-    pub asked_per_s: Option<f64>,
+    /// For each of the summary's kinds: what schedules asked for per second, while they did.
+    pub asked_per_s: Vec<Option<f64>>,
     /// Each of the summary's thresholds with what it is about.
     pub rule_labels: Vec<String>,
     /// What to say of each of the summary's errors.
@@ -34,7 +35,7 @@ pub struct RunPage {
     pub monitors: Vec<Monitor>,
     /// Moments to mark.
     pub events: Vec<Event>,
-    /// Steps, loads and machines with figures of their own.
+    /// Kinds, steps, loads, machines, and loads on machines, each with figures of its own.
     pub parts: Vec<PartLine>,
     /// What only this kind of run has.
     pub blocks: Vec<Block>,
@@ -60,33 +61,6 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-/// A step, a load or a machine in one line.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PartLine {
-    /// What it is a part of.
-    pub kind: PartKind,
-    /// Its name.
-    pub name: String,
-    /// When it began, in seconds after the run's start.
-    pub at_s: f64,
-    /// How long it was measured, in seconds.
-    pub duration_s: f64,
-    /// Whether its generator can be trusted.
-    pub status: Status,
-    /// Why it ended before its time.
-    pub problem: Option<String>,
-    /// Requests that ended well.
-    pub ok: u64,
-    /// Requests that failed.
-    pub failed: u64,
-    /// Requests per second.
-    pub rate_per_s: f64,
-    /// Latencies of successes.
-    pub latency_us: Distribution,
-    /// Share of its time in which its event loops worked.
-    pub busy: f64,
-}
-
 impl From<&RunRecord> for RunPage {
     fn from(record: &RunRecord) -> Self {
         let series = record.series.coarsened(POINT_COUNT_MAX);
@@ -94,32 +68,42 @@ impl From<&RunRecord> for RunPage {
         let step_s = f64::from(series.seconds_per_point);
         let point = |(idx, point)| Point::new(idx as f64 * step_s, point, is_open);
         let points = series.points.iter().enumerate().map(point).collect();
-        Self { series: Series { columns: COLUMNS, points }, ..Self::without_series(record) }
+        let page = Self::without_series(record, Vec::new(), PART_POINT_COUNT_MAX);
+        Self { series: Series { columns: COLUMNS, points }, ..page }
     }
 }
 
 impl RunPage {
-    /// Everything but the points, which a live page is sent one by one.
-    pub(super) fn without_series(record: &RunRecord) -> Self {
+    /// Everything but the points, which a live page is sent one by one. `machines`: those of a run under way; `point_count_max`: of all
+    /// parts together.
+    pub(super) fn without_series(
+        record: &RunRecord,
+        machines: Vec<PartLine>,
+        point_count_max: usize,
+    ) -> Self {
         let mut summary = Summary::of_totals(record);
         shorten(&mut summary.plan);
-        let asked = summary.totals.requests_asked;
+        let parts = lines(record, &summary, machines, point_count_max);
         let label = |error: &crate::ErrorGroup| {
             format!("{} {}", wording::cause(error.cause), wording::phase(error.phase))
         };
         let causes: BTreeSet<Cause> = summary.errors.iter().map(|error| error.cause).collect();
+        let asked = |kind: &crate::KindTotals| {
+            let schedule_s = summary.schedule_s_of(|load| LoadKind::of(load) == kind.kind);
+            kind.asked.map(|asked| crate::summary::rate_per_s(asked, schedule_s))
+        };
         let cause_label = |cause: &Cause| (name_of(cause), wording::cause(*cause).to_owned());
         Self {
-            asked_per_s: asked.map(|asked| crate::summary::rate_per_s(asked, summary.schedule_s())),
+            asked_per_s: summary.totals.kinds.iter().map(asked).collect(),
             rule_labels: summary.thresholds.iter().map(wording::rule).collect(),
             error_labels: summary.errors.iter().map(label).collect(),
             cause_labels: causes.iter().map(cause_label).collect(),
             warmup_s: record.plan.warmup.as_secs_f64(),
-            curves: curves(record),
+            curves: curves(record, &summary),
             series: Series { columns: COLUMNS, points: Vec::new() },
             monitors: record.monitors.iter().map(thinned).collect(),
             events: record.events.clone(),
-            parts: record.parts.iter().map(PartLine::from).collect(),
+            parts,
             blocks: kinds::blocks(record, &summary),
             tools: record.tools.clone(),
             summary,
@@ -127,64 +111,34 @@ impl RunPage {
     }
 }
 
-impl From<&Part> for PartLine {
-    fn from(part: &Part) -> Self {
-        let (total, duration_s) = (&part.total, part.duration.as_secs_f64());
-        let generator = &total.generator;
-        let wall_s = generator.wall.as_secs_f64();
-        Self {
-            kind: part.kind,
-            name: part.name.clone(),
-            at_s: part.at_s,
-            duration_s,
-            status: part.verdict.status,
-            problem: part.problem.clone(),
-            ok: total.ok(),
-            failed: total.failed(),
-            rate_per_s: crate::summary::rate_per_s(total.ok() + total.failed(), duration_s),
-            latency_us: Distribution::from(total.latency().as_ref()),
-            busy: if wall_s > 0.0 { rounded(generator.busy.as_secs_f64() / wall_s) } else { 0.0 },
-        }
-    }
-}
-
-/// A machine of a run that goes on.
-impl From<&MachineGlance<'_>> for PartLine {
-    fn from(machine: &MachineGlance<'_>) -> Self {
-        let MachineGlance { name, recorder, problem } = *machine;
-        let (total, series) = (recorder.total(), recorder.series());
-        let closed_s = f64::from(series.seconds_per_point) * series.points.len() as f64;
-        let duration_s = (closed_s - recorder.setup().plan.warmup.as_secs_f64()).max(0.0);
-        Self {
-            kind: PartKind::Machine,
-            name: name.to_owned(),
-            at_s: 0.0,
-            duration_s,
-            status: recorder.verdict().status,
-            problem: problem.map(str::to_owned),
-            ok: total.ok(),
-            failed: total.failed(),
-            rate_per_s: crate::summary::rate_per_s(total.ok() + total.failed(), duration_s),
-            latency_us: Distribution::from(total.latency().as_ref()),
-            busy: recorder.last_second().map_or(0.0, |second| rounded(second.busy_max)),
-        }
-    }
-}
-
-/// All successes, the service times of an open model, failures, and the first few rows where there are several.
-fn curves(record: &RunRecord) -> Vec<Curve> {
+/// All successes of each kind, the service times of an open model, failures, and the first few rows where there are several.
+fn curves(record: &RunRecord, summary: &Summary) -> Vec<Curve> {
     let total = &record.total;
-    let mut curves = vec![curve("latency", &total.latency())];
-    curves.extend(total.service().map(|times| curve("service time", times)));
+    let kinds = &summary.totals.kinds;
+    let mut curves = Vec::new();
+    if kinds.len() > 1 {
+        curves.extend(kinds.iter().map(|kind| curve_of_kind(record, kind.kind)));
+    } else {
+        curves.push(curve("latency", &total.latency()));
+        curves.extend(total.service().map(|times| curve("service time", times)));
+    }
     curves.push(curve("failures", &total.latency_failed));
-    if total.rows.len() > 1 {
-        let row = |(key, row): (&squall_measure::RowKey, &squall_measure::Row)| {
-            curve(&format!("{} {}", key.method, key.url), &row.latency)
-        };
-        curves.extend(record.rows.iter().zip(&total.rows).take(ROW_CURVE_COUNT_MAX).map(row));
+    if summary.rows.len() > 1 {
+        let told = record.rows.iter().zip(&total.rows).filter(|row| crate::summary::is_told(row, record));
+        let named = terminal::row_names(&summary.rows).into_iter().zip(told);
+        let row = |(name, (_, row)): (String, (&RowKey, &Row))| curve(&name, &row.latency);
+        curves.extend(named.take(ROW_CURVE_COUNT_MAX).map(row));
     }
     curves.retain(|curve| !curve.points.is_empty());
     curves
+}
+
+fn curve_of_kind(record: &RunRecord, kind: LoadKind) -> Curve {
+    let mut times = Histogram::new();
+    let own = record.rows.iter().zip(&record.total.rows);
+    own.filter(|(key, _)| LoadKind::of_named(&record.plan, &key.load) == Some(kind))
+        .for_each(|(_, row)| times.merge(&row.latency));
+    curve(kind.words(), &times)
 }
 
 /// Sixteen points per nine, as far as the number of values carries them, and the largest value at the end.
@@ -220,12 +174,15 @@ pub(super) fn name_of(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
 /// Most points on a page: more than a screen has columns to tell apart, and a day stays far below 3 MB.
 const POINT_COUNT_MAX: usize = 1200;
+
+/// Most points of all parts of a run together: 1 MB of a page.
+const PART_POINT_COUNT_MAX: usize = 3000;
 
 /// Beyond so many, curves are a tangle.
 const ROW_CURVE_COUNT_MAX: usize = 8;

@@ -42,6 +42,7 @@ impl Summary {
             machine: record.machine.as_ref().map(Machine::from),
             environment: record.environment.clone(),
             parts: parts::parts(record),
+            shares: parts::shares(record),
             tools: parts::tools(record),
             monitors: parts::monitors(record),
             events: parts::events(record),
@@ -134,6 +135,7 @@ impl From<&MachineSecond> for Machine {
 fn totals(record: &RunRecord) -> Totals {
     let total = &record.total;
     Totals {
+        kinds: kinds::kinds(record),
         requests: total.requests_started,
         ok: total.ok(),
         failed: total.failed(),
@@ -182,7 +184,7 @@ fn status(counts: &StatusCounts) -> BTreeMap<String, u64> {
 }
 
 /// Where the version of HTTP was left to the server, the row of the one that it did not choose stays empty.
-fn is_told((key, figures): &(&RowKey, &squall_measure::Row), record: &RunRecord) -> bool {
+pub(crate) fn is_told((key, figures): &(&RowKey, &squall_measure::Row), record: &RunRecord) -> bool {
     let is_alternative = |other: &RowKey| {
         other.protocol != key.protocol && RowKey { protocol: key.protocol, ..other.clone() } == **key
     };

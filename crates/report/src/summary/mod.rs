@@ -4,6 +4,7 @@
 //! order in which they stand here. A name, once released, keeps its meaning; new fields may come.
 
 mod build;
+mod kinds;
 mod parts;
 mod replay;
 mod script;
@@ -17,8 +18,11 @@ use squall_measure::{
 };
 use squall_plan::{Load, Plan, When};
 
-pub use parts::{Part, Watched};
-pub(crate) use parts::{Span, most_at_once};
+pub(crate) use build::is_told;
+pub(crate) use kinds::parts_of;
+pub use kinds::{KindTotals, LoadKind};
+pub use parts::{Figures, Part, PhaseMeans, Share, Watched};
+pub(crate) use parts::{Span, length_s, most_at_once};
 pub use replay::{Difference, Replay};
 pub use script::{Check, Metric, Script};
 pub use sessions::{Handshakes, IdleConnections, Negotiated};
@@ -68,6 +72,8 @@ pub struct Summary {
     pub environment: BTreeMap<String, String>,
     /// Steps, loads and machines of a plan, each with its own figures; empty for a run of one load on one machine that had no problem.
     pub parts: Vec<Part>,
+    /// What each machine made of each load; empty where the run had one load on one machine.
+    pub shares: Vec<Share>,
     /// What foreign tools did; their figures are in no other.
     pub tools: Vec<ToolRun>,
     /// What was watched beside the load.
@@ -113,6 +119,8 @@ pub struct Reason {
 /// Counts over the measured part of the run. `requests` = `ok` + `failed` + `interrupted`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Totals {
+    /// Requests, handshakes and idle connections, each by itself: the fields below count all that the run made, whatever it was.
+    pub kinds: Vec<KindTotals>,
     /// Requests begun.
     pub requests: u64,
     /// Requests with a whole response that met every expectation.
@@ -344,6 +352,11 @@ impl Summary {
         if nouns.all(|noun| noun == first) { first } else { "request" }
     }
 
+    /// Whether it made different things, such as requests and handshakes, so that no figure of all of them means anything.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.totals.kinds.len() > 1
+    }
+
     /// Whether foreign tools made all of it: then every figure of squall's own is empty, and it judges none.
     pub(crate) fn is_by_tools(&self) -> bool {
         self.plan.loads.is_empty() && !self.tools.is_empty()
@@ -362,7 +375,12 @@ impl Summary {
 
     /// How long schedules started requests: the time in which the last answers were awaited is no part of it, nor is that of other loads.
     pub(crate) fn schedule_s(&self) -> f64 {
-        let is_open = |load: &&Load| matches!(load.when, When::Open { .. });
+        self.schedule_s_of(|_| true)
+    }
+
+    /// The same of some loads.
+    pub(crate) fn schedule_s_of(&self, is_counted: impl Fn(&Load) -> bool) -> f64 {
+        let is_open = |load: &&Load| matches!(load.when, When::Open { .. }) && is_counted(load);
         let planned = |load: &Load| {
             let planned = load.stop.duration.map(|duration| duration.saturating_sub(self.plan.warmup));
             planned.map_or(f64::INFINITY, |planned| planned.as_secs_f64())
@@ -372,7 +390,7 @@ impl Summary {
             Some(Span { until_s: span.until_s.min(span.from_s + planned(load)), ..span })
         };
         let spans: Vec<Span> = self.plan.loads.iter().filter(is_open).filter_map(span).collect();
-        if spans.is_empty() { self.duration_s } else { parts::length_s(&spans) }
+        if spans.is_empty() { self.duration_s } else { length_s(&spans) }
     }
 
     /// Whether the plan itself closes connections early, so that many new ones are no surprise.

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use squall_measure::{Event, Monitor, MonitorUnit, PartKind, RunRecord, Status, ToolRun};
+use squall_measure::{
+    Cause, Event, Monitor, MonitorUnit, PartKind, PhaseSums, RunRecord, SeriesPoint, Snapshot, Status,
+    ToolRun,
+};
 
-use super::{Distribution, rate_per_s, three_decimals};
+use super::{Distribution, LoadKind, rate_per_s, three_decimals};
 
 /// A step, a load or a machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,18 +25,138 @@ pub struct Part {
     pub problem: Option<String>,
     /// Whether its figures can be believed.
     pub verdict: Status,
+    /// What a load makes; null of steps and machines, whose loads may make different things.
+    pub makes: Option<LoadKind>,
     /// Requests (or what else it made) that were begun.
     pub requests: u64,
+    /// Those that ended, per second of its own time.
+    pub rate_per_s: f64,
+    /// What became of them.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Facts about it, by name.
+    pub facts: BTreeMap<String, String>,
+}
+
+/// What one machine made of one load.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Share {
+    /// The load's name.
+    pub load: String,
+    /// The machine's name.
+    pub machine: String,
+    /// What the load makes.
+    pub makes: Option<LoadKind>,
+    /// When the load began, in seconds after the run's start.
+    pub at_s: f64,
+    /// Length of the load's measured time.
+    pub duration_s: f64,
+    /// Those that ended, per second of that time.
+    pub rate_per_s: f64,
+    /// What became of them; percentiles within 0.8 %.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// The figures that a load, a machine, a step and a load on a machine have alike.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figures {
     /// Those that ended well.
     pub ok: u64,
     /// Those that failed.
     pub failed: u64,
-    /// Those that ended, per second of its own time.
-    pub rate_per_s: f64,
+    /// Those cut off by the run's end.
+    pub interrupted: u64,
+    /// Open model: those that the schedule asked for.
+    pub asked: u64,
+    /// Bytes read from sockets, below TLS.
+    pub bytes_received: u64,
+    /// Bytes written to sockets, below TLS.
+    pub bytes_sent: u64,
+    /// The most connections that were open at the end of a second.
+    pub connections_open_max: u64,
     /// Of those that ended well.
     pub latency_us: Distribution,
-    /// Facts about it, by name.
-    pub facts: BTreeMap<String, String>,
+    /// The phases of those that ended well, each as its mean over all of them; null where none did.
+    pub phases_mean_us: Option<PhaseMeans>,
+    /// Failures by cause.
+    pub failures: BTreeMap<Cause, u64>,
+}
+
+/// Means over all successes, those without the phase included: so they add up to the mean latency.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PhaseMeans {
+    /// From the intended start until a connection was there to use.
+    pub blocked: f64,
+    /// TCP connects.
+    pub connecting: f64,
+    /// TLS handshakes.
+    pub tls_handshaking: f64,
+    /// Writing.
+    pub sending: f64,
+    /// From the last byte written to the first byte read.
+    pub waiting: f64,
+    /// From the first byte read to the last.
+    pub receiving: f64,
+}
+
+impl From<&Snapshot> for Figures {
+    fn from(total: &Snapshot) -> Self {
+        let mut failures = BTreeMap::new();
+        for kind in total.failures.kinds() {
+            *failures.entry(kind.cause).or_default() += kind.count;
+        }
+        Self {
+            ok: total.ok(),
+            failed: total.failed(),
+            interrupted: total.interrupted(),
+            asked: total.arrivals_asked,
+            bytes_received: total.wire_bytes_received,
+            bytes_sent: total.wire_bytes_sent,
+            connections_open_max: total.generator.connections_open,
+            latency_us: Distribution::from(total.latency().as_ref()),
+            phases_mean_us: PhaseMeans::new(&PhaseSums::from(&total.phases), total.ok()),
+            failures,
+        }
+    }
+}
+
+impl From<&SeriesPoint> for Figures {
+    fn from(total: &SeriesPoint) -> Self {
+        Self {
+            ok: total.ok,
+            failed: total.failed,
+            interrupted: total.interrupted,
+            asked: total.asked,
+            bytes_received: total.wire_bytes_received,
+            bytes_sent: total.wire_bytes_sent,
+            connections_open_max: total.connections_open,
+            latency_us: Distribution::from(&total.latency),
+            phases_mean_us: PhaseMeans::new(&total.phases, total.ok),
+            failures: total.failures.iter().copied().collect(),
+        }
+    }
+}
+
+impl Figures {
+    /// Those that ended well or not, per second.
+    pub(crate) fn rate_per_s(&self, duration_s: f64) -> f64 {
+        rate_per_s(self.ok + self.failed, duration_s)
+    }
+}
+
+impl PhaseMeans {
+    fn new(sums: &PhaseSums, count: u64) -> Option<Self> {
+        let mean = |sum: std::time::Duration| three_decimals(sum.as_secs_f64() * 1e6 / count as f64);
+        (count > 0).then(|| Self {
+            blocked: mean(sums.blocked),
+            connecting: mean(sums.connecting),
+            tls_handshaking: mean(sums.tls_handshaking),
+            sending: mean(sums.sending),
+            waiting: mean(sums.waiting),
+            receiving: mean(sums.receiving),
+        })
+    }
 }
 
 /// A watched figure, without its samples, which `run.json` has.
@@ -57,21 +180,44 @@ pub struct Watched {
 
 /// The parts of a record.
 pub(super) fn parts(record: &RunRecord) -> Vec<Part> {
-    let part = |part: &squall_measure::Part| Part {
-        kind: part.kind,
-        name: part.name.clone(),
-        at_s: part.at_s,
-        duration_s: part.duration.as_secs_f64(),
-        problem: part.problem.clone(),
-        verdict: part.verdict.status,
-        requests: part.total.requests_started,
-        ok: part.total.ok(),
-        failed: part.total.failed(),
-        rate_per_s: rate_per_s(part.total.ok() + part.total.failed(), part.duration.as_secs_f64()),
-        latency_us: Distribution::from(part.total.latency().as_ref()),
-        facts: part.facts.clone(),
+    let part = |part: &squall_measure::Part| {
+        let is_load = part.kind == PartKind::Load;
+        let (figures, duration_s) = (Figures::from(&part.total), part.duration.as_secs_f64());
+        Part {
+            kind: part.kind,
+            name: part.name.clone(),
+            at_s: part.at_s,
+            duration_s,
+            problem: part.problem.clone(),
+            verdict: part.verdict.status,
+            makes: LoadKind::of_named(&record.plan, &part.name).filter(|_| is_load),
+            requests: part.total.requests_started,
+            rate_per_s: figures.rate_per_s(duration_s),
+            figures,
+            facts: part.facts.clone(),
+        }
     };
     record.parts.iter().map(part).collect()
+}
+
+/// What each machine made of each load.
+pub(super) fn shares(record: &RunRecord) -> Vec<Share> {
+    let share = |share: &squall_measure::Share| {
+        let is_own = |part: &&squall_measure::Part| part.kind == PartKind::Load && part.name == share.load;
+        let load = record.parts.iter().find(is_own);
+        let duration_s = load.map_or(record.duration, |load| load.duration).as_secs_f64();
+        let figures = Figures::from(&share.series.total());
+        Share {
+            load: share.load.clone(),
+            machine: share.machine.clone(),
+            makes: LoadKind::of_named(&record.plan, &share.load),
+            at_s: share.at_s,
+            duration_s,
+            rate_per_s: figures.rate_per_s(duration_s),
+            figures,
+        }
+    };
+    record.shares.iter().map(share).collect()
 }
 
 /// A span of time, in seconds after the run's start, and how many there are of something in it.

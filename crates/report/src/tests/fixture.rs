@@ -174,7 +174,7 @@ fn busy_second(second_idx: u32) -> Snapshot {
     snapshot
 }
 
-fn ok(row_idx: u32, latency_ns: u64) -> Sample {
+pub(super) fn ok(row_idx: u32, latency_ns: u64) -> Sample {
     let phases = Phases {
         blocked_ns: 1_200,
         connecting_ns: latency_ns.is_multiple_of(17).then_some(210_000),
@@ -197,7 +197,7 @@ pub(super) fn opened(latency_ns: u64) -> Sample {
     Sample { status: 0, phases, bytes_sent: 0, bytes_received: 0, ..ok(0, latency_ns) }
 }
 
-fn failed(row_idx: u32, cause: Cause, phase: Phase, status: u16) -> Sample {
+pub(super) fn failed(row_idx: u32, cause: Cause, phase: Phase, status: u16) -> Sample {
     Sample { status, outcome: Outcome::Failed(cause, phase), ..ok(row_idx, 1_000_000_000) }
 }
 
@@ -205,7 +205,7 @@ fn example(at_ns: u64, text: &str) -> FailureExample {
     FailureExample { at_ns, url: "http://shop.test/pay".to_owned(), text: text.to_owned() }
 }
 
-fn add_load(snapshot: &mut Snapshot, request_count: u64, busy: f64) {
+pub(super) fn add_load(snapshot: &mut Snapshot, request_count: u64, busy: f64) {
     snapshot.requests_started = request_count;
     snapshot.arrivals_sent = if snapshot.open_model { request_count } else { 0 };
     snapshot.connections_reused = request_count;

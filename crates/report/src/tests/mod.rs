@@ -4,6 +4,7 @@
 
 mod connections;
 pub(crate) mod fixture;
+pub(crate) mod mixed;
 mod saved;
 mod schema;
 mod script;
@@ -93,6 +94,9 @@ fn junit_has_a_case_for_each_threshold() {
 #[test]
 fn page_of_a_day_is_small_and_holds_text_as_text() {
     let page = Format::Html.draw(&fixture::day_run(), &Summary::from(&fixture::refused_run()));
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+    let fleet = mixed::run_on(120);
+    let page = Format::Html.draw(&fleet, &Summary::from(&fleet));
     assert!(page.len() < 3_000_000, "{} bytes", page.len());
     let evil = Format::Html.draw(&fixture::evil_run(), &Summary::from(&fixture::refused_run()));
     assert!(!evil.contains("<script>alert") && !evil.contains("<img src"));
@@ -201,6 +205,26 @@ fn live_view_has_room_for_every_machine_of_a_fleet() {
     for size in [(1, 1), (20, 10), (40, 80), (300, 20)] {
         screen(40, size);
     }
+}
+
+#[test]
+fn requests_handshakes_and_idle_connections_are_never_added_up() {
+    let text = terminal_text(&mixed::run(), Style::FILE);
+    check("mixed.txt", &text);
+    for sum in ["720", "770", "776"] {
+        assert!(!text.contains(sum), "{sum} is a sum of different things:\n{text}");
+    }
+}
+
+/// A run that was saved before there were shares is read, and shown without them.
+#[test]
+fn a_saved_run_without_shares_is_read() {
+    let mut json = serde_json::to_value(mixed::run()).unwrap();
+    json.as_object_mut().unwrap().remove("shares").unwrap();
+    let record: RunRecord = serde_json::from_value(json).unwrap();
+    assert!(record.shares.is_empty());
+    assert!(terminal_text(&record, Style::FILE).contains("120 ok"));
+    assert!(Format::Html.draw(&record, &Summary::from(&record)).len() > 1_000);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use squall_measure::{Cause, Phase, Protocol, ReasonKind, Status, StoppedBy, Unit};
 
-use super::{check_file, connections, fixture, script};
-use crate::{SUMMARY_SCHEMA, Summary};
+use super::{check_file, connections, fixture, mixed, script};
+use crate::{LoadKind, SUMMARY_SCHEMA, Summary};
 
 #[test]
 fn real_output_meets_the_schema() {
@@ -22,6 +22,7 @@ fn real_output_meets_the_schema() {
         connections::handshake_run(),
         connections::idle_run(),
         script::script_run(),
+        mixed::run(),
     ] {
         let json = serde_json::to_value(Summary::from(&record)).unwrap();
         let faults: Vec<String> =
@@ -35,16 +36,28 @@ fn real_output_meets_the_schema() {
 fn schema_names_every_field_that_is_written() {
     let known: BTreeSet<String> = fields().into_iter().map(|(path, _)| path).collect();
     let mut written = BTreeSet::new();
-    for record in
-        [fixture::open_run(), connections::handshake_run(), connections::idle_run(), script::script_run()]
-    {
+    for record in [
+        fixture::open_run(),
+        connections::handshake_run(),
+        connections::idle_run(),
+        script::script_run(),
+        mixed::run(),
+    ] {
         let json = serde_json::to_value(Summary::from(&record)).unwrap();
         collect(&json, "", &mut written);
     }
     let is_open = |path: &String| {
-        ["plan.", "status.", "environment.", "rows[].status.", "totals.script.metrics[].values."]
-            .iter()
-            .any(|open| path.starts_with(open))
+        [
+            "plan.",
+            "status.",
+            "environment.",
+            "rows[].status.",
+            "totals.script.metrics[].values.",
+            "parts[].failures.",
+            "shares[].failures.",
+        ]
+        .iter()
+        .any(|open| path.starts_with(open))
     };
     let unknown: Vec<&String> =
         written.iter().filter(|path| !known.contains(*path) && !is_open(path)).collect();
@@ -67,7 +80,12 @@ fn schema_names_every_value_of_every_enum() {
     check("/properties/stopped_by", variants::<StoppedBy>());
     check("/properties/thresholds/items/properties/unit", variants::<Unit>());
     check("/$defs/validity", variants::<Status>());
+    check("/$defs/load_kind", LoadKind::ALL.iter().map(|kind| json_name(kind)).collect());
     check("/$defs/reason_kind", variants::<ReasonKind>());
+}
+
+fn json_name(kind: &LoadKind) -> String {
+    serde_json::to_value(kind).unwrap().as_str().unwrap().to_owned()
 }
 
 /// The names that serde knows, as it tells them to someone who gave another.

@@ -1,0 +1,15 @@
+// What the things are called that a load makes. Requests, handshakes and idle connections are never added up, so each figure names its own.
+
+import type { LoadKind } from './data';
+
+export interface Words { title: string; one: string; many: string; ok: string; latency: string }
+
+export const WORDS: Record<LoadKind, Words> = {
+  requests: { title: 'Requests', one: 'request', many: 'requests', ok: 'ended well', latency: 'latency' },
+  handshakes: { title: 'Handshakes', one: 'handshake', many: 'handshakes', ok: 'completed', latency: 'time' },
+  idle_connections: { title: 'Idle connections', one: 'connection', many: 'connections', ok: 'opened', latency: 'time to open' },
+};
+
+export const wordsOf = (kind: LoadKind | null | undefined): Words => WORDS[kind ?? 'requests'];
+
+export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
