@@ -2,6 +2,7 @@
 //!
 //! Fits the stream's width; successes and failures are never mixed; every number has its unit.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -211,6 +212,11 @@ fn latency_cells(name: String, times: &Distribution) -> Vec<Cell> {
 
 /// `POST /pay`; with the origin only where rows differ in it, and so with the protocol and the load.
 pub(crate) fn row_names(rows: &[Row]) -> Vec<String> {
+    // A load of one row says more by its name than by a URL that others may have as well.
+    let loads: BTreeSet<&str> = rows.iter().map(|row| row.load.as_str()).collect();
+    if loads.len() == rows.len() && rows.len() > 1 {
+        return rows.iter().map(|row| row.load.clone()).collect();
+    }
     let one_protocol = rows.windows(2).all(|pair| pair[0].protocol == pair[1].protocol);
     let is_same = |part: fn(&Row) -> &str| rows.windows(2).all(|pair| part(&pair[0]) == part(&pair[1]));
     let (one_load, one_origin) = (is_same(|row| &row.load), is_same(|row| origin(&row.url)));

@@ -214,7 +214,7 @@ function monitorSpecs({ monitors }: RunPage): Spec[] {
     const lines = members.map((one, idx): Line => (
       { name: what ? one.source : `${one.source} ${one.name}`, values: withGaps(x, samples[idx]!), color: `c${(idx % 8) + 1}`, ...(idx >= 8 ? { dash: [5, 3] } : {}) }
     ));
-    return { title: what ? `${capital(who)}: ${what}` : `${capital(who)}: ${MONITOR_TITLES[unit]?.replace('Watched: ', '') ?? unit}`, unit, x, lines, note: 'Watched beside the load, on the same clock.' };
+    return { title: what ? `${capital(who)}: ${what}` : `${capital(who)}: ${MONITOR_TITLES[unit]?.replace('Watched: ', '') ?? unit}`, unit, x, lines, note: 'Watched while the load ran, on the same clock.' };
   });
 }
 
