@@ -37,7 +37,9 @@ pub(crate) fn run_on(machine_count: usize) -> RunRecord {
                 let second = second(load_idx, machine_idx, second_idx);
                 shares.absorb(key, second_idx, &second);
                 shares.close(key, second_idx);
-                [&mut record.total, &mut loads[load_idx], machine].map(|total| total.merge(&second));
+                for total in [&mut record.total, &mut loads[load_idx], &mut *machine] {
+                    total.merge(&second);
+                }
             }
         }
     }

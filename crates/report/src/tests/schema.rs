@@ -80,7 +80,7 @@ fn schema_names_every_value_of_every_enum() {
     check("/properties/stopped_by", variants::<StoppedBy>());
     check("/properties/thresholds/items/properties/unit", variants::<Unit>());
     check("/$defs/validity", variants::<Status>());
-    check("/$defs/load_kind", LoadKind::ALL.iter().map(|kind| json_name(kind)).collect());
+    check("/$defs/load_kind", LoadKind::ALL.iter().map(json_name).collect());
     check("/$defs/reason_kind", variants::<ReasonKind>());
 }
 
