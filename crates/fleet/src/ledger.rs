@@ -203,7 +203,7 @@ impl Ledger {
     fn add(&mut self, source: Source, second_idx: u32, shard_idx: u32, snapshot: &Snapshot) {
         let at_s = source.origin_s.saturating_add(second_idx);
         let Source { machine_idx, load_idx, step_idx, .. } = source;
-        self.whole.recorder.shares_mut().absorb((machine_idx, load_idx), second_idx, &snapshot);
+        self.whole.recorder.shares_mut().absorb((machine_idx, load_idx), second_idx, snapshot);
         let shard_count = self.shards.len() as u32;
         let shard_idx = *self.shards.entry((machine_idx, load_idx, shard_idx)).or_insert(shard_count);
         for scope in [
