@@ -1,6 +1,5 @@
 //! The program itself, brought to machines that do not have it: known by its checksum, sent once, and kept in a cache there.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -8,7 +7,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use crate::protocol::Trouble;
-use crate::ssh::quoted;
+use crate::terms::{Terms, prelude};
 use crate::transport::{Attempt, Awaited, MARK, Opened};
 
 /// A program file.
@@ -44,7 +43,7 @@ impl Binary {
     /// when anything fails before that, also when nobody listens any more.
     pub(crate) fn fetch_script(&self, terms: &Terms) -> String {
         let (size, digest) = (self.bytes.len(), &self.digest);
-        let prelude = prelude(terms, "say FAIL");
+        let prelude = prelude(terms);
         let keep = if terms.keeps_program { KEEP } else { "" };
         format!(
             r#"trap '' PIPE
@@ -54,7 +53,7 @@ sum() {{ if command -v sha256sum >/dev/null 2>&1; then sha256sum "$1"; else open
 cache="${{XDG_CACHE_HOME:-${{HOME:-/nonexistent}}/.cache}}/squall"
 kept="$cache/{digest}/squall"
 for have in "$kept" "$(command -v squall 2>/dev/null)"; do
-if [ -x "$have" ] && [ "$(sum "$have" 2>/dev/null)" = {digest} ] && "$have" --version >/dev/null 2>&1; then say HAVE; exec "$have" agent; fi
+if [ -x "$have" ] && [ "$(sum "$have" 2>/dev/null)" = {digest} ] && "$have" --version >/dev/null 2>&1; then say HAVE; become "$have" agent; fi
 done
 umask 077
 dir=$(mktemp -d "${{TMPDIR:-/tmp}}/squall-agent-XXXXXXXX" 2>&1) || {{ say FAIL "cannot make a folder in \`${{TMPDIR:-/tmp}}\`: ${{dir##*: }}"; exit 1; }}
@@ -68,7 +67,7 @@ program="$dir/squall"
 {keep}
 trap - EXIT HUP INT TERM
 say GOT
-exec "$program" agent --folder "$dir""#
+become "$program" agent --folder "$dir""#
         )
     }
 
@@ -103,29 +102,6 @@ exec "$program" agent --folder "$dir""#
     }
 }
 
-/// On which terms a machine's agent runs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Terms {
-    /// Variables of its environment.
-    pub env: BTreeMap<String, String>,
-    /// Most open files.
-    pub open_file_count_max: Option<u64>,
-    /// Whether the program stays there for the next run.
-    pub keeps_program: bool,
-}
-
-/// Shell commands that come before the agent. `fail`: the command that reports a failure.
-pub(crate) fn prelude(terms: &Terms, fail: &str) -> String {
-    let mut lines: Vec<String> =
-        terms.env.iter().map(|(name, value)| format!("export {name}={}", quoted(value))).collect();
-    if let Some(count) = terms.open_file_count_max {
-        lines.push(format!(
-            "ulimit -n {count} 2>/dev/null || {{ {fail} \"cannot allow {count} open files: at most $(ulimit -Hn) are possible\"; exit 1; }}"
-        ));
-    }
-    lines.join("\n")
-}
-
 /// Moves the program into the cache, if it can be run there, and removes those that have not been used for long.
 const KEEP: &str = r#"if mkdir -p "${kept%/*}" 2>/dev/null && cp "$dir/squall" "$kept.$$" 2>/dev/null && "$kept.$$" --version >/dev/null 2>&1 && mv "$kept.$$" "$kept"; then
 rm -f "$dir/squall"; program=$kept
@@ -148,6 +124,10 @@ const HELP: &[(&str, &str)] = &[
     (
         "does not run there",
         "name a squall that was built for that system: `binary: path/to/squall` in the machine's entry",
+    ),
+    (
+        "kernel setting",
+        "set it there, or let squall do it by `sudo: true` in the machine's entry, for which sudo must ask for no password",
     ),
     ("open files", "raise the limit there, in /etc/security/limits.conf or sshd's unit, or lower `ulimit`"),
 ];

@@ -83,8 +83,8 @@ pub(crate) fn make_folder(stem: &str) -> io::Result<PathBuf> {
 pub(crate) const FOLDER_HELP: &str =
     "free some space there, or set TMPDIR there to a folder that may be written to";
 
-/// Reads paths until the agent is gone, then removes them and the folder.
-const CLEAN: &str = r#"paths=$(cat); printf '%s\n' "$paths" | while IFS= read -r path; do [ -n "$path" ] && rm -f -- "$path"; done; rm -rf -- "$1""#;
+/// Reads paths until the agent is gone, then removes them and the folder, and sets back what was set for the run ([`crate::terms`]).
+const CLEAN: &str = r#"paths=$(cat); printf '%s\n' "$paths" | while IFS= read -r path; do [ -n "$path" ] && rm -f -- "$path"; done; rm -rf -- "$1"; eval "$SQUALL_AT_END""#;
 
 const NAME_TRY_COUNT: u32 = 1000;
 

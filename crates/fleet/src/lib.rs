@@ -20,6 +20,7 @@ mod order;
 mod protocol;
 mod receive_file;
 mod ssh;
+mod terms;
 pub mod tool;
 mod transport;
 

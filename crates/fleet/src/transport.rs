@@ -15,11 +15,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use squall_plan::file::{Machine, MachineSettings, Reach, SshSpec};
 
 use crate::attach::{self, ATTACHED};
-use crate::binary::{Binary, Terms, prelude};
+use crate::binary::Binary;
 use crate::link::no_agent;
 use crate::logins::{FailedLogin, Logins, retried};
 use crate::protocol::{Trouble, WayBack};
 use crate::ssh::{self, Jump, LoginFailure};
+use crate::terms::{Terms, prelude};
 
 /// Opens the way to an agent.
 pub(crate) trait Transport: Send + Sync {
@@ -175,8 +176,7 @@ pub(crate) struct Ways {
 
 /// The transport of a machine.
 pub(crate) fn of(machine: &Machine, ways: &Arc<Ways>) -> Arc<dyn Transport> {
-    let MachineSettings { env, open_file_count_max } = machine.settings.clone();
-    let terms = Terms { env, open_file_count_max, keeps_program: ways.keeps_program };
+    let terms = Terms { settings: machine.settings.clone(), keeps_program: ways.keeps_program };
     match &machine.reach {
         Reach::Local => {
             let words = vec![ways.own_program.clone().into_os_string(), "agent".into()];
@@ -199,22 +199,19 @@ impl Transport for Words {
             .words
             .split_first()
             .ok_or_else(|| Trouble::new("the command is empty", "write `command: [program, argument]`"))?;
-        let mut command = match prelude(&self.terms, "say") {
-            terms if terms.is_empty() => Command::new(program),
-            terms => {
-                let mut shell = Command::new("/bin/sh");
-                shell.arg("-c").arg(format!("{SAY}\n{terms}\nexec \"$0\" \"$@\"")).arg(program);
-                shell
-            }
-        };
+        let mut command = Command::new(program);
+        if self.terms.settings != MachineSettings::default() {
+            command = Command::new("/bin/sh");
+            let script = format!("{SAY}\n{}\nbecome \"$0\" \"$@\"", prelude(&self.terms));
+            command.arg("-c").arg(script).arg(program);
+        }
         command.args(arguments);
         Opened::spawn(command, attempt)
     }
 }
 
 /// Reports a failure as an agent does.
-const SAY: &str =
-    r#"say() { printf 'error: %s\nhelp: raise the limit, or correct the entry of the machine\n' "$*" >&2; }"#;
+const SAY: &str = r#"say() { kind=$1; shift; [ "$kind" = NOTE ] || printf 'error: %s\nhelp: allow it there, or correct the entry of the machine\n' "$*" >&2; }"#;
 
 /// OpenSSH, and on its other end a shell that fetches the program and becomes the agent.
 struct Ssh {
@@ -270,22 +267,31 @@ impl Ssh {
                 let socket =
                     self.ways.logins.control_socket(jump, attempt, note).map_err(FailedLogin::plain)?;
                 let command = ssh::command(&self.spec, Some((jump, &socket)), script);
-                match self.log_in_once(command, attempt) {
+                match self.log_in_once(command, attempt, note) {
                     // A connection of its own works where forwarding is limited, and tells why there is none: a shared one does not.
                     Err(failed) if LoginFailure::of(&failed.errors) != LoginFailure::Final => {}
                     result => return result,
                 }
             }
-            self.log_in_once(ssh::command(&self.spec, None, script), attempt)
+            self.log_in_once(ssh::command(&self.spec, None, script), attempt, note)
         })
     }
 
-    fn log_in_once(&self, command: Command, attempt: &Attempt) -> Result<(Opened, String), FailedLogin> {
+    fn log_in_once(
+        &self,
+        command: Command,
+        attempt: &Attempt,
+        note: &dyn Fn(&str),
+    ) -> Result<(Opened, String), FailedLogin> {
         let permit = self.ways.logins.permit();
         let mut opened = Opened::spawn(command, attempt).map_err(FailedLogin::plain)?;
         attempt.awaits(Awaited::Login);
-        let greeting = opened.line();
+        let mut greeting = opened.line();
         drop(permit);
+        while let Some(text) = greeting.as_ref().and_then(|line| line.strip_prefix("NOTE ")) {
+            note(text);
+            greeting = opened.line();
+        }
         match greeting {
             Some(greeting) => Ok((opened, greeting)),
             None => Err(opened.explain(None, |errors| self.explain(errors))),

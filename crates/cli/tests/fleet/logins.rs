@@ -92,3 +92,46 @@ fn a_bastion_that_drops_logins_is_tried_again_and_the_cause_is_shown() {
     let output = run(&lab, 2, &lab.ssh_settings());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
+
+#[test]
+fn settings_of_the_kernel_are_announced_changed_for_the_run_and_set_back() {
+    let lab = farm(1);
+    let ports = "net.ipv4.ip_local_port_range";
+    let value = || {
+        text(
+            &lab.command("farm", "cat")
+                .arg("/proc/sys/net/ipv4/ip_local_port_range")
+                .output()
+                .unwrap()
+                .stdout,
+        )
+    };
+    let before = value();
+    let run = |sysctl: &str| {
+        let plan = format!(
+            "ssh: {}\nmachines: {{ f1: {{ ssh: {}, sysctl: {{ {sysctl} }} }} }}\n\
+             loads: [{{ tool: wrk, command: 'cat /proc/sys/net/ipv4/ip_local_port_range' }}]\n",
+            lab.ssh_settings(),
+            Lab::farm_address(1),
+        );
+        fs::write(lab.path("plan.yaml"), plan).unwrap();
+        let mut command = lab.command("controller", PROGRAM);
+        command.arg("run").arg(lab.path("plan.yaml")).arg("--results").arg(lab.path("runs"));
+        text(&command.env("NO_COLOR", "1").output().unwrap().stderr)
+    };
+    let said = run(&format!("{ports}: 20000 60001"));
+    assert!(
+        said.contains(&format!(
+            "f1: sets {ports} to 20000 60001 until the end of the run (it is 32768 60999)"
+        )),
+        "{said}"
+    );
+    let folder = fs::read_dir(lab.path("runs")).unwrap().next().unwrap().unwrap().path();
+    let raw = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let raw = raw.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("raw-"));
+    let shown: Vec<String> = raw.map(|path| fs::read_to_string(path).unwrap()).collect();
+    assert!(shown[0].contains("20000\t60001"), "{shown:?}");
+    wait_until(|| value() == before);
+    let said = run("net.no.such: 1");
+    assert!(said.contains("machine `f1`: there is no kernel setting net.no.such"), "{said}");
+}

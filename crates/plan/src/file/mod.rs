@@ -63,6 +63,10 @@ pub struct MachineSettings {
     pub env: BTreeMap<String, String>,
     /// Most open files; `None`: as many as its login allows.
     pub open_file_count_max: Option<u64>,
+    /// Settings of its kernel while it is used: names, such as `net.core.somaxconn`, and values.
+    pub sysctl: BTreeMap<String, String>,
+    /// Whether `sudo` may be used for them.
+    pub sudo: bool,
 }
 
 /// How a machine is reached.

@@ -193,7 +193,10 @@ fn machine(name: &Text, node: &Node, defaults: &SshSpec, problems: &mut Vec<Prob
             let command = keys.take("command").map(|node| command(node, keys.problems));
             let ssh = keys.ssh(defaults);
             let settings = keys.settings();
-            keys.finish(&[&["weight", "local", "command", "ssh", "env", "tmp", "ulimit"], SSH_KEYS].concat());
+            keys.finish(
+                &[&["weight", "local", "command", "ssh", "env", "tmp", "ulimit", "sysctl", "sudo"], SSH_KEYS]
+                    .concat(),
+            );
             let reach = match (is_local, command, ssh.host.is_empty()) {
                 (true, None, true) => Reach::Local,
                 (false, Some(command), true) => Reach::Command(command),
@@ -398,6 +401,31 @@ fn variables(node: &Node, problems: &mut Vec<Problem>) -> BTreeMap<String, Strin
     env
 }
 
+/// Settings of a kernel.
+fn sysctls(node: &Node, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
+    let Value::Map(entries) = &node.value else {
+        let message = format!("`sysctl` is {}, not a mapping", node.kind());
+        problems.push(Problem::at(node.place, message, "write `net.core.somaxconn: 65535` lines below it"));
+        return BTreeMap::new();
+    };
+    let mut sysctls = BTreeMap::new();
+    for (name, value) in entries {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if !name.value.chars().all(is_part) || name.value.split('.').any(str::is_empty) {
+            let message = format!("`{}` is not the name of a kernel setting", name.value);
+            problems.push(Problem::at(
+                name.place,
+                message,
+                "write it as `sysctl -a` does, such as `net.core.somaxconn`",
+            ));
+        } else if let Some(value) = single(value, problems) {
+            let words: Vec<&str> = value.value.split_whitespace().collect();
+            sysctls.insert(name.value.clone(), words.join(" "));
+        }
+    }
+    sysctls
+}
+
 /// One text, a list of them, or a mapping whose entries are joined by `between`.
 pub(super) fn texts(node: &Node, between: &str, problems: &mut Vec<Problem>) -> Vec<Text> {
     match &node.value {
@@ -566,7 +594,12 @@ impl<'n, 'p> Keys<'n, 'p> {
                 "write a whole number, such as `1000000`",
             )),
         };
-        MachineSettings { env, open_file_count_max: self.parsed("ulimit", count) }
+        MachineSettings {
+            env,
+            open_file_count_max: self.parsed("ulimit", count),
+            sysctl: self.take("sysctl").map_or_else(BTreeMap::new, |node| sysctls(node, self.problems)),
+            sudo: self.text("sudo").is_some_and(|text| text.value == "true"),
+        }
     }
 
     fn missing(&mut self, key: &str, help: &str) {

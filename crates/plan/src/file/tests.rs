@@ -260,6 +260,11 @@ fn what_is_wrong_with_ranges_and_inventories_is_reported() {
         ("machines: {a: {local: true, env: {1x: y}}}\n", "`1x` is not the name of a variable"),
         ("machines: {a: {local: true, tmp: x}}\n", "`tmp: x`: not an absolute path"),
         ("machines: {a: {local: true, ulimit: many}}\n", "`ulimit: many`: not a number of files"),
+        (
+            "machines: {a: {local: true, sysctl: {net..x: 1}}}\n",
+            "`net..x` is not the name of a kernel setting",
+        ),
+        ("machines: {a: {local: true, sysctl: 1}}\n", "`sysctl` is a single value, not a mapping"),
         ("lost_after: 1s\n", "`lost_after: 1s`: not between 3s and 10m"),
         ("allow_lost: few\n", "`allow_lost: few`: not a count"),
     ] {
