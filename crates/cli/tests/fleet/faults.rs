@@ -23,10 +23,10 @@ const MOMENTS: [Moment; 4] = [Moment::Preflight, Moment::Start, Moment::Middle, 
 
 const LOAD: &str = "loads: [{ http: /delay/5, connections: 30, duration: 3s }]\n";
 
-/// The first that a machine does when it is sent the program; here it waits until a file is there.
-fn waiting_mktemp(file: &Path) -> String {
+/// What a machine runs before it becomes an agent; here it waits until a file is there.
+fn waiting_sha256sum(file: &Path) -> String {
     let file = file.display();
-    format!("#!/bin/sh\nuntil [ -e '{file}' ]; do sleep 0.05; done\nexec /usr/bin/mktemp \"$@\"\n")
+    format!("#!/bin/sh\nuntil [ -e '{file}' ]; do sleep 0.05; done\nexec /usr/bin/sha256sum \"$@\"\n")
 }
 
 /// What a run left.
@@ -60,7 +60,7 @@ fn strike(site: &mut Site, moment: Moment, is_killed: bool, fail: impl Fn(&mut S
     let failed = site.lab.path("failed");
     if moment == Moment::Preflight {
         // While another machine is not ready, nothing can have started.
-        site.lab.install("g3", "mktemp", &waiting_mktemp(&failed));
+        site.lab.install("g3", "sha256sum", &waiting_sha256sum(&failed));
     }
     let mut run = site.start(LOAD);
     moment.wait(site);
@@ -79,7 +79,7 @@ fn strike(site: &mut Site, moment: Moment, is_killed: bool, fail: impl Fn(&mut S
         begin.elapsed().as_secs_f64()
     );
     fs::remove_file(&failed).unwrap();
-    let _ = fs::remove_file(site.lab.path("bin-g3").join("mktemp"));
+    let _ = fs::remove_file(site.lab.path("bin-g3").join("sha256sum"));
     let said = fs::read_to_string(site.lab.path("controller.err")).unwrap();
     Left { code: status.and_then(|status| status.code()), said, record: record(&site.lab.path("runs")) }
 }
@@ -105,7 +105,7 @@ fn assert_one_lost(moment: Moment, left: &Left) {
 
 #[test]
 fn an_agent_that_is_killed_costs_its_own_part() {
-    let mut site = Site::new();
+    let mut site = Site::with_program();
     for moment in MOMENTS {
         let left = strike(&mut site, moment, false, |site| site.lab.kill_programs("g2", "squall"));
         assert_one_lost(moment, &left);
@@ -114,7 +114,7 @@ fn an_agent_that_is_killed_costs_its_own_part() {
 
 #[test]
 fn a_machine_whose_cable_is_pulled_costs_its_own_part() {
-    let mut site = Site::new();
+    let mut site = Site::with_program();
     for moment in MOMENTS {
         let left = strike(&mut site, moment, false, |site| site.lab.set_link("g2", false));
         assert_one_lost(moment, &left);
@@ -124,7 +124,7 @@ fn a_machine_whose_cable_is_pulled_costs_its_own_part() {
 
 #[test]
 fn a_bastion_that_fails_leaves_what_was_measured() {
-    let mut site = Site::new();
+    let mut site = Site::with_program();
     for moment in MOMENTS {
         let left = strike(&mut site, moment, false, |site| site.lab.stop_sshd("bastion"));
         match moment {
@@ -143,7 +143,7 @@ fn a_bastion_that_fails_leaves_what_was_measured() {
 
 #[test]
 fn a_controller_that_is_killed_leaves_nothing_on_the_machines() {
-    let mut site = Site::new();
+    let mut site = Site::with_program();
     for moment in MOMENTS {
         strike(&mut site, moment, true, |_| {});
         wait_until(|| !site.has_load());
@@ -152,7 +152,7 @@ fn a_controller_that_is_killed_leaves_nothing_on_the_machines() {
 
 #[test]
 fn a_target_that_dies_is_data() {
-    let mut site = Site::new();
+    let mut site = Site::with_program();
     for moment in MOMENTS {
         let left = strike(&mut site, moment, false, Site::kill_target);
         let total = &left.record["total"];

@@ -20,7 +20,7 @@ fn interrupted(total: &Value) -> u64 {
 
 #[test]
 fn a_bastion_that_restarts_costs_no_figure() {
-    let mut site = Site::new();
+    let mut site = Site::with_program();
     let mut run = site.start("loads: [{ http: /, rate: 300/s, duration: 6s }]\n");
     wait_until(|| site.has_load());
     std::thread::sleep(Duration::from_millis(1500));
@@ -44,7 +44,7 @@ fn a_bastion_that_restarts_costs_no_figure() {
 
 #[test]
 fn a_machine_that_is_cut_off_owes_what_its_schedule_asked_for() {
-    let site = Site::new();
+    let site = Site::with_program();
     let plan = "lost_after: 3s\nloads: [{ http: /, rate: 300/s, duration: 10s }]\n";
     let mut run = site.start(plan);
     wait_until(|| site.has_load());

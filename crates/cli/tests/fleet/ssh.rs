@@ -12,7 +12,7 @@ use crate::squall::{assert_code, parts, record, text};
 
 #[test]
 fn two_steps_of_three_loads_run_behind_a_bastion_and_nothing_stays() {
-    let site = Site::new();
+    let site = Site::with_program();
     let (record, output) = site.run(
         "
 steps:
@@ -74,7 +74,7 @@ fn assert_merged_as_union(record: &Value) {
 
 #[test]
 fn what_is_wrong_with_any_machine_is_told_before_any_load_starts() {
-    let mut site = Site::new();
+    let mut site = Site::with_program();
     site.lab.change_host_key("g2");
     site.lab.stop_sshd("g3");
     let (record, output) = site.run("loads: [{ http: /, requests: 5 }]\n");
@@ -194,7 +194,7 @@ fn a_machine_keeps_the_program_for_the_next_run_unless_it_shall_not() {
 
 #[test]
 fn csh_logins_work_and_a_program_that_does_not_run_is_told_in_the_loaders_own_words() {
-    let mut site = Site::new();
+    let mut site = Site::with_program();
     site.lab.configure_sshd("g1", "ForceCommand exec /usr/bin/tcsh -c \"$SSH_ORIGINAL_COMMAND\"\n");
     let (record, output) = site.run("loads: [{ http: /, requests: 5, connections: 1, on: g1 }]\n");
     assert_eq!(parts(&record, "load"), [("http".to_owned(), 5)], "{}", text(&output.stderr));
