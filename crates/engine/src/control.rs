@@ -15,6 +15,8 @@ struct Flags {
     stop: AtomicU8,
     was_connected: AtomicBool,
     connect_failure_count: AtomicU64,
+    /// Of those, the ones for which this side had no port, descriptor or buffer.
+    own_failure_count: AtomicU64,
     late_ns: AtomicU64,
 }
 
@@ -79,6 +81,11 @@ impl Control {
         self.0.connect_failure_count.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A failure that was counted, or is about to be, was this side's own: it says nothing about the target.
+    pub(crate) fn note_own_failure(&self) {
+        self.0.own_failure_count.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// An event loop began its work so long after the start.
     pub(crate) fn note_late(&self, late_ns: u64) {
         self.0.late_ns.fetch_max(late_ns, Ordering::Relaxed);
@@ -89,10 +96,11 @@ impl Control {
         Duration::from_nanos(self.0.late_ns.load(Ordering::Relaxed))
     }
 
-    /// Attempts were made to connect, and none has ever succeeded.
+    /// Attempts were made to connect, none has ever succeeded, and not all of them failed on this side.
     pub(crate) fn is_unreachable(&self) -> bool {
+        let own_failure_count = self.0.own_failure_count.load(Ordering::Relaxed);
         !self.0.was_connected.load(Ordering::Relaxed)
-            && self.0.connect_failure_count.load(Ordering::Relaxed) > 0
+            && self.0.connect_failure_count.load(Ordering::Relaxed) > own_failure_count
     }
 }
 
@@ -101,3 +109,27 @@ const ABORT: u8 = 2;
 
 /// How often a wait looks whether somebody has stopped the run: nobody notices that it is not at once.
 const LOOK_EVERY_NS: u64 = 100_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_unreachable_where_no_attempt_succeeded_and_the_failures_are_not_all_our_own() {
+        for (own, others, connected, expected) in [
+            (0, 0, false, false),
+            (0, 1, false, true),
+            (5, 0, false, false),
+            (5, 1, false, true),
+            (0, 9, true, false),
+        ] {
+            let control = Control::new();
+            (0..own + others).for_each(|_| control.note_connect_failure());
+            (0..own).for_each(|_| control.note_own_failure());
+            if connected {
+                control.note_connected();
+            }
+            assert_eq!(control.is_unreachable(), expected, "{own} own of {}", own + others);
+        }
+    }
+}

@@ -136,6 +136,14 @@ impl Names {
         Arc::clone(&self.entries[name_idx].addresses.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Where connections go, by what is known now.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = SocketAddr> {
+        self.entries.iter().enumerate().flat_map(|(name_idx, name)| {
+            let addresses = self.addresses(name_idx);
+            addresses.iter().map(|address| SocketAddr::new(*address, name.port)).collect::<Vec<_>>()
+        })
+    }
+
     fn set(&self, name_idx: usize, addresses: Arc<[IpAddr]>) {
         let name = &self.entries[name_idx];
         *name.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;

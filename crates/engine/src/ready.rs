@@ -1,5 +1,6 @@
 //! A load that is ready to be driven, whichever kind of event loop drives it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -68,6 +69,14 @@ impl Ready {
         match self {
             Self::Requests(prepared) | Self::Driven(prepared) => &prepared.names,
             Self::Sessions(prepared) => &prepared.names,
+        }
+    }
+
+    /// Where connections go; `None` where a script decides that while it runs.
+    pub(crate) fn endpoints(&self) -> Option<Vec<SocketAddr>> {
+        match self {
+            Self::Driven(_) => None,
+            Self::Requests(_) | Self::Sessions(_) => Some(self.names().endpoints().collect()),
         }
     }
 

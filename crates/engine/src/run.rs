@@ -231,7 +231,9 @@ impl Collector {
         let reported = self.shards.iter().filter_map(|shard| shard.reported_idx).min();
         let whole_idx = reported.unwrap_or(self.next_second_idx + 1);
         if whole_idx > self.next_second_idx {
-            let machine = self.machine.read(self.source_count);
+            let endpoints: Option<Vec<Vec<_>>> = self.loads.iter().map(Ready::endpoints).collect();
+            let endpoints = endpoints.map(|endpoints| endpoints.concat());
+            let machine = self.machine.read(self.source_count, endpoints.as_deref());
             self.recorder.close_second(whole_idx - 1, machine);
             observer.close(whole_idx - 1, machine);
             self.next_second_idx = whole_idx;

@@ -94,6 +94,9 @@ impl SessionShard {
         }
         if !slot.marks.is_open {
             self.control.note_connect_failure();
+            if trouble.cause == Cause::OutOfResources {
+                self.control.note_own_failure();
+            }
         }
         if !self.slots[slot_idx].marks.is_warmup {
             self.keep_example(slot_idx, trouble);

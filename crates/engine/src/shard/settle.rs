@@ -139,6 +139,9 @@ impl Shard {
         let conn = &self.conns[conn_idx];
         let (was_open, is_h1) = (conn.state == State::Open, conn.h2.is_none());
         let is_reused = conn.served_count > 0;
+        if !was_open && trouble.cause == Cause::OutOfResources {
+            self.control.note_own_failure();
+        }
         let mut retries = Vec::new();
         for (nth, place) in self.places(conn_idx).into_iter().enumerate() {
             let exchange = self.exchanges[place];
