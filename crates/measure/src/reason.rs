@@ -57,6 +57,13 @@ pub enum ReasonKind {
     ToolsFailed,
 }
 
+impl ReasonKind {
+    /// Whether it says that load is missing, not that the generator was too slow or short of anything.
+    pub fn is_missing_load(self) -> bool {
+        matches!(self, Self::MachinesLost | Self::ToolsFailed)
+    }
+}
+
 impl Reason {
     /// What to do about it.
     pub fn help(&self) -> &'static str {

@@ -17,9 +17,11 @@ pub struct Glance {
     pub elapsed: Duration,
     /// Where it will end.
     pub goal: Goal,
-    /// Requests that ended well so far.
+    /// What is counted, in the singular: `request`, `handshake`, `connection`; `operation` for several of them.
+    pub noun: &'static str,
+    /// Those that ended well so far.
     pub ok: u64,
-    /// Requests that failed so far.
+    /// Those that failed so far.
     pub failed: u64,
     /// Latencies of all successful requests so far.
     pub latency_us: Distribution,
@@ -27,7 +29,7 @@ pub struct Glance {
     pub errors: Vec<ErrorGroup>,
     /// The last whole second, in which nothing was done while a plan pauses; `None` within the first.
     pub now: Option<Now>,
-    /// Requests per second over time, the newest last.
+    /// How many ended per second over time, the newest last.
     pub rates_per_s: Vec<u64>,
     /// 99th percentile of latency over time in microseconds, the newest last; of the last few minutes.
     pub p99_us: Vec<u64>,
@@ -86,6 +88,7 @@ impl From<&RunRecorder> for Glance {
             phase: None,
             elapsed: recorder.elapsed(),
             goal: Goal::from(recorder.setup()),
+            noun: crate::summary::noun(&recorder.setup().plan),
             ok: total.ok(),
             failed: total.failed(),
             latency_us: Distribution::from(total.latency().as_ref()),

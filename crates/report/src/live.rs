@@ -252,7 +252,8 @@ impl Painter {
     fn rate(self, frame: &mut Frame<'_>, glance: &Glance, keys: Keys, area: Rect) {
         let now = glance.now.as_ref().map_or_else(|| "-".to_owned(), |now| units::rate(now.rate_per_s));
         let mean = |bar: &[u64]| bar.iter().sum::<u64>() / bar.len().max(1) as u64;
-        self.bars(frame, area, &format!("requests per second: {now}"), &glance.rates_per_s, keys, mean);
+        let title = format!("{}s per second: {now}", glance.noun);
+        self.bars(frame, area, &title, &glance.rates_per_s, keys, mean);
     }
 
     /// Of several seconds in one bar the worst, because percentiles are never averaged.

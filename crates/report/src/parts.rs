@@ -108,8 +108,15 @@ pub(crate) fn made_by_tools(summary: &Summary) -> String {
         }
     }
     let told: Option<u64> = summary.tools.iter().map(|run| run.figures.requests).sum();
-    let requests = told.map_or_else(|| "made".to_owned(), |count| units::counted(count, "request"));
-    format!("{requests} by {}", names.join(" and "))
+    let nouns: Vec<&str> = summary.tools.iter().map(tool_noun).collect();
+    let noun = nouns.iter().copied().reduce(|a, b| if a == b { a } else { "operation" }).unwrap_or("request");
+    let made = told.map_or_else(|| "made".to_owned(), |count| units::counted(count, noun));
+    format!("{made} by {}", names.join(" and "))
+}
+
+/// What a tool counts, in the singular.
+fn tool_noun(run: &ToolRun) -> &'static str {
+    if run.tool == "tls-perf" { "handshake" } else { "request" }
 }
 
 /// What ended well and what did not by the tools' own measure; `None` where one did not tell.
@@ -126,7 +133,7 @@ pub(crate) fn settled_by_tools(summary: &Summary) -> Option<(u64, u64)> {
 fn tool_facts(run: &ToolRun) -> Vec<String> {
     let figures = &run.figures;
     let mut facts = vec![format!("{}: {} on {}", run.load, run.tool, run.machine)];
-    facts.extend(figures.requests.map(|count| units::counted(count, "request")));
+    facts.extend(figures.requests.map(|count| units::counted(count, tool_noun(run))));
     facts.extend(
         figures.failed.filter(|count| *count > 0).map(|count| format!("{} failed", units::count(count))),
     );

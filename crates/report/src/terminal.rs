@@ -16,7 +16,7 @@ use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
 use crate::store::PAGE_FILE;
 use crate::style::{Style, Tone};
 use crate::summary::{
-    Distribution, ErrorGroup, KindTotals, LoadKind, Replay, Row, Summary, most_at_once, rate_per_s,
+    Distribution, ErrorGroup, KindTotals, LoadKind, Reason, Replay, Row, Summary, most_at_once, rate_per_s,
 };
 use crate::text::{Cell, INDENT, Page, Piece, Table, clean, shorten};
 use crate::{hints, units, wording};
@@ -106,10 +106,8 @@ fn verdict(page: &mut Page, summary: &Summary) {
             ("NOT JUDGED", Tone::Plain, "the figures are the tools' own: squall measured none of them")
         }
         Status::Valid => ("VALID", Tone::Good, "the generator kept up: the figures are the target's own"),
-        Status::Suspect => {
-            ("SUSPECT", Tone::Warning, "the figures may contain delays of the generator itself")
-        }
-        Status::Invalid => ("INVALID", Tone::Bad, "the generator was the limit: do not use these figures"),
+        Status::Suspect => ("SUSPECT", Tone::Warning, suspect_meaning(&summary.verdict.reasons)),
+        Status::Invalid => ("INVALID", Tone::Bad, invalid_meaning(&summary.verdict.reasons)),
     };
     page.line(&[(Tone::Plain, INDENT), (tone, word), (Tone::Plain, BETWEEN), (Tone::Plain, meaning)]);
     for reason in &summary.verdict.reasons {
@@ -118,6 +116,23 @@ fn verdict(page: &mut Page, summary: &Summary) {
     }
     for note in &summary.verdict.notes {
         page.paragraph((Tone::Hint, "    note: "), &format!("{}; {}", note.message, note.help));
+    }
+}
+
+/// What is wrong where the generator itself kept up is that a part of the load is missing.
+fn suspect_meaning(reasons: &[Reason]) -> &'static str {
+    match reasons.iter().all(|reason| reason.kind.is_missing_load()) {
+        true => "the figures are of less load than the plan asked for",
+        false => "the figures may contain delays of the generator itself",
+    }
+}
+
+/// The generator was the limit only where its own reasons are as grave as the verdict.
+fn invalid_meaning(reasons: &[Reason]) -> &'static str {
+    let mut grave = reasons.iter().filter(|reason| reason.severity == Status::Invalid);
+    match grave.all(|reason| reason.kind.is_missing_load()) {
+        true => "the load was not made: do not use these figures",
+        false => "the generator was the limit: do not use these figures",
     }
 }
 

@@ -116,6 +116,14 @@ const ENDED: Record<string, string> = { drained: 'stopped early, open requests f
 
 const VERDICTS = { VALID: 'The generator was fit to measure this', SUSPECT: 'The generator may be part of what was measured', INVALID: 'The generator is what was measured: do not use these figures' };
 
+/** Where machines were lost or tools failed the generator itself may have kept up: then load is missing. */
+function meaning({ status, reasons }: Summary['verdict']): string {
+  const grave = reasons.filter((one) => one.severity === status);
+  const isMissing = grave.length > 0 && grave.every((one) => one.kind === 'machines_lost' || one.kind === 'tools_failed');
+  if (!isMissing) return VERDICTS[status];
+  return status === 'INVALID' ? 'The load was not made: do not use these figures' : 'The figures are of less load than the plan asked for';
+}
+
 /** What foreign tools alone made: squall has no figures of its own, and judges none. */
 const isByTools = ({ summary, tools }: RunPage) => tools.length > 0 && summary.plan.loads.length === 0;
 
@@ -133,7 +141,7 @@ function topBlocks(page: RunPage): HTMLElement[] {
   return [
     h('div', { class: `verdict ${tone}`, role: 'status' },
       h('p', {}, h('strong', {}, `${isUnreachable ? 'UNREACHABLE' : isUnjudged ? 'NOT JUDGED' : verdict.status}${rules}`)),
-      h('p', {}, isUnreachable ? 'No connection to the target could be opened.' : `${isUnjudged ? 'The figures are the tools’ own: squall measured none of them' : VERDICTS[verdict.status]}${ended ? `; ${ended}` : ''}.`),
+      h('p', {}, isUnreachable ? 'No connection to the target could be opened.' : `${isUnjudged ? 'The figures are the tools’ own: squall measured none of them' : meaning(verdict)}${ended ? `; ${ended}` : ''}.`),
       findings.length > 0 ? h('ul', {}, findings.map((reason) => h('li', {}, reason.message, ' ', h('span', { class: 'muted' }, `— ${reason.help}`)))) : null),
     ...(steps ? [section('Steps', steps)] : []),
     ...tiles(page),

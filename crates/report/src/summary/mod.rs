@@ -347,9 +347,7 @@ impl Summary {
 
     /// What is counted, in the singular: a request, unless every load counts the same other thing.
     pub(crate) fn noun(&self) -> &'static str {
-        let mut nouns = self.plan.loads.iter().map(|load| load.what.noun());
-        let first = nouns.next().unwrap_or("request");
-        if nouns.all(|noun| noun == first) { first } else { "request" }
+        noun(&self.plan)
     }
 
     /// Whether it made different things, such as requests and handshakes, so that no figure of all of them means anything.
@@ -415,4 +413,11 @@ impl Serialize for Micros {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.0 as f64 / 1e3)
     }
+}
+
+/// What a plan's loads are counted in, in the singular. Those of different kinds together are no requests: they are operations.
+pub(crate) fn noun(plan: &Plan) -> &'static str {
+    let mut nouns = plan.loads.iter().map(|load| load.what.noun());
+    let first = nouns.next().unwrap_or("request");
+    if nouns.all(|noun| noun == first) { first } else { "operation" }
 }
