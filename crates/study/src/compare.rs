@@ -2,7 +2,7 @@
 
 use squall_measure::{RunRecord, Status};
 
-use crate::figures::{FIGURES, Figure, FigureKind};
+use crate::figures::{Figure, FigureKind, figures_of};
 use crate::stats::{self, Interval};
 
 /// What counts as a difference.
@@ -41,7 +41,7 @@ pub struct Comparison {
 #[derive(Debug, Clone)]
 pub struct Finding {
     /// Which.
-    pub figure: &'static Figure,
+    pub figure: Figure,
     /// A value for each run of the first group.
     pub a: Vec<f64>,
     /// A value for each run of the second group.
@@ -74,13 +74,7 @@ pub enum Outcome {
 /// Compares runs of two groups. Runs whose verdict is INVALID are left out.
 pub fn compare(a: &[&RunRecord], b: &[&RunRecord], options: Options) -> Comparison {
     let (fit_a, fit_b) = (fit(a), fit(b));
-    let values = |figure: &Figure| -> Option<(Vec<f64>, Vec<f64>)> {
-        let a: Option<Vec<f64>> = fit_a.iter().map(|run| (figure.of)(run)).collect();
-        let b: Option<Vec<f64>> = fit_b.iter().map(|run| (figure.of)(run)).collect();
-        a.zip(b).filter(|(a, b)| !a.is_empty() && !b.is_empty())
-    };
-    let known: Vec<(&'static Figure, Vec<f64>, Vec<f64>)> =
-        FIGURES.iter().filter_map(|figure| values(figure).map(|(a, b)| (figure, a, b))).collect();
+    let known = known_to_all(&fit_a, &fit_b);
     let findings = judge(known, options);
     let suspect =
         |runs: &[&RunRecord]| runs.iter().filter(|run| run.verdict.status == Status::Suspect).count();
@@ -93,17 +87,32 @@ pub fn compare(a: &[&RunRecord], b: &[&RunRecord], options: Options) -> Comparis
     }
 }
 
+/// The figures that every run has, with a value for each run of both groups.
+fn known_to_all(a: &[&RunRecord], b: &[&RunRecord]) -> Vec<(Figure, Vec<f64>, Vec<f64>)> {
+    let figures = |runs: &[&RunRecord]| runs.iter().map(|run| figures_of(run)).collect::<Vec<_>>();
+    let (a, b) = (figures(a), figures(b));
+    let Some(first) = a.first().filter(|_| !b.is_empty()) else { return Vec::new() };
+    let values = |figure: &Figure, runs: &[Vec<(Figure, f64)>]| -> Option<Vec<f64>> {
+        let of_run =
+            |run: &Vec<(Figure, f64)>| run.iter().find(|(own, _)| own == figure).map(|(_, value)| *value);
+        runs.iter().map(of_run).collect()
+    };
+    let known =
+        |(figure, _): &(Figure, f64)| Some((figure.clone(), values(figure, &a)?, values(figure, &b)?));
+    first.iter().filter_map(known).collect()
+}
+
 /// Those whose generator was fit to measure.
 fn fit<'r>(runs: &[&'r RunRecord]) -> Vec<&'r RunRecord> {
     runs.iter().copied().filter(|run| run.verdict.status != Status::Invalid).collect()
 }
 
 /// The figures alone, for those who have them from elsewhere.
-pub fn judge(known: Vec<(&'static Figure, Vec<f64>, Vec<f64>)>, options: Options) -> Vec<Finding> {
+pub fn judge(known: Vec<(Figure, Vec<f64>, Vec<f64>)>, options: Options) -> Vec<Finding> {
     let Some((_, a, b)) = known.first() else { return Vec::new() };
     let (a_count, b_count) = (a.len(), b.len());
     let is_enough = runs_missing(a_count, b_count, options) == 0;
-    let scaled = |(figure, a, b): &(&'static Figure, Vec<f64>, Vec<f64>)| -> Vec<f64> {
+    let scaled = |(figure, a, b): &(Figure, Vec<f64>, Vec<f64>)| -> Vec<f64> {
         a.iter().chain(b).map(|&value| scale(figure, value)).collect()
     };
     let adjusted = stats::permutation_test(&known.iter().map(scaled).collect::<Vec<_>>(), a_count);
@@ -115,16 +124,16 @@ pub fn judge(known: Vec<(&'static Figure, Vec<f64>, Vec<f64>)>, options: Options
         .collect()
 }
 
-fn finding(figure: &'static Figure, a: Vec<f64>, b: Vec<f64>, p: Option<f64>, options: Options) -> Finding {
-    let scaled = |values: &[f64]| -> Vec<f64> { values.iter().map(|&value| scale(figure, value)).collect() };
+fn finding(figure: Figure, a: Vec<f64>, b: Vec<f64>, p: Option<f64>, options: Options) -> Finding {
+    let scaled = |values: &[f64]| -> Vec<f64> { values.iter().map(|&value| scale(&figure, value)).collect() };
     let (scaled_a, scaled_b) = (scaled(&a), scaled(&b));
     let has_spread = a.len() > 1 && b.len() > 1;
-    let change = has_spread.then(|| unscaled(figure, stats::difference(&scaled_a, &scaled_b)));
-    let noise = has_spread.then(|| noise(figure, &scaled_a, &scaled_b));
+    let change = has_spread.then(|| unscaled(&figure, stats::difference(&scaled_a, &scaled_b)));
+    let noise = has_spread.then(|| noise(&figure, &scaled_a, &scaled_b));
     let effect = has_spread.then(|| stats::cliffs_delta(&a, &b));
     let outcome = match (p, change) {
-        (Some(p), Some(change)) if p <= options.alpha && is_large(figure, change.value, options) => {
-            direction(figure, change.value)
+        (Some(p), Some(change)) if p <= options.alpha && is_large(&figure, change.value, options) => {
+            direction(&figure, change.value)
         }
         (Some(_), Some(_)) => Outcome::Same,
         _ => Outcome::Unknown,

@@ -13,5 +13,5 @@ pub mod stats;
 pub mod sweep;
 
 pub use compare::{Comparison, Finding, Options, Outcome, compare, judge};
-pub use figures::{FIGURES, Figure, FigureKind};
+pub use figures::{FIGURES, Figure, FigureKind, figures_of};
 pub use plans::{Mismatch, differences, mismatch};

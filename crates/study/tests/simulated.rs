@@ -45,7 +45,8 @@ fn runs(spread: Spread, count: usize, slowdown: f64, noise: f64, rng: &mut Rng) 
 
 fn outcome(spread: Spread, count: usize, slowdown: f64, noise: f64, rng: &mut Rng) -> Outcome {
     let (a, b) = (runs(spread, count, 1.0, noise, rng), runs(spread, count, slowdown, noise, rng));
-    let known = FIGURES.iter().zip(a.into_iter().zip(b)).map(|(figure, (a, b))| (figure, a, b)).collect();
+    let known =
+        FIGURES.iter().zip(a.into_iter().zip(b)).map(|(figure, (a, b))| (figure.clone(), a, b)).collect();
     judge(known, Options::default()).iter().map(|finding| finding.outcome).max().unwrap()
 }
 

@@ -64,6 +64,7 @@ pub(crate) fn make(args: &[String], place: &Path, watched: &[String]) -> Result<
     }
     let mut record = store::open(&folder).map_err(|error| refused(&error))?;
     stop_when_asked(output.status.code())?;
+    refuse_incomplete(output.status.code(), &record)?;
     add_monitors(&mut record, &folder, monitors)?;
     Ok(Made { record, folder })
 }
@@ -80,6 +81,19 @@ fn stop_when_asked(code: Option<i32>) -> Result<(), Failure> {
             help: "the runs that were made are kept in the folder of the study".to_owned(),
         }),
     }
+}
+
+/// A run whose hook failed did not measure what is compared.
+fn refuse_incomplete(code: Option<i32>, record: &RunRecord) -> Result<(), Failure> {
+    if code != Some(ExitCode::Incomplete as i32) {
+        return Ok(());
+    }
+    let problem = record.parts.iter().find_map(|part| part.problem.as_deref()).unwrap_or("a step failed");
+    Err(Failure {
+        code: ExitCode::Incomplete,
+        message: problem.to_owned(),
+        help: "run that plan alone".to_owned(),
+    })
 }
 
 /// What was watched from here belongs to the run as if it had watched itself.

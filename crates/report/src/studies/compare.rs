@@ -54,7 +54,7 @@ pub struct Pair {
 #[derive(Debug, Clone, Serialize)]
 pub struct FindingLine {
     /// Its name.
-    pub metric: &'static str,
+    pub metric: String,
     /// What its values are measured in.
     pub unit: &'static str,
     /// A value for each run of the first group.
@@ -292,8 +292,8 @@ impl From<&Finding> for FindingLine {
         let range =
             finding.change.map(|change| Range { low: change.low, value: change.value, high: change.high });
         Self {
-            metric: finding.figure.name,
-            unit: unit(finding.figure),
+            metric: finding.figure.name.to_string(),
+            unit: unit(&finding.figure),
             a: finding.a.clone(),
             b: finding.b.clone(),
             ratio: range.filter(|_| !is_share),
@@ -311,7 +311,7 @@ impl FindingLine {
     fn cells(&self) -> Vec<String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         vec![
-            self.metric.to_owned(),
+            self.metric.clone(),
             self.value_words(&self.a),
             self.value_words(&self.b),
             self.change_words(),
@@ -325,6 +325,7 @@ impl FindingLine {
         let mean = squall_study::stats::mean(values);
         match self.unit {
             "us" => units::latency((mean * 1e3).round() as u64),
+            "bytes" => units::bytes(mean.round() as u64),
             "fraction" => units::percent(mean),
             _ => units::rate(mean),
         }
@@ -381,6 +382,7 @@ fn unit(figure: &Figure) -> &'static str {
     match figure.kind {
         FigureKind::PerSecond => "per_second",
         FigureKind::Micros => "us",
+        FigureKind::Bytes => "bytes",
         FigureKind::Share => "fraction",
     }
 }
