@@ -21,8 +21,9 @@ pub(crate) enum ExitCode {
     TargetUnreachable = 4,
     /// The generator was the limit: the verdict is INVALID.
     GeneratorOverloaded = 5,
-    /// More machines of a plan were lost than `--allow-lost` permits.
-    MachinesLost = 6,
+    /// A part of a plan was not made: machines were lost that `--allow-lost` does not permit, a hook failed, or a step could not be
+    /// prepared.
+    Incomplete = 6,
     /// k6 script: a threshold does not hold. The codes from here to 110 are k6's own.
     ScriptThresholdsFailed = 99,
     /// k6 script: `setup()` took too long.

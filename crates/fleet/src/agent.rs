@@ -7,6 +7,7 @@
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,11 +20,13 @@ use crate::clock::{from_unix_ns, unix_ns};
 use crate::delivery::Delivery;
 use crate::facts::facts;
 use crate::janitor::Janitor;
-use crate::monitor::machine::MachineMonitor;
+use crate::monitor::machine::{MachineMonitor, absent_processes};
+use crate::monitor::web::PageWatch;
 use crate::protocol::{
-    FilePart, LoadEnd, LoadOrder, Order, PROTOCOL_VERSION, Ready, Report, Trouble, WayBack,
+    FilePart, Found, HookOrder, LoadEnd, LoadOrder, Monitored, Order, PROTOCOL_VERSION, Ready, Report,
+    Trouble, WayBack,
 };
-use crate::{protocol, receive_file};
+use crate::{hook, protocol, receive_file};
 
 /// Makes loads on this machine: the program's own commands.
 pub trait Worker: Sync {
@@ -172,6 +175,7 @@ pub fn serve(
     spawn("orders", move || reader.read_all(orders)).map_err(limited)?;
     let collected = delivery.clone();
     let collector = spawn("reports", move || collect_reports(&collected, &outbox)).map_err(limited)?;
+    let hooks_end = AtomicBool::new(false);
     thread::scope(|scope| {
         let mut agent = Agent {
             janitor: &janitor,
@@ -185,10 +189,13 @@ pub fn serve(
             has_started: false,
             jobs: Vec::new(),
             monitor: MachineMonitor::new(),
+            pages: Vec::new(),
+            hooks_end: &hooks_end,
             files_refused: None,
             is_greeted: false,
         };
         agent.serve(scope, &inbox);
+        hooks_end.store(true, Ordering::Relaxed);
         agent.stop(true);
     });
     let _ = collector.join();
@@ -213,6 +220,10 @@ struct Agent<'a> {
     has_started: bool,
     jobs: Vec<Running>,
     monitor: MachineMonitor,
+    /// Pages that are read every second.
+    pages: Vec<PageWatch>,
+    /// Hooks that run shall end at once.
+    hooks_end: &'a AtomicBool,
     /// Why a file could not be written: what comes after it is not.
     files_refused: Option<Trouble>,
     /// While it is greeted, the controller listens for answers only: names of series would be lost.
@@ -336,7 +347,13 @@ impl<'a> Agent<'a> {
                 self.say(Report::Clock { asked_unix_ns, heard_unix_ns, told_unix_ns: heard_unix_ns });
             }
             Order::File(part) => self.file(&part),
-            Order::Watch { processes } => self.monitor.watch(processes),
+            Order::Find(wanted) => {
+                let reports = self.reports.clone();
+                // A controller that is gone ends the agent elsewhere.
+                scope.spawn(move || drop(reports.send(Report::Found(find(&wanted)))));
+            }
+            Order::Watch(wanted) => self.watch(wanted),
+            Order::Hook(order) => self.hook(order, scope),
             Order::Prepare { loads } => {
                 self.jobs.clear();
                 loads.iter().for_each(|load| self.prepare(load, scope));
@@ -362,6 +379,33 @@ impl<'a> Agent<'a> {
         if let Err(trouble) = receive_file::receive(part, self.janitor) {
             self.files_refused = Some(trouble.clone());
             self.say(Report::Refused { load_idx: None, trouble });
+        }
+    }
+
+    fn hook<'scope>(&self, order: HookOrder, scope: &'scope thread::Scope<'scope, '_>)
+    where
+        'a: 'scope,
+    {
+        let (reports, hooks_end) = (self.reports.clone(), self.hooks_end);
+        let folder = self.janitor.folder();
+        scope.spawn(move || {
+            let end = hook::run(&order, folder, hooks_end);
+            // A controller that is gone ends the agent elsewhere.
+            let _ = reports.send(Report::HookEnded { hook_idx: order.hook_idx, end });
+        });
+    }
+
+    /// Replaces what was watched before.
+    fn watch(&mut self, wanted: Monitored) {
+        self.monitor.watch(wanted.processes);
+        let started = wanted.pages.into_iter().map(|page| page.watch(self.reports.clone()));
+        match started.collect() {
+            Ok(pages) => self.pages = pages,
+            Err(error) => {
+                let label = format!("cannot start a thread for a monitor: {error}");
+                let at_unix_ns = unix_ns(SystemTime::now());
+                self.say(Report::Note { at_unix_ns, label, is_restart: false });
+            }
         }
     }
 
@@ -430,12 +474,25 @@ impl<'a> Agent<'a> {
         for label in self.monitor.take_restarts() {
             self.say(Report::Note { at_unix_ns, label, is_restart: true });
         }
-        self.say(Report::Samples { at_unix_ns, new, values });
+        self.say(Report::Samples { monitor_idx: None, at_unix_ns, new, values });
     }
 
     fn say(&self, report: Report) {
         let _ = self.reports.send(report);
     }
+}
+
+/// Reads all pages at the same time: each may take its whole time limit.
+fn find(wanted: &Monitored) -> Found {
+    let pages = thread::scope(|scope| {
+        let probes = wanted.pages.iter().map(|page| (page.monitor_idx, scope.spawn(|| page.probe())));
+        let probes: Vec<_> = probes.collect();
+        let ended = |probe: thread::ScopedJoinHandle<'_, _>| {
+            probe.join().unwrap_or_else(|_| Err("a bug of squall: reading it panicked".to_owned()))
+        };
+        probes.into_iter().map(|(monitor_idx, probe)| (monitor_idx, ended(probe))).collect()
+    });
+    Found { absent_processes: absent_processes(&wanted.processes), pages }
 }
 
 /// Reads the orders of one connection.

@@ -541,6 +541,8 @@ mod tests {
             load_idxs: vec![idx],
             thresholds: rules(),
             pause: Duration::ZERO,
+            before: Vec::new(),
+            after: Vec::new(),
         };
         let load = |idx: usize| FleetLoad {
             name: format!("load {idx}"),
@@ -568,6 +570,7 @@ mod tests {
                 weight: NonZeroU32::MIN,
                 settings: MachineSettings::default(),
             }],
+            makes_load: Vec::new(),
             monitors: Vec::new(),
             files: Vec::new(),
             steps: vec![step(0), step(1)],

@@ -16,6 +16,8 @@ pub struct FleetPlan {
     pub plan: Plan,
     /// At least one.
     pub machines: Vec<Machine>,
+    /// By machine: whether it is there to make load, with a part of one or not; the others are only monitored.
+    pub makes_load: Vec<bool>,
     /// What is watched.
     pub monitors: Vec<MonitorSpec>,
     /// Files to copy.
@@ -62,6 +64,25 @@ pub struct FleetStep {
     pub thresholds: Vec<FleetRule>,
     /// How long nothing happens after it.
     pub pause: Duration,
+    /// What machines run before it.
+    pub before: Vec<FleetHook>,
+    /// What machines run after it.
+    pub after: Vec<FleetHook>,
+}
+
+/// A command before or after a step.
+#[derive(Debug, Clone)]
+pub struct FleetHook {
+    /// The command as people read it.
+    pub text: String,
+    /// Program and arguments.
+    pub words: Vec<String>,
+    /// Environment besides the machine's own.
+    pub env: BTreeMap<String, String>,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// Numbers of the machines that run it.
+    pub machine_idxs: Vec<usize>,
 }
 
 /// One load.
@@ -208,6 +229,8 @@ pub(crate) mod tests {
             load_idxs: load_idxs.to_vec(),
             thresholds: Vec::new(),
             pause: Duration::from_secs(*pause_s),
+            before: Vec::new(),
+            after: Vec::new(),
         };
         FleetPlan {
             plan: Plan {
@@ -218,6 +241,7 @@ pub(crate) mod tests {
                 threads: None,
             },
             machines: Vec::new(),
+            makes_load: Vec::new(),
             monitors: Vec::new(),
             files: Vec::new(),
             steps: steps.iter().map(step).collect(),

@@ -15,6 +15,7 @@ use squall_plan::{Plan, Segment};
 
 use crate::clock::unix_ns;
 use crate::delivery::Message;
+use crate::monitor::web::Page;
 
 /// Rises when an older end would misunderstand.
 pub(crate) const PROTOCOL_VERSION: u32 = 5;
@@ -47,11 +48,12 @@ pub(crate) enum Order {
     },
     /// A part of a file; parts come in order.
     File(FilePart),
-    /// Watches processes from now on; the machine's own figures are always watched.
-    Watch {
-        /// Names or pids.
-        processes: Vec<String>,
-    },
+    /// Looks for processes and reads each page once, without watching them yet. Answered by `Found`.
+    Find(Monitored),
+    /// Watches these from now on; the machine's own figures are always watched.
+    Watch(Monitored),
+    /// Runs a command; answered by `HookEnded`.
+    Hook(HookOrder),
     /// Prepares the loads of a step.
     Prepare {
         /// All of them.
@@ -76,6 +78,39 @@ pub(crate) enum Order {
     },
     /// Ends the agent: it removes what it made, and goes.
     Bye,
+}
+
+/// What a machine watches besides itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Monitored {
+    /// Processes, by name or pid.
+    pub processes: Vec<String>,
+    /// Pages that it reads.
+    pub pages: Vec<Page>,
+}
+
+/// What a machine found of what it is to watch.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Found {
+    /// Processes that do not run there, each with the similar name of one that does.
+    pub absent_processes: Vec<(String, Option<String>)>,
+    /// By number of the monitor: the series that its page does not have yet, or why the page cannot be read there.
+    pub pages: BTreeMap<u32, Result<Vec<String>, String>>,
+}
+
+/// A command that a machine runs before or after a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HookOrder {
+    /// Its number in the run.
+    pub hook_idx: u32,
+    /// The command as people read it.
+    pub text: String,
+    /// Program and arguments.
+    pub words: Vec<String>,
+    /// Environment besides the agent's own.
+    pub env: BTreeMap<String, String>,
+    /// How long it may take.
+    pub timeout: Duration,
 }
 
 /// When a script's scenarios begin, with what.
@@ -214,11 +249,22 @@ pub(crate) enum Report {
         /// How; or why it could not be made to its end.
         end: Result<LoadEnd, Trouble>,
     },
+    /// Answers `Find`.
+    Found(Found),
+    /// A hook has ended.
+    HookEnded {
+        /// Its number in the run.
+        hook_idx: u32,
+        /// Why it failed, where it did.
+        end: Result<(), Trouble>,
+    },
     /// Figures that the agent watches, with the names of those that are new.
     Samples {
+        /// The monitor whose page has them; `None`: they are the machine's own.
+        monitor_idx: Option<u32>,
         /// When, in nanoseconds since 1970, by the agent's clock.
         at_unix_ns: u64,
-        /// Names of new series, which are numbered from 0 as they come.
+        /// Names of new series; those of one monitor are numbered from 0 as they come.
         new: Vec<SeriesName>,
         /// Numbers and values.
         values: Vec<(u32, f64)>,
@@ -302,6 +348,8 @@ impl Report {
             Self::Hello { .. }
             | Self::Resumed { .. }
             | Self::Clock { .. }
+            | Self::Found(_)
+            | Self::HookEnded { .. }
             | Self::Samples { .. }
             | Self::Note { .. } => None,
         }

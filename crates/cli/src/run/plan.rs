@@ -5,8 +5,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use squall_fleet::{FleetPlan, MachineView, Refusal, Steer, Trouble, Watcher, tool};
-use squall_measure::{RunRecord, RunRecorder, Status, StoppedBy};
+use squall_fleet::{FleetHook, FleetPlan, MachineView, Refusal, Steer, Trouble, Watcher, tool};
+use squall_measure::{PartKind, RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::file::Reach;
 use squall_plan::units::DurationText;
 use squall_report::{Ask, MachineGlance};
@@ -101,7 +101,7 @@ pub(crate) fn run_fleet(
 fn lost(lost_count: usize, machine_count: usize) -> Failure {
     let were = if lost_count == 1 { "was" } else { "were" };
     Failure {
-        code: ExitCode::MachinesLost,
+        code: ExitCode::Incomplete,
         message: format!("{lost_count} of {} {were} lost", counted(machine_count, "machine")),
         help: format!("see above why; `--allow-lost {lost_count}` accepts a run like this one"),
     }
@@ -110,10 +110,17 @@ fn lost(lost_count: usize, machine_count: usize) -> Failure {
 /// What the machines could not do.
 fn outcome_code(record: &RunRecord) -> ExitCode {
     match record.stopped_by {
+        StoppedBy::Aborted => ExitCode::Aborted,
         StoppedBy::Unreachable if record.total.ok() == 0 => ExitCode::TargetUnreachable,
+        _ if is_incomplete(record) => ExitCode::Incomplete,
         _ if record.verdict.status == Status::Invalid => ExitCode::GeneratorOverloaded,
         _ => exit_code(record),
     }
+}
+
+/// Whether a step, or what belongs to it, could not be made.
+fn is_incomplete(record: &RunRecord) -> bool {
+    record.parts.iter().any(|part| part.kind == PartKind::Step && part.problem.is_some())
 }
 
 struct Follower<'a> {
@@ -223,15 +230,25 @@ fn shown(plan: &FleetPlan) -> String {
     }
     for step in &plan.steps {
         let _ = writeln!(text, "step        {}", step.name);
+        hook_lines(&mut text, plan, "before", &step.before);
         for load in step.load_idxs.iter().map(|&idx| &plan.loads[idx]) {
             let _ = writeln!(text, "  load      {:<11} {}", load.name, load_line(plan, load));
             let _ = writeln!(text, "    on      {}", on(plan, load));
         }
+        hook_lines(&mut text, plan, "after", &step.after);
         if !step.pause.is_zero() {
             let _ = writeln!(text, "  pause     {}", DurationText(step.pause));
         }
     }
     text
+}
+
+fn hook_lines(text: &mut String, plan: &FleetPlan, when: &str, hooks: &[FleetHook]) {
+    for hook in hooks {
+        let machines = hook.machine_idxs.iter().map(|&idx| plan.machines[idx].name.value.as_str());
+        let machines = machines.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "  {when:<9} {machines:<11} {}", hook.text);
+    }
 }
 
 fn load_line(plan: &FleetPlan, load: &squall_fleet::FleetLoad) -> String {

@@ -8,11 +8,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use squall_fleet::{FileOrder, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind};
+use squall_fleet::{FileOrder, FleetHook, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind};
 use squall_measure::{Rules, Threshold, WatchedThreshold};
 use squall_plan::file::{
-    self, HostSource, LoadOption, LoadSpec, Machine, MachineSettings, Place, PlanFile, Problem, PtrOptions,
-    Reach, Rule, Text, Variables,
+    self, Hook, HostSource, LoadOption, LoadSpec, Machine, MachineSettings, Place, PlanFile, Problem, PtrOptions,
+    Reach, Rule, Text, Variables, Watched,
 };
 use squall_plan::limits::{LOST_AFTER_DEFAULT, PROBLEM_COUNT_MAX};
 use squall_plan::mask::masked_text;
@@ -98,7 +98,7 @@ fn fleet_plan(file: &PlanFile, path: &Path, problems: Vec<Problem>) -> Result<Fl
     let steps: Vec<FleetStep> = file.steps.iter().map(|step| reader.step(step)).collect();
     let thresholds = reader.rules(&file.thresholds);
     let files = file.files.iter().filter_map(|spec| reader.file(spec)).collect();
-    let Reader { machines, loads, plans, spoiled, mut problems, mut known, .. } = reader;
+    let Reader { machines, makes_load, loads, plans, spoiled, mut problems, mut known, .. } = reader;
     problems.retain(|problem| !spoiled.contains(&problem.place));
     problems.append(&mut known);
     if !problems.is_empty() {
@@ -120,6 +120,7 @@ fn fleet_plan(file: &PlanFile, path: &Path, problems: Vec<Problem>) -> Result<Fl
         }
         .masked(),
         machines,
+        makes_load,
         monitors: file.monitors.clone(),
         files,
         steps,
@@ -164,6 +165,7 @@ impl<'a> Reader<'a> {
             known,
         };
         if !reader.makes_load.contains(&true) {
+            reader.refuse_hooks_on_all_machines();
             reader.add_this_machine();
         }
         reader
@@ -193,6 +195,23 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Hooks on every generator would silently move the load to this machine.
+    fn refuse_hooks_on_all_machines(&mut self) {
+        let is_monitored = |name: &Text| {
+            let mut watched = self.file.monitors.iter().filter_map(|monitor| match &monitor.what {
+                Watched::Machine { machine, .. } => Some(&machine.value),
+                _ => None,
+            });
+            watched.any(|watched| *watched == name.value)
+        };
+        let hooked = self.file.hooks().flat_map(|hook| &hook.on).find(|name| !is_monitored(name));
+        if let Some(name) = hooked {
+            let message = "no machine is left for the load: hooks and monitors name all of them";
+            let help = format!("say by `on` which machines make a load, such as `on: {}`", name.value);
+            self.problems.push(Problem::at(name.place, message, help));
+        }
+    }
+
     /// A target that is no URL is told once, not by every load.
     fn check_target(&mut self) {
         let Some(target) = self.file.target.as_ref().filter(|target| !self.is_spoiled(target)) else {
@@ -217,6 +236,19 @@ impl<'a> Reader<'a> {
             load_idxs: (first..self.loads.len()).collect(),
             thresholds: self.rules(&step.thresholds),
             pause: step.pause,
+            before: self.file.before.iter().chain(&step.before).map(|hook| self.hook(hook)).collect(),
+            after: step.after.iter().chain(&self.file.after).map(|hook| self.hook(hook)).collect(),
+        }
+    }
+
+    /// A plan without machines has its hooks run by this one.
+    fn hook(&self, hook: &Hook) -> FleetHook {
+        FleetHook {
+            text: masked_text(&hook.text.value),
+            words: hook.words.clone(),
+            env: self.environment(),
+            timeout: hook.timeout,
+            machine_idxs: self.meant(&hook.on),
         }
     }
 

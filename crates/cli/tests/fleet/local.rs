@@ -452,34 +452,6 @@ loads: [{ http: /, requests: 1 }]
 }
 
 #[test]
-fn monitors_that_never_answered_are_told_of_and_nothing_else_suffers() {
-    let place = Place::new();
-    let plan = "
-target: TARGET
-monitors:
-  - nginx: http://127.0.0.1:1/status
-  - { h2o: SAFE/, name: safe }
-  - { nginx: TARGET/, name: other }
-  - { prometheus: TARGET/anything/, series: [no_such], name: odd }
-loads: [{ http: /delay/5, connections: 2, duration: 1500ms }]
-";
-    // A handshake with a server that does not speak TLS.
-    let plan = plan.replace("SAFE", &place.url().replace("http:", "https:"));
-    let (record, output) = place.run(&plan, &[]);
-    let said = text(&output.stderr) + &text(&output.stdout);
-    assert_code(&record, &output, 0);
-    let events = record["events"].to_string();
-    for told in [
-        "monitor target 127.0.0.1:1 never answered: ",
-        "monitor safe never answered: ",
-        "monitor other never answered: its page is not the one of `stub_status`",
-        "monitor odd never answered: it has no `no_such`",
-    ] {
-        assert!(said.contains(told) && events.contains(told), "{told}: {said}");
-    }
-}
-
-#[test]
 fn a_target_whose_name_nobody_has_is_unreachable_as_it_is_without_a_plan() {
     let place = Place::new();
     let plan = "target: http://nosuch.invalid/\nmachines: { a: local, b: local }\nloads: [{ http: /, requests: 9 }]\n";

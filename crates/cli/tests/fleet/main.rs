@@ -4,9 +4,11 @@
 #![expect(clippy::print_stdout, reason = "measured times are told, not asserted")]
 
 mod faults;
+mod hooks;
 mod local;
 mod logins;
 mod lost;
+mod monitors;
 mod ptr;
 mod site;
 mod squall;

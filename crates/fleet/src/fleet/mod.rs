@@ -3,15 +3,18 @@
 //! A machine that is lost at any moment takes nothing with it: what it reported stays, the others go on, and the record says so.
 //!
 //! `open` is the way to the machines, `files` what they are sent, `step` how one step is prepared, started and followed, `reports` what
-//! machines say, `samples` what is watched.
+//! machines say, `monitored` finds what is to be watched, `samples` takes in what it says, `hooks` has machines run commands between
+//! steps.
 
 mod files;
+mod hooks;
+mod monitored;
 mod open;
 mod reports;
 mod samples;
 mod step;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -19,13 +22,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use squall_measure::{Event, EventKind, Monitor, RunRecord, RunRecorder, StoppedBy, ToolRun};
 
+use self::hooks::HookMoment;
 use self::step::Step;
 use crate::clock::unix_ns;
 use crate::ledger::Ledger;
 use crate::link::{Arrival, Link};
-use crate::monitor::web::WebMonitors;
 use crate::order::FleetPlan;
-use crate::protocol::{Order, Trouble};
+use crate::protocol::{Found, Order, Trouble};
 use crate::transport::Transport;
 
 /// What the user wants of a running fleet, from another thread such as a signal's.
@@ -107,11 +110,11 @@ impl From<Vec<Trouble>> for Refusal {
 pub fn run(plan: &FleetPlan, steer: &Steer, watcher: &mut dyn Watcher) -> Result<Outcome, Refusal> {
     let mut fleet = Fleet::assemble(plan, steer, watcher)?;
     fleet.outfit(steer, watcher)?;
-    fleet.make(steer, watcher);
+    fleet.make(steer, watcher)?;
     if fleet.told > 0 && fleet.started_unix_ns == 0 {
         return Err(Refusal::Stopped);
     }
-    fleet.tell_missing(watcher);
+    fleet.note_absent_series(watcher);
     Ok(fleet.go_home())
 }
 
@@ -124,10 +127,18 @@ struct Fleet<'a> {
     inbox: Receiver<Arrival>,
     inbox_sender: Sender<Arrival>,
     ledger: Ledger,
-    /// By machine: where the series of its agent are in `monitors`.
-    series: Vec<Vec<usize>>,
+    /// By machine, and by monitor where a page has them: where the series that it reports are in `monitors`.
+    series: HashMap<(usize, Option<u32>), Vec<usize>>,
     monitors: Vec<Monitor>,
-    web: WebMonitors,
+    /// By machine: what it found of what it is to watch.
+    found: Vec<Option<Found>>,
+    /// By number of the monitor: series that its page did not have before the load.
+    absent_series: Vec<(usize, Vec<String>)>,
+    /// The number of the hook that ran last, and by machine how it ended there.
+    hook_idx: u32,
+    hook_ends: Vec<Option<Result<(), Trouble>>>,
+    /// What is waited for while no load is prepared.
+    doing: String,
     events: Vec<Event>,
     tools: Vec<ToolRun>,
     raw: Vec<(String, String)>,
@@ -136,6 +147,8 @@ struct Fleet<'a> {
     troubles: Vec<Trouble>,
     lost_count: usize,
     stopped_by: StoppedBy,
+    /// A load on some machine never reached its target.
+    is_unreached: bool,
     /// What agents were told to do; [`Steer`]'s numbers.
     told: u8,
     /// Of each step's moments of start: the step, the moment in nanoseconds since 1970, and how far from it the machines began,
@@ -144,15 +157,12 @@ struct Fleet<'a> {
 }
 
 impl Fleet<'_> {
-    /// Sends files, says what is to be watched, and has every load of every step looked at before any starts.
+    /// Sends files, finds what is to be watched, and has every load of every step looked at before any starts.
     fn outfit(&mut self, steer: &Steer, watcher: &mut dyn Watcher) -> Result<(), Refusal> {
         self.send_files();
-        for monitor in &self.plan.monitors {
-            let squall_plan::file::Watched::Machine { machine, processes } = &monitor.what else { continue };
-            let idx = self.plan.machines.iter().position(|known| known.name.value == machine.value);
-            if let Some(idx) = idx {
-                self.links[idx].order(Order::Watch { processes: processes.clone() });
-            }
+        // What a hook starts is not there yet.
+        if self.plan.steps[0].before.is_empty() {
+            self.watch_monitored(steer, watcher);
         }
         for step_idx in 0..self.plan.steps.len() {
             let step = self.prepare(step_idx, steer, watcher);
@@ -168,26 +178,67 @@ impl Fleet<'_> {
     }
 
     /// Runs the steps. Nothing that happens here loses what was measured.
-    fn make(&mut self, steer: &Steer, watcher: &mut dyn Watcher) {
+    ///
+    /// # Errors
+    /// What is wrong before the first load has started.
+    fn make(&mut self, steer: &Steer, watcher: &mut dyn Watcher) -> Result<(), Refusal> {
         for step_idx in 0..self.plan.steps.len() {
             if self.is_over() {
-                return self.cut_short();
+                self.cut_short();
+                break;
             }
-            let mut step = self.prepare(step_idx, steer, watcher);
-            for trouble in std::mem::take(&mut self.troubles) {
-                let step = self.ledger.step_mut(step_idx);
-                step.problem = Some(trouble.message.clone());
-                self.note(EventKind::Note, &trouble.message, watcher);
+            let made = self.make_ready(step_idx, steer, watcher).map(|mut step| {
+                if self.is_over() {
+                    self.cut_short();
+                } else {
+                    self.start(&mut step, watcher);
+                    self.follow(&mut step, steer, watcher);
+                }
+            });
+            let cleared = self.run_hooks(step_idx, HookMoment::After, steer, watcher);
+            if let Err(troubles) = made.and(cleared) {
+                if self.started_unix_ns == 0 {
+                    return Err(troubles.into());
+                }
+                self.end_by_failure(step_idx, &troubles, watcher);
+                break;
             }
-            self.compare_clocks(&mut step, watcher);
-            self.obey(steer);
-            if self.is_over() {
-                return self.cut_short();
-            }
-            self.start(&mut step, watcher);
-            self.follow(&mut step, steer, watcher);
             self.pause(step_idx, steer, watcher);
         }
+        Ok(())
+    }
+
+    /// Runs what the plan has before a step, and has its loads prepared.
+    fn make_ready(
+        &mut self,
+        step_idx: usize,
+        steer: &Steer,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Step, Vec<Trouble>> {
+        self.run_hooks(step_idx, HookMoment::Before, steer, watcher)?;
+        if step_idx == 0 && !self.plan.steps[0].before.is_empty() && self.told == 0 {
+            self.watch_monitored(steer, watcher);
+            if !self.troubles.is_empty() {
+                return Err(std::mem::take(&mut self.troubles));
+            }
+        }
+        let mut step = self.prepare(step_idx, steer, watcher);
+        for trouble in std::mem::take(&mut self.troubles) {
+            self.ledger.step_mut(step_idx).problem = Some(trouble.message.clone());
+            self.note(EventKind::Note, &trouble.message, watcher);
+        }
+        self.compare_clocks(&mut step, watcher);
+        self.obey(steer);
+        Ok(step)
+    }
+
+    /// A hook failed: the target is not what the steps that follow would measure.
+    fn end_by_failure(&mut self, step_idx: usize, troubles: &[Trouble], watcher: &mut dyn Watcher) {
+        for trouble in troubles {
+            self.ledger.step_mut(step_idx).problem = Some(trouble.message.clone());
+            self.note(EventKind::Note, &format!("{}: the run ends", trouble.message), watcher);
+        }
+        self.stopped_by = self.stopped_by.graver(StoppedBy::Drained);
     }
 
     /// Nothing more shall start, or nobody is left who could start it.
@@ -266,6 +317,10 @@ impl Fleet<'_> {
         facts.extend(crate::facts::facts());
         facts.insert("machines".to_owned(), self.links.len().to_string());
         let start_skew = self.start_skew();
+        // Where others were answered the target is there: what a machine could not reach is among the failures.
+        if self.is_unreached && self.ledger.whole.recorder.total().ok() == 0 {
+            self.stopped_by = self.stopped_by.graver(StoppedBy::Unreachable);
+        }
         let mut record = self.ledger.finish(self.stopped_by, &self.monitors);
         record.start_skew = start_skew;
         record.verdict.note_lost(self.lost_count, self.links.len());
@@ -281,6 +336,9 @@ impl Fleet<'_> {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// How long after a hook's own time its machine has to say how it ended.
+const HOOK_REPORT_MAX: Duration = Duration::from_secs(10);
 
 /// How long agents have to remove what they made.
 const FAREWELL_MAX: Duration = Duration::from_secs(5);

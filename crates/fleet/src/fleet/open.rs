@@ -1,6 +1,6 @@
 //! Opens the way to every machine, and finds what is wrong with any before a load starts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -15,7 +15,6 @@ use crate::binary::Binary;
 use crate::ledger::Ledger;
 use crate::link::{Arrival, Link};
 use crate::logins::Logins;
-use crate::monitor::web::WebMonitors;
 use crate::order::FleetPlan;
 use crate::protocol::Trouble;
 use crate::transport::{self, Attempt, Transport, Ways};
@@ -47,12 +46,16 @@ impl<'a> Fleet<'a> {
             plan,
             transports,
             inbox_sender,
-            series: vec![Vec::new(); links.len()],
+            series: HashMap::new(),
+            found: vec![None; links.len()],
+            absent_series: Vec::new(),
+            hook_idx: 0,
+            hook_ends: Vec::new(),
+            doing: String::new(),
             links,
             inbox,
             ledger,
             monitors: Vec::new(),
-            web: WebMonitors::new(&plan.monitors),
             events: Vec::new(),
             tools: Vec::new(),
             raw: Vec::new(),
@@ -60,6 +63,7 @@ impl<'a> Fleet<'a> {
             troubles,
             lost_count: 0,
             stopped_by: StoppedBy::Count,
+            is_unreached: false,
             told: 0,
             starts: BTreeMap::new(),
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use squall_measure::{Event, EventKind, ToolFigures, ToolRun};
+use squall_measure::{Event, EventKind, StoppedBy, ToolFigures, ToolRun};
 
 use super::step::{State, Step};
 use super::{Fleet, SECOND_NS, Watcher};
@@ -91,7 +91,16 @@ impl Fleet<'_> {
                 watcher.note(&format!("{} on {}: {line}", load, self.machine_name(machine_idx)));
             }
             Report::Ended { load_idx, end } => self.ended(machine_idx, load_idx as usize, end, step, watcher),
-            Report::Samples { at_unix_ns, new, values } => self.samples(machine_idx, at_unix_ns, new, values),
+            Report::Found(found) => self.found[machine_idx] = Some(found),
+            Report::HookEnded { hook_idx, end } if hook_idx == self.hook_idx => {
+                if let Some(own) = self.hook_ends.get_mut(machine_idx) {
+                    *own = Some(end);
+                }
+            }
+            Report::HookEnded { .. } => {}
+            Report::Samples { monitor_idx, at_unix_ns, new, values } => {
+                self.samples((machine_idx, monitor_idx), at_unix_ns, new, &values);
+            }
             Report::Note { at_unix_ns, label, is_restart } => {
                 let kind = if is_restart { EventKind::Restart } else { EventKind::Note };
                 let own_ns = self.links[machine_idx].clock.own(at_unix_ns);
@@ -144,7 +153,10 @@ impl Fleet<'_> {
             Ok(end) => {
                 self.ledger.lasted(source, end.duration, start_after);
                 self.note_skew(machine_idx, end.started_unix_ns, step, start_after);
-                self.stopped_by = self.stopped_by.graver(end.stopped_by);
+                match end.stopped_by {
+                    StoppedBy::Unreachable => self.is_unreached = true,
+                    stopped_by => self.stopped_by = self.stopped_by.graver(stopped_by),
+                }
                 if let Some(tool) = end.tool {
                     self.take_tool(machine_idx, *tool, source.origin_s);
                 }
@@ -346,8 +358,6 @@ const DURATION_MAX: Duration = Duration::from_secs(u32::MAX as u64);
 
 #[cfg(test)]
 mod tests {
-    use squall_measure::StoppedBy;
-
     use super::*;
 
     fn ended(load_idx: u32, duration: Duration) -> Report {

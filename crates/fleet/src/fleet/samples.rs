@@ -1,4 +1,4 @@
-//! What is watched while the run goes on: series of machines and of web monitors.
+//! What is watched while the run goes on: series of machines and of pages that machines read.
 
 use squall_measure::{EventKind, Monitor};
 
@@ -6,53 +6,59 @@ use super::{Fleet, Watcher};
 use crate::protocol::SeriesName;
 
 impl Fleet<'_> {
+    /// Takes in what a machine, or a page that it reads, showed at a moment.
     pub(super) fn samples(
         &mut self,
-        machine_idx: usize,
+        (machine_idx, monitor_idx): (usize, Option<u32>),
         at_unix_ns: u64,
         new: Vec<SeriesName>,
-        values: Vec<(u32, f64)>,
+        values: &[(u32, f64)],
     ) {
-        let role = if self.plan.loads.iter().any(|load| load.parts.iter().any(|(idx, _)| *idx == machine_idx))
-        {
-            "generator"
-        } else {
-            "target"
+        let source = match monitor_idx {
+            None => self.machine_source(machine_idx),
+            Some(idx) if (idx as usize) < self.plan.monitors.len() => self.page_source(idx as usize),
+            // Its number is another machine's word.
+            Some(_) => return,
         };
-        let source = format!("{role} {}", self.machine_name(machine_idx));
+        let own = self.series.entry((machine_idx, monitor_idx)).or_default();
         for SeriesName { name, unit } in new {
-            self.series[machine_idx].push(self.monitors.len());
+            own.push(self.monitors.len());
             self.monitors.push(Monitor::new(source.clone(), name, unit));
         }
+        let own = own.clone();
         let own_ns = self.links[machine_idx].clock.own(at_unix_ns);
         let Some(at_s) = self.at_s(own_ns) else { return };
-        for (number, value) in values {
-            if let Some(&idx) = self.series[machine_idx].get(number as usize) {
+        for &(number, value) in values {
+            if let Some(&idx) = own.get(number as usize) {
                 self.monitors[idx].push(at_s, value);
             }
         }
     }
 
-    /// Tells of pages that never answered: a figure that is missed is missed in silence.
-    pub(super) fn tell_missing(&mut self, watcher: &mut dyn Watcher) {
-        for (source, why) in self.web.missing() {
-            let label = format!("monitor {source} never answered: {why}");
-            self.note(EventKind::Note, &label, watcher);
-        }
+    fn machine_source(&self, machine_idx: usize) -> String {
+        let role = if self.plan.makes_load[machine_idx] { "generator" } else { "target" };
+        format!("{role} {}", self.machine_name(machine_idx))
     }
 
-    pub(super) fn take_web_samples(&mut self) {
-        for sample in self.web.take() {
-            let found = self.monitors.iter().position(|monitor| {
-                (monitor.source.as_str(), monitor.name.as_str())
-                    == (sample.source.as_str(), sample.name.as_str())
-            });
-            let idx = found.unwrap_or_else(|| {
-                self.monitors.push(Monitor::new(sample.source.clone(), sample.name.clone(), sample.unit));
-                self.monitors.len() - 1
-            });
-            if let Some(at_s) = self.at_s(sample.at_unix_ns) {
-                self.monitors[idx].push(at_s, sample.value);
+    /// Reports name a page by its monitor's own name, or by its host.
+    pub(super) fn page_source(&self, monitor_idx: usize) -> String {
+        let spec = &self.plan.monitors[monitor_idx];
+        spec.name.clone().unwrap_or_else(|| format!("target {}", spec.source()))
+    }
+
+    /// Reports series that a page did not have before the load, and never had afterwards.
+    pub(super) fn note_absent_series(&mut self, watcher: &mut dyn Watcher) {
+        for (monitor_idx, names) in std::mem::take(&mut self.absent_series) {
+            let source = self.page_source(monitor_idx);
+            let is_of = |monitor: &Monitor, name: &str| {
+                let is_named = monitor.name == name || monitor.name.split('{').next() == Some(name);
+                monitor.source == source && is_named && !monitor.samples.is_empty()
+            };
+            let is_absent = |name: &&String| !self.monitors.iter().any(|monitor| is_of(monitor, name));
+            let absent: Vec<&str> = names.iter().filter(is_absent).map(String::as_str).collect();
+            if !absent.is_empty() {
+                let label = format!("monitor {source} never had `{}`", absent.join("`, `"));
+                self.note(EventKind::Note, &label, watcher);
             }
         }
     }

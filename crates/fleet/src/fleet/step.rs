@@ -33,7 +33,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    fn new(step_idx: usize) -> Self {
+    pub(super) fn new(step_idx: usize) -> Self {
         Self { step_idx, jobs: Vec::new(), callers: Vec::new(), origin_s: 0 }
     }
 
@@ -174,7 +174,7 @@ impl Fleet<'_> {
     }
 
     /// Takes in what came in the next tenth of a second, shows it, and notices who is silent.
-    fn turn(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
+    pub(super) fn turn(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
         let end = Instant::now() + TURN;
         while let Ok(arrival) = self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())) {
             self.arrive(arrival, step, watcher);
@@ -183,7 +183,6 @@ impl Fleet<'_> {
             }
         }
         self.lose_silent(step, watcher);
-        self.take_web_samples();
         if self.started_unix_ns > 0 {
             self.ledger.tick(self.elapsed());
             watcher.look(&self.ledger.whole.recorder, &self.ledger.machine_views());
@@ -210,6 +209,9 @@ impl Fleet<'_> {
 
     /// What a step waits for before it starts.
     fn awaited(&self, step: &Step) -> String {
+        if step.jobs.is_empty() {
+            return self.doing.clone();
+        }
         let preparing = step.jobs.iter().filter(|(_, _, state)| *state == State::Preparing);
         let mut machines: Vec<String> =
             preparing.map(|(machine, _, _)| self.machine_name(*machine)).collect();

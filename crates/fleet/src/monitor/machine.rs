@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use squall_measure::MonitorUnit;
 
-use super::process::Processes;
+use super::process::{self, Processes};
 use super::rates::Rates;
 use crate::protocol::SeriesName;
 
@@ -103,6 +103,12 @@ impl Sample<'_> {
             self.add(name, MonitorUnit::Percent, per_s * 100.0);
         }
     }
+}
+
+/// Those of these processes that do not run, each with the similar name of one that does.
+pub(crate) fn absent_processes(names: &[String]) -> Vec<(String, Option<String>)> {
+    let absent = names.iter().filter(|name| !process::is_running(name));
+    absent.map(|name| (name.clone(), process::similar_to(name))).collect()
 }
 
 /// proc(5), `/proc/stat`: user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user time.

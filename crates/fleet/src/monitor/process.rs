@@ -38,7 +38,7 @@ impl Processes {
     pub(super) fn sample(&mut self, sample: &mut Sample<'_>) -> Option<String> {
         let mut all = self.read();
         if self.samples_until_search == 0 || all.len() < self.pids.len() {
-            self.pids = self.search();
+            self.pids = search(&self.name);
             self.samples_until_search = SEARCH_EVERY;
             all = self.read();
         }
@@ -76,29 +76,46 @@ impl Processes {
     fn read(&self) -> Vec<Figures> {
         self.pids.iter().filter_map(|&pid| Figures::read(pid)).collect()
     }
+}
 
-    /// By pid, or by the name of the program: `comm`, or the file that its first argument names (`nginx: worker` is nginx).
-    fn search(&self) -> BTreeSet<u32> {
-        if let Ok(pid) = self.name.parse() {
-            return BTreeSet::from([pid]);
-        }
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        pids.filter(|&pid| self.is_named(pid)).collect()
-    }
+/// Whether any process of that name or pid runs.
+pub(super) fn is_running(name: &str) -> bool {
+    search(name).into_iter().any(|pid| Figures::read(pid).is_some())
+}
 
-    fn is_named(&self, pid: u32) -> bool {
-        // The kernel keeps 15 bytes of a name.
-        let short: String = self.name.chars().take(15).collect();
-        let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        if comm.trim_end() == short {
-            return true;
-        }
-        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let first = command.split(|&byte| byte == 0).next().unwrap_or_default();
-        let first = String::from_utf8_lossy(first);
-        first.rsplit('/').next() == Some(&self.name)
+/// The name of a running program that is nearly this one.
+pub(super) fn similar_to(name: &str) -> Option<String> {
+    let comms: BTreeSet<String> = pids().filter_map(comm).collect();
+    squall_plan::nearest(name, comms.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// By pid, or by the name of the program: `comm`, or the file that its first argument names (`nginx: worker` is nginx).
+fn search(name: &str) -> BTreeSet<u32> {
+    match name.parse() {
+        Ok(pid) => BTreeSet::from([pid]),
+        Err(_) => pids().filter(|&pid| is_named(pid, name)).collect(),
     }
+}
+
+fn pids() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+}
+
+fn comm(pid: u32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|comm| comm.trim_end().to_owned())
+}
+
+fn is_named(pid: u32, name: &str) -> bool {
+    // The kernel keeps 15 bytes of a name.
+    let short: String = name.chars().take(15).collect();
+    if comm(pid).is_some_and(|comm| comm == short) {
+        return true;
+    }
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let first = command.split(|&byte| byte == 0).next().unwrap_or_default();
+    let first = String::from_utf8_lossy(first);
+    first.rsplit('/').next() == Some(name)
 }
 
 impl Figures {

@@ -1,196 +1,207 @@
-//! Servers watched through HTTP: Prometheus endpoints, nginx's `stub_status`, h2o's status page. One thread for each, one
-//! question a second, all answers bounded.
+//! Servers read through HTTP: Prometheus endpoints, nginx's `stub_status`, h2o's status page. One thread for each page, one
+//! request a second, all answers bounded.
+//!
+//! Owns: what a page must say to be the page that the plan means. Never: decides which machine reads it.
 
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant, SystemTime};
+use std::{io, thread};
 
+use serde::{Deserialize, Serialize};
 use squall_measure::MonitorUnit;
 use squall_plan::file::{MonitorSpec, Watched};
 
 use super::pages::{self, Figure};
 use super::rates::Rates;
 use crate::clock::unix_ns;
-
-/// Asks all pages of a plan until it is dropped.
-pub(crate) struct WebMonitors {
-    samples: Receiver<WebSample>,
-    /// What each page has not told yet, with the name of its source.
-    missing: Vec<(String, Missing)>,
-    /// The threads end when nobody holds the other end.
-    _alive: Vec<Sender<()>>,
-}
-
-/// Why figures that were asked for have never come; `None`: they have, or nothing was asked yet.
-type Missing = Arc<Mutex<Option<String>>>;
-
-/// One value of one series.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct WebSample {
-    /// Who it is about.
-    pub source: String,
-    /// What it is.
-    pub name: String,
-    /// Its unit.
-    pub unit: MonitorUnit,
-    /// When, in nanoseconds since 1970.
-    pub at_unix_ns: u64,
-    /// The value.
-    pub value: f64,
-}
-
-impl WebMonitors {
-    /// Begins to ask.
-    pub(crate) fn new(specs: &[MonitorSpec]) -> Self {
-        let (sender, samples) = mpsc::channel();
-        let (mut missing, mut running) = (Vec::new(), Vec::new());
-        for page in specs.iter().filter_map(Page::of) {
-            let (alive, is_over) = mpsc::channel();
-            let sender = sender.clone();
-            let told = Missing::default();
-            missing.push((page.source.clone(), Arc::clone(&told)));
-            let name = "monitor".to_owned();
-            let thread = thread::Builder::new().name(name);
-            if let Err(error) = thread.spawn(move || page.watch(&sender, &is_over, &told)) {
-                note(&missing[missing.len() - 1].1, Some(format!("cannot start a thread: {error}")));
-            }
-            running.push(alive);
-        }
-        Self { samples, missing, _alive: running }
-    }
-
-    /// What was asked for and has never come: who, and why.
-    pub(crate) fn missing(&self) -> Vec<(String, String)> {
-        let told = |missing: &Missing| missing.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.missing.iter().filter_map(|(source, missing)| Some((source.clone(), told(missing)?))).collect()
-    }
-
-    /// What came since the last call.
-    pub(crate) fn take(&self) -> Vec<WebSample> {
-        self.samples.try_iter().collect()
-    }
-}
+use crate::protocol::{Report, SeriesName};
 
 /// A page and how it is read.
-struct Page {
-    source: String,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Page {
+    /// The number of its monitor in the plan; samples carry it.
+    pub(crate) monitor_idx: u32,
     url: String,
-    kind: Kind,
+    kind: PageKind,
 }
 
-enum Kind {
-    Prometheus(Vec<String>),
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PageKind {
+    Prometheus { series: Vec<String> },
     Nginx,
     H2o,
 }
 
+/// A page that is read every second until this is dropped.
+#[derive(Debug)]
+pub(crate) struct PageWatch {
+    /// The thread ends when the other end is gone.
+    _alive: Sender<()>,
+}
+
 impl Page {
-    fn of(spec: &MonitorSpec) -> Option<Self> {
+    /// The page that a monitor reads; `None` when it reads none.
+    pub(crate) fn of(monitor_idx: usize, spec: &MonitorSpec) -> Option<Self> {
         let (url, kind) = match &spec.what {
             Watched::Machine { .. } => return None,
-            Watched::Prometheus { url, series } => (url, Kind::Prometheus(series.clone())),
-            Watched::Nginx { url } => (url, Kind::Nginx),
-            Watched::H2o { url } => (url, Kind::H2o),
+            Watched::Prometheus { url, series } => (url, PageKind::Prometheus { series: series.clone() }),
+            Watched::Nginx { url } => (url, PageKind::Nginx),
+            Watched::H2o { url } => (url, PageKind::H2o),
         };
-        let source = spec.name.clone().unwrap_or_else(|| format!("target {}", spec.source()));
-        Some(Self { source, url: url.value.clone(), kind })
+        Some(Self { monitor_idx: monitor_idx as u32, url: url.value.clone(), kind })
     }
 
-    /// Asks every second until nobody listens. A page that does not answer has a gap.
-    fn watch(&self, samples: &Sender<WebSample>, is_over: &Receiver<()>, missing: &Missing) {
-        let agent = agent();
-        let mut unseen = self.asked_for();
-        let mut rates = Rates::default();
+    /// Reads it once. Gives the series that the plan names and that the page does not have yet.
+    ///
+    /// # Errors
+    /// Why it cannot be read here, or is another page.
+    pub(crate) fn probe(&self) -> Result<Vec<String>, String> {
+        let text = fetch(&agent(PROBE_MAX), &self.url)?;
+        let figures = self.figures(&text);
+        match &self.kind {
+            PageKind::Prometheus { series } if !series.is_empty() => {
+                let is_absent = |name: &&String| !figures.iter().any(|figure| figure.is(name));
+                Ok(series.iter().filter(is_absent).cloned().collect())
+            }
+            _ if !figures.is_empty() => Ok(Vec::new()),
+            PageKind::Prometheus { .. } => {
+                Err("it has no series in the text format of Prometheus".to_owned())
+            }
+            PageKind::Nginx => Err("it is not nginx's `stub_status` page".to_owned()),
+            PageKind::H2o => Err("it is not h2o's status page as JSON".to_owned()),
+        }
+    }
+
+    /// Reads it every second from now on, on a thread of its own.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub(crate) fn watch(self, reports: Sender<Report>) -> io::Result<PageWatch> {
+        let (alive, is_over) = mpsc::channel();
+        let builder = thread::Builder::new().name("monitor".to_owned());
+        builder.spawn(move || self.read_every_second(&reports, &is_over))?;
+        Ok(PageWatch { _alive: alive })
+    }
+
+    /// A page that does not answer in time has a gap.
+    fn read_every_second(&self, reports: &Sender<Report>, is_over: &Receiver<()>) {
+        let agent = agent(ANSWER_MAX);
+        let mut series = PageSeries::default();
         let mut next = Instant::now();
-        while let Err(mpsc::RecvTimeoutError::Timeout) =
+        while let Err(RecvTimeoutError::Timeout) =
             is_over.recv_timeout(next.saturating_duration_since(Instant::now()))
         {
-            next += ASK_EVERY;
-            let text = match fetch(&agent, &self.url) {
-                Ok(text) => text,
-                Err(error) => {
-                    if !unseen.is_empty() {
-                        let why = match error {
-                            ureq::Error::Io(error) => error.to_string(),
-                            error => error.to_string(),
-                        };
-                        note(missing, Some(why));
-                    }
-                    continue;
-                }
-            };
+            next += READ_EVERY;
+            let Ok(text) = fetch(&agent, &self.url) else { continue };
             let at_unix_ns = unix_ns(SystemTime::now());
-            let now = Instant::now();
-            let figures = self.read(&text);
-            if !unseen.is_empty() {
-                unseen.retain(|wanted| !figures.iter().any(|figure| figure.is(wanted)));
-                note(missing, (!unseen.is_empty()).then(|| self.absent(&unseen)));
-            }
-            for Figure { name, unit, value, is_counter } in figures {
-                let told = if is_counter { rates.per_s(&name, now, value) } else { Some(value) };
-                let Some(value) = told else { continue };
-                let unit = if is_counter { MonitorUnit::PerSecond } else { unit };
-                let sample = WebSample { source: self.source.clone(), name, unit, at_unix_ns, value };
-                if samples.send(sample).is_err() {
-                    return;
-                }
+            let (new, values) = series.take(Instant::now(), self.figures(&text));
+            let report = Report::Samples { monitor_idx: Some(self.monitor_idx), at_unix_ns, new, values };
+            if reports.send(report).is_err() {
+                return;
             }
         }
     }
 
-    /// What its page must tell at least once: each of the series that the plan names, or else anything, which is the empty name.
-    fn asked_for(&self) -> Vec<String> {
+    fn figures(&self, text: &str) -> Vec<Figure> {
         match &self.kind {
-            Kind::Prometheus(series) if !series.is_empty() => series.clone(),
-            Kind::Prometheus(_) | Kind::Nginx | Kind::H2o => vec![String::new()],
-        }
-    }
-
-    /// Why these have not come although the page answers.
-    fn absent(&self, unseen: &[String]) -> String {
-        match &self.kind {
-            Kind::Prometheus(series) if !series.is_empty() => format!("it has no `{}`", unseen.join("`, `")),
-            Kind::Prometheus(_) => "its page has no series of Prometheus".to_owned(),
-            Kind::Nginx => "its page is not the one of `stub_status`".to_owned(),
-            Kind::H2o => "its page is not h2o's status as JSON".to_owned(),
-        }
-    }
-
-    fn read(&self, text: &str) -> Vec<Figure> {
-        match &self.kind {
-            Kind::Prometheus(series) => pages::prometheus(text, series),
-            Kind::Nginx => pages::nginx(text),
-            Kind::H2o => pages::h2o(text),
+            PageKind::Prometheus { series } => pages::prometheus(text, series),
+            PageKind::Nginx => pages::nginx(text),
+            PageKind::H2o => pages::h2o(text),
         }
     }
 }
 
-fn note(missing: &Missing, why: Option<String>) {
-    *missing.lock().unwrap_or_else(PoisonError::into_inner) = why;
+/// The series of one page: their numbers, and the counters among them as rates.
+#[derive(Debug, Default)]
+struct PageSeries {
+    numbers: HashMap<String, u32>,
+    rates: Rates,
+}
+
+impl PageSeries {
+    /// Names of series that are new, and the values of all that have one now.
+    fn take(&mut self, now: Instant, figures: Vec<Figure>) -> (Vec<SeriesName>, Vec<(u32, f64)>) {
+        let (mut new, mut values) = (Vec::new(), Vec::new());
+        for Figure { name, unit, value, is_counter } in figures {
+            let value = if is_counter { self.rates.per_s(&name, now, value) } else { Some(value) };
+            let unit = if is_counter { MonitorUnit::PerSecond } else { unit };
+            let Some(value) = value else { continue };
+            let count = self.numbers.len();
+            let number = match self.numbers.get(&name) {
+                Some(&number) => number,
+                None if count >= SERIES_COUNT_MAX => continue,
+                None => {
+                    self.numbers.insert(name.clone(), count as u32);
+                    new.push(SeriesName { name, unit });
+                    count as u32
+                }
+            };
+            values.push((number, value));
+        }
+        (new, values)
+    }
 }
 
 /// Certificates are verified by the system's store.
-fn agent() -> ureq::Agent {
+fn agent(answer_max: Duration) -> ureq::Agent {
     let roots = rustls_native_certs::load_native_certs().certs;
     let roots = roots.iter().map(|cert| ureq::tls::Certificate::from_der(cert).to_owned()).collect();
     let tls = ureq::tls::TlsConfig::builder()
         .root_certs(ureq::tls::RootCerts::Specific(Arc::new(roots)))
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
         .build();
-    let config = ureq::Agent::config_builder().tls_config(tls).timeout_global(Some(ANSWER_MAX));
+    let config = ureq::Agent::config_builder().tls_config(tls).timeout_global(Some(answer_max));
     config.user_agent("squall").proxy(None).build().into()
 }
 
-fn fetch(agent: &ureq::Agent, url: &str) -> Result<String, ureq::Error> {
-    let mut answer = agent.get(url).call()?;
-    answer.body_mut().with_config().limit(PAGE_BYTES_MAX).read_to_string()
+fn fetch(agent: &ureq::Agent, url: &str) -> Result<String, String> {
+    let text = agent
+        .get(url)
+        .call()
+        .and_then(|mut answer| answer.body_mut().with_config().limit(PAGE_BYTES_MAX).read_to_string());
+    text.map_err(|error| match error {
+        ureq::Error::Io(error) => error.to_string(),
+        ureq::Error::StatusCode(code) => format!("the server answered with status {code}"),
+        ureq::Error::Timeout(_) => "no answer in time".to_owned(),
+        error => error.to_string(),
+    })
 }
 
-const ASK_EVERY: Duration = Duration::from_secs(1);
+const READ_EVERY: Duration = Duration::from_secs(1);
 
-/// Less than the time between two questions.
+/// Less than the time between two requests.
 const ANSWER_MAX: Duration = Duration::from_millis(900);
+
+/// The first request may have to resolve a name.
+const PROBE_MAX: Duration = Duration::from_secs(3);
+
+/// Labels that change would otherwise make new series for ever.
+const SERIES_COUNT_MAX: usize = 500;
 
 /// The page of a large Prometheus exporter is a tenth of it.
 const PAGE_BYTES_MAX: u64 = 10 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_are_numbered_once_and_a_counter_has_a_value_from_its_second_reading() {
+        let figure = |name: &str, value, is_counter| Figure {
+            name: name.to_owned(),
+            unit: MonitorUnit::Count,
+            value,
+            is_counter,
+        };
+        let (mut series, start) = (PageSeries::default(), Instant::now());
+        let (new, values) = series.take(start, vec![figure("up", 1.0, false), figure("all", 5.0, true)]);
+        assert_eq!((new.len(), values), (1, vec![(0, 1.0)]));
+        let later = start + Duration::from_secs(2);
+        let (new, values) = series.take(later, vec![figure("all", 25.0, true), figure("up", 0.0, false)]);
+        assert_eq!(new, [SeriesName { name: "all".to_owned(), unit: MonitorUnit::PerSecond }]);
+        assert_eq!(values, [(1, 10.0), (0, 0.0)]);
+    }
+}

@@ -33,6 +33,10 @@ pub struct PlanFile {
     pub monitors: Vec<MonitorSpec>,
     /// Files that the loads need on their machines.
     pub files: Vec<FileSpec>,
+    /// Commands before each step.
+    pub before: Vec<Hook>,
+    /// Commands after each step.
+    pub after: Vec<Hook>,
     /// Steps in sequence; at least one.
     pub steps: Vec<Step>,
     /// Rules for the whole run.
@@ -120,6 +124,8 @@ pub struct MonitorSpec {
     pub place: Place,
     /// Names the source in reports; made from the rest when `None`.
     pub name: Option<String>,
+    /// The machine that reads a page; `None`: the first one that can reach it.
+    pub from: Option<Text>,
     /// What is read.
     pub what: Watched,
 }
@@ -166,8 +172,21 @@ pub struct FileSpec {
     pub on: Vec<Text>,
 }
 
+/// A command that runs on machines before or after a step, such as the restart of the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// The command as people read it.
+    pub text: Text,
+    /// Program and arguments.
+    pub words: Vec<String>,
+    /// Machines that run it; empty: this machine.
+    pub on: Vec<Text>,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
 /// One step: loads that run side by side.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Step {
     /// Its name in reports.
     pub name: String,
@@ -177,6 +196,10 @@ pub struct Step {
     pub pause: Duration,
     /// Rules for this step.
     pub thresholds: Vec<Rule>,
+    /// Commands before it, after those before each step.
+    pub before: Vec<Hook>,
+    /// Commands after it, ahead of those after each step.
+    pub after: Vec<Hook>,
 }
 
 /// One load, as written.
@@ -282,7 +305,7 @@ impl PlanFile {
         self.machines.iter().find(|machine| machine.name.value == name)
     }
 
-    /// The machines that make load when a load does not say which: those that are not only watched.
+    /// The machines that make load when a load does not say which: those that no monitor and no hook names.
     pub fn generators(&self) -> impl Iterator<Item = &Machine> {
         let named = |machine: &Machine| {
             self.loads().any(|load| load.on.iter().any(|name| name.value == machine.name.value))
@@ -292,7 +315,18 @@ impl PlanFile {
                 matches!(&monitor.what, Watched::Machine { machine: watched, .. } if watched.value == machine.name.value)
             })
         };
-        self.machines.iter().filter(move |machine| !is_watched(machine) || named(machine))
+        let is_hooked = |machine: &Machine| {
+            self.hooks().any(|hook| hook.on.iter().any(|name| name.value == machine.name.value))
+        };
+        self.machines
+            .iter()
+            .filter(move |machine| !(is_watched(machine) || is_hooked(machine)) || named(machine))
+    }
+
+    /// The hooks of the plan and of all steps.
+    pub fn hooks(&self) -> impl Iterator<Item = &Hook> {
+        let of_steps = self.steps.iter().flat_map(|step| step.before.iter().chain(&step.after));
+        self.before.iter().chain(&self.after).chain(of_steps)
     }
 
     /// The loads of all steps.

@@ -100,8 +100,7 @@ impl Reader<'_> {
         for (idx, node) in scenarios.into_iter().enumerate() {
             let Some((name, load)) = self.scenario(node, &common, idx) else { continue };
             if plan.steps.len() <= idx {
-                let (loads, thresholds) = (Vec::new(), Vec::new());
-                plan.steps.push(Step { name, loads, pause: Duration::ZERO, thresholds });
+                plan.steps.push(Step { name, ..Step::default() });
             }
             let step = &mut plan.steps[idx];
             step.loads.push(load);

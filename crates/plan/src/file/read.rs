@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::document::{Node, Value};
 use super::inventory::{self, Groups, HostList};
 use super::{
-    FileSpec, LoadOption, LoadSpec, Machine, MachineSettings, MonitorSpec, PlanFile, Problem, Reach, Rule,
-    SshSpec, Step, Text, Watched,
+    FileSpec, Hook, LoadOption, LoadSpec, Machine, MachineSettings, MonitorSpec, PlanFile, Problem, Reach,
+    Rule, SshSpec, Step, Text, Watched,
 };
 use crate::limits::{LOST_AFTER_MAX, LOST_AFTER_MIN, MACHINE_COUNT_MAX};
 use crate::mask::masked_text;
@@ -51,6 +51,8 @@ pub(super) fn plan_file(root: &Node, hosts: HostList<'_>, problems: &mut Vec<Pro
         machines,
         monitors: keys.take("monitors").map_or_else(Vec::new, |node| each(node, keys.problems, monitor)),
         files: keys.take("files").map_or_else(Vec::new, |node| each(node, keys.problems, file_spec)),
+        before: keys.hooks("before"),
+        after: keys.hooks("after"),
         steps,
         thresholds: keys.rules(),
         lost_after: keys.parsed("lost_after", parse_lost_after),
@@ -68,6 +70,8 @@ pub(super) fn plan_file(root: &Node, hosts: HostList<'_>, problems: &mut Vec<Pro
         "groups",
         "monitors",
         "files",
+        "before",
+        "after",
         "steps",
         "loads",
         "thresholds",
@@ -96,7 +100,7 @@ fn steps(node: &Node, problems: &mut Vec<Problem>) -> Vec<Step> {
 
 fn single_step(node: &Node, problems: &mut Vec<Problem>) -> Step {
     let loads = loads(node, problems);
-    Step { name: "step 1".to_owned(), loads, pause: Duration::ZERO, thresholds: Vec::new() }
+    Step { name: "step 1".to_owned(), loads, ..Step::default() }
 }
 
 fn step(node: &Node, problems: &mut Vec<Problem>) -> Option<Step> {
@@ -115,8 +119,10 @@ fn step(node: &Node, problems: &mut Vec<Problem>) -> Option<Step> {
         },
         pause: keys.duration("pause"),
         thresholds: keys.rules(),
+        before: keys.hooks("before"),
+        after: keys.hooks("after"),
     };
-    keys.finish(&["name", "loads", "pause", "thresholds"]);
+    keys.finish(&["name", "loads", "pause", "thresholds", "before", "after"]);
     Some(step)
 }
 
@@ -250,7 +256,12 @@ fn command(node: &Node, problems: &mut Vec<Problem>) -> Vec<String> {
 fn monitor(node: &Node, problems: &mut Vec<Problem>) -> Option<MonitorSpec> {
     let mut keys = Keys::of(node, "a monitor", problems);
     let name = keys.text("name").map(|text| text.value);
+    let from = keys.text("from");
     let what = if let Some(machine) = keys.text("machine") {
+        if let Some(from) = &from {
+            let message = format!("`from` is for pages: `{}` is read on that machine itself", machine.value);
+            keys.problems.push(Problem::at(from.place, message, "leave `from` out"));
+        }
         let mut processes = keys.strings("process");
         processes.extend(keys.strings("processes"));
         Some(Watched::Machine { machine, processes })
@@ -261,13 +272,39 @@ fn monitor(node: &Node, problems: &mut Vec<Problem>) -> Option<MonitorSpec> {
     } else {
         keys.page("h2o", "http://shop/server-status/json").map(|url| Watched::H2o { url })
     };
-    keys.finish(&["name", "machine", "process", "processes", "prometheus", "series", "nginx", "h2o"]);
+    keys.finish(&["name", "machine", "process", "processes", "prometheus", "series", "nginx", "h2o", "from"]);
     let Some(what) = what else {
         let help = "give one of `machine: NAME`, `prometheus: URL`, `nginx: URL`, `h2o: URL`";
         problems.push(Problem::at(node.place, "the monitor does not say what it watches", help));
         return None;
     };
-    Some(MonitorSpec { place: node.place, name, what })
+    Some(MonitorSpec { place: node.place, name, from, what })
+}
+
+/// `run` is a line for the shell, or a list of a program and its arguments.
+fn hook(node: &Node, problems: &mut Vec<Problem>) -> Option<Hook> {
+    let mut keys = Keys::of(node, "a hook", problems);
+    let run = keys.take("run");
+    let on = keys.take("on").map_or_else(Vec::new, |node| texts(node, "", keys.problems));
+    let timeout = keys.parsed("timeout", parse_duration).unwrap_or(HOOK_TIMEOUT);
+    let Some(run) = run.filter(|node| node.value != Value::Null) else {
+        keys.missing("run", "write a command, such as `run: systemctl restart h2o`");
+        return None;
+    };
+    let parts = texts(run, "", keys.problems);
+    keys.finish(&["run", "on", "timeout"]);
+    let value = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(" ");
+    let text = Text { value, place: run.place };
+    let words = match &run.value {
+        Value::Scalar(line) => vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()],
+        _ => parts.into_iter().map(|part| part.value).collect(),
+    };
+    if text.value.trim().is_empty() {
+        let help = "write a command, such as `run: systemctl restart h2o`";
+        problems.push(Problem::at(run.place, "the hook runs nothing", help));
+        return None;
+    }
+    Some(Hook { text, words, on, timeout })
 }
 
 fn file_spec(node: &Node, problems: &mut Vec<Problem>) -> Option<FileSpec> {
@@ -342,12 +379,18 @@ fn names_of(node: Option<&Node>) -> Vec<&str> {
 fn check_names(file: &PlanFile, known: &[&str], problems: &mut Vec<Problem>) {
     let watched = file.monitors.iter().filter_map(|monitor| match &monitor.what {
         Watched::Machine { machine, .. } => Some(machine),
-        _ => None,
+        _ => monitor.from.as_ref(),
     });
     let used = file.loads().flat_map(|load| &load.on).chain(file.files.iter().flat_map(|file| &file.on));
+    let used = used.chain(file.hooks().flat_map(|hook| &hook.on));
     for name in used.chain(watched).filter(|name| !known.contains(&name.value.as_str())) {
         let message = format!("there is no machine `{}`", name.value);
         problems.push(Problem::at(name.place, message, suggestion(&name.value, known, "machines")));
+    }
+    for hook in file.hooks().filter(|hook| hook.on.is_empty() && !known.is_empty()) {
+        let help = format!("say which of them, such as `on: {}`", known[0]);
+        let message = "the hook does not say on which machines it runs";
+        problems.push(Problem::at(hook.text.place, message, help));
     }
     let mut names = HashSet::new();
     for machine in &file.machines {
@@ -545,6 +588,10 @@ impl<'n, 'p> Keys<'n, 'p> {
         self.take("thresholds").map_or_else(Vec::new, |node| each(node, self.problems, rule))
     }
 
+    fn hooks(&mut self, key: &str) -> Vec<Hook> {
+        self.take(key).map_or_else(Vec::new, |node| each(node, self.problems, hook))
+    }
+
     /// The keys of ssh; what is not given is as in `defaults`.
     fn ssh(&mut self, defaults: &SshSpec) -> SshSpec {
         let spec = defaults.clone();
@@ -640,5 +687,8 @@ pub(crate) fn suggestion(name: &str, known: &[&str], what: &str) -> String {
 
 /// Flags whose pairs are written as header fields are; those of the others as `name=value`.
 const PAIRS_WITH_COLON: &[&str] = &["header"];
+
+/// A server restarts within it, unless `timeout` says otherwise.
+const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
 const SSH_KEYS: &[&str] = &["host", "user", "port", "key", "jump", "config", "options", "binary"];

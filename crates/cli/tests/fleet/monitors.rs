@@ -1,0 +1,152 @@
+//! Monitors: found before the load, read by machines of the plan, also behind a bastion.
+
+use std::process::Command;
+
+use serde_json::Value;
+use squall_testkit::Process;
+use squall_testkit::lab::Lab;
+
+use crate::site::Site;
+use crate::squall::{Place, assert_code, ok, text};
+
+/// Names of the series that a source has, each with how often it was seen.
+fn seen(record: &Value, source: &str) -> Vec<(String, usize)> {
+    let own = record["monitors"].as_array().unwrap().iter().filter(|monitor| monitor["source"] == source);
+    own.map(|monitor| {
+        (monitor["name"].as_str().unwrap().to_owned(), monitor["samples"].as_array().unwrap().len())
+    })
+    .collect()
+}
+
+#[test]
+fn what_cannot_be_monitored_is_reported_before_anything_is_sent() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+machines: { g: local, shop: local }
+monitors:
+  - { machine: shop, process: [squal, no-such-program-here] }
+  - { machine: shop, process: 4194304 }
+  - nginx: http://127.0.0.1:1/status
+  - { h2o: SAFE/, name: safe, from: shop }
+  - { nginx: TARGET/, name: other }
+  - { prometheus: TARGET/status/503, name: down }
+loads: [{ http: /, requests: 5 }]
+";
+    // A handshake with a server that does not speak TLS.
+    let plan = plan.replace("SAFE", &place.url().replace("http:", "https:"));
+    let (record, output) = place.run(&plan, &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for problem in [
+        "machine `shop`: no process `squal` runs there\n      a similar one runs: `squall`",
+        "machine `shop`: no process `no-such-program-here` runs there\n      start it, or name it as `ps -e`",
+        "machine `shop`: no process `4194304` runs there",
+        "monitor `127.0.0.1:1`: g and 1 other machine cannot read it: Connection refused",
+        "monitor `safe`: shop cannot read it: ",
+        "monitor `other`: g and 1 other machine cannot read it: it is not nginx's `stub_status` page",
+        "monitor `down`: g and 1 other machine cannot read it: the server answered with status 503",
+        "7 problems, nothing was sent",
+    ] {
+        assert!(said.contains(problem), "{problem}\n{said}");
+    }
+    assert!(record.is_null());
+    assert_eq!(place.logged(), 4, "two machines read two pages of the target once, and sent nothing else");
+}
+
+#[test]
+fn a_series_that_never_comes_is_reported_and_nothing_else_suffers() {
+    let place = Place::new();
+    let page = place.write_as_is("metrics.txt", "up 1\n");
+    let mut server = Command::new("python3");
+    server.args(["-u", "-m", "http.server", "--bind", "127.0.0.1", "0"]).current_dir(page.parent().unwrap());
+    let log = place.folder.path().join("server.out");
+    server.stdout(std::fs::File::create(&log).unwrap()).stderr(std::process::Stdio::null());
+    let _server = Process::start(&mut server);
+    let port = || {
+        let said = std::fs::read_to_string(&log).unwrap();
+        said.split_whitespace().skip_while(|word| *word != "port").nth(1).map(str::to_owned)
+    };
+    crate::squall::wait_until(|| port().is_some());
+    let plan = format!(
+        "
+target: TARGET
+monitors: [{{ prometheus: 'http://127.0.0.1:{}/metrics.txt', series: [up, no_such], name: odd }}]
+loads: [{{ http: /delay/5, connections: 2, duration: 1500ms }}]
+",
+        port().unwrap(),
+    );
+    let (record, output) = place.run(&plan, &[]);
+    let said = text(&output.stderr);
+    assert_code(&record, &output, 0);
+    assert!(said.contains("monitor `odd` has no `no_such` yet"), "{said}");
+    assert!(said.contains("monitor odd never had `no_such`"), "{said}");
+    assert!(record["events"].to_string().contains("monitor odd never had `no_such`"));
+    let seen = seen(&record, "odd");
+    assert!(matches!(&seen[..], [(name, count)] if name == "up" && *count > 0), "{seen:?}");
+}
+
+#[test]
+fn a_machine_without_a_part_of_the_load_is_a_generator_all_the_same() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+machines: { a: local, b: local, shop: local }
+monitors: [{ machine: shop }]
+loads: [{ http: /delay/5, connections: 1, requests: 300 }]
+";
+    let (record, output) = place.run(plan, &[]);
+    assert_code(&record, &output, 0);
+    let mut sources: Vec<&str> =
+        record["monitors"].as_array().unwrap().iter().map(|one| one["source"].as_str().unwrap()).collect();
+    sources.dedup();
+    sources.sort_unstable();
+    sources.dedup();
+    assert_eq!(sources, ["generator a", "generator b", "target shop"]);
+}
+
+/// A real nginx on the target, which only machines behind the bastion reach.
+fn nginx(lab: &Lab) -> Process {
+    let folder = lab.path("nginx");
+    std::fs::create_dir(&folder).unwrap();
+    let config = "daemon off; user root; worker_processes 1; pid nginx.pid; error_log error.log;
+events { worker_connections 64; }
+http { access_log off; client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+server { listen 8080; location = /status { stub_status; } } }";
+    std::fs::write(folder.join("nginx.conf"), config).unwrap();
+    let mut command = lab.command("target", "nginx");
+    let folder = folder.to_string_lossy().into_owned();
+    let process = Process::start(command.args(["-p", &folder, "-c", "nginx.conf", "-e", "error.log"]));
+    lab.wait_for_port("target", 8080);
+    process
+}
+
+#[test]
+fn a_page_behind_a_bastion_is_read_by_a_machine_that_reaches_it() {
+    let site = Site::new();
+    let _nginx = nginx(&site.lab);
+    let target = Lab::address("target");
+    let plan = format!(
+        "  shop: {target}
+monitors:
+  - {{ machine: shop, process: nginx }}
+  - nginx: http://{target}:8080/status
+  - {{ nginx: 'http://127.0.0.1:8080/status', from: shop, name: inside }}
+loads: [{{ http: /delay/5, connections: 3, duration: 2500ms }}]
+"
+    );
+    let (record, output) = site.run(&plan);
+    let said = text(&output.stderr);
+    assert_code(&record, &output, 0);
+    assert!(said.contains(&format!("monitor `{target}:8080` is read by g1")), "{said}");
+    assert!(ok(&record["total"]) > 0);
+    for (source, series) in [
+        (format!("target {target}:8080"), "connections active"),
+        ("inside".to_owned(), "requests"),
+        ("target shop".to_owned(), "nginx rss"),
+    ] {
+        let seen = seen(&record, &source);
+        assert!(seen.iter().any(|(name, count)| name == series && *count > 0), "{source}: {seen:?}");
+    }
+    site.wait_until_clean();
+}
