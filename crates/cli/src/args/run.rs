@@ -73,8 +73,13 @@ pub(crate) struct FleetArgs {
 #[command(next_help_heading = PTR_FLAGS)]
 pub(crate) struct PtrArgs {
     /// PTR configuration files, separated by commas, which run at the same time
-    #[arg(long, value_name = "FILES", value_delimiter = ',', conflicts_with = "files")]
+    ///
+    /// A plan file without loads may follow them: its machines, monitors, files, hooks and thresholds are added.
+    #[arg(long, value_name = "FILES", value_delimiter = ',')]
     pub test_config: Vec<PathBuf>,
+    /// What is monitored besides, such as `target: process=h2o` or `nginx=http://10.0.0.9/nginx_status` (repeatable)
+    #[arg(long, value_name = "MONITOR")]
+    pub monitor: Vec<String>,
     /// ssh user on the generators and the bastion
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,

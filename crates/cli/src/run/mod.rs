@@ -50,7 +50,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return again::run(folder, &args.output);
     }
     if !args.ptr.test_config.is_empty() {
-        return plan::run_ptr(&args.ptr.test_config, args);
+        return plan::run_ptr(&args.ptr.test_config, next_to_ptr(&args.files)?, args);
     }
     let Some(first) = args.files.first() else {
         return Err(Failure::usage("no file given", "name what to run: `squall run plan.yaml`"));
@@ -60,6 +60,22 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         Some(Kind::Script) => script::run(first, args),
         Some(Kind::Recording) => replay::run_file(first, args),
         None => Err(unknown(first)),
+    }
+}
+
+/// The plan file next to `--test-config`.
+fn next_to_ptr(files: &[PathBuf]) -> Result<Option<&Path>, Failure> {
+    match files {
+        [] => Ok(None),
+        [plan] if Kind::of(plan) == Some(Kind::Plan) && !plan_file::is_ptr(plan) => Ok(Some(plan)),
+        [other, ..] => {
+            let message = format!(
+                "`{}` next to `--test-config` is not a plan file, or not the only one",
+                other.display()
+            );
+            let help = "PTR files are separated by commas: `--test-config a.json,b.json plan.yaml`";
+            Err(Failure::usage(message, help))
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{output, signals};
 /// Runs the plan in a file.
 pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
     if plan_file::is_ptr(path) {
-        return run_ptr(&args.files, args);
+        return run_ptr(&args.files, None, args);
     }
     let doing = format!("reading {}, its scripts and recordings", path.display());
     let patience = Patience::unless_quiet(&args.output.faces, doing);
@@ -36,15 +36,16 @@ pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
 /// What the plan in a file would do.
 pub(crate) fn planned(path: &Path, args: &RunArgs) -> Result<Planned, Failure> {
     let plan = match plan_file::is_ptr(path) {
-        true => plan_file::read_ptr(&args.files, &args.ptr)?,
+        true => plan_file::read_ptr(&args.files, &args.ptr, None)?,
         false => plan_file::read(path, &args.plan)?,
     };
     Ok(Planned { has_tools: plan.loads.iter().any(|load| load.kind == "tool"), plan: plan.plan })
 }
 
-/// Runs PTR configuration files, all at the same time.
-pub(crate) fn run_ptr(paths: &[PathBuf], args: &RunArgs) -> Result<ExitCode, Failure> {
-    run_fleet(plan_file::read_ptr(paths, &args.ptr)?, &args.fleet, &args.output)
+/// Runs PTR configuration files, all at the same time. `added`: a plan file without loads.
+pub(crate) fn run_ptr(paths: &[PathBuf], added: Option<&Path>, args: &RunArgs) -> Result<ExitCode, Failure> {
+    let added = added.map(|path| (path, &args.plan));
+    run_fleet(plan_file::read_ptr(paths, &args.ptr, added)?, &args.fleet, &args.output)
 }
 
 /// Runs a plan on its machines.

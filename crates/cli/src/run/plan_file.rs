@@ -11,8 +11,8 @@ use std::time::Duration;
 use squall_fleet::{FileOrder, FleetHook, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind};
 use squall_measure::{Rules, Threshold, WatchedThreshold};
 use squall_plan::file::{
-    self, Hook, HostSource, LoadOption, LoadSpec, Machine, MachineSettings, Place, PlanFile, Problem, PtrOptions,
-    Reach, Rule, Text, Variables, Watched,
+    self, Hook, HostSource, LoadOption, LoadSpec, Machine, MachineSettings, Place, PlanFile, Problem,
+    PtrOptions, Reach, Rule, Text, Variables, Watched,
 };
 use squall_plan::limits::{LOST_AFTER_DEFAULT, PROBLEM_COUNT_MAX};
 use squall_plan::mask::masked_text;
@@ -26,10 +26,7 @@ use crate::failure::Failure;
 
 /// Reads a plan file.
 pub(crate) fn read(path: &Path, args: &PlanArgs) -> Result<FleetPlan, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| {
-        let message = format!("cannot read `{}`: {error}", path.display());
-        Failure::usage(message, "check the path; `squall new plan.yaml` writes a plan to start from")
-    })?;
+    let text = read_plan(path)?;
     let environment = |name: &str| std::env::var(name).ok();
     let hosts = |source: &HostSource| listed_hosts(source, path);
     let variables = Variables { given: &args.var, environment: &environment, hosts: &hosts };
@@ -61,14 +58,25 @@ fn listed_hosts(source: &HostSource, plan: &Path) -> Result<String, String> {
     }
 }
 
+fn read_plan(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| {
+        let message = format!("cannot read `{}`: {error}", path.display());
+        Failure::usage(message, "check the path; `squall new plan.yaml` writes a plan to start from")
+    })
+}
+
 /// Whether a file is a PTR configuration. One that cannot be read is told of by who reads it.
 pub(crate) fn is_ptr(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
         && fs::read_to_string(path).is_ok_and(|text| file::is_ptr(&text))
 }
 
-/// Reads PTR configuration files as one plan.
-pub(crate) fn read_ptr(paths: &[PathBuf], args: &PtrArgs) -> Result<FleetPlan, Failure> {
+/// Reads PTR configuration files as one plan. `added`: a plan file without loads, and its variables.
+pub(crate) fn read_ptr(
+    paths: &[PathBuf],
+    args: &PtrArgs,
+    added: Option<(&Path, &PlanArgs)>,
+) -> Result<FleetPlan, Failure> {
     let read = |path: &PathBuf| {
         fs::read_to_string(path).map_err(|error| Failure::file("--test-config", path, &error))
     };
@@ -81,12 +89,43 @@ pub(crate) fn read_ptr(paths: &[PathBuf], args: &PtrArgs) -> Result<FleetPlan, F
         external: args.drivers == Some(DriversArg::External),
         config: args.ssh_config.as_ref().map(text_of),
     };
-    let file = file::parse_ptr(&texts, &options).map_err(|problems| {
+    let mut file = file::parse_ptr(&texts, &options).map_err(|problems| {
         let placed = problems.iter().map(|(idx, problem)| (paths[*idx].as_path(), problem));
         wrong(LOOK_PTR, &placed.collect::<Vec<_>>())
     })?;
     let path = paths[0].as_path();
-    fleet_plan(&file, path, Vec::new()).map_err(|problems| {
+    let target = texts.iter().find_map(|text| file::ptr_target(text, &options));
+    add_typed_monitors(&mut file, &args.monitor, target.as_ref())?;
+    let in_file = |path: &Path, problems: &[Problem]| {
+        wrong(LOOK_PTR, &problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>())
+    };
+    let plan = fleet_plan(&file, path, Vec::new()).map_err(|problems| in_file(path, &problems))?;
+    let Some((added, plan_args)) = added else { return Ok(plan) };
+    add_plan(&mut file, added, plan_args)?;
+    // What is wrong now was right without it.
+    fleet_plan(&file, path, Vec::new()).map_err(|problems| in_file(added, &problems))
+}
+
+fn add_typed_monitors(
+    file: &mut PlanFile,
+    monitors: &[String],
+    target: Option<&Machine>,
+) -> Result<(), Failure> {
+    monitors.iter().try_for_each(|monitor| {
+        file.add_monitor(monitor, target).map_err(|problem| {
+            Failure::usage(format!("`--monitor {}`: {}", masked_text(monitor), problem.message), problem.help)
+        })
+    })
+}
+
+/// Adds what a plan file without loads says.
+fn add_plan(file: &mut PlanFile, path: &Path, args: &PlanArgs) -> Result<(), Failure> {
+    let text = read_plan(path)?;
+    let folder = fs::canonicalize(path).unwrap_or_default();
+    let environment = |name: &str| std::env::var(name).ok();
+    let hosts = |source: &HostSource| listed_hosts(source, path);
+    let variables = Variables { given: &args.var, environment: &environment, hosts: &hosts };
+    file.add(&text, folder.parent().unwrap_or_else(|| Path::new("/")), &variables).map_err(|problems| {
         wrong(LOOK_PTR, &problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>())
     })
 }

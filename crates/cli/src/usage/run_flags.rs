@@ -13,21 +13,25 @@ pub(super) fn check(args: &RunArgs, given: &ArgMatches) -> Result<(), Failure> {
         let help = "run one file at a time; a plan runs several loads side by side: `squall new`";
         return Err(Failure::usage(format!("`{}` is a second file", second.display()), help));
     }
-    let (what, own, help) = match (args.files.first().map(|file| Kind::of(file)), &args.again) {
-        (Some(Some(Kind::Plan)), _) => {
-            ("a plan", PLAN_FLAGS, "write it in the plan: `squall plan schema` has its keys")
-        }
-        (Some(Some(Kind::Recording)), _) => {
-            ("recorded traffic", "", "`squall replay FILE` has flags for that")
-        }
-        (Some(_), _) => ("a k6 script", SCRIPT_FLAGS, "leave it out"),
-        (None, Some(_)) => ("a saved run", "", "leave it out: the run is made as it was"),
-        (None, None) if !args.ptr.test_config.is_empty() => ("a PTR file", PTR_FLAGS, "leave it out"),
-        (None, None) => return Ok(()),
-    };
+    let is_ptr = !args.ptr.test_config.is_empty();
+    let (what, own, help): (_, &[&str], _) =
+        match (args.files.first().map(|file| Kind::of(file)), &args.again) {
+            (Some(_), _) if is_ptr => ("a PTR file with a plan", &[PTR_FLAGS, PLAN_FLAGS], "leave it out"),
+            (Some(Some(Kind::Plan)), _) => {
+                ("a plan", &[PLAN_FLAGS], "write it in the plan: `squall plan schema` has its keys")
+            }
+            (Some(Some(Kind::Recording)), _) => {
+                ("recorded traffic", &[], "`squall replay FILE` has flags for that")
+            }
+            (Some(_), _) => ("a k6 script", &[SCRIPT_FLAGS], "leave it out"),
+            (None, Some(_)) => ("a saved run", &[], "leave it out: the run is made as it was"),
+            (None, None) if is_ptr => ("a PTR file", &[PTR_FLAGS], "leave it out"),
+            (None, None) => return Ok(()),
+        };
     let command = RunArgs::augment_args(clap::Command::new("run"));
     let foreign = command.get_arguments().find_map(|arg| {
-        let heading = arg.get_help_heading().filter(|heading| *heading != own && KINDS.contains(heading))?;
+        let heading =
+            arg.get_help_heading().filter(|heading| !own.contains(heading) && KINDS.contains(heading))?;
         let is_typed = given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
         let kind = if heading == PLAN_FLAGS { "plans" } else { heading };
         is_typed.then_some((arg.get_long()?, kind))
@@ -54,6 +58,12 @@ mod tests {
             ("run plan.yaml --var a=1 --quiet", ""),
             ("run script.js --vus 5 -d 1s", ""),
             ("run --test-config a.json --user x", ""),
+            ("run --test-config a.json plan.yaml --user x --var a=1", ""),
+            (
+                "run --test-config a.json plan.yaml --vus 1",
+                "`--vus` is for k6 scripts, and this is a PTR file with a plan",
+            ),
+            ("run plan.yaml --monitor x", "`--monitor` is for PTR files, and this is a plan"),
             ("run --again DIR --json -", ""),
             ("run plan.yaml -d 5s", "`--duration` is for k6 scripts, and this is a plan"),
             ("run q.json --user x", "`--user` is for PTR files, and this is a plan"),

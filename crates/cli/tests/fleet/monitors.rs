@@ -150,3 +150,52 @@ loads: [{{ http: /delay/5, connections: 3, duration: 2500ms }}]
     }
     site.wait_until_clean();
 }
+
+#[test]
+fn ptr_files_take_monitors_from_the_command_line_and_from_a_plan_next_to_them() {
+    let site = Site::new();
+    let _nginx = nginx(&site.lab);
+    let (target, g1) = (Lab::address("target"), Lab::address("g1"));
+    let write = |name: &str, text: &str| {
+        let path = site.lab.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let ptr = serde_json::json!({
+        "target_host": format!("{target}:80"), "generator_hosts": [g1], "generator_driver": "wrk",
+        "scenarios": [{"desc": "one", "target_file": "/delay/5", "generator_config": {"connections": 2, "duration": 3}}],
+    });
+    let ptr = write("ptr.json", &ptr.to_string());
+    let hooks = site.lab.path("hooks");
+    let plan = format!(
+        "monitors: [{{ nginx: 'http://{target}:8080/status', name: page, from: {g1} }}]\n\
+         before: {{ run: 'echo $SQUALL_STEP >> {}', on: {g1} }}\nthresholds: [{{ monitor: {target} nginx rss, rule: 'max>1' }}]\n",
+        hooks.display(),
+    );
+    let plan = write("extras.yaml", &plan);
+    let known = site.lab.path("known_hosts");
+    let config = write("ssh_config", &format!("UserKnownHostsFile {}\n", known.display()));
+    let results = site.lab.path("ptr-runs");
+    let run = |monitor: &str, more: &[&str]| {
+        let mut command = site.lab.command("controller", env!("CARGO_BIN_EXE_squall"));
+        command.args(["run", "--user", "root", "--bastion-host", Lab::BASTION, "--test-config"]).arg(&ptr);
+        command.arg("--ssh-keyfile").arg(site.lab.key()).arg("--ssh-config").arg(&config);
+        command.arg(&plan).args(["--monitor", monitor]).arg("--results").arg(&results).args(more);
+        command.env("NO_COLOR", "1").output().unwrap()
+    };
+    let output = run("shop: process=nginx", &["--dry-run"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("`--monitor shop: process=nginx`: there is no machine `shop`"), "{said}");
+    let output = run("target: process=nginx", &[]);
+    let record = crate::squall::record(&results);
+    assert_code(&record, &output, 0);
+    for (source, series) in
+        [(format!("target {target}"), "nginx rss"), ("page".to_owned(), "connections active")]
+    {
+        let seen = seen(&record, &source);
+        assert!(seen.iter().any(|(name, count)| name == series && *count > 0), "{source}: {seen:?}");
+    }
+    assert_eq!(std::fs::read_to_string(hooks).unwrap(), "one\n");
+    assert_eq!(record["thresholds"][0]["ok"], true, "{}", record["thresholds"]);
+}

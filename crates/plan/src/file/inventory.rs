@@ -204,8 +204,14 @@ fn members_of(text: &Text, problems: &mut Vec<Problem>) -> Vec<String> {
 
 /// Puts machines in the place of groups and ranges, wherever machines are named.
 pub(super) fn resolve(file: &mut PlanFile, groups: &Groups, problems: &mut Vec<Problem>) {
-    let lists = file.steps.iter_mut().flat_map(|step| &mut step.loads).map(|load| &mut load.on);
-    for on in lists.chain(file.files.iter_mut().map(|file| &mut file.on)) {
+    let PlanFile { steps, files, before, after, .. } = file;
+    let mut lists: Vec<&mut Vec<Text>> = files.iter_mut().map(|file| &mut file.on).collect();
+    lists.extend(before.iter_mut().chain(after).map(|hook| &mut hook.on));
+    for step in steps {
+        lists.extend(step.loads.iter_mut().map(|load| &mut load.on));
+        lists.extend(step.before.iter_mut().chain(&mut step.after).map(|hook| &mut hook.on));
+    }
+    for on in lists {
         let named = std::mem::take(on);
         for text in named {
             let members = match groups.get(&text.value) {

@@ -4,6 +4,7 @@
 //! `${NAME}`, `read` makes the [`PlanFile`]. What a load's own keys mean is for the command of that name to say: they are its
 //! flags.
 
+mod addition;
 mod document;
 mod inventory;
 mod ptr;
@@ -15,6 +16,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+pub use addition::ptr_target;
 pub use inventory::{HostList, HostSource};
 pub use ptr::{PtrOptions, is_ptr, parse_ptr};
 pub use read::{LOAD_KINDS, parse_lost_after};
@@ -286,11 +288,16 @@ impl PlanFile {
     /// What can be read of a plan file, and all that is wrong with it, in the order of the file. Who finds more that is wrong with
     /// the rest can tell it, too.
     pub fn read(text: &str, variables: &Variables<'_>) -> (Self, Vec<Problem>) {
+        Self::read_next_to(None, text, variables)
+    }
+
+    /// The same of a plan that is added to another, which has the loads.
+    fn read_next_to(base: Option<&Self>, text: &str, variables: &Variables<'_>) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
         let file = document::parse(text, &mut problems).map(|mut root| {
             let unfilled = variables.fill(&mut root);
             let places: Vec<Place> = unfilled.iter().map(|problem| problem.place).collect();
-            let file = read::plan_file(&root, variables.hosts, &mut problems);
+            let file = read::plan_file(&root, base, variables.hosts, &mut problems);
             // What is not filled in cannot be read either.
             problems.retain(|problem| !places.contains(&problem.place));
             problems.extend(unfilled);

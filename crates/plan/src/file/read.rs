@@ -18,9 +18,17 @@ use crate::{InputError, nearest};
 /// What a load can be: the key whose value is the load's argument.
 pub const LOAD_KINDS: &[&str] = &["http", "script", "handshake", "idle", "replay", "tool"];
 
-/// Reads the whole file.
-pub(super) fn plan_file(root: &Node, hosts: HostList<'_>, problems: &mut Vec<Problem>) -> PlanFile {
+/// Reads the whole file. `base`: the plan that it is added to, which has the loads.
+pub(super) fn plan_file(
+    root: &Node,
+    base: Option<&PlanFile>,
+    hosts: HostList<'_>,
+    problems: &mut Vec<Problem>,
+) -> PlanFile {
     let mut keys = Keys::of(root, "a plan", problems);
+    if base.is_some() {
+        keys.refuse_loads();
+    }
     let defaults = keys.take("ssh").map(|node| ssh_spec(node, &SshSpec::default(), keys.problems));
     let defaults = defaults.unwrap_or_default();
     let listed = keys.take("machines");
@@ -38,7 +46,7 @@ pub(super) fn plan_file(root: &Node, hosts: HostList<'_>, problems: &mut Vec<Pro
             keys.problems.push(Problem::at(node.place, message, "put the loads into a step of their own"));
             Vec::new()
         }
-        (None, None) if !matches!(root.value, Value::Map(_)) => Vec::new(),
+        (None, None) if base.is_some() || !matches!(root.value, Value::Map(_)) => Vec::new(),
         (None, None) => {
             let help = "write `loads:` with at least one entry, such as `- http: http://localhost:8080/`";
             keys.problems.push(Problem::at(root.place, "the plan has neither `steps` nor `loads`", help));
@@ -77,10 +85,17 @@ pub(super) fn plan_file(root: &Node, hosts: HostList<'_>, problems: &mut Vec<Pro
         "thresholds",
     ]);
     inventory::resolve(&mut file, &groups, problems);
+    let of_base = base.iter().flat_map(|base| &base.machines).map(|machine| machine.name.value.clone());
+    let of_base: Vec<String> = of_base.collect();
+    for machine in file.machines.iter().filter(|machine| of_base.contains(&machine.name.value)) {
+        let message = format!("two machines are called `{}`", machine.name.value);
+        let help = "the PTR files have the other one: rename this one";
+        problems.push(Problem::at(machine.name.place, message, help));
+    }
     // Whatever else is wrong with a machine, its name is known.
     let known = names_of(listed).into_iter().map(str::to_owned);
-    let known: Vec<String> =
-        known.chain(file.machines.iter().map(|machine| machine.name.value.clone())).collect();
+    let known = known.chain(file.machines.iter().map(|machine| machine.name.value.clone()));
+    let known: Vec<String> = known.chain(of_base).collect();
     check_names(&file, &known.iter().map(String::as_str).collect::<Vec<_>>(), problems);
     file
 }
@@ -253,7 +268,7 @@ fn command(node: &Node, problems: &mut Vec<Problem>) -> Vec<String> {
     }
 }
 
-fn monitor(node: &Node, problems: &mut Vec<Problem>) -> Option<MonitorSpec> {
+pub(super) fn monitor(node: &Node, problems: &mut Vec<Problem>) -> Option<MonitorSpec> {
     let mut keys = Keys::of(node, "a monitor", problems);
     let name = keys.text("name").map(|text| text.value);
     let from = keys.text("from");
@@ -586,6 +601,17 @@ impl<'n, 'p> Keys<'n, 'p> {
     /// `thresholds`: texts, or mappings with `rule` and `abort`.
     fn rules(&mut self) -> Vec<Rule> {
         self.take("thresholds").map_or_else(Vec::new, |node| each(node, self.problems, rule))
+    }
+
+    /// Next to PTR files these have the loads and their target.
+    fn refuse_loads(&mut self) {
+        for key in ["steps", "loads", "target"] {
+            if let Some(node) = self.take(key) {
+                let message = format!("a plan next to PTR files has no `{key}`: they say it");
+                let help = "keep `machines`, `monitors`, `files`, `before`, `after` and `thresholds`";
+                self.problems.push(Problem::at(node.place, message, help));
+            }
+        }
     }
 
     fn hooks(&mut self, key: &str) -> Vec<Hook> {
