@@ -14,6 +14,7 @@ mod nearest;
 mod profile;
 mod replay;
 pub mod rules;
+pub mod secret;
 mod segment;
 mod sessions;
 pub mod units;
