@@ -1,12 +1,15 @@
 //! A recording, ready to be played: opened, looked through for values that return, its origins and rows known.
 
-use std::io;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use squall_plan::{Compare, HttpVersion, InputError, Load, ReplayLoad, ReplayPace, When};
+use squall_traffic::Redirect;
 use squall_traffic::change::Changes;
-use squall_traffic::play::{Division, Learned, Learner, PlayOptions, PlayShare};
-use squall_traffic::store::{RecordView, Recording};
+use squall_traffic::play::{Division, Learned, PlayOptions, PlayShare};
+use squall_traffic::store::{Origin, Recording};
 use url::Url;
 
 use crate::Error;
@@ -25,6 +28,10 @@ pub(crate) struct PreparedReplay {
     pub(crate) rows: Vec<RowPair>,
     pub(crate) learned: Learned,
     pub(crate) changes: Changes,
+    /// Where requests go instead, where `Origin` and `Referer` follow.
+    pub(crate) redirect: Option<Redirect>,
+    /// Zeros, in the place of bodies that were not kept.
+    pub(crate) zeros: Option<Arc<File>>,
 }
 
 /// Where the requests of one recorded origin go.
@@ -40,6 +47,8 @@ pub(crate) struct ReplayOrigin {
     pub(crate) http: HttpVersion,
     /// A proxy forwards its requests, and wants whole URLs.
     pub(crate) is_forwarded: bool,
+    /// What the paths of requests begin with there.
+    pub(crate) prefix: String,
 }
 
 impl PreparedReplay {
@@ -61,11 +70,13 @@ impl PreparedReplay {
                 problem: format!("cannot change requests: {reason}"),
                 help,
             })?;
-        let learned = if plan.learns { learn(&recording) } else { Ok(Learned::default()) };
+        let learned = if plan.learns { Learned::of(&recording) } else { Ok(Learned::default()) };
         let learned =
             learned.map_err(|source| Error::PlanFile { what: "recording", path: path.clone(), source })?;
+        let redirect = plan.to.as_ref().filter(|_| !plan.keeps_host).map(Redirect::to);
+        let zeros = zeros(&recording)?;
         let (origins, rows) = (Vec::new(), Vec::new());
-        Ok(Self { plan: plan.clone(), recording, origins, rows, learned, changes })
+        Ok(Self { plan: plan.clone(), recording, origins, rows, learned, changes, redirect, zeros })
     }
 
     /// The URL of the recording's origin `idx`, or where its requests go instead.
@@ -127,8 +138,17 @@ impl PreparedReplay {
                 idx: share.shard_idx,
                 count: share.shard_count,
             },
+            gap_ns_max: self.plan.max_gap.map(nanoseconds),
             division: if is_closed { Division::Users } else { Division::Sessions },
         }
+    }
+
+    /// Whether requests of the recording went to this origin.
+    pub(crate) fn is_left(&self, origin: &str) -> bool {
+        let is_it = |own: &Origin| {
+            origin.strip_prefix(&own.scheme).and_then(|rest| rest.strip_prefix("://")) == Some(&own.authority)
+        };
+        self.recording.index().origins.iter().any(is_it)
     }
 
     /// Whether the response to this record is read.
@@ -137,29 +157,17 @@ impl PreparedReplay {
     }
 }
 
+fn zeros(recording: &Recording) -> Result<Option<Arc<File>>, Error> {
+    if recording.index().lost_body_count == 0 {
+        return Ok(None);
+    }
+    let path = PathBuf::from("/dev/zero");
+    let file = File::open(&path).map_err(|source| Error::PlanFile { what: "body file", path, source })?;
+    Ok(Some(Arc::new(file)))
+}
+
 /// The present, in nanoseconds since the epoch.
 pub(crate) fn now_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
-
-/// Looks through the beginning: a large recording must start at once, and in little memory.
-fn learn(recording: &Recording) -> io::Result<Learned> {
-    let mut learner = Learner::default();
-    let mut cursor = recording.cursor(LEARN_BUFFER_BYTES);
-    for ordinal in 0.. {
-        let Some(frame) = cursor.peek()? else { break };
-        if cursor.offset() >= LEARN_BYTES_MAX || learner.is_full() {
-            return Ok(learner.finish_at(ordinal));
-        }
-        if let Some(view) = RecordView::read(cursor.take(&frame)?) {
-            learner.add(ordinal, frame.row, &view.record(&frame));
-        }
-    }
-    Ok(learner.finish())
-}
-
-const LEARN_BUFFER_BYTES: usize = 1 << 20;
-
-/// Bytes of the recording that are looked through before the start: some tenths of a second.
-const LEARN_BYTES_MAX: u64 = 64 << 20;

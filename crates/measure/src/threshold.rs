@@ -133,6 +133,8 @@ enum Subject {
     RequestCount,
     RequestRate,
     Throughput,
+    DifferingShare,
+    DifferingCount,
 }
 
 /// What may stand before the colon.
@@ -142,6 +144,7 @@ enum Metric {
     Errors,
     Requests,
     Throughput,
+    Differing,
 }
 
 /// A time of successful requests.
@@ -177,6 +180,7 @@ impl Subject {
             Self::ErrorShare | Self::ErrorCount => Metric::Errors,
             Self::RequestCount | Self::RequestRate => Metric::Requests,
             Self::Throughput => Metric::Throughput,
+            Self::DifferingShare | Self::DifferingCount => Metric::Differing,
         };
         metric.name()
     }
@@ -184,8 +188,8 @@ impl Subject {
     fn unit(self) -> Unit {
         match self {
             Self::Time(..) => Unit::Us,
-            Self::ErrorShare => Unit::Fraction,
-            Self::ErrorCount | Self::RequestCount => Unit::Count,
+            Self::ErrorShare | Self::DifferingShare => Unit::Fraction,
+            Self::ErrorCount | Self::RequestCount | Self::DifferingCount => Unit::Count,
             Self::RequestRate | Self::Throughput => Unit::PerSecond,
         }
     }
@@ -199,6 +203,13 @@ impl Subject {
             Self::RequestCount => Some(total.settled() as f64),
             Self::RequestRate => Some(per_s(answered, duration)),
             Self::Throughput => Some(per_s(total.ok(), duration)),
+            Self::DifferingShare => {
+                let replay = total.replay.as_ref().filter(|replay| replay.compared > 0)?;
+                Some((replay.compared - replay.same) as f64 / replay.compared as f64)
+            }
+            Self::DifferingCount => {
+                total.replay.as_ref().map(|replay| (replay.compared - replay.same) as f64)
+            }
         }
     }
 }
@@ -258,6 +269,7 @@ const METRICS: &[(&str, Metric)] = &[
     ("errors", Metric::Errors),
     ("requests", Metric::Requests),
     ("throughput", Metric::Throughput),
+    ("differing", Metric::Differing),
     ("http_req_blocked", Metric::Time(Time::Blocked)),
     ("http_req_connecting", Metric::Time(Time::Connecting)),
     ("http_req_tls_handshaking", Metric::Time(Time::TlsHandshaking)),
@@ -322,6 +334,29 @@ mod tests {
             assert_eq!(
                 (result.metric.as_str(), result.rule.as_str(), result.ok),
                 (metric, rule, ok),
+                "{rule}"
+            );
+        }
+    }
+
+    #[test]
+    fn differing_responses_of_a_replay_are_judged() {
+        let mut total = total();
+        assert_eq!(
+            "differing<5%".parse::<Threshold>().unwrap().evaluate(&total, Duration::ZERO).actual,
+            None
+        );
+        let replay = total.replay.get_or_insert_default();
+        (0..40_u16).for_each(|nth| replay.note_compared(0, 200, 200 + nth / 37, nth < 37));
+        for (rule, actual, ok) in [
+            ("differing<5%", 0.075, false),
+            ("differing: rate<0.1", 0.075, true),
+            ("differing<=3", 3.0, true),
+        ] {
+            let result = rule.parse::<Threshold>().unwrap().evaluate(&total, Duration::ZERO);
+            assert_eq!(
+                (result.metric.as_str(), result.actual, result.ok),
+                ("differing", Some(actual), ok),
                 "{rule}"
             );
         }

@@ -24,6 +24,9 @@ pub struct ReplayLoad {
     pub users: NonZeroU32,
     /// Each copy begins this much later than the one before it.
     pub shift: Duration,
+    /// Longer silences of the recording are cut to this.
+    #[serde(default)]
+    pub max_gap: Option<Duration>,
     /// At the end, begin again.
     pub loops: bool,
     /// Within a session a request that followed a response waits for that response.
@@ -90,6 +93,13 @@ pub enum Change {
         /// Template of its value.
         value: String,
     },
+    /// Sets a field in forms that have it.
+    SetForm {
+        /// Name.
+        name: String,
+        /// Template of its value.
+        value: String,
+    },
     /// Sets a value in JSON bodies that have it.
     SetJson {
         /// RFC 6901 pointer.
@@ -108,7 +118,7 @@ pub enum Change {
     Replace {
         /// Regular expression.
         pattern: String,
-        /// Replacement, with `$1` for its groups.
+        /// Template of the replacement, with `$1` for its groups.
         with: String,
     },
     /// A table for the templates of all changes: `{csv.COLUMN}`.
@@ -148,6 +158,7 @@ impl ReplayLoad {
         let masked = |change: &Change| match change.clone() {
             Change::SetHeader { name, .. } => Change::SetHeader { name, value: hidden() },
             Change::SetQuery { name, .. } => Change::SetQuery { name, value: hidden() },
+            Change::SetForm { name, .. } => Change::SetForm { name, value: hidden() },
             Change::SetJson { pointer, .. } => Change::SetJson { pointer, value: hidden() },
             Change::SetCookie { name, .. } => Change::SetCookie { name, value: hidden() },
             Change::Table { is_per_request, .. } => Change::Table { text: hidden(), is_per_request },

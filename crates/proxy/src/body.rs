@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use squall_traffic::limits::RECORD_BYTES_MAX;
 
 /// What a message carries.
 pub(crate) enum Carried {
@@ -17,7 +16,7 @@ pub(crate) enum Carried {
     Passing(Incoming, Tap),
 }
 
-/// Where what passes through is copied to.
+/// Where what passes through is copied to; by default nothing is kept of it.
 #[derive(Clone, Default)]
 pub(crate) struct Tap(Arc<Mutex<Tapped>>);
 
@@ -30,6 +29,8 @@ pub(crate) struct Tapped {
     pub(crate) bytes: Vec<u8>,
     /// Bytes that passed in all: those that were too many are only counted.
     pub(crate) length: u64,
+    /// Most bytes that are kept.
+    length_max: u64,
     /// It came to its end, and did not break off.
     is_complete: bool,
     /// Called when the body is at its end, or is given up.
@@ -49,23 +50,28 @@ impl Carried {
 }
 
 impl Tap {
-    /// Calls `on_end` once the body is at its end, or is given up.
-    pub(crate) fn at_end(on_end: impl FnOnce(&mut Tapped) + Send + 'static) -> Self {
-        let tapped = Tapped { on_end: Some(Box::new(on_end)), ..Tapped::default() };
+    /// Keeps a body of at most so many bytes.
+    pub(crate) fn up_to(length_max: u64) -> Self {
+        Self(Arc::new(Mutex::new(Tapped { length_max, ..Tapped::default() })))
+    }
+
+    /// The same, and calls `on_end` once the body is at its end, or is given up.
+    pub(crate) fn at_end(length_max: u64, on_end: impl FnOnce(&mut Tapped) + Send + 'static) -> Self {
+        let tapped = Tapped { length_max, on_end: Some(Box::new(on_end)), ..Tapped::default() };
         Self(Arc::new(Mutex::new(tapped)))
     }
 
     /// What has passed so far; it is taken.
     pub(crate) fn take(&self) -> Tapped {
         let mut tapped = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Tapped { length, is_complete, .. } = *tapped;
-        Tapped { bytes: std::mem::take(&mut tapped.bytes), length, is_complete, on_end: None }
+        let Tapped { length, length_max, is_complete, .. } = *tapped;
+        Tapped { bytes: std::mem::take(&mut tapped.bytes), length, length_max, is_complete, on_end: None }
     }
 
     fn copy(&self, bytes: &Bytes) {
         let mut tapped = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         tapped.length += bytes.len() as u64;
-        if tapped.length <= BODY_BYTES_MAX {
+        if tapped.length <= tapped.length_max {
             tapped.bytes.extend_from_slice(bytes);
         } else {
             tapped.bytes = Vec::new();
@@ -142,6 +148,3 @@ impl Drop for Carried {
         }
     }
 }
-
-/// A body that is longer passes through all the same, but only its length is recorded.
-const BODY_BYTES_MAX: u64 = RECORD_BYTES_MAX as u64 / 2;

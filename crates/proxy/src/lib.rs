@@ -9,6 +9,7 @@ mod error;
 mod listener;
 mod matching;
 mod mock;
+mod names;
 mod record;
 mod tunnel;
 mod upstream;

@@ -12,32 +12,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use hyper::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use rustls::ClientConfig;
-use squall_traffic::mask::Masker;
+use squall_traffic::redact::{Redactor, Rules};
 use squall_traffic::store::{Index, Writer};
-use squall_traffic::{Field, Record, Scheme, Version, key_of};
+use squall_traffic::{Field, Record, Redirect, Scheme, SessionBy, Sessions, Version, key_of};
 use tokio::net::TcpStream;
 
 use crate::body::{Carried, Tap, Tapped};
 use crate::listener::{Listener, speaks_tls};
+use crate::names::Names;
 use crate::upstream::{ClientTls, Server, Upstream, Wanted};
 use crate::{Authority, Error, tunnel};
 
 /// What the proxy stands in front of.
 #[derive(Debug, Clone)]
 pub enum Role {
-    /// One server: `http` or `https`, host and port.
-    Reverse {
-        /// Scheme of the server.
-        scheme: Scheme,
-        /// Host and port.
-        authority: String,
-    },
+    /// One server, and what the paths of requests begin with there.
+    Reverse(Redirect),
     /// Whichever server the client names.
     Forward,
 }
@@ -57,8 +53,12 @@ pub struct RecordOptions {
     pub insecure: bool,
     /// The recording; it is appended to where it is there.
     pub output: PathBuf,
-    /// Secrets are written as they are.
-    pub keeps_secrets: bool,
+    /// How secrets are replaced; `None`: they are written as they are.
+    pub redaction: Option<Rules>,
+    /// What tells clients apart.
+    pub session_by: SessionBy,
+    /// Of a longer body only the length is kept.
+    pub body_bytes_max: u64,
     /// Bodies of responses are not kept, only their lengths and checksums.
     pub drops_response_bodies: bool,
     /// Only these hosts (`*.example` for all below); empty: all.
@@ -87,18 +87,31 @@ pub struct RecordStats {
     pub failed: u64,
     /// Connections that became WebSockets, or something else that is no HTTP: they passed, and are not recorded.
     pub upgraded: u64,
+    /// Request bodies of which only the length is kept: too long, broken off, or of a content coding that secrets cannot be found in.
+    pub lost_bodies: u64,
+    /// Redirects to other servers, which clients of a reverse proxy follow past it.
+    pub led_away: u64,
+}
+
+/// What needs a look at all records in their order.
+#[derive(Debug)]
+struct Book {
+    writer: Option<Writer>,
+    sessions: Sessions,
 }
 
 #[derive(Debug)]
 struct Shared {
     options: RecordOptions,
     tls: ClientTls,
-    masker: Masker,
-    writer: Mutex<Option<Writer>>,
+    redactor: Option<Redactor>,
+    book: Mutex<Book>,
     passed: AtomicU64,
     recorded: AtomicU64,
     failed: AtomicU64,
     upgraded: AtomicU64,
+    lost_bodies: AtomicU64,
+    led_away: AtomicU64,
 }
 
 /// One connection of a client.
@@ -116,6 +129,8 @@ struct Client {
 struct Half {
     shared: Arc<Shared>,
     record: Record,
+    /// The client's.
+    address: String,
     body: Tap,
     started: Instant,
 }
@@ -137,15 +152,18 @@ impl Recorder {
         started
     }
 
-    fn serve(options: RecordOptions, writer: Writer) -> Result<Self, Error> {
+    fn serve(mut options: RecordOptions, writer: Writer) -> Result<Self, Error> {
+        let sessions = Sessions::new(options.session_by.clone());
         let shared = Arc::new(Shared {
             tls: client_tls(&options.ca_files, options.insecure)?,
-            masker: Masker::new(),
-            writer: Mutex::new(Some(writer)),
+            redactor: options.redaction.take().map(Redactor::new),
+            book: Mutex::new(Book { writer: Some(writer), sessions }),
             passed: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             upgraded: AtomicU64::new(0),
+            lost_bodies: AtomicU64::new(0),
+            led_away: AtomicU64::new(0),
             options,
         });
         let serving = Arc::clone(&shared);
@@ -172,17 +190,23 @@ impl Recorder {
             recorded: self.shared.recorded.load(Relaxed),
             failed: self.shared.failed.load(Relaxed),
             upgraded: self.shared.upgraded.load(Relaxed),
+            lost_bodies: self.shared.lost_bodies.load(Relaxed),
+            led_away: self.shared.led_away.load(Relaxed),
         }
     }
 
-    /// Stops, and closes the recording.
+    /// Stops, and closes the recording; with what replaces the secrets in it that were found later than they were written.
     ///
     /// # Errors
     /// When the recording cannot be closed.
-    pub fn stop(self) -> Result<Index, Error> {
-        self.listener.stop();
-        let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Ok(writer.map(Writer::finish).transpose()?.unwrap_or_default())
+    pub fn stop(self) -> Result<(Index, Option<Redactor>), Error> {
+        let Self { listener, shared } = self;
+        listener.stop();
+        let writer = shared.book.lock().unwrap_or_else(PoisonError::into_inner).writer.take();
+        let index = writer.map(Writer::finish).transpose()?.unwrap_or_default();
+        // A connection that has not ended yet records nothing any more.
+        let redactor = Arc::into_inner(shared).and_then(|shared| shared.redactor);
+        Ok((index, redactor))
     }
 
     /// What a user must do to record, a line each.
@@ -190,9 +214,13 @@ impl Recorder {
         let mut text = String::new();
         let address = self.address();
         match (&self.shared.options.role, self.authority()) {
-            (Role::Reverse { scheme, authority }, _) => {
-                let _ =
-                    writeln!(text, "send requests for {}://{authority} to http://{address}/", scheme.text());
+            (Role::Reverse(server), _) => {
+                let _ = writeln!(
+                    text,
+                    "send requests for {}{} to http://{address}/",
+                    server.origin(),
+                    server.prefix
+                );
             }
             (Role::Forward, Some(ca)) => {
                 let _ = writeln!(text, "set http://{address} as HTTP and HTTPS proxy");
@@ -213,7 +241,9 @@ impl Recorder {
 
 async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr, id: u64) {
     let server = match &shared.options.role {
-        Role::Reverse { scheme, authority } => Some(Server { scheme: *scheme, authority: authority.clone() }),
+        Role::Reverse(Redirect { scheme, authority, .. }) => {
+            Some(Server { scheme: *scheme, authority: authority.clone() })
+        }
         Role::Forward => None,
     };
     let tls = shared.options.authority.as_ref().filter(|_| server.is_some());
@@ -269,6 +299,7 @@ impl Client {
     /// A WebSocket, say: once both sides have agreed, bytes pass untouched, and nothing is recorded.
     async fn pass_upgrade(&self, mut request: Request<Incoming>) -> Result<Response<Carried>, String> {
         let server = self.server_of(&request)?;
+        self.name_server(&mut request)?;
         let of_client = hyper::upgrade::on(&mut request);
         let (parts, incoming) = request.into_parts();
         let outgoing = Request::from_parts(parts, Carried::Passing(incoming, Tap::default()));
@@ -306,6 +337,7 @@ impl Client {
     async fn pass(&self, mut request: Request<Incoming>) -> Result<Response<Carried>, String> {
         let server = self.server_of(&request)?;
         join_cookies(request.headers_mut());
+        let proxy = self.name_server(&mut request)?;
         let half = self.half(&request, &server);
         let body = half.body.clone();
         let wanted = match request.version() {
@@ -317,7 +349,28 @@ impl Client {
         drop_connection_fields(&mut parts.headers);
         let outgoing = Request::from_parts(parts, Carried::Passing(incoming, body));
         let response = self.upstream.send(&server, wanted, outgoing).await?;
-        Ok(half.finish(response))
+        let mut response = half.finish(response);
+        if let (Some(proxy), Role::Reverse(server)) = (proxy, &self.shared.options.role) {
+            let leads_away = Names { proxy, server }.to_client(response.headers_mut());
+            self.shared.led_away.fetch_add(u64::from(leads_away), Relaxed);
+        }
+        Ok(response)
+    }
+
+    /// In front of one server: makes of a request to the proxy one to the server. How the client calls the proxy.
+    fn name_server(&self, request: &mut Request<Incoming>) -> Result<Option<String>, String> {
+        let Role::Reverse(server) = &self.shared.options.role else { return Ok(None) };
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        let named = request.uri().authority().map(|authority| authority.as_str().to_owned());
+        let named = named.or_else(|| Some(request.headers().get(HOST)?.to_str().ok()?.to_owned()));
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let target = server.target(path).parse().map_err(|error| format!("{path}: {error}"))?;
+        *request.uri_mut() = target;
+        let proxy = named.map(|authority| format!("{scheme}://{authority}"));
+        if let Some(proxy) = proxy.clone() {
+            Names { proxy, server }.to_server(request.headers_mut());
+        }
+        Ok(proxy)
     }
 
     fn server_of(&self, request: &Request<Incoming>) -> Result<Server, String> {
@@ -336,11 +389,9 @@ impl Client {
 
     fn half(&self, request: &Request<Incoming>, server: &Server) -> Half {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let agent = request.headers().get("user-agent").map_or(&b""[..], |value| value.as_bytes());
         let mut record = Record {
             time_ns: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
             connection: key_of(format!("{}#{}", self.peer, self.id).as_bytes()),
-            session: key_of(&[self.peer.ip().to_string().as_bytes(), b" ", agent].concat()),
             ..Record::default()
         };
         record.request.method = request.method().as_str().to_owned();
@@ -350,7 +401,9 @@ impl Client {
         record.request.version = version_of(request.version());
         record.request.headers = fields(request.headers());
         record.request.drop_connection_fields();
-        Half { shared: Arc::clone(&self.shared), record, body: Tap::default(), started: Instant::now() }
+        let body = Tap::up_to(self.shared.options.body_bytes_max);
+        let address = self.peer.ip().to_string();
+        Half { shared: Arc::clone(&self.shared), record, address, body, started: Instant::now() }
     }
 }
 
@@ -368,7 +421,7 @@ impl Half {
             parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_wanted = self.shared.options.wants(&self.record, content_type);
         drop_connection_fields(&mut parts.headers);
-        let tap = Tap::at_end(move |tapped| {
+        let tap = Tap::at_end(self.shared.options.body_bytes_max, move |tapped| {
             if is_wanted {
                 self.record.response = Some(answer);
                 self.write(tapped);
@@ -380,8 +433,9 @@ impl Half {
     fn write(&mut self, answered: &mut Tapped) {
         let options = &self.shared.options;
         let sent = self.body.take();
-        if sent.is_whole() {
-            self.record.request.body = sent.bytes;
+        match sent.is_whole() {
+            true => self.record.request.body = sent.bytes,
+            false => self.record.request.lost_body_bytes = sent.length,
         }
         if let Some(response) = &mut self.record.response {
             response.latency_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1);
@@ -390,20 +444,24 @@ impl Half {
             }
             response.body_bytes = answered.length;
         }
-        if !options.keeps_secrets {
-            self.shared.masker.mask(&mut self.record);
-        }
-        if let Some(response) = self.record.response.as_mut().filter(|_| options.drops_response_bodies) {
-            response.drop_body();
-        }
-        self.shared.write(&self.record);
+        // Bodies are still needed to tell sessions apart.
+        let drops_response_body = options.drops_response_bodies;
+        self.shared.write(&mut self.record, &self.address, drops_response_body);
     }
 }
 
 impl Shared {
-    fn write(&self, record: &Record) {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(writer) = writer.as_mut() else { return };
+    fn write(&self, record: &mut Record, address: &str, drops_response_body: bool) {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner).sessions.assign(record, address);
+        if let Some(redactor) = &self.redactor {
+            redactor.redact(record);
+        }
+        if let Some(response) = record.response.as_mut().filter(|_| drops_response_body) {
+            response.drop_body();
+        }
+        self.lost_bodies.fetch_add(u64::from(record.request.lost_body_bytes > 0), Relaxed);
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(writer) = book.writer.as_mut() else { return };
         match writer.write(record).and_then(|()| writer.flush()) {
             Ok(()) => self.recorded.fetch_add(1, Relaxed),
             Err(_) => self.failed.fetch_add(1, Relaxed),
@@ -631,12 +689,18 @@ mod tests {
     fn options(server: SocketAddr, output: &Path) -> RecordOptions {
         RecordOptions {
             listen: "127.0.0.1:0".parse().unwrap(),
-            role: Role::Reverse { scheme: Scheme::Http, authority: server.to_string() },
+            role: Role::Reverse(Redirect {
+                scheme: Scheme::Http,
+                authority: server.to_string(),
+                prefix: String::new(),
+            }),
             authority: None,
             ca_files: Vec::new(),
             insecure: true,
             output: output.to_owned(),
-            keeps_secrets: true,
+            redaction: None,
+            session_by: SessionBy::Auto,
+            body_bytes_max: 1 << 20,
             drops_response_bodies: false,
             only_host: Vec::new(),
             only_path: Vec::new(),

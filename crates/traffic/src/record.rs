@@ -36,6 +36,8 @@ pub struct Request {
     pub headers: Vec<Field>,
     /// Body as sent: content codings are left on, transfer codings are off.
     pub body: Vec<u8>,
+    /// Length of a body that was not kept; else 0.
+    pub lost_body_bytes: u64,
 }
 
 /// What came back.
@@ -160,6 +162,12 @@ impl Request {
     /// Keeps what may be sent again: no pseudo-headers, and no fields that belong to a connection or follow from the body.
     pub fn drop_connection_fields(&mut self) {
         self.headers.retain(|field| !is_of_connection(&field.name) && !field.is("host"));
+    }
+
+    /// Forgets the body, but not its length.
+    pub fn drop_body(&mut self) {
+        self.lost_body_bytes += self.body.len() as u64;
+        self.body = Vec::new();
     }
 
     /// Bytes of what is in it, roughly.

@@ -38,7 +38,7 @@ pub(crate) use sessions::{
     ResumptionArgs, SessionNetworkArgs, TicketsArg,
 };
 pub(crate) use study::{CapacityArgs, CompareArgs, Levels, RunsArgs, StudyOutputArgs, SweepArgs};
-pub(crate) use traffic::{ConvertArgs, MockArgs, ReadArgs, RecordArgs, ViewArgs};
+pub(crate) use traffic::{ConvertArgs, MockArgs, ReadArgs, RecordArgs, RedactArgs, ViewArgs};
 pub(crate) use values::Statuses;
 
 /// What was typed.

@@ -9,7 +9,7 @@ use squall_plan::units::parse_duration;
 use squall_plan::{Change, InputError};
 use url::Url;
 
-use super::traffic::origin;
+use super::traffic::base;
 use super::{ConnectionArgs, LoadArgs, OutputArgs, ReadArgs, TlsArgs, values};
 
 /// `squall replay`.
@@ -53,6 +53,9 @@ pub(crate) struct PlayArgs {
     /// Begin again at the end, until --duration or --requests is over
     #[arg(long = "loop")]
     pub loops: bool,
+    /// Cut each silence of the recording to this, before --speed
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with_all = ["rate", "asap"])]
+    pub max_gap: Option<Duration>,
     /// Do not wait for answers that a session waited for when it was recorded
     #[arg(long)]
     pub no_order: bool,
@@ -65,10 +68,10 @@ pub(crate) struct PlayArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Request")]
 pub(crate) struct ReplayRequestArgs {
-    /// Send everything here instead of where it went: http://host:port
-    #[arg(long, value_name = "URL", value_parser = origin)]
+    /// Send everything here instead of where it went: http://host:port or http://host:port/prefix
+    #[arg(long, value_name = "URL", value_parser = base)]
     pub to: Option<Url>,
-    /// With --to: leave the Host header as recorded
+    /// With --to: leave the fields Host, Origin and Referer as recorded
     #[arg(long, requires = "to")]
     pub keep_host: bool,
     /// Set a header field: 'Name: value' (repeatable)
@@ -83,6 +86,9 @@ pub(crate) struct ReplayRequestArgs {
     /// Set a parameter of the query: NAME=VALUE (repeatable)
     #[arg(long, value_name = "PARAMETER", value_parser = set_query)]
     pub set_query: Vec<Change>,
+    /// Set a field of forms that have it, urlencoded or multipart: NAME=VALUE (repeatable)
+    #[arg(long, value_name = "FIELD", value_parser = set_form)]
+    pub set_form: Vec<Change>,
     /// Set a value in JSON bodies that have it: /path/to/it=VALUE, where * is any name or index (repeatable)
     #[arg(long, value_name = "VALUE", value_parser = set_json)]
     pub set_json: Vec<Change>,
@@ -90,6 +96,8 @@ pub(crate) struct ReplayRequestArgs {
     #[arg(long, value_name = "COOKIE", value_parser = set_cookie)]
     pub set_cookie: Vec<Change>,
     /// Replace what a regular expression matches in URLs and bodies: 'PATTERN=>TEXT' (repeatable)
+    ///
+    /// TEXT is a template in which $1 is the pattern's first group, and {{ a brace.
     #[arg(long, value_name = "RULE", value_parser = replace)]
     pub replace: Vec<Change>,
     /// A table (CSV, names in the first row) whose columns templates name: {csv.NAME}
@@ -167,6 +175,11 @@ fn set_query(text: &str) -> Result<Change, InputError> {
     Ok(Change::SetQuery { name, value })
 }
 
+fn set_form(text: &str) -> Result<Change, InputError> {
+    let (name, value) = pair(text)?;
+    Ok(Change::SetForm { name, value })
+}
+
 fn set_json(text: &str) -> Result<Change, InputError> {
     let (pointer, value) = pair(text)?;
     match pointer.starts_with('/') {
@@ -184,9 +197,9 @@ fn replace(text: &str) -> Result<Change, InputError> {
     let (pattern, with) = text
         .split_once("=>")
         .ok_or_else(|| refused("no `=>`", "write 'PATTERN=>TEXT', with $1 for groups"))?;
-    let change = Change::Replace { pattern: pattern.to_owned(), with: with.to_owned() };
-    squall_traffic::change::Changes::new(std::slice::from_ref(&change), 0)?;
-    Ok(change)
+    squall_traffic::pattern::compile(pattern)?;
+    squall_traffic::change::check_replacement(with)?;
+    Ok(Change::Replace { pattern: pattern.to_owned(), with: with.to_owned() })
 }
 
 fn pair(text: &str) -> Result<(String, String), InputError> {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use squall_plan::InputError;
-use squall_traffic::{Format, LogPattern};
+use squall_traffic::redact::Rules;
+use squall_traffic::{Format, LogPattern, SessionBy};
 use url::Url;
 
 /// How a recording is read: the same for every command.
@@ -42,6 +43,11 @@ pub(crate) struct ReadArgs {
     /// Only requests whose path begins so (repeatable)
     #[arg(long, value_name = "PATH")]
     pub only_path: Vec<String>,
+    /// What tells clients apart: auto, cookie:NAME, header:NAME, address or connection [default: as recorded, else auto]
+    ///
+    /// auto: the cookie or token that a response gave, else a session cookie, Authorization, X-Forwarded-For, or the connection.
+    #[arg(long, value_name = "WHAT", value_parser = session_by)]
+    pub session_by: Option<SessionBy>,
     /// Send each record through this shell command: a line of JSON to it, a line of JSON back
     ///
     /// Its keys are method, url, headers ([[name, value], ...]), body or body_base64. The command answers each line, in order, with an
@@ -64,15 +70,17 @@ pub(crate) struct ConvertArgs {
     /// Format to write: squall, har, gor, rrpair, log, curl or k6
     #[arg(long = "as", value_name = "FORMAT")]
     pub output_format: Option<String>,
-    /// Send where the recording does not say to where, or all of it: http://host:port
-    #[arg(long, value_name = "URL", value_parser = origin)]
+    /// Send all requests here instead of where they went: http://host:port or http://host:port/prefix
+    #[arg(long, value_name = "URL", value_parser = base)]
     pub to: Option<Url>,
-    /// Replace secrets: cookies, credentials, and fields that are named like one
+    /// Redact secrets: cookies, credentials, and fields that are named like one
     #[arg(long)]
     pub mask: bool,
     /// Show what two recordings differ in, INPUT and OUTPUT, by kinds of requests, and write nothing
     #[arg(long, conflicts_with_all = ["output_format", "mask", "to", "dry_run"], requires = "output")]
     pub diff: bool,
+    #[command(flatten)]
+    pub redact: RedactArgs,
     /// Show what the recording holds, and write nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -108,6 +116,22 @@ pub(crate) struct ViewArgs {
     pub read: ReadArgs,
 }
 
+/// What is a secret.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Redaction")]
+pub(crate) struct RedactArgs {
+    /// Redact this, too: a field by its NAME, a JSON value by its /path (* is any name or index), or what a regular expression matches
+    /// (repeatable)
+    #[arg(long, value_name = "RULE", value_parser = redact_rule)]
+    pub redact: Vec<String>,
+    /// Leave fields of this name as they are (repeatable)
+    #[arg(long, value_name = "NAME", value_parser = keep_name)]
+    pub keep: Vec<String>,
+    /// A file of such rules: `redact RULE` or `keep NAME` in each line
+    #[arg(long, value_name = "FILE")]
+    pub redact_rules: Option<PathBuf>,
+}
+
 /// `squall record`.
 #[derive(Debug, Args)]
 #[command(
@@ -117,8 +141,8 @@ pub(crate) struct RecordArgs {
     /// The recording; what is there is kept, and added to
     #[arg(value_name = "FILE", default_value = "recording.squall")]
     pub output: PathBuf,
-    /// Record what is sent to this server: http://host:port
-    #[arg(long, value_name = "URL", value_parser = origin, required_unless_present = "proxy", conflicts_with = "proxy")]
+    /// Record what is sent to this server: http://host:port or http://host:port/prefix
+    #[arg(long, value_name = "URL", value_parser = base, required_unless_present = "proxy", conflicts_with = "proxy")]
     pub to: Option<Url>,
     /// Be the client's HTTP proxy, and record whatever it sends anywhere
     #[arg(long)]
@@ -133,8 +157,19 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "DIR")]
     pub ca: Option<PathBuf>,
     /// Write cookies, credentials and fields that are named like secrets as they are
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["redact", "keep", "redact_rules"])]
     pub keep_secrets: bool,
+    /// Of a longer body keep only the length; at most 60 MiB
+    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = max_body)]
+    pub max_body: u64,
+    /// What tells clients apart: auto, cookie:NAME, header:NAME, address or connection
+    ///
+    /// auto: the cookie or token that a response gave, else a session cookie, Authorization, X-Forwarded-For, or address, user agent and
+    /// connection.
+    #[arg(long, value_name = "WHAT", default_value = "auto", value_parser = session_by)]
+    pub session_by: SessionBy,
+    #[command(flatten)]
+    pub redaction: RedactArgs,
     /// Do not keep bodies of responses, only their lengths and checksums
     #[arg(long)]
     pub no_response_bodies: bool,
@@ -221,16 +256,41 @@ fn log_json(text: &str) -> Result<LogPattern, InputError> {
     })
 }
 
-/// `http://host:port`, without a path.
-pub(super) fn origin(text: &str) -> Result<Url, InputError> {
-    let help = "write scheme, host and port, such as http://localhost:8080";
+/// `http://host:port`, with a prefix of the path where there is one.
+pub(super) fn base(text: &str) -> Result<Url, InputError> {
+    let help = "write scheme, host and port, such as http://localhost:8080, and a prefix of the path where there is one";
     let url = Url::parse(text).map_err(|error| refused(error.to_string(), help))?;
-    let is_origin = matches!(url.scheme(), "http" | "https")
+    let is_base = matches!(url.scheme(), "http" | "https")
         && url.has_host()
-        && url.path() == "/"
-        && url.query().is_none();
-    if is_origin { Ok(url) } else { Err(refused("not the beginning of an http or https URL alone", help)) }
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty();
+    if is_base { Ok(url) } else { Err(refused("not the beginning of an http or https URL", help)) }
 }
+
+fn redact_rule(text: &str) -> Result<String, InputError> {
+    Rules::default().redact(text).map(|()| text.to_owned())
+}
+
+fn keep_name(text: &str) -> Result<String, InputError> {
+    Rules::default().keep(text).map(|()| text.to_owned())
+}
+
+fn session_by(text: &str) -> Result<SessionBy, InputError> {
+    text.parse()
+        .map_err(|reason| refused(reason, "write auto, cookie:NAME, header:NAME, address or connection"))
+}
+
+fn max_body(text: &str) -> Result<u64, InputError> {
+    let bytes = squall_plan::units::parse_size(text)?;
+    match bytes {
+        0..=BODY_BYTES_MAX => Ok(bytes),
+        _ => Err(refused("more than 60 MiB", "longer bodies are replayed with as many zeros")),
+    }
+}
+
+/// Bodies of request and response, and their heads, fit into one record.
+const BODY_BYTES_MAX: u64 = 60 << 20;
 
 fn refused(reason: impl Into<String>, help: impl Into<String>) -> InputError {
     InputError { column: 1, reason: reason.into(), help: help.into() }

@@ -16,16 +16,19 @@ use crate::args::{
 };
 use crate::failure::Failure;
 
-/// The plan; `recording` is where the `.squall` file lies that has this index.
+/// The plan; `recording` is where the `.squall` file lies that has this index, of whose silences so much is cut.
 pub(crate) fn plan(
     args: &ReplayArgs,
     shown: &OutputArgs,
     recording: PathBuf,
     index: &Index,
+    cut_ns: u64,
 ) -> Result<Plan, Failure> {
     let pace = pace(args);
     let when = match pace {
-        ReplayPace::Recorded { .. } => recorded(args, index),
+        ReplayPace::Recorded { .. } => {
+            recorded(args, index.length_ns().saturating_sub(cut_ns), index.record_count)
+        }
         ReplayPace::Load => load::when(&args.load, None)?,
     };
     let load = Load {
@@ -41,12 +44,21 @@ pub(crate) fn plan(
     let plan = Plan {
         name: shown.name.clone().unwrap_or_else(|| default_name(&args.file)),
         loads: vec![load],
-        thresholds: args.load.threshold.iter().map(|rule| rule.text().to_owned()).collect(),
+        thresholds: thresholds(args, index),
         warmup: args.load.warmup.unwrap_or_default(),
         threads: args.load.threads,
     };
     plan.validate().map_err(|error| impossible(&error))?;
     Ok(plan)
+}
+
+/// A replay whose responses are not the recorded ones must not pass for a good one.
+fn thresholds(args: &ReplayArgs, index: &Index) -> Vec<String> {
+    let given = &args.load.threshold;
+    let is_compared = index.has_responses && args.request.compare != CompareArg::Nothing;
+    let by_default = is_compared && given.iter().all(|rule| rule.metric() != "differing");
+    let by_default = by_default.then(|| DIFFERING_DEFAULT.to_owned());
+    given.iter().map(|rule| rule.text().to_owned()).chain(by_default).collect()
 }
 
 fn replay_load(args: &ReplayArgs, recording: PathBuf, pace: ReplayPace) -> Result<ReplayLoad, Failure> {
@@ -65,6 +77,7 @@ fn replay_load(args: &ReplayArgs, recording: PathBuf, pace: ReplayPace) -> Resul
         pace,
         users,
         shift: args.play.user_shift.unwrap_or_else(|| SHIFT_ALL / users.get()),
+        max_gap: args.play.max_gap,
         loops: args.play.loops,
         keeps_order: !args.play.no_order,
         keeps_connections: !args.play.pooled && !args.play.asap,
@@ -94,7 +107,9 @@ fn connections(args: &ConnectionArgs) -> ConnectionPolicy {
 
 /// What is recorded is changed before what is set, and tokens are signed when nothing else changes any more.
 fn changes(args: &ReplayRequestArgs) -> Result<Vec<Change>, Failure> {
-    let ReplayRequestArgs { set_header, drop_header, set_query, set_json, set_cookie, replace, .. } = args;
+    let ReplayRequestArgs {
+        set_header, drop_header, set_query, set_form, set_json, set_cookie, replace, ..
+    } = args;
     let mut changes = Vec::new();
     if let Some(path) = &args.csv {
         let is_per_request = args.csv_per == DealArg::Request;
@@ -104,7 +119,7 @@ fn changes(args: &ReplayRequestArgs) -> Result<Vec<Change>, Failure> {
         changes.push(Change::UniqueIds { pattern: (!pattern.is_empty()).then(|| pattern.clone()) });
     }
     changes.extend(args.shift_times.then_some(Change::ShiftTimes));
-    let listed = [drop_header, set_header, set_query, set_json, set_cookie, replace];
+    let listed = [drop_header, set_header, set_query, set_form, set_json, set_cookie, replace];
     changes.extend(listed.into_iter().flatten().cloned());
     if let Some(path) = &args.sign_jwt {
         let key = text_of(path, "--sign-jwt", KEY_BYTES_MAX)?;
@@ -133,12 +148,12 @@ fn pace(args: &ReplayArgs) -> ReplayPace {
 }
 
 /// An open model: its rate is that of the recording on average, for whoever wants to know.
-fn recorded(args: &ReplayArgs, index: &Index) -> When {
+fn recorded(args: &ReplayArgs, length_ns: u64, record_count: u64) -> When {
     let speed = args.play.speed.unwrap_or(1.0);
-    let seconds = (index.length_ns() as f64 / 1e9).max(1.0);
+    let seconds = (length_ns as f64 / 1e9).max(1.0);
     let users = args.play.users.map_or(1.0, |users| f64::from(users.get()));
     When::Open {
-        rate: Profile::constant((index.record_count as f64 / seconds * speed * users).max(f64::MIN_POSITIVE)),
+        rate: Profile::constant((record_count as f64 / seconds * speed * users).max(f64::MIN_POSITIVE)),
         arrival: Arrival::Constant,
         pacing: match args.load.pacing {
             Some(PacingArg::Precise) => Pacing::Precise,
@@ -162,6 +177,9 @@ fn stop(args: &ReplayArgs) -> Stop {
 fn default_name(file: &Path) -> String {
     file.file_stem().map_or_else(|| "replay".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
+
+/// Few differences are races and clocks; many are another server, or lost logins.
+const DIFFERING_DEFAULT: &str = "differing<5%";
 
 /// What servers usually allow.
 const STREAM_COUNT_DEFAULT: NonZeroU32 = NonZeroU32::new(100).unwrap();

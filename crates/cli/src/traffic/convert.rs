@@ -1,18 +1,19 @@
 //! `squall convert`: a recording in another format, or what it holds.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use squall_report::units::counted;
-use squall_traffic::mask::Masker;
 use squall_traffic::play::{Learned, Learner};
+use squall_traffic::redact::Redactor;
 use squall_traffic::store::{RecordView, Recording, Writer, replace};
 use squall_traffic::write::{K6, SinkFormat, sink};
-use squall_traffic::{Imported, Record, Side, WriteError};
+use squall_traffic::{Imported, Record, Redirect, Side, WriteError};
 
-use super::import::{playable, read_into, redirect, text_output, unwritable};
-use super::summary;
+use super::import::{playable, read_into, text_output, unwritable};
+use super::{redact, summary};
 use crate::args::ConvertArgs;
 use crate::failure::{ExitCode, Failure};
 use crate::output;
@@ -93,7 +94,16 @@ fn to_squall(args: &ConvertArgs, path: &Path) -> Result<Imported, Failure> {
     if path.as_os_str() == "-" {
         return Err(Failure::usage("a .squall file cannot be written to stdout", "name a file"));
     }
-    replace(path, |writer| read_into(&args.input, &args.read, writer, &mut change(args)))
+    let redactor = redactor(args)?;
+    let imported = replace(path, |writer| {
+        read_into(&args.input, &args.read, writer, &mut change(args, redactor.as_ref()))
+    })?;
+    if let Some(redactor) = &redactor
+        && !redact::is_swept(path, redactor)?
+    {
+        redact::rewrite(path, Some(redactor))?;
+    }
+    Ok(imported)
 }
 
 /// By way of a temporary recording, so that the result is in order.
@@ -106,8 +116,9 @@ fn to_foreign(args: &ConvertArgs, path: &Path, format: SinkFormat) -> Result<Imp
     let file = tempfile::tempfile().map_err(|error| unwritable(&os(error)))?;
     let writer = file.try_clone().map_err(os).and_then(|file| Writer::on_file(file, place));
     let writer = writer.map_err(|error| unwritable(&error))?;
-    let imported = read_into(&args.input, &args.read, writer, &mut change(args))?;
-    match write_foreign(file, path, format) {
+    let redactor = redactor(args)?;
+    let imported = read_into(&args.input, &args.read, writer, &mut change(args, redactor.as_ref()))?;
+    match write_foreign(file, path, format, redactor.as_ref()) {
         // A reader of stdout that has gone away has what it wanted.
         Err(error) if path.as_os_str() == "-" && error.kind() == ErrorKind::BrokenPipe => {}
         written => {
@@ -117,31 +128,45 @@ fn to_foreign(args: &ConvertArgs, path: &Path, format: SinkFormat) -> Result<Imp
     Ok(imported)
 }
 
-fn write_foreign(file: File, path: &Path, format: SinkFormat) -> std::io::Result<Result<(), Failure>> {
+fn write_foreign(
+    file: File,
+    path: &Path,
+    format: SinkFormat,
+    redactor: Option<&Redactor>,
+) -> std::io::Result<Result<(), Failure>> {
     let recording = Recording::on_file(file, path).map_err(std::io::Error::other)?;
     let out = match text_output(path) {
         Ok(out) => out,
         Err(failure) => return Ok(Err(failure)),
     };
     let mut sink = match format {
-        SinkFormat::K6 => Box::new(K6::new(out, learned(&recording)?)),
+        SinkFormat::K6 => Box::new(K6::new(out, learned(&recording, redactor)?)),
         _ => sink(format, out),
     };
-    each(&recording, |_, record| sink.write(record))?;
+    each(&recording, |_, record| sink.write(&swept(record, redactor)))?;
     sink.finish()?;
     Ok(Ok(()))
 }
 
 /// What later requests send of earlier responses.
-fn learned(recording: &Recording) -> std::io::Result<Learned> {
+fn learned(recording: &Recording, redactor: Option<&Redactor>) -> std::io::Result<Learned> {
     let mut learner = Learner::default();
     let mut ordinal = 0;
     each(recording, |row, record| {
-        learner.add(ordinal, row, record);
+        learner.add(ordinal, row, &swept(record, redactor));
         ordinal += 1;
         Ok(())
     })?;
     Ok(learner.finish())
+}
+
+/// The record without the secrets that were found after it was read.
+fn swept<'a>(record: &'a Record, redactor: Option<&Redactor>) -> Cow<'a, Record> {
+    let mut record = Cow::Borrowed(record);
+    if let Some(redactor) = redactor {
+        redactor.sweep(record.to_mut());
+    }
+    record
 }
 
 /// Calls `take` with each record, in order, and its row.
@@ -158,14 +183,21 @@ pub(super) fn each(
     Ok(())
 }
 
-fn change(args: &ConvertArgs) -> impl FnMut(&mut Record) + '_ {
-    let masker = args.mask.then(Masker::new);
+fn redactor(args: &ConvertArgs) -> Result<Option<Redactor>, Failure> {
+    match args.mask || redact::has_rules(&args.redact) {
+        true => Ok(Some(Redactor::new(redact::rules(&args.redact)?))),
+        false => Ok(None),
+    }
+}
+
+fn change<'a>(args: &ConvertArgs, redactor: Option<&'a Redactor>) -> impl FnMut(&mut Record) + 'a {
+    let redirect = args.to.as_ref().map(Redirect::to);
     move |record| {
-        if let Some(to) = &args.to {
-            redirect(record, to);
+        if let Some(redirect) = &redirect {
+            redirect.apply(&mut record.request);
         }
-        if let Some(masker) = &masker {
-            masker.mask(record);
+        if let Some(redactor) = redactor {
+            redactor.redact(record);
         }
     }
 }

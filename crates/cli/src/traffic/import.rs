@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 use squall_traffic::read::environment;
 use squall_traffic::store::{OpenStoreError, Recording, Writer};
 use squall_traffic::{
-    Format, ImportError, ImportOptions, Imported, OpenError, Piped, Problem, ReadOptions, Record, Source,
-    WriteError, import, open,
+    Format, ImportError, ImportOptions, Imported, OpenError, Piped, Problem, ReadOptions, Record, Sessions,
+    Source, WriteError, import, open,
 };
-use url::Url;
 
 use super::progress::ReadProgress;
 use crate::args::ReadArgs;
@@ -83,7 +82,12 @@ pub(super) fn read_into(
 ) -> Result<Imported, Failure> {
     let mut source = source(path, args)?;
     let mut progress = ReadProgress::new(path);
+    let mut sessions = Sessions::new(args.session_by.clone().unwrap_or_default());
     let mut keep = |record: &mut Record| {
+        // Which requests are one client's, most formats do not say.
+        if args.session_by.is_some() || record.session == 0 {
+            sessions.assign(record, "");
+        }
         change(record);
         is_wanted(record, args)
     };
@@ -136,14 +140,11 @@ pub(super) fn is_wanted(record: &Record, args: &ReadArgs) -> bool {
     record.is_to(&args.only_host, &args.only_path)
 }
 
-/// Sends a record elsewhere than it went.
-pub(super) fn redirect(record: &mut Record, to: &Url) {
-    record.request.scheme = squall_traffic::Scheme::of(to.scheme()).unwrap_or_default();
-    record.request.authority = to[url::Position::BeforeHost..url::Position::AfterPort].to_owned();
-}
-
 fn is_filtered(args: &ReadArgs) -> bool {
-    !args.only_host.is_empty() || !args.only_path.is_empty() || args.pipe.is_some()
+    !args.only_host.is_empty()
+        || !args.only_path.is_empty()
+        || args.pipe.is_some()
+        || args.session_by.is_some()
 }
 
 fn copied(args: &ReadArgs) -> ReadArgs {
@@ -155,6 +156,7 @@ fn copied(args: &ReadArgs) -> ReadArgs {
         skip_bad: args.skip_bad,
         only_host: args.only_host.clone(),
         only_path: args.only_path.clone(),
+        session_by: args.session_by.clone(),
         pipe: args.pipe.clone(),
     }
 }

@@ -5,6 +5,7 @@ mod import;
 pub(crate) mod mock;
 mod progress;
 pub(crate) mod record;
+mod redact;
 pub(crate) mod replay;
 mod summary;
 pub(crate) mod view;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use squall_proxy::{Authority, RecordOptions, RecordStats, Recorder, Role};
 use squall_report::units::counted;
-use squall_traffic::store::{Recording, replace};
-use squall_traffic::{ImportOptions, ReadOptions, Scheme, import, open};
-use url::Position;
+use squall_traffic::Redirect;
+use squall_traffic::redact::Redactor;
 
+use super::redact;
 use crate::args::RecordArgs;
 use crate::failure::{ExitCode, Failure};
 use crate::output;
@@ -38,9 +38,12 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     }
     drop(watch);
     let stats = recorder.stats();
-    let index = recorder.stop().map_err(|error| refused(&error))?;
-    if !index.is_sorted && index.record_count > 0 {
-        sort(&args.output)?;
+    let (index, redactor) = recorder.stop().map_err(|error| refused(&error))?;
+    let is_finished = |redactor: &Redactor| redact::is_swept(&args.output, redactor);
+    let is_finished =
+        index.record_count == 0 || index.is_sorted && redactor.as_ref().map_or(Ok(true), is_finished)?;
+    if !is_finished {
+        redact::rewrite(&args.output, redactor.as_ref())?;
     }
     output::note(&summary(stats, index.record_count, &args.output));
     Ok(ExitCode::Ok)
@@ -53,8 +56,22 @@ fn summary(stats: RecordStats, count: u64, path: &Path) -> String {
         0 => String::new(),
         count => format!(", {count} became WebSockets, which pass and are not recorded"),
     };
+    let lost = match stats.lost_bodies {
+        0 => String::new(),
+        count => format!(
+            "\nof {} only the length is kept; a replay sends as many zeros (see --max-body)",
+            counted(count, "request body")
+        ),
+    };
+    let led_away = match stats.led_away {
+        0 => String::new(),
+        count => format!(
+            "\n{} led clients to other servers, past the proxy: record those with --proxy",
+            counted(count, "redirect")
+        ),
+    };
     format!(
-        "{} passed{failed}{upgraded}, {} recorded; {count} in {}\nplay them: squall replay {}",
+        "{} passed{failed}{upgraded}, {} recorded; {count} in {}{lost}{led_away}\nplay them: squall replay {}",
         counted(stats.passed, "request"),
         stats.recorded,
         path.display(),
@@ -64,10 +81,7 @@ fn summary(stats: RecordStats, count: u64, path: &Path) -> String {
 
 fn options(args: &RecordArgs) -> Result<RecordOptions, Failure> {
     let role = match &args.to {
-        Some(url) => Role::Reverse {
-            scheme: Scheme::of(url.scheme()).unwrap_or_default(),
-            authority: url[Position::BeforeHost..Position::AfterPort].to_owned(),
-        },
+        Some(url) => Role::Reverse(Redirect::to(url)),
         None => Role::Forward,
     };
     let needs_authority = args.proxy || args.tls;
@@ -78,7 +92,9 @@ fn options(args: &RecordArgs) -> Result<RecordOptions, Failure> {
         ca_files: args.cacert.clone(),
         insecure: args.insecure,
         output: args.output.clone(),
-        keeps_secrets: args.keep_secrets,
+        redaction: if args.keep_secrets { None } else { Some(redact::rules(&args.redaction)?) },
+        session_by: args.session_by.clone(),
+        body_bytes_max: args.max_body,
         drops_response_bodies: args.no_response_bodies,
         only_host: args.only_host.clone(),
         only_path: args.only_path.clone(),
@@ -99,16 +115,6 @@ fn default_folder() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
     let state = state.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")));
     Some(state?.join("squall/ca"))
-}
-
-/// Records are written as their answers end; a replay wants them in the order in which they began.
-fn sort(path: &Path) -> Result<(), Failure> {
-    let source = open(path, &ReadOptions::default());
-    let mut source = source.map_err(|error| Failure::usage(error.to_string(), error.help()))?;
-    let options = ImportOptions { skip_bad: true };
-    replace(path, |writer| import(source.as_mut(), writer, options, &mut |_| true, &mut |_| {}))
-        .map_err(|error| Failure::usage(error.to_string(), "check the space left"))?;
-    Recording::open(path).map(drop).map_err(|error| Failure::usage(error.to_string(), "record again"))
 }
 
 pub(super) fn refused(error: &squall_proxy::Error) -> Failure {

@@ -3,8 +3,14 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
+use std::time::Duration;
 
-use squall_plan::Plan;
+use squall_plan::units::DurationText;
+use squall_plan::{Plan, What};
+use squall_report::units::counted;
+use squall_traffic::change::Changes;
+use squall_traffic::play::{Silence, Unfilled};
+use squall_traffic::store::Recording;
 
 pub(crate) use super::import::Playable;
 use super::import::{as_played, playable};
@@ -42,9 +48,63 @@ pub(crate) fn prepared(args: &ReplayArgs, shown: &OutputArgs) -> Result<(Plan, P
         let message = format!("no requests in `{}` that could be sent", args.file.display());
         return Err(Failure::usage(message, "`--dry-run` shows what it holds"));
     }
-    let plan = build::replay::plan(args, shown, playable.path(), playable.recording.index())?;
+    let silence = silence(args, &playable.recording)?;
+    let plan = build::replay::plan(args, shown, playable.path(), playable.recording.index(), silence.cut_ns)?;
+    if shown.faces.quiet == 0 {
+        if silence.count > 0 {
+            let cut = DurationText(Duration::from_secs(silence.cut_ns / 1_000_000_000));
+            output::note(&format!("{} cut by --max-gap, {cut} in all", counted(silence.count, "silence")));
+        }
+        tell_unfilled(&plan, &playable.recording)?;
+    }
     Ok((plan, playable))
 }
+
+/// What `--max-gap` cuts of the recording.
+fn silence(args: &ReplayArgs, recording: &Recording) -> Result<Silence, Failure> {
+    let mut silence = Silence::default();
+    let Some(gap) = args.play.max_gap else { return Ok(silence) };
+    let mut cursor = recording.cursor(1 << 20);
+    while let Some(frame) = cursor.peek().map_err(|error| damaged(&error))? {
+        silence.pass(frame.time_ns, u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX));
+        cursor.skip(frame.bytes());
+    }
+    Ok(silence)
+}
+
+fn damaged(error: &std::io::Error) -> Failure {
+    Failure::usage(error.to_string(), "--skip-bad leaves out what cannot be read")
+}
+
+/// Says which placeholders of redacted secrets would go out, and how each is set; and how many bodies are not the recorded ones.
+fn tell_unfilled(plan: &Plan, recording: &Recording) -> Result<(), Failure> {
+    let lost_count = recording.index().lost_body_count;
+    if lost_count > 0 {
+        let bodies = counted(lost_count, "request body");
+        output::note(&format!(
+            "{bodies} of the recording were not kept: as many zeros are sent (record with a larger --max-body)"
+        ));
+    }
+    let Some(What::Replay(replay)) = plan.loads.first().map(|load| &load.what) else { return Ok(()) };
+    let changes =
+        Changes::new(&replay.changes, 0).map_err(|error| Failure::usage(error.reason, error.help))?;
+    let unfilled = Unfilled::of(recording, replay.learns, &changes).map_err(|error| damaged(&error))?;
+    if unfilled.is_empty() {
+        return Ok(());
+    }
+    output::note("redacted values go out as they are, because no response gives the real ones:");
+    for one in unfilled.iter().take(UNFILLED_SHOWN_MAX) {
+        let count = counted(one.request_count, "request");
+        output::note(&format!("  {}, in {count}: {}", one.place, one.flag));
+    }
+    if unfilled.len() > UNFILLED_SHOWN_MAX {
+        output::note(&format!("  and {} more", unfilled.len() - UNFILLED_SHOWN_MAX));
+    }
+    Ok(())
+}
+
+/// Places of redacted values that are listed.
+const UNFILLED_SHOWN_MAX: usize = 12;
 
 /// `squall run FILE`: plays it as `squall replay FILE` does.
 pub(crate) fn run_file(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
 
 use squall_report::units;
-use squall_traffic::mask::Masker;
+use squall_traffic::redact::{Redactor, Rules};
 use squall_traffic::write::iso;
 use squall_traffic::{Field, Record, WriteError};
 
@@ -17,7 +17,7 @@ use crate::failure::{ExitCode, Failure};
 pub(crate) fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     let playable = playable(&args.file, &args.read)?;
     let mut out = text_output("-".as_ref())?;
-    let masker = (!args.show_secrets).then(Masker::new);
+    let redactor = (!args.show_secrets).then(|| Redactor::new(Rules::default()));
     let mut shown = Shown { args, first_ns: None, count: 0, is_found: false };
     let written = each(&playable.recording, |_, record| {
         let first_ns = *shown.first_ns.get_or_insert(record.time_ns);
@@ -26,8 +26,8 @@ pub(crate) fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
             return Ok(());
         }
         let mut record = record.clone();
-        if let Some(masker) = &masker {
-            masker.mask(&mut record);
+        if let Some(redactor) = &redactor {
+            redactor.redact(&mut record);
         }
         let offset = Duration::from_nanos(record.time_ns - first_ns);
         match args.record {

@@ -9,6 +9,7 @@ mod counts;
 mod crash;
 mod descriptors;
 mod disk;
+mod frameworks;
 mod h2_peers;
 mod h2_servers;
 mod hostile;

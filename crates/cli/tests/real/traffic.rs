@@ -379,6 +379,91 @@ fn a_login_passes_by_what_was_learned() {
     }
 }
 
+/// A site that answers 200 to what fits, and where it is.
+fn strict_site(fits: fn(&str) -> bool) -> String {
+    site::serve(move |request| (if fits(request) { 200 } else { 400 }, String::new(), Vec::new()))
+}
+
+fn send(proxy: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(proxy.trim_start_matches("http://")).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn uploads_that_are_too_long_keep_their_length() {
+    let folder = TempDir::new().unwrap();
+    let recording = path(&folder, "r.squall");
+    let site = strict_site(|request| request.split_once("\r\n\r\n").unwrap().1.len() == 200_000);
+    let proxy = Serving::start(&["record", &recording, "--to", &site, "--max-body", "1KiB"], folder.path());
+    let body = "x".repeat(200_000);
+    let head = "POST /up HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 200000\r\n\r\n";
+    assert!(send(&proxy.url, &format!("{head}{body}")).starts_with("HTTP/1.1 200"));
+    proxy.stop();
+    let played = squall::start(&["replay", &recording, "--no-save"]).wait();
+    assert!(played.stderr.contains("as many zeros are sent") && played.code == Some(0), "{played:#?}");
+}
+
+#[test]
+fn a_prefix_of_paths_is_put_before_them_and_referers_follow() {
+    let folder = TempDir::new().unwrap();
+    let recording = path(&folder, "r.squall");
+    let has_prefix = |request: &str| {
+        let host = request
+            .lines()
+            .find_map(|line| line.strip_prefix("host: ").or_else(|| line.strip_prefix("Host: ")))
+            .unwrap_or_default();
+        let referer = format!("http://{host}/base/page");
+        request.starts_with("GET /base/a?b ")
+            && request.to_ascii_lowercase().contains(&format!("referer: {referer}\r\n"))
+    };
+    let (site, other) = (strict_site(has_prefix), strict_site(has_prefix));
+    let to = format!("{site}/base");
+    let proxy = Serving::start(&["record", &recording, "--to", &to], folder.path());
+    let host = proxy.url.trim_start_matches("http://");
+    let request = format!(
+        "GET /a?b HTTP/1.1\r\nHost: {host}\r\nReferer: http://{host}/page\r\nConnection: close\r\n\r\n"
+    );
+    assert!(send(&proxy.url, &request).starts_with("HTTP/1.1 200"));
+    proxy.stop();
+    let played = squall::run(&["replay", &recording, "--to", &other]);
+    assert_eq!((played.count("/totals/ok"), played.code), (1, Some(0)), "{played:#?}");
+    let har = path(&folder, "b.har");
+    let entry = json!({"startedDateTime": "2024-05-01T10:00:00Z", "time": 1, "response": {"status": 200, "headers": [], "content": {"size": 0}},
+        "request": {"method": "GET", "url": "http://x.example/a?b", "headers": [{"name": "Referer", "value": "http://x.example/page"}]}});
+    fs::write(&har, json!({"log": {"version": "1.2", "entries": [entry]}}).to_string()).unwrap();
+    let played = squall::run(&["replay", &har, "--to", &to]);
+    assert_eq!(played.count("/totals/ok"), 1, "{played:#?}");
+}
+
+#[test]
+fn a_replay_whose_responses_differ_fails_unless_told_otherwise() {
+    let folder = TempDir::new().unwrap();
+    let har = path(&folder, "a.har");
+    let entry = |nth: u64| {
+        json!({"startedDateTime": format!("2024-05-01T10:00:00.{nth:03}Z"), "time": 1,
+               "request": {"method": "GET", "url": format!("http://x.example/{nth}"), "headers": []},
+               "response": {"status": 200, "headers": [], "content": {"size": 0}}})
+    };
+    fs::write(
+        &har,
+        json!({"log": {"version": "1.2", "entries": (0..10).map(entry).collect::<Vec<_>>()}}).to_string(),
+    )
+    .unwrap();
+    let site = strict_site(|request| !request.starts_with("GET /3 "));
+    for (rule, code) in
+        [(None, 3), (Some("differing<=10%"), 0), (Some("differing<1"), 3), (Some("errors<50%"), 3)]
+    {
+        let rule = rule.map_or(vec![], |rule| vec!["--threshold", rule]);
+        let played = squall::run(&[&["replay", &har, "--to", &site][..], &rule].concat());
+        assert_eq!(played.code, Some(code), "{rule:?}: {played:#?}");
+    }
+    let played = squall::run(&["replay", &har, "--to", &site, "--compare", "nothing", "--max-gap", "1ms"]);
+    assert_eq!((played.code, played.count("/totals/failed")), (Some(0), 1), "{played:#?}");
+}
+
 #[test]
 fn requests_are_changed_as_the_flags_say() {
     let folder = TempDir::new().unwrap();

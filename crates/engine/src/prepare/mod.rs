@@ -29,7 +29,7 @@ use crate::driver::{CallRequest, DriverFactory, Route};
 use crate::replay::{PreparedReplay, ReplayOrigin};
 
 pub(crate) use self::origin::{Dial, Origin, resolve_rule};
-pub(crate) use self::request::{IDEMPOTENT_METHODS, PreparedRequest};
+pub(crate) use self::request::{FileBody, IDEMPOTENT_METHODS, PreparedRequest};
 pub(crate) use self::rotation::rotation;
 pub(crate) use self::rows::{RowBook, RowPair};
 
@@ -119,6 +119,7 @@ impl Prepared {
                 host: replay.host(idx, &url),
                 http: key.http,
                 is_forwarded: origins.forwarder(&url).is_some(),
+                prefix: url.path().trim_end_matches('/').to_owned(),
             });
         }
         let recorded = replay.recording.index().rows.clone();

@@ -78,9 +78,12 @@ impl Metric {
             (Self::Requests, "rate") => Subject::RequestRate,
             (Self::Requests, "count") => Subject::RequestCount,
             (Self::Throughput, "rate") => Subject::Throughput,
+            (Self::Differing, "rate") => Subject::DifferingShare,
+            (Self::Differing, "count") => Subject::DifferingCount,
             _ => {
                 let reason = format!("`{}` has no `{}`", self.name(), statistic.text);
-                return Err(statistic.error(reason, "write `rate`, or `count` (of `errors` and `requests`)"));
+                return Err(statistic
+                    .error(reason, "write `rate`, or `count` (of `errors`, `requests` and `differing`)"));
             }
         };
         Ok(subject)
@@ -94,6 +97,8 @@ impl Metric {
             Self::Requests if limit.contains('/') => Ok(Subject::RequestRate),
             Self::Requests => Ok(Subject::RequestCount),
             Self::Throughput => Ok(Subject::Throughput),
+            Self::Differing if limit.ends_with('%') => Ok(Subject::DifferingShare),
+            Self::Differing => Ok(Subject::DifferingCount),
             Self::Time(_) => {
                 let reason = format!("`{}` is many values: which one?", name.text);
                 Err(name.error(

@@ -379,9 +379,15 @@ impl Summary {
     /// The same of some loads.
     pub(crate) fn schedule_s_of(&self, is_counted: impl Fn(&Load) -> bool) -> f64 {
         let is_open = |load: &&Load| matches!(load.when, When::Open { .. }) && is_counted(load);
+        let is_only = self.plan.loads.len() == 1 && self.plan.warmup.is_zero();
+        // Without a duration the schedule ends with its last request, and the run only with the last response.
+        let until_last = |load: &Load| match &load.when {
+            When::Open { rate, .. } if is_only => rate.time_of(self.totals.requests_asked? as f64),
+            _ => None,
+        };
         let planned = |load: &Load| {
             let planned = load.stop.duration.map(|duration| duration.saturating_sub(self.plan.warmup));
-            planned.map_or(f64::INFINITY, |planned| planned.as_secs_f64())
+            planned.map(|planned| planned.as_secs_f64()).or_else(|| until_last(load)).unwrap_or(f64::INFINITY)
         };
         let span = |load: &Load| {
             let span = self.span_of(load, 0)?;

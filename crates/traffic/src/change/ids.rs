@@ -5,8 +5,8 @@
 use regex::bytes::Regex;
 use squall_plan::InputError;
 
-use super::{Context, found, refused};
-use crate::{Request, key_of};
+use super::{Context, found};
+use crate::{Request, key_of, pattern};
 
 /// Which texts are ids.
 #[derive(Debug)]
@@ -19,9 +19,7 @@ pub(super) struct Ids {
 impl Ids {
     /// UUIDs, or what the pattern matches.
     pub(super) fn new(pattern: Option<&str>, seed: u64) -> Result<Self, InputError> {
-        let pattern = Regex::new(pattern.unwrap_or(UUID)).map_err(|error| {
-            refused(format!("bad regular expression: {error}"), "write it as in Rust's regex crate")
-        })?;
+        let pattern = pattern::compile(pattern.unwrap_or(UUID))?;
         Ok(Self { pattern, seed })
     }
 

@@ -14,7 +14,8 @@ use serde_json::Value;
 use squall_plan::{Change, InputError};
 
 use crate::play::Live;
-use crate::{Field, Request};
+use crate::redact::REDACTED_NUMBER;
+use crate::{Field, Request, multipart, pattern};
 use ids::Ids;
 use template::{Table, Template};
 
@@ -38,6 +39,10 @@ enum Step {
         name: String,
         value: Template,
     },
+    SetForm {
+        name: String,
+        value: Template,
+    },
     SetJson {
         pointer: String,
         value: Template,
@@ -48,7 +53,7 @@ enum Step {
     },
     Replace {
         pattern: Regex,
-        with: Vec<u8>,
+        with: Template,
     },
     ShiftTimes,
     UniqueIds(Ids),
@@ -104,9 +109,14 @@ impl Changes {
                 Step::SetHeader { name, value } => set_header(request, name, fill(value)),
                 Step::DropHeader { name } => request.headers.retain(|field| !field.is(name)),
                 Step::SetQuery { name, value } => set_query(request, name, &fill(value)),
-                Step::SetJson { pointer, value } => set_json(request, pointer, fill(value)),
+                Step::SetForm { name, value } => multipart::set_field(request, name, &fill(value)),
+                Step::SetJson { pointer, value } => {
+                    set_json(request, pointer, fill(value), value.has_column());
+                }
                 Step::SetCookie { name, value } => set_cookie(request, name, &fill(value)),
-                Step::Replace { pattern, with } => replace(request, pattern, with),
+                Step::Replace { pattern, with } => {
+                    replace(request, pattern, with.fill_replacement(&self.table, context).as_bytes());
+                }
                 Step::ShiftTimes => times::shift(request, context),
                 Step::UniqueIds(ids) => ids.replace(request, context),
                 #[cfg(feature = "sign")]
@@ -124,22 +134,29 @@ pub fn check_template(text: &str) -> Result<(), InputError> {
     Template::read(text).map(drop)
 }
 
+/// The same of what stands in the place of a regular expression's match.
+///
+/// # Errors
+/// When it is none.
+pub fn check_replacement(text: &str) -> Result<(), InputError> {
+    Template::read_replacement(text).map(drop)
+}
+
 fn step(change: &Change, table: &Table, seed: u64) -> Result<Option<Step>, InputError> {
     let template = |value: &String| Template::with(value, table);
     Ok(Some(match change {
         Change::SetHeader { name, value } => Step::SetHeader { name: name.clone(), value: template(value)? },
         Change::DropHeader { name } => Step::DropHeader { name: name.clone() },
         Change::SetQuery { name, value } => Step::SetQuery { name: name.clone(), value: template(value)? },
+        Change::SetForm { name, value } => Step::SetForm { name: name.clone(), value: template(value)? },
         Change::SetJson { pointer, value } => {
             Step::SetJson { pointer: pointer.clone(), value: template(value)? }
         }
         Change::SetCookie { name, value } => Step::SetCookie { name: name.clone(), value: template(value)? },
-        Change::Replace { pattern, with } => {
-            let pattern = Regex::new(pattern).map_err(|error| {
-                refused(format!("bad regular expression: {error}"), "write it as in Rust's regex crate")
-            })?;
-            Step::Replace { pattern, with: with.clone().into_bytes() }
-        }
+        Change::Replace { pattern, with } => Step::Replace {
+            pattern: pattern::compile(pattern)?,
+            with: Template::of_replacement(with, table)?,
+        },
         Change::Table { .. } => return Ok(None),
         Change::ShiftTimes => Step::ShiftTimes,
         Change::UniqueIds { pattern } => Step::UniqueIds(Ids::new(pattern.as_deref(), seed)?),
@@ -184,20 +201,35 @@ fn set_query(request: &mut Request, name: &str, value: &str) {
     request.target = format!("{path}?{}", parts.join("&"));
 }
 
-fn set_json(request: &mut Request, pointer: &str, value: String) {
+/// `keeps_text`: where there is a string, the value is one, whatever it looks like: tables have no types.
+fn set_json(request: &mut Request, pointer: &str, value: String, keeps_text: bool) {
     let Ok(mut json) = serde_json::from_slice::<Value>(&request.body) else { return };
-    let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
+    let text = keeps_text.then(|| Value::String(value.clone()));
+    let typed = serde_json::from_str(&value).unwrap_or(Value::String(value));
+    let new = NewValue { text, typed };
     let segments: Vec<String> =
         pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect();
-    if set_value(&mut json, &segments, &value) {
+    if set_value(&mut json, &segments, &new) {
         request.body = json.to_string().into_bytes();
     }
 }
 
+/// What is set in JSON: this where a string stands, else that.
+struct NewValue {
+    text: Option<Value>,
+    typed: Value,
+}
+
+/// Whether this string stands for a number.
+fn is_redacted_number(json: &Value) -> bool {
+    json.as_str().is_some_and(|text| text.starts_with(REDACTED_NUMBER))
+}
+
 /// Sets every value at a path in which `*` is any name and any index; whether there was one.
-fn set_value(json: &mut Value, segments: &[String], value: &Value) -> bool {
+fn set_value(json: &mut Value, segments: &[String], value: &NewValue) -> bool {
     let Some((segment, rest)) = segments.split_first() else {
-        *json = value.clone();
+        let text = value.text.as_ref().filter(|_| json.is_string() && !is_redacted_number(json));
+        *json = text.unwrap_or(&value.typed).clone();
         return true;
     };
     let set = |inner: &mut Value| set_value(inner, rest, value);

@@ -37,11 +37,21 @@ pub(super) struct Table {
 impl Template {
     /// `order-{user}-{unique}`; `{{` is a brace.
     pub(super) fn read(text: &str) -> Result<Self, InputError> {
+        Self::parse(text, false)
+    }
+
+    /// `is_replacement`: `${1}` is a group of a regular expression.
+    fn parse(text: &str, is_replacement: bool) -> Result<Self, InputError> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some(at) = rest.find('{') {
-            parts.push(Part::Text(rest[..at].to_owned()));
             let behind = &rest[at + 1..];
+            if is_replacement && rest[..at].ends_with('$') {
+                parts.push(Part::Text(rest[..=at].to_owned()));
+                rest = behind;
+                continue;
+            }
+            parts.push(Part::Text(rest[..at].to_owned()));
             if let Some(behind) = behind.strip_prefix('{') {
                 parts.push(Part::Text("{".to_owned()));
                 rest = behind;
@@ -59,13 +69,31 @@ impl Template {
 
     /// The same, where every column that it names is in the table.
     pub(super) fn with(text: &str, table: &Table) -> Result<Self, InputError> {
-        let template = Self::read(text)?;
-        let missing = template.0.iter().find_map(|part| match part {
+        Self::read(text)?.checked(table)
+    }
+
+    /// What stands in the place of a regular expression's match: what is filled in is no reference to a group.
+    pub(super) fn of_replacement(text: &str, table: &Table) -> Result<Self, InputError> {
+        Self::read_replacement(text)?.checked(table)
+    }
+
+    /// The same, whatever columns it names.
+    pub(super) fn read_replacement(text: &str) -> Result<Self, InputError> {
+        Self::parse(text, true)
+    }
+
+    /// Whether its value comes from a table.
+    pub(super) fn has_column(&self) -> bool {
+        self.0.iter().any(|part| matches!(part, Part::Column(_)))
+    }
+
+    fn checked(self, table: &Table) -> Result<Self, InputError> {
+        let missing = self.0.iter().find_map(|part| match part {
             Part::Column(name) if !table.names.contains(name) => Some(name),
             _ => None,
         });
         match missing {
-            None => Ok(template),
+            None => Ok(self),
             Some(name) if table.names.is_empty() => {
                 Err(refused(format!("`{{csv.{name}}}` without a table"), "give the table: --csv FILE"))
             }
@@ -77,20 +105,32 @@ impl Template {
     }
 
     pub(super) fn fill(&self, table: &Table, context: &Context<'_>) -> String {
-        let part = |part: &Part| match part {
+        self.0.iter().map(|part| part.fill(table, context)).collect()
+    }
+
+    /// The same for [`Template::of_replacement`].
+    pub(super) fn fill_replacement(&self, table: &Table, context: &Context<'_>) -> String {
+        let filled = |part: &Part| match part {
             Part::Text(text) => text.clone(),
-            Part::User => (context.user + 1).to_string(),
-            Part::Record => (context.ordinal + 1).to_string(),
-            Part::Unique => context.unique.to_string(),
-            Part::NowMillis => (context.now_ns / 1_000_000).to_string(),
-            Part::NowSeconds => (context.now_ns / 1_000_000_000).to_string(),
-            Part::Column(name) => table.value(name, context).to_owned(),
+            part => part.fill(table, context).replace('$', "$$"),
         };
-        self.0.iter().map(part).collect()
+        self.0.iter().map(filled).collect()
     }
 }
 
 impl Part {
+    fn fill(&self, table: &Table, context: &Context<'_>) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::User => (context.user + 1).to_string(),
+            Self::Record => (context.ordinal + 1).to_string(),
+            Self::Unique => context.unique.to_string(),
+            Self::NowMillis => (context.now_ns / 1_000_000).to_string(),
+            Self::NowSeconds => (context.now_ns / 1_000_000_000).to_string(),
+            Self::Column(name) => table.value(name, context).to_owned(),
+        }
+    }
+
     fn of(name: &str) -> Result<Self, InputError> {
         Ok(match name {
             "user" => Self::User,

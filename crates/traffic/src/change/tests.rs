@@ -41,12 +41,52 @@ fn each_change_does_what_it_says() {
         Change::SetJson { pointer: text("/l/*/k"), value: text("\"all\"") },
         Change::SetJson { pointer: text("/absent"), value: text("1") },
         Change::SetCookie { name: text("t"), value: text("9") },
-        Change::Replace { pattern: text("/a/([0-9])"), with: text("/b/${1}0") },
+        Change::Replace { pattern: text(r"/a/(\d)"), with: text("/b/${1}0{user}$1") },
     ]);
-    assert_eq!(request.target, "/b/70?x=1&y=99+z&w=1700000000123");
+    assert_eq!(request.target, "/b/7027?x=1&y=99+z&w=1700000000123");
     assert_eq!(request.headers, [Field::new("A", "u2-{5"), Field::new("Cookie", "s=1; t=9")]);
     assert_eq!(request.body, br#"{"id":1,"n":{"m":1700000000},"l":[{"k":"all"},{"k":"all"},3]}"#);
     assert_eq!(changed(&[Change::DropHeader { name: text("COOKIE") }]).headers.len(), 2);
+}
+
+#[test]
+fn fields_of_forms_are_set_where_they_are() {
+    let parts = "--b\r\nContent-Disposition: form-data; name=\"pw\"\r\n\r\nold\r\n--b\r\nContent-Disposition: form-data; name=q\r\n\r\nx\r\n--b--\r\n";
+    for (content_type, body, expected) in [
+        ("", "user=u&pw=old&x", "user=u&pw=a%26+b&x"),
+        ("application/x-www-form-urlencoded", "p%77=old", "p%77=a%26+b"),
+        ("application/x-www-form-urlencoded", "user=u", "user=u"),
+        ("application/json", r#"{"pw":1}"#, r#"{"pw":1}"#),
+        ("multipart/form-data; boundary=b", parts, &parts.replace("old", "a& b")),
+        ("", "", ""),
+    ] {
+        let headers = vec![Field::new("Content-Type", content_type)];
+        let request = Request { headers, body: body.into(), ..Request::default() };
+        let set = Change::SetForm { name: text("pw"), value: text("a& b") };
+        let request = changed_for(0, &request, &[set]);
+        assert_eq!(String::from_utf8_lossy(&request.body), expected, "{content_type} {body}");
+    }
+}
+
+#[test]
+fn values_of_tables_keep_the_types_of_json() {
+    let table = Change::Table { text: text("pin\n0042\n"), is_per_request: false };
+    let request = Request {
+        body: br#"{"pin":"11","n":11,"hidden":"redacted-number-00"}"#.to_vec(),
+        ..Request::default()
+    };
+    let set = |pointer: &str| Change::SetJson { pointer: text(pointer), value: text("1{csv.pin}") };
+    let request = changed_for(0, &request, &[set("/pin"), set("/n"), set("/hidden"), table]);
+    assert_eq!(String::from_utf8_lossy(&request.body), r#"{"pin":"10042","n":10042,"hidden":10042}"#);
+}
+
+#[test]
+fn what_is_filled_into_a_replacement_is_no_group() {
+    let table = Change::Table { text: text("price\n$1\n"), is_per_request: false };
+    let replace = Change::Replace { pattern: text(r"(\w+)é\p{Lu}"), with: text("{csv.price}-$1-{{") };
+    let request = Request { body: "aéÄ".into(), ..Request::default() };
+    let request = changed_for(0, &request, &[replace, table]);
+    assert_eq!(String::from_utf8_lossy(&request.body), "$1-a-{");
 }
 
 #[test]

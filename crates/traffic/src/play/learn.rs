@@ -8,10 +8,11 @@
 //! request gave values that came back, they are taken from the responses to all later requests of that kind.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 
 use super::locate::{Locator, ResponseText};
 use super::tokens;
-use crate::store::ROW_OTHER;
+use crate::store::{ROW_OTHER, RecordView, Recording};
 use crate::{Record, Response, decode};
 
 /// A value that a response gave and that later requests of the session sent.
@@ -50,6 +51,25 @@ pub struct Expected {
 }
 
 impl Learned {
+    /// What is learned of the beginning of a recording: a large one must start at once, and in little memory.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn of(recording: &Recording) -> io::Result<Self> {
+        let mut learner = Learner::default();
+        let mut cursor = recording.cursor(LEARN_BUFFER_BYTES);
+        for ordinal in 0.. {
+            let Some(frame) = cursor.peek()? else { break };
+            if cursor.offset() >= LEARN_BYTES_MAX || learner.is_full() {
+                return Ok(learner.finish_at(ordinal));
+            }
+            if let Some(view) = RecordView::read(cursor.take(&frame)?) {
+                learner.add(ordinal, frame.row, &view.record(&frame));
+            }
+        }
+        Ok(learner.finish())
+    }
+
     /// Whether the response to this record gives values.
     pub fn has(&self, ordinal: u64, row: u16) -> bool {
         match self.is_behind(ordinal) {
@@ -232,6 +252,11 @@ const VALUE_BYTES_MAX: usize = 8192;
 
 /// Values kept while learning, over all sessions: some 40 MB.
 const VALUE_COUNT_MAX: usize = 200_000;
+
+const LEARN_BUFFER_BYTES: usize = 1 << 20;
+
+/// Bytes of the recording that are looked through before the start: some tenths of a second.
+pub(super) const LEARN_BYTES_MAX: u64 = 64 << 20;
 
 /// Places in the responses to one kind of request.
 const RULE_COUNT_MAX: usize = 32;

@@ -7,6 +7,9 @@ use std::hash::Hash;
 use memchr::memmem;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
+use crate::Request;
+use crate::redact::REDACTED_NUMBER;
+
 /// Values that the server gave this time, by the recorded ones; later ones win.
 #[derive(Debug, Default)]
 pub struct Live {
@@ -26,6 +29,98 @@ struct Value {
 struct Form {
     old: Vec<u8>,
     new: Vec<u8>,
+    /// A bit for each [`Grammar`] in which `old` is written so.
+    grammars: u8,
+}
+
+/// How a part of a request is written. A recorded value of letters and digits does not tell how the live one must be encoded there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Grammar {
+    /// As it is: header fields, parts of multipart bodies.
+    Plain,
+    /// Path and query.
+    Target,
+    /// `application/x-www-form-urlencoded`
+    Form,
+    /// JSON.
+    Json,
+    /// XML.
+    Xml,
+}
+
+impl Grammar {
+    const ALL: [Self; 5] = [Self::Plain, Self::Target, Self::Form, Self::Json, Self::Xml];
+
+    /// The grammar of a body.
+    fn of_body(content_type: Option<&[u8]>, body: &[u8]) -> Self {
+        let content_type = content_type.unwrap_or_default().to_ascii_lowercase();
+        let is_type = |part: &str| memmem::find(&content_type, part.as_bytes()).is_some();
+        match body.trim_ascii_start().first() {
+            _ if is_type("multipart/") => Self::Plain,
+            _ if is_type("urlencoded") => Self::Form,
+            Some(b'{' | b'[') => Self::Json,
+            Some(b'<') => Self::Xml,
+            _ if is_type("json") => Self::Json,
+            _ => Self::Plain,
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    /// Ways of writing, the most likely first.
+    const fn encodings(self) -> [Encoding; 4] {
+        use Encoding::{Component, Entities, FormPart, JsonString, Raw, Twice};
+        match self {
+            Self::Plain => [Raw, Component, FormPart, Twice],
+            Self::Target => [Component, FormPart, Twice, Raw],
+            Self::Form => [FormPart, Component, Twice, Raw],
+            Self::Json => [JsonString, Raw, Component, FormPart],
+            Self::Xml => [Entities, Raw, Component, FormPart],
+        }
+    }
+}
+
+/// A way of writing a value.
+#[derive(Debug, Clone, Copy)]
+enum Encoding {
+    Raw,
+    /// As `encodeURIComponent` does.
+    Component,
+    /// As forms do.
+    FormPart,
+    /// A URL within a URL.
+    Twice,
+    JsonString,
+    Entities,
+}
+
+impl Encoding {
+    fn of(self, value: &[u8]) -> Vec<u8> {
+        let percent = |set| percent_encode(value, set).to_string();
+        match self {
+            Self::Raw => value.to_vec(),
+            Self::Component => percent(COMPONENT).into_bytes(),
+            Self::FormPart => percent(FORM).replace("%20", "+").into_bytes(),
+            Self::Twice => percent_encode(percent(COMPONENT).as_bytes(), COMPONENT).to_string().into_bytes(),
+            Self::JsonString => match std::str::from_utf8(value) {
+                Ok(text) => {
+                    let quoted = serde_json::Value::from(text).to_string();
+                    quoted.as_bytes()[1..quoted.len() - 1].to_vec()
+                }
+                Err(_) => value.to_vec(),
+            },
+            Self::Entities => {
+                let text = String::from_utf8_lossy(value);
+                text.replace('&', "&amp;")
+                    .replace('<', "&lt;")
+                    .replace('>', "&gt;")
+                    .replace('"', "&quot;")
+                    .into_bytes()
+            }
+        }
+    }
 }
 
 /// The live values of all sessions, of which those that were quiet for long are forgotten.
@@ -82,10 +177,28 @@ impl Live {
         self.values.is_empty()
     }
 
+    /// Replaces recorded values in a request; whether there were any.
+    pub fn correct(&self, request: &mut Request) -> bool {
+        let mut target = std::mem::take(&mut request.target).into_bytes();
+        let mut is_corrected = self.put_in(&mut target, Grammar::Target);
+        // Live values are percent-encoded in targets, so they stay text.
+        request.target = String::from_utf8_lossy(&target).into_owned();
+        for field in &mut request.headers {
+            let grammar = if field.is("referer") { Grammar::Target } else { Grammar::Plain };
+            is_corrected |= self.put_in(&mut field.value, grammar);
+        }
+        let grammar = Grammar::of_body(request.header("content-type"), &request.body);
+        is_corrected | self.put_in(&mut request.body, grammar)
+    }
+
     /// Replaces recorded values in the bytes of a target, a header value or a body; whether there were any. What was put in is
     /// not looked at again: it may well be what another value was recorded as.
-    pub fn put_in(&self, bytes: &mut Vec<u8>) -> bool {
-        let forms = self.values.iter().flat_map(|value| &value.forms);
+    pub(crate) fn put_in(&self, bytes: &mut Vec<u8>, grammar: Grammar) -> bool {
+        let forms = self
+            .values
+            .iter()
+            .flat_map(|value| &value.forms)
+            .filter(|form| form.grammars & grammar.bit() > 0);
         let mut found: Vec<(usize, &Form)> =
             forms.filter_map(|form| Some((find_alone(bytes, &form.old, 0)?, form))).collect();
         if found.is_empty() {
@@ -113,15 +226,25 @@ fn forms(recorded: &[u8], live: &[u8]) -> Vec<Form> {
     if recorded.is_empty() || recorded == live {
         return Vec::new();
     }
-    let encoded = [COMPONENT, FORM].map(|set| {
-        let encode = |value| percent_encode(value, set).to_string().into_bytes();
-        Form { old: encode(recorded), new: encode(live) }
-    });
-    let mut forms = vec![Form { old: recorded.to_vec(), new: live.to_vec() }];
-    for form in encoded {
-        if forms.iter().all(|known| known.old != form.old) {
-            forms.push(form);
+    let mut forms: Vec<Form> = Vec::new();
+    for grammar in Grammar::ALL {
+        for encoding in grammar.encodings() {
+            let (old, new) = (encoding.of(recorded), encoding.of(live));
+            if forms.iter().any(|form| form.grammars & grammar.bit() > 0 && form.old == old) {
+                continue;
+            }
+            match forms.iter_mut().find(|form| form.old == old && form.new == new) {
+                Some(form) => form.grammars |= grammar.bit(),
+                None => forms.push(Form { old, new, grammars: grammar.bit() }),
+            }
         }
+    }
+    // A number of JSON is redacted as a string.
+    if recorded.starts_with(REDACTED_NUMBER.as_bytes())
+        && serde_json::from_slice::<serde_json::Number>(live).is_ok()
+    {
+        let old = [b"\"", recorded, b"\""].concat();
+        forms.push(Form { old, new: live.to_vec(), grammars: Grammar::Json.bit() });
     }
     forms
 }
@@ -181,9 +304,9 @@ mod tests {
     }
 
     /// A text with what is live put in, which something must be.
-    fn put_in(live: &Live, text: &str) -> String {
+    fn put_in(live: &Live, grammar: Grammar, text: &str) -> String {
         let mut bytes = text.as_bytes().to_vec();
-        assert!(live.put_in(&mut bytes), "{text}");
+        assert!(live.put_in(&mut bytes, grammar), "{text}");
         String::from_utf8(bytes).unwrap()
     }
 
@@ -193,15 +316,33 @@ mod tests {
         for (recorded, now) in [("tok/en+1", "n/w"), ("4711", "9"), ("sess.id", "S")] {
             live.set(recorded.into(), now.into());
         }
-        for (text, expected) in [
-            ("csrf=tok%2Fen%2B1&x=1", "csrf=n%2Fw&x=1"),
-            ("csrf=tok/en+1", "csrf=n/w"),
-            ("/orders/4711/x?id=14711", "/orders/9/x?id=14711"),
-            ("{\"id\":4711,\"s\":\"4711\"}", "{\"id\":9,\"s\":\"9\"}"),
-            ("u=%2F4711", "u=%2F9"),
-            ("sid=sess.id; b=sess.idx", "sid=S; b=sess.idx"),
+        for (grammar, text, expected) in [
+            (Grammar::Form, "csrf=tok%2Fen%2B1&x=1", "csrf=n%2Fw&x=1"),
+            (Grammar::Plain, "csrf=tok/en+1", "csrf=n/w"),
+            (Grammar::Target, "/orders/4711/x?id=14711", "/orders/9/x?id=14711"),
+            (Grammar::Target, "/a?next=%2Fb%3Ft%3Dtok%252Fen%252B1", "/a?next=%2Fb%3Ft%3Dn%252Fw"),
+            (Grammar::Json, "{\"id\":4711,\"s\":\"4711\"}", "{\"id\":9,\"s\":\"9\"}"),
+            (Grammar::Target, "u=%2F4711", "u=%2F9"),
+            (Grammar::Plain, "sid=sess.id; b=sess.idx", "sid=S; b=sess.idx"),
         ] {
-            assert_eq!(put_in(&live, text), expected);
+            assert_eq!(put_in(&live, grammar, text), expected);
+        }
+    }
+
+    #[test]
+    fn live_values_are_encoded_as_their_place_wants_it() {
+        let mut live = Live::default();
+        live.set("redacted-01".into(), "a+b/\"<&".into());
+        live.set("redacted-number-02".into(), "17".into());
+        for (grammar, text, expected) in [
+            (Grammar::Plain, "x=redacted-01", "x=a+b/\"<&"),
+            (Grammar::Target, "/redacted-01?a", "/a%2Bb%2F%22%3C%26?a"),
+            (Grammar::Form, "t=redacted-01&x", "t=a%2Bb%2F%22%3C%26&x"),
+            (Grammar::Json, "[\"redacted-01\"]", "[\"a+b/\\\"<&\"]"),
+            (Grammar::Xml, "<t>redacted-01</t>", "<t>a+b/&quot;&lt;&amp;</t>"),
+            (Grammar::Json, "{\"pin\":\"redacted-number-02\"}", "{\"pin\":17}"),
+        ] {
+            assert_eq!(put_in(&live, grammar, text), expected);
         }
     }
 
@@ -218,7 +359,7 @@ mod tests {
             ("[109,100,104]", "[110,101,105]"),
             ("s s,s,s", "s,s t,s,s"),
         ] {
-            assert_eq!(put_in(&live, text), expected);
+            assert_eq!(put_in(&live, Grammar::Plain, text), expected);
         }
     }
 
@@ -227,7 +368,7 @@ mod tests {
         let mut live = Live::default();
         for now in ["", "x"] {
             live.set(Vec::new(), now.into());
-            assert!(!live.put_in(&mut b"\xfd\xfd\x13".to_vec()));
+            assert!(!live.put_in(&mut b"\xfd\xfd\x13".to_vec(), Grammar::Plain));
         }
     }
 }

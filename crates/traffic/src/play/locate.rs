@@ -2,17 +2,21 @@
 
 use std::fmt;
 
-use memchr::memmem;
 use serde_json::Value;
+use squall_plan::secret::looks_random;
+
+use crate::markup;
 
 /// A place in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Locator {
     /// The value of a cookie that is set.
     Cookie(String),
+    /// The same, percent-decoded: scripts repeat CSRF cookies so in a header.
+    CookieDecoded(String),
     /// The value of a header field, behind its scheme where it has one (`Bearer x`).
     Header(String),
-    /// A parameter in the query of `Location`.
+    /// A parameter of `Location`.
     LocationParameter(String),
     /// A segment of the path of `Location`, counted from its end.
     LocationSegment(usize),
@@ -22,18 +26,25 @@ pub enum Locator {
     Input(String),
     /// The `content` of a `meta` element of that name.
     Meta(String),
+    /// The text behind a name in markup or a script: `token = "x"`, `<token>x</token>`.
+    Named(String),
+    /// A parameter of a link in markup.
+    LinkParameter(String),
 }
 
 impl fmt::Display for Locator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cookie(name) => write!(f, "cookie {name}"),
+            Self::CookieDecoded(name) => write!(f, "cookie {name}, decoded"),
             Self::Header(name) => write!(f, "header {name}"),
             Self::LocationParameter(name) => write!(f, "parameter {name} of Location"),
             Self::LocationSegment(nth) => write!(f, "path segment {} from the end of Location", nth + 1),
             Self::Json(pointer) => write!(f, "JSON {pointer}"),
             Self::Input(name) => write!(f, "form field {name}"),
             Self::Meta(name) => write!(f, "meta {name}"),
+            Self::Named(name) => write!(f, "text behind {name}"),
+            Self::LinkParameter(name) => write!(f, "parameter {name} of a link"),
         }
     }
 }
@@ -70,7 +81,7 @@ impl ResponseText<'_> {
                 json_values(&json, &mut String::new(), give);
             }
         } else if body.starts_with(b"<") {
-            html_values(body, give);
+            markup_values(&String::from_utf8_lossy(body), give);
         }
     }
 }
@@ -81,7 +92,10 @@ fn field_values(name: &str, value: &[u8], give: &mut dyn FnMut(Locator, &[u8])) 
             let pair = value.split(|byte| *byte == b';').next().unwrap_or_default();
             if let Some(at) = memchr::memchr(b'=', pair) {
                 let name = String::from_utf8_lossy(pair[..at].trim_ascii()).into_owned();
-                give(Locator::Cookie(name), pair[at + 1..].trim_ascii());
+                let value = pair[at + 1..].trim_ascii();
+                give(Locator::Cookie(name.clone()), value);
+                let decoded: Vec<u8> = percent_encoding::percent_decode(value).collect();
+                give(Locator::CookieDecoded(name), &decoded);
             }
         }
         "location" => location_values(&String::from_utf8_lossy(value), give),
@@ -97,13 +111,20 @@ fn field_values(name: &str, value: &[u8], give: &mut dyn FnMut(Locator, &[u8])) 
 }
 
 fn location_values(location: &str, give: &mut dyn FnMut(Locator, &[u8])) {
+    let (location, fragment) = location.split_once('#').unwrap_or((location, ""));
     let (path, query) = location.split_once('?').unwrap_or((location, ""));
     let path =
         path.split_once("://").map_or(path, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
+    for (name, value) in
+        path.split(';').skip(1).filter_map(|parameter| parameter.split('/').next()?.split_once('='))
+    {
+        give(Locator::LocationParameter(name.to_owned()), value.as_bytes());
+    }
     for (nth, segment) in path.rsplit('/').enumerate().filter(|(_, segment)| !segment.is_empty()) {
         give(Locator::LocationSegment(nth), segment.as_bytes());
     }
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+    let parameters = [query, fragment].map(|part| form_urlencoded::parse(part.as_bytes()));
+    for (name, value) in parameters.into_iter().flatten() {
         give(Locator::LocationParameter(name.into_owned()), value.as_bytes());
     }
 }
@@ -132,57 +153,28 @@ fn json_values(value: &Value, pointer: &mut String, give: &mut dyn FnMut(Locator
     }
 }
 
-/// Inputs and metas, by their attributes in any order. No whole parser of HTML is needed for two elements.
-fn html_values(body: &[u8], give: &mut dyn FnMut(Locator, &[u8])) {
-    for (element, value_name) in [("<input", "value"), ("<meta", "content")] {
-        for begin in memmem::find_iter(body, element) {
-            let rest = &body[begin + element.len()..];
-            let end = memchr::memchr(b'>', rest).unwrap_or(rest.len()).min(TAG_BYTES_MAX);
-            let tag = String::from_utf8_lossy(&rest[..end]);
-            let name = attribute(&tag, "name").or_else(|| attribute(&tag, "id"));
-            if let (Some(name), Some(value)) = (name, attribute(&tag, value_name)) {
-                let value = unescaped(&value);
-                let place = if value_name == "value" { Locator::Input(name) } else { Locator::Meta(name) };
-                give(place, value.as_bytes());
-            }
+/// Inputs and metas; and whatever looks like a token behind a name or in a link.
+fn markup_values(body: &str, give: &mut dyn FnMut(Locator, &[u8])) {
+    for field in markup::fields(body) {
+        let place = if field.is_meta { Locator::Meta(field.name) } else { Locator::Input(field.name) };
+        give(place, markup::unescaped(&body[field.value]).as_bytes());
+    }
+    for (name, range) in markup::named(body) {
+        let value = markup::unescaped(&markup::unescaped_script(&body[range]));
+        if looks_random(value.as_bytes()) {
+            give(Locator::Named(name.to_owned()), value.as_bytes());
         }
     }
-}
-
-fn attribute(tag: &str, name: &str) -> Option<String> {
-    let mut rest = tag;
-    while let Some(at) = rest.find(name) {
-        let is_begin = rest[..at].chars().next_back().is_none_or(char::is_whitespace);
-        rest = &rest[at + name.len()..];
-        let Some(value) = rest.trim_start().strip_prefix('=').filter(|_| is_begin) else { continue };
-        let value = value.trim_start();
-        return match value.chars().next()? {
-            quote @ ('"' | '\'') => value[1..].split(quote).next().map(str::to_owned),
-            _ => value.split(|c: char| c.is_whitespace() || c == '/').next().map(str::to_owned),
-        };
-    }
-    None
-}
-
-fn unescaped(text: &str) -> String {
-    match text.contains('&') {
-        true => text
-            .replace("&quot;", "\"")
-            .replace("&#39;", "'")
-            .replace("&lt;", "<")
-            .replace("&gt;", ">")
-            .replace("&#x2B;", "+")
-            .replace("&#x3D;", "=")
-            .replace("&amp;", "&"),
-        false => text.to_owned(),
+    for (name, range) in markup::parameters(body) {
+        let value = percent_encoding::percent_decode_str(&body[range]).decode_utf8_lossy();
+        if looks_random(value.as_bytes()) {
+            give(Locator::LinkParameter(name.to_owned()), value.as_bytes());
+        }
     }
 }
 
 /// Items of an array or object that are looked at: lists of thousands hold no secrets of the session.
 const ITEMS_MAX: usize = 200;
-
-/// Longest tag that is looked at.
-const TAG_BYTES_MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -197,13 +189,20 @@ mod tests {
     #[test]
     fn values_are_found_where_they_stand() {
         let headers = [
-            ("Set-Cookie", "sid=abc; Path=/"),
-            ("Location", "https://x/orders/42?t=q%20z"),
+            ("Set-Cookie", "sid=abc%3D; Path=/"),
+            ("Location", "https://x/orders;jsessionid=7/42?t=q%20z#access=ey"),
             ("X-CSRF", "tok"),
         ];
-        let html = r#"<html><meta content='m1' name=csrf><form><input type=hidden value="a&amp;b" name="_t"></form>"#;
+        let html = r#"<html><meta content='m1' name=csrf><form action="/a?x=1&amp;st=q1w2e3r4%2B"><input type=hidden value="a&amp;b"
+            name="_t"></form><script>var csrfToken = "q1w2\u002Be3\/r4";</script><x:id>AbC123456</x:id>"#;
         for (locator, value) in [
-            (Locator::Cookie("sid".into()), "abc"),
+            (Locator::Cookie("sid".into()), "abc%3D"),
+            (Locator::CookieDecoded("sid".into()), "abc="),
+            (Locator::LocationParameter("jsessionid".into()), "7"),
+            (Locator::LocationParameter("access".into()), "ey"),
+            (Locator::LinkParameter("st".into()), "q1w2e3r4+"),
+            (Locator::Named("csrfToken".into()), "q1w2+e3/r4"),
+            (Locator::Named("id".into()), "AbC123456"),
             (Locator::LocationSegment(0), "42"),
             (Locator::LocationParameter("t".into()), "q z"),
             (Locator::Header("x-csrf".into()), "tok"),

@@ -1,15 +1,19 @@
 //! Playing a recording back, without a socket or a clock: which record is due when (`player`), which must wait for another
-//! (`order`), and what must be changed in it because the server answers otherwise this time (`learn`, `live`).
+//! (`order`), what must be changed in it because the server answers otherwise this time (`learn`, `live`), and which redacted values
+//! nothing fills (`unfilled`).
 
 mod learn;
 mod live;
 mod locate;
 mod order;
 mod player;
-mod tokens;
+pub(crate) mod tokens;
+mod unfilled;
 
 pub use learn::{Expected, Learned, Learner, Variable};
+pub(crate) use live::Grammar;
 pub use live::{Live, LiveSessions};
 pub use locate::{Locator, ResponseText};
 pub use order::{Order, SessionKey, Span, Ticket};
-pub use player::{Division, Next, PlayOptions, PlayShare, Player};
+pub use player::{Division, Next, PlayOptions, PlayShare, Player, Silence};
+pub use unfilled::Unfilled;

@@ -21,6 +21,8 @@ pub struct PlayOptions {
     pub share: PlayShare,
     /// What is divided among them.
     pub division: Division,
+    /// Longer silences of the recording are cut to this.
+    pub gap_ns_max: Option<u64>,
 }
 
 /// Which part of the whole is one player's; all players of all machines together play everything once.
@@ -73,6 +75,28 @@ struct Walk {
     /// Number of the next record, from 0.
     ordinal: u64,
     next: Option<Frame>,
+    silence: Silence,
+}
+
+/// What was cut of the silences up to a record, whoever plays it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silence {
+    before_ns: u64,
+    /// Time that was cut, in nanoseconds.
+    pub cut_ns: u64,
+    /// Silences that were cut.
+    pub count: u64,
+}
+
+impl Silence {
+    /// The next record, of this time, in the order of the recording.
+    pub fn pass(&mut self, time_ns: u64, gap_ns_max: u64) {
+        let gap_ns = if self.before_ns == 0 { 0 } else { time_ns.saturating_sub(self.before_ns) };
+        let cut_ns = gap_ns.saturating_sub(gap_ns_max);
+        self.count += u64::from(cut_ns > 0);
+        self.cut_ns += cut_ns;
+        self.before_ns = time_ns;
+    }
 }
 
 /// A record that is due.
@@ -130,7 +154,15 @@ impl Player {
         for user in users {
             let begin_ns = u64::from(user) * options.shift_ns;
             let cursor = recording.cursor(buffer_bytes);
-            player.walks.push(Walk { cursor, user, begin_ns, round: 0, ordinal: 0, next: None });
+            player.walks.push(Walk {
+                cursor,
+                user,
+                begin_ns,
+                round: 0,
+                ordinal: 0,
+                next: None,
+                silence: Silence::default(),
+            });
             player.advance(player.walks.len() - 1)?;
         }
         Ok(player)
@@ -197,10 +229,8 @@ impl Player {
     fn due_ns(&self, walk_idx: usize) -> Option<u64> {
         let walk = &self.walks[walk_idx];
         let frame = walk.next.as_ref()?;
-        Some(
-            walk.begin_ns
-                .saturating_add(scaled(frame.time_ns.saturating_sub(self.first_ns), self.options.factor)),
-        )
+        let recorded_ns = frame.time_ns.saturating_sub(self.first_ns).saturating_sub(walk.silence.cut_ns);
+        Some(walk.begin_ns.saturating_add(scaled(recorded_ns, self.options.factor)))
     }
 
     /// The next record of a walk that is this player's to play.
@@ -208,14 +238,20 @@ impl Player {
         let walk = &mut self.walks[walk_idx];
         let mut has_begun_again = false;
         loop {
-            match walk.cursor.peek()? {
+            let peeked = walk.cursor.peek()?;
+            if let (Some(frame), Some(gap_ns_max)) = (&peeked, self.options.gap_ns_max) {
+                walk.silence.pass(frame.time_ns, gap_ns_max);
+            }
+            match peeked {
                 None if self.options.loops && !has_begun_again => {
                     // A share without any record must not be looked for for ever.
                     has_begun_again = true;
                     walk.cursor.rewind();
                     walk.ordinal = 0;
                     walk.round += 1;
-                    walk.begin_ns = walk.begin_ns.saturating_add(self.period_ns);
+                    let cut_ns = scaled(std::mem::take(&mut walk.silence).cut_ns, self.options.factor);
+                    walk.begin_ns =
+                        walk.begin_ns.saturating_add(self.period_ns.saturating_sub(cut_ns).max(1));
                 }
                 None => return Ok(()),
                 Some(frame) if is_ours(&self.options, walk.user, walk.ordinal, &frame) => {
@@ -281,6 +317,7 @@ mod tests {
         loops: false,
         share: PlayShare::WHOLE,
         division: Division::Sessions,
+        gap_ns_max: None,
     };
 
     fn played(options: PlayOptions, count_max: usize) -> Vec<(u64, u32, u64)> {
@@ -320,6 +357,18 @@ mod tests {
                 (0..4).flat_map(|user| (0..100).map(move |ordinal| (user, ordinal))).collect();
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn long_silences_are_cut_for_every_player_alike() {
+        let options = PlayOptions { gap_ns_max: Some(250_000), factor: 2.0, ..ALL };
+        let found = played(PlayOptions { loops: true, ..options }, 150);
+        assert_eq!((found[1].0, found[99].0), (500_000, 99 * 500_000));
+        // The recording's mean gap, less none that was cut, lies between two rounds.
+        assert_eq!(found[100].0 - found[99].0, 1_980_000);
+        let share = PlayShare { width: 1, of: 1, first: 0, idx: 1, count: 3 };
+        let part = played(PlayOptions { share, ..options }, 1000);
+        assert!(part.iter().all(|one| found.contains(one)) && part.len() < 100, "{part:?}");
     }
 
     #[test]

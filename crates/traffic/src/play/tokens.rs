@@ -1,11 +1,13 @@
 //! The values in a request that may have come from an earlier response: each as the client had it, before it was encoded.
 
+use memchr::memmem;
 use serde_json::Value;
 
 use crate::Request;
+use crate::redact::PLACEHOLDER;
 
 /// Calls `give` with each.
-pub(super) fn each(request: &Request, give: &mut dyn FnMut(&[u8])) {
+pub(crate) fn each(request: &Request, give: &mut dyn FnMut(&[u8])) {
     target(&request.target, give);
     for field in &request.headers {
         match field.name.to_ascii_lowercase().as_str() {
@@ -26,13 +28,34 @@ pub(super) fn each(request: &Request, give: &mut dyn FnMut(&[u8])) {
         }
     }
     body(&request.body, give);
+    redacted(request.target.as_bytes(), give);
+    redacted(&request.body, give);
+    request.headers.iter().for_each(|field| redacted(&field.value, give));
+}
+
+/// Placeholders of secrets can be told apart wherever they stand, such as in a text within JSON.
+pub(crate) fn redacted(text: &[u8], give: &mut dyn FnMut(&[u8])) {
+    for begin in memmem::find_iter(text, PLACEHOLDER) {
+        let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'-';
+        let end = begin + text[begin..].iter().take_while(is_part).count();
+        // The header and claims of a token stand before its signature.
+        let is_token_part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+        let is_token = text[..begin].ends_with(b".");
+        let before = if is_token { text[..begin].iter().rev().take_while(is_token_part).count() } else { 0 };
+        give(&text[begin - before..end]);
+        if text.get(end) == Some(&b'=') {
+            give(&text[begin - before..=end]);
+        }
+    }
 }
 
 fn target(target: &str, give: &mut dyn FnMut(&[u8])) {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     for segment in path.split('/').filter(|segment| !segment.is_empty()) {
-        let decoded: Vec<u8> = percent_encoding::percent_decode_str(segment).collect();
-        give(&decoded);
+        let decoded = |part: &str| percent_encoding::percent_decode_str(part).collect::<Vec<u8>>();
+        give(&decoded(segment));
+        let parameters = segment.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+        parameters.for_each(|(_, value)| give(&decoded(value)));
     }
     form(query.as_bytes(), give);
 }

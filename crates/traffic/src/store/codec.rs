@@ -49,6 +49,8 @@ pub struct RecordView<'a> {
     headers: Part<'a>,
     /// Body as sent.
     pub body: &'a [u8],
+    /// Length of a body that was not kept; else 0.
+    pub lost_body_bytes: u64,
     response: Option<&'a [u8]>,
 }
 
@@ -150,13 +152,16 @@ fn write_payload(out: &mut Vec<u8>, record: &Record) {
     put_number(out, place.record);
     put_number(out, place.line);
     put_number(out, place.byte);
-    out.push(u8::from(request.scheme == Scheme::Https));
+    out.push(u8::from(request.scheme == Scheme::Https) | u8::from(request.lost_body_bytes > 0) << 1);
     out.push(version_code(request.version));
     put_bytes(out, request.method.as_bytes());
     put_bytes(out, request.authority.as_bytes());
     put_bytes(out, request.target.as_bytes());
     put_fields(out, &request.headers);
     put_bytes(out, &request.body);
+    if request.lost_body_bytes > 0 {
+        put_number(out, request.lost_body_bytes);
+    }
     let Some(response) = response else { return out.push(0) };
     out.push(1);
     out.extend_from_slice(&response.status.to_le_bytes());
@@ -222,15 +227,28 @@ impl<'a> RecordView<'a> {
         let mut bytes = payload;
         let place =
             Place { record: number(&mut bytes)?, line: number(&mut bytes)?, byte: number(&mut bytes)? };
-        let scheme = if byte(&mut bytes)? == 1 { Scheme::Https } else { Scheme::Http };
+        let flags = byte(&mut bytes)?;
+        let scheme = if flags & 1 == 1 { Scheme::Https } else { Scheme::Http };
         let version = version_of(byte(&mut bytes)?);
         let method = text(&mut bytes)?;
         let authority = text(&mut bytes)?;
         let target = text(&mut bytes)?;
         let headers = fields(&mut bytes)?;
         let body = slice(&mut bytes)?;
+        let lost_body_bytes = if flags & 2 == 2 { number(&mut bytes)? } else { 0 };
         let response = (byte(&mut bytes)? == 1).then_some(bytes);
-        Some(Self { place, scheme, version, method, authority, target, headers, body, response })
+        Some(Self {
+            place,
+            scheme,
+            version,
+            method,
+            authority,
+            target,
+            headers,
+            body,
+            lost_body_bytes,
+            response,
+        })
     }
 
     /// The request's fields in order.
@@ -276,6 +294,7 @@ impl<'a> RecordView<'a> {
                 version: self.version,
                 headers: self.headers.own(),
                 body: self.body.to_vec(),
+                lost_body_bytes: self.lost_body_bytes,
             },
             response: self.response(),
             place: self.place,

@@ -28,6 +28,9 @@ pub struct Index {
     pub has_connections: bool,
     /// Some records have a response.
     pub has_responses: bool,
+    /// Requests whose bodies were not kept.
+    #[serde(default)]
+    pub lost_body_count: u64,
     /// Scheme, host and port of each origin.
     pub origins: Vec<Origin>,
     /// Kinds of requests; what comes beyond the limit has none.
@@ -156,6 +159,7 @@ impl Builder {
         index.last_ns = index.last_ns.max(time_ns);
         index.record_count += 1;
         index.request_bytes += record.request.bytes() as u64;
+        index.lost_body_count += u64::from(record.request.lost_body_bytes > 0);
         index.frame_bytes_max = index.frame_bytes_max.max(frame.end - frame.start);
         index.has_connections |= record.connection != 0;
         index.has_responses |= record.response.is_some();

@@ -21,6 +21,7 @@ fn record(nth: u64) -> Record {
             version: Version::Http2,
             headers: vec![Field::new("X", vec![0xff, b'1']), Field::new("Y", "")],
             body: vec![nth as u8; nth as usize % 5000],
+            lost_body_bytes: 0,
         },
         response: nth.is_multiple_of(2).then_some(response),
         place: Place { record: nth, line: 2 * nth, byte: 0 },

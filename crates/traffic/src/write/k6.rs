@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{Sink, lossless};
 use crate::Record;
-use crate::play::{Learned, Live, Locator};
+use crate::play::{Grammar, Learned, Live, Locator};
 
 /// The writer.
 pub struct K6<W> {
@@ -188,10 +188,12 @@ enum Context {
 /// JavaScript for a text: a string, or a template that has the variables in it.
 fn expression(names: &[String], live: &Live, bytes: &[u8], context: Context) -> String {
     let mut marked = bytes.to_vec();
-    if !live.put_in(&mut marked) {
+    let grammar = if context == Context::Url { Grammar::Target } else { Grammar::Plain };
+    if !live.put_in(&mut marked, grammar) {
         return Value::from(lossless(bytes)).to_string();
     }
-    let text = lossless(&marked).replace(ENCODED_MARK, ENCODED);
+    // What was encoded twice is encoded once: it stands in a URL within a URL.
+    let text = lossless(&marked).replace("%2501", ENCODED).replace(ENCODED_MARK, ENCODED);
     let mut out = "`".to_owned();
     let mut rest = text.as_str();
     while let Some(begin) = rest.find([MARK, ENCODED_AS]) {
@@ -234,10 +236,13 @@ fn session_of(record: &Record) -> u64 {
 fn name(locator: &Locator, nth: usize) -> String {
     let text = match locator {
         Locator::Cookie(name)
+        | Locator::CookieDecoded(name)
         | Locator::Header(name)
         | Locator::LocationParameter(name)
         | Locator::Input(name)
-        | Locator::Meta(name) => name,
+        | Locator::Meta(name)
+        | Locator::Named(name)
+        | Locator::LinkParameter(name) => name,
         Locator::Json(pointer) => pointer.rsplit('/').next().unwrap_or_default(),
         Locator::LocationSegment(_) => "segment",
     };
@@ -257,6 +262,9 @@ fn helper(locator: &Locator) -> (String, &'static str) {
     let quoted = |name: &str| Value::from(name).to_string();
     match locator {
         Locator::Cookie(name) => (format!("cookie(res, {})", quoted(name)), COOKIE),
+        Locator::CookieDecoded(name) => {
+            (format!("decodeURIComponent(cookie(res, {}) || '')", quoted(name)), COOKIE)
+        }
         Locator::Header(name) => (format!("header(res, {})", quoted(name)), HEADER),
         Locator::LocationParameter(name) => {
             (format!("locationParameter(res, {})", quoted(name)), LOCATION_PARAMETER)
@@ -265,6 +273,8 @@ fn helper(locator: &Locator) -> (String, &'static str) {
         Locator::Json(pointer) => (format!("json(res, {})", quoted(pointer)), JSON),
         Locator::Input(name) => (format!("element(res, 'input', {}, 'value')", quoted(name)), ELEMENT),
         Locator::Meta(name) => (format!("element(res, 'meta', {}, 'content')", quoted(name)), ELEMENT),
+        Locator::Named(name) => (format!("named(res, {})", quoted(name)), NAMED),
+        Locator::LinkParameter(name) => (format!("linkParameter(res, {})", quoted(name)), LINK_PARAMETER),
     }
 }
 
@@ -320,6 +330,22 @@ const ELEMENT: &str = "function element(res, tag, name, attribute) {
   return res.html().find(`${tag}[name=${quoted}],${tag}[id=${quoted}]`).first().attr(attribute);
 }
 ";
+
+const NAMED: &str = r#"function named(res, name) {
+  const own = name.replace(/[^\w]/g, '\\$&');
+  const text = new RegExp(`(?:^|[^\\w$.-])${own}\\\\?["']?\\s*[:=]\\s*\\\\?["'\`]([^"'\`<>\\r\\n]+)`).exec(res.body);
+  const element = new RegExp(`<(?:[\\w.-]+:)?${own}(?:\\s[^<>]*)?>([^<>]+)</`).exec(res.body);
+  const found = text || element;
+  return found ? found[1].replace(/\\u([0-9A-Fa-f]{4})/g, (_, code) => String.fromCharCode(parseInt(code, 16))).replace(/\\\//g, '/') : undefined;
+}
+"#;
+
+const LINK_PARAMETER: &str = r#"function linkParameter(res, name) {
+  const own = name.replace(/[^\w]/g, '\\$&');
+  const found = new RegExp(`(?:[?&]|&amp;)${own}=([^&"'<>\\s#;]+)`).exec(res.body);
+  return found ? decodeURIComponent(found[1]) : undefined;
+}
+"#;
 
 /// Stands around a variable's number until the text is made; no text of HTTP has it.
 const MARK: char = '\u{1}';

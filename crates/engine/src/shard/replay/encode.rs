@@ -3,15 +3,17 @@
 //! Nothing is allocated for a record that goes out as it was recorded, over HTTP/1.1: its bytes are written to the buffer of an
 //! earlier request.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use squall_plan::HttpVersion;
-use squall_traffic::Request;
 use squall_traffic::play::Live;
 use squall_traffic::store::RecordView;
 use squall_wire::h1::{RequestHead, RequestKind};
 use squall_wire::h2;
 
 use super::Meta;
-use crate::prepare::{IDEMPOTENT_METHODS, PreparedRequest};
+use crate::prepare::{FileBody, IDEMPOTENT_METHODS, PreparedRequest};
 use crate::replay::{PreparedReplay, ReplayOrigin};
 
 /// Writes a record to `out`; whether a live value stands in it.
@@ -26,17 +28,28 @@ pub(super) fn request(
     let origin = &replay.origins[usize::from(meta.frame.origin).min(replay.origins.len() - 1)];
     let live = live.filter(|live| !live.is_empty());
     let reads_response = replay.reads_response(meta.ordinal, meta.frame.row);
-    if replay.changes.is_empty() && live.is_none() && !reads_response {
+    out.file = lost_body(replay, view);
+    let follows = replay.redirect.is_some() && names_origin(view);
+    if replay.changes.is_empty() && live.is_none() && !reads_response && !follows {
         write(origin, view.method, view.target, view.headers(), view.body, out);
         finish(replay, meta, origin, view.method, out);
         return false;
     }
     let mut request = view.record(&meta.frame).request;
+    if let Some(redirect) = replay.redirect.as_ref().filter(|_| follows) {
+        for field in &mut request.headers {
+            if let Some(value) =
+                redirect.followed(&field.name, &field.value, &|origin| replay.is_left(origin))
+            {
+                field.value = value;
+            }
+        }
+    }
     if reads_response {
         // What is read must not be packed in a way that only a browser can undo.
         request.headers.retain(|field| !field.is("accept-encoding"));
     }
-    let is_corrected = live.is_some_and(|live| correct(live, &mut request));
+    let is_corrected = live.is_some_and(|live| live.correct(&mut request));
     if !replay.changes.is_empty() {
         let context = PreparedReplay::context(meta, unique, crate::replay::now_ns(), live);
         replay.changes.apply(&mut request, &context);
@@ -47,16 +60,16 @@ pub(super) fn request(
     is_corrected
 }
 
-/// Puts live values in; whether there were any.
-fn correct(live: &Live, request: &mut Request) -> bool {
-    let mut target = std::mem::take(&mut request.target).into_bytes();
-    let mut is_corrected = live.put_in(&mut target);
-    // Live values are percent-encoded in targets, so they stay text.
-    request.target = String::from_utf8_lossy(&target).into_owned();
-    for field in &mut request.headers {
-        is_corrected |= live.put_in(&mut field.value);
-    }
-    is_corrected | live.put_in(&mut request.body)
+/// As many zeros as the body had bytes, where it was not kept.
+fn lost_body(replay: &PreparedReplay, view: &RecordView<'_>) -> Option<FileBody> {
+    let zeros = replay.zeros.as_ref().filter(|_| view.lost_body_bytes > 0)?;
+    Some(FileBody { file: Arc::clone(zeros), bytes: view.lost_body_bytes })
+}
+
+/// Whether a field names the origin from which the client came.
+fn names_origin(view: &RecordView<'_>) -> bool {
+    view.headers()
+        .any(|(name, _)| name.eq_ignore_ascii_case("origin") || name.eq_ignore_ascii_case("referer"))
 }
 
 fn write<'a>(
@@ -70,7 +83,8 @@ fn write<'a>(
     out.bytes.clear();
     out.fields = None;
     if origin.http != HttpVersion::Http2 {
-        write_h1(origin, method, target, headers.clone(), body, &mut out.bytes);
+        let length = body.len() as u64 + out.file.as_ref().map_or(0, |file| file.bytes);
+        write_h1(origin, method, target, headers.clone(), length, &mut out.bytes);
     }
     out.body_at = out.bytes.len();
     out.bytes.extend_from_slice(body);
@@ -84,7 +98,7 @@ fn write_h1<'a>(
     method: &str,
     target: &str,
     headers: impl Iterator<Item = (&'a str, &'a [u8])>,
-    body: &[u8],
+    body_bytes: u64,
     bytes: &mut Vec<u8>,
 ) {
     put_clean(bytes, method.as_bytes(), true);
@@ -93,6 +107,9 @@ fn write_h1<'a>(
         for part in [origin.scheme, "://", &origin.host] {
             bytes.extend_from_slice(part.as_bytes());
         }
+    }
+    if target.starts_with('/') {
+        bytes.extend_from_slice(origin.prefix.as_bytes());
     }
     put_clean(bytes, target.as_bytes(), true);
     bytes.extend_from_slice(b" HTTP/1.1\r\nHost: ");
@@ -104,10 +121,10 @@ fn write_h1<'a>(
         put_clean(bytes, value, false);
         bytes.extend_from_slice(b"\r\n");
     }
-    if !body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH") {
+    if body_bytes > 0 || matches!(method, "POST" | "PUT" | "PATCH") {
         let mut digits = [0; 20];
         bytes.extend_from_slice(b"Content-Length: ");
-        bytes.extend_from_slice(decimal(body.len(), &mut digits));
+        bytes.extend_from_slice(decimal(body_bytes, &mut digits));
         bytes.extend_from_slice(b"\r\n");
     }
     bytes.extend_from_slice(b"\r\n");
@@ -123,7 +140,7 @@ fn put_clean(bytes: &mut Vec<u8>, part: &[u8], is_word: bool) {
     }
 }
 
-fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
+fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut at = digits.len();
     loop {
         at -= 1;
@@ -145,13 +162,18 @@ fn write_h2<'a>(
 ) {
     let owned: Vec<(&str, String)> =
         headers.map(|(name, value)| (name, String::from_utf8_lossy(value).into_owned())).collect();
+    let body_bytes = body.len() as u64 + out.file.as_ref().map_or(0, |file| file.bytes);
+    let target = match target.starts_with('/') && !origin.prefix.is_empty() {
+        true => Cow::Owned(format!("{}{target}", origin.prefix)),
+        false => Cow::Borrowed(target),
+    };
     let fields: Vec<(&str, &str)> = owned.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let head = RequestHead {
         method,
-        target,
+        target: &target,
         host: Some(&origin.host),
         headers: &fields,
-        content_length: (!body.is_empty()).then_some(body.len() as u64),
+        content_length: (body_bytes > 0).then_some(body_bytes),
     };
     // A head that HTTP/2 cannot carry goes out with no fields but those it must have: the server says what it thinks of it.
     out.fields = h2::prepare(&head, origin.scheme, None)

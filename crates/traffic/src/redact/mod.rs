@@ -1,0 +1,144 @@
+//! Redaction: secrets of recorded traffic are replaced before they reach a disk.
+//!
+//! A secret is found by its place (`find`, `json`, `text`) or by a rule of the user (`rules`); from then on its value is replaced wherever it
+//! occurs, in requests and responses, however it is encoded (`values`). The placeholder is made of the value and of a key that lives only as
+//! long as the recorder: nothing of the secret can be learned from it, yet the same secret has the same placeholder everywhere. So what a
+//! response gives can still be followed into later requests, and replay puts the live value there.
+
+mod find;
+mod json;
+mod rules;
+mod text;
+mod values;
+
+use std::sync::{Mutex, PoisonError};
+
+pub use rules::Rules;
+pub use values::{PLACEHOLDER, REDACTED_NUMBER};
+
+use crate::decode::decoded;
+use crate::{Field, Record};
+use find::Finder;
+use values::Values;
+
+/// Replaces secrets; one for a whole recording.
+#[derive(Debug, Default)]
+pub struct Redactor {
+    rules: Rules,
+    values: Mutex<Values>,
+}
+
+/// A body without its content coding, while its secrets are replaced.
+#[derive(Debug)]
+struct Opened {
+    plain: Vec<u8>,
+    is_changed: bool,
+    is_opaque: bool,
+}
+
+impl Redactor {
+    /// A redactor with a key of its own.
+    pub fn new(rules: Rules) -> Self {
+        Self { rules, values: Mutex::default() }
+    }
+
+    /// Replaces every secret of a record; whether a body was left out because its content coding is not known.
+    pub fn redact(&self, record: &mut Record) -> bool {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let request = &mut record.request;
+        let mut sent = Opened::of(&request.body, &request.headers);
+        let mut finder = Finder { rules: &self.rules, values: &mut values, is_request: true };
+        if let Some(target) = finder.url(&request.target, 0) {
+            request.target = target;
+        }
+        sent.change(|plain| finder.body(plain, content_type(&request.headers)));
+        finder.fields(&mut request.headers);
+        let mut answered = Opened::none();
+        if let Some(response) = &mut record.response {
+            answered = Opened::of(response.body.as_deref().unwrap_or_default(), &response.headers);
+            finder.is_request = false;
+            answered.change(|plain| finder.body(plain, content_type(&response.headers)));
+            finder.fields(&mut response.headers);
+        }
+        sweep(&values, record, sent, answered).1
+    }
+
+    /// Replaces what was found to be a secret after this record was redacted; whether there was any.
+    pub fn sweep(&self, record: &mut Record) -> bool {
+        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = Opened::of(&record.request.body, &record.request.headers);
+        let answered = record.response.as_ref().map_or_else(Opened::none, |response| {
+            Opened::of(response.body.as_deref().unwrap_or_default(), &response.headers)
+        });
+        sweep(&values, record, sent, answered).0
+    }
+}
+
+/// Whether anything was replaced, and whether a body was left out.
+fn sweep(values: &Values, record: &mut Record, mut sent: Opened, mut answered: Opened) -> (bool, bool) {
+    let mut is_changed = false;
+    let request = &mut record.request;
+    if let Some(target) = values.sweep(request.target.as_bytes()) {
+        request.target = String::from_utf8_lossy(&target).into_owned();
+        is_changed = true;
+    }
+    sent.change(|plain| values.sweep(plain));
+    is_changed |= sweep_fields(values, &mut request.headers) | sent.is_changed;
+    if sent.is_opaque {
+        request.drop_body();
+    } else if sent.is_changed {
+        request.body = sent.plain;
+        request.headers.retain(|field| !field.is("content-encoding"));
+    }
+    if let Some(response) = &mut record.response {
+        answered.change(|plain| values.sweep(plain));
+        is_changed |= sweep_fields(values, &mut response.headers) | answered.is_changed;
+        if answered.is_opaque {
+            response.drop_body();
+        } else if answered.is_changed {
+            response.set_body(answered.plain);
+            response.headers.retain(|field| !field.is("content-encoding"));
+        }
+    }
+    (is_changed, sent.is_opaque || answered.is_opaque)
+}
+
+fn sweep_fields(values: &Values, fields: &mut [Field]) -> bool {
+    let mut is_changed = false;
+    for field in fields {
+        if let Some(value) = values.sweep(&field.value) {
+            field.value = value;
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
+fn content_type(fields: &[Field]) -> &[u8] {
+    fields.iter().find(|field| field.is("content-type")).map_or(b"", |field| &field.value)
+}
+
+impl Opened {
+    fn none() -> Self {
+        Self { plain: Vec::new(), is_changed: false, is_opaque: false }
+    }
+
+    fn of(body: &[u8], headers: &[Field]) -> Self {
+        let coding =
+            headers.iter().find(|field| field.is("content-encoding")).map(|field| field.value.as_slice());
+        match decoded(body, coding) {
+            Some(plain) => Self { plain, ..Self::none() },
+            None => Self { is_opaque: !body.is_empty(), ..Self::none() },
+        }
+    }
+
+    fn change(&mut self, change: impl FnOnce(&[u8]) -> Option<Vec<u8>>) {
+        if let Some(plain) = change(&self.plain) {
+            self.plain = plain;
+            self.is_changed = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+//! The secrets that were found, and every other occurrence of them, however it is encoded.
+//!
+//! Owns: the key of the placeholders, and the values in bounded memory. Never: decides what is a secret.
+//!
+//! A value is looked for by four of its letters or digits, which no encoding changes; around them the text is compared with the value
+//! byte by byte, and an escape counts as the byte that it stands for. So one entry finds `a+b` as `a+b`, `a%2Bb`, `a%252Bb`, `a\u002Bb`
+//! and `a&#x2B;b`.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+/// What stands in the place of a secret begins so, and 16 hexadecimal digits follow; and `=`, where encoding changes the secret: a cookie and the
+/// header that repeats it decoded are told apart by how that is written.
+pub const PLACEHOLDER: &str = "redacted-";
+
+/// What stands in the place of a number of JSON begins so.
+pub const REDACTED_NUMBER: &str = "redacted-number-";
+
+/// The secrets of one recording.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    key: RandomState,
+    recent: Generation,
+    older: Generation,
+}
+
+/// Values that were found in the same stretch of the recording.
+#[derive(Debug, Default)]
+struct Generation {
+    by_anchor: HashMap<[u8; ANCHOR_BYTES], Vec<Value>>,
+    /// A bit for each hash of an anchor that is there: most of a text is passed over without a look into the table.
+    filter: Vec<u64>,
+    count: usize,
+}
+
+#[derive(Debug)]
+struct Value {
+    bytes: Box<[u8]>,
+    anchor_at: usize,
+}
+
+impl Values {
+    /// The placeholder of a secret. A JSON web token keeps its header and claims, which it needs to be signed again, and loses its signature.
+    pub(super) fn placeholder(&self, secret: &[u8]) -> String {
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+        let mark = if secret.iter().all(is_plain) { "" } else { "=" };
+        let hidden = format!("{PLACEHOLDER}{:016x}{mark}", self.key.hash_one(secret));
+        match claims_of(secret) {
+            Some(claims) => format!("{claims}.{hidden}"),
+            None => hidden,
+        }
+    }
+
+    /// Remembers a secret, so that it is replaced wherever it occurs.
+    pub(super) fn remember(&mut self, secret: &[u8]) {
+        // One of the older generation comes again: it is in use.
+        if secret.len() > VALUE_BYTES_MAX || self.recent.has(secret) {
+            return;
+        }
+        if self.recent.count >= VALUE_COUNT_MAX {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.add(secret);
+    }
+
+    /// The text with its secrets replaced; `None` where it has none.
+    pub(super) fn sweep(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut out: Option<Vec<u8>> = None;
+        let (mut from, mut at) = (0, 0);
+        while let Some(anchor) = text.get(at..).and_then(|rest| rest.first_chunk::<ANCHOR_BYTES>()) {
+            let found = [&self.recent, &self.older]
+                .into_iter()
+                .filter_map(|one| one.find(text, at, from, anchor))
+                .max_by_key(|(begin, end, _)| end - begin);
+            let Some((begin, end, value)) = found else {
+                at += 1;
+                continue;
+            };
+            let out = out.get_or_insert_default();
+            out.extend_from_slice(&text[from..begin]);
+            out.extend_from_slice(
+                written_like(&self.placeholder(&value.bytes), &text[begin..end]).as_bytes(),
+            );
+            (from, at) = (end, end);
+        }
+        let mut out = out?;
+        out.extend_from_slice(&text[from..]);
+        Some(out)
+    }
+}
+
+/// The placeholder of a secret that was written so.
+fn written_like(placeholder: &str, written: &[u8]) -> String {
+    let mark = match () {
+        () if memchr::memmem::find(written, b"%25").is_some() => "%253D",
+        () if written.contains(&b'%') => "%3D",
+        () => "=",
+    };
+    placeholder.replace('=', mark)
+}
+
+impl Generation {
+    fn add(&mut self, secret: &[u8]) {
+        let Some(anchor_at) = anchor_of(secret) else { return };
+        let Some(anchor) = secret[anchor_at..].first_chunk::<ANCHOR_BYTES>() else { return };
+        self.filter.resize(FILTER_BITS / 64, 0);
+        let bit = hash(anchor);
+        self.filter[bit / 64] |= 1 << (bit % 64);
+        self.by_anchor.entry(*anchor).or_default().push(Value { bytes: secret.into(), anchor_at });
+        self.count += 1;
+    }
+
+    fn has(&self, secret: &[u8]) -> bool {
+        let anchor = anchor_of(secret).and_then(|at| secret[at..].first_chunk::<ANCHOR_BYTES>());
+        let known = anchor.and_then(|anchor| self.by_anchor.get(anchor));
+        known.is_some_and(|values| values.iter().any(|value| *value.bytes == *secret))
+    }
+
+    /// The longest value whose anchor is at `at` and that begins at `from` or later: its begin and end in the text.
+    fn find(
+        &self,
+        text: &[u8],
+        at: usize,
+        from: usize,
+        anchor: &[u8; ANCHOR_BYTES],
+    ) -> Option<(usize, usize, &Value)> {
+        let bit = hash(anchor);
+        if self.filter.get(bit / 64).is_none_or(|bits| bits >> (bit % 64) & 1 == 0) {
+            return None;
+        }
+        let found = self.by_anchor.get(anchor)?.iter().filter_map(|value| {
+            let begin = backward(text, at, &value.bytes[..value.anchor_at])?;
+            let end = forward(text, at, &value.bytes[value.anchor_at..])?;
+            let is_alone = value.bytes.len() >= LONG_BYTES || stands_alone(text, begin, end);
+            (begin >= from && is_alone).then_some((begin, end, value))
+        });
+        found.max_by_key(|(begin, end, _)| end - begin)
+    }
+}
+
+/// Where the longest run of letters and digits ends, less an anchor: values often begin alike.
+fn anchor_of(secret: &[u8]) -> Option<usize> {
+    let mut best: Option<(usize, usize)> = None;
+    let mut begin = 0;
+    for at in 0..=secret.len() {
+        if secret.get(at).is_some_and(u8::is_ascii_alphanumeric) {
+            continue;
+        }
+        if at - begin >= ANCHOR_BYTES
+            && best.is_none_or(|(begin_best, end_best)| at - begin > end_best - begin_best)
+        {
+            best = Some((begin, at));
+        }
+        begin = at + 1;
+    }
+    best.map(|(_, end)| end - ANCHOR_BYTES)
+}
+
+fn hash(anchor: &[u8; ANCHOR_BYTES]) -> usize {
+    (u32::from_le_bytes(*anchor).wrapping_mul(0x9E37_79B9) >> 16) as usize % FILTER_BITS
+}
+
+/// Where a value that begins at `at` ends.
+fn forward(text: &[u8], mut at: usize, value: &[u8]) -> Option<usize> {
+    for byte in value {
+        at += width(text.get(at..)?, *byte)?;
+    }
+    Some(at)
+}
+
+/// Where a value that ends at `at` begins. An escape wins over its last byte.
+fn backward(text: &[u8], mut at: usize, value: &[u8]) -> Option<usize> {
+    for byte in value.iter().rev() {
+        let is_width = |count: &usize| {
+            at.checked_sub(*count).is_some_and(|begin| width(&text[begin..at], *byte) == Some(*count))
+        };
+        at -= (1..=ESCAPE_BYTES_MAX).rev().find(is_width)?;
+    }
+    Some(at)
+}
+
+/// Bytes of the text in which `byte` is written: itself, or an escape of it.
+fn width(text: &[u8], byte: u8) -> Option<usize> {
+    let first = *text.first()?;
+    let escaped = match first {
+        _ if byte.is_ascii_alphanumeric() => None,
+        b'%' => percent(text, byte),
+        b'\\' => backslash(text, byte),
+        b'&' => entity(text, byte),
+        b'+' if byte == b' ' => Some(1),
+        _ => None,
+    };
+    escaped.or_else(|| (first == byte).then_some(1))
+}
+
+/// `%2B`, and `%252B` of what was encoded twice.
+fn percent(text: &[u8], byte: u8) -> Option<usize> {
+    let is_it = |digits: Option<&[u8]>| digits.and_then(hex) == Some(u32::from(byte));
+    match () {
+        () if is_it(text.get(1..3)) => Some(3),
+        () if text.get(1..3) == Some(b"25") && is_it(text.get(3..5)) => Some(5),
+        () => None,
+    }
+}
+
+/// `\/`, `\"`, `\u002B`, `\x2B`
+fn backslash(text: &[u8], byte: u8) -> Option<usize> {
+    let is_it = |digits: Option<&[u8]>| digits.and_then(hex) == Some(u32::from(byte));
+    match text.get(1)? {
+        b'u' if is_it(text.get(2..6)) => Some(6),
+        b'x' if is_it(text.get(2..4)) => Some(4),
+        second if *second == byte && !byte.is_ascii_alphanumeric() => Some(2),
+        _ => None,
+    }
+}
+
+/// `&amp;`, `&#43;`, `&#x2B;`
+fn entity(text: &[u8], byte: u8) -> Option<usize> {
+    let end = memchr::memchr(b';', &text[..text.len().min(ESCAPE_BYTES_MAX)])?;
+    let decoded = match &text[1..end] {
+        b"amp" => u32::from(b'&'),
+        b"lt" => u32::from(b'<'),
+        b"gt" => u32::from(b'>'),
+        b"quot" => u32::from(b'"'),
+        b"apos" => u32::from(b'\''),
+        [b'#', b'x' | b'X', digits @ ..] => hex(digits)?,
+        [b'#', digits @ ..] => std::str::from_utf8(digits).ok()?.parse().ok()?,
+        _ => return None,
+    };
+    (decoded == u32::from(byte)).then_some(end + 1)
+}
+
+fn hex(digits: &[u8]) -> Option<u32> {
+    let is_hex = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok().filter(|_| is_hex)
+}
+
+/// Not a part of a longer word: `hunter2` in `pass=hunter2`, not in `hunter22`.
+fn stands_alone(text: &[u8], begin: usize, end: usize) -> bool {
+    let is_part = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let before = &text[..begin];
+    let is_escape = |bytes: usize, mark: &[u8]| {
+        before.len().checked_sub(bytes).is_some_and(|at| {
+            before[at..].starts_with(mark) && before[at + mark.len()..].iter().all(u8::is_ascii_hexdigit)
+        })
+    };
+    let ends_escape =
+        is_escape(3, b"%") || is_escape(6, b"\\u") || before.len() >= 2 && before[before.len() - 2] == b'\\';
+    (ends_escape || !is_part(before.last())) && !is_part(text.get(end))
+}
+
+/// Header and claims of a JSON web token; `None` where it is none.
+fn claims_of(secret: &[u8]) -> Option<&str> {
+    let (claims, _) = std::str::from_utf8(secret).ok()?.rsplit_once('.')?;
+    let (header, body) = claims.split_once('.')?;
+    let is_object = |part: &str| URL_SAFE_NO_PAD.decode(part).is_ok_and(|json| json.starts_with(b"{"));
+    (is_object(header) && is_object(body)).then_some(claims)
+}
+
+/// Letters or digits by which a value is looked for.
+const ANCHOR_BYTES: usize = 4;
+
+/// The longest escape: `&#x002B;`
+const ESCAPE_BYTES_MAX: usize = 8;
+
+/// A value this long is no accident within a longer text.
+const LONG_BYTES: usize = 16;
+
+const FILTER_BITS: usize = 1 << 16;
+
+/// Longest value that is looked for: a large JWT.
+const VALUE_BYTES_MAX: usize = 16 << 10;
+
+/// Values of a generation; there are two, so that what was found lately is never forgotten.
+const VALUE_COUNT_MAX: usize = 20_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_found_however_it_is_encoded() {
+        let mut values = Values::default();
+        for secret in ["toke/n+1=", "hunter2", "p ss\"word&<é>", "AbCdEfGhIjKlMnOpQrSt"] {
+            values.remember(secret.as_bytes());
+        }
+        let of = |secret: &str| values.placeholder(secret.as_bytes());
+        let (token, pass, odd, long) =
+            (of("toke/n+1="), of("hunter2"), of("p ss\"word&<é>"), of("AbCdEfGhIjKlMnOpQrSt"));
+        let (once, twice) = (token.replace('=', "%3D"), token.replace('=', "%253D"));
+        for (text, expected) in [
+            ("t=toke/n+1=&x", format!("t={token}&x")),
+            ("t=toke%2Fn%2B1%3D&x", format!("t={once}&x")),
+            ("t=toke%2fn%2b1%3d", format!("t={once}")),
+            ("u=a%3Ft%3Dtoke%252Fn%252B1%253D", format!("u=a%3Ft%3D{twice}")),
+            (r#""toke\/n\u002B1\u003d""#, format!("\"{token}\"")),
+            ("value='toke&#x2F;n&#43;1&#x3D;'", format!("value='{token}'")),
+            ("%2Fhunter2%2F", format!("%2F{pass}%2F")),
+            (r#"{"a":"\nhunter2"}"#, format!(r#"{{"a":"\n{pass}"}}"#)),
+            ("p+ss%22word%26%3C%C3%A9%3E", odd.replace('=', "%3D")),
+            (r#""p ss\"word\u0026\u003Cé\u003E""#, format!("\"{odd}\"")),
+            ("p ss&quot;word&amp;&lt;é&gt;", odd.clone()),
+            ("xAbCdEfGhIjKlMnOpQrStx", format!("x{long}x")),
+            ("hunter2hunter2 hunter2", format!("hunter2hunter2 {pass}")),
+        ] {
+            let swept = values.sweep(text.as_bytes()).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(String::from_utf8(swept).unwrap(), expected, "{text}");
+        }
+        for text in ["", "hun", "hunter22", "1hunter2", "toke/n+2="] {
+            assert_eq!(values.sweep(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn old_values_are_forgotten_in_the_end() {
+        let mut values = Values::default();
+        for nth in 0..2 * VALUE_COUNT_MAX + 1 {
+            values.remember(format!("value{nth:08}").as_bytes());
+        }
+        assert!(values.sweep(b"value00000000").is_none());
+        assert!(values.sweep(format!("value{:08}", 2 * VALUE_COUNT_MAX).as_bytes()).is_some());
+    }
+}
