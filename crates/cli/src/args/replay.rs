@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use squall_plan::units::parse_duration;
 use squall_plan::{Change, InputError};
 use url::Url;
@@ -12,8 +12,15 @@ use url::Url;
 use super::traffic::base;
 use super::{ConnectionArgs, LoadArgs, OutputArgs, ReadArgs, TlsArgs, values};
 
-/// `squall replay`.
+/// `squall replay`. The flags that it shares with `squall http` have other defaults here.
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("connections", |arg| described(arg, "Most connections at a time [default: 1000]; with --asap, those that are kept busy [default: 50]")),
+    mut_arg("duration", |arg| described(arg, "End after this time [default: the recording's end; 10s with --loop]")),
+    mut_arg("http", |arg| described(arg, "HTTP version: 1.1, 2 or auto, which takes what the server chooses [default: auto]")),
+    mut_arg("streams", |arg| described(arg, "Requests in flight on one HTTP/2 connection, where the server allows as many [default: 100]").hide_default_value(true)),
+    mut_arg("name", |arg| described(arg, "Name of the run, in its folder and reports [default: the file's name]"))
+)]
 pub(crate) struct ReplayArgs {
     /// The recording: HAR, .gor, RRPair, access log, mitmproxy, curl commands, Postman or .squall; - is stdin
     #[arg(value_name = "FILE")]
@@ -148,6 +155,10 @@ pub(crate) enum CompareArg {
     Nothing,
     Status,
     Body,
+}
+
+fn described(arg: Arg, help: &'static str) -> Arg {
+    arg.help(help).long_help(help)
 }
 
 fn speed(text: &str) -> Result<f64, InputError> {

@@ -25,6 +25,27 @@ fn long_help_explains_every_flag() {
 }
 
 #[test]
+fn the_help_of_a_replay_has_its_own_defaults() {
+    let (help, _, _) = squall(&["replay", "--help"]);
+    let of = |flag: &str| {
+        help.split("\n\n")
+            .find(|part| part.contains(&format!("{flag} <")))
+            .unwrap_or_default()
+            .replace('\n', " ")
+    };
+    for (flag, default, other) in [
+        ("--connections", "[default: 1000]", "accepted"),
+        ("--duration", "the recording's end", "length"),
+        ("--streams", "[default: 100]", "[default: 1]"),
+        ("--http", "[default: auto]", "[default: 1.1]"),
+        ("--name", "the file's name", "the first URL"),
+    ] {
+        let text = of(flag).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(default) && !text.contains(other), "{flag}: {text}");
+    }
+}
+
+#[test]
 fn wrong_usage_is_one_error_and_one_help() {
     write_files();
     check("errors.txt", &transcript(WRONG));
@@ -269,6 +290,13 @@ const WRONG: &[&[&str]] = &[
     &["target", "--listen", "192.0.2.1:0"],
     &["target", "--tls", "--cert", "missing.pem", "--key", "missing.pem"],
     &["target", "--cert", "missing.pem"],
+    &["record", "r.squall", "--to", "http://localhost:1", "--redact", "(token"],
+    &["record", "r.squall", "--to", "http://localhost:1", "--keep", "a b"],
+    &["record", "r.squall", "--to", "http://localhost:1/?x"],
+    &["record", "r.squall", "--to", "http://localhost:1", "--max-body", "1GiB"],
+    &["convert", "a.har", "b.squall", "--session-by", "user"],
+    &["replay", "a.har", "--set-form", "password"],
+    &["replay", "a.har", "--replace", "a=>{user"],
 ];
 
 /// The files that the cases name.
