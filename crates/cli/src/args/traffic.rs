@@ -268,6 +268,17 @@ pub(super) fn base(text: &str) -> Result<Url, InputError> {
     if is_base { Ok(url) } else { Err(refused("not the beginning of an http or https URL", help)) }
 }
 
+/// `http://host:port`, without a path.
+fn origin(text: &str) -> Result<Url, InputError> {
+    let url = base(text)?;
+    let help = "write scheme, host and port, such as http://localhost:8080";
+    if url.path() == "/" {
+        Ok(url)
+    } else {
+        Err(refused("not the beginning of an http or https URL alone", help))
+    }
+}
+
 fn redact_rule(text: &str) -> Result<String, InputError> {
     Rules::default().redact(text).map(|()| text.to_owned())
 }
