@@ -269,13 +269,16 @@ impl Host {
     pub(crate) fn resolve_import(&self, base: &str, name: &str) -> Result<String, String> {
         let resolved = self.resolve(base, name);
         self.source.note_import(base, name, resolved.as_deref().unwrap_or_default());
-        resolved
+        resolved.map(|resolved| self.source.with_unknown(base, resolved))
     }
 
     /// What an import gives, by its full name.
     pub(crate) fn import<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Imported<'js>> {
-        if api::is_native(name) {
-            let exports = api::instantiate(ctx, name)?;
+        let (native, unknown) = name.split_once('#').unwrap_or((name, ""));
+        if api::is_native(native) {
+            let mut exports = api::instantiate(ctx, native)?;
+            let unknown = unknown.split('#').filter(|name| !name.is_empty());
+            exports.extend(unknown.map(|name| (name.to_owned(), ctx.undefined())));
             return Ok(Imported::Exports(self.hold_exports(name, exports)));
         }
         self.source.import(ctx, name)

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use crate::api::http::fasthttp::ClientConfig;
 use crate::api::{self, data::ArrayData};
-use crate::console::Console;
+use crate::console::{Console, Level};
 use crate::error::{ErrorKind, ScriptError, describe};
 use crate::metrics::{BUILTINS, MetricDef, MetricId};
 use crate::options::{Layer, LayerKind, Runtime};
@@ -32,7 +32,11 @@ pub struct Program {
     options: Json,
     functions: BTreeSet<String>,
     env: BTreeMap<String, String>,
+    unknown: Unknown,
 }
+
+/// Of a file: modules of k6, and a name that it imports from them and that they do not export. It is `undefined`, as in k6.
+type Unknown = HashMap<String, Vec<(String, String)>>;
 
 /// What a program is made from.
 pub struct ProgramSetup {
@@ -86,6 +90,7 @@ pub(crate) struct Building {
     exports: RefCell<(Json, BTreeSet<String>)>,
     /// Imports in the order in which they were resolved.
     imports: RefCell<Vec<Import>>,
+    unknown: RefCell<Unknown>,
 }
 
 /// What an import statement says.
@@ -122,6 +127,7 @@ impl Program {
             clients: RefCell::default(),
             exports: RefCell::default(),
             imports: RefCell::default(),
+            unknown: RefCell::default(),
         });
         let shared = Rc::new(Shared::for_init(setup.console));
         let mut user = User::launch(&shared, Source::Building(Rc::clone(&building)), 0)?;
@@ -187,6 +193,7 @@ impl Building {
             options,
             functions,
             env: self.env,
+            unknown: self.unknown.into_inner(),
         }
     }
 
@@ -207,6 +214,7 @@ impl Building {
         let text = self.text(name).map_err(|problem| ctx.throw_error(&problem))?;
         let script = SourceText::parse(name, text).map_err(|problem| ctx.throw("SyntaxError", &problem))?;
         if script.is_module {
+            self.note_unknown(ctx, name, &script)?;
             return self.compile_as_module(ctx, name, &script.text);
         }
         let wrapped = format!("(function(module, exports, require, global) {{{}\n}})", script.text);
@@ -217,6 +225,22 @@ impl Building {
         };
         self.modules.borrow_mut().insert(name.to_owned(), Compiled::Common(function.code()?));
         Ok(Loaded::Common(function))
+    }
+
+    fn note_unknown(&self, ctx: Ctx<'_>, name: &str, script: &SourceText) -> JsResult<()> {
+        let mut unknown = Vec::new();
+        for (module, export) in script.natives.iter().filter(|(module, _)| api::is_native(module)) {
+            let exports = api::instantiate(ctx, module)?;
+            if !exports.iter().any(|(known, _)| known == export) {
+                let text = format!("the module `{module}` does not export `{export}`: it is undefined");
+                ctx.host().shared.console.line(Level::Warning, &text, "");
+                unknown.push((module.clone(), export.clone()));
+            }
+        }
+        if !unknown.is_empty() {
+            self.unknown.borrow_mut().insert(name.to_owned(), unknown);
+        }
+        Ok(())
     }
 
     fn compile_as_module<'js>(&self, ctx: Ctx<'js>, name: &str, text: &str) -> JsResult<Loaded<'js>> {
@@ -430,6 +454,20 @@ impl Source {
             let [base, specifier, resolved] = [base, specifier, resolved].map(str::to_owned);
             building.imports.borrow_mut().push(Import { base, specifier, resolved });
         }
+    }
+
+    /// The module that an import of `resolved` in the file `base` gets: one of its own, where it imports what the module lacks.
+    pub(crate) fn with_unknown(&self, base: &str, resolved: String) -> String {
+        let name = |unknown: &Unknown| {
+            let names = unknown.get(base)?.iter().filter(|(module, _)| *module == resolved);
+            let names: Vec<&str> = names.map(|(_, name)| name.as_str()).collect();
+            (!names.is_empty()).then(|| format!("{resolved}#{}", names.join("#")))
+        };
+        let name = match self {
+            Self::Building(building) => name(&building.unknown.borrow()),
+            Self::Built(program) => name(&program.unknown),
+        };
+        name.unwrap_or(resolved)
     }
 
     /// Keeps what the script exports.

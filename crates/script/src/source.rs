@@ -7,6 +7,7 @@ use oxc_ast::ast::{ArrowFunctionExpression, AwaitExpression, Class, ForOfStateme
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{Parser, ParserReturn};
 use oxc_span::SourceType;
+use oxc_syntax::module_record::ImportImportName;
 use oxc_syntax::scope::ScopeFlags;
 
 /// The JavaScript of one file.
@@ -15,6 +16,8 @@ pub(crate) struct SourceText {
     pub(crate) text: String,
     /// It has `import`, `export` or `await` at its top level; everything else is CommonJS, as in k6.
     pub(crate) is_module: bool,
+    /// Modules of k6, and a name that is imported from each.
+    pub(crate) natives: Vec<(String, String)>,
 }
 
 impl SourceText {
@@ -23,19 +26,32 @@ impl SourceText {
         let allocator = Allocator::default();
         if name.ends_with(".ts") {
             let parsed = Parser::new(&allocator, &text, SourceType::ts()).parse();
-            let is_module = is_module(&parsed);
-            return Ok(Self { text: crate::typescript::strip(name, &text, &parsed)?, is_module });
+            let (is_module, natives) = (is_module(&parsed), natives(&parsed));
+            return Ok(Self { text: crate::typescript::strip(name, &text, &parsed)?, is_module, natives });
         }
         let parsed = Parser::new(&allocator, &text, SourceType::mjs()).parse();
-        let is_module = is_module(&parsed);
+        let (is_module, natives) = (is_module(&parsed), natives(&parsed));
         drop(parsed);
-        Ok(Self { text, is_module })
+        Ok(Self { text, is_module, natives })
     }
 }
 
 /// Module syntax is found up to the first error that ends the parsing: what is wrong is reported by the engine later.
 fn is_module(parsed: &ParserReturn<'_>) -> bool {
     parsed.module_record.has_module_syntax || TopLevelAwait::is_in(&parsed.program)
+}
+
+fn natives(parsed: &ParserReturn<'_>) -> Vec<(String, String)> {
+    let of_k6 = parsed.module_record.import_entries.iter().filter_map(|entry| {
+        let module = entry.module_request.name.as_str();
+        match &entry.import_name {
+            ImportImportName::Name(name) if module.starts_with("k6") => {
+                Some((module.to_owned(), name.name.to_string()))
+            }
+            _ => None,
+        }
+    });
+    of_k6.collect()
 }
 
 /// Looks for an `await` outside of functions.

@@ -41,7 +41,6 @@ fn errors_name_file_line_and_column() {
         ("let x = ;", "SyntaxError", "/tests/script.js:1:9"),
         ("\n  undefinedName;\nexport default function () {}", "ReferenceError", "/tests/script.js:2:3"),
         ("import x from 'lodash'; export default function () {}", "lodash", ""),
-        ("import { nothing } from 'k6'; export default function () {}", "nothing", ""),
         ("import x from 'k6/browser'; export default function () {}", "k6/browser", ""),
     ] {
         let error = compile(source).unwrap_err();

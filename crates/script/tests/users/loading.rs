@@ -132,9 +132,9 @@ fn imports_that_lead_nowhere_are_placed() {
 fn an_import_of_what_is_not_exported_is_placed() {
     for (source, message, place) in [
         (
-            "import http, {\n  get, nothere } from 'k6/http';",
-            "SyntaxError: Could not find export 'nothere' in module 'k6/http'",
-            "/t/a.js:2:8",
+            "import {\n  b, nothere } from 'https://lib.example/b.js';",
+            "SyntaxError: Could not find export 'nothere' in module 'https://lib.example/b.js'",
+            "/t/a.js:2:6",
         ),
         (
             "import b, { c } from 'https://lib.example/b.js';",
@@ -163,4 +163,16 @@ fn modules_are_recognised_whatever_regular_expressions_hold() {
         let program = load("/t/a.js", source).unwrap_or_else(|error| panic!("{source}: {}", error.message));
         assert_eq!(program.options().to_string(), r#"{"vus":1}"#, "{source}");
     }
+}
+
+#[test]
+fn names_that_a_module_of_k6_lacks_are_undefined() {
+    let run = iterate(
+        "import http, { nope } from 'k6/http'; import { exec, none, vu } from 'k6/execution'; import exec2 from 'k6/execution';
+         export default function () { console.log(typeof nope, typeof exec, typeof none, vu === exec2.vu, typeof http.get); }",
+        1,
+        |_| reply(200, &[], ""),
+    );
+    assert_eq!(run.outcome, Outcome::Done(None));
+    assert_eq!(run.said, "undefined undefined undefined true function\n");
 }
