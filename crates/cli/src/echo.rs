@@ -186,6 +186,20 @@ pub(crate) fn load_line(load: &Load, plan: &Plan) -> String {
         .join(", ")
 }
 
+/// How much a load is at its most, in numbers: `12 connections`, `12 connections, 300 handshakes`.
+pub(crate) fn amount(load: &Load) -> String {
+    let noun = load.what.noun();
+    let most = |of: &Profile, noun: &str| profile(&Profile::constant(of.max()), noun);
+    let users = match (&load.what, &load.when) {
+        (What::Script(_), When::Closed { connections, .. }) => most(connections, "virtual user"),
+        (What::Replay(_), _) => return String::new(),
+        (_, When::Closed { connections, .. }) => most(connections, "connection"),
+        (_, When::Open { rate, .. }) => most(rate, &format!("{noun}/s")),
+    };
+    let count = load.stop.count.map(|count| format!(", {}", counted(count, noun)));
+    format!("{users}{}", count.unwrap_or_default())
+}
+
 fn target(http: &HttpLoad) -> String {
     let Some(first) = http.requests.first() else { return String::new() };
     let shown = format!("{} {}", first.method, masked_url(&first.url));

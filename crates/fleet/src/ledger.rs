@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use squall_measure::{
     End, MachineSecond, Monitor, Part, PartKind, Row, RowKey, Rules, RunRecord, RunRecorder, RunSetup,
-    ScriptFigures, ShareRecorder, Snapshot, StoppedBy, ThresholdResult,
+    ScriptFigures, ScriptValue, ShareRecorder, Snapshot, StoppedBy, ThresholdResult,
 };
 use squall_plan::Plan;
 
@@ -30,6 +30,8 @@ pub(crate) struct Ledger {
     progress: BTreeMap<(usize, usize), Progress>,
     /// Loads of the running step whose machines were lost.
     absent: Vec<Source>,
+    /// For each load and gauge of virtual users: the last value of each machine.
+    users: BTreeMap<(usize, String), BTreeMap<usize, f64>>,
     /// The last second of each machine.
     seconds: Vec<MachineSecond>,
     /// Numbers of event loops by machine, load, and the number that they have there.
@@ -89,7 +91,7 @@ impl Ledger {
     pub(crate) fn new(plan: &FleetPlan) -> Self {
         let scope = |name: &str, rules: &[FleetRule], shown: Plan| Scope::new(plan, name, rules, shown);
         let bare = || Plan { loads: Vec::new(), thresholds: Vec::new(), ..plan.plan.clone() };
-        let mut whole = scope(&plan.plan.name, &plan.thresholds, plan.plan.clone());
+        let mut whole = scope(&plan.plan.name, &plan.thresholds, plan.whole());
         *whole.recorder.shares_mut() =
             ShareRecorder::new(plan.loads.iter().map(|load| load.parts.len()).sum());
         Self {
@@ -110,6 +112,7 @@ impl Ledger {
             open_idx: BTreeMap::new(),
             progress: BTreeMap::new(),
             absent: Vec::new(),
+            users: BTreeMap::new(),
             seconds: vec![MachineSecond::default(); plan.machines.len()],
             shards: BTreeMap::new(),
         }
@@ -196,25 +199,40 @@ impl Ledger {
         snapshot.failures.put_off(Duration::new(u64::from(source.origin_s), after_second));
         let progress = self.progress.entry((source.machine_idx, source.load_idx)).or_default();
         progress.take(second_idx, &snapshot);
-        self.add(source, second_idx, shard_idx, &snapshot);
+        self.add(source, second_idx, shard_idx, snapshot);
     }
 
     /// Adds figures to all scopes that they belong to.
-    fn add(&mut self, source: Source, second_idx: u32, shard_idx: u32, snapshot: &Snapshot) {
+    fn add(&mut self, source: Source, second_idx: u32, shard_idx: u32, mut snapshot: Snapshot) {
         let at_s = source.origin_s.saturating_add(second_idx);
         let Source { machine_idx, load_idx, step_idx, .. } = source;
-        self.whole.recorder.shares_mut().absorb((machine_idx, load_idx), second_idx, snapshot);
+        self.whole.recorder.shares_mut().absorb((machine_idx, load_idx), second_idx, &snapshot);
         let shard_count = self.shards.len() as u32;
         let shard_idx = *self.shards.entry((machine_idx, load_idx, shard_idx)).or_insert(shard_count);
-        for scope in [
-            &mut self.whole,
-            &mut self.steps[step_idx],
-            &mut self.loads[load_idx],
-            &mut self.machines[machine_idx],
-        ] {
-            let own_idx = at_s.saturating_sub(scope.origin_s);
-            scope.seen_idx = scope.seen_idx.max(own_idx.saturating_add(1));
-            scope.recorder.absorb(own_idx, shard_idx, snapshot);
+        self.machines[machine_idx].absorb(at_s, shard_idx, &snapshot);
+        self.add_up_users((machine_idx, load_idx), &mut snapshot);
+        for scope in [&mut self.whole, &mut self.steps[step_idx], &mut self.loads[load_idx]] {
+            scope.absorb(at_s, shard_idx, &snapshot);
+        }
+    }
+
+    /// Virtual users of all machines of a script are counted together: gauges merge to the last one's value otherwise. Until every
+    /// machine has told its own there is no sum.
+    fn add_up_users(&mut self, (machine_idx, load_idx): (usize, usize), snapshot: &mut Snapshot) {
+        let machine_count = self.open_idx.keys().filter(|(_, load)| *load == load_idx).count();
+        let metrics = snapshot.script.iter_mut().flat_map(|script| &mut script.metrics);
+        for metric in metrics.filter(|metric| USER_GAUGES.contains(&metric.name.as_str())) {
+            let ScriptValue::Gauge { last, min, max, at_ns } = &mut metric.value else { continue };
+            if *at_ns == 0 {
+                continue;
+            }
+            let known = self.users.entry((load_idx, metric.name.clone())).or_default();
+            known.insert(machine_idx, *last);
+            if known.len() < machine_count {
+                *at_ns = 0;
+            }
+            *last = known.values().sum();
+            (*min, *max) = (*last, *last);
         }
     }
 
@@ -267,6 +285,11 @@ impl Ledger {
     /// known, so they are counted in the load's first one. `at`: since the run's start.
     pub(crate) fn interrupt(&mut self, source: Source, at: Duration) -> Unreported {
         let place = (source.machine_idx, source.load_idx);
+        for ((load_idx, _), known) in &mut self.users {
+            if *load_idx == source.load_idx {
+                known.remove(&source.machine_idx);
+            }
+        }
         let open_s = self.open_idx.get(&place).copied().unwrap_or(source.origin_s);
         let open_idx = open_s.saturating_sub(source.origin_s);
         let after_start = self.after_start(source, at);
@@ -279,7 +302,7 @@ impl Ledger {
         if snapshot.rows[0].interrupted > 0 {
             snapshot.rows.resize_with(row_count, Row::default);
             self.place_rows(source, &mut snapshot);
-            self.add(source, open_idx, 0, &snapshot);
+            self.add(source, open_idx, 0, snapshot);
         }
         unreported
     }
@@ -302,7 +325,7 @@ impl Ledger {
             let now = self.after_start(source, at);
             let place = (source.machine_idx, source.load_idx);
             if let Some(snapshot) = self.progress.get_mut(&place).and_then(|progress| progress.miss(now)) {
-                self.add(source, now.as_secs() as u32, 0, &snapshot);
+                self.add(source, now.as_secs() as u32, 0, snapshot);
             }
         }
     }
@@ -392,6 +415,9 @@ impl Ledger {
     }
 }
 
+/// k6's gauges of virtual users.
+const USER_GAUGES: [&str; 2] = ["vus", "vus_max"];
+
 /// Items at the places that `order` gives them.
 fn in_order<T: Clone>(items: &[T], order: &[usize]) -> Vec<T> {
     order.iter().map(|&idx| items[idx].clone()).collect()
@@ -438,6 +464,13 @@ impl Scope {
             self.origin_s = origin_s;
             self.at_s = f64::from(origin_s);
         }
+    }
+
+    /// `at_s`: in whole seconds after the run's start.
+    fn absorb(&mut self, at_s: u32, shard_idx: u32, snapshot: &Snapshot) {
+        let own_idx = at_s.saturating_sub(self.origin_s);
+        self.seen_idx = self.seen_idx.max(own_idx.saturating_add(1));
+        self.recorder.absorb(own_idx, shard_idx, snapshot);
     }
 
     /// Closes seconds up to one that is open for someone; `None`: nobody works any more.
@@ -524,7 +557,9 @@ impl Scope {
 mod tests {
     use std::num::NonZeroU32;
 
-    use squall_measure::{Cause, FailureExample, Phase, Protocol, StoppedBy};
+    use squall_measure::{
+        Cause, FailureExample, Phase, Protocol, ScriptMetric, ScriptUnit, ScriptValue, StoppedBy,
+    };
     use squall_plan::file::{Machine, MachineSettings, Reach, Text};
 
     use super::*;
@@ -672,6 +707,42 @@ mod tests {
         let record = ledger.finish(StoppedBy::Duration, &[]);
         assert_eq!((record.total.interrupted(), record.total.settled()), (2, record.total.requests_started));
     }
+
+    #[test]
+    fn virtual_users_of_all_machines_add_up() {
+        let mut given = plan("rate>1/s", Duration::ZERO);
+        given.machines.push(given.machines[0].clone());
+        let mut ledger = Ledger::new(&given);
+        let source =
+            |machine_idx| Source { machine_idx, load_idx: 0, step_idx: 0, origin_s: 0, step_origin_s: 0 };
+        (0..2).for_each(|machine_idx| ledger.begin(source(machine_idx), true));
+        let gauge = |name: &str, value: f64, at_ns| ScriptMetric {
+            name: name.to_owned(),
+            tags: Vec::new(),
+            filter: String::new(),
+            contains: ScriptUnit::Default,
+            value: ScriptValue::Gauge { last: value, min: value, max: value, at_ns },
+        };
+        for (machine_idx, users, second_idx) in [(0, 2.0, 0), (1, 3.0, 0), (1, 4.0, 1), (0, 2.0, 1)] {
+            let mut snapshot = Snapshot::new(0, false);
+            let at_ns = u64::from(second_idx) * 1_000_000_000 + machine_idx as u64 + 1;
+            let metrics = vec![gauge("vus", users, at_ns), gauge("own", users, at_ns)];
+            snapshot.script = Some(Box::new(ScriptFigures { metrics, ..ScriptFigures::default() }));
+            ledger.absorb(source(machine_idx), second_idx, 0, snapshot);
+        }
+        let record = ledger.finish(StoppedBy::Duration, &[]);
+        let value = |total: &Snapshot, idx: usize| match total.script.as_deref().unwrap().metrics[idx].value {
+            ScriptValue::Gauge { last, min, max, .. } => (last, min, max),
+            _ => panic!("a gauge"),
+        };
+        assert_eq!(value(&record.total, 0), (6.0, 5.0, 6.0));
+        assert_eq!(value(&record.total, 1), (4.0, 2.0, 4.0), "a gauge of the script's own");
+        let load = record.parts.iter().find(|part| part.kind == PartKind::Load).unwrap();
+        assert_eq!(value(&load.total, 0), (6.0, 5.0, 6.0));
+        let machines = record.parts.iter().filter(|part| part.kind == PartKind::Machine);
+        assert_eq!(machines.map(|part| value(&part.total, 0).0).collect::<Vec<_>>(), [2.0, 4.0]);
+    }
+
     #[test]
     fn rows_stand_in_the_order_of_the_plan_whoever_was_ready_first() {
         let mut given = plan("rate>1/s", Duration::ZERO);

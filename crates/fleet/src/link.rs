@@ -16,7 +16,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::clock::{ClockOffset, Exchange, unix_ns};
 use crate::delivery::Delivery;
-use crate::protocol::{self, FilePart, Order, PROTOCOL_VERSION, Report, Trouble, WayBack};
+use crate::protocol::{self, Destination, FilePart, Order, PROTOCOL_VERSION, Report, Trouble, WayBack};
 use crate::transport::{Attempt, Awaited, Errors, Opened, Transport};
 
 /// Something that came from a machine.
@@ -79,7 +79,7 @@ pub(crate) struct Link {
 #[derive(Debug)]
 enum Outgoing {
     Order(Order),
-    File { from: PathBuf, to: String, mode: u32 },
+    File { from: PathBuf, to: Destination },
 }
 
 impl Link {
@@ -228,10 +228,10 @@ impl Link {
     ///
     /// # Errors
     /// When it cannot be opened here.
-    pub(crate) fn send_file(&self, from: &Path, to: &str, mode: u32) -> io::Result<()> {
+    pub(crate) fn send_file(&self, from: &Path, to: &Destination) -> io::Result<()> {
         File::open(from)?;
         self.files_left.fetch_add(1, Ordering::Relaxed);
-        self.queue(Outgoing::File { from: from.to_owned(), to: to.to_owned(), mode });
+        self.queue(Outgoing::File { from: from.to_owned(), to: to.clone() });
         Ok(())
     }
 
@@ -455,8 +455,8 @@ impl Writer {
         loop {
             let sent = match outbox.recv_timeout(BEAT_EVERY) {
                 Ok(Outgoing::Order(order)) => orders.send(order),
-                Ok(Outgoing::File { from, to, mode }) => {
-                    let sent = self.write_file(orders, &from, &to, mode);
+                Ok(Outgoing::File { from, to }) => {
+                    let sent = self.write_file(orders, &from, &to);
                     self.files_left.fetch_sub(1, Ordering::Relaxed);
                     sent
                 }
@@ -470,7 +470,7 @@ impl Writer {
     }
 
     /// One part after the other, each when the one before was taken; a long file says now and then that the controller lives.
-    fn write_file(&self, orders: &mut impl Orders, from: &Path, to: &str, mode: u32) -> io::Result<()> {
+    fn write_file(&self, orders: &mut impl Orders, from: &Path, to: &Destination) -> io::Result<()> {
         let mut file = match File::open(from) {
             Ok(file) => file,
             Err(error) => {
@@ -490,7 +490,7 @@ impl Writer {
             };
             let is_last = (bytes.len() as u64) < FILE_PART_BYTES;
             let data = BASE64_STANDARD.encode(&bytes);
-            let part = FilePart { path: to.to_owned(), mode, is_first, is_last, data };
+            let part = FilePart { to: to.clone(), is_first, is_last, data };
             orders.send(Order::File(part))?;
             if is_last {
                 return Ok(());
@@ -553,6 +553,10 @@ mod tests {
         }
     }
 
+    fn there() -> Destination {
+        Destination { path: "there".to_owned(), mode: 0o600, overwrite: false }
+    }
+
     fn writer() -> (Writer, Receiver<Arrival>) {
         let (inbox, arrivals) = mpsc::channel();
         (Writer { machine_idx: 3, inbox, files_left: Arc::default() }, arrivals)
@@ -565,7 +569,7 @@ mod tests {
         let content: Vec<u8> = (0..8 * FILE_PART_BYTES + 5).map(|at| (at % 251) as u8).collect();
         std::fs::write(&path, &content).unwrap();
         let mut slow = Slow { pause: BEAT_EVERY / 3, ..Slow::default() };
-        writer().0.write_file(&mut slow, &path, "there", 0o600).unwrap();
+        writer().0.write_file(&mut slow, &path, &there()).unwrap();
         let orders = slow.sent;
         let last = orders.iter().rposition(|order| matches!(order, Order::File(_))).unwrap();
         assert!(orders[..last].iter().any(|order| matches!(order, Order::Clock { .. })));
@@ -588,7 +592,7 @@ mod tests {
             let path = folder.path().join("file");
             std::fs::write(&path, vec![b'x'; length as usize]).unwrap();
             let mut slow = Slow::default();
-            writer().0.write_file(&mut slow, &path, "there", 0o600).unwrap();
+            writer().0.write_file(&mut slow, &path, &there()).unwrap();
             let orders = slow.sent;
             assert_eq!(orders.len(), expected, "{length} bytes");
             let last = orders.last().unwrap();
@@ -601,7 +605,7 @@ mod tests {
         let (writer, arrivals) = writer();
         writer.files_left.store(1, Ordering::Relaxed);
         let (sender, outbox) = mpsc::channel();
-        sender.send(Outgoing::File { from: "/no/such".into(), to: "there".to_owned(), mode: 0o600 }).unwrap();
+        sender.send(Outgoing::File { from: "/no/such".into(), to: there() }).unwrap();
         sender.send(Outgoing::Order(Order::Bye)).unwrap();
         drop(sender);
         let mut slow = Slow::default();

@@ -51,6 +51,8 @@ pub struct FileOrder {
     pub mode: u32,
     /// Numbers of machines.
     pub machine_idxs: Vec<usize>,
+    /// Replace a file that is there already.
+    pub overwrite: bool,
 }
 
 /// Loads that run side by side.
@@ -129,6 +131,16 @@ pub enum Word {
 }
 
 impl FleetPlan {
+    /// The plan with the numbers of all machines together.
+    pub fn whole(&self) -> Plan {
+        let mut plan = self.plan.clone();
+        for load in &mut plan.loads {
+            let own = self.loads.iter().find(|own| own.name == load.name);
+            *load = load.times(own.map_or(1, FleetLoad::copy_count));
+        }
+        plan
+    }
+
     /// How long all of it takes: the steps, what goes before their starts, and their pauses. `None` where no time ends a load.
     pub fn length(&self) -> Option<Duration> {
         let mut end = Duration::ZERO;
@@ -146,6 +158,12 @@ impl FleetPlan {
 }
 
 impl FleetLoad {
+    /// How often it is made: by each of its machines, or once by all of them together.
+    pub fn copy_count(&self) -> u32 {
+        let is_copied = self.parts.iter().all(|(_, segment)| segment.is_whole());
+        if is_copied { self.parts.len().max(1) as u32 } else { 1 }
+    }
+
     /// When it ends, after its step's start.
     fn end(&self) -> Option<Duration> {
         self.length.map(|length| self.start_after + length)

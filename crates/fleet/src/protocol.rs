@@ -143,13 +143,22 @@ pub struct LoadOrder {
     pub start_after: Duration,
 }
 
-/// A part of a file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct FilePart {
+/// What becomes of a file that is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Destination {
     /// Where it goes; one without a leading slash lies in the agent's own folder.
     pub path: String,
     /// Permission bits, which it gets with its last part.
     pub mode: u32,
+    /// Replace a file that is there already, for good.
+    pub overwrite: bool,
+}
+
+/// A part of a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FilePart {
+    /// Of the whole file.
+    pub to: Destination,
     /// Whether this is the first part.
     pub is_first: bool,
     /// Whether this is the last part; a file of one part has both.

@@ -71,6 +71,14 @@ pub struct ToolRun {
     pub raw_file: String,
 }
 
+impl ToolRun {
+    /// Whether it did not make its load, other than one that made it at another rate than it was asked for.
+    pub fn has_failed(&self) -> bool {
+        let ToolFigures { requests, rate_per_s, .. } = &self.figures;
+        self.problem.is_some() && (self.exit_code != Some(0) || rate_per_s.is_none() || *requests == Some(0))
+    }
+}
+
 /// Figures that tools print, in common units. What a tool does not print is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolFigures {

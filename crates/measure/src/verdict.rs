@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::series::WALL_MIN;
-use crate::{Cause, Reason, ReasonKind, SeriesPoint, Snapshot};
+use crate::{Cause, Reason, ReasonKind, SeriesPoint, Snapshot, ToolRun};
 
 /// The judgement on a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,14 +46,20 @@ impl Verdict {
         self.add_share(ReasonKind::MachinesLost, lost_count, machine_count);
     }
 
-    /// Foreign tools failed, or missed the rate they were asked for.
-    pub fn note_tools(&mut self, failed_count: usize, tool_count: usize) {
-        self.add_share(ReasonKind::ToolsFailed, failed_count, tool_count);
+    /// Foreign tools failed, or missed the rate they were asked for. A load that was not made at all makes the run INVALID.
+    pub fn note_tools(&mut self, tools: &[ToolRun]) {
+        let problem_count = tools.iter().filter(|tool| tool.problem.is_some()).count();
+        let has_failed = tools.iter().any(ToolRun::has_failed);
+        self.add_part(ReasonKind::ToolsFailed, (problem_count, tools.len()), has_failed);
     }
 
     fn add_share(&mut self, kind: ReasonKind, part: usize, whole: usize) {
+        self.add_part(kind, (part, whole), false);
+    }
+
+    fn add_part(&mut self, kind: ReasonKind, (part, whole): (usize, usize), is_invalid: bool) {
         if part > 0 {
-            let severity = if part == whole { Status::Invalid } else { Status::Suspect };
+            let severity = if is_invalid || part == whole { Status::Invalid } else { Status::Suspect };
             let (worst, limit) = (part as f64, 0.0);
             self.add(Reason { kind, severity, worst, limit, seconds_affected: None, seconds: whole as u32 });
         }

@@ -57,6 +57,28 @@ impl Load {
         };
         self.when.connection_count_max().min(user_count).min(self.stop.count.unwrap_or(u64::MAX))
     }
+
+    /// What so many machines ask for together, each of which makes all of it.
+    pub fn times(&self, machine_count: u32) -> Self {
+        let factor = f64::from(machine_count);
+        let when = match &self.when {
+            When::Closed { connections, users } => When::Closed {
+                connections: connections.times(factor),
+                users: users.as_ref().map(|users| users.times(factor)),
+            },
+            When::Open { rate, arrival, pacing, connection_count_max } => {
+                let connection_count_max = connection_count_max.get().saturating_mul(machine_count);
+                When::Open {
+                    rate: rate.times(factor),
+                    arrival: *arrival,
+                    pacing: *pacing,
+                    connection_count_max: NonZeroU32::new(connection_count_max).unwrap_or(NonZeroU32::MIN),
+                }
+            }
+        };
+        let count = self.stop.count.map(|count| count.saturating_mul(u64::from(machine_count)));
+        Self { when, stop: Stop { count, ..self.stop }, ..self.clone() }
+    }
 }
 
 /// What a user does.

@@ -30,6 +30,13 @@ impl Profile {
         Self { from: value, stages: Vec::new() }
     }
 
+    /// So many times the value, at all times.
+    #[must_use]
+    pub fn times(&self, factor: f64) -> Self {
+        let stage = |stage: &Stage| Stage { target: stage.target * factor, ..*stage };
+        Self { from: self.from * factor, stages: self.stages.iter().map(stage).collect() }
+    }
+
     /// Length of all stages together; zero for a constant.
     pub fn duration(&self) -> Duration {
         self.stages.iter().map(|s| s.duration).sum()

@@ -30,7 +30,8 @@ pub(crate) use http::{
 };
 pub(crate) use replay::{CompareArg, DealArg, ReplayArgs, ReplayRequestArgs};
 pub(crate) use run::{
-    AgentArgs, DriversArg, FleetArgs, NewArgs, PLAN_FLAGS, PTR_FLAGS, PlanArgs, PlanCommand, PtrArgs, RunArgs,
+    AgentArgs, DriversArg, FleetArgs, NewArgs, PLAN_FLAGS, PTR_FLAGS, PlanArgs, PlanCommand, PlanFileArgs,
+    PtrReadingArgs, RunArgs,
 };
 pub(crate) use script::{LogFormatArg, SCRIPT_FLAGS, ScriptArgs, SummaryArg, SummaryModeArg};
 pub(crate) use sessions::{

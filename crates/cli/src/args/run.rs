@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use squall_plan::InputError;
+use squall_plan::file::check_destination;
 
 use super::OutputArgs;
 use super::values::refused;
@@ -80,6 +81,14 @@ pub(crate) struct PtrArgs {
     /// What is monitored besides, such as `target: process=h2o` or `nginx=http://10.0.0.9/nginx_status` (repeatable)
     #[arg(long, value_name = "MONITOR")]
     pub monitor: Vec<String>,
+    #[command(flatten)]
+    pub reading: PtrReadingArgs,
+}
+
+/// What PTR files leave to the command line: how generators are reached, and who makes the load.
+#[derive(Debug, Args)]
+#[command(next_help_heading = PTR_FLAGS)]
+pub(crate) struct PtrReadingArgs {
     /// ssh user on the generators and the bastion
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
@@ -87,7 +96,7 @@ pub(crate) struct PtrArgs {
     #[arg(long, value_name = "FILE")]
     pub ssh_keyfile: Option<PathBuf>,
     /// Host to reach the generators through: [USER@]HOST[:PORT]
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = check_destination)]
     pub bastion_host: Option<String>,
     /// Configuration file of ssh, instead of the user's
     #[arg(long, value_name = "FILE")]
@@ -95,6 +104,24 @@ pub(crate) struct PtrArgs {
     /// Who makes the load: native (squall itself) or external (the real tools) [default: native]
     #[arg(long, value_name = "WHO", value_enum, hide_possible_values = true)]
     pub drivers: Option<DriversArg>,
+    /// Divide the numbers of each scenario among the generators; by default each generator makes all of it, as in PTR
+    #[arg(long)]
+    pub divide: bool,
+}
+
+impl PtrReadingArgs {
+    /// One of these flags that was given: where no PTR file is read it would do nothing.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--user", self.user.is_some()),
+            ("--ssh-keyfile", self.ssh_keyfile.is_some()),
+            ("--bastion-host", self.bastion_host.is_some()),
+            ("--ssh-config", self.ssh_config.is_some()),
+            ("--drivers", self.drivers.is_some()),
+            ("--divide", self.divide),
+        ];
+        flags.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
 }
 
 /// `--drivers`.
@@ -107,7 +134,7 @@ pub(crate) enum DriversArg {
 /// `squall plan`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
-    /// Tell everything that is wrong with a plan; sends nothing
+    /// Tell everything that is wrong with a plan, or with PTR files; sends nothing
     Check(PlanFileArgs),
     /// Show what would run where, and when; sends nothing
     Show(PlanFileArgs),
@@ -118,11 +145,13 @@ pub(crate) enum PlanCommand {
 /// A plan file, to be looked at.
 #[derive(Debug, Args)]
 pub(crate) struct PlanFileArgs {
-    /// The plan
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// The plan; or PTR configuration files, which run at the same time
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub plan: PlanArgs,
+    #[command(flatten)]
+    pub ptr: PtrReadingArgs,
 }
 
 /// `squall new`.

@@ -92,6 +92,9 @@ pub(crate) struct ScriptArgs {
     /// System tags that samples carry
     #[arg(long, value_name = "LIST")]
     pub system_tags: Option<String>,
+    /// Speak only this version of HTTP: 1.1 or 2; or auto. Goes before the script's own `ext.squall`
+    #[arg(long, value_name = "VERSION", value_enum, hide_possible_values = true)]
+    pub http: Option<super::HttpArg>,
     /// Local addresses that virtual users connect from
     #[arg(long, value_name = "LIST")]
     pub local_ips: Option<String>,

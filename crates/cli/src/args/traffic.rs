@@ -10,6 +10,8 @@ use squall_traffic::redact::Rules;
 use squall_traffic::{Format, LogPattern, SessionBy};
 use url::Url;
 
+use super::PtrReadingArgs;
+
 /// How a recording is read: the same for every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reading")]
@@ -59,12 +61,12 @@ pub(crate) struct ReadArgs {
 /// `squall convert`.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
-    /// The recording: a file, a folder of RRPair files, or - for stdin
+    /// The recording: a file, a folder of RRPair files, or - for stdin; or a PTR configuration file (.json)
     #[arg(value_name = "INPUT")]
     pub input: PathBuf,
     /// The file to write; its ending tells the format; - is stdout, with --as
     ///
-    /// .squall, .har, .gor, .jsonl (RRPair), .log (combined), .sh (curl) or .js (a k6 script).
+    /// .squall, .har, .gor, .jsonl (RRPair), .log (combined), .sh (curl) or .js (a k6 script). Of a PTR file .yaml: the plan that it means.
     #[arg(value_name = "OUTPUT", required_unless_present = "dry_run")]
     pub output: Option<PathBuf>,
     /// Format to write: squall, har, gor, rrpair, log, curl or k6
@@ -86,6 +88,8 @@ pub(crate) struct ConvertArgs {
     pub dry_run: bool,
     #[command(flatten)]
     pub read: ReadArgs,
+    #[command(flatten)]
+    pub ptr: PtrReadingArgs,
 }
 
 /// `squall view`.

@@ -1,5 +1,6 @@
 //! The plans of `squall handshake` and `squall idle`.
 
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -50,8 +51,9 @@ pub(crate) fn idle_plan(args: &IdleArgs) -> Result<Plan, Failure> {
     let targets = endpoints(&args.targets, if args.tls.is_some() { HTTPS_PORT } else { HTTP_PORT })?;
     refuse_tls_settings(args)?;
     let network = session_network(&args.network)?;
-    let connection_count = connection_count(args, network.sources.len())?;
-    let opening = opening(args, connection_count, network.sources.len());
+    let source_count = source_count(&targets, &network.sources);
+    let connection_count = connection_count(args, source_count)?;
+    let opening = opening(args, connection_count, source_count);
     let name = args.output.name.clone().unwrap_or_else(|| default_name(&targets));
     let load = Load {
         name: "idle".to_owned(),
@@ -208,6 +210,17 @@ fn refuse_tls_settings(args: &IdleArgs) -> Result<(), Failure> {
     }
 }
 
+/// Local addresses that connections to these targets can come from: to an IPv4 address none comes from an IPv6 one.
+fn source_count(targets: &[Weighted<Endpoint>], sources: &[IpAddr]) -> usize {
+    let addresses = targets.iter().map(|target| target.value.host.parse::<IpAddr>().ok());
+    let addresses: Option<Vec<IpAddr>> = addresses.collect();
+    let fits = |source: &&IpAddr| {
+        let is_alike = |address: &IpAddr| address.is_ipv4() == source.is_ipv4();
+        addresses.as_ref().is_none_or(|all| all.iter().any(is_alike))
+    };
+    sources.iter().filter(fits).count()
+}
+
 /// So many for each local address.
 fn connection_count(args: &IdleArgs, source_count: usize) -> Result<u32, Failure> {
     let each = args.load.connections.map_or(IDLE_COUNT_DEFAULT, NonZeroU32::get);
@@ -274,3 +287,23 @@ pub(crate) const IDLE_COUNT_DEFAULT: u32 = 1000;
 
 const HTTP_PORT: u16 = 80;
 const HTTPS_PORT: u16 = 443;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_the_targets_family_have_idle_connections() {
+        let sources: Vec<IpAddr> =
+            ["10.0.0.1", "10.0.0.2", "fd00::1"].map(|text| text.parse().unwrap()).into();
+        for (targets, expected) in [
+            (&["10.1.1.1:80"][..], 2),
+            (&["[fd00::2]:80"], 1),
+            (&["10.1.1.1:80", "[fd00::2]:80"], 3),
+            (&["shop:80"], 3),
+        ] {
+            let targets: Vec<_> = targets.iter().map(|text| parse_endpoint(text, 80).unwrap()).collect();
+            assert_eq!(source_count(&targets, &sources), expected);
+        }
+    }
+}

@@ -113,7 +113,11 @@ pub(crate) fn files(load: &LoadSpec) -> Vec<&Text> {
 
 /// Says what a tool does not understand.
 pub(crate) fn check_tool(load: &LoadSpec, folder: &Path) -> Result<(), Failure> {
-    let words = joined(&texts(&tool_words(load, folder)));
+    let mut words = joined(&texts(&tool_words(load, folder)));
+    if load.arguments.is_empty() {
+        // The tool's name comes first: an option must not be taken for it.
+        words.insert(0, String::new());
+    }
     tool::check(&words).map_err(|trouble| Failure::usage(trouble.message, trouble.help))
 }
 
@@ -223,7 +227,7 @@ const KINDS_HELP: &str = "loads of a plan are `http`, `script`, `handshake`, `id
 const SCRIPT_HEADING: &str = "k6 scripts";
 
 /// Keys of every load that are no flags.
-const OWN_KEYS: &[&str] = &["name", "on", "start_after", "thresholds"];
+const OWN_KEYS: &[&str] = &["name", "on", "per_machine", "start_after", "thresholds"];
 
 /// Flags that say what becomes of a run.
 const NOT_OF_A_LOAD: &[&str] = &[

@@ -5,7 +5,7 @@ pub(crate) mod agent;
 mod fetch;
 mod loads;
 pub(crate) mod plan;
-mod plan_file;
+pub(crate) mod plan_file;
 mod samples;
 mod script;
 mod sift;

@@ -36,7 +36,7 @@ pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
 /// What the plan in a file would do.
 pub(crate) fn planned(path: &Path, args: &RunArgs) -> Result<Planned, Failure> {
     let plan = match plan_file::is_ptr(path) {
-        true => plan_file::read_ptr(&args.files, &args.ptr, None)?,
+        true => plan_file::read_ptr(&args.files, (&args.ptr.reading, &[]), None)?,
         false => plan_file::read(path, &args.plan)?,
     };
     Ok(Planned { has_tools: plan.loads.iter().any(|load| load.kind == "tool"), plan: plan.plan })
@@ -45,7 +45,11 @@ pub(crate) fn planned(path: &Path, args: &RunArgs) -> Result<Planned, Failure> {
 /// Runs PTR configuration files, all at the same time. `added`: a plan file without loads.
 pub(crate) fn run_ptr(paths: &[PathBuf], added: Option<&Path>, args: &RunArgs) -> Result<ExitCode, Failure> {
     let added = added.map(|path| (path, &args.plan));
-    run_fleet(plan_file::read_ptr(paths, &args.ptr, added)?, &args.fleet, &args.output)
+    run_fleet(
+        plan_file::read_ptr(paths, (&args.ptr.reading, &args.ptr.monitor), added)?,
+        &args.fleet,
+        &args.output,
+    )
 }
 
 /// Runs a plan on its machines.
@@ -64,7 +68,7 @@ pub(crate) fn run_fleet(
         output::result(&shown(&plan))?;
         return Ok(ExitCode::Ok);
     }
-    let faces = Faces::open(args, &plan.plan)?;
+    let faces = Faces::open(args, &plan.whole())?;
     if args.faces.quiet == 0 && !args.live {
         output::note(&shown(&plan));
     }
@@ -190,18 +194,18 @@ fn refused(troubles: &[Trouble]) -> Failure {
 pub(crate) fn look(command: &PlanCommand) -> Result<ExitCode, Failure> {
     match command {
         PlanCommand::Check(args) => {
-            let plan = plan_file::read(&args.file, &args.plan)?;
+            let plan = plan_file::read_files(args)?;
             let (steps, loads, machines) = (plan.steps.len(), plan.loads.len(), plan.machines.len());
             let text = format!(
-                "{} is well: {}, {}, {}\n",
-                args.file.display(),
+                "{} is valid: {}, {}, {}\n",
+                listed(&args.files),
                 counted(steps, "step"),
                 counted(loads, "load"),
                 counted(machines, "machine"),
             );
             output::result(&text)?;
         }
-        PlanCommand::Show(args) => output::result(&shown(&plan_file::read(&args.file, &args.plan)?))?,
+        PlanCommand::Show(args) => output::result(&shown(&plan_file::read_files(args)?))?,
         PlanCommand::Schema => output::result(PLAN_SCHEMA)?,
     }
     Ok(ExitCode::Ok)
@@ -226,8 +230,10 @@ pub(crate) fn new(args: &NewArgs) -> Result<ExitCode, Failure> {
 /// What would run where, and when.
 fn shown(plan: &FleetPlan) -> String {
     let mut text = format!("plan        {}\n", plan.plan.name);
-    for machine in &plan.machines {
-        let _ = writeln!(text, "machine     {:<11} {}", machine.name.value, reached(&machine.reach));
+    for (machine_idx, machine) in plan.machines.iter().enumerate() {
+        let makes_load = plan.loads.iter().any(|load| load.parts.iter().any(|(idx, _)| *idx == machine_idx));
+        let _ =
+            writeln!(text, "machine     {:<11} {}", machine.name.value, reached(&machine.reach, makes_load));
     }
     for step in &plan.steps {
         let _ = writeln!(text, "step        {}", step.name);
@@ -235,6 +241,9 @@ fn shown(plan: &FleetPlan) -> String {
         for load in step.load_idxs.iter().map(|&idx| &plan.loads[idx]) {
             let _ = writeln!(text, "  load      {:<11} {}", load.name, load_line(plan, load));
             let _ = writeln!(text, "    on      {}", on(plan, load));
+            if let Some(total) = total(plan, load) {
+                let _ = writeln!(text, "    total   {total}");
+            }
         }
         hook_lines(&mut text, plan, "after", &step.after);
         if !step.pause.is_zero() {
@@ -272,11 +281,42 @@ fn on(plan: &FleetPlan, load: &squall_fleet::FleetLoad) -> String {
         let name = &plan.machines[*machine_idx].name.value;
         if segment.is_whole() { name.clone() } else { format!("{name} {}/{}", segment.width, segment.of) }
     };
-    load.parts.iter().map(share).collect::<Vec<_>>().join(", ")
+    let names = load.parts.iter().map(share).collect::<Vec<_>>().join(", ");
+    if load.copy_count() > 1 { format!("each of {names}") } else { names }
 }
 
-fn reached(reach: &Reach) -> String {
+/// What all machines make together, where they are several.
+fn total(plan: &FleetPlan, load: &squall_fleet::FleetLoad) -> Option<String> {
+    let copies = load.copy_count();
+    if load.parts.len() < 2 {
+        return None;
+    }
+    let described = plan.plan.loads.iter().find(|known| known.name == load.name);
+    let total = match described {
+        Some(described) => echo::amount(&described.times(copies)),
+        None => tool::asked(&loads::joined(&loads::texts(&load.words)), copies)?.total,
+    };
+    // How many interfaces a machine has is known when it is asked.
+    let nics = loads::texts(&load.words).into_iter().filter_map(|word| {
+        let flag = word.strip_prefix("--bind-to-nics=")?;
+        Some(flag.to_owned())
+    });
+    let nics: Vec<String> = nics.filter(|_| load.kind == "idle").collect();
+    match (total.is_empty(), nics.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some(total),
+        (false, false) => Some(format!("{total}, for each address of {} there", nics.join(", "))),
+    }
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    names.join(", ")
+}
+
+fn reached(reach: &Reach, makes_load: bool) -> String {
     match reach {
+        Reach::Local if makes_load => "this machine makes the load".to_owned(),
         Reach::Local => "this machine".to_owned(),
         Reach::Command(words) => words.join(" "),
         Reach::Ssh(spec) => {

@@ -8,11 +8,14 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use squall_fleet::{FileOrder, FleetHook, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind};
+use squall_fleet::{
+    FileOrder, FleetHook, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind, Word, check_key, tool,
+    unless_figure,
+};
 use squall_measure::{Rules, Threshold, WatchedThreshold};
 use squall_plan::file::{
     self, Hook, HostSource, LoadOption, LoadSpec, Machine, MachineSettings, Place, PlanFile, Problem,
-    PtrOptions, Reach, Rule, Text, Variables, Watched,
+    PtrFile, PtrOptions, Reach, Rule, Text, Variables, Watched,
 };
 use squall_plan::limits::{LOST_AFTER_DEFAULT, PROBLEM_COUNT_MAX};
 use squall_plan::mask::masked_text;
@@ -21,8 +24,35 @@ use squall_plan::{InputError, Load, Plan, Segment, When, nearest};
 
 use super::loads::{self, LoadPlan};
 use super::sift::Sieve;
-use crate::args::{DriversArg, PlanArgs, PtrArgs};
+use crate::args::{DriversArg, PlanArgs, PlanFileArgs, PtrReadingArgs};
 use crate::failure::Failure;
+
+/// Reads a plan file, or PTR files that run at the same time.
+pub(crate) fn read_files(args: &PlanFileArgs) -> Result<FleetPlan, Failure> {
+    match &args.files[..] {
+        paths if is_ptr(&paths[0]) => read_ptr(paths, (&args.ptr, &[]), None),
+        [path] => {
+            refuse_ptr_flags(path, &args.ptr)?;
+            read(path, &args.plan)
+        }
+        [_, second, ..] => {
+            let help = "name one plan; only PTR files run several at a time";
+            Err(Failure::usage(format!("`{}` is a second file", second.display()), help))
+        }
+        [] => Err(Failure::usage("no file given", "name a plan: `squall plan check plan.yaml`")),
+    }
+}
+
+/// Flags of PTR files do nothing where none is read.
+pub(crate) fn refuse_ptr_flags(path: &Path, args: &PtrReadingArgs) -> Result<(), Failure> {
+    match args.given() {
+        None => Ok(()),
+        Some(flag) => {
+            let message = format!("`{flag}` is for PTR files, and `{}` is none", path.display());
+            Err(Failure::usage(message, "leave it out"))
+        }
+    }
+}
 
 /// Reads a plan file.
 pub(crate) fn read(path: &Path, args: &PlanArgs) -> Result<FleetPlan, Failure> {
@@ -32,7 +62,7 @@ pub(crate) fn read(path: &Path, args: &PlanArgs) -> Result<FleetPlan, Failure> {
     let variables = Variables { given: &args.var, environment: &environment, hosts: &hosts };
     let (file, problems) = PlanFile::read(&text, &variables);
     fleet_plan(&file, path, problems)
-        .map_err(|problems| wrong(LOOK, &problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>()))
+        .map_err(|problems| wrong(&problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>()))
 }
 
 /// The hosts of a plan's `inventory`: a file beside the plan, or what a command prints.
@@ -71,39 +101,70 @@ pub(crate) fn is_ptr(path: &Path) -> bool {
         && fs::read_to_string(path).is_ok_and(|text| file::is_ptr(&text))
 }
 
-/// Reads PTR configuration files as one plan. `added`: a plan file without loads, and its variables.
+/// Reads PTR configuration files as one plan, with monitors that were typed. `added`: a plan file without loads, and its variables.
 pub(crate) fn read_ptr(
     paths: &[PathBuf],
-    args: &PtrArgs,
+    (args, monitors): (&PtrReadingArgs, &[String]),
     added: Option<(&Path, &PlanArgs)>,
 ) -> Result<FleetPlan, Failure> {
-    let read = |path: &PathBuf| {
-        fs::read_to_string(path).map_err(|error| Failure::file("--test-config", path, &error))
-    };
-    let texts: Vec<String> = paths.iter().map(read).collect::<Result<_, _>>()?;
-    let text_of = |path: &PathBuf| path.to_string_lossy().into_owned();
-    let options = PtrOptions {
-        user: args.user.clone(),
-        key: args.ssh_keyfile.as_ref().map(text_of),
-        bastion: args.bastion_host.clone(),
-        external: args.drivers == Some(DriversArg::External),
-        config: args.ssh_config.as_ref().map(text_of),
-    };
-    let mut file = file::parse_ptr(&texts, &options).map_err(|problems| {
-        let placed = problems.iter().map(|(idx, problem)| (paths[*idx].as_path(), problem));
-        wrong(LOOK_PTR, &placed.collect::<Vec<_>>())
+    if let Some(key) = &args.ssh_keyfile {
+        check_key(&key.to_string_lossy()).map_err(|trouble| {
+            Failure::usage(format!("`--ssh-keyfile`: {}", trouble.message), trouble.help)
+        })?;
+    }
+    let (folder, options) = (folder_of(&paths[0]), ptr_options(args));
+    let files = paths.iter().map(|path| ptr_file(path, &folder)).collect::<Result<Vec<_>, _>>()?;
+    // Each by itself first: problems of the plan that they make together have no file.
+    let each = files.iter().zip(paths).flat_map(|(file, path)| {
+        let parsed = file::parse_ptr(std::slice::from_ref(file), &options);
+        let own =
+            |problems: Vec<(usize, Problem)>| problems.into_iter().map(|(_, problem)| problem).collect();
+        let read = parsed.map_err(own).and_then(|file| fleet_plan(&file, &paths[0], Vec::new()));
+        let problems: Vec<Problem> = read.err().unwrap_or_default();
+        problems.into_iter().map(move |problem| (path.as_path(), problem))
+    });
+    let problems: Vec<(&Path, Problem)> = each.collect();
+    let all: Vec<(&Path, &Problem)> = problems.iter().map(|(path, problem)| (*path, problem)).collect();
+    if !all.is_empty() {
+        return Err(wrong(&all));
+    }
+    let placed = |(idx, problem): &(usize, Problem)| (paths[*idx].clone(), problem.clone());
+    let mut file = file::parse_ptr(&files, &options).map_err(|problems| {
+        let placed: Vec<(PathBuf, Problem)> = problems.iter().map(placed).collect();
+        wrong(&placed.iter().map(|(path, problem)| (path.as_path(), problem)).collect::<Vec<_>>())
     })?;
+    let target = files.iter().find_map(|file| file::ptr_target(&file.text, &options));
+    add_typed_monitors(&mut file, monitors, target.as_ref())?;
     let path = paths[0].as_path();
-    let target = texts.iter().find_map(|text| file::ptr_target(text, &options));
-    add_typed_monitors(&mut file, &args.monitor, target.as_ref())?;
     let in_file = |path: &Path, problems: &[Problem]| {
-        wrong(LOOK_PTR, &problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>())
+        wrong(&problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>())
     };
     let plan = fleet_plan(&file, path, Vec::new()).map_err(|problems| in_file(path, &problems))?;
     let Some((added, plan_args)) = added else { return Ok(plan) };
     add_plan(&mut file, added, plan_args)?;
     // What is wrong now was right without it.
     fleet_plan(&file, path, Vec::new()).map_err(|problems| in_file(added, &problems))
+}
+
+/// The plan that a PTR file means, as the text of a plan file in `folder`.
+pub(crate) fn ptr_as_plan(path: &Path, folder: &Path, args: &PtrReadingArgs) -> Result<String, Failure> {
+    read_ptr(&[path.to_owned()], (args, &[]), None)?;
+    let plan = file::parse_ptr(&[ptr_file(path, folder)?], &ptr_options(args)).map_err(|problems| {
+        wrong(&problems.iter().map(|(_, problem)| (path, problem)).collect::<Vec<_>>())
+    })?;
+    Ok(file::ptr_plan_text(&plan))
+}
+
+fn ptr_options(args: &PtrReadingArgs) -> PtrOptions {
+    let text_of = |path: &PathBuf| path.to_string_lossy().into_owned();
+    PtrOptions {
+        user: args.user.clone(),
+        key: args.ssh_keyfile.as_ref().map(text_of),
+        bastion: args.bastion_host.clone(),
+        external: args.drivers == Some(DriversArg::External),
+        divide: args.divide,
+        config: args.ssh_config.as_ref().map(text_of),
+    }
 }
 
 fn add_typed_monitors(
@@ -125,15 +186,30 @@ fn add_plan(file: &mut PlanFile, path: &Path, args: &PlanArgs) -> Result<(), Fai
     let environment = |name: &str| std::env::var(name).ok();
     let hosts = |source: &HostSource| listed_hosts(source, path);
     let variables = Variables { given: &args.var, environment: &environment, hosts: &hosts };
-    file.add(&text, folder.parent().unwrap_or_else(|| Path::new("/")), &variables).map_err(|problems| {
-        wrong(LOOK_PTR, &problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>())
-    })
+    file.add(&text, folder.parent().unwrap_or_else(|| Path::new("/")), &variables)
+        .map_err(|problems| wrong(&problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>()))
+}
+
+/// A PTR file for a plan in `folder`.
+fn ptr_file(path: &Path, folder: &Path) -> Result<PtrFile, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| Failure::file("--test-config", path, &error))?;
+    let own = folder_of(path);
+    let folder = if own == folder { String::new() } else { own.to_string_lossy().into_owned() };
+    Ok(PtrFile { text, folder })
+}
+
+/// The folder that a file is in, whole.
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
 /// What the file means here: with its folder and this machine. `problems`: what is known to be wrong with it.
 fn fleet_plan(file: &PlanFile, path: &Path, problems: Vec<Problem>) -> Result<FleetPlan, Vec<Problem>> {
     let mut reader = Reader::new(file, path, problems);
     reader.check_target();
+    reader.check_keys();
     let steps: Vec<FleetStep> = file.steps.iter().map(|step| reader.step(step)).collect();
     let thresholds = reader.rules(&file.thresholds);
     let files = file.files.iter().filter_map(|spec| reader.file(spec)).collect();
@@ -190,11 +266,9 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(file: &'a PlanFile, path: &Path, known: Vec<Problem>) -> Self {
         let makes_load = |machine: &Machine| file.generators().any(|known| known.name == machine.name);
-        let folder = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-        let folder = fs::canonicalize(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder });
         let mut reader = Self {
             file,
-            folder: folder.unwrap_or_default(),
+            folder: folder_of(path),
             machines: file.machines.clone(),
             makes_load: file.machines.iter().map(makes_load).collect(),
             loads: Vec::new(),
@@ -263,6 +337,22 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A key that ssh cannot use without a question is told once, where the first machine needs it.
+    fn check_keys(&mut self) {
+        let mut checked: Vec<&str> = Vec::new();
+        for machine in &self.file.machines {
+            let Reach::Ssh(spec) = &machine.reach else { continue };
+            // ssh's own tokens (ssh_config(5)) are for ssh to fill in.
+            let key = spec.key.as_deref().filter(|key| !key.contains('%') && !checked.contains(key));
+            let Some(key) = key else { continue };
+            checked.push(key);
+            if let Err(trouble) = check_key(key) {
+                let message = format!("machine `{}`: {}", machine.name.value, trouble.message);
+                self.problems.push(Problem::at(machine.name.place, message, trouble.help));
+            }
+        }
+    }
+
     fn is_spoiled(&self, text: &Text) -> bool {
         self.spoiled.contains(&text.place)
     }
@@ -308,7 +398,7 @@ impl<'a> Reader<'a> {
         let words = loads::words(&spec, &self.folder);
         let name = self.name(&spec);
         let load = self.plan(&spec);
-        let parts = self.parts(&spec, load.as_ref().map(|load| &load.plan));
+        let parts = self.parts(&spec, &words, load.as_ref().map(|load| &load.plan));
         let (mut words, mut script_rules, mut length) = (words, Rules::default(), None);
         if let Some(mut load) = load {
             words = load.with_tree(words);
@@ -424,12 +514,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Who makes which part.
-    fn parts(&self, spec: &LoadSpec, plan: Option<&Plan>) -> Vec<(usize, Segment)> {
+    fn parts(&self, spec: &LoadSpec, words: &[Word], plan: Option<&Plan>) -> Vec<(usize, Segment)> {
         let meant = self.meant(&spec.on);
+        if spec.per_machine {
+            return meant.into_iter().map(|idx| (idx, Segment::WHOLE)).collect();
+        }
         let weights: Vec<u32> = meant.iter().map(|&idx| self.machines[idx].weight.get()).collect();
-        let item_count =
-            plan.and_then(|plan| plan.loads.iter().map(Load::part_count_max).min()).unwrap_or(u64::MAX);
-        let segments = Segment::divide(&weights, item_count);
+        let of_plan = plan.and_then(|plan| plan.loads.iter().map(Load::part_count_max).min());
+        let of_tool =
+            || tool::asked(&loads::joined(&loads::texts(words)), 1).map(|asked| asked.part_count_max);
+        let is_tool = spec.kind.value == "tool";
+        let item_count = if is_tool { of_tool() } else { of_plan };
+        let segments = Segment::divide(&weights, item_count.unwrap_or(u64::MAX));
         meant.into_iter().zip(segments).filter_map(|(idx, segment)| Some((idx, segment?))).collect()
     }
 
@@ -482,7 +578,35 @@ impl<'a> Reader<'a> {
             };
             self.problems.push(Problem::at(figure.place, message, help));
         }
+        self.check_figure(named, figure);
         WatchedThreshold::parse(&figure.value, rule).map(RuleKind::Watched)
+    }
+
+    /// A figure that its monitor cannot have. `named`: who is watched, then the figure.
+    fn check_figure(&mut self, named: &str, figure: &Text) {
+        let of = |name: &str| named.strip_prefix(name)?.strip_prefix(' ');
+        let bare =
+            |machine: &Machine| Watched::Machine { machine: machine.name.clone(), processes: Vec::new() };
+        let monitors = self.file.monitors.iter().map(|monitor| (monitor.source(), monitor.what.clone()));
+        let machines = self.machines.iter().map(|machine| (machine.name.value.clone(), bare(machine)));
+        let sources: Vec<(String, Watched)> = monitors.chain(machines).collect();
+        let own: Vec<(&str, &Watched)> =
+            sources.iter().filter_map(|(name, watched)| Some((of(name)?, watched))).collect();
+        let unknown: Vec<(&str, Vec<String>)> = own
+            .iter()
+            .filter_map(|(wanted, watched)| Some((*wanted, unless_figure(watched, wanted)?)))
+            .collect();
+        // A machine that two entries name has the figures of both.
+        if unknown.len() < own.len() || !self.spoiled.is_empty() {
+            return;
+        }
+        let Some((wanted, known)) = unknown.first() else { return };
+        let help = match nearest(wanted, known.iter().map(String::as_str)) {
+            Some(name) => format!("a similar one exists: `{name}`"),
+            None => format!("figures: {}", known.join(", ")),
+        };
+        let message = format!("`monitor: {}`: no figure `{wanted}` is watched there", figure.value);
+        self.problems.push(Problem::at(figure.place, message, help));
     }
 
     /// Who is watched: machines of the plan, and monitors by the names that reports give them.
@@ -511,13 +635,10 @@ impl<'a> Reader<'a> {
             ));
         }
         let machine_idxs = self.meant(&spec.on);
-        Some(FileOrder { from, to: spec.to.value.clone(), mode: spec.mode, machine_idxs })
+        let (to, mode, overwrite) = (spec.to.value.clone(), spec.mode, spec.overwrite);
+        Some(FileOrder { from, to, mode, machine_idxs, overwrite })
     }
 }
-
-/// What looks at a plan file, and at PTR configurations.
-const LOOK: &str = "squall plan check FILE";
-const LOOK_PTR: &str = "squall run --test-config FILE --dry-run";
 
 /// What this machine is called where the plan has no machine that makes load.
 const THIS_MACHINE: &str = "local";
@@ -533,8 +654,8 @@ fn endpoint(target: &str) -> Option<String> {
     Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
 }
 
-/// One failure for all problems of a file, or of several. `look`: what looks at such a file without running it.
-fn wrong(look: &str, problems: &[(&Path, &Problem)]) -> Failure {
+/// One failure for all problems of a file, or of several.
+fn wrong(problems: &[(&Path, &Problem)]) -> Failure {
     let place = |(path, problem): &(&Path, &Problem)| format!("{}:{problem}", path.display());
     if let [single] = problems {
         return Failure::usage(place(single), single.1.help.clone());
@@ -549,8 +670,5 @@ fn wrong(look: &str, problems: &[(&Path, &Problem)]) -> Failure {
     for problem in problems.iter().take(PROBLEM_COUNT_MAX) {
         message.push_str(&format!("\n  {}\n      {}", place(problem), problem.1.help));
     }
-    Failure::usage(
-        message,
-        format!("mend them, and look again with `{}`", look.replace("FILE", &paths.join(","))),
-    )
+    Failure::usage(message, format!("mend them, and look again with `squall plan check {}`", paths.join(" ")))
 }

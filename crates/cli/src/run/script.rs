@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 use squall_engine::{Control, ScriptEnd, ScriptRun, SetupPart, Stage, Submetric, SummaryRun, submetrics};
 use squall_measure::{
     MetricRules, Rule, Rules, RunRecord, RunRecorder, ScriptFigures, ScriptThreshold, StoppedBy,
@@ -24,7 +24,7 @@ use squall_script::{
     ProgramSetup, ScriptError, env_layer,
 };
 
-use crate::args::{LogFormatArg, RunArgs, ScriptArgs, SummaryArg, SummaryModeArg};
+use crate::args::{HttpArg, LogFormatArg, RunArgs, ScriptArgs, SummaryArg, SummaryModeArg};
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
 use crate::http::steered;
@@ -624,6 +624,7 @@ fn flag_options(flags: &ScriptArgs) -> Result<Map<String, Json>, Failure> {
     for (name, list) in [("blacklistIPs", &flags.blacklist_ip), ("blockHostnames", &flags.block_hostnames)] {
         put(name, (!list.is_empty()).then(|| Json::from(list.clone())));
     }
+    put("ext", flags.http.map(|version| json!({ "squall": { "http": http_name(version) } })));
     put("localIPs", flags.local_ips.clone().map(Json::from));
     for (name, is_set) in [
         ("insecureSkipTLSVerify", flags.insecure_skip_tls_verify),
@@ -649,6 +650,15 @@ fn flag_options(flags: &ScriptArgs) -> Result<Map<String, Json>, Failure> {
         put("tags", Some(Json::Object(tags.ok_or_else(bad)?)));
     }
     Ok(options)
+}
+
+/// A version of HTTP as `ext.squall.http` has it.
+fn http_name(version: HttpArg) -> &'static str {
+    match version {
+        HttpArg::Http11 => "1.1",
+        HttpArg::Http2 => "2",
+        HttpArg::Auto => "auto",
+    }
 }
 
 fn rules(program: &Program, options: &Options, submetrics: &[Submetric]) -> Result<Rules, Failure> {

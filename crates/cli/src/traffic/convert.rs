@@ -17,6 +17,7 @@ use super::{redact, summary};
 use crate::args::ConvertArgs;
 use crate::failure::{ExitCode, Failure};
 use crate::output;
+use crate::run::plan_file;
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,10 @@ enum Target {
 
 /// Converts, or with `--dry-run` shows what the recording holds.
 pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
+    if plan_file::is_ptr(&args.input) {
+        return to_plan(args);
+    }
+    plan_file::refuse_ptr_flags(&args.input, &args.ptr)?;
     let (Some(path), false) = (&args.output, args.dry_run) else {
         output::result(&summary::of_file(&args.input, &args.read)?)?;
         return Ok(ExitCode::Ok);
@@ -60,6 +65,29 @@ fn difference(one: &Path, two: &Path, args: &ConvertArgs) -> Result<ExitCode, Fa
     };
     let text = side(one)?.difference(&side(two)?);
     output::result(text.as_deref().unwrap_or("no difference\n"))?;
+    Ok(ExitCode::Ok)
+}
+
+/// The plan that a PTR file means.
+fn to_plan(args: &ConvertArgs) -> Result<ExitCode, Failure> {
+    let is_plan = |path: &Path| path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+    let Some(path) = args.output.as_deref().filter(|path| is_plan(path)) else {
+        let message = format!("`{}` is a PTR file: it can become a plan only", args.input.display());
+        return Err(Failure::usage(
+            message,
+            "name a file that ends in .yaml: `squall convert a.json plan.yaml`",
+        ));
+    };
+    let text = plan_file::ptr_as_plan(&args.input, &plan_file::folder_of(path), &args.ptr)?;
+    if args.dry_run {
+        output::result(&text)?;
+        return Ok(ExitCode::Ok);
+    }
+    std::fs::write(path, text).map_err(|error| {
+        let message = format!("cannot write `{}`: {error}", path.display());
+        Failure::usage(message, "choose another path, or make its folder writable")
+    })?;
+    output::note(&format!("{} is a plan: `squall run {}`", path.display(), path.display()));
     Ok(ExitCode::Ok)
 }
 

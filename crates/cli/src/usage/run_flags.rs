@@ -5,18 +5,22 @@ use clap::{ArgMatches, Args};
 
 use crate::args::{PLAN_FLAGS, PTR_FLAGS, RunArgs, SCRIPT_FLAGS};
 use crate::failure::Failure;
-use crate::run::Kind;
+use crate::run::{Kind, plan_file};
 
 /// Refuses what would do nothing. `given`: what was typed behind `run`.
 pub(super) fn check(args: &RunArgs, given: &ArgMatches) -> Result<(), Failure> {
-    if let [_, second, ..] = &args.files[..] {
+    let is_ptr = args.files.first().is_some_and(|first| plan_file::is_ptr(first));
+    if let ([_, second, ..], false) = (&args.files[..], is_ptr) {
         let help = "run one file at a time; a plan runs several loads side by side: `squall new`";
         return Err(Failure::usage(format!("`{}` is a second file", second.display()), help));
     }
-    let is_ptr = !args.ptr.test_config.is_empty();
+    let has_config = !args.ptr.test_config.is_empty();
     let (what, own, help): (_, &[&str], _) =
         match (args.files.first().map(|file| Kind::of(file)), &args.again) {
-            (Some(_), _) if is_ptr => ("a PTR file with a plan", &[PTR_FLAGS, PLAN_FLAGS], "leave it out"),
+            (Some(_), _) if has_config => {
+                ("a PTR file with a plan", &[PTR_FLAGS, PLAN_FLAGS], "leave it out")
+            }
+            (Some(_), _) if is_ptr => ("a PTR file", &[PTR_FLAGS], "leave it out"),
             (Some(Some(Kind::Plan)), _) => {
                 ("a plan", &[PLAN_FLAGS], "write it in the plan: `squall plan schema` has its keys")
             }
@@ -25,7 +29,7 @@ pub(super) fn check(args: &RunArgs, given: &ArgMatches) -> Result<(), Failure> {
             }
             (Some(_), _) => ("a k6 script", &[SCRIPT_FLAGS], "leave it out"),
             (None, Some(_)) => ("a saved run", &[], "leave it out: the run is made as it was"),
-            (None, None) if is_ptr => ("a PTR file", &[PTR_FLAGS], "leave it out"),
+            (None, None) if has_config => ("a PTR file", &[PTR_FLAGS], "leave it out"),
             (None, None) => return Ok(()),
         };
     let command = RunArgs::augment_args(clap::Command::new("run"));

@@ -1,18 +1,19 @@
-//! PTR files over ssh, several at once: by squall itself, and by the real tools where they are installed.
+//! PTR files over ssh: all five drivers, by squall itself and by the real tools, with the counts of each generator compared with the
+//! log of a real server; and what is refused before anything starts.
 //!
 //! k6 and tls-perf are no packages of Debian: they are found by `K6` and `TLS_PERF`, or in `PATH`, and left out where they are not.
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use squall_testkit::Process;
 use squall_testkit::lab::Lab;
+use squall_testkit::{Authority, Process, Validity};
 
-use crate::site::Site;
-use crate::squall::{ok, parts, record, text};
+use crate::squall::{ok, parts, record, squall, text};
 
 /// A program by an environment variable, or by its name in `PATH`.
 fn found(variable: &str, name: &str) -> Option<PathBuf> {
@@ -26,91 +27,184 @@ fn found(variable: &str, name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A PTR file as it is written for the framework: one scenario of one second, for two generators.
-fn ptr(driver: &str, file: Option<&str>, mut config: Value, tool: Option<&Path>) -> Value {
-    if let Some(tool) = tool {
-        config["command_path"] = json!(tool);
+/// nginx on the lab's target: plain HTTP on 8080, HTTP/2 by prior knowledge on 8081, TLS on 8443 (for requests), 8444 (for
+/// handshakes) and 8445 (for idle connections). It logs each request, and each connection that ends without one.
+struct Nginx {
+    process: Process,
+    folder: PathBuf,
+}
+
+impl Nginx {
+    fn start(lab: &Lab) -> Self {
+        let folder = lab.path("nginx");
+        fs::create_dir(&folder).unwrap();
+        let identity = Authority::new().issue(&["localhost"], Validity::Current);
+        fs::write(folder.join("cert.pem"), identity.cert_pem).unwrap();
+        fs::write(folder.join("key.pem"), identity.key_pem).unwrap();
+        let config = "daemon off; user root; worker_processes 1; pid nginx.pid; error_log connections.log info;\n\
+            events { worker_connections 4096; }\nhttp {\n\
+            log_format each '$remote_addr $uri $server_protocol';\n access_log requests.log each;\n\
+            keepalive_timeout 60s; keepalive_requests 10000000; client_header_timeout 60s;\n\
+            ssl_certificate cert.pem; ssl_certificate_key key.pem; ssl_protocols TLSv1.2 TLSv1.3;\n\
+            server { listen 8080; listen 8081 http2; listen 8443 ssl http2; listen 8444 ssl; listen 8445 ssl;\n\
+            location / { return 200 'ok'; } } }\n";
+        fs::write(folder.join("config"), config).unwrap();
+        let mut command = lab.command("target", "nginx");
+        command.arg("-p").arg(&folder).args(["-c", "config", "-e", "connections.log"]);
+        let process = Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+        lab.wait_for_port("target", 8445);
+        Self { process, folder }
     }
-    let hosts = [Lab::address("g1"), format!("{}:22", Lab::address("g2"))];
-    let mut scenario = json!({"desc": driver, "generator_config": config});
-    if let Some(file) = file {
-        scenario["target_file"] = json!(file);
+
+    /// What it logged, complete.
+    fn log(mut self) -> Log {
+        let _ = Command::new("kill").args(["-QUIT", &self.process.pid().to_string()]).status();
+        self.process.wait(Duration::from_secs(20)).unwrap();
+        let read = |name: &str| fs::read_to_string(self.folder.join(name)).unwrap();
+        Log { requests: read("requests.log"), connections: read("connections.log") }
     }
+}
+
+/// nginx's own counts.
+struct Log {
+    requests: String,
+    connections: String,
+}
+
+impl Log {
+    /// Requests for a path by the address of their client.
+    fn requests(&self, path: &str) -> BTreeMap<String, u64> {
+        count(self.requests.lines().filter_map(|line| {
+            let mut words = line.split(' ');
+            let client = words.next()?;
+            (words.next()? == path).then_some(client)
+        }))
+    }
+
+    /// Versions of HTTP of the requests for a path.
+    fn versions(&self, path: &str) -> Vec<String> {
+        let own = self.requests.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let own = own.filter(|words| words.get(1) == Some(&path));
+        let mut versions: Vec<String> = own.map(|words| words[2].to_owned()).collect();
+        versions.sort();
+        versions.dedup();
+        versions
+    }
+
+    /// Connections to a port that ended without a request, their handshakes complete, by the address of their client.
+    fn silent(&self, port: u16) -> BTreeMap<String, u64> {
+        let end = format!(":{port}");
+        let own = self.connections.lines().filter(|line| line.contains("while waiting for request"));
+        count(
+            own.filter(|line| line.ends_with(&end))
+                .filter_map(|line| line.split("client: ").nth(1)?.split(',').next()),
+        )
+    }
+}
+
+fn count<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    names.for_each(|name| *counts.entry(name.to_owned()).or_default() += 1);
+    counts
+}
+
+/// The generators of these files, of which the second is named with its port, as PTR allows.
+fn hosts() -> [String; 2] {
+    [Lab::address("g1"), format!("{}:22", Lab::address("g2"))]
+}
+
+/// A count for each generator.
+fn on_each(number: u64) -> BTreeMap<String, u64> {
+    ["g1", "g2"].map(|name| (Lab::address(name), number)).into()
+}
+
+/// A PTR file as it is written for the framework: one scenario, for two generators.
+fn ptr(driver: &str, port: u16, file: &str, config: &Value) -> Value {
     json!({
-        "target_host": format!("{}:443", Lab::address("target")),
-        "generator_hosts": hosts,
+        "target_host": format!("{}:{port}", Lab::address("target")),
+        "generator_hosts": hosts(),
         "generator_driver": driver,
-        "pause": 1,
-        "scenarios": [scenario],
+        "pause": 60,
+        "scenarios": [{"desc": driver, "target_file": file, "generator_config": config}],
     })
 }
 
+fn with_tool(mut config: Value, tool: Option<&Path>) -> Value {
+    if let Some(tool) = tool {
+        config["command_path"] = json!(tool);
+    }
+    config
+}
+
+fn wrk() -> Value {
+    ptr("Wrk", 8080, "/wrk", &json!({"protocol": "h1", "connections": 3, "threads": 1, "duration": 1}))
+}
+
+fn h2load() -> Value {
+    ptr(
+        "h2load",
+        8443,
+        "/h2load",
+        &json!({"protocol": "h2", "connections": 4, "threads": 1, "streams": 2, "requests": 30}),
+    )
+}
+
+/// Times between connections are milliseconds: as seconds they would take longer than the run.
+fn idle() -> Value {
+    let config = json!({"target": Lab::address("target"), "port": 8445, "protocol": "h1", "connections": 20, "duration": 1,
+        "pause": 2, "jitter": 1, "tls": true, "bind-to-nics": ["eth"]});
+    ptr("Idle-Connections", 80, "", &config)
+}
+
 fn handshakes(tool: Option<&Path>) -> Value {
-    let config = json!({"duration": 1, "handshakes": 60, "tls-version": "1.3", "limit-connections": 4, "threads": 1,
-        "process-tickets": false, "target-ip": Lab::address("target"), "port": 443});
-    ptr("tls-perf", None, config, tool)
+    let config = json!({"duration": 60, "handshakes": 40, "limit-connections": 4, "threads": 1,
+        "process-tickets": false, "target-ip": Lab::address("target"), "port": 8444});
+    ptr("tls-perf", 443, "", &with_tool(config, tool))
 }
 
-fn files() -> Vec<Value> {
-    let idle = json!({"target": Lab::address("target"), "port": 443, "protocol": "h1", "connections": 20, "duration": 1,
-        "pause": "1ms", "jitter": "1ms", "bind-to-nics": ["eth0"]});
-    vec![
-        ptr(
-            "wrk",
-            Some("/bytes/100"),
-            json!({"protocol": "h1", "connections": 4, "threads": 1, "duration": 1}),
-            None,
-        ),
-        ptr(
-            "h2load",
-            Some("/bytes/100"),
-            json!({"protocol": "h2", "connections": 4, "threads": 1, "streams": 2, "duration": 1}),
-            None,
-        ),
-        ptr("idle-connections", None, idle, None),
-    ]
-}
-
-/// Its script is copied to one generator, since the machines of the lab share a file system.
-fn k6(site: &Site, tool: Option<&Path>) -> Value {
-    let (script, copy) = (site.lab.path("test.js"), site.lab.path("copy.js"));
-    let body = "import http from 'k6/http';\nexport default function () { http.get(__ENV.TARGET + '/bytes/100'); }\n";
+/// Its script has a copy on the generators, which share a file system here; `h1` keeps it from HTTP/2.
+fn k6(lab: &Lab, tool: Option<&Path>) -> Value {
+    let (script, copy) = (lab.path("test.js"), lab.path("copy.js"));
+    let body = "import http from 'k6/http';\nexport const options = { insecureSkipTLSVerify: true };\n\
+                export default function () { http.get(__ENV.TARGET + '/k6'); }\n";
     fs::write(&script, body).unwrap();
-    let mut file = ptr("k6", copy.to_str(), json!({"vus": 2, "duration": 1}), tool);
-    file["target_host"] = json!(format!("http://{}", Lab::address("target")));
-    file["generator_hosts"] = json!([Lab::address("g3")]);
+    let config = with_tool(json!({"protocol": "h1", "vus": 2, "duration": 1}), tool);
+    let mut file = ptr("K6", 8443, copy.to_str().unwrap(), &config);
     file["files_to_generator_hosts"] =
-        json!([{"local_path": script, "remote_addr": copy, "file_permission": "0644"}]);
+        json!([{"local_path": "test.js", "remote_addr": copy, "file_permission": "0644"}]);
     file
 }
 
-/// Runs files that go on at the same time; gives the record, and the summary.
-fn run(site: &Site, files: &[Value], drivers: &str) -> (Value, String) {
-    let mut names = OsString::new();
-    for (number, file) in files.iter().enumerate() {
-        let path = site.lab.path(&format!("ptr-{number}.json"));
+/// `squall run --test-config` on the controller, through the bastion.
+fn command(lab: &Lab, files: &[Value], flags: &[&str]) -> Command {
+    let paths = files.iter().enumerate().map(|(number, file)| {
+        let path = lab.path(&format!("ptr-{number}.json"));
         fs::write(&path, file.to_string()).unwrap();
-        if number > 0 {
-            names.push(",");
-        }
-        names.push(path);
-    }
-    let config = site.lab.path("ssh_config");
-    fs::write(&config, format!("UserKnownHostsFile {}\n", site.lab.path("known_hosts").display())).unwrap();
-    let results = site.lab.path(drivers);
-    let mut command = site.lab.command("controller", env!("CARGO_BIN_EXE_squall"));
+        path.to_string_lossy().into_owned()
+    });
+    let paths: Vec<String> = paths.collect();
+    let config = lab.path("ssh_config");
+    fs::write(&config, format!("UserKnownHostsFile {}\n", lab.path("known_hosts").display())).unwrap();
+    let mut command = lab.command("controller", env!("CARGO_BIN_EXE_squall"));
     command.args([
         "run",
-        "--drivers",
-        drivers,
         "--user",
         "root",
         "--bastion-host",
         Lab::BASTION,
         "--test-config",
+        &paths.join(","),
     ]);
-    command.arg(names).arg("--ssh-keyfile").arg(site.lab.key()).arg("--ssh-config").arg(config);
-    let output = command.arg("--results").arg(&results).env("NO_COLOR", "1").output().unwrap();
+    command.arg("--ssh-keyfile").arg(lab.key()).arg("--ssh-config").arg(config).args(flags);
+    command.env("NO_COLOR", "1");
+    command
+}
+
+/// Runs files that go on at the same time; gives the record, and what was said.
+fn run(lab: &Lab, files: &[Value], drivers: &str) -> (Value, Output) {
+    let results = lab.path(drivers);
+    let output =
+        command(lab, files, &["--drivers", drivers]).arg("--results").arg(&results).output().unwrap();
     // A busy machine makes the verdict worse, not the figures.
     assert!(
         matches!(output.status.code(), Some(0 | 5)),
@@ -118,68 +212,220 @@ fn run(site: &Site, files: &[Value], drivers: &str) -> (Value, String) {
         text(&output.stderr),
         text(&output.stdout)
     );
-    (record(&results), text(&output.stdout))
+    (record(&results), output)
 }
 
-/// A target that speaks TLS, beside the site's own.
-fn tls_target(site: &Site) -> Process {
-    let mut command: Command = site.lab.command("target", env!("CARGO_BIN_EXE_squall"));
-    command.args(["target", "--listen", "0.0.0.0:443", "--tls"]).stdout(Stdio::null());
-    let process = Process::start(&mut command);
-    site.lab.wait_for_port("target", 443);
-    process
+fn sum(counts: &BTreeMap<String, u64>) -> u64 {
+    counts.values().sum()
 }
 
 #[test]
-fn ptr_files_run_over_ssh_by_squall_itself() {
-    let site = Site::new();
-    let _tls = tls_target(&site);
-    let mut files = files();
-    files.extend([handshakes(None), k6(&site, None)]);
-    let (record, said) = run(&site, &files, "native");
-    let loads = parts(&record, "load");
-    assert_eq!(loads.len(), 5);
-    assert!(
-        loads.iter().filter(|(name, _)| !name.contains("idle")).all(|(_, count)| *count > 0),
-        "{loads:?}"
-    );
+fn every_generator_makes_all_of_each_load_by_squall_itself() {
+    let lab = Lab::new(2);
+    let nginx = Nginx::start(&lab);
+    let files = [wrk(), h2load(), idle(), handshakes(None), k6(&lab, None)];
+    // What another run left at the path of a copied file is replaced, as PTR did.
+    fs::write(lab.path("copy.js"), "left").unwrap();
+    let (record, output) = run(&lab, &files, "native");
+    let log = nginx.log();
+    let said = text(&output.stderr);
+    for total in
+        ["6 connections", "8 connections, 60 requests", "40 connections, for each address of eth there"]
+    {
+        assert!(said.contains(&format!("total   {total}\n")), "{total}\n{said}");
+    }
+    assert!(said.contains("8 connections, 80 handshakes") && said.contains("4 virtual users"), "{said}");
+    assert_eq!(log.requests("/h2load"), on_each(30));
+    assert_eq!(log.silent(8444), on_each(40), "handshakes win over duration");
+    assert_eq!(log.silent(8445), on_each(20), "for each interface of each host");
+    assert_eq!(log.versions("/k6"), ["HTTP/1.1"]);
     assert_eq!(
-        loads.iter().find(|(name, _)| name.contains("tls-perf")).unwrap().1,
-        60,
-        "handshakes win over duration"
+        (log.versions("/wrk"), log.versions("/h2load")),
+        (vec!["HTTP/1.1".into()], vec!["HTTP/2.0".into()])
     );
+    let counted = [log.requests("/wrk"), log.requests("/h2load"), log.requests("/k6"), log.silent(8444)];
+    let loads: BTreeMap<String, u64> = parts(&record, "load").into_iter().collect();
+    for (name, counts) in ["1: Wrk", "2: h2load", "5: K6", "4: tls-perf"].into_iter().zip(&counted) {
+        assert!(counts.len() == 2, "{name} on {counts:?}");
+        assert_eq!(loads[name], sum(counts), "{name}");
+    }
+    let idle = loads.get("3: Idle-Connections").copied().unwrap_or(0);
     let machines = parts(&record, "machine");
-    assert!(machines.len() == 3 && machines.iter().all(|(_, count)| *count > 0), "{machines:?}");
+    let seen = |address: &String| counted.iter().map(|counts| counts[address]).sum::<u64>();
+    for (name, count) in &machines {
+        let address = name.split(':').next().unwrap().to_owned();
+        // Idle connections are counted as they were in the load's own row.
+        assert_eq!(*count, seen(&address) + idle / 2, "{name}");
+    }
     assert_eq!(machines.iter().map(|(_, count)| count).sum::<u64>(), ok(&record["total"]));
-    assert!(said.contains("MACHINES") && said.contains("LOADS"), "{said}");
+    assert_eq!(
+        fs::read_to_string(lab.path("copy.js")).unwrap(),
+        fs::read_to_string(lab.path("test.js")).unwrap()
+    );
+    assert!(!said.contains("pause"), "no pause after the last scenario: {said}");
 }
 
 #[test]
-fn ptr_files_run_over_ssh_by_the_real_tools() {
-    let site = Site::new();
-    let _tls = tls_target(&site);
-    let mut files = files();
-    let mut expected = vec![("wrk", 2), ("h2load", 2)];
-    if let Some(tool) = found("TLS_PERF", "tls-perf") {
-        files.push(handshakes(Some(&tool)));
-        expected.push(("tls-perf", 2));
-    }
-    if let Some(tool) = found("K6", "k6") {
-        files.push(k6(&site, Some(&tool)));
-        expected.push(("k6", 1));
-    }
-    let (record, said) = run(&site, &files, "external");
+fn every_generator_makes_all_of_each_load_by_the_real_tools() {
+    let lab = Lab::new(2);
+    let nginx = Nginx::start(&lab);
+    let mut files = vec![wrk(), h2load(), idle()];
+    files[2]["scenarios"][0]["generator_config"]["bind-to-nics"] = json!([]);
+    let (tls_perf, k6_path) = (found("TLS_PERF", "tls-perf"), found("K6", "k6"));
+    files.extend(tls_perf.as_deref().map(|tool| handshakes(Some(tool))));
+    files.extend(k6_path.as_deref().map(|tool| k6(&lab, Some(tool))));
+    let (record, output) = run(&lab, &files, "external");
+    let log = nginx.log();
     let tools = record["tools"].as_array().unwrap();
     assert!(
         tools.iter().all(|tool| tool["problem"].is_null() && tool["exit_code"] == 0),
         "{}",
         record["tools"]
     );
-    for (name, count) in expected {
-        let own: Vec<&Value> = tools.iter().filter(|tool| tool["tool"] == name).collect();
-        assert_eq!(own.len(), count, "{name} on each of its generators");
-        assert!(own.iter().all(|tool| tool["figures"]["rate_per_s"].is_number()), "{own:?}");
-        assert!(said.contains(&format!("{name} on ")), "{said}");
+    let figures = |name: &str| -> BTreeMap<String, u64> {
+        let own = tools.iter().filter(|tool| tool["tool"] == name);
+        let count = |tool: &Value| tool["figures"]["requests"].as_u64().unwrap();
+        let address = |tool: &Value| tool["machine"].as_str().unwrap().split(':').next().unwrap().to_owned();
+        own.map(|tool| (address(tool), count(tool))).collect()
+    };
+    assert_eq!((figures("h2load"), log.requests("/h2load")), (on_each(30), on_each(30)));
+    assert_eq!(log.silent(8445), on_each(20), "idle connections are squall's own");
+    // What was open at the end is in the server's log alone.
+    let assert_like_log = |name: &str, counted: BTreeMap<String, u64>, open: u64| {
+        let own = figures(name);
+        assert_eq!(own.len(), 2, "{name}");
+        for (host, count) in own {
+            let seen = counted[&host];
+            assert!((count..=count + open).contains(&seen), "{name} on {host}: {count}, nginx {seen}");
+        }
+    };
+    assert_like_log("wrk", log.requests("/wrk"), 3);
+    if k6_path.is_some() {
+        assert_like_log("k6", log.requests("/k6"), 2);
+        assert_eq!(log.versions("/k6"), ["HTTP/1.1"]);
     }
-    assert!(!site.lab.path("copy.js").exists(), "copied files are removed");
+    if tls_perf.is_some() {
+        let own = figures("tls-perf");
+        assert!(own.len() == 2 && own.values().all(|count| *count >= 40), "{own:?}");
+        assert_like_log("tls-perf", log.silent(8444), 8);
+    }
+    let said = text(&output.stdout);
+    assert!(said.contains("wrk on ") && said.contains("h2load on "), "{said}");
+    assert!(!lab.path("copy.js").exists(), "copied files are removed");
+}
+
+#[test]
+fn a_load_can_be_divided_and_a_tool_that_fails_says_why() {
+    let lab = Lab::new(2);
+    let nginx = Nginx::start(&lab);
+    let mut nobody = wrk();
+    nobody["target_host"] = json!(format!("{}:9", Lab::address("target")));
+    let divided = command(&lab, &[h2load(), nobody], &["--divide", "--drivers", "external", "--no-save"]);
+    let output = { divided }.output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("wrk ended with exit code 1: ") && said.contains("unable to connect to"), "{said}");
+    assert_eq!(nginx.log().requests("/h2load"), on_each(15));
+}
+
+#[test]
+fn a_key_that_cannot_be_used_is_told_before_anything_is_sent() {
+    let lab = Lab::new(1);
+    let mut file = wrk();
+    file["generator_hosts"] = json!([Lab::address("g1")]);
+    let locked = lab.path("locked");
+    let made =
+        Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "secret", "-f"]).arg(&locked).status();
+    assert!(made.unwrap().success());
+    for (key, expected) in [
+        (lab.path("missing"), "`--ssh-keyfile`: cannot read the ssh key"),
+        (locked, "has a passphrase"),
+        (lab.path("known_hosts"), "others may read the ssh key"),
+    ] {
+        let mut command = command(&lab, std::slice::from_ref(&file), &["--no-save"]);
+        let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+        let place = args.iter().position(|arg| arg == "--ssh-keyfile").unwrap() + 1;
+        let mut other = Command::new(command.get_program());
+        other.args(&args[..place]).arg(&key).args(&args[place + 1..]).env("NO_COLOR", "1");
+        command = other;
+        let output = command.output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected) && said.contains("help: "), "{said}");
+    }
+}
+
+/// `squall plan check`, and what `squall run` says of the same files.
+fn checked(folder: &Path, files: &[(&str, Value)], flags: &[&str]) -> (Option<i32>, String) {
+    let paths: Vec<PathBuf> = files.iter().map(|(name, _)| folder.join(name)).collect();
+    for ((_, file), path) in files.iter().zip(&paths) {
+        fs::write(path, file.to_string()).unwrap();
+    }
+    let check = squall().args(["plan", "check"]).args(&paths).args(flags).output().unwrap();
+    let run = squall().arg("run").args(&paths).args(flags).arg("--dry-run").output().unwrap();
+    let (said, told) = (text(&check.stderr), text(&run.stderr));
+    assert_eq!((check.status.code(), &said), (run.status.code(), &told));
+    (check.status.code(), said)
+}
+
+#[test]
+fn plan_check_and_run_say_the_same_of_ptr_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, said) =
+        checked(folder.path(), &[("a.json", wrk()), ("b.json", handshakes(None))], &["--user", "me"]);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let mut wrong = h2load();
+    wrong["scenarios"][0]["generator_config"]["treads"] = json!(1);
+    wrong["generator_hosts"][0] = json!("g1:99999");
+    let mut missing = k6_without_file();
+    missing["generator_hosts"] = json!([]);
+    let (code, said) = checked(folder.path(), &[("a.json", wrong), ("b.json", missing)], &[]);
+    assert_eq!(code, Some(2), "{said}");
+    for expected in [
+        "a.json:1:",
+        "`generator_config` of h2load has no key `treads`",
+        "a similar one exists: `threads`",
+        "`generator_hosts: g1:99999`: `99999` is not a port",
+        "b.json:1:",
+        "cannot read `",
+        "have 3 problems",
+    ] {
+        assert!(said.contains(expected), "{expected}\n{said}");
+    }
+}
+
+fn k6_without_file() -> Value {
+    ptr("k6", 80, "nowhere.js", &json!({}))
+}
+
+#[test]
+fn the_plan_of_a_ptr_file_does_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = |args: &[&str]| {
+        let output = squall().current_dir(folder.path()).args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        // The plan's own name is that of its file.
+        text(&output.stdout).split_once('\n').unwrap().1.to_owned()
+    };
+    for file in [wrk(), h2load(), idle(), handshakes(None)] {
+        fs::write(folder.path().join("a.json"), file.to_string()).unwrap();
+        let flags = ["--user", "me", "--bastion-host", "b:2222"];
+        let converted =
+            squall().current_dir(folder.path()).args(["convert", "a.json", "plan.yaml"]).args(flags).output();
+        assert_eq!(converted.unwrap().status.code(), Some(0));
+        let of_file = shown(&[&["plan", "show", "a.json"][..], &flags].concat());
+        assert_eq!(shown(&["plan", "show", "plan.yaml"]), of_file);
+        assert!(of_file.contains("each of 10.88.2.11, 10.88.2.12:22"), "{of_file}");
+    }
+}
+
+#[test]
+fn without_generators_this_machine_makes_the_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = wrk();
+    file["generator_hosts"] = json!([]);
+    fs::write(folder.path().join("a.json"), file.to_string()).unwrap();
+    let output = squall().current_dir(folder.path()).args(["run", "--dry-run", "a.json"]).output().unwrap();
+    let said = text(&output.stdout);
+    assert!(said.contains("local       this machine makes the load"), "{said}{}", text(&output.stderr));
 }

@@ -6,28 +6,30 @@ use squall_plan::file::Reach;
 
 use super::Fleet;
 use crate::order::Word;
-use crate::protocol::{SENT_FILES, Trouble};
+use crate::protocol::{Destination, SENT_FILES, Trouble};
 
 impl Fleet<'_> {
     pub(super) fn send_files(&mut self) {
         for file in &self.plan.files {
             for &machine_idx in &file.machine_idxs {
-                self.send_file(machine_idx, &file.from, &file.to, file.mode);
+                let to = Destination { path: file.to.clone(), mode: file.mode, overwrite: file.overwrite };
+                self.send_file(machine_idx, &file.from, &to);
             }
         }
         for (load_idx, load) in self.plan.loads.iter().enumerate() {
             for (word_idx, word) in load.words.iter().enumerate() {
                 let remote = load.parts.iter().map(|(idx, _)| *idx).filter(|&idx| !self.is_local(idx));
                 let remote: Vec<usize> = remote.collect();
-                for (from, to) in sent_files(load_idx, word_idx, word) {
-                    remote.iter().for_each(|&idx| self.send_file(idx, from, &to, 0o600));
+                for (from, path) in sent_files(load_idx, word_idx, word) {
+                    let to = Destination { path, mode: 0o600, overwrite: false };
+                    remote.iter().for_each(|&idx| self.send_file(idx, from, &to));
                 }
             }
         }
     }
 
-    fn send_file(&mut self, machine_idx: usize, from: &Path, to: &str, mode: u32) {
-        if let Err(error) = self.links[machine_idx].send_file(from, to, mode) {
+    fn send_file(&mut self, machine_idx: usize, from: &Path, to: &Destination) {
+        if let Err(error) = self.links[machine_idx].send_file(from, to) {
             let message = format!("cannot read `{}`: {error}", from.display());
             self.troubles.push(Trouble::new(message, "check the path and its permissions"));
         }

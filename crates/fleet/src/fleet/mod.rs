@@ -324,8 +324,7 @@ impl Fleet<'_> {
         let mut record = self.ledger.finish(self.stopped_by, &self.monitors);
         record.start_skew = start_skew;
         record.verdict.note_lost(self.lost_count, self.links.len());
-        let failed_tools = self.tools.iter().filter(|tool| tool.problem.is_some()).count();
-        record.verdict.note_tools(failed_tools, self.tools.len());
+        record.verdict.note_tools(&self.tools);
         self.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         record.events = self.events;
         self.monitors.retain(|monitor| !monitor.samples.is_empty());

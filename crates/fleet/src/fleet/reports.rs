@@ -158,7 +158,7 @@ impl Fleet<'_> {
                     stopped_by => self.stopped_by = self.stopped_by.graver(stopped_by),
                 }
                 if let Some(tool) = end.tool {
-                    self.take_tool(machine_idx, *tool, source.origin_s);
+                    self.take_tool(machine_idx, *tool, source.origin_s, watcher);
                 }
                 end.trouble
             }
@@ -208,17 +208,19 @@ impl Fleet<'_> {
         }
     }
 
-    fn take_tool(&mut self, machine_idx: usize, (mut tool, output): (ToolRun, String), origin_s: u32) {
+    fn take_tool(
+        &mut self,
+        machine_idx: usize,
+        (mut tool, output): (ToolRun, String),
+        origin_s: u32,
+        watcher: &mut dyn Watcher,
+    ) {
         tool.machine = self.machine_name(machine_idx);
         tool.at_s = f64::from(origin_s);
         tool.raw_file = self.free_name(&format!("raw-{}-{}", plain(&tool.load), plain(&tool.machine)));
         if let Some(problem) = &tool.problem {
-            let label = format!("{}: {problem}", tool.load);
-            self.events.push(Event {
-                at_s: tool.at_s + tool.duration.as_secs_f64(),
-                label,
-                kind: EventKind::Note,
-            });
+            let label = format!("{} on {}: {problem}", tool.load, tool.machine);
+            self.note(EventKind::Note, &label, watcher);
         }
         self.raw.push((tool.raw_file.clone(), output));
         self.tools.push(tool);

@@ -1,5 +1,6 @@
 //! Figures watched beside the load: machines and processes from `/proc`, servers from their status pages.
 
+pub(crate) mod figures;
 pub(crate) mod machine;
 mod pages;
 mod process;

@@ -3,7 +3,7 @@
 use squall_measure::ToolFigures;
 
 use super::text::{after, before, micros, number};
-use super::{Tool, ToolLoad, Words, whole_seconds};
+use super::{Tool, ToolLoad, Words, is_http_1, whole_seconds};
 use crate::protocol::Trouble;
 
 pub(super) struct H2load;
@@ -18,9 +18,10 @@ impl Tool for H2load {
     }
 
     fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+        load.check_counts(self.name())?;
         let mut words = Words::default();
         words.option("-c", load.connections).option("-t", load.threads).option("-m", load.streams);
-        let is_h1 = load.http.as_deref().is_some_and(|version| version.starts_with('1') || version == "h1");
+        let is_h1 = load.http.as_deref().is_some_and(is_http_1);
         words.length(load, ("-n", "-D"), whole_seconds).flag("--h1", is_h1);
         // Its rate is of each client.
         let per_client = |rate: f64| (rate / load.connections.unwrap_or(1) as f64).round().max(1.0);

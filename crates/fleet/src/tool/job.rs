@@ -26,6 +26,8 @@ pub struct ToolJob {
     program: PathBuf,
     words: Vec<String>,
     env: Vec<(String, String)>,
+    /// What of it the tool itself needs, as a shell writes it.
+    own_env: Option<String>,
     folder: PathBuf,
     wanted: Arc<AtomicU8>,
 }
@@ -58,10 +60,12 @@ impl ToolJob {
         if load.is_divided_by(tool) && !order.segment.is_whole() {
             words.splice(1..1, segment_words(order.segment));
         }
-        let env = order.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let own = tool.env(&load).map(|(name, value)| (name.to_owned(), value));
+        let env = order.env.clone().into_iter().chain(own.clone()).collect();
         let folder = folder.to_owned();
         let wanted = Arc::default();
-        Ok(Self { tool, load, name: order.name.clone(), program, words, env, folder, wanted })
+        let own_env = own.map(|(name, value)| format!("{name}={value}"));
+        Ok(Self { tool, load, name: order.name.clone(), program, words, env, own_env, folder, wanted })
     }
 
     /// Waits for the moment of the start; not when the user stops it before.
@@ -113,16 +117,22 @@ impl ToolJob {
         }
     }
 
-    fn tool_run(&self, status: std::process::ExitStatus, printed: &str, took: Duration) -> ToolRun {
+    fn tool_run(&self, status: std::process::ExitStatus, printed: &Printed, took: Duration) -> ToolRun {
         let file = fs::read_to_string(&self.load.report_file).unwrap_or_default();
-        let mut figures = finite(self.tool.read(printed, &file));
+        let mut figures = finite(self.tool.read(&printed.all(), &file));
         figures.asked_per_s = self.load.rate;
         let was_stopped = self.wanted.load(Ordering::Relaxed) > 0;
         let problem = self.problem(status, &figures).filter(|_| !was_stopped);
+        let has_failed = status.code() != Some(0) || figures.requests.unwrap_or(0) == 0;
+        let problem = problem.map(|problem| match printed.last_words().filter(|_| has_failed) {
+            Some(words) => format!("{problem}: {words}"),
+            None => problem,
+        });
         let shown = match self.load.command.is_empty() {
             true => self.tool.shown(&self.load, &self.words),
             false => masked_words(&self.words),
         };
+        let program = self.program.to_string_lossy().into_owned();
         ToolRun {
             tool: self.tool.name().to_owned(),
             version: String::new(),
@@ -130,7 +140,7 @@ impl ToolJob {
             machine: String::new(),
             at_s: 0.0,
             duration: took,
-            command: [self.program.to_string_lossy().into_owned()].into_iter().chain(shown).collect(),
+            command: self.own_env.iter().cloned().chain([program]).chain(shown).collect(),
             exit_code: status.code(),
             problem,
             figures,
@@ -153,6 +163,9 @@ impl ToolJob {
         let Some(rate) = figures.rate_per_s else {
             return Some(format!("what {name} printed has no rate: see its raw output"));
         };
+        if figures.requests == Some(0) {
+            return Some(format!("{name} made nothing"));
+        }
         let asked = figures.asked_per_s.filter(|asked| (rate - asked).abs() > RATE_SHARE_ALLOWED * asked)?;
         Some(format!("{name} was asked for {asked:.0} requests/s and made {rate:.0}"))
     }
@@ -185,8 +198,9 @@ impl Job for ToolJob {
         let status = self.wait(&mut child).map_err(failed)?;
         // The watch ends with the pipe.
         drop(child.stdin.take());
-        let printed =
-            printed.into_iter().map(|part| part.join().unwrap_or_default()).collect::<Vec<_>>().join("");
+        let printed = printed.map(|part| part.and_then(|part| part.join().ok()).unwrap_or_default());
+        let [out, errors] = printed;
+        let printed = Printed { out, errors };
         let tool = self.tool_run(status, &printed, begun.elapsed());
         let stopped_by = self.stopped_by().unwrap_or(StoppedBy::Duration);
         Ok(LoadEnd {
@@ -194,7 +208,7 @@ impl Job for ToolJob {
             duration: tool.duration,
             stopped_by,
             trouble: None,
-            tool: Some(Box::new((tool, cut(printed, SHOWN_BYTES_MAX)))),
+            tool: Some(Box::new((tool, cut(printed.all(), SHOWN_BYTES_MAX)))),
         })
     }
 }
@@ -242,8 +256,39 @@ pub(super) fn segment_words(segment: Segment) -> Vec<String> {
     ]
 }
 
+/// What a tool printed.
+struct Printed {
+    out: String,
+    errors: String,
+}
+
+impl Printed {
+    fn all(&self) -> String {
+        format!("{}{}", self.out, self.errors)
+    }
+
+    /// The last lines that say something: those about errors, where there are any.
+    fn last_words(&self) -> Option<String> {
+        let lines = |text: &str| -> Vec<String> {
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            let mut last: Vec<String> = lines.rev().take(LAST_LINE_COUNT).map(last_line).collect();
+            last.reverse();
+            last
+        };
+        let words = [&self.errors, &self.out].map(|text| lines(text));
+        words.into_iter().find(|lines| !lines.is_empty()).map(|lines| lines.join(" / "))
+    }
+}
+
+/// A line as it is shown: without secrets, and not longer than a screen is wide.
+fn last_line(line: &str) -> String {
+    let masked = masked_words(&line.split(' ').map(str::to_owned).collect::<Vec<_>>()).join(" ");
+    let plain = masked.chars().filter(|c| !c.is_control());
+    plain.take(LAST_LINE_CHARS_MAX).collect()
+}
+
 /// Reads both streams to their ends; standard output first.
-fn collect(child: &mut Child) -> Vec<thread::JoinHandle<String>> {
+fn collect(child: &mut Child) -> [Option<thread::JoinHandle<String>>; 2] {
     let follow = |mut stream: Box<dyn Read + Send>| {
         thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -255,7 +300,7 @@ fn collect(child: &mut Child) -> Vec<thread::JoinHandle<String>> {
     };
     let stdout = child.stdout.take().map(|stream| follow(Box::new(stream)));
     let stderr = child.stderr.take().map(|stream| follow(Box::new(stream)));
-    stdout.into_iter().chain(stderr).collect()
+    [stdout, stderr]
 }
 
 /// Without figures that are no numbers: they cannot be told in JSON.
@@ -329,6 +374,10 @@ const SHOWN_BYTES_MAX: usize = protocol::FRAME_BYTES_MAX as usize / 2;
 
 /// `\u001b`.
 const ESCAPE_BYTES: usize = 6;
+
+/// What is shown of a failed tool's output: a message and its cause.
+const LAST_LINE_COUNT: usize = 2;
+const LAST_LINE_CHARS_MAX: usize = 200;
 
 /// A rate further off than this was missed.
 const RATE_SHARE_ALLOWED: f64 = 0.05;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use squall_measure::ToolFigures;
 
-use super::{Tool, ToolLoad, Words};
+use super::{Tool, ToolLoad, Words, is_http_1};
 use crate::protocol::Trouble;
 
 pub(super) struct K6;
@@ -14,7 +14,15 @@ impl Tool for K6 {
     }
 
     fn keys(&self) -> &'static [&'static str] {
-        &["script", "vus", "connections", "duration", "requests", "insecure"]
+        &["script", "vus", "connections", "duration", "requests", "insecure", "http"]
+    }
+
+    /// Go's own switch: k6 looks for `http2client=0` in it.
+    fn env(&self, load: &ToolLoad) -> Option<(&'static str, String)> {
+        load.http.as_deref().filter(|version| is_http_1(version))?;
+        let given = std::env::var("GODEBUG").ok().filter(|given| !given.is_empty());
+        let own = "http2client=0";
+        Some(("GODEBUG", given.map_or_else(|| own.to_owned(), |given| format!("{given},{own}"))))
     }
 
     /// By execution segments.
@@ -26,6 +34,10 @@ impl Tool for K6 {
         let script = load.script.as_ref().ok_or_else(|| {
             Trouble::new("k6 needs a `script`", "write `script: test.js`, relative to the plan's folder")
         })?;
+        if let Some(version) = load.http.as_deref().filter(|version| !is_http_1(version)) {
+            let help = "write `http: '1.1'`, or leave it out: k6 speaks HTTP/2 where the server does";
+            return Err(Trouble::new(format!("`http: {version}`: k6 can be kept to HTTP/1.1 only"), help));
+        }
         let mut words = Words::default();
         words.add("run").add("--no-color").add("--quiet");
         words.option("--summary-export", Some(&load.report_file));

@@ -38,6 +38,11 @@ trait Tool: Sync {
     /// Its words for a load, without the program itself.
     fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble>;
 
+    /// Environment that makes it do what the load says.
+    fn env(&self, _load: &ToolLoad) -> Option<(&'static str, String)> {
+        None
+    }
+
     /// Whether it divides users and requests by itself, where it is told its part: then they are the whole.
     fn divides(&self) -> bool {
         false
@@ -116,6 +121,36 @@ struct ToolLoad {
 pub fn check(words: &[String]) -> Result<(), Trouble> {
     let (tool, load) = read(words, Segment::WHOLE)?;
     if load.command.is_empty() { tool.words(&load).map(drop) } else { Ok(()) }
+}
+
+/// The numbers of a tool's load: those of all machines together, and into how many parts they can be divided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// As people read it, such as `12 connections, 300 requests`; empty where the load says no numbers.
+    pub total: String,
+    /// So that no machine is without a connection or a request.
+    pub part_count_max: u64,
+}
+
+/// What a tool's load asks for when so many machines each make all of it. `words` as for [`check`].
+pub fn asked(words: &[String], machine_count: u32) -> Option<Asked> {
+    let (tool, load) = read(words, Segment::WHOLE).ok()?;
+    let (users, ends) = match tool.name() {
+        "k6" => ("virtual user", "iteration"),
+        "tls-perf" => ("connection", "handshake"),
+        _ => ("connection", "request"),
+    };
+    let counted = |count: Option<u64>, noun: &str| {
+        let count = count?.saturating_mul(u64::from(machine_count));
+        Some(if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") })
+    };
+    let rate = load.rate.map(|rate| format!("{} {ends}s/s", rate * f64::from(machine_count)));
+    let parts = [counted(load.connections, users), counted(load.requests, ends), rate];
+    let counts = [load.connections, load.requests].into_iter().flatten();
+    Some(Asked {
+        total: parts.into_iter().flatten().collect::<Vec<_>>().join(", "),
+        part_count_max: counts.min().unwrap_or(u64::MAX).max(1),
+    })
 }
 
 /// Names of all tools.
@@ -218,14 +253,34 @@ impl ToolLoad {
     /// Leaves this machine's part.
     fn divide(&mut self) {
         let segment = self.segment;
-        self.connections = self.connections.map(|count| segment.part_of(count).max(1));
-        self.requests = self.requests.map(|count| segment.part_of(count).max(1));
+        self.connections = self.connections.map(|count| segment.part_of(count));
+        self.requests = self.requests.map(|count| segment.part_of(count));
         self.rate = self.rate.map(|rate| rate * segment.fraction());
     }
 
     /// A duration as Go's programs and wrk read it.
     fn duration_text(&self) -> Option<String> {
         self.duration.map(with_unit)
+    }
+
+    /// Refuses what tools with a connection for each thread, and a request for each connection, refuse.
+    fn check_counts(&self, name: &str) -> Result<(), Trouble> {
+        let pairs = [
+            ("connections", self.connections, "threads", self.threads),
+            ("requests", self.requests, "connections", self.connections),
+        ];
+        for (of, more, per, fewer) in pairs {
+            if let (Some(more), Some(fewer)) = (more, fewer)
+                && more < fewer
+            {
+                let message = format!("{name} would have {more} {of} for {fewer} {per}");
+                return Err(Trouble::new(
+                    message,
+                    format!("raise `{of}`, lower `{per}`, or use fewer machines"),
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn need_url(&self) -> Result<String, Trouble> {
@@ -281,6 +336,11 @@ impl Words {
         self.0.push(load.need_url()?);
         Ok(std::mem::take(&mut self.0))
     }
+}
+
+/// Whether `http` names HTTP/1.1.
+fn is_http_1(version: &str) -> bool {
+    version.starts_with('1') || version == "h1"
 }
 
 /// As Go's programs and wrk read it.

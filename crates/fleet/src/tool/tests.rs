@@ -224,4 +224,37 @@ fn what_a_tool_cannot_do_is_said() {
     assert!(problem(&["wrk2", "--url=http://a/"]).starts_with("wrk2 needs a `rate`"));
     assert!(problem(&["k6"]).starts_with("k6 needs a `script`"));
     assert!(problem(&["hey"]).starts_with("the tool has no URL"));
+    let few = ["wrk", "--url=http://a/", "--connections=1", "--threads=2"];
+    assert!(problem(&few).starts_with("wrk would have 1 connections for 2 threads | raise `connections`"));
+    let few = ["h2load", "--url=http://a/", "--connections=3", "--requests=2"];
+    assert!(problem(&few).starts_with("h2load would have 2 requests for 3 connections | raise `requests`"));
+    let http = ["k6", "--script=a.js", "--http=2"];
+    assert!(problem(&http).starts_with("`http: 2`: k6 can be kept to HTTP/1.1 only"));
+}
+
+#[test]
+fn what_is_asked_for_is_told_of_all_machines_together() {
+    for (words, total, part_count_max) in [
+        (&["wrk", "--connections=4", "--duration=1s"][..], "12 connections", 4),
+        (&["h2load", "--connections=40", "--requests=100"], "120 connections, 300 requests", 40),
+        (&["k6", "--script=a.js", "--vus=1"], "3 virtual users", 1),
+        (&["tls-perf", "--handshakes=5"], "15 handshakes", 5),
+        (&["wrk2", "--rate=100/s"], "300 requests/s", u64::MAX),
+    ] {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let expected = Asked { total: total.to_owned(), part_count_max };
+        assert_eq!(asked(&words, 3), Some(expected));
+    }
+}
+
+#[test]
+fn k6_is_kept_to_http_1_by_its_environment() {
+    let env = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let (tool, load) = read(&words, Segment::WHOLE).unwrap();
+        tool.env(&load)
+    };
+    let (name, value) = env(&["k6", "--script=a.js", "--http=1.1"]).unwrap();
+    assert!(name == "GODEBUG" && value.ends_with("http2client=0"), "{value}");
+    assert_eq!(env(&["k6", "--script=a.js"]), None);
 }

@@ -26,7 +26,8 @@ impl Tool for Wrk {
         if self.is_wrk2 && load.rate.is_none() {
             return Err(Trouble::new("wrk2 needs a `rate`", "write `rate: 1000/s`"));
         }
-        // Fewer connections than threads are refused, and its defaults are 10 and 2.
+        load.check_counts(self.name())?;
+        // Its defaults are 10 and 2.
         let threads = load.threads.or_else(|| load.connections.map(|count| count.min(2)));
         let mut words = Words::default();
         words.add("--latency").option("-c", load.connections).option("-t", threads);

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 pub use addition::ptr_target;
 pub use inventory::{HostList, HostSource};
-pub use ptr::{PtrOptions, is_ptr, parse_ptr};
-pub use read::{LOAD_KINDS, parse_lost_after};
+pub use ptr::{PtrFile, PtrOptions, is_ptr, parse_ptr, ptr_plan_text};
+pub use read::{LOAD_KINDS, check_destination, parse_lost_after};
 pub use variables::Variables;
 
 /// A whole plan file.
@@ -172,6 +172,8 @@ pub struct FileSpec {
     pub mode: u32,
     /// Machines; empty: all that make load.
     pub on: Vec<Text>,
+    /// Replace a file that is there already, for good; without it that is an error.
+    pub overwrite: bool,
 }
 
 /// A command that runs on machines before or after a step, such as the restart of the target.
@@ -217,8 +219,10 @@ pub struct LoadSpec {
     pub options: Vec<LoadOption>,
     /// Whether arguments and options are all there: none was left out because it could not be read.
     pub is_whole: bool,
-    /// Machines that make it together; empty: all.
+    /// Machines that make it; empty: all.
     pub on: Vec<Text>,
+    /// Whether each machine makes all of it. Otherwise they make it together, each its part.
+    pub per_machine: bool,
     /// How long after the step it starts.
     pub start_after: Duration,
     /// Rules for this load.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::document::{Node, Value};
 use super::inventory::{self, Groups, HostList};
 use super::{
-    FileSpec, Hook, LoadOption, LoadSpec, Machine, MachineSettings, MonitorSpec, PlanFile, Problem, Reach,
-    Rule, SshSpec, Step, Text, Watched,
+    FileSpec, Hook, LoadOption, LoadSpec, Machine, MachineSettings, MonitorSpec, Place, PlanFile, Problem,
+    Reach, Rule, SshSpec, Step, Text, Watched,
 };
 use crate::limits::{LOST_AFTER_MAX, LOST_AFTER_MIN, MACHINE_COUNT_MAX};
 use crate::mask::masked_text;
@@ -102,6 +102,7 @@ pub(super) fn plan_file(
 
 fn steps(node: &Node, problems: &mut Vec<Problem>) -> Vec<Step> {
     let mut steps = each(node, problems, step);
+    check_step_names(node, problems);
     if steps.is_empty() {
         problems.push(Problem::at(node.place, "`steps` has no step", "write `- loads:` below it"));
     }
@@ -111,6 +112,23 @@ fn steps(node: &Node, problems: &mut Vec<Problem>) -> Vec<Step> {
         }
     }
     steps
+}
+
+/// Reports of two steps of one name could not be told apart.
+fn check_step_names(node: &Node, problems: &mut Vec<Problem>) {
+    let Value::List(items) = &node.value else { return };
+    let named = items.iter().filter_map(|item| match &item.value {
+        Value::Map(entries) => entries.iter().find(|(key, _)| key.value == "name"),
+        _ => None,
+    });
+    let mut names = HashSet::new();
+    for (_, node) in named {
+        let Value::Scalar(name) = &node.value else { continue };
+        if !names.insert(name) {
+            let message = format!("two steps are called `{name}`");
+            problems.push(Problem::at(node.place, message, "give each a `name` of its own"));
+        }
+    }
 }
 
 fn single_step(node: &Node, problems: &mut Vec<Problem>) -> Step {
@@ -163,12 +181,13 @@ fn load(node: &Node, problems: &mut Vec<Problem>) -> Option<LoadSpec> {
     let name = keys.text("name").map(|text| text.value).unwrap_or_default();
     let on = keys.take("on").map_or_else(Vec::new, |node| texts(node, "", keys.problems));
     let (start_after, thresholds) = (keys.duration("start_after"), keys.rules());
+    let per_machine = keys.truth("per_machine");
     let before = keys.problems.len();
     let arguments = keys.take(&kind.value).map_or_else(Vec::new, |node| texts(node, "", keys.problems));
     let rest = std::mem::take(&mut keys.entries);
     let options = rest.into_iter().filter_map(|(key, value)| option(key, value, keys.problems)).collect();
     let is_whole = problems.len() == before;
-    Some(LoadSpec { name, kind, arguments, options, is_whole, on, start_after, thresholds })
+    Some(LoadSpec { name, kind, arguments, options, is_whole, on, per_machine, start_after, thresholds })
 }
 
 /// `key: true` is a flag, `key: false` is none, a list is the flag several times, and a mapping its `name: value` pairs.
@@ -202,7 +221,10 @@ fn machine(name: &Text, node: &Node, defaults: &SshSpec, problems: &mut Vec<Prob
     let bare = |reach| (reach, NonZeroU32::MIN, MachineSettings::default());
     let (reach, weight, settings) = match &node.value {
         Value::Scalar(text) if text == "local" => bare(Reach::Local),
-        Value::Scalar(text) => bare(Reach::Ssh(with_destination(defaults.clone(), text))),
+        Value::Scalar(text) => {
+            check_ports(text, node.place, problems);
+            bare(Reach::Ssh(with_destination(defaults.clone(), text)))
+        }
         _ => {
             let mut keys = Keys::of(node, "a machine", problems);
             let help = "write a whole number from 1, such as `3`";
@@ -258,6 +280,30 @@ pub(super) fn with_destination(mut spec: SshSpec, text: &str) -> SshSpec {
     let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     address.filter(|address| address.contains(':')).unwrap_or(host).clone_into(&mut spec.host);
     spec
+}
+
+/// Notes a port of `[user@]host[:port]` that is none.
+fn check_ports(text: &str, place: Place, problems: &mut Vec<Problem>) {
+    if let Err(error) = check_destination(text) {
+        problems.push(Problem::at(place, format!("`{text}`: {}", error.reason), error.help));
+    }
+}
+
+/// Host, in brackets where it is written so, and port of `host[:port]`.
+pub(super) fn destination_port(text: &str) -> Result<(&str, Option<u16>), InputError> {
+    let split = text.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+    let Some((host, port)) = split else { return Ok((text, None)) };
+    let wrong = |error: InputError| InputError { reason: format!("`{port}` is {}", error.reason), ..error };
+    parse_port(port).map(|port| (host, Some(port))).map_err(wrong)
+}
+
+/// Checks `[user@]host[:port]`, or several with commas between them.
+///
+/// # Errors
+/// When a port is none.
+pub fn check_destination(text: &str) -> Result<String, InputError> {
+    let rest = |hop: &str| hop.rsplit_once('@').map_or(hop, |(_, rest)| rest).to_owned();
+    text.split(',').try_for_each(|hop| destination_port(&rest(hop)).map(drop)).map(|()| text.to_owned())
 }
 
 /// A list of words, or one text split at blanks.
@@ -327,14 +373,15 @@ fn file_spec(node: &Node, problems: &mut Vec<Problem>) -> Option<FileSpec> {
     let (from, to) = (keys.text("from"), keys.text("to"));
     let mode = keys.parsed("mode", parse_mode).unwrap_or(0o644);
     let on = keys.take("on").map_or_else(Vec::new, |node| texts(node, "", keys.problems));
+    let overwrite = keys.truth("overwrite");
     if from.is_none() || to.is_none() {
         keys.missing(
             if from.is_none() { "from" } else { "to" },
             "write `from: here.txt` and `to: /tmp/there.txt`",
         );
     }
-    keys.finish(&["from", "to", "mode", "on"]);
-    Some(FileSpec { from: from?, to: to?, mode, on })
+    keys.finish(&["from", "to", "mode", "on", "overwrite"]);
+    Some(FileSpec { from: from?, to: to?, mode, on, overwrite })
 }
 
 /// Whether a text is the URL of a page that can be asked for.
@@ -365,6 +412,12 @@ pub fn parse_lost_after(text: &str) -> Result<Duration, InputError> {
 
 fn parse_count(text: &str) -> Result<usize, InputError> {
     text.parse().map_err(|_| InputError::at(text, 0, "not a count", "write a whole number, such as `1`"))
+}
+
+/// Reads a TCP port.
+pub(crate) fn parse_port(text: &str) -> Result<u16, InputError> {
+    let port = text.parse().ok().filter(|port| *port > 0);
+    port.ok_or_else(|| InputError::at(text, 0, "not a port", "write a number from 1 to 65535"))
 }
 
 /// Reads permission bits: three or four octal digits.
@@ -563,6 +616,16 @@ impl<'n, 'p> Keys<'n, 'p> {
         }
     }
 
+    /// `true` or `false`; `false` when it is not there.
+    fn truth(&mut self, key: &str) -> bool {
+        let read = |text: &str| match text {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(InputError::at(text, 0, "neither true nor false", "write `true` or `false`")),
+        };
+        self.parsed(key, read).unwrap_or_default()
+    }
+
     fn duration(&mut self, key: &str) -> Duration {
         self.parsed(key, parse_duration).unwrap_or_default()
     }
@@ -621,18 +684,18 @@ impl<'n, 'p> Keys<'n, 'p> {
     /// The keys of ssh; what is not given is as in `defaults`.
     fn ssh(&mut self, defaults: &SshSpec) -> SshSpec {
         let spec = defaults.clone();
-        let spec = match self.string("ssh").or_else(|| self.string("host")) {
-            Some(destination) => with_destination(spec, &destination),
+        let spec = match self.text("ssh").or_else(|| self.text("host")) {
+            Some(destination) => {
+                check_ports(&destination.value, destination.place, self.problems);
+                with_destination(spec, &destination.value)
+            }
             None => spec,
-        };
-        let parse_port = |text: &str| {
-            text.parse().map_err(|_| InputError::at(text, 0, "not a port", "write a number from 1 to 65535"))
         };
         SshSpec {
             user: self.string("user").or(spec.user),
             port: self.parsed("port", parse_port).or(spec.port),
             key: self.string("key").or(spec.key),
-            jump: self.string("jump").or(spec.jump),
+            jump: self.parsed("jump", check_destination).or(spec.jump),
             config: self.string("config").or(spec.config),
             options: match self.take("options") {
                 Some(node) => texts(node, "=", self.problems).into_iter().map(|text| text.value).collect(),
