@@ -10,9 +10,16 @@ use squall_plan::InputError;
 pub fn compile(text: &str) -> Result<Regex, InputError> {
     RegexBuilder::new(text).size_limit(SIZE_BYTES_MAX).build().map_err(|error| InputError {
         column: 1,
-        reason: format!("bad regular expression: {error}"),
+        reason: format!("bad regular expression: {}", in_one_line(&error)),
         help: "write it as in Rust's regex crate: no look-around, no back-references".to_owned(),
     })
+}
+
+/// The reason without the drawing of the pattern above it: a message has one line.
+fn in_one_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
 }
 
 /// Memory of a compiled pattern.
