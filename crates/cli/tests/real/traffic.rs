@@ -630,7 +630,7 @@ fn a_recording_is_shown_as_a_table_in_detail_and_against_another() {
                 "1.2.3.4 - - [26/Jan/2021:06:28:{second:02} +0000] \"{request} HTTP/1.1\" {status} 12 \"-\" \"x\"\n"
             )
         };
-        let lines = [line(1, "GET /a?key=s3cret", 200), line(2, "POST /b", 500), line(40, last, 404)];
+        let lines = [line(1, "GET /a?token=s3cret", 200), line(2, "POST /b", 500), line(40, last, 404)];
         fs::write(folder.path().join(name), lines.concat()).unwrap();
         path(&folder, name)
     };
@@ -645,7 +645,7 @@ fn a_recording_is_shown_as_a_table_in_detail_and_against_another() {
         (&["--status", "4xx,500"], &["/b", "/c"]),
         (&["--from", "500ms", "--until", "30s"], &["/b"]),
         (&["--only-path", "/c"], &["/c"]),
-        (&["--status", "200", "--show-secrets"], &["/a?key=s3cret"]),
+        (&["--status", "200", "--show-secrets"], &["/a?token=s3cret"]),
     ] {
         assert_eq!(urls(args), expected, "{args:?}");
     }
