@@ -6,11 +6,12 @@ CARGO ?= cargo
 CASE ?= all
 ROUNDS ?= 5
 SECONDS ?= 3
+MINUTES ?= 10
 K6 ?= k6
 REPOS ?= suites/k6/repositories
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-debug ui ui-test demo test lint bench k6-diff k6-wild docs dist build-deps test-deps bench-deps
+.PHONY: help build build-debug ui ui-test demo test lint bench k6-diff hostile fuzz k6-wild docs dist build-deps test-deps bench-deps
 
 help: ## lists the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +58,12 @@ k6-diff: build-debug ## the same scripts with k6 and with squall: K6=/path/of/k6
 
 k6-wild: build-debug ## public scripts with k6 and with squall: REPOS=list of them CHECKOUTS=their folder K6=/path/of/k6
 	SQUALL=$(CURDIR)/target/debug/squall K6=$(K6) CHECKOUTS=$(CHECKOUTS) suites/k6/wild $(REPOS)
+
+hostile: test-deps ## every attack of suites/hostile, with how many held
+	@suites/hostile/run
+
+fuzz: ## every fuzz target in turn on the stable compiler: MINUTES=10 for all together
+	@fuzz/run $(MINUTES)
 
 docs: build-deps ## API documentation in target/doc
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use squall_measure::RunRecord;
 use squall_plan::Plan;
-use squall_report::store::{RECORD_FILE, RunFolder, Store};
+use squall_report::store::{RunFolder, Store};
 use squall_report::{Error, OutputSpec, Outputs, Summary, terminal};
 
 use crate::args::{FaceArgs, OutputArgs};
@@ -71,13 +71,14 @@ impl Kept {
         Ok(Self { store, folder })
     }
 
-    /// Whether the record could be written; what could not is a warning.
+    /// Whether all of it could be written; what could not is a warning.
     fn save(&mut self, record: &RunRecord, summary: &Summary, args: &FaceArgs) -> bool {
-        let filled = self.folder.fill(record, summary).and_then(|()| self.store.prune());
-        if let Err(error) = &filled {
+        let filled = self.folder.fill(record, summary);
+        let is_filled = filled.is_ok();
+        if let Err(error) = filled.and_then(|()| self.store.prune()) {
             output::warning(args.color, &error.to_string());
         }
-        self.folder.path().join(RECORD_FILE).exists()
+        is_filled
     }
 }
 

@@ -34,6 +34,7 @@ pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> 
     let said = (!args.live).then_some("finishing open requests");
     let _watch = signals::steer(said, steered(&control))?;
     let mut view = View::open(args, &plan.name, Box::new(steered(&control)))?;
+    view.save_in(faces.folder());
     view.prepare(PREPARING);
     let record = squall_engine::run(plan, &control, &mut |recorder: &RunRecorder| {
         view.phase(None);

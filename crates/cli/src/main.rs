@@ -5,6 +5,7 @@
 mod args;
 mod bug;
 mod build;
+mod checkpoint;
 mod echo;
 mod faces;
 mod failure;

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 
+use squall_plan::printable::printable;
 use squall_report::{ColorChoice, Style, Tone};
 use terminal_size::{Width, terminal_size_of};
 
@@ -25,22 +26,32 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Writes a line for people to stderr. Nobody can be told when that fails.
+/// Writes a line for people to stderr. What of it would drive the terminal is written out: much of it comes from elsewhere.
 pub(crate) fn note(text: &str) {
+    line(&printable(text));
+}
+
+/// Writes a line of a script's own to stderr, colours and all.
+pub(crate) fn own(text: &str) {
+    line(text);
+}
+
+/// Nobody can be told when that fails.
+fn line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// Something went wrong that does not end the run.
 pub(crate) fn warning(color: impl Into<ColorChoice>, text: &str) {
     let name = stderr_style(color).paint(Tone::Warning, "warning:");
-    note(&format!("{name} {text}"));
+    line(&format!("{name} {}", printable(text)));
 }
 
 /// What went wrong, and how to mend it.
 pub(crate) fn failure(failure: &Failure) {
     let style = stderr_style(ColorChoice::Auto);
     let (error, help) = (style.paint(Tone::Bad, "error:"), style.paint(Tone::Hint, "help:"));
-    note(&format!("{error} {}\n\n{help} {}", failure.message, failure.help));
+    line(&format!("{error} {}\n\n{help} {}", printable(&failure.message), printable(&failure.help)));
 }
 
 /// How text looks on stdout.

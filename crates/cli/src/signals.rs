@@ -1,9 +1,9 @@
-//! Ctrl-C and SIGTERM, as calls: what each one means is for the caller to say, and for every run the same.
+//! Ctrl-C and the other signals that ask a program to end, as calls: what each one means is for the caller to say, and for every run the same.
 
 use std::io;
 use std::thread;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use squall_report::{Ask, Live};
@@ -49,7 +49,7 @@ pub(crate) fn leave() -> ! {
 }
 
 fn watch(mut on_signal: impl FnMut(u32) + Send + 'static) -> io::Result<Handle> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new(ENDING)?;
     let handle = signals.handle();
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for (number, _) in (1..).zip(signals.forever()) {
@@ -58,6 +58,9 @@ fn watch(mut on_signal: impl FnMut(u32) + Send + 'static) -> io::Result<Handle> 
     })?;
     Ok(handle)
 }
+
+/// Ctrl-C, `kill`, a terminal that has gone, and Ctrl-\\: each ends a run with its report.
+const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 impl Drop for Watch {
     fn drop(&mut self) {

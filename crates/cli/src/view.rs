@@ -1,11 +1,13 @@
 //! What is seen of a run while it goes on: a line of progress, the full screen of `--live`, a page, or nothing.
 
 use std::io::{self, IsTerminal, Stderr};
+use std::path::Path;
 
 use squall_measure::{RunRecord, RunRecorder};
 use squall_report::{Ask, Glance, Live, MachineGlance, Progress, ProgressMode};
 
 use crate::args::OutputArgs;
+use crate::checkpoint::Checkpoint;
 use crate::failure::Failure;
 use crate::output;
 use crate::patience::Patience;
@@ -25,6 +27,7 @@ pub(crate) struct View<'a> {
     phase: Option<String>,
     patience: Option<Patience>,
     args: &'a OutputArgs,
+    checkpoint: Option<Checkpoint>,
 }
 
 enum Face {
@@ -51,7 +54,13 @@ impl<'a> View<'a> {
             phase: None,
             patience: None,
             args,
+            checkpoint: None,
         })
+    }
+
+    /// Saves the run in this folder every few seconds, until it ends.
+    pub(crate) fn save_in(&mut self, folder: Option<&Path>) {
+        self.checkpoint = folder.and_then(Checkpoint::start);
     }
 
     /// Something begins that is no load yet, such as the look-up of names; it ends with the next phase.
@@ -74,6 +83,9 @@ impl<'a> View<'a> {
 
     /// Shows the run as it is now, and of a fleet each machine. A terminal that is gone must not end the run.
     pub(crate) fn update(&mut self, recorder: &RunRecorder, machines: &[MachineGlance<'_>]) {
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.update(recorder);
+        }
         for _ in 0..self.streams.update(recorder, machines, self.is_draining) {
             let ask = if self.is_draining { Ask::Abort } else { Ask::Drain };
             self.is_draining = true;
@@ -105,6 +117,8 @@ impl<'a> View<'a> {
 
     /// Gives the terminal back, and tells those who follow elsewhere how the run ended.
     pub(crate) fn finish(self, record: &RunRecord) {
+        // What is written from now on is the whole run.
+        drop(self.checkpoint);
         drop(self.face);
         self.streams.finish(record, self.args);
     }

@@ -2,11 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use rustls::KeyLog;
+use squall_plan::files::open_private;
 
 use crate::Error;
 
@@ -15,9 +15,9 @@ use crate::Error;
 pub(crate) struct KeyLogFile(Mutex<File>);
 
 impl KeyLogFile {
-    /// Opens the file, or makes one that only its owner may read.
+    /// Opens the file, or makes one. Only its owner may read it, whoever could before.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+        let file = open_private(path, OpenOptions::new().append(true).create(true));
         let file =
             file.map_err(|source| Error::PlanFile { what: "key log", path: path.to_owned(), source })?;
         Ok(Self(Mutex::new(file)))

@@ -103,8 +103,10 @@ impl Pulse {
         self.woke_ns = now_ns;
     }
 
-    /// The loop goes on.
-    pub(crate) fn resume(&mut self, now_ns: u64) {
+    /// The loop goes on. `due_ns`: when it was to go on at the latest; a process that was stopped or got no CPU is late, and answers
+    /// lay unread meanwhile.
+    pub(crate) fn resume(&mut self, now_ns: u64, due_ns: u64) {
+        self.stall_ns_max = self.stall_ns_max.max(now_ns.saturating_sub(due_ns));
         self.woke_ns = now_ns;
     }
 

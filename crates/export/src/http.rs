@@ -12,7 +12,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Frame, Incoming};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -143,9 +146,19 @@ fn response(answer: Answer) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    for (name, value) in EVERY_RESPONSE {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
     response
 }
+
+/// No other site may show the page in a frame, where a click on something else would stop the run.
+const EVERY_RESPONSE: [(HeaderName, &str); 4] = [
+    (CACHE_CONTROL, "no-store"),
+    (X_FRAME_OPTIONS, "DENY"),
+    (CONTENT_SECURITY_POLICY, "frame-ancestors 'none'"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+];
 
 /// The body of an answer.
 pub(crate) enum Body {
@@ -178,6 +191,13 @@ const FAREWELL: Duration = Duration::from_millis(200);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_other_site_frames_a_page() {
+        let response = response(text(StatusCode::OK, "x"));
+        assert_eq!(response.headers()["x-frame-options"], "DENY");
+        assert_eq!(response.headers()["content-security-policy"], "frame-ancestors 'none'");
+    }
 
     #[test]
     fn only_our_own_names_are_answered() {

@@ -1,10 +1,11 @@
 //! The program itself, brought to machines that do not have it: known by its checksum, sent once, and kept in a cache there.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
+use squall_plan::files;
+use squall_plan::limits::PROGRAM_BYTES_MAX;
 
 use crate::protocol::Trouble;
 use crate::terms::{Terms, prelude};
@@ -23,7 +24,7 @@ impl Binary {
     /// # Errors
     /// When it cannot be read.
     pub(crate) fn read(path: &Path) -> Result<Self, Trouble> {
-        let bytes = fs::read(path).map_err(|error| {
+        let bytes = files::read(path, PROGRAM_BYTES_MAX).map_err(|error| {
             Trouble::new(
                 format!("cannot read `{}`: {error}", path.display()),
                 "check the path and its permissions",

@@ -13,6 +13,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use rustix::process::{Pid, Signal, kill_process_group};
 use squall_plan::file::SshSpec;
+use squall_plan::shell::quoted;
 
 use crate::protocol::Trouble;
 
@@ -150,11 +151,6 @@ impl Jump {
         arguments.extend(["--".to_owned(), self.host.clone()]);
         arguments
     }
-}
-
-/// A word for a POSIX shell.
-pub(crate) fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// The port that ssh takes: the plan's, or that of the user's configuration.
@@ -439,10 +435,5 @@ mod tests {
                 "{shell}"
             );
         }
-    }
-
-    #[test]
-    fn words_survive_a_shell() {
-        assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 }

@@ -2,8 +2,7 @@
 //! becomes the agent.
 
 use squall_plan::file::MachineSettings;
-
-use crate::ssh::quoted;
+use squall_plan::shell::quoted;
 
 /// The terms of one machine.
 #[derive(Debug, Clone, Default)]

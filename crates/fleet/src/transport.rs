@@ -243,7 +243,7 @@ impl Transport for Ssh {
 
     fn attach(&self, way_back: &WayBack, attempt: &Attempt) -> Result<Option<Opened>, Trouble> {
         self.ways.logins.forget_failures();
-        let script = attach::script(way_back, ssh::quoted);
+        let script = attach::script(way_back, squall_plan::shell::quoted);
         let (opened, greeting) = self.log_in(&script, attempt, &|_| {})?;
         if greeting == ATTACHED {
             return Ok(Some(opened));

@@ -85,6 +85,8 @@ pub enum StoppedBy {
     Aborted,
     /// Nothing could be reached.
     Unreachable,
+    /// It did not end: the program was killed, and this is what it had saved.
+    Lost,
 }
 
 impl StoppedBy {
@@ -101,6 +103,7 @@ impl StoppedBy {
             Self::Drained => 2,
             Self::Unreachable => 3,
             Self::Aborted => 4,
+            Self::Lost => 5,
         };
         std::cmp::max_by_key(self, other, rank)
     }
@@ -370,8 +373,8 @@ mod tests {
 
     #[test]
     fn the_graver_reason_to_end_stands_whichever_comes_first() {
-        use StoppedBy::{Aborted, Count, Drained, Duration, Unreachable};
-        let ranked = [Count, Duration, Drained, Unreachable, Aborted];
+        use StoppedBy::{Aborted, Count, Drained, Duration, Lost, Unreachable};
+        let ranked = [Count, Duration, Drained, Unreachable, Aborted, Lost];
         for (rank, graver) in ranked.iter().enumerate() {
             for lesser in &ranked[..=rank] {
                 assert_eq!((lesser.graver(*graver), graver.graver(*lesser)), (*graver, *graver));

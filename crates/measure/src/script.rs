@@ -7,6 +7,7 @@ mod rules;
 mod trend;
 
 use serde::{Deserialize, Serialize};
+use squall_plan::limits::CHECK_COUNT_MAX;
 
 pub use rule::{Rule, RuleError, RuleOutcome};
 pub use rules::{Judged, MetricRules, Rules, Threshold as ScriptThreshold};
@@ -134,9 +135,17 @@ impl ScriptFigures {
         self.groups.clear();
     }
 
-    /// A check's counts.
+    /// A check's counts; of those of `(other)` once there are [`CHECK_COUNT_MAX`].
     pub fn check_mut(&mut self, group: &str, name: &str) -> &mut ScriptCheck {
-        let known = self.checks.iter().position(|check| check.name == name && check.group == group);
+        let find = |group: &str, name: &str| {
+            self.checks.iter().position(|check| check.name == name && check.group == group)
+        };
+        let mut known = find(group, name);
+        let (mut group, mut name) = (group, name);
+        if known.is_none() && self.checks.len() >= CHECK_COUNT_MAX {
+            (group, name) = ("", "(other)");
+            known = find(group, name);
+        }
         let idx = known.unwrap_or_else(|| {
             let (group, name) = (group.to_owned(), name.to_owned());
             self.checks.push(ScriptCheck { group, name, passes: 0, fails: 0 });
@@ -281,6 +290,20 @@ mod tests {
             metrics.iter_mut().for_each(|metric| metric.value.add(*value, at_ns));
         }
         ScriptFigures { metrics, ..ScriptFigures::default() }
+    }
+
+    #[test]
+    fn names_made_of_data_share_one_check() {
+        let mut figures = ScriptFigures::default();
+        for nth in 0..3 * CHECK_COUNT_MAX {
+            figures.count_check("::g", &format!("id {nth}"), nth % 2 == 0);
+        }
+        assert_eq!(figures.checks.len(), CHECK_COUNT_MAX + 1);
+        let other = figures.checks.last().unwrap();
+        assert_eq!(
+            (other.name.as_str(), other.passes + other.fails),
+            ("(other)", 2 * CHECK_COUNT_MAX as u64)
+        );
     }
 
     #[test]

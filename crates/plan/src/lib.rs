@@ -5,18 +5,21 @@
 
 pub mod endpoints;
 pub mod file;
+pub mod files;
 mod input;
 mod latin1;
 pub mod limits;
 pub mod mask;
 mod model;
 mod nearest;
+pub mod printable;
 mod profile;
 mod replay;
 pub mod rules;
 pub mod secret;
 mod segment;
 mod sessions;
+pub mod shell;
 pub mod units;
 pub mod urls;
 mod validate;

@@ -18,6 +18,15 @@ pub const WEIGHT_SUM_MAX: usize = 1 << 20;
 /// Most rows (URL pattern x method x protocol) with figures of their own; what exceeds it shares the row `(other)`.
 pub const ROW_COUNT_MAX: usize = 100;
 
+/// Most checks of a script with counts of their own: names made of data, such as ids, would never end. The rest shares `(other)`.
+pub const CHECK_COUNT_MAX: usize = 1000;
+
+/// Most elements of an array that a script gives to a function of squall's: more than any list, and 100 MB of them.
+pub const ELEMENT_COUNT_MAX: u32 = 1 << 22;
+
+/// Deepest nesting of a page's elements that `parseHTML` follows: browsers stop there, too.
+pub const HTML_DEPTH_MAX: usize = 512;
+
 /// Longest series kept at one point per second; beyond it neighbours are merged pairwise, so memory stays bounded.
 pub const SERIES_POINT_COUNT_MAX: usize = 3600;
 
@@ -95,6 +104,38 @@ pub const URLS_FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Largest plan file, in bytes: a thousand loads take a tenth of it.
 pub const PLAN_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Most bytes that variables and aliases may add to a plan file: a dozen short lines that double each other would fill any memory.
+pub const PLAN_FILLED_BYTES_MAX: usize = 4 * PLAN_FILE_BYTES_MAX as usize;
+
+/// Largest module of a script, its own text included: what is longer is no program.
+pub const SCRIPT_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Largest file that a script opens whole: a string of its engine cannot be longer. `k6/experimental/fs` and `csv` share the bytes
+/// among all users.
+pub const OPENED_FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Largest body of one response that a script may read, as it was sent and decoded, unless its `ext.squall.maxBodyBytes` says otherwise.
+pub const BODY_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
+
+/// Most bytes of response bodies that one virtual user holds.
+pub const USER_BODIES_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Most bytes of response bodies that all virtual users of a process hold: half of a small machine.
+pub const BODIES_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
+
+/// Largest file of certificates or keys: bundles of all authorities have some 300 KB.
+pub const PEM_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Largest file of header lines (`--header @FILE`).
+pub const HEADER_FILE_BYTES_MAX: u64 = REQUEST_HEAD_BYTES_MAX as u64;
+
+/// Largest saved run: a day with a thousand rows has a tenth of it.
+pub const RUN_FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// Largest program that is sent to an agent, and the most that a foreign tool may print or write: a build with all debug
+/// information has half of it.
+pub const PROGRAM_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Most problems of a plan file that are told at once: two screens, and those after them are often the same again.
 pub const PROBLEM_COUNT_MAX: usize = 20;

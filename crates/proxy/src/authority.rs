@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData,
@@ -14,6 +15,8 @@ use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use squall_plan::files;
+use squall_plan::limits::PEM_FILE_BYTES_MAX;
 
 use crate::Error;
 
@@ -37,11 +40,12 @@ impl Authority {
     /// When its files cannot be read or written, or are no certificate and key.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let (pem_path, key_path) = (folder.join("squall-ca.pem"), folder.join("squall-ca.key"));
-        if !pem_path.exists() {
+        if !pem_path.exists() || is_expired(&pem_path) {
             make(folder, &pem_path, &key_path)?;
         }
         let read = |path: &Path| {
-            fs::read_to_string(path).map_err(|source| Error::File { path: path.to_owned(), source })
+            files::read_text(path, PEM_FILE_BYTES_MAX)
+                .map_err(|source| Error::File { path: path.to_owned(), source })
         };
         let key =
             KeyPair::from_pem(&read(&key_path)?).map_err(|error| tls("read the authority's key", &error))?;
@@ -73,7 +77,8 @@ impl Authority {
     fn issue(&self, host: &str) -> Result<ServerConfig, Error> {
         let what = "make a certificate";
         let key = KeyPair::generate().map_err(|error| tls(what, &error))?;
-        let params = CertificateParams::new(vec![host.to_owned()]).map_err(|error| tls(what, &error))?;
+        let mut params = CertificateParams::new(vec![host.to_owned()]).map_err(|error| tls(what, &error))?;
+        set_validity(&mut params);
         let cert = params.signed_by(&key, &self.issuer).map_err(|error| tls(what, &error))?;
         let chain: Vec<CertificateDer<'static>> = vec![cert.der().clone()];
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
@@ -103,7 +108,7 @@ fn make(folder: &Path, pem_path: &Path, key_path: &Path) -> Result<(), Error> {
 
 /// A key whose certificate is not there. One that was not written to its end is none.
 fn kept_key(path: &Path) -> Result<Option<KeyPair>, Error> {
-    match fs::read_to_string(path) {
+    match files::read_text(path, PEM_FILE_BYTES_MAX) {
         Ok(pem) => Ok(KeyPair::from_pem(&pem).ok()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::File { path: path.to_owned(), source }),
@@ -139,10 +144,28 @@ fn write_whole(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
 fn params() -> Result<CertificateParams, Error> {
     let mut params =
         CertificateParams::new(Vec::new()).map_err(|error| tls("make a certificate authority", &error))?;
+    set_validity(&mut params);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params.distinguished_name.push(DnType::CommonName, "squall record (local)");
     Ok(params)
+}
+
+/// A year from now; an hour back, because clocks differ.
+fn set_validity(params: &mut CertificateParams) {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = rcgen::date_time_ymd(1970, 1, 1) + since_epoch;
+    params.not_before = now - Duration::from_secs(3600);
+    params.not_after = now + VALIDITY;
+}
+
+/// How long the authority, and what it vouches for, is to be trusted.
+const VALIDITY: Duration = Duration::from_secs(365 * 86_400);
+
+/// Whether the certificate in a file was made so long ago that clients refuse it.
+fn is_expired(path: &Path) -> bool {
+    let age = path.metadata().and_then(|metadata| metadata.modified()).map(|made| made.elapsed());
+    matches!(age, Ok(Ok(age)) if age >= VALIDITY)
 }
 
 pub(crate) fn tls(what: &'static str, error: &dyn std::fmt::Display) -> Error {

@@ -218,8 +218,11 @@ fn without_default_port(authority: &str) -> String {
 }
 
 async fn serve(shared: Arc<Shared>, stream: TcpStream) {
-    let client =
-        |server| Client { upstream: Upstream::new(shared.tls.clone()), shared: Arc::clone(&shared), server };
+    let client = |server| Client {
+        upstream: Upstream::new(shared.tls.clone(), None),
+        shared: Arc::clone(&shared),
+        server,
+    };
     match &shared.options.authority {
         Some(authority) if speaks_tls(&stream).await.unwrap_or(false) => {
             if let Some(stream) = tunnel::accept(authority, stream).await {
@@ -279,7 +282,7 @@ impl Client {
             let Some(stream) = tunnel::accept_in(ca, request, &authority).await else { return };
             let authority = authority.strip_suffix(":443").unwrap_or(&authority).to_owned();
             let server = Some(Server { scheme: Scheme::Https, authority });
-            let upstream = Upstream::new(self.shared.tls.clone());
+            let upstream = Upstream::new(self.shared.tls.clone(), None);
             serve_http(Self { shared: Arc::clone(&self.shared), server, upstream }, stream).await;
         });
         Response::new(Carried::none())

@@ -12,12 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use hyper::header::{CONNECTION, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use rustls::ClientConfig;
+use squall_plan::files;
+use squall_plan::limits::PEM_FILE_BYTES_MAX;
 use squall_traffic::redact::{Redactor, Rules};
 use squall_traffic::store::{Index, Writer};
 use squall_traffic::{Field, Record, Redirect, Scheme, SessionBy, Sessions, Version, key_of};
@@ -278,7 +280,12 @@ where
 
 impl Client {
     fn new(shared: &Arc<Shared>, id: u64, peer: SocketAddr, server: Option<Server>, is_tls: bool) -> Self {
-        let upstream = Upstream::new(shared.tls.clone());
+        // Who set up a reverse proxy has named its server; a forward proxy goes wherever its clients say.
+        let guard = match &shared.options.role {
+            Role::Reverse { .. } => None,
+            Role::Forward => Some(shared.options.only_host.clone()),
+        };
+        let upstream = Upstream::new(shared.tls.clone(), guard);
         Self { shared: Arc::clone(shared), id, peer, server, is_tls, upstream }
     }
 
@@ -301,7 +308,8 @@ impl Client {
         let server = self.server_of(&request)?;
         self.name_server(&mut request)?;
         let of_client = hyper::upgrade::on(&mut request);
-        let (parts, incoming) = request.into_parts();
+        let (mut parts, incoming) = request.into_parts();
+        keep_upgrade_alone(&mut parts.headers);
         let outgoing = Request::from_parts(parts, Carried::Passing(incoming, Tap::default()));
         let mut response = self.upstream.send_upgrade(&server, outgoing).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -314,7 +322,8 @@ impl Client {
                 let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
             });
         }
-        let (parts, incoming) = response.into_parts();
+        let (mut parts, incoming) = response.into_parts();
+        keep_upgrade_alone(&mut parts.headers);
         Ok(Response::from_parts(parts, Carried::Passing(incoming, Tap::default())))
     }
 
@@ -337,6 +346,7 @@ impl Client {
     async fn pass(&self, mut request: Request<Incoming>) -> Result<Response<Carried>, String> {
         let server = self.server_of(&request)?;
         join_cookies(request.headers_mut());
+        drop_connection_fields(request.headers_mut());
         let proxy = self.name_server(&mut request)?;
         let half = self.half(&request, &server);
         let body = half.body.clone();
@@ -345,8 +355,7 @@ impl Client {
             hyper::Version::HTTP_2 => Wanted::Http2Plain,
             _ => Wanted::Http1,
         };
-        let (mut parts, incoming) = request.into_parts();
-        drop_connection_fields(&mut parts.headers);
+        let (parts, incoming) = request.into_parts();
         let outgoing = Request::from_parts(parts, Carried::Passing(incoming, body));
         let response = self.upstream.send(&server, wanted, outgoing).await?;
         let mut response = half.finish(response);
@@ -411,6 +420,7 @@ impl Half {
     /// The response on its way to the client; when it has ended, the record is written.
     fn finish(mut self, response: Response<Incoming>) -> Response<Carried> {
         let (mut parts, incoming) = response.into_parts();
+        drop_connection_fields(&mut parts.headers);
         let answer = squall_traffic::Response {
             status: parts.status.as_u16(),
             version: version_of(parts.version),
@@ -420,7 +430,6 @@ impl Half {
         let content_type =
             parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_wanted = self.shared.options.wants(&self.record, content_type);
-        drop_connection_fields(&mut parts.headers);
         let tap = Tap::at_end(self.shared.options.body_bytes_max, move |tapped| {
             if is_wanted {
                 self.record.response = Some(answer);
@@ -507,8 +516,18 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// RFC 9110 7.6.1.
+/// RFC 9110 7.6.1: what belongs to this connection, and what its `Connection` names as such.
 fn drop_connection_fields(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| HeaderName::try_from(name.trim()).ok())
+        .collect();
+    for name in named {
+        headers.remove(name);
+    }
     const NAMES: [&str; 7] = [
         "connection",
         "keep-alive",
@@ -520,6 +539,16 @@ fn drop_connection_fields(headers: &mut HeaderMap) {
     ];
     for name in NAMES {
         headers.remove(HeaderName::from_static(name));
+    }
+}
+
+/// The same, but for what asks for, or agrees to, another protocol (RFC 9110 7.8).
+fn keep_upgrade_alone(headers: &mut HeaderMap) {
+    let protocol = headers.get(UPGRADE).cloned();
+    drop_connection_fields(headers);
+    if let Some(protocol) = protocol {
+        headers.insert(UPGRADE, protocol);
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
 }
 
@@ -549,8 +578,9 @@ pub(crate) fn client_tls(ca_files: &[PathBuf], insecure: bool) -> Result<ClientT
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     for path in ca_files {
-        let certificates = CertificateDer::pem_file_iter(path).map_err(|error| tls(&error))?;
-        for certificate in certificates {
+        let text = files::read(path, PEM_FILE_BYTES_MAX)
+            .map_err(|source| Error::File { path: path.to_owned(), source })?;
+        for certificate in CertificateDer::pem_slice_iter(&text) {
             roots.add(certificate.map_err(|error| tls(&error))?).map_err(|error| tls(&error))?;
         }
     }

@@ -2,6 +2,7 @@
 //! version where the server has it.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::body::Incoming;
@@ -28,6 +29,8 @@ pub(crate) struct Server {
 /// The connections of one client connection.
 pub(crate) struct Upstream {
     tls: ClientTls,
+    /// Hosts that may be reached on addresses of the link; `None`: no address is refused.
+    named: Option<Vec<String>>,
     open: Mutex<HashMap<Server, Vec<Sender>>>,
 }
 
@@ -77,8 +80,8 @@ impl Server {
 }
 
 impl Upstream {
-    pub(crate) fn new(tls: ClientTls) -> Self {
-        Self { tls, open: Mutex::default() }
+    pub(crate) fn new(tls: ClientTls, named: Option<Vec<String>>) -> Self {
+        Self { tls, named, open: Mutex::default() }
     }
 
     /// Sends a request; a new connection is opened where there is none that is ready.
@@ -143,7 +146,17 @@ impl Upstream {
     async fn connect(&self, server: &Server, wanted: Wanted) -> Result<Sender, String> {
         let (host, port) = server.host_and_port();
         let cannot = |error: &dyn std::fmt::Display| format!("cannot connect to {host}:{port}: {error}");
-        let stream = TcpStream::connect((host, port)).await.map_err(|error| cannot(&error))?;
+        let found = tokio::net::lookup_host((host, port)).await.map_err(|error| cannot(&error))?;
+        let mut addresses: Vec<SocketAddr> = found.collect();
+        if self.named.as_ref().is_some_and(|named| !named.iter().any(|name| name == host)) {
+            addresses.retain(|address| !is_of_link(address.ip()));
+            if addresses.is_empty() {
+                return Err(format!(
+                    "{host} has a link-local address or that of a cloud's metadata service: `--only-host {host}` allows it"
+                ));
+            }
+        }
+        let stream = TcpStream::connect(&addresses[..]).await.map_err(|error| cannot(&error))?;
         let _ = stream.set_nodelay(true);
         if server.scheme == Scheme::Http {
             return match wanted {
@@ -170,6 +183,21 @@ impl Upstream {
         Ok(Sender::Http2(sender))
     }
 }
+
+/// Whether an address is link-local, or one where clouds give a machine's credentials to whoever asks from it.
+fn is_of_link(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.is_link_local() || METADATA_V4.contains(&ip),
+        IpAddr::V6(ip) => ip.is_unicast_link_local() || METADATA_V6.contains(&ip),
+    }
+}
+
+/// Alibaba Cloud's and Oracle Cloud's; those of others are link-local.
+const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192)];
+
+/// Amazon's and Google's.
+const METADATA_V6: [Ipv6Addr; 2] =
+    [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
 
 /// What HTTP can be spoken on.
 trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static {}
@@ -208,4 +236,28 @@ fn suited(request: Request<Carried>, server: &Server, is_http2: bool) -> Result<
 fn explain(error: &hyper::Error) -> String {
     use std::error::Error;
     error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_the_link_and_of_metadata_services_are_known() {
+        for (ip, is_known) in [
+            ("169.254.169.254", true),
+            ("169.254.1.1", true),
+            ("::ffff:169.254.169.254", true),
+            ("fe80::1", true),
+            ("fd00:ec2::254", true),
+            ("100.100.100.200", true),
+            ("127.0.0.1", false),
+            ("10.0.0.1", false),
+            ("192.168.1.1", false),
+            ("::1", false),
+            ("fd00::1", false),
+        ] {
+            assert_eq!(is_of_link(ip.parse().unwrap()), is_known, "{ip}");
+        }
+    }
 }

@@ -2,7 +2,10 @@
 //!
 //! `scope` tells them apart; a figure that a scope does not have is empty. The columns are documented in `docs/output.md`.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
+use squall_plan::printable::csv_cell;
 
 use crate::summary::{Distribution, Micros, Point, Row, Summary, rate_per_s};
 
@@ -23,9 +26,9 @@ pub fn draw(summary: &Summary) -> String {
 #[derive(Debug, Default, Serialize)]
 struct Line<'a> {
     scope: &'static str,
-    load: &'a str,
-    method: &'a str,
-    url: &'a str,
+    load: Cow<'a, str>,
+    method: Cow<'a, str>,
+    url: Cow<'a, str>,
     at_s: f64,
     span_s: f64,
     requests: u64,
@@ -75,9 +78,9 @@ fn of_point(point: &Point) -> Line<'_> {
 fn of_row(row: &Row, duration_s: f64) -> Line<'_> {
     Line {
         scope: "row",
-        load: &row.load,
-        method: &row.method,
-        url: &row.url,
+        load: csv_cell(&row.load),
+        method: csv_cell(&row.method),
+        url: csv_cell(&row.url),
         span_s: duration_s,
         requests: row.ok + row.failed + row.interrupted,
         ok: row.ok,

@@ -6,7 +6,6 @@
 
 pub mod csv;
 mod error;
-mod files;
 mod glance;
 mod hints;
 pub mod json;

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use squall_measure::RunRecord;
+use squall_plan::files::{Access, replace, temporary_next_to};
 use squall_plan::mask::masked_text;
 
-use crate::{Error, Summary, csv, files, json, junit, page};
+use crate::{Error, Summary, csv, json, junit, page};
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +119,9 @@ impl Sink {
         }
         // Through links, so that the rename replaces the file and not the link to it.
         let target = fs::canonicalize(path).map_err(failed)?;
-        Ok(if files::can_replace(&target) { Self::Regular(target) } else { Self::Open(target, file) })
+        // A folder closed to us takes no file next to it.
+        let can_replace = temporary_next_to(&target, Access::Shared).is_ok();
+        Ok(if can_replace { Self::Regular(target) } else { Self::Open(target, file) })
     }
 
     fn write(&mut self, content: &[u8], stdout: &mut dyn Write) -> Result<(), Error> {
@@ -127,7 +130,9 @@ impl Sink {
                 .write_all(content)
                 .and_then(|()| stdout.flush())
                 .map_err(|e| Error::write(Path::new("-"), e)),
-            Self::Regular(path) => files::replace(path, content),
+            Self::Regular(path) => {
+                replace(path, content, Access::Shared).map_err(|source| Error::write(path, source))
+            }
             Self::Open(path, file) => write_open(file, content).map_err(|source| Error::write(path, source)),
         }
     }

@@ -15,11 +15,13 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Deserialize;
+use serde_json::Value;
 use squall_measure::{RUN_RECORD_SCHEMA, RunRecord};
+use squall_plan::files::{self, Access};
 use squall_plan::{Plan, limits};
 
 use crate::style::Style;
-use crate::{Error, Summary, files, json, page, terminal, time};
+use crate::{Error, Summary, json, page, terminal, time};
 
 /// A place where runs are kept.
 #[derive(Debug, Clone)]
@@ -150,7 +152,9 @@ impl RunFolder {
     }
 
     fn write(&self, name: &str, content: &str) -> Result<(), Error> {
-        files::replace(&self.path.join(name), content.as_bytes())
+        let path = self.path.join(name);
+        files::replace(&path, content.as_bytes(), Access::Private)
+            .map_err(|source| Error::write(&path, source))
     }
 }
 
@@ -165,7 +169,8 @@ impl Drop for RunFolder {
 /// Reads a saved run: its folder, the `run.json` in it, or a place of runs, whose newest one is meant.
 pub fn open(path: &Path) -> Result<RunRecord, Error> {
     let file = record_file(path)?;
-    let content = fs::read(&file).map_err(|source| Error::read(&file, source))?;
+    let content =
+        files::read(&file, limits::RUN_FILE_BYTES_MAX).map_err(|source| Error::read(&file, source))?;
     parse(&content, &file)
 }
 
@@ -178,9 +183,16 @@ pub fn runs_in(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if runs.is_empty() { Err(Error::UserNotARun { path: path.to_owned() }) } else { Ok(runs) }
 }
 
+/// Saves a run that goes on in its folder, so that [`open`] finds it when the program is killed.
+pub fn checkpoint(folder: &Path, record: &RunRecord) -> Result<(), Error> {
+    let path = folder.join(RECORD_FILE);
+    files::replace(&path, json::compact(record).as_bytes(), Access::Private)
+        .map_err(|source| Error::write(&path, source))
+}
+
 /// Writes a text file whole or not at all.
 pub fn write(path: &Path, content: &str) -> Result<(), Error> {
-    files::replace(path, content.as_bytes())
+    files::replace(path, content.as_bytes(), Access::Shared).map_err(|source| Error::write(path, source))
 }
 
 /// The folder, in full, of the run that [`open`] reads, so that a face drawn again names it as the run itself did.
@@ -223,8 +235,35 @@ fn parse(content: &[u8], file: &Path) -> Result<RunRecord, Error> {
             known: RUN_RECORD_SCHEMA,
         });
     }
+    let Figures { total, series } = serde_json::from_slice(content).map_err(foreign)?;
+    if has_wild_count(&total) || has_wild_count(&series) {
+        let reason = "it has a count that no run reaches".to_owned();
+        return Err(Error::UserForeignFile { path: file.to_owned(), reason });
+    }
     serde_json::from_slice(content).map_err(foreign)
 }
+
+/// The parts of a record whose numbers are added up.
+#[derive(Deserialize)]
+struct Figures {
+    #[serde(default)]
+    total: Value,
+    #[serde(default)]
+    series: Value,
+}
+
+/// Sums of counts must not overflow, whatever a file says. Sums of nanoseconds are kept wide, and may be large.
+fn has_wild_count(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_u64().is_some_and(|count| count > COUNT_MAX),
+        Value::Array(list) => list.iter().any(has_wild_count),
+        Value::Object(map) => map.iter().any(|(name, value)| name != "sum_ns" && has_wild_count(value)),
+        _ => false,
+    }
+}
+
+/// A million requests a second would take three centuries, and a thousand such counts can still be added.
+const COUNT_MAX: u64 = 1 << 53;
 
 /// Removes the files of ours and then the folder, which the system refuses when it holds anything else. A run that
 /// cannot be removed is no reason to trouble the user at the end of another one.

@@ -1,5 +1,6 @@
 //! Lays text out in columns: widths as a terminal counts them, tables, and what is unsafe to show made harmless.
 
+use squall_plan::printable::is_invisible;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::style::{Style, Tone};
@@ -138,11 +139,6 @@ impl Cell {
 /// Text from outside (URLs, messages, names) without control characters: a hostile server must not drive the terminal.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || is_invisible(c) { '?' } else { c }).collect()
-}
-
-/// Marks that reorder or hide the text around them (Unicode UAX 9 and zero-width characters).
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Cuts the middle out of text that is wider than `width`: both ends of a URL tell more than its start alone.

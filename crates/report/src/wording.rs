@@ -89,6 +89,7 @@ pub(crate) fn stopped_early(stopped_by: StoppedBy) -> Option<&'static str> {
         StoppedBy::Drained => Some("stopped early, open requests finished"),
         StoppedBy::Aborted => Some("stopped early, open requests cut off"),
         StoppedBy::Unreachable => Some("target unreachable"),
+        StoppedBy::Lost => Some("the program was killed: its last checkpoint"),
     }
 }
 

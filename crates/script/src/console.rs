@@ -4,6 +4,8 @@ use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use squall_plan::printable::printable;
+
 /// Takes lines from every thread.
 pub struct Console {
     writer: Mutex<Box<dyn Write + Send>>,
@@ -131,6 +133,7 @@ impl Level {
 fn short(level: Level, text: &str, fields: &[(&str, &str)], elapsed: Duration, color: bool) -> String {
     let (name, code) = level.short();
     let (begin, end) = if color { (format!("\x1b[{code}m"), "\x1b[0m") } else { (String::new(), "") };
+    let text = printable(text);
     let mut line = format!("{begin}{name}{end}[{:04}] {text:<44}", elapsed.as_secs());
     for (key, value) in fields {
         line.push_str(&format!(" {begin}{key}{end}={}", quoted(value)));

@@ -209,6 +209,11 @@ impl Host {
         self.interrupt.get().is_some()
     }
 
+    /// Called by natives that work for long, every millisecond or so: others have their turn, and a run that ends ends this, too.
+    pub(crate) fn give_way(&self, ctx: Ctx<'_>) -> JsResult<()> {
+        if self.on_interrupt() { self.check_interrupt(ctx) } else { Ok(()) }
+    }
+
     /// Leaves the script until a reply has come or the time is reached.
     pub(crate) fn wait(&self, ctx: Ctx<'_>, until_ns: Option<u64>) -> JsResult<()> {
         self.step.set(Step::Wait { until_ns });

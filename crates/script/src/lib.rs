@@ -7,6 +7,7 @@
 //! and their replies given back.
 
 mod api;
+mod bodies;
 mod console;
 mod cookies;
 mod error;

@@ -7,6 +7,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value as Json;
+use squall_plan::files;
+use squall_plan::limits::{OPENED_FILE_BYTES_MAX, SCRIPT_FILE_BYTES_MAX};
 
 use crate::api::http::fasthttp::ClientConfig;
 use crate::api::{self, data::ArrayData};
@@ -207,7 +209,7 @@ impl Building {
             return fetch(name).map_err(|problem| format!("cannot load the module `{name}`: {problem}"));
         }
         let Some(path) = file_path(name) else { return Err(api::missing::module(name)) };
-        std::fs::read_to_string(&path).map_err(|error| cannot_read(&path, &error))
+        files::read_text(&path, SCRIPT_FILE_BYTES_MAX).map_err(|error| cannot_read(&path, &error))
     }
 
     fn compile<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Loaded<'js>> {
@@ -376,7 +378,8 @@ impl Source {
                     return Ok(Arc::clone(bytes));
                 }
                 let path = file_path(name).ok_or_else(|| format!("`{name}` is not a file"))?;
-                let bytes: Arc<[u8]> = std::fs::read(&path).map_err(|error| cannot_read(&path, &error))?.into();
+                let bytes = files::read(&path, OPENED_FILE_BYTES_MAX).map_err(|error| cannot_read(&path, &error))?;
+                let bytes: Arc<[u8]> = bytes.into();
                 building.files.borrow_mut().insert(name.to_owned(), Arc::clone(&bytes));
                 Ok(bytes)
             }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use squall_plan::printable::csv_cell;
 
 use crate::console::rfc3339;
 use crate::metrics::{HttpSample, MetricDef, MetricId, Recorder, SystemTags, Tags};
@@ -364,6 +365,7 @@ fn quote(into: &mut Vec<u8>, text: &str) {
 
 /// A field of CSV, quoted where it has to be.
 fn field(into: &mut Vec<u8>, text: &str) {
+    let text = csv_cell(text);
     if text.contains([',', '"', '\n', '\r']) || text.starts_with(' ') {
         into.push(b'"');
         into.extend(text.replace('"', "\"\"").bytes());

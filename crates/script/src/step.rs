@@ -32,8 +32,8 @@ pub struct Request {
     pub spec: Rc<Spec>,
     /// From the start of sending, connecting included.
     pub timeout: Duration,
-    /// Whether the script may read the body.
-    pub keeps_body: bool,
+    /// Most bytes of the body that the script may read, more than which is an error; 0: it reads none.
+    pub body_bytes_max: u64,
     /// Statuses that are expected, in inclusive ranges; none: any.
     pub expects: Rc<[(u16, u16)]>,
 }

@@ -10,6 +10,7 @@ use rustls::{
         pem::{self, PemObject},
     },
 };
+use squall_plan::{files, limits::PEM_FILE_BYTES_MAX};
 
 use crate::{Error, Tls};
 
@@ -49,14 +50,17 @@ fn make(names: &[String], listen: SocketAddr) -> Result<Parts, Error> {
 
 fn load(certificate: &Path, key: &Path) -> Result<Parts, Error> {
     let bad = |path: &Path, reason: String| Error::Pem { path: path.to_owned(), reason };
-    let text = std::fs::read_to_string(certificate).map_err(|e| bad(certificate, e.to_string()))?;
+    let read = |path: &Path| {
+        files::read_text(path, PEM_FILE_BYTES_MAX).map_err(|error| bad(path, error.to_string()))
+    };
+    let text = read(certificate)?;
     let chain: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes())
         .collect::<Result<_, _>>()
         .map_err(|e| bad(certificate, explain(&e)))?;
     if chain.is_empty() {
         return Err(bad(certificate, "it holds no certificate".to_owned()));
     }
-    let key = PrivateKeyDer::from_pem_file(key).map_err(|e| bad(key, explain(&e)))?;
+    let key = PrivateKeyDer::from_pem_slice(read(key)?.as_bytes()).map_err(|e| bad(key, explain(&e)))?;
     Ok(Parts { chain, key, pem: text })
 }
 

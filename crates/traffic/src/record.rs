@@ -1,5 +1,7 @@
 //! One recorded request, with its response where that was recorded: what every format becomes.
 
+use squall_plan::urls::is_token;
+
 use crate::Place;
 
 /// A request and what is known of it.
@@ -98,6 +100,12 @@ impl Field {
         Self { name: name.into(), value: value.into() }
     }
 
+    /// Whether its name is a token (or that of a pseudo-header) and its value stays on one line.
+    pub fn is_sendable(&self) -> bool {
+        is_token(self.name.strip_prefix(':').unwrap_or(&self.name))
+            && !self.value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
+    }
+
     /// Whether its name is this one, in any case.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
@@ -156,6 +164,20 @@ impl Request {
         match self.authority.is_empty() {
             true => self.target.clone(),
             false => format!("{}://{}{}", self.scheme.text(), self.authority, self.target),
+        }
+    }
+
+    /// What of it no HTTP message can hold, so that neither a request nor a file can be made of it; `None`: nothing.
+    ///
+    /// A request line is taken apart by spaces, a head by line ends: with one inside a part, the rest would be somebody else's words.
+    pub fn flaw(&self) -> Option<&'static str> {
+        let is_line = |text: &str| !text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ');
+        match () {
+            () if !is_token(&self.method) => Some("a method that is no token"),
+            () if !is_line(&self.target) => Some("a path with a space or a control character"),
+            () if !is_line(&self.authority) => Some("a host with a space or a control character"),
+            () if !self.headers.iter().all(Field::is_sendable) => Some("a header that cannot be sent"),
+            () => None,
         }
     }
 

@@ -132,12 +132,7 @@ fn changes(args: &ReplayRequestArgs) -> Result<Vec<Change>, Failure> {
 
 /// A file that goes with the plan, to whichever machine plays it.
 fn text_of(path: &Path, flag: &str, bytes_max: u64) -> Result<String, Failure> {
-    let length = std::fs::metadata(path).map_err(|error| Failure::file(flag, path, &error))?.len();
-    if length > bytes_max {
-        let message = format!("`{}` has {length} bytes, more than {bytes_max}", path.display());
-        return Err(Failure::usage(message, format!("{flag} takes a smaller file")));
-    }
-    std::fs::read_to_string(path).map_err(|error| Failure::file(flag, path, &error))
+    squall_plan::files::read_text(path, bytes_max).map_err(|error| Failure::file(flag, path, &error))
 }
 
 fn pace(args: &ReplayArgs) -> ReplayPace {

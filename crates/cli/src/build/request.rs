@@ -4,6 +4,8 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::path::Path;
 
+use squall_plan::files::read_text;
+use squall_plan::limits::HEADER_FILE_BYTES_MAX;
 use squall_plan::rules::parse_header;
 use squall_plan::units::parse_weight;
 use squall_plan::urls::{Target, basic_authorization};
@@ -160,7 +162,8 @@ fn headers(args: &RequestArgs) -> Result<Vec<Header>, Failure> {
 }
 
 fn headers_of_file(path: &Path) -> Result<Vec<Header>, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| Failure::file("--header", path, &error))?;
+    let text =
+        read_text(path, HEADER_FILE_BYTES_MAX).map_err(|error| Failure::file("--header", path, &error))?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(idx, line)| {

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
+use squall_plan::files::{self, Access};
+use squall_plan::limits::SCRIPT_FILE_BYTES_MAX;
 use squall_script::Fetch;
 
 use crate::output;
@@ -58,7 +60,7 @@ impl Kept {
 
     /// The text, unless it is not what was written.
     fn read(&self) -> Option<String> {
-        let content = std::fs::read_to_string(&self.0).ok()?;
+        let content = files::read_text(&self.0, SCRIPT_FILE_BYTES_MAX + DIGEST_BYTES).ok()?;
         let (sum, text) = content.split_once('\n')?;
         (digest(text) == sum).then(|| text.to_owned())
     }
@@ -66,9 +68,7 @@ impl Kept {
     fn write(&self, text: &str) -> std::io::Result<()> {
         std::fs::create_dir_all(self.0.parent().unwrap_or(&self.0))?;
         // Whole or not at all: another run may read it at the same time.
-        let part = self.0.with_extension(std::process::id().to_string());
-        std::fs::write(&part, format!("{}\n{text}", digest(text)))?;
-        std::fs::rename(&part, &self.0)
+        files::replace(&self.0, format!("{}\n{text}", digest(text)).as_bytes(), Access::Shared)
     }
 }
 
@@ -81,8 +81,9 @@ fn download(url: &str) -> Result<String, String> {
     let agent = squall_export::agent(TIMEOUT);
     let marked = format!("{url}{}_k6=1", if url.contains('?') { '&' } else { '?' });
     let get = |url: &str| {
-        let mut response = agent.get(url).call()?;
-        response.body_mut().with_config().limit(MODULE_BYTES_MAX).read_to_string()
+        // A redirect to http would let anybody on the way put a script of theirs in.
+        let mut response = agent.get(url).config().https_only(true).build().call()?;
+        response.body_mut().with_config().limit(SCRIPT_FILE_BYTES_MAX).read_to_string()
     };
     get(&marked).or_else(|_| get(url)).map_err(|error| squall_export::reason(&error))
 }
@@ -93,8 +94,8 @@ const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 /// k6's own limit.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Largest module: what is longer is no library.
-const MODULE_BYTES_MAX: u64 = 32 << 20;
+/// The sum in front of a kept text, and its line end.
+const DIGEST_BYTES: u64 = 65;
 
 #[cfg(test)]
 mod tests {

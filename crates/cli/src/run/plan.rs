@@ -79,6 +79,7 @@ pub(crate) fn run_fleet(
         view: View::open(args, &plan.plan.name, Box::new(steered(&steer)))?,
         is_quiet: args.faces.quiet > 0 || args.live,
     };
+    follower.view.save_in(faces.folder());
     let outcome = squall_fleet::run(&plan, &steer, &mut follower);
     let outcome = match outcome {
         Ok(outcome) => outcome,

@@ -17,7 +17,8 @@ use squall_plan::file::{
     self, Hook, HostSource, LoadOption, LoadSpec, Machine, MachineSettings, Place, PlanFile, Problem,
     PtrFile, PtrOptions, Reach, Rule, Text, Variables, Watched,
 };
-use squall_plan::limits::{LOST_AFTER_DEFAULT, PROBLEM_COUNT_MAX};
+use squall_plan::files::read_text;
+use squall_plan::limits::{LOST_AFTER_DEFAULT, PLAN_FILE_BYTES_MAX, PROBLEM_COUNT_MAX};
 use squall_plan::mask::masked_text;
 use squall_plan::urls::parse_target;
 use squall_plan::{InputError, Load, Plan, Segment, When, nearest};
@@ -72,7 +73,8 @@ fn listed_hosts(source: &HostSource, plan: &Path) -> Result<String, String> {
     match source {
         HostSource::File(name) => {
             let path = folder.join(name);
-            fs::read_to_string(&path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
+            read_text(&path, PLAN_FILE_BYTES_MAX)
+                .map_err(|error| format!("cannot read `{}`: {error}", path.display()))
         }
         HostSource::Command(words) => {
             let (program, arguments) = words.split_first().ok_or("the command is empty")?;
@@ -89,7 +91,7 @@ fn listed_hosts(source: &HostSource, plan: &Path) -> Result<String, String> {
 }
 
 fn read_plan(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| {
+    read_text(path, PLAN_FILE_BYTES_MAX).map_err(|error| {
         let message = format!("cannot read `{}`: {error}", path.display());
         Failure::usage(message, "check the path; `squall new plan.yaml` writes a plan to start from")
     })
@@ -98,7 +100,7 @@ fn read_plan(path: &Path) -> Result<String, Failure> {
 /// Whether a file is a PTR configuration. One that cannot be read is told of by who reads it.
 pub(crate) fn is_ptr(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
-        && fs::read_to_string(path).is_ok_and(|text| file::is_ptr(&text))
+        && read_text(path, PLAN_FILE_BYTES_MAX).is_ok_and(|text| file::is_ptr(&text))
 }
 
 /// Reads PTR configuration files as one plan, with monitors that were typed. `added`: a plan file without loads, and its variables.
@@ -192,7 +194,8 @@ fn add_plan(file: &mut PlanFile, path: &Path, args: &PlanArgs) -> Result<(), Fai
 
 /// A PTR file for a plan in `folder`.
 fn ptr_file(path: &Path, folder: &Path) -> Result<PtrFile, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| Failure::file("--test-config", path, &error))?;
+    let text =
+        read_text(path, PLAN_FILE_BYTES_MAX).map_err(|error| Failure::file("--test-config", path, &error))?;
     let own = folder_of(path);
     let folder = if own == folder { String::new() } else { own.to_string_lossy().into_owned() };
     Ok(PtrFile { text, folder })

@@ -1,7 +1,7 @@
 //! `squall run script.js`: a k6 script with its options, its thresholds, its summary and k6's exit codes.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +13,8 @@ use squall_measure::{
     MetricRules, Rule, Rules, RunRecord, RunRecorder, ScriptFigures, ScriptThreshold, StoppedBy,
     ThresholdResult,
 };
+use squall_plan::files::{read_text, read_text_from};
+use squall_plan::limits::{PLAN_FILE_BYTES_MAX, SCRIPT_FILE_BYTES_MAX};
 use squall_plan::{
     ConnectionPolicy, Load, Network, Plan, Profile, Proxy, ScriptLoad, Segment, Stop, TlsPolicy, What, When,
 };
@@ -214,6 +216,7 @@ impl<'a> Script<'a> {
         // The first signal interrupts iterations, and `teardown()` and the summary follow; the second ends at once.
         let _watch = signals::steer(None, steered(&control))?;
         let mut view = View::open(&self.args.output, &plan.name, Box::new(steered(&control)))?;
+        view.save_in(faces.folder());
         let mut judge =
             Judge { rules: &self.rules, stage: &self.run.stage, next_s: JUDGE_EVERY_S, is_crossed: false };
         let mut run = self.run.clone();
@@ -344,7 +347,7 @@ impl<'a> Script<'a> {
             let text = text.as_str().unwrap_or_default();
             match name.as_str() {
                 "stdout" => output::result(text)?,
-                "stderr" => output::note(text),
+                "stderr" => output::own(text),
                 path => {
                     if let Err(error) = std::fs::write(path, text) {
                         problems.push_str(&format!("\n\t- could not write '{path}': {error}"));
@@ -366,7 +369,7 @@ impl<'a> Script<'a> {
         if !self.args.script.new_machine_readable_summary {
             return None;
         }
-        let text = std::fs::read_to_string(self.path).unwrap_or_default();
+        let text = read_text(self.path, SCRIPT_FILE_BYTES_MAX).unwrap_or_default();
         Some(machine_data(summary, self.text_mode(), &text, std::time::SystemTime::now()))
     }
 
@@ -544,9 +547,8 @@ fn compile(
 ) -> Result<Arc<Program>, Failure> {
     let is_stdin = path.as_os_str() == "-";
     let text = if is_stdin {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(|error| Failure::file("FILE", path, &error))?;
-        Some(text)
+        let text = read_text_from(std::io::stdin(), SCRIPT_FILE_BYTES_MAX);
+        Some(text.map_err(|error| Failure::file("FILE", path, &error))?)
     } else {
         std::fs::metadata(path)
             .map_err(|error| Failure { code: ExitCode::ScriptLoad, ..Failure::file("FILE", path, &error) })?;
@@ -573,7 +575,8 @@ fn script_failure(error: &ScriptError, prefix: &str) -> Failure {
 fn options(flags: &ScriptArgs, program: &Program) -> Result<Options, Failure> {
     let mut layers = Vec::new();
     if let Some(path) = &flags.config {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::file("--config", path, &error))?;
+        let text =
+            read_text(path, PLAN_FILE_BYTES_MAX).map_err(|error| Failure::file("--config", path, &error))?;
         let options = serde_json::from_str(&text).map_err(|error| Failure {
             code: ExitCode::ScriptOptions,
             message: format!("`{}` is no JSON object of options: {error}", path.display()),

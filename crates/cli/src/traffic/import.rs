@@ -6,6 +6,7 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use squall_plan::files::create_private;
 use squall_traffic::read::environment;
 use squall_traffic::store::{OpenStoreError, Recording, Writer};
 use squall_traffic::{
@@ -212,8 +213,8 @@ pub(super) fn text_output(path: &Path) -> Result<Box<dyn Write>, Failure> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(std::io::stdout().lock()));
     }
-    let file =
-        File::create(path).map_err(|source| unwritable(&WriteError::Os { path: path.to_owned(), source }))?;
+    let file = create_private(path)
+        .map_err(|source| unwritable(&WriteError::Os { path: path.to_owned(), source }))?;
     Ok(Box::new(std::io::BufWriter::new(file)))
 }
 

@@ -63,3 +63,50 @@ fn ctrl_c_twice_reports_at_once() {
 fn sigterm_twice_reports_at_once() {
     check_abort(Signal::TERM);
 }
+
+#[test]
+fn a_terminal_that_goes_away_drains_and_reports() {
+    check_drain(Signal::HUP);
+}
+
+#[test]
+fn sigquit_drains_and_reports() {
+    check_drain(Signal::QUIT);
+}
+
+/// Its own clocks may run as they like meanwhile: it is the loop that was not there.
+#[test]
+fn a_generator_that_was_stopped_is_suspect() {
+    let server = Server::nginx(NginxOptions::default());
+    let running = start(&with_json(&[&server.url("/"), "-c", "4", "-d", "6s"]));
+    assert!(wait_until(PROMPT, || server.logged_count() > 100), "no load came");
+    running.process.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_secs(2));
+    running.process.signal(Signal::CONT);
+    let ended = running.wait();
+    let verdict = ended.json()["verdict"].clone();
+    assert_ne!(verdict["status"], "VALID", "{verdict}");
+}
+
+#[test]
+fn a_run_that_was_killed_leaves_a_checkpoint() {
+    let server = Server::nginx(NginxOptions::default());
+    let results = tempfile::tempdir().unwrap();
+    let at = results.path().to_str().unwrap();
+    let running = start(&["http", &server.url("/"), "-c", "4", "-d", "60s", "--results", at]);
+    let record = || {
+        let folder = results.path().read_dir().unwrap().flatten().next()?.path();
+        Some(folder.join("run.json")).filter(|file| file.exists())
+    };
+    assert!(wait_until(Duration::from_secs(30), || record().is_some()), "no checkpoint came");
+    running.process.signal(Signal::KILL);
+    assert_eq!(running.wait().code, None);
+    let ended = start(&["report", at, "--color", "never"]).wait();
+    assert_eq!(ended.code, Some(0), "{ended:#?}");
+    assert!(ended.stdout.contains("the program was killed: its last checkpoint"), "{}", ended.stdout);
+    let file = record().unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o077, 0, "others may read {}", file.display());
+    let left = file.parent().unwrap().read_dir().unwrap().flatten().map(|entry| entry.file_name());
+    assert!(!left.into_iter().any(|name| name.to_string_lossy().ends_with(".tmp")));
+}

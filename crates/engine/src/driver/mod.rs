@@ -92,7 +92,7 @@ pub(crate) struct Call {
     pub(crate) request: Rc<CallRequest>,
     pub(crate) timeout_ns: u64,
     /// Whether the body is wanted.
-    pub(crate) keeps_body: bool,
+    pub(crate) body_bytes_max: usize,
     /// Statuses that are a success, in inclusive ranges; none: any.
     pub(crate) expects: Rc<[(u16, u16)]>,
 }

@@ -223,7 +223,11 @@ impl Prepared {
     /// Refuses an origin that may not be dialled.
     fn check_allowed(&self, origin_idx: usize, route: &Route) -> Result<(), Error> {
         let Dial::Tcp { name_idx, .. } = &self.origins[origin_idx].dial else { return Ok(()) };
-        let is_forbidden = |address: &IpAddr| route.forbidden.iter().any(|net| net.contains(address));
+        // An IPv4 address reaches the same host when it is written as an IPv6 one (RFC 4291 2.5.5.2).
+        let is_forbidden = |address: &IpAddr| {
+            let plain = address.to_canonical();
+            route.forbidden.iter().any(|net| net.contains(address) || net.contains(&plain))
+        };
         if self.names.addresses(*name_idx).iter().any(is_forbidden) {
             return Err(Error::Refused { reason: "ip is blacklisted" });
         }

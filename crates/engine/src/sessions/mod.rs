@@ -230,9 +230,11 @@ impl SessionShard {
     fn wait(&mut self) -> io::Result<()> {
         self.now_ns = monotonic_ns();
         self.pulse.pause(self.now_ns);
-        let event_count = self.poller.wait(self.wait_length())?;
+        let length = self.wait_length();
+        let due_ns = self.now_ns + nanoseconds(length);
+        let event_count = self.poller.wait(length)?;
         self.now_ns = monotonic_ns();
-        self.pulse.resume(self.now_ns);
+        self.pulse.resume(self.now_ns, due_ns);
         self.resume_unfinished();
         for idx in 0..event_count {
             self.handle(self.poller.event(idx));

@@ -36,7 +36,7 @@ struct Flight {
     token: u32,
     pool_idx: u32,
     timeout_ns: u64,
-    keeps_body: bool,
+    body_bytes_max: usize,
     expects: Rc<[(u16, u16)]>,
 }
 
@@ -127,8 +127,8 @@ impl Shard {
         if driven.calls.len() <= idx {
             driven.calls.resize_with(idx + 1, || None);
         }
-        let Call { user, token, timeout_ns, keeps_body, expects, .. } = call;
-        driven.calls[idx] = Some(Flight { user, token, pool_idx, timeout_ns, keeps_body, expects });
+        let Call { user, token, timeout_ns, body_bytes_max, expects, .. } = call;
+        driven.calls[idx] = Some(Flight { user, token, pool_idx, timeout_ns, body_bytes_max, expects });
         self.place(Exchange { request, intended_ns: self.now_ns, ..Exchange::default() });
     }
 
@@ -236,18 +236,27 @@ impl Shard {
         self.driven.as_ref()?.flight(exchange)
     }
 
-    /// Whether the body of the response that a connection reads is wanted.
-    pub(super) fn keeps_body(&self, conn_idx: usize) -> bool {
-        let Some(driven) = &self.driven else { return false };
+    /// How much is wanted of the body of the response that a connection reads.
+    pub(super) fn body_bytes_max(&self, conn_idx: usize) -> usize {
+        let Some(driven) = self.driven.as_ref().filter(|_| self.conns[conn_idx].in_flight() > 0) else {
+            return 0;
+        };
         // A connection of a driven load has one place, whatever it speaks.
-        let exchange = &self.exchanges[self.front(conn_idx)];
-        self.conns[conn_idx].in_flight() > 0
-            && driven.flight(exchange).is_some_and(|flight| flight.keeps_body)
+        driven.flight(&self.exchanges[self.front(conn_idx)]).map_or(0, |flight| flight.body_bytes_max)
     }
 
     /// Whether a whole response is what its caller expects; `None`: it has no caller of that kind.
-    pub(super) fn judge_call(&self, exchange: &Exchange, response: &Response) -> Option<Result<(), Trouble>> {
+    pub(super) fn judge_call(
+        &self,
+        conn_idx: usize,
+        exchange: &Exchange,
+        response: &Response,
+    ) -> Option<Result<(), Trouble>> {
         let expects = &self.driven.as_ref()?.flight(exchange)?.expects;
+        if self.io.sink.is_too_large(conn_idx) {
+            let text = "the response's body is larger than `ext.squall.maxBodyBytes` allows, or all bodies together are";
+            return Some(Err(Trouble::new(Cause::UnexpectedLength, Phase::Receiving, text.to_owned())));
+        }
         let fits = |(first, last): &(u16, u16)| (*first..=*last).contains(&response.status);
         Some(if expects.is_empty() || expects.iter().any(fits) {
             Ok(())

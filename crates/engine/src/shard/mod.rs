@@ -25,6 +25,7 @@ mod wait;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use squall_plan::limits::BODIES_BYTES_MAX;
 use squall_plan::{Pacing, When};
 use squall_wire::h1::HeadCache;
 
@@ -117,6 +118,8 @@ struct IoBuffers {
     stamp_clock: Option<Clock>,
     /// Reads ask for the stamps: answers may have lain unread.
     reads_stamps: bool,
+    /// The wall clock was set since the last turn: stamps of data that came before are of the old time.
+    has_stepped: bool,
     read_stamps: ReadStamps,
 }
 
@@ -215,7 +218,8 @@ impl Shard {
         let mut shard = Self::new(setup, start_ns)?;
         shard.limits.slot_count_max = per_host;
         shard.limits.rests_after_failure = false;
-        shard.io.sink = ResponseSink::for_driver();
+        let held_bytes_max = shard.share.part_of(BODIES_BYTES_MAX) as usize;
+        shard.io.sink = ResponseSink::for_driver(held_bytes_max);
         shard.demand = Demand::driven();
         shard.driven = Some(Driven::new(driver));
         Ok(shard)
@@ -377,6 +381,7 @@ impl IoBuffers {
             sink: ResponseSink::new(prepared.http().follow_count_max > 0),
             stamp_clock: batches.then(Clock::new),
             reads_stamps: batches,
+            has_stepped: false,
             read_stamps: ReadStamps::new(limits.stride > 1),
         }
     }

@@ -246,7 +246,6 @@ impl Shard {
         let conn = &mut self.conns[conn_idx];
         conn.state = State::Open;
         conn.ready_ns = monotonic_ns();
-        conn.failure_count = 0;
         conn.decoder = Decoder::new();
         self.now_ns = conn.ready_ns;
         self.opening_count -= 1;
@@ -255,8 +254,10 @@ impl Shard {
         self.pulse.connections_open += 1;
         self.control.note_connected();
         if self.speaks_h2(conn_idx) {
+            // Whether it takes requests is seen by the first response.
             self.open_h2(conn_idx);
         } else {
+            self.conns[conn_idx].failure_count = 0;
             self.send(conn_idx);
         }
         // Data may have come with the last flight, before the next edge.

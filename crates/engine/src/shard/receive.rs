@@ -23,6 +23,9 @@ pub(super) struct ResponseSink {
     pub(super) captures: Captures,
     /// What each connection's present response holds, where a driver wants it.
     responses: Option<Vec<KeptResponse>>,
+    /// Bytes of all their bodies, and the most of this shard.
+    held_bytes: usize,
+    held_bytes_max: usize,
 }
 
 /// A response as it came.
@@ -30,7 +33,9 @@ pub(super) struct ResponseSink {
 struct KeptResponse {
     head: Vec<u8>,
     body: Vec<u8>,
-    keeps_body: bool,
+    /// 0: nobody reads it.
+    body_bytes_max: usize,
+    is_too_large: bool,
 }
 
 impl ResponseSink {
@@ -42,12 +47,14 @@ impl ResponseSink {
             locations: Vec::new(),
             captures: Captures::default(),
             responses: None,
+            held_bytes: 0,
+            held_bytes_max: 0,
         }
     }
 
-    /// Keeps responses for a driver.
-    pub(super) fn for_driver() -> Self {
-        Self { responses: Some(Vec::new()), ..Self::new(false) }
+    /// Keeps responses for a driver, as many bytes of them as this.
+    pub(super) fn for_driver(held_bytes_max: usize) -> Self {
+        Self { responses: Some(Vec::new()), held_bytes_max, ..Self::new(false) }
     }
 
     /// There is one more connection.
@@ -57,19 +64,26 @@ impl ResponseSink {
         }
     }
 
-    /// Whether the body of what this connection reads next is wanted.
-    pub(super) fn keep_body(&mut self, conn_idx: usize, keeps_body: bool) {
+    /// How much is wanted of the body of what this connection reads next.
+    pub(super) fn keep_body(&mut self, conn_idx: usize, body_bytes_max: usize) {
         if let Some(responses) = &mut self.responses {
-            responses[conn_idx].keeps_body = keeps_body;
+            responses[conn_idx].body_bytes_max = body_bytes_max;
         }
+    }
+
+    /// Whether the body of the response that this connection reads was given up.
+    pub(super) fn is_too_large(&self, conn_idx: usize) -> bool {
+        let response = self.responses.as_ref().and_then(|responses| responses.get(conn_idx));
+        response.is_some_and(|response| response.is_too_large)
     }
 
     /// Takes head and body of the response that this connection has read.
     pub(super) fn take_response(&mut self, conn_idx: usize) -> (Vec<u8>, Vec<u8>) {
         let response = self.responses.as_mut().and_then(|responses| responses.get_mut(conn_idx));
-        response
-            .map(|response| (std::mem::take(&mut response.head), std::mem::take(&mut response.body)))
-            .unwrap_or_default()
+        let Some(response) = response else { return Default::default() };
+        self.held_bytes -= response.body.len();
+        response.is_too_large = false;
+        (std::mem::take(&mut response.head), std::mem::take(&mut response.body))
     }
 
     /// What is read now comes from this connection.
@@ -98,6 +112,7 @@ impl ResponseSink {
     pub(super) fn forget(&mut self, conn_idx: usize) {
         self.locations.retain(|((at, _), _)| *at != conn_idx);
         self.captures.forget(conn_idx);
+        drop(self.take_response(conn_idx));
     }
 }
 
@@ -109,6 +124,8 @@ impl Sink for ResponseSink {
         self.captures.head(self.at, head);
         if let Some(responses) = &mut self.responses {
             let response = &mut responses[self.at.0];
+            self.held_bytes -= response.body.len();
+            response.is_too_large = false;
             response.head.clear();
             response.body.clear();
             response.head.extend_from_slice(head.raw());
@@ -117,10 +134,19 @@ impl Sink for ResponseSink {
 
     fn data(&mut self, bytes: &[u8]) {
         self.captures.data(self.at, bytes);
-        if let Some(responses) = &mut self.responses
-            && responses[self.at.0].keeps_body
-        {
-            responses[self.at.0].body.extend_from_slice(bytes);
+        let Some(responses) = &mut self.responses else { return };
+        let response = &mut responses[self.at.0];
+        if response.body_bytes_max == 0 || response.is_too_large {
+            return;
+        }
+        let has_room = response.body.len() + bytes.len() <= response.body_bytes_max
+            && self.held_bytes + bytes.len() <= self.held_bytes_max;
+        if has_room {
+            self.held_bytes += bytes.len();
+            response.body.extend_from_slice(bytes);
+        } else {
+            self.held_bytes -= response.body.len();
+            (response.body, response.is_too_large) = (Vec::new(), true);
         }
     }
 
@@ -187,8 +213,9 @@ impl Shard {
     fn read_plain(&mut self, conn_idx: usize) -> Result<Option<Read1>, Trouble> {
         let how = self.answer_mode(conn_idx);
         let skippable = self.conns[conn_idx].decoder.skippable_bytes() as usize;
-        let keeps_body = self.keeps_body(conn_idx);
-        self.io.sink.keep_body(conn_idx, keeps_body);
+        let body_bytes_max = self.body_bytes_max(conn_idx);
+        self.io.sink.keep_body(conn_idx, body_bytes_max);
+        let keeps_body = body_bytes_max > 0;
         let conn = &self.conns[conn_idx];
         let is_wanted = keeps_body || self.io.sink.captures.has((conn_idx, 0));
         let is_discarded = !is_wanted && skippable >= DISCARD_BYTES_MIN;
@@ -296,8 +323,8 @@ impl Shard {
 
     /// Decodes all plaintext that the TLS session holds.
     fn decode_plaintext(&mut self, conn_idx: usize) -> Result<(), Trouble> {
-        let keeps_body = self.keeps_body(conn_idx);
-        self.io.sink.keep_body(conn_idx, keeps_body);
+        let body_bytes_max = self.body_bytes_max(conn_idx);
+        self.io.sink.keep_body(conn_idx, body_bytes_max);
         let generation = self.conns[conn_idx].generation;
         while self.is_same(conn_idx, generation) {
             let is_begun = self.conns[conn_idx].ring.sent_count > 0 || self.is_front_begun(conn_idx);
@@ -305,10 +332,10 @@ impl Shard {
             let conn = &mut self.conns[conn_idx];
             let Some(session) = &mut conn.tls else { return Ok(()) };
             let chunk = match session.chunk() {
-                Ok([]) => return self.on_peer_close(conn_idx),
-                Ok(chunk) => chunk,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(Trouble::io(&error, Phase::Receiving)),
+                Ok(Some([])) => return self.on_peer_close(conn_idx),
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(Trouble::tls(&error, Phase::Receiving)),
             };
             if !is_begun {
                 return self.on_unasked(conn_idx);
@@ -404,7 +431,7 @@ impl IoBuffers {
     }
 
     pub(super) fn stamps(&self) -> Option<Clock> {
-        self.stamp_clock.filter(|_| self.reads_stamps)
+        self.stamp_clock.filter(|_| self.reads_stamps && !self.has_stepped)
     }
 }
 

@@ -34,11 +34,12 @@ impl Shard {
         response: &Response,
     ) -> Option<Exchange> {
         self.conns[conn_idx].served_count += 1;
+        self.conns[conn_idx].failure_count = 0;
         let next = self.redirect((conn_idx, slot), exchange, response.status);
         let outcome = match &next {
             Some(Err(trouble)) => Err(trouble.clone()),
             Some(Ok(_)) => Ok(()),
-            None => self.judge(exchange, response),
+            None => self.judge(conn_idx, exchange, response),
         };
         self.hear_recorded((conn_idx, slot), exchange, response);
         self.waiter.note_response(self.now_ns.saturating_sub(exchange.start_ns));
@@ -98,8 +99,8 @@ impl Shard {
     }
 
     /// Whether a whole response is what the plan expects.
-    fn judge(&mut self, exchange: &Exchange, response: &Response) -> Result<(), Trouble> {
-        if let Some(judged) = self.judge_call(exchange, response) {
+    fn judge(&mut self, conn_idx: usize, exchange: &Exchange, response: &Response) -> Result<(), Trouble> {
+        if let Some(judged) = self.judge_call(conn_idx, exchange, response) {
             return judged;
         }
         let expect = &self.prepared.http().expect;
@@ -199,7 +200,10 @@ impl Shard {
         let timeout_ns = if outcome.is_err() { self.timeout_of(exchange) } else { 0 };
         if self.driven.is_some() {
             let result = match &outcome {
-                Err(trouble) if status == 0 => Err(trouble.clone()),
+                // Of a body that was too large nothing is left to be read.
+                Err(trouble) if status == 0 || trouble.cause == Cause::UnexpectedLength => {
+                    Err(trouble.clone())
+                }
                 _ => Ok(status),
             };
             self.tell(conn_idx, exchange, result);

@@ -129,20 +129,22 @@ impl Shard {
     pub(super) fn wait(&mut self) -> io::Result<()> {
         let begin_ns = monotonic_ns();
         self.pulse.pause(begin_ns);
+        // Whatever comes, the loop looks at its deadlines then; an arrival that is due later than that is waited for in its own tick.
+        let due_ns = self.next_timer_ns().max(begin_ns) + TICK_NS_MAX;
         let event_count = match self.plan_wait(begin_ns) {
             Plan::Block(timeout) => self.poller.wait(timeout)?,
             Plan::SpinUntil(until_ns) => self.spin(until_ns)?,
             Plan::GatherUntil(until_ns, timeout) => self.gather(until_ns, timeout)?,
             Plan::SleepUntil(until_ns) => {
                 sleep_until(until_ns);
-                self.resume();
+                self.resume(due_ns);
                 // What is due goes out before what came in is read: that has its time stamped already.
                 self.release_arrivals();
                 self.send_unsent();
                 self.poller.wait(Duration::ZERO)?
             }
         };
-        self.resume();
+        self.resume(due_ns);
         self.waiter.note_wait(self.now_ns - begin_ns);
         self.waiter.is_batch_full = self.poller.is_full(event_count);
         self.waiter.is_mid_response = false;
@@ -178,9 +180,12 @@ impl Shard {
         self.unfinished = unfinished;
     }
 
-    fn resume(&mut self) {
+    fn resume(&mut self, due_ns: u64) {
         self.now_ns = monotonic_ns();
-        self.pulse.resume(self.now_ns);
+        self.pulse.resume(self.now_ns, due_ns);
+        if let Some(clock) = &mut self.io.stamp_clock {
+            self.io.has_stepped = clock.has_stepped(self.now_ns, self.io.reads_stamps);
+        }
     }
 
     fn plan_wait(&mut self, now_ns: u64) -> Plan {
@@ -321,6 +326,9 @@ impl Shard {
 fn block(now_ns: u64, until_ns: u64) -> Plan {
     Plan::Block(Duration::from_nanos(until_ns.saturating_sub(now_ns)))
 }
+
+/// The longest tick of an open model's pacing that is waited out asleep.
+const TICK_NS_MAX: u64 = 2_000_000;
 
 /// How long a loop spins for an answer: about what waking a sleeping core costs.
 const SPIN_NS: u64 = 50_000;

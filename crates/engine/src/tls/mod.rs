@@ -17,6 +17,8 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion};
 use squall_measure::Cause;
+use squall_plan::files;
+use squall_plan::limits::PEM_FILE_BYTES_MAX;
 use squall_plan::{ClientIdentity, HttpVersion, TlsPolicy, TlsVersions};
 
 use crate::Error;
@@ -212,18 +214,28 @@ type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 fn client_identity(identity: &ClientIdentity) -> Result<Identity, Error> {
     let chain = certificates(&identity.cert_file, "client certificate")?;
     let path = &identity.key_file;
-    let key = PrivateKeyDer::from_pem_file(path).map_err(|error| pem_error("client key", path, error))?;
+    let key = PrivateKeyDer::from_pem_slice(&pem_text("client key", path)?)
+        .map_err(|error| pem_error("client key", path, error))?;
     Ok((chain, key))
 }
 
 fn certificates(path: &Path, what: &'static str) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let items = CertificateDer::pem_file_iter(path).map_err(|error| pem_error(what, path, error))?;
+    let text = pem_text(what, path)?;
+    let items = CertificateDer::pem_slice_iter(&text);
     let certificates: Vec<_> =
         items.collect::<Result<_, _>>().map_err(|error| pem_error(what, path, error))?;
     if certificates.is_empty() {
         return Err(bad_content(what, path, &"holds no certificate"));
     }
     Ok(certificates)
+}
+
+fn pem_text(what: &'static str, path: &Path) -> Result<Vec<u8>, Error> {
+    files::read(path, PEM_FILE_BYTES_MAX).map_err(|source| Error::PlanFile {
+        what,
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn pem_error(what: &'static str, path: &Path, error: pem::Error) -> Error {

@@ -28,6 +28,8 @@ pub(crate) struct TlsStream {
     outgoing: Vec<u8>,
     written: usize,
     is_peer_closed: bool,
+    /// Why the session ended, behind data that is not consumed yet: what came whole before it counts.
+    failure: Option<Error>,
 }
 
 enum Stage {
@@ -63,6 +65,8 @@ struct Session {
     message: Vec<u8>,
     /// Messages that ask for nothing.
     idle_count: u32,
+    /// Records without data, one after the other.
+    empty_count: u32,
 }
 
 impl TlsStream {
@@ -75,6 +79,7 @@ impl TlsStream {
             outgoing: Vec::new(),
             written: 0,
             is_peer_closed: false,
+            failure: None,
         };
         stream.shake_hands()?;
         Ok(stream)
@@ -121,24 +126,32 @@ impl TlsStream {
 
     /// Opens all whole records that were read; how much plaintext there is now. What is to be answered, an alert after an error too, is ready to
     /// be written.
-    pub(crate) fn process(&mut self) -> Result<usize, Error> {
-        let result = self.shake_hands().and_then(|()| self.open_records());
-        if let Err(error) = &result {
-            self.refuse(error);
-        }
-        result.map(|()| self.incoming.plain.iter().map(Range::len).sum())
-    }
-
-    /// The next piece of plaintext; empty: the peer has said that it sends no more.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when there is none.
-    pub(crate) fn chunk(&self) -> io::Result<&[u8]> {
-        match self.incoming.plain.front() {
-            Some(range) => Ok(&self.incoming.bytes[range.clone()]),
-            None if self.is_peer_closed => Ok(&[]),
-            None => Err(io::ErrorKind::WouldBlock.into()),
+    /// When the session is over. Data that came before the cause can be had first: then [`chunk`](Self::chunk) gives the error behind it, so that
+    /// a response counts the same however the bytes were cut into reads.
+    pub(crate) fn process(&mut self) -> Result<usize, Error> {
+        if let Err(error) = self.shake_hands().and_then(|()| self.open_records()) {
+            self.refuse(&error);
+            if self.incoming.plain.is_empty() {
+                return Err(error);
+            }
+            self.failure = Some(error);
+        }
+        Ok(self.incoming.plain.iter().map(Range::len).sum())
+    }
+
+    /// The next piece of plaintext, `None` when there is none now; empty: the peer has said that it sends no more.
+    ///
+    /// # Errors
+    ///
+    /// When the session has failed and all that came before is consumed.
+    pub(crate) fn chunk(&self) -> Result<Option<&[u8]>, Error> {
+        match (self.incoming.plain.front(), &self.failure) {
+            (Some(range), _) => Ok(Some(&self.incoming.bytes[range.clone()])),
+            (None, Some(failure)) => Err(failure.clone()),
+            (None, None) => Ok(self.is_peer_closed.then_some(&[])),
         }
     }
 
@@ -250,7 +263,10 @@ impl TlsStream {
             if kind != DATA {
                 self.is_peer_closed = session.hear(kind, &incoming.bytes[range], &mut self.outgoing)?;
             } else if range.start < range.end {
+                session.empty_count = 0;
                 incoming.plain.push_back(range);
+            } else {
+                session.note_empty()?;
             }
         }
         if self.outgoing.len() - self.written > 2 * OUTGOING_BYTES_MAX {
@@ -349,6 +365,7 @@ impl Session {
             successor: is_tls13.then(|| Box::new(successor)),
             message: Vec::new(),
             idle_count: 0,
+            empty_count: 0,
         })
     }
 
@@ -439,6 +456,15 @@ impl Session {
         Ok(())
     }
 
+    /// Counts records that hold nothing: each costs its peer little and us the work of opening it.
+    fn note_empty(&mut self) -> Result<(), Error> {
+        self.empty_count += 1;
+        if self.empty_count > EMPTY_COUNT_MAX {
+            return Err(Error::General("records without data, one after the other".to_owned()));
+        }
+        Ok(())
+    }
+
     /// Counts what asks for nothing, so that nobody can send it for ever.
     fn note_idle(&mut self) -> Result<bool, Error> {
         self.idle_count += 1;
@@ -485,6 +511,9 @@ const OUTGOING_BYTES_KEPT: usize = 4096;
 
 /// Tickets, key updates and warnings on one connection: a server that renews its keys every 2^24 records makes a trillion with these.
 const IDLE_COUNT_MAX: u32 = 1 << 16;
+
+/// Records without data in a row: those who send them on purpose, against attacks on old ciphers, send one at a time.
+const EMPTY_COUNT_MAX: u32 = 1 << 10;
 
 #[cfg(test)]
 mod tests;

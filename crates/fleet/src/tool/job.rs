@@ -1,6 +1,5 @@
 //! A foreign tool as a load: started at the common moment, ended with the run, and with the agent however that ends.
 
-use std::fs;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use squall_measure::{StoppedBy, ToolFigures, ToolRun};
+use squall_plan::files;
 use squall_plan::{Plan, Segment};
 
 use super::{Tool, ToolLoad, masked_words, read};
@@ -118,7 +118,7 @@ impl ToolJob {
     }
 
     fn tool_run(&self, status: std::process::ExitStatus, printed: &Printed, took: Duration) -> ToolRun {
-        let file = fs::read_to_string(&self.load.report_file).unwrap_or_default();
+        let file = files::read_text(Path::new(&self.load.report_file), PRINTED_BYTES_MAX).unwrap_or_default();
         let mut figures = finite(self.tool.read(&printed.all(), &file));
         figures.asked_per_s = self.load.rate;
         let was_stopped = self.wanted.load(Ordering::Relaxed) > 0;

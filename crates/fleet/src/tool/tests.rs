@@ -146,7 +146,7 @@ fn loads_become_command_lines() {
         (
             &["vegeta", "--url=http://a/", "--rate=10/s", "--duration=2s"],
             whole,
-            "-c echo 'GET http://a/' | 'vegeta' attack '-rate=10/1s' '-duration=2s' '-max-workers=1000' | 'vegeta' report -type=json",
+            "-c printf '%s\\n' 'GET http://a/' | 'vegeta' attack '-rate=10/1s' '-duration=2s' '-max-workers=1000' | 'vegeta' report -type=json",
         ),
     ] {
         assert_eq!(line(words, segment), expected);
@@ -179,7 +179,7 @@ fn shown_command_lines_have_no_secrets() {
     for (words, expected) in [
         (
             &["vegeta", url, header, "--rate=10/s", "--args=-header=Cookie: secret"][..],
-            "-c echo 'GET http://***@a/?token=***&q=1' | 'vegeta' attack '-rate=10/1s' '-duration=10s' \
+            "-c printf '%s\\n' 'GET http://***@a/?token=***&q=1' | 'vegeta' attack '-rate=10/1s' '-duration=10s' \
              '-max-workers=1000' '-header=Authorization: ***' '-header=Cookie: ***' | 'vegeta' report -type=json",
         ),
         (&["hey", url, header], "-z 10s -H Authorization: *** http://***@a/?token=***&q=1"),

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 use squall_measure::ToolFigures;
+use squall_plan::shell::quoted;
 
 use super::{LENGTH, Tool, ToolLoad, masked_words, with_unit};
 use crate::protocol::Trouble;
-use crate::ssh::quoted;
 
 pub(super) struct Vegeta;
 
@@ -81,5 +81,5 @@ fn script(load: &ToolLoad, url: &str, written: fn(&[String]) -> Vec<String>) -> 
     attack.extend(load.args.iter().cloned());
     let attack: Vec<String> = written(&attack).iter().map(|word| quoted(word)).collect();
     let target = quoted(&format!("GET {}", written(&[url.to_owned()]).concat()));
-    format!("echo {target} | {program} attack {} | {program} report -type=json", attack.join(" "))
+    format!("printf '%s\\n' {target} | {program} attack {} | {program} report -type=json", attack.join(" "))
 }

@@ -50,8 +50,14 @@ pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Option<Node> {
         problems.push(Problem::at(Place::START, message, help));
         return None;
     }
-    let mut builder =
-        Builder { open: Vec::new(), anchors: HashMap::new(), node_count: 0, root: None, problems };
+    let mut builder = Builder {
+        open: Vec::new(),
+        anchors: HashMap::new(),
+        node_count: 0,
+        copied_bytes: 0,
+        root: None,
+        problems,
+    };
     for event in Parser::new_from_str(text.trim_start_matches('\u{feff}')) {
         let taken = event
             .map_err(|error| malformed(text, &error))
@@ -69,6 +75,8 @@ struct Builder<'p> {
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
     node_count: usize,
+    /// Bytes of text that anchors and aliases copied.
+    copied_bytes: usize,
     root: Option<Node>,
     problems: &'p mut Vec<Problem>,
 }
@@ -102,8 +110,13 @@ impl Builder<'_> {
             }
             Event::Alias(anchor) => match self.anchors.get(&anchor) {
                 Some(node) => {
+                    let size = size_of(node);
+                    self.node_count += size.nodes;
+                    self.copied_bytes += size.bytes;
+                    if self.node_count > NODE_COUNT_MAX || self.copied_bytes > limits::PLAN_FILLED_BYTES_MAX {
+                        return Err(too_many(place));
+                    }
                     let node = node.clone();
-                    self.node_count += size_of(&node);
                     self.add(node, 0)
                 }
                 None => Err(Problem::at(place, "an alias inside of what it stands for", "write it out")),
@@ -142,9 +155,13 @@ impl Builder<'_> {
     fn add(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
         self.node_count += 1;
         if self.node_count > NODE_COUNT_MAX {
-            return Err(Problem::at(node.place, "too many values", "use fewer aliases"));
+            return Err(too_many(node.place));
         }
         if anchor > 0 {
+            self.copied_bytes += size_of(&node).bytes;
+            if self.copied_bytes > limits::PLAN_FILLED_BYTES_MAX {
+                return Err(too_many(node.place));
+            }
             self.anchors.insert(anchor, node.clone());
         }
         match self.open.last_mut().map(|open| &mut open.collection) {
@@ -190,12 +207,31 @@ fn merge(entries: &mut Vec<(Text, Node)>, node: Node, problems: &mut Vec<Problem
     }
 }
 
-fn size_of(node: &Node) -> usize {
-    1 + match &node.value {
-        Value::Null | Value::Scalar(_) => 0,
-        Value::List(items) => items.iter().map(size_of).sum(),
-        Value::Map(entries) => entries.iter().map(|(_, value)| 1 + size_of(value)).sum(),
+fn too_many(place: Place) -> Problem {
+    Problem::at(place, "too many values", "use fewer aliases")
+}
+
+/// What a copy of a tree takes.
+#[derive(Default)]
+struct Size {
+    nodes: usize,
+    bytes: usize,
+}
+
+fn size_of(node: &Node) -> Size {
+    let mut size = Size { nodes: 1, bytes: 0 };
+    let mut add = |value: &Node, key: Option<&Text>| {
+        let inner = size_of(value);
+        size.nodes += inner.nodes + usize::from(key.is_some());
+        size.bytes += inner.bytes + key.map_or(0, |key| key.value.len());
+    };
+    match &node.value {
+        Value::Null => {}
+        Value::Scalar(text) => return Size { nodes: 1, bytes: text.len() },
+        Value::List(items) => items.iter().for_each(|item| add(item, None)),
+        Value::Map(entries) => entries.iter().for_each(|(key, value)| add(value, Some(key))),
     }
+    size
 }
 
 fn place_of(span: &Span) -> Place {

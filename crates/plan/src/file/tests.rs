@@ -206,6 +206,13 @@ fn hostile_files_stay_bounded() {
     assert!(problems(laughs)[0].contains("too many values"));
     assert!(!problems(&"[".repeat(10_000)).is_empty());
     assert!(problems(&" ".repeat(5 << 20))[0].contains("larger than"));
+    let mut doubling = format!("variables:\n  v0: {}\n", "x".repeat(1000));
+    (1..40).for_each(|nth| doubling.push_str(&format!("  v{nth}: ${{v{0}}}${{v{0}}}\n", nth - 1)));
+    let found = problems(&(doubling + "loads: [{ http: '${v39}' }]\n"));
+    assert!(found[0].contains("variables add more than 16 MiB"), "{found:?}");
+    let text = "x".repeat(100_000);
+    let aliases = format!("a: &a {text}\nb: [{}]\n", vec!["*a"; 400].join(","));
+    assert!(problems(&aliases)[0].contains("too many values"));
 }
 
 /// A list of hosts as a file has it.

@@ -4,6 +4,7 @@
 use super::document::{Node, Value};
 use super::inventory::HostList;
 use super::{Place, Problem};
+use crate::limits;
 
 /// Where values and hosts come from, besides the file.
 pub struct Variables<'a> {
@@ -18,75 +19,74 @@ pub struct Variables<'a> {
 impl Variables<'_> {
     /// Fills the variables in, and takes `variables` out of the top of the tree. Gives what could not be filled in.
     pub(super) fn fill(&self, root: &mut Node) -> Vec<Problem> {
-        let mut problems = Vec::new();
+        let problems = Vec::new();
         let Value::Map(entries) = &mut root.value else { return problems };
         let own = entries.iter().position(|(key, _)| key.value == "variables");
         let own = own.map(|idx| entries.remove(idx).1);
-        let own = own.map_or_else(Vec::new, |node| self.own(&node, &mut problems));
-        for (name, _) in self.given.iter().filter(|(name, _)| !is_name(name)) {
-            problems.push(Problem::at(Place::START, format!("`--var {name}`: not a name"), NAME_HELP));
+        let mut filling =
+            Filling { from: self, own: Vec::new(), room: limits::PLAN_FILLED_BYTES_MAX, problems };
+        if let Some(node) = own {
+            filling.read_own(&node);
         }
-        self.fill_node(root, &own, &mut problems);
-        problems
+        for (name, _) in self.given.iter().filter(|(name, _)| !is_name(name)) {
+            filling.tell(Place::START, format!("`--var {name}`: not a name"), NAME_HELP);
+        }
+        filling.fill_node(root);
+        filling.problems
+    }
+}
+
+/// The filling in of one file.
+struct Filling<'a> {
+    from: &'a Variables<'a>,
+    /// The file's own values.
+    own: Vec<(String, String)>,
+    /// Bytes that values may still add.
+    room: usize,
+    problems: Vec<Problem>,
+}
+
+impl Filling<'_> {
+    fn tell(&mut self, place: Place, message: impl Into<String>, help: impl Into<String>) {
+        self.problems.push(Problem::at(place, message, help));
     }
 
     /// The file's own values, each of which may use those before it.
-    fn own(&self, node: &Node, problems: &mut Vec<Problem>) -> Vec<(String, String)> {
-        let mut own = Vec::new();
+    fn read_own(&mut self, node: &Node) {
         let Value::Map(entries) = &node.value else {
-            problems.push(Problem::at(
-                node.place,
-                format!("`variables` is {}, not a mapping", node.kind()),
-                "write `name: value` lines below it",
-            ));
-            return own;
+            let message = format!("`variables` is {}, not a mapping", node.kind());
+            return self.tell(node.place, message, "write `name: value` lines below it");
         };
         for (key, value) in entries {
             match &value.value {
                 Value::Scalar(_) if !is_name(&key.value) => {
-                    problems.push(Problem::at(
-                        key.place,
-                        format!("`{}` is not a name", key.value),
-                        NAME_HELP,
-                    ));
+                    self.tell(key.place, format!("`{}` is not a name", key.value), NAME_HELP);
                 }
                 Value::Scalar(text) => {
-                    let filled = self.fill_text(text, value.place, &own, problems);
-                    own.push((key.value.clone(), filled));
+                    let filled = self.fill_text(text, value.place);
+                    self.own.push((key.value.clone(), filled));
                 }
-                Value::Null => own.push((key.value.clone(), String::new())),
-                Value::List(_) | Value::Map(_) => problems.push(Problem::at(
-                    value.place,
-                    format!("the variable `{}` is {}", key.value, value.kind()),
-                    "a variable is a single value",
-                )),
+                Value::Null => self.own.push((key.value.clone(), String::new())),
+                Value::List(_) | Value::Map(_) => {
+                    let message = format!("the variable `{}` is {}", key.value, value.kind());
+                    self.tell(value.place, message, "a variable is a single value");
+                }
             }
         }
-        own
     }
 
-    fn fill_node(&self, node: &mut Node, own: &[(String, String)], problems: &mut Vec<Problem>) {
+    fn fill_node(&mut self, node: &mut Node) {
         match &mut node.value {
             Value::Null => {}
-            Value::Scalar(text) if text.contains('$') => {
-                *text = self.fill_text(text, node.place, own, problems);
-            }
+            Value::Scalar(text) if text.contains('$') => *text = self.fill_text(text, node.place),
             Value::Scalar(_) => {}
-            Value::List(items) => items.iter_mut().for_each(|item| self.fill_node(item, own, problems)),
-            Value::Map(entries) => {
-                entries.iter_mut().for_each(|(_, value)| self.fill_node(value, own, problems));
-            }
+            Value::List(items) => items.iter_mut().for_each(|item| self.fill_node(item)),
+            Value::Map(entries) => entries.iter_mut().for_each(|(_, value)| self.fill_node(value)),
         }
     }
 
     /// `$${` stands for `${`.
-    fn fill_text(
-        &self,
-        text: &str,
-        place: Place,
-        own: &[(String, String)],
-        problems: &mut Vec<Problem>,
-    ) -> String {
+    fn fill_text(&mut self, text: &str, place: Place) -> String {
         let mut filled = String::new();
         let mut rest = text;
         while let Some(at) = rest.find("${") {
@@ -99,26 +99,19 @@ impl Variables<'_> {
             }
             filled.push_str(before);
             let Some((inside, after)) = reference.split_once('}') else {
-                problems.push(Problem::at(
-                    place,
-                    "`${` without its `}`",
-                    "write `${NAME}`, or `$${` for the text itself",
-                ));
+                let help = "write `${NAME}`, or `$${` for the text itself";
+                self.tell(place, "`${` without its `}`", help);
                 return filled;
             };
-            filled.push_str(&self.value(inside, place, own, problems));
+            let value = self.value(inside, place);
+            filled.push_str(&value);
             rest = after;
         }
         filled + rest
     }
 
-    fn value(
-        &self,
-        inside: &str,
-        place: Place,
-        own: &[(String, String)],
-        problems: &mut Vec<Problem>,
-    ) -> String {
+    /// The value of what stands between the braces; nothing once all values together are too long.
+    fn value(&mut self, inside: &str, place: Place) -> String {
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
@@ -126,14 +119,21 @@ impl Variables<'_> {
         let of = |pairs: &[(String, String)]| {
             pairs.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone())
         };
-        let found = of(self.given).or_else(|| of(own)).or_else(|| (self.environment)(name));
-        found.or_else(|| default.map(str::to_owned)).unwrap_or_else(|| {
+        let found = of(self.from.given).or_else(|| of(&self.own)).or_else(|| (self.from.environment)(name));
+        let Some(value) = found.or_else(|| default.map(str::to_owned)) else {
             let help = format!(
                 "give it with `--var {name}=VALUE`, in the environment, or write `${{{name}:-default}}`"
             );
-            problems.push(Problem::at(place, format!("the variable `{name}` has no value"), help));
-            String::new()
-        })
+            self.tell(place, format!("the variable `{name}` has no value"), help);
+            return String::new();
+        };
+        let room = self.room.checked_sub(value.len());
+        if room.is_none() && self.room > 0 {
+            let message = format!("variables add more than {} MiB", limits::PLAN_FILLED_BYTES_MAX >> 20);
+            self.tell(place, message, "keep data in files of its own, which the plan names");
+        }
+        self.room = room.unwrap_or(0);
+        if room.is_some() { value } else { String::new() }
     }
 }
 

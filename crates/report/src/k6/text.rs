@@ -4,6 +4,7 @@ use squall_measure::{Judged, Rules, ScriptCheck, ScriptMetric, ScriptUnit, Scrip
 
 use super::{ScriptSection, ScriptSummary, merged_by_name, per_s, stats, units};
 use crate::style::{Style, Tone};
+use crate::text::clean;
 
 /// How much is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +75,7 @@ enum Cells {
 
 impl Face<'_> {
     fn title(&self, lines: &mut Vec<String>, name: &str) {
+        let name = &clean(name);
         lines.extend([
             "".to_owned(),
             format!("  █ {} ", self.form.style.paint(Tone::Title, name)),
@@ -102,7 +104,7 @@ impl Face<'_> {
             let is_within = !part.is_empty() && names.contains(&(base, ""));
             let (indent, shown) =
                 if is_within { ("      ", (*part).to_owned()) } else { ("    ", format!("{base}{part}")) };
-            lines.push(format!("{indent}{shown}"));
+            lines.push(format!("{indent}{}", clean(&shown)));
             let own = judged.iter().filter(|one| one.name.strip_prefix(base) == Some(part));
             lines.extend(own.map(|one| format!("{indent}{}", self.judged(base, one))));
             lines.push(String::new());
@@ -120,7 +122,7 @@ impl Face<'_> {
             (Some(ScriptValue::Trend(_)), "count") => units::value(actual, ScriptUnit::Default, ""),
             _ => units::value(actual, unit, self.summary.time_unit),
         };
-        format!("{} '{}' {}={value}", self.mark(judged.outcome.is_ok), rule.text, rule.method())
+        format!("{} '{}' {}={value}", self.mark(judged.outcome.is_ok), clean(&rule.text), rule.method())
     }
 
     /// The scenarios with their groups; the groups of the scenario that k6 makes by itself stand alone.
@@ -143,7 +145,7 @@ impl Face<'_> {
             section.scenario == parent.scenario && rest.is_some_and(|rest| !rest.contains("::"))
         };
         for section in self.summary.sections.iter().filter(is_child) {
-            let name = format!("GROUP: {}", section.group.rsplit("::").next().unwrap_or_default());
+            let name = clean(&format!("GROUP: {}", section.group.rsplit("::").next().unwrap_or_default()));
             if depth == 0 {
                 self.title(lines, &name);
             } else {
@@ -236,7 +238,7 @@ impl Face<'_> {
     }
 
     fn check(&self, lines: &mut Vec<String>, check: &ScriptCheck) {
-        lines.push(format!("    {} {}", self.mark(check.fails == 0), check.name));
+        lines.push(format!("    {} {}", self.mark(check.fails == 0), clean(&check.name)));
         if check.fails > 0 {
             let percent = (check.passes * 100).checked_div(check.passes + check.fails).unwrap_or(0);
             lines.push(format!("{FAILURES}{percent}% — ✓ {} / ✗ {}", check.passes, check.fails));
@@ -272,7 +274,7 @@ impl Face<'_> {
                 Cells::Other(units::percent(values[0].1), vec![format!("{trues} out of {total}")])
             }
         };
-        Row { name, cells }
+        Row { name: clean(&name), cells }
     }
 
     /// Names are filled with dots, and columns are as wide as their widest cell in the block.

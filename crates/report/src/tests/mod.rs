@@ -8,6 +8,7 @@ pub(crate) mod mixed;
 mod saved;
 mod schema;
 mod script;
+mod tampered;
 
 use std::path::{Path, PathBuf};
 

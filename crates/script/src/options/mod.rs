@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use serde_json::{Map, Value as Json};
+use squall_plan::limits::BODY_BYTES_DEFAULT;
 use squall_plan::{HttpVersion, TlsVersions};
 
 use crate::error::{ErrorKind, ScriptError};
@@ -98,6 +99,8 @@ pub struct Runtime {
     pub batch: u32,
     /// Bodies are not kept.
     pub discards_bodies: bool,
+    /// Largest body of a response that may be read.
+    pub body_bytes_max: u64,
     /// Each request asks for a connection of its own.
     pub closes_connections: bool,
     /// Version of HTTP outside of scenarios.
@@ -128,6 +131,7 @@ impl Default for Runtime {
             max_redirects: None,
             batch: 20,
             discards_bodies: false,
+            body_bytes_max: BODY_BYTES_DEFAULT,
             closes_connections: false,
             http: HttpVersion::Auto,
             json: "{}".to_owned(),
@@ -147,7 +151,8 @@ impl Options {
         let idle = IDLE.iter().filter(|name| read.get(name).is_some());
         warnings.extend(idle.map(|name| format!("the option `{name}` has no effect in squall")));
         let mut scenarios = scenario::of(&read, &mut warnings)?;
-        let runtime = Runtime { http: own::http(&read, &mut scenarios)?, ..runtime(&read)? };
+        let http = own::http(&read, &mut scenarios)?;
+        let runtime = Runtime { http, body_bytes_max: own::body_bytes_max(&read)?, ..runtime(&read)? };
         Ok(Self {
             scenarios,
             thresholds: thresholds(&read)?,
@@ -202,6 +207,7 @@ fn runtime(read: &Reader<'_>) -> Result<Runtime, ScriptError> {
         max_redirects: read.count("maxRedirects")?.map(|count| count as u32),
         batch: read.count("batch")?.unwrap_or(20) as u32,
         discards_bodies: read.bool("discardResponseBodies")?.unwrap_or(false),
+        body_bytes_max: BODY_BYTES_DEFAULT,
         closes_connections: read.bool("noConnectionReuse")?.unwrap_or(false),
         http: default.http,
         json: default.json,

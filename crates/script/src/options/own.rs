@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 use squall_plan::HttpVersion;
+use squall_plan::limits::{BODY_BYTES_DEFAULT, USER_BODIES_BYTES_MAX};
 
 use super::scenario::ScenarioConfig;
 use super::{Reader, wrong};
@@ -10,7 +11,7 @@ use crate::error::ScriptError;
 /// The version of HTTP outside of scenarios; each scenario gets its own.
 pub(super) fn http(read: &Reader<'_>, scenarios: &mut [ScenarioConfig]) -> Result<HttpVersion, ScriptError> {
     let Some(own) = read.get("ext").and_then(|ext| ext.get("squall")) else { return Ok(HttpVersion::Auto) };
-    let own = members("ext.squall", own, &["http", "scenarios"])?;
+    let own = members("ext.squall", own, KNOWN)?;
     let common = version("ext.squall.http", own.get("http"))?.unwrap_or(HttpVersion::Auto);
     scenarios.iter_mut().for_each(|scenario| scenario.http = common);
     let Some(by_name) = own.get("scenarios") else { return Ok(common) };
@@ -24,6 +25,21 @@ pub(super) fn http(read: &Reader<'_>, scenarios: &mut [ScenarioConfig]) -> Resul
     }
     Ok(common)
 }
+
+/// Largest body of a response that may be read.
+pub(super) fn body_bytes_max(read: &Reader<'_>) -> Result<u64, ScriptError> {
+    let own = read.get("ext").and_then(|ext| ext.get("squall")).and_then(|own| own.get("maxBodyBytes"));
+    let Some(value) = own else { return Ok(BODY_BYTES_DEFAULT) };
+    let known = value.as_u64().filter(|bytes| (1..=USER_BODIES_BYTES_MAX).contains(bytes));
+    known.ok_or_else(|| {
+        let help =
+            format!("use a number of bytes up to {USER_BODIES_BYTES_MAX}, what a virtual user may hold");
+        wrong("ext.squall.maxBodyBytes", &format!("is {value}"), &help)
+    })
+}
+
+/// The members of `ext.squall`.
+const KNOWN: &[&str] = &["http", "maxBodyBytes", "scenarios"];
 
 /// The members of an object that may have these.
 fn members<'j>(place: &str, value: &'j Json, known: &[&str]) -> Result<&'j Map<String, Json>, ScriptError> {
@@ -84,14 +100,19 @@ mod tests {
     #[test]
     fn what_is_unknown_is_refused_with_help() {
         for (own, message, help) in [
-            (json!(1), "option `ext.squall` is not an object", "it may have http, scenarios"),
+            (json!(1), "option `ext.squall` is not an object", "it may have http, maxBodyBytes, scenarios"),
             (
                 json!({ "htp": "2" }),
                 "option `ext.squall` has the unknown field `htp`",
-                "it may have http, scenarios",
+                "it may have http, maxBodyBytes, scenarios",
             ),
             (json!({ "http": "3" }), "option `ext.squall.http` is \"3\"", HTTP_HELP),
             (json!({ "http": 2 }), "option `ext.squall.http` is 2", HTTP_HELP),
+            (
+                json!({ "maxBodyBytes": "1MB" }),
+                "option `ext.squall.maxBodyBytes` is \"1MB\"",
+                "use a number of bytes up to 268435456, what a virtual user may hold",
+            ),
             (
                 json!({ "scenarios": { "c": {} } }),
                 "option `ext.squall.scenarios` has the unknown field `c`",

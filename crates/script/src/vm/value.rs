@@ -7,6 +7,8 @@ use std::ptr::{self, NonNull};
 
 use rquickjs_sys as qjs;
 
+use squall_plan::limits::ELEMENT_COUNT_MAX;
+
 use super::{Ctx, JsResult, Thrown, c_text};
 
 /// A value of a context.
@@ -24,11 +26,13 @@ pub(crate) struct Key<'js> {
     pub(super) atom: qjs::JSAtom,
 }
 
-/// The UTF-8 text of a string value.
+/// The UTF-8 text of a string value. Halves of characters, which JavaScript's strings may hold, are U+FFFD in it, as in k6.
 pub(crate) struct Text<'js> {
     ctx: Ctx<'js>,
     bytes: *const c_char,
     len: usize,
+    /// The text, where that of the engine is no UTF-8.
+    mended: Option<Box<str>>,
 }
 
 impl std::fmt::Debug for Kept {
@@ -247,7 +251,8 @@ impl<'js> Value<'js> {
         let mut len = 0;
         // SAFETY: gives text of `len` bytes that is freed by `Text`, or null with an exception pending.
         let bytes = unsafe { qjs::JS_ToCStringLen(self.ctx.as_ptr(), &raw mut len, self.raw) };
-        if bytes.is_null() { Err(Thrown) } else { Ok(Text { ctx: self.ctx, bytes, len }) }
+        // SAFETY: the engine has just given `len` bytes.
+        if bytes.is_null() { Err(Thrown) } else { Ok(unsafe { Text::new(self.ctx, bytes, len) }) }
     }
 
     /// Converted to an owned string, as JavaScript does.
@@ -284,9 +289,20 @@ impl<'js> Value<'js> {
         Ok(self.get("length")?.to_number()? as u32)
     }
 
-    /// The elements of an array-like.
+    /// The elements of an array-like, of which there may be a bounded number: `new Array(2 ** 32 - 1)` has no elements, and would fill the memory.
     pub(crate) fn elements(&self) -> JsResult<Vec<Self>> {
-        (0..self.length()?).map(|idx| self.get_idx(idx)).collect()
+        let count = self.length()?;
+        if count > ELEMENT_COUNT_MAX {
+            let text = format!("a list of {count} elements is longer than {ELEMENT_COUNT_MAX}");
+            return Err(self.ctx.throw("RangeError", &text));
+        }
+        let element = |idx: u32| {
+            if idx % ELEMENTS_PER_LOOK == ELEMENTS_PER_LOOK - 1 {
+                self.ctx.host().give_way(self.ctx)?;
+            }
+            self.get_idx(idx)
+        };
+        (0..count).map(element).collect()
     }
 
     /// Sets a property.
@@ -638,7 +654,8 @@ impl<'js> Key<'js> {
         let mut len = 0;
         // SAFETY: gives text of `len` bytes that is freed by `Text`.
         let bytes = unsafe { qjs::JS_AtomToCStringLen(self.ctx.as_ptr(), &raw mut len, self.atom) };
-        Text { ctx: self.ctx, bytes, len: len as usize }
+        // SAFETY: the engine has just given `len` bytes, or null.
+        unsafe { Text::new(self.ctx, bytes, len as usize) }
     }
 
     /// A number that stands for the name as long as the engine knows it; [`pin`](Self::pin) makes that the VM's life.
@@ -659,16 +676,44 @@ impl Drop for Key<'_> {
     }
 }
 
+impl<'js> Text<'js> {
+    /// # Safety
+    /// `bytes` must be text of `len` bytes that the engine gave, freed by nobody else; or null.
+    unsafe fn new(ctx: Ctx<'js>, bytes: *const c_char, len: usize) -> Self {
+        let mended = if bytes.is_null() {
+            Some(Box::from(""))
+        } else {
+            // SAFETY: the caller's promise.
+            let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), len) };
+            std::str::from_utf8(bytes).is_err().then(|| mended(bytes))
+        };
+        Self { ctx, bytes, len, mended }
+    }
+}
+
+/// The engine writes half of a character (a lone surrogate) like any other, in three bytes that UTF-8 does not have: each becomes U+FFFD, and the
+/// rest of the text stays.
+fn mended(bytes: &[u8]) -> Box<str> {
+    let mut bytes = bytes.to_vec();
+    for at in 0..bytes.len().saturating_sub(2) {
+        if bytes[at] == 0xed && bytes[at + 1] >= 0xa0 {
+            bytes[at..at + 3].copy_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+    String::from_utf8_lossy(&bytes).into()
+}
+
 impl std::ops::Deref for Text<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
-        if self.bytes.is_null() {
-            return "";
+        if let Some(mended) = &self.mended {
+            return mended;
         }
-        // SAFETY: the engine gave `len` bytes, which live until they are freed by the drop. Lone surrogates are not UTF-8: checked.
-        let bytes = unsafe { std::slice::from_raw_parts(self.bytes.cast::<u8>(), self.len) };
-        std::str::from_utf8(bytes).unwrap_or("\u{fffd}")
+        // SAFETY: the engine gave `len` bytes, which live until they are freed by the drop, and `new` has seen that they are UTF-8.
+        unsafe {
+            std::str::from_utf8_unchecked(std::slice::from_raw_parts(self.bytes.cast::<u8>(), self.len))
+        }
     }
 }
 
@@ -678,6 +723,9 @@ impl Drop for Text<'_> {
         unsafe { qjs::JS_FreeCString(self.ctx.as_ptr(), self.bytes) }
     }
 }
+
+/// Elements between two looks at the clock.
+const ELEMENTS_PER_LOOK: u32 = 4096;
 
 /// Registers the one class of objects that carry Rust values. Its id is the same in every runtime.
 pub(super) fn register_class(runtime: NonNull<qjs::JSRuntime>) {

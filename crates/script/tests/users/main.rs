@@ -3,6 +3,7 @@
 mod drive;
 mod fasthttp;
 mod files;
+mod hostile;
 mod html;
 mod http;
 mod language;

@@ -145,7 +145,11 @@ impl Source for Stream {
             self.record_count += 1;
             let view = RecordView::read(&self.buffer[begin..self.done]);
             let view = view.ok_or_else(|| Problem::record(place, "a payload that makes no sense"))?;
-            return Ok(Some(view.record(&frame)));
+            let record = view.record(&frame);
+            return match record.request.flaw() {
+                Some(flaw) => Err(Problem::record(place, flaw)),
+                None => Ok(Some(record)),
+            };
         }
         Ok(None)
     }

@@ -1,9 +1,10 @@
 //! Writes a recording: frames as they come, the index at the end.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use squall_plan::files::{self, Access};
 
 use super::index::Builder;
 use super::{
@@ -29,7 +30,7 @@ impl Writer {
     /// # Errors
     /// When it cannot be created.
     pub fn create(path: &Path) -> Result<Self, WriteError> {
-        let file = File::create(path).map_err(|source| os(path, source))?;
+        let file = files::create_private(path).map_err(|source| os(path, source))?;
         Self::on_file(file, path)
     }
 
@@ -65,7 +66,8 @@ impl Writer {
             Err(OpenStoreError::NotStore { .. }) if is_empty(path) => return Self::create(path),
             other => other?,
         };
-        let mut file = OpenOptions::new().write(true).open(path).map_err(|source| os(path, source))?;
+        let mut file =
+            files::open_private(path, OpenOptions::new().write(true)).map_err(|source| os(path, source))?;
         let offset = file.seek(SeekFrom::End(0)).map_err(|source| os(path, source))?;
         Ok(Self {
             out: BufWriter::with_capacity(BUFFER_BYTES, file),
@@ -177,19 +179,9 @@ pub fn replace<T, E: From<WriteError>>(
         return fill(Writer::create(path)?);
     }
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder =
-        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let known = fs::metadata(&path).ok().map(|known| known.permissions());
-    let mut builder = tempfile::Builder::new();
-    if known.is_none() {
-        builder.permissions(Permissions::from_mode(NEW_FILE_MODE));
-    }
-    let temporary = builder.tempfile_in(folder).map_err(|source| os(folder, source))?;
-    let file = temporary.reopen().map_err(|source| os(folder, source))?;
+    let temporary = files::temporary_next_to(&path, Access::Private).map_err(|source| os(&path, source))?;
+    let file = temporary.reopen().map_err(|source| os(&path, source))?;
     let filled = fill(Writer::on_file(file, &path)?)?;
-    if let Some(known) = known {
-        fs::set_permissions(temporary.path(), known).map_err(|source| os(&path, source))?;
-    }
     temporary.persist(&path).map_err(|error| os(&path, error.error))?;
     Ok(filled)
 }
@@ -202,9 +194,6 @@ fn is_empty(path: &Path) -> bool {
 fn os(path: &Path, source: io::Error) -> WriteError {
     WriteError::Os { path: path.to_owned(), source }
 }
-
-/// What the mask of the process leaves of this.
-const NEW_FILE_MODE: u32 = 0o666;
 
 /// One write to the file.
 const BUFFER_BYTES: usize = 256 * 1024;

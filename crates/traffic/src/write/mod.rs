@@ -58,8 +58,27 @@ impl SinkFormat {
     ];
 }
 
-/// A writer of this format.
+/// A writer of this format. It refuses a request that no HTTP message can hold, which could become several lines of the output.
 pub fn sink<'a>(format: SinkFormat, out: impl Write + 'a) -> Box<dyn Sink + 'a> {
+    Box::new(Checked(unchecked(format, out)))
+}
+
+struct Checked<'a>(Box<dyn Sink + 'a>);
+
+impl Sink for Checked<'_> {
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        match record.request.flaw() {
+            Some(flaw) => Err(io::Error::new(io::ErrorKind::InvalidData, flaw)),
+            None => self.0.write(record),
+        }
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        self.0.finish()
+    }
+}
+
+fn unchecked<'a>(format: SinkFormat, out: impl Write + 'a) -> Box<dyn Sink + 'a> {
     match format {
         SinkFormat::Har => Box::new(har::Har::new(out)),
         SinkFormat::Gor => Box::new(gor::Gor::new(out)),

@@ -145,7 +145,7 @@ fn a_head_request_waits_for_no_body() {
     (head.request.method, head.request.body) = ("HEAD".to_owned(), Vec::new());
     writer.write(&head).unwrap();
     writer.finish().unwrap();
-    assert!(out.starts_with(b"curl -I $'http://x.example:81/a/0"), "{}", String::from_utf8_lossy(&out));
+    assert!(out.starts_with(b"curl -I 'http://x.example:81/a/0"), "{}", String::from_utf8_lossy(&out));
     assert_eq!(sent(&good(Format::Curl, out)[0]), sent(&head));
 }
 
@@ -188,5 +188,103 @@ fn the_text_of_har_is_decoded() {
         let har: serde_json::Value = serde_json::from_slice(&out).unwrap();
         let content = &har["log"]["entries"][0]["response"]["content"];
         assert_eq!((content["text"].as_str(), content["encoding"].as_str()), (Some(text.as_str()), encoding));
+    }
+}
+
+/// A `curl` that writes each argument and its standard input with a NUL behind, and what a command that ran would leave.
+const FAKE_CURL: &str = r#"
+curl() {
+    for word in "$@"; do printf '%s\000' "$word"; done
+    case " $* " in *" @- "*) cat; printf '\000' ;; esac
+}
+. "$1"
+"#;
+
+fn run_by(shell: &str, script: &std::path::Path) -> Option<Vec<u8>> {
+    let words: Vec<&str> = shell.split(' ').collect();
+    let mut command = std::process::Command::new(words[0]);
+    command.args(&words[1..]).args(["-c", FAKE_CURL, "test"]).arg(script);
+    let output = command.current_dir(script.parent().unwrap()).output().ok()?;
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{shell}");
+    Some(output.stdout)
+}
+
+#[test]
+fn no_shell_runs_what_a_recording_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("commands.sh");
+    let run = "touch ran";
+    let words: Vec<String> = [
+        "`R`",
+        "$(R)",
+        "';R;'",
+        "\"$(R)\"",
+        "\\';R;#",
+        "a;R",
+        "a&R",
+        "$'\\'';R;'",
+        "!R",
+        "a\\",
+        "%s\\n",
+        "é",
+    ]
+    .iter()
+    .map(|word| word.replace('R', run))
+    .collect();
+    let bodies: Vec<Vec<u8>> = (0..=255_u8)
+        .map(|byte| vec![byte, b'\'', byte, b'\n', b'\\', byte])
+        .chain(words.iter().map(|word| word.clone().into_bytes()))
+        .chain([Vec::new(), vec![b'x'; 200_000], b"\r\n\r\n".to_vec()])
+        .collect();
+    let (mut expected, mut out) = (Vec::new(), Vec::new());
+    let mut writer = sink(SinkFormat::Curl, &mut out);
+    for (nth, body) in bodies.iter().enumerate() {
+        let mut one = record(0);
+        let word = &words[nth % words.len()];
+        one.request.method = if nth % 2 == 0 { "`id`|$x&!".to_owned() } else { "PUT".to_owned() };
+        one.request.target = format!("/{}[1-3]{{a,b}}", word.replace(' ', "+"));
+        one.request.headers = vec![Field::new("User-Agent", word.as_str()), Field::new("X-Empty", "")];
+        one.request.body.clone_from(body);
+        writer.write(&one).unwrap();
+        let [agent, empty] = [format!("User-Agent: {word}"), "X-Empty;".to_owned()];
+        let url = one.request.url();
+        for word in ["-X", &one.request.method, "-g", &url, "-H", &agent, "-H", &empty] {
+            expected.extend([word.as_bytes(), b"\0"].concat());
+        }
+        let option = if curl::can_be_argument(body) { &b"--data-raw\0"[..] } else { b"--data-binary\0@-\0" };
+        if !body.is_empty() {
+            expected.extend([option, body, b"\0"].concat());
+        }
+    }
+    writer.finish().unwrap();
+    std::fs::write(&script, &out).unwrap();
+    for shell in ["sh", "bash", "bash --posix", "dash", "busybox sh", "zsh -f"] {
+        let Some(seen) = run_by(shell, &script) else { continue };
+        let at = seen.iter().zip(&expected).take_while(|(one, other)| one == other).count();
+        assert!(seen == expected, "{shell} differs at byte {at}");
+        assert!(!folder.path().join("ran").exists(), "{shell} ran it");
+    }
+    let read: Vec<Vec<u8>> = good(Format::Curl, out).into_iter().map(|record| record.request.body).collect();
+    assert!(read == bodies);
+}
+
+#[test]
+fn a_record_that_would_break_out_of_its_line_is_refused_by_every_writer() {
+    type Spoil = fn(&mut Request);
+    let spoils: [(&str, Spoil); 5] = [
+        ("method", |request| request.method = "GET / HTTP/1.1\r\nX: y\r\n\r\nPUT".to_owned()),
+        ("method", |request| request.method = String::new()),
+        ("path", |request| request.target = "/ HTTP/1.1\r\nX: y".to_owned()),
+        ("host", |request| request.authority = "a\nb".to_owned()),
+        ("header", |request| request.headers.push(Field::new("a", "b\r\nc: d"))),
+    ];
+    for (_, name, _) in SinkFormat::ALL {
+        let format = SinkFormat::ALL.iter().find(|one| one.1 == name).unwrap().0;
+        for (what, spoil) in spoils {
+            let mut one = record(0);
+            spoil(&mut one.request);
+            let error = sink(format, Vec::new()).write(&one).unwrap_err();
+            assert!(error.to_string().contains(what), "{name}: {error}");
+        }
     }
 }

@@ -15,6 +15,9 @@ pub const IDLE_FRAME_COUNT_MAX: u32 = 10_000;
 /// Most bytes of answers to control frames that wait for the socket: a peer that asks must also read.
 pub const CONTROL_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes that one stream may add to them: two WINDOW_UPDATE frames and a RST_STREAM frame of 13 bytes each.
+pub const CONTROL_BYTES_PER_STREAM_MAX: usize = 3 * 13;
+
 /// The dynamic table of HPACK in either direction, in bytes: the RFC's initial size (9113 6.5.2). A larger one would cost memory for
 /// each connection and save next to nothing.
 pub const HEADER_TABLE_BYTES_MAX: usize = 4096;

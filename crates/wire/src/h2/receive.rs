@@ -5,7 +5,8 @@ use super::error::{calm, flow_control, frame_size, protocol, stream_closed};
 use super::frame::{self, FrameHead, HEAD_BYTES};
 use super::head::{Fault, Head, HeadCache, Wanted};
 use super::limits::{
-    CONTINUATION_COUNT_MAX, CONTROL_BYTES_MAX, FRAME_BYTES_MAX, HEADER_BLOCK_BYTES_MAX, IDLE_FRAME_COUNT_MAX,
+    CONTINUATION_COUNT_MAX, CONTROL_BYTES_MAX, CONTROL_BYTES_PER_STREAM_MAX, FRAME_BYTES_MAX,
+    HEADER_BLOCK_BYTES_MAX, IDLE_FRAME_COUNT_MAX,
 };
 use super::settings::entries;
 use super::stream::{Known, State};
@@ -245,7 +246,10 @@ impl Client {
         match self.find(head.stream_id)? {
             None => {}
             Some(slot) => match self.data_fault(slot, head.length) {
-                None => data.slot = Some(slot),
+                None => {
+                    data.slot = Some(slot);
+                    self.widen_stream(slot)?;
+                }
                 Some((code, why)) => {
                     self.input.data = Some(data);
                     return Ok((HEAD_BYTES, Some(self.fail(slot, code, why))));
@@ -300,7 +304,6 @@ impl Client {
 
     /// What makes a DATA frame wrong on its stream; else the stream's window is charged.
     fn data_fault(&mut self, slot: u32, bytes: u32) -> Option<(ErrorCode, &'static str)> {
-        let window_bytes = self.setup.window_bytes;
         let stream = self.streams.at(slot);
         if stream.state == State::Head {
             return Some((ErrorCode::PROTOCOL_ERROR, "DATA before the head"));
@@ -312,12 +315,35 @@ impl Client {
             return Some((ErrorCode::FLOW_CONTROL_ERROR, "more DATA than the stream's window"));
         };
         stream.receive_window = left;
-        if left <= window_bytes / 2 {
-            stream.receive_window = window_bytes;
-            let (id, increment) = (stream.id, window_bytes - left);
-            frame::put(&mut self.control, frame::WINDOW_UPDATE, 0, id, &increment.to_be_bytes());
-        }
         None
+    }
+
+    /// Opens a stream's window again once half of it is used.
+    fn widen_stream(&mut self, slot: u32) -> Result<(), Error> {
+        let window_bytes = self.setup.window_bytes;
+        let stream = self.streams.at(slot);
+        let (id, left) = (stream.id, stream.receive_window);
+        if left > window_bytes / 2 {
+            return Ok(());
+        }
+        stream.receive_window = window_bytes;
+        self.widen(id, window_bytes - left)
+    }
+
+    fn widen(&mut self, stream_id: u32, increment: u32) -> Result<(), Error> {
+        self.check_control()?;
+        frame::put(&mut self.control, frame::WINDOW_UPDATE, 0, stream_id, &increment.to_be_bytes());
+        Ok(())
+    }
+
+    /// A peer that keeps to its windows cannot make us owe it more than two updates of each and an end of each stream: it has not read the first of
+    /// them yet. One that goes beyond sends without reading.
+    fn check_control(&self) -> Result<(), Error> {
+        let streams_bytes = self.setup.stream_count as usize * CONTROL_BYTES_PER_STREAM_MAX;
+        if self.control.len() > CONTROL_BYTES_MAX + streams_bytes {
+            return Err(calm("the server asks and does not read the answers"));
+        }
+        Ok(())
     }
 
     fn take_from_connection_window(&mut self, bytes: u32) -> Result<(), Error> {
@@ -328,7 +354,7 @@ impl Client {
         let window_bytes = self.setup.connection_window_bytes;
         if left <= window_bytes / 2 {
             self.receive_window = window_bytes;
-            frame::put(&mut self.control, frame::WINDOW_UPDATE, 0, 0, &(window_bytes - left).to_be_bytes());
+            self.widen(0, window_bytes - left)?;
         }
         Ok(())
     }
@@ -630,9 +656,7 @@ impl Client {
     }
 
     fn answer(&mut self, kind: u8, payload: &[u8]) -> Result<(), Error> {
-        if self.control.len() > CONTROL_BYTES_MAX {
-            return Err(calm("the server asks and does not read the answers"));
-        }
+        self.check_control()?;
         frame::put(&mut self.control, kind, frame::ACK, 0, payload);
         Ok(())
     }

@@ -163,3 +163,32 @@ fn the_smallest_window_is_widened() {
         }
     }
 }
+
+/// A server that sends on without reading what it is told makes nothing grow.
+#[test]
+fn answers_that_nobody_reads_have_a_bound() {
+    let data = frame(0, 0, 1, &[0; 1024]);
+    let ping = frame(6, 0, 0, &[0; 8]);
+    let mut floods: Vec<(&str, Vec<u8>)> = vec![("DATA", data), ("PING", ping)];
+    floods.push(("SETTINGS", frame(4, 0, 0, &[])));
+    for (what, flood) in floods {
+        let setup = Setup { stream_count: 2, window_bytes: 1024, connection_window_bytes: 65_535 };
+        let mut client = Client::new(setup);
+        client.write_control(&mut Vec::new());
+        let slot = client.reserve().unwrap();
+        let request = Request { fields: &get(), kind: RequestKind::Other, body_bytes: 0 };
+        client.start(slot, &FieldTable::default(), request, &mut Vec::new());
+        read(&mut client, &[frame(4, 0, 0, &[]), frame(1, 4, 1, &[0x88])].concat());
+        let mut sent_count = 0;
+        let refused = loop {
+            if let Err(error) = client.decode(&mut Default::default(), &flood, &mut ()) {
+                break error;
+            }
+            sent_count += 1;
+            assert!(sent_count < 20_000, "{what}");
+        };
+        let mut control = Vec::new();
+        client.write_control(&mut control);
+        assert!(control.len() < 80 * 1024, "{what}: {} bytes, {refused}", control.len());
+    }
+}

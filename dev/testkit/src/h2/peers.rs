@@ -381,7 +381,7 @@ pub const PEERS: &[Peer] = &[
         t.respond(head.stream_id)
     }),
     Peer {
-        failures: &[&[(HeadTooLarge, Sending), (HeadTooLarge, Sending)]],
+        failures: &[&[(HeadTooLarge, Blocked), (HeadTooLarge, Blocked)]],
         ..fine("6.5.2", "a server that takes small header lists only", |t| {
             t.settings(&[])?;
             let id = t.request()?;

@@ -47,8 +47,8 @@ const ROOMS: &[Room] = &[
         must_not_use: &["clap", "rustix"],
     },
     Room { package: "squall-study", may_use: &["squall-plan", "squall-measure"], must_not_use: SYSTEM },
-    Room { package: "squall-proxy", may_use: &["squall-traffic"], must_not_use: &["clap"] },
-    Room { package: "squall-target", may_use: &[], must_not_use: &["clap"] },
+    Room { package: "squall-proxy", may_use: &["squall-plan", "squall-traffic"], must_not_use: &["clap"] },
+    Room { package: "squall-target", may_use: &["squall-plan"], must_not_use: &["clap"] },
     Room {
         package: "squall",
         may_use: &[

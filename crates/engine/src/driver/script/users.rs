@@ -333,7 +333,7 @@ impl Users {
             token: request.token,
             request: call_request(&request.spec, &self.routes),
             timeout_ns: request.timeout.as_nanos() as u64,
-            keeps_body: request.keeps_body,
+            body_bytes_max: request.body_bytes_max as usize,
             expects: request.expects,
         };
         match &mut self.limiter {

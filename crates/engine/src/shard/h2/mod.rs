@@ -36,6 +36,14 @@ pub(super) struct Session {
     is_retiring: bool,
     /// When the peer was last heard of.
     heard_ns: u64,
+    refusals: Refusals,
+}
+
+/// Requests in a row whose fields the peer does not take, none answered between them.
+#[derive(Debug, Default)]
+struct Refusals {
+    count: u32,
+    served_count: u32,
 }
 
 impl Session {
@@ -49,7 +57,16 @@ impl Session {
             is_listed: false,
             is_retiring: false,
             heard_ns: now_ns,
+            refusals: Refusals::default(),
         }
+    }
+
+    /// The peer does not take a request's fields; whether that was so for many in a row.
+    fn note_refusal(&mut self, served_count: u32) -> bool {
+        let Refusals { count, served_count: before } = &mut self.refusals;
+        *count = if *before == served_count { *count + 1 } else { 1 };
+        *before = served_count;
+        *count >= REFUSAL_COUNT_MAX
     }
 
     /// Whether one more request may be put on it.
@@ -181,3 +198,6 @@ impl Shard {
         self.write_goaway(conn_idx, ErrorCode::NO_ERROR);
     }
 }
+
+/// Requests that a peer does not take in a row before its connection ends.
+const REFUSAL_COUNT_MAX: u32 = 8;

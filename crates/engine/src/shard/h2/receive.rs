@@ -15,8 +15,8 @@ impl Shard {
     /// Reads a connection until its socket is empty, or others have their turn.
     pub(in crate::shard) fn receive_h2(&mut self, conn_idx: usize) {
         let generation = self.conns[conn_idx].generation;
-        let keeps_body = self.keeps_body(conn_idx);
-        self.io.sink.keep_body(conn_idx, keeps_body);
+        let body_bytes_max = self.body_bytes_max(conn_idx);
+        self.io.sink.keep_body(conn_idx, body_bytes_max);
         let result = match self.conns[conn_idx].tls {
             None => self.read_plain_h2(conn_idx),
             Some(_) => self.read_tls_h2(conn_idx),
@@ -112,10 +112,10 @@ impl Shard {
             let conn = &mut self.conns[conn_idx];
             let (Some(tls), Some(session)) = (&mut conn.tls, &mut conn.h2) else { return Ok(()) };
             let chunk = match tls.chunk() {
-                Ok([]) => return Err(self.closed_by_peer(conn_idx)),
-                Ok(chunk) => chunk,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(Trouble::io(&error, Phase::Receiving)),
+                Ok(Some([])) => return Err(self.closed_by_peer(conn_idx)),
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(Trouble::tls(&error, Phase::Receiving)),
             };
             session.heard_ns = self.now_ns;
             let IoBuffers { h2_head_cache, sink, .. } = &mut self.io;

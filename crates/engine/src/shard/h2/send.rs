@@ -47,7 +47,7 @@ impl Shard {
             });
             match result {
                 Ok(true) => {}
-                Ok(false) => return,
+                Ok(false) => return self.close_when_over(conn_idx),
                 Err(trouble) => return self.fail_after_reading_h2(conn_idx, &trouble),
             }
         }
@@ -102,9 +102,13 @@ impl Shard {
         let request = request_of(&self.prepared, &self.dynamic, exchange.request);
         let conn = &mut self.conns[conn_idx];
         let (Some(session), Some(fields)) = (&mut conn.h2, &request.fields) else { return };
-        exchange.start_ns = self.now_ns;
         if !session.client.takes(fields) {
             session.client.cancel(slot);
+            if session.note_refusal(conn.served_count) {
+                // Its next connection waits as after one that failed: a server that takes nothing is not asked without a pause.
+                session.is_retiring = true;
+                conn.failure_count = conn.failure_count.saturating_add(1);
+            }
             let text = format!(
                 "the request's fields have {} bytes, more than the server's SETTINGS_MAX_HEADER_LIST_SIZE",
                 fields.list_bytes()
@@ -112,6 +116,7 @@ impl Shard {
             let exchange = *exchange;
             return self.settle_stream(conn_idx, &exchange, Cause::HeadTooLarge, text);
         }
+        exchange.start_ns = self.now_ns;
         let body_bytes = request.body_bytes();
         let table = &self.prepared.origins[conn.origin_idx as usize].fields;
         let begin = self.io.out.len();

@@ -94,8 +94,7 @@ fn give(client: &mut TlsStream, mut bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut read = Vec::new();
     while !bytes.is_empty() && client.read_tls(&mut bytes).unwrap() > 0 {
         client.process()?;
-        while let Ok([_, ..]) = client.chunk() {
-            let chunk = client.chunk().unwrap();
+        while let Some(chunk @ [_, ..]) = client.chunk()? {
             let count = chunk.len().div_ceil(2);
             read.extend_from_slice(&chunk[..count]);
             client.consume(count);
@@ -219,7 +218,7 @@ fn a_goodbye_ends_the_data() {
         pair.server.writer().write_all(b"last words").unwrap();
         pair.server.send_close_notify();
         assert_eq!(pair.exchange().unwrap(), b"last words");
-        assert!(pair.client.chunk().unwrap().is_empty());
+        assert_eq!(pair.client.chunk(), Ok(Some(&[][..])));
         assert_eq!(pair.client.read_tls(&mut &b"more"[..]).unwrap(), 0);
     }
 }
@@ -330,6 +329,55 @@ fn what_asks_for_nothing_has_an_end() {
             give(&mut client, &record).is_err()
         });
         assert!(is_refused, "{version:?}");
+    }
+}
+
+/// What comes whole before a bad record or an alert is read, wherever the reads are cut; the failure comes behind it.
+#[test]
+fn data_before_a_failure_is_read_whatever_the_pieces() {
+    for version in [&TLS12, &TLS13] {
+        for (kind, content, spoil) in [(DATA, &b"spoilt"[..], 1), (ALERT, &[2, 80], 0), (ALERT, &[1], 0)] {
+            for piece_bytes in [1, 9, 40, usize::MAX] {
+                let (mut client, mut keys) = with_odd_server(version);
+                let mut bytes = Vec::new();
+                keys.seal(DATA, b"whole ", &mut bytes).unwrap();
+                keys.seal(DATA, b"response", &mut bytes).unwrap();
+                keys.seal(kind, content, &mut bytes).unwrap();
+                *bytes.last_mut().unwrap() ^= spoil;
+                let (mut read, mut failure) = (Vec::new(), None);
+                for mut piece in bytes.chunks(piece_bytes.min(bytes.len())) {
+                    client.read_tls(&mut piece).unwrap();
+                    if let Err(error) = client.process() {
+                        failure.get_or_insert(error);
+                    }
+                    while let Ok(Some(chunk @ [_, ..])) = client.chunk() {
+                        let count = chunk.len();
+                        read.extend_from_slice(chunk);
+                        client.consume(count);
+                    }
+                    failure = failure.or_else(|| client.chunk().err());
+                }
+                assert_eq!(read, b"whole response", "{version:?} {piece_bytes}");
+                assert!(failure.is_some(), "{version:?} {piece_bytes}");
+            }
+        }
+    }
+}
+
+#[test]
+fn records_without_data_have_an_end() {
+    for version in [&TLS12, &TLS13] {
+        let (mut client, mut keys) = with_odd_server(version);
+        let mut send = |count: u32, content: &[u8]| {
+            let mut bytes = Vec::new();
+            (0..count).for_each(|_| keys.seal(DATA, content, &mut bytes).unwrap());
+            bytes.chunks(4096).try_for_each(|piece| give(&mut client, piece).map(drop))
+        };
+        for _ in 0..3 {
+            send(EMPTY_COUNT_MAX, b"").unwrap();
+            send(1, b"x").unwrap();
+        }
+        assert!(send(EMPTY_COUNT_MAX + 1, b"").is_err(), "{version:?}");
     }
 }
 

@@ -4,6 +4,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use dom_query::{Document, Matcher, NodeId, NodeRef};
+use html5ever::ParseOpts;
+use html5ever::tendril::TendrilSink;
+use html5ever::tree_builder::TreeBuilderOpts;
+use squall_plan::limits::HTML_DEPTH_MAX;
 use url::Url;
 
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
@@ -53,13 +57,13 @@ struct Tree {
 }
 
 impl Tree {
-    fn of(text: String) -> Self {
-        let document = Document::from(text);
+    fn of(ctx: Ctx<'_>, text: &str) -> JsResult<Self> {
+        let document = parsed(ctx, text)?;
         let root = document.root();
         let ids: Vec<NodeId> =
             [root.id].into_iter().chain(root.descendants_it().map(|node| node.id)).collect();
         let places = ids.iter().enumerate().map(|(place, id)| (*id, place)).collect();
-        Self { document, ids, places }
+        Ok(Self { document, ids, places })
     }
 
     /// The number by which a script knows a node.
@@ -68,13 +72,42 @@ impl Tree {
     }
 }
 
+/// Parses a page piece by piece. What each tag costs grows with the elements that are open, so their number has a bound.
+fn parsed(ctx: Ctx<'_>, text: &str) -> JsResult<Document> {
+    let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
+    let options = ParseOpts { tree_builder, ..ParseOpts::default() };
+    let mut parser = html5ever::parse_document(Document::default(), options);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
+        rest = after;
+        parser.process(piece.into());
+        if depth(&parser.tokenizer.sink.sink) > HTML_DEPTH_MAX {
+            return Err(ctx.throw_error(&format!("the page nests more than {HTML_DEPTH_MAX} elements")));
+        }
+        ctx.host().give_way(ctx)?;
+    }
+    Ok(parser.finish())
+}
+
+/// Nodes between two looks at the clock.
+const NODES_PER_LOOK: usize = 1024;
+
+/// How deep the element is that was opened last.
+fn depth(document: &Document) -> usize {
+    std::iter::successors(Some(document.root()), NodeRef::last_child).count()
+}
+
+/// Parsed in one go: so many tags fit in that a page goes just beyond the bound before it is seen.
+const PIECE_BYTES: usize = 2048;
+
 fn parse<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, source) = (call.ctx(), call.arg(0));
     let text = match source.bytes() {
         Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         None => source.to_string()?,
     };
-    ctx.native(&ctx.object(), Box::new(Tree::of(text)))
+    ctx.native(&ctx.object(), Box::new(Tree::of(ctx, &text)?))
 }
 
 /// Calls with a node: arguments are the tree and the node's number.
@@ -108,8 +141,14 @@ fn select<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     for place in call.arg(1).elements()? {
         let id = tree.ids.get(place.to_number()? as usize);
         let Some(node) = id.and_then(|id| tree.document.tree.get(id)) else { continue };
-        let matching = node.descendants_it().filter(|one| one.is_element() && one.is_match(&matcher));
-        found.extend(matching.filter_map(|one| tree.places.get(&one.id)));
+        for (nth, one) in node.descendants_it().enumerate() {
+            if nth % NODES_PER_LOOK == NODES_PER_LOOK - 1 {
+                ctx.host().give_way(ctx)?;
+            }
+            if one.is_element() && one.is_match(&matcher) {
+                found.extend(tree.places.get(&one.id));
+            }
+        }
     }
     ctx.array_of(found.into_iter().map(|place| ctx.number(*place as f64)))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use url::Url;
 
+use crate::bodies::Held;
 use crate::console::Level;
 use crate::cookies::{self, Jar};
 use crate::host::Host;
@@ -62,7 +63,10 @@ impl Exchange {
             token: self.token,
             spec: Rc::clone(&self.spec),
             timeout: self.time_left(host),
-            keeps_body: self.response_type(host) != ResponseType::None,
+            body_bytes_max: match self.response_type(host) {
+                ResponseType::None => 0,
+                _ => host.shared.options.body_bytes_max,
+            },
             expects: match self.params.as_ref().and_then(|params| params.callback.as_ref()) {
                 Some(callback) => callback.ranges(),
                 None => host.http.callback.borrow().ranges(),
@@ -110,7 +114,7 @@ impl Exchange {
             self.send(host);
             return Next::Again;
         }
-        let reply = match target {
+        let mut reply = match target {
             Target::Url(url) => {
                 self.redirect_count += 1;
                 self.spec = Rc::new(self.redirected(host, reply.status, *url));
@@ -124,13 +128,16 @@ impl Exchange {
             }
             Target::None | Target::Unreadable(_) => reply,
         };
+        let held = hold(host, &mut reply);
         if let Some(failure) = reply.failure.as_ref().filter(|_| !self.throws(host)) {
             let text = failed(&self.spec.method, self.spec.url.as_str(), &failure.text);
             host.shared.console.fields(Level::Warning, "Request Failed", &[("error", &text)]);
         }
         let response_type = self.response_type(host);
         let sent = Sent { asked: Rc::clone(&self.asked), last: Rc::clone(&self.spec) };
-        Next::Done(Box::new(Response::new(reply, sent, response_type)))
+        let bodies = (host.http.bodies.clone(), held);
+        let body_bytes_max = host.shared.options.body_bytes_max;
+        Next::Done(Box::new(Response::new(reply, sent, response_type, bodies, body_bytes_max)))
     }
 
     /// Whether a failure is to be thrown.
@@ -409,3 +416,15 @@ const REDIRECT_COUNT_MAX: u32 = 10;
 
 /// k6's own time-out of a request.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Counts the body that a script is about to hold; one that is too much is dropped, and the request has failed.
+fn hold(host: &Host, reply: &mut Reply) -> Option<Held> {
+    match host.http.bodies.hold(reply.body.len()) {
+        Ok(held) => Some(held),
+        Err(text) => {
+            (reply.status, reply.body) = (0, Vec::new());
+            reply.failure = Some(ReplyFailure { code: 1000, text });
+            None
+        }
+    }
+}

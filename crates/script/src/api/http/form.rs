@@ -196,7 +196,7 @@ fn compress(bytes: &[u8], coding: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Undoes the content codings of a body, the last one first.
-pub(super) fn decode(body: &[u8], codings: &[String]) -> Result<Vec<u8>, String> {
+pub(super) fn decode(body: &[u8], codings: &[String], bytes_max: u64) -> Result<Vec<u8>, String> {
     let list: Vec<String> = codings
         .iter()
         .flat_map(|field| field.split(','))
@@ -204,12 +204,12 @@ pub(super) fn decode(body: &[u8], codings: &[String]) -> Result<Vec<u8>, String>
         .collect();
     let mut bytes = body.to_vec();
     for coding in list.iter().rev() {
-        bytes = undo(&bytes, coding).map_err(|error| format!("{coding}: {error}"))?;
+        bytes = undo(&bytes, coding, bytes_max).map_err(|error| format!("{coding}: {error}"))?;
     }
     Ok(bytes)
 }
 
-fn undo(bytes: &[u8], coding: &str) -> std::io::Result<Vec<u8>> {
+fn undo(bytes: &[u8], coding: &str, bytes_max: u64) -> std::io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let reader: Box<dyn Read + '_> = match coding {
         "gzip" | "x-gzip" => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
@@ -222,7 +222,11 @@ fn undo(bytes: &[u8], coding: &str) -> std::io::Result<Vec<u8>> {
         _ => return Ok(bytes.to_vec()),
     };
     // A small body may unfold into one that fills the memory.
-    reader.take(DECODED_BYTES_MAX).read_to_end(&mut out)?;
+    reader.take(bytes_max.saturating_add(1)).read_to_end(&mut out)?;
+    if out.len() as u64 > bytes_max {
+        let text = format!("more than {bytes_max} bytes: `ext.squall.maxBodyBytes` allows more");
+        return Err(std::io::Error::other(text));
+    }
     Ok(out)
 }
 
@@ -291,6 +295,3 @@ fn split_fields(text: &str) -> Vec<(String, String)> {
 
 /// Hidden member of a `FileStream`: the URL of its file.
 pub(super) const STREAMED_FILE: &str = "__streamedFile";
-
-/// Largest body after its content coding is undone.
-const DECODED_BYTES_MAX: u64 = 256 << 20;

@@ -15,6 +15,7 @@ mod url;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use crate::bodies::Bodies;
 use crate::vm::{Ctx, Fun, JsResult, Kept, Value};
 
 use exchange::Exchange;
@@ -31,6 +32,8 @@ pub(crate) struct HttpState {
     callback: RefCell<Callback>,
     response_class: RefCell<Option<Rc<ResponseClass>>>,
     asyncs: RefCell<Vec<AsyncCall>>,
+    /// What the user's responses hold.
+    bodies: Bodies,
 }
 
 /// An `asyncRequest` that is not settled.

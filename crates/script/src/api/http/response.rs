@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
+use crate::bodies::{Bodies, Held};
 use crate::cookies;
 use crate::step::{Body, Reply, ReplyFailure, Spec};
 use crate::vm::{Call, Ctx, Field, Fun, JsResult, Kept, Lazy, RecordKind, Thrown, Value};
@@ -18,7 +19,10 @@ pub(super) struct Response {
     /// `None`: the request could not even be made.
     sent: Option<Sent>,
     response_type: ResponseType,
-    decoded: OnceCell<Result<Vec<u8>, String>>,
+    bodies: Bodies,
+    body_bytes_max: u64,
+    _held: Option<Held>,
+    decoded: OnceCell<Result<(Vec<u8>, Held), String>>,
     json: RefCell<Option<Rc<Json>>>,
 }
 
@@ -39,8 +43,14 @@ pub(super) struct Sent {
 }
 
 impl Response {
-    pub(super) fn new(reply: Reply, sent: Sent, response_type: ResponseType) -> Self {
-        Self::made(reply, Some(sent), response_type)
+    pub(super) fn new(
+        reply: Reply,
+        sent: Sent,
+        response_type: ResponseType,
+        (bodies, held): (Bodies, Option<Held>),
+        body_bytes_max: u64,
+    ) -> Self {
+        Self { bodies, body_bytes_max, _held: held, ..Self::made(reply, Some(sent), response_type) }
     }
 
     /// What stands for the response to a request that could not be made.
@@ -49,7 +59,16 @@ impl Response {
     }
 
     fn made(reply: Reply, sent: Option<Sent>, response_type: ResponseType) -> Self {
-        Self { reply, sent, response_type, decoded: OnceCell::new(), json: RefCell::default() }
+        Self {
+            reply,
+            sent,
+            response_type,
+            bodies: Bodies::default(),
+            body_bytes_max: 0,
+            _held: None,
+            decoded: OnceCell::new(),
+            json: RefCell::default(),
+        }
     }
 
     /// The object for the script; a failure is thrown where that is wanted.
@@ -88,11 +107,18 @@ impl Response {
 
     /// The body, any content coding undone.
     fn body(&self) -> Result<&[u8], &str> {
-        let decode = || super::form::decode(&self.reply.body, &fields(&self.reply.head, "content-encoding"));
         if !self.reply.head.windows(16).any(|window| window.eq_ignore_ascii_case(b"content-encoding")) {
             return Ok(&self.reply.body);
         }
-        self.decoded.get_or_init(decode).as_deref().map_err(String::as_str)
+        let decoded = self.decoded.get_or_init(|| self.decode());
+        decoded.as_ref().map(|(body, _)| body.as_slice()).map_err(String::as_str)
+    }
+
+    fn decode(&self) -> Result<(Vec<u8>, Held), String> {
+        let codings = fields(&self.reply.head, "content-encoding");
+        let body = super::form::decode(&self.reply.body, &codings, self.body_bytes_max)?;
+        let held = self.bodies.hold(body.len())?;
+        Ok((body, held))
     }
 
     fn text(&self) -> std::borrow::Cow<'_, str> {

@@ -8,6 +8,8 @@ mod words;
 
 use std::collections::VecDeque;
 
+use squall_plan::shell::printf_bytes;
+
 use self::command::Command;
 use self::words::{Joiner, Shell};
 use super::files::Files;
@@ -45,7 +47,8 @@ impl Curl {
         let first = self.line(place)?;
         let text = first.trim_start();
         let text = text.strip_prefix("$ ").or_else(|| text.strip_prefix("> ")).unwrap_or(text);
-        if !is_curl(text.split([' ', '\t', '\\', '^']).next().unwrap_or_default()) {
+        let first_word = text.split([' ', '\t', '\\', '^']).next().unwrap_or_default();
+        if !is_curl(first_word) && first_word != PRINTF {
             if !text.trim().is_empty() && !text.starts_with('#') {
                 self.notes.add("lines that are no curl command left out", place);
             }
@@ -79,20 +82,46 @@ impl Curl {
         if line.has_variables {
             self.notes.add("shell variables and substitutions: sent as they are written", place);
         }
-        let curl_commands =
-            line.commands.iter().filter(|words| words.first().is_some_and(|word| is_curl(word)));
         let mut requests = Vec::new();
-        for words in curl_commands {
-            for part in words[1..].split(|word| word == "--next" || word == "-:") {
-                requests.extend(Command::read(part, &mut self.notes, place)?.requests(
-                    &self.files,
-                    &mut self.notes,
-                    place,
-                )?);
+        let mut piped = None;
+        for words in &line.commands {
+            match words.as_slice() {
+                [name, format] if name == PRINTF => piped = printf_bytes(format),
+                [name, rest @ ..] if is_curl(name) => {
+                    requests.extend(self.requests(rest, piped.take().as_deref(), place)?);
+                }
+                _ => {}
             }
         }
         self.ready = requests.into_iter().map(|request| self.record(request, place)).collect();
         Ok(())
+    }
+
+    /// The requests of one curl. `piped`: what a `printf` writes to its standard input.
+    fn requests(
+        &mut self,
+        words: &[String],
+        piped: Option<&[u8]>,
+        place: Place,
+    ) -> Result<Vec<Request>, String> {
+        let mut requests = Vec::new();
+        for part in words.split(|word| word == "--next" || word == "-:") {
+            let stdin_at = part.windows(2).position(|two| two == ["--data-binary", "@-"]);
+            let (mut part, mut body) = (part.to_vec(), None);
+            if let (Some(at), Some(piped)) = (stdin_at, piped) {
+                part.drain(at..at + 2);
+                body = Some(piped.to_vec());
+            }
+            let command = Command::read(&part, &mut self.notes, place)?;
+            for mut request in command.requests(&self.files, &mut self.notes, place)? {
+                request.body = body.clone().unwrap_or(request.body);
+                requests.push(request);
+            }
+        }
+        match requests.iter().find_map(Request::flaw) {
+            Some(flaw) => Err(flaw.to_owned()),
+            None => Ok(requests),
+        }
     }
 
     fn record(&mut self, request: Request, place: Place) -> Record {
@@ -101,6 +130,9 @@ impl Curl {
         Record { time_ns, connection: 1, session: 1, request, response: None, place }
     }
 }
+
+/// What puts a body in front of a curl that could not be one of its words.
+const PRINTF: &str = "printf";
 
 fn is_curl(word: &str) -> bool {
     matches!(word.rsplit('/').next(), Some("curl" | "curl.exe"))

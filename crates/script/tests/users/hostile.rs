@@ -1,0 +1,113 @@
+//! Scripts and responses that take all they can: each comes to an end, in bounded memory, with an error that says why.
+
+use std::io::Write;
+
+use squall_script::{Body, Outcome, Runtime};
+
+use crate::drive::{iterate, iterate_with, reply, say};
+
+fn sent(expression: &str) -> Vec<u8> {
+    let source = format!(
+        "import http from 'k6/http'; export default function () {{ http.post('http://t/', {expression}); }}"
+    );
+    let mut bodies = Vec::new();
+    iterate(&source, 1, |request| {
+        if let Body::Bytes(bytes) = &request.spec.body {
+            bodies.push(bytes.to_vec());
+        }
+        reply(200, &[], "")
+    });
+    bodies.concat()
+}
+
+/// As in k6: each half of a character is U+FFFD, and the text around it stays.
+#[test]
+fn half_a_character_costs_no_more_than_itself() {
+    for (expression, bytes) in [
+        (r"'abc\ud800def'", "abc\u{fffd}def"),
+        (r"'\udc00'", "\u{fffd}"),
+        (r"'a\ud83d'", "a\u{fffd}"),
+        (r"'\ud83d\ude00'", "\u{1f600}"),
+        (r"'\ude00\ud83d'", "\u{fffd}\u{fffd}"),
+        (r"'é\ud800漢'", "é\u{fffd}漢"),
+        (r"{ k: 'v\ud800' }", "k=v%EF%BF%BD"),
+    ] {
+        assert_eq!(String::from_utf8_lossy(&sent(expression)), bytes, "{expression}");
+    }
+    assert_eq!(say(r"'x\ud800y'"), "x\u{fffd}y");
+    assert_eq!(say(r"encoding.b64encode('\ud800')"), "77+9");
+    assert_eq!(say(r"Object.keys({ 'a\ud800': 1 })[0].length"), "2");
+}
+
+#[test]
+fn a_page_of_nested_tags_is_an_error_at_once() {
+    let page = "<b>".repeat(200_000);
+    let source = "import { parseHTML } from 'k6/html'; import http from 'k6/http';
+        export default function () {
+          const page = http.get('http://t/').body;
+          try { parseHTML(page); } catch (error) { console.log(error.message); }
+          console.log(parseHTML('<p>'.repeat(50000)).find('p').size());
+        }";
+    let run = iterate(source, 1, |_| reply(200, &[], &page));
+    assert_eq!(run.outcome, Outcome::Done(None));
+    let lines: Vec<&str> = run.said.lines().collect();
+    assert_eq!(lines, ["the page nests more than 512 elements", "50000"]);
+}
+
+#[test]
+fn lists_without_elements_do_not_fill_the_memory() {
+    for expression in ["check(null, new Array(2 ** 32 - 1))", "http.batch(new Array(2 ** 32 - 1))"] {
+        // Whatever it says: it comes to an end.
+        let said = say(&format!("(() => {{ try {{ return {expression} }} catch (e) {{ return e }} }})()"));
+        assert!(said.len() < 10_000, "{expression}");
+    }
+}
+
+fn gzip(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(plain).expect("memory takes it");
+    encoder.finish().expect("memory takes it")
+}
+
+#[test]
+fn a_body_that_unfolds_beyond_the_bound_is_an_error() {
+    let source = "import http from 'k6/http';
+        export default function () {
+          const r = http.get('http://t/');
+          try { console.log(r.body.length); } catch (error) { console.log(error.message); }
+        }";
+    for (plain_bytes, said) in [
+        (1 << 20, "1048576"),
+        (
+            (1 << 20) + 1,
+            "error decompressing response body: gzip: more than 1048576 bytes: `ext.squall.maxBodyBytes` allows more",
+        ),
+    ] {
+        let packed = gzip(&vec![b'x'; plain_bytes]);
+        let options = Runtime { body_bytes_max: 1 << 20, ..Runtime::default() };
+        let run = iterate_with(source, 1, options, |request| {
+            assert_eq!(request.body_bytes_max, 1 << 20);
+            let mut reply = reply(200, &[("Content-Encoding", "gzip")], "");
+            reply.body.clone_from(&packed);
+            reply
+        });
+        assert_eq!(run.said.trim_end(), said);
+    }
+}
+
+#[test]
+fn a_user_that_keeps_every_response_is_stopped_by_errors() {
+    let source = "import http from 'k6/http'; const kept = [];
+        export default function () {
+          for (let i = 0; i < 12; i++) kept.push(http.get('http://t/'));
+          console.log(kept.filter((r) => r.status === 200).length, kept[11].error, kept[11].error_code);
+          kept.length = 0;
+          console.log(http.get('http://t/').status);
+        }";
+    let body = "x".repeat(32 << 20);
+    let run = iterate(source, 1, |_| reply(200, &[], &body));
+    let lines: Vec<&str> = run.said.lines().filter(|line| !line.contains("Request Failed")).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].starts_with("8 a virtual user holds response bodies of more than 256 MiB"), "{lines:?}");
+    assert!(lines[0].ends_with(" 1000") && lines[1] == "200", "{lines:?}");
+}
