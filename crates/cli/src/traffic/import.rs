@@ -123,8 +123,8 @@ pub(super) fn source(path: &Path, args: &ReadArgs) -> Result<Box<dyn Source>, Fa
 fn variables(files: &[PathBuf]) -> Result<BTreeMap<String, String>, Failure> {
     let mut variables = BTreeMap::new();
     for path in files {
-        let text =
-            std::fs::read_to_string(path).map_err(|error| Failure::file("--env-file", path, &error))?;
+        let text = squall_plan::files::read_text(path, squall_plan::limits::PLAN_FILE_BYTES_MAX)
+            .map_err(|error| Failure::file("--env-file", path, &error))?;
         let read = environment(&text).map_err(|reason| {
             Failure::usage(
                 format!("cannot read `{}`: {reason}", path.display()),

@@ -18,8 +18,8 @@ pub(super) fn rules(args: &RedactArgs) -> Result<Rules, Failure> {
         .and_then(|()| args.keep.iter().try_for_each(|name| rules.keep(name)))
         .map_err(|error| Failure::usage(error.reason, error.help))?;
     if let Some(path) = &args.redact_rules {
-        let text =
-            std::fs::read_to_string(path).map_err(|error| Failure::file("--redact-rules", path, &error))?;
+        let text = squall_plan::files::read_text(path, squall_plan::limits::PLAN_FILE_BYTES_MAX)
+            .map_err(|error| Failure::file("--redact-rules", path, &error))?;
         rules.read(&text).map_err(|(line_number, error)| {
             Failure::usage(format!("{}:{line_number}: {}", path.display(), error.reason), error.help)
         })?;

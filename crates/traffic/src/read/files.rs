@@ -2,7 +2,6 @@
 //!
 //! Owns: where they are looked for. Never: writes, or reads anything that the recording does not name.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::time;
@@ -34,10 +33,6 @@ impl Files {
         }
         let path = folder.join(name);
         let refused = |error: std::io::Error| format!("cannot read the file `{}`: {error}", path.display());
-        let length = fs::metadata(&path).map_err(refused)?.len();
-        if length > RECORD_BYTES_MAX as u64 {
-            return Err(format!("the file `{}` is larger than {RECORD_BYTES_MAX} bytes", path.display()));
-        }
-        fs::read(&path).map_err(refused)
+        squall_plan::files::read(&path, RECORD_BYTES_MAX as u64).map_err(refused)
     }
 }

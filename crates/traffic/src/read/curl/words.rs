@@ -23,7 +23,9 @@ pub(super) struct Line {
 impl Shell {
     /// The shell for which a command's first line is written.
     pub(super) fn of(line: &str) -> Self {
-        match line.contains("^\"") || line.ends_with('^') {
+        // `cmd` has no single quotes: a text within them may hold and end with anything.
+        let has_single_quotes = line.find(['\'', '"']).is_some_and(|at| line[at..].starts_with('\''));
+        match !has_single_quotes && (line.contains("^\"") || line.ends_with('^')) {
             true => Self::Cmd,
             false => Self::Posix,
         }
