@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use squall_plan::file::{PlanFile, Problem, PtrOptions, Variables, is_ptr, parse_ptr};
+use squall_plan::file::{PlanFile, Problem, PtrFile, PtrOptions, Variables, is_ptr, parse_ptr};
 
 fuzz_target!(|text: &str| {
     let environment = |name: &str| (name.len() < 3).then(|| "value".to_owned());
@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
     is_ptr(text);
     for external in [false, true] {
         let options = PtrOptions { external, ..PtrOptions::default() };
-        if let Err(problems) = parse_ptr(&[text.to_owned()], &options) {
+        if let Err(problems) = parse_ptr(&[PtrFile { text: text.to_owned(), folder: String::new() }], &options) {
             check(text, &problems.into_iter().map(|(_, problem)| problem).collect::<Vec<_>>());
         }
     }

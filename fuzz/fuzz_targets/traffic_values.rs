@@ -20,7 +20,9 @@ fuzz_target!(|input: Vec<(&str, &[u8], &[u8], &str)>| {
         let request = Request { target, headers, body: sent.to_vec(), ..Request::default() };
         learner.add(ordinal, 0, &Record { session: 1, request, response: Some(response), ..Record::default() });
         live.set(text.as_bytes().to_vec(), sent.to_vec());
-        live.put_in(&mut answered.to_vec());
+        let headers = vec![Field::new("Content-Type", coding), Field::new("X-Token", answered)];
+        let target = format!("/{text}");
+        live.correct(&mut Request { target, headers, body: answered.to_vec(), ..Request::default() });
     }
     let learned = learner.finish_at(1);
     let response = || Some(Response { body: Some(b"{}".to_vec()), ..Response::default() });
