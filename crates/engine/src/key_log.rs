@@ -15,7 +15,7 @@ use crate::Error;
 pub(crate) struct KeyLogFile(Mutex<File>);
 
 impl KeyLogFile {
-    /// Opens the file, or makes one. Only its owner may read it, whoever could before.
+    /// Opens the file, or makes one. Only its owner may read it, even if others could before.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let file = open_private(path, OpenOptions::new().append(true).create(true));
         let file =

@@ -36,7 +36,7 @@ pub fn attach(
         |error: io::Error| Trouble::new(format!("the connection to the agent failed: {error}"), "try again");
     writeln!(reports, "{MARK} {ATTACHED}").and_then(|()| reports.flush()).map_err(failed)?;
     let copied = thread::Builder::new().name("orders".to_owned()).spawn(move || {
-        // Either end may be gone at any time; the agent is told by the end of its stream.
+        // Either end may be gone at any time; the agent learns it from the end of its stream.
         let _ = io::copy(&mut orders, &mut to_agent);
         let _ = to_agent.shutdown(Shutdown::Both);
     });
@@ -74,7 +74,7 @@ pub(crate) fn listen(
     let listener = UnixListener::bind(socket)?;
     let serve = move || {
         for mut stream in listener.incoming().flatten() {
-            // Whoever connects and says nothing must not keep the next one out.
+            // A client that connects and sends nothing must not block the next one.
             let _ = stream.set_read_timeout(Some(RESUME_MAX));
             let Ok(Some(Order::Resume { received })) = protocol::read::<Order>(&mut stream) else { continue };
             let is_blocking = stream.set_read_timeout(None).is_ok();

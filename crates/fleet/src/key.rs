@@ -18,7 +18,7 @@ pub fn check_key(key: &str) -> Result<(), Trouble> {
         let message = format!("cannot read the ssh key `{key}`: {error}");
         Trouble::new(message, "check its path and permissions; no other key is tried in its place")
     })?;
-    // Where there is no ssh-keygen there is no ssh either, which is told with its own words.
+    // Where ssh-keygen is missing, ssh is missing too, and that has a message of its own.
     let Some((is_usable, said)) = ask("ssh-keygen", &["-y", "-P", "", "-f"], Some(&path)) else {
         return Ok(());
     };

@@ -184,7 +184,7 @@ impl Upstream {
     }
 }
 
-/// Whether an address is link-local, or one where clouds give a machine's credentials to whoever asks from it.
+/// Whether an address is link-local, or one where clouds give a machine's credentials to any process on it.
 fn is_of_link(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => ip.is_link_local() || METADATA_V4.contains(&ip),

@@ -35,7 +35,7 @@ impl Fleet<'_> {
             HookMoment::After => (&step.after, "after"),
         };
         for hook in hooks {
-            // Whoever wants no more load does not wait for its preparation either.
+            // A run that is being stopped does not wait for the preparation of its load either.
             if self.told > 1 || (self.told > 0 && moment == HookMoment::Before) {
                 break;
             }

@@ -233,7 +233,7 @@ fn points((at_s, series): &(f64, Series), point_count_max: usize, is_open: bool)
     series.points.iter().enumerate().map(point).collect()
 }
 
-/// Names that a plan gives twice are told apart by a number.
+/// Names that a plan gives twice get a number.
 fn make_unique(lines: &mut [PartLine]) {
     let mut seen: BTreeMap<(LineKind, Option<LoadKind>, String), u32> = BTreeMap::new();
     for line in lines {

@@ -78,7 +78,7 @@ struct Walk {
     silence: Silence,
 }
 
-/// What was cut of the silences up to a record, whoever plays it.
+/// What was cut of the silences up to a record, for every player.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silence {
     before_ns: u64,

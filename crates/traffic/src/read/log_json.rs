@@ -1,4 +1,4 @@
-//! Access logs of JSON objects, one a line: what stands where is told by the names of fields.
+//! Access logs of JSON objects, one a line: field names say what is where.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Access logs whose format has a name: load balancers and servers with one format of their own.
 //!
-//! Owns: how their lines are read, and how they are told apart by their looks.
+//! Owns: how their lines are read, and how each is recognised.
 
 use std::sync::OnceLock;
 

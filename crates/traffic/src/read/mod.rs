@@ -95,7 +95,7 @@ fn reader(
         Format::RrpairText => Box::new(rrpair_text::OneFile::new(input)),
         Format::AccessLog => {
             let mut input = input;
-            // What cannot be read now cannot be read later, either: then it is told.
+            // What cannot be read now cannot be read later either, and is reported then.
             let start = input.fill().unwrap_or_default();
             let guessed = || log_presets::pattern_of(&String::from_utf8_lossy(start));
             let pattern = options.log_pattern.clone().unwrap_or_else(guessed);

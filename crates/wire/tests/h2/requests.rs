@@ -164,7 +164,7 @@ fn the_smallest_window_is_widened() {
     }
 }
 
-/// A server that sends on without reading what it is told makes nothing grow.
+/// A server that keeps sending and never reads our frames makes nothing grow.
 #[test]
 fn answers_that_nobody_reads_have_a_bound() {
     let data = frame(0, 0, 1, &[0; 1024]);

@@ -49,7 +49,7 @@ fn unsupported(scheme: &str) -> Unusable {
     Unusable::Unsent(format!("unsupported protocol scheme \"{scheme}\""))
 }
 
-/// What Go refuses, and browsers mend.
+/// What Go refuses, and browsers correct.
 pub(super) fn flaw(text: &str) -> Option<String> {
     if text.bytes().any(|byte| byte.is_ascii_control()) {
         return Some("net/url: invalid control character in URL".to_owned());
