@@ -178,7 +178,7 @@ fn keep_raw(raw: &[(String, String)], folder: Option<&Path>, args: &OutputArgs) 
 }
 
 fn refused(troubles: &[Trouble]) -> Failure {
-    // What else is wrong is to be mended first.
+    // Whatever else is wrong has to be fixed first.
     let is_target = troubles.iter().all(|trouble| trouble.is_target_unreachable);
     let code = if is_target { ExitCode::TargetUnreachable } else { ExitCode::Usage };
     if let [trouble] = troubles {
@@ -188,7 +188,7 @@ fn refused(troubles: &[Trouble]) -> Failure {
     for trouble in troubles {
         let _ = write!(message, "\n  {}\n      {}", trouble.message, trouble.help);
     }
-    Failure { code, message, help: "mend them, and run again".to_owned() }
+    Failure { code, message, help: "fix these, then run again".to_owned() }
 }
 
 /// `squall plan`.

@@ -673,5 +673,8 @@ fn wrong(problems: &[(&Path, &Problem)]) -> Failure {
     for problem in problems.iter().take(PROBLEM_COUNT_MAX) {
         message.push_str(&format!("\n  {}\n      {}", place(problem), problem.1.help));
     }
-    Failure::usage(message, format!("mend them, and look again with `squall plan check {}`", paths.join(" ")))
+    Failure::usage(
+        message,
+        format!("fix these, then check again with `squall plan check {}`", paths.join(" ")),
+    )
 }

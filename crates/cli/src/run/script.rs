@@ -47,7 +47,7 @@ pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
         output::result(&format!("{}\n", script.inspected()))?;
         return Ok(ExitCode::Ok);
     }
-    plan.validate().map_err(|error| Failure::usage(error.to_string(), "mend the script's options"))?;
+    plan.validate().map_err(|error| Failure::usage(error.to_string(), "fix the options of the script"))?;
     script.make(&plan)
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn load(args: &RunArgs, said: Box<dyn Write + Send>) -> Result<LoadSc
         args.files.first().ok_or_else(|| Failure::usage("no script given", "write `script: test.js`"))?;
     let script = Script::prepare(path, args, Console::new(said, Form::Short { color: false }, Level::Info))?;
     let plan = script.plan();
-    plan.validate().map_err(|error| Failure::usage(error.to_string(), "mend the script's options"))?;
+    plan.validate().map_err(|error| Failure::usage(error.to_string(), "fix the options of the script"))?;
     let sources = script.run.program.sources().collect();
     Ok(LoadScript { plan, sources, run: script.run, rules: script.rules })
 }

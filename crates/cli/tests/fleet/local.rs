@@ -454,7 +454,7 @@ fn a_target_whose_name_nobody_has_is_unreachable_as_it_is_without_a_plan() {
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(said.contains("give the load an address: `resolve: 'nosuch.invalid:80:192.0.2.1'`"), "{said}");
     let also = plan.replace("b: local", "b: { command: 'false' }");
-    assert_eq!(place.run(&also, &[]).1.status.code(), Some(2), "something else is to be mended, too");
+    assert_eq!(place.run(&also, &[]).1.status.code(), Some(2), "something else is wrong, too");
 }
 
 #[test]
@@ -468,7 +468,7 @@ fn what_a_load_lacks_is_helped_in_the_words_of_plans() {
             "help: write `thresholds:`, in the load",
         ),
         ("loads: [{ replay: }]", "name the recording, such as `replay: site.har`"),
-        ("loads: [{ http: }, { http: }]", "look again with `squall plan check "),
+        ("loads: [{ http: }, { http: }]", "fix these, then check again with `squall plan check "),
     ] {
         let (_, output) = place.run(plan, &[]);
         let said = text(&output.stderr);

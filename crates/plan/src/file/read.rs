@@ -18,6 +18,26 @@ use crate::{InputError, nearest};
 /// What a load can be: the key whose value is the load's argument.
 pub const LOAD_KINDS: &[&str] = &["http", "script", "handshake", "idle", "replay", "tool"];
 
+/// Every key that a plan file may have.
+const PLAN_KEYS: &[&str] = &[
+    "lost_after",
+    "allow_lost",
+    "name",
+    "target",
+    "variables",
+    "ssh",
+    "machines",
+    "inventory",
+    "groups",
+    "monitors",
+    "files",
+    "before",
+    "after",
+    "steps",
+    "loads",
+    "thresholds",
+];
+
 /// Reads the whole file. `base`: the plan that it is added to, which has the loads.
 pub(super) fn plan_file(
     root: &Node,
@@ -38,21 +58,7 @@ pub(super) fn plan_file(
     if let Some(node) = keys.take("inventory") {
         machines.extend(inventory::read(node, hosts, &defaults, &mut groups, keys.problems));
     }
-    let steps = match (keys.take("steps"), keys.take("loads")) {
-        (Some(node), None) => steps(node, keys.problems),
-        (None, Some(node)) => vec![single_step(node, keys.problems)],
-        (Some(_), Some(node)) => {
-            let message = "`loads` beside `steps`";
-            keys.problems.push(Problem::at(node.place, message, "put the loads into a step of their own"));
-            Vec::new()
-        }
-        (None, None) if base.is_some() || !matches!(root.value, Value::Map(_)) => Vec::new(),
-        (None, None) => {
-            let help = "write `loads:` with at least one entry, such as `- http: http://localhost:8080/`";
-            keys.problems.push(Problem::at(root.place, "the plan has neither `steps` nor `loads`", help));
-            Vec::new()
-        }
-    };
+    let steps = keys.steps(base.is_some());
     let mut file = PlanFile {
         name: keys.text("name").map(|text| text.value),
         target: keys.text("target"),
@@ -66,38 +72,25 @@ pub(super) fn plan_file(
         lost_after: keys.parsed("lost_after", parse_lost_after),
         lost_count_allowed: keys.parsed("allow_lost", parse_count).unwrap_or(0),
     };
-    keys.finish(&[
-        "lost_after",
-        "allow_lost",
-        "name",
-        "target",
-        "variables",
-        "ssh",
-        "machines",
-        "inventory",
-        "groups",
-        "monitors",
-        "files",
-        "before",
-        "after",
-        "steps",
-        "loads",
-        "thresholds",
-    ]);
+    keys.finish(PLAN_KEYS);
     inventory::resolve(&mut file, &groups, problems);
-    let of_base = base.iter().flat_map(|base| &base.machines).map(|machine| machine.name.value.clone());
-    let of_base: Vec<String> = of_base.collect();
-    for machine in file.machines.iter().filter(|machine| of_base.contains(&machine.name.value)) {
+    let of_base = base.map_or(&[][..], |base| &base.machines[..]);
+    check_apart(&file.machines, of_base, problems);
+    // Whatever else is wrong with a machine, its name is known.
+    let mut known = names_of(listed);
+    known.extend(file.machines.iter().chain(of_base).map(|machine| machine.name.value.as_str()));
+    check_names(&file, &known, problems);
+    file
+}
+
+/// Machines of a plan next to PTR files have other names than the generators of these.
+fn check_apart(machines: &[Machine], of_base: &[Machine], problems: &mut Vec<Problem>) {
+    let is_taken = |name: &Text| of_base.iter().any(|machine| machine.name.value == name.value);
+    for machine in machines.iter().filter(|machine| is_taken(&machine.name)) {
         let message = format!("two machines are called `{}`", machine.name.value);
         let help = "the PTR files have the other one: rename this one";
         problems.push(Problem::at(machine.name.place, message, help));
     }
-    // Whatever else is wrong with a machine, its name is known.
-    let known = names_of(listed).into_iter().map(str::to_owned);
-    let known = known.chain(file.machines.iter().map(|machine| machine.name.value.clone()));
-    let known: Vec<String> = known.chain(of_base).collect();
-    check_names(&file, &known.iter().map(String::as_str).collect::<Vec<_>>(), problems);
-    file
 }
 
 fn steps(node: &Node, problems: &mut Vec<Problem>) -> Vec<Step> {
@@ -673,6 +666,35 @@ impl<'n, 'p> Keys<'n, 'p> {
                 let message = format!("a plan next to PTR files has no `{key}`: they say it");
                 let help = "keep `machines`, `monitors`, `files`, `before`, `after` and `thresholds`";
                 self.problems.push(Problem::at(node.place, message, help));
+            }
+        }
+    }
+
+    /// `steps`, or the single step of `loads`. `has_base`: the PTR files next to the plan have the loads.
+    fn steps(&mut self, has_base: bool) -> Vec<Step> {
+        match (self.take("steps"), self.take("loads")) {
+            (Some(node), None) => steps(node, self.problems),
+            (None, Some(node)) => vec![single_step(node, self.problems)],
+            (Some(_), Some(node)) => {
+                let help = "put the loads into a step of their own";
+                self.problems.push(Problem::at(
+                    node.place,
+                    "a plan with `steps` has no `loads` of its own",
+                    help,
+                ));
+                Vec::new()
+            }
+            (None, None) => {
+                if !has_base && matches!(self.node.value, Value::Map(_)) {
+                    let help =
+                        "write `loads:` with at least one entry, such as `- http: http://localhost:8080/`";
+                    self.problems.push(Problem::at(
+                        self.node.place,
+                        "the plan has neither `steps` nor `loads`",
+                        help,
+                    ));
+                }
+                Vec::new()
             }
         }
     }
