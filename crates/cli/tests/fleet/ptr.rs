@@ -1,7 +1,8 @@
 //! PTR files over ssh: all five drivers, by squall itself and by the real tools, with the counts of each generator compared with the
 //! log of a real server; and what is refused before anything starts.
 //!
-//! k6 and tls-perf are no packages of Debian: they are found by `K6` and `TLS_PERF`, or in `PATH`, and left out where they are not.
+//! k6 and tls-perf are no packages of Debian: `dev/setup test` builds them. They are found by `K6` and `TLS_PERF`, or in `PATH`, and left out where
+//! that failed.
 
 use std::collections::BTreeMap;
 use std::fs;
