@@ -9,6 +9,7 @@ mod local;
 mod logins;
 mod lost;
 mod monitors;
+mod ports;
 mod ptr;
 mod site;
 mod squall;
