@@ -119,6 +119,10 @@ fn failed(line: &str) -> Trouble {
 /// Parts of messages that the script or a dynamic loader writes, and what helps.
 const HELP: &[(&str, &str)] = &[
     (
+        "sudo refuses",
+        "set it there, or allow this login to use sudo without a password: `load ALL=(ALL) NOPASSWD: ALL` in sudoers, where `load` is the login",
+    ),
+    (
         "Permission denied",
         "is that folder mounted noexec? set `tmp` of the machine to a folder where programs may run",
     ),

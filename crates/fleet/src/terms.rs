@@ -41,10 +41,15 @@ pub(crate) fn prelude(terms: &Terms) -> String {
 const LOOK: &str = r#"SQUALL_AT_END=
 file_of() { echo "/proc/sys/$(echo "$1" | tr . /)"; }
 value_of() { tr -s "\t " "  " < "$(file_of "$1")" 2>/dev/null; }
+can_sudo() {
+refusal="this login may not change it"; [ $may_sudo = true ] || return 1
+refusal=$(sudo -n true 2>&1) && return
+refusal="sudo refuses to change it: $(echo "$refusal" | tail -n 1)"; false
+}
 look() {
 [ -e "$(file_of "$1")" ] || { say FAIL "there is no kernel setting $1"; exit 1; }
 have=$(value_of "$1"); [ "$have" = "$2" ] && return
-[ "$(id -u)" = 0 ] || { [ $may_sudo = true ] && sudo -n true 2>/dev/null; } || { say FAIL "the kernel setting $1 is $have, the plan wants $2, and this login may not change it"; exit 1; }
+[ "$(id -u)" = 0 ] || can_sudo || { say FAIL "the kernel setting $1 is $have, the plan wants $2, and $refusal"; exit 1; }
 say NOTE "sets $1 to $2 until the end of the run (it is $have)"
 }"#;
 

@@ -1,5 +1,6 @@
 //! A small data centre in network namespaces: a controller, a bastion, generators and a target with addresses of their own, and a
-//! real `sshd` in each. The generators and the target are reachable only through the bastion. Needs root.
+//! real `sshd` in each. The generators and the target are reachable only through the bastion. Needs root, also where the logins are
+//! those of a user without privileges: that user is in files of the lab, which its machines see in `/etc`.
 //!
 //! ```text
 //! controller 10.88.1.1 --- 10.88.1.2 bastion 10.88.2.2 --+-- 10.88.2.11.. generators
@@ -8,7 +9,7 @@
 //! ```
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,6 +25,8 @@ pub struct Lab {
     hosts: Vec<Host>,
     /// File systems of machines.
     mounts: Vec<PathBuf>,
+    /// Who logs in.
+    user: &'static str,
 }
 
 /// One machine of the lab.
@@ -39,7 +42,15 @@ impl Lab {
     /// # Panics
     /// When namespaces cannot be made: without root, or without the programs that `dev/setup test` installs.
     pub fn new(generator_count: u32) -> Self {
-        Self::build(generator_count, 0)
+        Self::build((generator_count, 0), "root")
+    }
+
+    /// The lab whose machines are logged in to as a user without privileges, whose shell is dash.
+    ///
+    /// # Panics
+    /// As [`Self::new`].
+    pub fn without_privileges(generator_count: u32) -> Self {
+        Self::build((generator_count, 0), USER)
     }
 
     /// Builds the lab with a `farm` instead of generators: one machine with so many addresses, each of which stands for a generator.
@@ -47,7 +58,7 @@ impl Lab {
     /// # Panics
     /// As [`Self::new`].
     pub fn with_farm(address_count: u32) -> Self {
-        let lab = Self::build(0, address_count);
+        let lab = Self::build((0, address_count), "root");
         for number in 2..=address_count {
             lab.run(&[
                 "-n",
@@ -62,12 +73,13 @@ impl Lab {
         lab
     }
 
-    fn build(generator_count: u32, farm_address_count: u32) -> Self {
+    fn build((generator_count, farm_address_count): (u32, u32), user: &'static str) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("sq{}x{number}", std::process::id());
         let folder = tempfile::tempdir().expect("a folder for the lab");
-        let mut lab = Self { prefix, folder, hosts: Vec::new(), mounts: Vec::new() };
+        let mut lab = Self { prefix, folder, hosts: Vec::new(), mounts: Vec::new(), user };
         lab.make_keys();
+        lab.make_user();
         let names = ["controller".to_owned(), "bastion".to_owned(), "switch".to_owned(), "target".to_owned()];
         let generators = (1..=generator_count).map(|number| format!("g{number}"));
         let farm = (farm_address_count > 0).then(|| "farm".to_owned());
@@ -105,6 +117,26 @@ impl Lab {
     /// The key that opens every machine.
     pub fn key(&self) -> PathBuf {
         self.path("client-key")
+    }
+
+    /// Who logs in to its machines.
+    pub fn user(&self) -> &'static str {
+        self.user
+    }
+
+    /// A folder on all machines that belongs to who logs in.
+    pub fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    /// Lets the user without privileges do everything on a machine by `sudo`, without a password.
+    ///
+    /// # Panics
+    /// When the file cannot be written.
+    pub fn allow_sudo(&self, host: &str) {
+        // The file itself is mounted: it is written to, not replaced.
+        fs::write(self.path(&format!("sudoers-{host}")), format!("{USER} ALL=(ALL) NOPASSWD: ALL\n"))
+            .expect("a file in the lab's folder");
     }
 
     /// A program that runs on a machine.
@@ -231,7 +263,8 @@ impl Lab {
     /// The `ssh:` part of a plan that reaches the lab.
     pub fn ssh_settings(&self) -> String {
         format!(
-            "{{ user: root, key: {}, jump: 'root@{}', options: ['UserKnownHostsFile={}'] }}",
+            "{{ user: {0}, key: {1}, jump: '{0}@{2}', options: ['UserKnownHostsFile={3}'] }}",
+            self.user,
             self.text("client-key"),
             Self::BASTION,
             self.text("known_hosts"),
@@ -249,6 +282,46 @@ impl Lab {
         fs::write(self.path("authorized_keys"), public).expect("a file in the lab's folder");
     }
 
+    /// Folders of who logs in, and the files of `/etc` by which machines know the user without privileges.
+    fn make_user(&self) {
+        for name in ["home", "etc"] {
+            fs::create_dir(self.path(name)).expect("a folder in the lab's folder");
+        }
+        if self.user == "root" {
+            return;
+        }
+        // Keys in it are readable by root alone.
+        fs::set_permissions(self.folder.path(), fs::Permissions::from_mode(0o711)).expect("our own folder");
+        chown(self.home(), Some(USER_ID), Some(USER_ID)).expect("a folder of our own");
+        let home = self.text("home");
+        for (name, line) in [
+            ("passwd", format!("{USER}:x:{USER_ID}:{USER_ID}::{home}:/bin/dash")),
+            ("group", format!("{USER}:x:{USER_ID}:")),
+            ("shadow", format!("{USER}:*:19000:0:99999:7:::")),
+        ] {
+            let known = fs::read_to_string(format!("/etc/{name}")).expect("a file of every machine");
+            let path = self.path("etc").join(name);
+            fs::write(&path, format!("{line}\n{known}")).expect("a file in the lab's folder");
+            let mode = if name == "shadow" { 0o600 } else { 0o644 };
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a file of our own");
+        }
+    }
+
+    /// A machine's own `sudoers`, and its folders that who logs in may write to.
+    fn make_user_of(&self, host: &str) {
+        if self.user == "root" {
+            return;
+        }
+        let sudoers = self.path(&format!("sudoers-{host}"));
+        fs::write(&sudoers, "").expect("a file in the lab's folder");
+        fs::set_permissions(sudoers, fs::Permissions::from_mode(0o440)).expect("a file of our own");
+        for kind in ["tmp", "cache"] {
+            let folder = self.path(&format!("{kind}-{host}"));
+            fs::create_dir_all(&folder).expect("a folder in the lab's folder");
+            chown(folder, Some(USER_ID), Some(USER_ID)).expect("a folder of our own");
+        }
+    }
+
     fn add(&mut self, name: &str) {
         self.run(&["netns", "add", &self.namespace(name)]);
         self.hosts.push(Host { name: name.to_owned(), sshd: None });
@@ -256,6 +329,7 @@ impl Lab {
         for kind in ["tmp", "bin"] {
             fs::create_dir(self.path(&format!("{kind}-{name}"))).expect("a folder in the lab's folder");
         }
+        self.make_user_of(name);
     }
 
     fn connect(&self) {
@@ -319,11 +393,24 @@ impl Lab {
         fs::write(&config, text).expect("a file in the lab's folder");
         let log =
             fs::File::create(self.path(&format!("sshd-{host}.log"))).expect("a file in the lab's folder");
-        let mut command = self.command(host, "/usr/sbin/sshd");
-        command.args(["-D", "-e", "-f"]).arg(&config).stderr(log);
+        // `ip netns exec` gives it mounts of its own, which end with it.
+        let mut command = self.command(host, "sh");
+        command.args(["-c", &format!("{}exec /usr/sbin/sshd -D -e -f \"$0\"", self.mounted_etc(host))]);
+        command.arg(&config).stderr(log);
         let process = Process::start(&mut command);
         self.wait_for_port(host, 22);
         process
+    }
+
+    /// Shell commands that let a machine see the user without privileges, and its own `sudoers`.
+    fn mounted_etc(&self, host: &str) -> String {
+        if self.user == "root" {
+            return String::new();
+        }
+        let of_all = ["passwd", "group", "shadow"].map(|name| (self.path("etc").join(name), name));
+        let own = (self.path(&format!("sudoers-{host}")), "sudoers");
+        let mounts = of_all.into_iter().chain([own]);
+        mounts.map(|(file, name)| format!("mount --bind {} /etc/{name} && ", file.display())).collect()
     }
 
     /// Waits until something listens on a port of a machine.
@@ -387,5 +474,11 @@ impl Drop for Lab {
 fn name_of(pid: &str) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|name| name.trim().to_owned())
 }
+
+/// The user without privileges.
+const USER: &str = "load";
+
+/// An id that nobody else has: programs of that user can signal each other's alone.
+const USER_ID: u32 = 64_321;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);

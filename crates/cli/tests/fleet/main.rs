@@ -16,3 +16,4 @@ mod squall;
 mod ssh;
 mod stopping;
 mod tools;
+mod unprivileged;

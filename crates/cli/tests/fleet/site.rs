@@ -1,7 +1,7 @@
 //! The lab with a target that logs, and runs of the binary in it.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,14 +29,7 @@ impl Site {
     /// The lab whose generators have the program already, as from a run before: sending it takes most of a short run.
     pub(crate) fn with_program() -> Self {
         let site = Self::new();
-        let program = env!("CARGO_BIN_EXE_squall");
-        let output = Command::new("sha256sum").arg(program).output().unwrap();
-        let digest = String::from_utf8_lossy(&output.stdout).split(' ').next().unwrap().to_owned();
-        for host in ["g1", "g2", "g3"] {
-            let folder = site.lab.path(&format!("cache-{host}")).join("squall").join(&digest);
-            fs::create_dir_all(&folder).unwrap();
-            std::os::unix::fs::symlink(program, folder.join("squall")).unwrap();
-        }
+        place_program(&site.lab);
         site
     }
 
@@ -104,14 +97,38 @@ impl Site {
 
     /// Waits until nothing of ours runs or lies on any generator.
     pub(crate) fn wait_until_clean(&self) {
-        for host in ["g1", "g2", "g3"] {
-            let is_clean = || self.lab.programs(host).is_empty() && self.lab.files(host).is_empty();
-            let deadline = Instant::now() + Duration::from_secs(30);
-            while !is_clean() {
-                let left = (self.lab.programs(host), self.lab.files(host));
-                assert!(Instant::now() < deadline, "on {host} there still are {left:?}");
-                thread::sleep(Duration::from_millis(10));
-            }
+        wait_until_clean(&self.lab);
+    }
+}
+
+/// Puts the program where three generators would have kept it: in a copy, which every login may read.
+pub(crate) fn place_program(lab: &Lab) {
+    let output = Command::new("sha256sum").arg(env!("CARGO_BIN_EXE_squall")).output().unwrap();
+    let digest = String::from_utf8_lossy(&output.stdout).split(' ').next().unwrap().to_owned();
+    let program = place(lab, Path::new(env!("CARGO_BIN_EXE_squall")));
+    for host in ["g1", "g2", "g3"] {
+        let folder = lab.path(&format!("cache-{host}")).join("squall").join(&digest);
+        fs::create_dir_all(&folder).unwrap();
+        std::os::unix::fs::symlink(&program, folder.join("squall")).unwrap();
+    }
+}
+
+/// A copy of a program in the lab's folder: ours may be where only root looks.
+pub(crate) fn place(lab: &Lab, program: &Path) -> PathBuf {
+    let copy = lab.path(&program.file_name().unwrap().to_string_lossy());
+    fs::copy(program, &copy).unwrap();
+    copy
+}
+
+/// Waits until nothing of ours runs or lies on any of three generators.
+pub(crate) fn wait_until_clean(lab: &Lab) {
+    for host in ["g1", "g2", "g3"] {
+        let is_clean = || lab.programs(host).is_empty() && lab.files(host).is_empty();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !is_clean() {
+            let left = (lab.programs(host), lab.files(host));
+            assert!(Instant::now() < deadline, "on {host} there still are {left:?}");
+            thread::sleep(Duration::from_millis(10));
         }
     }
 }
