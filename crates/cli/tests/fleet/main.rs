@@ -11,6 +11,7 @@ mod lost;
 mod monitors;
 mod ports;
 mod ptr;
+mod servers;
 mod site;
 mod squall;
 mod ssh;

@@ -1,19 +1,20 @@
-//! PTR files over ssh: all five drivers, by squall itself and by the real tools, with the counts of each generator compared with the
-//! log of a real server; and what is refused before anything starts.
+//! PTR files over ssh, on generators that are logged in to without privileges: all five drivers, by squall itself and by the real tools,
+//! with the counts of each generator compared with those of nginx and h2o; and what is refused before anything starts.
 //!
 //! k6 and tls-perf are no packages of Debian: `dev/setup test` builds them. They are found by `K6` and `TLS_PERF`, or in `PATH`, and left out where
 //! that failed.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use squall_testkit::lab::Lab;
-use squall_testkit::{Authority, Process, Validity};
 
+use crate::servers::{Kind, Server};
+use crate::site::{place, place_program, wait_until_clean};
 use crate::squall::{ok, parts, record, squall, text};
 
 /// A program by an environment variable, or by its name in `PATH`.
@@ -28,95 +29,14 @@ fn found(variable: &str, name: &str) -> Option<PathBuf> {
     found
 }
 
-/// nginx on the lab's target: plain HTTP on 8080, HTTP/2 by prior knowledge on 8081, TLS on 8443 (for requests), 8444 (for
-/// handshakes) and 8445 (for idle connections). It logs each request, and each connection that ends without one.
-struct Nginx {
-    process: Process,
-    folder: PathBuf,
-}
-
-impl Nginx {
-    fn start(lab: &Lab) -> Self {
-        let folder = lab.path("nginx");
-        fs::create_dir(&folder).unwrap();
-        let identity = Authority::new().issue(&["localhost"], Validity::Current);
-        fs::write(folder.join("cert.pem"), identity.cert_pem).unwrap();
-        fs::write(folder.join("key.pem"), identity.key_pem).unwrap();
-        let config = "daemon off; user root; worker_processes 1; pid nginx.pid; error_log connections.log info;\n\
-            events { worker_connections 4096; }\nhttp {\n\
-            log_format each '$remote_addr $uri $server_protocol';\n access_log requests.log each;\n\
-            keepalive_timeout 60s; keepalive_requests 10000000; client_header_timeout 60s;\n\
-            ssl_certificate cert.pem; ssl_certificate_key key.pem; ssl_protocols TLSv1.2 TLSv1.3;\n\
-            server { listen 8080; listen 8081 http2; listen 8443 ssl http2; listen 8444 ssl; listen 8445 ssl;\n\
-            location / { return 200 'ok'; } } }\n";
-        fs::write(folder.join("config"), config).unwrap();
-        let mut command = lab.command("target", "nginx");
-        command.arg("-p").arg(&folder).args(["-c", "config", "-e", "connections.log"]);
-        let process = Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
-        lab.wait_for_port("target", 8445);
-        Self { process, folder }
-    }
-
-    /// What it logged, complete.
-    fn log(mut self) -> Log {
-        let _ = Command::new("kill").args(["-QUIT", &self.process.pid().to_string()]).status();
-        self.process.wait(Duration::from_secs(20)).unwrap();
-        let read = |name: &str| fs::read_to_string(self.folder.join(name)).unwrap();
-        Log { requests: read("requests.log"), connections: read("connections.log") }
-    }
-}
-
-/// nginx's own counts.
-struct Log {
-    requests: String,
-    connections: String,
-}
-
-impl Log {
-    /// Requests for a path by the address of their client.
-    fn requests(&self, path: &str) -> BTreeMap<String, u64> {
-        count(self.requests.lines().filter_map(|line| {
-            let mut words = line.split(' ');
-            let client = words.next()?;
-            (words.next()? == path).then_some(client)
-        }))
-    }
-
-    /// Versions of HTTP of the requests for a path.
-    fn versions(&self, path: &str) -> Vec<String> {
-        let own = self.requests.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        let own = own.filter(|words| words.get(1) == Some(&path));
-        let mut versions: Vec<String> = own.map(|words| words[2].to_owned()).collect();
-        versions.sort();
-        versions.dedup();
-        versions
-    }
-
-    /// Connections to a port that ended without a request, their handshakes complete, by the address of their client.
-    fn silent(&self, port: u16) -> BTreeMap<String, u64> {
-        let end = format!(":{port}");
-        let own = self.connections.lines().filter(|line| line.contains("while waiting for request"));
-        count(
-            own.filter(|line| line.ends_with(&end))
-                .filter_map(|line| line.split("client: ").nth(1)?.split(',').next()),
-        )
-    }
-}
-
-fn count<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, u64> {
-    let mut counts = BTreeMap::new();
-    names.for_each(|name| *counts.entry(name.to_owned()).or_default() += 1);
-    counts
-}
-
 /// The generators of these files, of which the second is named with its port, as PTR allows.
-fn hosts() -> [String; 2] {
-    [Lab::address("g1"), format!("{}:22", Lab::address("g2"))]
+fn hosts() -> [String; 3] {
+    [Lab::address("g1"), format!("{}:22", Lab::address("g2")), Lab::address("g3")]
 }
 
 /// A count for each generator.
 fn on_each(number: u64) -> BTreeMap<String, u64> {
-    ["g1", "g2"].map(|name| (Lab::address(name), number)).into()
+    ["g1", "g2", "g3"].map(|name| (Lab::address(name), number)).into()
 }
 
 /// A PTR file as it is written for the framework: one scenario, for two generators.
@@ -165,7 +85,7 @@ fn handshakes(tool: Option<&Path>) -> Value {
 
 /// Its script has a copy on the generators, which share a file system here; `h1` keeps it from HTTP/2.
 fn k6(lab: &Lab, tool: Option<&Path>) -> Value {
-    let (script, copy) = (lab.path("test.js"), lab.path("copy.js"));
+    let (script, copy) = (lab.path("test.js"), lab.home().join("copy.js"));
     let body = "import http from 'k6/http';\nexport const options = { insecureSkipTLSVerify: true };\n\
                 export default function () { http.get(__ENV.TARGET + '/k6'); }\n";
     fs::write(&script, body).unwrap();
@@ -190,7 +110,7 @@ fn command(lab: &Lab, files: &[Value], flags: &[&str]) -> Command {
     command.args([
         "run",
         "--user",
-        "root",
+        lab.user(),
         "--bastion-host",
         Lab::BASTION,
         "--test-config",
@@ -220,34 +140,44 @@ fn sum(counts: &BTreeMap<String, u64>) -> u64 {
     counts.values().sum()
 }
 
-#[test]
-fn every_generator_makes_all_of_each_load_by_squall_itself() {
-    let lab = Lab::new(2);
-    let nginx = Nginx::start(&lab);
+/// The lab, with logins of a user whose shell is dash.
+fn lab() -> Lab {
+    let lab = Lab::without_privileges(3);
+    place_program(&lab);
+    lab
+}
+
+/// All five drivers by squall itself.
+fn natively(kind: Kind) {
+    let lab = lab();
+    let server = Server::start(&lab, kind);
     let files = [wrk(), h2load(), idle(), handshakes(None), k6(&lab, None)];
     // What another run left at the path of a copied file is replaced, as PTR did.
-    fs::write(lab.path("copy.js"), "left").unwrap();
+    let copy = lab.home().join("copy.js");
+    fs::write(&copy, "left").unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o666)).unwrap();
     let (record, output) = run(&lab, &files, "native");
-    let log = nginx.log();
+    let log = server.log();
     let said = text(&output.stderr);
     for total in
-        ["6 connections", "8 connections, 60 requests", "40 connections, for each address of eth there"]
+        ["9 connections", "12 connections, 90 requests", "60 connections, for each address of eth there"]
     {
         assert!(said.contains(&format!("total   {total}\n")), "{total}\n{said}");
     }
-    assert!(said.contains("8 connections, 80 handshakes") && said.contains("4 virtual users"), "{said}");
+    assert!(said.contains("12 connections, 120 handshakes") && said.contains("6 virtual users"), "{said}");
     assert_eq!(log.requests("/h2load"), on_each(30));
-    assert_eq!(log.silent(8444), on_each(40), "handshakes win over duration");
-    assert_eq!(log.silent(8445), on_each(20), "for each interface of each host");
+    assert_eq!(log.silent(8444), &on_each(40), "handshakes win over duration");
+    assert_eq!(log.silent(8445), &on_each(20), "for each interface of each host");
     assert_eq!(log.versions("/k6"), ["HTTP/1.1"]);
     assert_eq!(
         (log.versions("/wrk"), log.versions("/h2load")),
-        (vec!["HTTP/1.1".into()], vec!["HTTP/2.0".into()])
+        (vec!["HTTP/1.1".into()], vec!["HTTP/2".into()])
     );
-    let counted = [log.requests("/wrk"), log.requests("/h2load"), log.requests("/k6"), log.silent(8444)];
+    let counted =
+        [log.requests("/wrk"), log.requests("/h2load"), log.requests("/k6"), log.silent(8444).clone()];
     let loads: BTreeMap<String, u64> = parts(&record, "load").into_iter().collect();
     for (name, counts) in ["1: Wrk", "2: h2load", "5: K6", "4: tls-perf"].into_iter().zip(&counted) {
-        assert!(counts.len() == 2, "{name} on {counts:?}");
+        assert!(counts.len() == 3, "{name} on {counts:?}");
         assert_eq!(loads[name], sum(counts), "{name}");
     }
     let idle = loads.get("3: Idle-Connections").copied().unwrap_or(0);
@@ -256,33 +186,29 @@ fn every_generator_makes_all_of_each_load_by_squall_itself() {
     for (name, count) in &machines {
         let address = name.split(':').next().unwrap().to_owned();
         // Idle connections are counted as they were in the load's own row.
-        assert_eq!(*count, seen(&address) + idle / 2, "{name}");
+        assert_eq!(*count, seen(&address) + idle / 3, "{name}");
     }
     assert_eq!(machines.iter().map(|(_, count)| count).sum::<u64>(), ok(&record["total"]));
-    assert_eq!(
-        fs::read_to_string(lab.path("copy.js")).unwrap(),
-        fs::read_to_string(lab.path("test.js")).unwrap()
-    );
+    assert_eq!(fs::read_to_string(copy).unwrap(), fs::read_to_string(lab.path("test.js")).unwrap());
     assert!(!said.contains("pause"), "no pause after the last scenario: {said}");
+    wait_until_clean(&lab);
 }
 
-#[test]
-fn every_generator_makes_all_of_each_load_by_the_real_tools() {
-    let lab = Lab::new(2);
-    let nginx = Nginx::start(&lab);
+/// All five drivers by the real tools; idle connections have none.
+fn externally(kind: Kind) {
+    let lab = lab();
+    let server = Server::start(&lab, kind);
     let mut files = vec![wrk(), h2load(), idle()];
     files[2]["scenarios"][0]["generator_config"]["bind-to-nics"] = json!([]);
-    let (tls_perf, k6_path) = (found("TLS_PERF", "tls-perf"), found("K6", "k6"));
+    let tool = |variable, name| Some(place(&lab, &found(variable, name)?));
+    let (tls_perf, k6_path) = (tool("TLS_PERF", "tls-perf"), tool("K6", "k6"));
     files.extend(tls_perf.as_deref().map(|tool| handshakes(Some(tool))));
     files.extend(k6_path.as_deref().map(|tool| k6(&lab, Some(tool))));
     let (record, output) = run(&lab, &files, "external");
-    let log = nginx.log();
+    let log = server.log();
     let tools = record["tools"].as_array().unwrap();
-    assert!(
-        tools.iter().all(|tool| tool["problem"].is_null() && tool["exit_code"] == 0),
-        "{}",
-        record["tools"]
-    );
+    let is_well = |tool: &Value| tool["problem"].is_null() && tool["exit_code"] == 0;
+    assert!(tools.iter().all(is_well), "{}", record["tools"]);
     let figures = |name: &str| -> BTreeMap<String, u64> {
         let own = tools.iter().filter(|tool| tool["tool"] == name);
         let count = |tool: &Value| tool["figures"]["requests"].as_u64().unwrap();
@@ -290,35 +216,56 @@ fn every_generator_makes_all_of_each_load_by_the_real_tools() {
         own.map(|tool| (address(tool), count(tool))).collect()
     };
     assert_eq!((figures("h2load"), log.requests("/h2load")), (on_each(30), on_each(30)));
-    assert_eq!(log.silent(8445), on_each(20), "idle connections are squall's own");
+    assert_eq!(log.silent(8445), &on_each(20), "idle connections are squall's own");
     // What was open at the end is in the server's log alone.
-    let assert_like_log = |name: &str, counted: BTreeMap<String, u64>, open: u64| {
+    let assert_like_log = |name: &str, counted: &BTreeMap<String, u64>, open: u64| {
         let own = figures(name);
-        assert_eq!(own.len(), 2, "{name}");
+        assert_eq!(own.len(), 3, "{name}");
         for (host, count) in own {
             let seen = counted[&host];
-            assert!((count..=count + open).contains(&seen), "{name} on {host}: {count}, nginx {seen}");
+            assert!((count..=count + open).contains(&seen), "{name} on {host}: {count}, {kind:?} {seen}");
         }
     };
-    assert_like_log("wrk", log.requests("/wrk"), 3);
+    assert_like_log("wrk", &log.requests("/wrk"), 3);
     if k6_path.is_some() {
-        assert_like_log("k6", log.requests("/k6"), 2);
+        assert_like_log("k6", &log.requests("/k6"), 2);
         assert_eq!(log.versions("/k6"), ["HTTP/1.1"]);
     }
     if tls_perf.is_some() {
         let own = figures("tls-perf");
-        assert!(own.len() == 2 && own.values().all(|count| *count >= 40), "{own:?}");
+        assert!(own.len() == 3 && own.values().all(|count| *count >= 40), "{own:?}");
         assert_like_log("tls-perf", log.silent(8444), 8);
     }
     let said = text(&output.stdout);
     assert!(said.contains("wrk on ") && said.contains("h2load on "), "{said}");
-    assert!(!lab.path("copy.js").exists(), "copied files are removed");
+    assert!(!lab.home().join("copy.js").exists(), "copied files are removed");
+    wait_until_clean(&lab);
+}
+
+#[test]
+fn every_generator_makes_all_of_each_load_by_squall_itself() {
+    natively(Kind::Nginx);
+}
+
+#[test]
+fn every_generator_makes_all_of_each_load_by_squall_itself_against_h2o() {
+    natively(Kind::H2o);
+}
+
+#[test]
+fn every_generator_makes_all_of_each_load_by_the_real_tools() {
+    externally(Kind::Nginx);
+}
+
+#[test]
+fn every_generator_makes_all_of_each_load_by_the_real_tools_against_h2o() {
+    externally(Kind::H2o);
 }
 
 #[test]
 fn a_load_can_be_divided_and_a_tool_that_fails_says_why() {
-    let lab = Lab::new(2);
-    let nginx = Nginx::start(&lab);
+    let lab = lab();
+    let nginx = Server::start(&lab, Kind::Nginx);
     let mut nobody = wrk();
     nobody["target_host"] = json!(format!("{}:9", Lab::address("target")));
     let divided = command(&lab, &[h2load(), nobody], &["--divide", "--drivers", "external", "--no-save"]);
@@ -326,7 +273,7 @@ fn a_load_can_be_divided_and_a_tool_that_fails_says_why() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{said}");
     assert!(said.contains("wrk ended with exit code 1: ") && said.contains("unable to connect to"), "{said}");
-    assert_eq!(nginx.log().requests("/h2load"), on_each(15));
+    assert_eq!(nginx.log().requests("/h2load"), on_each(10));
 }
 
 #[test]
@@ -416,7 +363,7 @@ fn the_plan_of_a_ptr_file_does_the_same() {
         assert_eq!(converted.unwrap().status.code(), Some(0));
         let of_file = shown(&[&["plan", "show", "a.json"][..], &flags].concat());
         assert_eq!(shown(&["plan", "show", "plan.yaml"]), of_file);
-        assert!(of_file.contains("each of 10.88.2.11, 10.88.2.12:22"), "{of_file}");
+        assert!(of_file.contains("each of 10.88.2.11, 10.88.2.12:22, 10.88.2.13"), "{of_file}");
     }
 }
 
