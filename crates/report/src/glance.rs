@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use squall_measure::{RunRecorder, RunSetup, SeriesPoint};
+use squall_measure::{Histogram, RunRecorder, RunSetup, SeriesPoint, Share};
 
-use crate::summary::{Distribution, ErrorGroup, Micros};
+use crate::summary::{Distribution, ErrorGroup, LoadKind, Micros};
 
 /// A run at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,12 +27,29 @@ pub struct Glance {
     pub latency_us: Distribution,
     /// Failures so far, the most frequent first.
     pub errors: Vec<ErrorGroup>,
+    /// Where its loads make different things: each of them, as no sum of them means anything. Empty where all make the same.
+    pub kinds: Vec<KindGlance>,
     /// The last whole second, in which nothing was done while a plan pauses; `None` within the first.
     pub now: Option<Now>,
     /// How many ended per second over time, the newest last.
     pub rates_per_s: Vec<u64>,
     /// 99th percentile of latency over time in microseconds, the newest last; of the last few minutes.
     pub p99_us: Vec<u64>,
+}
+
+/// One of the different things that a run makes, at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KindGlance {
+    /// What it is.
+    pub kind: LoadKind,
+    /// Those that ended well so far.
+    pub ok: u64,
+    /// Those that failed so far.
+    pub failed: u64,
+    /// Latencies of those that ended well so far.
+    pub latency_us: Distribution,
+    /// How many ended per second over time, the newest last.
+    pub rates_per_s: Vec<u64>,
 }
 
 /// A machine of a fleet at one moment.
@@ -93,11 +110,55 @@ impl From<&RunRecorder> for Glance {
             failed: total.failed(),
             latency_us: Distribution::from(total.latency().as_ref()),
             errors: total.failures.kinds().into_iter().map(ErrorGroup::from).collect(),
+            kinds: kinds(recorder),
             now: recorder.last_second().map(Now::from),
             rates_per_s: points.iter().map(|point| point.rate_per_s().round() as u64).collect(),
             p99_us: points[points.len().saturating_sub(P99_POINT_COUNT)..].iter().map(p99_us).collect(),
         }
     }
+}
+
+/// The kinds of a plan that has several.
+fn kinds(recorder: &RunRecorder) -> Vec<KindGlance> {
+    let loads = &recorder.setup().plan.loads;
+    let is_present = |kind: &LoadKind| loads.iter().any(|load| LoadKind::of(load) == *kind);
+    let kinds: Vec<LoadKind> = LoadKind::ALL.into_iter().filter(is_present).collect();
+    if kinds.len() < 2 {
+        return Vec::new();
+    }
+    kinds.into_iter().map(|kind| KindGlance::new(recorder, kind)).collect()
+}
+
+impl KindGlance {
+    fn new(recorder: &RunRecorder, kind: LoadKind) -> Self {
+        let setup = recorder.setup();
+        let is_own = |load: &str| LoadKind::of_named(&setup.plan, load) == Some(kind);
+        let (mut ok, mut failed, mut latency) = (0, 0, Histogram::new());
+        for (_, row) in setup.rows.iter().zip(&recorder.total().rows).filter(|(key, _)| is_own(&key.load)) {
+            ok += row.ok;
+            failed += row.failed;
+            latency.merge(&row.latency);
+        }
+        let shares = recorder.shares().shares().filter(|share| is_own(&share.load));
+        let rates_per_s = rates_per_s(shares, recorder.elapsed());
+        Self { kind, ok, failed, latency_us: Distribution::from(&latency), rates_per_s }
+    }
+}
+
+/// What shares made together, per second. The newest second is left out: some machine may not have reported it yet.
+fn rates_per_s<'a>(shares: impl Iterator<Item = &'a Share> + Clone, elapsed: Duration) -> Vec<u64> {
+    let span_s =
+        shares.clone().map(|share| share.series.seconds_per_point).max().unwrap_or(1).max(1) as usize;
+    let mut counts = vec![0; (elapsed.as_secs() as usize / span_s).saturating_sub(1)];
+    for share in shares {
+        for (idx, point) in share.series.points.iter().enumerate() {
+            let at_s = share.at_s as usize + idx * share.series.seconds_per_point as usize;
+            if let Some(count) = counts.get_mut(at_s / span_s) {
+                *count += point.ok + point.failed;
+            }
+        }
+    }
+    counts.into_iter().map(|count| count / span_s as u64).collect()
 }
 
 fn p99_us(point: &SeriesPoint) -> u64 {

@@ -30,7 +30,7 @@ pub mod units;
 mod wording;
 
 pub use error::Error;
-pub use glance::{Glance, Goal, MachineGlance, Now};
+pub use glance::{Glance, Goal, KindGlance, MachineGlance, Now};
 pub use live::{Ask, Live};
 pub use outputs::{Format, OutputSpec, Outputs};
 pub use progress::{Progress, ProgressMode};

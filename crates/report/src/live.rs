@@ -23,7 +23,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table, Wrap};
 use ratatui::{Frame, Terminal};
 
-use crate::glance::{Glance, MachineGlance, Now};
+use crate::glance::{Glance, KindGlance, MachineGlance, Now};
 use crate::style::{Style, Tone};
 use crate::summary::{Distribution, ErrorGroup};
 use crate::text::clean;
@@ -183,13 +183,14 @@ fn restore_on_panic() {
 fn draw(frame: &mut Frame<'_>, shown: &Shown, keys: Keys, style: Style) {
     let painter = Painter { style };
     let Shown { glance, machines } = shown;
-    let strip_height = strip_height(machines, frame.area());
+    let latency_height = latency_height(glance);
+    let strip_height = strip_height(machines, frame.area(), latency_height);
     // What a strip of machines takes, the failures give first.
     let lower_height = if strip_height > 0 { LOWER_HEIGHT_MIN } else { 7 };
     let rows = [
         Constraint::Length(HEAD_HEIGHT),
         Constraint::Min(CHART_HEIGHT_MIN),
-        Constraint::Length(LATENCY_HEIGHT),
+        Constraint::Length(latency_height),
         Constraint::Length(strip_height),
         Constraint::Length(lower_height),
         Constraint::Length(1),
@@ -208,9 +209,14 @@ fn draw(frame: &mut Frame<'_>, shown: &Shown, keys: Keys, style: Style) {
 }
 
 /// Of what the other blocks leave, a strip of machines may take all but one small chart.
-fn strip_height(machines: &[Machine], area: Rect) -> u16 {
-    let others = HEAD_HEIGHT + CHART_HEIGHT_MIN + LATENCY_HEIGHT + LOWER_HEIGHT_MIN + 1;
+fn strip_height(machines: &[Machine], area: Rect, latency_height: u16) -> u16 {
+    let others = HEAD_HEIGHT + CHART_HEIGHT_MIN + latency_height + LOWER_HEIGHT_MIN + 1;
     machines::height(machines, area.width, area.height.saturating_sub(others))
+}
+
+/// A frame, a line of names, and one for the last second and one for the whole, or one for each kind.
+fn latency_height(glance: &Glance) -> u16 {
+    FRAME + 1 + (glance.kinds.len() as u16).max(2)
 }
 
 /// Makes the widgets in the stream's style.
@@ -225,12 +231,8 @@ impl Painter {
         let state = if keys.is_draining { "finishing open requests, q again stops at once" } else { "" };
         let whole =
             glance.goal.duration.map_or(String::new(), |duration| format!(" / {}", units::clock(duration)));
-        let failed = format!("failed {}", units::count(glance.failed));
-        let counts = Line::from(vec![
-            self.span(Tone::Plain, &format!("{}{whole}   ", units::clock(glance.elapsed))),
-            self.span(Tone::Plain, &format!("ok {}   ", units::count(glance.ok))),
-            self.span(if glance.failed > 0 { Tone::Bad } else { Tone::Plain }, &failed),
-        ]);
+        let time = self.span(Tone::Plain, &format!("{}{whole}", units::clock(glance.elapsed)));
+        let counts = Line::from(std::iter::once(time).chain(self.counts(glance)).collect::<Vec<_>>());
         let phase = glance.phase.as_ref().map_or(String::new(), |phase| format!("   {}", clean(phase)));
         let phase = self.span(Tone::Plain, &phase);
         Paragraph::new(vec![
@@ -239,8 +241,27 @@ impl Painter {
         ])
     }
 
-    /// Rate and tail over time; where only one has room, the rate.
+    /// How many ended well and badly; of each kind where there are several.
+    fn counts(self, glance: &Glance) -> Vec<Span<'static>> {
+        let bad =
+            |text: String, count: u64| self.span(if count > 0 { Tone::Bad } else { Tone::Plain }, &text);
+        if glance.kinds.is_empty() {
+            let ok = self.span(Tone::Plain, &format!("   ok {}   ", units::count(glance.ok)));
+            return vec![ok, bad(format!("failed {}", units::count(glance.failed)), glance.failed)];
+        }
+        let of_kind = |one: &KindGlance| {
+            let ok = self.span(Tone::Plain, &format!("   {} {}", one.kind.words(), units::count(one.ok)));
+            let failed = || bad(format!(" ({} failed)", units::count(one.failed)), one.failed);
+            std::iter::once(ok).chain((one.failed > 0).then(failed)).collect::<Vec<_>>()
+        };
+        glance.kinds.iter().flat_map(of_kind).collect()
+    }
+
+    /// Rate and tail over time; where only one has room, the rate. Of several kinds the rate of each.
     fn charts(self, frame: &mut Frame<'_>, glance: &Glance, keys: Keys, area: Rect) {
+        if !glance.kinds.is_empty() {
+            return self.rates_by_kind(frame, &glance.kinds, keys, area);
+        }
         if area.height < 2 * (CHART_HEIGHT_MIN - 1) {
             return self.rate(frame, glance, keys, area);
         }
@@ -251,9 +272,19 @@ impl Painter {
 
     fn rate(self, frame: &mut Frame<'_>, glance: &Glance, keys: Keys, area: Rect) {
         let now = glance.now.as_ref().map_or_else(|| "-".to_owned(), |now| units::rate(now.rate_per_s));
-        let mean = |bar: &[u64]| bar.iter().sum::<u64>() / bar.len().max(1) as u64;
         let title = format!("{}s per second: {now}", glance.noun);
         self.bars(frame, area, &title, &glance.rates_per_s, keys, mean);
+    }
+
+    /// As many as have room, one below the other.
+    fn rates_by_kind(self, frame: &mut Frame<'_>, kinds: &[KindGlance], keys: Keys, area: Rect) {
+        let room = usize::from(area.height / (CHART_HEIGHT_MIN - 1)).clamp(1, kinds.len());
+        let areas = Layout::vertical(vec![Constraint::Fill(1); room]).split(area);
+        for (one, area) in kinds.iter().zip(areas.iter()) {
+            let now = one.rates_per_s.last().map_or_else(|| "-".to_owned(), |rate| units::rate(*rate as f64));
+            let title = format!("{} per second: {now}", one.kind.words());
+            self.bars(frame, *area, &title, &one.rates_per_s, keys, mean);
+        }
     }
 
     /// Of several seconds in one bar the worst, because percentiles are never averaged.
@@ -289,17 +320,17 @@ impl Painter {
         let room = width.saturating_sub(FRAME + LATENCY_NAME_WIDTH) / (LATENCY_WIDTH + 1);
         let shown = |figure: &&LatencyFigure| figure.rank < room;
         let head = LATENCY_FIGURES.iter().filter(shown).map(|figure| self.right(Tone::Faint, figure.name));
-        let row = |name: &'static str, times: &Distribution| {
+        let row = |name: &str, times: &Distribution| {
             let cells = LATENCY_FIGURES.iter().filter(shown);
             let cells = cells.map(|figure| self.right(Tone::Plain, &(figure.text)(times)));
-            Row::new(std::iter::once(Line::from(name)).chain(cells).collect::<Vec<_>>())
+            Row::new(std::iter::once(Line::from(name.to_owned())).chain(cells).collect::<Vec<_>>())
         };
         let of_now = glance.now.as_ref().map(|now| now.latency_us).unwrap_or_default();
-        let rows = [
-            Row::new(std::iter::once(Line::default()).chain(head).collect::<Vec<_>>()),
-            row("last second", &of_now),
-            row("so far", &glance.latency_us),
-        ];
+        let mut rows = vec![Row::new(std::iter::once(Line::default()).chain(head).collect::<Vec<_>>())];
+        if glance.kinds.is_empty() {
+            rows.extend([row("last second", &of_now), row("so far", &glance.latency_us)]);
+        }
+        rows.extend(glance.kinds.iter().map(|one| row(&format!("{}s", one.kind.noun()), &one.latency_us)));
         let columns = LATENCY_FIGURES.iter().filter(shown).map(|_| Constraint::Length(LATENCY_WIDTH));
         let widths = std::iter::once(Constraint::Length(LATENCY_NAME_WIDTH)).chain(columns);
         Table::new(rows, widths).block(self.block("latency of successes"))
@@ -381,6 +412,11 @@ impl Painter {
     }
 }
 
+/// Of several seconds in one bar.
+fn mean(bar: &[u64]) -> u64 {
+    bar.iter().sum::<u64>() / bar.len().max(1) as u64
+}
+
 /// A column of the latencies.
 struct LatencyFigure {
     name: &'static str,
@@ -410,8 +446,6 @@ const HEAD_HEIGHT: u16 = 2;
 
 /// A frame and two lines.
 const CHART_HEIGHT_MIN: u16 = 4;
-
-const LATENCY_HEIGHT: u16 = 5;
 
 /// A frame and three lines of failures.
 const LOWER_HEIGHT_MIN: u16 = 5;

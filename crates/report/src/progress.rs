@@ -5,8 +5,9 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use crate::glance::Glance;
+use crate::glance::{Glance, KindGlance};
 use crate::style::{Style, Tone};
+use crate::summary::LoadKind;
 use crate::text::{clean, shorten};
 use crate::units;
 
@@ -140,6 +141,9 @@ fn time_text(glance: &Glance) -> String {
 
 /// What matters now, the most important first: those at the end go when the line is too narrow.
 fn figures(glance: &Glance) -> Vec<(Tone, String)> {
+    if !glance.kinds.is_empty() {
+        return figures_by_kind(&glance.kinds);
+    }
     let mut figures = Vec::new();
     if let Some(now) = &glance.now {
         figures.push((Tone::Plain, units::rate(now.rate_per_s)));
@@ -150,6 +154,25 @@ fn figures(glance: &Glance) -> Vec<(Tone, String)> {
     }
     let failed = format!("failed {}", units::count(glance.failed));
     figures.insert(figures.len().min(1), (if glance.failed > 0 { Tone::Bad } else { Tone::Plain }, failed));
+    figures
+}
+
+/// Those of requests, handshakes and idle connections, which are never added up: `requests 4 998/s   handshakes 1 000/s   idle connections 50`.
+fn figures_by_kind(kinds: &[KindGlance]) -> Vec<(Tone, String)> {
+    let rate = |one: &KindGlance| match (one.kind, one.rates_per_s.last()) {
+        (LoadKind::IdleConnections, _) => units::count(one.ok),
+        (_, Some(rate)) => units::rate(*rate as f64),
+        (_, None) => "-".to_owned(),
+    };
+    let figure = |one: &KindGlance| (Tone::Plain, format!("{} {}", one.kind.words(), rate(one)));
+    let mut figures: Vec<(Tone, String)> = kinds.iter().map(figure).collect();
+    let failed = kinds.iter().filter(|one| one.failed > 0);
+    let failed: Vec<String> = failed.map(|one| units::counted(one.failed, one.kind.noun())).collect();
+    if failed.is_empty() {
+        figures.push((Tone::Plain, "failed 0".to_owned()));
+    } else {
+        figures.insert(0, (Tone::Bad, format!("failed {}", failed.join(", "))));
+    }
     figures
 }
 

@@ -239,19 +239,29 @@ fn recorder(plan: Plan, open_model: bool, rules: &[&str]) -> RunRecorder {
         method: request.method.clone(),
         url: request.pattern.clone(),
     };
+    let rows = http.requests.iter().map(row).collect();
     RunRecorder::new(RunSetup {
-        length: plan.loads[0].stop.duration,
-        rows: http.requests.iter().map(row).collect(),
-        plan,
         open_model,
-        lag_allowed: Duration::from_millis(1),
         thresholds: rules.iter().map(|rule| rule.parse().unwrap()).collect(),
+        ..setup(plan, rows)
+    })
+}
+
+/// A closed model without thresholds.
+pub(super) fn setup(plan: Plan, rows: Vec<RowKey>) -> RunSetup {
+    RunSetup {
+        length: plan.loads[0].stop.duration,
+        rows,
+        plan,
+        open_model: false,
+        lag_allowed: Duration::from_millis(1),
+        thresholds: Vec::new(),
         started_unix_ms: 1_788_099_120_123,
         environment: BTreeMap::from([
             ("os".to_owned(), "Linux 6.1".to_owned()),
             ("cpus".to_owned(), "2".to_owned()),
         ]),
-    })
+    }
 }
 
 fn finish(recorder: RunRecorder, stopped_by: StoppedBy) -> RunRecord {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use squall_measure::{
-    Cause, Event, EventKind, Part, PartKind, Phase, Protocol, RowKey, RunRecord, ShareRecorder, Snapshot,
+    Cause, Event, EventKind, Part, PartKind, Phase, Protocol, RowKey, RunRecord, RunRecorder, ShareRecorder,
+    Snapshot,
 };
 use squall_plan::{Load, Plan};
 
@@ -56,6 +57,24 @@ pub(crate) fn run_on(machine_count: usize) -> RunRecord {
     let named = machines.into_iter().enumerate();
     record.parts.extend(named.map(|(idx, total)| part(PartKind::Machine, &machine_name(idx), 0.0, total)));
     record
+}
+
+/// The second step of that run while it goes on: so many of its seconds are over.
+pub(crate) fn recorder(second_count: u32) -> RunRecorder {
+    let rows = LOADS.iter().map(|(name, ..)| row(name)).collect();
+    let mut recorder = RunRecorder::new(fixture::setup(plan(), rows));
+    *recorder.shares_mut() = ShareRecorder::new(LOADS.len());
+    for (load_idx, (load, ..)) in LOADS.iter().enumerate().skip(1) {
+        recorder.shares_mut().begin((0, load_idx), ("g1", load), 0.0);
+        for second_idx in 0..second_count {
+            let second = second(load_idx, 0, second_idx);
+            recorder.absorb(second_idx, load_idx as u32, &second);
+            recorder.shares_mut().absorb((0, load_idx), second_idx, &second);
+            recorder.shares_mut().close((0, load_idx), second_idx);
+        }
+    }
+    recorder.tick(Duration::from_secs(second_count.into()));
+    recorder
 }
 
 fn machine_name(idx: usize) -> String {

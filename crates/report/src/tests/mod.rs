@@ -217,6 +217,29 @@ fn requests_handshakes_and_idle_connections_are_never_added_up() {
     }
 }
 
+#[test]
+fn progress_shows_requests_handshakes_and_idle_connections_apart() {
+    let line = |mode, width, second_count| {
+        let mut stream = Vec::new();
+        Progress::new(&mut stream, Style { width, ..Style::FILE }, mode)
+            .update(&Glance::from(&mixed::recorder(second_count)));
+        String::from_utf8(stream).unwrap()
+    };
+    let plain = line(ProgressMode::Plain, 80, 12);
+    let figures = "failed 12 handshakes   requests 50.0/s   handshakes 21.0/s   idle connections 25";
+    assert!(plain.contains(figures), "{plain}");
+    assert!(line(ProgressMode::Redrawn, 100, 12).contains("failed 12 handshakes   requests 50.0/s"));
+    assert!(line(ProgressMode::Redrawn, 40, 1).contains("0:01"));
+    let glance = Glance::from(&mixed::recorder(12));
+    let screen = |size| crate::live::tests::screen(&glance, &[], Style::FILE, size);
+    check("live.mixed.txt", &screen((80, 30)));
+    for size in [(1, 1), (20, 10), (40, 80), (300, 20)] {
+        screen(size);
+    }
+    // Sums of different things: 85 or 71 a second.
+    assert!(!plain.contains("71.0/s") && !screen((80, 30)).contains("71.0/s"), "{plain}");
+}
+
 /// A run that was saved before there were shares is read, and shown without them.
 #[test]
 fn a_saved_run_without_shares_is_read() {
