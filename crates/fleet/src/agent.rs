@@ -21,7 +21,7 @@ use crate::delivery::Delivery;
 use crate::facts::facts;
 use crate::janitor::Janitor;
 use crate::monitor::machine::{MachineMonitor, absent_processes};
-use crate::monitor::web::PageWatch;
+use crate::monitor::web::{Page, PageWatch};
 use crate::protocol::{
     FilePart, Found, HookOrder, LoadEnd, LoadOrder, Monitored, Order, PROTOCOL_VERSION, Ready, Report,
     Trouble, WayBack,
@@ -353,6 +353,7 @@ impl<'a> Agent<'a> {
                 scope.spawn(move || drop(reports.send(Report::Found(find(&wanted)))));
             }
             Order::Watch(wanted) => self.watch(wanted),
+            Order::ReadAlso(pages) => self.read_also(pages),
             Order::Hook(order) => self.hook(order, scope),
             Order::Prepare { loads } => {
                 self.jobs.clear();
@@ -398,13 +399,19 @@ impl<'a> Agent<'a> {
     /// Replaces what was watched before.
     fn watch(&mut self, wanted: Monitored) {
         self.monitor.watch(wanted.processes);
-        let started = wanted.pages.into_iter().map(|page| page.watch(self.reports.clone()));
-        match started.collect() {
-            Ok(pages) => self.pages = pages,
-            Err(error) => {
-                let label = format!("cannot start a thread for a monitor: {error}");
-                let at_unix_ns = unix_ns(SystemTime::now());
-                self.say(Report::Note { at_unix_ns, label, is_restart: false });
+        self.pages.clear();
+        self.read_also(wanted.pages);
+    }
+
+    fn read_also(&mut self, pages: Vec<Page>) {
+        for page in pages {
+            match page.watch(self.reports.clone()) {
+                Ok(page) => self.pages.push(page),
+                Err(error) => {
+                    let label = format!("cannot start a thread for a monitor: {error}");
+                    let at_unix_ns = unix_ns(SystemTime::now());
+                    self.say(Report::Note { at_unix_ns, label, is_restart: false });
+                }
             }
         }
     }

@@ -52,6 +52,8 @@ pub(crate) enum Order {
     Find(Monitored),
     /// Watches these from now on; the machine's own figures are always watched.
     Watch(Monitored),
+    /// Reads these pages as well: the machine that read them was lost.
+    ReadAlso(Vec<Page>),
     /// Runs a command; answered by `HookEnded`.
     Hook(HookOrder),
     /// Prepares the loads of a step.

@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 use squall_testkit::Process;
 use squall_testkit::lab::Lab;
+use squall_testkit::real::{NginxOptions, Server};
 
 use crate::site::Site;
 use crate::squall::{Place, assert_code, ok, text};
@@ -198,4 +199,50 @@ fn ptr_files_take_monitors_from_the_command_line_and_from_a_plan_next_to_them() 
     }
     assert_eq!(std::fs::read_to_string(hooks).unwrap(), "one\n");
     assert_eq!(record["thresholds"][0]["ok"], true, "{}", record["thresholds"]);
+}
+
+#[test]
+fn a_page_whose_machine_is_lost_is_read_by_another_one_where_it_may() {
+    let nginx = Server::nginx(NginxOptions::default());
+    let place = Place::new();
+    let plan = format!(
+        "
+target: TARGET
+machines: {{ goes: {{ command: [sh, -c, 'timeout -s KILL 4 \"$0\" agent', {:?}] }}, stays: local }}
+monitors:
+  - {{ nginx: '{url}', name: free }}
+  - {{ nginx: '{url}', name: bound, from: goes }}
+allow_lost: 1
+loads: [{{ http: /delay/5, connections: 2, duration: 7s }}]
+",
+        env!("CARGO_BIN_EXE_squall"),
+        url = nginx.url("/status"),
+    );
+    let (record, output) = place.run(&plan, &[]);
+    let said = text(&output.stderr);
+    assert_code(&record, &output, 0);
+    assert!(said.contains("monitor `free` is read by goes"), "{said}");
+    assert!(said.contains("monitor `free` is read by stays from here on"), "{said}");
+    assert!(said.contains("monitor `bound` is read no more: no other machine may, or can"), "{said}");
+    let events = record["events"].as_array().unwrap();
+    let lost = events.iter().find(|event| event["label"].as_str().unwrap().starts_with("lost machine"));
+    let lost_s = lost.unwrap()["at_s"].as_f64().unwrap();
+    // Each series goes on as one.
+    for (source, goes_on) in [("free", true), ("bound", false)] {
+        let own = record["monitors"].as_array().unwrap().iter().filter(|monitor| monitor["source"] == source);
+        let ends: Vec<(&str, f64)> = own
+            .map(|monitor| {
+                let last = monitor["samples"].as_array().unwrap().last().unwrap();
+                (monitor["name"].as_str().unwrap(), last[0].as_f64().unwrap())
+            })
+            .collect();
+        let mut names: Vec<&str> = ends.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ends.len(), "{ends:?}");
+        assert!(
+            ends.iter().all(|(_, end)| (*end > lost_s) == goes_on) && !ends.is_empty(),
+            "{lost_s} {ends:?}"
+        );
+    }
 }

@@ -27,6 +27,7 @@ use self::step::Step;
 use crate::clock::unix_ns;
 use crate::ledger::Ledger;
 use crate::link::{Arrival, Link};
+use crate::monitor::web::Page;
 use crate::order::FleetPlan;
 use crate::protocol::{Found, Order, Trouble};
 use crate::transport::Transport;
@@ -132,6 +133,8 @@ struct Fleet<'a> {
     monitors: Vec<Monitor>,
     /// By machine: what it found of what it is to watch.
     found: Vec<Option<Found>>,
+    /// By machine: the pages that it reads.
+    pages: Vec<Vec<Page>>,
     /// By number of the monitor: series that its page did not have before the load.
     absent_series: Vec<(usize, Vec<String>)>,
     /// The number of the hook that ran last, and by machine how it ended there.

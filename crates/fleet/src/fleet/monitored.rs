@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use squall_measure::EventKind;
 use squall_plan::file::{MonitorSpec, Watched};
 
 use super::step::Step;
@@ -84,8 +85,26 @@ impl Fleet<'_> {
         for (machine_idx, mut wanted) in wanted.drain(..).enumerate() {
             wanted.pages.retain(|page| readers[page.monitor_idx as usize] == Some(machine_idx));
             if !wanted.is_empty() {
+                self.pages[machine_idx].clone_from(&wanted.pages);
                 self.links[machine_idx].order(Order::Watch(wanted));
             }
+        }
+    }
+
+    /// Has others read the pages that a machine read which was lost: those that could read them before the load.
+    pub(super) fn take_over_pages(&mut self, lost_idx: usize, watcher: &mut dyn Watcher) {
+        for page in std::mem::take(&mut self.pages[lost_idx]) {
+            let monitor_idx = page.monitor_idx as usize;
+            let source = self.plan.monitors[monitor_idx].source();
+            let label = match self.reader(monitor_idx) {
+                Ok((machine_idx, _)) => {
+                    self.pages[machine_idx].push(page.clone());
+                    self.links[machine_idx].order(Order::ReadAlso(vec![page]));
+                    format!("monitor `{source}` is read by {} from here on", self.machine_name(machine_idx))
+                }
+                Err(_) => format!("monitor `{source}` is read no more: no other machine may, or can"),
+            };
+            self.note(EventKind::Note, &label, watcher);
         }
     }
 
@@ -102,10 +121,13 @@ impl Fleet<'_> {
         }
     }
 
-    /// The first machine that could read a page, and the series that the page does not have yet.
+    /// The first machine that is not lost and could read a page, and the series that the page does not have yet.
     fn reader(&self, monitor_idx: usize) -> Result<(usize, Vec<String>), Trouble> {
         let mut failures = Vec::new();
         for (machine_idx, found) in self.found.iter().enumerate() {
+            if self.links[machine_idx].lost.is_some() {
+                continue;
+            }
             match found.as_ref().and_then(|found| found.pages.get(&(monitor_idx as u32))) {
                 Some(Ok(absent_series)) => return Ok((machine_idx, absent_series.clone())),
                 Some(Err(why)) => failures.push((machine_idx, why.as_str())),

@@ -48,6 +48,7 @@ impl<'a> Fleet<'a> {
             inbox_sender,
             series: HashMap::new(),
             found: vec![None; links.len()],
+            pages: vec![Vec::new(); links.len()],
             absent_series: Vec::new(),
             hook_idx: 0,
             hook_ends: Vec::new(),

@@ -278,6 +278,7 @@ impl Fleet<'_> {
             self.troubles.push(Trouble::new(label, help));
         } else {
             self.note(EventKind::Lost, &label, watcher);
+            self.take_over_pages(machine_idx, watcher);
         }
     }
 

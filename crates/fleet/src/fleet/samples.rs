@@ -20,12 +20,11 @@ impl Fleet<'_> {
             // Its number is another machine's word.
             Some(_) => return,
         };
-        let own = self.series.entry((machine_idx, monitor_idx)).or_default();
-        for SeriesName { name, unit } in new {
-            own.push(self.monitors.len());
-            self.monitors.push(Monitor::new(source.clone(), name, unit));
+        for name in new {
+            let idx = self.series_idx(monitor_idx, &source, name);
+            self.series.entry((machine_idx, monitor_idx)).or_default().push(idx);
         }
-        let own = own.clone();
+        let own = self.series.get(&(machine_idx, monitor_idx)).cloned().unwrap_or_default();
         let own_ns = self.links[machine_idx].clock.own(at_unix_ns);
         let Some(at_s) = self.at_s(own_ns) else { return };
         for &(number, value) in values {
@@ -33,6 +32,22 @@ impl Fleet<'_> {
                 self.monitors[idx].push(at_s, value);
             }
         }
+    }
+
+    /// Where a series is in `monitors`. One of a page goes on when another machine reads that page.
+    fn series_idx(
+        &mut self,
+        monitor_idx: Option<u32>,
+        source: &str,
+        SeriesName { name, unit }: SeriesName,
+    ) -> usize {
+        let of_page = self.series.iter().filter(|((_, of), _)| of.is_some() && *of == monitor_idx);
+        let mut known = of_page.flat_map(|(_, own)| own);
+        if let Some(&idx) = known.find(|idx| self.monitors[**idx].name == name) {
+            return idx;
+        }
+        self.monitors.push(Monitor::new(source.to_owned(), name, unit));
+        self.monitors.len() - 1
     }
 
     fn machine_source(&self, machine_idx: usize) -> String {
