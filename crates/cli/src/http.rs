@@ -3,7 +3,8 @@
 use squall_engine::Control;
 use squall_measure::{Cause, RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::mask::masked_text;
-use squall_report::Ask;
+use squall_report::units::counted;
+use squall_report::{Ask, ColorChoice};
 
 use squall_plan::{Plan, ReplayLoad, What};
 
@@ -42,6 +43,7 @@ pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> 
     });
     let record = record.map_err(|error| refused(&error))?;
     view.finish(&record);
+    warn_of_stuck(&control, args.faces.color.into());
     faces.finish(&record)?;
     match record.stopped_by {
         StoppedBy::Unreachable => Err(unreachable(&record)),
@@ -58,6 +60,18 @@ pub(crate) fn steered(control: &Control) -> impl FnMut(Ask) + Send + 'static {
     move |ask| match ask {
         Ask::Drain => control.drain(),
         Ask::Abort => control.abort(),
+    }
+}
+
+/// Some of the load was left behind where it was, so that there is a report.
+pub(crate) fn warn_of_stuck(control: &Control, color: ColorChoice) {
+    let count = control.stuck_count();
+    if count > 0 {
+        let loops = counted(count.into(), "event loop");
+        output::warning(
+            color,
+            &format!("{loops} did not end: the last seconds of the figures lack what was made there"),
+        );
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
@@ -27,7 +28,7 @@ impl Watch {
 }
 
 /// Steers a run until its end, its report included: the first signal drains it, which `said` tells, the second ends it. The third ends
-/// the program, whatever hangs.
+/// the program, whatever hangs, and so does the second where no report comes of it.
 pub(crate) fn steer(
     said: Option<&'static str>,
     mut run: impl FnMut(Ask) + Send + 'static,
@@ -37,9 +38,32 @@ pub(crate) fn steer(
             run(Ask::Drain);
             said.iter().for_each(|said| output::note(&format!("\n{said}; Ctrl-C again ends at once")));
         }
-        2 => run(Ask::Abort),
+        2 => {
+            run(Ask::Abort);
+            leave_after(REPORTING_MAX);
+        }
         _ => leave(),
     })
+}
+
+/// Calls `stop` at the first signal, for a command that works until then. The second ends the program soon, whatever hangs, the third at once.
+pub(crate) fn until_asked(mut stop: impl FnMut() + Send + 'static) -> Result<Watch, Failure> {
+    Watch::start(move |number| match number {
+        1 => stop(),
+        2 => leave_after(STOPPING_MAX),
+        _ => leave(),
+    })
+}
+
+/// Ends the program unless it has ended by itself.
+fn leave_after(time: Duration) {
+    let wait = move || {
+        thread::sleep(time);
+        output::note(&format!("nothing came of it within {} s: ended without a report", time.as_secs()));
+        leave();
+    };
+    // Without a thread for it the third signal is left.
+    let _ = thread::Builder::new().name("leave".to_owned()).spawn(wait);
 }
 
 /// Ends the program without a report, and gives the terminal back.
@@ -58,6 +82,12 @@ fn watch(mut on_signal: impl FnMut(u32) + Send + 'static) -> io::Result<Handle> 
     })?;
     Ok(handle)
 }
+
+/// A run that ends at once is reported in a fraction of it; a disk or a pipe that takes nothing keeps nobody for longer.
+const REPORTING_MAX: Duration = Duration::from_secs(10);
+
+/// What a server or a recorder may take to end its connections and files.
+const STOPPING_MAX: Duration = Duration::from_secs(2);
 
 /// Ctrl-C, `kill`, a terminal that has gone, and Ctrl-\\: each ends a run with its report.
 const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];

@@ -11,19 +11,18 @@ use squall_target::{Error, Options, Target, Tls};
 use crate::args::TargetArgs;
 use crate::failure::{ExitCode, Failure};
 use crate::output;
-use crate::signals::Watch;
+use crate::signals;
 
 /// Serves until the first Ctrl-C or SIGTERM. Its URL is the first line on stdout.
 pub(crate) fn run(args: &TargetArgs) -> Result<ExitCode, Failure> {
     let (stop, stopped) = mpsc::channel();
-    let watch = Watch::start(move |_| stop.send(()).unwrap_or_default())?;
+    let _watch = signals::until_asked(move || stop.send(()).unwrap_or_default())?;
     let target = Target::start(&options(args)).map_err(|error| refused(&error))?;
     write_certificate(args, &target)?;
     let scheme = if args.tls { "https" } else { "http" };
     output::result(&format!("{scheme}://{}/\n", target.address()))?;
     // An error means that the signal thread is gone: nothing could stop the server any more.
     let _ = stopped.recv();
-    drop(watch);
     let stats = target.stop();
     output::note(&format!(
         "answered {} on {}",

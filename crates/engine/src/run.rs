@@ -84,7 +84,7 @@ fn run_with(
     collector.collect(observer);
     let mut end_ns = start_ns;
     for shard in shards {
-        end_ns = end_ns.max(shard.join().expect("a shard does not panic")?);
+        end_ns = end_ns.max(collector.join(shard)?);
     }
     let end =
         End { duration: measured(plan, start_ns, end_ns), stopped_by: collector.stopped_by(plan, end_ns) };
@@ -111,6 +111,7 @@ struct Collector {
     in_vain_since: Option<Instant>,
     told_row_count: usize,
     seconds: (Sender<Second>, Receiver<Second>),
+    patience: Patience,
 }
 
 /// What the collector knows of one shard.
@@ -120,6 +121,8 @@ struct ShardState {
     /// All seconds before this one were handed over; `None`: the shard has ended.
     reported_idx: Option<u32>,
     load_idx: u32,
+    /// Requests that it has begun and that have not ended.
+    open_count: u64,
 }
 
 impl Collector {
@@ -137,6 +140,7 @@ impl Collector {
             in_vain_since: None,
             told_row_count: 0,
             seconds: mpsc::channel(),
+            patience: Patience::default(),
         }
     }
 
@@ -172,12 +176,13 @@ impl Collector {
                     spare: spares,
                     watches_memory: Some(load_idx as usize) == first_of_sessions && shard_idx == 0,
                 };
-                self.shards.push(ShardState { spare, reported_idx: Some(0), load_idx });
+                self.shards.push(ShardState { spare, reported_idx: Some(0), load_idx, open_count: 0 });
                 handles.push(spawn(setup, gate.admit())?);
             }
         }
-        gate.wait_for_all();
-        let Some(at) = observer.start(self.recorder.setup()) else {
+        let are_ready = gate.wait_for_all(|| self.patience.is_over(&self.control));
+        let at = are_ready.then(|| observer.start(self.recorder.setup())).flatten();
+        let Some(at) = at else {
             self.cancel();
             return Ok(handles);
         };
@@ -203,6 +208,7 @@ impl Collector {
                     next_look = Instant::now() + OBSERVE_EVERY;
                     self.recorder.tick(self.elapsed());
                     self.stop_when_unreachable();
+                    self.leave_stuck();
                     observer.look(&self.recorder);
                 }
             }
@@ -218,6 +224,7 @@ impl Collector {
         self.recorder.absorb(second_idx, shard_idx, &snapshot);
         self.tell_rows(observer);
         let shard = &mut self.shards[shard_idx as usize];
+        shard.open_count = (shard.open_count + snapshot.requests_started).saturating_sub(ended(&snapshot));
         observer.second(Span { second_idx, shard_idx, load_idx: shard.load_idx }, &snapshot);
         snapshot.clear();
         shard.reported_idx = (!is_last).then_some(second_idx + 1);
@@ -238,6 +245,33 @@ impl Collector {
             observer.close(whole_idx - 1, machine);
             self.next_second_idx = whole_idx;
         }
+    }
+
+    /// Goes on without the shards that do not end although the user wants the end: what they have handed over is in the figures, and that
+    /// they were stuck since is, too.
+    fn leave_stuck(&mut self) {
+        if !self.patience.is_over(&self.control) {
+            return;
+        }
+        let elapsed = self.elapsed();
+        for (shard_idx, shard) in (0..).zip(&mut self.shards) {
+            let Some(second_idx) = shard.reported_idx.take() else { continue };
+            let stuck = elapsed.saturating_sub(Duration::from_secs(u64::from(second_idx)));
+            let snapshot = stuck_snapshot(self.recorder.total(), stuck, shard.open_count);
+            self.recorder.absorb(second_idx, shard_idx, &snapshot);
+        }
+    }
+
+    /// When the shard's thread ended. One that is stuck is left behind, and ends with the process.
+    fn join(&mut self, shard: JoinHandle<Result<u64, Error>>) -> Result<u64, Error> {
+        while !shard.is_finished() {
+            if self.patience.is_over(&self.control) {
+                self.control.note_stuck();
+                return Ok(monotonic_ns());
+            }
+            thread::sleep(JOIN_EVERY);
+        }
+        shard.join().expect("a shard does not panic")
     }
 
     fn tell_rows(&mut self, observer: &mut dyn Observer) {
@@ -288,6 +322,37 @@ impl Collector {
     }
 }
 
+/// How long to wait for shards once the run is to end at once. A script may be in a call that nothing interrupts, such as the sort of a list
+/// of a billion elements: the report does not wait for it.
+#[derive(Default)]
+struct Patience {
+    until: Option<Instant>,
+}
+
+impl Patience {
+    /// Is asked from time to time.
+    fn is_over(&mut self, control: &Control) -> bool {
+        let now = Instant::now();
+        control.stop() == Stop::Abort && now >= *self.until.get_or_insert(now + PATIENCE)
+    }
+}
+
+/// What is known of a shard that was stuck for so long.
+fn stuck_snapshot(total: &Snapshot, stuck: Duration, open_count: u64) -> Snapshot {
+    let mut snapshot = Snapshot::new(total.rows.len(), total.open_model);
+    (snapshot.generator.wall, snapshot.generator.busy) = (stuck, stuck);
+    snapshot.generator.stall_max = stuck;
+    if let Some(row) = snapshot.rows.first_mut() {
+        row.interrupted = open_count;
+    }
+    snapshot
+}
+
+/// Requests that ended.
+fn ended(snapshot: &Snapshot) -> u64 {
+    snapshot.rows.iter().map(|row| row.ok + row.failed + row.interrupted).sum()
+}
+
 /// Holds the shards back until all are ready.
 struct Gate {
     /// `None`: nobody more is admitted.
@@ -316,10 +381,19 @@ impl Gate {
         Place { ready: self.admitting.clone(), start }
     }
 
-    /// Waits until all that were admitted are ready, or gone.
-    fn wait_for_all(&mut self) {
+    /// Waits until all that were admitted are ready, or gone; false where `gives_up` says so before.
+    fn wait_for_all(&mut self, mut gives_up: impl FnMut() -> bool) -> bool {
         self.admitting = None;
-        self.ready.iter().take(self.starts.len()).for_each(drop);
+        let mut awaited_count = self.starts.len();
+        while awaited_count > 0 {
+            match self.ready.recv_timeout(OBSERVE_EVERY) {
+                Ok(()) => awaited_count -= 1,
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) if gives_up() => return false,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        true
     }
 
     /// Lets all go; returns when they start.
@@ -447,6 +521,13 @@ const START_DELAY: Duration = Duration::from_millis(2);
 
 /// How often the observer is called.
 const OBSERVE_EVERY: Duration = Duration::from_millis(100);
+
+/// How long shards may take to end a run that is to end at once: a loop that works looks at it in each turn, and a script each few
+/// milliseconds.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// How often a thread that is about to end is looked at.
+const JOIN_EVERY: Duration = Duration::from_millis(1);
 
 /// Snapshots that a shard has besides the one it fills: one on its way to the collector, one on its way back.
 const SPARE_COUNT: usize = 2;

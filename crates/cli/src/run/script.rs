@@ -29,7 +29,7 @@ use squall_script::{
 use crate::args::{HttpArg, LogFormatArg, RunArgs, ScriptArgs, SummaryArg, SummaryModeArg};
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
-use crate::http::steered;
+use crate::http::{steered, warn_of_stuck};
 use crate::output;
 use crate::patience::Patience;
 use crate::run::{fetch::fetcher, samples};
@@ -233,10 +233,11 @@ impl<'a> Script<'a> {
         let mut record = record.map_err(|error| refused(&error))?;
         record.thresholds = self.judged(&record);
         view.finish(&record);
+        warn_of_stuck(&control, self.args.output.faces.color.into());
         samples::finish(&streams, self.args.output.faces.color.into());
         let is_crossed = judge.is_crossed;
         self.warn_of_no_iterations();
-        self.show(faces, &record)?;
+        self.show(faces, &record, &control)?;
         self.exit_code(&record, is_crossed, control.is_stopped())
     }
 
@@ -282,7 +283,7 @@ impl<'a> Script<'a> {
     }
 
     /// The summary: the script's own, k6's, or squall's with the script's figures.
-    fn show(&self, faces: Faces<'_>, record: &RunRecord) -> Result<(), Failure> {
+    fn show(&self, faces: Faces<'_>, record: &RunRecord, control: &Control) -> Result<(), Failure> {
         let none = ScriptFigures::default();
         let figures = record.total.script.as_deref().unwrap_or(&none);
         let setup_data = self.run.stage.setup_data();
@@ -312,7 +313,7 @@ impl<'a> Script<'a> {
         if flags.no_summary || flags.summary_mode == Some(SummaryModeArg::Disabled) {
             return Ok(());
         }
-        if self.run.program.has_function("handleSummary") && self.handle_summary(&summary)? {
+        if self.run.program.has_function("handleSummary") && self.handle_summary(&summary, control)? {
             return Ok(());
         }
         if is_stdout_taken || self.args.output.faces.quiet > 0 && !is_k6 {
@@ -329,10 +330,10 @@ impl<'a> Script<'a> {
     }
 
     /// Calls `handleSummary`; false when it throws or returns nothing, and the default summary is wanted.
-    fn handle_summary(&self, summary: &ScriptSummary<'_>) -> Result<bool, Failure> {
+    fn handle_summary(&self, summary: &ScriptSummary<'_>, control: &Control) -> Result<bool, Failure> {
         let data = self.machine_data(summary);
         let data = data.unwrap_or_else(|| summary_data(summary, std::io::stdout().is_terminal())).to_string();
-        let outcome = self.finish_summary(data);
+        let outcome = self.finish_summary(data, &control.follower(SUMMARY_AFTER_ABORT));
         let texts = match outcome {
             Ok(Some(texts)) => texts,
             Ok(None) => return Ok(false),
@@ -374,12 +375,11 @@ impl<'a> Script<'a> {
     }
 
     /// Calls `handleSummary` where its requests are made, too.
-    fn finish_summary(&self, data: String) -> Result<Option<String>, ScriptError> {
+    fn finish_summary(&self, data: String, control: &Control) -> Result<Option<String>, ScriptError> {
         let call = Arc::new(SummaryRun::new(self.run.clone(), data));
         let plan = Plan { threads: Some(NonZeroU32::MIN), ..self.plan() };
         let factory: Arc<dyn squall_engine::DriverFactory> = Arc::clone(&call) as _;
-        let made =
-            squall_engine::run_driven(&plan, vec![factory], &Control::new(), &mut |_: &RunRecorder| {});
+        let made = squall_engine::run_driven(&plan, vec![factory], control, &mut |_: &RunRecorder| {});
         if let Err(error) = made {
             let help = error.help().unwrap_or_default();
             return Err(ScriptError::new(ErrorKind::Exception, error.to_string(), help));
@@ -388,6 +388,7 @@ impl<'a> Script<'a> {
             Some(Outcome::Done(texts)) => Ok(texts),
             Some(Outcome::Failed(error)) => Err(error),
             Some(Outcome::Interrupted | Outcome::Aborted(_)) => Ok(None),
+            None if control.is_aborted() => Ok(None),
             None => {
                 let message = "handleSummary() execution timed out after 120 seconds";
                 Err(ScriptError::new(ErrorKind::Timeout, message, "let it do less"))
@@ -720,6 +721,9 @@ fn proxy_of(text: &str) -> Option<Proxy> {
 
 /// k6's dialer gives up after this.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What `handleSummary()` may take when the user wants the end at once: to write its files, not to send anything.
+const SUMMARY_AFTER_ABORT: Duration = Duration::from_millis(500);
 
 /// How often k6 judges thresholds.
 const JUDGE_EVERY_S: f64 = 2.0;

@@ -13,12 +13,12 @@ use super::record::{authority, refused};
 use crate::args::MockArgs;
 use crate::failure::{ExitCode, Failure};
 use crate::output;
-use crate::signals::Watch;
+use crate::signals;
 
 /// Answers until the first Ctrl-C or SIGTERM. Its URL is the first line on stdout.
 pub(crate) fn run(args: &MockArgs) -> Result<ExitCode, Failure> {
     let (stop, stopped) = mpsc::channel();
-    let watch = Watch::start(move |_| stop.send(()).unwrap_or_default())?;
+    let _watch = signals::until_asked(move || stop.send(()).unwrap_or_default())?;
     let playable = playable(&args.file, &args.read)?;
     if !playable.recording.index().has_responses {
         let message = format!("`{}` has no responses that could be given", args.file.display());
@@ -35,7 +35,6 @@ pub(crate) fn run(args: &MockArgs) -> Result<ExitCode, Failure> {
     }
     // An error means that the signal thread is gone: nothing could stop the server any more.
     let _ = stopped.recv();
-    drop(watch);
     let stats = mock.stop();
     tell(&stats);
     Ok(ExitCode::Ok)

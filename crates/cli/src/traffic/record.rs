@@ -13,12 +13,12 @@ use super::redact;
 use crate::args::RecordArgs;
 use crate::failure::{ExitCode, Failure};
 use crate::output;
-use crate::signals::Watch;
+use crate::signals;
 
 /// Records until the first Ctrl-C or SIGTERM. The proxy's URL is the first line on stdout.
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     let (stop, stopped) = mpsc::channel();
-    let watch = Watch::start(move |_| stop.send(()).unwrap_or_default())?;
+    let _watch = signals::until_asked(move || stop.send(()).unwrap_or_default())?;
     let recorder = Recorder::start(options(args)?).map_err(|error| refused(&error))?;
     output::result(&format!("http://{}/\n", recorder.address()))?;
     output::note(recorder.instructions().trim_end());
@@ -36,7 +36,6 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
             told = stats;
         }
     }
-    drop(watch);
     let stats = recorder.stats();
     let (index, redactor) = recorder.stop().map_err(|error| refused(&error))?;
     let is_finished = |redactor: &Redactor| redact::is_swept(&args.output, redactor);

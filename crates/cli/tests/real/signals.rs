@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use squall_testkit::real::{NginxOptions, Server};
 use squall_testkit::{Script, ScriptedServer, wait_until};
 
-use crate::squall::{start, with_json};
+use crate::squall::{Ended, start, with_json};
 
 /// Far less than any of the runs here would take without the signal.
 const PROMPT: Duration = Duration::from_secs(5);
@@ -109,4 +109,82 @@ fn a_run_that_was_killed_leaves_a_checkpoint() {
     assert_eq!(mode & 0o077, 0, "others may read {}", file.display());
     let left = file.parent().unwrap().read_dir().unwrap().flatten().map(|entry| entry.file_name());
     assert!(!left.into_iter().any(|name| name.to_string_lossy().ends_with(".tmp")));
+}
+
+/// Looks at every element of a list without any, which takes QuickJS minutes, and asks nobody whether it may.
+const STUCK: &str = "new Array(2 ** 32 - 1).includes(1);";
+
+/// A script whose users ask the target, but for one that is stuck from the second second on.
+fn stuck_script(url: &str, stuck: &str, rest: &str) -> String {
+    format!(
+        "import http from 'k6/http';
+        export const options = {{ scenarios: {{
+          ask: {{ executor: 'constant-vus', vus: 4, duration: '60s', exec: 'ask' }},
+          stick: {{ executor: 'per-vu-iterations', vus: 1, startTime: '2s', exec: 'stick' }},
+        }} }};
+        export function ask() {{ http.get('{url}'); }}
+        export function stick() {{ {stuck} }}
+        {rest}"
+    )
+}
+
+/// Two signals, and what comes of them. The second follows the first: both at once would be one.
+fn signalled_twice(running: crate::squall::Running, signal: Signal) -> Ended {
+    running.process.signal(signal);
+    std::thread::sleep(Duration::from_millis(300));
+    running.process.signal(signal);
+    let signalled = Instant::now();
+    let ended = running.wait();
+    assert!(signalled.elapsed() < PROMPT, "{:?} to stop", signalled.elapsed());
+    ended
+}
+
+#[test]
+fn a_script_that_nothing_interrupts_does_not_keep_the_report_from_coming() {
+    let server = Server::nginx(NginxOptions::default());
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("stuck.js");
+    for signal in [Signal::INT, Signal::TERM] {
+        std::fs::write(&script, stuck_script(&server.url("/"), STUCK, "")).unwrap();
+        let logged = server.logged_count();
+        let running = start(&with_json(&["run", script.to_str().unwrap()]));
+        assert!(wait_until(PROMPT * 4, || server.logged_count() > logged + 100), "no load came");
+        std::thread::sleep(Duration::from_millis(3500));
+        let ended = signalled_twice(running, signal);
+        assert_eq!(ended.code, Some(105), "{ended:#?}");
+        assert!(ended.count("/totals/ok") > 100, "{ended:#?}");
+        assert!(ended.stderr.contains("1 event loop did not end"), "{ended:#?}");
+        assert_ne!(ended.json()["verdict"]["status"], "VALID", "{ended:#?}");
+        ended.assert_all_counted();
+    }
+}
+
+#[test]
+fn handle_summary_that_nothing_interrupts_does_not_keep_the_report_from_coming() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("stuck.js");
+    let text = format!(
+        "export const options = {{ iterations: 1 }};
+        export default function () {{}}
+        export function handleSummary() {{ console.log('summing up'); {STUCK} }}"
+    );
+    std::fs::write(&script, text).unwrap();
+    let running = start(&["run", script.to_str().unwrap(), "--no-save"]);
+    assert!(wait_until(PROMPT * 4, || running.said().contains("summing up")), "{}", running.said());
+    let ended = signalled_twice(running, Signal::INT);
+    assert_eq!(ended.code, Some(105), "{ended:#?}");
+    assert!(ended.stdout.contains("iterations"), "{ended:#?}");
+}
+
+#[test]
+fn a_user_that_is_stuck_in_its_first_lines_ends_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("stuck.js");
+    let text =
+        format!("if (__VU > 0) {{ console.log('first lines'); {STUCK} }} export default function () {{}}");
+    std::fs::write(&script, text).unwrap();
+    let running = start(&with_json(&["run", script.to_str().unwrap()]));
+    assert!(wait_until(PROMPT * 4, || running.said().contains("first lines")), "{}", running.said());
+    let ended = signalled_twice(running, Signal::TERM);
+    assert_eq!((ended.code, ended.count("/totals/ok")), (Some(105), 0), "{ended:#?}");
 }
