@@ -42,6 +42,8 @@ pub(crate) struct Host {
     interrupt: Cell<Option<Interrupt>>,
     abort_reason: RefCell<Option<String>>,
     turn_begin: Cell<Option<Instant>>,
+    /// Calls of what looks at the clock once in a while.
+    call_count: Cell<u32>,
     /// State of a seeded `Math.random`.
     pub(crate) random: Cell<Option<u64>>,
     class_id: Cell<u32>,
@@ -124,6 +126,7 @@ impl Host {
             interrupt: Cell::default(),
             abort_reason: RefCell::default(),
             turn_begin: Cell::default(),
+            call_count: Cell::default(),
             random: Cell::default(),
             class_id: Cell::default(),
             record_class_id: Cell::default(),
@@ -212,6 +215,13 @@ impl Host {
     /// Called by natives that work for long, every millisecond or so: others have their turn, and a run that ends ends this, too.
     pub(crate) fn give_way(&self, ctx: Ctx<'_>) -> JsResult<()> {
         if self.on_interrupt() { self.check_interrupt(ctx) } else { Ok(()) }
+    }
+
+    /// For what is called very often: whether to [`give_way`](Self::give_way) now.
+    pub(crate) fn is_time_to_look(&self) -> bool {
+        let count = self.call_count.get().wrapping_add(1);
+        self.call_count.set(count);
+        count.is_multiple_of(CALLS_PER_LOOK)
     }
 
     /// Leaves the script until a reply has come or the time is reached.
@@ -407,6 +417,9 @@ impl Host {
 pub(crate) fn error_of<T>(ctx: Ctx<'_>, result: JsResult<T>) -> Result<T, ScriptError> {
     result.map_err(|Thrown| ScriptError::thrown(ctx))
 }
+
+/// So many calls take less than a millisecond.
+const CALLS_PER_LOOK: u32 = 1024;
 
 /// How long a user may run before others go first.
 const TURN_MAX: Duration = Duration::from_millis(5);

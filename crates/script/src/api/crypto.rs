@@ -191,12 +191,16 @@ fn random_bytes<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 
 fn random_values<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, array) = (call.ctx(), call.arg(0));
-    let count = array.get("byteLength")?.to_number()? as usize;
-    let bytes = random(ctx, count)?;
+    let count = array.get("byteLength")?.to_number()?;
+    if !(0.0..=RANDOM_VALUES_BYTES_MAX).contains(&count) {
+        let text = format!("QuotaExceededError: {count} bytes are more than {RANDOM_VALUES_BYTES_MAX}");
+        return Err(ctx.throw("RangeError", &text));
+    }
+    let bytes = random(ctx, count as usize)?;
     let view = ctx.global().get("Uint8Array")?.construct(&[
         &array.get("buffer")?,
         &array.get("byteOffset")?,
-        &ctx.number(count as f64),
+        &ctx.number(count),
     ])?;
     if view.write_bytes(&bytes).is_none() {
         return Err(ctx.throw_type("getRandomValues needs a typed array of integers"));
@@ -222,6 +226,9 @@ pub(super) fn random(ctx: Ctx<'_>, count: usize) -> JsResult<Vec<u8>> {
         Err(error) => Err(ctx.throw_error(&format!("no random bytes: {error}"))),
     }
 }
+
+/// Web Cryptography API 10.1.1: more in one call is a QuotaExceededError.
+const RANDOM_VALUES_BYTES_MAX: f64 = 65_536.0;
 
 /// Most random bytes in one call.
 const RANDOM_BYTES_MAX: f64 = 1e8;

@@ -8,6 +8,7 @@ mod fiber;
 mod function;
 mod heap;
 mod lazy;
+mod lists;
 mod module;
 mod record;
 mod value;

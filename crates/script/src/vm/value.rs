@@ -7,9 +7,7 @@ use std::ptr::{self, NonNull};
 
 use rquickjs_sys as qjs;
 
-use squall_plan::limits::ELEMENT_COUNT_MAX;
-
-use super::{Ctx, JsResult, Thrown, c_text};
+use super::{Ctx, JsResult, Thrown, c_text, lists};
 
 /// A value of a context.
 pub(crate) struct Value<'js> {
@@ -240,6 +238,7 @@ impl<'js> Value<'js> {
 
     /// Converted to a number, as JavaScript does.
     pub(crate) fn to_number(&self) -> JsResult<f64> {
+        self.check_convertible()?;
         let mut number = 0.0;
         // SAFETY: writes the number where it is told.
         let status = unsafe { qjs::JS_ToFloat64(self.ctx.as_ptr(), &raw mut number, self.raw) };
@@ -248,6 +247,7 @@ impl<'js> Value<'js> {
 
     /// Converted to a string, as JavaScript does.
     pub(crate) fn to_text(&self) -> JsResult<Text<'js>> {
+        self.check_convertible()?;
         let mut len = 0;
         // SAFETY: gives text of `len` bytes that is freed by `Text`, or null with an exception pending.
         let bytes = unsafe { qjs::JS_ToCStringLen(self.ctx.as_ptr(), &raw mut len, self.raw) };
@@ -287,22 +287,6 @@ impl<'js> Value<'js> {
     /// `length`, as a count.
     pub(crate) fn length(&self) -> JsResult<u32> {
         Ok(self.get("length")?.to_number()? as u32)
-    }
-
-    /// The elements of an array-like, of which there may be a bounded number: `new Array(2 ** 32 - 1)` has no elements, and would fill the memory.
-    pub(crate) fn elements(&self) -> JsResult<Vec<Self>> {
-        let count = self.length()?;
-        if count > ELEMENT_COUNT_MAX {
-            let text = format!("a list of {count} elements is longer than {ELEMENT_COUNT_MAX}");
-            return Err(self.ctx.throw("RangeError", &text));
-        }
-        let element = |idx: u32| {
-            if idx % ELEMENTS_PER_LOOK == ELEMENTS_PER_LOOK - 1 {
-                self.ctx.host().give_way(self.ctx)?;
-            }
-            self.get_idx(idx)
-        };
-        (0..count).map(element).collect()
     }
 
     /// Sets a property.
@@ -404,10 +388,11 @@ impl<'js> Value<'js> {
 
     /// `JSON.stringify`; `None` where it gives `undefined`.
     pub(crate) fn to_json(&self) -> JsResult<Option<String>> {
+        let replacer = self.ctx.host().kept(self.ctx, "replacer", || self.ctx.function(&lists::REPLACER))?;
         let ctx = self.ctx.as_ptr();
-        // SAFETY: gives an owned value.
+        // SAFETY: gives an owned value; the replacer is borrowed.
         let text = unsafe {
-            let raw = qjs::JS_JSONStringify(ctx, self.raw, qjs::JS_UNDEFINED, qjs::JS_UNDEFINED);
+            let raw = qjs::JS_JSONStringify(ctx, self.raw, replacer.raw, qjs::JS_UNDEFINED);
             Self::checked(self.ctx, raw)?
         };
         if text.is_undefined() { Ok(None) } else { text.to_string().map(Some) }
@@ -723,9 +708,6 @@ impl Drop for Text<'_> {
         unsafe { qjs::JS_FreeCString(self.ctx.as_ptr(), self.bytes) }
     }
 }
-
-/// Elements between two looks at the clock.
-const ELEMENTS_PER_LOOK: u32 = 4096;
 
 /// Registers the one class of objects that carry Rust values. Its id is the same in every runtime.
 pub(super) fn register_class(runtime: NonNull<qjs::JSRuntime>) {

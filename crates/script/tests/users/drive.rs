@@ -106,13 +106,9 @@ pub(crate) fn iterate_with(
     options: Runtime,
     mut answer: impl FnMut(&Request) -> Reply,
 ) -> Run {
-    let program = compile(source).unwrap_or_else(|error| panic!("{}", error.message));
     let said = Text::default();
-    let console = Arc::new(Console::new(Box::new(said.clone()), Form::Raw, Level::Debug));
     let notes = Rc::new(Notes::default());
-    let recorder: Rc<dyn Recorder> = notes.clone();
-    let shared = Rc::new(Shared::new(Arc::new(options), recorder, console, Arc::new(Counts::default())));
-    let mut user = User::new(&shared, &program, 1).unwrap_or_else(|error| panic!("{}", error.message));
+    let mut user = user(source, options, &said, &notes);
     let scenario = Rc::new(Scenario {
         name: "default".into(),
         executor: "per-vu-iterations".to_owned(),
@@ -153,6 +149,15 @@ pub(crate) fn iterate_with(
     seen.slept_ns = now_ns;
     let said = String::from_utf8_lossy(&said.0.lock().expect("no test panics with it")).into_owned();
     Run { outcome, seen, said }
+}
+
+/// A user of a script, to be driven by hand.
+pub(crate) fn user(source: &str, options: Runtime, said: &Text, notes: &Rc<Notes>) -> User {
+    let program = compile(source).unwrap_or_else(|error| panic!("{}", error.message));
+    let console = Arc::new(Console::new(Box::new(said.clone()), Form::Raw, Level::Debug));
+    let recorder: Rc<dyn Recorder> = notes.clone();
+    let shared = Rc::new(Shared::new(Arc::new(options), recorder, console, Arc::new(Counts::default())));
+    User::new(&shared, &program, 1).unwrap_or_else(|error| panic!("{}", error.message))
 }
 
 /// What a script says of a value: `console.log(EXPRESSION)` in an iteration.

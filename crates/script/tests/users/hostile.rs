@@ -1,10 +1,11 @@
 //! Scripts and responses that take all they can: each comes to an end, in bounded memory, with an error that says why.
 
 use std::io::Write;
+use std::rc::Rc;
 
-use squall_script::{Body, Outcome, Runtime};
+use squall_script::{Body, Outcome, Runtime, Step, Work};
 
-use crate::drive::{iterate, iterate_with, reply, say};
+use crate::drive::{Text, iterate, iterate_with, reply, say, user};
 
 fn sent(expression: &str) -> Vec<u8> {
     let source = format!(
@@ -61,6 +62,62 @@ fn lists_without_elements_do_not_fill_the_memory() {
         let said = say(&format!("(() => {{ try {{ return {expression} }} catch (e) {{ return e }} }})()"));
         assert!(said.len() < 10_000, "{expression}");
     }
+}
+
+/// What would take QuickJS minutes, in calls that nothing interrupts, is refused before.
+#[test]
+fn lists_without_elements_are_made_no_text() {
+    for expression in [
+        "crypto.sha256(new Array(2 ** 32 - 1), 'hex')",
+        "crypto.sha256([1, [new Array(2 ** 32 - 1)]], 'hex')",
+        "crypto.sha256(Array(64).fill(Array(2 ** 20)), 'hex')",
+        "crypto.hmac('sha256', new Array(2 ** 32 - 1), '', 'hex')",
+        "encoding.b64encode(new Array(2 ** 32 - 1))",
+        "http.get(new Array(2 ** 32 - 1))",
+        "http.post('http://t/', { field: new Array(2 ** 32 - 1) })",
+        "http.get('http://t/', { headers: { a: new Array(2 ** 32 - 1) } })",
+        "sleep(new Array(2 ** 32 - 1))",
+        "fail(new Array(2 ** 32 - 1))",
+        "console.log(new Array(2 ** 32 - 1))",
+    ] {
+        let said = say(&format!("(() => {{ try {{ return {expression} }} catch (e) {{ return e }} }})()"));
+        assert!(said.contains("a list of "), "{expression}: {}", &said[..said.len().min(200)]);
+    }
+    assert_eq!(say("crypto.sha256([1, [2, , 3]], 'hex') === crypto.sha256('1,2,,3', 'hex')"), "true");
+    let thrown =
+        iterate("export default function () { throw new Array(2 ** 32 - 1); }", 1, |_| reply(200, &[], ""));
+    assert!(matches!(thrown.outcome, Outcome::Failed(_)), "{:?}", thrown.outcome);
+}
+
+/// The lengths that objects claim to have.
+#[test]
+fn sizes_that_nobody_has_are_refused() {
+    for (expression, part) in [
+        ("globalThis.crypto.getRandomValues({ byteLength: 1e15 })", "QuotaExceededError"),
+        ("globalThis.crypto.getRandomValues({ byteLength: -1 })", "QuotaExceededError"),
+        ("globalThis.crypto.getRandomValues(new Uint8Array(65537))", "QuotaExceededError"),
+        ("globalThis.crypto.getRandomValues(new Uint8Array(65536)).length", "65536"),
+        ("crypto.randomBytes(1e12)", "invalid size"),
+    ] {
+        let said = say(&format!("(() => {{ try {{ return {expression} }} catch (e) {{ return e }} }})()"));
+        assert!(said.contains(part), "{expression}: {}", &said[..said.len().min(200)]);
+    }
+}
+
+/// JSON of what `setup()` returns is made in one call of the engine's, which gives way all the same.
+#[test]
+fn json_that_takes_long_gives_way_and_can_be_interrupted() {
+    let source =
+        "export function setup() { return { list: new Array(2 ** 31) }; } export default function () {}";
+    let mut user = user(source, Runtime::default(), &Text::default(), &Rc::default());
+    let mut step = user.begin(Work::Setup, 0);
+    for _ in 0..3 {
+        assert_eq!(step, Step::Yield);
+        step = user.resume(0);
+    }
+    user.interrupt();
+    assert_eq!(user.resume(0), Step::Idle);
+    assert_eq!(user.outcome(), Outcome::Interrupted);
 }
 
 fn gzip(plain: &[u8]) -> Vec<u8> {

@@ -50,6 +50,11 @@ impl Params {
         if !bits.is_multiple_of(8) || !(1..=DERIVED_BYTES_MAX).contains(&byte_count) {
             return Err(Fault::Operation(format!("{bits} bits cannot be derived")));
         }
+        let block_count = byte_count.div_ceil(HASH_BYTES_MIN) as u64;
+        if block_count * u64::from(self.iterations.get()) > ROUND_COUNT_MAX {
+            let text = format!("{} iterations for {bits} bits take too long", self.iterations);
+            return Err(Fault::Operation(text));
+        }
         let mut bytes = vec![0; byte_count];
         pbkdf2::derive(self.hash.pbkdf2(), self.iterations, &self.salt, password, &mut bytes);
         Ok(bytes)
@@ -58,3 +63,9 @@ impl Params {
 
 /// Each block of a hash takes all iterations anew, and nobody needs a key of this length.
 const DERIVED_BYTES_MAX: usize = 1 << 20;
+
+/// The bytes of the shortest hash, SHA-1: each gets all iterations.
+const HASH_BYTES_MIN: usize = 20;
+
+/// Nothing interrupts them: some ten seconds. OWASP asks for 1,300,000 iterations at most.
+const ROUND_COUNT_MAX: u64 = 1 << 24;
