@@ -9,6 +9,7 @@ pub mod files;
 mod input;
 mod latin1;
 pub mod limits;
+pub mod log_mask;
 pub mod mask;
 mod model;
 mod nearest;

@@ -5,6 +5,7 @@
 use serde_json::Value as Json;
 use url::Url;
 
+use crate::secret::Secrecy;
 pub use crate::secret::is_secret_name;
 use crate::urls::is_token;
 use crate::{Body, Header, HttpLoad, Load, Plan, RequestPlan, ScriptLoad, What};
@@ -163,7 +164,11 @@ fn is_user_information(text: &str) -> bool {
 
 fn masked_parameter(parameter: &str) -> String {
     match parameter.split_once('=') {
-        Some((name, _)) if is_secret_name(name) => format!("{name}={MASK}"),
+        Some((name, value))
+            if is_secret_name(name) || Secrecy::of_parameter(name).covers(value.as_bytes()) =>
+        {
+            format!("{name}={MASK}")
+        }
         _ => parameter.to_owned(),
     }
 }
@@ -222,6 +227,8 @@ mod tests {
             ("http://u:p@x/a?token=1&q=2&q", "http://x/a?token=***&q=2&q"),
             ("http://x/", "http://x/"),
             ("http://x/?", "http://x/?"),
+            ("http://x/cb?code=4f9Xa82bQ1&c=us", "http://x/cb?code=***&c=us"),
+            ("http://x/?code=us&sig=abc&jwt=eyJ&pass=1", "http://x/?code=us&sig=***&jwt=***&pass=***"),
         ] {
             assert_eq!(masked_url(&Url::parse(text).unwrap()).as_str(), masked, "{text}");
         }

@@ -1,9 +1,11 @@
 //! Where `console.log` and the runner's own messages go: stderr or a file, in k6's form.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use squall_plan::log_mask::masked_line;
 use squall_plan::printable::printable;
 
 /// Takes lines from every thread.
@@ -15,6 +17,9 @@ pub struct Console {
     begin: Instant,
     least: Level,
 }
+
+/// A field of a line: its name and its value.
+type Field<'a> = (&'a str, Cow<'a, str>);
 
 /// How a line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,10 +96,12 @@ impl Console {
         if level < self.least {
             return;
         }
+        let text = &*masked_line(text);
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, masked_line(value))).collect();
         let line = match form {
-            Form::Short { color } => short(level, text, fields, self.begin.elapsed(), color),
-            Form::Logfmt => logfmt(level, text, fields, now()),
-            Form::Json => json(level, text, fields, now()),
+            Form::Short { color } => short(level, text, &fields, self.begin.elapsed(), color),
+            Form::Logfmt => logfmt(level, text, &fields, now()),
+            Form::Json => json(level, text, &fields, now()),
             Form::Raw => format!("{text}\n"),
         };
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +137,7 @@ impl Level {
     }
 }
 
-fn short(level: Level, text: &str, fields: &[(&str, &str)], elapsed: Duration, color: bool) -> String {
+fn short(level: Level, text: &str, fields: &[Field<'_>], elapsed: Duration, color: bool) -> String {
     let (name, code) = level.short();
     let (begin, end) = if color { (format!("\x1b[{code}m"), "\x1b[0m") } else { (String::new(), "") };
     let text = printable(text);
@@ -142,7 +149,7 @@ fn short(level: Level, text: &str, fields: &[(&str, &str)], elapsed: Duration, c
     line
 }
 
-fn logfmt(level: Level, text: &str, fields: &[(&str, &str)], time: Duration) -> String {
+fn logfmt(level: Level, text: &str, fields: &[Field<'_>], time: Duration) -> String {
     let mut line = format!("time=\"{}\" level={} msg={}", rfc3339(time), level.name(), quoted(text));
     for (key, value) in fields {
         line.push_str(&format!(" {key}={}", quoted(value)));
@@ -151,11 +158,11 @@ fn logfmt(level: Level, text: &str, fields: &[(&str, &str)], time: Duration) -> 
     line
 }
 
-fn json(level: Level, text: &str, fields: &[(&str, &str)], time: Duration) -> String {
+fn json(level: Level, text: &str, fields: &[Field<'_>], time: Duration) -> String {
     let mut map = serde_json::Map::new();
     map.insert("level".to_owned(), level.name().into());
     map.insert("msg".to_owned(), text.into());
-    map.extend(fields.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())));
+    map.extend(fields.iter().map(|(key, value)| ((*key).to_owned(), (**value).into())));
     map.insert("time".to_owned(), rfc3339(time).into());
     format!("{}\n", serde_json::Value::Object(map))
 }
@@ -211,8 +218,31 @@ mod tests {
     }
 
     #[test]
+    fn lines_lose_the_secrets_of_urls_in_their_text_and_fields() {
+        let said = std::sync::Arc::<Mutex<Vec<u8>>>::default();
+        struct Said(std::sync::Arc<Mutex<Vec<u8>>>);
+        impl Write for Said {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.lock().unwrap().write(bytes)
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let console = Console::new(Box::new(Said(said.clone())), Form::Json, Level::Info);
+        console.fields(
+            Level::Warning,
+            "asked /?token=abc",
+            &[("error", "Get \"http://u:p@x/?sig=abc\": no")],
+        );
+        let text = String::from_utf8(said.lock().unwrap().clone()).unwrap();
+        assert!(text.contains(r"asked /?token=***"), "{text}");
+        assert!(text.contains(r#"Get \"http://***@x/?sig=***\": no"#), "{text}");
+    }
+
+    #[test]
     fn logfmt_quotes_what_needs_it() {
-        let line = logfmt(Level::Info, "two words", &[("source", "console")], Duration::ZERO);
+        let line = logfmt(Level::Info, "two words", &[("source", "console".into())], Duration::ZERO);
         assert_eq!(line, "time=\"1970-01-01T00:00:00Z\" level=info msg=\"two words\" source=console\n");
     }
 }

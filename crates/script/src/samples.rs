@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use squall_plan::log_mask::masked_line;
 use squall_plan::printable::csv_cell;
 
 use crate::console::rfc3339;
@@ -137,10 +138,10 @@ impl SampleOutput {
         into.extend(format!("{name},{},{:.6}", time(sample.time, times), sample.value).bytes());
         for column in &self.columns {
             into.push(b',');
-            field(into, &sample.tags.get(column).unwrap_or_default());
+            field(into, &shown(sample.tags.get(column).unwrap_or_default()));
         }
         let extra = sample.tags.all().into_iter().filter(|(name, _)| !self.columns.contains(&&**name));
-        let mut extra: Vec<String> = extra.map(|(name, value)| format!("{name}={value}")).collect();
+        let mut extra: Vec<String> = extra.map(|(name, value)| format!("{name}={}", shown(value))).collect();
         extra.sort_unstable();
         into.push(b',');
         field(into, &extra.join("&"));
@@ -335,7 +336,7 @@ fn point(into: &mut Vec<u8>, name: &str, sample: &Sample<'_>) {
         }
         quote(into, name);
         into.push(b':');
-        quote(into, value);
+        quote(into, &shown(Cow::Borrowed(&**value)));
     }
     into.push(b'}');
     let metadata = sample.metadata();
@@ -345,6 +346,17 @@ fn point(into: &mut Vec<u8>, name: &str, sample: &Sample<'_>) {
         into.extend(format!(r#","metadata":{}"#, Json::Object(pairs)).bytes());
     }
     into.extend(b"}}\n");
+}
+
+/// A tag's value without the secrets of the URL in it.
+fn shown(value: Cow<'_, str>) -> Cow<'_, str> {
+    if !value.contains("://") {
+        return value;
+    }
+    match masked_line(&value) {
+        Cow::Owned(masked) => masked.into(),
+        Cow::Borrowed(_) => value,
+    }
 }
 
 /// A JSON string as Go writes it: with `<`, `>` and `&` escaped.
