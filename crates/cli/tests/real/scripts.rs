@@ -347,3 +347,59 @@ fn collect_checks(value: &Value, checks: &mut BTreeSet<String>) {
     let elements = value.as_array().into_iter().flatten();
     parts.chain(elements).for_each(|part| collect_checks(part, checks));
 }
+
+/// An IPv4 address is the same host in its IPv6 form, in the list as in the URL.
+#[test]
+fn forbidden_addresses_are_not_reached_in_another_form() {
+    let target = Target::start(&Options::default()).unwrap();
+    let port = target.address().port();
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("script.js");
+    for (list, host, code) in [
+        ("127.0.0.0/8", "127.0.0.1", 1110),
+        ("127.0.0.0/8", "[::ffff:127.0.0.1]", 1110),
+        ("127.0.0.0/8", "[::ffff:7f00:1]", 1110),
+        ("::ffff:127.0.0.0/104", "127.0.0.1", 1110),
+        ("::ffff:127.0.0.0/104", "[::ffff:127.0.0.1]", 1110),
+        ("10.0.0.0/8", "127.0.0.1", 0),
+    ] {
+        let text = format!(
+            "import http from 'k6/http'; export const options = {{ blacklistIPs: ['{list}'] }};
+            export default function () {{ console.log('code', http.get('http://{host}:{port}/get').error_code); }}"
+        );
+        fs::write(&script, text).unwrap();
+        let ended = start(&["run", script.to_str().unwrap(), "--no-save"]).wait();
+        assert!(ended.stderr.contains(&format!("code {code}\"")), "{list} {host}: {ended:#?}");
+    }
+    assert_eq!(target.stop().requests, 1);
+}
+
+/// Whoever is on the way could put a script of theirs in.
+#[test]
+fn an_https_import_follows_no_redirect_to_http() {
+    let plain = Target::start(&Options::default()).unwrap();
+    let tls = squall_target::Tls::SelfMade { names: vec!["localhost".to_owned()] };
+    let secure = Target::start(&Options { tls: Some(tls), ..Options::default() }).unwrap();
+    let folder = TempDir::new().unwrap();
+    let [script, roots] = ["script.js", "roots.pem"].map(|name| folder.path().join(name));
+    fs::write(&roots, secure.certificate_pem().unwrap()).unwrap();
+    // `export const a = 41 + 1;`
+    let module = "/base64/ZXhwb3J0IGNvbnN0IGEgPSA0MSArIDE7";
+    let place = |scheme: &str, port: u16| format!("{scheme}://localhost:{port}{module}");
+    let (http, https) = (place("http", plain.address().port()), place("https", secure.address().port()));
+    let run = |to: &str| {
+        let from = format!("https://localhost:{}/redirect-to?url={to}", secure.address().port());
+        let text =
+            format!("import {{ a }} from '{from}'; export default function () {{ console.log('a is', a); }}");
+        fs::write(&script, text).unwrap();
+        let mut command = Command::new(squall::binary());
+        command.args(["run", script.to_str().unwrap(), "--no-save"]);
+        command.env("SSL_CERT_FILE", &roots).env("XDG_CACHE_HOME", folder.path());
+        squall::start_command(command).wait()
+    };
+    let followed = run(&https);
+    assert!(followed.stderr.contains("a is 42"), "{followed:#?}");
+    let refused = run(&http);
+    assert!(refused.stderr.contains("configured for https only"), "{refused:#?}");
+    assert_eq!(plain.stop().requests, 0);
+}

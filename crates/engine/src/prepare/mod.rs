@@ -225,8 +225,8 @@ impl Prepared {
         let Dial::Tcp { name_idx, .. } = &self.origins[origin_idx].dial else { return Ok(()) };
         // An IPv4 address reaches the same host when it is written as an IPv6 one (RFC 4291 2.5.5.2).
         let is_forbidden = |address: &IpAddr| {
-            let plain = address.to_canonical();
-            route.forbidden.iter().any(|net| net.contains(address) || net.contains(&plain))
+            let forms = [*address, address.to_canonical(), as_ipv6(address)];
+            route.forbidden.iter().any(|net| forms.iter().any(|form| net.contains(form)))
         };
         if self.names.addresses(*name_idx).iter().any(is_forbidden) {
             return Err(Error::Refused { reason: "ip is blacklisted" });
@@ -298,6 +298,13 @@ impl Prepared {
         let keeps_body = plan.body != Body::Empty;
         let file = request.file.clone().filter(|_| keeps_body);
         template.encode(user_agent, file, forwarder, None).map_err(|error| error.to_string())
+    }
+}
+
+fn as_ipv6(address: &IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().into(),
+        IpAddr::V6(_) => *address,
     }
 }
 
