@@ -208,7 +208,7 @@ impl Collector {
                     next_look = Instant::now() + OBSERVE_EVERY;
                     self.recorder.tick(self.elapsed());
                     self.stop_when_unreachable();
-                    self.leave_stuck();
+                    self.leave_stuck(observer);
                     observer.look(&self.recorder);
                 }
             }
@@ -249,7 +249,7 @@ impl Collector {
 
     /// Goes on without the shards that do not end although the user wants the end: what they have handed over is in the figures, and that
     /// they were stuck since is, too.
-    fn leave_stuck(&mut self) {
+    fn leave_stuck(&mut self, observer: &mut dyn Observer) {
         if !self.patience.is_over(&self.control) {
             return;
         }
@@ -259,6 +259,7 @@ impl Collector {
             let stuck = elapsed.saturating_sub(Duration::from_secs(u64::from(second_idx)));
             let snapshot = stuck_snapshot(self.recorder.total(), stuck, shard.open_count);
             self.recorder.absorb(second_idx, shard_idx, &snapshot);
+            observer.second(Span { second_idx, shard_idx, load_idx: shard.load_idx }, &snapshot);
         }
     }
 
@@ -340,8 +341,8 @@ impl Patience {
 /// What is known of a shard that was stuck for so long.
 fn stuck_snapshot(total: &Snapshot, stuck: Duration, open_count: u64) -> Snapshot {
     let mut snapshot = Snapshot::new(total.rows.len(), total.open_model);
-    (snapshot.generator.wall, snapshot.generator.busy) = (stuck, stuck);
-    snapshot.generator.stall_max = stuck;
+    let generator = &mut snapshot.generator;
+    (generator.wall, generator.busy, generator.cpu, generator.stall_max) = (stuck, stuck, stuck, stuck);
     if let Some(row) = snapshot.rows.first_mut() {
         row.interrupted = open_count;
     }

@@ -198,7 +198,11 @@ pub fn serve(
         hooks_end.store(true, Ordering::Relaxed);
         agent.stop(true);
     });
-    let _ = collector.join();
+    // It ends with the last that could report; a script that nothing interrupts still could, and does not.
+    let deadline = Instant::now() + STRAGGLERS_MAX;
+    while !collector.is_finished() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(1));
+    }
     delivery.wait_until_written(LAST_REPORTS_MAX);
     janitor.finish();
     Ok(())
@@ -545,6 +549,9 @@ const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
 /// What a script says is for people, who read no more.
 const LINES_PER_SECOND_MAX: u32 = 20;
+
+/// How long reports may still come once all jobs have ended.
+const STRAGGLERS_MAX: Duration = Duration::from_secs(1);
 
 /// How long the last reports may take to be written.
 const LAST_REPORTS_MAX: Duration = Duration::from_secs(5);

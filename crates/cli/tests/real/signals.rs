@@ -188,3 +188,21 @@ fn a_user_that_is_stuck_in_its_first_lines_ends_too() {
     let ended = signalled_twice(running, Signal::TERM);
     assert_eq!((ended.code, ended.count("/totals/ok")), (Some(105), 0), "{ended:#?}");
 }
+
+#[test]
+fn a_script_of_a_plan_that_nothing_interrupts_does_not_keep_the_report_from_coming() {
+    let folder = tempfile::tempdir().unwrap();
+    let [script, plan] = ["stuck.js", "plan.yaml"].map(|name| folder.path().join(name));
+    let text = format!(
+        "export const options = {{ duration: '60s' }};
+        export default function () {{ console.log('at work'); {STUCK} }}"
+    );
+    std::fs::write(&script, text).unwrap();
+    std::fs::write(&plan, "loads:\n  - script: stuck.js\n").unwrap();
+    let running = start(&["run", plan.to_str().unwrap(), "--no-save", "--json", "-"]);
+    assert!(wait_until(PROMPT * 4, || running.said().contains("at work")), "{}", running.said());
+    std::thread::sleep(Duration::from_secs(2));
+    let ended = signalled_twice(running, Signal::INT);
+    assert_eq!(ended.code, Some(130), "{ended:#?}");
+    assert_ne!(ended.json()["verdict"]["status"], "VALID", "{ended:#?}");
+}
