@@ -7,7 +7,7 @@ mod rules;
 mod trend;
 
 use serde::{Deserialize, Serialize};
-use squall_plan::limits::CHECK_COUNT_MAX;
+use squall_plan::limits::{CHECK_COUNT_MAX, GROUP_COUNT_MAX};
 
 pub use rule::{Rule, RuleError, RuleOutcome};
 pub use rules::{Judged, MetricRules, Rules, Threshold as ScriptThreshold};
@@ -163,7 +163,7 @@ impl ScriptFigures {
 
     /// A group was entered.
     pub fn enter(&mut self, path: &str) {
-        if !self.groups.iter().any(|known| known == path) {
+        if self.groups.len() < GROUP_COUNT_MAX && !self.groups.iter().any(|known| known == path) {
             self.groups.push(path.to_owned());
         }
     }
@@ -304,6 +304,13 @@ mod tests {
             (other.name.as_str(), other.passes + other.fails),
             ("(other)", 2 * CHECK_COUNT_MAX as u64)
         );
+    }
+
+    #[test]
+    fn groups_made_of_data_are_not_all_kept() {
+        let mut figures = ScriptFigures::default();
+        (0..3 * GROUP_COUNT_MAX).for_each(|nth| figures.enter(&format!("::id {nth}")));
+        assert_eq!(figures.groups.len(), GROUP_COUNT_MAX);
     }
 
     #[test]

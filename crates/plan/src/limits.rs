@@ -21,6 +21,10 @@ pub const ROW_COUNT_MAX: usize = 100;
 /// Most checks of a script with counts of their own: names made of data, such as ids, would never end. The rest shares `(other)`.
 pub const CHECK_COUNT_MAX: usize = 1000;
 
+/// Most groups of a script that are kept, and with `--summary-mode full` have figures of their own. What was measured in the others is in the
+/// scenario's and the run's.
+pub const GROUP_COUNT_MAX: usize = 1000;
+
 /// Most elements of an array that a script gives to a function of squall's: more than any list, and 100 MB of them.
 pub const ELEMENT_COUNT_MAX: u32 = 1 << 22;
 

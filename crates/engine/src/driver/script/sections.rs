@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use squall_measure::ScriptFigures;
+use squall_plan::limits::GROUP_COUNT_MAX;
 use squall_script::{HttpSample, MetricId, Recorder, Tags};
 
 use crate::sys::monotonic_ns;
@@ -29,7 +30,9 @@ impl SectionRecorder {
     /// Adds what was gathered to the run's sections, and begins anew.
     pub(super) fn hand_over(&self, all: &mut Sections) {
         for (key, figures) in std::mem::take(&mut *self.sections.borrow_mut()) {
-            all.entry(key).or_default().merge(&figures);
+            if has_room(all, &key) {
+                all.entry(key).or_default().merge(&figures);
+            }
         }
     }
 
@@ -41,7 +44,9 @@ impl SectionRecorder {
         let mut sections = self.sections.borrow_mut();
         for group in [Some(""), Some(tags.group).filter(|group| !group.is_empty())].into_iter().flatten() {
             let key = (tags.scenario.to_owned(), group.to_owned());
-            change(sections.entry(key).or_insert_with(|| self.empty.clone()));
+            if has_room(&sections, &key) {
+                change(sections.entry(key).or_insert_with(|| self.empty.clone()));
+            }
         }
     }
 
@@ -53,6 +58,11 @@ impl SectionRecorder {
                 .for_each(|(metric, value)| figures.metrics[metric.0 as usize].value.add(*value, now_ns));
         });
     }
+}
+
+/// Whether a section may be added to: groups that are named after data would never end.
+fn has_room(sections: &Sections, key: &(String, String)) -> bool {
+    key.1.is_empty() || sections.len() < GROUP_COUNT_MAX || sections.contains_key(key)
 }
 
 impl Recorder for SectionRecorder {
