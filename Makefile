@@ -42,10 +42,12 @@ demo: build ## measures the embedded target and shows the result
 test: test-deps ui lint docs ui-test ## the whole gate: lint, documentation, then every test
 	$(CARGO) test --workspace --doc
 	$(CARGO) test --workspace --lib --bins --tests
+	@suites/hostile/run quick
 
 lint: build-deps ## formatting, clippy, house rules, licences
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --target-dir target --bins
 	$(CARGO) xtask tidy
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check; else echo "cargo-deny is not installed: licences were not checked"; fi
 

@@ -81,10 +81,13 @@ impl Peer {
                     assert!(progress.consumed > 0 && begin + progress.consumed <= input.len());
                     begin += progress.consumed;
                     self.seen.note(progress.event);
+                    // The engine, too, takes them back at once: whatever follows for them is for closed streams.
+                    if progress.event == Some(Event::GoingAway) {
+                        while self.client.next_unprocessed().is_some() {}
+                    }
                 }
             }
         }
-        while self.client.next_unprocessed().is_some() {}
         assert!(self.client.in_flight() <= REQUEST_COUNT);
         true
     }

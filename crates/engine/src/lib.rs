@@ -37,5 +37,7 @@ pub use observer::{Observer, Span};
 pub use pace::lag_allowed;
 pub use preflight::{Need, Resource, check, needs};
 pub use run::{run, run_driven};
+#[cfg(feature = "fuzzing")]
+pub use tls::fuzzing;
 
 use control::Stop;

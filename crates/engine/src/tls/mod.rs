@@ -1,6 +1,8 @@
 //! TLS settings from the plan, what went wrong in a TLS session as a cause, and the sessions of connections that carry requests.
 
 pub(crate) mod encode;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod records;
 mod stream;
 
