@@ -4,6 +4,7 @@
 export PATH := $(PATH):/usr/sbin:/usr/local/sbin:/usr/local/go/bin:$(or $(GOPATH),$(HOME)/go)/bin
 CARGO ?= cargo
 CASE ?= all
+ARCH ?=
 ROUNDS ?= 5
 SECONDS ?= 3
 MINUTES ?= 10
@@ -11,7 +12,7 @@ K6 ?= k6
 REPOS ?= suites/k6/repositories
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-debug ui ui-test demo test lint bench k6-diff hostile fuzz k6-wild docs dist build-deps test-deps bench-deps
+.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test lint bench k6-diff hostile fuzz k6-wild docs dist build-deps test-deps bench-deps
 
 help: ## lists the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,8 +36,11 @@ ui-test: test-deps build-debug ## drives the page in headless Chromium
 build-debug: ui
 	$(CARGO) build --package squall
 
-demo: build ## measures the embedded target and shows the result
-	@dev/demo target/release/squall
+build-quick: build-deps ui
+	$(CARGO) build --profile quick --package squall
+
+demo: build-quick ## measures the embedded target and shows the result
+	@dev/demo target/quick/squall
 
 # Documentation tests run first, so that the last summary is one with tests in it.
 test: test-deps ui lint docs ui-test ## the whole gate: lint, documentation, then every test
@@ -70,9 +74,11 @@ fuzz: ## every fuzz target in turn on the stable compiler: MINUTES=10 for all to
 docs: build-deps ## API documentation in target/doc
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 
-dist: build ## man page and shell completions in target/
-	$(CARGO) xtask man
-	$(CARGO) xtask completions
+dist: build-deps ui ## a static binary, its archive, .deb, OCI image, SBOM and checksums in target/dist: ARCH=aarch64
+	dev/dist $(ARCH)
+
+package-test: ## runs what `make dist` built: in an empty root, installed from the .deb, from the OCI image
+	@suites/packages/run target/dist
 
 build-deps:
 	@dev/setup build

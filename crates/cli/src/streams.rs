@@ -124,4 +124,4 @@ const PUSHES: &[(&str, PushKind)] = &[
     ("statsd", PushKind::Statsd),
 ];
 
-const OUT_HELP: &str = "write a file, json=, csv=, html= or junit=FILE, or a system, prometheus=ADDRESS:PORT, prometheus-rw=URL, otlp=URL, influxdb=URL or statsd=HOST:PORT";
+const OUT_HELP: &str = "write a file, json=, csv=, html=, junit= or markdown=FILE, or a system, prometheus=ADDRESS:PORT, prometheus-rw=URL, otlp=URL, influxdb=URL or statsd=HOST:PORT";

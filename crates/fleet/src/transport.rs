@@ -225,13 +225,13 @@ impl Transport for Ssh {
         let own;
         let binary = match &self.spec.binary {
             Some(path) => {
-                own = Binary::read(&PathBuf::from(path))?;
+                own = Binary::chosen(&PathBuf::from(path))?;
                 &own
             }
             None => &self.ways.binary,
         };
         let (mut opened, greeting) = self.log_in(&binary.fetch_script(&self.terms), attempt, note)?;
-        match binary.hand_over(&mut opened, &greeting, self.spec.binary.is_some(), (attempt, note)) {
+        match binary.hand_over(&mut opened, &greeting, (attempt, note)) {
             Ok(()) => Ok(opened),
             Err(told) => Err(opened.explain(told, |errors| self.explain(errors)).trouble),
         }

@@ -10,6 +10,8 @@ mod glance;
 mod hints;
 pub mod json;
 pub mod junit;
+pub mod markdown;
+
 pub mod k6;
 mod live;
 mod outputs;

@@ -12,7 +12,7 @@ use squall_measure::RunRecord;
 use squall_plan::files::{Access, replace, temporary_next_to};
 use squall_plan::mask::masked_text;
 
-use crate::{Error, Summary, csv, json, junit, page};
+use crate::{Error, Summary, csv, json, junit, markdown, page};
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum Format {
     Html,
     /// The thresholds as test cases, for continuous integration.
     Junit,
+    /// The summary for a CI job's page or an issue.
+    Markdown,
 }
 
 /// One output that the user asked for.
@@ -53,8 +55,13 @@ enum Sink {
 }
 
 impl Format {
-    const ALL: [(&'static str, Self); 4] =
-        [("json", Self::Json), ("csv", Self::Csv), ("html", Self::Html), ("junit", Self::Junit)];
+    const ALL: [(&'static str, Self); 5] = [
+        ("json", Self::Json),
+        ("csv", Self::Csv),
+        ("html", Self::Html),
+        ("junit", Self::Junit),
+        ("markdown", Self::Markdown),
+    ];
 
     /// The face's text. `summary` is the record's.
     pub fn draw(self, record: &RunRecord, summary: &Summary) -> String {
@@ -63,6 +70,7 @@ impl Format {
             Self::Csv => csv::draw(summary),
             Self::Html => page::draw(&page::of_run(record)),
             Self::Junit => junit::draw(summary),
+            Self::Markdown => markdown::draw(summary),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Development tasks, run as `cargo xtask TASK`.
 //!
 //! - `tidy`: what the compiler and clippy do not check: who imports whom, headers, leftovers, lengths, documented flags.
-//! - `man`, `completions`: writes what the binary says of itself to `target/man` and `target/completions`.
+//! - `sbom`, `licenses`: lists the crates that are linked into the binary, in SPDX, and collects their licence texts.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to the developer who runs it")]
 
-mod dist;
+mod dependencies;
 mod tidy;
 
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ fn main() -> ExitCode {
     let root = package.ancestors().nth(2).expect("xtask lies two folders below the root");
     match std::env::args().nth(1).as_deref() {
         Some("tidy") => tidy::run(root),
-        Some("man") => dist::write_man(root),
-        Some("completions") => dist::write_completions(root),
+        Some("sbom") => dependencies::write_sbom(root),
+        Some("licenses") => dependencies::write_licenses(root),
         _ => {
-            eprintln!("usage: cargo xtask tidy|man|completions");
+            eprintln!("usage: cargo xtask tidy|sbom|licenses");
             ExitCode::from(2)
         }
     }

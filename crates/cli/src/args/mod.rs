@@ -171,7 +171,7 @@ pub(crate) struct ReportArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FaceArgs {
-    /// Write the result to a file too, as json, csv, html or junit, or send it to a system (repeatable)
+    /// Write the result to a file too, as json, csv, html, junit or markdown, or send it to a system (repeatable)
     ///
     /// A file is created before the first packet, so that a wrong path costs no run. Systems are told every second: prometheus=ADDRESS:PORT
     /// (to be read from there), prometheus-rw=URL, otlp=URL, influxdb=URL, statsd=HOST:PORT. Of a k6 script, json and csv are its samples.

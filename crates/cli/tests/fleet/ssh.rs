@@ -144,6 +144,24 @@ fn all_that_is_wrong_with_all_machines_is_told_at_once() {
 }
 
 #[test]
+fn a_machine_with_another_processor_is_sent_the_program_for_it() {
+    let site = Site::new();
+    site.lab.install("g2", "uname", "#!/bin/sh\necho aarch64\n");
+    let own = site.lab.path("squall");
+    fs::copy(env!("CARGO_BIN_EXE_squall"), &own).unwrap();
+    // A file of its own, as its checksum must differ: what follows an ELF file's end is not loaded.
+    let mut other = fs::read(&own).unwrap();
+    other.extend_from_slice(b"for another processor");
+    fs::write(site.lab.path("squall-aarch64"), other).unwrap();
+    let plan = site.plan("loads: [{ http: /, requests: 50, connections: 5, on: [g1, g2] }]\n");
+    let output =
+        site.lab.command("controller", own.to_str().unwrap()).arg("run").arg(plan).arg("--no-save").output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(site.log().len(), 50);
+}
+
+#[test]
 fn a_machine_that_cannot_write_what_it_is_sent_says_where_and_why_once() {
     let mut site = Site::new();
     let program = fs::metadata(env!("CARGO_BIN_EXE_squall")).unwrap().len();

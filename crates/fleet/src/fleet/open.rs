@@ -166,7 +166,7 @@ fn ways(plan: &FleetPlan) -> Result<Arc<Ways>, Vec<Trouble>> {
     })?;
     let needs_binary = plan.machines.iter().any(|machine| matches!(machine.reach, Reach::Ssh(_)));
     let binary = if needs_binary {
-        Binary::read(&own_program).map_err(|trouble| vec![trouble])?
+        Binary::own(&own_program).map_err(|trouble| vec![trouble])?
     } else {
         Binary::none()
     };

@@ -17,7 +17,7 @@ fn signed_percent(share: f64) -> String {
 }
 
 /// A Markdown table: the first column to the left, figures to the right.
-fn markdown_table(head: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn markdown_table(head: &[&str], rows: &[Vec<String>]) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let rule = (0..head.len()).map(|idx| if idx == 0 { "---" } else { "---:" }.to_owned()).collect();
     let escaped = |text: &String| text.replace('|', "\\|");

@@ -91,6 +91,19 @@ fn junit_has_a_case_for_each_threshold() {
     assert!(Format::Junit.draw(&none, &Summary::from(&none)).contains("tests=\"1\" failures=\"0\""));
 }
 
+#[test]
+fn markdown_has_the_thresholds_as_a_table_and_nothing_from_outside_as_markup() {
+    let record = fixture::open_run();
+    check("open.md", &Format::Markdown.draw(&record, &Summary::from(&record)));
+    let mut summary = Summary::from(&record);
+    summary.name = "a`b`\n# c <img src=x> | *d*".to_owned();
+    summary.thresholds.clear();
+    let text = Format::Markdown.draw(&record, &summary);
+    let first = text.lines().next().unwrap();
+    assert_eq!(first, "### a\\`b\\` \\# c &lt;img src=x&gt; | \\*d\\*: VALID");
+    assert!(text.lines().skip(1).all(|line| line.is_empty() || line.starts_with("    ")), "{text}");
+}
+
 /// What a day leaves behind, and what strangers put into names, stay within bounds.
 #[test]
 fn page_of_a_day_is_small_and_holds_text_as_text() {

@@ -1,11 +1,11 @@
 //! Every flag of the binary has its place in the documentation.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
+use std::process::Command;
+use std::{fs, io};
 
 use super::Findings;
-use crate::dist::squall;
 
 /// Compares what each command's `--help` offers with what its page explains.
 pub(super) fn check(root: &Path, findings: &mut Findings) {
@@ -58,6 +58,16 @@ fn flags(text: &str) -> BTreeSet<&str> {
             word.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_lowercase()))
         })
         .collect()
+}
+
+/// What the binary prints when it is run with these arguments; it is built first when needed.
+fn squall(root: &Path, args: &[&str]) -> io::Result<String> {
+    let cargo = ["run", "--quiet", "--package", "squall", "--"];
+    let output = Command::new(env!("CARGO")).current_dir(root).args(cargo).args(args).output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    String::from_utf8(output.stdout).map_err(io::Error::other)
 }
 
 #[cfg(test)]
