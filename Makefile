@@ -12,7 +12,7 @@ K6 ?= k6
 REPOS ?= suites/k6/repositories
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test site lint bench k6-diff hostile fuzz k6-wild docs dist build-deps test-deps bench-deps
+.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test site pictures lint bench k6-diff hostile fuzz k6-wild docs dist build-deps test-deps bench-deps
 
 help: ## lists the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ docs: build-deps ## API documentation in target/doc
 
 dist: build-deps ui ## a static binary, its archive, .deb, OCI image, SBOM and checksums in target/dist: ARCH=aarch64
 	dev/dist $(ARCH)
+
+pictures: build ## makes the README's pictures from a real run
+	@dev/pictures target/release/squall
 
 site: ## builds the documentation site in target/site
 	@dev/site
