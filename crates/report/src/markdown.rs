@@ -8,7 +8,7 @@ use squall_measure::{Status, ThresholdResult};
 use crate::page::escaped;
 use crate::studies::markdown_table;
 use crate::style::Style;
-use crate::{Summary, terminal, wording};
+use crate::{Summary, terminal, units, wording};
 
 /// The whole text.
 pub fn draw(summary: &Summary) -> String {
@@ -16,8 +16,8 @@ pub fn draw(summary: &Summary) -> String {
     let count = summary.thresholds.len();
     let result = match (count, missed) {
         (0, _) => verdict(summary).to_owned(),
-        (_, 0) => format!("all {count} thresholds met"),
-        _ => format!("{missed} of {count} thresholds missed"),
+        (_, 0) => format!("{} met", units::counted(count as u64, "threshold")),
+        _ => format!("{missed} of {} missed", units::counted(count as u64, "threshold")),
     };
     let mut text = format!("### {}: {result}\n\n", inline(&summary.name));
     if count > 0 {
