@@ -14,7 +14,7 @@ use crate::{Field, Place, Request, Version};
 pub(super) struct Command {
     method: Option<String>,
     urls: Vec<String>,
-    query: Vec<String>,
+    query: Vec<Data>,
     target: Option<String>,
     headers: Vec<Header>,
     user: Option<String>,
@@ -210,6 +210,7 @@ impl Command {
         }
         let headers = self.fields(files)?;
         let data = self.body(files, notes, place)?;
+        let query = self.query(files, notes, place)?;
         let mut requests = Vec::new();
         for (nth, url) in self.urls.iter().enumerate() {
             if let Some((_, rest)) =
@@ -223,7 +224,7 @@ impl Command {
             let mut request =
                 Request { headers: headers.clone(), version: self.version, ..Request::default() };
             http1::set_url(&mut request, &url)?;
-            self.fill(&mut request, &data)?;
+            self.fill(&mut request, query.clone(), &data)?;
             if let Some(name) = upload {
                 request.body = read_file(files, name, notes, place)?;
             }
@@ -258,9 +259,16 @@ impl Command {
         url
     }
 
+    /// The parameters that `--url-query` adds; a file's are encoded, and so are text.
+    fn query(&self, files: &Files, notes: &mut Notes, place: Place) -> Result<Vec<String>, String> {
+        let part = |data: &Data| {
+            data.bytes(files, notes, place).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        self.query.iter().map(part).collect()
+    }
+
     /// Puts query, body and what follows from it into a request.
-    fn fill(&self, request: &mut Request, data: &[u8]) -> Result<(), String> {
-        let mut query = self.query.clone();
+    fn fill(&self, request: &mut Request, mut query: Vec<String>, data: &[u8]) -> Result<(), String> {
         if self.data_in_query && !data.is_empty() {
             query.push(String::from_utf8(data.to_vec()).map_err(|_| "the data of -G is no text")?);
         }
@@ -459,12 +467,8 @@ fn urlencoded(value: &str) -> Data {
 }
 
 /// As `--data-urlencode`; `+` keeps it as it is.
-fn url_query(value: &str) -> String {
-    match (value.strip_prefix('+'), urlencoded(value)) {
-        (Some(raw), _) => raw.to_owned(),
-        (None, Data::Text(text)) => text,
-        (None, _) => encoded(value.as_bytes()),
-    }
+fn url_query(value: &str) -> Data {
+    value.strip_prefix('+').map_or_else(|| urlencoded(value), |raw| Data::Text(raw.to_owned()))
 }
 
 fn encoded(bytes: &[u8]) -> String {

@@ -130,6 +130,8 @@ fn files_are_read_next_to_the_recording() {
         ("--json @f.txt", "POST", "/up/", "a=1\r\nb c\n"),
         ("--data-urlencode n@f.txt", "POST", "/up/", "n=a%3D1%0D%0Ab%20c%0A"),
         ("-T f.txt", "PUT", "/up/f.txt", "a=1\r\nb c\n"),
+        ("--url-query n@f.txt", "GET", "/up/?n=a%3D1%0D%0Ab%20c%0A", ""),
+        ("--url-query @f.txt", "GET", "/up/?a%3D1%0D%0Ab%20c%0A", ""),
     ] {
         let request = read(flags).unwrap();
         let found =
@@ -144,6 +146,43 @@ fn files_are_read_next_to_the_recording() {
     assert_eq!(read("-H @h").unwrap().header("x-b"), Some(&b"2"[..]));
     for (flags, reason) in [("-d @none", "cannot read the file"), ("-d @-", "standard input")] {
         assert!(read(flags).unwrap_err().reason.contains(reason), "{flags}");
+    }
+}
+
+#[test]
+fn files_outside_the_folder_of_the_recording_are_not_read() {
+    let above = tempfile::tempdir().unwrap();
+    let folder = above.path().join("recordings");
+    std::fs::create_dir_all(folder.join("bodies")).unwrap();
+    std::fs::write(above.path().join("secret"), "s").unwrap();
+    std::fs::write(folder.join("bodies/own"), "o").unwrap();
+    std::os::unix::fs::symlink("../secret", folder.join("link")).unwrap();
+    std::os::unix::fs::symlink("bodies/own", folder.join("inner")).unwrap();
+    let read = |flags: &str| {
+        let files = Files::next_to(&folder.join("commands.sh"));
+        let text = format!("#!/bin/sh\ncurl x {flags}");
+        Curl::new(of_bytes(text.as_bytes()), files).next().map(|record| record.unwrap().request)
+    };
+    let secret = above.path().join("secret").display().to_string();
+    for flags in [
+        "-d @../secret",
+        "-d @bodies/../../secret",
+        &format!("--data-binary @{secret}"),
+        &format!("--json @{secret}"),
+        &format!("--data-urlencode a@{secret}"),
+        &format!("--url-query a@{secret}"),
+        "-T ../secret",
+        "-F 'f=@../secret'",
+        "-F 'f=<../secret'",
+        "-H @../secret",
+        "-d @link",
+    ] {
+        let problem = read(flags).unwrap_err();
+        assert!(problem.reason.contains("is outside the recording's folder"), "{flags}: {problem}");
+        assert_eq!(problem.place.line, 2, "{flags}");
+    }
+    for flags in ["-d @bodies/own", "-d @./bodies/own", "-d @inner"] {
+        assert_eq!(read(flags).unwrap().body, b"o", "{flags}");
     }
 }
 

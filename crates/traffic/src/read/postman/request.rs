@@ -249,7 +249,7 @@ impl<'a> Maker<'a> {
             if source.is_empty() { Err("no file is named".to_owned()) } else { self.files.read(source) };
         let note = match &bytes {
             Ok(_) => "bodies read from the files that the collection names".to_owned(),
-            Err(reason) => format!("files of bodies that are not here are sent empty: {reason}"),
+            Err(reason) => format!("files of bodies that cannot be read are sent empty: {reason}"),
         };
         self.notes.add(&note, self.place);
         bytes.unwrap_or_default()
