@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use squall_report::units::counted;
-use squall_traffic::play::{Learned, Learner};
+use squall_traffic::play::{Learned, Learner, Supplied, Suppliers};
 use squall_traffic::redact::Redactor;
 use squall_traffic::store::{RecordView, Recording, Writer, replace};
 use squall_traffic::write::{K6, SinkFormat, sink};
@@ -168,7 +168,12 @@ fn write_foreign(
         Err(failure) => return Ok(Err(failure)),
     };
     let mut sink = match format {
-        SinkFormat::K6 => Box::new(K6::new(out, learned(&recording, redactor)?)),
+        SinkFormat::K6 => {
+            let learned = learned(&recording, redactor)?;
+            let supplied = supplied(&recording, redactor, &learned)?;
+            note_supplied(&supplied);
+            Box::new(K6::new(out, learned, supplied))
+        }
         _ => sink(format, out),
     };
     each(&recording, |_, record| sink.write(&swept(record, redactor)))?;
@@ -186,6 +191,31 @@ fn learned(recording: &Recording, redactor: Option<&Redactor>) -> std::io::Resul
         Ok(())
     })?;
     Ok(learner.finish())
+}
+
+/// Redacted values of requests that no response gives.
+fn supplied(
+    recording: &Recording,
+    redactor: Option<&Redactor>,
+    learned: &Learned,
+) -> std::io::Result<Vec<Supplied>> {
+    let mut suppliers = Suppliers::new(learned);
+    each(recording, |_, record| {
+        suppliers.add(&swept(record, redactor));
+        Ok(())
+    })?;
+    Ok(suppliers.finish())
+}
+
+fn note_supplied(supplied: &[Supplied]) {
+    if supplied.is_empty() {
+        return;
+    }
+    let lines = supplied.iter().map(|one| format!("\n  {}: -e {}=VALUE", one.place, one.name));
+    output::note(&format!(
+        "the script takes redacted values from its environment, because no response gives them:{}",
+        lines.collect::<String>()
+    ));
 }
 
 /// The record without the secrets that were found after it was read.

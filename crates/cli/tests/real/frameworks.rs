@@ -7,10 +7,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::{BTreeMap, HashMap};
+use std::env;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, percent_encode};
@@ -465,9 +468,39 @@ fn logins_of_frameworks_are_recorded_without_secrets_and_replayed_without_failur
                     })
                 },
             );
-        let complaints: Vec<String> = complaint.into_iter().chain(complaints.into_iter().flatten()).collect();
+        let complaints = complaint
+            .into_iter()
+            .chain(complaints.into_iter().flatten())
+            .chain(script_failures(framework, &recording, &folder));
+        let complaints: Vec<String> = complaints.collect();
         (!complaints.is_empty()).then(|| format!("{}: {}", framework.name, complaints.join("; ")))
     });
+}
+
+/// What fails when the recording is a k6 script that gets the password from its environment, in squall and in k6 where it is installed.
+fn script_failures(framework: &'static Framework, recording: &str, folder: &TempDir) -> Vec<String> {
+    let (url, _) = Site::start(framework);
+    let script = path(folder, "script.js");
+    let written = squall::start(&["convert", recording, &script, "--to", &url]).wait();
+    if !written.stderr.contains("-e PASSWORD=VALUE") {
+        return vec![format!("convert does not say which variable the script needs: {written:?}")];
+    }
+    let password = format!("PASSWORD={PASSWORD}");
+    let own = squall::start(&["run", "--no-save", "-e", &password, &script]).wait();
+    let own = (own.code != Some(0)).then(|| format!("the script fails in squall: {own:?}"));
+    let peer = k6().and_then(|k6| {
+        let run = ["run", "--no-usage-report", "--address", "", "-e", &password, &script];
+        let ended = Command::new(k6).args(run).output().unwrap();
+        (!ended.status.success()).then(|| format!("the script fails in k6: {ended:?}"))
+    });
+    own.into_iter().chain(peer).collect()
+}
+
+/// The k6 of this machine, or the one that `K6` names.
+fn k6() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let installed = || env::split_paths(&path).map(|folder| folder.join("k6")).find(|file| file.is_file());
+    env::var_os("K6").map(PathBuf::from).or_else(installed)
 }
 
 /// The first secret that the recording has in any encoding.

@@ -52,7 +52,7 @@ impl Grammar {
     const ALL: [Self; 5] = [Self::Plain, Self::Target, Self::Form, Self::Json, Self::Xml];
 
     /// The grammar of a body.
-    fn of_body(content_type: Option<&[u8]>, body: &[u8]) -> Self {
+    pub(crate) fn of_body(content_type: Option<&[u8]>, body: &[u8]) -> Self {
         let content_type = content_type.unwrap_or_default().to_ascii_lowercase();
         let is_type = |part: &str| memmem::find(&content_type, part.as_bytes()).is_some();
         match body.trim_ascii_start().first() {

@@ -16,4 +16,4 @@ pub use live::{Live, LiveSessions};
 pub use locate::{Locator, ResponseText};
 pub use order::{Order, SessionKey, Span, Ticket};
 pub use player::{Division, Next, PlayOptions, PlayShare, Player, Silence};
-pub use unfilled::Unfilled;
+pub use unfilled::{Supplied, Suppliers, Unfilled};

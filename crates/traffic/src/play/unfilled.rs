@@ -1,6 +1,6 @@
 //! Placeholders of redacted secrets that a replay would send as they are: no response gives the live value, and no change sets one.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 
 use memchr::memmem;
@@ -34,12 +34,7 @@ impl Unfilled {
             return Ok(Vec::new());
         }
         let learned = if learns { Learned::of(recording)? } else { Learned::default() };
-        let mut given = HashSet::new();
-        for variable in &learned.variables {
-            tokens::redacted(&variable.recorded, &mut |value| {
-                given.insert(value.to_vec());
-            });
-        }
+        let given = given_by(&learned);
         let mut found: BTreeMap<(String, String), u64> = BTreeMap::new();
         let finder = memmem::Finder::new(PLACEHOLDER);
         let mut cursor = recording.cursor(1 << 20);
@@ -63,7 +58,8 @@ impl Unfilled {
                 live: None,
             };
             changes.apply(&mut record.request, &context);
-            for place in places(&record, &given) {
+            let places = open_values(&record, &given).into_iter().map(|open| (open.place, open.flag));
+            for place in places.collect::<BTreeSet<_>>() {
                 *found.entry(place).or_default() += 1;
             }
         }
@@ -73,6 +69,68 @@ impl Unfilled {
         unfilled.sort_by_key(|one| std::cmp::Reverse(one.request_count));
         Ok(unfilled)
     }
+}
+
+/// A redacted value that a script has to be given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Supplied {
+    /// What stands for it in the recording.
+    pub placeholder: Vec<u8>,
+    /// Its name in capitals, which no other has: `PASSWORD`.
+    pub name: String,
+    /// Where it stands: `password in the form of POST http://x/login`.
+    pub place: String,
+}
+
+/// Collects redacted values that a script has to be given.
+#[derive(Debug)]
+pub struct Suppliers {
+    given: HashSet<Vec<u8>>,
+    found: Vec<Supplied>,
+}
+
+impl Suppliers {
+    /// Of the recording that this was learned of.
+    pub fn new(learned: &Learned) -> Self {
+        Self { given: given_by(learned), found: Vec::new() }
+    }
+
+    /// Adds those of a record which are not there yet.
+    pub fn add(&mut self, record: &Record) {
+        for open in open_values(record, &self.given) {
+            let is_known = self.found.iter().any(|one| one.placeholder == open.placeholder);
+            if !is_known && self.found.len() < SUPPLIED_COUNT_MAX {
+                let name = self.free_name(&open.name);
+                self.found.push(Supplied { placeholder: open.placeholder, name, place: open.place });
+            }
+        }
+    }
+
+    /// All of them, in the order of their first use.
+    pub fn finish(self) -> Vec<Supplied> {
+        self.found
+    }
+
+    fn free_name(&self, field: &str) -> String {
+        let capital = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        let name: String =
+            field.trim_start_matches(|c: char| !c.is_ascii_alphabetic()).chars().map(capital).collect();
+        let name = if name.is_empty() { "VALUE".to_owned() } else { name };
+        let numbered = (2..).map(|nth| format!("{name}_{nth}"));
+        let mut names = std::iter::once(name.clone()).chain(numbered);
+        names.find(|name| self.found.iter().all(|one| one.name != *name)).unwrap_or(name)
+    }
+}
+
+/// Placeholders that responses give.
+fn given_by(learned: &Learned) -> HashSet<Vec<u8>> {
+    let mut given = HashSet::new();
+    for variable in &learned.variables {
+        tokens::redacted(&variable.recorded, &mut |value| {
+            given.insert(value.to_vec());
+        });
+    }
+    given
 }
 
 /// Whether there is any placeholder at all.
@@ -93,26 +151,43 @@ fn has_placeholders(recording: &Recording) -> io::Result<bool> {
 /// Takes a value, its name, whose it is, and the flag that sets it.
 type Add<'a> = dyn FnMut(&[u8], &str, &str, String) + 'a;
 
-/// Place and flag of each placeholder that no response gives.
-fn places(record: &Record, given: &HashSet<Vec<u8>>) -> Vec<(String, String)> {
+/// A placeholder in a request that no response gives.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Open {
+    place: String,
+    flag: String,
+    /// Of the field: `password`.
+    name: String,
+    placeholder: Vec<u8>,
+}
+
+/// Each placeholder of a record's request that no response gives.
+fn open_values(record: &Record, given: &HashSet<Vec<u8>>) -> Vec<Open> {
     let request = &record.request;
     let kind = format!("{} {}", request.method, record.pattern());
-    let mut found = Vec::new();
+    let mut found: Vec<Open> = Vec::new();
     let mut add = |value: &[u8], name: &str, whose: &str, flag: String| {
-        let mut is_open = false;
         tokens::redacted(value, &mut |placeholder| {
-            is_open |= !placeholder.ends_with(b"=") && !given.contains(placeholder);
-        });
-        if is_open {
+            if given.contains(placeholder) {
+                return;
+            }
+            // What had to be encoded ends in a sign that has to be, too.
+            if let Some(Open { placeholder: shorter, .. }) = found.last_mut()
+                && placeholder.strip_suffix(b"=") == Some(shorter.as_slice())
+            {
+                shorter.push(b'=');
+                return;
+            }
             let is_token = value.windows(3).any(|part| part == b"eyJ");
-            let flag = if is_token { format!("{flag}, or --sign-jwt KEYFILE") } else { flag };
+            let flag = if is_token { format!("{flag}, or --sign-jwt KEYFILE") } else { flag.clone() };
             let place = match (name, whose) {
                 ("", whose) => format!("{whose} of {kind}"),
                 (name, "cookie" | "header") => format!("{whose} {name} of {kind}"),
                 (name, whose) => format!("{name} in the {whose} of {kind}"),
             };
-            found.push((place, flag));
-        }
+            let name = name.rsplit('/').find(|part| part.parse::<u64>().is_err()).unwrap_or_default();
+            found.push(Open { place, flag, name: name.to_owned(), placeholder: placeholder.to_vec() });
+        });
     };
     let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
     add(path.as_bytes(), "", "the path", REPLACE_FLAG.to_owned());
@@ -174,5 +249,8 @@ fn json_places(json: &Value, pointer: &mut String, add: &mut Add<'_>) {
         _ => {}
     }
 }
+
+/// Values that a script is given at most: nobody sets more by hand.
+const SUPPLIED_COUNT_MAX: usize = 200;
 
 const REPLACE_FLAG: &str = "--replace 'redacted-...=>VALUE'";

@@ -85,7 +85,7 @@ fn unchecked<'a>(format: SinkFormat, out: impl Write + 'a) -> Box<dyn Sink + 'a>
         SinkFormat::Rrpair => Box::new(rrpair::JsonLines::new(out)),
         SinkFormat::Log => Box::new(access_log::AccessLog::new(out)),
         SinkFormat::Curl => Box::new(curl::Curl::new(out)),
-        SinkFormat::K6 => Box::new(K6::new(out, Learned::default())),
+        SinkFormat::K6 => Box::new(K6::new(out, Learned::default(), Vec::new())),
     }
 }
 

@@ -119,7 +119,7 @@ fn a_k6_script_does_what_was_learned() {
     let mut learner = crate::play::Learner::default();
     (0..).zip(&records).for_each(|(nth, record)| learner.add(nth, 0, record));
     let mut out = Vec::new();
-    let mut writer: Box<dyn Sink> = Box::new(K6::new(&mut out, learner.finish()));
+    let mut writer: Box<dyn Sink> = Box::new(K6::new(&mut out, learner.finish(), Vec::new()));
     records.iter().for_each(|record| writer.write(record).unwrap());
     writer.finish().unwrap();
     let script = String::from_utf8(out).unwrap();
@@ -128,7 +128,7 @@ fn a_k6_script_does_what_was_learned() {
         r#"csrf_2 = element(res, 'input', "csrf", 'value') ?? csrf_2;"#,
         r#"jwt_4 = json(res, "/jwt") ?? jwt_4;"#,
         r#"`user=\`a\${b}\\&csrf=${encodeURIComponent(csrf_2)}`, { "Content-Type":"application/x-www-form-urlencoded", "Cookie": `sid=${sid_1}` });"#,
-        r#"res = send("POST", `http://x/orders/${encodeURIComponent(id_3)}?x=1`, `{"id":${id_3}}`, { "Authorization": `Bearer ${jwt_4}` }, "http://x/orders/{id}");"#,
+        r#"res = send("POST", `http://x/orders/${encodeURIComponent(id_3)}?x=1`, `{"id":${JSON.stringify(id_3).slice(1, -1)}}`, { "Authorization": `Bearer ${jwt_4}` }, "http://x/orders/{id}");"#,
         r#"check(res, { "POST /orders/{id} is 200": (r) => r.status === 200 });"#,
         r#"group("01 POST /login", function () {"#,
     ] {
