@@ -16,6 +16,9 @@ use super::PtrReadingArgs;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reading")]
 pub(crate) struct ReadArgs {
+    /// Of a Postman collection the saved responses, in place of its requests.
+    #[arg(skip)]
+    pub saved_responses: bool,
     /// Format of the recording [default: told by its content]
     ///
     /// har, gor, rrpair, rrpair-md, log, mitmproxy, curl, postman or squall.

@@ -109,6 +109,7 @@ pub(super) fn source(path: &Path, args: &ReadArgs) -> Result<Box<dyn Source>, Fa
         format: args.format,
         log_pattern: args.log_pattern.clone().or_else(|| args.log_json.clone()),
         variables: variables(&args.env_file)?,
+        saved_responses: args.saved_responses,
     };
     let source = open(path, &options);
     let source = source.map_err(|error: OpenError| Failure::usage(error.to_string(), error.help()))?;
@@ -148,8 +149,9 @@ fn is_filtered(args: &ReadArgs) -> bool {
         || args.session_by.is_some()
 }
 
-fn copied(args: &ReadArgs) -> ReadArgs {
+pub(super) fn copied(args: &ReadArgs) -> ReadArgs {
     ReadArgs {
+        saved_responses: args.saved_responses,
         format: args.format,
         log_pattern: args.log_pattern.clone(),
         log_json: args.log_json.clone(),

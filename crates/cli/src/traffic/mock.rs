@@ -8,9 +8,9 @@ use squall_report::units::counted;
 use squall_traffic::Scheme;
 use url::Position;
 
-use super::import::playable;
+use super::import::{copied, playable};
 use super::record::{authority, refused};
-use crate::args::MockArgs;
+use crate::args::{MockArgs, ReadArgs};
 use crate::failure::{ExitCode, Failure};
 use crate::output;
 use crate::signals;
@@ -19,12 +19,13 @@ use crate::signals;
 pub(crate) fn run(args: &MockArgs) -> Result<ExitCode, Failure> {
     let (stop, stopped) = mpsc::channel();
     let _watch = signals::until_asked(move || stop.send(()).unwrap_or_default())?;
-    let playable = playable(&args.file, &args.read)?;
+    let read = ReadArgs { saved_responses: true, ..copied(&args.read) };
+    let playable = playable(&args.file, &read)?;
     if !playable.recording.index().has_responses {
         let message = format!("`{}` has no responses that could be given", args.file.display());
         return Err(Failure::usage(
             message,
-            "record with responses: squall record, HAR, .gor with responses",
+            "record with responses: squall record, HAR, .gor with responses, Postman collections with saved responses",
         ));
     }
     let mock = Mock::start(playable.recording, options(args)?).map_err(|error| refused(&error))?;

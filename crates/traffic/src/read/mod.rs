@@ -58,6 +58,8 @@ pub struct ReadOptions {
     pub log_pattern: Option<LogPattern>,
     /// Values of variables in a Postman collection, beyond its own.
     pub variables: BTreeMap<String, String>,
+    /// Of a Postman collection the saved responses, each with its request, in place of the requests: what a mock answers.
+    pub saved_responses: bool,
 }
 
 /// Opens a recording: a file, a folder (of RRPair files), or `-` for standard input.
@@ -103,7 +105,7 @@ fn reader(
         }
         Format::Mitmproxy => Box::new(mitm::Mitm::new(input)),
         Format::Curl => Box::new(curl::Curl::new(input, files)),
-        Format::Postman => Box::new(postman::Postman::new(input, files, options.variables.clone())),
+        Format::Postman => Box::new(postman::Postman::new(input, files, options)),
         Format::Squall => Box::new(store::Stream::new(input)),
     }
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::{Field, Response};
+
 /// A file with a collection: as exported, or as Postman's API wraps it.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -33,6 +35,22 @@ pub(super) struct Item {
     pub(super) event: Events,
     #[serde(default)]
     pub(super) variable: Vec<Pair>,
+    /// Saved responses; anything else that is there is none.
+    #[serde(default)]
+    pub(super) response: Value,
+}
+
+/// A response that somebody saved, with the request that it answered.
+#[derive(Deserialize)]
+struct Saved {
+    #[serde(rename = "originalRequest")]
+    request: PostmanRequest,
+    #[serde(default)]
+    code: Option<u16>,
+    header: Option<Headers>,
+    body: Option<String>,
+    #[serde(rename = "responseTime", default)]
+    took_ms: Value,
 }
 
 /// Scripts: a list, or one by itself.
@@ -136,6 +154,38 @@ pub(super) struct Auth {
 impl Default for Events {
     fn default() -> Self {
         Self::Many(Vec::new())
+    }
+}
+
+/// The saved responses of an item, each with its request.
+pub(super) fn saved(responses: &Value) -> Vec<(PostmanRequest, Response)> {
+    let saved = responses.as_array().into_iter().flatten();
+    saved.filter_map(|one| Saved::deserialize(one).ok()).map(Saved::into_pair).collect()
+}
+
+impl Saved {
+    fn into_pair(self) -> (PostmanRequest, Response) {
+        let pairs = match self.header {
+            Some(Headers::List(pairs)) => pairs,
+            _ => Vec::new(),
+        };
+        // The body is saved decoded.
+        let is_framing = |name: &str| {
+            ["content-encoding", "content-length", "transfer-encoding", "connection"]
+                .iter()
+                .any(|own| name.eq_ignore_ascii_case(own))
+        };
+        let is_kept =
+            |pair: &&Pair| !pair.disabled && squall_plan::urls::is_token(&pair.key) && !is_framing(&pair.key);
+        let field = |pair: &Pair| Field::new(&pair.key, text(&pair.value).replace(['\r', '\n', '\0'], " "));
+        let mut response = Response {
+            status: self.code.filter(|code| (100..=999).contains(code)).unwrap_or(200),
+            headers: pairs.iter().filter(is_kept).map(field).collect(),
+            latency_ns: self.took_ms.as_u64().unwrap_or_default().saturating_mul(1_000_000),
+            ..Response::default()
+        };
+        response.set_body(self.body.unwrap_or_default().into_bytes());
+        (self.request, response)
     }
 }
 

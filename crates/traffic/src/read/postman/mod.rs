@@ -10,27 +10,30 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use self::variables::environment;
 
-use self::format::{Auth, Event, File, Item, Pair, text};
+use self::format::{Auth, Event, File, Item, Pair, PostmanRequest, saved, text};
 use self::request::{Made, Maker};
 use self::variables::Variables;
 use super::files::Files;
-use super::{Notes, Source, time};
+use super::{Notes, ReadOptions, Source, time};
 use crate::input::{Input, Until};
 use crate::limits::{NESTING_MAX, RECORD_BYTES_MAX};
-use crate::{Place, Problem, Record};
+use crate::{Place, Problem, Record, Response};
 
 /// The reader. A collection is read whole: people write them.
 pub(super) struct Postman {
     input: Input,
     files: Files,
     environment: BTreeMap<String, String>,
+    saved_responses: bool,
     notes: Notes,
     records: Option<VecDeque<Result<Record, Problem>>>,
 }
 
 impl Postman {
-    pub(super) fn new(input: Input, files: Files, environment: BTreeMap<String, String>) -> Self {
-        Self { input, files, environment, notes: Notes::default(), records: None }
+    pub(super) fn new(input: Input, files: Files, options: &ReadOptions) -> Self {
+        let environment = options.variables.clone();
+        let saved_responses = options.saved_responses;
+        Self { input, files, environment, saved_responses, notes: Notes::default(), records: None }
     }
 
     fn load(&mut self) -> Result<VecDeque<Result<Record, Problem>>, Problem> {
@@ -45,7 +48,12 @@ impl Postman {
         let (File::Wrapped { collection } | File::Plain(collection)) = file;
         let variables =
             Variables { own: values(&collection.variable), environment: self.environment.clone() };
-        let mut walk = Walk { files: &self.files, notes: &mut self.notes, found: Vec::new() };
+        let mut walk = Walk {
+            files: &self.files,
+            notes: &mut self.notes,
+            saved_responses: self.saved_responses,
+            found: Vec::new(),
+        };
         walk.scripts(collection.event.all(), Place { record: 1, ..place });
         let at = Folder { variables, auth: collection.auth, depth: 0 };
         walk.items(collection.item, &at);
@@ -86,7 +94,16 @@ impl Source for Postman {
 struct Walk<'a> {
     files: &'a Files,
     notes: &'a mut Notes,
-    found: Vec<(Place, String, Made)>,
+    saved_responses: bool,
+    found: Vec<Found>,
+}
+
+/// What an item of the collection became.
+struct Found {
+    place: Place,
+    name: String,
+    made: Made,
+    response: Option<Response>,
 }
 
 /// What a folder gives to all in it.
@@ -109,11 +126,21 @@ impl Walk<'_> {
                 let auth = item.auth.or_else(|| folder.auth.clone());
                 self.items(children, &Folder { variables, auth, depth: folder.depth + 1 });
             }
-            let Some(request) = item.request else { continue };
-            let maker = Maker::new(&folder.variables, self.files, self.notes, place);
-            let made = maker.make(request, folder.auth.as_ref());
-            self.found.push((place, item.name, made));
+            if self.saved_responses {
+                for (request, response) in saved(&item.response) {
+                    self.add(&item.name, request, Some(response), folder);
+                }
+            } else if let Some(request) = item.request {
+                self.add(&item.name, request, None, folder);
+            }
         }
+    }
+
+    fn add(&mut self, name: &str, request: PostmanRequest, response: Option<Response>, folder: &Folder) {
+        let place = Place { record: self.found.len() as u64 + 1, ..Place::default() };
+        let maker = Maker::new(&folder.variables, self.files, self.notes, place);
+        let made = maker.make(request, folder.auth.as_ref());
+        self.found.push(Found { place, name: name.to_owned(), made, response });
     }
 
     fn scripts(&mut self, events: &[Event], place: Place) {
@@ -133,13 +160,13 @@ fn values(pairs: &[Pair]) -> BTreeMap<String, String> {
 }
 
 /// The requests with their times. The first that lacks a value names all that the collection lacks.
-fn records(found: Vec<(Place, String, Made)>) -> VecDeque<Result<Record, Problem>> {
+fn records(found: Vec<Found>) -> VecDeque<Result<Record, Problem>> {
     let lacks = |made: &Made| match made {
         Made::Missing(names) => names.clone(),
         Made::Request(_) => Vec::new(),
     };
-    let mut all_missing: BTreeSet<String> = found.iter().flat_map(|(.., made)| lacks(made)).collect();
-    let record = |(place, name, made): (Place, String, Made)| {
+    let mut all_missing: BTreeSet<String> = found.iter().flat_map(|one| lacks(&one.made)).collect();
+    let record = |Found { place, name, made, response }: Found| {
         let named = |reason: String| Problem::record(place, format!("`{}`: {reason}", time::cut(&name)));
         match made {
             Made::Request(Err(reason)) => Err(named(reason)),
@@ -150,7 +177,7 @@ fn records(found: Vec<(Place, String, Made)>) -> VecDeque<Result<Record, Problem
             }
             Made::Request(Ok(request)) => {
                 let time_ns = time::ANY_NS + place.record * 1_000_000;
-                Ok(Record { time_ns, connection: 1, session: 1, request: *request, response: None, place })
+                Ok(Record { time_ns, connection: 1, session: 1, request: *request, response, place })
             }
         }
     };

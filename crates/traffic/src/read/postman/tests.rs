@@ -152,3 +152,58 @@ fn environments_give_values_and_scripts_are_noted() {
     ];
     assert_eq!(notes, expected.map(|(text, count)| (text.to_owned(), count)));
 }
+
+#[test]
+fn files_outside_the_folder_of_the_collection_are_sent_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("in")).unwrap();
+    std::fs::write(folder.path().join("secret"), "secret").unwrap();
+    let item = |source: &str| {
+        format!(
+            r#"{{"name":"r","request":{{"method":"POST","url":"x","body":{{"mode":"file","file":{{"src":"{source}"}}}}}}}}"#
+        )
+    };
+    let absolute = folder.path().join("secret").display().to_string();
+    let items = [item("../secret"), item(&absolute)].join(",");
+    let path = folder.path().join("in/c.json");
+    std::fs::write(&path, collection(&format!(r#""item":[{items}]"#))).unwrap();
+    let mut source = crate::read::open(&path, &ReadOptions::default()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(source.next().unwrap().unwrap().request.body, b"");
+    }
+    let notes: Vec<_> = source.notes().iter().map(|(text, ..)| text.to_owned()).collect();
+    assert!(notes.iter().all(|note| note.contains("sent empty") && note.contains("outside")), "{notes:?}");
+    assert_eq!(notes.len(), 2);
+}
+
+#[test]
+fn saved_responses_stand_for_the_requests_that_they_answered() {
+    let text = collection(
+        r#""variable":[{"key":"base","value":"http://x"}],
+          "item":[{"name":"a","request":"{{base}}/a","response":[
+            {"name":"ok","originalRequest":{"method":"GET","url":"{{base}}/a?x=1"},"code":201,"responseTime":12,"body":"{}",
+             "header":[{"key":"Content-Type","value":"application/json"},{"key":"Content-Encoding","value":"gzip"}]},
+            {"name":"none","originalRequest":{"method":"GET","url":"{{base}}/a?x=2"},"code":404,"header":null,"body":null},
+            "nonsense"]},
+            {"name":"b","request":"{{base}}/b","response":null}]"#,
+    );
+    let read = |saved_responses: bool| {
+        let options = ReadOptions { saved_responses, ..ReadOptions::default() };
+        let mut source = open_bytes(Format::Postman, text.clone(), &options).unwrap();
+        let mut found = Vec::new();
+        while let Some(record) = source.next().unwrap() {
+            let response = record.response.map(|response| {
+                let body = String::from_utf8(response.body.unwrap_or_default()).unwrap();
+                (response.status, response.headers.len(), body, response.latency_ns)
+            });
+            found.push((record.request.target, response));
+        }
+        found
+    };
+    assert_eq!(read(false), [("/a".to_owned(), None), ("/b".to_owned(), None)]);
+    let expected = [
+        ("/a?x=1".to_owned(), Some((201, 1, "{}".to_owned(), 12_000_000))),
+        ("/a?x=2".to_owned(), Some((404, 0, String::new(), 0))),
+    ];
+    assert_eq!(read(true), expected);
+}
