@@ -35,7 +35,10 @@ impl Finder<'_> {
             return None;
         }
         if self.is_distinct(value) {
-            self.values.remember(value.as_bytes());
+            match self.is_request {
+                true => self.values.remember_sent(value.as_bytes()),
+                false => self.values.remember(value.as_bytes()),
+            }
         }
         Some(self.values.placeholder(value.as_bytes()))
     }

@@ -4,14 +4,14 @@
 //!
 //! A value is looked for by four of its letters or digits, which no encoding changes; around them the text is compared with the value
 //! byte by byte, and an escape counts as the byte that it stands for. So one entry finds `a+b` as `a+b`, `a%2Bb`, `a%252Bb`, `a\u002Bb`
-//! and `a&#x2B;b`.
+//! and `a&#x2B;b`. What a client sent is also found within Base64, whose letters depend on where in it the secret begins: in three ways.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 /// What stands in the place of a secret begins so, and 16 hexadecimal digits follow; and `=`, where encoding changes the secret: a cookie and the
 /// header that repeats it decoded are told apart by how that is written.
@@ -41,6 +41,8 @@ struct Generation {
 struct Value {
     bytes: Box<[u8]>,
     anchor_at: usize,
+    /// Its letters go on in what stands around it, as those of Base64 do.
+    is_part: bool,
 }
 
 impl Values {
@@ -57,6 +59,16 @@ impl Values {
 
     /// Remembers a secret, so that it is replaced wherever it occurs.
     pub(super) fn remember(&mut self, secret: &[u8]) {
+        self.add(secret, false);
+    }
+
+    /// As [`remember`](Self::remember), for what a client sends: it may come again within Base64.
+    pub(super) fn remember_sent(&mut self, secret: &[u8]) {
+        self.remember(secret);
+        base64_parts(secret).iter().for_each(|part| self.add(part.as_bytes(), true));
+    }
+
+    fn add(&mut self, secret: &[u8], is_part: bool) {
         // One of the older generation comes again: it is in use.
         if secret.len() > VALUE_BYTES_MAX || self.recent.has(secret) {
             return;
@@ -64,7 +76,7 @@ impl Values {
         if self.recent.count >= VALUE_COUNT_MAX {
             self.older = std::mem::take(&mut self.recent);
         }
-        self.recent.add(secret);
+        self.recent.add(secret, is_part);
     }
 
     /// The text with its secrets replaced; `None` where it has none.
@@ -104,13 +116,13 @@ fn written_like(placeholder: &str, written: &[u8]) -> String {
 }
 
 impl Generation {
-    fn add(&mut self, secret: &[u8]) {
+    fn add(&mut self, secret: &[u8], is_part: bool) {
         let Some(anchor_at) = anchor_of(secret) else { return };
         let Some(anchor) = secret[anchor_at..].first_chunk::<ANCHOR_BYTES>() else { return };
         self.filter.resize(FILTER_BITS / 64, 0);
         let bit = hash(anchor);
         self.filter[bit / 64] |= 1 << (bit % 64);
-        self.by_anchor.entry(*anchor).or_default().push(Value { bytes: secret.into(), anchor_at });
+        self.by_anchor.entry(*anchor).or_default().push(Value { bytes: secret.into(), anchor_at, is_part });
         self.count += 1;
     }
 
@@ -135,11 +147,30 @@ impl Generation {
         let found = self.by_anchor.get(anchor)?.iter().filter_map(|value| {
             let begin = backward(text, at, &value.bytes[..value.anchor_at])?;
             let end = forward(text, at, &value.bytes[value.anchor_at..])?;
-            let is_alone = value.bytes.len() >= LONG_BYTES || stands_alone(text, begin, end);
+            let is_alone = value.is_part || value.bytes.len() >= LONG_BYTES || stands_alone(text, begin, end);
             (begin >= from && is_alone).then_some((begin, end, value))
         });
         found.max_by_key(|(begin, end, _)| end - begin)
     }
+}
+
+/// The letters of Base64 that a secret alone decides, for each place at which it can begin in a group of three bytes, and in both alphabets.
+fn base64_parts(secret: &[u8]) -> Vec<String> {
+    if secret.len() > BASE64_BYTES_MAX {
+        return Vec::new();
+    }
+    let mut parts = Vec::new();
+    for (offset, letters_before) in [(0, 0), (1, 2), (2, 3)] {
+        let text = STANDARD_NO_PAD.encode([&[0; 2][..offset], secret].concat());
+        let end = (offset + secret.len()) * 8 / 6;
+        let Some(part) = text.get(letters_before..end).filter(|part| part.len() >= PART_LETTERS_MIN) else {
+            continue;
+        };
+        let url_safe = part.replace('+', "-").replace('/', "_");
+        parts.extend((url_safe != part).then_some(url_safe));
+        parts.push(part.to_owned());
+    }
+    parts
 }
 
 /// Where the longest run of letters and digits ends, less an anchor: values often begin alike.
@@ -270,6 +301,12 @@ const ESCAPE_BYTES_MAX: usize = 8;
 /// A value this long is no accident within a longer text.
 const LONG_BYTES: usize = 16;
 
+/// A longer secret is no password or key that a client puts into Base64.
+const BASE64_BYTES_MAX: usize = 256;
+
+/// Fewer letters of Base64 could be an accident.
+const PART_LETTERS_MIN: usize = 8;
+
 const FILTER_BITS: usize = 1 << 16;
 
 /// Longest value that is looked for: a large JWT.
@@ -313,6 +350,29 @@ mod tests {
         for text in ["", "hun", "hunter22", "1hunter2", "toke/n+2="] {
             assert_eq!(values.sweep(text.as_bytes()), None, "{text}");
         }
+    }
+
+    #[test]
+    fn what_was_sent_is_found_within_base64() {
+        let mut values = Values::default();
+        let secret = "c0rrect h>rse?battery";
+        values.remember_sent(secret.as_bytes());
+        for before in ["", "u", "u:", "u::", "\u{1}"] {
+            for after in ["", "!", "}}"] {
+                let plain = format!("{before}{secret}{after}");
+                for text in [STANDARD_NO_PAD.encode(&plain), URL_SAFE_NO_PAD.encode(&plain)] {
+                    let swept =
+                        values.sweep(format!("x={text}").as_bytes()).unwrap_or_else(|| panic!("{plain}"));
+                    let swept = String::from_utf8(swept).unwrap();
+                    let left = swept.len() - swept.find(PLACEHOLDER).unwrap_or_default();
+                    assert!(
+                        swept.contains(PLACEHOLDER) && left <= PLACEHOLDER.len() + 16 + 6,
+                        "{plain}: {swept}"
+                    );
+                }
+            }
+        }
+        assert_eq!(values.sweep(STANDARD_NO_PAD.encode("c0rrect, but another one").as_bytes()), None);
     }
 
     #[test]
