@@ -3,6 +3,7 @@
 //! What passes is passed on as it comes and copied on the way. A record is written when its response has ended, in one piece, so that
 //! a crash costs what was under way and nothing else.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::net::SocketAddr;
@@ -112,6 +113,7 @@ struct Shared {
     recorded: AtomicU64,
     failed: AtomicU64,
     upgraded: AtomicU64,
+    upgraded_by_host: Mutex<BTreeMap<String, u64>>,
     lost_bodies: AtomicU64,
     led_away: AtomicU64,
 }
@@ -164,6 +166,7 @@ impl Recorder {
             recorded: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             upgraded: AtomicU64::new(0),
+            upgraded_by_host: Mutex::default(),
             lost_bodies: AtomicU64::new(0),
             led_away: AtomicU64::new(0),
             options,
@@ -195,6 +198,11 @@ impl Recorder {
             lost_bodies: self.shared.lost_bodies.load(Relaxed),
             led_away: self.shared.led_away.load(Relaxed),
         }
+    }
+
+    /// How many connections became WebSockets, by host.
+    pub fn upgraded_by_host(&self) -> BTreeMap<String, u64> {
+        self.shared.upgraded_by_host.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Stops, and closes the recording; with what replaces the secrets in it that were found later than they were written.
@@ -313,7 +321,7 @@ impl Client {
         let outgoing = Request::from_parts(parts, Carried::Passing(incoming, Tap::default()));
         let mut response = self.upstream.send_upgrade(&server, outgoing).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            self.shared.upgraded.fetch_add(1, Relaxed);
+            self.shared.count_upgrade(&server);
             let of_server = hyper::upgrade::on(&mut response);
             tokio::spawn(async move {
                 let (Ok(client), Ok(server)) = (of_client.await, of_server.await) else { return };
@@ -460,6 +468,14 @@ impl Half {
 }
 
 impl Shared {
+    fn count_upgrade(&self, server: &Server) {
+        self.upgraded.fetch_add(1, Relaxed);
+        let mut hosts = self.upgraded_by_host.lock().unwrap_or_else(PoisonError::into_inner);
+        if hosts.len() < HOST_COUNT_MAX || hosts.contains_key(&server.authority) {
+            *hosts.entry(server.authority.clone()).or_default() += 1;
+        }
+    }
+
     fn write(&self, record: &mut Record, address: &str, drops_response_body: bool) {
         self.book.lock().unwrap_or_else(PoisonError::into_inner).sessions.assign(record, address);
         if let Some(redactor) = &self.redactor {
@@ -625,6 +641,9 @@ impl rustls::client::danger::ServerCertVerifier for Unverified {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
+
+/// Hosts of WebSockets that are counted by themselves; a client may ask for any name.
+const HOST_COUNT_MAX: usize = 1000;
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! `squall record`: a proxy that records, until Ctrl-C.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
             told = stats;
         }
     }
-    let stats = recorder.stats();
+    let (stats, upgraded) = (recorder.stats(), recorder.upgraded_by_host());
     let (index, redactor) = recorder.stop().map_err(|error| refused(&error))?;
     let is_finished = |redactor: &Redactor| redact::is_swept(&args.output, redactor);
     let is_finished =
@@ -44,16 +45,20 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     if !is_finished {
         redact::rewrite(&args.output, redactor.as_ref())?;
     }
-    output::note(&summary(stats, index.record_count, &args.output));
+    output::note(&summary(stats, &upgraded, index.record_count, &args.output));
     Ok(ExitCode::Ok)
 }
 
-fn summary(stats: RecordStats, count: u64, path: &Path) -> String {
+fn summary(stats: RecordStats, upgraded: &BTreeMap<String, u64>, count: u64, path: &Path) -> String {
     let failed =
         if stats.failed > 0 { format!(", {} could not be passed on", stats.failed) } else { String::new() };
     let upgraded = match stats.upgraded {
         0 => String::new(),
-        count => format!(", {count} became WebSockets, which pass and are not recorded"),
+        count => {
+            let hosts = upgraded.iter().map(|(host, count)| format!("{count} to {host}"));
+            let hosts: Vec<String> = hosts.take(HOSTS_SHOWN_MAX).collect();
+            format!(", {count} became WebSockets, which pass and are not recorded ({})", hosts.join(", "))
+        }
     };
     let lost = match stats.lost_bodies {
         0 => String::new(),
@@ -121,4 +126,7 @@ pub(super) fn refused(error: &squall_proxy::Error) -> Failure {
 }
 
 /// How often the number of requests is told.
+/// Hosts of WebSockets that are named at the end.
+const HOSTS_SHOWN_MAX: usize = 10;
+
 const TELL_EVERY: Duration = Duration::from_secs(2);

@@ -28,7 +28,9 @@ pub(crate) struct Serving {
 impl Serving {
     pub(crate) fn start(args: &[&str], folder: &Path) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_squall"));
-        command.args(args).stdout(Stdio::piped()).stderr(Stdio::null()).env("XDG_STATE_HOME", folder);
+        let errors =
+            File::options().create(true).append(true).open(folder.join("stderr")).expect("it is writable");
+        command.args(args).stdout(Stdio::piped()).stderr(errors).env("XDG_STATE_HOME", folder);
         let mut child = command.spawn().expect("squall starts");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("it is piped");
@@ -175,6 +177,10 @@ fn a_websocket_passes_the_proxy_untouched_and_unrecorded() {
     reader.read_exact(&mut back).unwrap();
     assert_eq!(back, sent);
     proxy.stop();
+    let said = fs::read_to_string(folder.path().join("stderr")).unwrap();
+    let host = to.trim_start_matches("http://").trim_end_matches('/');
+    let expected = format!("1 became WebSockets, which pass and are not recorded (1 to {host})");
+    assert!(said.contains(&expected), "{said}");
     let held = squall::start(&["convert", "--dry-run", &recording]).wait();
     assert!(held.stdout.contains("requests    0"), "{held:#?}");
 }
@@ -543,6 +549,8 @@ fn a_rate_is_kept_with_as_few_sessions_as_the_recording_has() {
     let args = ["replay", &log, "--to", &to, "--rate", "50/s", "--loop", "-d", "1s", "--threads", "2"];
     let played = squall::run(&args);
     assert_eq!((played.count("/totals/requests_asked"), played.count("/totals/ok")), (50, 50), "{played:#?}");
+    let shown = squall::start(&[&args[..], &["--no-save"]].concat()).wait();
+    assert!(shown.stdout.contains("asked 50.0/s"), "the rate of the schedule: {shown:#?}");
     // Late is what the rate's time is over for, not the recording's.
     assert!(played.number("/totals/replay/lateness_us/p50") < 500_000.0, "{played:#?}");
 }
