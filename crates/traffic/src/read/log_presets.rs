@@ -25,11 +25,26 @@ impl Preset {
             .ok_or_else(|| format!("column 1: no line of the format {}: `{}`", self.name, time::cut(text)))?;
         for name in regex.capture_names().flatten() {
             if let (Some(value), Some(var)) = (found.name(name), var(name)) {
-                line.set(&var, value.as_str().to_owned())?;
+                let value = value.as_str();
+                line.set(&var, if name == ESCAPED { unescaped(value) } else { value.to_owned() })?;
             }
         }
         Ok(())
     }
+}
+
+/// HAProxy writes `#22` for a quote, and `#23` for its own sign.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('#') {
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
+        let byte = rest.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.unwrap_or(b'#'));
+        rest = &rest[at + if byte.is_some() { 3 } else { 1 }..];
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// What a group holds. Several groups may add up to one variable: digits at the end tell them apart.
@@ -42,7 +57,7 @@ fn var(group: &str) -> Option<Var> {
         "seconds" => Var::SecondsMore,
         "status" => Var::Status,
         "bytes" => Var::Bytes,
-        "request" => Var::RequestLine,
+        "request" | ESCAPED => Var::RequestLine,
         "agent" => Var::Header("User-Agent".to_owned()),
         "scheme" => Var::Scheme,
         _ => return None,
@@ -112,9 +127,12 @@ fn elb() -> &'static Regex {
 /// HAProxy's `option httplog`, with or without what syslog puts before it. The time is that of the request.
 fn haproxy() -> &'static Regex {
     static CELL: OnceLock<Regex> = OnceLock::new();
-    const PATTERN: &str = r#"(?:^| )(?<client_port>[^ ]+:[0-9]+) \[(?<local_time>[0-9]{2}/[^\]]+)\] [^ ]+ [^ ]+ (?:-?[0-9]+/)+\+?(?<millis>-?[0-9]+) (?<status>-?[0-9]+) \+?(?<bytes>[0-9]+) [^ ]+ [^ ]+ [^ ]+ [0-9/+]+ [0-9/]+(?: \{[^}]*\})* "(?<request>[^"]*)"#;
+    const PATTERN: &str = r#"(?:^| )(?<client_port>[^ ]+:[0-9]+) \[(?<local_time>[0-9]{2}/[^\]]+)\] [^ ]+ [^ ]+ (?:-?[0-9]+/)+\+?(?<millis>-?[0-9]+) (?<status>-?[0-9]+) \+?(?<bytes>[0-9]+) [^ ]+ [^ ]+ [^ ]+ [0-9/+]+ [0-9/]+(?: \{[^}]*\})* "(?<escaped_request>[^"]*)"#;
     compiled(&CELL, PATTERN)
 }
+
+/// The group that is a request line with escapes.
+const ESCAPED: &str = "escaped_request";
 
 const LINES_LOOKED_AT: usize = 20;
 
@@ -172,8 +190,8 @@ wss 2020-01-02T00:00:03.000000Z app/lb/1 10.0.0.1:2819 10.0.0.2:80 0 0 0 101 101
         );
         check(
             "haproxy",
-            "Feb  6 12:14:14 localhost haproxy[14389]: 10.0.1.2:33317 [02/Jan/2020:00:00:01.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} \"GET /index.html HTTP/1.1\"\n10.0.1.2:33318 [02/Jan/2020:00:00:02.000] in in/<NOSRV> -1/-1/-1/-1/0 400 187 - - PR-- 1/1/0/0/0 0/0 \"<BADREQ>\"\n",
-            &["86401655 GET /index.html 200 109 "],
+            "Feb  6 12:14:14 localhost haproxy[14389]: 10.0.1.2:33317 [02/Jan/2020:00:00:01.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} \"GET /index.html?q=#22a#22#23&b=#z HTTP/1.1\"\n10.0.1.2:33318 [02/Jan/2020:00:00:02.000] in in/<NOSRV> -1/-1/-1/-1/0 400 187 - - PR-- 1/1/0/0/0 0/0 \"<BADREQ>\"\n",
+            &["86401655 GET /index.html?q=\"a\"#&b=#z 200 109 "],
         );
         check(
             "iis",
