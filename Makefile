@@ -12,7 +12,7 @@ K6 ?= k6
 REPOS ?= suites/k6/repositories
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test site pictures lint bench k6-diff hostile fuzz k6-wild docs dist build-deps test-deps bench-deps
+.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test site pictures lint bench k6-diff hostile recorded fuzz k6-wild docs build-deps test-deps bench-deps
 
 help: ## lists the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ k6-wild: build-debug ## public scripts with k6 and with squall: REPOS=list of th
 
 hostile: test-deps ## every attack of suites/hostile, with how many held
 	@suites/hostile/run
+
+recorded: build-debug ## shops of real frameworks, recorded, replayed and run as k6 scripts: CASE=django/go K6=/path/of/k6
+	SQUALL=$(CURDIR)/target/debug/squall K6=$(K6) suites/recorded/run $(filter-out all,$(CASE))
 
 fuzz: ## every fuzz target in turn on the stable compiler: MINUTES=10 for all together
 	@fuzz/run $(MINUTES)
