@@ -36,7 +36,7 @@ use crate::prepare::{Dial, Prepared, PreparedRequest};
 use crate::pulse::{Backlog, Pulse};
 use crate::setup::ShardSetup;
 use crate::sources::Sources;
-use crate::sys::{Clock, Poller, nanoseconds};
+use crate::sys::{Clock, Poller, has_stamps, nanoseconds};
 use crate::tls::TlsStream;
 use crate::{Control, Error, Stop};
 
@@ -394,7 +394,7 @@ fn batches(prepared: &Prepared, limits: &Limits) -> bool {
         When::Open { pacing, .. } => *pacing != Pacing::Precise,
         When::Closed { .. } => in_flight_max() >= wait::GATHER_IN_FLIGHT_MIN,
     };
-    waits && prepared.load.network.unix_socket.is_none()
+    waits && prepared.load.network.unix_socket.is_none() && has_stamps()
 }
 
 impl Limits {

@@ -209,7 +209,10 @@ impl Shard {
         match (&self.waiter.mode, due_ns) {
             (Mode::Precise, Some(due_ns)) if due_ns < now_ns + WAKE_UP_NS => Plan::SpinUntil(due_ns),
             (Mode::Precise, Some(due_ns)) => block(now_ns, timer_ns.min(due_ns - WAKE_UP_NS)),
-            (Mode::Ticks { .. }, Some(due_ns)) if is_calm && self.is_tick_dense(now_ns) => {
+            // Only stamps say when an answer came that lay unread during the sleep.
+            (Mode::Ticks { .. }, Some(due_ns))
+                if is_calm && self.io.stamp_clock.is_some() && self.is_tick_dense(now_ns) =>
+            {
                 Plan::SleepUntil(due_ns)
             }
             (_, due_ns) => block(now_ns, timer_ns.min(due_ns.unwrap_or(u64::MAX))),

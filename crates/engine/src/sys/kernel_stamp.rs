@@ -5,6 +5,7 @@
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 use super::socket::{Recv, set_option};
 
@@ -25,10 +26,21 @@ pub(crate) fn enable_receive_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 /// A socket that does nothing but keep stamping switched on: the kernel switches it on in the background when the first
 /// socket asks, and would leave the first responses of a run unstamped.
-pub(crate) fn keep_stamping() -> io::Result<OwnedFd> {
+///
+/// `None` where the system has no stamps, as emulators and some sandboxes.
+pub(crate) fn keep_stamping() -> io::Result<Option<OwnedFd>> {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
-    enable_receive_stamps(socket.as_fd())?;
-    Ok(socket.into())
+    match enable_receive_stamps(socket.as_fd()) {
+        Ok(()) => Ok(Some(socket.into())),
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether this system stamps what it receives. Without stamps answers are read as soon as they come, never in batches.
+pub(crate) fn has_stamps() -> bool {
+    static HAS_STAMPS: OnceLock<bool> = OnceLock::new();
+    *HAS_STAMPS.get_or_init(|| keep_stamping().is_ok_and(|socket| socket.is_some()))
 }
 
 /// When the first byte came that the next read will give, in nanoseconds since the epoch; `None`: nothing is there, or it

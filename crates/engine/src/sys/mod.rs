@@ -10,7 +10,7 @@ mod process;
 mod socket;
 
 pub(crate) use clock::{Clock, monotonic_ns, nanoseconds, sleep_until, thread_cpu, wait_until};
-pub(crate) use kernel_stamp::{enable_receive_stamps, keep_stamping, peek_stamp, recv_stamped};
+pub(crate) use kernel_stamp::{enable_receive_stamps, has_stamps, keep_stamping, peek_stamp, recv_stamped};
 pub(crate) use machine::{MachineProbe, ports_available, process_data_bytes};
 pub(crate) use poll::{Poller, Readiness};
 pub(crate) use process::{involuntary_switch_count, nofile_limit_hard, raise_nofile};
