@@ -77,8 +77,8 @@ fn drive(user: &mut User, input: &Input, source: &str) {
         }
         match step {
             Step::Idle => return,
-            Step::Wait { until_ns: Some(until_ns) } if requests.is_empty() => now_ns = until_ns,
-            Step::Wait { until_ns: None } if requests.is_empty() => user.interrupt(),
+            Step::Wait { until_ns: Some(until_ns) } if until_ns < HORIZON_NS && requests.is_empty() => now_ns = until_ns,
+            Step::Wait { .. } if requests.is_empty() => user.interrupt(),
             Step::Wait { .. } | Step::Yield => {}
         }
         if began.elapsed() > TIME_MAX || reply_count > REPLIES_MAX {
@@ -133,6 +133,8 @@ impl Recorder for Nobody {
     fn group(&self, _: &str) {}
 }
 
+/// Nobody sleeps longer than a year.
+const HORIZON_NS: u64 = 32_000_000_000_000_000;
 const TURNS_MAX: u32 = 20_000;
 const TIME_MAX: Duration = Duration::from_millis(300);
 const REPLIES_MAX: u32 = 200;

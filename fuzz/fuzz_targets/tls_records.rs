@@ -1,4 +1,7 @@
 //! Records after a handshake, in any order, of any kind, damaged and cut anywhere: our client reads what rustls's own reads, and ends where it ends.
+//!
+//! Left out is where they differ on purpose: ours counts warnings and renegotiations to a higher number, ignores tickets unread, and the level of
+//! an alert where TLS 1.3 does.
 
 #![no_main]
 
@@ -154,16 +157,31 @@ fn bytes(input: &Input, server: ServerConnection) -> Vec<u8> {
     let secrets = server.dangerous_extract_secrets().expect("an open session");
     let mut sealer = Sealer::new(secrets.tx, input.is_tls13).expect("a known suite");
     let mut bytes = Vec::new();
+    let (mut warning_count, mut has_asked) = (0, false);
     for record in &input.records {
         let mut seal = |kind: u8, plain: &[u8]| sealer.seal(kind, plain, &mut bytes).expect("a record");
         match record {
             Record::Data(data) => seal(23, data),
             Record::Much(count) => seal(23, &vec![7; usize::from(*count) % 17_000]),
             Record::Empty => seal(23, &[]),
-            Record::Alert(level, description) => seal(21, &[*level, *description]),
+            Record::Alert(_, USER_CANCELED) if warning_count < 3 => {
+                warning_count += 1;
+                seal(21, &[1, USER_CANCELED]);
+            }
+            Record::Alert(_, USER_CANCELED) => {}
+            Record::Alert(level, description) if level % 2 == 0 || warning_count < 3 => {
+                warning_count += u32::from(level % 2 == 1);
+                seal(21, &[2 - level % 2, *description]);
+            }
+            Record::Alert(..) => {}
             Record::KeyUpdate(asked) => seal(22, &[24, 0, 0, 1, *asked]),
-            Record::HelloRequest => seal(22, &[0, 0, 0, 0]),
+            Record::HelloRequest if !has_asked => {
+                has_asked = true;
+                seal(22, &[0, 0, 0, 0]);
+            }
+            Record::HelloRequest => {}
             Record::Ticket => seal(22, TICKET),
+            Record::Any(ALERT | HANDSHAKE, data) => seal(HANDSHAKE + 2, data),
             Record::Any(kind, data) => seal(*kind, data),
             Record::Plain(kind, data) => {
                 let _ = bytes.write_all(&[*kind, 3, 3]);
@@ -177,6 +195,11 @@ fn bytes(input: &Input, server: ServerConnection) -> Vec<u8> {
         && let Some(byte) = bytes.get_mut(usize::from(place))
     {
         *byte ^= change;
+    }
+    // rustls judges the head of a record, ours the whole of it: none is left that is not whole.
+    let is_sealed = |record: &Record| !matches!(record, Record::Plain(..) | Record::Raw(..));
+    if input.damage.is_some() || !input.records.iter().all(is_sealed) {
+        bytes.resize(bytes.len() + RECORD_BYTES_MAX, 0);
     }
     bytes
 }
@@ -193,3 +216,12 @@ fn pieces<'a>(input: &'a Input, mut bytes: &'a [u8]) -> impl Iterator<Item = &'a
 
 /// RFC 8446 4.6.1: a lifetime, an age, a nonce of one byte, a ticket of two, no extensions.
 const TICKET: &[u8] = &[4, 0, 0, 16, 0, 0, 0, 9, 0, 0, 0, 0, 1, 1, 0, 2, 5, 5, 0, 0];
+
+const ALERT: u8 = 21;
+const HANDSHAKE: u8 = 22;
+
+/// An alert of TLS that ends nothing.
+const USER_CANCELED: u8 = 90;
+
+/// More than the length of any record.
+const RECORD_BYTES_MAX: usize = 20_000;
