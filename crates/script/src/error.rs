@@ -48,16 +48,21 @@ impl ScriptError {
 
     /// The pending exception.
     pub(crate) fn thrown(ctx: Ctx<'_>) -> Self {
-        let exception = ctx.take_exception();
-        Self::of(&exception)
+        Self::of(&ctx.take_exception())
     }
 
-    /// An exception.
+    /// An exception; one that is no object must be the last that was thrown.
     pub(crate) fn of(exception: &Value<'_>) -> Self {
-        let stack = stack_of(exception);
-        let place = stack.lines().find_map(place_in);
+        let trace = exception.ctx().take_trace();
+        let own = frames_of(exception);
+        let frames = if own.is_empty() { frames_in(&trace) } else { own };
+        Self::with_frames(exception, &frames)
+    }
+
+    fn with_frames(exception: &Value<'_>, frames: &[String]) -> Self {
+        let place = frames.iter().find_map(|line| place_in(line));
         let mut message = describe(exception);
-        for line in stack.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        for line in frames {
             message.push_str("\n\t");
             message.push_str(line);
         }
@@ -76,15 +81,25 @@ pub(crate) fn describe(exception: &Value<'_>) -> String {
     }
 }
 
-fn stack_of(exception: &Value<'_>) -> String {
+/// The lines of an error's stack that are places.
+pub(crate) fn frames_of(exception: &Value<'_>) -> Vec<String> {
     if !exception.is_object() {
-        return String::new();
+        return Vec::new();
     }
-    exception
-        .get("stack")
-        .ok()
-        .and_then(|stack| stack.as_text().map(|text| text.to_owned()))
-        .unwrap_or_default()
+    match exception.get("stack") {
+        Ok(stack) => frames_in(&stack.as_text().map_or_else(String::new, |text| text.to_owned())),
+        Err(_) => {
+            drop(exception.ctx().take_exception());
+            Vec::new()
+        }
+    }
+}
+
+/// Of text of which the first lines may be an error's message. What JSON itself throws has a place in the JSON, which is left out.
+fn frames_in(stack: &str) -> Vec<String> {
+    let lines =
+        stack.lines().map(str::trim).filter(|line| line.starts_with("at ") && !line.contains("<input>:"));
+    lines.map(str::to_owned).collect()
 }
 
 /// `file:line:column` out of a line of a stack.

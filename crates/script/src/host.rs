@@ -12,7 +12,7 @@ use crate::api::timers::Timers;
 use crate::cookies::Jar;
 use crate::error::{ErrorKind, ScriptError};
 use crate::metrics::Tags;
-use crate::program::Source;
+use crate::program::{Loaded, Source};
 use crate::step::{Reply, Request, Step};
 use crate::user::{Progress, Scenario, Shared};
 use crate::vm::{Ctx, Imported, JsResult, Kept, Suspender, Thrown, Value};
@@ -287,16 +287,26 @@ impl Host {
         resolved.map(|resolved| self.source.with_unknown(base, resolved))
     }
 
-    /// What an import gives, by its full name.
+    /// What an import gives, by its full name; behind a `#` are names that the module may lack.
     pub(crate) fn import<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Imported<'js>> {
-        let (native, unknown) = name.split_once('#').unwrap_or((name, ""));
-        if api::is_native(native) {
-            let mut exports = api::instantiate(ctx, native)?;
-            let unknown = unknown.split('#').filter(|name| !name.is_empty());
-            exports.extend(unknown.map(|name| (name.to_owned(), ctx.undefined())));
-            return Ok(Imported::Exports(self.hold_exports(name, exports)));
+        let (module, names) = name.split_once('#').unwrap_or((name, ""));
+        let mut exports = if api::is_native(module) {
+            api::instantiate(ctx, module)?
+        } else {
+            match self.source.load(ctx, module)? {
+                Loaded::Module(module) => return Ok(Imported::Module(module)),
+                Loaded::Common(function) => {
+                    let exports = api::common::run(ctx, module, &function)?;
+                    api::common::as_module(ctx, &exports)?
+                }
+            }
+        };
+        for name in names.split('#').filter(|name| !name.is_empty()) {
+            if !exports.iter().any(|(known, _)| known == name) {
+                exports.push((name.to_owned(), ctx.undefined()));
+            }
         }
-        self.source.import(ctx, name)
+        Ok(Imported::Exports(self.hold_exports(name, exports)))
     }
 
     /// Keeps export values until the module is run.

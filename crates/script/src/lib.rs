@@ -8,6 +8,7 @@
 
 mod api;
 mod bodies;
+mod callee;
 mod console;
 mod cookies;
 mod error;
@@ -35,7 +36,7 @@ pub use metrics::{
 };
 pub use options::{
     Dns, DnsPolicy, DnsSelect, Executor, HostPattern, HostRules, Layer, LayerKind, Options, Runtime,
-    ScenarioConfig, Stage, ThresholdSource, TlsAuth, duration, env_layer, stages,
+    ScenarioConfig, Stage, ThresholdSource, TlsAuth, duration, env_layer, is_option_variable, stages,
 };
 pub use program::{Fetch, Program, ProgramSetup};
 pub use samples::{SampleForm, SampleOutput, SampleStream, TimeForm};

@@ -12,15 +12,16 @@ use squall_plan::limits::{OPENED_FILE_BYTES_MAX, SCRIPT_FILE_BYTES_MAX};
 
 use crate::api::http::fasthttp::ClientConfig;
 use crate::api::{self, data::ArrayData};
+use crate::callee::callees_at;
 use crate::console::{Console, Level};
-use crate::error::{ErrorKind, ScriptError, describe};
+use crate::error::{ErrorKind, ScriptError, describe, frames_of};
 use crate::metrics::{BUILTINS, MetricDef, MetricId};
 use crate::options::{Layer, LayerKind, Runtime};
 use crate::resolve::{file_path, file_url};
 use crate::source::SourceText;
 use crate::syntax;
 use crate::user::{Outcome, Shared, User, Work};
-use crate::vm::{Code, Ctx, Imported, JsResult, Module, Thrown, Value, compile_function, compile_module};
+use crate::vm::{Code, Ctx, JsResult, Module, Thrown, Value, compile_function, compile_module};
 
 /// A compiled script.
 #[derive(Debug)]
@@ -35,9 +36,32 @@ pub struct Program {
     functions: BTreeSet<String>,
     env: BTreeMap<String, String>,
     unknown: Unknown,
+    texts: Texts,
+    callees: Callees,
 }
 
-/// Of a file: modules of k6, and a name that it imports from them and that they do not export. It is `undefined`, as in k6.
+/// The JavaScript of each module, for what is said of its errors.
+type Texts = HashMap<String, Arc<str>>;
+
+/// What is called at places that were asked for.
+type Callees = Mutex<HashMap<Place, Arc<[String]>>>;
+
+/// A place in a module, line and column from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) file: String,
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// Of a file: modules of k6 and CommonJS modules, and a name that it imports from each and that the module may lack. It is `undefined`
+/// then, as in k6.
 type Unknown = HashMap<String, Vec<(String, String)>>;
 
 /// What a program is made from.
@@ -93,6 +117,9 @@ pub(crate) struct Building {
     /// Imports in the order in which they were resolved.
     imports: RefCell<Vec<Import>>,
     unknown: RefCell<Unknown>,
+    /// Modules that were looked at: whether each is CommonJS.
+    kinds: RefCell<HashMap<String, bool>>,
+    texts: RefCell<Texts>,
 }
 
 /// What an import statement says.
@@ -130,6 +157,8 @@ impl Program {
             exports: RefCell::default(),
             imports: RefCell::default(),
             unknown: RefCell::default(),
+            kinds: RefCell::default(),
+            texts: RefCell::default(),
         });
         let shared = Rc::new(Shared::for_init(setup.console));
         let mut user = User::launch(&shared, Source::Building(Rc::clone(&building)), 0)?;
@@ -154,6 +183,11 @@ impl Program {
     pub fn layer(&self) -> Option<Layer> {
         let options = self.options.as_object()?.clone();
         Some(Layer { kind: LayerKind::Script, options })
+    }
+
+    /// Whether a name occurs in the script or in what it imports.
+    pub fn mentions(&self, name: &str) -> bool {
+        self.texts.values().any(|text| text.contains(name))
     }
 
     /// Whether the script exports a function of this name.
@@ -196,6 +230,8 @@ impl Building {
             functions,
             env: self.env,
             unknown: self.unknown.into_inner(),
+            texts: self.texts.into_inner(),
+            callees: Callees::default(),
         }
     }
 
@@ -217,9 +253,11 @@ impl Building {
         let script = SourceText::parse(name, text).map_err(|problem| ctx.throw("SyntaxError", &problem))?;
         if script.is_module {
             self.note_unknown(ctx, name, &script)?;
+            self.keep_text(name, &script.text);
             return self.compile_as_module(ctx, name, &script.text);
         }
         let wrapped = format!("(function(module, exports, require, global) {{{}\n}})", script.text);
+        self.keep_text(name, &wrapped);
         let Ok(function) = compile_function(ctx, name, &wrapped) else {
             // The text by itself has its columns where the user sees them.
             drop(ctx.take_exception());
@@ -229,14 +267,27 @@ impl Building {
         Ok(Loaded::Common(function))
     }
 
+    fn keep_text(&self, name: &str, text: &str) {
+        self.texts.borrow_mut().insert(name.to_owned(), text.into());
+    }
+
     fn note_unknown(&self, ctx: Ctx<'_>, name: &str, script: &SourceText) -> JsResult<()> {
         let mut unknown = Vec::new();
-        for (module, export) in script.natives.iter().filter(|(module, _)| api::is_native(module)) {
+        let names = script.names.iter().filter(|(_, name)| name != "default");
+        for (module, export) in names.filter(|(module, _)| api::is_native(module)) {
             let exports = api::instantiate(ctx, module)?;
             if !exports.iter().any(|(known, _)| known == export) {
                 let text = format!("the module `{module}` does not export `{export}`: it is undefined");
                 ctx.host().shared.console.line(Level::Warning, &text, "");
                 unknown.push((module.clone(), export.clone()));
+            }
+        }
+        let others =
+            script.names.iter().filter(|(module, name)| name != "default" && !api::is_native(module));
+        for (specifier, export) in others {
+            let Ok(resolved) = ctx.host().resolve(name, specifier) else { continue };
+            if self.is_common(&resolved) {
+                unknown.push((resolved, export.clone()));
             }
         }
         if !unknown.is_empty() {
@@ -268,8 +319,7 @@ impl Building {
     /// Line and column of what kept a module from being compiled; none: another module has the fault.
     fn place_of(&self, exception: &Value<'_>, name: &str, text: &str) -> Option<(usize, usize)> {
         let (ctx, message) = (exception.ctx(), describe(exception));
-        let stack = exception.get("stack").ok()?;
-        let stack = stack.as_text().map_or_else(String::new, |stack| stack.trim().to_owned());
+        let stack = frames_of(exception).into_iter().next().unwrap_or_default();
         if stack.is_empty() {
             let imports = self.imports.borrow();
             let last = imports.last().filter(|last| last.base == name)?;
@@ -282,27 +332,46 @@ impl Building {
         message.starts_with("SyntaxError").then(|| (line, syntax::column(text, line, fails_alike)))
     }
 
-    /// The engine does not tell which import wants a name that a module does not export.
+    /// The engine does not tell which import wants a name that a module does not export, and cuts long names.
     fn placed(&self, error: ScriptError) -> ScriptError {
         let Some((export, module)) = syntax::missing_export(&error.message) else { return error };
         let imports = self.imports.borrow();
-        // The engine cuts long messages, and the module's name with them.
-        let is_cut = !error.message.contains(&format!("'{module}'"));
-        let is_it =
-            |import: &&Import| import.resolved == module || is_cut && import.resolved.starts_with(module);
-        let message = match imports.iter().find(is_it).filter(|_| is_cut) {
-            Some(import) => {
-                format!("SyntaxError: Could not find export '{export}' in module '{}'", import.resolved)
-            }
-            None => error.message.clone(),
-        };
-        let place = imports.iter().filter(is_it).find_map(|import| {
-            let script = SourceText::parse(&import.base, self.text(&import.base).ok()?).ok()?;
-            let (line, column) = syntax::place_of_name(&script.text, &import.specifier, export)?;
-            Some(format!("{}:{line}:{column}", import.base.trim_start_matches("file://")))
-        });
+        let candidates = imports.iter().filter(|import| import.resolved.starts_with(module));
+        let mut wanted = candidates.filter_map(|import| Some((import, self.lacking(import, export)?)));
+        let Some((import, (name, place))) = wanted.next() else { return error };
+        let message = format!("SyntaxError: Could not find export '{name}' in module '{}'", import.resolved);
         let help = "import a name that the module exports".to_owned();
         ScriptError { message, place: error.place.or(place), help, kind: error.kind }
+    }
+
+    /// The name, which begins with `export`, that an import wants and its module lacks, and the place of it.
+    fn lacking(&self, import: &Import, export: &str) -> Option<(String, Option<String>)> {
+        let parsed = |name: &str| SourceText::parse(name, self.text(name).ok()?).ok();
+        let (base, target) = (parsed(&import.base)?, parsed(&import.resolved)?);
+        let lacks = |name: &&String| {
+            name.starts_with(export) && !target.has_star && !target.exports.contains(name)
+                || target.has_star && **name == *export
+        };
+        let names = base.names.iter().filter(|(specifier, _)| *specifier == import.specifier);
+        let name = names.map(|(_, name)| name).find(lacks)?;
+        let place = syntax::place_of_name(&base.text, &import.specifier, name)
+            .map(|(line, column)| format!("{}:{line}:{column}", import.base.trim_start_matches("file://")));
+        Some((name.clone(), place))
+    }
+
+    /// Whether a module is CommonJS; its names need not be there before it has run.
+    fn is_common(&self, name: &str) -> bool {
+        if let Some(known) = self.modules.borrow().get(name) {
+            return matches!(known, Compiled::Common(_));
+        }
+        if !name.starts_with("file://") && !name.starts_with("https://") {
+            return false;
+        }
+        let mut kinds = self.kinds.borrow_mut();
+        *kinds.entry(name.to_owned()).or_insert_with(|| {
+            let source = self.text(name).ok().and_then(|text| SourceText::parse(name, text).ok());
+            source.is_some_and(|source| !source.is_module)
+        })
     }
 }
 
@@ -352,18 +421,6 @@ impl Source {
             None => Err(ctx.throw_error(&format!(
                 "the module `{name}` was not loaded in the first init: imports must not depend on the virtual user"
             ))),
-        }
-    }
-
-    /// What an `import` of a module gives.
-    pub(crate) fn import<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Imported<'js>> {
-        match self.load(ctx, name)? {
-            Loaded::Module(module) => Ok(Imported::Module(module)),
-            Loaded::Common(function) => {
-                let exports = api::common::run(ctx, name, &function)?;
-                let exports = api::common::as_module(ctx, &exports)?;
-                Ok(Imported::Exports(ctx.host().hold_exports(name, exports)))
-            }
         }
     }
 
@@ -480,11 +537,38 @@ impl Source {
         }
     }
 
+    /// What may be called at a place, the innermost first.
+    pub(crate) fn callees_at(&self, place: &Place) -> Arc<[String]> {
+        let find = |texts: &Texts| -> Arc<[String]> {
+            texts
+                .get(&place.file)
+                .map_or_else(Vec::new, |text| callees_at(text, place.line, place.column))
+                .into()
+        };
+        match self {
+            Self::Building(building) => find(&building.texts.borrow()),
+            Self::Built(program) => {
+                let mut known = program.callees.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(callees) = known.get(place) {
+                    return Arc::clone(callees);
+                }
+                let callees = find(&program.texts);
+                if known.len() < CALLEES_MAX {
+                    known.insert(place.clone(), Arc::clone(&callees));
+                }
+                callees
+            }
+        }
+    }
+
     /// It is the first world.
     pub(crate) fn is_building(&self) -> bool {
         matches!(self, Self::Building(_))
     }
 }
+
+/// Places whose callees are remembered: a script has few calls of what is no function.
+const CALLEES_MAX: usize = 256;
 
 impl Shared {
     /// What the first world shares: no samples are taken in it.

@@ -7,7 +7,7 @@ use oxc_ast::ast::{ArrowFunctionExpression, AwaitExpression, Class, ForOfStateme
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{Parser, ParserReturn};
 use oxc_span::SourceType;
-use oxc_syntax::module_record::ImportImportName;
+use oxc_syntax::module_record::{ExportExportName, ExportImportName, ImportImportName};
 use oxc_syntax::scope::ScopeFlags;
 
 /// The JavaScript of one file.
@@ -16,8 +16,12 @@ pub(crate) struct SourceText {
     pub(crate) text: String,
     /// It has `import`, `export` or `await` at its top level; everything else is CommonJS, as in k6.
     pub(crate) is_module: bool,
-    /// Modules of k6, and a name that is imported from each.
-    pub(crate) natives: Vec<(String, String)>,
+    /// What it imports by name: the module as it is written, and the name.
+    pub(crate) names: Vec<(String, String)>,
+    /// Names that it exports itself.
+    pub(crate) exports: Vec<String>,
+    /// It exports all of another module.
+    pub(crate) has_star: bool,
 }
 
 impl SourceText {
@@ -26,13 +30,30 @@ impl SourceText {
         let allocator = Allocator::default();
         if name.ends_with(".ts") {
             let parsed = Parser::new(&allocator, &text, SourceType::ts()).parse();
-            let (is_module, natives) = (is_module(&parsed), natives(&parsed));
-            return Ok(Self { text: crate::typescript::strip(name, &text, &parsed)?, is_module, natives });
+            let source = Self::of(&parsed);
+            return Ok(Self { text: crate::typescript::strip(name, &text, &parsed)?, ..source });
         }
         let parsed = Parser::new(&allocator, &text, SourceType::mjs()).parse();
-        let (is_module, natives) = (is_module(&parsed), natives(&parsed));
+        let source = Self::of(&parsed);
         drop(parsed);
-        Ok(Self { text, is_module, natives })
+        Ok(Self { text, ..source })
+    }
+
+    fn of(parsed: &ParserReturn<'_>) -> Self {
+        let record = &parsed.module_record;
+        let own = record.local_export_entries.iter().chain(&record.indirect_export_entries);
+        let exports = own.filter_map(|entry| match &entry.export_name {
+            ExportExportName::Name(name) => Some(name.name.to_string()),
+            ExportExportName::Default(_) => Some("default".to_owned()),
+            ExportExportName::Null => None,
+        });
+        Self {
+            text: String::new(),
+            is_module: is_module(parsed),
+            names: names(parsed),
+            exports: exports.collect(),
+            has_star: !record.star_export_entries.is_empty(),
+        }
     }
 }
 
@@ -41,17 +62,22 @@ fn is_module(parsed: &ParserReturn<'_>) -> bool {
     parsed.module_record.has_module_syntax || TopLevelAwait::is_in(&parsed.program)
 }
 
-fn natives(parsed: &ParserReturn<'_>) -> Vec<(String, String)> {
-    let of_k6 = parsed.module_record.import_entries.iter().filter_map(|entry| {
-        let module = entry.module_request.name.as_str();
-        match &entry.import_name {
-            ImportImportName::Name(name) if module.starts_with("k6") => {
-                Some((module.to_owned(), name.name.to_string()))
+fn names(parsed: &ParserReturn<'_>) -> Vec<(String, String)> {
+    let record = &parsed.module_record;
+    let imported = record.import_entries.iter().filter_map(|entry| match &entry.import_name {
+        ImportImportName::Name(name) => Some((entry.module_request.name.to_string(), name.name.to_string())),
+        ImportImportName::Default(_) => Some((entry.module_request.name.to_string(), "default".to_owned())),
+        ImportImportName::NamespaceObject => None,
+    });
+    let passed_on = record.indirect_export_entries.iter().filter_map(|entry| {
+        match (&entry.module_request, &entry.import_name) {
+            (Some(module), ExportImportName::Name(name)) => {
+                Some((module.name.to_string(), name.name.to_string()))
             }
             _ => None,
         }
     });
-    of_k6.collect()
+    imported.chain(passed_on).collect()
 }
 
 /// Looks for an `await` outside of functions.

@@ -350,6 +350,7 @@ fn live(host: &Rc<Host>, desk: &Desk) {
 }
 
 fn perform(host: &Host, ctx: Ctx<'_>, work: Work) -> Outcome {
+    drop(ctx.take_trace());
     let result = match work {
         Work::Init => init(host, ctx).map(|()| None),
         Work::Setup => setup(host, ctx),
@@ -376,6 +377,7 @@ fn init(host: &Host, ctx: Ctx<'_>) -> Result<(), ScriptError> {
     let entry = host.source.entry().to_owned();
     let exports = match error_of(ctx, host.source.load(ctx, &entry))? {
         Loaded::Module(module) => {
+            drop(ctx.take_trace());
             settle(host, ctx, module.run())?;
             error_of(ctx, module.namespace())?
         }
@@ -397,10 +399,31 @@ fn keep_exports(host: &Host, exports: &Value<'_>) -> JsResult<()> {
         }
     }
     let options = exports.get("options")?;
+    if let Some(path) = not_a_number(&options, 0)? {
+        let message = format!("option `{path}` is not a finite number, which options cannot have");
+        return Err(exports.ctx().throw("RangeError", &message));
+    }
     let json = if options.is_nullish() { None } else { options.to_json()? };
     let json = json.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Json::Null);
     host.source.keep_exports(json, functions);
     Ok(())
+}
+
+/// Where in the options a number is `NaN` or infinite: JSON would make a silent `null` of it.
+fn not_a_number(value: &Value<'_>, depth: usize) -> JsResult<Option<String>> {
+    if value.as_number().is_some_and(|number| !number.is_finite()) {
+        return Ok(Some(String::new()));
+    }
+    if !value.is_object() || value.is_function() || depth >= OPTIONS_DEPTH_MAX {
+        return Ok(None);
+    }
+    for key in value.keys()? {
+        if let Some(path) = not_a_number(&value.get_key(&key)?, depth + 1)? {
+            let dot = if path.is_empty() { "" } else { "." };
+            return Ok(Some(format!("{}{dot}{path}", key.text())));
+        }
+    }
+    Ok(None)
 }
 
 fn setup(host: &Host, ctx: Ctx<'_>) -> Result<Option<String>, ScriptError> {
@@ -464,6 +487,9 @@ fn iterate(host: &Host, ctx: Ctx<'_>, iteration: &Iteration) -> Result<(), Scrip
     let is_new = host.scenario.borrow().as_ref().is_none_or(|current| !Rc::ptr_eq(current, scenario));
     host.phase.set(Phase::Iteration);
     let mut ids = host.ids.get();
+    if ids.iteration == 0 {
+        error_of(ctx, api::declare_iteration(ctx))?;
+    }
     if is_new {
         error_of(ctx, enter_scenario(host, ctx, scenario))?;
         ids.iteration_in_scenario = 0;
@@ -551,14 +577,12 @@ fn settle<'js>(host: &Host, ctx: Ctx<'js>, called: JsResult<Value<'js>>) -> Resu
         while let Some(job) = ctx.run_job() {
             error_of(ctx, job)?;
         }
-        let uncaught = host.take_rejection(ctx);
         let settled = value.is_promise().then(|| value.settled()).flatten();
-        match (settled, uncaught) {
-            (Some(Err(reason)), _) if host.phase.get() == Phase::Init => {
-                return Err(ScriptError::of(&reason));
-            }
-            (_, Some(error)) => return Err(error),
-            _ => {}
+        if let Some(Err(reason)) = settled.filter(|_| host.phase.get() == Phase::Init) {
+            return Err(ScriptError::of(&reason));
+        }
+        if let Some(error) = host.take_rejection(ctx) {
+            return Err(error);
         }
         if error_of(ctx, api::timers::run_due(host, ctx))? || error_of(ctx, api::http::run_replies(ctx))? {
             continue;
@@ -595,6 +619,9 @@ const MEMORY_BYTES_MAX: usize = 2 << 30;
 
 /// How often a user that is to end may give way before it does.
 const RESUMES_TO_END_MAX: u32 = 1000;
+
+/// Options are no deeper than this.
+const OPTIONS_DEPTH_MAX: usize = 12;
 
 /// Where the script's exports are kept.
 const EXPORTS: &str = "exports";

@@ -17,11 +17,11 @@ pub(crate) mod meta;
 mod metrics;
 pub(crate) mod missing;
 mod open;
+mod stack;
 mod streams;
 mod subtle;
 pub(crate) mod timers;
 
-use crate::host::Phase;
 use crate::vm::{Call, Ctx, Fun, JsResult, Thrown, Value};
 
 /// A native module: its name, and what makes its exports.
@@ -99,9 +99,9 @@ fn promised<'js>(ctx: Ctx<'js>, result: JsResult<Value<'js>>) -> JsResult<Value<
 /// What exists without an import.
 pub(crate) fn install_globals(ctx: Ctx<'_>) -> JsResult<()> {
     let global = ctx.global();
+    stack::install(ctx)?;
     global.set("global", global.clone())?;
     global.set("__VU", ctx.number(ctx.host().ids.get().vu as f64))?;
-    global.define_getter("__ITER", ctx.function(&Fun::new(c"__ITER", 0, iteration_number))?)?;
     global.define_getter("__ENV", ctx.function(&Fun::new(c"__ENV", 0, first_environment))?)?;
     console::install(ctx)?;
     open::install(ctx)?;
@@ -111,13 +111,13 @@ pub(crate) fn install_globals(ctx: Ctx<'_>) -> JsResult<()> {
     common::install(ctx)
 }
 
-/// `__ITER`: there is none before the first iteration.
+/// Declares `__ITER`, which does not exist before the first iteration, as in k6.
+pub(crate) fn declare_iteration(ctx: Ctx<'_>) -> JsResult<()> {
+    ctx.global().define_getter("__ITER", ctx.function(&Fun::new(c"__ITER", 0, iteration_number))?)
+}
+
 fn iteration_number<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
-    let (ctx, host) = (call.ctx(), call.ctx().host());
-    Ok(match host.phase.get() {
-        Phase::Iteration => ctx.number(host.ids.get().iteration as f64),
-        _ => ctx.undefined(),
-    })
+    Ok(call.ctx().number(call.ctx().host().ids.get().iteration as f64))
 }
 
 /// `__ENV`, made when it is first read: most scripts never do, and the system's environment is large.

@@ -81,6 +81,11 @@ pub fn env_layer<'a>(env: impl Iterator<Item = (&'a str, &'a str)>) -> Layer {
     Layer { kind: LayerKind::Environment, options }
 }
 
+/// Whether a variable sets an option.
+pub fn is_option_variable(name: &str) -> bool {
+    ENVIRONMENT.iter().any(|(known, _)| *known == name)
+}
+
 /// `10s:5,1m:20` as stages.
 pub fn stages(text: &str) -> Json {
     let stage = |part: &str| match part.split_once(':') {

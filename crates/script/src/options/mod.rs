@@ -19,7 +19,7 @@ use crate::error::{ErrorKind, ScriptError};
 use crate::metrics::SystemTags;
 use crate::segment::Stripes;
 
-pub use layer::{Layer, LayerKind, env_layer, stages};
+pub use layer::{Layer, LayerKind, env_layer, is_option_variable, stages};
 pub(crate) use own::{HTTP_HELP, http_version};
 
 pub use network::{Dns, DnsPolicy, DnsSelect, HostPattern, HostRules, TlsAuth};

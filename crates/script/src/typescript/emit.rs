@@ -27,12 +27,29 @@ pub(super) fn enumeration(it: &TSEnumDeclaration<'_>, text: &str) -> String {
         } else {
             format!("{name}[{name}[{key}] = {value}] = {key}; ")
         });
+        if is_referred_to(it, &member.id, text) {
+            members.push_str(&format!("const {} = {name}[{key}]; ", key.trim_matches('"')));
+        }
         next = match number {
             Some(number) => (format!("{}", number + 1.0), Some(number + 1.0)),
             None => (format!("{name}[{key}] + 1"), None),
         };
     }
     format!("var {name}; (function ({name}) {{ {members}}})({name} || ({name} = {{}}));")
+}
+
+/// Whether the initializer of a member names another one.
+fn is_referred_to(it: &TSEnumDeclaration<'_>, name: &TSEnumMemberName<'_>, text: &str) -> bool {
+    let TSEnumMemberName::Identifier(name) = name else { return false };
+    let initializers = it.body.members.iter().filter_map(|member| member.initializer.as_ref());
+    let mut codes = initializers.map(|value| value.span().source_text(text));
+    codes.any(|code| {
+        code.match_indices(name.name.as_str()).any(|(at, word)| {
+            let (before, after) = (&code[..at], &code[at + word.len()..]);
+            let is_word = crate::syntax::is_word;
+            !before.ends_with(is_word) && !before.ends_with(['.', '"', '\'']) && !after.starts_with(is_word)
+        })
+    })
 }
 
 fn quoted(name: &TSEnumMemberName<'_>, text: &str) -> String {

@@ -4,6 +4,7 @@
 //! Never: checks types, as k6 does not either.
 
 mod emit;
+mod namespace;
 mod types;
 
 use oxc_parser::ParserReturn;
@@ -173,10 +174,34 @@ mod tests {
     }
 
     #[test]
+    fn namespaces_and_aliases_keep_their_lines() {
+        for (typed, plain) in [
+            ("namespace A {\n  type B = 1;\n}", ";            \n             \n "),
+            ("import B = A.C;\nlet d: B;", ";              \nlet d   ;"),
+            ("import B = A.C;\nB();", "const  B = A.C;\nB();"),
+        ] {
+            assert_eq!(strip("a.ts", typed).as_deref(), Ok(plain), "{typed}");
+        }
+        let typed =
+            "export namespace A {\n  export const b: number = 1;\n}\nnamespace A {\n  export let c = b;\n}";
+        let plain = strip("a.ts", typed).unwrap();
+        assert_eq!(plain.matches('\n').count(), typed.matches('\n').count(), "{plain}");
+        for part in [
+            "export var A; ;(function (A) { ",
+            "get: () => b });",
+            "let c = A.b;",
+            "})(A || (A = {}));",
+            "set: (it) => { c = it; }",
+        ] {
+            assert!(plain.contains(part), "{part}: {plain}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_stripped_is_located() {
         assert_eq!(
-            strip("file:///t/a.ts", "\n namespace A { export const b = 1 }").unwrap_err(),
-            "/t/a.ts:2:2: a namespace with values is not supported: make it a module of its own"
+            strip("file:///t/a.ts", "\n @log class A {}").unwrap_err(),
+            "/t/a.ts:2:2: decorators are not supported: call the function on the class itself"
         );
         assert!(strip("a.ts", "let x: = 1").unwrap_err().starts_with("a.ts:1:8: "));
     }

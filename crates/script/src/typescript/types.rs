@@ -1,21 +1,21 @@
 //! Finds what of a TypeScript program is type, and no code.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use oxc_ast::ast::{
-    BindingIdentifier, Class, ClassElement, Declaration, ExportDefaultDeclarationKind,
+    BindingIdentifier, Class, ClassElement, Declaration, Decorator, ExportDefaultDeclarationKind,
     ExportNamedDeclaration, FormalParameter, Function, FunctionType, IdentifierReference, ImportDeclaration,
     ImportDeclarationSpecifier, ImportOrExportKind, MethodDefinition, MethodDefinitionKind,
     MethodDefinitionType, ModuleExportName, Program, PropertyDefinition, PropertyDefinitionType, Statement,
-    TSAsExpression, TSEnumDeclaration, TSInstantiationExpression, TSNonNullExpression, TSSatisfiesExpression,
-    TSThisParameter, TSTypeAnnotation, TSTypeAssertion, TSTypeParameterDeclaration,
-    TSTypeParameterInstantiation, VariableDeclarator,
+    TSAsExpression, TSEnumDeclaration, TSImportEqualsDeclaration, TSInstantiationExpression,
+    TSNonNullExpression, TSSatisfiesExpression, TSThisParameter, TSTypeAnnotation, TSTypeAssertion,
+    TSTypeParameterDeclaration, TSTypeParameterInstantiation, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::scope::ScopeFlags;
 
-use super::{Edits, Problem, emit};
+use super::{Edits, Problem, emit, namespace};
 
 /// The edits that leave a program's code alone.
 pub(super) fn edits_of(program: &Program<'_>, text: &str) -> Result<Edits, Problem> {
@@ -26,8 +26,12 @@ pub(super) fn edits_of(program: &Program<'_>, text: &str) -> Result<Edits, Probl
         used: HashSet::new(),
         types: HashSet::new(),
         values: HashSet::new(),
+        aliases: Vec::new(),
+        spaces: Vec::new(),
+        exported: HashMap::new(),
     };
     finder.visit_program(program);
+    finder.aliases();
     for statement in &program.body {
         match statement {
             Statement::ImportDeclaration(it) => finder.import(it),
@@ -38,24 +42,42 @@ pub(super) fn edits_of(program: &Program<'_>, text: &str) -> Result<Edits, Probl
     finder.problem.map_or(Ok(finder.edits), Err)
 }
 
-struct Finder<'t> {
-    text: &'t str,
-    edits: Edits,
+pub(super) struct Finder<'t> {
+    pub(super) text: &'t str,
+    pub(super) edits: Edits,
     problem: Option<Problem>,
     /// Names that code refers to: an import that only types refer to is left out.
     used: HashSet<String>,
     /// Names that are declared as types.
     types: HashSet<String>,
     /// Names that are declared as something that is there at run time.
-    values: HashSet<String>,
+    pub(super) values: HashSet<String>,
+    /// `import a = b.c`: the statement, and its name.
+    aliases: Vec<(Span, String)>,
+    /// The namespaces that are open.
+    pub(super) spaces: Vec<namespace::Space>,
+    /// Of each namespace what its blocks so far export.
+    pub(super) exported: HashMap<String, Vec<String>>,
 }
 
 impl Finder<'_> {
+    /// `import a = b.c` is a constant, where code refers to it.
+    fn aliases(&mut self) {
+        for (span, name) in std::mem::take(&mut self.aliases) {
+            if self.used.contains(&name) {
+                let begin = span.start as usize;
+                self.edits.replace(begin, begin + "import".len(), "const ".to_owned());
+            } else {
+                self.blank_statement(span);
+            }
+        }
+    }
+
     fn blank(&mut self, span: Span) {
         self.edits.blank(span.start as usize, span.end as usize);
     }
 
-    fn blank_statement(&mut self, span: Span) {
+    pub(super) fn blank_statement(&mut self, span: Span) {
         self.edits.blank_statement(span.start as usize, span.end as usize);
     }
 
@@ -106,7 +128,7 @@ impl Finder<'_> {
     }
 
     /// Whether a declaration has no value at run time. One that has a value, but cannot be stripped, is refused.
-    fn is_type_declaration(&mut self, it: &Declaration<'_>) -> bool {
+    pub(super) fn is_type_declaration(&mut self, it: &Declaration<'_>) -> bool {
         match it {
             Declaration::TSTypeAliasDeclaration(it) => {
                 self.types.insert(it.id.name.to_string());
@@ -121,19 +143,8 @@ impl Finder<'_> {
             Declaration::ClassDeclaration(it) => it.declare,
             Declaration::TSEnumDeclaration(it) => it.declare,
             Declaration::FunctionDeclaration(it) => it.declare || it.body.is_none(),
-            Declaration::TSNamespaceDeclaration(it) => {
-                if !it.declare {
-                    self.refuse(
-                        it.span,
-                        "a namespace with values is not supported: make it a module of its own",
-                    );
-                }
-                true
-            }
-            Declaration::TSImportEqualsDeclaration(it) => {
-                self.refuse(it.span, "`import x = …` is not supported: write `import x from …`");
-                true
-            }
+            Declaration::TSNamespaceDeclaration(it) => it.declare || !namespace::has_values(it),
+            Declaration::TSImportEqualsDeclaration(it) => it.import_kind == ImportOrExportKind::Type,
         }
     }
 
@@ -171,6 +182,13 @@ impl<'a> Visit<'a> for Finder<'_> {
             Statement::ImportDeclaration(_) => {}
             Statement::ExportDeclaration(export) if self.is_type_declaration(&export.declaration) => {
                 self.blank_statement(export.span);
+            }
+            Statement::ExportDeclaration(export) => match &export.declaration {
+                Declaration::TSNamespaceDeclaration(space) => self.namespace(space, export.span.start, true),
+                _ => walk::walk_statement(self, it),
+            },
+            Statement::TSNamespaceDeclaration(space) if !space.declare && namespace::has_values(space) => {
+                self.namespace(space, space.span.start, false);
             }
             Statement::ExportNamedDeclaration(export) => {
                 if export.export_kind == ImportOrExportKind::Type {
@@ -212,7 +230,20 @@ impl<'a> Visit<'a> for Finder<'_> {
         }
     }
 
+    fn visit_decorator(&mut self, it: &Decorator<'a>) {
+        self.refuse(it.span, "decorators are not supported: call the function on the class itself");
+    }
+
+    fn visit_ts_import_equals_declaration(&mut self, it: &TSImportEqualsDeclaration<'a>) {
+        self.aliases.push((it.span, it.id.name.to_string()));
+        self.visit_binding_identifier(&it.id);
+        if let Some(name) = namespace::first_name(&it.module_reference) {
+            self.used.insert(name);
+        }
+    }
+
     fn visit_identifier_reference(&mut self, it: &IdentifierReference<'a>) {
+        self.qualify(it.span, it.name.as_str());
         self.used.insert(it.name.to_string());
     }
 
@@ -293,6 +324,7 @@ impl<'a> Visit<'a> for Finder<'_> {
     }
 
     fn visit_class(&mut self, it: &Class<'a>) {
+        it.decorators.iter().for_each(|decorator| self.visit_decorator(decorator));
         if it.r#abstract {
             let head = &self.text[it.span.start as usize..it.body.span.start as usize];
             if let Some(place) = head.find("abstract") {

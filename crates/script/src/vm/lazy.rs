@@ -11,14 +11,17 @@ use super::{Ctx, JsResult, Thrown};
 
 struct Part {
     add: unsafe extern "C" fn(*mut qjs::JSContext) -> c_int,
+    /// What is run once it is there.
+    then: Option<&'static str>,
     names: &'static [&'static CStr],
 }
 
 const PARTS: [Part; 3] = [
-    Part { add: qjs::JS_AddIntrinsicDate, names: &[c"Date"] },
-    Part { add: qjs::JS_AddIntrinsicMapSet, names: &[c"Map", c"Set", c"WeakMap", c"WeakSet"] },
+    Part { add: qjs::JS_AddIntrinsicDate, then: Some(DATES), names: &[c"Date"] },
+    Part { add: qjs::JS_AddIntrinsicMapSet, then: None, names: &[c"Map", c"Set", c"WeakMap", c"WeakSet"] },
     Part {
         add: qjs::JS_AddIntrinsicTypedArrays,
+        then: None,
         names: &[
             c"ArrayBuffer",
             c"SharedArrayBuffer",
@@ -38,6 +41,26 @@ const PARTS: [Part; 3] = [
         ],
     },
 ];
+
+/// Dates as k6 writes them: UTC by its name, and hours from 0 to 23.
+const DATES: &str = "(function() {
+    const proto = Date.prototype, define = (name, value) =>
+        Object.defineProperty(proto, name, { value, writable: true, configurable: true });
+    for (const name of ['toString', 'toTimeString']) {
+        const plain = proto[name];
+        define(name, { [name]() {
+            const text = plain.call(this);
+            return text.endsWith(' GMT+0000') ? text + ' (UTC)' : text;
+        } }[name]);
+    }
+    const time = proto.toTimeString, day = proto.toLocaleDateString;
+    define('toLocaleTimeString', { toLocaleTimeString() {
+        return isNaN(this) ? 'Invalid Date' : time.call(this).slice(0, 8);
+    } }.toLocaleTimeString);
+    define('toLocaleString', { toLocaleString() {
+        return isNaN(this) ? 'Invalid Date' : day.call(this) + ', ' + time.call(this).slice(0, 8);
+    } }.toLocaleString);
+})()";
 
 /// The part of the table above with typed arrays.
 const BUFFERS: usize = 2;
@@ -85,7 +108,11 @@ impl Ctx<'_> {
         }
         // SAFETY: the context is alive, and a part is added once.
         let status = unsafe { (PARTS[part_idx].add)(self.as_ptr()) };
-        if status < 0 { Err(Thrown) } else { Ok(()) }
+        match PARTS[part_idx].then {
+            _ if status < 0 => Err(Thrown),
+            Some(code) => self.evaluate(code).map(drop),
+            None => Ok(()),
+        }
     }
 }
 

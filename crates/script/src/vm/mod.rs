@@ -166,6 +166,17 @@ impl<'js> Ctx<'js> {
         unsafe { Value::from_raw(self, qjs::JS_GetException(self.as_ptr())) }
     }
 
+    /// Where the exception that was taken last came from, if it is no error with a stack of its own; empty when that is not known.
+    pub(crate) fn take_trace(self) -> String {
+        // SAFETY: command 2 stores an owned value of the context, and leaves `undefined` in its place.
+        let trace = unsafe {
+            let mut trace = qjs::JS_UNDEFINED;
+            qjs::js_std_cmd(ERROR_BACK_TRACE, self.as_ptr(), &raw mut trace);
+            Value::from_raw(self, trace)
+        };
+        trace.as_text().map_or_else(String::new, |text| text.to_owned())
+    }
+
     /// Makes the pending exception one that no `catch` sees.
     pub(crate) fn make_uncatchable(self) {
         let error = self.take_exception();
@@ -176,6 +187,9 @@ impl<'js> Ctx<'js> {
         }
     }
 }
+
+/// The engine's command that gives the last stack.
+const ERROR_BACK_TRACE: c_int = 2;
 
 /// Called by the engine every few thousand operations; non-zero ends the running script.
 unsafe extern "C" fn on_interrupt(_runtime: *mut qjs::JSRuntime, opaque: *mut c_void) -> c_int {

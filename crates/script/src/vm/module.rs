@@ -28,12 +28,14 @@ pub(crate) fn compile_function<'js>(ctx: Ctx<'js>, name: &str, source: &str) -> 
 }
 
 fn compile<'js>(ctx: Ctx<'js>, name: &str, source: &str, kind: u32) -> JsResult<Value<'js>> {
-    let (text, name) = (c_text(source), c_text(name));
+    let name = c_text(name);
+    // The text may have NUL bytes of its own.
+    let text: Vec<u8> = source.bytes().chain([0]).collect();
     let flags = (kind | qjs::JS_EVAL_FLAG_COMPILE_ONLY) as c_int;
     // SAFETY: the text ends with NUL, as the parser wants it; the result is owned.
     unsafe {
-        let len = text.as_bytes().len() as qjs::size_t;
-        Value::checked(ctx, qjs::JS_Eval(ctx.as_ptr(), text.as_ptr(), len, name.as_ptr(), flags))
+        let len = source.len() as qjs::size_t;
+        Value::checked(ctx, qjs::JS_Eval(ctx.as_ptr(), text.as_ptr().cast(), len, name.as_ptr(), flags))
     }
 }
 

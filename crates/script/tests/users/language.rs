@@ -52,6 +52,57 @@ fn errors_name_file_line_and_column() {
 }
 
 #[test]
+fn errors_say_what_was_no_function() {
+    for (code, message) in [
+        ("http.run();", "http.run is not a function"),
+        ("http.run(JSON.stringify({ a: 1 }));", "http.run is not a function"),
+        ("const o = {}; o['x y'](1, 2);", "o['x y'] is not a function"),
+        ("const f = 5; f();", "f is not a function"),
+        ("new http.Foo();", "http.Foo is not a function"),
+        ("[1].map(5);", "what map was given is not a function"),
+        ("const own = {}; own.a(own.b());", "own.b is not a function"),
+        ("JSON.parse('{');", ""),
+        ("throw new TypeError('not a function');", "not a function"),
+    ] {
+        let source = format!(
+            "import http from 'k6/http'; export default function () {{ try {{ {code} }} catch (e) {{ console.log(e.message, '|', e.stack); }} }}"
+        );
+        let run = iterate(&source, 1, |_| reply(200, &[], ""));
+        let (said, stack) = run.said.split_once(" | ").unwrap();
+        let class = if code.starts_with("JSON") { "SyntaxError" } else { "TypeError" };
+        assert!(stack.starts_with(&format!("{class}: {said}\n    at ")), "{code}: {}", run.said);
+        assert!(message.is_empty() || said == message, "{code}: {said}");
+    }
+}
+
+#[test]
+fn what_is_thrown_has_its_place() {
+    for (source, message, place) in [
+        ("\nthrow 'a string';", "a string\n\tat ", "/tests/script.js:2:"),
+        ("\nJSON.parse('{a');", "SyntaxError: ", "/tests/script.js:2:"),
+        ("function f() {\n  throw { a: 1 };\n}\nf();", "[object Object]\n\tat f ", "/tests/script.js:2:"),
+        (
+            "\nthrow new Error('at first\\n  at last');",
+            "Error: at first\n  at last\n\tat ",
+            "/tests/script.js:2:",
+        ),
+    ] {
+        let error = compile(&format!("{source}\nexport default function () {{}}")).unwrap_err();
+        assert!(error.message.starts_with(message), "{source}: {}", error.message);
+        let at = error.place.unwrap_or_default();
+        assert!(at.starts_with(place), "{source}: {at}: {}", error.message);
+    }
+    let run =
+        iterate("export default function () {\n  throw 'text ' + __ITER;\n}", 2, |_| reply(200, &[], ""));
+    let Outcome::Failed(error) = run.outcome else { panic!("{:?}", run.outcome) };
+    assert!(
+        error.message.starts_with("text 1\n\tat default (file:///tests/script.js:2:"),
+        "{}",
+        error.message
+    );
+}
+
+#[test]
 fn endless_scripts_end() {
     for (source, message) in [
         ("const f = () => f() + 1; export default function () { f(); }", "stack"),
@@ -131,4 +182,48 @@ fn exports_are_known_after_the_first_init() {
     assert!(["setup", "other", "default"].iter().all(|name| program.has_function(name)));
     assert!(!program.has_function("options"));
     assert_eq!(said.0.lock().unwrap().as_slice(), b"init 0\n");
+}
+
+#[test]
+fn the_init_may_sleep_and_texts_may_have_nul_bytes() {
+    let run = iterate(
+        "import { sleep } from 'k6'; sleep(0.2); export default function () { console.log(`a\0b`.length); }",
+        1,
+        |_| reply(200, &[], ""),
+    );
+    assert_eq!(run.said, "3\n");
+}
+
+#[test]
+fn iterations_have_a_number_only_while_they_run() {
+    let run = iterate(
+        "const before = typeof __ITER; export default function () { console.log(before, __ITER); }",
+        2,
+        |_| reply(200, &[], ""),
+    );
+    assert_eq!(run.said, "undefined 0\nundefined 1\n");
+}
+
+#[test]
+fn dates_are_written_as_k6_does() {
+    let run = iterate(
+        "export default function () { const d = new Date(0); console.log(d.toString().includes('GMT+0000') === d.toString().endsWith(' (UTC)'));
+            console.log(/^[0-2][0-9]:[0-9]{2}:00$/.test(d.toLocaleTimeString()), String(new Date(NaN)), new Date(NaN).toLocaleString()); }",
+        1,
+        |_| reply(200, &[], ""),
+    );
+    assert_eq!(run.said, "true\ntrue Invalid Date Invalid Date\n");
+}
+
+#[test]
+fn options_that_are_no_numbers_are_refused() {
+    for (options, path) in
+        [("{ vus: NaN }", "vus"), ("{ scenarios: { a: { rate: 1 / 0 } } }", "scenarios.a.rate")]
+    {
+        let error = compile(&format!("export const options = {options}; export default function () {{}}"))
+            .unwrap_err();
+        let expected =
+            format!("RangeError: option `{path}` is not a finite number, which options cannot have");
+        assert_eq!(error.message.lines().next(), Some(&*expected));
+    }
 }

@@ -129,6 +129,21 @@ fn imports_that_lead_nowhere_are_placed() {
 }
 
 #[test]
+fn namespaces_and_aliases_of_typescript_run() {
+    let source = "namespace A { export const b = 1; export function f() { return b + 1; } export namespace C { export const d = 'd'; } }
+        namespace A { export let e = b; export enum E { X = 3, Y } }
+        namespace T { export type Only = string }
+        import Q = A.C;
+        import Unused = T.Only;
+        const enum F { One = 1, Two = One << 1 }
+        A.e = A.e + 1;
+        const said = [A.f(), A.C.d, A.e, A.E.Y, A.E[3], Q.d, F.Two].join(' ');
+        if (said !== '2 d 2 4 X d 2') throw new Error(said);
+        export default function () {}";
+    assert_eq!(load("/t/a.ts", source).map(drop), Ok(()));
+}
+
+#[test]
 fn an_import_of_what_is_not_exported_is_placed() {
     for (source, message, place) in [
         (

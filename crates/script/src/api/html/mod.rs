@@ -40,7 +40,9 @@ const DOM: &[Fun] = &[
     Fun::new(c"matches", 3, matches),
     Fun::new(c"related", 3, related),
     Fun::new(c"text", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.string(&node.text())))),
-    Fun::new(c"inner", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.string(&node.inner_html())))),
+    Fun::new(c"inner", 2, |call: &Call<'_>| {
+        on_node(call, |ctx, node| Ok(ctx.string(&closed_voids(&node.inner_html()))))
+    }),
     Fun::new(c"kind", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.number(kind(node).into())))),
     Fun::new(c"name", 2, |call: &Call<'_>| on_node(call, |ctx, node| Ok(ctx.string(&name(node))))),
     Fun::new(c"attributes", 2, |call: &Call<'_>| on_node(call, attributes)),
@@ -248,3 +250,42 @@ fn parts<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     }
     Ok(parts)
 }
+/// HTML with the elements that never have content closed in themselves, as Go writes them: `<br/>`.
+fn closed_voids(html: &str) -> String {
+    let mut closed = String::with_capacity(html.len());
+    let mut rest = html;
+    while let Some(begin) = rest.find('<') {
+        let (before, tag) = rest.split_at(begin);
+        closed.push_str(before);
+        let end = tag_end(tag);
+        let name = tag[1..].split(|letter: char| !letter.is_ascii_alphanumeric()).next().unwrap_or_default();
+        match tag[..end].strip_suffix('>') {
+            Some(open) if VOID_ELEMENTS.contains(&name) && !open.ends_with('/') => {
+                closed.push_str(open);
+                closed.push_str("/>");
+            }
+            _ => closed.push_str(&tag[..end]),
+        }
+        rest = &tag[end..];
+    }
+    closed.push_str(rest);
+    closed
+}
+
+/// Where a tag ends: a `>` in a quoted attribute is part of it.
+fn tag_end(tag: &str) -> usize {
+    let mut is_quoted = false;
+    for (at, letter) in tag.char_indices() {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            '>' if !is_quoted => return at + 1,
+            _ => {}
+        }
+    }
+    tag.len()
+}
+
+const VOID_ELEMENTS: &[&str] = &[
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr",
+];

@@ -201,10 +201,9 @@ impl<'js> Asked<'_, 'js> {
         };
         let (text, name) = match self.url.as_text() {
             Some(text) => (text.to_owned(), None),
-            None if self.url.is_object() && !self.url.get("url")?.is_undefined() => {
+            None if self.url.is_object() && !self.url.get("clean_url")?.is_undefined() => {
                 (self.url.get("url")?.to_string()?, Some(self.url.get("name")?.to_string()?))
             }
-            None if self.url.is_object() => (self.url.to_string()?, None),
             None => {
                 let text = format!("invalid URL: '{}' is no text", self.url.to_string()?);
                 return Ok(Err(ReplyFailure { code: INVALID_URL_CODE, text }));

@@ -55,12 +55,65 @@ pub(super) fn flaw(text: &str) -> Option<String> {
         return Some("net/url: invalid control character in URL".to_owned());
     }
     let (whole, fragment) = text.split_once('#').unwrap_or((text, ""));
-    let path = whole.split('?').next().unwrap_or_default();
-    if let Some(escape) = bad_escape(path).or_else(|| bad_escape(fragment)) {
-        return Some(format!("invalid URL escape \"{escape}\""));
+    let (scheme, rest) = match scheme_of(whole) {
+        Some(parts) => parts,
+        None if whole.starts_with(':') => return Some("missing protocol scheme".to_owned()),
+        None => ("", whole),
+    };
+    let rest = rest.split('?').next().unwrap_or_default();
+    let mut path = rest;
+    if !rest.starts_with('/') {
+        if scheme.is_empty() && rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
+            return Some("first path segment in URL cannot contain colon".to_owned());
+        }
+    } else if let Some(rest) =
+        rest.strip_prefix("//").filter(|_| !scheme.is_empty() || !rest.starts_with("///"))
+    {
+        let end = rest.find('/').unwrap_or(rest.len());
+        if let Some(flaw) = authority_flaw(&rest[..end]) {
+            return Some(flaw);
+        }
+        path = &rest[end..];
     }
-    let is_indented = text.starts_with(' ') && text.split('/').next().is_some_and(|head| head.contains(':'));
-    is_indented.then(|| "first path segment in URL cannot contain colon".to_owned())
+    let is_opaque = !scheme.is_empty() && !rest.starts_with('/');
+    let escape = bad_escape(path).filter(|_| !is_opaque).or_else(|| bad_escape(fragment))?;
+    Some(format!("invalid URL escape \"{escape}\""))
+}
+
+/// The scheme and what follows it.
+fn scheme_of(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    is_scheme.then_some((scheme, rest))
+}
+
+/// What is wrong with `user@host:port`.
+fn authority_flaw(authority: &str) -> Option<String> {
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    if !user.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte)) {
+        return Some("net/url: invalid userinfo".to_owned());
+    }
+    let port_at = match (host.starts_with('['), host.rfind(']')) {
+        (true, None) => return Some("missing ']' in host".to_owned()),
+        (true, Some(end)) => end + 1,
+        (false, _) => host.rfind(':').unwrap_or(host.len()),
+    };
+    let (name, port) = host.split_at(port_at);
+    let digits = port.strip_prefix(':').unwrap_or_default();
+    if !port.is_empty() && (!port.starts_with(':') || !digits.bytes().all(|byte| byte.is_ascii_digit())) {
+        return Some(format!("invalid port {port:?} after host"));
+    }
+    let is_bad = |letter: &char| {
+        letter.is_ascii() && !letter.is_ascii_alphanumeric() && !"-_.~!$&'()*+,;=:[]<>\"%".contains(*letter)
+    };
+    if let Some(letter) = name.chars().find(is_bad) {
+        return Some(format!("invalid character {:?} in host name", letter.to_string()));
+    }
+    let at = name.match_indices('%').map(|(at, _)| at);
+    let is_plain = |at: &usize| name[*at + 1..].starts_with(|digit: char| ('0'..'8').contains(&digit));
+    let at = at.into_iter().find(|at| is_plain(at) && !name[*at..].starts_with("%25"))?;
+    Some(format!("invalid URL escape \"{}\"", name[at..].chars().take(3).collect::<String>()))
 }
 
 /// The first `%` that two hexadecimal digits do not follow, with what follows.
@@ -113,6 +166,16 @@ mod tests {
             ("%zz", malformed("%zz", "invalid URL escape \"%zz\"")),
             ("http://h/%zz", malformed("http://h/%zz", "invalid URL escape \"%zz\"")),
             ("http://h/#%", malformed("http://h/#%", "invalid URL escape \"%\"")),
+            ("ht tp://x/", malformed("ht tp://x/", "first path segment in URL cannot contain colon")),
+            ("a,https://b/", malformed("a,https://b/", "first path segment in URL cannot contain colon")),
+            ("127.0.0.1:80", malformed("127.0.0.1:80", "first path segment in URL cannot contain colon")),
+            (":x", malformed(":x", "missing protocol scheme")),
+            ("x:y", unsent("unsupported protocol scheme \"x\"")),
+            ("//x/", unsent("unsupported protocol scheme \"\"")),
+            ("http://a b/", malformed("http://a b/", "invalid character \" \" in host name")),
+            ("http://h:1 /", malformed("http://h:1 /", "invalid port \":1 \" after host")),
+            ("http://u r@h/", malformed("http://u r@h/", "net/url: invalid userinfo")),
+            ("http://a%41/", malformed("http://a%41/", "invalid URL escape \"%41\"")),
             (" http://h/", malformed(" http://h/", "first path segment in URL cannot contain colon")),
             ("http://[::1", malformed("http://[::1", "missing ']' in host")),
         ] {
