@@ -1,5 +1,7 @@
 //! Where a run's figures go while it goes on: `--web`, and those of `--out` that are no files.
 
+mod k6;
+
 use std::net::SocketAddr;
 use std::str::FromStr;
 
@@ -13,6 +15,8 @@ use crate::args::OutputArgs;
 use crate::failure::Failure;
 use crate::output;
 
+pub(crate) use k6::VARIABLES as K6_VARIABLES;
+
 /// One `--out`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Out {
@@ -22,6 +26,19 @@ pub(crate) enum Out {
     Push(PushKind, String),
     /// A page that Prometheus reads from.
     Scrape(SocketAddr),
+    /// k6's `web-dashboard`: the page that `--web` serves, and a file of it at the end.
+    Web { address: SocketAddr, export: Option<OutputSpec> },
+}
+
+impl Out {
+    /// What is written at the end.
+    pub(crate) fn file(&self) -> Option<&OutputSpec> {
+        match self {
+            Self::File(spec) => Some(spec),
+            Self::Web { export, .. } => export.as_ref(),
+            Self::Push(..) | Self::Scrape(_) => None,
+        }
+    }
 }
 
 /// All of a run's streams.
@@ -36,7 +53,10 @@ impl FromStr for Out {
 
     fn from_str(text: &str) -> Result<Self, InputError> {
         let text = if matches!(text, "json" | "csv") { &format!("{text}=-") } else { text };
-        let (name, place) = text.split_once('=').unwrap_or_default();
+        let (name, place) = text.split_once('=').unwrap_or((text, ""));
+        if let Some(out) = k6::named(name, place, &variable) {
+            return out;
+        }
         if let Some((_, kind)) = PUSHES.iter().find(|(known, _)| *known == name) {
             return Ok(Self::Push(*kind, place.to_owned()));
         }
@@ -64,6 +84,10 @@ impl Streams {
                 Out::Scrape(address) => {
                     streams.metrics.push(Metrics::start(*address).map_err(|error| refused(&error))?);
                 }
+                Out::Web { address, .. } if args.web.is_none() && streams.web.is_none() => {
+                    streams.web = Some(Web::start(*address, name).map_err(|error| refused(&error))?);
+                }
+                Out::Web { .. } => {}
             }
         }
         if let Some(address) = args.web {
@@ -109,19 +133,18 @@ impl Streams {
 
 /// A token for `Authorization` comes from the environment: an argument would be seen by everyone on the machine.
 fn push(kind: PushKind, target: &str) -> Result<Push, Failure> {
-    let token = std::env::var("SQUALL_OUT_AUTHORIZATION").ok().filter(|token| !token.is_empty());
+    let token = variable("SQUALL_OUT_AUTHORIZATION").or_else(|| k6::authorization(kind, &variable));
     Push::start(kind, target, token).map_err(|error| refused(&error))
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 fn refused(error: &Error) -> Failure {
     Failure::usage(error.to_string(), error.help())
 }
 
-const PUSHES: &[(&str, PushKind)] = &[
-    ("prometheus-rw", PushKind::RemoteWrite),
-    ("otlp", PushKind::Otlp),
-    ("influxdb", PushKind::Influx),
-    ("statsd", PushKind::Statsd),
-];
+const PUSHES: &[(&str, PushKind)] = &[("prometheus-rw", PushKind::RemoteWrite), ("otlp", PushKind::Otlp)]; // `influxdb` and `statsd` are k6's names too.
 
 const OUT_HELP: &str = "write a file, json=, csv=, html=, junit= or markdown=FILE, or a system, prometheus=ADDRESS:PORT, prometheus-rw=URL, otlp=URL, influxdb=URL or statsd=HOST:PORT";

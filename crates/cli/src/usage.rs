@@ -3,6 +3,7 @@
 //! clap finds what is wrong; the words are ours: `error: ..`, a blank line, `help: ..` with what to type instead.
 
 mod argv;
+mod k6_words;
 mod run_flags;
 
 use std::error::Error as _;
@@ -14,7 +15,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use squall_plan::{InputError, nearest};
 
 use crate::args::{Cli, Command};
-use crate::failure::Failure;
+use crate::failure::{ExitCode, Failure};
 use crate::run::Kind;
 
 /// What was asked for.
@@ -35,6 +36,9 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request,
             Ok(Request::Do(Command::Run(args)))
         }
         Ok((Cli { command: Some(command), .. }, _)) => Ok(Request::Do(command)),
+        Ok((Cli { command: None, http }, _)) if http.urls.first().is_some_and(|word| word == "version") => {
+            Ok(Request::Show(Cli::command().render_version()))
+        }
         Ok((Cli { command: None, http }, _)) => {
             refuse_no_url(http.urls.first())?;
             Ok(Request::Do(Command::Http(Box::new(http))))
@@ -44,11 +48,22 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request,
         }
         Err(error) => {
             let word = argv.get(1).and_then(|word| word.to_str()).unwrap_or_default();
-            let meant =
-                argv::single_dash(&argv).or_else(|| incomplete(word, &error)).or_else(|| mistyped(word));
-            Err(meant.unwrap_or_else(|| pointed(failure(&error, word), word)))
+            let meant = k6_words::answer(word)
+                .or_else(|| argv::single_dash(&argv))
+                .or_else(|| incomplete(word, &error))
+                .or_else(|| mistyped(word));
+            Err(coded(&argv, meant.unwrap_or_else(|| pointed(failure(&error, word), word))))
         }
     }
+}
+
+/// Wrong flags of a k6 script end with 255, as in k6.
+fn coded(argv: &[OsString], failure: Failure) -> Failure {
+    let mut words = argv.iter().skip(1);
+    let is_run = words.next().is_some_and(|word| word == "run" || word == "inspect");
+    let is_script = |word: &OsString| Kind::of(Path::new(word)) == Some(Kind::Script);
+    let code = if is_run && words.any(is_script) { ExitCode::ScriptLoad } else { failure.code };
+    Failure { code, ..failure }
 }
 
 fn read(argv: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
@@ -60,6 +75,9 @@ fn read(argv: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
 /// `build` says so.)
 fn refuse_no_url(word: Option<&String>) -> Result<(), Failure> {
     let Some(word) = word else { return Ok(()) };
+    if let Some(failure) = k6_words::answer(word) {
+        return Err(failure);
+    }
     let is_file = !word.contains("://") && (Path::new(word).is_file() || !word.contains('/'));
     if is_file && Kind::of(Path::new(word)).is_some() {
         let help = format!("run what it describes: `squall run {word}`");

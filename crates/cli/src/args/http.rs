@@ -252,7 +252,7 @@ pub(crate) struct TlsSettingArgs {
     pub alpn: Option<Vec<String>>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// Name of the run, in its folder and reports [default: the first URL's host]

@@ -196,11 +196,7 @@ impl FaceArgs {
     /// The outputs of `--out` and `--json`.
     pub(crate) fn outputs(&self) -> Vec<OutputSpec> {
         let json = self.json.as_ref().map(|path| OutputSpec::new(Format::Json, path));
-        let file = |out: &Out| match out {
-            Out::File(spec) => Some(spec.clone()),
-            Out::Push(..) | Out::Scrape(_) => None,
-        };
-        self.out.iter().filter_map(file).chain(json).collect()
+        self.out.iter().filter_map(Out::file).cloned().chain(json).collect()
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) const PLAN_FLAGS: &str = "Plans";
 pub(crate) const PTR_FLAGS: &str = "PTR files";
 
 /// `squall run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct RunArgs {
     /// What to run: a plan (.yaml, .json), a k6 script (.js, .ts) or recorded traffic (.har, .gor, .squall)
     #[arg(value_name = "FILE")]
@@ -39,7 +39,7 @@ pub(crate) struct RunArgs {
 }
 
 /// What a plan file is told from outside.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = PLAN_FLAGS)]
 pub(crate) struct PlanArgs {
     /// Value of a variable, NAME=VALUE, that the plan uses as ${NAME} (repeatable)
@@ -50,7 +50,7 @@ pub(crate) struct PlanArgs {
 }
 
 /// How a run on many machines goes on when machines are lost.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = PLAN_FLAGS)]
 pub(crate) struct FleetArgs {
     /// Time without a sign of life after which a machine is lost, 3s to 10m [default: 10s]
@@ -70,7 +70,7 @@ pub(crate) struct FleetArgs {
 }
 
 /// PTR configuration files, and how their generators are reached.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = PTR_FLAGS)]
 pub(crate) struct PtrArgs {
     /// PTR configuration files, separated by commas, which run at the same time
@@ -86,7 +86,7 @@ pub(crate) struct PtrArgs {
 }
 
 /// What PTR files leave to the command line: how generators are reached, and who makes the load.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = PTR_FLAGS)]
 pub(crate) struct PtrReadingArgs {
     /// ssh user on the generators and the bastion
@@ -157,7 +157,7 @@ pub(crate) struct PlanFileArgs {
 /// `squall new`.
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// Where to write it; a file that exists is not overwritten [default: stdout]
+    /// Where to write it: a plan, or a k6 script where the name ends in .js or .ts; a file that exists is not overwritten [default: stdout]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// URL of the target

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 pub(crate) const SCRIPT_FLAGS: &str = "k6 scripts";
 
 /// k6's flags.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = SCRIPT_FLAGS)]
 pub(crate) struct ScriptArgs {
     /// Virtual users

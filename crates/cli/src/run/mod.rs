@@ -3,6 +3,7 @@
 mod again;
 pub(crate) mod agent;
 mod fetch;
+mod k6_env;
 mod loads;
 pub(crate) mod plan;
 pub(crate) mod plan_file;

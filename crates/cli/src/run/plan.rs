@@ -11,7 +11,7 @@ use squall_plan::file::Reach;
 use squall_plan::units::DurationText;
 use squall_report::{Ask, MachineGlance};
 
-use super::{Planned, loads, plan_file};
+use super::{Kind, Planned, loads, plan_file};
 use crate::args::{FleetArgs, NewArgs, OutputArgs, PlanCommand, RunArgs};
 use crate::echo;
 use crate::faces::Faces;
@@ -214,7 +214,9 @@ pub(crate) fn look(command: &PlanCommand) -> Result<ExitCode, Failure> {
 
 /// `squall new`.
 pub(crate) fn new(args: &NewArgs) -> Result<ExitCode, Failure> {
-    let text = STARTER.replace("TARGET_URL", &args.target);
+    let is_script = args.file.as_deref().and_then(Kind::of) == Some(Kind::Script);
+    let starter = if is_script { SCRIPT_STARTER } else { STARTER };
+    let text = starter.replace("TARGET_URL", &args.target);
     let Some(path) = &args.file else {
         output::result(&text)?;
         return Ok(ExitCode::Ok);
@@ -224,7 +226,8 @@ pub(crate) fn new(args: &NewArgs) -> Result<ExitCode, Failure> {
         let message = format!("cannot write `{}`: {error}", path.display());
         Failure::usage(message, "choose a name that is free, in a folder that exists")
     })?;
-    output::note(&format!("{} is a plan: `squall run {}`", path.display(), path.display()));
+    let kind = if is_script { "k6 script" } else { "plan" };
+    output::note(&format!("{} is a {kind}: `squall run {}`", path.display(), path.display()));
     Ok(ExitCode::Ok)
 }
 
@@ -336,3 +339,6 @@ pub(crate) const PLAN_SCHEMA: &str = include_str!("../../../../schema/plan.schem
 
 /// A plan to start from.
 const STARTER: &str = include_str!("starter.yaml");
+
+/// What `squall new FILE.js` writes.
+const SCRIPT_STARTER: &str = include_str!("starter.js");

@@ -14,34 +14,15 @@ use crate::failure::Failure;
 use crate::output;
 use crate::streams::Out;
 
-/// What `--out` names, or `K6_OUT` where there is none: the streams of samples, and what is written at the end.
-pub(super) fn split(args: &FaceArgs) -> Result<(Vec<OutputSpec>, Vec<OutputSpec>), Failure> {
+/// What `--out` names: the streams of samples, and what is written at the end.
+pub(super) fn split(args: &FaceArgs) -> (Vec<OutputSpec>, Vec<OutputSpec>) {
     let is_stream = |spec: &OutputSpec| matches!(spec.format, Format::Json | Format::Csv);
-    let of_file = |out: &Out| if let Out::File(spec) = out { Some(spec.clone()) } else { None };
-    let files = args.out.iter().filter_map(of_file);
-    let (mut streams, mut others): (Vec<OutputSpec>, Vec<OutputSpec>) = files.partition(is_stream);
-    if args.out.is_empty() {
-        streams.extend(of_environment()?);
-    }
+    let files = args.out.iter().filter_map(Out::file).cloned();
+    let (streams, mut others): (Vec<OutputSpec>, Vec<OutputSpec>) = files.partition(is_stream);
     // `--json` is squall's own result, also of a script.
     let json = args.json.as_ref().map(|path| OutputSpec::new(Format::Json, path));
     others.dedup();
-    Ok((streams, others.into_iter().chain(json).collect()))
-}
-
-/// What `K6_OUT` names.
-fn of_environment() -> Result<Option<OutputSpec>, Failure> {
-    let Some(given) = std::env::var("K6_OUT").ok().filter(|given| !given.is_empty()) else { return Ok(None) };
-    let (name, place) = given.split_once('=').unwrap_or((&given, "-"));
-    let format = match name {
-        "json" => Format::Json,
-        "csv" => Format::Csv,
-        _ => {
-            let message = format!("`{name}` in the variable K6_OUT is no output of samples");
-            return Err(Failure::usage(message, "set it to json=FILE or csv=FILE, or use `--out`"));
-        }
-    };
-    Ok(Some(OutputSpec::new(format, place)))
+    (streams, others.into_iter().chain(json).collect())
 }
 
 /// Opens the streams before the run.

@@ -18,6 +18,7 @@ use squall_plan::limits::{PLAN_FILE_BYTES_MAX, SCRIPT_FILE_BYTES_MAX};
 use squall_plan::{
     ConnectionPolicy, Load, Network, Plan, Profile, Proxy, ScriptLoad, Segment, Stop, TlsPolicy, What, When,
 };
+use squall_report::Ask;
 use squall_report::k6::{
     ScriptSection, ScriptSummary, TextForm, TextMode, export, machine_data, summary_data, summary_text,
 };
@@ -32,7 +33,7 @@ use crate::failure::{ExitCode, Failure};
 use crate::http::{steered, warn_of_stuck};
 use crate::output;
 use crate::patience::Patience;
-use crate::run::{fetch::fetcher, samples};
+use crate::run::{fetch::fetcher, k6_env, samples};
 use crate::signals;
 use crate::view::View;
 
@@ -40,6 +41,7 @@ use crate::view::View;
 pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
     let doing = format!("reading {} and what it imports", path.display());
     let patience = Patience::unless_quiet(&args.output.faces, doing);
+    let args = &k6_env::with_outputs(args)?;
     let script = Script::prepare(path, args, console(&args.script)?)?;
     drop(patience);
     let plan = script.plan();
@@ -102,6 +104,10 @@ impl LoadScript {
     }
 }
 
+/// What is logged at the first signal.
+const INTERRUPTED: &str =
+    "test run was aborted by a signal: teardown() and the summary follow; Ctrl-C again ends at once";
+
 fn part_name(is_setup: bool) -> &'static str {
     if is_setup { "setup()" } else { "teardown()" }
 }
@@ -127,7 +133,8 @@ impl<'a> Script<'a> {
             return Err(Failure { code: ExitCode::ScriptLoad, message, help });
         }
         let options = options(flags, &program)?;
-        options.warnings.iter().for_each(|text| console.line(Level::Warning, text, ""));
+        let ignored = k6_env::ignored(|name| program.mentions(name));
+        options.warnings.iter().chain(&ignored).for_each(|text| console.line(Level::Warning, text, ""));
         for scenario in &options.scenarios {
             if !program.has_function(&scenario.exec) {
                 let message = format!(
@@ -206,7 +213,7 @@ impl<'a> Script<'a> {
     }
 
     fn make(&self, plan: &Plan) -> Result<ExitCode, Failure> {
-        let (streams, files) = samples::split(&self.args.output.faces)?;
+        let (streams, files) = samples::split(&self.args.output.faces);
         let faces = Faces::open_with(&self.args.output, &plan.masked(), &files)?;
         let streams = samples::open(&streams, &self.run.program, &self.run.options)?;
         if self.args.output.faces.quiet == 0 {
@@ -214,7 +221,7 @@ impl<'a> Script<'a> {
         }
         let control = Control::new();
         // The first signal interrupts iterations, and `teardown()` and the summary follow; the second ends at once.
-        let _watch = signals::steer(None, steered(&control))?;
+        let _watch = signals::steer(None, self.interrupted(steered(&control)))?;
         let mut view = View::open(&self.args.output, &plan.name, Box::new(steered(&control)))?;
         view.save_in(faces.folder());
         let mut judge =
@@ -239,6 +246,17 @@ impl<'a> Script<'a> {
         self.warn_of_no_iterations();
         self.show(faces, &record, &control)?;
         self.exit_code(&record, is_crossed, control.is_stopped())
+    }
+
+    /// Steers the run, and logs the first signal.
+    fn interrupted(&self, mut run: impl FnMut(Ask) + Send + 'static) -> impl FnMut(Ask) + Send + 'static {
+        let console = Arc::clone(&self.run.console);
+        move |ask| {
+            if ask == Ask::Drain {
+                console.line(Level::Error, INTERRUPTED, "");
+            }
+            run(ask);
+        }
     }
 
     /// k6 tells of a run that was too short for any iteration.
