@@ -47,7 +47,7 @@ pub(crate) use values::Statuses;
 #[command(
     name = "squall",
     version,
-    about = "HTTP load testing: makes load, measures it honestly, shows what happened",
+    about = "HTTP load testing: generates load, measures it honestly, reports the results",
     long_about = LONG_ABOUT,
     args_conflicts_with_subcommands = true,
     arg_required_else_help = true,
@@ -67,57 +67,57 @@ pub(crate) struct Cli {
 /// What to do; without one: `http`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make HTTP load (the default: `squall URL` is `squall http URL`)
+    /// Generate HTTP load (the default: `squall URL` means `squall http URL`)
     #[command(after_help = AFTER_HELP, after_long_help = AFTER_LONG_HELP)]
     Http(Box<HttpArgs>),
-    /// Run what a file describes: a plan, a k6 script, recorded traffic
+    /// Run a file: a plan, a k6 script or recorded traffic
     Run(Box<RunArgs>),
-    /// Show the options of a k6 script, from every layer, as JSON
+    /// Print the effective options of a k6 script as JSON
     Inspect(Box<RunArgs>),
-    /// Make TLS handshakes: full connections, each closed afterwards, by rate or as fast as they go
+    /// Measure TLS handshakes: open and close connections, at a rate or as fast as possible
     #[command(after_help = HANDSHAKE_HELP)]
     Handshake(Box<HandshakeArgs>),
-    /// Open connections and keep them, in silence or with a sign of life now and then
+    /// Open connections and keep them idle, silent or with periodic pings
     #[command(after_help = IDLE_HELP)]
     Idle(Box<IdleArgs>),
-    /// Look at a plan file without running it
+    /// Check or explain a plan file without running it
     #[command(subcommand)]
     Plan(PlanCommand),
-    /// Write a plan to start from
+    /// Write a starter plan
     New(NewArgs),
-    /// Make load for a controller over standard input and output; `squall run` starts it by itself
+    /// Generate load for a controller over standard input and output; started automatically by `squall run`
     #[command(hide = true)]
     Agent(AgentArgs),
-    /// Play recorded traffic back: with its own timing, faster, or multiplied
+    /// Replay recorded traffic with its original timing, faster, or multiplied
     Replay(Box<ReplayArgs>),
-    /// Record traffic: a proxy in front of one server, or of all
+    /// Record traffic through a proxy, in front of one server or all servers
     Record(Box<RecordArgs>),
-    /// Answer as recorded, in the place of a server
+    /// Serve recorded responses in place of a server
     Mock(Box<MockArgs>),
-    /// Show the requests of a recording: a table, or one in detail
+    /// Show the requests in a recording, as a table or one in detail
     View(Box<ViewArgs>),
-    /// Write recorded traffic in another format, or show what it holds
+    /// Convert recorded traffic to another format, or summarise it
     Convert(Box<ConvertArgs>),
-    /// Run a fast local server with httpbin-like routes, to try everything on
+    /// Run a fast local test server with httpbin-like routes
     Target(TargetArgs),
     /// Show a saved run again
     Report(ReportArgs),
     /// List the saved runs
     Runs(RunsArgs),
-    /// Compare groups of runs: what changed, by how much, and how sure that is
+    /// Compare groups of runs: what changed, by how much, and with what confidence
     Compare(CompareArgs),
-    /// Make the same load at rising levels, and show every figure against the level
+    /// Run the same load at increasing levels and chart each metric against the level
     Sweep(SweepArgs),
     /// Find the highest rate that still meets the objectives
     Capacity(CapacityArgs),
-    /// Print the completions of a shell
+    /// Print shell completions
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Print the man page
     Man {
-        /// The command that it is about [default: squall itself]
+        /// The command to describe [default: squall itself]
         #[arg(value_parser = clap::builder::PossibleValuesParser::new(MAN_PAGES.iter().copied()))]
         command: Option<String>,
     },
@@ -128,13 +128,13 @@ pub(crate) enum Command {
 /// `squall target`.
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
-    /// Address and port to listen on; port 0 takes a free one
+    /// Address and port to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = values::listen)]
     pub listen: SocketAddr,
     /// Port to listen on, at the address of --listen
     #[arg(short, long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Speak TLS, with a self-made certificate unless --cert is given
+    /// Serve TLS, with a self-signed certificate unless --cert is given
     #[arg(long)]
     pub tls: bool,
     /// Certificate chain to serve (PEM); needs --tls and --key
@@ -143,13 +143,13 @@ pub(crate) struct TargetArgs {
     /// Private key of --cert (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Further names or addresses in the self-made certificate (repeatable)
+    /// Additional names or addresses in the self-signed certificate (repeatable)
     #[arg(long, value_name = "NAME", requires = "tls", conflicts_with = "cert")]
     pub tls_name: Vec<String>,
-    /// Write the certificate to this file, for clients that verify it (PEM)
+    /// Write the certificate to this file (PEM), for clients to verify
     #[arg(long, value_name = "FILE", requires = "tls")]
     pub write_cert: Option<PathBuf>,
-    /// Threads [default: the CPUs this process may use]
+    /// Threads [default: one per CPU available to this process]
     #[arg(long, value_name = "N", value_parser = values::threads)]
     pub threads: Option<NonZeroU32>,
     /// Write one line per finished request to this file
@@ -160,7 +160,7 @@ pub(crate) struct TargetArgs {
 /// `squall report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Folder of a saved run, or of several, of which the newest is meant [default: the newest run]; several DIRs are merged into one report
+    /// Folder of a saved run, or a folder of runs to take the newest from [default: the newest run]; several DIRs are merged into one report
     #[arg(value_name = "DIR")]
     pub runs: Vec<PathBuf>,
     #[command(flatten)]
@@ -171,21 +171,21 @@ pub(crate) struct ReportArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FaceArgs {
-    /// Write the result to a file too, as json, csv, html, junit or markdown, or send it to a system (repeatable)
+    /// Also write the result to a file (json, csv, html, junit or markdown) or send it to a system (repeatable)
     ///
-    /// A file is created before the first packet, so that a wrong path costs no run. Systems are told every second: prometheus=ADDRESS:PORT
-    /// (to be read from there), prometheus-rw=URL, otlp=URL, influxdb=URL, statsd=HOST:PORT. Of a k6 script, json and csv are its samples.
+    /// Files are created before the run starts, so a wrong path fails at once. Systems are updated every second: prometheus=ADDRESS:PORT
+    /// (for scraping), prometheus-rw=URL, otlp=URL, influxdb=URL, statsd=HOST:PORT. For a k6 script, json and csv contain its samples.
     #[arg(short = 'o', long, value_name = "FORMAT=WHERE")]
     pub out: Vec<Out>,
     /// Write the result as JSON; `-` is stdout, instead of the summary
     ///
-    /// `squall schema` prints the JSON Schema of it.
+    /// `squall schema` prints its JSON Schema.
     #[arg(long, value_name = "FILE")]
     pub json: Option<String>,
     /// Print only the verdict; twice: nothing
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub quiet: u8,
-    /// Colour: auto, always or never
+    /// When to use colour: auto, always or never
     ///
     /// `auto` colours terminals only, and honours NO_COLOR, CLICOLOR_FORCE and TERM=dumb.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorArg::Auto, hide_possible_values = true)]
@@ -230,7 +230,7 @@ const IDLE_HELP: &str = "\
 Examples:
   squall idle example.org:80 -c 10k                      10,000 connections, kept for 10 s
   squall idle --tls example.org --open-rate 500/s -d 5m  over TLS, 500 opened a second
-  squall idle -c 25k --source 10.0.0.0/26 --dry-run target:80    what 1.5 million would need
+  squall idle -c 25k --source 10.0.0.0/26 --dry-run target:80    what 1.5 million connections would need
   squall idle --ping 30s --jitter 5s example.org:80      a request on each every 30 to 35 s";
 
 /// The commands with a man page of their own.
@@ -255,7 +255,7 @@ const MAN_PAGES: &[&str] = &[
 ];
 
 const LONG_ABOUT: &str = "\
-Squall makes HTTP load from one machine or many, measures it honestly, and shows what happened.
+Squall generates HTTP load from one or many machines, measures it honestly, and reports the results.
 
 `squall URL` keeps 50 connections busy for 10 seconds and prints a summary with percentiles.";
 
@@ -270,23 +270,23 @@ Examples:
 const AFTER_LONG_HELP: &str = "\
 Examples:
   squall http://localhost:8080/
-      50 connections for 10 s, each sending its next request when it has the answer.
+      50 connections for 10 s, each sending its next request after the previous response.
   squall -c 200 -d 1m -H 'Accept: text/html' URL
       200 connections for a minute.
   squall -r 5k/s --threshold 'p(99)<50' URL
       5,000 requests a second whether or not the server keeps up; exits with 3 when p99 is 50 ms or more.
   squall -X POST --body-file order.json -H 'Content-Type: application/json' URL
-      Posts a file, streamed from disk.
+Post a file, streamed from disk.
   squall --urls urls.txt --ramp 30s:100,1m:100,30s:0
-      Requests of a weighted list while the connections go up to 100, stay, and go down.
+Request URLs from a weighted list while connections ramp up to 100, hold, and ramp down.
   squall target --port 8080
-      A server to try this on.
+Start a local test server.
 
 Units:
   durations 500ms 10s 2m 1h30m    sizes 512 10k 1.5MiB    counts 12345 10k 1.5M    rates 500/s 10k/s 30/m
 
 Exit codes:
-  0 ok    1 bug in squall    2 wrong usage    3 threshold failed    4 target unreachable
-  5 generator overloaded (verdict INVALID)    130 ended by a second Ctrl-C
+0 ok    1 bug in squall    2 usage error    3 threshold failed    4 target unreachable
+  5 generator overloaded (verdict INVALID)    130 stopped by a second Ctrl-C
 
-The first Ctrl-C (or SIGTERM) starts nothing more, waits for what is open, and reports; the second reports at once,\nthe third ends the program without a report.";
+The first Ctrl-C (or SIGTERM) stops new requests, waits for open ones, and reports; the second reports at once;\nthe third exits without a report.";

@@ -15,10 +15,10 @@ use super::{ConnectionArgs, LoadArgs, OutputArgs, ReadArgs, TlsArgs, values};
 /// `squall replay`. The flags that it shares with `squall http` have other defaults here.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("connections", |arg| described(arg, "Most connections at a time [default: 1000]; with --asap, those that are kept busy [default: 50]")),
-    mut_arg("duration", |arg| described(arg, "End after this time [default: the recording's end; 10s with --loop]")),
-    mut_arg("http", |arg| described(arg, "HTTP version: 1.1, 2 or auto, which takes what the server chooses [default: auto]")),
-    mut_arg("streams", |arg| described(arg, "Requests in flight on one HTTP/2 connection, where the server allows as many [default: 100]").hide_default_value(true)),
+    mut_arg("connections", |arg| described(arg, "Maximum concurrent connections [default: 1000]; with --asap, the number kept busy [default: 50]")),
+    mut_arg("duration", |arg| described(arg, "Stop after this time [default: the end of the recording; 10s with --loop]")),
+    mut_arg("http", |arg| described(arg, "HTTP version: 1.1, 2 or auto (the server chooses) [default: auto]")),
+    mut_arg("streams", |arg| described(arg, "Concurrent requests per HTTP/2 connection, up to the server's limit [default: 100]").hide_default_value(true)),
     mut_arg("name", |arg| described(arg, "Name of the run, in its folder and reports [default: the file's name]"))
 )]
 pub(crate) struct ReplayArgs {
@@ -45,25 +45,25 @@ pub(crate) struct ReplayArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Replay")]
 pub(crate) struct PlayArgs {
-    /// Play this many times as fast as recorded, such as 10 or 0.5 [default: 1]
+    /// Replay speed relative to the recording, such as 10 or 0.5 [default: 1]
     #[arg(long, value_name = "FACTOR", value_parser = speed, conflicts_with_all = ["rate", "asap"])]
     pub speed: Option<f64>,
-    /// As fast as answers come: each of --connections plays the whole recording by itself
+    /// Replay as fast as responses arrive: each of --connections plays the whole recording
     #[arg(long, conflicts_with_all = ["rate", "users"])]
     pub asap: bool,
-    /// Copies of the recorded clients that play at the same time [default: 1]
+    /// Copies of the recorded clients to run at the same time [default: 1]
     #[arg(long, value_name = "N", value_parser = values::connections)]
     pub users: Option<NonZeroU32>,
-    /// Each copy begins this much later than the one before it [default: 10s / users]
+    /// Delay between the starts of consecutive copies [default: 10s / users]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "users")]
     pub user_shift: Option<Duration>,
-    /// Begin again at the end, until --duration or --requests is over
+    /// Start again at the end, until --duration or --requests is reached
     #[arg(long = "loop")]
     pub loops: bool,
-    /// Cut each silence of the recording to this, before --speed
+    /// Shorten longer pauses in the recording to this, before applying --speed
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with_all = ["rate", "asap"])]
     pub max_gap: Option<Duration>,
-    /// Do not wait for answers that a session waited for when it was recorded
+    /// Do not wait for responses that a session waited for when it was recorded
     #[arg(long)]
     pub no_order: bool,
     /// Share connections, instead of one for each recorded connection
@@ -75,7 +75,7 @@ pub(crate) struct PlayArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Request")]
 pub(crate) struct ReplayRequestArgs {
-    /// Send everything here instead of where it went: http://host:port or http://host:port/prefix
+    /// Send all requests here instead of to the recorded server: http://host:port or http://host:port/prefix
     #[arg(long, value_name = "URL", value_parser = base)]
     pub to: Option<Url>,
     /// With --to: leave the fields Host, Origin and Referer as recorded
@@ -84,7 +84,7 @@ pub(crate) struct ReplayRequestArgs {
     /// Set a header field: 'Name: value' (repeatable)
     ///
     /// Values are templates: {user} is the number of the copy, {record} that of the request in the recording, {unique} a
-    /// number that no other request has, {now_ms} and {now_s} the present, {csv.NAME} a column of --csv; {{ is a brace.
+    /// number unique to the request, {now_ms} and {now_s} the current time, {csv.NAME} a column of --csv; {{ is a brace.
     #[arg(long, value_name = "HEADER", value_parser = set_header)]
     pub set_header: Vec<Change>,
     /// Leave a header field out (repeatable)
@@ -93,10 +93,10 @@ pub(crate) struct ReplayRequestArgs {
     /// Set a parameter of the query: NAME=VALUE (repeatable)
     #[arg(long, value_name = "PARAMETER", value_parser = set_query)]
     pub set_query: Vec<Change>,
-    /// Set a field of forms that have it, urlencoded or multipart: NAME=VALUE (repeatable)
+    /// Set a field in forms that contain it, urlencoded or multipart: NAME=VALUE (repeatable)
     #[arg(long, value_name = "FIELD", value_parser = set_form)]
     pub set_form: Vec<Change>,
-    /// Set a value in JSON bodies that have it: /path/to/it=VALUE, where * is any name or index (repeatable)
+    /// Set a value in JSON bodies that contain it: /path/to/it=VALUE, where * is any name or index (repeatable)
     #[arg(long, value_name = "VALUE", value_parser = set_json)]
     pub set_json: Vec<Change>,
     /// Set a cookie: NAME=VALUE (repeatable)
@@ -107,37 +107,37 @@ pub(crate) struct ReplayRequestArgs {
     /// TEXT is a template in which $1 is the pattern's first group, and {{ a brace.
     #[arg(long, value_name = "RULE", value_parser = replace)]
     pub replace: Vec<Change>,
-    /// A table (CSV, names in the first row) whose columns templates name: {csv.NAME}
+    /// CSV file with a header row, whose columns templates use as {csv.NAME}
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Who gets the next row of --csv: each user (a copy of the recorded clients), or each request
+    /// When to take the next row of --csv: for each user (a copy of the recorded clients) or each request
     #[arg(long, value_name = "WHO", value_enum, default_value_t = DealArg::User, hide_possible_values = true, requires = "csv")]
     pub csv_per: DealArg,
-    /// Move recorded points in time to the present, in URLs, header fields and bodies
+    /// Shift recorded timestamps to the present, in URLs, header fields and bodies
     ///
     /// ISO 8601 times and dates, and seconds or milliseconds since the epoch, that lie within a year of their request.
     #[arg(long)]
     pub shift_times: bool,
     /// Give each copy ids of its own in place of those that clients made up: UUIDs, or what this regular expression matches
     ///
-    /// Within a copy the same id becomes the same other one, of the same shape. What the server gave is left to learning.
+    /// Within a copy the same id always maps to the same new id, of the same format. Ids from the server are handled by learning.
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub unique_ids: Option<String>,
-    /// Sign JSON web tokens again, valid now, with the key in this file: RSA or EC (PEM), or a secret
+    /// Re-sign JSON Web Tokens, valid from now, with the key in this file: RSA or EC (PEM), or a secret
     #[arg(long, value_name = "FILE")]
     pub sign_jwt: Option<PathBuf>,
     /// With --sign-jwt: set a claim, NAME=VALUE; a template (repeatable)
     #[arg(long, value_name = "CLAIM", value_parser = pair, requires = "sign_jwt")]
     pub jwt_claim: Vec<(String, String)>,
-    /// Do not learn which values of responses come back in later requests
+    /// Do not learn which response values reappear in later requests
     ///
-    /// What is learned: session ids, tokens and created ids. The live ones take the place of the recorded ones.
+    /// Session ids, tokens and ids of created objects are learned; live values replace the recorded ones.
     #[arg(long)]
     pub no_learn: bool,
-    /// What of a response is compared with the recorded one: nothing, status or body
+    /// What to compare with the recorded response: nothing, status or body
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = CompareArg::Status, hide_possible_values = true)]
     pub compare: CompareArg,
-    /// Longest time from sending to the end of the answer
+    /// Time limit from sending a request to the end of its response
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time)]
     pub timeout: Duration,
 }

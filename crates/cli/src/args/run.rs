@@ -23,7 +23,7 @@ pub(crate) struct RunArgs {
     /// What to run: a plan (.yaml, .json), a k6 script (.js, .ts) or recorded traffic (.har, .gor, .squall)
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Make a saved run again: the folder that it is kept in
+    /// Repeat a saved run: the folder it was saved in
     #[arg(long, value_name = "DIR", conflicts_with = "files")]
     pub again: Option<PathBuf>,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub(crate) struct RunArgs {
 pub(crate) struct PlanArgs {
     /// Value of a variable, NAME=VALUE, that the plan uses as ${NAME} (repeatable)
     ///
-    /// It wins over the plan's own `variables`, and those over the environment.
+    /// It takes precedence over the plan's own `variables`, which take precedence over the environment.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub var: Vec<(String, String)>,
 }
@@ -53,18 +53,18 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = PLAN_FLAGS)]
 pub(crate) struct FleetArgs {
-    /// Time without a sign of life after which a machine is lost, 3s to 10m [default: 10s]
+    /// Time without any message after which a machine counts as lost, 3s to 10m [default: 10s]
     ///
-    /// A connection that is made again within it loses nothing. A machine that receives nothing from here for so long ends its load.
-    /// It wins over the plan's `lost_after`.
+    /// If the connection is re-established within this time, nothing is lost. A machine that receives nothing from the controller for this long stops its load.
+    /// It takes precedence over the plan's `lost_after`.
     #[arg(long, value_name = "TIME", value_parser = squall_plan::file::parse_lost_after)]
     pub lost_after: Option<Duration>,
     /// Machines that may be lost without exit code 6 [default: 0]
     ///
-    /// It wins over the plan's `allow_lost`.
+    /// It takes precedence over the plan's `allow_lost`.
     #[arg(long, value_name = "N")]
     pub allow_lost: Option<usize>,
-    /// Do not keep squall on the machines for the next run
+    /// Do not cache the squall binary on the machines for the next run
     #[arg(long)]
     pub no_keep: bool,
 }
@@ -78,7 +78,7 @@ pub(crate) struct PtrArgs {
     /// A plan file without loads may follow them: its machines, monitors, files, hooks and thresholds are added.
     #[arg(long, value_name = "FILES", value_delimiter = ',')]
     pub test_config: Vec<PathBuf>,
-    /// What is monitored besides, such as `target: process=h2o` or `nginx=http://10.0.0.9/nginx_status` (repeatable)
+    /// Additional monitors, such as `target: process=h2o` or `nginx=http://10.0.0.9/nginx_status` (repeatable)
     #[arg(long, value_name = "MONITOR")]
     pub monitor: Vec<String>,
     #[command(flatten)]
@@ -95,16 +95,16 @@ pub(crate) struct PtrReadingArgs {
     /// Private key for ssh
     #[arg(long, value_name = "FILE")]
     pub ssh_keyfile: Option<PathBuf>,
-    /// Host to reach the generators through: [USER@]HOST[:PORT]
+    /// Jump host for reaching the generators: [USER@]HOST[:PORT]
     #[arg(long, value_name = "HOST", value_parser = check_destination)]
     pub bastion_host: Option<String>,
     /// Configuration file of ssh, instead of the user's
     #[arg(long, value_name = "FILE")]
     pub ssh_config: Option<PathBuf>,
-    /// Who makes the load: native (squall itself) or external (the real tools) [default: native]
+    /// What generates the load: native (squall itself) or external (the real tools) [default: native]
     #[arg(long, value_name = "WHO", value_enum, hide_possible_values = true)]
     pub drivers: Option<DriversArg>,
-    /// Divide the numbers of each scenario among the generators; by default each generator makes all of it, as in PTR
+    /// Divide each scenario's load among the generators; by default each generator runs all of it, as in PTR
     #[arg(long)]
     pub divide: bool,
 }
@@ -134,7 +134,7 @@ pub(crate) enum DriversArg {
 /// `squall plan`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
-    /// Tell everything that is wrong with a plan, or with PTR files; sends nothing
+    /// Report every problem in a plan or PTR files; sends nothing
     Check(PlanFileArgs),
     /// Show what would run where, and when; sends nothing
     Show(PlanFileArgs),

@@ -17,34 +17,34 @@ pub(crate) struct ScriptArgs {
     /// How long virtual users iterate
     #[arg(short, long, value_name = "TIME")]
     pub duration: Option<String>,
-    /// Iterations in all, shared by the virtual users
+    /// Total iterations, shared by the virtual users
     #[arg(short, long, value_name = "N", value_parser = super::values::whole)]
     pub iterations: Option<u64>,
     /// Stage of a ramp of virtual users, TIME:TARGET (repeatable)
     #[arg(short, long, value_name = "TIME:N")]
     pub stage: Vec<String>,
-    /// Value that the script finds in __ENV, NAME=VALUE (repeatable)
+    /// Environment variable for the script's __ENV, NAME=VALUE (repeatable)
     #[arg(short, long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
-    /// Tag of every sample, NAME=VALUE (repeatable)
+    /// Tag to add to every sample, NAME=VALUE (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     pub tag: Vec<String>,
-    /// Requests per second of all virtual users together
+    /// Maximum requests per second across all virtual users
     #[arg(long, value_name = "N", value_parser = squall_plan::units::parse_rate)]
     pub rps: Option<f64>,
-    /// Most requests of a batch at once
+    /// Maximum concurrent requests in a batch
     #[arg(long, value_name = "N", value_parser = super::values::whole)]
     pub batch: Option<u64>,
-    /// Most connections of one virtual user to one host
+    /// Maximum connections from one virtual user to one host
     #[arg(long, value_name = "N", value_parser = super::values::whole)]
     pub batch_per_host: Option<u64>,
-    /// Most redirects followed
+    /// Maximum number of redirects to follow
     #[arg(long, value_name = "N", value_parser = super::values::whole)]
     pub max_redirects: Option<u64>,
-    /// User-Agent of requests that have none
+    /// User-Agent for requests that set none
     #[arg(long, value_name = "TEXT")]
     pub user_agent: Option<String>,
-    /// An iteration lasts at least this
+    /// Minimum duration of an iteration
     #[arg(long, value_name = "TIME")]
     pub min_iteration_duration: Option<String>,
     /// Do not verify certificates
@@ -53,13 +53,13 @@ pub(crate) struct ScriptArgs {
     /// Do not keep bodies of responses
     #[arg(long)]
     pub discard_response_bodies: bool,
-    /// A new connection for each request
+    /// Open a new connection for each request
     #[arg(long)]
     pub no_connection_reuse: bool,
-    /// New connections for each iteration
+    /// Open new connections for each iteration
     #[arg(long)]
     pub no_vu_connection_reuse: bool,
-    /// Failed requests are exceptions
+    /// Throw an exception when a request fails
     #[arg(short = 'w', long = "throw")]
     pub throws: bool,
     /// Do not call setup()
@@ -68,22 +68,22 @@ pub(crate) struct ScriptArgs {
     /// Do not call teardown()
     #[arg(long)]
     pub no_teardown: bool,
-    /// Do not judge thresholds
+    /// Do not evaluate thresholds
     #[arg(long)]
     pub no_thresholds: bool,
-    /// Do not write a summary at the end; nor call handleSummary()
+    /// Do not print a summary at the end or call handleSummary()
     #[arg(long, env = "K6_NO_SUMMARY", hide_env = true)]
     pub no_summary: bool,
-    /// The summary at the end: squall's own with the script's figures, or k6's alone
+    /// End-of-test summary: squall's own with the script's metrics, or k6's only
     #[arg(long, value_name = "FORM", value_enum, default_value_t = SummaryArg::Squall)]
     pub summary: SummaryArg,
-    /// How much k6's summary tells: compact, full, legacy or disabled
+    /// Detail of k6's summary: compact, full, legacy or disabled
     #[arg(long, value_name = "MODE", value_enum, env = "K6_SUMMARY_MODE", hide_env = true)]
     pub summary_mode: Option<SummaryModeArg>,
     /// Write k6's end summary to this file as JSON
     #[arg(long, value_name = "FILE", env = "K6_SUMMARY_EXPORT", hide_env = true)]
     pub summary_export: Option<PathBuf>,
-    /// Statistics of trends, such as avg,p(99)
+    /// Statistics shown for trends, such as avg,p(99)
     #[arg(long, value_name = "LIST")]
     pub summary_trend_stats: Option<String>,
     /// Unit of times in the summary: s, ms or us
@@ -92,7 +92,7 @@ pub(crate) struct ScriptArgs {
     /// System tags that samples carry
     #[arg(long, value_name = "LIST")]
     pub system_tags: Option<String>,
-    /// Speak only this version of HTTP: 1.1 or 2; or auto. Goes before the script's own `ext.squall`
+    /// HTTP version: 1.1, 2 or auto; takes precedence over the script's own `ext.squall`
     #[arg(long, value_name = "VERSION", value_enum, hide_possible_values = true)]
     pub http: Option<super::HttpArg>,
     /// Local addresses that virtual users connect from
@@ -101,79 +101,79 @@ pub(crate) struct ScriptArgs {
     /// Which of a name's addresses are used, such as select=first,policy=onlyIPv4
     #[arg(long, value_name = "LIST")]
     pub dns: Option<String>,
-    /// Part of the whole run that this process makes, FROM:TO, such as 0:1/3
+    /// Part of the test that this process runs, FROM:TO, such as 0:1/3
     #[arg(long, value_name = "FROM:TO")]
     pub execution_segment: Option<String>,
-    /// Where the parts of the whole run begin and end, such as 0,1/3,2/3,1
+    /// Boundaries of all parts of the test, such as 0,1/3,2/3,1
     #[arg(long, value_name = "LIST")]
     pub execution_segment_sequence: Option<String>,
-    /// Range of addresses that are refused (repeatable)
+    /// IP range that the script may not connect to (repeatable)
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub blacklist_ip: Vec<String>,
-    /// Host names that are refused, such as *.example.com (repeatable)
+    /// Host names that the script may not connect to, such as *.example.com (repeatable)
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub block_hostnames: Vec<String>,
-    /// The data of handleSummary() and --summary-export in k6's machine-readable form
+    /// Use k6's machine-readable format for handleSummary() and --summary-export
     #[arg(long, env = "K6_NEW_MACHINE_READABLE_SUMMARY", hide_env = true)]
     pub new_machine_readable_summary: bool,
-    /// File of options, in JSON
+    /// JSON file of options
     #[arg(long, value_name = "FILE", env = "K6_CONFIG", hide_env = true)]
     pub config: Option<PathBuf>,
-    /// The script does not see the environment of squall itself
+    /// Hide squall's own environment variables from the script
     #[arg(long)]
     pub no_system_env_vars: bool,
-    /// Write what the script's console says to this file
+    /// Write the script's console output to this file
     #[arg(long, value_name = "FILE", env = "K6_CONSOLE_OUTPUT", hide_env = true)]
     pub console_output: Option<PathBuf>,
     /// Where log lines go: stderr, stdout, none or file=FILE
     #[arg(long, value_name = "WHERE", default_value = "stderr", env = "K6_LOG_OUTPUT", hide_env = true)]
     pub log_output: String,
-    /// Form of log lines: text, json or raw
+    /// Format of log lines: text, json or raw
     #[arg(long, value_name = "FORM", value_enum, default_value_t = LogFormatArg::Text, env = "K6_LOG_FORMAT", hide_env = true)]
     pub log_format: LogFormatArg,
-    /// Log what console.debug() says too
+    /// Also log console.debug()
     #[arg(short, long)]
     pub verbose: bool,
-    /// Keep every value of trends, for percentiles to the last digit; memory grows with the run
+    /// Keep every trend value, for exact percentiles; memory use grows with the run
     #[arg(long)]
     pub exact: bool,
     /// Exit with 107 when any iteration threw
     #[arg(long)]
     pub fail_on_exceptions: bool,
-    /// Event-loop threads [default: the CPUs this process may use]
+    /// Event-loop threads [default: one per CPU available to this process]
     #[arg(long, value_name = "N", value_parser = super::values::threads)]
     pub threads: Option<std::num::NonZeroU32>,
-    /// Taken for k6's sake, without effect
+    /// Accepted for compatibility with k6; has no effect
     #[arg(long, hide = true)]
     pub no_usage_report: bool,
-    /// Taken for k6's sake, without effect
+    /// Accepted for compatibility with k6; has no effect
     #[arg(long, hide = true)]
     pub no_color: bool,
-    /// Taken for k6's sake, without effect
+    /// Accepted for compatibility with k6; has no effect
     #[arg(short, long, hide = true)]
     pub linger: bool,
-    /// Taken for k6's sake, without effect
+    /// Accepted for compatibility with k6; has no effect
     #[arg(short, long, hide = true)]
     pub address: Option<String>,
-    /// Taken for k6's sake, without effect
+    /// Accepted for compatibility with k6; has no effect
     #[arg(long, hide = true)]
     pub include_system_env_vars: bool,
-    /// Taken for k6's sake, without effect
+    /// Accepted for compatibility with k6; has no effect
     #[arg(long, hide = true)]
     pub compatibility_mode: Option<String>,
-    /// Taken for k6's sake, without effect
+    /// Accepted for compatibility with k6; has no effect
     #[arg(short, long, hide = true)]
     pub r#type: Option<String>,
-    /// Taken for k6's sake, without effect
+    /// Accepted for compatibility with k6; has no effect
     #[arg(long, hide = true)]
     pub traces_output: Option<String>,
-    /// Taken for k6's sake, without effect
+    /// Accepted for compatibility with k6; has no effect
     #[arg(long, hide = true)]
     pub features: Option<String>,
-    /// Taken for k6's sake, without effect
+    /// Accepted for compatibility with k6; has no effect
     #[arg(long, hide = true)]
     pub profiling_enabled: bool,
-    /// Taken for k6's sake, with a warning
+    /// Accepted for compatibility with k6, with a warning
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "headers")]
     pub http_debug: Option<String>,
 }

@@ -16,21 +16,21 @@ use super::{ColorArg, values};
     override_usage = "squall compare A... -- B... [-- C...]\n       squall compare --run PLAN PLAN... [--repeat N]"
 )]
 pub(crate) struct CompareArgs {
-    /// Folders of saved runs, groups parted by `--`; the first group is what the others are held against
+    /// Folders of saved runs, in groups separated by `--`; the first group is the baseline
     #[arg(value_name = "RUN", required_unless_present = "run", conflicts_with = "run")]
     pub runs: Vec<PathBuf>,
     #[arg(last = true, hide = true)]
     pub others: Vec<String>,
-    /// Make the runs first, interleaved: a plan's file, or flags of `squall http` in quotes (two or more)
+    /// Make the runs first, interleaved: plan files, or flags of `squall http` in quotes (two or more)
     #[arg(long, value_name = "PLAN", num_args = 2..)]
     pub run: Vec<String>,
-    /// How often each plan is run
+    /// Number of runs of each plan
     #[arg(long, value_name = "N", default_value = "5", requires = "run", value_parser = repeats)]
     pub repeat: u32,
     /// Names of the groups, separated by commas [default: a, b, ...]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub names: Vec<String>,
-    /// Smallest change that is called better or worse, in percent
+    /// Smallest change to report as better or worse, in percent
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     pub change: f64,
     /// Compare even when the groups made different loads
@@ -46,13 +46,13 @@ pub(crate) struct CompareArgs {
     override_usage = "squall sweep --connections LIST [OPTIONS] [OPTIONS of squall http] URL...\n       squall sweep --rates LIST [OPTIONS] [OPTIONS of squall http] URL..."
 )]
 pub(crate) struct SweepArgs {
-    /// Levels of connections, such as 6,12,25,50, or FROM..TO for doublings
+    /// Connection counts to test, such as 6,12,25,50, or FROM..TO for doublings
     #[arg(long, value_name = "LIST", value_parser = connection_levels, conflicts_with = "rates", required_unless_present = "rates")]
     pub connections: Option<Levels>,
-    /// Levels of requests per second, such as 100,1k,10k, or FROM..TO for doublings
+    /// Request rates per second to test, such as 100,1k,10k, or FROM..TO for doublings
     #[arg(long, value_name = "LIST", value_parser = rate_levels)]
     pub rates: Option<Levels>,
-    /// A variant of the load, `NAME: FLAGS`: all levels are run with these flags added (repeatable)
+    /// A variant of the load, `NAME: FLAGS`, run at all levels with these flags added (repeatable)
     #[arg(long, value_name = "VARIANT")]
     pub line: Vec<String>,
     #[command(flatten)]
@@ -69,13 +69,13 @@ pub(crate) struct CapacityArgs {
     /// Rate of the first probe
     #[arg(long, value_name = "RATE", default_value = "100/s", value_parser = rate)]
     pub start: f64,
-    /// No probe exceeds this rate
+    /// Highest rate to probe
     #[arg(long, value_name = "RATE", default_value = "1M/s", value_parser = rate)]
     pub max: f64,
-    /// How close the ends of the interval come, in percent
+    /// Target width of the result interval, in percent
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
     pub resolution: f64,
-    /// Most probes
+    /// Maximum number of probes
     #[arg(long, value_name = "N", default_value = "60", value_parser = probes)]
     pub probes: u32,
     /// Length of a probe
@@ -88,10 +88,10 @@ pub(crate) struct CapacityArgs {
 /// The runs of a study: what they have in common, and what is kept of them.
 #[derive(Debug, Args)]
 pub(crate) struct StudyRunArgs {
-    /// Rest between two runs, so that one does not pay for the one before
+    /// Pause between runs, so that one run does not affect the next
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub pause: Duration,
-    /// Watch the CPU and memory of local processes: a name, a process id, or (sweep) VARIANT=NAME (repeatable)
+    /// Monitor CPU and memory of local processes: a name, a process id, or (sweep) VARIANT=NAME (repeatable)
     #[arg(long, value_name = "PROCESS")]
     pub watch: Vec<String>,
     #[command(flatten)]
@@ -116,16 +116,16 @@ pub(crate) struct RunsArgs {
     /// Only runs that missed a threshold
     #[arg(long)]
     pub missed: bool,
-    /// At most this many, the newest
+    /// Show at most this many of the newest runs
     #[arg(long, value_name = "N", default_value = "20", value_parser = runs)]
     pub last: u32,
-    /// Write an index page with a link to each run's own
+    /// Write an index page that links to each run's report
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Print only the folders
+    /// Print only the folder names
     #[arg(long)]
     pub folders: bool,
-    /// Colour: auto, always or never
+    /// When to use colour: auto, always or never
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorArg::Auto, hide_possible_values = true)]
     pub color: ColorArg,
 }
@@ -134,13 +134,13 @@ pub(crate) struct RunsArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct StudyOutputArgs {
-    /// Keep the study and its runs in a folder of its own in DIR [default: the user's state directory]
+    /// Save the study and its runs in a new folder in DIR [default: the user's state directory]
     #[arg(long, value_name = "DIR")]
     pub results: Option<PathBuf>,
-    /// Write the answer to a file: html, json, csv (sweep) or markdown (compare) = FILE, `-` for stdout (repeatable)
+    /// Write the result to a file: html, json, csv (sweep) or markdown (compare) = FILE, `-` for stdout (repeatable)
     #[arg(long, value_name = "FORMAT=FILE")]
     pub out: Vec<String>,
-    /// Colour: auto, always or never
+    /// When to use colour: auto, always or never
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorArg::Auto, hide_possible_values = true)]
     pub color: ColorArg,
 }

@@ -19,15 +19,15 @@ pub(crate) struct ReadArgs {
     /// Of a Postman collection the saved responses, in place of its requests.
     #[arg(skip)]
     pub saved_responses: bool,
-    /// Format of the recording [default: told by its content]
+    /// Format of the recording [default: detected from its content]
     ///
     /// har, gor, rrpair, rrpair-md, log, mitmproxy, curl, postman or squall.
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub format: Option<Format>,
-    /// How the lines of an access log are written [default: detected, else combined]
+    /// Line format of an access log [default: detected, else combined]
     ///
     /// nginx's variables ($time_local, $request, ...), Apache's (%t, %r, ...), or a name: combined, common, alb, elb, cloudfront, iis,
-    /// haproxy, caddy or traefik. Lines are taken to be written when a request ended, with Apache's variables when it began.
+    /// haproxy, caddy or traefik. Timestamps are taken as the end of the request, or with Apache's variables as its start.
     #[arg(long, value_name = "PATTERN", value_parser = log_pattern)]
     pub log_pattern: Option<LogPattern>,
     /// Fields of a JSON access log: ts=NAME,method=NAME,url=NAME,...
@@ -39,24 +39,24 @@ pub(crate) struct ReadArgs {
     /// Values of a Postman collection's variables: an exported environment, or lines of NAME=VALUE (repeatable)
     #[arg(long, value_name = "FILE")]
     pub env_file: Vec<PathBuf>,
-    /// Go on behind what cannot be read
+    /// Skip records that cannot be read
     #[arg(long)]
     pub skip_bad: bool,
     /// Only requests to this host, such as api.example or *.example (repeatable)
     #[arg(long, value_name = "HOST")]
     pub only_host: Vec<String>,
-    /// Only requests whose path begins so (repeatable)
+    /// Only requests whose path starts with this (repeatable)
     #[arg(long, value_name = "PATH")]
     pub only_path: Vec<String>,
-    /// What tells clients apart: auto, cookie:NAME, header:NAME, address or connection [default: as recorded, else auto]
+    /// What identifies a client: auto, cookie:NAME, header:NAME, address or connection [default: as recorded, else auto]
     ///
     /// auto: the cookie or token that a response gave, else a session cookie, Authorization, X-Forwarded-For, or the connection.
     #[arg(long, value_name = "WHAT", value_parser = session_by)]
     pub session_by: Option<SessionBy>,
-    /// Send each record through this shell command: a line of JSON to it, a line of JSON back
+    /// Pipe each record through this shell command, as one line of JSON in each direction
     ///
     /// Its keys are method, url, headers ([[name, value], ...]), body or body_base64. The command answers each line, in order, with an
-    /// object of what it changes ({} for nothing), or with null to leave the record out.
+    /// object of its changes ({} for none), or with null to drop the record.
     #[arg(long, value_name = "COMMAND")]
     pub pipe: Option<String>,
 }
@@ -67,26 +67,26 @@ pub(crate) struct ConvertArgs {
     /// The recording: a file, a folder of RRPair files, or - for stdin; or a PTR configuration file (.json)
     #[arg(value_name = "INPUT")]
     pub input: PathBuf,
-    /// The file to write; its ending tells the format; - is stdout, with --as
+    /// The file to write; its extension selects the format; - is stdout, with --as
     ///
-    /// .squall, .har, .gor, .jsonl (RRPair), .log (combined), .sh (curl) or .js (a k6 script). Of a PTR file .yaml: the plan that it means.
+    /// .squall, .har, .gor, .jsonl (RRPair), .log (combined), .sh (curl) or .js (a k6 script). For a PTR file, .yaml: the equivalent plan.
     #[arg(value_name = "OUTPUT", required_unless_present = "dry_run")]
     pub output: Option<PathBuf>,
     /// Format to write: squall, har, gor, rrpair, log, curl or k6
     #[arg(long = "as", value_name = "FORMAT")]
     pub output_format: Option<String>,
-    /// Send all requests here instead of where they went: http://host:port or http://host:port/prefix
+    /// Send all requests here instead of to the recorded server: http://host:port or http://host:port/prefix
     #[arg(long, value_name = "URL", value_parser = base)]
     pub to: Option<Url>,
-    /// Redact secrets: cookies, credentials, and fields that are named like one
+    /// Redact secrets: cookies, credentials, and fields with secret-like names
     #[arg(long)]
     pub mask: bool,
-    /// Show what two recordings differ in, INPUT and OUTPUT, by kinds of requests, and write nothing
+    /// Show the differences between the recordings INPUT and OUTPUT, by kind of request, and write nothing
     #[arg(long, conflicts_with_all = ["output_format", "mask", "to", "dry_run"], requires = "output")]
     pub diff: bool,
     #[command(flatten)]
     pub redact: RedactArgs,
-    /// Show what the recording holds, and write nothing
+    /// Summarise the recording, and write nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -116,7 +116,7 @@ pub(crate) struct ViewArgs {
     /// Only requests less than this long after the first
     #[arg(long, value_name = "TIME", value_parser = super::values::time)]
     pub until: Option<Duration>,
-    /// Show cookies, credentials and fields that are named like secrets as they are
+    /// Show cookies, credentials and fields with secret-like names unredacted
     #[arg(long)]
     pub show_secrets: bool,
     #[command(flatten)]
@@ -127,14 +127,14 @@ pub(crate) struct ViewArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Redaction")]
 pub(crate) struct RedactArgs {
-    /// Redact this, too: a field by its NAME, a JSON value by its /path (* is any name or index), or what a regular expression matches
+    /// Also redact this: a field by its NAME, a JSON value by its /path (* is any name or index), or what a regular expression matches
     /// (repeatable)
     #[arg(long, value_name = "RULE", value_parser = redact_rule)]
     pub redact: Vec<String>,
-    /// Leave fields of this name as they are (repeatable)
+    /// Do not redact fields with this name (repeatable)
     #[arg(long, value_name = "NAME", value_parser = keep_name)]
     pub keep: Vec<String>,
-    /// A file of such rules: `redact RULE` or `keep NAME` in each line
+    /// A file of redaction rules, one per line: `redact RULE` or `keep NAME`
     #[arg(long, value_name = "FILE")]
     pub redact_rules: Option<PathBuf>,
 }
@@ -145,31 +145,31 @@ pub(crate) struct RedactArgs {
     override_usage = "squall record --to URL [OPTIONS] [FILE]\n       squall record --proxy [OPTIONS] [FILE]"
 )]
 pub(crate) struct RecordArgs {
-    /// The recording; what is there is kept, and added to
+    /// The recording; if the file exists, it is appended to
     #[arg(value_name = "FILE", default_value = "recording.squall")]
     pub output: PathBuf,
-    /// Record what is sent to this server: http://host:port or http://host:port/prefix
+    /// Record requests to this server: http://host:port or http://host:port/prefix
     #[arg(long, value_name = "URL", value_parser = base, required_unless_present = "proxy", conflicts_with = "proxy")]
     pub to: Option<Url>,
-    /// Be the client's HTTP proxy, and record whatever it sends anywhere
+    /// Act as the clients' HTTP proxy, and record their requests to any server
     #[arg(long)]
     pub proxy: bool,
-    /// Address and port to listen on; port 0 takes a free one
+    /// Address and port to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = super::values::listen)]
     pub listen: SocketAddr,
-    /// With --to: speak TLS, too, to clients that begin with it
+    /// With --to: also accept TLS from clients
     #[arg(long, conflicts_with = "proxy")]
     pub tls: bool,
     /// Folder of the certificate authority that clients must trust [default: squall/ca in the user's state directory]
     #[arg(long, value_name = "DIR")]
     pub ca: Option<PathBuf>,
-    /// Write cookies, credentials and fields that are named like secrets as they are
+    /// Write cookies, credentials and fields with secret-like names unredacted
     #[arg(long, conflicts_with_all = ["redact", "keep", "redact_rules"])]
     pub keep_secrets: bool,
-    /// Of a longer body keep only the length; at most 60 MiB
+    /// Keep only the length of bodies longer than this; at most 60 MiB
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = max_body)]
     pub max_body: u64,
-    /// What tells clients apart: auto, cookie:NAME, header:NAME, address or connection
+    /// What identifies a client: auto, cookie:NAME, header:NAME, address or connection
     ///
     /// auto: the cookie or token that a response gave, else a session cookie, Authorization, X-Forwarded-For, or address, user agent and
     /// connection.
@@ -177,13 +177,13 @@ pub(crate) struct RecordArgs {
     pub session_by: SessionBy,
     #[command(flatten)]
     pub redaction: RedactArgs,
-    /// Do not keep bodies of responses, only their lengths and checksums
+    /// Do not keep response bodies, only their lengths and checksums
     #[arg(long)]
     pub no_response_bodies: bool,
     /// Record only requests to this host, such as api.example or *.example (repeatable)
     #[arg(long, value_name = "HOST")]
     pub only_host: Vec<String>,
-    /// Record only requests whose path begins so (repeatable)
+    /// Record only requests whose path starts with this (repeatable)
     #[arg(long, value_name = "PATH")]
     pub only_path: Vec<String>,
     /// Record only responses of this type, such as text/html or image/ (repeatable)
@@ -203,16 +203,16 @@ pub(crate) struct MockArgs {
     /// The recording, in any format that has responses
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Address and port to listen on; port 0 takes a free one
+    /// Address and port to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = super::values::listen)]
     pub listen: SocketAddr,
-    /// Answer after the recorded time multiplied by this; 0: at once
+    /// Multiply the recorded response times by this; 0: respond at once
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = factor)]
     pub latency: f64,
-    /// Be the clients' HTTP proxy, and answer in place of the servers that they ask
+    /// Act as the clients' HTTP proxy, and answer in place of the servers
     #[arg(long)]
     pub proxy: bool,
-    /// Answer only requests that are the same as a recorded one, ignored fields apart
+    /// Answer only requests identical to a recorded one, except for ignored fields
     #[arg(long)]
     pub strict: bool,
     /// Do not compare this parameter of the query (repeatable)
@@ -221,7 +221,7 @@ pub(crate) struct MockArgs {
     /// Do not compare this field of JSON and form bodies: a name, or a pointer such as /items/*/id (repeatable)
     #[arg(long, value_name = "FIELD")]
     pub ignore_body: Vec<String>,
-    /// Send what is not in the recording to this server; without URL, with --proxy, to the one that the client asked for
+    /// Forward requests that are not in the recording to this server; with --proxy and no URL, to the server requested
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, value_parser = origin)]
     pub pass_through: Option<Option<Url>>,
     /// Also accept TLS from clients
@@ -230,7 +230,7 @@ pub(crate) struct MockArgs {
     /// Folder of the certificate authority that clients must trust [default: squall/ca in the user's state directory]
     #[arg(long, value_name = "DIR")]
     pub ca: Option<PathBuf>,
-    /// Do not verify the certificates of servers that requests are passed through to
+    /// Do not verify the certificates of servers that requests are forwarded to
     #[arg(long)]
     pub insecure: bool,
     /// Trust these certificates (PEM) instead of the system's (repeatable)
