@@ -8,7 +8,7 @@ import { RunView } from './pages/run';
 export function follow(host: HTMLElement): void {
   const dot = h('span', { class: 'live-dot' });
   const words = h('span', { id: 'live-state' }, 'connecting');
-  const bar = h('progress', { max: '1', 'aria-label': 'how much of the run is behind' });
+  const bar = h('progress', { max: '1', 'aria-label': 'progress of the run' });
   const stop = h('button', { type: 'button', class: 'stop', id: 'stop', click: () => void askToStop(stop) }, 'Stop');
   const state = h('span', { role: 'status' }, dot, words);
   host.replaceChildren(h('p', { class: 'muted' }, 'Waiting for the first second of the run.'));

@@ -5,7 +5,7 @@ import type { LoadKind } from './data';
 export interface Words { title: string; one: string; many: string; ok: string; latency: string }
 
 export const WORDS: Record<LoadKind, Words> = {
-  requests: { title: 'Requests', one: 'request', many: 'requests', ok: 'ended well', latency: 'latency' },
+  requests: { title: 'Requests', one: 'request', many: 'requests', ok: 'succeeded', latency: 'latency' },
   handshakes: { title: 'Handshakes', one: 'handshake', many: 'handshakes', ok: 'completed', latency: 'time' },
   idle_connections: { title: 'Idle connections', one: 'connection', many: 'connections', ok: 'opened', latency: 'time to open' },
 };

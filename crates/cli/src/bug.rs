@@ -9,7 +9,7 @@ use crate::output;
 pub(crate) fn report_panics() {
     panic::set_hook(Box::new(|panic| {
         output::note(&format!(
-            "error: squall has a bug: {panic}\n\nhelp: report it with this text and what you typed"
+            "error: bug in squall: {panic}\n\nhelp: please report this message with the command you ran"
         ));
         std::process::exit(ExitCode::Bug as i32);
     }));

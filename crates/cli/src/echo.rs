@@ -98,7 +98,7 @@ fn starts(load: &Load, noun: &str) -> String {
             let copies =
                 if users.get() == 1 { String::new() } else { format!(" by {users} copies of each client") };
             match *factor == 1.0 {
-                true => format!("recorded requests at their times{copies},"),
+                true => format!("recorded requests at their recorded times{copies},"),
                 false => format!("recorded requests at their times x {factor}{copies},"),
             }
         }

@@ -97,7 +97,7 @@ pub(crate) fn open_outputs(args: &FaceArgs) -> Result<Outputs, Failure> {
 
 fn open_specs(specs: &[OutputSpec]) -> Result<Outputs, Failure> {
     if specs.iter().filter(|spec| spec.path.is_none()).count() > 1 {
-        return Err(Failure::usage("stdout can carry one result only", "write the others to files"));
+        return Err(Failure::usage("only one result can be written to stdout", "write the others to files"));
     }
     Outputs::create(specs).map_err(|error| refused(&error))
 }

@@ -102,7 +102,7 @@ pub(crate) fn unreachable(record: &RunRecord) -> Failure {
 
 /// Where the requests to a URL went, and what to look at there.
 fn connected_to(plan: &Plan, url: &str) -> (String, &'static str) {
-    let check = "check that the server runs there, and that the host, the port and the scheme are right";
+    let check = "check that the server is running, and that host, port and scheme are correct";
     let load = plan.loads.first();
     if let Some(socket) = load.and_then(|load| load.network.unix_socket.as_ref()) {
         return (
@@ -119,6 +119,6 @@ fn connected_to(plan: &Plan, url: &str) -> (String, &'static str) {
 
 fn refused(error: &squall_engine::Error) -> Failure {
     let code = if error.is_target_unreachable() { ExitCode::TargetUnreachable } else { ExitCode::Usage };
-    let help = error.help().unwrap_or_else(|| "see what limits this process: `ulimit -a`".to_owned());
+    let help = error.help().unwrap_or_else(|| "check this process's limits: `ulimit -a`".to_owned());
     Failure { code, message: error.to_string(), help }
 }

@@ -34,10 +34,7 @@ fn merged(paths: &[PathBuf]) -> Result<RunRecord, Failure> {
     }
     merge(runs).map_err(|reason| {
         let message = format!("these runs cannot be merged: {reason}");
-        Failure::usage(
-            message,
-            "leave one of them out; `squall compare` holds groups of runs against each other",
-        )
+        Failure::usage(message, "remove one of them; `squall compare` compares groups of runs")
     })
 }
 

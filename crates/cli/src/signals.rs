@@ -21,7 +21,7 @@ impl Watch {
     /// Calls `on_signal` with the number of signals so far, from 1, on a thread of its own.
     pub(crate) fn start(on_signal: impl FnMut(u32) + Send + 'static) -> Result<Self, Failure> {
         watch(on_signal).map(|handle| Self { handle }).map_err(|error| {
-            let help = "raise the limits of open files and processes: `ulimit -a` shows them";
+            let help = "raise the limits on open files and processes (see `ulimit -a`)";
             Failure::usage(format!("cannot watch for signals: {error}"), help)
         })
     }
@@ -36,7 +36,8 @@ pub(crate) fn steer(
     Watch::start(move |number| match number {
         1 => {
             run(Ask::Drain);
-            said.iter().for_each(|said| output::note(&format!("\n{said}; Ctrl-C again ends at once")));
+            said.iter()
+                .for_each(|said| output::note(&format!("\n{said}; press Ctrl-C again to stop at once")));
         }
         2 => {
             run(Ask::Abort);

@@ -62,11 +62,11 @@ impl FromStr for Out {
         }
         let refused = |reason: String, help: &str| InputError { column: 1, reason, help: help.to_owned() };
         if name == "prometheus" {
-            let help = "write `prometheus=127.0.0.1:5656`; to send figures instead: `prometheus-rw=URL`";
+            let help = "write `prometheus=127.0.0.1:5656`; to push metrics instead: `prometheus-rw=URL`";
             return place
                 .parse()
                 .map(Self::Scrape)
-                .map_err(|_| refused(format!("`{place}` is no ADDRESS:PORT"), help));
+                .map_err(|_| refused(format!("`{place}` is not ADDRESS:PORT"), help));
         }
         let spec: Result<OutputSpec, squall_report::Error> = text.parse();
         spec.map(Self::File).map_err(|error| refused(error.to_string(), OUT_HELP))

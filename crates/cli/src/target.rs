@@ -56,7 +56,7 @@ fn write_certificate(args: &TargetArgs, target: &Target) -> Result<(), Failure> 
     let (Some(path), Some(pem)) = (&args.write_cert, target.certificate_pem()) else { return Ok(()) };
     fs::write(path, pem).map_err(|error| {
         let message = format!("cannot write `{}` for `--write-cert`: {error}", path.display());
-        Failure::usage(message, "give a file in a folder that you may write to")
+        Failure::usage(message, "choose a file in a folder that you can write to")
     })
 }
 

@@ -80,17 +80,17 @@ fn refuse_no_url(word: Option<&String>) -> Result<(), Failure> {
     }
     let is_file = !word.contains("://") && (Path::new(word).is_file() || !word.contains('/'));
     if is_file && Kind::of(Path::new(word)).is_some() {
-        let help = format!("run what it describes: `squall run {word}`");
-        return Err(Failure::usage(format!("`{word}` is a file, and no URL"), help));
+        let help = format!("to run it: `squall run {word}`");
+        return Err(Failure::usage(format!("`{word}` is a file, not a URL"), help));
     }
     match near_command(word) {
         Some(name) if name == *word => {
-            let help = format!("flags go behind the command: `squall {word} --flag`");
+            let help = format!("flags go after the command: `squall {word} --flag`");
             Err(Failure::usage(format!("the command `{word}` must come first"), help))
         }
         _ if !is_word(word) || word == "localhost" => Ok(()),
         _ => Err(mistyped(word).unwrap_or_else(|| {
-            let help = format!("a host of that name is written `http://{word}/`");
+            let help = format!("for a host with that name, write `http://{word}/`");
             Failure::usage(format!("no such command: `{word}`"), help)
         })),
     }
@@ -123,8 +123,8 @@ fn incomplete(word: &str, error: &clap::Error) -> Option<Failure> {
     match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if command.has_subcommands() => {
             let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-            let message = format!("`squall {word}` does nothing by itself");
-            Some(Failure::usage(message, format!("say what to do: `squall {word} {}`", names.join("|"))))
+            let message = format!("`squall {word}` needs a subcommand");
+            Some(Failure::usage(message, format!("choose one: `squall {word} {}`", names.join("|"))))
         }
         ErrorKind::MissingRequiredArgument => {
             let arg = context(error, ContextKind::InvalidArg);
@@ -152,7 +152,7 @@ fn pointed(failure: Failure, word: &str) -> Failure {
         replay.get_arguments().find(|arg| arg.get_long() == Some(flag))
     });
     if of_replay.is_some() {
-        let help = "recorded traffic is played with flags by `squall replay FILE`".to_owned();
+        let help = "for recorded traffic with flags, use `squall replay FILE`".to_owned();
         return Failure { help, ..failure };
     }
     let help = failure.help.replace("`squall --help`", &format!("`squall {word} --help`"));
@@ -163,7 +163,7 @@ fn failure(error: &clap::Error, word: &str) -> Failure {
     let arg = context(error, ContextKind::InvalidArg);
     match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let help = "start with `squall http://localhost:8080/`; `squall -h` shows the rest";
+            let help = "start with `squall http://localhost:8080/`; `squall -h` shows all options";
             Failure::usage("no URL given", help)
         }
         ErrorKind::UnknownArgument => unknown_argument(error, &arg, word),
@@ -171,7 +171,7 @@ fn failure(error: &clap::Error, word: &str) -> Failure {
         ErrorKind::InvalidValue => impossible_value(error, &arg),
         ErrorKind::ArgumentConflict => conflict(error, &arg),
         ErrorKind::MissingRequiredArgument => {
-            Failure::usage(format!("`{arg}` is missing"), "the flags given need it; see `squall --help`")
+            Failure::usage(format!("`{arg}` is missing"), "the given flags need it; see `squall --help`")
         }
         _ => Failure::usage(first_line(error), "`squall --help` explains every flag"),
     }
@@ -179,21 +179,18 @@ fn failure(error: &clap::Error, word: &str) -> Failure {
 
 fn unknown_argument(error: &clap::Error, arg: &str, word: &str) -> Failure {
     if !arg.starts_with('-') {
-        return Failure::usage(
-            format!("unexpected argument `{arg}`"),
-            "`squall --help` shows what may be given",
-        );
+        return Failure::usage(format!("unexpected argument `{arg}`"), "see `squall --help`");
     }
     if arg.as_bytes().get(1).is_some_and(u8::is_ascii_digit) {
         return Failure::usage(
-            format!("`{arg}` is no flag, and nothing here takes a negative value"),
+            format!("`{arg}` is not a flag, and negative values are not allowed"),
             "write times, rates and counts without a sign",
         );
     }
     // Those are flags of requests, which these commands do not make.
     let makes_requests = !["handshake", "idle", "target", "record", "mock", "convert"].contains(&word);
     if matches!(word, "record" | "mock") && ["-p", "--port"].contains(&arg) {
-        return Failure::usage(format!("unknown flag `{arg}`"), "the address is `--listen ADDRESS:PORT`");
+        return Failure::usage(format!("unknown flag `{arg}`"), "use `--listen ADDRESS:PORT`");
     }
     let alias = FLAGS_OF_OTHER_TOOLS.iter().find(|(flags, _)| makes_requests && flags.contains(&arg));
     let similar = context(error, ContextKind::SuggestedArg);
@@ -233,12 +230,12 @@ fn impossible_value(error: &clap::Error, arg: &str) -> Failure {
 fn conflict(error: &clap::Error, arg: &str) -> Failure {
     let other = context(error, ContextKind::PriorArg);
     if other.is_empty() {
-        return Failure::usage(first_line(error), "flags go behind the command: `squall http -c 10 URL`");
+        return Failure::usage(first_line(error), "flags go after the command: `squall http -c 10 URL`");
     }
     if other == arg {
         return Failure::usage(format!("`{arg}` was given twice"), "give it once");
     }
-    Failure::usage(format!("`{arg}` cannot be used with `{other}`"), "leave one of them out")
+    Failure::usage(format!("`{arg}` cannot be used with `{other}`"), "remove one of them")
 }
 
 fn context(error: &clap::Error, kind: ContextKind) -> String {
@@ -255,57 +252,63 @@ fn first_line(error: &clap::Error) -> String {
 const FLAGS_OF_OTHER_TOOLS: &[(&[&str], &str)] = &[
     (
         &["--vus", "--clients", "--concurrency", "--workers", "--max-connections"],
-        "connections are `-c N`, users who share them `--users N`",
+        "for connections use `-c N`, for users who share them `--users N`",
     ),
     (
         &["-t"],
-        "threads are `--threads N`, a limit of time for each request `--timeout TIME`, the length of the run `-d TIME`",
+        "for threads use `--threads N`, for a time limit per request `--timeout TIME`, for the length of the run `-d TIME`",
     ),
     (
         &["-T", "--max-time"],
-        "the limit of time for each request is `--timeout TIME`; a type of content `-H 'Content-Type: TYPE'`",
+        "for a time limit per request use `--timeout TIME`; for a content type `-H 'Content-Type: TYPE'`",
     ),
-    (&["-z", "--time", "--timelimit"], "the length of the run is `-d TIME`"),
-    (&["-R", "--qps", "--rps", "--arrival-rate"], "requests per second are `-r RATE`, such as `-r 500/s`"),
+    (&["-z", "--time", "--timelimit"], "for the length of the run use `-d TIME`"),
+    (
+        &["-R", "--qps", "--rps", "--arrival-rate"],
+        "for requests per second use `-r RATE`, such as `-r 500/s`",
+    ),
     (
         &["-i", "--iterations", "--amount", "--count"],
-        "the number of requests is `-n N`; lists of URLs are `--urls FILE`",
+        "for the number of requests use `-n N`; for a list of URLs `--urls FILE`",
     ),
-    (&["-s", "--stage", "--stages"], "stages are `--ramp 10s:100,1m:1000`"),
-    (&["-m", "--request"], "the method is `-X METHOD`"),
-    (&["-a", "-A", "-u", "--user"], "a user and password are `--basic USER:PASSWORD`"),
-    (&["-b", "-C"], "a cookie is `--cookie NAME=VALUE`"),
+    (&["-s", "--stage", "--stages"], "for stages use `--ramp 10s:100,1m:1000`"),
+    (&["-m", "--request"], "for the method use `-X METHOD`"),
+    (&["-a", "-A", "-u", "--user"], "for a user and password use `--basic USER:PASSWORD`"),
+    (&["-b", "-C"], "for a cookie use `--cookie NAME=VALUE`"),
     (
         &["-D", "--data", "--data-binary", "--data-raw"],
-        "a body is `--body TEXT` or `--body-file FILE`; the length of the run `-d TIME`",
+        "for a body use `--body TEXT` or `--body-file FILE`; for the length of the run `-d TIME`",
     ),
-    (&["-F"], "a form field is `--form NAME=VALUE`"),
-    (&["-p"], "pipelining is `--pipeline N`; a body from a file `--body-file FILE`"),
-    (&["-k"], "connections are kept alive by default; certificates are not verified with `--insecure`"),
-    (&["--insecure-skip-tls-verify"], "certificates are not verified with `--insecure`"),
+    (&["-F"], "for a form field use `--form NAME=VALUE`"),
+    (&["-p"], "for pipelining use `--pipeline N`; for a body from a file `--body-file FILE`"),
+    (&["-k"], "connections are kept alive by default; to skip certificate checks use `--insecure`"),
+    (&["--insecure-skip-tls-verify"], "to skip certificate checks use `--insecure`"),
     (
         &["--disable-keepalive", "--no-connection-reuse", "--no-vu-connection-reuse"],
-        "new connections for each request are `--no-keepalive`",
+        "for a new connection per request use `--no-keepalive`",
     ),
     (
         &["-L", "--latency", "--location", "--max-redirects", "--redirects"],
-        "redirects are followed with `--follow N`; percentiles are always shown",
+        "to follow redirects use `--follow N`; percentiles are always shown",
     ),
-    (&["-x"], "a proxy is `--proxy URL`"),
-    (&["--output", "--summary-export"], "results go to a file with `--out json=FILE` or `--out csv=FILE`"),
-    (&["--output-format", "--format"], "JSON is `--json -` or `--json FILE`"),
-    (&["--no-tui", "--silent", "--no-progress"], "less is shown with `--quiet`"),
-    (&["--laddr", "--interface", "--local-ips", "--bind"], "local addresses are `--source ADDRESSES`"),
+    (&["-x"], "for a proxy use `--proxy URL`"),
+    (
+        &["--output", "--summary-export"],
+        "to write results to a file use `--out json=FILE` or `--out csv=FILE`",
+    ),
+    (&["--output-format", "--format"], "for JSON use `--json -` or `--json FILE`"),
+    (&["--no-tui", "--silent", "--no-progress"], "for less output use `--quiet`"),
+    (&["--laddr", "--interface", "--local-ips", "--bind"], "for local addresses use `--source ADDRESSES`"),
     (
         &["--url", "--targets", "--input-file", "--urls-from-file"],
-        "URLs are given as they are, `squall URL`, or with `--urls FILE`",
+        "give URLs as arguments, `squall URL`, or with `--urls FILE`",
     ),
-    (&["--warm-up-time", "--warmup-time"], "warming up is `--warmup TIME`"),
-    (&["--host"], "the Host header is `-H 'Host: NAME'`"),
-    (&["--no-color", "--no-colour"], "colour is off with `--color never`"),
+    (&["--warm-up-time", "--warmup-time"], "for a warm-up use `--warmup TIME`"),
+    (&["--host"], "for the Host header use `-H 'Host: NAME'`"),
+    (&["--no-color", "--no-colour"], "to turn colour off use `--color never`"),
     (
         &["--h1", "--http1.1", "--h2", "--http2", "--http2-prior-knowledge", "--http-version"],
-        "the protocol is `--http 1.1|2|auto`, HTTP/2 without TLS `--h2c`",
+        "for the protocol use `--http 1.1|2|auto`, for HTTP/2 without TLS `--h2c`",
     ),
 ];
 
@@ -351,7 +354,7 @@ mod tests {
     #[test]
     fn a_mistyped_command_is_told_apart_from_a_url() {
         assert_eq!(failure_of(&["completion"]).help, "a command with a similar name exists: `completions`");
-        assert_eq!(failure_of(&["buidl"]).help, "a host of that name is written `http://buidl/`");
+        assert_eq!(failure_of(&["buidl"]).help, "for a host with that name, write `http://buidl/`");
         for url in ["localhost", "x.org", "x:80", "http://x"] {
             assert!(parse(["squall", url].map(OsString::from)).is_ok(), "{url}");
         }

@@ -136,7 +136,7 @@ fn live(args: &OutputArgs) -> Result<Face, Failure> {
         Ok(live) => Ok(Face::Live(Box::new(live))),
         Err(error) => Err(Failure::usage(
             format!("`--live` cannot use the terminal: {error}"),
-            "leave it out to see a line of progress",
+            "remove it to see a progress line",
         )),
     }
 }

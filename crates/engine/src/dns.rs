@@ -111,7 +111,7 @@ impl Names {
                 let (host, theirs, ours) = (&name.host, family(address), family(source));
                 return Err(Error::Plan {
                     problem: format!(
-                        "`{host}` has {theirs} addresses, and no `--source` is one: {source} is {ours}"
+                        "`{host}` only has {theirs} addresses, but `--source` {source} is {ours}"
                     ),
                     help: format!("give a local {theirs} address, or leave `--source` out"),
                 });
@@ -228,7 +228,7 @@ fn look_up_now(host: &str, port: u16, dns: Dns) -> Result<Arc<[IpAddr]>, Error> 
         addresses.truncate(1);
     }
     if addresses.is_empty() {
-        Err(unresolved("the name has no address of the wanted family".to_owned()))
+        Err(unresolved("the name has no address of the requested family".to_owned()))
     } else {
         Ok(addresses.into())
     }

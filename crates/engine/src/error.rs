@@ -67,7 +67,7 @@ pub enum Error {
     Script(Box<squall_script::ScriptError>),
     /// Fewer descriptors than connections.
     #[error(
-        "{needed} open files are needed ({} connections, and {reserved} for all else), but the limit is {limit}",
+        "the run needs {needed} open files ({} connections plus {reserved}), but the limit is {limit}",
         needed - reserved
     )]
     TooFewDescriptors {

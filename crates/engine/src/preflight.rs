@@ -121,7 +121,7 @@ impl Demand {
                 needed: self.to_one_target,
                 there: (supply.port_count > 0).then_some(supply.port_count * sources),
                 help: format!(
-                    "give at least {enough} local addresses with `--source`: beyond half of its ports an address connects slowly"
+                    "give at least {enough} local addresses with `--source`: an address connects slowly once half of its ports are in use"
                 ),
             },
             Need {
@@ -146,7 +146,7 @@ impl Demand {
             0 => raise.to_owned(),
             room => {
                 let process_count = self.connection_count.div_ceil(room);
-                format!("{raise}, or divide the load over {process_count} processes or machines")
+                format!("{raise}, or split the load across {process_count} processes or machines")
             }
         }
     }

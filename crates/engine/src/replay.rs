@@ -57,12 +57,12 @@ impl PreparedReplay {
         let path = &plan.recording;
         let recording = Recording::open(path).map_err(|error| Error::Plan {
             problem: error.to_string(),
-            help: "make one of any recording: `squall convert FILE recording.squall`".to_owned(),
+            help: "convert a recording first: `squall convert FILE recording.squall`".to_owned(),
         })?;
         if recording.index().record_count == 0 {
             return Err(Error::Plan {
                 problem: format!("no requests in the recording `{}`", path.display()),
-                help: "see what it holds: `squall convert --dry-run FILE`".to_owned(),
+                help: "see what it contains: `squall convert --dry-run FILE`".to_owned(),
             });
         }
         let changes =
@@ -88,12 +88,12 @@ impl PreparedReplay {
         let text = format!("{}://{}/", origin.scheme, origin.authority);
         Url::parse(&text).map_err(|error| match origin.authority.is_empty() {
             true => Error::Plan {
-                problem: "the recording does not say to which host its requests went".to_owned(),
-                help: "say where they go: --to http://host:port".to_owned(),
+                problem: "the recording does not name the host of its requests".to_owned(),
+                help: "set the server: --to http://host:port".to_owned(),
             },
             false => Error::Plan {
                 problem: format!("requests of the recording went to `{text}`: {error}"),
-                help: "say where they go instead: --to http://host:port".to_owned(),
+                help: "set another server: --to http://host:port".to_owned(),
             },
         })
     }

@@ -438,7 +438,7 @@ fn spawn(setup: ShardSetup<Ready>, place: Place) -> Result<JoinHandle<Result<u64
 
 fn no_factory() -> Error {
     Error::Plan {
-        problem: "a script needs its program".to_owned(),
+        problem: "a script cannot run here".to_owned(),
         help: "run it with `squall run script.js`".to_owned(),
     }
 }

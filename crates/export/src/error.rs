@@ -14,7 +14,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The target of an output is no address or URL that can be sent to.
-    #[error("`{given}` is nothing to send to: {reason}")]
+    #[error("cannot send to `{given}`: {reason}")]
     UserBadTarget {
         /// As given, without its secrets.
         given: String,
@@ -22,7 +22,7 @@ pub enum Error {
         reason: String,
     },
     /// The page was not built into this program.
-    #[error("this squall was built without its page, so there is nothing to serve")]
+    #[error("this squall was built without its web page")]
     NoPage,
     /// A thread or a socket could not be made.
     #[error("cannot {what}: {source}")]
@@ -48,9 +48,9 @@ impl Error {
                 "write a URL such as `http://localhost:9090/api/v1/write`, or for statsd `HOST:PORT`"
             }
             Self::NoPage => {
-                "build it with `make build`, which takes Node; `--live` shows the run in the terminal"
+                "build squall with `make build`, which needs Node; `--live` shows the run in the terminal"
             }
-            Self::Os { .. } => "see what limits this process: `ulimit -a`",
+            Self::Os { .. } => "check this process's limits: `ulimit -a`",
         }
     }
 }

@@ -109,20 +109,16 @@ fn always(source: &Source<'_>) -> Vec<Figure> {
     vec![
         counter("k6_data_sent_total", "Bytes written to sockets.", total.wire_bytes_sent),
         counter("k6_data_received_total", "Bytes read from sockets.", total.wire_bytes_received),
-        gauge("k6_http_req_failed_rate", "Share of requests that failed.", failed),
-        gauge("k6_vus", "Connections open, each of which is a user in a closed model.", open),
+        gauge("k6_http_req_failed_rate", "Fraction of requests that failed.", failed),
+        gauge("k6_vus", "Open connections; in a closed model, one per user.", open),
         counter("squall_connections_opened_total", "Connections opened.", total.connections_opened),
         gauge(
             "squall_generator_busy",
-            "Share of its time that the busiest event loop worked.",
+            "Fraction of time that the busiest event loop was working.",
             second.busy_max,
         ),
-        gauge("squall_arrivals_waiting", "Requests that wait for a connection.", waiting),
-        gauge(
-            "squall_verdict",
-            "Whether the generator is fit to measure: 0 valid, 1 suspect, 2 invalid.",
-            verdict,
-        ),
+        gauge("squall_arrivals_waiting", "Requests waiting for a connection.", waiting),
+        gauge("squall_verdict", "Whether the generator keeps up: 0 valid, 1 suspect, 2 invalid.", verdict),
     ]
 }
 
@@ -132,9 +128,7 @@ fn of_schedule(source: &Source<'_>) -> impl Iterator<Item = Figure> {
     let lag = lag.map(|ns| {
         gauge("squall_schedule_lag_p99", "How late requests are sent, in seconds.", ns as f64 / 1e9)
     });
-    [counter("squall_requests_asked_total", "Requests that the schedule asked for.", asked)]
-        .into_iter()
-        .chain(lag)
+    [counter("squall_requests_asked_total", "Requests scheduled so far.", asked)].into_iter().chain(lag)
 }
 
 fn of_failures(total: &Snapshot) -> impl Iterator<Item = Figure> {
@@ -166,7 +160,7 @@ fn of_row(key: &RowKey, row: &Row) -> Vec<Figure> {
     ];
     let mut figures = Vec::new();
     for (expected, count) in [("true", row.ok), ("false", row.failed)] {
-        let mut figure = counter("k6_http_reqs_total", "Requests that ended.", count);
+        let mut figure = counter("k6_http_reqs_total", "Requests completed.", count);
         figure.labels = [vec![("expected_response", expected.to_owned())], labels.clone()].concat();
         figures.push(figure);
     }

@@ -116,7 +116,7 @@ fn respond(address: SocketAddr, handler: &Arc<Handler>, request: &Request<Incomi
         let is_from_page = request.headers().contains_key("x-squall");
         handler(&Asked { method: request.method(), path: request.uri().path(), is_from_page })
     } else {
-        text(StatusCode::FORBIDDEN, "this server answers on its own address only")
+        text(StatusCode::FORBIDDEN, "this server only answers requests for its own address")
     };
     response(answer)
 }

@@ -51,6 +51,6 @@ fn answer(asked: &Asked<'_>, shown: &Mutex<Bytes>) -> Answer {
             kind: "text/plain; version=0.0.4; charset=utf-8",
             body: shown.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         },
-        _ => text(StatusCode::NOT_FOUND, "the figures are at /metrics"),
+        _ => text(StatusCode::NOT_FOUND, "the metrics are at /metrics"),
     }
 }

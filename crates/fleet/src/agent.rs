@@ -499,7 +499,7 @@ fn find(wanted: &Monitored) -> Found {
         let probes = wanted.pages.iter().map(|page| (page.monitor_idx, scope.spawn(|| page.probe())));
         let probes: Vec<_> = probes.collect();
         let ended = |probe: thread::ScopedJoinHandle<'_, _>| {
-            probe.join().unwrap_or_else(|_| Err("a bug of squall: reading it panicked".to_owned()))
+            probe.join().unwrap_or_else(|_| Err("a bug in squall: reading it panicked".to_owned()))
         };
         probes.into_iter().map(|(monitor_idx, probe)| (monitor_idx, ended(probe))).collect()
     });
@@ -531,8 +531,8 @@ fn collect_reports(delivery: &Delivery<Report>, outbox: &Receiver<Report>) {
         let load_idx = report.ended_load_idx();
         if let (Err(error), Some(load_idx)) = (delivery.push(report), load_idx) {
             // That a load has ended must arrive.
-            let help = "have it print less, or run it without squall";
-            let trouble = Trouble::new(format!("what it printed cannot be sent: {error}"), help);
+            let help = "make it print less, or run it without squall";
+            let trouble = Trouble::new(format!("its output cannot be sent: {error}"), help);
             let _ = delivery.push(Report::Ended { load_idx, end: Err(trouble) });
         }
     }

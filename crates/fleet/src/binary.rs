@@ -95,7 +95,7 @@ dir=$(mktemp -d "${{TMPDIR:-/tmp}}/squall-agent-XXXXXXXX" 2>&1) || {{ say FAIL "
 trap 'rm -rf "$dir"' EXIT HUP INT TERM
 say NEED "$(uname -m)"
 error=$({{ head -c "$size" > "$dir/squall"; }} 2>&1) || {{ say FAIL "cannot write the program: $(echo "$error" | tail -n 1)"; exit 1; }}
-[ "$(sum "$dir/squall")" = "$digest" ] || {{ say FAIL "the program did not arrive whole"; exit 1; }}
+[ "$(sum "$dir/squall")" = "$digest" ] || {{ say FAIL "the program arrived incomplete"; exit 1; }}
 chmod 700 "$dir/squall"
 error=$("$dir/squall" --version 2>&1 >/dev/null) || {{ say FAIL "the program does not run there: $(echo "$error" | head -n 1)"; exit 1; }}
 program="$dir/squall"
@@ -120,9 +120,9 @@ become "$program" agent --folder "$dir""#
         };
         let Some(program) = self.program_for(architecture) else {
             let message =
-                format!("its processor is {architecture}, this squall is for {}", std::env::consts::ARCH);
+                format!("its architecture is {architecture}, but this squall is built for {}", std::env::consts::ARCH);
             let help = format!(
-                "put a squall for it next to this one, as `squall-{architecture}`, or name it: `binary: path/to/squall` in the machine's entry"
+                "put a squall for it next to this one, as `squall-{architecture}`, or name one: `binary: path/to/squall` in the machine's entry"
             );
             return Err(Some(Trouble::new(message, help)));
         };
@@ -172,18 +172,18 @@ const HELP: &[(&str, &str)] = &[
     ),
     (
         "Permission denied",
-        "is that folder mounted noexec? set `tmp` of the machine to a folder where programs may run",
+        "is that folder mounted noexec? set the machine's `tmp` to a folder that allows executables",
     ),
     (
         "does not run there",
-        "name a squall that was built for that system: `binary: path/to/squall` in the machine's entry",
+        "give a squall built for that system: `binary: path/to/squall` in the machine's entry",
     ),
     (
         "kernel setting",
-        "set it there, or let squall do it by `sudo: true` in the machine's entry, for which sudo must ask for no password",
+        "set it there, or let squall do it with `sudo: true` in the machine's entry, which needs passwordless sudo",
     ),
     ("open files", "raise the limit there, in /etc/security/limits.conf or sshd's unit, or lower `ulimit`"),
 ];
 
 const FOLDER_HELP: &str =
-    "free some space there, or set `tmp` of the machine to a folder where programs may run";
+    "free some space there, or set the machine's `tmp` to a folder that allows executables";

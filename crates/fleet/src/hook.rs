@@ -42,7 +42,7 @@ pub(crate) fn run(order: &HookOrder, folder: &Path, is_over: &AtomicBool) -> Res
 }
 
 fn failed(order: &HookOrder, how: &str) -> Trouble {
-    let help = "run the command there by hand; a failure that does not matter ends in `|| true`";
+    let help = "run the command there by hand; add `|| true` if its failure does not matter";
     Trouble::new(format!("hook `{}` {how}", order.text), help)
 }
 

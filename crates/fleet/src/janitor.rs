@@ -80,8 +80,7 @@ pub(crate) fn make_folder(stem: &str) -> io::Result<PathBuf> {
 }
 
 /// What to do where the temporary folder does not take what is sent.
-pub(crate) const FOLDER_HELP: &str =
-    "free some space there, or set TMPDIR there to a folder that may be written to";
+pub(crate) const FOLDER_HELP: &str = "free some space there, or set TMPDIR there to a writable folder";
 
 /// Reads paths until the agent is gone, then removes them and the folder, and sets back what was set for the run ([`crate::terms`]).
 const CLEAN: &str = r#"paths=$(cat); printf '%s\n' "$paths" | while IFS= read -r path; do [ -n "$path" ] && rm -f -- "$path"; done; rm -rf -- "$1"; eval "$SQUALL_AT_END""#;

@@ -16,7 +16,7 @@ pub fn check_key(key: &str) -> Result<(), Trouble> {
     let path = expanded(key);
     File::open(&path).map_err(|error| {
         let message = format!("cannot read the ssh key `{key}`: {error}");
-        Trouble::new(message, "check its path and permissions; no other key is tried in its place")
+        Trouble::new(message, "check its path and permissions; no other key is tried")
     })?;
     // Where ssh-keygen is missing, ssh is missing too, and that has a message of its own.
     let Some((is_usable, said)) = ask("ssh-keygen", &["-y", "-P", "", "-f"], Some(&path)) else {
@@ -27,14 +27,18 @@ pub fn check_key(key: &str) -> Result<(), Trouble> {
     }
     let said = said.trim();
     Err(if said.contains("incorrect passphrase") {
-        let help = format!("add it to the ssh agent with `ssh-add {key}`: nobody is asked while squall runs");
+        let help =
+            format!("add it to the ssh agent with `ssh-add {key}`: squall cannot ask for the passphrase");
         Trouble::new(format!("the ssh key `{key}` has a passphrase"), help)
     } else if said.contains("UNPROTECTED PRIVATE KEY FILE") {
         let help = format!("ssh refuses such a key: `chmod 600 {key}`");
-        Trouble::new(format!("others may read the ssh key `{key}`"), help)
+        Trouble::new(format!("other users can read the ssh key `{key}`"), help)
     } else {
         let last = said.lines().last().unwrap_or_default();
-        Trouble::new(format!("`{key}` is not a private key for ssh ({last})"), "name the key's private file")
+        Trouble::new(
+            format!("`{key}` is not a private key for ssh ({last})"),
+            "give the file of the private key",
+        )
     })
 }
 
@@ -86,7 +90,7 @@ mod tests {
             ("good", ""),
             ("locked", "has a passphrase"),
             ("text", "is not a private key for ssh"),
-            ("open", "others may read the ssh key"),
+            ("open", "other users can read the ssh key"),
             ("missing", "No such file or directory"),
         ] {
             let told = check_key(&path(name)).map_or_else(|trouble| trouble.message, |()| String::new());

@@ -365,15 +365,15 @@ fn greet(
             Report::Hello { protocol, version, facts, way_back } if protocol == PROTOCOL_VERSION => {
                 let own = env!("CARGO_PKG_VERSION");
                 if version != own {
-                    let message = format!("squall {version} is there, {own} is here");
-                    return Err(Trouble::new(message, "use the same version on both"));
+                    let message = format!("it runs squall {version}, this is squall {own}");
+                    return Err(Trouble::new(message, "use the same version on both machines"));
                 }
                 break (facts, way_back);
             }
             Report::Hello { protocol, version, .. } => {
                 let message =
                     format!("squall {version} there speaks protocol {protocol}, not {PROTOCOL_VERSION}");
-                return Err(Trouble::new(message, "use the same version on both"));
+                return Err(Trouble::new(message, "use the same version on both machines"));
             }
             _ => {}
         }

@@ -135,14 +135,14 @@ pub(crate) fn retried<T>(
             return Err(trouble);
         }
         if try_count == LOGIN_TRY_COUNT_MAX {
-            let message = format!("{}, in each of {try_count} tries", trouble.message);
+            let message = format!("{}, after {try_count} attempts", trouble.message);
             return Err(Trouble { message, ..trouble });
         }
         let pause = RETRY_PAUSE * 2_u32.pow(try_count - 1);
         try_count += 1;
         let seconds = pause.as_secs_f64();
         note(&format!(
-            "the login was dropped{}, try {try_count} of {LOGIN_TRY_COUNT_MAX} in {seconds} s",
+            "the login was dropped{}, attempt {try_count} of {LOGIN_TRY_COUNT_MAX} in {seconds} s",
             ssh::cause(&errors)
         ));
         attempt.works();
@@ -296,7 +296,7 @@ mod tests {
             let note = |text: &str| notes.borrow_mut().push(text.to_owned());
             let result = retried(&Attempt::default(), &note, login);
             assert_eq!(result.map(|()| count).map_err(|_| count), expected);
-            let told = "the login was dropped (kex_exchange_identification: Connection closed by remote host), try 2 of 5 in 0.5 s";
+            let told = "the login was dropped (kex_exchange_identification: Connection closed by remote host), attempt 2 of 5 in 0.5 s";
             assert!(notes.borrow().iter().all(|note| note == told), "{notes:?}");
         }
     }

@@ -470,7 +470,7 @@ pub(crate) fn read_frame(stream: &mut impl Read) -> io::Result<Option<Frame>> {
     }
     let [length, number, received] = fields(head);
     if length > u64::from(FRAME_BYTES_MAX) {
-        let message = format!("a message of {length} bytes: the other side does not speak squall's protocol");
+        let message = format!("a message of {length} bytes: the other end does not speak squall's protocol");
         return Err(io::Error::new(ErrorKind::InvalidData, message));
     }
     let mut json = Vec::new();

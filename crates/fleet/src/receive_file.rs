@@ -22,9 +22,9 @@ pub(crate) fn receive(part: &FilePart, janitor: &Janitor) -> Result<(), Trouble>
             _ if path.starts_with(janitor.folder()) => FOLDER_HELP,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space there",
             io::ErrorKind::AlreadyExists => {
-                "choose another path, or say `overwrite: true`, which replaces a file that is there already"
+                "choose another path, or set `overwrite: true` to replace an existing file"
             }
-            _ => "check that its folder exists there and may be written to",
+            _ => "check that its folder exists there and is writable",
         };
         Trouble::new(format!("cannot write `{}`: {error}", path.display()), help)
     };

@@ -293,28 +293,28 @@ const NOISE: &[&str] =
 const COMPLAINTS: &[(&str, &str, &str)] = &[
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        "its host key has changed, and is refused",
-        "find out why; if the machine was made anew, `ssh-keygen -R HOST` forgets its old key",
+        "its host key has changed and was rejected",
+        "find out why; if the machine was reinstalled, `ssh-keygen -R HOST` removes its old key",
     ),
     (
         "Host key verification failed",
-        "its host key is not known, and is refused",
+        "its host key is unknown and was rejected",
         "log in once by hand and compare the key, or add it to known_hosts",
     ),
     (
         "Permission denied",
-        "it refuses the key",
-        "name the right user and key (`user`, `key`), or add the key to your ssh agent; passwords are not asked for",
+        "it rejected the key",
+        "name the right user and key (`user`, `key`), or add the key to your ssh agent; squall cannot ask for passwords",
     ),
-    ("Could not resolve hostname", "its name has no address", "check the spelling"),
+    ("Could not resolve hostname", "its name cannot be resolved", "check the spelling"),
     ("Connection refused", "nothing listens on its ssh port", "check the port, and that sshd runs there"),
     ("Connection timed out", "it does not answer", "check the address, the network and its firewall"),
     ("Operation timed out", "it does not answer", "check the address, the network and its firewall"),
-    ("No route to host", "there is no way to it", "check the address and the network"),
-    ("Network is unreachable", "there is no way to it", "check the address and the network"),
-    ("No such file or directory", "a file for ssh is missing", "check `key` and `config`"),
-    ("not accessible", "a file for ssh is missing", "check `key` and `config`"),
-    ("administratively prohibited", "the host on the way forbids the connection", "allow forwarding there"),
+    ("No route to host", "there is no route to it", "check the address and the network"),
+    ("Network is unreachable", "there is no route to it", "check the address and the network"),
+    ("No such file or directory", "a file that ssh needs is missing", "check `key` and `config`"),
+    ("not accessible", "a file that ssh needs is missing", "check `key` and `config`"),
+    ("administratively prohibited", "the jump host does not allow the connection", "allow forwarding there"),
 ];
 
 #[cfg(test)]
@@ -360,7 +360,7 @@ mod tests {
         for (errors, meaning) in [
             (
                 "me@g1: Permission denied (publickey).",
-                "`me@g1:2200`: it refuses the key (me@g1: Permission denied (publickey))",
+                "`me@g1:2200`: it rejected the key (me@g1: Permission denied (publickey))",
             ),
             (
                 "ssh: connect to host g1 port 22: Connection refused\n",

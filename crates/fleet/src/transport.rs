@@ -124,14 +124,14 @@ impl Awaited {
         let seconds = self.time_max().as_secs();
         match self {
             Self::Login => Trouble::new(
-                format!("its login says nothing for {seconds} s"),
-                "try it by hand: `ssh HOST true` must end by itself, without a question",
+                format!("its login printed nothing for {seconds} s"),
+                "try it by hand: `ssh HOST true` must finish without a prompt",
             ),
             Self::Program => Trouble::new(
-                format!("squall was sent, and nothing is heard of it for {seconds} s"),
-                "look at the network and the disk there, or install squall there",
+                format!("squall was sent there, but has not responded for {seconds} s"),
+                "check the network and the disk there, or install squall there",
             ),
-            Self::Answer => no_agent(&format!("it said nothing for {seconds} s")),
+            Self::Answer => no_agent(&format!("nothing was received from it for {seconds} s")),
         }
     }
 }
@@ -211,7 +211,7 @@ impl Transport for Words {
 }
 
 /// Reports a failure as an agent does.
-const SAY: &str = r#"say() { kind=$1; shift; [ "$kind" = NOTE ] || printf 'error: %s\nhelp: allow it there, or correct the entry of the machine\n' "$*" >&2; }"#;
+const SAY: &str = r#"say() { kind=$1; shift; [ "$kind" = NOTE ] || printf 'error: %s\nhelp: allow it there, or correct the machine entry\n' "$*" >&2; }"#;
 
 /// OpenSSH, and on its other end a shell that fetches the program and becomes the agent.
 struct Ssh {

@@ -21,7 +21,7 @@ use crate::{
 pub enum Unmergeable {
     /// Latencies count from different moments.
     #[error(
-        "`{open}` kept a schedule and counts latency from the intended start, `{closed}` did not and counts from the actual one"
+        "`{open}` measures latency from the scheduled start, `{closed}` has no schedule and measures from the actual start"
     )]
     Models {
         /// The name of a run of the open model.
@@ -43,7 +43,7 @@ pub enum Unmergeable {
     },
     /// Scripts with other metrics.
     #[error(
-        "`{a}` and `{b}` ran scripts with different metrics: `{a_metric}` and `{b_metric}` stand in the same place"
+        "`{a}` and `{b}` ran scripts with different metrics: `{a_metric}` and `{b_metric}` have the same position"
     )]
     Metrics {
         /// The name of a run.
@@ -511,7 +511,7 @@ mod tests {
             let error = merge(vec![a(), other]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
-        check(run("b", 100, "/", &[1], true), "`b` kept a schedule");
+        check(run("b", 100, "/", &[1], true), "`b` measures latency from the scheduled start");
         check(NamedRun { name: "again".to_owned(), ..a() }, "are the same run");
         let mut other = run("b", 300, "/", &[1], false);
         other.record.plan.loads.push(squall_plan::Load {

@@ -69,17 +69,17 @@ impl Reason {
     pub fn help(&self) -> &'static str {
         match self.kind {
             ReasonKind::Busy => {
-                "use more threads or machines, or fewer connections; latencies contain the generator's own queue"
+                "use more threads or machines, or fewer connections; latencies include queueing in the generator"
             }
-            ReasonKind::ScheduleLag => "lower the rate, add threads or machines, or use a finer pacing",
-            ReasonKind::Shortfall => "the generator cannot make this rate: add threads or machines",
+            ReasonKind::ScheduleLag => "lower the rate, add threads or machines, or use finer pacing",
+            ReasonKind::Shortfall => "the generator cannot sustain this rate: add threads or machines",
             ReasonKind::Stall => {
-                "give the generator cores of its own; latencies of that moment are the generator's"
+                "give the generator dedicated cores; latencies at that moment are its own, not the target's"
             }
             ReasonKind::Descheduled => {
-                "stop other programs on this machine, or use fewer threads than it has free cores"
+                "stop other programs on this machine, or use no more threads than it has free cores"
             }
-            ReasonKind::MachineCpu => "run the generator on a machine of its own, away from the target",
+            ReasonKind::MachineCpu => "run the generator on a different machine from the target",
             ReasonKind::Steal => "use a machine whose CPUs are not shared with other guests",
             ReasonKind::Descriptors => {
                 "raise the limit of open files (`ulimit -n`), or use fewer connections"
@@ -89,12 +89,12 @@ impl Reason {
                 "see the errors: raise `ulimit -n`, add source addresses, or make the body file readable"
             }
             ReasonKind::Backlog => {
-                "the server was slower than the rate: that wait is part of the latencies; more connections (`-c`) may help"
+                "the server did not keep up with the rate; latencies include this wait; more connections (`-c`) may help"
             }
             ReasonKind::MachinesLost => {
-                "the load was smaller from then on: see the events for which, when and why, and run again"
+                "the load was lower from then on: the events show which machine was lost, when and why; run again"
             }
-            ReasonKind::ToolsFailed => "see what each tool printed, in the run's folder",
+            ReasonKind::ToolsFailed => "see each tool's output in the run's folder",
         }
     }
 }
@@ -106,19 +106,19 @@ impl fmt::Display for Reason {
         match self.kind {
             ReasonKind::Busy => write!(f, "a generator thread was {worst} busy"),
             ReasonKind::ScheduleLag => write!(f, "requests were sent late: lag p99 {worst}"),
-            ReasonKind::Shortfall => write!(f, "{worst} of the arrivals asked for were never sent"),
+            ReasonKind::Shortfall => write!(f, "{worst} of the scheduled arrivals were never sent"),
             ReasonKind::Stall => write!(f, "a generator thread stalled for {worst}"),
             ReasonKind::Descheduled => {
-                write!(f, "a generator thread was kept off its core for {worst} of the time")
+                write!(f, "a generator thread was preempted for {worst} of the time")
             }
-            ReasonKind::MachineCpu => write!(f, "the generator's machine was {worst} busy"),
+            ReasonKind::MachineCpu => write!(f, "the generator machine was {worst} busy"),
             ReasonKind::Steal => write!(f, "the hypervisor took {worst} of the CPU time"),
             ReasonKind::Descriptors => write!(f, "{worst} of the file descriptors were in use"),
             ReasonKind::Ports => {
                 write!(f, "{worst} of the local ports were in use while connections were opened")
             }
             ReasonKind::OwnFailures => {
-                write!(f, "{worst} of the requests failed on the generator's own side")
+                write!(f, "{worst} of the requests failed on the generator side")
             }
             ReasonKind::Backlog => write!(f, "{worst} arrivals waited for a free connection"),
             ReasonKind::MachinesLost => {
@@ -180,16 +180,13 @@ mod tests {
             ),
             (
                 reason(Shortfall, 0.12345, 0.05, None),
-                "12.35 % of the arrivals asked for were never sent (limit 5.00 %)",
+                "12.35 % of the scheduled arrivals were never sent (limit 5.00 %)",
             ),
             (
                 reason(Stall, 1.5, 0.01, Some(1)),
                 "a generator thread stalled for 1.50 s (limit 10 ms) in 1 of 10 seconds",
             ),
-            (
-                reason(OwnFailures, 0.0012, 0.0, None),
-                "0.12 % of the requests failed on the generator's own side",
-            ),
+            (reason(OwnFailures, 0.0012, 0.0, None), "0.12 % of the requests failed on the generator side"),
             (reason(MachinesLost, 2.0, 0.0, None), "2 of 10 machines were lost before the end"),
             (
                 reason(Backlog, 250.0, 100.0, Some(2)),

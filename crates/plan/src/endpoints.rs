@@ -45,7 +45,7 @@ pub fn parse_path(text: &str) -> Result<String, InputError> {
         return Err(bad(0, "a path begins with `/`"));
     }
     match text.find(|c: char| !c.is_ascii_graphic() || c == '#') {
-        Some(offset) => Err(bad(offset, "a character that paths cannot have as it is")),
+        Some(offset) => Err(bad(offset, "a character that must be percent-encoded in a path")),
         None => Ok(text.to_owned()),
     }
 }
@@ -63,7 +63,7 @@ fn split_port(text: &str) -> (&str, Option<&str>) {
 }
 
 const ENDPOINT_HELP: &str = "write it as `HOST:PORT`, such as `example.org:443` or `[2001:db8::1]:443`";
-const PATH_HELP: &str = "write a path such as `/health`, other characters as `%20`";
+const PATH_HELP: &str = "write a path such as `/health`, with other characters encoded as in `%20`";
 
 #[cfg(test)]
 mod tests {

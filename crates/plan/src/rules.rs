@@ -87,7 +87,7 @@ pub fn parse_proxy(text: &str) -> Result<Proxy, InputError> {
     let url = parse_url(text).map_err(|e| InputError { help: PROXY_HELP.into(), ..e })?;
     let bad = |reason: &str| InputError::at(text, 0, reason, PROXY_HELP);
     if url.scheme() != "http" {
-        return Err(bad("only `http` proxies are spoken to"));
+        return Err(bad("only `http` proxies are supported"));
     }
     if url.path() != "/" || url.query().is_some() {
         return Err(bad("a proxy has no path"));

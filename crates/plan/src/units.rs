@@ -58,7 +58,7 @@ pub fn parse_weight(text: &str) -> Result<NonZeroU32, InputError> {
     let reason = match text.parse::<u32>() {
         Ok(number) => match NonZeroU32::new(number) {
             Some(weight) => return Ok(weight),
-            None => "a weight of 0 would never be chosen",
+            None => "a weight of 0 is never chosen",
         },
         Err(_) => "not a weight",
     };

@@ -85,7 +85,7 @@ pub fn parse_method(text: &str) -> Result<String, InputError> {
         return Err(InputError::at(
             text,
             0,
-            "`CONNECT` asks for a tunnel, not for a resource",
+            "`CONNECT` requests a tunnel, not a resource",
             "use `--proxy URL`",
         ));
     }

@@ -11,28 +11,30 @@ use crate::{Body, Endpoint, HttpLoad, Load, Plan, Profile, RequestPlan, Weighted
 pub enum PlanError {
     /// Each prepared request keeps its encoded head in memory.
     #[error(
-        "{count} prepared requests (URLs x user agents), at most {PREPARED_REQUEST_COUNT_MAX} are possible"
+        "{count} prepared requests (URLs x user agents), but at most {PREPARED_REQUEST_COUNT_MAX} are supported"
     )]
     TooManyRequests {
         /// URLs x user agents.
         count: usize,
     },
     /// Each prepared request keeps its head and its body in memory.
-    #[error("prepared requests of {bytes} bytes together, at most {PREPARED_BYTES_MAX} are possible")]
+    #[error("prepared requests total {bytes} bytes, but at most {PREPARED_BYTES_MAX} are supported")]
     TooManyBytes {
         /// Heads and bodies of all.
         bytes: usize,
     },
     /// The rotation keeps one slot for each unit of weight.
     #[error(
-        "weights add up to {sum} after division by their common divisor, at most {WEIGHT_SUM_MAX} is possible"
+        "weights add up to {sum} after division by their common divisor, but at most {WEIGHT_SUM_MAX} is supported"
     )]
     WeightsTooLarge {
         /// The sum.
         sum: u64,
     },
     /// A request's head is larger than any server would read.
-    #[error("the head of {method} {url} has {bytes} bytes, at most {REQUEST_HEAD_BYTES_MAX} are possible")]
+    #[error(
+        "the head of {method} {url} has {bytes} bytes, but at most {REQUEST_HEAD_BYTES_MAX} are supported"
+    )]
     HeadTooLarge {
         /// Its method.
         method: String,
@@ -42,19 +44,19 @@ pub enum PlanError {
         bytes: usize,
     },
     /// More arrivals than one process can make.
-    #[error("{rate} requests per second, at most {RATE_PER_S_MAX} are possible")]
+    #[error("{rate} requests per second, but at most {RATE_PER_S_MAX} are supported")]
     RateTooHigh {
         /// The highest rate of the plan.
         rate: f64,
     },
     /// More connections than the kernel allows.
-    #[error("{count} connections, at most {CONNECTION_COUNT_MAX} are possible")]
+    #[error("{count} connections, but at most {CONNECTION_COUNT_MAX} are supported")]
     TooManyConnections {
         /// The highest number of the plan.
         count: f64,
     },
     /// The schedule never starts a request.
-    #[error("the plan would start no request")]
+    #[error("the plan would send no requests")]
     NothingToDo,
 }
 

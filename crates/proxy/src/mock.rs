@@ -274,7 +274,7 @@ impl Client {
         let (true, Some(authority)) = (self.shared.options.is_proxy, authority) else {
             return refuse(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "squall mock: this is no proxy, see --proxy\n".to_owned(),
+                "squall mock: this is not a proxy, see --proxy\n".to_owned(),
             );
         };
         tokio::spawn(async move {

@@ -339,7 +339,7 @@ impl Client {
     fn tunnel(self: Arc<Self>, request: Request<Incoming>) -> Response<Carried> {
         let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
         let (Role::Forward, Some(authority)) = (&self.shared.options.role, authority) else {
-            return refuse(StatusCode::METHOD_NOT_ALLOWED, "this is no forward proxy\n".to_owned());
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "this is not a forward proxy\n".to_owned());
         };
         tokio::spawn(async move {
             let Some(ca) = &self.shared.options.authority else { return };

@@ -23,7 +23,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Neither `XDG_STATE_HOME` nor `HOME` says where runs are kept.
-    #[error("no place to keep runs: neither XDG_STATE_HOME nor HOME is set to an absolute path")]
+    #[error("no folder to save runs in: neither XDG_STATE_HOME nor HOME is set to an absolute path")]
     UserNoStateDir,
     /// There is no saved run at all.
     #[error("no saved run in `{}`", path.display())]
@@ -32,7 +32,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The folder holds no run.
-    #[error("`{}` is not a saved run: it holds no {}, nor runs", path.display(), crate::store::RECORD_FILE)]
+    #[error("`{}` is not a saved run: it contains neither {} nor saved runs", path.display(), crate::store::RECORD_FILE)]
     UserNotARun {
         /// The folder.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum Error {
         known: u32,
     },
     /// `--out` with an unknown format or no file.
-    #[error("`{given}` names no output")]
+    #[error("`{given}` is not an output")]
     UserBadOutput {
         /// As typed, without its secrets.
         given: String,
@@ -70,7 +70,7 @@ impl Error {
             Self::OsWrite { source, .. } => write_help(source.kind()),
             Self::OsRead { .. } | Self::UserForeignFile { .. } => None,
             Self::UserNoStateDir => {
-                Some("name a folder with `--results DIR`, or keep nothing with `--no-save`")
+                Some("choose a folder with `--results DIR`, or save nothing with `--no-save`")
             }
             Self::UserNoRuns { .. } => {
                 Some("every run is saved unless `--no-save` is given; start one with `squall URL`")
@@ -79,7 +79,7 @@ impl Error {
                 Some("give the folder of one run; its path is printed at the end of the run")
             }
             Self::UserNewerSchema { .. } => {
-                Some("install the version of squall that made it, or a newer one")
+                Some("install the version of squall that wrote it, or a newer one")
             }
             Self::UserBadOutput { .. } => Some(
                 "write `FORMAT=FILE`, with json, csv, html, junit or markdown as the format; `-` stands for standard output",
@@ -100,7 +100,7 @@ fn write_help(kind: io::ErrorKind) -> Option<&'static str> {
     match kind {
         io::ErrorKind::NotFound => Some("create the folder first; squall creates only the file"),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            Some("choose a folder that you may write to, or keep nothing with `--no-save`")
+            Some("choose a folder that you can write to, or save nothing with `--no-save`")
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             Some("free some space, or choose another disk")

@@ -18,11 +18,11 @@ fn few_samples(summary: &Summary) -> Option<String> {
     let fewest = summary.totals.kinds.iter().filter(|kind| kind.latency_us.count > 0);
     let (count, noun) = fewest.map(|kind| (kind.latency_us.count, kind.kind.noun())).min()?;
     let what = match count {
-        1 => format!("of one {noun} every percentile is the same"),
-        2..1_000 => format!("p99.9 of {count} {noun}s is the slowest of them"),
+        1 => format!("with one {noun}, all percentiles are equal"),
+        2..1_000 => format!("with {count} {noun}s, p99.9 is the slowest one"),
         _ => return None,
     };
-    Some(format!("{what}; a longer run would say more"))
+    Some(format!("{what}; a longer run gives more precise percentiles"))
 }
 
 fn reconnects(summary: &Summary) -> Option<String> {
@@ -30,5 +30,5 @@ fn reconnects(summary: &Summary) -> Option<String> {
     let asked_for_it = summary.opens_connections_on_purpose();
     let is_frequent = totals.connections_opened * 2 > totals.ok && totals.ok > 1_000;
     (is_frequent && !asked_for_it && !summary.is_mixed() && summary.noun() == "request")
-        .then(|| "most requests needed a new connection: the server closes them, so handshakes are part of the load".to_owned())
+        .then(|| "most requests needed a new connection because the server closes them: handshakes are part of the load".to_owned())
 }

@@ -70,7 +70,7 @@ impl Live {
     /// Takes the terminal over. Fails when standard error is none.
     pub fn enter(style: Style) -> io::Result<Self> {
         if !io::stderr().is_terminal() {
-            return Err(io::Error::other("standard error is no terminal"));
+            return Err(io::Error::other("standard error is not a terminal"));
         }
         restore_on_panic();
         IS_TAKEN.store(true, Ordering::SeqCst);
@@ -228,7 +228,8 @@ struct Painter {
 impl Painter {
     fn head(self, glance: &Glance, keys: Keys) -> Paragraph<'static> {
         let name = self.span(Tone::Title, &clean(&glance.name));
-        let state = if keys.is_draining { "finishing open requests, q again stops at once" } else { "" };
+        let state =
+            if keys.is_draining { "finishing open requests; press q again to stop at once" } else { "" };
         let whole =
             glance.goal.duration.map_or(String::new(), |duration| format!(" / {}", units::clock(duration)));
         let time = self.span(Tone::Plain, &format!("{}{whole}", units::clock(glance.elapsed)));
@@ -305,7 +306,7 @@ impl Painter {
     ) {
         let room = usize::from(area.width.saturating_sub(2)).max(1);
         let per_bar = keys.scale.map_or_else(|| all.len().div_ceil(room).max(1), |scale| 1 << scale);
-        let scale = if per_bar > 1 { format!("   {per_bar} points a bar") } else { String::new() };
+        let scale = if per_bar > 1 { format!("   {per_bar} points per bar") } else { String::new() };
         // Whole bars are counted from the start, so that they do not change as the run goes on.
         let bars: Vec<u64> = all.chunks(per_bar).map(fold).collect();
         let newest = &bars[bars.len().saturating_sub(room)..];

@@ -36,7 +36,7 @@ pub(crate) fn part_lines(summary: &Summary) -> Vec<(&'static str, Vec<String>)> 
         summary
             .generator
             .start_skew_ms
-            .map(|ms| ("", vec![format!("started within {ms:.2} ms of each other")])),
+            .map(|ms| ("", vec![format!("started within {ms:.2} ms of one another")])),
     );
     for (idx, tool) in summary.tools.iter().enumerate() {
         lines.push((if idx == 0 { "TOOLS" } else { "" }, tool_facts(tool)));

@@ -12,7 +12,7 @@ pub(crate) fn iteration_facts(summary: &Summary, done: u64) -> Vec<String> {
         vec![format!("{} done", units::count(done)), units::rate(rate_per_s(done, summary.duration_s))];
     let dropped = summary.totals.iterations_dropped.filter(|count| *count > 0);
     facts.extend(dropped.map(|count| format!("{} dropped", units::count(count))));
-    facts.push(format!("at most {}", units::counted(user_count(summary), "virtual user")));
+    facts.push(format!("up to {}", units::counted(user_count(summary), "virtual user")));
     facts
 }
 
@@ -27,7 +27,7 @@ fn user_count(summary: &Summary) -> u64 {
     most_at_once(&summary.plan.loads.iter().filter_map(span).collect::<Vec<_>>())
 }
 
-/// `99.2 % held   1 230 of 1 240   status is 200: 10 failed`
+/// `99.2 % passed   1 230 of 1 240   status is 200: 10 failed`
 pub(crate) fn check_facts(script: &Script) -> Vec<String> {
     let passes: u64 = script.checks.iter().map(|check| check.passes).sum();
     let made = passes + script.fails();
@@ -35,7 +35,7 @@ pub(crate) fn check_facts(script: &Script) -> Vec<String> {
         return Vec::new();
     }
     let mut facts = vec![
-        format!("{} held", units::percent(passes as f64 / made as f64)),
+        format!("{} passed", units::percent(passes as f64 / made as f64)),
         format!("{} of {}", units::count(passes), units::count(made)),
     ];
     let failed: Vec<_> = script.checks.iter().filter(|check| check.fails > 0).collect();

@@ -10,10 +10,10 @@ pub(crate) fn handshake_facts(made: &Handshakes) -> Vec<String> {
     facts.push(format!("{} resumed ({})", units::count(made.resumed), share(made.resumed)));
     let accepted = made.early_data_accepted.map(|count| (count, "with early data (0-RTT)"));
     let early =
-        accepted.into_iter().chain(made.early_data_rejected.map(|count| (count, "early data not taken")));
+        accepted.into_iter().chain(made.early_data_rejected.map(|count| (count, "early data rejected")));
     facts.extend(early.map(|(count, name)| format!("{} {name}", units::count(count))));
     let rare =
-        [(made.without_ticket, "without a ticket yet"), (made.hello_retries, "asked for another group")];
+        [(made.without_ticket, "before the first ticket"), (made.hello_retries, "with HelloRetryRequest")];
     facts.extend(
         rare.iter()
             .filter(|(count, _)| *count > 0)
@@ -51,7 +51,7 @@ pub(crate) fn kept_facts(kept: &IdleConnections) -> Vec<String> {
         (kept.closed_by_server, "closed by the server"),
         (kept.reset, "reset"),
         (kept.broken, "broken"),
-        (kept.reopened, "opened again"),
+        (kept.reopened, "reopened"),
         (kept.closed_by_us, "closed by us"),
     ];
     facts.extend(
@@ -61,7 +61,7 @@ pub(crate) fn kept_facts(kept: &IdleConnections) -> Vec<String> {
     );
     if kept.lifetime_us.count > 0 {
         let (p50, max) = (wording::time(kept.lifetime_us.p50), wording::time(kept.lifetime_us.max));
-        facts.push(format!("those lost lived {p50} (p50), {max} at most"));
+        facts.push(format!("lost ones lived {p50} (p50), {max} at most"));
     }
     if kept.pings > 0 {
         facts.push(format!(
@@ -72,7 +72,7 @@ pub(crate) fn kept_facts(kept: &IdleConnections) -> Vec<String> {
     }
     facts.extend(
         kept.memory_bytes_each
-            .map(|bytes| format!("{} of our memory each", units::bytes(bytes.round() as u64))),
+            .map(|bytes| format!("{} of generator memory each", units::bytes(bytes.round() as u64))),
     );
     facts
 }

@@ -103,9 +103,9 @@ fn length(summary: &Summary) -> String {
 fn verdict(page: &mut Page, summary: &Summary) {
     let (word, tone, meaning) = match summary.verdict.status {
         Status::Valid if summary.is_by_tools() => {
-            ("NOT JUDGED", Tone::Plain, "the figures are the tools' own: squall measured none of them")
+            ("NOT JUDGED", Tone::Plain, "the results come from other tools; squall measured nothing itself")
         }
-        Status::Valid => ("VALID", Tone::Good, "the generator kept up: the figures are the target's own"),
+        Status::Valid => ("VALID", Tone::Good, "the generator kept up: these results describe the target"),
         Status::Suspect => ("SUSPECT", Tone::Warning, suspect_meaning(&summary.verdict.reasons)),
         Status::Invalid => ("INVALID", Tone::Bad, invalid_meaning(&summary.verdict.reasons)),
     };
@@ -122,8 +122,8 @@ fn verdict(page: &mut Page, summary: &Summary) {
 /// What is wrong where the generator itself kept up is that a part of the load is missing.
 fn suspect_meaning(reasons: &[Reason]) -> &'static str {
     match reasons.iter().all(|reason| reason.kind.is_missing_load()) {
-        true => "the figures are of less load than the plan asked for",
-        false => "the figures may contain delays of the generator itself",
+        true => "less load than planned was generated: compare only what was sent",
+        false => "trust counts and comparisons in the run, not absolute times or rates",
     }
 }
 
@@ -131,8 +131,8 @@ fn suspect_meaning(reasons: &[Reason]) -> &'static str {
 fn invalid_meaning(reasons: &[Reason]) -> &'static str {
     let mut grave = reasons.iter().filter(|reason| reason.severity == Status::Invalid);
     match grave.all(|reason| reason.kind.is_missing_load()) {
-        true => "the load was not made: do not use these figures",
-        false => "the generator was the limit: do not use these figures",
+        true => "the load was not generated: do not use these results",
+        false => "the generator was the bottleneck: do not use these results",
     }
 }
 
@@ -270,7 +270,7 @@ fn kind_title(kind: LoadKind) -> &'static str {
     }
 }
 
-/// `5 000/s   30 000 ok   12 failed   30 012 asked`: rates are of the time in which its own loads went on.
+/// `5 000/s   30 000 ok   12 failed   30 012 scheduled`: rates are of the time in which its own loads went on.
 fn kind_facts(kind: &KindTotals) -> Vec<String> {
     let done = if kind.kind == LoadKind::IdleConnections { "opened" } else { "ok" };
     let mut facts = vec![
@@ -278,7 +278,7 @@ fn kind_facts(kind: &KindTotals) -> Vec<String> {
         format!("{} {done}", units::count(kind.ok)),
         format!("{} failed", units::count(kind.failed)),
     ];
-    facts.extend(kind.asked.map(|asked| format!("{} asked", units::count(asked))));
+    facts.extend(kind.asked.map(|asked| format!("{} scheduled", units::count(asked))));
     let interrupted = kind.interrupted;
     facts.extend((interrupted > 0).then(|| format!("{} interrupted", units::count(interrupted))));
     facts
@@ -287,10 +287,10 @@ fn kind_facts(kind: &KindTotals) -> Vec<String> {
 fn rate_of_one_kind(page: &mut Page, summary: &Summary) {
     let totals = &summary.totals;
     let per_s = |count: u64| units::rate(rate_per_s(count, summary.schedule_s()));
-    let done = format!("done {}", units::rate(totals.rate_per_s));
+    let done = format!("completed {}", units::rate(totals.rate_per_s));
     let mut facts = vec![done];
     if let (Some(asked), Some(never)) = (totals.requests_asked, totals.requests_never_sent) {
-        facts.insert(0, format!("asked {}", per_s(asked)));
+        facts.insert(0, format!("scheduled {}", per_s(asked)));
         let begun = if summary.noun() == "request" { "sent" } else { "started" };
         facts.insert(1, format!("{begun} {}", per_s(asked - never)));
         facts.push(format!("never {begun} {}", units::count(never)));
@@ -315,7 +315,7 @@ fn sessions(page: &mut Page, summary: &Summary) {
     if let Some(made) = &summary.totals.handshakes {
         items(page, "TLS", &handshake_facts(made));
         for (idx, row) in made.negotiated.iter().take(TERMS_COUNT_SHOWN).enumerate() {
-            items(page, if idx == 0 { "AGREED ON" } else { "" }, &negotiated_facts(row));
+            items(page, if idx == 0 { "NEGOTIATED" } else { "" }, &negotiated_facts(row));
         }
     }
     if let Some(kept) = &summary.totals.idle_connections {
@@ -341,10 +341,10 @@ fn replayed(page: &mut Page, replay: &Replay) {
     if replay.corrected > 0 || !replay.learned.is_empty() {
         let corrected = units::counted(replay.corrected, "request");
         let of_part = replay.looked_through.map(|count| {
-            format!("from the first {} records; later ones are treated alike", units::count(count))
+            format!("from the first {} records; the rules apply to later ones too", units::count(count))
         });
         let facts: Vec<String> =
-            [format!("live values put into {corrected}")].into_iter().chain(of_part).collect();
+            [format!("live values inserted into {corrected}")].into_iter().chain(of_part).collect();
         items(page, "LEARNED", &facts);
     }
     for line in learned_lines(replay) {
@@ -382,7 +382,7 @@ fn loops(summary: &Summary) -> Option<String> {
     let noun = summary.noun();
     let at_a_time = summary.plan.loads.iter().map(requests_per_connection).max().unwrap_or(1);
     let how = match at_a_time {
-        1 => format!("one {noun} after the other"),
+        1 => format!("one {noun} at a time"),
         _ => format!("up to {at_a_time} {noun}s at a time"),
     };
     let sharing = match user_count {
@@ -406,12 +406,12 @@ fn requests_per_connection(load: &Load) -> u32 {
 fn request_counts(summary: &Summary) -> Vec<String> {
     let totals = &summary.totals;
     let mut counts =
-        vec![format!("{} in all", units::count(totals.requests)), format!("{} ok", units::count(totals.ok))];
+        vec![format!("{} total", units::count(totals.requests)), format!("{} ok", units::count(totals.ok))];
     counts.push(format!("{} failed", units::count(totals.failed)));
     let rare = [
         (totals.interrupted, "interrupted"),
         (totals.retries, "sent again"),
-        (totals.warmup_requests, "in warm-up"),
+        (totals.warmup_requests, "during warm-up"),
     ];
     counts.extend(
         rare.iter()
@@ -428,7 +428,7 @@ fn errors(page: &mut Page, summary: &Summary) {
     let totals = &summary.totals;
     let share = totals.failed as f64 / (totals.ok + totals.failed).max(1) as f64;
     let of_all = if summary.is_mixed() {
-        format!("{} in all", units::count(totals.failed))
+        format!("{} total", units::count(totals.failed))
     } else {
         format!("{} of {}s", units::percent(share), summary.noun())
     };

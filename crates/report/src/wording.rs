@@ -18,7 +18,7 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::TlsCertificate => "certificate not trusted",
         Cause::TlsAlert => "TLS alert from the peer",
         Cause::TlsProtocol => "TLS protocol error",
-        Cause::VersionNotNegotiated => "HTTP version not spoken by the server",
+        Cause::VersionNotNegotiated => "HTTP version not supported by the server",
         Cause::HttpProtocol => "malformed response",
         Cause::StreamReset => "stream reset by the server",
         Cause::StreamRefused => "stream refused by the server",
@@ -26,11 +26,11 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::UnexpectedStatus => "unexpected status",
         Cause::UnexpectedLength => "unexpected body length",
         Cause::TooManyRedirects => "too many redirects",
-        Cause::BadRedirect => "redirect that cannot be followed",
+        Cause::BadRedirect => "redirect could not be followed",
         Cause::ProxyRefused => "tunnel refused by the proxy",
-        Cause::BodyFile => "body file unreadable (on this side)",
-        Cause::OutOfResources => "out of ports, descriptors or buffers (on this side)",
-        Cause::Other => "other error of the system",
+        Cause::BodyFile => "body file unreadable (generator side)",
+        Cause::OutOfResources => "out of ports, descriptors or buffers (generator side)",
+        Cause::Other => "other system error",
     }
 }
 
@@ -38,9 +38,9 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
 pub(crate) fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Blocked => "while waiting for a connection",
-        Phase::LookingUp => "while looking up the name",
+        Phase::LookingUp => "while resolving the name",
         Phase::Connecting => "while connecting",
-        Phase::Tunnelling => "while asking for the tunnel or the upgrade",
+        Phase::Tunnelling => "while requesting the tunnel or upgrade",
         Phase::TlsHandshaking => "in the TLS handshake",
         Phase::Sending => "while sending",
         Phase::Waiting => "while waiting",
@@ -55,7 +55,7 @@ pub fn advice(cause: Cause) -> Option<&'static str> {
             Some("check the host name, or give its address with `--resolve HOST:PORT:ADDRESS`")
         }
         Cause::ConnectionRefused => {
-            Some("is anything listening on that port? `squall target` starts a server to try on")
+            Some("is a server listening on that port? `squall target` starts a local test server")
         }
         Cause::ConnectTimeout => Some(
             "a firewall may drop the packets, or the accept queue is full: fewer connections may get through",
@@ -64,19 +64,17 @@ pub fn advice(cause: Cause) -> Option<&'static str> {
         Cause::TlsCertificate => Some(
             "trust the issuer with `--cacert FILE`, name the server with `--sni`, or skip the check with `--insecure`",
         ),
-        Cause::TlsProtocol => {
-            Some("does that port speak TLS? one that does not is reached by an `http://` URL")
-        }
+        Cause::TlsProtocol => Some("does that port use TLS? if not, use an `http://` URL"),
         Cause::UnexpectedStatus => {
             Some("statuses outside 200-399 count as failures; `--expect-status` changes that")
         }
         Cause::OutOfResources => {
             Some("spread connections over addresses with `--source`, or raise the limit of open files")
         }
-        Cause::VersionNotNegotiated => Some("`--http auto` takes the version that the server speaks"),
-        Cause::StreamRefused => Some("the server takes fewer streams at a time: lower `--streams`"),
+        Cause::VersionNotNegotiated => Some("`--http auto` uses a version that the server supports"),
+        Cause::StreamRefused => Some("the server allows fewer concurrent streams: lower `--streams`"),
         Cause::HttpProtocol => {
-            Some("does the port speak this HTTP version, and is the scheme (http or https) right?")
+            Some("does the port support this HTTP version, and is the scheme (http or https) right?")
         }
         _ => None,
     }
@@ -89,7 +87,7 @@ pub(crate) fn stopped_early(stopped_by: StoppedBy) -> Option<&'static str> {
         StoppedBy::Drained => Some("stopped early, open requests finished"),
         StoppedBy::Aborted => Some("stopped early, open requests cut off"),
         StoppedBy::Unreachable => Some("target unreachable"),
-        StoppedBy::Lost => Some("the program was killed: its last checkpoint"),
+        StoppedBy::Lost => Some("the program was killed; results from its last checkpoint"),
     }
 }
 

@@ -43,7 +43,7 @@ impl ScriptError {
 
     /// `exec.test.abort()`, and why.
     pub(crate) fn aborted(reason: String) -> Self {
-        Self::new(ErrorKind::Abort, reason, "the script itself ended the test")
+        Self::new(ErrorKind::Abort, reason, "the script aborted the test")
     }
 
     /// The pending exception.
@@ -76,7 +76,7 @@ pub(crate) fn describe(exception: &Value<'_>) -> String {
         Ok(text) => text,
         Err(_) => {
             drop(exception.ctx().take_exception());
-            "an exception that cannot be shown".to_owned()
+            "an exception that cannot be displayed".to_owned()
         }
     }
 }
@@ -119,25 +119,25 @@ fn help_for(message: &str) -> String {
         return help;
     }
     let help = match message {
-        text if text.contains("SyntaxError") => "mend the script at that place",
+        text if text.contains("SyntaxError") => "correct the script at that position",
         text if text.contains("stack overflow") || text.contains("call stack size") => {
-            "a function calls itself without an end"
+            "a function recurses endlessly"
         }
         text if text.contains("cannot load the module") => {
-            "look whether the network is there, or download the module and import it by its path"
+            "check the network, or download the module and import it by its path"
         }
         text if text.contains("couldn't be recognised") => {
             "there is no node_modules here: import a relative path, an https:// URL, or one of k6's own modules"
         }
         text if text.contains("did not contain valid UTF-8") => "save it as text in UTF-8",
         text if text.contains("cannot read `") => {
-            "look at the path: it is relative to the file that names it, and has its extension"
+            "check the path: it is relative to the importing file and includes the extension"
         }
         text if text.starts_with("NotFoundError: no such file") => {
-            "look at the path: it is relative to the folder of the script that is run"
+            "check the path: it is relative to the folder of the main script"
         }
-        text if text.contains("out of memory") => "the script keeps more than one virtual user may have",
-        _ => "the script threw it and nothing caught it",
+        text if text.contains("out of memory") => "the script exceeds the memory limit of one virtual user",
+        _ => "the script threw an exception that it did not catch",
     };
     help.to_owned()
 }

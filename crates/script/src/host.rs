@@ -228,7 +228,7 @@ impl Host {
     pub(crate) fn wait(&self, ctx: Ctx<'_>, until_ns: Option<u64>) -> JsResult<()> {
         self.step.set(Step::Wait { until_ns });
         if !self.suspender.suspend() {
-            return Err(ctx.throw_error("nothing can be waited for here"));
+            return Err(ctx.throw_error("nothing can be awaited here"));
         }
         self.check_interrupt(ctx)
     }

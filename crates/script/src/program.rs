@@ -169,7 +169,11 @@ impl Program {
         }
         drop(user);
         let building = Rc::into_inner(building).ok_or_else(|| {
-            ScriptError::new(ErrorKind::Exception, "the script still runs after its init", "end its timers")
+            ScriptError::new(
+                ErrorKind::Exception,
+                "the script is still running after its init",
+                "stop its timers",
+            )
         })?;
         Ok(Arc::new(building.finish()))
     }

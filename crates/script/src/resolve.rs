@@ -35,7 +35,7 @@ pub(crate) fn file_path(name: &str) -> Option<std::path::PathBuf> {
 }
 
 fn from_remote(base: &str, specifier: &str) -> String {
-    format!("the module `{base}` came over the network and may not load the file `{specifier}`")
+    format!("the module `{base}` was loaded over the network and may not load the file `{specifier}`")
 }
 
 fn unknown(specifier: &str) -> String {

@@ -131,7 +131,7 @@ impl Span {
 
     fn of(from: Ratio, to: Ratio, text: &str) -> Result<Self, String> {
         if from.over * to.under >= to.over * from.under {
-            return Err(format!("segment {text}: its begin must lie before its end"));
+            return Err(format!("segment {text}: its start must be before its end"));
         }
         Ok(Self { from, to })
     }

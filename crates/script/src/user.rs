@@ -435,7 +435,7 @@ fn setup(host: &Host, ctx: Ctx<'_>) -> Result<Option<String>, ScriptError> {
         return Err(ScriptError::new(
             ErrorKind::Exception,
             "the promise that it returns is never settled",
-            "resolve it, or await only what comes to an end",
+            "resolve it, or await only promises that settle",
         ));
     }
     error_of(ctx, value.to_json())

@@ -5,7 +5,7 @@ use squall_plan::{Plan, What};
 
 /// Why two runs cannot be compared: what differs in the load that was made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("they made different loads: {0}")]
+#[error("they ran different loads: {0}")]
 pub struct Mismatch(pub String);
 
 /// The first difference that makes figures incomparable: another number of users or requests, another length, another kind of

@@ -56,7 +56,7 @@ impl Error {
             Self::Pem { .. } => Some("give a PEM certificate chain and its unencrypted PEM private key"),
             Self::Tls(_) => Some("check that the key belongs to the first certificate of the chain"),
             Self::Certificate(_) => Some("names must be DNS names or IP addresses"),
-            Self::Log { .. } => Some("give a file in a folder that you may write to"),
+            Self::Log { .. } => Some("choose a file in a folder that you can write to"),
             Self::Thread(_) => Some("ask for fewer threads, or raise the limit of processes (ulimit -u)"),
         }
     }

@@ -88,7 +88,10 @@ impl Piped {
         self.answered_count += 1;
         let place = record.place;
         let wrong = |reason: String| {
-            Problem::record(place, format!("`{}` answered what is no request: {reason}", self.command))
+            Problem::record(
+                place,
+                format!("`{}` returned something that is not a request: {reason}", self.command),
+            )
         };
         if answer.len() > RECORD_BYTES_MAX {
             return Err(wrong(format!("a line of more than {RECORD_BYTES_MAX} bytes")));
@@ -283,7 +286,7 @@ mod tests {
             ("head -n 2; exit 3", "ended (exit status: 3) after 2 answers"),
             ("cat >/dev/null", "after 0 answers"),
             ("/nonexistent", "exit status: 127"),
-            ("echo '{'", "answered what is no request"),
+            ("echo '{'", "returned something that is not a request"),
             ("echo '{\"method\":\"a b\"}'", "`method` is"),
             ("printf '%s\\n' '{\"headers\":[[\"a\",\"b\\n\"]]}'", "cannot be sent"),
             ("echo '[]'", "neither an object nor null"),

@@ -6,14 +6,14 @@ import { h, section, table } from '../dom';
 import * as format from '../format';
 import { head, onTheme, TONES } from '../parts';
 
-const FIGURES: Record<string, string> = { done_per_s: 'done per second', failed_share: 'failed', p50_us: 'p50', p99_us: 'p99' };
+const FIGURES: Record<string, string> = { done_per_s: 'completed per second', failed_share: 'failed', p50_us: 'p50', p99_us: 'p99' };
 
 export function showCapacity(host: HTMLElement, page: CapacityPage): void {
   const axis: XAxis = { label: 'probe', text: (value) => String(Math.round(value)), head: 'probe', splits: (min, max) => Array.from({ length: Math.floor(max) - Math.ceil(min) + 1 }, (_, idx) => Math.ceil(min) + idx) };
   const values = (wanted: boolean | null) => page.probes.map((probe) => (probe.holds === wanted ? probe.rate : null));
-  const chart = new Chart({ title: 'Probes', note: 'Grow until the objectives fail, halve the gap, then repeat around the answer.', unit: 'per_second', x: page.probes.map((_, idx) => idx + 1), lines: [
+  const chart = new Chart({ title: 'Probes', note: 'Raise the rate until the objectives fail, bisect, then repeat probes around the result.', unit: 'per_second', x: page.probes.map((_, idx) => idx + 1), lines: [
     { name: 'all', values: page.probes.map((probe) => probe.rate), color: 'c7', width: 1, dash: [3, 3] },
-    { name: 'held', values: values(true), color: 'c1', width: 0, dot: 10 }, { name: 'did not hold', values: values(false), color: 'c2', width: 0, dot: 10 }, { name: 'did not count', values: values(null), color: 'c5', width: 0, dot: 10 }] }, axis);
+    { name: 'met', values: values(true), color: 'c1', width: 0, dot: 10 }, { name: 'missed', values: values(false), color: 'c2', width: 0, dot: 10 }, { name: 'did not count', values: values(null), color: 'c5', width: 0, dot: 10 }] }, axis);
   chart.element.classList.add('wide');
   const names = Object.keys(page.probes[0]?.figures ?? {});
   host.replaceChildren(

@@ -14,10 +14,10 @@ export function showCompare(host: HTMLElement, page: ComparePage): void {
   const groups = [...new Set(page.runs.map((run) => run.group))];
   host.replaceChildren(
     head(page.title, groups.map((group) => `${page.runs.filter((run) => run.group === group).length} runs of ${group}`).join(', ')),
-    ...page.pairs.flatMap((pair) => [verdict(pair), section(`${pair.b} against ${pair.a}`, figures(pair), differences(pair))]),
+    ...page.pairs.flatMap((pair) => [verdict(pair), section(`${pair.b} compared with ${pair.a}`, figures(pair), differences(pair))]),
     section('Charts', h('div', { class: 'charts' }, charts.map((chart) => chart.element))),
     section('Runs', table(['group', 'run', 'started', 'verdict'], page.runs.map((run, idx) => [nameOf(page, idx), run.name, moment(run.started_at), h('span', { class: `tone ${TONES[run.status]}` }, run.status)]), 0)),
-    h('p', { class: 'note' }, 'A run is the unit: each counts once, however many requests it made. Changes are ratios of geometric means (of shares: differences) with a bootstrap-t interval; p is of a permutation test over runs, adjusted for all figures; effect is Cliff’s delta, −1 to 1; noise is how far groups of these sizes lie apart by chance.'));
+    h('p', { class: 'note' }, 'Each run counts once, regardless of how many requests it made. Changes are ratios of geometric means (differences for percentages) with a bootstrap-t interval; p is from a permutation test over runs, adjusted for all metrics; effect is Cliff’s delta, −1 to 1; noise is the difference between groups of these sizes that chance alone produces.'));
   onTheme(() => charts.forEach((chart) => chart.redraw()));
 }
 
@@ -34,7 +34,7 @@ function figures(pair: Pair): HTMLElement {
 }
 
 function differences(pair: Pair): Node | string {
-  return pair.differences.length === 0 ? '' : fold('what differs between the plans', () => h('ul', {}, pair.differences.map((line) => h('li', {}, h('code', {}, line)))));
+  return pair.differences.length === 0 ? '' : fold('differences between the plans', () => h('ul', {}, pair.differences.map((line) => h('li', {}, h('code', {}, line)))));
 }
 
 /** A change as a share, around zero. */
@@ -98,7 +98,7 @@ function curves(page: ComparePage): Chart {
     const at = new Map(run.curve.points);
     return { name: nameOf(page, idx), values: x.map((nines) => at.get(nines) ?? null), ...look(page, idx) };
   });
-  return new Chart({ title: 'Latency by percentile', note: 'Every run is a line, a colour is a group.', unit: 'us', x, lines, log: true }, NINES);
+  return new Chart({ title: 'Latency by percentile', note: 'Each line is a run; each colour is a group.', unit: 'us', x, lines, log: true }, NINES);
 }
 
 function overTime(page: ComparePage, title: string, figure: 'rate' | 'p50' | 'p99', unit: string, log: boolean): Chart {

@@ -106,6 +106,6 @@ function partTable(parts: Part[], { cause_labels, warmup_s }: RunPage, choose: (
     ...phases.map(([name]) => format.time(part.phases_mean_us?.[name] || null)), format.bytes(part.bytes_received), format.bytes(part.bytes_sent), ...(hasBusy ? [format.percent(part.busy)] : []),
   ]);
   const numeric = head.length - head.indexOf('from');
-  const note = phases.length > 0 ? h('p', { class: 'note' }, `${phases.map(([, name]) => name).join(', ')}: where the mean time goes. A click on a name draws its charts over time.`) : null;
+  const note = phases.length > 0 ? h('p', { class: 'note' }, `${phases.map(([, name]) => name).join(', ')}: breakdown of the mean time. Click a name to show its charts over time.`) : null;
   return h('div', { class: 'parts' }, table(head, rows, numeric), note);
 }

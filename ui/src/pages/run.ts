@@ -71,13 +71,13 @@ export class RunView {
         this.overTime.append(added.element);
       }
     }
-    this.zeros.textContent = [isUndivided(this.page) ? 'This run was saved without a series for each kind of load. One rate and one latency of all of them would add up different things, and are not drawn.' : '', zeroNote(watched.filter(isZero))].join(' ');
+    this.zeros.textContent = [isUndivided(this.page) ? 'This run was saved without a time series for each kind of load. Rates and latencies of different kinds cannot be added up, so no charts are drawn.' : '', zeroNote(watched.filter(isZero))].join(' ');
   }
 
   /** The parts that have a series of their own, by kind. */
   private fillChooser(): void {
     const drawn = this.page.parts.filter((part) => part.points.length > 0);
-    const groups = ([['load', 'A load'], ['machine', 'A machine'], ['share', 'A load on a machine']] as const).map(([kind, title]): [string, Part[]] => [title, drawn.filter((part) => part.kind === kind)]).filter(([, own]) => own.length > 1);
+    const groups = ([['load', 'A load'], ['machine', 'A machine'], ['share', 'One load on one machine']] as const).map(([kind, title]): [string, Part[]] => [title, drawn.filter((part) => part.kind === kind)]).filter(([, own]) => own.length > 1);
     const keys = groups.flatMap(([, own]) => own.map(keyOf)).join();
     if (this.chooser.dataset['keys'] === keys) return;
     this.chooser.dataset['keys'] = keys;
@@ -114,14 +114,14 @@ function subtitle(summary: Summary): string {
 
 const ENDED: Record<string, string> = { drained: 'stopped early, open requests finished', aborted: 'stopped early, open requests cut off', unreachable: 'target unreachable' };
 
-const VERDICTS = { VALID: 'The generator was fit to measure this', SUSPECT: 'The generator may be part of what was measured', INVALID: 'The generator is what was measured: do not use these figures' };
+const VERDICTS = { VALID: 'The generator kept up: these results describe the target', SUSPECT: 'The generator may have added delays: trust counts and comparisons within this run, but not absolute latencies and rates', INVALID: 'The generator was the bottleneck: do not use these results' };
 
 /** Where machines were lost or tools failed the generator itself may have kept up: then load is missing. */
 function meaning({ status, reasons }: Summary['verdict']): string {
   const grave = reasons.filter((one) => one.severity === status);
   const isMissing = grave.length > 0 && grave.every((one) => one.kind === 'machines_lost' || one.kind === 'tools_failed');
   if (!isMissing) return VERDICTS[status];
-  return status === 'INVALID' ? 'The load was not made: do not use these figures' : 'The figures are of less load than the plan asked for';
+  return status === 'INVALID' ? 'The load was not generated: do not use these results' : 'Less load than planned was generated: compare only what was sent';
 }
 
 /** What foreign tools alone made: squall has no figures of its own, and judges none. */
@@ -141,7 +141,7 @@ function topBlocks(page: RunPage): HTMLElement[] {
   return [
     h('div', { class: `verdict ${tone}`, role: 'status' },
       h('p', {}, h('strong', {}, `${isUnreachable ? 'UNREACHABLE' : isUnjudged ? 'NOT JUDGED' : verdict.status}${rules}`)),
-      h('p', {}, isUnreachable ? 'No connection to the target could be opened.' : `${isUnjudged ? 'The figures are the tools’ own: squall measured none of them' : meaning(verdict)}${ended ? `; ${ended}` : ''}.`),
+      h('p', {}, isUnreachable ? 'No connection to the target could be opened.' : `${isUnjudged ? 'The results come from other tools; squall measured nothing itself' : meaning(verdict)}${ended ? `; ${ended}` : ''}.`),
       findings.length > 0 ? h('ul', {}, findings.map((reason) => h('li', {}, reason.message, ' ', h('span', { class: 'muted' }, `— ${reason.help}`)))) : null),
     ...(steps ? [section('Steps', steps)] : []),
     ...tiles(page),
@@ -205,7 +205,7 @@ function nameOf(part: Part, all: Part[]): string {
   return part.makes && all.some((other) => other !== part && other.name === part.name) ? `${part.name}: ${wordsOf(part.makes).many}` : part.name;
 }
 
-const MONITOR_TITLES: Record<string, string> = { percent: 'Watched: CPU and other shares', bytes: 'Watched: memory and sizes', count: 'Watched: counts', per_second: 'Watched: rates', seconds: 'Watched: times' };
+const MONITOR_TITLES: Record<string, string> = { percent: 'Monitored: CPU and other shares', bytes: 'Monitored: memory and sizes', count: 'Monitored: counts', per_second: 'Monitored: rates', seconds: 'Monitored: times' };
 
 /** One chart for each unit and group of sources: twenty lines in one are a tangle. */
 function monitorSpecs({ monitors }: RunPage): Spec[] {
@@ -222,7 +222,7 @@ function monitorSpecs({ monitors }: RunPage): Spec[] {
     const lines = members.map((one, idx): Line => (
       { name: what ? one.source : `${one.source} ${one.name}`, values: withGaps(x, samples[idx]!), color: `c${(idx % 8) + 1}`, ...(idx >= 8 ? { dash: [5, 3] } : {}) }
     ));
-    return { title: what ? `${capital(who)}: ${what}` : `${capital(who)}: ${MONITOR_TITLES[unit]?.replace('Watched: ', '') ?? unit}`, unit, x, lines, note: 'Watched while the load ran, on the same clock.' };
+    return { title: what ? `${capital(who)}: ${what}` : `${capital(who)}: ${MONITOR_TITLES[unit]?.replace('Monitored: ', '') ?? unit}`, unit, x, lines, note: 'Monitored while the load ran, on the same clock.' };
   });
 }
 
@@ -242,7 +242,7 @@ const isZero = (spec: Spec) => spec.lines.every((line) => line.values.every((val
 
 /** Watched counts that never were anything but zero take one line instead of a chart each. */
 function zeroNote(zeros: Spec[]): string {
-  return zeros.length > 0 ? `Watched, and zero all the time: ${zeros.map((spec) => spec.title).join(', ')}.` : '';
+  return zeros.length > 0 ? `Monitored, and always zero: ${zeros.map((spec) => spec.title).join(', ')}.` : '';
 }
 
 function curveSpec({ curves }: RunPage): Spec {
@@ -251,7 +251,7 @@ function curveSpec({ curves }: RunPage): Spec {
     const at = new Map(curve.points);
     return { name: curve.name, values: x.map((nines) => at.get(nines) ?? null), color: `c${(idx % 8) + 1}`, width: idx === 0 ? 2.5 : 1.5, ...(idx > 0 ? { dash: [5, 3] } : {}), hidden: curve.name === 'failures' };
   });
-  return { title: 'Latency by percentile', note: 'The whole run, warm-up left out. A step upwards is where a share takes another way.', unit: 'us', x: x.length > 0 ? x : [0], lines: lines.length > 0 ? lines : [{ name: 'latency', values: [null], color: 'c1' }], log: true };
+  return { title: 'Latency by percentile', note: 'The whole run without warm-up. A step means that a part of the requests takes a slower path.', unit: 'us', x: x.length > 0 ? x : [0], lines: lines.length > 0 ? lines : [{ name: 'latency', values: [null], color: 'c1' }], log: true };
 }
 
 /** Facts alone are lines; everything else is a table. */
@@ -264,7 +264,7 @@ function kindBlock({ title, head, rows, figure_count }: Block): HTMLElement {
 function printed({ requests, failed, rate_per_s, latency_us }: ToolFigures): string {
   const known = [requests === null ? '' : `${format.count(requests)} requests`, failed ? `${format.count(failed)} failed` : '', rate_per_s === null ? '' : format.rate(rate_per_s)];
   const times = Object.entries(latency_us).map(([name, us]) => `${name} ${format.time(us)}`);
-  return [...known, ...times].filter(Boolean).join(' · ') || 'nothing that could be read';
+  return [...known, ...times].filter(Boolean).join(' · ') || 'no readable output';
 }
 
 function lowerBlocks(page: RunPage): HTMLElement[] {
@@ -281,7 +281,7 @@ function lowerBlocks(page: RunPage): HTMLElement[] {
     blocks.push(section('Runs', table(['run', 'verdict', 'from', 'for', 'ok', 'failed', 'rate', ...TIMES, 'busy'], rows, 11)));
   }
   if (tools.length > 0) {
-    blocks.push(section('Other tools', h('p', { class: 'note' }, 'Their own figures, as they printed them; they are in no total.'), table(['tool', 'load', 'machine', 'printed'], tools.map((tool) => [tool.tool, tool.load, tool.machine, h('span', {}, printed(tool.figures), tool.problem ? h('span', { class: 'tone bad' }, ` ${tool.problem}`) : null)]), 0)));
+    blocks.push(section('Other tools', h('p', { class: 'note' }, 'Results as printed by the tools; not included in any total.'), table(['tool', 'load', 'machine', 'printed'], tools.map((tool) => [tool.tool, tool.load, tool.machine, h('span', {}, printed(tool.figures), tool.problem ? h('span', { class: 'tone bad' }, ` ${tool.problem}`) : null)]), 0)));
   }
   const { kinds } = summary.totals;
   const isMixed = kinds.length > 1;
@@ -320,5 +320,5 @@ function requests(summary: Summary, kind?: KindTotals): HTMLElement {
 
 function details({ summary }: RunPage): HTMLElement {
   const facts = Object.entries(summary.environment).map(([name, value]) => [name.replaceAll('_', ' '), value]);
-  return section('What was run', fold('plan, as it was run', () => h('pre', {}, JSON.stringify(summary.plan, null, 2))), fold('environment', () => table(['fact', ''], facts, 0)));
+  return section('What was run', fold('plan as run', () => h('pre', {}, JSON.stringify(summary.plan, null, 2))), fold('environment', () => table(['fact', ''], facts, 0)));
 }

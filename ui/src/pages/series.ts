@@ -36,7 +36,7 @@ export function comparedSpecs(parts: Part[], columns: string[], title: string, w
     const figure = kind === 'idle_connections'
       ? compared(own, columns, (read) => read.values('open'), warmup_s)
       : compared(own, columns, (read) => read.perSecond('ok'), warmup_s);
-    specs.push({ title: `${words.title} ${title}`, note: kind === 'idle_connections' ? 'Open at the end of each span.' : `${capital(words.many)} per second that ${words.ok}.`, unit: kind === 'idle_connections' ? 'count' : 'per_second', ...figure });
+    specs.push({ title: `${words.title} ${title}`, note: kind === 'idle_connections' ? 'Open at the end of each interval.' : `${capital(words.many)} per second that ${words.ok}.`, unit: kind === 'idle_connections' ? 'count' : 'per_second', ...figure });
     const times = compared(own, columns, (read) => read.values('p99'), warmup_s);
     if (has(times)) specs.push({ title: `${words.title}: p99 ${title}`, note: `The 99th percentile of the ${words.latency}.`, unit: 'us', log: true, ...times });
     const failed = compared(own, columns, (read) => read.perSecond('failed'), warmup_s);
@@ -103,20 +103,20 @@ const named = ({ prefix }: Scope, title: string) => (prefix ? `${prefix}: ${titl
 
 function rate(scope: Scope, { x, perSecond }: Reader): Spec {
   const words = wordsOf(scope.kind);
-  const lines = known([line('asked', perSecond('asked'), 'c7', { dash: [6, 4] }), line(scope.kind === 'handshakes' ? 'started' : 'sent', perSecond('started'), 'c6'), line(scope.kind === 'handshakes' ? 'completed' : 'done well', perSecond('ok'), 'c1', { width: 2.25 }), line('failed', perSecond('failed'), 'c2', { dash: [2, 3] })]);
-  return { title: named(scope, 'Rate'), note: `${words.title} per second: asked by the schedule, ${scope.kind === 'handshakes' ? 'started' : 'sent'}, and ended.`, unit: 'per_second', x, lines };
+  const lines = known([line('scheduled', perSecond('asked'), 'c7', { dash: [6, 4] }), line(scope.kind === 'handshakes' ? 'started' : 'sent', perSecond('started'), 'c6'), line(scope.kind === 'handshakes' ? 'completed' : 'succeeded', perSecond('ok'), 'c1', { width: 2.25 }), line('failed', perSecond('failed'), 'c2', { dash: [2, 3] })]);
+  return { title: named(scope, 'Rate'), note: `${words.title} per second: scheduled, ${scope.kind === 'handshakes' ? 'started' : 'sent'}, and completed.`, unit: 'per_second', x, lines };
 }
 
 function opened(scope: Scope, { x, values }: Reader): Spec {
   const lines = known([line('open', values('open'), 'c1', { width: 2.25 }), line('opened', values('ok'), 'c3', { dash: [6, 4] }), line('failed', values('failed'), 'c2', { dash: [2, 3] })]);
-  return { title: named(scope, 'Open'), note: 'Connections open at the end of each span; opened and failed in it.', unit: 'count', x, lines };
+  return { title: named(scope, 'Open'), note: 'Connections open at the end of each interval, and opened and failed during it.', unit: 'count', x, lines };
 }
 
 function latency(scope: Scope, { x, values }: Reader): Spec {
   const lines = [line('p50', values('p50'), 'c1', { width: 2.25 }), line('p90', values('p90'), 'c3'), line('p99', values('p99'), 'c5'), line('p99.9', values('p99_9'), 'c2'), line('max', values('max'), 'c7', { dash: [3, 3] })];
   const { ok, many, latency } = wordsOf(scope.kind);
   const title = scope.kind === 'requests' || !scope.prefix ? 'Latency' : capital(latency);
-  return { title: named(scope, title), note: `Percentiles of the ${many} that ${ok === 'opened' ? 'were opened' : ok} in each span.`, unit: 'us', x, lines, log: true, bands: [[1, 0, 0.16], [2, 1, 0.12], [3, 2, 0.08]] };
+  return { title: named(scope, title), note: `Percentiles of the ${many} that ${ok === 'opened' ? 'were opened' : ok} in each interval.`, unit: 'us', x, lines, log: true, bands: [[1, 0, 0.16], [2, 1, 0.12], [3, 2, 0.08]] };
 }
 
 function heat(scope: Scope, { x, values, points, starts, spans }: Reader): Spec[] {
@@ -124,12 +124,12 @@ function heat(scope: Scope, { x, values, points, starts, spans }: Reader): Spec[
   if (!range) return [];
   const ranges = starts.map((start, idx): [number, number] => [start, start + spans[idx]!]);
   const lines = [line('median', values('p50'), 'c2', { width: 1.25 }), line('p99', values('p99'), 'c5', { width: 1.25, dash: [4, 3] })];
-  return [{ title: named(scope, 'Heat map'), note: `How many ${wordsOf(scope.kind).many} took how long: the darker, the more (in light mode). Two groups of latencies show as two stripes.`, unit: 'us', x, lines, log: true, yRange: range, under: (plot) => drawHeat(plot, points, ranges) }];
+  return [{ title: named(scope, 'Heat map'), note: `How many ${wordsOf(scope.kind).many} had each latency: darker means more (in light mode). Two groups of latencies show as two stripes.`, unit: 'us', x, lines, log: true, yRange: range, under: (plot) => drawHeat(plot, points, ranges) }];
 }
 
 function phases(scope: Scope, { x, values }: Reader): Spec[] {
-  const lines = known([line('waiting for a connection', values('blocked'), 'c7'), line('connecting', values('connecting'), 'c3'), line('TLS handshake', values('tls'), 'c8'), line('sending', values('sending'), 'c5'), line('waiting for the answer', values('wait'), 'c1'), line('receiving', values('receiving'), 'c4')]);
-  return lines.length > 0 ? [{ title: named(scope, 'Phases'), note: `Where the mean time of a successful ${wordsOf(scope.kind).one} goes.`, unit: 'us', x, lines, stacked: true }] : [];
+  const lines = known([line('waiting for a connection', values('blocked'), 'c7'), line('connecting', values('connecting'), 'c3'), line('TLS handshake', values('tls'), 'c8'), line('sending', values('sending'), 'c5'), line('waiting for the response', values('wait'), 'c1'), line('receiving', values('receiving'), 'c4')]);
+  return lines.length > 0 ? [{ title: named(scope, 'Phases'), note: `Breakdown of the mean time of a successful ${wordsOf(scope.kind).one}.`, unit: 'us', x, lines, stacked: true }] : [];
 }
 
 function failures(scope: Scope, { x, points, spans }: Reader): Spec[] {
@@ -147,13 +147,13 @@ function network(scope: Scope, { x, perSecond }: Reader): Spec[] {
 
 function connections(scope: Scope, { x, values }: Reader): Spec[] {
   const lines = known([line('open', values('open'), 'c1'), line('opened', values('opened'), 'c3', { dash: [6, 4] }), line('requests waiting for one', values('waiting'), 'c2')]);
-  return lines.length > 0 ? [{ title: named(scope, 'Connections'), note: 'Open at the end of each span, and opened in it.', unit: 'count', x, lines }] : [];
+  return lines.length > 0 ? [{ title: named(scope, 'Connections'), note: 'Open at the end of each interval, and opened during it.', unit: 'count', x, lines }] : [];
 }
 
 function generator(scope: Scope, { x, values }: Reader): Spec[] {
   const specs: Spec[] = [];
-  const busy = known([line('busiest loop', values('busy'), 'c1'), line('its machine’s CPUs', values('cpu'), 'c3'), line('kept off its core', values('descheduled'), 'c2')]);
-  if (busy.length > 0) specs.push({ title: named(scope, 'Generator'), note: 'Share of its time; near 100 % latencies contain the generator’s own queue.', unit: 'fraction', x, lines: busy, yMax: 1 });
+  const busy = known([line('busiest loop', values('busy'), 'c1'), line('all CPUs of its machine', values('cpu'), 'c3'), line('preempted', values('descheduled'), 'c2')]);
+  if (busy.length > 0) specs.push({ title: named(scope, 'Generator'), note: 'Fraction of time; near 100 %, latencies include queueing in the generator.', unit: 'fraction', x, lines: busy, yMax: 1 });
   const lag = known([line('p99 of the lag', values('lag_p99'), 'c2')]);
   if (lag.length > 0) specs.push({ title: named(scope, 'Schedule lag'), note: `How late ${wordsOf(scope.kind).many} were ${scope.kind === 'requests' || !scope.kind ? 'sent although a connection was free' : 'started'}.`, unit: 'us', x, lines: lag });
   return specs;

@@ -16,7 +16,7 @@ export function showSweep(host: HTMLElement, page: SweepPage): void {
     head(page.title, `${levels(page).length} levels of ${page.level_name}`),
     h('div', { class: `verdict ${unfit.length > 0 ? 'suspect' : 'good'}`, role: 'status' },
       h('p', {}, h('strong', {}, knees.length > 0 ? knees.map((line) => `${page.lines.length > 1 ? `${line.name}: ` : ''}${line.knee!.words}`).join('; ') : 'no knee found: throughput still grows at the highest level, or there are too few levels')),
-      unfit.length > 0 ? h('p', {}, `At ${unfit.length} of ${page.lines.flatMap((line) => line.levels).length} levels the generator may be part of what was measured; the table says why.`) : null),
+      unfit.length > 0 ? h('p', {}, `At ${unfit.length} of ${page.lines.flatMap((line) => line.levels).length} levels the generator may have affected the results; the table shows why.`) : null),
     section('Charts', h('div', { class: 'charts' }, charts.map((chart) => chart.element))),
     ...page.lines.map((line) => section(page.lines.length > 1 ? line.name : 'Levels', levelTable(page, line.levels))));
   onTheme(() => charts.forEach((chart) => chart.redraw()));
@@ -37,11 +37,11 @@ function specs(page: SweepPage): Spec[] {
     line(sweep, isSingle ? 2 : idx, 'p90', (level) => level.latency_us.p90, { dash: [6, 3], hidden: !isSingle }),
     line(sweep, isSingle ? 4 : idx, 'p99', (level) => level.latency_us.p99, { dash: [2, 3] })]);
   const all: Spec[] = [
-    { title: 'Latency', note: 'Of requests that ended well.', unit: 'us', x, lines: spread, log: true },
-    { title: 'Throughput', note: 'Requests per second that ended well.', unit: 'per_second', x, lines: each((level) => level.rate_per_s, 'requests') },
+    { title: 'Latency', note: 'Of successful requests.', unit: 'us', x, lines: spread, log: true },
+    { title: 'Throughput', note: 'Successful requests per second.', unit: 'per_second', x, lines: each((level) => level.rate_per_s, 'requests') },
     { title: 'Bytes', note: 'Received per second.', unit: 'bytes_per_second', x, lines: each((level) => level.bytes_per_s, 'received') }];
   if (page.lines.some((sweep) => sweep.levels.some((level) => level.failed > 0))) {
-    all.push({ title: 'Failures', note: 'Share of the requests that ended.', unit: 'fraction', x, lines: each((level) => level.failed / Math.max(1, level.ok + level.failed), 'failed') });
+    all.push({ title: 'Failures', note: 'Fraction of all completed requests.', unit: 'fraction', x, lines: each((level) => level.failed / Math.max(1, level.ok + level.failed), 'failed') });
   }
   for (const name of page.monitor_names) {
     const unit = name.startsWith('cpu') ? 'percent' : name.startsWith('memory') ? 'bytes' : 'count';

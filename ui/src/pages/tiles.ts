@@ -10,7 +10,7 @@ import { wordsOf } from '../words';
 export function tiles(page: RunPage): HTMLElement[] {
   const { tools, summary: { totals } } = page;
   const made = totals.kinds.map((kind, idx): [string, HTMLElement[]] => [wordsOf(kind.kind).title, kindTiles(page, kind, page.asked_per_s[idx] ?? null)]);
-  const groups: [string, HTMLElement[]][] = [...made, ...(tools.length > 0 ? [['Other tools, by their own count', toolTiles(tools)] as [string, HTMLElement[]]] : [])];
+  const groups: [string, HTMLElement[]][] = [...made, ...(tools.length > 0 ? [['Other tools, as reported by them', toolTiles(tools)] as [string, HTMLElement[]]] : [])];
   const own = totals.kinds.length > 0 ? runTiles(page) : [];
   if (groups.length <= 1) return [h('div', { class: 'tiles' }, groups.flatMap(([, all]) => all), own)];
   return [...groups, ['All together', own] as [string, HTMLElement[]]].filter(([, all]) => all.length > 0).map(([title, all]) => h('div', { class: 'tile-group' }, h('h3', {}, title), h('div', { class: 'tiles' }, all)));
@@ -25,7 +25,7 @@ function kindTiles(page: RunPage, kind: KindTotals, asked: number | null): HTMLE
   const detail = [kind.interrupted > 0 ? `${format.count(kind.interrupted)} interrupted` : '', kind.kind === 'handshakes' && made ? `${format.short(made.full)} full, ${format.short(made.resumed)} resumed` : ''].filter(Boolean).join(', ');
   const from = kind.kind === 'requests' ? (asked === null ? 'from sending' : 'from the intended start') : (asked === null ? 'from connecting' : 'from the intended start');
   return [
-    tile(`${many} per second`, format.rate(kind.rate_per_s), asked === null ? '' : `asked ${format.rate(asked)}`),
+    tile(`${many} per second`, format.rate(kind.rate_per_s), asked === null ? '' : `scheduled ${format.rate(asked)}`),
     tile(ok, format.count(kind.ok), detail),
     tile('failed', format.count(kind.failed), settled > 0 ? format.percent(kind.failed / settled) : ''),
     tile(kind.kind === 'requests' ? 'median latency' : 'median time', format.time(latency.p50), from),
@@ -40,10 +40,10 @@ function idleTiles({ summary }: RunPage, kind: KindTotals): HTMLElement[] {
   const settled = kind.ok + kind.failed;
   return [
     tile('opened', format.count(kind.ok), format.rate(kind.rate_per_s)),
-    ...(kept ? [tile('open at most', format.count(kept.open_max)), tile('lost', format.count(lost), kept.closed_by_server > 0 ? `${format.count(kept.closed_by_server)} closed by the server` : '')] : []),
+    ...(kept ? [tile('peak open', format.count(kept.open_max)), tile('lost', format.count(lost), kept.closed_by_server > 0 ? `${format.count(kept.closed_by_server)} closed by the server` : '')] : []),
     tile('failed', format.count(kind.failed), settled > 0 ? format.percent(kind.failed / settled) : ''),
     tile('median time to open', format.time(kind.latency_us.p50), `p99 ${format.time(kind.latency_us.p99)}`),
-    ...(kept && kept.memory_bytes_each !== null ? [tile('our memory for each', format.bytes(kept.memory_bytes_each))] : []),
+    ...(kept && kept.memory_bytes_each !== null ? [tile('generator memory for each', format.bytes(kept.memory_bytes_each))] : []),
   ];
 }
 

@@ -162,7 +162,7 @@ fn described(arg: Arg, help: &'static str) -> Arg {
 }
 
 fn speed(text: &str) -> Result<f64, InputError> {
-    let help = "write how many times as fast: 10, 0.5 or 2x";
+    let help = "write a factor such as 10, 0.5 or 2x";
     let number: f64 = text.trim_end_matches('x').parse().map_err(|_| refused("not a number", help))?;
     match number {
         0.001..=100_000.0 => Ok(number),
@@ -222,9 +222,7 @@ fn pair(text: &str) -> Result<(String, String), InputError> {
 fn token(name: &str) -> Result<String, InputError> {
     match squall_plan::urls::is_token(name) {
         true => Ok(name.to_owned()),
-        false => {
-            Err(refused("not a name that a header or cookie can have", "leave out spaces and separators"))
-        }
+        false => Err(refused("not a valid header or cookie name", "remove spaces and separators")),
     }
 }
 

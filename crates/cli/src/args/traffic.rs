@@ -253,7 +253,7 @@ fn format(text: &str) -> Result<Format, InputError> {
 
 fn log_pattern(text: &str) -> Result<LogPattern, InputError> {
     text.parse().map_err(|error: squall_traffic::PatternError| {
-        refused(error.reason, "write it as in the server's own configuration, '$remote_addr [$time_local] \"$request\" $status', or name a format such as alb")
+        refused(error.reason, "write it as in the server's configuration, '$remote_addr [$time_local] \"$request\" $status', or name a format such as alb")
     })
 }
 
@@ -265,7 +265,7 @@ fn log_json(text: &str) -> Result<LogPattern, InputError> {
 
 /// `http://host:port`, with a prefix of the path where there is one.
 pub(super) fn base(text: &str) -> Result<Url, InputError> {
-    let help = "write scheme, host and port, such as http://localhost:8080, and a prefix of the path where there is one";
+    let help = "write scheme, host and port, such as http://localhost:8080, and optionally a path prefix";
     let url = Url::parse(text).map_err(|error| refused(error.to_string(), help))?;
     let is_base = matches!(url.scheme(), "http" | "https")
         && url.has_host()
@@ -282,7 +282,7 @@ fn origin(text: &str) -> Result<Url, InputError> {
     if url.path() == "/" {
         Ok(url)
     } else {
-        Err(refused("not the beginning of an http or https URL alone", help))
+        Err(refused("not only the scheme, host and port of an http or https URL", help))
     }
 }
 
@@ -303,7 +303,7 @@ fn max_body(text: &str) -> Result<u64, InputError> {
     let bytes = squall_plan::units::parse_size(text)?;
     match bytes {
         0..=BODY_BYTES_MAX => Ok(bytes),
-        _ => Err(refused("more than 60 MiB", "longer bodies are replayed with as many zeros")),
+        _ => Err(refused("more than 60 MiB", "longer bodies are replayed as zeros of the same length")),
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn whole(text: &str) -> Result<u64, InputError> {
 
 pub(super) fn requests(text: &str) -> Result<NonZeroU64, InputError> {
     NonZeroU64::new(parse_count(text)?)
-        .ok_or_else(|| refused("no requests, nothing to measure", "leave it out to run by time: `-d 10s`"))
+        .ok_or_else(|| refused("no requests to measure", "remove it to run for a time: `-d 10s`"))
 }
 
 pub(super) fn connections(text: &str) -> Result<NonZeroU32, InputError> {
@@ -65,7 +65,7 @@ pub(super) fn share(text: &str) -> Result<f64, InputError> {
     let is_share = |share: &f64| (0.0..=1.0).contains(share);
     share
         .filter(is_share)
-        .ok_or_else(|| refused("not a share of a whole", "write a number from 0 to 1, or `80%`"))
+        .ok_or_else(|| refused("not a fraction or percentage", "write a number from 0 to 1, or `80%`"))
 }
 
 pub(super) fn requests_per_connection(text: &str) -> Result<NonZeroU32, InputError> {

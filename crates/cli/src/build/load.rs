@@ -40,7 +40,7 @@ pub(super) fn stop(args: &LoadArgs) -> Stop {
 
 fn open(args: &LoadArgs, rate: f64) -> Result<When, Failure> {
     if rate == 0.0 && args.ramp.is_none() {
-        return Err(Failure::usage("a rate of 0 starts no request", "write a rate such as `--rate 500/s`"));
+        return Err(Failure::usage("a rate of 0 starts no requests", "write a rate such as `--rate 500/s`"));
     }
     Ok(When::Open {
         rate: profile(args.ramp.as_ref(), rate, rate),
@@ -59,7 +59,7 @@ fn open(args: &LoadArgs, rate: f64) -> Result<When, Failure> {
 
 fn closed(args: &LoadArgs, users: Option<NonZeroU32>) -> Result<When, Failure> {
     if args.arrival.is_some() || args.pacing.is_some() {
-        let help = "only the open model has arrivals: add `--rate 500/s`, or leave the flag out";
+        let help = "they apply to the open model: add `--rate 500/s`, or remove the flag";
         return Err(Failure::usage("`--arrival` and `--pacing` need `--rate`", help));
     }
     let ramp = args.ramp.as_ref();
@@ -79,7 +79,7 @@ fn closed(args: &LoadArgs, users: Option<NonZeroU32>) -> Result<When, Failure> {
 /// Without `--rate`, the targets of a ramp are numbers of connections or users.
 fn refuse_rates(ramp: &Ramp, noun: &str) -> Result<(), Failure> {
     if ramp.has_rates {
-        let help = "add `--rate`, from which the ramp starts (it may be 0), or write `10s:100`";
+        let help = "add `--rate` as the start of the ramp (0 is allowed), or write `10s:100`";
         let message = format!("`--ramp` has rates, but without `--rate` it ramps {noun}");
         return Err(Failure::usage(message, help));
     }

@@ -62,13 +62,12 @@ fn refuse_without_effect(args: &ConnectionArgs, requests: &[RequestPlan]) -> Res
         HttpVersion::Auto => request.url.scheme() == "https",
     };
     if args.streams.get() > 1 && !requests.iter().any(may_be_h2) {
-        let help =
-            "ask for HTTP/2: `--http 2` over TLS, `--h2c` without; in HTTP/1.1 there is `--pipeline N`";
-        return Err(Failure::usage("`--streams` is of HTTP/2, and all requests here are HTTP/1.1", help));
+        let help = "use HTTP/2: `--http 2` with TLS, `--h2c` without; for HTTP/1.1 there is `--pipeline N`";
+        return Err(Failure::usage("`--streams` needs HTTP/2, but all requests use HTTP/1.1", help));
     }
     if args.pipeline.get() > 1 && requests.iter().all(|request| request.http == HttpVersion::Http2) {
-        let help = "requests at once on a connection are `--streams N` there";
-        return Err(Failure::usage("`--pipeline` is of HTTP/1.1, and all requests here are HTTP/2", help));
+        let help = "for concurrent requests on an HTTP/2 connection use `--streams N`";
+        return Err(Failure::usage("`--pipeline` needs HTTP/1.1, but all requests use HTTP/2", help));
     }
     Ok(())
 }
@@ -84,9 +83,9 @@ fn impossible(error: &PlanError) -> Failure {
     let help = match error {
         PlanError::TooManyRequests { .. } => "give fewer URLs, or fewer of --user-agent",
         PlanError::TooManyBytes { .. } => "send the body with --body-file, or give fewer URLs",
-        PlanError::WeightsTooLarge { .. } => "round the weights, so that they have a large common divisor",
+        PlanError::WeightsTooLarge { .. } => "round the weights so that they have a large common divisor",
         PlanError::HeadTooLarge { .. } => {
-            "servers refuse heads far smaller than that; send a body with --body-file"
+            "servers reject far smaller heads; send data in a body with --body-file"
         }
         PlanError::RateTooHigh { .. } => "lower --rate, or the targets of --ramp",
         PlanError::TooManyConnections { .. } => "lower --connections, --users, or the targets of --ramp",

@@ -106,10 +106,10 @@ pub(super) fn sources(sources: &[Source]) -> Result<Vec<IpAddr>, Failure> {
     }
     if addresses.len() > SOURCE_COUNT_MAX {
         let message = format!(
-            "`--source` names {} addresses, at most {SOURCE_COUNT_MAX} are possible",
+            "`--source` gives {} addresses, but at most {SOURCE_COUNT_MAX} are supported",
             addresses.len()
         );
-        return Err(Failure::usage(message, "name fewer"));
+        return Err(Failure::usage(message, "give fewer addresses"));
     }
     addresses.iter().try_for_each(|address| bindable(*address))?;
     Ok(addresses)
@@ -120,7 +120,7 @@ fn interface_addresses(pattern: &str) -> Result<Vec<IpAddr>, Failure> {
     let interfaces = if_addrs::get_if_addrs().map_err(|error| {
         Failure::usage(
             format!("cannot list the network interfaces: {error}"),
-            "name addresses: `--source 10.0.0.1`",
+            "give addresses: `--source 10.0.0.1`",
         )
     })?;
     let usable = |address: &IpAddr| !matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
@@ -139,11 +139,8 @@ fn interface_addresses(pattern: &str) -> Result<Vec<IpAddr>, Failure> {
 /// Asks the kernel, which also knows addresses that no interface lists (local routes).
 fn bindable(address: IpAddr) -> Result<(), Failure> {
     TcpListener::bind(SocketAddr::new(address, 0)).map(drop).map_err(|error| {
-        let message = format!("cannot send from `{address}` given by `--source`: {error}");
-        Failure::usage(
-            message,
-            "name addresses of this machine, as `ip address` lists them, or `nic:PATTERN`",
-        )
+        let message = format!("cannot send from the `--source` address `{address}`: {error}");
+        Failure::usage(message, "use addresses of this machine, as listed by `ip address`, or `nic:PATTERN`")
     })
 }
 
@@ -180,7 +177,12 @@ mod tests {
         let source = |text: &str| sources(&[squall_plan::rules::parse_source(text).unwrap()]);
         assert_eq!(source("127.0.0.1-127.0.0.3").unwrap().len(), 3);
         assert!(source("nic:lo*").unwrap().contains(&"127.0.0.1".parse().unwrap()));
-        assert!(source("192.0.2.1").unwrap_err().message.contains("cannot send from `192.0.2.1`"));
+        assert!(
+            source("192.0.2.1")
+                .unwrap_err()
+                .message
+                .contains("cannot send from the `--source` address `192.0.2.1`")
+        );
         assert!(source("nic:nothing*").unwrap_err().help.contains("lo"));
     }
 }

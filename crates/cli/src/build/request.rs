@@ -121,7 +121,7 @@ fn body_file(path: &Path) -> Result<Body, Failure> {
     let metadata = file.metadata().map_err(|error| Failure::file("--body-file", path, &error))?;
     if !metadata.is_file() {
         let message = format!("`{}` for `--body-file` is not a regular file", path.display());
-        return Err(Failure::usage(message, "it is read again for each request, so it must lie on disk"));
+        return Err(Failure::usage(message, "it is read for each request, so it must be a file on disk"));
     }
     Ok(Body::File { path: path.to_owned(), bytes: metadata.len() })
 }
@@ -198,7 +198,7 @@ fn cookies(cookies: &[String]) -> Result<Header, Failure> {
 fn refuse_clashes(headers: &[Header]) -> Result<(), Failure> {
     for name in ["Content-Length", "Transfer-Encoding"] {
         if has(headers, name) {
-            return Err(Failure::usage(format!("`{name}` is made from the body"), "leave the header out"));
+            return Err(Failure::usage(format!("`{name}` is derived from the body"), "remove the header"));
         }
     }
     for name in ["Host", "Authorization", "Content-Type", "User-Agent"] {
@@ -215,7 +215,7 @@ fn user_agents(args: &RequestArgs, headers: &mut Vec<Header>) -> Result<Vec<Weig
         headers.iter().position(|h| h.name.eq_ignore_ascii_case("user-agent")).map(|idx| headers.remove(idx));
     match (typed, &args.user_agent[..]) {
         (Some(_), [_, ..]) => {
-            Err(Failure::usage("`User-Agent` and `--user-agent` were both given", "leave one of them out"))
+            Err(Failure::usage("`User-Agent` and `--user-agent` were both given", "remove one of them"))
         }
         (Some(header), []) => Ok(vec![Weighted { weight: NonZeroU32::MIN, value: header.value }]),
         (None, []) => Ok(vec![Weighted { weight: NonZeroU32::MIN, value: USER_AGENT.to_owned() }]),

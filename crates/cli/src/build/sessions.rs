@@ -146,17 +146,16 @@ fn resumption(args: &ResumptionArgs, versions: TlsVersions) -> Result<Resumption
     };
     match (mode, versions) {
         (ResumptionMode::Id, TlsVersions::Tls13) => Err(Failure::usage(
-            "`--resumption id` is of TLS 1.2: TLS 1.3 resumes by tickets alone",
+            "`--resumption id` needs TLS 1.2: TLS 1.3 resumes only with tickets",
             "use `--resumption psk`, or `--tls 1.2`",
         )),
         (ResumptionMode::Psk, TlsVersions::Tls12) => Err(Failure::usage(
-            "`--resumption psk` is of TLS 1.3",
+            "`--resumption psk` needs TLS 1.3",
             "use `--resumption ticket` or `id`, or `--tls 1.3`",
         )),
-        _ if args.early_data && !allows_early_data(mode, versions) => Err(Failure::usage(
-            "`--early-data` needs handshakes that resume in TLS 1.3",
-            "add `--resumption psk`",
-        )),
+        _ if args.early_data && !allows_early_data(mode, versions) => {
+            Err(Failure::usage("`--early-data` needs TLS 1.3 resumption", "add `--resumption psk`"))
+        }
         _ => Ok(Resumption { mode, ratio, early_data: args.early_data }),
     }
 }
@@ -170,8 +169,8 @@ fn idle_load(args: &IdleArgs, targets: Vec<Weighted<Endpoint>>) -> Result<IdleLo
     let protocol = if talk.http.as_deref() == Some("2") { IdleProtocol::Http2 } else { IdleProtocol::Http1 };
     if protocol == IdleProtocol::Http2 && (talk.after_request.is_some() || talk.ping_with.is_some()) {
         return Err(Failure::usage(
-            "`--after-request` and `--ping-with` are for HTTP/1.1, and `--http 2` has its own PING",
-            "leave them out, or leave `--http 2` out",
+            "`--after-request` and `--ping-with` are for HTTP/1.1; `--http 2` uses its own PING",
+            "remove them, or remove `--http 2`",
         ));
     }
     let path = talk.after_request.as_deref().unwrap_or("/");
@@ -204,7 +203,7 @@ fn refuse_tls_settings(args: &IdleArgs) -> Result<(), Failure> {
         || settings.alpn.is_some();
     match args.tls {
         None if is_set => {
-            Err(Failure::usage("settings of TLS, but TLS is not spoken", "add `--tls`, or leave them out"))
+            Err(Failure::usage("TLS flags were given without `--tls`", "add `--tls`, or remove them"))
         }
         _ => Ok(()),
     }
@@ -228,7 +227,7 @@ fn connection_count(args: &IdleArgs, source_count: usize) -> Result<u32, Failure
     all.map_err(|_| {
         Failure::usage(
             format!("{each} connections for each of {source_count} addresses are too many"),
-            "lower --connections, or name fewer addresses",
+            "lower --connections, or use fewer addresses",
         )
     })
 }

@@ -24,7 +24,7 @@ pub(super) fn read(args: &HttpArgs) -> Result<Vec<Target>, Failure> {
 
 fn target(text: &str) -> Result<Target, Failure> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
-        let help = "numbers belong to a flag: `-c` connections, `-n` requests, `-d` time, `-r` rate";
+        let help = "a number needs a flag: `-c` connections, `-n` requests, `-d` time, `-r` rate";
         return Err(Failure::usage(format!("`{text}` is not a URL"), help));
     }
     parse_target(text).map_err(|error| Failure::value("URL", text, &error))

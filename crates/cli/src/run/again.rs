@@ -15,8 +15,8 @@ use crate::http;
 pub(super) fn run(folder: &Path, args: &OutputArgs) -> Result<ExitCode, Failure> {
     let mut record = store::open(folder).map_err(|error| refused(&error))?;
     if let Some(reason) = not_repeatable(&record) {
-        let message = format!("`{}` cannot be run again from its record: {reason}", folder.display());
-        return Err(Failure::usage(message, "run its plan file, or type its flags, again"));
+        let message = format!("`{}` cannot be repeated from its record: {reason}", folder.display());
+        return Err(Failure::usage(message, "run its plan file or its command line again"));
     }
     if let Some(name) = &args.name {
         record.plan.name.clone_from(name);

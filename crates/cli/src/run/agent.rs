@@ -25,7 +25,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
             .map_err(|trouble| Failure::usage(trouble.message, trouble.help));
     }
     serve(std::io::stdin(), std::io::stdout(), args.folder.clone(), &Engine).map_err(|trouble| {
-        Failure::usage(format!("the agent cannot work: {}", trouble.message), trouble.help)
+        Failure::usage(format!("the agent cannot run: {}", trouble.message), trouble.help)
     })?;
     Ok(ExitCode::Ok)
 }
@@ -37,7 +37,7 @@ impl Worker for Engine {
     fn prepare(&self, order: &LoadOrder, folder: &Path, voice: Voice) -> Result<Box<dyn Job>, Trouble> {
         // Files that the controller sent are named relative to the agent's folder.
         std::env::set_current_dir(folder).map_err(|error| {
-            Trouble::new(format!("cannot enter `{}`: {error}", folder.display()), "try again")
+            Trouble::new(format!("cannot change to the folder `{}`: {error}", folder.display()), "try again")
         })?;
         if order.kind == "tool" {
             let order = LoadOrder { words: loads::joined(&order.words), ..order.clone() };
@@ -109,7 +109,7 @@ fn trouble(error: &squall_engine::Error) -> Trouble {
         )),
         _ => error.help(),
     };
-    let help = help.unwrap_or_else(|| "see what limits processes there: `ulimit -a`".to_owned());
+    let help = help.unwrap_or_else(|| "check the process limits there: `ulimit -a`".to_owned());
     let is_target_unreachable = error.is_target_unreachable();
     Trouble { is_target_unreachable, ..Trouble::new(error.to_string(), help) }
 }

@@ -23,13 +23,13 @@ pub(super) fn fetcher(color: squall_report::ColorChoice) -> Fetch {
         match download(url) {
             Ok(text) => {
                 if let Some(Err(error)) = kept.as_ref().map(|kept| kept.write(&text)) {
-                    output::warning(color, &format!("the module `{url}` is not kept: {error}"));
+                    output::warning(color, &format!("the module `{url}` is not cached: {error}"));
                 }
                 Ok(text)
             }
             Err(problem) => match kept.as_ref().and_then(Kept::read) {
                 Some(text) => {
-                    output::warning(color, &format!("the module `{url}` is an older copy: {problem}"));
+                    output::warning(color, &format!("using a cached copy of the module `{url}`: {problem}"));
                     Ok(text)
                 }
                 None => Err(problem),

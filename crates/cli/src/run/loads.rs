@@ -60,7 +60,7 @@ pub(crate) fn plan(kind: &str, words: &[String], said: Box<dyn Write + Send>) ->
             let script = script::load(&args, said)?;
             Ok(LoadPlan { plan: script.plan.clone(), _recording: None, script: Some(script) })
         }
-        _ => Err(Failure::usage(format!("`{kind}` cannot be a load of a plan yet"), KINDS_HELP)),
+        _ => Err(Failure::usage(format!("`{kind}` is not yet supported as a load of a plan"), KINDS_HELP)),
     }
 }
 
@@ -187,10 +187,10 @@ fn is_file(flag: &clap::Arg) -> bool {
 
 fn of_the_run(option: &LoadOption) -> Problem {
     let name = option.name.value.as_str();
-    let message = format!("`{name}` is about the whole run, not about a load");
+    let message = format!("`{name}` applies to the whole run, not to a load");
     let help = match name {
         "threshold" => "write `thresholds:`, in the load, in its step or for the whole plan",
-        _ => "give it to `squall run` as a flag",
+        _ => "pass it to `squall run` as a flag",
     };
     Problem::at(option.name.place, message, help)
 }

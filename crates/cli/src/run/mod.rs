@@ -54,7 +54,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return plan::run_ptr(&args.ptr.test_config, next_to_ptr(&args.files)?, args);
     }
     let Some(first) = args.files.first() else {
-        return Err(Failure::usage("no file given", "name what to run: `squall run plan.yaml`"));
+        return Err(Failure::usage("no file given", "give a file: `squall run plan.yaml`"));
     };
     match Kind::of(first) {
         Some(Kind::Plan) => plan::run(first, args),
@@ -70,10 +70,8 @@ fn next_to_ptr(files: &[PathBuf]) -> Result<Option<&Path>, Failure> {
         [] => Ok(None),
         [plan] if Kind::of(plan) == Some(Kind::Plan) && !plan_file::is_ptr(plan) => Ok(Some(plan)),
         [other, ..] => {
-            let message = format!(
-                "`{}` next to `--test-config` is not a plan file, or not the only one",
-                other.display()
-            );
+            let message =
+                format!("`{}` with `--test-config` is not a plan file, or not the only one", other.display());
             let help = "PTR files are separated by commas: `--test-config a.json,b.json plan.yaml`";
             Err(Failure::usage(message, help))
         }
@@ -109,10 +107,10 @@ pub(crate) fn inspect(mut args: RunArgs) -> Result<ExitCode, Failure> {
 }
 
 fn unknown(path: &Path) -> Failure {
-    let message = format!("`{}` has a name that says nothing about what it is", path.display());
+    let message = format!("cannot tell from the name of `{}` what kind of file it is", path.display());
     Failure::usage(
         message,
-        "plans end in .yaml or .json, k6 scripts in .js or .ts, recorded traffic in .har, .gor or .squall",
+        "use .yaml or .json for plans, .js or .ts for k6 scripts, .har, .gor or .squall for recorded traffic",
     )
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn run_fleet(
         Err(Refusal::Troubles(troubles)) => return Err(refused(&troubles)),
         Err(Refusal::Stopped) => {
             drop(follower);
-            output::note("ended before anything was sent");
+            output::note("stopped before anything was sent");
             return Ok(ExitCode::Aborted);
         }
     };
@@ -109,7 +109,7 @@ fn lost(lost_count: usize, machine_count: usize) -> Failure {
     Failure {
         code: ExitCode::Incomplete,
         message: format!("{lost_count} of {} {were} lost", counted(machine_count, "machine")),
-        help: format!("see above why; `--allow-lost {lost_count}` accepts a run like this one"),
+        help: format!("the reasons are above; `--allow-lost {lost_count}` accepts such a run"),
     }
 }
 
@@ -224,7 +224,7 @@ pub(crate) fn new(args: &NewArgs) -> Result<ExitCode, Failure> {
     let written = fs::OpenOptions::new().write(true).create_new(true).open(path);
     written.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
         let message = format!("cannot write `{}`: {error}", path.display());
-        Failure::usage(message, "choose a name that is free, in a folder that exists")
+        Failure::usage(message, "choose a new name in an existing folder")
     })?;
     let kind = if is_script { "k6 script" } else { "plan" };
     output::note(&format!("{} is a {kind}: `squall run {}`", path.display(), path.display()));
@@ -320,7 +320,7 @@ fn listed(paths: &[PathBuf]) -> String {
 
 fn reached(reach: &Reach, makes_load: bool) -> String {
     match reach {
-        Reach::Local if makes_load => "this machine makes the load".to_owned(),
+        Reach::Local if makes_load => "this machine generates the load".to_owned(),
         Reach::Local => "this machine".to_owned(),
         Reach::Command(words) => words.join(" "),
         Reach::Ssh(spec) => {

@@ -37,10 +37,10 @@ pub(crate) fn read_files(args: &PlanFileArgs) -> Result<FleetPlan, Failure> {
             read(path, &args.plan)
         }
         [_, second, ..] => {
-            let help = "name one plan; only PTR files run several at a time";
+            let help = "give one plan; only PTR files can run together";
             Err(Failure::usage(format!("`{}` is a second file", second.display()), help))
         }
-        [] => Err(Failure::usage("no file given", "name a plan: `squall plan check plan.yaml`")),
+        [] => Err(Failure::usage("no file given", "give a plan: `squall plan check plan.yaml`")),
     }
 }
 
@@ -49,8 +49,8 @@ pub(crate) fn refuse_ptr_flags(path: &Path, args: &PtrReadingArgs) -> Result<(),
     match args.given() {
         None => Ok(()),
         Some(flag) => {
-            let message = format!("`{flag}` is for PTR files, and `{}` is none", path.display());
-            Err(Failure::usage(message, "leave it out"))
+            let message = format!("`{flag}` is for PTR files, and `{}` is not one", path.display());
+            Err(Failure::usage(message, "remove it"))
         }
     }
 }
@@ -303,9 +303,9 @@ impl<'a> Reader<'a> {
             Some(idx) if self.machines[idx].reach == Reach::Local => self.makes_load[idx] = true,
             Some(idx) => {
                 let message = format!(
-                    "all machines are only watched, so this one makes the load, and `{THIS_MACHINE}` is its name"
+                    "all machines are used only for monitoring, so this one generates the load as `{THIS_MACHINE}`"
                 );
-                let help = "call the other one otherwise, or say by `on` which machines make the load";
+                let help = "rename the other machine, or set `on` to the machines that generate the load";
                 self.problems.push(Problem::at(self.machines[idx].name.place, message, help));
             }
         }
@@ -322,8 +322,9 @@ impl<'a> Reader<'a> {
         };
         let hooked = self.file.hooks().flat_map(|hook| &hook.on).find(|name| !is_monitored(name));
         if let Some(name) = hooked {
-            let message = "no machine is left for the load: hooks and monitors name all of them";
-            let help = format!("say by `on` which machines make a load, such as `on: {}`", name.value);
+            let message = "no machine is left to generate the load: all are used by hooks or monitors";
+            let help =
+                format!("set `on` to the machines that generate the load, such as `on: {}`", name.value);
             self.problems.push(Problem::at(name.place, message, help));
         }
     }
@@ -573,11 +574,11 @@ impl<'a> Reader<'a> {
         let is_known = |name: &String| named.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
         if self.spoiled.is_empty() && !names.iter().any(is_known) {
             let word = named.split(' ').next().unwrap_or_default();
-            let message = format!("nothing called `{word}` is watched");
+            let message = format!("nothing named `{word}` is monitored");
             let help = match nearest(word, names.iter().map(String::as_str)) {
                 Some(name) => format!("a similar name exists: `{name}`"),
                 None if names.is_empty() => "add it to the plan's `monitors`".to_owned(),
-                None => format!("write a name and a figure of it, such as `{} cpu`", names[0]),
+                None => format!("write a name and one of its metrics, such as `{} cpu`", names[0]),
             };
             self.problems.push(Problem::at(figure.place, message, help));
         }
@@ -608,7 +609,7 @@ impl<'a> Reader<'a> {
             Some(name) => format!("a similar one exists: `{name}`"),
             None => format!("figures: {}", known.join(", ")),
         };
-        let message = format!("`monitor: {}`: no figure `{wanted}` is watched there", figure.value);
+        let message = format!("`monitor: {}`: no metric `{wanted}` is monitored there", figure.value);
         self.problems.push(Problem::at(figure.place, message, help));
     }
 
@@ -630,7 +631,7 @@ impl<'a> Reader<'a> {
             return None;
         }
         if !spec.to.value.starts_with('/') {
-            let message = format!("`to: {}` is no absolute path", spec.to.value);
+            let message = format!("`to: {}` is not an absolute path", spec.to.value);
             self.problems.push(Problem::at(
                 spec.to.place,
                 message,

@@ -49,7 +49,7 @@ pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
         output::result(&format!("{}\n", script.inspected()))?;
         return Ok(ExitCode::Ok);
     }
-    plan.validate().map_err(|error| Failure::usage(error.to_string(), "fix the options of the script"))?;
+    plan.validate().map_err(|error| Failure::usage(error.to_string(), "correct the script's options"))?;
     script.make(&plan)
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn load(args: &RunArgs, said: Box<dyn Write + Send>) -> Result<LoadSc
         args.files.first().ok_or_else(|| Failure::usage("no script given", "write `script: test.js`"))?;
     let script = Script::prepare(path, args, Console::new(said, Form::Short { color: false }, Level::Info))?;
     let plan = script.plan();
-    plan.validate().map_err(|error| Failure::usage(error.to_string(), "fix the options of the script"))?;
+    plan.validate().map_err(|error| Failure::usage(error.to_string(), "correct the script's options"))?;
     let sources = script.run.program.sources().collect();
     Ok(LoadScript { plan, sources, run: script.run, rules: script.rules })
 }
@@ -98,7 +98,7 @@ impl LoadScript {
                 let message = format!("{} took too long", part_name(is_setup));
                 Some(Failure::usage(message, "give it more time: `setupTimeout`, `teardownTimeout`"))
             }
-            ScriptEnd::Aborted(reason) => Some(Failure::usage(reason, "the script itself ended the test")),
+            ScriptEnd::Aborted(reason) => Some(Failure::usage(reason, "the script aborted the test")),
             ScriptEnd::Stopped => None,
         }
     }
@@ -138,7 +138,7 @@ impl<'a> Script<'a> {
         for scenario in &options.scenarios {
             if !program.has_function(&scenario.exec) {
                 let message = format!(
-                    "function '{}' not found in exports, as scenario '{}' wants it",
+                    "function '{}' not found in exports, as scenario '{}' requires",
                     scenario.exec, scenario.name
                 );
                 let help = format!("export a function `{}`, or name another one in `exec`", scenario.exec);
@@ -409,7 +409,7 @@ impl<'a> Script<'a> {
             None if control.is_aborted() => Ok(None),
             None => {
                 let message = "handleSummary() execution timed out after 120 seconds";
-                Err(ScriptError::new(ErrorKind::Timeout, message, "let it do less"))
+                Err(ScriptError::new(ErrorKind::Timeout, message, "make it do less"))
             }
         }
     }
@@ -524,7 +524,7 @@ fn log_writer(place: &str) -> Result<Box<dyn Write + Send>, Failure> {
         other => {
             let path = other.strip_prefix("file=").map(|rest| rest.split(',').next().unwrap_or(rest));
             let path = path.ok_or_else(|| {
-                let message = format!("`--log-output {other}` is no place for log lines");
+                let message = format!("`--log-output {other}` is not a log destination");
                 Failure::usage(message, "use stderr, stdout, none or file=FILE")
             })?;
             let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
@@ -598,7 +598,7 @@ fn options(flags: &ScriptArgs, program: &Program) -> Result<Options, Failure> {
             read_text(path, PLAN_FILE_BYTES_MAX).map_err(|error| Failure::file("--config", path, &error))?;
         let options = serde_json::from_str(&text).map_err(|error| Failure {
             code: ExitCode::ScriptOptions,
-            message: format!("`{}` is no JSON object of options: {error}", path.display()),
+            message: format!("`{}` is not a JSON object of options: {error}", path.display()),
             help: "write it like {\"vus\": 10, \"duration\": \"30s\"}".to_owned(),
         })?;
         layers.push(Layer { kind: LayerKind::File, options });
@@ -606,7 +606,7 @@ fn options(flags: &ScriptArgs, program: &Program) -> Result<Options, Failure> {
     if let Some(layer) = program.layer() {
         layers.push(layer);
     } else if !program.options().is_null() {
-        let message = "the exported `options` are no object".to_owned();
+        let message = "the exported `options` is not an object".to_owned();
         let help = "export const options = { vus: 10, duration: '30s' }".to_owned();
         return Err(Failure { code: ExitCode::ScriptOptions, message, help });
     }
@@ -714,7 +714,7 @@ fn refused(error: &squall_engine::Error) -> Failure {
     if let squall_engine::Error::Script(error) = error {
         return script_failure(error, "");
     }
-    let help = error.help().unwrap_or_else(|| "see what limits this process: `ulimit -a`".to_owned());
+    let help = error.help().unwrap_or_else(|| "check this process's limits: `ulimit -a`".to_owned());
     Failure { code: ExitCode::Usage, message: error.to_string(), help }
 }
 

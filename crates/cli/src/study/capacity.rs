@@ -25,7 +25,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
         &args.runs.rest,
         &[
             ("-d", "--duration", "write `--probe TIME`"),
-            ("-n", "--requests", "write `--probe TIME`: the rate and the length of a probe say how many"),
+            ("-n", "--requests", "use `--probe TIME`: rate and duration determine the number of requests"),
             ("-r", "--rate", "write `--start RATE` and `--max RATE`"),
             ("", "--threshold", "write `--slo RULES`"),
         ],
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     if args.start > args.max {
         let message =
             format!("`--start` ({}) is above `--max` ({})", units::rate(args.start), units::rate(args.max));
-        return Err(Failure::usage(message, "begin with a rate that may be probed"));
+        return Err(Failure::usage(message, "choose a start rate below the maximum"));
     }
     Watch::check(&args.runs.watch)?;
     let planned = loads::planned(&at_rate(args, args.start)).map_err(|failure| Failure {
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     let rules: Vec<Threshold> = objectives(args).filter_map(|rule| rule.parse().ok()).collect();
     if rules.is_empty() {
         let help = "write what a rate must meet, such as `--slo 'p(99)<200,errors<0.1%'`";
-        return Err(Failure::usage("`--slo` names no objective, so every rate would meet it", help));
+        return Err(Failure::usage("`--slo` gives no objective, so every rate would meet it", help));
     }
     rules.iter().try_for_each(|rule| loads::refuse_pointless(rule, &planned.plan))?;
     rules.iter().try_for_each(|rule| refuse_too_few(args, rule))?;
@@ -97,9 +97,9 @@ fn outcome(record: &RunRecord) -> Outcome {
 
 fn words(outcome: Outcome) -> &'static str {
     match outcome {
-        Outcome::Holds => "held",
-        Outcome::Fails => "did not hold",
-        Outcome::Void => "did not count: the generator was not fit to measure",
+        Outcome::Holds => "met",
+        Outcome::Fails => "missed",
+        Outcome::Void => "did not count: the generator did not keep up",
     }
 }
 

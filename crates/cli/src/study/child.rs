@@ -54,8 +54,8 @@ pub(crate) fn make(args: &[String], place: &Path, watched: &[String]) -> Result<
         let code = if is_unreachable { ExitCode::TargetUnreachable } else { ExitCode::Usage };
         let told = told(code, &output.stderr);
         if told.message.is_empty() {
-            let message = format!("a run came to nothing: `squall {}`", args.join(" "));
-            return Failure::usage(message, "try it alone");
+            let message = format!("a run failed: `squall {}`", args.join(" "));
+            return Failure::usage(message, "run it alone");
         }
         told
     })?;
@@ -78,7 +78,7 @@ fn stop_when_asked(code: Option<i32>) -> Result<(), Failure> {
         _ => Err(Failure {
             code: ExitCode::Aborted,
             message: "stopped".to_owned(),
-            help: "the runs that were made are kept in the folder of the study".to_owned(),
+            help: "the completed runs are saved in the folder of the study".to_owned(),
         }),
     }
 }
@@ -123,8 +123,5 @@ fn command(args: &[String], more: &[&str]) -> Result<Command, Failure> {
 }
 
 fn cannot_start(error: &std::io::Error) -> Failure {
-    Failure::usage(
-        format!("cannot start squall itself: {error}"),
-        "see what limits this process: `ulimit -a`",
-    )
+    Failure::usage(format!("cannot start squall: {error}"), "check this process's limits: `ulimit -a`")
 }

@@ -58,8 +58,8 @@ fn saved(args: &CompareArgs) -> Result<Vec<Group>, Failure> {
     }
     if folders.len() < 2 {
         return Err(Failure::usage(
-            "one group of runs has nothing to be compared with",
-            "part the groups by `--`: `squall compare A1 A2 -- B1 B2`",
+            "a comparison needs at least two groups of runs",
+            "separate the groups with `--`: `squall compare A1 A2 -- B1 B2`",
         ));
     }
     let names = names(args, folders.len())?;
@@ -76,7 +76,7 @@ fn refuse_repeated<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<(), F
         for folder in store::runs_in(path).map_err(|error| refused(&error))? {
             if !seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.clone())) {
                 let message = format!("the run `{}` is given twice", folder.display());
-                return Err(Failure::usage(message, "name each run once, in one group"));
+                return Err(Failure::usage(message, "give each run once, in one group"));
             }
         }
     }

@@ -69,7 +69,7 @@ fn form<'a, 'b>(
         _ => {
             let names: Vec<&str> = forms.iter().map(|(name, _)| *name).collect();
             Err(Failure::usage(
-                format!("`{wanted}` names no output"),
+                format!("`{wanted}` is not an output"),
                 format!("write `FORMAT=FILE`, with {} as the format", names.join(" or ")),
             ))
         }
@@ -84,7 +84,7 @@ pub(crate) fn refuse_own(rest: &[String], own: &[OwnFlag<'_>]) -> Result<(), Fai
     };
     for word in rest.iter().take_while(|word| *word != "--") {
         if let Some((_, _, help)) = own.iter().chain(OF_EVERY_STUDY).find(|own| is_it(word, own)) {
-            return Err(Failure::usage(format!("`{word}` is for the study itself to set"), *help));
+            return Err(Failure::usage(format!("`{word}` is set by the study itself"), *help));
         }
     }
     Ok(())
@@ -95,11 +95,11 @@ pub(crate) type OwnFlag<'a> = (&'a str, &'a str, &'a str);
 
 /// With these the runs would say nothing to the study, or nothing to anybody.
 const OF_EVERY_STUDY: &[OwnFlag<'static>] = &[
-    ("", "--no-save", "leave it out: the study rests on the saved runs"),
+    ("", "--no-save", "remove it: the study needs the saved runs"),
     ("", "--results", "write `--results DIR` as a flag of the study, before the load"),
-    ("", "--dry-run", "leave it out: `squall http … --dry-run` shows one run of it"),
+    ("", "--dry-run", "remove it: `squall http … --dry-run` shows one of its runs"),
     ("", "--json", "write `--out json=FILE` as a flag of the study, before the load"),
-    ("", "--live", "leave it out: nobody sees the runs of a study while they go on"),
+    ("", "--live", "remove it: the runs of a study are not shown live"),
     ("-h", "--help", "ask for help before the load"),
 ];
 
@@ -118,9 +118,7 @@ pub(crate) fn words(line: &str) -> Result<Vec<String>, Failure> {
     }
     match quote {
         None => Ok(words),
-        Some(quote) => {
-            Err(Failure::usage(format!("`{line}` has a {quote} without its end"), "close the quotes"))
-        }
+        Some(quote) => Err(Failure::usage(format!("`{line}` has an unclosed {quote}"), "close the quotes")),
     }
 }
 
@@ -138,7 +136,7 @@ fn push(words: &mut Vec<String>, is_in_word: bool, c: Option<char>) -> bool {
 pub(crate) fn watch_signals() -> Result<signals::Watch, Failure> {
     signals::Watch::start(|_| {
         INTERRUPTED.store(true, Ordering::Relaxed);
-        output::note("\nthe run under way is the last");
+        output::note("\nstopping after the current run");
     })
 }
 

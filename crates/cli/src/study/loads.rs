@@ -26,8 +26,8 @@ pub(crate) fn planned(args: &[String]) -> Result<Planned, Failure> {
         }
         Request::Do(Command::Run(args)) => run::planned(&args),
         _ => Err(Failure::usage(
-            format!("`squall {}` is no run", args.join(" ")),
-            "give flags of `squall http`, or a file that `squall run` runs",
+            format!("`squall {}` is not a run", args.join(" ")),
+            "give flags of `squall http`, or a file for `squall run`",
         )),
     }
 }
@@ -37,8 +37,8 @@ fn refuse_file(urls: &[String]) -> Result<(), Failure> {
     match urls.iter().find(|url| run::Kind::of(Path::new(url)).is_some() && Path::new(url).is_file()) {
         None => Ok(()),
         Some(file) => Err(Failure::usage(
-            format!("`{file}` is a file, and no URL"),
-            "sweep and capacity make requests of `squall http`; `squall compare --run` takes files as well",
+            format!("`{file}` is a file, not a URL"),
+            "sweep and capacity only run `squall http`; `squall compare --run` also accepts files",
         )),
     }
 }
@@ -51,9 +51,10 @@ pub(crate) fn refuse_incomparable(
 ) -> Result<(), Failure> {
     let mut named = names.iter().zip(groups);
     if let Some((name, _)) = named.find(|(_, group)| group.has_tools && group.plan.loads.is_empty()) {
-        let message =
-            format!("foreign tools alone make the load `{name}`, and squall has no figures of its own of it");
-        return Err(Failure::usage(message, "compare loads that squall makes itself"));
+        let message = format!(
+            "the load `{name}` is generated only by external tools, so squall has no measurements of it"
+        );
+        return Err(Failure::usage(message, "compare loads that squall generates itself"));
     }
     if is_forced {
         return Ok(());
@@ -70,7 +71,7 @@ pub(crate) fn refuse_different<'a>(
         if let Some(mismatch) = mismatch(first, plan) {
             return Err(Failure::usage(
                 format!("`{first_name}` and `{name}` cannot be compared: {mismatch}"),
-                "compare runs of the same load, or say `--force` when that difference is what you compare",
+                "compare runs of the same load, or add `--force` if that difference is intended",
             ));
         }
     }
@@ -86,7 +87,7 @@ pub(crate) fn refuse_same_name<'a>(
     match names.into_iter().find(|name| !known.insert(name.as_str())) {
         None => Ok(()),
         Some(name) => {
-            Err(Failure::usage(format!("two {what} are called `{name}`"), "give each a name of its own"))
+            Err(Failure::usage(format!("two {what} are called `{name}`"), "give each a unique name"))
         }
     }
 }
@@ -95,17 +96,18 @@ pub(crate) fn refuse_same_name<'a>(
 pub(crate) fn refuse_pointless(rule: &Threshold, plan: &Plan) -> Result<(), Failure> {
     let text = rule.text();
     if rule.wants_load() {
-        let message = format!("`{text}` is missed at every low rate, and capacity looks for the highest one");
-        let help = "write objectives that too much load breaks, such as `p(99)<200,errors<0.1%`";
+        let message =
+            format!("`{text}` is missed at every low rate, but capacity looks for the highest rate");
+        let help = "give objectives that fail under too much load, such as `p(99)<200,errors<0.1%`";
         return Err(Failure::usage(message, help));
     }
     let has = |is_it: fn(&Url) -> bool| urls(plan).any(is_it);
     let (lacks, help) = match rule.metric() {
         "tls_handshaking" if !has(|url| url.scheme() == "https") => {
-            ("no request here goes over TLS", "give an `https` URL, or another objective")
+            ("no request uses TLS", "give an `https` URL, or another objective")
         }
         "looking_up" if !has(|url| matches!(url.host(), Some(Host::Domain(_)))) => {
-            ("no name is looked up here", "give a URL with a name, or another objective")
+            ("no name needs to be resolved", "give a URL with a host name, or another objective")
         }
         _ => return Ok(()),
     };

@@ -18,8 +18,8 @@ pub(crate) fn run(args: &RunsArgs) -> Result<ExitCode, Failure> {
     let store = match &args.place {
         Some(place) if !place.is_dir() => {
             return Err(Failure::usage(
-                format!("`{}` is no folder", place.display()),
-                "name the folder that `--results` named",
+                format!("`{}` is not a folder", place.display()),
+                "give the folder used with `--results`",
             ));
         }
         Some(place) => Store::at(place),

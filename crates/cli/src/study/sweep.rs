@@ -87,7 +87,7 @@ fn variants(args: &SweepArgs) -> Result<Vec<Variant>, Failure> {
         let (name, flags) =
             line.split_once(':').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
                 Failure::usage(
-                    format!("`{line}` is no variant"),
+                    format!("`{line}` is not a variant"),
                     "write `--line 'NAME: FLAGS'`, such as `--line 'new connections: --no-keepalive'`",
                 )
             })?;
@@ -121,7 +121,7 @@ fn refuse_two_models(variants: &[Variant], plans: &[Planned]) -> Result<(), Fail
     let of_model = |open: bool| variants.iter().zip(plans).find(|(_, planned)| is_open(planned) == open);
     let (Some((open, _)), Some((closed, _))) = (of_model(true), of_model(false)) else { return Ok(()) };
     let message = format!(
-        "`{}` keeps a schedule and `{}` does not: their latencies count from different moments",
+        "`{}` has a schedule and `{}` does not, so their latencies are not comparable",
         open.name, closed.name
     );
     Err(Failure::usage(message, "give all variants `--rate`, or none"))
@@ -133,7 +133,7 @@ fn refuse_unknown(watch: &[String], variants: &[&str]) -> Result<(), Failure> {
     match named.into_iter().find(|name| !variants.contains(name)) {
         None => Ok(()),
         Some(name) => Err(Failure::usage(
-            format!("`{name}` is no variant of this sweep, so `--watch {name}=…` would watch nothing"),
+            format!("`{name}` is not a variant of this sweep, so `--watch {name}=…` would monitor nothing"),
             format!("variants are: {}", variants.join(", ")),
         )),
     }

@@ -39,8 +39,8 @@ impl Watch {
         match names.iter().find(|name| look(&Who::of(name)).ticks.is_empty()) {
             None => Ok(()),
             Some(name) => Err(Failure::usage(
-                format!("no process `{name}` to watch"),
-                "give the name as `ps -o comm` shows it, or a process id",
+                format!("no process `{name}` to monitor"),
+                "give a name as shown by `ps -o comm`, or a process id",
             )),
         }
     }

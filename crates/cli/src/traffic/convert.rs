@@ -72,10 +72,10 @@ fn difference(one: &Path, two: &Path, args: &ConvertArgs) -> Result<ExitCode, Fa
 fn to_plan(args: &ConvertArgs) -> Result<ExitCode, Failure> {
     let is_plan = |path: &Path| path.extension().is_some_and(|end| end == "yaml" || end == "yml");
     let Some(path) = args.output.as_deref().filter(|path| is_plan(path)) else {
-        let message = format!("`{}` is a PTR file: it can become a plan only", args.input.display());
+        let message = format!("`{}` is a PTR file: it can only be converted to a plan", args.input.display());
         return Err(Failure::usage(
             message,
-            "name a file that ends in .yaml: `squall convert a.json plan.yaml`",
+            "use a file name ending in .yaml: `squall convert a.json plan.yaml`",
         ));
     };
     let text = plan_file::ptr_as_plan(&args.input, &plan_file::folder_of(path), &args.ptr)?;
@@ -109,8 +109,8 @@ fn target(path: &Path, named: Option<&str>) -> Result<Target, Failure> {
             "formats are squall, har, gor, rrpair, log, curl and k6",
         ),
         None => Failure::usage(
-            format!("the name of `{}` does not tell a format", path.display()),
-            "name the format with --as, or end the file in .squall, .har, .gor, .jsonl, .log, .sh or .js",
+            format!("cannot tell the format from the name `{}`", path.display()),
+            "give the format with --as, or use the extension .squall, .har, .gor, .jsonl, .log, .sh or .js",
         ),
     })
 }

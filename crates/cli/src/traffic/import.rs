@@ -68,9 +68,7 @@ fn imported(path: &Path, args: &ReadArgs) -> Result<Playable, Failure> {
         .try_clone()
         .map_err(|error| error.to_string())
         .and_then(|file| Recording::on_file(file, place).map_err(|error| error.to_string()))
-        .map_err(|error| {
-            Failure::usage(error, "check the space in the folder of temporary files (TMPDIR)")
-        })?;
+        .map_err(|error| Failure::usage(error, "check the free space in the temporary folder (TMPDIR)"))?;
     Ok(Playable { recording, _file: Some(file) })
 }
 
@@ -178,7 +176,7 @@ fn tell(path: &Path, imported: &Imported) {
     }
     if imported.out_of_order_count > 0 {
         output::note(&format!(
-            "{name}: {} records stood out of order and are put in order",
+            "{name}: {} records were out of order and have been sorted",
             imported.out_of_order_count
         ));
     }
@@ -188,13 +186,13 @@ fn tell(path: &Path, imported: &Imported) {
 pub(super) fn unreadable(path: &Path, args: &ReadArgs, problem: &Problem) -> Failure {
     if args.pipe.as_ref().is_some_and(|command| problem.is_fatal && problem.reason.contains(command.as_str()))
     {
-        let help = "it must answer each line of JSON with one: try it in a shell by itself";
+        let help = "it must answer each line of JSON with one line: test it in a shell first";
         return Failure::usage(format!("the command of --pipe failed: {problem}"), help);
     }
     let help = match problem.is_fatal {
-        true if args.format.is_some() => "leave out --format, so that the content tells what it is",
-        true => "nothing behind it can be read; --skip-bad uses what stands before it",
-        false => "--skip-bad leaves such records out and uses the rest",
+        true if args.format.is_some() => "remove --format to detect the format from the content",
+        true => "nothing after it can be read; --skip-bad uses the part before it",
+        false => "--skip-bad skips such records and uses the rest",
     };
     Failure::usage(format!("cannot read `{}`: {problem}", path.display()), help)
 }

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &MockArgs) -> Result<ExitCode, Failure> {
     let read = ReadArgs { saved_responses: true, ..copied(&args.read) };
     let playable = playable(&args.file, &read)?;
     if !playable.recording.index().has_responses {
-        let message = format!("`{}` has no responses that could be given", args.file.display());
+        let message = format!("`{}` has no responses to serve", args.file.display());
         return Err(Failure::usage(
             message,
             "record with responses: squall record, HAR, .gor with responses, Postman collections with saved responses",
@@ -66,8 +66,8 @@ fn misses(args: &MockArgs) -> Result<Misses, Failure> {
         Some(None) if args.proxy => Ok(Misses::PassedOn),
         // Clients ask the mock by its own address: passed on, a request would come back.
         Some(None) => Err(Failure::usage(
-            "--pass-through does not say to which server",
-            "name it, --pass-through=http://localhost:8080, or be the clients' proxy: --proxy",
+            "--pass-through needs a server",
+            "give one, --pass-through=http://localhost:8080, or act as the clients' proxy: --proxy",
         )),
     }
 }

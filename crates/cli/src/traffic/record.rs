@@ -24,10 +24,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     output::result(&format!("http://{}/\n", recorder.address()))?;
     output::note(recorder.instructions().trim_end());
     if !args.listen.ip().is_loopback() {
-        output::note("anybody who reaches this address can send requests through it");
+        output::note("anyone who can reach this address can send requests through it");
     }
     if args.keep_secrets {
-        output::note("secrets are written as they are: keep the recording to yourself");
+        output::note("secrets are written unredacted: keep the recording private");
     }
     let mut told = RecordStats::default();
     while stopped.recv_timeout(TELL_EVERY) == Err(RecvTimeoutError::Timeout) {
@@ -51,31 +51,31 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
 
 fn summary(stats: RecordStats, upgraded: &BTreeMap<String, u64>, count: u64, path: &Path) -> String {
     let failed =
-        if stats.failed > 0 { format!(", {} could not be passed on", stats.failed) } else { String::new() };
+        if stats.failed > 0 { format!(", {} could not be forwarded", stats.failed) } else { String::new() };
     let upgraded = match stats.upgraded {
         0 => String::new(),
         count => {
             let hosts = upgraded.iter().map(|(host, count)| format!("{count} to {host}"));
             let hosts: Vec<String> = hosts.take(HOSTS_SHOWN_MAX).collect();
-            format!(", {count} became WebSockets, which pass and are not recorded ({})", hosts.join(", "))
+            format!(", {count} became WebSockets, which are forwarded but not recorded ({})", hosts.join(", "))
         }
     };
     let lost = match stats.lost_bodies {
         0 => String::new(),
         count => format!(
-            "\nof {} only the length is kept; a replay sends as many zeros (see --max-body)",
+            "\nonly the length of {} is kept; a replay sends zeros instead (see --max-body)",
             counted(count, "request body")
         ),
     };
     let led_away = match stats.led_away {
         0 => String::new(),
         count => format!(
-            "\n{} led clients to other servers, past the proxy: record those with --proxy",
+            "\n{} sent clients to other servers, bypassing the proxy: record those with --proxy",
             counted(count, "redirect")
         ),
     };
     format!(
-        "{} passed{failed}{upgraded}, {} recorded; {count} in {}{lost}{led_away}\nplay them: squall replay {}",
+        "{} forwarded{failed}{upgraded}, {} recorded; {count} in {}{lost}{led_away}\nreplay them: squall replay {}",
         counted(stats.passed, "request"),
         stats.recorded,
         path.display(),
@@ -110,7 +110,7 @@ fn options(args: &RecordArgs) -> Result<RecordOptions, Failure> {
 pub(super) fn authority(named: Option<&Path>) -> Result<Authority, Failure> {
     let folder = named.map_or_else(default_folder, |folder| Some(folder.to_owned()));
     let folder = folder.ok_or_else(|| {
-        Failure::usage("no folder for the certificate authority: HOME is not set", "name one: --ca DIR")
+        Failure::usage("no folder for the certificate authority: HOME is not set", "choose one: --ca DIR")
     })?;
     Authority::open(&folder).map_err(|error| refused(&error))
 }

@@ -45,15 +45,15 @@ fn play(args: &ReplayArgs, shown: &OutputArgs) -> Result<ExitCode, Failure> {
 pub(crate) fn prepared(args: &ReplayArgs, shown: &OutputArgs) -> Result<(Plan, Playable), Failure> {
     let playable = playable(&args.file, &args.read)?;
     if playable.recording.index().record_count == 0 {
-        let message = format!("no requests in `{}` that could be sent", args.file.display());
-        return Err(Failure::usage(message, "`--dry-run` shows what it holds"));
+        let message = format!("`{}` contains no requests that can be sent", args.file.display());
+        return Err(Failure::usage(message, "`--dry-run` shows what it contains"));
     }
     let silence = silence(args, &playable.recording)?;
     let plan = build::replay::plan(args, shown, playable.path(), playable.recording.index(), silence.cut_ns)?;
     if shown.faces.quiet == 0 {
         if silence.count > 0 {
             let cut = DurationText(Duration::from_secs(silence.cut_ns / 1_000_000_000));
-            output::note(&format!("{} cut by --max-gap, {cut} in all", counted(silence.count, "silence")));
+            output::note(&format!("{} cut by --max-gap, {cut} in total", counted(silence.count, "silence")));
         }
         tell_unfilled(&plan, &playable.recording)?;
     }
@@ -82,7 +82,7 @@ fn tell_unfilled(plan: &Plan, recording: &Recording) -> Result<(), Failure> {
     if lost_count > 0 {
         let bodies = counted(lost_count, "request body");
         output::note(&format!(
-            "{bodies} of the recording were not kept: as many zeros are sent (record with a larger --max-body)"
+            "{bodies} were not recorded: zeros of the same length are sent (record with a larger --max-body)"
         ));
     }
     let Some(What::Replay(replay)) = plan.loads.first().map(|load| &load.what) else { return Ok(()) };
@@ -92,7 +92,7 @@ fn tell_unfilled(plan: &Plan, recording: &Recording) -> Result<(), Failure> {
     if unfilled.is_empty() {
         return Ok(());
     }
-    output::note("redacted values go out as they are, because no response gives the real ones:");
+    output::note("redacted values are sent unchanged, because no response provides the real ones:");
     for one in unfilled.iter().take(UNFILLED_SHOWN_MAX) {
         let count = counted(one.request_count, "request");
         output::note(&format!("  {}, in {count}: {}", one.place, one.flag));

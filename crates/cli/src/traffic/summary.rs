@@ -42,7 +42,7 @@ pub(super) fn of_file(path: &Path, args: &ReadArgs) -> Result<String, Failure> {
     let notes =
         source.notes().iter().map(|(text, count, place)| format!("{count} x {text} (first at {place})"));
     let shown = bad.into_iter().map(|problem| format!("left out: {problem}"));
-    let more = (bad_count > BAD_SHOWN_MAX as u64).then(|| format!("left out: {bad_count} records in all"));
+    let more = (bad_count > BAD_SHOWN_MAX as u64).then(|| format!("left out: {bad_count} records in total"));
     for line in summary.attention().into_iter().chain(notes).chain(shown).chain(more) {
         let _ = writeln!(text, "{:<NAME_WIDTH$}{line}", "attention");
     }
@@ -67,7 +67,7 @@ fn text(summary: &Summary) -> String {
         (
             "sessions",
             format!(
-                "{} told apart, on {}",
+                "{} identified, on {}",
                 summary.session_count(),
                 counted(summary.connection_count() as u64, "connection")
             ),

@@ -137,7 +137,7 @@ fn body(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
         return Ok(());
     }
     let Ok(text) = std::str::from_utf8(bytes) else {
-        return writeln!(out, "\n({} bytes that are no text)", bytes.len());
+        return writeln!(out, "\n({} bytes of binary data)", bytes.len());
     };
     let json: Option<serde_json::Value> = serde_json::from_str(text).ok();
     let indented = json.and_then(|json| serde_json::to_string_pretty(&json).ok());

@@ -11,25 +11,23 @@ use crate::run::{Kind, plan_file};
 pub(super) fn check(args: &RunArgs, given: &ArgMatches) -> Result<(), Failure> {
     let is_ptr = args.files.first().is_some_and(|first| plan_file::is_ptr(first));
     if let ([_, second, ..], false) = (&args.files[..], is_ptr) {
-        let help = "run one file at a time; a plan runs several loads side by side: `squall new`";
+        let help = "run one file at a time; a plan can run several loads in parallel: `squall new`";
         return Err(Failure::usage(format!("`{}` is a second file", second.display()), help));
     }
     let has_config = !args.ptr.test_config.is_empty();
     let (what, own, help): (_, &[&str], _) =
         match (args.files.first().map(|file| Kind::of(file)), &args.again) {
-            (Some(_), _) if has_config => {
-                ("a PTR file with a plan", &[PTR_FLAGS, PLAN_FLAGS], "leave it out")
-            }
-            (Some(_), _) if is_ptr => ("a PTR file", &[PTR_FLAGS], "leave it out"),
+            (Some(_), _) if has_config => ("a PTR file with a plan", &[PTR_FLAGS, PLAN_FLAGS], "remove it"),
+            (Some(_), _) if is_ptr => ("a PTR file", &[PTR_FLAGS], "remove it"),
             (Some(Some(Kind::Plan)), _) => {
-                ("a plan", &[PLAN_FLAGS], "write it in the plan: `squall plan schema` has its keys")
+                ("a plan", &[PLAN_FLAGS], "set it in the plan: `squall plan schema` lists the keys")
             }
             (Some(Some(Kind::Recording)), _) => {
-                ("recorded traffic", &[], "`squall replay FILE` has flags for that")
+                ("recorded traffic", &[], "use the flags of `squall replay FILE`")
             }
-            (Some(_), _) => ("a k6 script", &[SCRIPT_FLAGS], "leave it out"),
-            (None, Some(_)) => ("a saved run", &[], "leave it out: the run is made as it was"),
-            (None, None) if has_config => ("a PTR file", &[PTR_FLAGS], "leave it out"),
+            (Some(_), _) => ("a k6 script", &[SCRIPT_FLAGS], "remove it"),
+            (None, Some(_)) => ("a saved run", &[], "remove it: a saved run is repeated unchanged"),
+            (None, None) if has_config => ("a PTR file", &[PTR_FLAGS], "remove it"),
             (None, None) => return Ok(()),
         };
     let command = RunArgs::augment_args(clap::Command::new("run"));

@@ -92,13 +92,13 @@ fn what_is_wrong_with_hooks_is_told_with_its_place() {
     let place = Place::new();
     for (plan, expected) in [
         ("before: { run: ls, on: shp }", "plan.yaml:3:24: there is no machine `shp`"),
-        ("before: { run: ls }", "plan.yaml:3:16: the hook does not say on which machines it runs"),
+        ("before: { run: ls }", "plan.yaml:3:16: the hook does not name its machines"),
         ("before: { on: shop }", "plan.yaml:3:9: a hook needs `run`"),
         ("before: { run: ls, on: shop, timeout: soon }", "plan.yaml:3:39: `timeout: soon`: not a number"),
-        ("after: { run: ls, on: [g, shop] }", "no machine is left for the load: hooks and monitors name all"),
+        ("after: { run: ls, on: [g, shop] }", "no machine is left to generate the load: all are used"),
         (
             "monitors: [{ machine: shop, from: g }]",
-            "`from` is for pages: `shop` is read on that machine itself",
+            "`from` is only for pages: `shop` is read on that machine itself",
         ),
         ("monitors: [{ nginx: 'http://x/', from: h }]", "there is no machine `h`"),
     ] {

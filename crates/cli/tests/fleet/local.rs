@@ -97,7 +97,10 @@ steps:
 ";
     let (_, output) = place.run(plan, &[]);
     let said = text(&output.stderr);
-    assert!(said.contains("machine `a`: load `elsewhere`: cannot send from `192.0.2.1`"), "{said}");
+    assert!(
+        said.contains("machine `a`: load `elsewhere`: cannot send from the `--source` address `192.0.2.1`"),
+        "{said}"
+    );
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(place.logged(), 0, "the first step did not start either");
 }
@@ -211,7 +214,7 @@ thresholds: [{ monitor: shp cpu, rule: max<80% }]
     // A plan of one step has its rules at the top.
     let (_, output) = place.run(plan, &[]);
     let said = text(&output.stderr);
-    assert!(said.contains("plan.yaml:6:25: nothing called `shp` is watched"), "{said}");
+    assert!(said.contains("plan.yaml:6:25: nothing named `shp` is monitored"), "{said}");
     assert!(said.contains("a similar name exists: `shop`"), "{said}");
     assert_eq!(place.logged(), 0);
 }

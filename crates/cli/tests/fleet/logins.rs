@@ -85,10 +85,10 @@ fn a_bastion_that_drops_logins_is_tried_again_and_the_cause_is_shown() {
     holder.kill();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("the login was dropped (") && said.contains("try 2 of 5 in 0.5 s"), "{said}");
+    assert!(said.contains("the login was dropped (") && said.contains("attempt 2 of 5 in 0.5 s"), "{said}");
     let message =
         "machines f1, f2: jump host `root@10.88.1.2`: the connection was dropped before the login (";
-    assert!(said.contains(message) && said.contains(", in each of 5 tries"), "{said}");
+    assert!(said.contains(message) && said.contains(", after 5 attempts"), "{said}");
     let output = run(&lab, 2, &lab.ssh_settings());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }

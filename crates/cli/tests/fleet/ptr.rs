@@ -288,7 +288,7 @@ fn a_key_that_cannot_be_used_is_told_before_anything_is_sent() {
     for (key, expected) in [
         (lab.path("missing"), "`--ssh-keyfile`: cannot read the ssh key"),
         (locked, "has a passphrase"),
-        (lab.path("known_hosts"), "others may read the ssh key"),
+        (lab.path("known_hosts"), "other users can read the ssh key"),
     ] {
         let mut command = command(&lab, std::slice::from_ref(&file), &["--no-save"]);
         let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
@@ -375,5 +375,5 @@ fn without_generators_this_machine_makes_the_load() {
     fs::write(folder.path().join("a.json"), file.to_string()).unwrap();
     let output = squall().current_dir(folder.path()).args(["run", "--dry-run", "a.json"]).output().unwrap();
     let said = text(&output.stdout);
-    assert!(said.contains("local       this machine makes the load"), "{said}{}", text(&output.stderr));
+    assert!(said.contains("local       this machine generates the load"), "{said}{}", text(&output.stderr));
 }

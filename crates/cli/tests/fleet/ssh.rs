@@ -81,7 +81,7 @@ fn what_is_wrong_with_any_machine_is_told_before_any_load_starts() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
-        said.contains("machine `g2`") && said.contains("its host key has changed, and is refused"),
+        said.contains("machine `g2`") && said.contains("its host key has changed and was rejected"),
         "{said}"
     );
     assert!(said.contains("machine `g3`") && said.contains("nothing listens on its ssh port"), "{said}");
@@ -107,8 +107,8 @@ fn a_key_that_is_refused_and_an_address_that_nobody_has_are_told_apart() {
     let mut command = site.lab.command("controller", env!("CARGO_BIN_EXE_squall"));
     let output = command.arg("run").arg(plan).arg("--no-save").output().unwrap();
     let said = text(&output.stderr);
-    assert!(said.contains("machine `stranger`: `root@10.88.1.2:22`: it refuses the key"), "{said}");
-    assert!(said.contains("machine `nobody`: `root@10.88.1.77:22`: there is no way to it"), "{said}");
+    assert!(said.contains("machine `stranger`: `root@10.88.1.2:22`: it rejected the key"), "{said}");
+    assert!(said.contains("machine `nobody`: `root@10.88.1.77:22`: there is no route to it"), "{said}");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn all_that_is_wrong_with_all_machines_is_told_at_once() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     for problem in [
-        "machine `g2`: its processor is aarch64, this squall is for",
+        "machine `g2`: its architecture is aarch64, but this squall is built for",
         "machine `g3`: cannot write the program: ",
         ": No space left on device",
         "machine `late`: its clock is off by 3600 s",

@@ -109,7 +109,7 @@ loads: [{ http: /, requests: 5 }]
     let run = Run::start(&place, &plan);
     wait_until(|| place.folder.path().join("started").exists());
     run.interrupt();
-    wait_until(|| run.said().contains("ended before anything was sent"));
+    wait_until(|| run.said().contains("stopped before anything was sent"));
     let (code, record) = run.end();
     assert_eq!((code, record.is_null(), place.logged()), (Some(130), true, 0));
 }
@@ -121,7 +121,10 @@ fn a_machine_that_never_answers_is_told_by_name() {
         "target: TARGET\nmachines: { g1: { command: [sleep, '300'] } }\nloads: [{ http: /, requests: 5 }]\n";
     let (record, output) = place.run(plan, &[]);
     let said = text(&output.stderr);
-    assert!(said.contains("machine `g1`: the agent does not answer: it said nothing for "), "{said}");
+    assert!(
+        said.contains("machine `g1`: the agent does not answer: nothing was received from it for "),
+        "{said}"
+    );
     assert!(said.contains("the command must start `squall agent`"), "{said}");
     assert_eq!((output.status.code(), record.is_null()), (Some(2), true));
 }
@@ -136,7 +139,7 @@ fn a_machine_whose_login_says_nothing_is_given_up() {
     let plan = place.write("plan.yaml", plan);
     let output = squall().arg("run").arg(plan).arg("--no-save").env("PATH", path).output().unwrap();
     let said = text(&output.stderr);
-    assert!(said.contains("machine `g1`: its login says nothing for 30 s"), "{said}");
+    assert!(said.contains("machine `g1`: its login printed nothing for 30 s"), "{said}");
     assert_eq!((output.status.code(), place.logged()), (Some(2), 0));
 }
 

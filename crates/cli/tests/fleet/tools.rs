@@ -63,7 +63,7 @@ fn a_tool_that_is_missing_or_fails_is_told() {
     assert!(record["verdict"]["reasons"].to_string().contains("tools_failed"));
     let (_, output) = place.run("loads: [{ tool: wrk, conections: 5 }]\n", &[]);
     assert!(
-        text(&output.stderr).contains("plan.yaml:1:22: wrk does not understand `conections`"),
+        text(&output.stderr).contains("plan.yaml:1:22: wrk has no option `conections`"),
         "{}",
         text(&output.stderr)
     );

@@ -145,7 +145,7 @@ fn a_rate_that_the_server_cannot_follow_is_told_as_a_backlog() {
         "/s done",
         &format!("never started {never_started}"),
         &format!("note: {never_started} arrivals waited for a free connection"),
-        "the server was slower than the rate",
+        "the server did not keep up with the rate",
         "service time",
     ] {
         assert!(said.contains(words), "{words}: {}", summary.stdout);
@@ -320,7 +320,7 @@ const IDLE_PEERS: &[IdlePeer] = &[
         tls: Tls::Valid,
         args: &["--http", "2", "--tls", "--insecure"],
         failures: &[("tls_protocol", "tls_handshaking"), ("version_not_negotiated", "tls_handshaking")],
-        ..over_h2("does not speak HTTP/2", &[Act::Hold], &[])
+        ..over_h2("does not support HTTP/2", &[Act::Hold], &[])
     },
     IdlePeer {
         tls: Tls::Valid,

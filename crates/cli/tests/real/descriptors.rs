@@ -28,9 +28,8 @@ fn too_few_descriptors_are_told_before_anything_is_opened() {
     ] {
         let ended = run_limited(limit, &[load, &["-c", "1000"]].concat());
         assert_eq!(ended.code, Some(2), "{load:?}: {ended:#?}");
-        let error = format!(
-            "1064 open files are needed (1000 connections, and 64 for all else), but the limit is {limit}"
-        );
+        let error =
+            format!("the run needs 1064 open files (1000 connections plus 64), but the limit is {limit}");
         assert!(ended.stderr.contains(&error) && ended.stderr.contains(help), "{load:?}: {}", ended.stderr);
     }
 }

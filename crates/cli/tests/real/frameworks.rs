@@ -526,7 +526,7 @@ fn a_replay_without_the_password_says_which_flag_gives_it() {
     Browser { address, cookies: BTreeMap::new() }.walk(framework);
     proxy.stop();
     let played = squall::start(&["replay", &recording, "--to", &url, "--no-save"]).wait();
-    assert!(played.stderr.contains("redacted values go out as they are"), "{played:#?}");
+    assert!(played.stderr.contains("redacted values are sent unchanged"), "{played:#?}");
     let line = "password in the form of POST http://127.0.0.1";
     assert!(
         played.stderr.contains(line) && played.stderr.contains("--set-form 'password=VALUE'"),

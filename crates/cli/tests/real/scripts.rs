@@ -157,7 +157,7 @@ fn iterations_checks_and_metrics_of_a_script_are_in_its_summary() {
     assert_eq!((&sold["kind"], &sold["values"]["count"]), (&json!("counter"), &json!(12.0)));
     let shown = start(&[&flags[..], &["--no-save"]].concat()).wait();
     assert!(shown.stdout.contains("ITERATIONS  4 done"), "{shown:#?}");
-    assert!(shown.stdout.contains("62.5 % held   5 of 8   is first: 3 failed"), "{shown:#?}");
+    assert!(shown.stdout.contains("62.5 % passed   5 of 8   is first: 3 failed"), "{shown:#?}");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn the_timeout_of_a_request_holds_while_its_connection_opens() {
     assert!(ended.stderr.contains("1050 request timeout"), "{ended:#?}");
     let error = &ended.json()["errors"][0];
     assert_eq!((&error["cause"], &error["phase"]), (&json!("timeout"), &json!("tls_handshaking")));
-    assert_eq!(error["example"], "no whole response within 200 ms", "{error}");
+    assert_eq!(error["example"], "no complete response within 200 ms", "{error}");
 }
 
 /// Neither are its phases longer for what the script does before, nor its rest shorter.

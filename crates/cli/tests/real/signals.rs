@@ -35,7 +35,10 @@ fn check_abort(signal: Signal) {
     assert!(wait_until(PROMPT, || server.received_count() == 10), "no load came");
     running.process.signal(signal);
     // Draining waits for the answers that are owed, and none comes. Two signals at once would be one.
-    assert!(wait_until(PROMPT, || running.said().contains("again ends at once")), "the signal was not heard");
+    assert!(
+        wait_until(PROMPT, || running.said().contains("again to stop at once")),
+        "the signal was not heard"
+    );
     running.process.signal(signal);
     let signalled = Instant::now();
     let ended = running.wait();
@@ -103,7 +106,11 @@ fn a_run_that_was_killed_leaves_a_checkpoint() {
     assert_eq!(running.wait().code, None);
     let ended = start(&["report", at, "--color", "never"]).wait();
     assert_eq!(ended.code, Some(0), "{ended:#?}");
-    assert!(ended.stdout.contains("the program was killed: its last checkpoint"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("the program was killed; results from its last checkpoint"),
+        "{}",
+        ended.stdout
+    );
     let file = record().unwrap();
     let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
     assert_eq!(mode & 0o077, 0, "others may read {}", file.display());

@@ -82,10 +82,10 @@ fn runs_that_cannot_be_one_are_refused_with_the_reason() {
     let place = Place::new();
     let closed = place.run("closed", "/status/200", &["-n", "5", "-c", "1"]);
     let open = place.run("open", "/status/200", &["-n", "5", "-r", "100/s"]);
-    let help = "leave one of them out";
+    let help = "remove one of them";
     refused(&["report", &closed, &closed], "these runs cannot be merged", help);
     refused(&["report", &closed, &closed], "are the same run", help);
-    refused(&["report", &closed, &open], "kept a schedule and counts latency from the intended start", help);
+    refused(&["report", &closed, &open], "measures latency from the scheduled start", help);
     let foreign = Path::new(&closed).join("nothing");
     refused(&["report", &closed, foreign.to_str().unwrap()], "cannot read", "check the path");
 }
@@ -97,8 +97,8 @@ fn runs_of_different_loads_are_not_compared_unless_that_is_meant() {
     let two = place.run("two", "/status/200", &["-n", "5", "-c", "2"]);
     refused(
         &["compare", &one, "--", &two],
-        "cannot be compared: they made different loads: loads[0].when",
-        "compare runs of the same load, or say `--force`",
+        "cannot be compared: they ran different loads: loads[0].when",
+        "compare runs of the same load, or add `--force`",
     );
     let (stdout, stderr, code) = squall(&["compare", "--force", &one, "--", &two]);
     assert_eq!(code, 0, "{stderr}");
@@ -119,9 +119,9 @@ fn what_cannot_be_compared_is_refused_before_the_first_run() {
     let kept = plan("i.yaml", "{ idle: 'localhost:1', connections: 5, duration: 10s }");
     let tool = plan("t.yaml", "{ tool: wrk, url: 'http://localhost:1/', duration: 10s }");
     for (other, message) in [
-        (&handshakes, "cannot be compared: they made different loads: requests, handshakes"),
-        (&kept, "cannot be compared: they made different loads: requests, connections that are kept"),
-        (&tool, "foreign tools alone make the load `b`"),
+        (&handshakes, "cannot be compared: they ran different loads: requests, handshakes"),
+        (&kept, "cannot be compared: they ran different loads: requests, connections that are kept"),
+        (&tool, "the load `b` is generated only by external tools"),
     ] {
         let args = ["compare", "--run", &requests, other, "--results", results.to_str().unwrap()];
         refused(&args, message, "compare ");
@@ -153,10 +153,14 @@ fn objectives_that_no_rate_meets_and_that_every_rate_meets_are_told() {
             squall(&[&["capacity", "--slo", slo][..], &probes, &[url, "--threads", "1"]].concat());
         let answer = json(&stdout)["answer"].as_str().unwrap().to_owned();
         // A machine that is too busy to make 20 requests a second says so, which is an answer as well.
-        if answer.contains("the generator cannot make") { String::new() } else { format!("{answer}{stderr}") }
+        if answer.contains("the generator cannot sustain") {
+            String::new()
+        } else {
+            format!("{answer}{stderr}")
+        }
     };
     let never_met = answer("errors<1%", &url);
     assert!(never_met.is_empty() || never_met.contains("not even"), "{never_met}");
     let never_missed = answer("p(50)<10000", &url.replace("503", "200"));
-    assert!(never_missed.is_empty() || never_missed.contains("never missed"), "{never_missed}");
+    assert!(never_missed.is_empty() || never_missed.contains("met at every rate"), "{never_missed}");
 }

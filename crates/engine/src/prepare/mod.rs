@@ -322,5 +322,5 @@ fn check_request_count(http: &HttpLoad) -> Result<(), Error> {
 }
 
 fn in_use() -> Error {
-    Error::Plan { problem: "the names are in use".to_owned(), help: "this is a bug of squall".to_owned() }
+    Error::Plan { problem: "the names are in use".to_owned(), help: "this is a bug in squall".to_owned() }
 }

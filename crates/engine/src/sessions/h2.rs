@@ -45,7 +45,7 @@ impl Frames {
                 | usize::from(self.begin[1]) << 8
                 | usize::from(self.begin[2]);
             if length > FRAME_BYTES_MAX {
-                return Err("the server sent a frame that is larger than it may be");
+                return Err("the server sent a frame larger than allowed");
             }
             let kind = self.begin[3];
             let wanted = if kind == PING_KIND { length.min(PING_BYTES) } else { 0 };

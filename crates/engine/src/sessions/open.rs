@@ -111,7 +111,7 @@ impl SessionShard {
         if received_bytes <= HANDSHAKE_BYTES_MAX {
             return Ok(());
         }
-        let text = format!("more than {HANDSHAKE_BYTES_MAX} bytes of handshake, and no end");
+        let text = format!("handshake not finished after {HANDSHAKE_BYTES_MAX} bytes");
         Err(Trouble::new(Cause::TlsProtocol, Phase::TlsHandshaking, text))
     }
 

@@ -127,7 +127,7 @@ impl SessionShard {
                 format!("no open connection within {} ms", ms(self.limits.connect_timeout_ns))
             }
             Cause::Timeout => {
-                format!("no whole response within {} ms", ms(self.prepared.conduct.request_timeout_ns))
+                format!("no complete response within {} ms", ms(self.prepared.conduct.request_timeout_ns))
             }
             _ => String::new(),
         }

@@ -61,7 +61,7 @@ impl SessionShard {
         let room = &mut self.io.incoming[kept..];
         let wanted = room.len();
         if wanted == 0 {
-            let text = "a handshake message that is larger than any may be".to_owned();
+            let text = "handshake message too large".to_owned();
             return Err(Trouble::new(Cause::TlsProtocol, phase, text));
         }
         let count = match recv(socket, room, Recv::Take) {
@@ -231,7 +231,11 @@ impl SessionShard {
             return Ok(());
         }
         let cause = if phase == Phase::TlsHandshaking { Cause::TlsProtocol } else { Cause::HttpProtocol };
-        Err(Trouble::new(cause, phase, format!("the server does not read: {count} bytes wait to be sent")))
+        Err(Trouble::new(
+            cause,
+            phase,
+            format!("the server has stopped reading: {count} bytes are waiting to be sent"),
+        ))
     }
 
     /// The socket takes more.

@@ -324,7 +324,7 @@ fn negotiated(asked: HttpVersion, alpn: Option<&[u8]>) -> Result<(), Trouble> {
             format!("the server negotiated `{}` (ALPN), not `h2`", String::from_utf8_lossy(name))
         }
         (HttpVersion::Http2, None) => {
-            "the server negotiated no protocol (ALPN), so it does not speak `h2`".to_owned()
+            "the server negotiated no protocol (ALPN), so it does not support `h2`".to_owned()
         }
         (HttpVersion::Http11, _) => "the server negotiated `h2` (ALPN), not `http/1.1`".to_owned(),
     };

@@ -282,7 +282,7 @@ impl Shard {
     fn describe(&self, cause: Cause, status: u16, timeout_ns: u64) -> String {
         match cause {
             Cause::UnexpectedStatus => format!("status {status}"),
-            Cause::Timeout => format!("no whole response within {} ms", timeout_ns / 1_000_000),
+            Cause::Timeout => format!("no complete response within {} ms", timeout_ns / 1_000_000),
             Cause::ConnectTimeout => {
                 format!("no connection within {} ms", self.limits.connect_timeout_ns / 1_000_000)
             }

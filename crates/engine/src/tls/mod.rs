@@ -45,13 +45,13 @@ pub(crate) fn config_with_identity(
     what: &'static str,
 ) -> Result<Arc<ClientConfig>, Error> {
     let bad = |part: &str, error: &dyn std::fmt::Display| Error::Plan {
-        problem: format!("the {part} of {what} cannot be used: {error}"),
+        problem: format!("the {part} of {what} is not usable: {error}"),
         help: "give PEM text, for example with open()".to_owned(),
     };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(cert.as_bytes()).collect();
     let chain = chain.map_err(|error| bad("certificate", &error))?;
     if chain.is_empty() {
-        return Err(bad("certificate", &"there is none in it"));
+        return Err(bad("certificate", &"it contains none"));
     }
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| bad("key", &error))?;
     config_with(policy, Some((chain, key)))

@@ -270,7 +270,7 @@ impl TlsStream {
             }
         }
         if self.outgoing.len() - self.written > 2 * OUTGOING_BYTES_MAX {
-            return Err(Error::General("the server asks and does not read the answers".to_owned()));
+            return Err(Error::General("the server sends requests but does not read the replies".to_owned()));
         }
         Ok(())
     }
@@ -316,7 +316,7 @@ impl Incoming {
         }
         if self.filled == self.bytes.len() {
             if self.filled >= INCOMING_BYTES_MAX {
-                return Err(io::Error::other("a TLS message larger than any should be"));
+                return Err(io::Error::other("TLS message too large"));
             }
             self.bytes.resize((2 * self.filled).max(INCOMING_BYTES_MIN), 0);
         }
@@ -460,7 +460,7 @@ impl Session {
     fn note_empty(&mut self) -> Result<(), Error> {
         self.empty_count += 1;
         if self.empty_count > EMPTY_COUNT_MAX {
-            return Err(Error::General("records without data, one after the other".to_owned()));
+            return Err(Error::General("too many consecutive empty records".to_owned()));
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ impl Fleet<'_> {
             let trouble = match self.hook_ends[*idx].clone() {
                 Some(Ok(())) => return None,
                 Some(Err(trouble)) => trouble,
-                None => Trouble::new(format!("hook `{}` did not come to its end", hook.text), LOST_HELP),
+                None => Trouble::new(format!("hook `{}` did not finish", hook.text), LOST_HELP),
             };
             let message = format!("machine `{}`: {}", self.machine_name(*idx), trouble.message);
             Some(Trouble { message, ..trouble })
@@ -94,4 +94,4 @@ impl Fleet<'_> {
     }
 }
 
-const LOST_HELP: &str = "see why the machine was lost";
+const LOST_HELP: &str = "check why the machine was lost";

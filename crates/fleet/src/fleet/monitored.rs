@@ -16,7 +16,7 @@ impl Fleet<'_> {
     pub(super) fn watch_monitored(&mut self, steer: &Steer, watcher: &mut dyn Watcher) {
         let wanted: Vec<Monitored> = (0..self.links.len()).map(|idx| self.candidates(idx)).collect();
         self.found.fill(None);
-        "looking for what is to be monitored".clone_into(&mut self.doing);
+        "finding the processes and pages to monitor".clone_into(&mut self.doing);
         for (link, wanted) in self.links.iter().zip(&wanted).filter(|(_, wanted)| !wanted.is_empty()) {
             link.order(Order::Find(wanted.clone()));
         }
@@ -75,7 +75,8 @@ impl Fleet<'_> {
                     }
                     if !absent_series.is_empty() {
                         let names = absent_series.join("`, `");
-                        watcher.note(&format!("monitor `{}` has no `{names}` yet", monitor.source()));
+                        watcher
+                            .note(&format!("monitor `{}` does not report `{names}` yet", monitor.source()));
                         self.absent_series.push((monitor_idx, absent_series));
                     }
                 }
@@ -114,7 +115,7 @@ impl Fleet<'_> {
                 let message = format!("machine `{}`: no process `{name}` runs there", machine.name.value);
                 let help = match similar {
                     Some(similar) => format!("a similar one runs: `{similar}`"),
-                    None => "start it, or name it as `ps -e` does there, or by its pid".to_owned(),
+                    None => "start it, or use its name in `ps -e` there, or its pid".to_owned(),
                 };
                 self.troubles.push(Trouble::new(message, help));
             }
@@ -148,7 +149,7 @@ impl Fleet<'_> {
                 format!("{name} and {} other {machines} cannot read it: {why}", others.len())
             }
         };
-        let help = "check its URL from there, or say by `from` which machine of the plan reads it";
+        let help = "check its URL from there, or set `from` to the machine of the plan that can read it";
         Trouble::new(format!("monitor `{}`: {why}", monitor.source()), help)
     }
 }

@@ -162,7 +162,10 @@ impl Openings {
 /// What the machines are reached with.
 fn ways(plan: &FleetPlan) -> Result<Arc<Ways>, Vec<Trouble>> {
     let own_program = std::env::current_exe().map_err(|error| {
-        vec![Trouble::new(format!("cannot find this program's own file: {error}"), "call it by its path")]
+        vec![Trouble::new(
+            format!("cannot find squall's own executable: {error}"),
+            "run squall by its full path",
+        )]
     })?;
     let needs_binary = plan.machines.iter().any(|machine| matches!(machine.reach, Reach::Ssh(_)));
     let binary = if needs_binary {
@@ -215,14 +218,14 @@ fn clock_troubles(plan: &FleetPlan, links: &[Link]) -> Vec<Trouble> {
         let message = format!("machine `{}`: its clock is off by {seconds:.0} s", machine.name.value);
         Trouble::new(
             message,
-            "set it by NTP (chrony, systemd-timesyncd); offsets up to a minute are taken out",
+            "synchronise it with NTP (chrony, systemd-timesyncd); offsets up to a minute are corrected",
         )
     })
     .collect()
 }
 
 fn bug() -> Trouble {
-    Trouble::new("a bug of squall: opening a machine panicked", "please report it")
+    Trouble::new("a bug in squall: opening a machine panicked", "please report it")
 }
 
 /// A clock further off is a fault to mend: certificates and logs of that machine are wrong as well.

@@ -38,7 +38,7 @@ impl Fleet<'_> {
         let transport = Arc::clone(&self.transports[machine_idx]);
         let has_started = self.started_unix_ns > 0;
         if has_started && self.links[machine_idx].come_back(machine_idx, transport, &self.inbox_sender) {
-            let label = format!("connection to {} lost, connecting again", self.machine_name(machine_idx));
+            let label = format!("connection to {} lost, reconnecting", self.machine_name(machine_idx));
             self.note(EventKind::Note, &label, watcher);
         } else {
             self.lose(machine_idx, "the connection ended", step, watcher);
@@ -51,7 +51,7 @@ impl Fleet<'_> {
         }
         match self.links[machine_idx].resume(machine_idx, returned, &self.inbox_sender) {
             Ok(()) => {
-                let label = format!("connected to {} again", self.machine_name(machine_idx));
+                let label = format!("reconnected to {}", self.machine_name(machine_idx));
                 self.note(EventKind::Note, &label, watcher);
             }
             Err(error) => self.lose(machine_idx, &format!("cannot start a thread: {error}"), step, watcher),
@@ -274,7 +274,7 @@ impl Fleet<'_> {
         let label = format!("lost machine {}: {why}", self.machine_name(machine_idx));
         self.ledger.machine_mut(machine_idx).problem = Some(format!("lost: {why}"));
         if is_preparing && self.started_unix_ns == 0 {
-            let help = "see why its connection ended; nothing was sent yet";
+            let help = "check why its connection ended; no load was sent yet";
             self.troubles.push(Trouble::new(label, help));
         } else {
             self.note(EventKind::Lost, &label, watcher);
@@ -309,7 +309,7 @@ impl Fleet<'_> {
             duration: self.elapsed().saturating_sub(Duration::from_secs(origin_s.into())),
             command: vec![crate::tool::shown(&command)],
             exit_code: None,
-            problem: Some("its machine was lost, and its figures with it".to_owned()),
+            problem: Some("its machine was lost, and its metrics with it".to_owned()),
             figures: ToolFigures::default(),
             raw_file: String::new(),
         };
@@ -322,16 +322,14 @@ fn told(unreported: Unreported) -> String {
     match unreported {
         Unreported { scheduled: 0, estimated: 0 } => String::new(),
         Unreported { scheduled, estimated: 0 } => {
-            format!("; {scheduled} requests of its schedule that it did not report count as interrupted")
+            format!("; {scheduled} scheduled requests without a report count as interrupted")
         }
         Unreported { scheduled: 0, estimated } => {
-            format!(
-                "; by its last second it may have made about {estimated} more requests, which no figure has"
-            )
+            format!("; it may have made about {estimated} more requests, which are not in the results")
         }
         Unreported { scheduled, estimated } => format!(
-            "; {scheduled} requests of its schedules that it did not report count as interrupted; by its last second it may have \
-             made about {estimated} more, which no figure has"
+            "; {scheduled} scheduled requests without a report count as interrupted; it may have made about {estimated} \
+             more, which are not in the results"
         ),
     }
 }

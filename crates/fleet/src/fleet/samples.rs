@@ -72,7 +72,7 @@ impl Fleet<'_> {
             let is_absent = |name: &&String| !self.monitors.iter().any(|monitor| is_of(monitor, name));
             let absent: Vec<&str> = names.iter().filter(is_absent).map(String::as_str).collect();
             if !absent.is_empty() {
-                let label = format!("monitor {source} never had `{}`", absent.join("`, `"));
+                let label = format!("monitor {source} never reported `{}`", absent.join("`, `"));
                 self.note(EventKind::Note, &label, watcher);
             }
         }

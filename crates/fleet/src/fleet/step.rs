@@ -199,7 +199,7 @@ impl Fleet<'_> {
             if link.lost.is_none() && link.heard_at.elapsed() > lost_after {
                 let seconds = DurationText(lost_after);
                 let why = match link.is_returning() {
-                    true => format!("its connection ended, and none could be made again within {seconds}"),
+                    true => format!("its connection ended and could not be re-established within {seconds}"),
                     false => format!("it was silent for {seconds}"),
                 };
                 self.lose(machine_idx, &why, step, watcher);

@@ -64,11 +64,9 @@ impl Processes {
         self.was_found |= eldest.is_some();
         let before = std::mem::replace(&mut self.eldest_start, eldest);
         match (was_found, before, eldest) {
-            (true, Some(_), None) => Some(format!("{} is gone", self.name)),
-            (true, None, Some(_)) => Some(format!("{} is back", self.name)),
-            (true, Some(before), Some(now)) if before != now => {
-                Some(format!("{} was started again", self.name))
-            }
+            (true, Some(_), None) => Some(format!("{} has exited", self.name)),
+            (true, None, Some(_)) => Some(format!("{} is running again", self.name)),
+            (true, Some(before), Some(now)) if before != now => Some(format!("{} was restarted", self.name)),
             _ => None,
         }
     }

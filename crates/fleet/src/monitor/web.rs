@@ -68,7 +68,7 @@ impl Page {
             }
             _ if !figures.is_empty() => Ok(Vec::new()),
             PageKind::Prometheus { .. } => {
-                Err("it has no series in the text format of Prometheus".to_owned())
+                Err("it is not a metrics page in the Prometheus text format".to_owned())
             }
             PageKind::Nginx => Err("it is not nginx's `stub_status` page".to_owned()),
             PageKind::H2o => Err("it is not h2o's status page as JSON".to_owned()),

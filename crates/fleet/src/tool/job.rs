@@ -161,13 +161,13 @@ impl ToolJob {
             None => return Some(format!("{name} was ended by a signal")),
         }
         let Some(rate) = figures.rate_per_s else {
-            return Some(format!("what {name} printed has no rate: see its raw output"));
+            return Some(format!("the output of {name} contains no rate: see its raw output"));
         };
         if figures.requests == Some(0) {
-            return Some(format!("{name} made nothing"));
+            return Some(format!("{name} made no requests"));
         }
         let asked = figures.asked_per_s.filter(|asked| (rate - asked).abs() > RATE_SHARE_ALLOWED * asked)?;
-        Some(format!("{name} was asked for {asked:.0} requests/s and made {rate:.0}"))
+        Some(format!("{name} should have made {asked:.0} requests/s but made {rate:.0}"))
     }
 }
 
@@ -190,7 +190,7 @@ impl Job for ToolJob {
         let failed = |error: io::Error| {
             Trouble::new(
                 format!("cannot run {}: {error}", self.tool.name()),
-                "see what limits processes there",
+                "check the process limits there",
             )
         };
         let mut child = self.start().map_err(failed)?;
@@ -326,7 +326,7 @@ fn cut(mut printed: String, bytes_max: usize) -> String {
     };
     if let Some((at, _)) = printed.char_indices().find(is_too_much) {
         printed.truncate(at);
-        printed.push_str("\n(the rest is left out)\n");
+        printed.push_str("\n(truncated)\n");
     }
     printed
 }
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(cut("a \"b\"\n".to_owned(), 13), "a \"b\"\n");
         for part in ["\u{1b}", "\"", "\u{fffd}", "x"] {
             let text = cut(part.repeat(1000), 600);
-            let shown = text.strip_suffix("\n(the rest is left out)\n").unwrap();
+            let shown = text.strip_suffix("\n(truncated)\n").unwrap();
             let written = serde_json::to_string(shown).unwrap().len() - "\"\"".len();
             assert_eq!(written, 600, "{part:?}");
         }

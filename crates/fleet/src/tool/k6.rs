@@ -35,8 +35,11 @@ impl Tool for K6 {
             Trouble::new("k6 needs a `script`", "write `script: test.js`, relative to the plan's folder")
         })?;
         if let Some(version) = load.http.as_deref().filter(|version| !is_http_1(version)) {
-            let help = "write `http: '1.1'`, or leave it out: k6 speaks HTTP/2 where the server does";
-            return Err(Trouble::new(format!("`http: {version}`: k6 can be kept to HTTP/1.1 only"), help));
+            let help = "write `http: '1.1'`, or leave it out: k6 uses HTTP/2 if the server supports it";
+            return Err(Trouble::new(
+                format!("`http: {version}`: k6 can only be restricted to HTTP/1.1"),
+                help,
+            ));
         }
         let mut words = Words::default();
         words.add("run").add("--no-color").add("--quiet");

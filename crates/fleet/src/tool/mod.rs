@@ -202,8 +202,8 @@ fn read(words: &[String], segment: Segment) -> Result<(&'static dyn Tool, ToolLo
         if !COMMON_KEYS.contains(&key) && !tool.keys().contains(&key) {
             let keys = [COMMON_KEYS, tool.keys()].concat().join(", ");
             return Err(Trouble::new(
-                format!("{name} does not understand `{key}`"),
-                format!("its keys: {keys}"),
+                format!("{name} has no option `{key}`"),
+                format!("its options: {keys}"),
             ));
         }
         load.set(key, value)?;
@@ -360,7 +360,7 @@ const SECRET_FLAGS: &[&str] = &["-A", "-a", "-u", "--user"];
 const LENGTH: Duration = Duration::from_secs(10);
 
 fn unknown_tool(name: &str) -> Trouble {
-    Trouble::new(format!("there is no tool `{name}`"), format!("tools: {}", names().join(", ")))
+    Trouble::new(format!("unknown tool `{name}`"), format!("tools: {}", names().join(", ")))
 }
 
 #[cfg(test)]

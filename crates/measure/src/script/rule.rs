@@ -34,7 +34,7 @@ pub enum RuleError {
     #[error("`{0}` is not of the form `method op number`")]
     Form(String),
     /// The method is not one of the metric's kind.
-    #[error("`{method}` is no method of a {kind}: use {known}")]
+    #[error("a {kind} has no method `{method}`: use {known}")]
     Method {
         /// As typed.
         method: String,

@@ -17,7 +17,7 @@ impl FromStr for Threshold {
             return Err(whole.split_at(brace).1.error("filters by tag are not supported", RULE_HELP));
         }
         let operator_at = text.find(['<', '>', '=', '!']);
-        let operator_at = operator_at.ok_or_else(|| whole.error("the rule compares nothing", RULE_HELP))?;
+        let operator_at = operator_at.ok_or_else(|| whole.error("the rule has no comparison", RULE_HELP))?;
         let (left, right) = whole.split_at(operator_at);
         let (comparison, limit) = Comparison::read(right)?;
         let subject = Subject::read(left, limit.text)?;
@@ -37,7 +37,7 @@ impl Subject {
         }
         let word = left.trim();
         match word.text {
-            "" => Err(word.error("nothing stands before the comparison", RULE_HELP)),
+            "" => Err(word.error("the metric before the comparison is missing", RULE_HELP)),
             "rate" | "count" => Metric::Requests.with_statistic(word),
             name => match Metric::of_name(name) {
                 Some(metric) => metric.alone(word, limit),
@@ -100,7 +100,7 @@ impl Metric {
             Self::Differing if limit.ends_with('%') => Ok(Subject::DifferingShare),
             Self::Differing => Ok(Subject::DifferingCount),
             Self::Time(_) => {
-                let reason = format!("`{}` is many values: which one?", name.text);
+                let reason = format!("`{}` has several statistics: which one?", name.text);
                 Err(name.error(
                     reason,
                     format!("write `{}: p(95)<200`, or `avg`, `med`, `min`, `max`", name.text),
@@ -195,9 +195,9 @@ fn read_fraction(limit: Part<'_>) -> Result<f64, InputError> {
         Some(percent) => read_number(percent.trim_end()).map(|percent| percent / 100.0),
         None => read_number(limit.text),
     };
-    let fraction = fraction.ok_or_else(|| limit.error("not a share", FRACTION_HELP))?;
+    let fraction = fraction.ok_or_else(|| limit.error("not a fraction or percentage", FRACTION_HELP))?;
     if fraction > 1.0 {
-        return Err(limit.error("a share above 100 %", FRACTION_HELP));
+        return Err(limit.error("more than 100 %", FRACTION_HELP));
     }
     Ok(fraction)
 }
@@ -264,9 +264,10 @@ const STATISTIC_NAMES: [&str; 8] = ["avg", "mean", "med", "median", "min", "max"
 const RULE_HELP: &str =
     "write a rule such as `p(95)<200`, `waiting: p(99.9)<=1s`, `errors<0.1%` or `requests: rate>1000/s`";
 
-const COUNT_HELP: &str = "write a count such as `10` or `10k`, or of errors a share such as `errors<1%`";
+const COUNT_HELP: &str =
+    "write a count such as `10` or `10k`, or for errors a percentage such as `errors<1%`";
 
-const FRACTION_HELP: &str = "write a share such as `1%` or `0.01`";
+const FRACTION_HELP: &str = "write a percentage such as `1%`, or a fraction such as `0.01`";
 
 #[cfg(test)]
 mod tests {
@@ -275,9 +276,9 @@ mod tests {
     #[test]
     fn bad_rules_say_where_and_why() {
         for (rule, column, reason) in [
-            ("", 1, "the rule compares nothing"),
-            ("p(95)", 1, "the rule compares nothing"),
-            ("<200", 1, "nothing stands before the comparison"),
+            ("", 1, "the rule has no comparison"),
+            ("p(95)", 1, "the rule has no comparison"),
+            ("<200", 1, "the metric before the comparison is missing"),
             ("p(95)<", 7, "the limit is missing"),
             ("p(95)=200", 6, "unknown comparison"),
             ("p(95)<>200", 7, "not a number"),
@@ -288,11 +289,11 @@ mod tests {
             ("  latncy: avg<200", 3, "unknown metric `latncy`"),
             ("waiting: agv<200", 10, "unknown statistic `agv`"),
             ("waiting:<200", 9, "unknown statistic ``"),
-            ("waiting<200", 1, "`waiting` is many values: which one?"),
+            ("waiting<200", 1, "`waiting` has several statistics: which one?"),
             ("errors: avg<200", 9, "`errors` has no `avg`"),
             ("throughput: count>1", 13, "`throughput` has no `count`"),
-            ("errors<200%", 8, "a share above 100 %"),
-            ("errors: rate<5", 14, "a share above 100 %"),
+            ("errors<200%", 8, "more than 100 %"),
+            ("errors: rate<5", 14, "more than 100 %"),
             ("errors<0.5", 8, "not a whole number"),
             ("µ: avg<2", 1, "unknown metric `µ`"),
             ("waiting: avg < 2 parsecs", 17, "unknown unit `parsecs`"),

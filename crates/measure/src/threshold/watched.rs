@@ -25,7 +25,7 @@ impl WatchedThreshold {
         let whole = Part::of(rule);
         let operator_at = rule.find(['<', '>', '=', '!']);
         let (left, right) =
-            whole.split_at(operator_at.ok_or_else(|| whole.error("the rule compares nothing", RULE_HELP))?);
+            whole.split_at(operator_at.ok_or_else(|| whole.error("the rule has no comparison", RULE_HELP))?);
         let statistic =
             Statistic::read(left.trim()).map_err(|e| InputError { help: RULE_HELP.to_owned(), ..e })?;
         let (comparison, limit) = Comparison::read(right)?;
@@ -105,11 +105,11 @@ fn read_limit(limit: Part<'_>) -> Result<f64, InputError> {
         .or_else(rate)
         .or_else(seconds)
         .or_else(size)
-        .ok_or_else(|| limit.error("not a number, share, size, rate or time", RULE_HELP))
+        .ok_or_else(|| limit.error("not a number, percentage, size, rate or time", RULE_HELP))
 }
 
 const RULE_HELP: &str =
-    "write a rule on a watched figure such as `avg<80%`, `max<2GB`, `min>=100` or `p(95)<1k/s`";
+    "write a rule on a monitored metric such as `avg<80%`, `max<2GB`, `min>=100` or `p(95)<1k/s`";
 
 #[cfg(test)]
 mod tests {
@@ -153,11 +153,11 @@ mod tests {
             assert_eq!(WatchedThreshold::parse("x", rule).unwrap().limit, limit, "{rule}");
         }
         for (rule, column, reason) in [
-            ("cpu", 1, "the rule compares nothing"),
+            ("cpu", 1, "the rule has no comparison"),
             ("<80", 1, "unknown statistic ``"),
             ("most<80", 1, "unknown statistic `most`"),
             ("max<", 5, "the limit is missing"),
-            ("max<many", 5, "not a number, share, size, rate or time"),
+            ("max<many", 5, "not a number, percentage, size, rate or time"),
         ] {
             let error = WatchedThreshold::parse("x", rule).unwrap_err();
             assert_eq!((error.column, error.reason.as_str()), (column, reason), "{rule}");

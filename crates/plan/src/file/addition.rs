@@ -46,7 +46,7 @@ impl PlanFile {
         let monitor = read::monitor(&typed(text)?, &mut problems);
         let Some(mut monitor) = monitor.filter(|_| problems.is_empty()) else {
             let problem = problems.into_iter().next();
-            return Err(problem.unwrap_or_else(|| Problem::at(Place::START, "it names nothing", TYPED_HELP)));
+            return Err(problem.unwrap_or_else(|| Problem::at(Place::START, "it is empty", TYPED_HELP)));
         };
         let MonitorSpec { what, from, .. } = &mut monitor;
         let named = if let Watched::Machine { machine, .. } = what { Some(machine) } else { from.as_mut() };
@@ -267,8 +267,8 @@ mod tests {
         );
         assert_eq!(plan.files[0].from.value, "/plans/a");
         for (text, expected) in [
-            ("loads: [{ http: / }]", "1:8: a plan next to PTR files has no `loads`"),
-            ("target: http://x/", "1:9: a plan next to PTR files has no `target`"),
+            ("loads: [{ http: / }]", "1:8: a plan used with PTR files has no `loads`"),
+            ("target: http://x/", "1:9: a plan used with PTR files has no `target`"),
             ("monitors: [{ machine: shp }]", "1:23: there is no machine `shp`"),
             ("machines: { shop: x }", "1:13: two machines are called `shop`"),
         ] {

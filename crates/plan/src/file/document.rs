@@ -46,7 +46,7 @@ impl Node {
 pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Option<Node> {
     if text.len() as u64 > limits::PLAN_FILE_BYTES_MAX {
         let message = format!("larger than {} bytes", limits::PLAN_FILE_BYTES_MAX);
-        let help = "keep data in files of its own, which the plan names";
+        let help = "keep data in separate files that the plan refers to";
         problems.push(Problem::at(Place::START, message, help));
         return None;
     }
@@ -119,13 +119,17 @@ impl Builder<'_> {
                     let node = node.clone();
                     self.add(node, 0)
                 }
-                None => Err(Problem::at(place, "an alias inside of what it stands for", "write it out")),
+                None => Err(Problem::at(
+                    place,
+                    "an alias inside its own anchor",
+                    "replace the alias with its value",
+                )),
             },
             Event::SequenceStart(anchor, _) => self.open(place, anchor, Collection::List(Vec::new())),
             Event::MappingStart(anchor, _) => self.open(place, anchor, Collection::Map(Vec::new(), None)),
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(Problem::at(place, "a second document", "one file is one plan: remove the `---`"))
+                Err(Problem::at(place, "a second document", "a file holds one plan: remove the `---`"))
             }
             Event::Nothing
             | Event::StreamStart
@@ -137,7 +141,7 @@ impl Builder<'_> {
 
     fn open(&mut self, place: Place, anchor: usize, collection: Collection) -> Result<(), Problem> {
         if self.open.len() >= DEPTH_MAX {
-            return Err(Problem::at(place, "nested too deeply", "a plan needs six levels at most"));
+            return Err(Problem::at(place, "nested too deeply", "a plan needs at most six levels"));
         }
         self.open.push(Open { place, anchor, collection });
         Ok(())
@@ -181,12 +185,12 @@ impl Builder<'_> {
 fn key_of(node: Node, entries: &[(Text, Node)], problems: &mut Vec<Problem>) -> Key {
     let place = node.place;
     let Value::Scalar(value) = node.value else {
-        problems.push(Problem::at(place, "a key that is no text", "write `key: value`"));
+        problems.push(Problem::at(place, "a key that is not text", "write `key: value`"));
         return Key::Wrong;
     };
     match entries.iter().find(|(key, _)| key.value == value) {
         Some((first, _)) if value != "<<" => {
-            let message = format!("`{value}` is here twice: first on line {}", first.place.line);
+            let message = format!("duplicate key `{value}`, first on line {}", first.place.line);
             problems.push(Problem::at(place, message, "keep one of them"));
             Key::Wrong
         }

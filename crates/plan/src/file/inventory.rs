@@ -32,13 +32,13 @@ fn expand(text: &str) -> Result<Vec<String>, InputError> {
         return Err(wrong("numbers that are too large"));
     };
     if from > to {
-        return Err(wrong("a range that ends before it begins"));
+        return Err(wrong("a range that ends before it starts"));
     }
     if to - from >= MACHINE_COUNT_MAX {
         return Err(wrong("a range of too many machines"));
     }
     if range(after).is_some() {
-        return Err(wrong("two ranges in one name"));
+        return Err(wrong("more than one range in a name"));
     }
     let width = first.len();
     Ok((from..=to).map(|number| format!("{before}{number:0width$}{after}")).collect())
@@ -121,7 +121,7 @@ pub(super) fn read(
         Ok(text) => hosts(&text, node, defaults, groups, problems),
         Err(reason) => {
             let help = "name a file relative to the plan, or a command that prints a host on each line";
-            problems.push(Problem::at(node.place, format!("no list of hosts: {reason}"), help));
+            problems.push(Problem::at(node.place, format!("cannot read the list of hosts: {reason}"), help));
             Vec::new()
         }
     }
@@ -150,7 +150,7 @@ fn hosts(
             (None, [name, destination]) => (*name, *destination),
             (None, _) => {
                 let message = format!("inventory, line {number}: `{line}` is not a machine");
-                let help = "write `[user@]host[:port]`, or a name and that, on each line";
+                let help = "write `[user@]host[:port]`, optionally after a name, on each line";
                 problems.push(Problem::at(node.place, message, help));
                 continue;
             }
@@ -235,9 +235,9 @@ mod tests {
             ("g[08-10].lab", Ok(vec!["g08.lab", "g09.lab", "g10.lab"])),
             ("[::1]", Ok(vec!["[::1]"])),
             ("g[a-b]", Ok(vec!["g[a-b]"])),
-            ("g[3-1]", Err("a range that ends before it begins")),
+            ("g[3-1]", Err("a range that ends before it starts")),
             ("g[1-99999999]", Err("a range of too many machines")),
-            ("g[1-2][1-2]", Err("two ranges in one name")),
+            ("g[1-2][1-2]", Err("more than one range in a name")),
             ("g[1-99999999999999999999999]", Err("numbers that are too large")),
         ] {
             let expanded = expand(text).map_err(|error| error.reason);

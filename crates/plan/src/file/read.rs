@@ -88,7 +88,7 @@ fn check_apart(machines: &[Machine], of_base: &[Machine], problems: &mut Vec<Pro
     let is_taken = |name: &Text| of_base.iter().any(|machine| machine.name.value == name.value);
     for machine in machines.iter().filter(|machine| is_taken(&machine.name)) {
         let message = format!("two machines are called `{}`", machine.name.value);
-        let help = "the PTR files have the other one: rename this one";
+        let help = "the other one is in the PTR files: rename this one";
         problems.push(Problem::at(machine.name.place, message, help));
     }
 }
@@ -119,7 +119,7 @@ fn check_step_names(node: &Node, problems: &mut Vec<Problem>) {
         let Value::Scalar(name) = &node.value else { continue };
         if !names.insert(name) {
             let message = format!("two steps are called `{name}`");
-            problems.push(Problem::at(node.place, message, "give each a `name` of its own"));
+            problems.push(Problem::at(node.place, message, "give each a unique `name`"));
         }
     }
 }
@@ -138,7 +138,7 @@ fn step(node: &Node, problems: &mut Vec<Problem>) -> Option<Step> {
             None => {
                 keys.missing(
                     "loads",
-                    "list what runs side by side, such as `- http: http://localhost:8080/`",
+                    "list the loads to run in parallel, such as `- http: http://localhost:8080/`",
                 );
                 Vec::new()
             }
@@ -166,9 +166,8 @@ fn load(node: &Node, problems: &mut Vec<Problem>) -> Option<LoadSpec> {
     // The first one counts: `http` is a flag of other commands.
     let kind = keys.entries.iter().map(|(key, _)| *key).find(|key| LOAD_KINDS.contains(&key.value.as_str()));
     let Some(kind) = kind.cloned() else {
-        let help =
-            format!("give it one of {}, such as `http: http://localhost:8080/`", LOAD_KINDS.join(", "));
-        keys.problems.push(Problem::at(node.place, "the load does not say what it is", help));
+        let help = format!("add one of {}, such as `http: http://localhost:8080/`", LOAD_KINDS.join(", "));
+        keys.problems.push(Problem::at(node.place, "the load has no kind", help));
         return None;
     };
     let name = keys.text("name").map(|text| text.value).unwrap_or_default();
@@ -202,7 +201,7 @@ fn machines(node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> Vec
         return Vec::new();
     };
     if entries.len() > MACHINE_COUNT_MAX {
-        let message = format!("{} machines, at most {MACHINE_COUNT_MAX} are possible", entries.len());
+        let message = format!("{} machines, but at most {MACHINE_COUNT_MAX} are supported", entries.len());
         problems.push(Problem::at(node.place, message, "give fewer"));
     }
     let machines = entries.iter().filter_map(|(name, node)| machine(name, node, defaults, problems));
@@ -238,7 +237,7 @@ fn machine(name: &Text, node: &Node, defaults: &SshSpec, problems: &mut Vec<Prob
                 (false, Some(command), true) => Reach::Command(command),
                 (false, None, false) => Reach::Ssh(ssh),
                 _ => {
-                    let message = format!("it is not clear how the machine `{}` is reached", name.value);
+                    let message = format!("cannot tell how to reach the machine `{}`", name.value);
                     let help = "give one of `ssh: user@host`, `local: true`, `command: [program, argument]`";
                     problems.push(Problem::at(node.place, message, help));
                     return None;
@@ -313,7 +312,8 @@ pub(super) fn monitor(node: &Node, problems: &mut Vec<Problem>) -> Option<Monito
     let from = keys.text("from");
     let what = if let Some(machine) = keys.text("machine") {
         if let Some(from) = &from {
-            let message = format!("`from` is for pages: `{}` is read on that machine itself", machine.value);
+            let message =
+                format!("`from` is only for pages: `{}` is read on that machine itself", machine.value);
             keys.problems.push(Problem::at(from.place, message, "leave `from` out"));
         }
         let mut processes = keys.strings("process");
@@ -329,7 +329,7 @@ pub(super) fn monitor(node: &Node, problems: &mut Vec<Problem>) -> Option<Monito
     keys.finish(&["name", "machine", "process", "processes", "prometheus", "series", "nginx", "h2o", "from"]);
     let Some(what) = what else {
         let help = "give one of `machine: NAME`, `prometheus: URL`, `nginx: URL`, `h2o: URL`";
-        problems.push(Problem::at(node.place, "the monitor does not say what it watches", help));
+        problems.push(Problem::at(node.place, "the monitor has no source", help));
         return None;
     };
     Some(MonitorSpec { place: node.place, name, from, what })
@@ -355,7 +355,7 @@ fn hook(node: &Node, problems: &mut Vec<Problem>) -> Option<Hook> {
     };
     if text.value.trim().is_empty() {
         let help = "write a command, such as `run: systemctl restart h2o`";
-        problems.push(Problem::at(run.place, "the hook runs nothing", help));
+        problems.push(Problem::at(run.place, "the hook has no command", help));
         return None;
     }
     Some(Hook { text, words, on, timeout })
@@ -449,22 +449,22 @@ fn check_names(file: &PlanFile, known: &[&str], problems: &mut Vec<Problem>) {
         problems.push(Problem::at(name.place, message, suggestion(&name.value, known, "machines")));
     }
     for hook in file.hooks().filter(|hook| hook.on.is_empty() && !known.is_empty()) {
-        let help = format!("say which of them, such as `on: {}`", known[0]);
-        let message = "the hook does not say on which machines it runs";
+        let help = format!("name the machines, such as `on: {}`", known[0]);
+        let message = "the hook does not name its machines";
         problems.push(Problem::at(hook.text.place, message, help));
     }
     let mut names = HashSet::new();
     for machine in &file.machines {
         if !names.insert(&machine.name.value) {
             let message = format!("two machines are called `{}`", machine.name.value);
-            problems.push(Problem::at(machine.name.place, message, "give each a name of its own"));
+            problems.push(Problem::at(machine.name.place, message, "give each a unique name"));
         }
     }
     let mut names = HashSet::new();
     for load in file.loads().filter(|load| !load.name.is_empty()) {
         if !names.insert(&load.name) {
             let message = format!("two loads are called `{}`", load.name);
-            problems.push(Problem::at(load.kind.place, message, "give each a `name` of its own"));
+            problems.push(Problem::at(load.kind.place, message, "give each a unique `name`"));
         }
     }
 }
@@ -546,8 +546,8 @@ pub(super) fn texts(node: &Node, between: &str, problems: &mut Vec<Problem>) -> 
         Value::Map(_) => {
             problems.push(Problem::at(
                 node.place,
-                "a mapping where a text belongs",
-                "write one text, or a list",
+                "a mapping where text is expected",
+                "write one string, or a list",
             ));
             Vec::new()
         }
@@ -559,8 +559,8 @@ pub(super) fn single(node: &Node, problems: &mut Vec<Problem>) -> Option<Text> {
         Value::Scalar(text) => Some(Text { value: text.clone(), place: node.place }),
         Value::Null => Some(Text { value: String::new(), place: node.place }),
         Value::List(_) | Value::Map(_) => {
-            let message = format!("{} where a single value belongs", node.kind());
-            problems.push(Problem::at(node.place, message, "write one text"));
+            let message = format!("{} where a single value is expected", node.kind());
+            problems.push(Problem::at(node.place, message, "write one string"));
             None
         }
     }
@@ -663,7 +663,7 @@ impl<'n, 'p> Keys<'n, 'p> {
     fn refuse_loads(&mut self) {
         for key in ["steps", "loads", "target"] {
             if let Some(node) = self.take(key) {
-                let message = format!("a plan next to PTR files has no `{key}`: they say it");
+                let message = format!("a plan used with PTR files has no `{key}`: it comes from them");
                 let help = "keep `machines`, `monitors`, `files`, `before`, `after` and `thresholds`";
                 self.problems.push(Problem::at(node.place, message, help));
             }
@@ -791,7 +791,7 @@ fn rule(node: &Node, problems: &mut Vec<Problem>) -> Option<Rule> {
 pub(crate) fn suggestion(name: &str, known: &[&str], what: &str) -> String {
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("a similar one exists: `{nearest}`"),
-        None if known.is_empty() => format!("there are no {what} at all"),
+        None if known.is_empty() => format!("the plan defines no {what}"),
         None => format!("{what}: {}", known.join(", ")),
     }
 }

@@ -114,11 +114,11 @@ fn all_problems_are_told_at_once_with_their_place() {
         problems(text),
         [
             "2:1: a plan has no key `step` | a similar one exists: `steps`",
-            "4:7: it is not clear how the machine `g1` is reached | give one of `ssh: user@host`, `local: true`, `command: [program, argument]`",
+            "4:7: cannot tell how to reach the machine `g1` | give one of `ssh: user@host`, `local: true`, `command: [program, argument]`",
             "4:9: a machine has no key `hots` | a similar one exists: `host`",
             "5:26: `weight: heavy`: not a weight | write a whole number from 1, such as `3`",
             "6:32: `mode: 9`: not octal permissions | write three or four octal digits, such as 0644",
-            "8:5: the load does not say what it is | give it one of http, script, handshake, idle, replay, tool, such as `http: http://localhost:8080/`",
+            "8:5: the load has no kind | add one of http, script, handshake, idle, replay, tool, such as `http: http://localhost:8080/`",
             "10:10: there is no machine `g2` | a similar one exists: `g1`",
             "11:18: `start_after: 5`: a unit is missing | write a duration with its unit, such as `500ms`, `10s`, `2m` or `1h30m`",
         ]
@@ -130,11 +130,11 @@ fn a_key_that_is_here_twice_hides_no_other_problem() {
     let text = "name: a\nname: b\n[x]: c\nloads:\n  - { http: '${NO_SUCH}', start_after: '${NONE}' }\n  - { htp: / }\n";
     let found = problems(text);
     let expected = [
-        "2:1: `name` is here twice: first on line 1 | keep one of them",
-        "3:1: a key that is no text | write `key: value`",
+        "2:1: duplicate key `name`, first on line 1 | keep one of them",
+        "3:1: a key that is not text | write `key: value`",
         "5:13: the variable `NO_SUCH` has no value",
         "5:40: the variable `NONE` has no value",
-        "6:5: the load does not say what it is",
+        "6:5: the load has no kind",
     ];
     assert_eq!(found.len(), expected.len(), "{found:?}");
     for (found, expected) in found.iter().zip(expected) {
@@ -183,10 +183,10 @@ fn what_is_no_plan_is_told_in_one_problem() {
         ("", "1:1: a plan is a mapping, but here is nothing"),
         ("[1, 2]", "1:1: a plan is a mapping, but here is a list"),
         ("a: [1\n", "2:1: while parsing"),
-        ("a: &x [*x]\n", "1:8: an alias inside of what it stands for"),
+        ("a: &x [*x]\n", "1:8: an alias inside its own anchor"),
         ("a: 1\n---\nb: 2\n", "2:1: a second document"),
         ("loads: [{http: '${NO_SUCH}'}]\n", "1:16: the variable `NO_SUCH` has no value"),
-        ("loads: [{http: '${open'}]\n", "1:16: `${` without its `}`"),
+        ("loads: [{http: '${open'}]\n", "1:16: `${` without a closing `}`"),
         ("variables: {1x: 5}\nloads: [{http: /}]\n", "1:13: `1x` is not a name"),
     ] {
         let found = problems(text);
@@ -259,9 +259,9 @@ fn what_is_wrong_with_ranges_and_inventories_is_reported() {
     for (machines, expected) in [
         ("machines: {'g[1-3]': '10.0.0.[1-2]'}\n", "3 names for 2 hosts"),
         ("machines: {'g[1-3]': 10.0.0.1}\n", "3 names for one host"),
-        ("machines: {'g[3-1]': local}\n", "`g[3-1]`: a range that ends before it begins"),
+        ("machines: {'g[3-1]': local}\n", "`g[3-1]`: a range that ends before it starts"),
         ("machines: {'g[1-2]': local, g2: local}\n", "two machines are called `g2`"),
-        ("inventory: missing\n", "no list of hosts: cannot read `missing`"),
+        ("inventory: missing\n", "cannot read the list of hosts: cannot read `missing`"),
         ("inventory: [a]\n", "`inventory` is a list, neither a file nor a command"),
         ("inventory: {command: ['a b c']}\n", "inventory, line 1: `a b c` is not a machine"),
         ("machines: {a: {local: true, env: {1x: y}}}\n", "`1x` is not the name of a variable"),

@@ -99,8 +99,8 @@ impl Filling<'_> {
             }
             filled.push_str(before);
             let Some((inside, after)) = reference.split_once('}') else {
-                let help = "write `${NAME}`, or `$${` for the text itself";
-                self.tell(place, "`${` without its `}`", help);
+                let help = "write `${NAME}`, or `$${` for a literal `${`";
+                self.tell(place, "`${` without a closing `}`", help);
                 return filled;
             };
             let value = self.value(inside, place);
@@ -130,7 +130,7 @@ impl Filling<'_> {
         let room = self.room.checked_sub(value.len());
         if room.is_none() && self.room > 0 {
             let message = format!("variables add more than {} MiB", limits::PLAN_FILLED_BYTES_MAX >> 20);
-            self.tell(place, message, "keep data in files of its own, which the plan names");
+            self.tell(place, message, "keep data in separate files that the plan refers to");
         }
         self.room = room.unwrap_or(0);
         if room.is_some() { value } else { String::new() }
@@ -142,4 +142,4 @@ fn is_name(text: &str) -> bool {
     text.starts_with(is_first) && text.chars().all(|c| is_first(c) || c.is_ascii_digit())
 }
 
-const NAME_HELP: &str = "a name has letters, digits and `_`, and does not begin with a digit";
+const NAME_HELP: &str = "a name consists of letters, digits and `_`, and does not start with a digit";

@@ -83,11 +83,7 @@ fn title(machines: &[Machine], shown_count: usize) -> String {
     let lost_count = machines.iter().filter(|machine| machine.problem.is_some()).count();
     let lost = if lost_count > 0 { format!(", {lost_count} lost") } else { String::new() };
     let hidden_count = machines.len() - shown_count;
-    let hidden = if hidden_count > 0 {
-        format!(", {hidden_count} more than there is room for")
-    } else {
-        String::new()
-    };
+    let hidden = if hidden_count > 0 { format!(", {hidden_count} not shown") } else { String::new() };
     format!("machines: {}{lost}{hidden}", machines.len())
 }
 

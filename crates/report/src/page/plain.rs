@@ -59,7 +59,7 @@ fn links(page: &IndexPage) -> String {
 }
 
 fn rate_chart(run: &RunPage) -> Chart<'static> {
-    let names = [("asked", "asked"), ("ok", "done well"), ("failed", "failed")];
+    let names = [("asked", "asked"), ("ok", "succeeded"), ("failed", "failed")];
     let mut lines = names
         .map(|(column, name)| (name.to_owned(), over_time(run, column, |value, span_s| value / span_s)))
         .to_vec();

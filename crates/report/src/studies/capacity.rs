@@ -72,7 +72,7 @@ impl Probe {
                 Outcome::Void => None,
             },
             words: match outcome {
-                Outcome::Holds => "held".to_owned(),
+                Outcome::Holds => "met".to_owned(),
                 Outcome::Fails => format!("missed {}", missed.join(", ")),
                 Outcome::Void => "did not count".to_owned(),
             },
@@ -154,28 +154,28 @@ pub fn answer_words(answer: Answer) -> String {
     let end = |end: Option<f64>| end.map_or_else(|| "unknown".to_owned(), rate);
     match answer {
         Answer::Between { low_per_s, high_per_s } => format!(
-            "the objectives are met up to between {} and {} (95 %)",
+            "the highest rate that meets the objectives is between {} and {} (95 %)",
             rate(low_per_s),
             rate(high_per_s)
         ),
         Answer::NeverMissed { rate_per_s } => {
-            format!("the objectives were never missed, up to {}, the most that was allowed", rate(rate_per_s))
+            format!("the objectives were met at every rate up to the maximum of {}", rate(rate_per_s))
         }
         Answer::NeverMet { rate_per_s } => {
-            format!("the objectives are met at no rate: not even at {}", rate(rate_per_s))
+            format!("the objectives are not met at any rate, not even at {}", rate(rate_per_s))
         }
         Answer::GeneratorLimit { low_per_s: Some(low), rate_per_s } => {
             format!(
-                "the limit is above {}; the generator cannot make {} to find it",
+                "the limit is above {}; the generator cannot sustain {} to find it",
                 rate(low),
                 rate(rate_per_s)
             )
         }
         Answer::GeneratorLimit { low_per_s: None, rate_per_s } => {
-            format!("nothing is known: the generator cannot make {}", rate(rate_per_s))
+            format!("no result: the generator cannot sustain {}", rate(rate_per_s))
         }
         Answer::Unsettled { low_per_s, high_per_s } => format!(
-            "the limit would not stay in place: mostly met at {}, mostly missed at {}",
+            "the limit is not stable: mostly met at {}, mostly missed at {}",
             end(low_per_s),
             end(high_per_s)
         ),

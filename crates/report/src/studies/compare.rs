@@ -164,7 +164,7 @@ impl ComparePage {
             text += &format!("**{}**\n\n{}\n", pair.headline, markdown_table(&head, &rows));
             pair.notes.iter().for_each(|note| text += &format!("- {note}\n"));
         }
-        text + "\nA run is the unit; intervals are of 95 % (bootstrap-t), p of a permutation test over runs, adjusted for all figures.\n"
+        text + "\nEach run counts once; intervals are 95 % (bootstrap-t), p is from a permutation test over runs, adjusted for all metrics.\n"
     }
 }
 
@@ -176,7 +176,7 @@ pub fn charts(groups: &[Group]) -> Vec<(&'static str, String)> {
     };
     let latency = Chart {
         title: "Latency by percentile",
-        x_label: "share of requests, logarithmic towards 100 %",
+        x_label: "percentage of requests, logarithmic towards 100 %",
         y_label: "latency",
         x: Axis { is_log: false, text: percentile },
         y: Axis { is_log: true, text: |us| units::latency((us * 1e3).round() as u64) },
@@ -185,7 +185,7 @@ pub fn charts(groups: &[Group]) -> Vec<(&'static str, String)> {
     let rate = Chart {
         title: "Rate of each run",
         x_label: "round",
-        y_label: "requests that ended, per second",
+        y_label: "completed requests per second",
         x: Axis {
             is_log: false,
             text: |round| if round.fract() == 0.0 { format!("{round}") } else { String::new() },
@@ -255,7 +255,9 @@ fn headline(first: &Group, other: &Group, comparison: &Comparison, findings: &[F
                 units::counted(comparison.runs_missing as u64, "run")
             )
         }
-        Outcome::Unknown => format!("nothing to compare between {a} and {b}: no figure is in every run"),
+        Outcome::Unknown => {
+            format!("nothing to compare between {a} and {b}: no metric is present in every run")
+        }
     }
 }
 
@@ -264,18 +266,18 @@ fn notes(comparison: &Comparison) -> Vec<String> {
     let runs = |count: usize| units::counted(count as u64, "run");
     if comparison.invalid_count > 0 {
         notes.push(format!(
-            "{} left out: the generator was not fit to measure (INVALID)",
+            "{} left out: the generator did not keep up (INVALID)",
             runs(comparison.invalid_count)
         ));
     }
     if comparison.suspect_count > 0 {
         notes.push(format!(
-            "{} SUSPECT: the generator may be part of what is compared",
+            "{} SUSPECT: the generator may have affected the comparison",
             runs(comparison.suspect_count)
         ));
     }
     if comparison.runs_missing > 0 {
-        notes.push("fewer runs than that cannot show a difference that chance would not: interleave repeats, `squall compare --run A B --repeat 5`".to_owned());
+        notes.push("with fewer runs a difference cannot be told from chance: interleave repeats, `squall compare --run A B --repeat 5`".to_owned());
     }
     notes
 }

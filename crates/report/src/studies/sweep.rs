@@ -212,9 +212,7 @@ impl SweepPage {
             ),
             (
                 "throughput.svg".to_owned(),
-                chart("Throughput", "requests that ended well, per second", rate, &|run| {
-                    Some(run.rate_per_s)
-                }),
+                chart("Throughput", "successful requests per second", rate, &|run| Some(run.rate_per_s)),
             ),
         ];
         for name in &self.monitor_names {

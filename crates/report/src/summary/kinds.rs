@@ -161,7 +161,7 @@ mod tests {
             ]
         );
         assert_eq!(kinds[0].loads, ["alone", "with handshakes"]);
-        assert_eq!((kinds[0].duration_s, kinds[0].rate_per_s), (6.0, 100.0), "of its own time");
+        assert_eq!((kinds[0].duration_s, kinds[0].rate_per_s), (6.0, 100.0), "in its own time");
         assert_eq!((kinds[1].duration_s, kinds[1].rate_per_s), (3.0, 42.0));
     }
 

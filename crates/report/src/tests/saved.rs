@@ -237,5 +237,5 @@ fn outputs_are_read_as_typed() {
         assert!(matches!(bad.parse::<OutputSpec>(), Err(Error::UserBadOutput { .. })), "{bad}");
     }
     let said = "promtheus=http://bob:secretpw@x/?token=t".parse::<OutputSpec>().unwrap_err().to_string();
-    assert_eq!(said, "`promtheus=http://***@x/?token=***` names no output");
+    assert_eq!(said, "`promtheus=http://***@x/?token=***` is not an output");
 }

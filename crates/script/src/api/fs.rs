@@ -167,7 +167,7 @@ fn stat<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 }
 
 fn this_file(call: &Call<'_>) -> JsResult<Rc<File>> {
-    File::of(&call.this()).ok_or_else(|| call.ctx().throw_type("this is no File"))
+    File::of(&call.this()).ok_or_else(|| call.ctx().throw_type("this is not a File"))
 }
 
 /// An argument that must be a whole number.

@@ -16,25 +16,25 @@ const MODULES: &[(&str, &str, &str)] = &[
         "there are no sources of secrets",
         "pass a secret with `-e NAME=VALUE`, and read it from `__ENV`",
     ),
-    ("k6/crypto/x509", "certificates cannot be taken apart", WITH_K6),
+    ("k6/crypto/x509", "certificates cannot be parsed", WITH_K6),
     ("k6/crypto/webcrypto", NO_MODULE, "remove the import"),
     ("k6/experimental/webcrypto", NO_MODULE, "remove the import"),
     ("k6/experimental/timers", "k6 has removed it", "import `k6/timers`, or use the global functions"),
     ("k6/experimental/tracing", "k6 has removed it", "set the headers of tracing in the script"),
     ("k6/experimental/redis", EXTENSION, WITH_K6),
-    ("k6/x/", EXTENSION, "run this script with k6; of extensions there is k6/x/fasthttp"),
+    ("k6/x/", EXTENSION, "run this script with k6; the only supported extension is k6/x/fasthttp"),
 ];
 
 const BROWSER: &str = "it drives a browser";
-const GRPC: &str = "gRPC is not spoken";
-const WEBSOCKETS: &str = "WebSockets are not spoken";
+const GRPC: &str = "gRPC is not supported";
+const WEBSOCKETS: &str = "WebSockets are not supported";
 const NO_MODULE: &str = "`crypto` is a global";
 const EXTENSION: &str = "it is an extension of k6, written in Go";
 const WITH_K6: &str = "run this script with k6";
 
 /// Why a module cannot be had.
 pub(crate) fn module(name: &str) -> String {
-    let why = entry(name).map_or("k6 has none of this name", |(_, why, _)| why);
+    let why = entry(name).map_or("k6 has no such module", |(_, why, _)| why);
     format!("{MODULE_BEGIN}{name}` is not supported: {why}")
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn help(message: &str) -> Option<String> {
     let (name, _) = rest.split_once("` is not supported")?;
     Some(match entry(name) {
         Some((_, _, help)) => (*help).to_owned(),
-        None => format!("supported are {}", super::native_names().collect::<Vec<_>>().join(", ")),
+        None => format!("supported modules: {}", super::native_names().collect::<Vec<_>>().join(", ")),
     })
 }
 

@@ -309,7 +309,7 @@ impl Reader<'_> {
         let Some(value) = self.get(name) else { return Ok(None) };
         match read(value) {
             Some(value) => Ok(Some(value)),
-            None => Err(wrong(name, &format!("is {value}, which is no {kind}"), &format!("give a {kind}"))),
+            None => Err(wrong(name, &format!("is {value}, not a {kind}"), &format!("give a {kind}"))),
         }
     }
 

@@ -117,10 +117,12 @@ pub(super) fn hosts(read: &Reader<'_>) -> Result<HostRules, ScriptError> {
         };
         match (HostPattern::parse(pattern), address) {
             (Some(pattern), Some(address)) => Ok(HostRule { pattern, port, address, to_port }),
-            (None, _) => Err(wrong("hosts", &format!("has a name that cannot be one: `{name}`"), HOSTS_HELP)),
-            (_, None) => {
-                Err(wrong("hosts", &format!("sends `{name}` to `{target}`, which is no address"), HOSTS_HELP))
-            }
+            (None, _) => Err(wrong("hosts", &format!("has the invalid name `{name}`"), HOSTS_HELP)),
+            (_, None) => Err(wrong(
+                "hosts",
+                &format!("sends `{name}` to `{target}`, which is not an address"),
+                HOSTS_HELP,
+            )),
         }
     };
     read.strings_by_name("hosts")?.into_iter().map(rule).collect::<Result<_, _>>().map(HostRules)
@@ -141,7 +143,7 @@ pub(super) fn block_hostnames(read: &Reader<'_>) -> Result<Vec<HostPattern>, Scr
     let pattern = |text: String| {
         HostPattern::parse(&text).ok_or_else(|| {
             let help = "write names such as test.example.com, or *.example.com";
-            wrong("blockHostnames", &format!("has `{text}`, which is no host name"), help)
+            wrong("blockHostnames", &format!("has `{text}`, which is not a host name"), help)
         })
     };
     read.list("blockHostnames")?.into_iter().map(pattern).collect()
@@ -152,7 +154,7 @@ pub(super) fn blacklist_ips(read: &Reader<'_>) -> Result<Vec<IpNet>, ScriptError
         text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).map_err(|_error| {
             wrong(
                 "blacklistIPs",
-                &format!("has `{text}`, which is no range of addresses"),
+                &format!("has `{text}`, which is not a range of addresses"),
                 "write 10.0.0.0/8",
             )
         })
@@ -176,7 +178,7 @@ pub(super) fn local_ips(read: &Reader<'_>) -> Result<Vec<IpAddr>, ScriptError> {
             all.extend(between(first, last).take(room + 1));
         }
         let problem = match all.len() {
-            count if count == known => format!("has `{part}`, which is no address and no range"),
+            count if count == known => format!("has `{part}`, which is neither an address nor a range"),
             count if count > LOCAL_IP_COUNT_MAX => format!("names more than {LOCAL_IP_COUNT_MAX} addresses"),
             _ => continue,
         };
@@ -292,7 +294,7 @@ pub(super) fn tls_versions(read: &Reader<'_>) -> Result<TlsVersions, ScriptError
         (Some(_), Some(2)) => Ok(TlsVersions::Tls12),
         (Some(_), Some(3)) => Ok(TlsVersions::Any),
         (Some(_), Some(_)) => {
-            Err(wrong("tlsVersion", "is too old: TLS 1.0 and 1.1 are not spoken", "use tls1.2 or tls1.3"))
+            Err(wrong("tlsVersion", "is too old: TLS 1.0 and 1.1 are not supported", "use tls1.2 or tls1.3"))
         }
         _ => Err(wrong("tlsVersion", "names an unknown version", "use tls1.2 or tls1.3")),
     }
@@ -312,7 +314,7 @@ pub(super) fn cipher_suites(read: &Reader<'_>) -> Result<Vec<String>, ScriptErro
         .filter(|name| name.ends_with("_CHACHA20_POLY1305"))
         .for_each(|name| name.push_str("_SHA256"));
     if let Some(name) = names.iter().find(|name| !KNOWN_SUITES.contains(&name.as_str())) {
-        let problem = format!("has `{name}`, which is not spoken");
+        let problem = format!("has `{name}`, which is not supported");
         let help = format!("use some of {}", KNOWN_SUITES.join(", "));
         return Err(wrong("tlsCipherSuites", &problem, &help));
     }

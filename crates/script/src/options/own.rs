@@ -33,7 +33,7 @@ pub(super) fn body_bytes_max(read: &Reader<'_>) -> Result<u64, ScriptError> {
     let known = value.as_u64().filter(|bytes| (1..=USER_BODIES_BYTES_MAX).contains(bytes));
     known.ok_or_else(|| {
         let help =
-            format!("use a number of bytes up to {USER_BODIES_BYTES_MAX}, what a virtual user may hold");
+            format!("use a number of bytes up to {USER_BODIES_BYTES_MAX}, the limit for a virtual user");
         wrong("ext.squall.maxBodyBytes", &format!("is {value}"), &help)
     })
 }
@@ -43,7 +43,7 @@ const KNOWN: &[&str] = &["http", "maxBodyBytes", "scenarios"];
 
 /// The members of an object that may have these.
 fn members<'j>(place: &str, value: &'j Json, known: &[&str]) -> Result<&'j Map<String, Json>, ScriptError> {
-    let help = format!("it may have {}", known.join(", "));
+    let help = format!("allowed fields: {}", known.join(", "));
     let map = value.as_object().ok_or_else(|| wrong(place, "is not an object", &help))?;
     match map.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(map),
@@ -100,23 +100,27 @@ mod tests {
     #[test]
     fn what_is_unknown_is_refused_with_help() {
         for (own, message, help) in [
-            (json!(1), "option `ext.squall` is not an object", "it may have http, maxBodyBytes, scenarios"),
+            (
+                json!(1),
+                "option `ext.squall` is not an object",
+                "allowed fields: http, maxBodyBytes, scenarios",
+            ),
             (
                 json!({ "htp": "2" }),
                 "option `ext.squall` has the unknown field `htp`",
-                "it may have http, maxBodyBytes, scenarios",
+                "allowed fields: http, maxBodyBytes, scenarios",
             ),
             (json!({ "http": "3" }), "option `ext.squall.http` is \"3\"", HTTP_HELP),
             (json!({ "http": 2 }), "option `ext.squall.http` is 2", HTTP_HELP),
             (
                 json!({ "maxBodyBytes": "1MB" }),
                 "option `ext.squall.maxBodyBytes` is \"1MB\"",
-                "use a number of bytes up to 268435456, what a virtual user may hold",
+                "use a number of bytes up to 268435456, the limit for a virtual user",
             ),
             (
                 json!({ "scenarios": { "c": {} } }),
                 "option `ext.squall.scenarios` has the unknown field `c`",
-                "it may have a, b",
+                "allowed fields: a, b",
             ),
             (
                 json!({ "scenarios": { "a": { "http": "h2" } } }),

@@ -315,8 +315,9 @@ fn stages(read: &Reader<'_>, name: &str) -> Result<Vec<Stage>, ScriptError> {
         .filter(|list| !list.is_empty())
         .ok_or_else(|| wrong(name, "is not a list of stages", help))?;
     let one = |item: &Json| {
-        let stage =
-            item.as_object().ok_or_else(|| wrong(name, &format!("has `{item}`, which is no stage"), help))?;
+        let stage = item
+            .as_object()
+            .ok_or_else(|| wrong(name, &format!("has `{item}`, which is not a stage"), help))?;
         let stage = Reader(stage);
         let target =
             stage.number("target")?.ok_or_else(|| wrong(name, "has a stage without `target`", help))?;

@@ -609,7 +609,7 @@ impl<'js> Ctx<'js> {
     }
 
     /// Gives a kept value up.
-    #[expect(clippy::needless_pass_by_value, reason = "it is given up: nobody may use it again")]
+    #[expect(clippy::needless_pass_by_value, reason = "it is given up: no caller may use it again")]
     pub(crate) fn forget(self, kept: Kept) {
         // SAFETY: the kept reference is given up once: `Kept` is taken.
         unsafe { qjs::JS_FreeValue(self.as_ptr(), kept.0) }

@@ -70,7 +70,7 @@ fn what_cannot_be_opened_or_read_is_told_as_in_k6() {
         ("file.seek(0, '1')", "TypeError: seek() failed; reason: the whence argument must be a number"),
         ("file.seek(0, 3)", "TypeError: seek() failed; reason: the whence argument must be a SeekMode"),
         ("file.seek(99, SeekMode.Start)", "TypeError: seeking beyond end of file"),
-        ("file.seek.call({}, 0, 0)", "TypeError: this is no File"),
+        ("file.seek.call({}, 0, 0)", "TypeError: this is not a File"),
     ] {
         let init = format!(
             "const file = await table(); const problem = await failure(() => {expression}); if (__VU === 1) console.log(problem);"

@@ -65,7 +65,7 @@ fn modules_come_over_the_network() {
         ),
         (
             "https://lib.example/file.js",
-            "came over the network and may not load the file `file:///etc/passwd`",
+            "was loaded over the network and may not load the file `file:///etc/passwd`",
         ),
     ] {
         let error = load("/t/a.js", &format!("import '{url}';")).unwrap_err();
@@ -84,12 +84,12 @@ fn modules_that_are_not_there_are_refused_with_help() {
     for (name, message, help) in [
         ("k6/browser", "it drives a browser", "measure pages with k6, and their requests with squall"),
         ("k6/browser/async", "it drives a browser", "measure pages with k6, and their requests with squall"),
-        ("k6/net/grpc", "gRPC is not spoken", "run this script with k6"),
-        ("k6/ws", "WebSockets are not spoken", "run this script with k6"),
-        ("k6/websockets", "WebSockets are not spoken", "run this script with k6"),
-        ("k6/experimental/websockets", "WebSockets are not spoken", "run this script with k6"),
+        ("k6/net/grpc", "gRPC is not supported", "run this script with k6"),
+        ("k6/ws", "WebSockets are not supported", "run this script with k6"),
+        ("k6/websockets", "WebSockets are not supported", "run this script with k6"),
+        ("k6/experimental/websockets", "WebSockets are not supported", "run this script with k6"),
         ("k6/secrets", "there are no sources of secrets", "pass a secret with `-e NAME=VALUE`"),
-        ("k6/crypto/x509", "certificates cannot be taken apart", "run this script with k6"),
+        ("k6/crypto/x509", "certificates cannot be parsed", "run this script with k6"),
         ("k6/crypto/webcrypto", "`crypto` is a global", "remove the import"),
         ("k6/experimental/webcrypto", "`crypto` is a global", "remove the import"),
         ("k6/experimental/tracing", "k6 has removed it", "set the headers"),
@@ -97,9 +97,9 @@ fn modules_that_are_not_there_are_refused_with_help() {
         (
             "k6/x/sql",
             "it is an extension of k6, written in Go",
-            "run this script with k6; of extensions there is k6/x/fasthttp",
+            "run this script with k6; the only supported extension is k6/x/fasthttp",
         ),
-        ("k6/htp", "k6 has none of this name", "supported are k6, k6/http, k6/metrics"),
+        ("k6/htp", "k6 has no such module", "supported modules: k6, k6/http, k6/metrics"),
     ] {
         for (source, place) in [
             (format!("import 'k6';\nimport it from '{name}';"), "/t/a.js:2:16"),
@@ -118,8 +118,8 @@ fn modules_that_are_not_there_are_refused_with_help() {
 fn imports_that_lead_nowhere_are_placed() {
     for (specifier, message, help) in [
         ("lodash", "couldn't be recognised as something k6 supports", "there is no node_modules here"),
-        ("./none.js", "cannot read `/t/none.js`: No such file", "look at the path"),
-        ("https://lib.example/none.js", "404 Not Found", "look whether the network is there"),
+        ("./none.js", "cannot read `/t/none.js`: No such file", "check the path"),
+        ("https://lib.example/none.js", "404 Not Found", "check the network"),
     ] {
         let error = load("/t/a.js", &format!("import 'k6';\n\n  import '{specifier}';")).unwrap_err();
         assert!(error.message.contains(message), "{}", error.message);

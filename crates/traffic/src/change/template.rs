@@ -58,7 +58,7 @@ impl Template {
                 continue;
             }
             let (name, behind) = behind.split_once('}').ok_or_else(|| {
-                refused(format!("`{text}` has an open brace"), "write {{ for a brace that is meant as it is")
+                refused(format!("`{text}` has an open brace"), "write {{ for a literal brace")
             })?;
             parts.push(Part::of(name)?);
             rest = behind;

@@ -341,7 +341,7 @@ impl Client {
     fn check_control(&self) -> Result<(), Error> {
         let streams_bytes = self.setup.stream_count as usize * CONTROL_BYTES_PER_STREAM_MAX;
         if self.control.len() > CONTROL_BYTES_MAX + streams_bytes {
-            return Err(calm("the server asks and does not read the answers"));
+            return Err(calm("the server sends requests but does not read the replies"));
         }
         Ok(())
     }
@@ -664,7 +664,7 @@ impl Client {
     fn note_idle_frame(&mut self) -> Result<(), Error> {
         self.input.idle_frame_count += 1;
         if self.input.idle_frame_count > IDLE_FRAME_COUNT_MAX {
-            return Err(calm("frames that bring nothing, one after the other"));
+            return Err(calm("too many consecutive frames without effect"));
         }
         Ok(())
     }
@@ -673,15 +673,15 @@ impl Client {
 /// RFC 9113 3.4: the peer begins with SETTINGS. What does not is often no HTTP/2 at all.
 fn check_first_frame(bytes: &[u8; HEAD_BYTES], head: FrameHead) -> Result<(), Error> {
     if bytes.starts_with(b"HTTP/") {
-        return Err(protocol("the server answered in HTTP/1.x: it does not speak HTTP/2 here"));
+        return Err(protocol("the server answered in HTTP/1.x: it does not support HTTP/2 here"));
     }
     if matches!(bytes, [0x15, 0x03, ..]) {
         return Err(protocol(
-            "the server answered with a TLS alert: the port speaks TLS, so the URL needs https",
+            "the server answered with a TLS alert: the port uses TLS, so the URL needs https",
         ));
     }
     if head.kind != frame::SETTINGS || head.has(frame::ACK) {
-        return Err(protocol("the server did not begin with SETTINGS: it does not speak HTTP/2"));
+        return Err(protocol("the server did not start with SETTINGS: it does not support HTTP/2"));
     }
     Ok(())
 }

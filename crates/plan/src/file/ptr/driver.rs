@@ -206,7 +206,8 @@ impl Reader<'_> {
         let count = self.count(config, "handshakes");
         let duration = self.duration(config, "duration", Unit::Seconds);
         if config.get("handshakes").is_none() && config.get("duration").is_none() {
-            let help = "give `duration` in seconds, or `handshakes`, a number of them, which wins where both are given";
+            let help =
+                "give `duration` in seconds, or `handshakes` as a number; `handshakes` takes precedence";
             self.problem(config.place, "tls-perf needs `duration` or `handshakes`", help);
         }
         let duration = duration.filter(|_| count.is_none());
@@ -285,7 +286,7 @@ impl Reader<'_> {
         let nics: Vec<Text> = nics.into_iter().filter_map(|node| self.scalar(node)).collect();
         let Some(first) = nics.first() else { return };
         if load.kind.value == "tool" {
-            let message = format!("`bind-to-nics`: {} cannot choose its interfaces", driver.name());
+            let message = format!("`bind-to-nics`: {} cannot choose interfaces", driver.name());
             self.problem(first.place, message, "leave `--drivers external` out, or the key");
             return;
         }

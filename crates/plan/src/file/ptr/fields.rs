@@ -66,8 +66,8 @@ impl Reader<'_> {
 
     pub(super) fn scalar(&mut self, node: &Node) -> Option<Text> {
         let Value::Scalar(value) = &node.value else {
-            let message = format!("{} where a single value belongs", node.kind());
-            self.problem(node.place, message, "write one text");
+            let message = format!("{} where a single value is expected", node.kind());
+            self.problem(node.place, message, "write one string");
             return None;
         };
         Some(Text { value: value.clone(), place: node.place })
@@ -128,7 +128,7 @@ impl Reader<'_> {
         let text = self.optional(fields, key)?;
         let found = known.iter().find(|word| word.eq_ignore_ascii_case(&text.value));
         if found.is_none() {
-            let message = format!("`{key}: {}`: not a value that it can have", text.value);
+            let message = format!("`{key}: {}`: not a possible value", text.value);
             self.problem(text.place, message, format!("write {}", known.join(" or ")));
         }
         found.map(|word| (*word, text.place))

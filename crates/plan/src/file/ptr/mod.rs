@@ -132,7 +132,7 @@ impl Reader<'_> {
         if driver.is_none() {
             let known = Driver::ALL.map(Driver::name);
             let help = super::read::suggestion(&name.value.to_ascii_lowercase(), &known, "drivers");
-            self.problem(name.place, format!("there is no driver `{}`", name.value), help);
+            self.problem(name.place, format!("unknown driver `{}`", name.value), help);
         }
         driver
     }

@@ -183,7 +183,7 @@ fn tls_perf_has_its_own_defaults() {
         r#"{"duration": 1, "port": 8443, "bind-to-nics": "eth"}"#,
         [
             "handshake [::1]:8443 insecure= connections=1 duration=1s tls=1.2 tickets=off bind-to-nics=eth",
-            "2:47: `bind-to-nics`: tls-perf cannot choose its interfaces",
+            "2:47: `bind-to-nics`: tls-perf cannot choose interfaces",
         ],
     );
 }
@@ -194,7 +194,7 @@ fn a_wrong_key_or_value_is_an_error_at_its_place() {
         ("wrk", r#"{"treads": 2}"#, "2:2: `generator_config` of wrk has no key `treads`"),
         ("wrk", r#"{"handshakes": 2}"#, "2:2: `generator_config` of wrk has no key `handshakes`"),
         ("k6", r#"{"connections": 2}"#, "2:2: `generator_config` of k6 has no key `connections`"),
-        ("k6", r#"{"protocol": "h9"}"#, "2:14: `protocol: h9`: not a value that it can have"),
+        ("k6", r#"{"protocol": "h9"}"#, "2:14: `protocol: h9`: not a possible value"),
         ("wrk", r#"{"protocol": "h2"}"#, "2:14: `protocol: h2`: wrk speaks HTTP/1.1 only"),
         ("tls-perf", r#"{"tls-version": "1.4", "duration": 1}"#, "2:17: `tls-version: 1.4`: not a value"),
         ("tls-perf", r#"{"duration": 1, "process-tickets": 7}"#, "2:36: `process-tickets: 7`: not a value"),
@@ -216,7 +216,7 @@ fn a_wrong_key_or_value_is_an_error_at_its_place() {
 fn what_is_wrong_with_a_file_is_told_with_its_place_and_all_at_once() {
     let good = file("wrk", "shop", "/", "{}");
     for (from, to, expected) in [
-        (r#""wrk""#, r#""wrk9""#, &["there is no driver `wrk9`"][..]),
+        (r#""wrk""#, r#""wrk9""#, &["unknown driver `wrk9`"][..]),
         (r#"["g"]"#, r#"["g:99999"]"#, &["`generator_hosts: g:99999`: `99999` is not a port"]),
         (r#""0640""#, r#""rwx""#, &["`file_permission: rwx`: not octal permissions"]),
         (

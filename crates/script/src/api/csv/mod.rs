@@ -70,7 +70,7 @@ fn make_parser<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 
 fn next<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, this) = (call.ctx(), call.this());
-    let parser = this.opaque::<Parser>().ok_or_else(|| ctx.throw_type("this is no Parser"))?;
+    let parser = this.opaque::<Parser>().ok_or_else(|| ctx.throw_type("this is not a Parser"))?;
     // Only text outlives this line: what follows may run script, and that may ask the same parser.
     let row = parser.0.borrow_mut().next().map(|row| row.map(|row| row.to_json()));
     let row = row.map_err(|problem| ctx.throw_error(&problem))?;

@@ -127,17 +127,17 @@ fn in_tree<'js>(
 ) -> JsResult<Value<'js>> {
     let (ctx, holder) = (call.ctx(), call.arg(0));
     let place = call.arg(1).to_number()? as usize;
-    let tree = holder.opaque::<Tree>().ok_or_else(|| ctx.throw_type("this is no document"))?;
+    let tree = holder.opaque::<Tree>().ok_or_else(|| ctx.throw_type("this is not a document"))?;
     match tree.ids.get(place).and_then(|id| tree.document.tree.get(id)) {
         Some(node) => read(ctx, tree, &node),
-        None => Err(ctx.throw_type("this is no node")),
+        None => Err(ctx.throw_type("this is not a node")),
     }
 }
 
 /// The descendants of nodes that match a selector; none where the selector cannot be read, as in k6.
 fn select<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, holder, selector) = (call.ctx(), call.arg(0), call.arg(2).to_string()?);
-    let tree = holder.opaque::<Tree>().ok_or_else(|| ctx.throw_type("this is no document"))?;
+    let tree = holder.opaque::<Tree>().ok_or_else(|| ctx.throw_type("this is not a document"))?;
     let Ok(matcher) = Matcher::new(&selector) else { return ctx.array_of([]) };
     let mut found: BTreeSet<&usize> = BTreeSet::new();
     for place in call.arg(1).elements()? {

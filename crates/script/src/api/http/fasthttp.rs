@@ -179,7 +179,7 @@ fn send<'js>(call: &Call<'js>, method: &str) -> JsResult<Value<'js>> {
     let (ctx, this, request) = (call.ctx(), call.this(), call.arg(0));
     let host = ctx.host();
     host.forbid_init(ctx, "making http requests")?;
-    let client = this.opaque::<Client>().ok_or_else(|| ctx.throw_type("this is no Client"))?;
+    let client = this.opaque::<Client>().ok_or_else(|| ctx.throw_type("this is not a Client"))?;
     let request = request.opaque::<Prepared>().ok_or_else(|| ctx.throw_error("object not a Request"))?;
     let spec = request.spec(host, client, method).map_err(|problem| ctx.throw_error(&problem))?;
     let params = request

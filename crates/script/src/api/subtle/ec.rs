@@ -85,7 +85,7 @@ pub(super) fn import(format: Format, data: &Value<'_>, params: &Value<'_>) -> Ou
 }
 
 fn of_spki(der: &[u8]) -> Outcome<Key> {
-    let no_key = || Fault::Data("this is no public key of an elliptic curve".to_owned());
+    let no_key = || Fault::Data("this is not a public key of an elliptic curve".to_owned());
     let info = SubjectPublicKeyInfoRef::try_from(der).map_err(|_| no_key())?;
     let named = info.algorithm.parameters_oid().ok().filter(|_| info.algorithm.oid == EC_KEY);
     let curve = Curve::ALL.into_iter().find(|curve| Some(curve.object_id()) == named).ok_or_else(no_key)?;
@@ -97,7 +97,7 @@ fn of_pkcs8(der: &[u8]) -> Outcome<Key> {
     let found = Curve::ALL.into_iter().find_map(|curve| {
         PrivateKey::from_private_key_der(curve.agreement(), der).ok().map(|key| (curve, key))
     });
-    let no_key = || Fault::Data("this is no private key of an elliptic curve".to_owned());
+    let no_key = || Fault::Data("this is not a private key of an elliptic curve".to_owned());
     let (curve, key) = found.ok_or_else(no_key)?;
     Key::private(curve, key)
 }
@@ -125,7 +125,7 @@ impl Key {
         let is_whole = point.len() == 1 + 2 * curve.field_bytes() && point[0] == UNCOMPRESSED;
         let parsed = agreement::ParsedPublicKey::try_from(UnparsedPublicKey::new(curve.agreement(), &point));
         if !is_whole || parsed.is_err() {
-            return Err(Fault::Data(format!("this is no point of {}", curve.text())));
+            return Err(Fault::Data(format!("this is not a point of {}", curve.text())));
         }
         Ok(Self { curve, point, secret: None })
     }

@@ -115,7 +115,7 @@ fn of_jwk(jwk: &Jwk<'_>) -> Outcome<Key> {
 }
 
 fn no_key(error: &dyn std::fmt::Display) -> Fault {
-    Fault::Data(format!("this is no key of RSA: {error}"))
+    Fault::Data(format!("this is not a key of RSA: {error}"))
 }
 
 /// Which of the usages asked for the private key gets, and which the public one.
