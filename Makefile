@@ -43,12 +43,12 @@ demo: build-quick ## measures the embedded target and shows the result
 	@dev/demo target/quick/squall
 
 # Documentation tests run first, so that the last summary is one with tests in it.
-test: test-deps ui lint docs ui-test ## the whole gate: lint, documentation, then every test
+test: test-deps ui lint docs ui-test ## all checks: lint, documentation, then every test
 	$(CARGO) test --workspace --doc
 	$(CARGO) test --workspace --lib --bins --tests
 	@suites/hostile/run quick
 
-lint: build-deps ## formatting, clippy, house rules, licences
+lint: build-deps ## formatting, clippy, project conventions, licences
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --target-dir target --bins
@@ -92,7 +92,7 @@ package-test: ## runs what `make dist` built: in an empty root, installed from t
 build-deps:
 	@dev/setup build
 
-test-deps: ## installs the servers that the tests run against
+test-deps: ## installs the servers that the tests need
 	@dev/setup test
 
 bench-deps:

@@ -1,4 +1,4 @@
-//! The house rules that neither the compiler nor clippy knows.
+//! The project conventions that neither the compiler nor clippy knows.
 //!
 //! Each check pushes its findings; none stops at the first one.
 
@@ -6,6 +6,7 @@ mod docs;
 mod imports;
 mod lengths;
 mod sources;
+mod words;
 
 use std::fmt::Display;
 use std::path::Path;
@@ -30,16 +31,17 @@ pub(crate) fn run(root: &Path) -> ExitCode {
     lengths::check(&files, &mut findings);
     imports::check(root, &mut findings);
     docs::check(root, &mut findings);
+    words::check(root, &files, &mut findings);
     for finding in &findings.0 {
         eprintln!("{finding}");
     }
     match findings.0.len() {
         0 => {
-            println!("tidy: {} files, nothing to mend", files.len());
+            println!("tidy: {} files, no findings", files.len());
             ExitCode::SUCCESS
         }
         count => {
-            eprintln!("tidy: {count} to mend");
+            eprintln!("tidy: {count} findings");
             ExitCode::FAILURE
         }
     }
