@@ -119,8 +119,10 @@ become "$program" agent --folder "$dir""#
             _ => return Err(Some(failed(greeting))),
         };
         let Some(program) = self.program_for(architecture) else {
-            let message =
-                format!("its architecture is {architecture}, but this squall is built for {}", std::env::consts::ARCH);
+            let message = format!(
+                "its architecture is {architecture}, but this squall is built for {}",
+                std::env::consts::ARCH
+            );
             let help = format!(
                 "put a squall for it next to this one, as `squall-{architecture}`, or name one: `binary: path/to/squall` in the machine's entry"
             );

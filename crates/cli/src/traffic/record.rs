@@ -57,7 +57,10 @@ fn summary(stats: RecordStats, upgraded: &BTreeMap<String, u64>, count: u64, pat
         count => {
             let hosts = upgraded.iter().map(|(host, count)| format!("{count} to {host}"));
             let hosts: Vec<String> = hosts.take(HOSTS_SHOWN_MAX).collect();
-            format!(", {count} became WebSockets, which are forwarded but not recorded ({})", hosts.join(", "))
+            format!(
+                ", {count} became WebSockets, which are forwarded but not recorded ({})",
+                hosts.join(", ")
+            )
         }
     };
     let lost = match stats.lost_bodies {
