@@ -1,9 +1,9 @@
 //! Words that made readers stop, each with the plain words to write instead.
 //!
-//! Applies to the string literals of the crates, and to the pages of `PAGES`.
+//! Applies to the string literals of the crates, and to the documents.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Findings;
 use super::sources::Source;
@@ -17,16 +17,20 @@ pub(super) fn check(root: &Path, files: &[Source], findings: &mut Findings) {
             }
         }
     }
-    for page in PAGES {
-        match fs::read_to_string(root.join(page)) {
-            Ok(text) => {
-                for (idx, line) in text.lines().enumerate() {
-                    check_text(line, &format!("{page}:{}", idx + 1), findings);
-                }
-            }
-            Err(error) => findings.push(page, error),
+    for page in pages(root) {
+        let text = fs::read_to_string(&page).unwrap_or_default();
+        for (idx, line) in text.lines().enumerate() {
+            check_text(line, &format!("{}:{}", page.display(), idx + 1), findings);
         }
     }
+}
+
+/// The documents at the root and in `docs/`, but for the changelog, whose older entries stay as they were released.
+fn pages(root: &Path) -> Vec<PathBuf> {
+    let folders = [root.to_owned(), root.join("docs"), root.join("docs/experiments")];
+    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|end| end == "md") && !path.ends_with("CHANGELOG.md");
+    entries.map(|entry| entry.path()).filter(is_page).collect()
 }
 
 /// Code of the crates, without their tests.
@@ -73,9 +77,6 @@ fn literals(line: &str) -> Vec<&str> {
     found.extend(begin.map(|first| &line[first..]));
     found
 }
-
-/// Pages that are free of the words already.
-const PAGES: &[&str] = &[];
 
 /// Each phrase in lower case, with what to write instead.
 const WORDS: &[(&str, &str)] = &[
