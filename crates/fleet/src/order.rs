@@ -160,8 +160,12 @@ impl FleetPlan {
 impl FleetLoad {
     /// How often it is made: by each of its machines, or once by all of them together.
     pub fn copy_count(&self) -> u32 {
-        let is_copied = self.parts.iter().all(|(_, segment)| segment.is_whole());
-        if is_copied { self.parts.len().max(1) as u32 } else { 1 }
+        if self.is_copied() { self.parts.len().max(1) as u32 } else { 1 }
+    }
+
+    /// Whether each of its machines makes all of it.
+    pub(crate) fn is_copied(&self) -> bool {
+        self.parts.iter().all(|(_, segment)| segment.is_whole())
     }
 
     /// When it ends, after its step's start.

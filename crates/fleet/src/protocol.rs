@@ -139,7 +139,7 @@ pub struct LoadOrder {
     pub env: BTreeMap<String, String>,
     /// This machine's part.
     pub segment: Segment,
-    /// It does what one machine does for all: a script's `setup()` and `teardown()`.
+    /// It does what one machine does for all that share the load: a script's `setup()` and `teardown()`.
     pub is_first: bool,
     /// How long after the step's start it starts.
     pub start_after: Duration,

@@ -300,6 +300,32 @@ loads: [{ script: shop.js, name: shop }]
     assert_eq!(counts, [1, 30, 40, 1]);
 }
 
+/// As `k6 run` on each of them: PTR files mean that.
+#[test]
+fn a_script_that_each_machine_makes_all_of_has_a_setup_and_a_teardown_on_each() {
+    let place = Place::new();
+    place.write_as_is(
+        "shop.js",
+        "import http from 'k6/http';
+export const options = { vus: 2, iterations: 10 };
+export function setup() { return http.get(__ENV.TARGET + '/anything/setup').status; }
+export default function (data) { http.get(__ENV.TARGET + '/anything/cart?' + data); }
+export function teardown(data) { http.get(__ENV.TARGET + '/anything/teardown?' + data); }
+",
+    );
+    let plan = "
+target: TARGET
+machines: { a: local, b: local, c: local }
+loads: [{ script: shop.js, per_machine: true }]
+";
+    let (record, output) = place.run(plan, &[]);
+    assert_code(&record, &output, 0);
+    assert_eq!(parts(&record, "machine"), ["a", "b", "c"].map(|name| (name.to_owned(), 12)));
+    let log = place.log();
+    let count = |path: &str| log.iter().filter(|line| line.split(' ').nth(3) == Some(path)).count();
+    assert_eq!(["/anything/setup", "/anything/cart?200", "/anything/teardown?200"].map(count), [3, 30, 3]);
+}
+
 #[test]
 fn a_setup_that_throws_ends_the_load_everywhere_and_is_told() {
     let place = Place::new();

@@ -83,9 +83,11 @@ impl Fleet<'_> {
                 self.ledger.close(source, second_idx, machine);
             }
             Report::Rows { load_idx, rows } => self.ledger.take_rows(machine_idx, load_idx as usize, &rows),
-            Report::SetUp { load_idx, data } => self.begin(load_idx as usize, step, |at_unix_ns| {
-                Some(Begin { setup_data: data.clone(), at_unix_ns })
-            }),
+            Report::SetUp { load_idx, data } => {
+                self.begin(machine_idx, load_idx as usize, step, |at_unix_ns| {
+                    Some(Begin { setup_data: data.clone(), at_unix_ns })
+                })
+            }
             Report::Said { load_idx, line } => {
                 let load = &self.plan.loads[load_idx as usize].name;
                 watcher.note(&format!("{} on {}: {line}", load, self.machine_name(machine_idx)));
@@ -185,16 +187,24 @@ impl Fleet<'_> {
         self.ledger.lasted(source, since_step.saturating_sub(start_after), start_after);
     }
 
-    /// Begins the scenarios of a script everywhere at one moment, when its `setup()` is over or will never be.
-    fn begin(&self, load_idx: usize, step: &mut Step, begin_at: impl Fn(u64) -> Option<Begin>) {
+    /// Begins the scenarios of a script at one moment on all machines that share the `setup()` of this one, when it is over or will
+    /// never be.
+    fn begin(
+        &self,
+        caller_idx: usize,
+        load_idx: usize,
+        step: &mut Step,
+        begin_at: impl Fn(u64) -> Option<Begin>,
+    ) {
         let before = step.callers.len();
-        step.callers.retain(|(called, _)| *called != load_idx);
+        step.callers.retain(|caller| *caller != (load_idx, caller_idx));
         if step.callers.len() == before {
             return;
         }
+        let is_alone = self.plan.loads[load_idx].is_copied();
         let at_ns = unix_ns(SystemTime::now() + BEGIN_DELAY + 2 * self.slowest_round_trip());
         let own = step.jobs.iter().filter(|(_, load, state)| *load == load_idx && *state != State::Over);
-        for (machine_idx, _, _) in own {
+        for (machine_idx, _, _) in own.filter(|(machine, ..)| !is_alone || *machine == caller_idx) {
             let link = &self.links[*machine_idx];
             let begin = begin_at(link.clock.theirs(at_ns));
             link.order(Order::Begin { load_idx: load_idx as u32, begin });
@@ -203,9 +213,7 @@ impl Fleet<'_> {
 
     /// A machine has no part in a load any more: those that wait for its `setup()` wait in vain.
     fn abandon(&self, machine_idx: usize, load_idx: usize, step: &mut Step) {
-        if step.callers.contains(&(load_idx, machine_idx)) {
-            self.begin(load_idx, step, |_| None);
-        }
+        self.begin(machine_idx, load_idx, step, |_| None);
     }
 
     fn take_tool(

@@ -27,7 +27,7 @@ pub(super) struct Step {
     pub(super) step_idx: usize,
     /// Machine, load, state.
     pub(super) jobs: Vec<(usize, usize, State)>,
-    /// Load, and the machine whose `setup()` the others wait for.
+    /// Load, and the machine whose `setup()` the others wait for; of a load that each makes all of, every machine for itself.
     pub(super) callers: Vec<(usize, usize)>,
     pub(super) origin_s: u32,
 }
@@ -88,7 +88,7 @@ impl Fleet<'_> {
                 continue;
             };
             step.jobs.push((machine_idx, load_idx, State::Preparing));
-            let is_first = !step.callers.iter().any(|(called, _)| *called == load_idx);
+            let is_first = load.is_copied() || !step.callers.iter().any(|(called, _)| *called == load_idx);
             if is_first {
                 step.callers.push((load_idx, machine_idx));
             }
