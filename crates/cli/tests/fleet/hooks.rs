@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
+use squall_testkit::Process;
 
-use crate::squall::{Place, assert_code, ok, parts, squall, text};
+use crate::squall::{Place, assert_code, ok, parts, squall, text, wait_until};
 
 /// What the hooks of a plan wrote, line by line.
 fn written(place: &Place) -> Vec<String> {
@@ -167,4 +170,36 @@ loads: [{{ http: /, connections: 2, duration: 2500ms }}]
     assert!(value("server rss").is_some_and(|bytes| bytes > 1e6), "{said}");
     assert!(said.contains("server rss"), "{said}");
     assert!(folder.join("old.out").exists() && folder.join("new.out").exists(), "each build was started");
+}
+
+#[test]
+fn a_hook_ends_when_its_agent_is_killed() {
+    let place = Place::new();
+    let file = |name: &str| place.folder.path().join(name);
+    let plan = place.write(
+        "plan.yaml",
+        &format!(
+            "target: TARGET\nmachines: {{ g: local, shop: {{ command: [sh, -c, 'echo $$ > {0}/agent; exec {1} agent'] }} }}\n\
+             before: {{ run: 'echo $$ > {0}/hook; exec sleep 600', on: shop }}\nloads: [{{ http: /, requests: 5, on: g }}]\n",
+            place.folder.path().display(),
+            env!("CARGO_BIN_EXE_squall"),
+        ),
+    );
+    let mut command = squall();
+    command.arg("run").arg(plan).arg("--no-save").stderr(fs::File::create(file("err")).unwrap());
+    let mut run = Process::start(&mut command);
+    let pid = |name: &str| fs::read_to_string(file(name)).unwrap_or_default().trim().to_owned();
+    wait_until(|| !pid("hook").is_empty());
+    // One that has ended may wait for whoever started it.
+    let runs = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid("hook"))).unwrap_or_default();
+        stat.contains("(sleep) ") && !stat.contains("(sleep) Z")
+    };
+    wait_until(runs);
+    assert!(Command::new("kill").args(["-KILL", &pid("agent")]).status().unwrap().success());
+    wait_until(|| !runs());
+    let code = run.wait(Duration::from_secs(60)).unwrap().code();
+    let said = fs::read_to_string(file("err")).unwrap();
+    assert!(code == Some(2) && said.contains("shop"), "{code:?} {said}");
+    assert_eq!(place.logged(), 0);
 }

@@ -72,7 +72,16 @@ fn a_machine_that_is_cut_off_owes_what_its_schedule_asked_for() {
 
 /// A plan in which the agent of `goes` is killed when the target has seen requests; gives the exit code and the record.
 fn lose(loads: &str, flags: &[&str]) -> (Option<i32>, Value) {
-    let place = Place::new();
+    lose_by(("-KILL", Duration::ZERO), &Place::new(), loads, flags)
+}
+
+/// The same with another signal, so long after the target has seen requests.
+fn lose_by(
+    (signal, after): (&str, Duration),
+    place: &Place,
+    loads: &str,
+    flags: &[&str],
+) -> (Option<i32>, Value) {
     let pid = place.folder.path().join("pid");
     let plan = format!(
         "target: TARGET\nmachines: {{ stays: local, goes: {{ command: [sh, -c, 'echo $$ > {}; exec {} agent'] }} }}\nloads:\n{loads}",
@@ -85,9 +94,12 @@ fn lose(loads: &str, flags: &[&str]) -> (Option<i32>, Value) {
     command.arg("run").arg(plan).arg("--results").arg(&results).args(flags);
     let mut run = Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
     wait_until(|| place.target.stats().requests > 20);
+    std::thread::sleep(after);
     let pid = fs::read_to_string(pid).unwrap();
-    assert!(Command::new("kill").args(["-KILL", pid.trim()]).status().unwrap().success());
+    assert!(Command::new("kill").args([signal, pid.trim()]).status().unwrap().success());
     let code = run.wait(Duration::from_secs(60)).unwrap().code();
+    // One that was only stopped lives on; one that was killed is gone.
+    let _ = Command::new("kill").args(["-KILL", pid.trim()]).output();
     (code, record(&results))
 }
 
@@ -110,4 +122,33 @@ fn a_tool_of_a_lost_machine_keeps_its_row() {
     let tool = &record["tools"][0];
     assert_eq!((&tool["load"], &tool["machine"]), (&"foreign".into(), &"goes".into()));
     assert_eq!(tool["problem"], "its machine was lost, and its metrics with it");
+}
+
+/// What an iteration requests is known to the script alone: the arrivals of its executor are no requests.
+#[test]
+fn requests_of_a_script_that_a_lost_machine_did_not_report_are_estimated() {
+    let place = Place::new();
+    let script = "import http from 'k6/http';
+const executor = 'constant-arrival-rate';
+export const options = {
+  scenarios: { one: { executor, rate: 60, timeUnit: '1s', preAllocatedVUs: 10, duration: '7s' } },
+};
+export default function () { http.get('TARGET/delay/40'); http.get('TARGET/delay/40'); }
+";
+    place.write("test.js", script);
+    // Two of its seconds are over by then: the estimate needs a whole one.
+    let signal = ("-STOP", Duration::from_millis(2500));
+    let (code, record) = lose_by(signal, &place, "  - { script: test.js }\n", &["--lost-after", "3s"]);
+    let total = &record["total"];
+    assert_eq!(code, Some(6));
+    assert_eq!(count(total, "requests_started"), ok(total) + interrupted(total));
+    let machines = record["parts"].as_array().unwrap().iter().filter(|part| part["kind"] == "machine");
+    let problems: Vec<&str> = machines.filter_map(|part| part["problem"].as_str()).collect();
+    let words = "by its last second it may have made about ";
+    let estimate = problems.iter().find_map(|problem| problem.split(words).nth(1)?.split(' ').next());
+    // Sixty a second for three seconds and a bit; a busy machine makes fewer.
+    let is_near = estimate
+        .and_then(|number| number.parse::<u64>().ok())
+        .is_some_and(|count| (20..=600).contains(&count));
+    assert!(is_near && problems.len() == 1, "{problems:?}");
 }

@@ -61,6 +61,10 @@ fn a_tool_that_is_missing_or_fails_is_told() {
     assert_eq!(output.status.code(), Some(5));
     assert_eq!(tool(&record, "wrk")["problem"], "wrk ended with exit code 1");
     assert!(record["verdict"]["reasons"].to_string().contains("tools_failed"));
+    let (_, output) = place.run("loads: [{ tool: wrk9, conections: 5 }]\n", &[]);
+    let said = text(&output.stderr);
+    assert!(said.contains("plan.yaml:1:17: there is no tool `wrk9`"), "{said}");
+    assert!(!said.contains("problems") && !said.contains("conections"), "nobody knows its keys: {said}");
     let (_, output) = place.run("loads: [{ tool: wrk, conections: 5 }]\n", &[]);
     assert!(
         text(&output.stderr).contains("plan.yaml:1:22: wrk has no option `conections`"),
