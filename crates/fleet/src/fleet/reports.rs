@@ -86,7 +86,7 @@ impl Fleet<'_> {
             Report::SetUp { load_idx, data } => {
                 self.begin(machine_idx, load_idx as usize, step, |at_unix_ns| {
                     Some(Begin { setup_data: data.clone(), at_unix_ns })
-                })
+                });
             }
             Report::Said { load_idx, line } => {
                 let load = &self.plan.loads[load_idx as usize].name;
