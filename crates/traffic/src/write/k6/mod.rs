@@ -2,7 +2,7 @@
 //! status, the extraction of what was learned (values of responses that later requests send), and the environment variables that stand
 //! for redacted values which no response gives.
 //!
-//! Owns: the script's course. Never: learns by itself; [`play::Learner`](crate::play::Learner) did.
+//! Owns: which statements the script has, in which order. Never: learns by itself; [`play::Learner`](crate::play::Learner) did.
 
 mod helpers;
 mod template;
@@ -190,14 +190,15 @@ impl<W: Write> K6<W> {
             };
             let (call, _) = extraction(&variable.locator);
             writeln!(self.out, "    {name} = {call} ?? {name};")?;
-            let recorded = variable.recorded.clone();
+            let (recorded, mark) = (variable.recorded.clone(), template::mark(*idx as usize));
             let session = session_of(record);
-            if !self.live.contains_key(&session) {
-                let live = self.nothing_learned();
-                self.live.insert(session, live);
-            }
-            if let Some(live) = self.live.get_mut(&session) {
-                live.set(recorded, template::mark(*idx as usize));
+            match self.live.get_mut(&session) {
+                Some(live) => live.set(recorded, mark),
+                None => {
+                    let mut live = self.nothing_learned();
+                    live.set(recorded, mark);
+                    self.live.insert(session, live);
+                }
             }
         }
         Ok(())
