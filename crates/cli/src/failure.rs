@@ -81,7 +81,8 @@ impl Failure {
 
     /// A file that a flag names and that cannot be used.
     pub(crate) fn file(flag: &str, path: &Path, error: &std::io::Error) -> Self {
-        let message = format!("cannot read `{}` for `{flag}`: {error}", path.display());
+        let purpose = if flag.starts_with('-') { format!(" for `{flag}`") } else { String::new() };
+        let message = format!("cannot read `{}`{purpose}: {error}", path.display());
         Self::usage(message, "check the path and its permissions")
     }
 }
