@@ -60,7 +60,9 @@ pub fn advice(cause: Cause) -> Option<&'static str> {
         Cause::ConnectTimeout => Some(
             "a firewall may drop the packets, or the accept queue is full: fewer connections may get through",
         ),
-        Cause::Timeout => Some("the server needs longer than `--timeout` allows; raise it, or lower the load"),
+        Cause::Timeout => {
+            Some("the server needs longer than `--timeout` allows; raise it, or lower the load")
+        }
         Cause::TlsCertificate => Some(
             "trust the issuer with `--cacert FILE`, set the expected name with `--sni`, or skip the check with `--insecure`",
         ),

@@ -196,8 +196,16 @@ fn a_wrong_key_or_value_is_an_error_at_its_place() {
         ("k6", r#"{"connections": 2}"#, "2:2: `generator_config` of k6 has no key `connections`"),
         ("k6", r#"{"protocol": "h9"}"#, "2:14: `protocol: h9`: not a possible value"),
         ("wrk", r#"{"protocol": "h2"}"#, "2:14: `protocol: h2`: wrk speaks HTTP/1.1 only"),
-        ("tls-perf", r#"{"tls-version": "1.4", "duration": 1}"#, "2:17: `tls-version: 1.4`: not a possible value"),
-        ("tls-perf", r#"{"duration": 1, "process-tickets": 7}"#, "2:36: `process-tickets: 7`: not a possible value"),
+        (
+            "tls-perf",
+            r#"{"tls-version": "1.4", "duration": 1}"#,
+            "2:17: `tls-version: 1.4`: not a possible value",
+        ),
+        (
+            "tls-perf",
+            r#"{"duration": 1, "process-tickets": 7}"#,
+            "2:36: `process-tickets: 7`: not a possible value",
+        ),
         ("tls-perf", r#"{"port": "https", "duration": 1}"#, "2:10: `port: https`: not a port"),
         ("tls-perf", "{}", "2:1: tls-perf needs `duration` or `handshakes`"),
         ("idle-connections", r#"{"port": 99999}"#, "2:10: `port: 99999`: not a port"),
