@@ -280,6 +280,84 @@ fn variables_stand_for_flags_that_are_not_given() {
 }
 
 #[test]
+fn names_of_sub_metrics_keep_their_text() {
+    let target = Target::start(&Options::default()).unwrap();
+    let folder = TempDir::new().unwrap();
+    let script = written(
+        &folder,
+        "export const options = { thresholds: { \"http_req_duration{name:'a'}\": ['max>=0'], 'http_reqs{ name: a }': ['count==1'] } };
+         export default function () { http.get(`${__ENV.BASE}/get`, { tags: { name: 'a' } }); }
+         export function handleSummary(data) {
+           const names = Object.keys(data.metrics).filter((name) => name.includes('{') && name.includes('a'));
+           return { stdout: names.sort().join(' & ') + '\\n' };
+         }",
+    );
+    let [samples, export] = ["samples", "export"].map(|name| folder.path().join(name));
+    let (base, out) = (format!("BASE=http://{}", target.address()), format!("json={}", samples.display()));
+    let export_flag = format!("--summary-export={}", export.display());
+    let ended =
+        start(&["run", "--summary", "k6", "--no-save", "-e", &base, "-o", &out, &export_flag, &script])
+            .wait();
+    let names = ["http_req_duration{name:'a'}", "http_reqs{ name: a }"];
+    assert!(ended.code == Some(0) && names.iter().all(|name| ended.stdout.contains(name)), "{ended:#?}");
+    let export = fs::read_to_string(export).unwrap();
+    assert!(names.iter().all(|name| export.contains(&format!("\"{name}\""))), "{export}");
+    assert!(fs::read_to_string(samples).unwrap().contains(names[0]));
+}
+
+#[test]
+fn outputs_and_variables_of_k6_are_taken_or_named() {
+    let folder = TempDir::new().unwrap();
+    let script = written(&folder, "export default function () { __ENV.K6_OWN; }");
+    let run = |out: &str| {
+        let mut command = Command::new(squall::binary());
+        command.args(["run", "-i", "1", "--summary", "k6", "--no-save", &script]);
+        command
+            .env("K6_OUT", out)
+            .env("K6_CLOUD_TOKEN", "t")
+            .env("K6_OWN", "o")
+            .env("K6_STATSD_ADDR", "127.0.0.1:9");
+        squall::start_command(command).wait()
+    };
+    let ended = run("statsd");
+    let warning = "the variable K6_CLOUD_TOKEN has no effect: only k6 itself can use Grafana Cloud k6";
+    assert!(ended.code == Some(0) && ended.stderr.contains(warning), "{ended:#?}");
+    assert!(!ended.stderr.contains("K6_OWN") && !ended.stderr.contains("K6_STATSD"), "{ended:#?}");
+    let ended = run("cloud");
+    let refusal = "`cloud` sends to Grafana Cloud k6, which only k6 itself can do";
+    assert!(ended.code == Some(2) && ended.stderr.contains(refusal), "{ended:#?}");
+}
+
+#[test]
+fn a_new_script_runs_and_overwrites_nothing() {
+    let target = Target::start(&Options::default()).unwrap();
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("new.js").display().to_string();
+    let url = format!("http://{}/get", target.address());
+    let ended = start(&["new", &script, "--target", &url]).wait();
+    assert!(ended.code == Some(0) && ended.stderr.contains("is a k6 script: `squall run "), "{ended:#?}");
+    let ended = start(&["run", "-i", "1", "--vus", "1", "--summary", "k6", "--no-save", &script]).wait();
+    assert!(ended.code == Some(0) && ended.stdout.contains("status is 200"), "{ended:#?}");
+    assert_eq!(start(&["new", &script]).wait().code, Some(2));
+}
+
+#[test]
+fn commands_and_wrong_flags_of_k6_are_answered() {
+    for (word, answer) in [
+        ("cloud", "Grafana Cloud"),
+        ("archive", "no archives"),
+        ("pause", "not steered"),
+        ("status", "not steered"),
+    ] {
+        let ended = start(&[word, "x.js"]).wait();
+        assert!(ended.code == Some(2) && ended.stderr.contains(answer), "{word}: {ended:#?}");
+    }
+    assert!(start(&["version"]).wait().stdout.starts_with("squall "));
+    assert_eq!(start(&["run", "--nope", "x.js"]).wait().code, Some(255));
+    assert_eq!(start(&["run", "--nope", "x.yaml"]).wait().code, Some(2));
+}
+
+#[test]
 fn the_summary_may_be_sent_to_a_server() {
     let target = Target::start(&Options::default()).unwrap();
     let folder = TempDir::new().unwrap();
