@@ -466,7 +466,9 @@ loads: [{ http: /, requests: 1 }]
     let (_, output) = place.run(plan, &["--dry-run"]);
     let said = text(&output.stderr);
     assert!(
-        said.contains("plan.yaml:3:13: all machines are only watched, so this one makes the load"),
+        said.contains(
+            "plan.yaml:3:13: all machines are used only for monitoring, so this one generates the load"
+        ),
         "{said}"
     );
     let named = plan.replace("requests: 1", "requests: 1, on: local");

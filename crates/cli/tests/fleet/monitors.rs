@@ -41,7 +41,7 @@ loads: [{ http: /, requests: 5 }]
     assert_eq!(output.status.code(), Some(2), "{said}");
     for problem in [
         "machine `shop`: no process `squal` runs there\n      a similar one runs: `squall`",
-        "machine `shop`: no process `no-such-program-here` runs there\n      start it, or name it as `ps -e`",
+        "machine `shop`: no process `no-such-program-here` runs there\n      start it, or use its name in `ps -e`",
         "machine `shop`: no process `4194304` runs there",
         "monitor `127.0.0.1:1`: g and 1 other machine cannot read it: Connection refused",
         "monitor `safe`: shop cannot read it: ",
@@ -80,9 +80,9 @@ loads: [{{ http: /delay/5, connections: 2, duration: 1500ms }}]
     let (record, output) = place.run(&plan, &[]);
     let said = text(&output.stderr);
     assert_code(&record, &output, 0);
-    assert!(said.contains("monitor `odd` has no `no_such` yet"), "{said}");
-    assert!(said.contains("monitor odd never had `no_such`"), "{said}");
-    assert!(record["events"].to_string().contains("monitor odd never had `no_such`"));
+    assert!(said.contains("monitor `odd` does not report `no_such` yet"), "{said}");
+    assert!(said.contains("monitor odd never reported `no_such`"), "{said}");
+    assert!(record["events"].to_string().contains("monitor odd never reported `no_such`"));
     let seen = seen(&record, "odd");
     assert!(matches!(&seen[..], [(name, count)] if name == "up" && *count > 0), "{seen:?}");
 }

@@ -63,7 +63,7 @@ fn a_generator_without_local_ports_is_the_limit_and_the_target_is_not_called_unr
     assert_eq!(ok(&record["total"]), PORT_COUNT, "{said}");
     assert!(reasons(&record).contains(&"own_failures"), "{said}");
     assert!(said.contains("100 % of the local ports were in use"), "{said}");
-    assert!(said.contains("36  out of ports, descriptors or buffers (on this side)"), "{said}");
+    assert!(said.contains("36  out of ports, descriptors or buffers (generator side)"), "{said}");
     assert!(!said.contains("unreachable") && !said.contains("cannot connect"), "{said}");
 }
 

@@ -63,8 +63,8 @@ fn a_tool_that_is_missing_or_fails_is_told() {
     assert!(record["verdict"]["reasons"].to_string().contains("tools_failed"));
     let (_, output) = place.run("loads: [{ tool: wrk9, conections: 5 }]\n", &[]);
     let said = text(&output.stderr);
-    assert!(said.contains("plan.yaml:1:17: there is no tool `wrk9`"), "{said}");
-    assert!(!said.contains("problems") && !said.contains("conections"), "nobody knows its keys: {said}");
+    assert!(said.contains("plan.yaml:1:17: unknown tool `wrk9`"), "{said}");
+    assert!(!said.contains("problems") && !said.contains("conections"), "its keys are unknown: {said}");
     let (_, output) = place.run("loads: [{ tool: wrk, conections: 5 }]\n", &[]);
     assert!(
         text(&output.stderr).contains("plan.yaml:1:22: wrk has no option `conections`"),

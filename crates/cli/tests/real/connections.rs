@@ -140,9 +140,9 @@ fn a_rate_that_the_server_cannot_follow_is_told_as_a_backlog() {
     assert!(ended.number("/phases_us/blocked/max") >= 1_000.0 * started as f64, "{ended:#?}");
     let said = summary.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
-        "RATE asked",
+        "RATE scheduled",
         "/s started",
-        "/s done",
+        "/s completed",
         &format!("never started {never_started}"),
         &format!("note: {never_started} arrivals waited for a free connection"),
         "the server did not keep up with the rate",
@@ -192,7 +192,7 @@ fn what_1_200_000_connections_need_is_told_before_any_is_opened() {
     let ended = start_command(command).wait();
     assert_eq!(ended.code, Some(2), "as the run itself would: {ended:#?}");
     for line in
-        ["1200064 open files (20000 here)", "over 61 processes", "1200000 local ports", "GiB of memory"]
+        ["1200064 open files (20000 here)", "across 61 processes", "1200000 local ports", "GiB of memory"]
     {
         assert!(ended.stdout.contains(line), "{line}: {}", ended.stdout);
     }

@@ -85,7 +85,7 @@ fn a_refused_port_is_an_unreachable_target() {
     for part in [
         "error: cannot connect to `http://127.0.0.1:",
         "Connection refused",
-        "help: check that the server runs",
+        "help: check that the server is running",
     ] {
         assert!(ended.stderr.contains(part), "no {part:?} in:\n{}", ended.stderr);
     }

@@ -179,7 +179,7 @@ fn a_websocket_passes_the_proxy_untouched_and_unrecorded() {
     proxy.stop();
     let said = fs::read_to_string(folder.path().join("stderr")).unwrap();
     let host = to.trim_start_matches("http://").trim_end_matches('/');
-    let expected = format!("1 became WebSockets, which pass and are not recorded (1 to {host})");
+    let expected = format!("1 became WebSockets, which are forwarded but not recorded (1 to {host})");
     assert!(said.contains(&expected), "{said}");
     let held = squall::start(&["convert", "--dry-run", &recording]).wait();
     assert!(held.stdout.contains("requests    0"), "{held:#?}");
@@ -553,7 +553,7 @@ fn a_rate_is_kept_with_as_few_sessions_as_the_recording_has() {
     let played = squall::run(&args);
     assert_eq!((played.count("/totals/requests_asked"), played.count("/totals/ok")), (50, 50), "{played:#?}");
     let shown = squall::start(&[&args[..], &["--no-save"]].concat()).wait();
-    assert!(shown.stdout.contains("asked 50.0/s"), "the rate of the schedule: {shown:#?}");
+    assert!(shown.stdout.contains("scheduled 50.0/s"), "the rate of the schedule: {shown:#?}");
     // Late is what the rate's time is over for, not the recording's.
     assert!(played.number("/totals/replay/lateness_us/p50") < 500_000.0, "{played:#?}");
 }

@@ -29,7 +29,8 @@ pub(super) fn check(root: &Path, files: &[Source], findings: &mut Findings) {
 fn pages(root: &Path) -> Vec<PathBuf> {
     let folders = [root.to_owned(), root.join("docs"), root.join("docs/experiments")];
     let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
-    let is_page = |path: &PathBuf| path.extension().is_some_and(|end| end == "md") && !path.ends_with("CHANGELOG.md");
+    let is_page =
+        |path: &PathBuf| path.extension().is_some_and(|end| end == "md") && !path.ends_with("CHANGELOG.md");
     entries.map(|entry| entry.path()).filter(is_page).collect()
 }
 
