@@ -249,7 +249,7 @@ mod tests {
             (PushKind::Statsd, "bob:secretpw@x", "`***@x`"),
         ] {
             let said = Push::start(kind, target, None).unwrap_err().to_string();
-            assert!(said.starts_with(shown), "{said}");
+            assert!(said.starts_with(&format!("cannot send to {shown}")), "{said}");
         }
         let push = Push::start(PushKind::Otlp, "http://bob:secretpw@127.0.0.1:1/", None).unwrap();
         assert_eq!(push.shown, "http://***@127.0.0.1:1/");

@@ -37,7 +37,9 @@ pub fn masked_line(text: &str) -> Cow<'_, str> {
 fn user_information(text: &str, begin: usize) -> Option<Range<usize>> {
     let end = end_of(text, begin, |byte| matches!(byte, b'/' | b'?' | b'#') || ends_url(byte));
     let user = &text[begin..begin + text[begin..end].rfind('@')?];
-    (user.contains(':') || looks_random(user.as_bytes())).then_some(begin..begin + user.len())
+    // `****:****` is k6's, and stays.
+    let is_masked = user.bytes().all(|byte| matches!(byte, b'*' | b':'));
+    (!is_masked && (user.contains(':') || looks_random(user.as_bytes()))).then_some(begin..begin + user.len())
 }
 
 /// The value of a parameter in a query, a fragment or a form, by the place of its `=`.

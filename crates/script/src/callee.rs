@@ -3,20 +3,22 @@
 //! Never: runs anything. The engine places a call at the last name of what is called, so `f()()` are two calls at one place.
 
 use oxc_allocator::Allocator;
-use oxc_ast::ast::{CallExpression, Expression, NewExpression};
+use oxc_ast::ast::{CallExpression, Expression, FunctionBody, NewExpression};
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::Parser;
-use oxc_span::{GetSpan, SourceType};
+use oxc_span::{GetSpan, SourceType, Span};
 
-/// Texts of the functions that may be called at a line and column (from 1), the innermost first.
+/// Texts of the functions that may be called at a line and column (from 1), the innermost first. The call around them comes last: the
+/// engine gives it the place of the last call among its arguments.
 pub(crate) fn callees_at(text: &str, line: usize, column: usize) -> Vec<String> {
     let begin: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     let row = text[begin..].chars().take(column.saturating_sub(1)).map(char::len_utf8).sum::<usize>();
     let allocator = Allocator::default();
     let parsed = Parser::new(&allocator, text, SourceType::mjs()).parse();
-    let mut finder = Finder { text, at: (begin + row) as u32, found: Vec::new() };
+    let mut finder = Finder { text, at: (begin + row) as u32, found: Vec::new(), around: None };
     finder.visit_program(&parsed.program);
     finder.found.reverse();
+    finder.found.extend(finder.around);
     finder.found
 }
 
@@ -24,9 +26,14 @@ struct Finder<'t> {
     text: &'t str,
     at: u32,
     found: Vec<String>,
+    around: Option<String>,
 }
 
 impl Finder<'_> {
+    fn is_in(&self, span: Span) -> bool {
+        (span.start..span.end).contains(&self.at)
+    }
+
     fn note(&mut self, callee: &Expression<'_>) {
         if anchor(callee) == self.at {
             self.found.push(shown(callee.span().source_text(self.text)));
@@ -48,7 +55,18 @@ fn anchor(callee: &Expression<'_>) -> u32 {
 impl<'a> Visit<'a> for Finder<'_> {
     fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
         self.note(&it.callee);
+        if it.arguments.iter().any(|argument| self.is_in(argument.span())) {
+            self.around = Some(shown(it.callee.span().source_text(self.text)));
+        }
         walk::walk_call_expression(self, it);
+    }
+
+    // What a function does is not done where it is an argument.
+    fn visit_function_body(&mut self, it: &FunctionBody<'a>) {
+        if self.is_in(it.span) {
+            self.around = None;
+        }
+        walk::walk_function_body(self, it);
     }
 
     fn visit_new_expression(&mut self, it: &NewExpression<'a>) {
@@ -83,7 +101,8 @@ mod tests {
             ("http.run();", "run", "http.run"),
             ("a;\nnew http.Foo( );", "http", "http.Foo"),
             ("f(g(x), 1)", "f", "f"),
-            ("f(1, g(x))", "g", "g"),
+            ("f(1, g(x))", "g", "g f"),
+            ("f(() => { g(x) })", "g", "g"),
             ("o.a['x y'](() => { a.b(1); })", "a[", "o.a['x y']"),
             ("(function(module) {f.\n  g(1)})", "g(1", "f. g"),
             ("f.a()()", "a", "f.a f.a()"),

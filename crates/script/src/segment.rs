@@ -221,11 +221,11 @@ mod tests {
     #[test]
     fn nonsense_is_refused_with_its_reason() {
         for (segment, sequence, reason) in [
-            ("1/2:1/4", None, "begin"),
+            ("1/2:1/4", None, "start"),
             ("2", None, "not a part"),
             ("x", None, "not a part"),
             ("1/0", None, "not a part"),
-            ("0:0", None, "begin"),
+            ("0:0", None, "start"),
             ("0:1/2", Some("0,1/3,1"), "not one of"),
             ("0:1", Some("1"), "two fractions"),
             ("0:1/999983", Some("0,1/999983,2/3,1"), "denominator"),

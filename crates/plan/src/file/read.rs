@@ -679,7 +679,7 @@ impl<'n, 'p> Keys<'n, 'p> {
                 let help = "put the loads into a step of their own";
                 self.problems.push(Problem::at(
                     node.place,
-                    "a plan with `steps` has no `loads` of its own",
+                    "a plan with `steps` has no `loads` outside them",
                     help,
                 ));
                 Vec::new()

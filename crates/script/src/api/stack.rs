@@ -73,7 +73,9 @@ fn name_callee(error: &Value<'_>, frames: &[Value<'_>]) -> JsResult<()> {
     let what = match place_of(first)? {
         Some(place) => {
             let callees = ctx.host().source.callees_at(&place);
-            callees.iter().find(|callee| !is_known_function(ctx, callee)).cloned()
+            let unknown = callees.iter().filter(|callee| !is_known_function(ctx, callee));
+            let unknown: Vec<&str> = unknown.map(String::as_str).collect();
+            (!unknown.is_empty()).then(|| unknown.join(" or "))
         }
         None => {
             let function = ask(first, "getFunctionName")?;

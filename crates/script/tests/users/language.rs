@@ -60,7 +60,7 @@ fn errors_say_what_was_no_function() {
         ("const f = 5; f();", "f is not a function"),
         ("new http.Foo();", "http.Foo is not a function"),
         ("[1].map(5);", "what map was given is not a function"),
-        ("const own = {}; own.a(own.b());", "own.b is not a function"),
+        ("const own = {}; own.a(own.b());", "own.b or own.a is not a function"),
         ("JSON.parse('{');", ""),
         ("throw new TypeError('not a function');", "not a function"),
     ] {
