@@ -33,8 +33,9 @@ ui/node_modules/.package-lock.json: ui/package-lock.json
 ui-test: test-deps build-debug ## drives the page in headless Chromium
 	cd ui && npm run --silent test
 
+# With the features that the tests have, so that nothing is built twice.
 build-debug: ui
-	$(CARGO) build --package squall
+	$(CARGO) build --workspace --bin squall
 
 build-quick: build-deps ui
 	$(CARGO) build --profile quick --package squall
