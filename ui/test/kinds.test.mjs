@@ -60,7 +60,7 @@ export default function () {
 test('a replay of recorded traffic', async () => {
   const log = Array.from({ length: 60 }, (_, idx) => `127.0.0.1 - - [10/Oct/2026:13:55:${String(30 + Math.floor(idx / 20)).padStart(2, '0')} +0000] "GET /status/200?n=${idx} HTTP/1.1" 200 6 "-" "curl/8"`);
   await look('replay', await run('replay', 'replay', file('access.log', `${log.join('\n')}\n`), '--to', on.target.url), async (page) => {
-    assert.match(await page.textContent('.tiles'), /ended well\s*60/);
+    assert.match(await page.textContent('.tiles'), /succeeded\s*60/);
     assert.match(await page.textContent('.facts'), /on time/);
   });
 });
@@ -88,7 +88,7 @@ steps:
     const latency = page.locator('.chart', { has: page.locator('h3', { hasText: /^Latency$/ }) });
     await latency.locator('summary').click();
     assert.equal(await latency.locator('tbody tr', { hasText: '–––––' }).count(), 1);
-    assert.match(await page.locator('p.note', { hasText: 'zero all the time' }).textContent(), /sockets syn-received/);
+    assert.match(await page.locator('p.note', { hasText: 'always zero' }).textContent(), /sockets syn-received/);
     assert.equal(await page.locator('h3', { hasText: 'sockets syn-received' }).count(), 0);
   });
 });
@@ -109,7 +109,7 @@ steps:
     const titles = await page.locator('.tile-group h3').allTextContents();
     assert.deepEqual(titles, ['Requests', 'Handshakes', 'Idle connections', 'All together']);
     const tiles = (kind) => page.locator('.tile-group', { has: page.locator('h3', { hasText: new RegExp(`^${kind}$`) }) }).textContent();
-    assert.match(await tiles('Requests'), /ended well\s*200/);
+    assert.match(await tiles('Requests'), /succeeded\s*200/);
     assert.match(await tiles('Handshakes'), /completed\s*90/);
     assert.match(await tiles('Idle connections'), /opened\s*20/);
     // The steps come before the tiles, with a row for each of their loads.

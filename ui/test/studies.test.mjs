@@ -57,6 +57,6 @@ test('several runs are one page, with each of them in it', async () => {
   await look('merged', html, async (page) => {
     const runs = page.locator('section', { has: page.locator('h2', { hasText: 'Runs' }) });
     assert.equal(await runs.locator('tbody tr').count(), 3);
-    assert.match(await page.textContent('.tiles'), /ended well\s*600/);
+    assert.match(await page.textContent('.tiles'), /succeeded\s*600/);
   });
 });
