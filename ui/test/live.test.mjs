@@ -13,10 +13,10 @@ const LOAD = ['-c', '2', '--threads', '1', '--web=127.0.0.1:0'];
 const points = (page) => page.evaluate(() => document.querySelector('.chart .u-legend') && document.querySelectorAll('.chart').length);
 
 test('a live page draws what comes and says when the run has ended', async () => {
-  const run = await startLive(...LOAD, '-d', '4s', `${on.target.url}/delay/5ms`);
+  const run = await startLive(...LOAD, '-d', '8s', `${on.target.url}/delay/5ms`);
   const { page, context, faults } = await open(on.browser, run.url);
   await page.waitForSelector('.tiles');
-  assert.match(await page.textContent('#live-state'), /running 0:0\d of 0:04/);
+  assert.match(await page.textContent('#live-state'), /running 0:0\d of 0:08/);
   const before = await page.textContent('.tile:nth-child(2) b');
   await page.waitForFunction((before) => document.querySelector('.tile:nth-child(2) b').textContent !== before, before);
   await page.waitForFunction(() => document.querySelector('#live-state').textContent === 'ended');
