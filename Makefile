@@ -1,4 +1,4 @@
-# Every task of the house. `make help` lists them.
+# Every task of the project. `make help` lists them.
 
 # Servers that the tests start live in sbin on Debian, and Go's toolchain and the programs it installs often here.
 export PATH := $(PATH):/usr/sbin:/usr/local/sbin:/usr/local/go/bin:$(or $(GOPATH),$(HOME)/go)/bin
