@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
+use squall_fuzz::scripts::NoRecorder;
 use squall_script::{
-    Console, Counts, HttpSample, Iteration, MetricId, Program, ProgramSetup, Progress, Recorder, Reply, ReplyFailure,
-    Request, Runtime, Scenario, Shared, Step, Tags, User, Work,
+    Console, Counts, Iteration, Program, ProgramSetup, Progress, Reply, ReplyFailure,
+    Request, Runtime, Scenario, Shared, Step, User, Work,
 };
 
 #[derive(Arbitrary, Debug)]
@@ -48,7 +49,7 @@ fuzz_target!(|input: Input| {
     };
     let program = Program::compile(setup).unwrap_or_else(|error| panic!("{}: {source}", error.message));
     let (options, console) = (Arc::new(Runtime::default()), Arc::new(Console::silent()));
-    let shared = Shared::new(options, Rc::new(Nobody), console, Arc::new(Counts::default()));
+    let shared = Shared::new(options, Rc::new(NoRecorder), console, Arc::new(Counts::default()));
     let shared = Rc::new(shared);
     let mut user = User::new(&shared, &program, 1).unwrap_or_else(|error| panic!("{}: {source}", error.message));
     drive(&mut user, &input, &source);
@@ -121,16 +122,6 @@ fn source(input: &Input) -> String {
     }
     text.push_str("}\n");
     text
-}
-
-#[derive(Debug)]
-struct Nobody;
-
-impl Recorder for Nobody {
-    fn add(&self, _: MetricId, _: f64, _: &Tags<'_>) {}
-    fn http(&self, _: &HttpSample<'_>) {}
-    fn check(&self, _: &str, _: &str, _: bool, _: &Tags<'_>) {}
-    fn group(&self, _: &str) {}
 }
 
 /// Nobody sleeps longer than a year.

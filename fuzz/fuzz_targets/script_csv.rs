@@ -13,8 +13,9 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use squall_plan::log_mask::masked_line;
 use squall_plan::printable::csv_cell;
+use squall_fuzz::scripts::NoRecorder;
 use squall_script::{
-    Console, HttpSample, MetricId, Options, Program, ProgramSetup, Recorder, SampleForm, SampleOutput, SampleStream,
+    Console, MetricId, Options, Program, ProgramSetup, Recorder, SampleForm, SampleOutput, SampleStream,
     SystemTags, Tags, TimeForm,
 };
 
@@ -32,7 +33,7 @@ fuzz_target!(|input: Input| {
     let options = Options::of(Vec::new()).expect("the defaults");
     let text = Text::default();
     let output = SampleOutput::new(SampleForm::Csv(TimeForm::Unix), Box::new(text.clone()), program, &options);
-    let stream = SampleStream::new(Rc::new(Nobody), &[Arc::new(output)], &[]);
+    let stream = SampleStream::new(Rc::new(NoRecorder), &[Arc::new(output)], &[]);
     let metadata = [("note".to_owned(), input.metadata.clone())];
     let own = [("own".to_owned(), input.tag.clone())];
     let tags = Tags {
@@ -85,16 +86,6 @@ impl Write for Text {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-#[derive(Debug)]
-struct Nobody;
-
-impl Recorder for Nobody {
-    fn add(&self, _: MetricId, _: f64, _: &Tags<'_>) {}
-    fn http(&self, _: &HttpSample<'_>) {}
-    fn check(&self, _: &str, _: &str, _: bool, _: &Tags<'_>) {}
-    fn group(&self, _: &str) {}
 }
 
 thread_local! {

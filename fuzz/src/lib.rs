@@ -1,6 +1,7 @@
-//! What the fuzz targets of text inputs have in common.
+//! What fuzz targets have in common.
 
 pub mod h2;
+pub mod scripts;
 pub mod traffic;
 
 use squall_plan::InputError;

@@ -375,7 +375,7 @@ pub struct Trouble {
     pub message: String,
     /// A statement.
     pub help: String,
-    /// Whether it is the target that cannot be reached; else the plan or a machine is to be mended.
+    /// Whether it is the target that cannot be reached; otherwise the plan or a machine has to be fixed.
     pub is_target_unreachable: bool,
 }
 

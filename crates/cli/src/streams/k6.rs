@@ -59,7 +59,7 @@ fn refused(reason: &str, help: &str) -> InputError {
     InputError { column: 1, reason: reason.to_owned(), help: help.to_owned() }
 }
 
-/// k6 speaks gRPC unless it is told otherwise; here it is always HTTP, which collectors take at the port next to it.
+/// k6 uses gRPC by default; here it is always HTTP, which collectors accept on the next port.
 fn open_telemetry(place: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, InputError> {
     if !place.is_empty() {
         return Ok(place.to_owned());

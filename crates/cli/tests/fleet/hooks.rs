@@ -190,7 +190,7 @@ fn a_hook_ends_when_its_agent_is_killed() {
     let mut run = Process::start(&mut command);
     let pid = |name: &str| fs::read_to_string(file(name)).unwrap_or_default().trim().to_owned();
     wait_until(|| !pid("hook").is_empty());
-    // One that has ended may wait for whoever started it.
+    // A process that has ended may still wait to be reaped by its parent.
     let runs = || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid("hook"))).unwrap_or_default();
         stat.contains("(sleep) ") && !stat.contains("(sleep) Z")

@@ -452,7 +452,7 @@ fn forbidden_addresses_are_not_reached_in_another_form() {
     assert_eq!(target.stop().requests, 1);
 }
 
-/// Whoever is on the way could put a script of theirs in.
+/// Anyone on the path could insert a script.
 #[test]
 fn an_https_import_follows_no_redirect_to_http() {
     let plain = Target::start(&Options::default()).unwrap();

@@ -110,7 +110,7 @@ impl Filling<'_> {
         filled + rest
     }
 
-    /// The value of what stands between the braces; nothing once all values together are too long.
+    /// The value of the expression between the braces; nothing once all values together are too long.
     fn value(&mut self, inside: &str, place: Place) -> String {
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),

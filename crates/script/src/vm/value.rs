@@ -30,7 +30,7 @@ pub(crate) struct Text<'js> {
     bytes: *const c_char,
     len: usize,
     /// The text, where that of the engine is no UTF-8.
-    mended: Option<Box<str>>,
+    repaired: Option<Box<str>>,
 }
 
 impl std::fmt::Debug for Kept {
@@ -665,20 +665,20 @@ impl<'js> Text<'js> {
     /// # Safety
     /// `bytes` must be text of `len` bytes that the engine gave, freed by nobody else; or null.
     unsafe fn new(ctx: Ctx<'js>, bytes: *const c_char, len: usize) -> Self {
-        let mended = if bytes.is_null() {
+        let repaired = if bytes.is_null() {
             Some(Box::from(""))
         } else {
             // SAFETY: the caller's promise.
             let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), len) };
-            std::str::from_utf8(bytes).is_err().then(|| mended(bytes))
+            std::str::from_utf8(bytes).is_err().then(|| repaired(bytes))
         };
-        Self { ctx, bytes, len, mended }
+        Self { ctx, bytes, len, repaired }
     }
 }
 
 /// The engine writes half of a character (a lone surrogate) like any other, in three bytes that UTF-8 does not have: each becomes U+FFFD, and the
 /// rest of the text stays.
-fn mended(bytes: &[u8]) -> Box<str> {
+fn repaired(bytes: &[u8]) -> Box<str> {
     let mut bytes = bytes.to_vec();
     for at in 0..bytes.len().saturating_sub(2) {
         if bytes[at] == 0xed && bytes[at + 1] >= 0xa0 {
@@ -692,8 +692,8 @@ impl std::ops::Deref for Text<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
-        if let Some(mended) = &self.mended {
-            return mended;
+        if let Some(repaired) = &self.repaired {
+            return repaired;
         }
         // SAFETY: the engine gave `len` bytes, which live until they are freed by the drop, and `new` has seen that they are UTF-8.
         unsafe {

@@ -139,7 +139,7 @@ const LINK_PARAMETER: &str = r#"function linkParameter(res, name) {
 }
 "#;
 
-/// As `squall_plan::secret::looks_random`: two places of the same name in a page are told apart by it.
+/// As `squall_plan::secret::looks_random`: it distinguishes two places of the same name in a page.
 const LOOKS_RANDOM: &str = r"function looksRandom(text) {
   const count = (pattern) => (text.match(pattern) || []).length;
   const digits = count(/\d/g);
