@@ -1,7 +1,8 @@
 //! What the fuzz targets of HTTP/2 have in common: a client with requests in flight, and all that can be seen of it.
 
 use squall_wire::h1::{Fields, HeadView, RequestHead, RequestKind, Sink};
-use squall_wire::h2::{Client, Error, Event, FieldBlock, FieldTable, HeadCache, Request, Setup, prepare};
+use squall_wire::Event;
+use squall_wire::h2::{Client, Error, FieldBlock, FieldTable, HeadCache, Request, Setup, prepare};
 
 /// Requests that are in flight where nothing else is said.
 pub const REQUEST_COUNT: u32 = 4;
@@ -51,11 +52,11 @@ impl Peer {
     /// Sends a request, where there is room.
     pub fn ask(&mut self, body_bytes: u64) {
         let Some(slot) = self.client.reserve() else { return };
-        if !self.client.may_start() {
+        if self.client.next_reserved().is_none() {
             return self.client.cancel(slot);
         }
         let request = Request { fields: &self.fields, kind: RequestKind::Other, body_bytes };
-        self.client.start(slot, &self.table, request, &mut self.sent);
+        self.client.start(&self.table, request, &mut self.sent);
     }
 
     /// Sends what may be sent, and forgets it.

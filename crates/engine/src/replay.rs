@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::Error;
 use crate::pace::Share;
-use crate::prepare::RowPair;
+use crate::prepare::VersionRows;
 use crate::sys::nanoseconds;
 
 /// What the shards share of a replay.
@@ -25,7 +25,7 @@ pub(crate) struct PreparedReplay {
     /// By the recording's origin.
     pub(crate) origins: Vec<ReplayOrigin>,
     /// By the recording's row; the last one is for records without.
-    pub(crate) rows: Vec<RowPair>,
+    pub(crate) rows: Vec<VersionRows>,
     pub(crate) learned: Learned,
     pub(crate) changes: Changes,
     /// Where requests go instead, where `Origin` and `Referer` follow.
@@ -113,8 +113,8 @@ impl PreparedReplay {
     }
 
     /// The rows of a record.
-    pub(crate) fn rows_of(&self, row: u16) -> RowPair {
-        let other = self.rows.last().copied().unwrap_or(RowPair { h1: 0, h2: 0 });
+    pub(crate) fn rows_of(&self, row: u16) -> VersionRows {
+        let other = self.rows.last().copied().unwrap_or_default();
         self.rows.get(usize::from(row)).copied().unwrap_or(other)
     }
 

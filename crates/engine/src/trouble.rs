@@ -4,6 +4,7 @@ use std::io;
 
 use squall_measure::{Cause, Phase};
 use squall_plan::limits::{RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
+use squall_wire::ProtocolError;
 use squall_wire::h1::{DecodeError, DecodeErrorKind};
 
 use crate::sys::nanoseconds;
@@ -43,6 +44,14 @@ impl Trouble {
 
     pub(crate) fn tls(error: &rustls::Error, phase: Phase) -> Self {
         Self::new(tls::cause_of(error), phase, error.to_string())
+    }
+
+    /// The peer broke a rule of its protocol, or ended in the middle of it.
+    pub(crate) fn protocol(error: &ProtocolError, phase: Phase) -> Self {
+        match error {
+            ProtocolError::H1(error) => Self::decode(error, phase),
+            ProtocolError::H2(error) => Self::new(Cause::HttpProtocol, phase, error.to_string()),
+        }
     }
 
     pub(crate) fn decode(error: &DecodeError, phase: Phase) -> Self {

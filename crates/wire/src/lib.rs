@@ -2,5 +2,8 @@
 //!
 //! Never: sockets, the clock, metrics.
 
+mod client;
 pub mod h1;
 pub mod h2;
+
+pub use client::{Chunk, Client, Event, HeadCaches, Progress, ProtocolError, Request, Version};

@@ -15,6 +15,7 @@ use rustls::ClientConfig;
 use squall_measure::{Phases, Snapshot};
 use squall_plan::RequestPlan;
 use squall_script::Dns;
+use squall_wire::Version;
 
 use crate::Error;
 use crate::pace::Share;
@@ -136,8 +137,8 @@ pub(crate) struct Ended {
     pub(crate) body: Vec<u8>,
     pub(crate) phases: Phases,
     pub(crate) remote: Option<SocketAddr>,
-    /// The connection spoke HTTP/2.
-    pub(crate) is_h2: bool,
+    /// What its connection spoke; `None`: it never got one.
+    pub(crate) version: Option<Version>,
     /// k6's names of the TLS version and cipher suite.
     pub(crate) tls: Option<(&'static str, &'static str)>,
 }

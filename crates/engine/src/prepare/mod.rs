@@ -31,7 +31,7 @@ use crate::replay::{PreparedReplay, ReplayOrigin};
 pub(crate) use self::origin::{Dial, Origin, resolve_rule};
 pub(crate) use self::request::{FileBody, IDEMPOTENT_METHODS, PreparedRequest};
 pub(crate) use self::rotation::rotation;
-pub(crate) use self::rows::{RowBook, RowPair};
+pub(crate) use self::rows::{RowBook, VersionRows};
 
 /// A load, ready to be driven.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Prepared {
         for plan in &http.requests {
             let origin_idx = origins.index_of(&plan.url, plan.http)?;
             let key = &origins.origins[origin_idx].key;
-            let rows = rows.pair_of(plan, key);
+            let rows = rows.rows_of(plan, key);
             let template = Template {
                 plan,
                 http: key.http,
@@ -126,10 +126,10 @@ impl Prepared {
         for row in &recorded {
             let origin = &replay.origins[usize::from(row.origin).min(replay.origins.len() - 1)];
             let key = &origins.origins[origin.origin_idx as usize].key;
-            replay.rows.push(rows.pair_of_row(&row.method, &row.pattern, key));
+            replay.rows.push(rows.rows_of_pattern(&row.method, &row.pattern, key));
         }
         if replay.has_rowless() {
-            replay.rows.push(rows.pair_of_row("*", "(other)", &origins.origins[0].key));
+            replay.rows.push(rows.rows_of_pattern("*", "(other)", &origins.origins[0].key));
         }
         let OriginTable { origins, names, .. } = origins;
         let names = names.resolve(&load.network.sources, stop)?;
@@ -208,13 +208,13 @@ impl Prepared {
     /// The row in which a call is counted that could not be prepared; `None`: its URL is none.
     pub(crate) fn row_of_refused(&mut self, request: &CallRequest) -> Option<u32> {
         let key = OriginKey::of(&request.plan.url, request.plan.http)?;
-        Some(self.rows_of(request, &key).h1)
+        Some(self.rows_of(request, &key).unsent())
     }
 
-    fn rows_of(&mut self, request: &CallRequest, key: &OriginKey) -> RowPair {
-        let Some(book) = &self.book else { return RowPair { h1: 0, h2: 0 } };
-        let rows = book.pair_of(&request.load, &request.plan, key);
-        if self.rows.len() <= rows.h1.max(rows.h2) as usize {
+    fn rows_of(&mut self, request: &CallRequest, key: &OriginKey) -> VersionRows {
+        let Some(book) = &self.book else { return VersionRows::default() };
+        let rows = book.rows_of(&request.load, &request.plan, key);
+        if self.rows.len() <= rows.last() as usize {
             self.rows = book.rows();
         }
         rows

@@ -7,7 +7,7 @@ use squall_plan::{Body, Header, HttpVersion, Proxy, RequestPlan};
 use squall_wire::h1::{self, RequestHead, RequestKind};
 use squall_wire::h2::{self, FieldBlock, FieldTable};
 
-use super::rows::RowPair;
+use super::rows::VersionRows;
 use crate::Error;
 
 /// One request, encoded.
@@ -25,8 +25,8 @@ pub(crate) struct PreparedRequest {
     pub(crate) kind: RequestKind,
     /// Index into the origins.
     pub(crate) origin_idx: u32,
-    /// Index into the rows, by the protocol that is spoken.
-    pub(crate) rows: RowPair,
+    /// Indexes into the rows, by the version that is spoken.
+    pub(crate) rows: VersionRows,
     /// RFC 9110 9.2.2: may be sent again when a connection died under it.
     pub(crate) is_idempotent: bool,
     /// What it was made from; kept where redirects may be followed.
@@ -59,7 +59,7 @@ impl PreparedRequest {
             file: None,
             kind: RequestKind::Other,
             origin_idx: 0,
-            rows: RowPair { h1: 0, h2: 0 },
+            rows: VersionRows::default(),
             is_idempotent: false,
             source: None,
         }
@@ -75,6 +75,16 @@ impl PreparedRequest {
         &self.bytes[self.body_at..]
     }
 
+    /// What a connection's client needs to know to send it.
+    pub(crate) fn on_wire(&self) -> squall_wire::Request<'_> {
+        squall_wire::Request {
+            head: &self.bytes[..self.body_at],
+            fields: self.fields.as_ref(),
+            kind: self.kind,
+            body_bytes: self.body_bytes(),
+        }
+    }
+
     /// Bytes of the body, wherever it is.
     pub(crate) fn body_bytes(&self) -> u64 {
         self.total_bytes() - self.body_at as u64
@@ -87,7 +97,7 @@ pub(super) struct Template<'a> {
     /// As far as it is known before the connection.
     pub(super) http: HttpVersion,
     pub(super) origin_idx: u32,
-    pub(super) rows: RowPair,
+    pub(super) rows: VersionRows,
     pub(super) follows: bool,
 }
 

@@ -5,16 +5,29 @@ use std::sync::{Mutex, PoisonError};
 use squall_measure::{Protocol, RowKey};
 use squall_plan::limits::ROW_COUNT_MAX;
 use squall_plan::{HttpVersion, RequestPlan};
+use squall_wire::Version;
 
 use super::origin::OriginKey;
 
-/// Rows of one request. Where only one protocol may be spoken, they are the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RowPair {
-    /// Of what is not known to be HTTP/2.
-    pub(crate) h1: u32,
-    /// Of what was asked over HTTP/2.
-    pub(crate) h2: u32,
+/// Rows of one request, by the version that it is sent in. Where only one may be spoken, all are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct VersionRows([u32; 2]);
+
+impl VersionRows {
+    /// The row for requests in this version.
+    pub(crate) const fn of(self, version: Version) -> u32 {
+        self.0[version as usize]
+    }
+
+    /// The row for requests that were never sent.
+    pub(crate) const fn unsent(self) -> u32 {
+        self.0[0]
+    }
+
+    /// The highest of them.
+    pub(crate) fn last(self) -> u32 {
+        self.0.into_iter().max().unwrap_or_default()
+    }
 }
 
 /// Rows that the shards of a run make while it goes on: the same row has the same index everywhere.
@@ -37,12 +50,12 @@ impl RowBook {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    pub(super) fn pair_of(&self, load: &str, request: &RequestPlan, key: &OriginKey) -> RowPair {
+    pub(super) fn rows_of(&self, load: &str, request: &RequestPlan, key: &OriginKey) -> VersionRows {
         let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut table = RowTable { load, begin: 0, rows: std::mem::take(&mut *rows) };
-        let pair = table.pair_of(request, key);
+        let own = table.rows_of(request, key);
         *rows = table.rows;
-        pair
+        own
     }
 }
 
@@ -55,20 +68,19 @@ pub(super) struct RowTable<'a> {
 }
 
 impl RowTable<'_> {
-    pub(super) fn pair_of(&mut self, request: &RequestPlan, origin: &OriginKey) -> RowPair {
-        self.pair_of_row(&request.method, &request.pattern, origin)
+    pub(super) fn rows_of(&mut self, request: &RequestPlan, origin: &OriginKey) -> VersionRows {
+        self.rows_of_pattern(&request.method, &request.pattern, origin)
     }
 
-    pub(super) fn pair_of_row(&mut self, method: &str, pattern: &str, origin: &OriginKey) -> RowPair {
-        let (h1, h2) =
-            if origin.is_tls { (Protocol::Https11, Protocol::H2) } else { (Protocol::Http11, Protocol::H2c) };
-        let [h1, h2] = match origin.http {
+    pub(super) fn rows_of_pattern(&mut self, method: &str, pattern: &str, origin: &OriginKey) -> VersionRows {
+        let [h1, h2] =
+            if origin.is_tls { [Protocol::Https11, Protocol::H2] } else { [Protocol::Http11, Protocol::H2c] };
+        let protocols = match origin.http {
             HttpVersion::Http11 => [h1, h1],
             HttpVersion::Http2 => [h2, h2],
             HttpVersion::Auto => [h1, h2],
-        }
-        .map(|protocol| self.index_of(method, pattern, protocol));
-        RowPair { h1, h2 }
+        };
+        VersionRows(protocols.map(|protocol| self.index_of(method, pattern, protocol)))
     }
 
     fn index_of(&mut self, method: &str, pattern: &str, protocol: Protocol) -> u32 {

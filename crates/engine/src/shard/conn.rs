@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use squall_wire::Client;
 use squall_wire::h1::Decoder;
 
-use super::h2::Session;
 use crate::sys::Fd;
 use crate::tls::TlsStream;
 
@@ -23,20 +23,24 @@ pub(super) struct Conn {
     pub(super) generation: u32,
     pub(super) socket: Option<Fd>,
     pub(super) tls: Option<Box<TlsStream>>,
-    /// HTTP/2, once the connection is open and speaks it; else it is HTTP/1.1, which the next fields are about.
-    pub(super) h2: Option<Box<Session>>,
-    pub(super) decoder: Decoder,
-    /// Requests in flight, oldest first, as a ring in the connection's part of the exchange table.
-    pub(super) ring: Ring,
-    /// Bytes of the first unsent request (or of the tunnel request) that are written already.
-    pub(super) write_offset: u64,
+    /// The exchange with a proxy, or for an upgrade, that comes before the connection is open.
+    pub(super) prelude: Option<Box<PreludeProgress>>,
+    /// What it speaks, once it is open. Before that, at most one request waits for it, in slot 0.
+    pub(super) client: Option<Client>,
+    pub(super) has_opener: bool,
+    pub(super) out: Outgoing,
+    /// It takes no new requests, and is closed when its last response is whole.
+    pub(super) is_retiring: bool,
+    /// When the peer was last heard from.
+    pub(super) heard_ns: u64,
+    pub(super) refusals: Refusals,
     /// Responses completed on this connection.
     pub(super) served_count: u32,
     /// Connect attempts that failed in a row on this slot.
     pub(super) failure_count: u32,
     /// The last response was large: the next is read head first, so that its body need not be copied.
     pub(super) expects_large_body: bool,
-    /// The socket told of more than has been read: the peer's close may be waiting.
+    /// epoll reported more than has been read: a FIN may be pending.
     pub(super) peer_closed: bool,
     /// What was read last is still in the socket: so many bytes.
     pub(super) peeked_bytes: u32,
@@ -65,12 +69,30 @@ pub(super) enum State {
     Open,
 }
 
-/// A ring of exchanges. `sent_count <= len`: those at the front have been written whole.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Ring {
-    head: u32,
-    pub(super) len: u32,
-    pub(super) sent_count: u32,
+/// What a connection has to send and has sent.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    /// Bytes that the socket did not take; `written_bytes` of them it took since.
+    pub(super) rest: Vec<u8>,
+    pub(super) written_bytes: usize,
+    /// Slots of the requests that end in what is being written.
+    pub(super) ending: Vec<u32>,
+    /// It is in the shard's list of connections with something to send.
+    pub(super) is_listed: bool,
+}
+
+/// How far the `CONNECT` request, or that for an upgrade, has been written, and its response been read.
+#[derive(Debug)]
+pub(super) struct PreludeProgress {
+    pub(super) decoder: Decoder,
+    pub(super) written_bytes: usize,
+}
+
+/// Requests in a row whose fields the peer does not accept, with no response between them.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    count: u32,
+    served_count: u32,
 }
 
 /// One request in flight. Times are the monotonic clock's nanoseconds.
@@ -165,10 +187,13 @@ impl Conn {
             generation: 0,
             socket: None,
             tls: None,
-            h2: None,
-            decoder: Decoder::new(),
-            ring: Ring { head: 0, len: 0, sent_count: 0 },
-            write_offset: 0,
+            prelude: None,
+            client: None,
+            has_opener: false,
+            out: Outgoing { rest: Vec::new(), written_bytes: 0, ending: Vec::new(), is_listed: false },
+            is_retiring: false,
+            heard_ns: 0,
+            refusals: Refusals { count: 0, served_count: 0 },
             served_count: 0,
             failure_count: 0,
             expects_large_body: false,
@@ -183,10 +208,29 @@ impl Conn {
 
     /// Requests in flight.
     pub(super) fn in_flight(&self) -> u32 {
-        match &self.h2 {
-            None => self.ring.len,
-            Some(session) => session.client.in_flight(),
+        match &self.client {
+            Some(client) => client.in_flight(),
+            None => u32::from(self.has_opener),
         }
+    }
+
+    /// Whether one more request may be put on it.
+    pub(super) fn has_free_slot(&self) -> bool {
+        !self.is_retiring && self.client.as_ref().is_some_and(|client| client.free_count() > 0)
+    }
+
+    /// It takes no more requests, and what it still owes, if anything, will not come on it.
+    pub(super) fn is_over(&self) -> bool {
+        let Some(client) = &self.client else { return false };
+        let is_ending = client.is_ending();
+        client.in_flight() == 0 && (self.is_retiring || is_ending) || is_ending && client.answers_in_order()
+    }
+
+    /// Whether anything waits to be written.
+    pub(super) fn wants_write(&self) -> bool {
+        !self.out.rest.is_empty()
+            || self.client.as_ref().is_some_and(Client::wants_write)
+            || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
     /// The epoll token of the slot's present use.
@@ -195,21 +239,12 @@ impl Conn {
     }
 }
 
-impl Ring {
-    /// Place in the exchange table of the `nth` oldest request of connection `conn_idx`.
-    pub(super) fn place(&self, conn_idx: usize, stride: u32, nth: u32) -> usize {
-        conn_idx * stride as usize + ((self.head + nth) % stride) as usize
-    }
-
-    /// Forgets the oldest request.
-    pub(super) fn pop(&mut self, stride: u32) {
-        self.head = (self.head + 1) % stride;
-        self.len -= 1;
-        self.sent_count = self.sent_count.saturating_sub(1);
-    }
-
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
+impl Refusals {
+    /// The peer did not accept a request's fields; whether that was so for many in a row.
+    pub(super) fn note(&mut self, served_count: u32) -> bool {
+        self.count = if self.served_count == served_count { self.count + 1 } else { 1 };
+        self.served_count = served_count;
+        self.count >= REFUSAL_COUNT_MAX
     }
 }
 
@@ -226,3 +261,6 @@ impl RequestId {
         (self.0 & Self::DYNAMIC != 0).then_some((self.0 & !Self::DYNAMIC) as usize)
     }
 }
+
+/// Requests whose fields a peer does not accept in a row before its connection ends.
+const REFUSAL_COUNT_MAX: u32 = 8;

@@ -316,19 +316,15 @@ impl Shard {
     fn fits(&self, conn_idx: usize, exchange: &Exchange) -> bool {
         let conn = &self.conns[conn_idx];
         conn.pool_idx as usize == self.pool_of(exchange)
-            && self.has_room(conn_idx)
+            && self.has_free_slot(conn_idx)
             && self.pools[conn.pool_idx as usize].waiting.is_empty()
     }
 
-    pub(super) fn has_room(&self, conn_idx: usize) -> bool {
+    pub(super) fn has_free_slot(&self, conn_idx: usize) -> bool {
         let conn = &self.conns[conn_idx];
         let in_flight = conn.in_flight();
-        let has_place = match &conn.h2 {
-            None => in_flight < self.limits.depth,
-            Some(session) => session.has_room(),
-        };
         conn.state == State::Open
-            && has_place
+            && conn.has_free_slot()
             && conn.served_count + in_flight < self.limits.served_max
             && (in_flight == 0 || !self.is_old(conn_idx))
     }
@@ -369,7 +365,7 @@ impl Shard {
     /// A connection with room: for those who wait, or to be kept for those who come.
     pub(super) fn offer(&mut self, conn_idx: usize) {
         let pool_idx = self.conns[conn_idx].pool_idx as usize;
-        while self.has_room(conn_idx) {
+        while self.has_free_slot(conn_idx) {
             let Some(exchange) = self.pools[pool_idx].waiting.pop_front() else {
                 self.list_idle(conn_idx);
                 return;
@@ -392,7 +388,7 @@ impl Shard {
         while let Some(conn_idx) = self.pools[pool_idx].idle.pop() {
             let conn_idx = conn_idx as usize;
             self.conns[conn_idx].is_listed_idle = false;
-            if self.has_room(conn_idx) {
+            if self.has_free_slot(conn_idx) {
                 return Some(conn_idx);
             }
         }
@@ -420,18 +416,15 @@ impl Shard {
             self.open_count += 1;
         }
         let conn = &mut self.conns[conn_idx];
-        if conn.h2.is_some() {
-            self.reserve_stream(conn_idx, exchange);
+        if conn.client.is_some() {
+            self.reserve_slot(conn_idx, exchange);
         } else {
-            let place = conn.ring.place(conn_idx, self.limits.stride, conn.ring.len);
-            conn.ring.len += 1;
+            conn.has_opener = true;
+            let place = self.place_of(conn_idx, 0);
             self.exchanges[place] = exchange;
-            match conn.state {
-                State::Open => self.send(conn_idx),
-                _ => self.open(conn_idx),
-            }
+            self.open(conn_idx);
         }
-        if self.limits.stride > 1 && self.has_room(conn_idx) {
+        if self.limits.stride > 1 && self.has_free_slot(conn_idx) {
             self.list_idle(conn_idx);
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use squall_measure::{Cause, Outcome, Phase, Phases, Sample};
+use squall_wire::Client;
 use squall_wire::h1::Response;
 
 use super::acks::AckTrial;
@@ -184,7 +185,7 @@ impl Shard {
             body: Vec::new(),
             phases: Phases::default(),
             remote: None,
-            is_h2: false,
+            version: None,
             tls: None,
         };
         let now_ns = self.run_ns();
@@ -236,24 +237,20 @@ impl Shard {
         self.driven.as_ref()?.flight(exchange)
     }
 
-    /// How much is wanted of the body of the response that a connection reads.
-    pub(super) fn body_bytes_max(&self, conn_idx: usize) -> usize {
-        let Some(driven) = self.driven.as_ref().filter(|_| self.conns[conn_idx].in_flight() > 0) else {
-            return 0;
-        };
-        // A connection of a driven load has one place, whatever it speaks.
-        driven.flight(&self.exchanges[self.front(conn_idx)]).map_or(0, |flight| flight.body_bytes_max)
+    /// How much is wanted of the body of the response to a request.
+    pub(super) fn body_bytes_max(&self, exchange: &Exchange) -> usize {
+        self.flight_of(exchange).map_or(0, |flight| flight.body_bytes_max)
     }
 
     /// Whether a whole response is what its caller expects; `None`: it has no caller of that kind.
     pub(super) fn judge_call(
         &self,
-        conn_idx: usize,
+        place: usize,
         exchange: &Exchange,
         response: &Response,
     ) -> Option<Result<(), Trouble>> {
         let expects = &self.driven.as_ref()?.flight(exchange)?.expects;
-        if self.io.sink.is_too_large(conn_idx) {
+        if self.io.sink.is_too_large(place) {
             let text = "the response's body is larger than `ext.squall.maxBodyBytes` allows, or all bodies together are";
             return Some(Err(Trouble::new(Cause::UnexpectedLength, Phase::Receiving, text.to_owned())));
         }
@@ -266,11 +263,16 @@ impl Shard {
     }
 
     /// Tells the driver how a request has ended.
-    pub(super) fn tell(&mut self, conn_idx: usize, exchange: &Exchange, result: Result<u16, Trouble>) {
+    pub(super) fn tell(
+        &mut self,
+        (conn_idx, slot): (usize, u32),
+        exchange: &Exchange,
+        result: Result<u16, Trouble>,
+    ) {
         let Some(mut driven) = self.driven.take() else { return };
         let flight = exchange.request.dynamic_idx().and_then(|idx| driven.calls.get_mut(idx)?.take());
         if let Some(flight) = flight {
-            let (head, body) = self.io.sink.take_response(conn_idx);
+            let (head, body) = self.io.sink.take_response(self.place_of(conn_idx, slot));
             let ended = Ended {
                 user: flight.user,
                 token: flight.token,
@@ -279,7 +281,7 @@ impl Shard {
                 body,
                 phases: self.phases(conn_idx, exchange),
                 remote: self.conns[conn_idx].remote,
-                is_h2: self.conns[conn_idx].h2.is_some(),
+                version: self.conns[conn_idx].client.as_ref().map(Client::version),
                 tls: self.conns[conn_idx].tls.as_deref().and_then(tls_names),
             };
             let now_ns = self.run_ns();
@@ -294,12 +296,11 @@ impl Shard {
             if self.user_of(conn_idx) != Some(user) || self.conns[conn_idx].state == State::Vacant {
                 continue;
             }
-            for place in self.places(conn_idx) {
-                let exchange = self.exchanges[place];
+            for slot in self.slots(conn_idx) {
+                let exchange = self.exchanges[self.place_of(conn_idx, slot)];
                 self.interrupt(conn_idx, &exchange);
                 self.forget_call(&exchange);
             }
-            self.conns[conn_idx].ring.clear();
             self.vacate(conn_idx);
         }
         for pool_idx in 0..self.pools.len() {

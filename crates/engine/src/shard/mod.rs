@@ -3,8 +3,8 @@
 //! A turn of the loop is: take what is due, send it all, wait, read all that is ready. Requests whose answers came in a
 //! turn are followed by the next ones together, after all reads: fewer switches between the directions, larger batches.
 //!
-//! Owns: sockets, timers, schedule. Never: argv, files of results, the terminal. The rooms of a shard:
-//! `demand` (what starts when), `open` (connect, tunnel, TLS), `send` and `receive` (HTTP/1.1), `h2` (the same for HTTP/2), `acks` (answers that stay in the socket until then),
+//! Owns: sockets, timers, schedule. Never: argv, files of results, the terminal. The parts of a shard:
+//! `demand` (what starts when), `open` (connect, tunnel, TLS), `send` and `receive`, `streams` (requests on an open connection), `acks` (answers that stay in the socket until then),
 //! `settle` (how each request ends), `replay` (recorded traffic), `capture` (responses that somebody reads), `wait` (how long, and how), `pulse` (a snapshot per second, and how busy the loop was).
 
 mod acks;
@@ -12,13 +12,13 @@ mod capture;
 mod conn;
 mod demand;
 mod driven;
-mod h2;
 mod open;
 mod receive;
 mod replay;
 mod send;
 mod settle;
 mod stamps;
+mod streams;
 mod trial;
 mod wait;
 
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use squall_plan::limits::BODIES_BYTES_MAX;
 use squall_plan::{Pacing, When};
-use squall_wire::h1::HeadCache;
+use squall_wire::HeadCaches;
 
 use crate::dns::Addresses;
 use crate::driver::Driver;
@@ -80,7 +80,7 @@ pub(crate) struct Shard {
     unfinished: Vec<u32>,
     /// Connections whose answer is still in the socket, until the turn's requests are written.
     peeked: Vec<u32>,
-    /// HTTP/2 connections with something to send, which goes out at the end of the turn.
+    /// Connections with something to send, which goes out at the end of the turn.
     unsent: Vec<u32>,
     /// Requests made at run time, and the free places among them.
     dynamic: Vec<Option<Rc<PreparedRequest>>>,
@@ -109,9 +109,8 @@ struct IoBuffers {
     read: Vec<u8>,
     /// Never touched: the kernel only wants its length.
     discard: Vec<u8>,
-    head_cache: HeadCache,
-    h2_head_cache: h2::HeadCache,
-    /// What one HTTP/2 connection sends in one go.
+    head_caches: HeadCaches,
+    /// What one connection sends in one go.
     out: Vec<u8>,
     sink: ResponseSink,
     /// The sockets have kernel receive stamps, and this translates them.
@@ -219,7 +218,7 @@ impl Shard {
         shard.limits.slot_count_max = per_host;
         shard.limits.rests_after_failure = false;
         let held_bytes_max = shard.share.part_of(BODIES_BYTES_MAX) as usize;
-        shard.io.sink = ResponseSink::for_driver(held_bytes_max);
+        shard.io.sink = ResponseSink::for_driver(held_bytes_max, shard.limits.stride);
         shard.demand = Demand::driven();
         shard.driven = Some(Driven::new(driver));
         Ok(shard)
@@ -375,10 +374,9 @@ impl IoBuffers {
         Self {
             read: vec![0; READ_BYTES],
             discard: vec![0; DISCARD_BYTES],
-            head_cache: HeadCache::default(),
-            h2_head_cache: h2::HeadCache::default(),
+            head_caches: HeadCaches::default(),
             out: Vec::new(),
-            sink: ResponseSink::new(prepared.http().follow_count_max > 0),
+            sink: ResponseSink::new(prepared.http().follow_count_max > 0, limits.stride),
             stamp_clock: batches.then(Clock::new),
             reads_stamps: batches,
             has_stepped: false,

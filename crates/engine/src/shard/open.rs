@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use squall_measure::{Cause, Phase};
 use squall_plan::HttpVersion;
+use squall_wire::Client;
 use squall_wire::h1::Decoder;
 
 use super::Shard;
-use super::conn::{Conn, Exchange, State};
+use super::conn::{Conn, Exchange, PreludeProgress, State};
 use super::receive::Read1;
 use crate::prepare::Dial;
 use crate::sys::{
@@ -61,7 +62,7 @@ impl Shard {
 
     /// When the call that a connection is opened for has taken too long; `None`: it is no call.
     pub(super) fn deadline_of_opener(&self, conn_idx: usize) -> Option<u64> {
-        self.deadline_of_call(&self.exchanges[self.front(conn_idx)])
+        self.deadline_of_call(&self.exchanges[self.place_of(conn_idx, 0)])
     }
 
     fn dial(&mut self, conn_idx: usize) -> io::Result<Connect> {
@@ -107,9 +108,11 @@ impl Shard {
         self.conns[conn_idx].connected_ns = self.now_ns;
         let origin_idx = self.conns[conn_idx].origin_idx as usize;
         if let Some(prelude) = &self.prepared.origins[origin_idx].prelude {
+            let mut decoder = Decoder::new();
+            decoder.begin(prelude.kind);
             let conn = &mut self.conns[conn_idx];
+            conn.prelude = Some(Box::new(PreludeProgress { decoder, written_bytes: 0 }));
             conn.state = State::Tunnelling;
-            conn.decoder.begin(prelude.kind);
             self.send_prelude(conn_idx);
         } else {
             self.begin_tls(conn_idx);
@@ -120,14 +123,15 @@ impl Shard {
     pub(super) fn send_prelude(&mut self, conn_idx: usize) {
         let conn = &mut self.conns[conn_idx];
         let origin = &self.prepared.origins[conn.origin_idx as usize];
-        let (Some(prelude), Some(socket)) = (&origin.prelude, &conn.socket) else { return };
-        let rest = &prelude.request[conn.write_offset as usize..];
+        let (Some(prelude), Some(progress)) = (&origin.prelude, &mut conn.prelude) else { return };
+        let Some(socket) = &conn.socket else { return };
+        let rest = &prelude.request[progress.written_bytes..];
         if rest.is_empty() {
             return;
         }
         match send(socket, rest, false) {
             Ok(count) => {
-                conn.write_offset += count as u64;
+                progress.written_bytes += count;
                 self.pulse.snapshot.wire_bytes_sent += count as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -139,7 +143,8 @@ impl Shard {
     pub(super) fn receive_prelude(&mut self, conn_idx: usize) {
         let trouble = loop {
             let conn = &mut self.conns[conn_idx];
-            let Some(socket) = &conn.socket else { return };
+            let (Some(socket), Some(progress)) = (&conn.socket, &mut conn.prelude) else { return };
+            let decoder = &mut progress.decoder;
             // One byte more than the answer would belong to the tunnel, so the read is small and the answer is waited for whole.
             let count = match recv(socket, &mut self.io.read[..TUNNEL_READ_BYTES], Recv::Take) {
                 Ok(0) => break Trouble::closed(Phase::Tunnelling),
@@ -148,11 +153,11 @@ impl Shard {
                 Err(error) => break Trouble::io(&error, Phase::Tunnelling),
             };
             self.pulse.snapshot.wire_bytes_received += count as u64;
-            match conn.decoder.decode(&mut self.io.head_cache, &self.io.read[..count], &mut ()) {
+            match decoder.decode(&mut self.io.head_caches.h1, &self.io.read[..count], &mut ()) {
                 Err(error) => break Trouble::decode(&error, Phase::Tunnelling),
                 Ok(progress) => match progress.response {
                     // What a refusal goes on to say, maybe until the close, is not waited for.
-                    None => match conn.decoder.status() {
+                    None => match decoder.status() {
                         None => {}
                         Some(status) => break self.refused(conn_idx, status),
                     },
@@ -160,7 +165,7 @@ impl Shard {
                         return self.on_upgraded(conn_idx, progress.consumed..count);
                     }
                     Some(response) if (200..300).contains(&response.status) && progress.consumed == count => {
-                        conn.write_offset = 0;
+                        conn.prelude = None;
                         return self.begin_tls(conn_idx);
                     }
                     Some(response) => break self.refused(conn_idx, response.status),
@@ -172,11 +177,11 @@ impl Shard {
 
     /// The server speaks HTTP/2 from here on; maybe it has begun to, in the same read.
     fn on_upgraded(&mut self, conn_idx: usize, rest: std::ops::Range<usize>) {
-        self.conns[conn_idx].write_offset = 0;
+        self.conns[conn_idx].prelude = None;
         self.begin_tls(conn_idx);
         let count = rest.len();
         self.io.read.copy_within(rest, 0);
-        self.receive_first_h2(conn_idx, count);
+        self.receive_first(conn_idx, count);
     }
 
     fn refused(&self, conn_idx: usize, status: u16) -> Trouble {
@@ -246,34 +251,23 @@ impl Shard {
         let conn = &mut self.conns[conn_idx];
         conn.state = State::Open;
         conn.ready_ns = monotonic_ns();
-        conn.decoder = Decoder::new();
         self.now_ns = conn.ready_ns;
         self.opening_count -= 1;
         self.deadlines[conn_idx] = u64::MAX;
         self.pulse.snapshot.connections_opened += 1;
         self.pulse.connections_open += 1;
         self.control.note_connected();
-        if self.speaks_h2(conn_idx) {
-            // Whether it takes requests is seen by the first response.
-            self.open_h2(conn_idx);
-        } else {
+        self.begin_requests(conn_idx);
+        // Whether an HTTP/2 server takes requests is seen by the first response.
+        if self.conns[conn_idx].client.as_ref().is_some_and(Client::answers_in_order) {
             self.conns[conn_idx].failure_count = 0;
-            self.send(conn_idx);
         }
         // Data may have come with the last flight, before the next edge.
         if self.conns[conn_idx].tls.is_some() {
             self.receive(conn_idx);
         }
-        if self.has_room(conn_idx) && self.conns[conn_idx].in_flight() > 0 {
+        if self.has_free_slot(conn_idx) && self.conns[conn_idx].in_flight() > 0 {
             self.offer(conn_idx);
-        }
-    }
-
-    fn speaks_h2(&self, conn_idx: usize) -> bool {
-        let conn = &self.conns[conn_idx];
-        match (&conn.tls, self.prepared.origins[conn.origin_idx as usize].key.http) {
-            (None, asked) => asked == HttpVersion::Http2,
-            (Some(session), _) => session.alpn_protocol() == Some(b"h2"),
         }
     }
 

@@ -3,8 +3,9 @@
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 
-use squall_measure::Phase;
-use squall_wire::h1::{HeadView, Response, Sink};
+use squall_measure::{Cause, Phase};
+use squall_wire::h1::{HeadView, Sink};
+use squall_wire::{Client, Event, ProtocolError};
 
 use super::capture::Captures;
 use super::conn::State;
@@ -13,15 +14,17 @@ use super::{IoBuffers, Shard};
 use crate::sys::{Clock, Fd, Recv, monotonic_ns, peek_stamp, recv, recv_stamped};
 use crate::trouble::Trouble;
 
-/// Hears responses: remembers the `Location` of each redirect until its response is whole, and keeps what somebody reads.
+/// Takes responses: remembers the `Location` of each redirect until its response is whole, and keeps what a driver or a replay wants.
 #[derive(Debug)]
 pub(super) struct ResponseSink {
     is_followed: bool,
-    /// Connection and stream that are being read.
+    /// Connection and slot that are being read.
     at: (usize, u32),
+    /// Slots of each connection.
+    stride: usize,
     locations: Vec<((usize, u32), String)>,
     pub(super) captures: Captures,
-    /// What each connection's present response holds, where a driver wants it.
+    /// What has come of the response to each request in flight, by its place in the exchange table, where a driver wants it.
     responses: Option<Vec<KeptResponse>>,
     /// Bytes of all their bodies, and the most of this shard.
     held_bytes: usize,
@@ -40,10 +43,11 @@ struct KeptResponse {
 
 impl ResponseSink {
     /// `is_followed`: whether anybody will ask.
-    pub(super) fn new(is_followed: bool) -> Self {
+    pub(super) fn new(is_followed: bool, stride: u32) -> Self {
         Self {
             is_followed,
             at: (0, 0),
+            stride: stride as usize,
             locations: Vec::new(),
             captures: Captures::default(),
             responses: None,
@@ -53,33 +57,38 @@ impl ResponseSink {
     }
 
     /// Keeps responses for a driver, as many bytes of them as this.
-    pub(super) fn for_driver(held_bytes_max: usize) -> Self {
-        Self { responses: Some(Vec::new()), held_bytes_max, ..Self::new(false) }
+    pub(super) fn for_driver(held_bytes_max: usize, stride: u32) -> Self {
+        Self { responses: Some(Vec::new()), held_bytes_max, ..Self::new(false, stride) }
     }
 
     /// There is one more connection.
     pub(super) fn add_conn(&mut self) {
         if let Some(responses) = &mut self.responses {
-            responses.push(KeptResponse::default());
+            responses.resize_with(responses.len() + self.stride, KeptResponse::default);
         }
     }
 
-    /// How much is wanted of the body of what this connection reads next.
-    pub(super) fn keep_body(&mut self, conn_idx: usize, body_bytes_max: usize) {
+    /// How much is wanted of the body of the response to the request in this place.
+    pub(super) fn keep_body(&mut self, place: usize, body_bytes_max: usize) {
         if let Some(responses) = &mut self.responses {
-            responses[conn_idx].body_bytes_max = body_bytes_max;
+            responses[place].body_bytes_max = body_bytes_max;
         }
     }
 
-    /// Whether the body of the response that this connection reads was given up.
-    pub(super) fn is_too_large(&self, conn_idx: usize) -> bool {
-        let response = self.responses.as_ref().and_then(|responses| responses.get(conn_idx));
+    /// Whether anything is.
+    pub(super) fn keeps_body(&self, place: usize) -> bool {
+        self.responses.as_ref().is_some_and(|responses| responses[place].body_bytes_max > 0)
+    }
+
+    /// Whether the body of the response in this place was too large to be kept.
+    pub(super) fn is_too_large(&self, place: usize) -> bool {
+        let response = self.responses.as_ref().and_then(|responses| responses.get(place));
         response.is_some_and(|response| response.is_too_large)
     }
 
-    /// Takes head and body of the response that this connection has read.
-    pub(super) fn take_response(&mut self, conn_idx: usize) -> (Vec<u8>, Vec<u8>) {
-        let response = self.responses.as_mut().and_then(|responses| responses.get_mut(conn_idx));
+    /// Takes head and body of the response in this place.
+    pub(super) fn take_response(&mut self, place: usize) -> (Vec<u8>, Vec<u8>) {
+        let response = self.responses.as_mut().and_then(|responses| responses.get_mut(place));
         let Some(response) = response else { return Default::default() };
         self.held_bytes -= response.body.len();
         response.is_too_large = false;
@@ -91,7 +100,7 @@ impl ResponseSink {
         self.at = (conn_idx, 0);
     }
 
-    /// The location of the response in this place; 0 in HTTP/1.1.
+    /// The location of the response in this slot.
     pub(super) fn take(&mut self, conn_idx: usize, slot: u32) -> Option<String> {
         let idx = self.locations.iter().position(|(at, _)| *at == (conn_idx, slot))?;
         Some(self.locations.swap_remove(idx).1)
@@ -112,7 +121,9 @@ impl ResponseSink {
     pub(super) fn forget(&mut self, conn_idx: usize) {
         self.locations.retain(|((at, _), _)| *at != conn_idx);
         self.captures.forget(conn_idx);
-        drop(self.take_response(conn_idx));
+        if self.responses.is_some() {
+            (0..self.stride).for_each(|slot| drop(self.take_response(conn_idx * self.stride + slot)));
+        }
     }
 }
 
@@ -123,7 +134,7 @@ impl Sink for ResponseSink {
         }
         self.captures.head(self.at, head);
         if let Some(responses) = &mut self.responses {
-            let response = &mut responses[self.at.0];
+            let response = &mut responses[self.at.0 * self.stride + self.at.1 as usize];
             self.held_bytes -= response.body.len();
             response.is_too_large = false;
             response.head.clear();
@@ -135,7 +146,7 @@ impl Sink for ResponseSink {
     fn data(&mut self, bytes: &[u8]) {
         self.captures.data(self.at, bytes);
         let Some(responses) = &mut self.responses else { return };
-        let response = &mut responses[self.at.0];
+        let response = &mut responses[self.at.0 * self.stride + self.at.1 as usize];
         if response.body_bytes_max == 0 || response.is_too_large {
             return;
         }
@@ -170,38 +181,54 @@ pub(super) struct Read1 {
 }
 
 impl Shard {
-    /// Reads a connection until it owes nothing, or the socket is empty.
+    /// Reads a connection until it owes nothing, or the socket is empty, or others have their turn.
     pub(super) fn receive(&mut self, conn_idx: usize) {
-        let result = match (&self.conns[conn_idx].h2, &self.conns[conn_idx].tls) {
-            (Some(_), _) => return self.receive_h2(conn_idx),
-            (None, None) => self.receive_plain(conn_idx),
-            (None, Some(_)) => self.receive_tls(conn_idx),
-        };
-        if let Err(trouble) = result {
-            self.fail(conn_idx, &trouble);
-        }
-        let is_mid_response =
-            self.conns[conn_idx].ring.len > 0 && self.exchanges[self.front(conn_idx)].first_ns != 0;
-        self.waiter.is_mid_response |= is_mid_response;
+        let generation = self.conns[conn_idx].generation;
+        let result = self.read_all(conn_idx, generation);
+        self.after_read(conn_idx, generation, result);
     }
 
-    fn receive_plain(&mut self, conn_idx: usize) -> Result<(), Trouble> {
+    /// Decodes what came with the response that made the connection one of HTTP/2: the first `bytes` of the read buffer.
+    pub(super) fn receive_first(&mut self, conn_idx: usize, bytes: usize) {
         let generation = self.conns[conn_idx].generation;
+        let result = self.decode(conn_idx, bytes);
+        self.after_read(conn_idx, generation, result);
+    }
+
+    fn after_read(&mut self, conn_idx: usize, generation: u32, result: Result<(), Trouble>) {
+        if !self.is_same(conn_idx, generation) {
+            return;
+        }
+        self.note_header_bytes(conn_idx);
+        if let Err(trouble) = result {
+            return self.fail(conn_idx, &trouble);
+        }
+        let conn = &self.conns[conn_idx];
+        self.waiter.is_mid_response |= conn.client.as_ref().is_some_and(Client::is_mid_response);
+        if conn.wants_write() {
+            self.list_unsent(conn_idx);
+        }
+        self.close_when_over(conn_idx);
+    }
+
+    fn read_all(&mut self, conn_idx: usize, generation: u32) -> Result<(), Trouble> {
+        if self.conns[conn_idx].tls.is_some() {
+            // What came with the end of the handshake.
+            self.decode(conn_idx, 0)?;
+        }
         for _ in 0..READS_PER_TURN_MAX {
             if !self.is_same(conn_idx, generation) {
                 return Ok(());
             }
-            let Some(read) = self.read_plain(conn_idx)? else { return Ok(()) };
-            if read.bytes == 0 {
-                return self.on_peer_close(conn_idx);
-            }
-            if read.is_discarded {
-                self.skip_body(conn_idx, read.bytes);
-            } else {
-                self.decode(conn_idx, read.bytes)?;
+            let Some(read) = self.read_once(conn_idx)? else { return Ok(()) };
+            match read {
+                Read1 { bytes: 0, .. } => return self.on_eof(conn_idx, false),
+                Read1 { bytes, is_discarded: true, .. } => self.skip_body(conn_idx, bytes),
+                Read1 { bytes, .. } => self.decode(conn_idx, bytes)?,
             }
             let conn = &self.conns[conn_idx];
-            if !conn.peer_closed && (read.is_short || conn.ring.len == 0) {
+            let owes_nothing = !conn.client.as_ref().is_some_and(Client::wants_read);
+            if !conn.peer_closed && (read.is_short || owes_nothing) {
                 return Ok(());
             }
         }
@@ -210,86 +237,81 @@ impl Shard {
     }
 
     /// One read, with its time in `now_ns`; `None`: the socket is empty.
-    fn read_plain(&mut self, conn_idx: usize) -> Result<Option<Read1>, Trouble> {
+    fn read_once(&mut self, conn_idx: usize) -> Result<Option<Read1>, Trouble> {
+        if self.conns[conn_idx].tls.is_some() {
+            return self.read_tls(conn_idx, Phase::Receiving);
+        }
         let how = self.answer_mode(conn_idx);
-        let skippable = self.conns[conn_idx].decoder.skippable_bytes() as usize;
-        let body_bytes_max = self.body_bytes_max(conn_idx);
-        self.io.sink.keep_body(conn_idx, body_bytes_max);
-        let keeps_body = body_bytes_max > 0;
-        let conn = &self.conns[conn_idx];
-        let is_wanted = keeps_body || self.io.sink.captures.has((conn_idx, 0));
-        let is_discarded = !is_wanted && skippable >= DISCARD_BYTES_MIN;
-        let (wanted, how) = if is_discarded {
-            (skippable.min(self.io.discard.len()), Recv::Drop)
-        } else if !keeps_body && conn.expects_large_body && conn.decoder.is_idle() {
-            (HEAD_FIRST_BYTES, Recv::Take)
-        } else {
-            (self.io.read.len(), how)
-        };
+        let (wanted, how) = self.wanted_of(conn_idx, how);
         match self.recv_answer(conn_idx, wanted, how) {
-            Ok(bytes) => Ok(Some(Read1 { bytes, is_short: bytes < wanted, is_discarded })),
+            Ok(bytes) => Ok(Some(Read1 { bytes, is_short: bytes < wanted, is_discarded: how == Recv::Drop })),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(Trouble::io(&error, Phase::Receiving)),
         }
     }
 
-    fn skip_body(&mut self, conn_idx: usize, bytes: usize) {
-        let place = self.front(conn_idx);
-        self.exchanges[place].received_bytes += bytes as u64;
-        if let Some(response) = self.conns[conn_idx].decoder.skip(bytes as u64) {
-            self.complete(conn_idx, response);
+    /// How much to read, and how: the rest of a large body that nobody reads is dropped inside the kernel, and where one is expected, its head
+    /// is read alone.
+    fn wanted_of(&self, conn_idx: usize, how: Recv) -> (usize, Recv) {
+        let conn = &self.conns[conn_idx];
+        let whole = (self.io.read.len(), how);
+        let Some(Client::H1(client)) = &conn.client else { return whole };
+        let skippable = client.skippable_bytes() as usize;
+        let is_head_next = conn.expects_large_body && client.is_between_responses();
+        if skippable < DISCARD_BYTES_MIN && !is_head_next {
+            return whole;
+        }
+        let slot = client.oldest_slot();
+        let is_kept = self.io.sink.keeps_body(self.place_of(conn_idx, slot));
+        if is_kept || !is_head_next && self.io.sink.captures.has((conn_idx, slot)) {
+            whole
+        } else if is_head_next {
+            (HEAD_FIRST_BYTES, Recv::Take)
+        } else {
+            (skippable.min(self.io.discard.len()), Recv::Drop)
         }
     }
 
-    /// Decodes the first `bytes` of the read buffer: all responses in it.
+    fn skip_body(&mut self, conn_idx: usize, bytes: usize) {
+        let event = self.conns[conn_idx].client.as_mut().and_then(|client| client.skip(bytes as u64));
+        if let Some(event) = event {
+            self.on_event(conn_idx, event, self.now_ns);
+        }
+    }
+
+    /// Decodes the first `bytes` of the read buffer, or all plaintext that the TLS session holds.
     fn decode(&mut self, conn_idx: usize, bytes: usize) -> Result<(), Trouble> {
         let generation = self.conns[conn_idx].generation;
         let mut begin = 0;
-        while begin < bytes && self.is_same(conn_idx, generation) {
-            if self.conns[conn_idx].ring.sent_count == 0 && !self.is_front_begun(conn_idx) {
-                return self.on_unasked(conn_idx);
-            }
-            let place = self.front(conn_idx);
-            self.exchanges[place].note_first_byte(self.io.time_of(self.now_ns, 0));
+        while self.is_same(conn_idx, generation) {
+            let first_ns = self.io.time_of(self.now_ns, 0);
             let conn = &mut self.conns[conn_idx];
-            let IoBuffers { read, head_cache, sink, .. } = &mut self.io;
-            sink.begin(conn_idx);
-            let progress = conn.decoder.decode(head_cache, &read[begin..bytes], sink);
-            let progress = progress.map_err(|error| Trouble::decode(&error, Phase::Receiving))?;
+            let Some(client) = &mut conn.client else { return Ok(()) };
+            let input = match &conn.tls {
+                None if begin == bytes => return Ok(()),
+                None => &self.io.read[begin..bytes],
+                Some(session) => match session.chunk() {
+                    Ok(None) => return Ok(()),
+                    Ok(Some([])) => return self.on_eof(conn_idx, true),
+                    Ok(Some(chunk)) => chunk,
+                    Err(error) => return Err(Trouble::tls(&error, Phase::Receiving)),
+                },
+            };
+            conn.heard_ns = self.now_ns;
+            self.io.sink.begin(conn_idx);
+            let progress = match client.decode(&mut self.io.head_caches, input, &mut self.io.sink) {
+                Ok(progress) => progress,
+                Err(error) => return self.on_protocol_error(conn_idx, &error),
+            };
             begin += progress.consumed;
-            self.on_progress(conn_idx, progress.consumed, progress.response);
-        }
-        Ok(())
-    }
-
-    fn on_progress(&mut self, conn_idx: usize, consumed: usize, response: Option<Response>) {
-        self.now_ns = self.io.time_of(self.now_ns, consumed);
-        let place = self.front(conn_idx);
-        self.exchanges[place].received_bytes += consumed as u64;
-        if let Some(response) = response {
-            self.complete(conn_idx, response);
-        }
-    }
-
-    fn receive_tls(&mut self, conn_idx: usize) -> Result<(), Trouble> {
-        let generation = self.conns[conn_idx].generation;
-        let mut is_short = false;
-        for _ in 0..READS_PER_TURN_MAX {
-            self.decode_plaintext(conn_idx)?;
-            if !self.is_same(conn_idx, generation) {
-                return Ok(());
+            if let Some(session) = &mut conn.tls {
+                session.consume(progress.consumed);
             }
-            let conn = &self.conns[conn_idx];
-            if !conn.peer_closed && (is_short || conn.ring.len == 0) {
-                return Ok(());
-            }
-            match self.read_tls(conn_idx, Phase::Receiving)? {
-                None => return Ok(()),
-                Some(Read1 { bytes: 0, .. }) => return self.on_cut_off(conn_idx),
-                Some(read) => is_short = read.is_short,
+            self.now_ns = self.io.time_of(self.now_ns, progress.consumed);
+            if let Some(event) = progress.event {
+                self.on_event(conn_idx, event, first_ns);
             }
         }
-        self.unfinished.push(conn_idx as u32);
         Ok(())
     }
 
@@ -321,83 +343,58 @@ impl Shard {
         Ok(Some(Read1 { bytes, is_short: bytes < wanted, is_discarded: false }))
     }
 
-    /// Decodes all plaintext that the TLS session holds.
-    fn decode_plaintext(&mut self, conn_idx: usize) -> Result<(), Trouble> {
-        let body_bytes_max = self.body_bytes_max(conn_idx);
-        self.io.sink.keep_body(conn_idx, body_bytes_max);
-        let generation = self.conns[conn_idx].generation;
-        while self.is_same(conn_idx, generation) {
-            let is_begun = self.conns[conn_idx].ring.sent_count > 0 || self.is_front_begun(conn_idx);
-            let place = self.front(conn_idx);
-            let conn = &mut self.conns[conn_idx];
-            let Some(session) = &mut conn.tls else { return Ok(()) };
-            let chunk = match session.chunk() {
-                Ok(Some([])) => return self.on_peer_close(conn_idx),
-                Ok(Some(chunk)) => chunk,
-                Ok(None) => return Ok(()),
-                Err(error) => return Err(Trouble::tls(&error, Phase::Receiving)),
-            };
-            if !is_begun {
-                return self.on_unasked(conn_idx);
-            }
-            self.exchanges[place].note_first_byte(self.io.time_of(self.now_ns, 0));
-            let IoBuffers { head_cache, sink, .. } = &mut self.io;
-            sink.begin(conn_idx);
-            let progress = conn.decoder.decode(head_cache, chunk, sink);
-            let progress = progress.map_err(|error| Trouble::decode(&error, Phase::Receiving))?;
-            session.consume(progress.consumed);
-            self.on_progress(conn_idx, progress.consumed, progress.response);
-        }
-        Ok(())
-    }
-
-    /// The peer has closed its side: that may end a response, and always ends the connection.
-    fn on_peer_close(&mut self, conn_idx: usize) -> Result<(), Trouble> {
-        if let Some(response) = self.end_of_stream(conn_idx)? {
-            self.complete(conn_idx, response);
-        }
-        Ok(())
-    }
-
-    /// The connection ended without TLS's own word for it, so nobody knows whether a body that lasts until the close is
-    /// whole (RFC 9112 9.8).
-    fn on_cut_off(&mut self, conn_idx: usize) -> Result<(), Trouble> {
-        match self.end_of_stream(conn_idx)? {
-            None => Ok(()),
-            Some(_) => Err(Trouble::closed(Phase::Receiving)),
-        }
-    }
-
-    /// The response that the end of the stream completes; `None`: none was owed, and the connection is closed.
-    fn end_of_stream(&mut self, conn_idx: usize) -> Result<Option<Response>, Trouble> {
-        if self.conns[conn_idx].ring.len == 0 {
-            self.close(conn_idx);
-            return Ok(None);
-        }
-        if !self.is_front_begun(conn_idx) {
-            return Err(Trouble::closed(Phase::Sending));
-        }
-        let response = self.conns[conn_idx].decoder.handle_eof();
-        response.map(Some).map_err(|error| Trouble::decode(&error, Phase::Receiving))
-    }
-
-    /// Bytes that nobody asked for (such as a 408 before a close): the connection is not used again.
-    fn on_unasked(&mut self, conn_idx: usize) -> Result<(), Trouble> {
-        if self.conns[conn_idx].ring.len == 0 {
+    /// The peer has closed its side; `is_announced`: by TLS. That may end a response, and always ends the connection.
+    fn on_eof(&mut self, conn_idx: usize, is_announced: bool) -> Result<(), Trouble> {
+        let conn = &mut self.conns[conn_idx];
+        let Some(client) = conn.client.as_mut().filter(|client| client.in_flight() > 0) else {
             self.close(conn_idx);
             return Ok(());
+        };
+        let is_cut_off = conn.tls.is_some() && !is_announced;
+        match client.handle_eof() {
+            // Without the announcement nobody knows whether a body that lasts until the close is whole (RFC 9112 9.8).
+            Ok(Some(_)) if is_cut_off => Err(Trouble::closed(Phase::Receiving)),
+            Ok(Some(event)) => {
+                self.on_event(conn_idx, event, self.now_ns);
+                Ok(())
+            }
+            Ok(None) => Err(closed_by_peer(client)),
+            Err(error) => Err(Trouble::protocol(&error, Phase::Receiving)),
         }
-        Err(Trouble::closed(Phase::Sending))
     }
 
-    /// Whether the oldest request has at least begun to be written.
-    fn is_front_begun(&self, conn_idx: usize) -> bool {
-        self.conns[conn_idx].ring.len > 0 && self.exchanges[self.front(conn_idx)].start_ns != 0
+    /// The peer broke a rule, or sent what nobody asked for (such as a 408 before a close): the connection is not used again.
+    fn on_protocol_error(&mut self, conn_idx: usize, error: &ProtocolError) -> Result<(), Trouble> {
+        match error {
+            ProtocolError::H2(error) => self.write_goodbye(conn_idx, error.code),
+            ProtocolError::H1(_) if self.conns[conn_idx].in_flight() == 0 => {
+                self.close(conn_idx);
+                return Ok(());
+            }
+            ProtocolError::H1(_) => {}
+        }
+        Err(Trouble::protocol(error, Phase::Receiving))
     }
 
-    /// Place of a connection's oldest request.
-    pub(super) fn front(&self, conn_idx: usize) -> usize {
-        self.conns[conn_idx].ring.place(conn_idx, self.limits.stride, 0)
+    fn on_event(&mut self, conn_idx: usize, event: Event, first_ns: u64) {
+        match event {
+            Event::Received { slot, bytes, response } => {
+                let place = self.place_of(conn_idx, slot);
+                let exchange = &mut self.exchanges[place];
+                exchange.note_first_byte(first_ns);
+                exchange.received_bytes += u64::from(bytes);
+                if let Some(response) = response {
+                    self.complete(conn_idx, slot, &response);
+                }
+            }
+            Event::Failed { slot, failure } => self.fail_alone(conn_idx, slot, failure),
+            // The peer allows more streams than before: requests that wait for a connection may have them.
+            Event::Allowance if self.has_free_slot(conn_idx) && self.conns[conn_idx].in_flight() > 0 => {
+                self.list_idle(conn_idx);
+            }
+            Event::Allowance => {}
+            Event::GoingAway => self.take_back_unprocessed(conn_idx),
+        }
     }
 
     /// Whether the slot still holds the connection that it held.
@@ -432,6 +429,18 @@ impl IoBuffers {
 
     pub(super) fn stamps(&self) -> Option<Clock> {
         self.stamp_clock.filter(|_| self.reads_stamps && !self.has_stepped)
+    }
+}
+
+/// The peer has closed the connection; what it said before tells why.
+fn closed_by_peer(client: &Client) -> Trouble {
+    match client.goaway_code() {
+        None => Trouble::closed(Phase::Receiving),
+        Some(code) => Trouble::new(
+            Cause::ConnectionClosed,
+            Phase::Receiving,
+            format!("the server closed the connection after GOAWAY ({code})"),
+        ),
     }
 }
 

@@ -1,90 +1,291 @@
-//! Writes requests: prepared bytes, then the body file where there is one, as far as the socket takes them.
+//! Writes what connections have to send, at the end of each turn: requests of one connection leave together, in one write.
+//!
+//! Small requests and all frames are gathered in one buffer of the loop. A large body that needs no framing is written from where it lies,
+//! or by the kernel from its file. What a socket does not take is kept with its connection and goes first, once the socket is writable.
 
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
 use squall_measure::{Cause, Phase};
+use squall_wire::h2::ErrorCode;
+use squall_wire::{Chunk, Client};
 
-use super::conn::{Exchange, State};
+use super::conn::{Conn, State};
 use super::{Shard, request_of};
-use crate::prepare::PreparedRequest;
 use crate::sys::{Fd, monotonic_ns, send, send_file};
 use crate::tls::TlsStream;
 use crate::trouble::Trouble;
 
-/// How far a request got.
-enum Written {
-    Whole,
-    /// The socket takes no more for now.
-    Blocked,
-    /// The socket would take more, but other connections have their turn.
-    Unfinished,
+/// What became of bytes that were to be written.
+#[derive(Debug, Default)]
+struct Written {
+    /// So many went to the socket, or into the TLS session.
+    taken: usize,
+    /// The socket has all of them: nothing is held back in a TLS session.
+    is_whole: bool,
 }
 
 impl Shard {
-    /// Writes every request of a connection that is not written yet.
-    pub(super) fn send(&mut self, conn_idx: usize) {
-        while self.conns[conn_idx].state == State::Open {
-            let ring = self.conns[conn_idx].ring;
-            if ring.sent_count == ring.len {
+    /// The connection has something to send at the end of this turn.
+    pub(super) fn list_unsent(&mut self, conn_idx: usize) {
+        let out = &mut self.conns[conn_idx].out;
+        if !std::mem::replace(&mut out.is_listed, true) {
+            self.unsent.push(conn_idx as u32);
+        }
+    }
+
+    /// Ends the turn: whatever gathered goes out.
+    pub(super) fn send_unsent(&mut self) {
+        let mut unsent = std::mem::take(&mut self.unsent);
+        for conn_idx in unsent.drain(..) {
+            self.send(conn_idx as usize);
+        }
+        // What was added meanwhile (a request that was sent again) is for the next turn.
+        unsent.append(&mut self.unsent);
+        self.unsent = unsent;
+    }
+
+    fn send(&mut self, conn_idx: usize) {
+        self.conns[conn_idx].out.is_listed = false;
+        for _ in 0..WRITES_PER_TURN_MAX {
+            if self.conns[conn_idx].state != State::Open {
                 return;
             }
-            let place = ring.place(conn_idx, self.limits.stride, ring.sent_count);
-            if self.exchanges[place].start_ns == 0 {
-                self.begin_exchange(conn_idx, place);
-            }
-            match self.write_request(conn_idx, place) {
-                Ok(Written::Whole) => {
-                    self.now_ns = monotonic_ns();
-                    self.exchanges[place].sent_ns = self.now_ns;
-                    self.exchanges[place].sent_bytes = self.conns[conn_idx].write_offset;
-                    self.conns[conn_idx].ring.sent_count += 1;
-                    self.conns[conn_idx].write_offset = 0;
-                }
-                Ok(Written::Blocked) => return,
-                Ok(Written::Unfinished) => return self.unfinished.push(conn_idx as u32),
+            match self.send_once(conn_idx) {
+                Ok(true) => {}
+                Ok(false) => return self.close_when_over(conn_idx),
                 Err(trouble) => return self.fail_after_reading(conn_idx, &trouble),
             }
         }
+        // A large body could fill turn after turn: other connections have theirs first.
+        self.list_unsent(conn_idx);
     }
 
-    fn begin_exchange(&mut self, conn_idx: usize, place: usize) {
-        self.exchanges[place].start_ns = self.now_ns;
-        if self.conns[conn_idx].ring.sent_count == 0 {
-            let kind = self.request(self.exchanges[place].request).kind;
-            self.conns[conn_idx].decoder.begin(kind);
-            self.deadlines[conn_idx] = self.deadline_of(&self.exchanges[place]);
+    /// Writes what the socket did not take before, then one bufferful or one piece of a large body; true when there may be more.
+    fn send_once(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
+        if !self.flush(conn_idx)? {
+            return Ok(false);
         }
-        let Exchange { request, is_warmup, .. } = self.exchanges[place];
-        self.begin_recorded((conn_idx, 0), request, is_warmup);
-        if !self.exchanges[place].is_first {
-            self.pulse.snapshot.connections_reused += u64::from(!self.exchanges[place].is_warmup);
+        self.fill(conn_idx)?;
+        if self.is_body_next(conn_idx) {
+            return Ok(self.write_filled(conn_idx, true)? && self.write_body(conn_idx)?);
         }
+        let is_large = self.io.out.len() >= WRITE_BYTES;
+        Ok(self.write_filled(conn_idx, false)? && is_large)
     }
 
-    fn write_request(&mut self, conn_idx: usize, place: usize) -> Result<Written, Trouble> {
-        let id = self.exchanges[place].request;
-        let request = request_of(&self.prepared, &self.dynamic, id);
+    /// Writes what the socket did not take before; true when nothing is left.
+    fn flush(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
         let conn = &mut self.conns[conn_idx];
-        let Some(socket) = &conn.socket else { return Ok(Written::Blocked) };
-        let mut writer = Writer { socket, request, offset: &mut conn.write_offset, wire_bytes: 0 };
-        let written = match &mut conn.tls {
-            None => writer.write_plain(),
-            Some(session) => writer.write_tls(session, &mut self.io.read),
-        };
-        self.pulse.snapshot.wire_bytes_sent += writer.wire_bytes;
-        written
+        let is_held = conn.tls.as_ref().is_some_and(|tls| tls.wants_write());
+        if conn.out.rest.is_empty() && !is_held {
+            return Ok(true);
+        }
+        let mut rest = std::mem::take(&mut conn.out.rest);
+        let wire_bytes = &mut self.pulse.snapshot.wire_bytes_sent;
+        let written = write(conn, &rest[conn.out.written_bytes..], false, wire_bytes)?;
+        conn.out.written_bytes += written.taken;
+        if conn.out.written_bytes == rest.len() {
+            rest.clear();
+            conn.out.written_bytes = 0;
+        }
+        conn.out.rest = rest;
+        if written.is_whole {
+            self.note_sent(conn_idx);
+        }
+        Ok(written.is_whole)
     }
 
-    /// A server may answer and close before it has read the whole request: its answer counts, not our broken pipe.
+    /// Gathers what is to be sent into the shared buffer: control frames, new requests, then bodies as far as windows allow.
+    fn fill(&mut self, conn_idx: usize) -> Result<(), Trouble> {
+        self.io.out.clear();
+        if let Some(client) = &mut self.conns[conn_idx].client {
+            client.write_control(&mut self.io.out);
+        }
+        while self.io.out.len() < WRITE_BYTES {
+            let is_started = self.start_request(conn_idx);
+            if !self.fill_body(conn_idx)? && !is_started {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the head of the next request that may be started; whether there was one.
+    fn start_request(&mut self, conn_idx: usize) -> bool {
+        let conn = &mut self.conns[conn_idx];
+        let Some(client) = &mut conn.client else { return false };
+        let Some(slot) = client.next_reserved() else { return false };
+        let place = conn_idx * self.limits.stride as usize + slot as usize;
+        let exchange = &mut self.exchanges[place];
+        let request = request_of(&self.prepared, &self.dynamic, exchange.request).on_wire();
+        if !client.takes(request) {
+            let field_bytes = request.fields.map_or(0, |fields| fields.list_bytes());
+            self.refuse_request(conn_idx, slot, field_bytes);
+            return true;
+        }
+        exchange.start_ns = self.now_ns;
+        let table = &self.prepared.origins[conn.origin_idx as usize].fields;
+        let begin = self.io.out.len();
+        client.start(table, request, &mut self.io.out);
+        exchange.sent_bytes = (self.io.out.len() - begin) as u64;
+        if request.body_bytes == 0 {
+            conn.out.ending.push(slot);
+        }
+        let (id, is_warmup, is_reused) = (exchange.request, exchange.is_warmup, !exchange.is_first);
+        let snapshot = &mut self.pulse.snapshot;
+        snapshot.connections_reused += u64::from(is_reused && !is_warmup);
+        snapshot.http2.streams += u64::from(client.can_cancel() && !is_warmup);
+        self.begin_recorded((conn_idx, slot), id, is_warmup);
+        true
+    }
+
+    /// Appends a piece of a body that is not written directly; whether there was one.
+    fn fill_body(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
+        if self.is_body_next(conn_idx) {
+            return Ok(false);
+        }
+        let begin = self.io.out.len();
+        let bytes_max = WRITE_BYTES.saturating_sub(begin);
+        let Some(client) = &mut self.conns[conn_idx].client else { return Ok(false) };
+        let Some(chunk) = client.next_chunk(bytes_max, &mut self.io.out) else { return Ok(false) };
+        let overhead_bytes = client.chunk_overhead_bytes();
+        if let Err(trouble) = self.append_body(conn_idx, chunk) {
+            self.io.out.truncate(begin);
+            self.give_up_body(conn_idx, chunk.slot, trouble)?;
+            return Ok(true);
+        }
+        self.note_chunk(conn_idx, chunk, overhead_bytes);
+        Ok(true)
+    }
+
+    /// Whether what follows is a large body without framing, which is not copied.
+    fn is_body_next(&self, conn_idx: usize) -> bool {
+        let client = self.conns[conn_idx].client.as_ref();
+        client.is_some_and(|client| client.unframed_body_bytes() >= DIRECT_BYTES_MIN)
+    }
+
+    fn append_body(&mut self, conn_idx: usize, chunk: Chunk) -> Result<(), Trouble> {
+        let place = self.place_of(conn_idx, chunk.slot);
+        let request = request_of(&self.prepared, &self.dynamic, self.exchanges[place].request);
+        let out = &mut self.io.out;
+        match &request.file {
+            None => {
+                let offset = chunk.offset as usize;
+                out.extend_from_slice(&request.body()[offset..offset + chunk.bytes]);
+            }
+            Some(body) => {
+                let begin = out.len();
+                out.resize(begin + chunk.bytes, 0);
+                let read = body.file.read_exact_at(&mut out[begin..], chunk.offset);
+                read.map_err(|error| body_trouble(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A piece of a body is on its way.
+    fn note_chunk(&mut self, conn_idx: usize, chunk: Chunk, overhead_bytes: u64) {
+        let place = self.place_of(conn_idx, chunk.slot);
+        self.exchanges[place].sent_bytes += overhead_bytes + chunk.bytes as u64;
+        if chunk.is_last {
+            self.conns[conn_idx].out.ending.push(chunk.slot);
+        }
+    }
+
+    /// A body file cannot be read any more: its request fails, with its connection where that carries nothing else.
+    fn give_up_body(&mut self, conn_idx: usize, slot: u32, trouble: Trouble) -> Result<(), Trouble> {
+        let exchange = self.exchanges[self.place_of(conn_idx, slot)];
+        let client = self.conns[conn_idx].client.as_mut().filter(|client| client.can_cancel());
+        let Some(client) = client else { return Err(trouble) };
+        client.cancel(slot);
+        client.write_control(&mut self.io.out);
+        self.settle(conn_idx, slot, &exchange, 0, Err(trouble));
+        self.ready.push(conn_idx as u32);
+        Ok(())
+    }
+
+    /// Writes the shared buffer; true when the socket took all of it. `more`: a body follows at once.
+    fn write_filled(&mut self, conn_idx: usize, more: bool) -> Result<bool, Trouble> {
+        if self.io.out.is_empty() {
+            return Ok(more);
+        }
+        let conn = &mut self.conns[conn_idx];
+        let written = write(conn, &self.io.out, more, &mut self.pulse.snapshot.wire_bytes_sent)?;
+        conn.out.rest.extend_from_slice(&self.io.out[written.taken..]);
+        if written.is_whole {
+            self.note_sent(conn_idx);
+        }
+        self.note_header_bytes(conn_idx);
+        Ok(written.is_whole)
+    }
+
+    /// Writes a piece of a large body from where it lies; true when the socket may take more.
+    fn write_body(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
+        let Some(Client::H1(client)) = &mut self.conns[conn_idx].client else { return Ok(false) };
+        let Some(chunk) = client.next_chunk(PART_BYTES_MAX) else { return Ok(true) };
+        let written = self.write_chunk(conn_idx, chunk)?;
+        if let Some(Client::H1(client)) = &mut self.conns[conn_idx].client {
+            client.return_chunk(chunk.bytes - written.taken);
+        }
+        let is_last = chunk.is_last && written.taken == chunk.bytes;
+        self.note_chunk(conn_idx, Chunk { bytes: written.taken, is_last, ..chunk }, 0);
+        if written.is_whole {
+            self.note_sent(conn_idx);
+        }
+        Ok(written.is_whole)
+    }
+
+    fn write_chunk(&mut self, conn_idx: usize, chunk: Chunk) -> Result<Written, Trouble> {
+        let place = self.place_of(conn_idx, chunk.slot);
+        let request = request_of(&self.prepared, &self.dynamic, self.exchanges[place].request);
+        let conn = &mut self.conns[conn_idx];
+        let wire_bytes = &mut self.pulse.snapshot.wire_bytes_sent;
+        let offset = chunk.offset as usize;
+        match (&request.file, &conn.tls, &conn.socket) {
+            (None, ..) => write(conn, &request.body()[offset..offset + chunk.bytes], false, wire_bytes),
+            (Some(body), None, Some(socket)) => {
+                let sent = send_file(socket, &body.file, chunk.offset, chunk.bytes as u64);
+                file_written(sent, wire_bytes)
+            }
+            (Some(body), ..) => {
+                let piece = &mut self.io.read[..chunk.bytes.min(TLS_FILE_PART_BYTES)];
+                let read = body.file.read_exact_at(piece, chunk.offset);
+                read.map_err(|error| body_trouble(&error))?;
+                write(conn, piece, false, wire_bytes)
+            }
+        }
+    }
+
+    /// What is written is sent: requests that end in it wait for their responses now.
+    fn note_sent(&mut self, conn_idx: usize) {
+        self.now_ns = monotonic_ns();
+        let stride = self.limits.stride as usize;
+        for slot in self.conns[conn_idx].out.ending.drain(..) {
+            self.exchanges[conn_idx * stride + slot as usize].sent_ns = self.now_ns;
+        }
+    }
+
+    /// A server may answer and close before it has read all: its answers count, not our broken pipe.
     fn fail_after_reading(&mut self, conn_idx: usize, trouble: &Trouble) {
         let generation = self.conns[conn_idx].generation;
         if trouble.cause != Cause::BodyFile {
             self.receive(conn_idx);
         }
-        let conn = &self.conns[conn_idx];
-        if conn.generation == generation && conn.state == State::Open {
+        if self.is_same(conn_idx, generation) {
             self.fail(conn_idx, trouble);
+        }
+    }
+
+    /// Writes what precedes the end of a connection, as far as the socket takes it.
+    pub(super) fn write_goodbye(&mut self, conn_idx: usize, code: ErrorCode) {
+        let conn = &mut self.conns[conn_idx];
+        let Some(client) = conn.client.as_mut().filter(|_| conn.out.rest.is_empty()) else { return };
+        let mut bytes = Vec::new();
+        client.write_goodbye(code, &mut bytes);
+        if !bytes.is_empty() {
+            // Nothing depends on whether the peer still reads it.
+            let _ = write(conn, &bytes, false, &mut self.pulse.snapshot.wire_bytes_sent);
         }
     }
 
@@ -92,102 +293,72 @@ impl Shard {
     pub(super) fn flush_tls(&mut self, conn_idx: usize) -> io::Result<()> {
         let conn = &mut self.conns[conn_idx];
         let (Some(session), Some(socket)) = (&mut conn.tls, &conn.socket) else { return Ok(()) };
-        let mut wire_bytes = 0;
-        let result = flush(session, socket, &mut wire_bytes);
-        self.pulse.snapshot.wire_bytes_sent += wire_bytes;
-        result.map(drop)
+        flush_session(session, socket, &mut self.pulse.snapshot.wire_bytes_sent).map(drop)
+    }
+
+    /// Moves what HPACK saved into the metrics.
+    pub(super) fn note_header_bytes(&mut self, conn_idx: usize) {
+        let Some(Client::H2(client)) = &mut self.conns[conn_idx].client else { return };
+        let bytes = std::mem::take(&mut client.headers);
+        let http2 = &mut self.pulse.snapshot.http2;
+        http2.header_bytes_sent += bytes.sent;
+        http2.header_bytes_sent_packed += bytes.sent_packed;
+        http2.header_bytes_received += bytes.received;
+        http2.header_bytes_received_packed += bytes.received_packed;
     }
 }
 
-/// One request on its way to one socket.
-struct Writer<'a> {
-    socket: &'a Fd,
-    request: &'a PreparedRequest,
-    /// Bytes of the request that are written, or taken over by the TLS session.
-    offset: &'a mut u64,
-    wire_bytes: u64,
+/// Writes to the socket, or through the TLS session. `more`: another write follows at once.
+fn write(conn: &mut Conn, bytes: &[u8], more: bool, wire_bytes: &mut u64) -> Result<Written, Trouble> {
+    let Some(socket) = &conn.socket else { return Ok(Written::default()) };
+    let written = match &mut conn.tls {
+        Some(session) => write_session(session, socket, bytes, wire_bytes),
+        None => send(socket, bytes, more).map(|taken| {
+            *wire_bytes += taken as u64;
+            Written { taken, is_whole: taken == bytes.len() }
+        }),
+    };
+    or_blocked(written)
 }
 
-impl Writer<'_> {
-    fn write_plain(&mut self) -> Result<Written, Trouble> {
-        let total = self.request.total_bytes();
-        for _ in 0..PARTS_PER_TURN_MAX {
-            if *self.offset >= total {
-                return Ok(Written::Whole);
-            }
-            let count = match self.write_plain_part() {
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Written::Blocked),
-                Err(error) => return Err(Trouble::io(&error, Phase::Sending)),
-            };
-            if count == 0 {
-                return Err(file_shrank());
-            }
-            *self.offset += count as u64;
-            self.wire_bytes += count as u64;
+/// The session takes as much as its buffer holds; more, once the socket has taken that.
+fn write_session(
+    session: &mut TlsStream,
+    socket: &Fd,
+    bytes: &[u8],
+    wire_bytes: &mut u64,
+) -> io::Result<Written> {
+    let mut taken = 0;
+    loop {
+        let is_flushed = flush_session(session, socket, wire_bytes)?;
+        if !is_flushed || taken == bytes.len() {
+            return Ok(Written { taken, is_whole: is_flushed });
         }
-        Ok(if *self.offset >= total { Written::Whole } else { Written::Unfinished })
-    }
-
-    fn write_plain_part(&self) -> io::Result<usize> {
-        let in_memory = self.request.bytes.len() as u64;
-        match &self.request.file {
-            Some(body) if *self.offset >= in_memory => {
-                let at = *self.offset - in_memory;
-                send_file(self.socket, &body.file, at, body.bytes - at)
-            }
-            body => send(self.socket, &self.request.bytes[*self.offset as usize..], body.is_some()),
-        }
-    }
-
-    fn write_tls(&mut self, session: &mut TlsStream, scratch: &mut [u8]) -> Result<Written, Trouble> {
-        let total = self.request.total_bytes();
-        for _ in 0..PARTS_PER_TURN_MAX {
-            while *self.offset < total {
-                let count = self.encrypt_part(session, scratch)?;
-                *self.offset += count as u64;
-                if count == 0 {
-                    break;
-                }
-            }
-            let is_flushed = flush(session, self.socket, &mut self.wire_bytes)
-                .map_err(|error| Trouble::io(&error, Phase::Sending))?;
-            match (is_flushed, *self.offset < total) {
-                (true, false) => return Ok(Written::Whole),
-                (true, true) => {}
-                (false, _) => return Ok(Written::Blocked),
-            }
-        }
-        Ok(Written::Unfinished)
-    }
-
-    /// Gives the TLS session more to encrypt; 0: its buffer is full.
-    fn encrypt_part(&self, session: &mut TlsStream, scratch: &mut [u8]) -> Result<usize, Trouble> {
-        let in_memory = self.request.bytes.len() as u64;
-        let part = match &self.request.file {
-            Some(body) if *self.offset >= in_memory => {
-                let at = *self.offset - in_memory;
-                let wanted = (body.bytes - at).min(TLS_PART_BYTES) as usize;
-                match body.file.read_at(&mut scratch[..wanted], at) {
-                    Ok(0) => return Err(file_shrank()),
-                    Ok(count) => &scratch[..count],
-                    Err(error) => {
-                        return Err(Trouble::new(Cause::BodyFile, Phase::Sending, error.to_string()));
-                    }
-                }
-            }
-            _ => &self.request.bytes[*self.offset as usize..],
-        };
-        session.write(part).map_err(|error| Trouble::tls(&error, Phase::Sending))
+        taken += session.write(&bytes[taken..]).map_err(io::Error::other)?;
     }
 }
 
-fn file_shrank() -> Trouble {
-    Trouble::new(Cause::BodyFile, Phase::Sending, "the body file became shorter during the run".to_owned())
+/// The kernel has read that much of a file into the socket.
+fn file_written(sent: io::Result<usize>, wire_bytes: &mut u64) -> Result<Written, Trouble> {
+    match sent {
+        Ok(0) => Err(body_trouble(&io::ErrorKind::UnexpectedEof.into())),
+        sent => or_blocked(sent.map(|taken| {
+            *wire_bytes += taken as u64;
+            // It may send less than was asked for and still have space for more, which the next write shows.
+            Written { taken, is_whole: true }
+        })),
+    }
+}
+
+fn or_blocked(written: io::Result<Written>) -> Result<Written, Trouble> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Written::default()),
+        other => other.map_err(|error| Trouble::io(&error, Phase::Sending)),
+    }
 }
 
 /// Writes the session's ready records; true when none is left.
-pub(super) fn flush(session: &mut TlsStream, socket: &Fd, wire_bytes: &mut u64) -> io::Result<bool> {
+fn flush_session(session: &mut TlsStream, socket: &Fd, wire_bytes: &mut u64) -> io::Result<bool> {
     while session.wants_write() {
         match session.write_tls(&mut SocketWriter(socket)) {
             Ok(count) => *wire_bytes += count as u64,
@@ -210,8 +381,25 @@ impl Write for SocketWriter<'_> {
     }
 }
 
-/// Parts (of at most 1 MiB plain, 64 KiB in TLS) of one request written in one turn of the loop.
-const PARTS_PER_TURN_MAX: u32 = 16;
+fn body_trouble(error: &io::Error) -> Trouble {
+    let text = match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the body file became shorter during the run".to_owned(),
+        _ => error.to_string(),
+    };
+    Trouble::new(Cause::BodyFile, Phase::Sending, text)
+}
 
-/// A TLS record's worth of a body file.
-const TLS_PART_BYTES: u64 = 16 * 1024;
+/// One write carries about so much: enough that a larger one saves nothing.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// Writes of one connection in one turn of the loop: a large body must not make all others wait.
+const WRITES_PER_TURN_MAX: u32 = 16;
+
+/// A body of at least this size is worth a write of its own rather than a copy.
+const DIRECT_BYTES_MIN: u64 = 16 * 1024;
+
+/// Most of a body that is written in one go.
+const PART_BYTES_MAX: usize = 1 << 20;
+
+/// Most of a body file that is read for a TLS session in one go.
+const TLS_FILE_PART_BYTES: usize = 16 * 1024;

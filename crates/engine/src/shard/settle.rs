@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use squall_measure::{Cause, FailureExample, Outcome, Phase, Phases, Sample};
 use squall_plan::{CloseMode, ExpectBody};
+use squall_wire::Client;
 use squall_wire::h1::Response;
+use squall_wire::h2::ErrorCode;
 
 use super::conn::{Exchange, RequestId, State};
 use super::{Life, Shard};
@@ -14,19 +16,16 @@ use crate::trouble::Trouble;
 
 impl Shard {
     /// A whole response: it is judged and counted, and the connection is kept or closed.
-    pub(super) fn complete(&mut self, conn_idx: usize, response: Response) {
-        let place = self.front(conn_idx);
-        let exchange = self.exchanges[place];
-        let is_sent = self.conns[conn_idx].ring.sent_count > 0;
-        self.conns[conn_idx].ring.pop(self.limits.stride);
+    pub(super) fn complete(&mut self, conn_idx: usize, slot: u32, response: &Response) {
+        let exchange = self.exchanges[self.place_of(conn_idx, slot)];
         self.conns[conn_idx].expects_large_body = response.body_bytes >= LARGE_BODY_BYTES;
-        let hop = self.conclude(conn_idx, 0, &exchange, &response);
-        self.keep_or_close(conn_idx, response.keep_alive && is_sent);
+        let hop = self.conclude(conn_idx, slot, &exchange, response);
+        self.retire_when_due(conn_idx);
         self.go_on(conn_idx, hop);
     }
 
     /// Judges and counts a whole response; returns the next hop, where it is a redirect that is to be followed.
-    pub(super) fn conclude(
+    fn conclude(
         &mut self,
         conn_idx: usize,
         slot: u32,
@@ -39,16 +38,16 @@ impl Shard {
         let outcome = match &next {
             Some(Err(trouble)) => Err(trouble.clone()),
             Some(Ok(_)) => Ok(()),
-            None => self.judge(conn_idx, exchange, response),
+            None => self.judge((conn_idx, slot), exchange, response),
         };
         self.hear_recorded((conn_idx, slot), exchange, response);
         self.waiter.note_response(self.now_ns.saturating_sub(exchange.start_ns));
-        self.settle(conn_idx, exchange, response.status, outcome);
+        self.settle(conn_idx, slot, exchange, response.status, outcome);
         next.and_then(Result::ok)
     }
 
     /// After a response: the redirect's next hop, or the user's next request in its turn.
-    pub(super) fn go_on(&mut self, conn_idx: usize, hop: Option<Exchange>) {
+    fn go_on(&mut self, conn_idx: usize, hop: Option<Exchange>) {
         match hop {
             Some(hop) => {
                 self.list_if_open(conn_idx);
@@ -99,8 +98,13 @@ impl Shard {
     }
 
     /// Whether a whole response is what the plan expects.
-    fn judge(&mut self, conn_idx: usize, exchange: &Exchange, response: &Response) -> Result<(), Trouble> {
-        if let Some(judged) = self.judge_call(conn_idx, exchange, response) {
+    fn judge(
+        &mut self,
+        (conn_idx, slot): (usize, u32),
+        exchange: &Exchange,
+        response: &Response,
+    ) -> Result<(), Trouble> {
+        if let Some(judged) = self.judge_call(self.place_of(conn_idx, slot), exchange, response) {
             return judged;
         }
         let expect = &self.prepared.http().expect;
@@ -138,23 +142,24 @@ impl Shard {
     /// Something went wrong with a connection: its oldest request fails, unless it may be sent again; so do the others on it.
     pub(super) fn fail(&mut self, conn_idx: usize, trouble: &Trouble) {
         let conn = &self.conns[conn_idx];
-        let (was_open, is_h1) = (conn.state == State::Open, conn.h2.is_none());
+        let was_open = conn.state == State::Open;
+        let is_in_order = conn.client.as_ref().is_some_and(Client::answers_in_order);
         let is_reused = conn.served_count > 0;
         if !was_open && trouble.cause == Cause::OutOfResources {
             self.control.note_own_failure();
         }
         let mut retries = Vec::new();
-        for (nth, place) in self.places(conn_idx).into_iter().enumerate() {
-            let exchange = self.exchanges[place];
-            // RFC 9112 9.3.1: behind the oldest one, a server that answers in order may not have looked at anything.
-            let is_behind = is_h1 && nth > 0 || exchange.start_ns == 0;
+        for (nth, slot) in self.slots(conn_idx).into_iter().enumerate() {
+            let exchange = self.exchanges[self.place_of(conn_idx, slot)];
+            // RFC 9112 9.3.1: behind the oldest one, a server that answers in order may not have processed anything.
+            let is_behind = is_in_order && nth > 0 || exchange.start_ns == 0;
             let may_retry = was_open && (is_behind || is_reused && trouble.is_disconnect());
             if may_retry && self.is_retriable(&exchange) {
                 retries.push(exchange);
                 continue;
             }
             let trouble = Trouble { phase: phase_of(&exchange, was_open, trouble.phase), ..trouble.clone() };
-            self.settle(conn_idx, &exchange, 0, Err(trouble));
+            self.settle(conn_idx, slot, &exchange, 0, Err(trouble));
             self.ready.push(conn_idx as u32);
         }
         self.send_again(conn_idx, retries);
@@ -171,17 +176,6 @@ impl Shard {
         }
     }
 
-    /// Places of the requests in flight on a connection, the oldest first.
-    pub(super) fn places(&self, conn_idx: usize) -> Vec<usize> {
-        let (conn, stride) = (&self.conns[conn_idx], self.limits.stride);
-        match &conn.h2 {
-            None => (0..conn.ring.len).map(|nth| conn.ring.place(conn_idx, stride, nth)).collect(),
-            Some(session) => {
-                session.client.slots().iter().map(|slot| self.stream_place(conn_idx, *slot)).collect()
-            }
-        }
-    }
-
     /// RFC 9112 9.3.1: a request may be sent again when it is idempotent and no byte of its answer came. Once.
     fn is_retriable(&self, exchange: &Exchange) -> bool {
         !exchange.is_retry() && exchange.first_ns == 0 && self.request(exchange.request).is_idempotent
@@ -191,6 +185,7 @@ impl Shard {
     pub(super) fn settle(
         &mut self,
         conn_idx: usize,
+        slot: u32,
         exchange: &Exchange,
         status: u16,
         outcome: Result<(), Trouble>,
@@ -206,14 +201,14 @@ impl Shard {
                 }
                 _ => Ok(status),
             };
-            self.tell(conn_idx, exchange, result);
+            self.tell((conn_idx, slot), exchange, result);
         }
         if !exchange.is_warmup {
             let outcome = match outcome {
                 Ok(()) => Outcome::Ok,
                 Err(trouble) => {
                     let outcome = Outcome::Failed(trouble.cause, trouble.phase);
-                    let row_idx = self.request(exchange.request).rows.h1;
+                    let row_idx = self.request(exchange.request).rows.unsent();
                     self.keep_example(row_idx, (status, timeout_ns), trouble);
                     outcome
                 }
@@ -238,7 +233,10 @@ impl Shard {
             }
             (false, _) => phases.duration_ns(),
         };
-        let row_idx = if self.conns[conn_idx].h2.is_some() { request.rows.h2 } else { request.rows.h1 };
+        let row_idx = match &self.conns[conn_idx].client {
+            Some(client) => request.rows.of(client.version()),
+            None => request.rows.unsent(),
+        };
         let (bytes_sent, bytes_received) = (exchange.sent_bytes, exchange.received_bytes);
         Sample { row_idx, status, outcome, latency_ns, phases, bytes_sent, bytes_received }
     }
@@ -290,26 +288,6 @@ impl Shard {
         }
     }
 
-    /// After a response: the connection serves on, or its time has come.
-    fn keep_or_close(&mut self, conn_idx: usize, may_keep: bool) {
-        let conn = &self.conns[conn_idx];
-        let is_spent =
-            conn.served_count >= self.limits.served_max || conn.ring.len == 0 && self.is_old(conn_idx);
-        if !may_keep || is_spent {
-            return self.close(conn_idx);
-        }
-        if conn.ring.len == 0 {
-            self.deadlines[conn_idx] = u64::MAX;
-            return;
-        }
-        let exchange = self.exchanges[self.front(conn_idx)];
-        if exchange.start_ns != 0 {
-            let kind = self.request(exchange.request).kind;
-            self.conns[conn_idx].decoder.begin(kind);
-            self.deadlines[conn_idx] = self.deadline_of(&exchange);
-        }
-    }
-
     /// Whether a connection has reached the most that it, or the keys of its TLS session, may live: it takes nothing more, and ends when nothing
     /// is on it.
     pub(super) fn is_old(&self, conn_idx: usize) -> bool {
@@ -335,7 +313,7 @@ impl Shard {
                 let _ = reset_on_close(socket);
             }
             (CloseMode::Notify, Some(_)) => {
-                self.say_goodbye(conn_idx);
+                self.write_goodbye(conn_idx, ErrorCode::NO_ERROR);
                 if let Some(session) = &mut self.conns[conn_idx].tls {
                     session.send_close_notify();
                     let _ = self.flush_tls(conn_idx);
@@ -365,7 +343,7 @@ impl Shard {
     }
 
     fn list_if_open(&mut self, conn_idx: usize) {
-        if self.has_room(conn_idx) {
+        if self.has_free_slot(conn_idx) {
             self.list_idle(conn_idx);
         }
     }
@@ -392,10 +370,7 @@ impl Shard {
             State::Connecting => self.end_late_opening(conn_idx, Phase::Connecting),
             State::Tunnelling => self.end_late_opening(conn_idx, Phase::Tunnelling),
             State::Handshaking => self.end_late_opening(conn_idx, Phase::TlsHandshaking),
-            State::Open if self.conns[conn_idx].h2.is_some() => self.end_late_streams(conn_idx),
-            State::Open => {
-                self.fail(conn_idx, &Trouble::new(Cause::Timeout, Phase::Receiving, String::new()));
-            }
+            State::Open => self.end_late_requests(conn_idx),
         }
     }
 
@@ -411,8 +386,8 @@ impl Shard {
         self.life = Life::Draining { until_ns: 0 };
         self.hops.clear();
         for conn_idx in 0..self.conns.len() {
-            for place in self.places(conn_idx) {
-                let exchange = self.exchanges[place];
+            for slot in self.slots(conn_idx) {
+                let exchange = self.exchanges[self.place_of(conn_idx, slot)];
                 self.interrupt(conn_idx, &exchange);
             }
             self.vacate(conn_idx);

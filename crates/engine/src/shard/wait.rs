@@ -189,7 +189,10 @@ impl Shard {
     }
 
     fn plan_wait(&mut self, now_ns: u64) -> Plan {
-        let has_work = !self.ready.is_empty() || !self.hops.is_empty() || !self.unfinished.is_empty();
+        let has_work = !self.ready.is_empty()
+            || !self.hops.is_empty()
+            || !self.unfinished.is_empty()
+            || !self.unsent.is_empty();
         if has_work || self.waiter.is_batch_full || self.has_more_to_open() {
             return Plan::Block(Duration::ZERO);
         }
@@ -314,11 +317,8 @@ impl Shard {
     }
 
     fn on_open_event(&mut self, conn_idx: usize, event: Readiness) {
-        let ring = self.conns[conn_idx].ring;
-        if event.writable && self.conns[conn_idx].h2.is_some() {
+        if event.writable && self.conns[conn_idx].wants_write() {
             self.list_unsent(conn_idx);
-        } else if event.writable && ring.sent_count < ring.len {
-            self.send(conn_idx);
         }
         if event.readable && self.conns[conn_idx].token(conn_idx) == event.token {
             self.receive(conn_idx);

@@ -41,7 +41,7 @@ pub enum RequestKind {
 
 /// What one call has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct Decoded {
     /// Bytes of the input that belong to the current response. Less than all only when the response is whole.
     pub consumed: usize,
     /// The response, when it is whole.
@@ -103,7 +103,7 @@ impl Decoder {
         cache: &mut HeadCache,
         input: &[u8],
         sink: &mut S,
-    ) -> Result<Progress, DecodeError> {
+    ) -> Result<Decoded, DecodeError> {
         let mut consumed = 0;
         while consumed < input.len() && !matches!(self.state, State::Over) {
             match self.decode_piece(cache, &input[consumed..], sink) {
@@ -114,10 +114,10 @@ impl Decoder {
                 }
             }
             if matches!(self.state, State::Over) {
-                return Ok(Progress { consumed, response: Some(self.response()) });
+                return Ok(Decoded { consumed, response: Some(self.response()) });
             }
         }
-        Ok(Progress { consumed, response: None })
+        Ok(Decoded { consumed, response: None })
     }
 
     /// Bytes left of a body of known length, which the caller may discard unread and then [`skip`](Self::skip). Zero when no such

@@ -3,6 +3,9 @@
 /// Why a response cannot be decoded. The connection it came on is of no further use.
 #[derive(thiserror::Error, Debug, Clone, PartialEq, Eq)]
 pub enum DecodeError {
+    /// Bytes came although no request had been sent: often a 408 before the server closes.
+    #[error("the server sent a response before it got a request")]
+    Unrequested,
     /// RFC 9112 2.3: a response begins with `HTTP/`, in capitals.
     #[error("response does not begin with \"HTTP/\": byte {index} is {byte:#04x}")]
     NotHttp {
@@ -171,7 +174,7 @@ pub enum DecodeErrorKind {
     Protocol,
     /// The head or the trailers are larger than a limit.
     HeadTooLarge,
-    /// The connection was closed too early.
+    /// The connection was closed too early, or is about to be.
     Closed,
 }
 
@@ -180,7 +183,8 @@ impl DecodeError {
     pub const fn kind(&self) -> DecodeErrorKind {
         match self {
             Self::HeadTooLarge { .. } | Self::TooManyFields { .. } => DecodeErrorKind::HeadTooLarge,
-            Self::ClosedBeforeResponse
+            Self::Unrequested
+            | Self::ClosedBeforeResponse
             | Self::ClosedAfterInterim { .. }
             | Self::ClosedInHead { .. }
             | Self::ClosedInBody { .. }

@@ -8,6 +8,7 @@
 
 mod cache;
 mod chunks;
+mod client;
 mod decoder;
 mod error;
 mod field;
@@ -18,7 +19,8 @@ mod section;
 mod sink;
 
 pub use cache::HeadCache;
-pub use decoder::{Decoder, Progress, RequestKind, Response};
+pub use client::Client;
+pub use decoder::{Decoded, Decoder, RequestKind, Response};
 pub use error::{DecodeError, DecodeErrorKind};
 pub(crate) use field::is_token_byte;
 pub use field::{Field, Fields};

@@ -20,7 +20,7 @@ pub trait Sink {
     /// The trailer fields; called only when there are some.
     fn trailers(&mut self, _fields: Fields<'_>) {}
 
-    /// HTTP/2: the calls that follow are about the response in this place of the connection.
+    /// The calls that follow are about the response in this slot of the connection. A [`Decoder`](super::Decoder) of its own knows none.
     fn stream(&mut self, _slot: u32) {}
 
     /// HTTP/2: whether heads and trailers are to be told at all. Where nobody wants them, their fields are not copied.

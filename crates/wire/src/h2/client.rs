@@ -11,12 +11,13 @@ use super::receive::Input;
 use super::settings::{PeerSettings, Setup, WINDOW_BYTES_INITIAL};
 use super::stream::{State, Streams};
 use super::{Error, ErrorCode};
+use crate::Chunk;
 use crate::h1::RequestKind;
 
 /// The client's side of one connection.
 ///
-/// A request takes a place with [`reserve`](Self::reserve), which names it from then on, and goes out with [`start`](Self::start) and as many
-/// [`next_chunk`](Self::next_chunk) as its body needs. Places are numbers below the power of two that is at least [`Setup::stream_count`].
+/// A request takes a slot with [`reserve`](Self::reserve), which names it from then on, and goes out with [`start`](Self::start) and as many
+/// [`next_chunk`](Self::next_chunk) as its body needs. Slots are numbers below the power of two that is at least [`Setup::stream_count`].
 #[derive(Debug)]
 pub struct Client {
     pub(super) setup: Setup,
@@ -27,6 +28,8 @@ pub struct Client {
     pub(super) input: Input,
     /// Frames that answer the peer's, or tell it of resets and windows.
     pub(super) control: Vec<u8>,
+    /// Requests that have a slot and are not started yet, in their order.
+    reserved: VecDeque<u32>,
     /// Streams with a body that is not sent whole.
     pub(super) sending: VecDeque<u32>,
     pub(super) send_window: i32,
@@ -69,19 +72,6 @@ pub struct Request<'a> {
     pub body_bytes: u64,
 }
 
-/// A piece of a request's body whose frame head was just written: exactly these bytes of the body must follow it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chunk {
-    /// The request's place.
-    pub slot: u32,
-    /// Where the piece begins in the body.
-    pub offset: u64,
-    /// Its length.
-    pub bytes: usize,
-    /// Nothing follows it.
-    pub is_last: bool,
-}
-
 impl Client {
     /// A new connection, whose first bytes are to be fetched with [`write_control`](Self::write_control).
     pub fn new(setup: Setup) -> Self {
@@ -95,6 +85,7 @@ impl Client {
             decoder: Decoder::new(),
             input: Input::default(),
             control,
+            reserved: VecDeque::new(),
             sending: VecDeque::new(),
             send_window: WINDOW_BYTES_INITIAL as i32,
             receive_window: setup.connection_window_bytes.max(WINDOW_BYTES_INITIAL),
@@ -111,20 +102,20 @@ impl Client {
         client
     }
 
-    /// How many more requests may take a place now. Where the peer allows none at all, one may still wait for its leave.
-    pub fn room(&self) -> u32 {
+    /// How many more requests may be reserved now. Where the peer allows none at all, one may still wait until it does.
+    pub fn free_count(&self) -> u32 {
         if self.goaway.is_some() || !self.streams.has_ids() {
             return 0;
         }
         self.setup.stream_count.min(self.peer.stream_count_max.max(1)).saturating_sub(self.streams.count)
     }
 
-    /// Requests that have a place.
+    /// Requests that have a slot.
     pub const fn in_flight(&self) -> u32 {
         self.streams.count
     }
 
-    /// No request will get a place any more: the peer goes away, or ids are used up.
+    /// No request will get a slot any more: the peer goes away, or ids are used up.
     pub fn is_ending(&self) -> bool {
         self.goaway.is_some() || !self.streams.has_ids()
     }
@@ -134,14 +125,22 @@ impl Client {
         self.goaway
     }
 
-    /// Gives a request a place; `None`: there is no room. Places are to be started in the order in which they were given.
+    /// Gives a request a slot; `None`: all are taken.
     pub fn reserve(&mut self) -> Option<u32> {
-        if self.room() == 0 { None } else { self.streams.reserve() }
+        if self.free_count() == 0 {
+            return None;
+        }
+        let slot = self.streams.reserve()?;
+        self.reserved.push_back(slot);
+        Some(slot)
     }
 
-    /// Whether a reserved request may be started now: the peer may have lowered its limit meanwhile.
-    pub fn may_start(&self) -> bool {
-        self.streams.open_count() < self.peer.stream_count_max
+    /// The request to be started next; `None`: there is none, or the peer has lowered its limit since it was reserved.
+    pub fn next_reserved(&self) -> Option<u32> {
+        if self.streams.open_count() >= self.peer.stream_count_max {
+            return None;
+        }
+        self.reserved.front().copied()
     }
 
     /// Whether the peer takes header lists as large as this one (RFC 9113 10.5.1).
@@ -149,8 +148,13 @@ impl Client {
         fields.list_bytes() <= self.peer.header_list_bytes_max as usize
     }
 
-    /// Appends a reserved request's head. `table`: the one its fields were prepared with, the same for the whole connection.
-    pub fn start(&mut self, slot: u32, table: &FieldTable, request: Request<'_>, out: &mut Vec<u8>) {
+    /// Appends the head of the [`next_reserved`](Self::next_reserved) request. `table`: the one its fields were prepared with, the same for the
+    /// whole connection.
+    pub fn start(&mut self, table: &FieldTable, request: Request<'_>, out: &mut Vec<u8>) {
+        let Some(slot) = self.reserved.pop_front() else {
+            debug_assert!(false, "no request to start");
+            return;
+        };
         let stream = self.streams.open(slot);
         stream.kind = request.kind;
         stream.receive_window = self.setup.window_bytes;
@@ -219,28 +223,28 @@ impl Client {
         Some(chunk)
     }
 
-    /// Whether anything could be sent now beside new requests.
+    /// Whether anything could be sent now besides new requests.
     pub fn wants_write(&self) -> bool {
         !self.control.is_empty()
             || self.send_window > 0 && self.sending.iter().any(|slot| self.streams.get(*slot).send_window > 0)
     }
 
-    /// Appends what must be said beside requests: settings, acknowledgements, windows, resets.
+    /// Appends what is sent besides requests: settings, acknowledgements, windows, resets.
     pub fn write_control(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.control);
         self.control.clear();
     }
 
-    /// Gives a request's place up: nobody waits for its response any more.
+    /// Gives up a request whose response is no longer wanted.
     pub fn cancel(&mut self, slot: u32) {
         match self.streams.get(slot).state {
             State::Free | State::Reset => {}
-            State::Reserved => self.streams.free(slot),
+            State::Reserved => self.end(slot),
             State::Head | State::Body => self.reset(slot, ErrorCode::CANCEL),
         }
     }
 
-    /// Takes back the oldest request that the peer, going away, has not looked at; its place is free then.
+    /// Takes back the oldest request that the peer, going away, has not processed; its slot is free then.
     pub fn next_unprocessed(&mut self) -> Option<u32> {
         let last = self.goaway?.last_stream_id;
         let unprocessed = |slot: &u32| {
@@ -252,7 +256,7 @@ impl Client {
         Some(slot)
     }
 
-    /// The places in use, those of the oldest requests first.
+    /// The slots in use, those of the oldest requests first.
     pub fn slots(&self) -> Vec<u32> {
         self.streams.by_age()
     }
@@ -279,6 +283,9 @@ impl Client {
     /// The stream has ended on both sides, or its request will never be sent.
     pub(super) fn end(&mut self, slot: u32) {
         self.stop_sending(slot);
+        if self.streams.get(slot).state == State::Reserved {
+            self.reserved.retain(|one| *one != slot);
+        }
         self.streams.free(slot);
     }
 

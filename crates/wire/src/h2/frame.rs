@@ -1,7 +1,7 @@
 //! Frames: their heads, read and written (RFC 9113 4.1 and 6).
 
 /// Every frame begins with so many bytes.
-pub(super) const HEAD_BYTES: usize = 9;
+pub(crate) const HEAD_BYTES: usize = 9;
 
 pub(super) const DATA: u8 = 0x0;
 pub(super) const HEADERS: u8 = 0x1;

@@ -18,10 +18,10 @@ mod request;
 mod settings;
 mod stream;
 
-pub use client::{Chunk, Client, GoAway, HeaderBytes, Request};
+pub use client::{Client, GoAway, HeaderBytes, Request};
 pub use error::{Error, ErrorCode, StreamFailure};
+pub(crate) use frame::HEAD_BYTES as FRAME_HEAD_BYTES;
 pub use head::HeadCache;
 pub use hpack::{FieldBlock, FieldTable};
-pub use receive::{Event, Progress};
 pub use request::prepare;
 pub use settings::Setup;

@@ -13,40 +13,7 @@ use super::stream::{Known, State};
 use super::{Error, ErrorCode, StreamFailure};
 use crate::h1::limits::INTERIM_RESPONSE_COUNT_MAX;
 use crate::h1::{Fields, HeadView, RequestKind, Response, Sink};
-
-/// What one call has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Bytes of the input that were read. Less than all only when there is an event.
-    pub consumed: usize,
-    /// What happened.
-    pub event: Option<Event>,
-}
-
-/// What a frame, or a piece of one, came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// Bytes of a response came.
-    Received {
-        /// The request's place; free again when the response is whole.
-        slot: u32,
-        /// How many, frame heads and padding included.
-        bytes: u32,
-        /// The response, when it is whole.
-        response: Option<Response>,
-    },
-    /// A request ends without a response. Its place is free again.
-    Failed {
-        /// Its place.
-        slot: u32,
-        /// Why.
-        failure: StreamFailure,
-    },
-    /// The peer allows more, or less, than before.
-    Allowance,
-    /// The peer takes no new requests; see [`Client::next_unprocessed`].
-    GoingAway,
-}
+use crate::{Event, Progress};
 
 /// Where in the peer's bytes we are.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests may unwrap, their helpers too")]
 
 mod allocations;
+mod client;
 mod harness;
 mod random;
 mod request;

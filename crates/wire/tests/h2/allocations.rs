@@ -21,10 +21,9 @@ fn check(response_head: &[u8], piece_bytes: usize) {
         }
         client.write_control(&mut out);
         for _ in 0..10 {
-            let slot = client.reserve().unwrap();
+            client.reserve().unwrap();
             let begin = out.len();
             client.start(
-                slot,
                 &table,
                 Request { fields: &fields, kind: RequestKind::Other, body_bytes: 0 },
                 &mut out,

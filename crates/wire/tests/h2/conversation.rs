@@ -1,7 +1,8 @@
 //! A client and the bytes that a server sends it.
 
+use squall_wire::Event;
 use squall_wire::h1::{Fields, HeadView, RequestHead, RequestKind, Sink};
-use squall_wire::h2::{Client, Error, Event, FieldBlock, FieldTable, HeadCache, Request, Setup, prepare};
+use squall_wire::h2::{Client, Error, FieldBlock, FieldTable, HeadCache, Request, Setup, prepare};
 
 /// A client with requests in flight, and all that was seen of their responses.
 pub(crate) struct Conversation {
@@ -29,9 +30,8 @@ impl Conversation {
         client.write_control(&mut out);
         let (table, fields) = (FieldTable::default(), get());
         for _ in 0..count {
-            let slot = client.reserve().unwrap();
+            client.reserve().unwrap();
             client.start(
-                slot,
                 &table,
                 Request { fields: &fields, kind: RequestKind::Other, body_bytes: 0 },
                 &mut out,

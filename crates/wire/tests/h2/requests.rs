@@ -41,9 +41,9 @@ fn a_repeated_request_is_a_few_bytes() {
     let (mut client, mut out) = (client(2), Vec::new());
     let request = Request { fields: &fields, kind: RequestKind::Other, body_bytes: 0 };
     for _ in 0..2 {
-        let slot = client.reserve().unwrap();
+        client.reserve().unwrap();
         out.clear();
-        client.start(slot, &table, request, &mut out);
+        client.start(&table, request, &mut out);
     }
     // :method GET, :scheme http, :authority, :path /, user-agent, x-trace.
     assert_eq!(out, frame(1, 5, 3, &[0x82, 0x86, 0xc0, 0x84, 0xbf, 0xbe]));
@@ -54,9 +54,9 @@ fn a_head_larger_than_a_frame_goes_on_in_continuation() {
     let value = "~".repeat(40_000);
     let fields = prepare(&head(&[("x", &value)]), "http", None).unwrap();
     let (mut client, mut out) = (client(1), Vec::new());
-    let slot = client.reserve().unwrap();
+    client.reserve().unwrap();
     let request = Request { fields: &fields, kind: RequestKind::Other, body_bytes: 1 };
-    client.start(slot, &FieldTable::default(), request, &mut out);
+    client.start(&FieldTable::default(), request, &mut out);
     let mut frames = Vec::new();
     let mut rest = &out[..];
     while let Some((head, after)) = rest.split_first_chunk::<9>() {
@@ -70,19 +70,19 @@ fn a_head_larger_than_a_frame_goes_on_in_continuation() {
 
 /// A slow stream keeps its place; the others' numbers go around it.
 #[test]
-fn a_place_that_is_taken_is_skipped() {
+fn a_slot_that_is_taken_is_skipped() {
     let (mut client, mut out) = (client(2), Vec::new());
     let (table, fields) = (FieldTable::default(), get());
     let request = Request { fields: &fields, kind: RequestKind::Other, body_bytes: 0 };
     read(&mut client, &frame(4, 0, 0, b""));
-    let slow = client.reserve().unwrap();
-    client.start(slow, &table, request, &mut out);
+    client.reserve().unwrap();
+    client.start(&table, request, &mut out);
     let mut ids = Vec::new();
     for _ in 0..3 {
         let slot = client.reserve().unwrap();
         assert_eq!((slot, client.reserve()), (1, None));
         out.clear();
-        client.start(slot, &table, request, &mut out);
+        client.start(&table, request, &mut out);
         let id = u32::from_be_bytes([out[5], out[6], out[7], out[8]]);
         ids.push(id);
         read(&mut client, &frame(1, 5, id, &[0x88]));
@@ -97,8 +97,8 @@ fn bodies_take_turns_within_the_windows() {
     let (table, fields) = (FieldTable::default(), get());
     let request = Request { fields: &fields, kind: RequestKind::Other, body_bytes: 40_000 };
     for _ in 0..2 {
-        let slot = client.reserve().unwrap();
-        client.start(slot, &table, request, &mut out);
+        client.reserve().unwrap();
+        client.start(&table, request, &mut out);
     }
     let mut chunks = Vec::new();
     while let Some(chunk) = client.next_chunk(usize::MAX, &mut out) {
@@ -132,7 +132,7 @@ fn the_rest_of_a_frame_is_nobodys_when_its_stream_is_given_up() {
     let slot = conversation.client.reserve().unwrap();
     let (table, fields) = (FieldTable::default(), get());
     let request = Request { fields: &fields, kind: RequestKind::Other, body_bytes: 0 };
-    conversation.client.start(slot, &table, request, &mut Vec::new());
+    conversation.client.start(&table, request, &mut Vec::new());
     assert_eq!(slot, 0);
     let seen_before = conversation.seen.lines.clone();
     conversation.read(&data[12..]).unwrap();
@@ -149,9 +149,9 @@ fn the_smallest_window_is_widened() {
             Client::new(Setup { stream_count: 1, window_bytes, connection_window_bytes: 65_535 });
         let (table, fields, mut out) = (FieldTable::default(), get(), Vec::new());
         client.write_control(&mut out);
-        let slot = client.reserve().unwrap();
+        client.reserve().unwrap();
         let request = Request { fields: &fields, kind: RequestKind::Other, body_bytes: 0 };
-        client.start(slot, &table, request, &mut out);
+        client.start(&table, request, &mut out);
         read(&mut client, &[frame(4, 0, 0, b""), frame(1, 4, 1, &[0x88])].concat());
         let mut left = window_bytes;
         for _ in 0..10 {
@@ -175,9 +175,9 @@ fn answers_that_nobody_reads_have_a_bound() {
         let setup = Setup { stream_count: 2, window_bytes: 1024, connection_window_bytes: 65_535 };
         let mut client = Client::new(setup);
         client.write_control(&mut Vec::new());
-        let slot = client.reserve().unwrap();
+        client.reserve().unwrap();
         let request = Request { fields: &get(), kind: RequestKind::Other, body_bytes: 0 };
-        client.start(slot, &FieldTable::default(), request, &mut Vec::new());
+        client.start(&FieldTable::default(), request, &mut Vec::new());
         read(&mut client, &[frame(4, 0, 0, &[]), frame(1, 4, 1, &[0x88])].concat());
         let mut sent_count = 0;
         let refused = loop {

@@ -2,13 +2,14 @@
 
 use squall_measure::{Cause, Phase, Phases};
 use squall_script::{Reply, ReplyFailure, Timing};
+use squall_wire::Version;
 
 use crate::driver::Ended;
 use crate::trouble::Trouble;
 
 /// The reply of a request that has ended.
 pub(super) fn reply_of(ended: Ended) -> Reply {
-    let Ended { token, result, head, body, phases, remote, is_h2, tls, .. } = ended;
+    let Ended { token, result, head, body, phases, remote, version, tls, .. } = ended;
     let is_reached = result.as_ref().err().is_none_or(|trouble| !is_dialling(trouble));
     let (status, failure) = match result {
         Ok(status) => (status, None),
@@ -18,17 +19,21 @@ pub(super) fn reply_of(ended: Ended) -> Reply {
     Reply {
         token,
         status,
-        proto: match is_ok {
-            true if is_h2 => "HTTP/2.0",
-            true => "HTTP/1.1",
-            false => "",
-        },
+        proto: version.filter(|_| is_ok).map_or("", proto_name),
         head: if is_ok { head } else { Vec::new() },
         body: if is_ok { body } else { Vec::new() },
         timing: timing(&phases, is_ok),
         remote: remote.filter(|_| is_reached),
         tls,
         failure,
+    }
+}
+
+/// Go's name of a version.
+const fn proto_name(version: Version) -> &'static str {
+    match version {
+        Version::H1 => "HTTP/1.1",
+        Version::H2 => "HTTP/2.0",
     }
 }
 

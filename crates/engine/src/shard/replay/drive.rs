@@ -115,7 +115,7 @@ impl Shard {
             });
         let Some(line) = line else { return self.place(exchange) };
         let known = self.replay.as_ref().and_then(|replay| replay.lines.slot(line));
-        if let Some(conn_idx) = known.filter(|conn_idx| self.has_room(*conn_idx)) {
+        if let Some(conn_idx) = known.filter(|conn_idx| self.has_free_slot(*conn_idx)) {
             self.assign(conn_idx, exchange);
             return true;
         }
@@ -193,7 +193,7 @@ impl Shard {
                 same_body(recorded, &captured.body, captured.header("content-encoding")).unwrap_or(true);
         }
         if let Some(status) = recorded_status.filter(|_| !exchange.is_warmup) {
-            let row_idx = replay.prepared.rows_of(flight.meta.frame.row).h1;
+            let row_idx = replay.prepared.rows_of(flight.meta.frame.row).unsent();
             let figures = self.pulse.snapshot.replay.get_or_insert_default();
             figures.note_compared(row_idx, status, response.status, is_same);
         }

@@ -1,0 +1,179 @@
+//! Requests on an open connection, each in its slot: how they get there, how one of them ends without the others, and when a connection takes
+//! no more.
+//!
+//! What a connection speaks is `wire`'s business. A request's place in the exchange table follows from its connection and its slot.
+
+use squall_measure::{Cause, Phase};
+use squall_plan::HttpVersion;
+use squall_plan::limits::REFUSED_RETRY_COUNT_MAX;
+use squall_wire::h2::{self, ErrorCode, Setup, StreamFailure};
+use squall_wire::{Client, h1};
+
+use super::Shard;
+use super::conn::Exchange;
+use super::settle::phase_of;
+use crate::trouble::Trouble;
+
+impl Shard {
+    /// The connection is ready: the request that it was opened for gets the first slot.
+    pub(super) fn begin_requests(&mut self, conn_idx: usize) {
+        let client = self.new_client(conn_idx);
+        self.pulse.snapshot.http2.connections += u64::from(client.can_cancel());
+        let conn = &mut self.conns[conn_idx];
+        conn.client = Some(client);
+        conn.heard_ns = self.now_ns;
+        let has_opener = std::mem::take(&mut conn.has_opener);
+        self.list_unsent(conn_idx);
+        if has_opener {
+            self.reserve_slot(conn_idx, self.exchanges[self.place_of(conn_idx, 0)]);
+        }
+    }
+
+    fn new_client(&self, conn_idx: usize) -> Client {
+        if !self.speaks_h2(conn_idx) {
+            return Client::H1(h1::Client::new(self.limits.depth));
+        }
+        let policy = &self.prepared.load.connections;
+        let setup = Setup {
+            // Origins that were not known at the start have no more places than HTTP/1.1 needs.
+            stream_count: policy.stream_count.get().min(self.limits.stride),
+            window_bytes: policy.window_bytes,
+            connection_window_bytes: policy.connection_window_bytes,
+        };
+        let is_upgraded = self.prepared.origins[self.conns[conn_idx].origin_idx as usize].is_upgraded();
+        let new = if is_upgraded { h2::Client::upgraded } else { h2::Client::new };
+        Client::H2(Box::new(new(setup)))
+    }
+
+    fn speaks_h2(&self, conn_idx: usize) -> bool {
+        let conn = &self.conns[conn_idx];
+        match (&conn.tls, self.prepared.origins[conn.origin_idx as usize].key.http) {
+            (None, asked) => asked == HttpVersion::Http2,
+            (Some(session), _) => session.alpn_protocol() == Some(b"h2"),
+        }
+    }
+
+    /// Puts a request on an open connection, which has a free slot; it goes out with the turn.
+    pub(super) fn reserve_slot(&mut self, conn_idx: usize, exchange: Exchange) {
+        let Some(client) = &mut self.conns[conn_idx].client else { return };
+        let slot = client.reserve().expect("the caller has seen that a slot is free");
+        let place = self.place_of(conn_idx, slot);
+        self.exchanges[place] = exchange;
+        self.deadlines[conn_idx] = self.deadlines[conn_idx].min(self.deadline_of(&exchange));
+        self.io.sink.keep_body(place, self.body_bytes_max(&exchange));
+        self.list_unsent(conn_idx);
+    }
+
+    /// The place in the exchange table of a connection's slot.
+    pub(super) fn place_of(&self, conn_idx: usize, slot: u32) -> usize {
+        conn_idx * self.limits.stride as usize + slot as usize
+    }
+
+    /// Slots of the requests in flight on a connection, the oldest first.
+    pub(super) fn slots(&self, conn_idx: usize) -> Vec<u32> {
+        let conn = &self.conns[conn_idx];
+        match &conn.client {
+            Some(client) => client.slots(),
+            None => Vec::from_iter(conn.has_opener.then_some(0)),
+        }
+    }
+
+    /// The server does not accept header lists of this size: the request fails without being sent.
+    pub(super) fn refuse_request(&mut self, conn_idx: usize, slot: u32, field_bytes: usize) {
+        let exchange = self.exchanges[self.place_of(conn_idx, slot)];
+        let conn = &mut self.conns[conn_idx];
+        if let Some(client) = &mut conn.client {
+            client.cancel(slot);
+        }
+        if conn.refusals.note(conn.served_count) {
+            // Its next connection waits as after one that failed: a server that takes nothing is not asked without a pause.
+            conn.is_retiring = true;
+            conn.failure_count = conn.failure_count.saturating_add(1);
+        }
+        let text = format!(
+            "the request's fields have {field_bytes} bytes, more than the server's SETTINGS_MAX_HEADER_LIST_SIZE"
+        );
+        self.settle_alone(conn_idx, slot, &exchange, Cause::HeadTooLarge, text);
+    }
+
+    /// A request has ended without a response. What the server has not processed is sent again, elsewhere or here.
+    pub(super) fn fail_alone(&mut self, conn_idx: usize, slot: u32, failure: StreamFailure) {
+        let exchange = self.exchanges[self.place_of(conn_idx, slot)];
+        let is_unprocessed = matches!(failure, StreamFailure::Unprocessed(_));
+        if is_unprocessed && u32::from(exchange.retry_count) < REFUSED_RETRY_COUNT_MAX {
+            self.send_again(conn_idx, vec![exchange]);
+            if self.has_free_slot(conn_idx) {
+                self.list_idle(conn_idx);
+            }
+            return;
+        }
+        let cause = match failure {
+            StreamFailure::Reset(_) => Cause::StreamReset,
+            StreamFailure::Unprocessed(_) => Cause::StreamRefused,
+            StreamFailure::Malformed(_) => Cause::HttpProtocol,
+            StreamFailure::HeadTooLarge => Cause::HeadTooLarge,
+        };
+        self.settle_alone(conn_idx, slot, &exchange, cause, failure.to_string());
+    }
+
+    /// Counts the failure of a request whose slot is free already.
+    fn settle_alone(&mut self, conn_idx: usize, slot: u32, exchange: &Exchange, cause: Cause, text: String) {
+        let phase = phase_of(exchange, true, Phase::Receiving);
+        self.settle(conn_idx, slot, exchange, 0, Err(Trouble::new(cause, phase, text)));
+        self.ready.push(conn_idx as u32);
+    }
+
+    /// Ends the requests whose time is up: alone where the connection allows that. When the peer was silent for all of that time, the connection
+    /// takes no more.
+    pub(super) fn end_late_requests(&mut self, conn_idx: usize) {
+        self.deadlines[conn_idx] = u64::MAX;
+        for slot in self.slots(conn_idx) {
+            let exchange = self.exchanges[self.place_of(conn_idx, slot)];
+            let end_ns = self.deadline_of(&exchange);
+            if self.now_ns < end_ns {
+                self.deadlines[conn_idx] = self.deadlines[conn_idx].min(end_ns);
+                continue;
+            }
+            let conn = &mut self.conns[conn_idx];
+            let Some(client) = conn.client.as_mut().filter(|client| client.can_cancel()) else {
+                return self.fail(conn_idx, &Trouble::new(Cause::Timeout, Phase::Receiving, String::new()));
+            };
+            client.cancel(slot);
+            conn.is_retiring |= conn.heard_ns < exchange.begin_ns();
+            self.settle_alone(conn_idx, slot, &exchange, Cause::Timeout, String::new());
+        }
+        self.list_unsent(conn_idx);
+        self.close_when_over(conn_idx);
+    }
+
+    /// The peer goes away: what it has not processed is sent again on another connection, whatever its method (RFC 9113 6.8).
+    pub(super) fn take_back_unprocessed(&mut self, conn_idx: usize) {
+        let mut again = Vec::new();
+        while let Some(client) = &mut self.conns[conn_idx].client
+            && let Some(slot) = client.next_unprocessed()
+        {
+            let code = client.goaway_code().unwrap_or(ErrorCode::NO_ERROR);
+            let exchange = self.exchanges[self.place_of(conn_idx, slot)];
+            if u32::from(exchange.retry_count) < REFUSED_RETRY_COUNT_MAX {
+                again.push(exchange);
+            } else {
+                self.fail_alone(conn_idx, slot, StreamFailure::Unprocessed(code));
+            }
+        }
+        self.send_again(conn_idx, again);
+    }
+
+    /// Closes a connection that takes no more requests and owes no response.
+    pub(super) fn close_when_over(&mut self, conn_idx: usize) {
+        if self.conns[conn_idx].is_over() {
+            self.close(conn_idx);
+        }
+    }
+
+    /// After a response: a connection that is spent or old takes no more requests.
+    pub(super) fn retire_when_due(&mut self, conn_idx: usize) {
+        let is_due = self.conns[conn_idx].served_count >= self.limits.served_max || self.is_old(conn_idx);
+        self.conns[conn_idx].is_retiring |= is_due;
+        self.close_when_over(conn_idx);
+    }
+}

@@ -1,0 +1,320 @@
+//! One surface for every version of HTTP: what a connection's client can do, whichever it speaks.
+//!
+//! Owns: what the versions have in common. Never: sockets, the clock, bodies.
+
+use crate::h1::{self, DecodeError, RequestKind, Response, Sink};
+use crate::h2::{self, ErrorCode, FieldBlock, FieldTable, StreamFailure};
+
+/// The client's side of one connection.
+///
+/// A request takes a slot with [`reserve`](Self::reserve), which names it from then on; it leaves with [`start`](Self::start) and as many
+/// [`next_chunk`](Self::next_chunk) as its body needs; [`decode`](Self::decode) tells what came of it.
+#[derive(Debug)]
+pub enum Client {
+    /// HTTP/1.1: responses come in the order of their requests.
+    H1(h1::Client),
+    /// HTTP/2: a stream for each request.
+    H2(Box<h2::Client>),
+}
+
+/// A version of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.1, and the 1.0 of a server that speaks no better.
+    H1,
+    /// HTTP/2.
+    H2,
+}
+
+/// Heads that were decoded before, so that an equal one need not be decoded again. One for each event loop.
+#[derive(Debug, Default)]
+pub struct HeadCaches {
+    /// Of HTTP/1.1.
+    pub h1: h1::HeadCache,
+    /// Of HTTP/2.
+    pub h2: h2::HeadCache,
+}
+
+/// A request to be started, in every version that it may be sent in.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Its head as HTTP/1.1 writes it.
+    pub head: &'a [u8],
+    /// Its fields as HTTP/2 sends them.
+    pub fields: Option<&'a FieldBlock>,
+    /// What was asked, as far as it decides how the response is framed.
+    pub kind: RequestKind,
+    /// Length of its body; 0: none.
+    pub body_bytes: u64,
+}
+
+/// A piece of a request's body: exactly these bytes must be sent next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk {
+    /// The request's slot.
+    pub slot: u32,
+    /// Where the piece begins in the body.
+    pub offset: u64,
+    /// Its length.
+    pub bytes: usize,
+    /// Nothing follows it.
+    pub is_last: bool,
+}
+
+/// What one call has decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of the input that were read. Less than all only when there is an event.
+    pub consumed: usize,
+    /// What happened.
+    pub event: Option<Event>,
+}
+
+/// What the bytes of a server came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Bytes of a response came.
+    Received {
+        /// The request's slot; free again when the response is whole.
+        slot: u32,
+        /// How many, frame heads and padding included.
+        bytes: u32,
+        /// The response, when it is whole.
+        response: Option<Response>,
+    },
+    /// A request ends without a response. Its slot is free again.
+    Failed {
+        /// Its slot.
+        slot: u32,
+        /// Why.
+        failure: StreamFailure,
+    },
+    /// The peer allows more, or fewer, requests than before.
+    Allowance,
+    /// The peer takes no new requests; see [`Client::next_unprocessed`].
+    GoingAway,
+}
+
+/// Why a connection is of no further use.
+#[derive(thiserror::Error, Debug, Clone, PartialEq, Eq)]
+#[error(transparent)]
+pub enum ProtocolError {
+    /// Of HTTP/1.1.
+    H1(#[from] DecodeError),
+    /// Of HTTP/2; the peer should be sent its code in GOAWAY.
+    H2(#[from] h2::Error),
+}
+
+impl Client {
+    /// What the connection speaks.
+    pub const fn version(&self) -> Version {
+        match self {
+            Self::H1(_) => Version::H1,
+            Self::H2(_) => Version::H2,
+        }
+    }
+
+    /// How many more requests may be reserved now.
+    pub fn free_count(&self) -> u32 {
+        match self {
+            Self::H1(client) => client.free_count(),
+            Self::H2(client) => client.free_count(),
+        }
+    }
+
+    /// Requests that have a slot.
+    pub const fn in_flight(&self) -> u32 {
+        match self {
+            Self::H1(client) => client.in_flight(),
+            Self::H2(client) => client.in_flight(),
+        }
+    }
+
+    /// No request will get a slot any more.
+    pub fn is_ending(&self) -> bool {
+        match self {
+            Self::H1(client) => client.is_ending(),
+            Self::H2(client) => client.is_ending(),
+        }
+    }
+
+    /// Gives a request a slot; `None`: all are taken. Requests are started in the order in which they were reserved.
+    pub fn reserve(&mut self) -> Option<u32> {
+        match self {
+            Self::H1(client) => client.reserve(),
+            Self::H2(client) => client.reserve(),
+        }
+    }
+
+    /// The request that may be started now.
+    pub fn next_reserved(&self) -> Option<u32> {
+        match self {
+            Self::H1(client) => client.next_reserved(),
+            Self::H2(client) => client.next_reserved(),
+        }
+    }
+
+    /// Whether the peer takes header lists as large as this request's (RFC 9113 10.5.1).
+    pub fn takes(&self, request: Request<'_>) -> bool {
+        match (self, request.fields) {
+            (Self::H2(client), Some(fields)) => client.takes(fields),
+            _ => true,
+        }
+    }
+
+    /// Appends the head of the [`next_reserved`](Self::next_reserved) request. `table`: the one that its fields were prepared with, the same for
+    /// the whole connection.
+    pub fn start(&mut self, table: &FieldTable, request: Request<'_>, out: &mut Vec<u8>) {
+        let Request { head, fields, kind, body_bytes } = request;
+        match self {
+            Self::H1(client) => client.start(head, kind, body_bytes, out),
+            Self::H2(client) => {
+                let fields =
+                    fields.expect("a request is prepared for each version that its origin may speak");
+                client.start(table, h2::Request { fields, kind, body_bytes }, out);
+            }
+        }
+    }
+
+    /// The next piece of a body, at most `bytes_max` long; what frames it is appended, and the caller appends the piece itself.
+    pub fn next_chunk(&mut self, bytes_max: usize, out: &mut Vec<u8>) -> Option<Chunk> {
+        match self {
+            Self::H1(client) => client.next_chunk(bytes_max),
+            Self::H2(client) => client.next_chunk(bytes_max, out),
+        }
+    }
+
+    /// Bytes of a body that can be written as they are, without framing; 0: none are to be sent, or they need frames.
+    pub const fn unframed_body_bytes(&self) -> u64 {
+        match self {
+            Self::H1(client) => client.body_left_bytes(),
+            Self::H2(_) => 0,
+        }
+    }
+
+    /// Bytes that frame each piece of a body.
+    pub const fn chunk_overhead_bytes(&self) -> u64 {
+        match self {
+            Self::H1(_) => 0,
+            Self::H2(_) => h2::FRAME_HEAD_BYTES as u64,
+        }
+    }
+
+    /// Whether anything could be sent now.
+    pub fn wants_write(&self) -> bool {
+        match self {
+            Self::H1(client) => client.next_reserved().is_some() || client.body_left_bytes() > 0,
+            Self::H2(client) => client.next_reserved().is_some() || client.wants_write(),
+        }
+    }
+
+    /// Appends what is sent besides requests: settings, acknowledgements, windows, resets.
+    pub fn write_control(&mut self, out: &mut Vec<u8>) {
+        if let Self::H2(client) = self {
+            client.write_control(out);
+        }
+    }
+
+    /// Appends what should precede the end of the connection (RFC 9113 6.8).
+    pub fn write_goodbye(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
+        if let Self::H2(client) = self {
+            client.write_control(out);
+            client.write_goaway(code, out);
+        }
+    }
+
+    /// Reads until something happened that the caller should know, or all is read.
+    ///
+    /// # Errors
+    ///
+    /// When the peer broke a rule that leaves the connection useless.
+    pub fn decode<S: Sink>(
+        &mut self,
+        caches: &mut HeadCaches,
+        input: &[u8],
+        sink: &mut S,
+    ) -> Result<Progress, ProtocolError> {
+        match self {
+            Self::H1(client) => Ok(client.decode(&mut caches.h1, input, sink)?),
+            Self::H2(client) => Ok(client.decode(&mut caches.h2, input, sink)?),
+        }
+    }
+
+    /// Whether a response is being waited for, or the peer may send at any time.
+    pub const fn wants_read(&self) -> bool {
+        match self {
+            Self::H1(client) => client.in_flight() > 0,
+            Self::H2(_) => true,
+        }
+    }
+
+    /// So many bytes of the body were discarded unread: at most [`h1::Client::skippable_bytes`].
+    pub fn skip(&mut self, bytes: u64) -> Option<Event> {
+        match self {
+            Self::H1(client) => Some(client.skip(bytes)),
+            Self::H2(_) => None,
+        }
+    }
+
+    /// Whether a response has come in part and its rest holds up those behind it.
+    pub const fn is_mid_response(&self) -> bool {
+        match self {
+            Self::H1(client) => client.is_mid_response(),
+            Self::H2(_) => false,
+        }
+    }
+
+    /// The peer has closed its side. `None`: requests in flight get no response any more.
+    ///
+    /// # Errors
+    ///
+    /// When a response was cut off.
+    pub fn handle_eof(&mut self) -> Result<Option<Event>, ProtocolError> {
+        match self {
+            Self::H1(client) => Ok(Some(client.handle_eof()?)),
+            Self::H2(_) => Ok(None),
+        }
+    }
+
+    /// Whether one request can be given up without the connection: [`cancel`](Self::cancel) does it.
+    pub const fn can_cancel(&self) -> bool {
+        matches!(self, Self::H2(_))
+    }
+
+    /// Gives up a request whose response is no longer wanted, where [`can_cancel`](Self::can_cancel).
+    pub fn cancel(&mut self, slot: u32) {
+        if let Self::H2(client) = self {
+            client.cancel(slot);
+        }
+    }
+
+    /// Takes back the oldest request that the peer, going away, has not processed; its slot is free then.
+    pub fn next_unprocessed(&mut self) -> Option<u32> {
+        match self {
+            Self::H1(_) => None,
+            Self::H2(client) => client.next_unprocessed(),
+        }
+    }
+
+    /// Why the peer takes no more requests, where it said so.
+    pub fn goaway_code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::H1(_) => None,
+            Self::H2(client) => client.goaway().map(|goaway| goaway.code),
+        }
+    }
+
+    /// Whether a request behind the oldest one may be sent again when the connection breaks: a server that answers in order may not have read
+    /// it (RFC 9112 9.3.1).
+    pub const fn answers_in_order(&self) -> bool {
+        matches!(self, Self::H1(_))
+    }
+
+    /// The slots in use, that of the oldest request first.
+    pub fn slots(&self) -> Vec<u32> {
+        match self {
+            Self::H1(client) => client.slots().collect(),
+            Self::H2(client) => client.slots(),
+        }
+    }
+}

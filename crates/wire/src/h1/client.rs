@@ -1,0 +1,202 @@
+//! One connection as its client sees it: requests leave in order, and responses come back in the same order (RFC 9112 9.3.2).
+//!
+//! Owns: which request is being sent, and which response is being read. Never: sockets, the clock, bodies (the caller appends them).
+
+use std::collections::VecDeque;
+
+use super::{DecodeError, Decoder, HeadCache, RequestKind, Response, Sink};
+use crate::{Chunk, Event, Progress};
+
+/// The client's side of one connection.
+///
+/// A request gets a slot with [`reserve`](Self::reserve), leaves with [`start`](Self::start) and as many [`next_chunk`](Self::next_chunk) as its
+/// body needs, and is answered by [`Event::Received`]. Slots are numbers below the pipeline depth and are used in turn.
+#[derive(Debug)]
+pub struct Client {
+    decoder: Decoder,
+    /// Kinds of the started requests behind the oldest one, whose kind the decoder has. Empty without pipelining, so never allocated.
+    kinds_behind: VecDeque<RequestKind>,
+    depth: u32,
+    /// Slot of the oldest request in flight.
+    oldest_slot: u32,
+    reserved_count: u32,
+    /// Of those that are reserved, so many have been started. They are the oldest.
+    started_count: u32,
+    /// The body of the request that was started last: bytes handed out, and bytes still to come.
+    body_sent_bytes: u64,
+    body_left_bytes: u64,
+    is_ending: bool,
+}
+
+impl Client {
+    /// A new connection that carries up to `depth` requests at a time.
+    pub const fn new(depth: u32) -> Self {
+        Self {
+            decoder: Decoder::new(),
+            kinds_behind: VecDeque::new(),
+            depth,
+            oldest_slot: 0,
+            reserved_count: 0,
+            started_count: 0,
+            body_sent_bytes: 0,
+            body_left_bytes: 0,
+            is_ending: false,
+        }
+    }
+
+    /// How many more requests may be reserved now.
+    pub const fn free_count(&self) -> u32 {
+        if self.is_ending { 0 } else { self.depth - self.reserved_count }
+    }
+
+    /// Requests that are reserved or started.
+    pub const fn in_flight(&self) -> u32 {
+        self.reserved_count
+    }
+
+    /// The server ends the connection after the last response, or was still being sent the request when it had answered it.
+    pub const fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
+    /// Gives a request a slot; `None`: all are taken.
+    pub const fn reserve(&mut self) -> Option<u32> {
+        if self.free_count() == 0 {
+            return None;
+        }
+        self.reserved_count += 1;
+        Some(self.slot_of(self.reserved_count - 1))
+    }
+
+    /// The request to be started next, once the body of the one before it has been handed out.
+    pub const fn next_reserved(&self) -> Option<u32> {
+        if self.started_count == self.reserved_count || self.body_left_bytes > 0 {
+            return None;
+        }
+        Some(self.slot_of(self.started_count))
+    }
+
+    /// Appends the head of the [`next_reserved`](Self::next_reserved) request.
+    pub fn start(&mut self, head: &[u8], kind: RequestKind, body_bytes: u64, out: &mut Vec<u8>) {
+        debug_assert!(self.next_reserved().is_some(), "no request to start");
+        if self.started_count == 0 {
+            self.decoder.begin(kind);
+        } else {
+            self.kinds_behind.push_back(kind);
+        }
+        self.started_count += 1;
+        (self.body_sent_bytes, self.body_left_bytes) = (0, body_bytes);
+        out.extend_from_slice(head);
+    }
+
+    /// The next piece of the body of the request that was started last, at most `bytes_max` long. `None`: all of it was handed out.
+    pub fn next_chunk(&mut self, bytes_max: usize) -> Option<Chunk> {
+        if self.body_left_bytes == 0 || bytes_max == 0 {
+            return None;
+        }
+        let chunk = Chunk {
+            slot: self.slot_of(self.started_count.saturating_sub(1)),
+            offset: self.body_sent_bytes,
+            bytes: self.body_left_bytes.min(bytes_max as u64) as usize,
+            is_last: self.body_left_bytes <= bytes_max as u64,
+        };
+        self.body_sent_bytes += chunk.bytes as u64;
+        self.body_left_bytes -= chunk.bytes as u64;
+        Some(chunk)
+    }
+
+    /// The end of a piece was not sent after all: the next piece begins with it.
+    pub const fn return_chunk(&mut self, bytes: usize) {
+        self.body_sent_bytes -= bytes as u64;
+        self.body_left_bytes += bytes as u64;
+    }
+
+    /// Bytes of a body that have not been handed out.
+    pub const fn body_left_bytes(&self) -> u64 {
+        self.body_left_bytes
+    }
+
+    /// Decodes what belongs to the oldest response, and stops right after its last byte.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no response, or answer nothing.
+    pub fn decode<S: Sink>(
+        &mut self,
+        cache: &mut HeadCache,
+        input: &[u8],
+        sink: &mut S,
+    ) -> Result<Progress, DecodeError> {
+        if self.started_count == 0 {
+            return Err(DecodeError::Unrequested);
+        }
+        sink.stream(self.oldest_slot);
+        let progress = self.decoder.decode(cache, input, sink)?;
+        let event = self.received(progress.consumed, progress.response);
+        Ok(Progress { consumed: progress.consumed, event: Some(event) })
+    }
+
+    /// Bytes left of a body of known length, which the caller may discard unread and then [`skip`](Self::skip).
+    pub const fn skippable_bytes(&self) -> u64 {
+        self.decoder.skippable_bytes()
+    }
+
+    /// Tells that `bytes` of the body were discarded unread: at most [`skippable_bytes`](Self::skippable_bytes).
+    pub fn skip(&mut self, bytes: u64) -> Event {
+        let response = self.decoder.skip(bytes);
+        self.received(bytes as usize, response)
+    }
+
+    /// The server has closed its side: that ends a body that lasts until then.
+    ///
+    /// # Errors
+    ///
+    /// When something was missing, and what.
+    pub fn handle_eof(&mut self) -> Result<Event, DecodeError> {
+        if self.started_count == 0 {
+            return Err(DecodeError::ClosedBeforeResponse);
+        }
+        let response = self.decoder.handle_eof()?;
+        Ok(self.received(0, Some(response)))
+    }
+
+    /// Whether no byte of the oldest response has been read.
+    pub const fn is_between_responses(&self) -> bool {
+        self.decoder.is_idle()
+    }
+
+    /// Whether a response has come in part.
+    pub const fn is_mid_response(&self) -> bool {
+        self.started_count > 0 && !self.decoder.is_idle()
+    }
+
+    /// The slot whose response is read next.
+    pub const fn oldest_slot(&self) -> u32 {
+        self.oldest_slot
+    }
+
+    /// The slots in use, that of the oldest request first.
+    pub fn slots(&self) -> impl Iterator<Item = u32> + use<> {
+        let (oldest, depth) = (self.oldest_slot, self.depth);
+        (0..self.reserved_count).map(move |nth| (oldest + nth) % depth)
+    }
+
+    fn received(&mut self, bytes: usize, response: Option<Response>) -> Event {
+        let slot = self.oldest_slot;
+        if let Some(response) = &response {
+            let is_sent = self.started_count > 1 || self.body_left_bytes == 0;
+            self.is_ending |= !response.keep_alive || !is_sent;
+            self.oldest_slot = self.slot_of(1);
+            self.reserved_count -= 1;
+            self.started_count -= 1;
+            if let Some(kind) = self.kinds_behind.pop_front() {
+                self.decoder.begin(kind);
+            }
+        }
+        Event::Received { slot, bytes: bytes as u32, response }
+    }
+
+    const fn slot_of(&self, nth: u32) -> u32 {
+        (self.oldest_slot + nth) % self.depth
+    }
+}
