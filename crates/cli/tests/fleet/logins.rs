@@ -50,7 +50,7 @@ fn a_hundred_generators_behind_a_default_bastion_log_in_and_the_bastion_is_asked
     let record = record(&lab.path("runs"));
     let machines = parts(&record, "machine");
     assert_eq!(machines.len(), 100, "{said}");
-    assert!(machines.iter().all(|(_, ok)| *ok == 1), "{machines:?}");
+    assert!(machines.iter().all(|(_, ok)| *ok == 1), "{machines:?}\n{said}\n{}", text(&output.stdout));
     assert_eq!((logins(&lab, "bastion"), logins(&lab, "farm")), (1, 100));
 }
 

@@ -238,3 +238,53 @@ export default function () {
   check(batch, { batch: (all) => all.every((r) => r.proto === tls && r.status === 200) });
 }
 ";
+
+/// Batches go out on one connection per VU, which is what k6 logs at the same server; over HTTP/1.1 they share `batchPerHost` of them.
+#[test]
+fn a_batch_over_http2_is_one_connection_with_a_stream_for_each_request() {
+    for (version, per_host, connection_count_max) in
+        [("auto", 6, 2), ("auto", 20, 2), ("2", 20, 2), ("1.1", 6, 12)]
+    {
+        let server = Server::nginx(NginxOptions::default());
+        let folder = tempfile::TempDir::new().expect("a temporary folder");
+        let path = folder.path().join("batch.js").display().to_string();
+        std::fs::write(&path, BATCH).expect("the temporary folder is writable");
+        let variables = [
+            format!("URL={}", server.tls_url("/")),
+            format!("PER_HOST={per_host}"),
+            format!("VERSION={version}"),
+        ];
+        let env = variables.iter().flat_map(|variable| ["-e", variable.as_str()]);
+        let args: Vec<&str> = ["run", "-q", "--no-save", &path].into_iter().chain(env).collect();
+        let ended = start(&args).wait();
+        assert_eq!(ended.code, Some(0), "{version} {per_host}: {ended:#?}");
+        let lines = server.into_access_log();
+        let connections: std::collections::BTreeSet<&str> =
+            lines.iter().filter_map(|line| line.split_whitespace().nth(3)).collect();
+        assert_eq!(lines.len(), 120, "{version} {per_host}: {ended:#?}");
+        assert!(
+            (2..=connection_count_max).contains(&connections.len()),
+            "{version} {per_host}: {connections:?}"
+        );
+    }
+}
+
+/// Two VUs, three batches of twenty each.
+const BATCH: &str = r"
+import http from 'k6/http';
+import { check } from 'k6';
+
+export const options = {
+  insecureSkipTLSVerify: true,
+  batchPerHost: Number(__ENV.PER_HOST),
+  scenarios: { all: { executor: 'per-vu-iterations', vus: 2, iterations: 3 } },
+  thresholds: { checks: ['rate==1'], http_req_failed: ['rate==0'] },
+  ext: { squall: { http: __ENV.VERSION } },
+};
+
+export default function () {
+  const urls = Array.from({ length: 20 }, (_, i) => (i % 2 ? __ENV.URL : __ENV.URL + '100k'));
+  const right = (r, i) => r.status === 200 && r.body.length === (i % 2 ? 6 : 100000);
+  check(http.batch(urls), { all: (responses) => responses.every(right) });
+}
+";

@@ -19,6 +19,10 @@ pub(super) struct Conn {
     pub(super) pool_idx: u32,
     /// Where it goes, when that is a TCP address.
     pub(super) remote: Option<SocketAddr>,
+    /// Where its part of the exchange table begins: a place for each slot of a request.
+    pub(super) first_place: u32,
+    /// The same while it speaks nothing yet; fixed.
+    pub(super) home_place: u32,
     /// Counts uses of the slot, so that a late event of an earlier socket is recognised.
     pub(super) generation: u32,
     pub(super) socket: Option<Fd>,
@@ -137,13 +141,13 @@ pub(super) struct Pool {
     pub(super) vacant: Vec<u32>,
     /// Requests in order of their intended start.
     pub(super) waiting: VecDeque<Exchange>,
-    /// Slots made so far.
-    pub(super) slot_count: u32,
+    /// Slots made so far, with a connection or without.
+    pub(super) slots: Vec<u32>,
 }
 
 impl Pool {
     pub(super) const fn new(origin_idx: u32) -> Self {
-        Self { origin_idx, idle: Vec::new(), vacant: Vec::new(), waiting: VecDeque::new(), slot_count: 0 }
+        Self { origin_idx, idle: Vec::new(), vacant: Vec::new(), waiting: VecDeque::new(), slots: Vec::new() }
     }
 }
 
@@ -178,9 +182,11 @@ impl Exchange {
 }
 
 impl Conn {
-    pub(super) const fn new(pool_idx: u32, origin_idx: u32) -> Self {
+    pub(super) const fn new(pool_idx: u32, origin_idx: u32, home_place: u32) -> Self {
         Self {
             state: State::Vacant,
+            first_place: home_place,
+            home_place,
             origin_idx,
             pool_idx,
             remote: None,
@@ -217,6 +223,14 @@ impl Conn {
     /// Whether one more request may be put on it.
     pub(super) fn has_free_slot(&self) -> bool {
         !self.is_retiring && self.client.as_ref().is_some_and(|client| client.free_count() > 0)
+    }
+
+    /// Whether it is open, or about to be, and will take more requests.
+    pub(super) fn may_get_streams(&self) -> bool {
+        match &self.client {
+            None => self.state != State::Vacant,
+            Some(client) => !self.is_retiring && !client.is_ending(),
+        }
     }
 
     /// It takes no more requests, and what it still owes, if anything, will not come on it.

@@ -392,7 +392,7 @@ impl Shard {
                 return Some(conn_idx);
             }
         }
-        if !self.may_open() {
+        if !self.may_open() || self.awaits_streams(pool_idx) {
             return None;
         }
         let vacant = self.pools[pool_idx].vacant.pop().map(|conn_idx| conn_idx as usize);
@@ -424,7 +424,7 @@ impl Shard {
             self.exchanges[place] = exchange;
             self.open(conn_idx);
         }
-        if self.limits.stride > 1 && self.has_free_slot(conn_idx) {
+        if self.has_free_slot(conn_idx) {
             self.list_idle(conn_idx);
         }
     }

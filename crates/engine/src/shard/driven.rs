@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use squall_measure::{Cause, Outcome, Phase, Phases, Sample};
-use squall_wire::Client;
+use squall_plan::HttpVersion;
 use squall_wire::h1::Response;
+use squall_wire::{Client, Version};
 
 use super::acks::AckTrial;
 use super::conn::{Exchange, Pool, State};
@@ -148,6 +149,7 @@ impl Shard {
             let view = self.view_of(origin_idx);
             self.addresses.push(view);
             self.acks.push(AckTrial::new(self.limits.stride == 1));
+            self.versions.push(None);
         }
         self.add_rows();
         let prepared = prepared.map_err(|error| {
@@ -172,6 +174,25 @@ impl Shard {
             driven.users.push(user);
             self.pools.len() as u32 - 1
         })
+    }
+
+    /// Whether a request waits for a stream instead of a connection of its own: requests of one user to an HTTP/2 origin share a connection, as
+    /// in k6, which has as many streams as the user has requests at a time.
+    pub(super) fn awaits_streams(&self, pool_idx: usize) -> bool {
+        let pool = &self.pools[pool_idx];
+        let origin_idx = pool.origin_idx as usize;
+        if self.driven.is_none()
+            || self.prepared.origins[origin_idx].key.http == HttpVersion::Http11
+            || self.versions[origin_idx] == Some(Version::H1)
+        {
+            return false;
+        }
+        pool.slots.iter().any(|conn_idx| self.conns[*conn_idx as usize].may_get_streams())
+    }
+
+    /// What a connection that is open now turned out to speak.
+    pub(super) fn note_version(&mut self, conn_idx: usize, version: Version) {
+        self.versions[self.conns[conn_idx].origin_idx as usize] = Some(version);
     }
 
     /// A request that cannot even be prepared has ended.

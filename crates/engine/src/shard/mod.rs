@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use squall_plan::limits::BODIES_BYTES_MAX;
 use squall_plan::{Pacing, When};
-use squall_wire::HeadCaches;
+use squall_wire::{HeadCaches, Version};
 
 use crate::dns::Addresses;
 use crate::driver::Driver;
@@ -61,14 +61,18 @@ pub(crate) struct Shard {
     waiter: Waiter,
     poller: Poller,
     conns: Vec<Conn>,
-    /// `Limits::stride` places for each connection.
+    /// `Limits::stride` places for each connection, and more for those of HTTP/2 where it carries more.
     exchanges: Vec<Exchange>,
+    /// Beginnings of parts with `Limits::h2_stride` places that no connection has now.
+    wide_parts: Vec<u32>,
     /// When each slot's present state has lasted too long; apart from the slots because all are looked at often.
     deadlines: Vec<u64>,
     /// One pool for each origin.
     pools: Vec<Pool>,
     /// A view of each origin's addresses.
     addresses: Vec<Option<Addresses>>,
+    /// What each origin has spoken, once a connection to it has been open.
+    versions: Vec<Option<Version>>,
     /// What is known of each origin's acknowledgements.
     acks: Vec<AckTrial>,
     sources: Sources,
@@ -134,8 +138,12 @@ struct Limits {
     served_max: u32,
     /// Requests in flight on one HTTP/1.1 connection.
     depth: u32,
-    /// Places for requests in flight that each connection has, whatever it speaks.
+    /// Streams of one HTTP/2 connection.
+    stream_count: u32,
+    /// Places for requests in flight that each connection has.
     stride: u32,
+    /// The same once it speaks HTTP/2. It finds a place by the stream's number, which wants a power of two.
+    h2_stride: u32,
     /// Slots per origin.
     slot_count_max: u32,
     /// A closed model's slot rests after a failed connect; an open model's arrivals are all tried.
@@ -178,6 +186,8 @@ impl Shard {
             poller: Poller::new().map_err(os)?,
             conns: Vec::new(),
             exchanges: Vec::new(),
+            wide_parts: Vec::new(),
+            versions: vec![None; prepared.origins.len()],
             deadlines: Vec::new(),
             pools: (0..prepared.origins.len() as u32).map(Pool::new).collect(),
             addresses: (0..prepared.origins.len()).map(view).collect(),
@@ -216,9 +226,11 @@ impl Shard {
     ) -> Result<Self, Error> {
         let mut shard = Self::new(setup, start_ns)?;
         shard.limits.slot_count_max = per_host;
+        shard.limits.stream_count = per_host.min(DRIVEN_STREAM_COUNT_MAX);
+        shard.limits.h2_stride = shard.limits.stream_count.next_power_of_two();
         shard.limits.rests_after_failure = false;
         let held_bytes_max = shard.share.part_of(BODIES_BYTES_MAX) as usize;
-        shard.io.sink = ResponseSink::for_driver(held_bytes_max, shard.limits.stride);
+        shard.io.sink = ResponseSink::for_driver(held_bytes_max);
         shard.demand = Demand::driven();
         shard.driven = Some(Driven::new(driver));
         Ok(shard)
@@ -376,7 +388,7 @@ impl IoBuffers {
             discard: vec![0; DISCARD_BYTES],
             head_caches: HeadCaches::default(),
             out: Vec::new(),
-            sink: ResponseSink::new(prepared.http().follow_count_max > 0, limits.stride),
+            sink: ResponseSink::new(prepared.http().follow_count_max > 0),
             stamp_clock: batches.then(Clock::new),
             reads_stamps: batches,
             has_stepped: false,
@@ -400,6 +412,10 @@ impl Limits {
         let load = &prepared.load;
         let timeout_ns = nanoseconds(prepared.http().timeout);
         let drain_ns = timeout_ns.min(nanoseconds(squall_plan::limits::DRAIN_MAX));
+        let stride = match prepared.may_speak_h2() {
+            true => prepared.requests_per_connection().next_power_of_two(),
+            false => load.connections.pipeline_depth.get(),
+        };
         Self {
             start_ns,
             warm_until_ns: start_ns + warmup_ns,
@@ -410,11 +426,10 @@ impl Limits {
             age_max_ns: load.connections.age_max.map_or(u64::MAX, nanoseconds),
             served_max: load.connections.request_count_max.map_or(u32::MAX, std::num::NonZero::get),
             depth: load.connections.pipeline_depth.get(),
-            // HTTP/2 finds a place by the stream's number, which wants a power of two.
-            stride: match prepared.may_speak_h2() {
-                true => prepared.requests_per_connection().next_power_of_two(),
-                false => load.connections.pipeline_depth.get(),
-            },
+            // Origins that were not known at the start have no more places than HTTP/1.1 needs.
+            stream_count: load.connections.stream_count.get().min(stride),
+            stride,
+            h2_stride: stride,
             slot_count_max: demand::slot_count_max(&load.when, share),
             rests_after_failure: matches!(load.when, When::Closed { .. }),
             next_sweep_ns: start_ns,
@@ -424,6 +439,9 @@ impl Limits {
 
 /// One read takes at most this much; larger bodies that nobody reads are dropped inside the kernel.
 const READ_BYTES: usize = 64 * 1024;
+
+/// Streams of one HTTP/2 connection of a driven load: what Go's servers allow, and more than most scripts ask for at a time.
+const DRIVEN_STREAM_COUNT_MAX: u32 = 256;
 
 /// Bytes of a body dropped inside the kernel in one go.
 const DISCARD_BYTES: usize = 4 << 20;

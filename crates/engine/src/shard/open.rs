@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use squall_measure::{Cause, Phase};
 use squall_plan::HttpVersion;
-use squall_wire::Client;
 use squall_wire::h1::Decoder;
+use squall_wire::{Client, Version};
 
 use super::Shard;
-use super::conn::{Conn, Exchange, PreludeProgress, State};
+use super::conn::{Conn, PreludeProgress, State};
 use super::receive::Read1;
 use crate::prepare::Dial;
 use crate::sys::{
@@ -23,16 +23,17 @@ use crate::trouble::{Trouble, reconnect_pause_ns};
 impl Shard {
     /// A new slot of a pool, where the plan's number of connections allows one more.
     pub(super) fn add_slot(&mut self, pool_idx: usize) -> Option<usize> {
+        let conn_idx = self.conns.len();
         let pool = &mut self.pools[pool_idx];
-        if pool.slot_count >= self.limits.slot_count_max {
+        if pool.slots.len() >= self.limits.slot_count_max as usize {
             return None;
         }
-        pool.slot_count += 1;
-        self.conns.push(Conn::new(pool_idx as u32, pool.origin_idx));
-        self.io.sink.add_conn();
+        pool.slots.push(conn_idx as u32);
+        let origin_idx = pool.origin_idx;
+        let home_place = self.add_places(self.limits.stride);
+        self.conns.push(Conn::new(pool_idx as u32, origin_idx, home_place));
         self.deadlines.push(u64::MAX);
-        self.exchanges.resize(self.conns.len() * self.limits.stride as usize, Exchange::default());
-        Some(self.conns.len() - 1)
+        Some(conn_idx)
     }
 
     /// Begins to open a vacant slot's connection.
@@ -282,6 +283,8 @@ impl Shard {
             State::Open => self.pulse.connections_open -= 1,
             State::Connecting | State::Tunnelling | State::Handshaking => {
                 self.opening_count -= 1;
+                // Nothing says that the others would wait for anything better.
+                self.versions[conn.origin_idx as usize].get_or_insert(Version::H1);
                 conn.failure_count += 1;
                 self.control.note_connect_failure();
             }
@@ -290,8 +293,15 @@ impl Shard {
         let (pool_idx, origin_idx) = (conn.pool_idx, conn.origin_idx);
         let generation = conn.generation.wrapping_add(1);
         let (failure_count, is_listed_idle) = (conn.failure_count, conn.is_listed_idle);
-        *conn = Conn { generation, failure_count, is_listed_idle, ..Conn::new(pool_idx, origin_idx) };
-        self.io.sink.forget(conn_idx);
+        let (first_place, home_place) = (conn.first_place, conn.home_place);
+        *conn =
+            Conn { generation, failure_count, is_listed_idle, ..Conn::new(pool_idx, origin_idx, home_place) };
+        if first_place == home_place {
+            self.io.sink.forget(conn_idx, home_place..home_place + self.limits.stride);
+        } else {
+            self.io.sink.forget(conn_idx, first_place..first_place + self.limits.h2_stride);
+            self.wide_parts.push(first_place);
+        }
         if failure_count > 0 && self.limits.rests_after_failure {
             self.deadlines[conn_idx] = self.now_ns + reconnect_pause_ns(failure_count);
         } else {

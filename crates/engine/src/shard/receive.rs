@@ -1,6 +1,7 @@
 //! Reads responses: no more often than needed, and bodies that nobody reads are dropped inside the kernel.
 
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::fd::AsFd;
 
 use squall_measure::{Cause, Phase};
@@ -20,8 +21,8 @@ pub(super) struct ResponseSink {
     is_followed: bool,
     /// Connection and slot that are being read.
     at: (usize, u32),
-    /// Slots of each connection.
-    stride: usize,
+    /// The place in the exchange table of that connection's first slot.
+    first_place: u32,
     locations: Vec<((usize, u32), String)>,
     pub(super) captures: Captures,
     /// What has come of the response to each request in flight, by its place in the exchange table, where a driver wants it.
@@ -43,11 +44,11 @@ struct KeptResponse {
 
 impl ResponseSink {
     /// `is_followed`: whether anybody will ask.
-    pub(super) fn new(is_followed: bool, stride: u32) -> Self {
+    pub(super) fn new(is_followed: bool) -> Self {
         Self {
             is_followed,
             at: (0, 0),
-            stride: stride as usize,
+            first_place: 0,
             locations: Vec::new(),
             captures: Captures::default(),
             responses: None,
@@ -57,14 +58,14 @@ impl ResponseSink {
     }
 
     /// Keeps responses for a driver, as many bytes of them as this.
-    pub(super) fn for_driver(held_bytes_max: usize, stride: u32) -> Self {
-        Self { responses: Some(Vec::new()), held_bytes_max, ..Self::new(false, stride) }
+    pub(super) fn for_driver(held_bytes_max: usize) -> Self {
+        Self { responses: Some(Vec::new()), held_bytes_max, ..Self::new(false) }
     }
 
-    /// There is one more connection.
-    pub(super) fn add_conn(&mut self) {
+    /// The exchange table has so many places.
+    pub(super) fn set_place_count(&mut self, count: usize) {
         if let Some(responses) = &mut self.responses {
-            responses.resize_with(responses.len() + self.stride, KeptResponse::default);
+            responses.resize_with(count, KeptResponse::default);
         }
     }
 
@@ -96,8 +97,8 @@ impl ResponseSink {
     }
 
     /// What is read now comes from this connection.
-    pub(super) fn begin(&mut self, conn_idx: usize) {
-        self.at = (conn_idx, 0);
+    pub(super) fn begin(&mut self, conn_idx: usize, first_place: u32) {
+        (self.at, self.first_place) = ((conn_idx, 0), first_place);
     }
 
     /// The location of the response in this slot.
@@ -117,12 +118,12 @@ impl ResponseSink {
         }
     }
 
-    /// The connection is gone.
-    pub(super) fn forget(&mut self, conn_idx: usize) {
+    /// The connection is gone, and what was in these places.
+    pub(super) fn forget(&mut self, conn_idx: usize, places: Range<u32>) {
         self.locations.retain(|((at, _), _)| *at != conn_idx);
         self.captures.forget(conn_idx);
         if self.responses.is_some() {
-            (0..self.stride).for_each(|slot| drop(self.take_response(conn_idx * self.stride + slot)));
+            places.for_each(|place| drop(self.take_response(place as usize)));
         }
     }
 }
@@ -134,7 +135,7 @@ impl Sink for ResponseSink {
         }
         self.captures.head(self.at, head);
         if let Some(responses) = &mut self.responses {
-            let response = &mut responses[self.at.0 * self.stride + self.at.1 as usize];
+            let response = &mut responses[(self.first_place + self.at.1) as usize];
             self.held_bytes -= response.body.len();
             response.is_too_large = false;
             response.head.clear();
@@ -146,7 +147,7 @@ impl Sink for ResponseSink {
     fn data(&mut self, bytes: &[u8]) {
         self.captures.data(self.at, bytes);
         let Some(responses) = &mut self.responses else { return };
-        let response = &mut responses[self.at.0 * self.stride + self.at.1 as usize];
+        let response = &mut responses[(self.first_place + self.at.1) as usize];
         if response.body_bytes_max == 0 || response.is_too_large {
             return;
         }
@@ -298,7 +299,7 @@ impl Shard {
                 },
             };
             conn.heard_ns = self.now_ns;
-            self.io.sink.begin(conn_idx);
+            self.io.sink.begin(conn_idx, conn.first_place);
             let progress = match client.decode(&mut self.io.head_caches, input, &mut self.io.sink) {
                 Ok(progress) => progress,
                 Err(error) => return self.on_protocol_error(conn_idx, &error),

@@ -116,7 +116,7 @@ impl Shard {
         let conn = &mut self.conns[conn_idx];
         let Some(client) = &mut conn.client else { return false };
         let Some(slot) = client.next_reserved() else { return false };
-        let place = conn_idx * self.limits.stride as usize + slot as usize;
+        let place = (conn.first_place + slot) as usize;
         let exchange = &mut self.exchanges[place];
         let request = request_of(&self.prepared, &self.dynamic, exchange.request).on_wire();
         if !client.takes(request) {
@@ -260,9 +260,9 @@ impl Shard {
     /// What is written is sent: requests that end in it wait for their responses now.
     fn note_sent(&mut self, conn_idx: usize) {
         self.now_ns = monotonic_ns();
-        let stride = self.limits.stride as usize;
-        for slot in self.conns[conn_idx].out.ending.drain(..) {
-            self.exchanges[conn_idx * stride + slot as usize].sent_ns = self.now_ns;
+        let conn = &mut self.conns[conn_idx];
+        for slot in conn.out.ending.drain(..) {
+            self.exchanges[(conn.first_place + slot) as usize].sent_ns = self.now_ns;
         }
     }
 

@@ -18,15 +18,33 @@ impl Shard {
     /// The connection is ready: the request that it was opened for gets the first slot.
     pub(super) fn begin_requests(&mut self, conn_idx: usize) {
         let client = self.new_client(conn_idx);
+        self.note_version(conn_idx, client.version());
         self.pulse.snapshot.http2.connections += u64::from(client.can_cancel());
+        let has_streams = client.can_cancel();
         let conn = &mut self.conns[conn_idx];
         conn.client = Some(client);
         conn.heard_ns = self.now_ns;
-        let has_opener = std::mem::take(&mut conn.has_opener);
-        self.list_unsent(conn_idx);
-        if has_opener {
-            self.reserve_slot(conn_idx, self.exchanges[self.place_of(conn_idx, 0)]);
+        let opener = std::mem::take(&mut conn.has_opener).then(|| self.exchanges[conn.home_place as usize]);
+        if has_streams && self.limits.h2_stride > self.limits.stride {
+            self.conns[conn_idx].first_place = self.take_wide_part();
         }
+        self.list_unsent(conn_idx);
+        if let Some(exchange) = opener {
+            self.reserve_slot(conn_idx, exchange);
+        }
+    }
+
+    /// A part of the exchange table for a connection that carries more requests than it has places of its own.
+    fn take_wide_part(&mut self) -> u32 {
+        self.wide_parts.pop().unwrap_or_else(|| self.add_places(self.limits.h2_stride))
+    }
+
+    /// More places in the exchange table; returns the first of them.
+    pub(super) fn add_places(&mut self, count: u32) -> u32 {
+        let first_place = self.exchanges.len();
+        self.exchanges.resize(first_place + count as usize, Exchange::default());
+        self.io.sink.set_place_count(self.exchanges.len());
+        first_place as u32
     }
 
     fn new_client(&self, conn_idx: usize) -> Client {
@@ -35,8 +53,7 @@ impl Shard {
         }
         let policy = &self.prepared.load.connections;
         let setup = Setup {
-            // Origins that were not known at the start have no more places than HTTP/1.1 needs.
-            stream_count: policy.stream_count.get().min(self.limits.stride),
+            stream_count: self.limits.stream_count,
             window_bytes: policy.window_bytes,
             connection_window_bytes: policy.connection_window_bytes,
         };
@@ -64,9 +81,9 @@ impl Shard {
         self.list_unsent(conn_idx);
     }
 
-    /// The place in the exchange table of a connection's slot.
+    /// The place of a connection's slot in the exchange table.
     pub(super) fn place_of(&self, conn_idx: usize, slot: u32) -> usize {
-        conn_idx * self.limits.stride as usize + slot as usize
+        self.conns[conn_idx].first_place as usize + slot as usize
     }
 
     /// Slots of the requests in flight on a connection, the oldest first.
