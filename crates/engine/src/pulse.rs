@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use squall_measure::Snapshot;
+use squall_measure::{Sample, Snapshot};
 
 use crate::sys::thread_cpu;
 
@@ -93,6 +93,13 @@ impl Pulse {
         self.snapshot.requests_warmup += u64::from(is_warmup);
         self.snapshot.requests_started += u64::from(!is_warmup);
         self.snapshot.arrivals_sent += u64::from(self.snapshot.open_model && !is_warmup && !follows);
+    }
+
+    /// A request has ended.
+    pub(crate) fn record(&mut self, sample: &Sample) {
+        #[cfg(test)]
+        crate::sys::simulated::note_sample(sample);
+        self.snapshot.record(sample);
     }
 
     /// The loop begins to wait.

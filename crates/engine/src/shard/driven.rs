@@ -221,7 +221,7 @@ impl Shard {
         self.add_rows();
         let outcome = Outcome::Failed(trouble.cause, trouble.phase);
         self.keep_example(row_idx, (0, 0), trouble);
-        self.pulse.snapshot.record(&Sample {
+        self.pulse.record(&Sample {
             row_idx,
             status: 0,
             outcome,

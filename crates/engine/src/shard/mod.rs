@@ -17,6 +17,8 @@ mod receive;
 mod replay;
 mod send;
 mod settle;
+#[cfg(test)]
+mod simulation;
 mod stamps;
 mod streams;
 mod trial;
@@ -238,6 +240,11 @@ impl Shard {
 
     /// Runs the load to its end; returns when that was, on the monotonic clock.
     pub(crate) fn run(mut self) -> Result<u64, Error> {
+        self.run_to_end()?;
+        Ok(self.now_ns)
+    }
+
+    fn run_to_end(&mut self) -> Result<(), Error> {
         self.waiter.prepare_thread();
         self.sleep_until_start();
         self.pulse.begin(self.now_ns);
@@ -265,7 +272,7 @@ impl Shard {
         self.fill_driven();
         self.pulse.end(self.now_ns, self.backlog());
         self.part_with_all();
-        Ok(self.now_ns)
+        Ok(())
     }
 
     /// Ends the second when its time has come.

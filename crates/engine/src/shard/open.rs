@@ -90,7 +90,7 @@ impl Shard {
         conn.generation = conn.generation.wrapping_add(1);
         self.poller.watch(&connect.socket, conn.token(conn_idx))?;
         if self.io.stamp_clock.is_some() {
-            enable_receive_stamps(std::os::fd::AsFd::as_fd(&connect.socket))?;
+            enable_receive_stamps(&connect.socket)?;
         }
         conn.socket = Some(connect.socket);
         Ok(connect.done)

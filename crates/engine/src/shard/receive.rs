@@ -2,7 +2,6 @@
 
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::fd::AsFd;
 
 use squall_measure::{Cause, Phase};
 use squall_wire::h1::{HeadView, Sink};
@@ -459,8 +458,8 @@ fn recv_at(
         *now_ns = monotonic_ns();
         return Ok(bytes);
     };
-    let first_ns = if stamps.wants_first() { peek_stamp(socket.as_fd()) } else { None };
-    let read = recv_stamped(socket.as_fd(), buf, how)?;
+    let first_ns = if stamps.wants_first() { peek_stamp(socket) } else { None };
+    let read = recv_stamped(socket, buf, how)?;
     if let (Some(first_ns), Some(last_ns)) = (first_ns, read.wall_ns) {
         stamps.learn(first_ns, last_ns, read.bytes);
     }

@@ -257,12 +257,15 @@ impl Shard {
         }
     }
 
-    /// What is written is sent: requests that end in it wait for their responses now.
+    /// What is written is sent: requests that end in it wait for their responses now, except those whose response has begun already.
     fn note_sent(&mut self, conn_idx: usize) {
         self.now_ns = monotonic_ns();
         let conn = &mut self.conns[conn_idx];
         for slot in conn.out.ending.drain(..) {
-            self.exchanges[(conn.first_place + slot) as usize].sent_ns = self.now_ns;
+            let exchange = &mut self.exchanges[(conn.first_place + slot) as usize];
+            if exchange.first_ns == 0 {
+                exchange.sent_ns = self.now_ns;
+            }
         }
     }
 

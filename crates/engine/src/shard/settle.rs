@@ -214,7 +214,7 @@ impl Shard {
                 }
             };
             let sample = self.sample(conn_idx, exchange, status, outcome);
-            self.pulse.snapshot.record(&sample);
+            self.pulse.record(&sample);
         }
         if let Some(idx) = exchange.request.dynamic_idx() {
             self.end_recorded(idx);
@@ -407,7 +407,7 @@ impl Shard {
         self.open_count -= 1;
         if !exchange.is_warmup {
             let sample = self.sample(conn_idx, exchange, 0, Outcome::Interrupted);
-            self.pulse.snapshot.record(&sample);
+            self.pulse.record(&sample);
         }
     }
 }

@@ -74,6 +74,8 @@ impl Shard {
     pub(super) fn reserve_slot(&mut self, conn_idx: usize, exchange: Exchange) {
         let Some(client) = &mut self.conns[conn_idx].client else { return };
         let slot = client.reserve().expect("the caller has seen that a slot is free");
+        // The request that had the slot before may have been answered while a later one was still being written.
+        self.conns[conn_idx].out.ending.retain(|ending| *ending != slot);
         let place = self.place_of(conn_idx, slot);
         self.exchanges[place] = exchange;
         self.deadlines[conn_idx] = self.deadlines[conn_idx].min(self.deadline_of(&exchange));

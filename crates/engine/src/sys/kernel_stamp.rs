@@ -4,7 +4,7 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
 use super::socket::{Recv, set_option};
@@ -19,9 +19,9 @@ pub(crate) struct StampedRead {
 }
 
 /// Asks the kernel to stamp what it receives on this socket. Without effect on sockets that cannot (Unix sockets).
-pub(crate) fn enable_receive_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn enable_receive_stamps(socket: &impl AsFd) -> io::Result<()> {
     let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
-    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed())
+    set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed())
 }
 
 /// A socket that does nothing but keep stamping switched on: the kernel switches it on in the background when the first
@@ -30,7 +30,7 @@ pub(crate) fn enable_receive_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// `None` where the system has no stamps, as emulators and some sandboxes.
 pub(crate) fn keep_stamping() -> io::Result<Option<OwnedFd>> {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
-    match enable_receive_stamps(socket.as_fd()) {
+    match enable_receive_stamps(&socket) {
         Ok(()) => Ok(Some(socket.into())),
         Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(None),
         Err(error) => Err(error),
@@ -45,12 +45,13 @@ pub(crate) fn has_stamps() -> bool {
 
 /// When the first byte came that the next read will give, in nanoseconds since the epoch; `None`: nothing is there, or it
 /// has no stamp.
-pub(crate) fn peek_stamp(socket: BorrowedFd<'_>) -> Option<u64> {
+pub(crate) fn peek_stamp(socket: &impl AsFd) -> Option<u64> {
     recv_stamped(socket, &mut [0], Recv::Peek).ok()?.wall_ns
 }
 
 /// Reads up to `buf.len()` bytes.
-pub(crate) fn recv_stamped(socket: BorrowedFd<'_>, buf: &mut [u8], how: Recv) -> io::Result<StampedRead> {
+pub(crate) fn recv_stamped(socket: &impl AsFd, buf: &mut [u8], how: Recv) -> io::Result<StampedRead> {
+    let socket = socket.as_fd();
     let flags = how.flags().bits() as libc::c_int;
     let mut control = ControlBuffer([0; CONTROL_BYTES]);
     let mut part = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
@@ -100,6 +101,7 @@ const CONTROL_BYTES: usize = 128;
 mod tests {
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
+    use std::os::fd::BorrowedFd;
     use std::time::Duration;
 
     use super::*;
@@ -108,7 +110,7 @@ mod tests {
     #[test]
     fn stamp_is_the_time_of_arrival_not_of_reading() {
         check_stamps(|receiver, buf| {
-            let read = recv_stamped(receiver, buf, Recv::Take).unwrap();
+            let read = recv_stamped(&receiver, buf, Recv::Take).unwrap();
             assert_eq!(&buf[..read.bytes], b"hello");
             read
         });
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn what_is_dropped_has_its_stamp_too() {
         check_stamps(|receiver, buf| {
-            let read = recv_stamped(receiver, buf, Recv::Drop).unwrap();
+            let read = recv_stamped(&receiver, buf, Recv::Drop).unwrap();
             assert_eq!((read.bytes, buf), (5, [0; 16].as_mut_slice()));
             read
         });
@@ -129,7 +131,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (receiver, _) = listener.accept().unwrap();
-        enable_receive_stamps(receiver.as_fd()).unwrap();
+        enable_receive_stamps(&receiver).unwrap();
         // The kernel switches stamping on in the background: the first segments may come without.
         let (before, after, wall_ns) = loop {
             let before = monotonic_ns();

@@ -7,14 +7,31 @@ mod kernel_stamp;
 mod machine;
 mod poll;
 mod process;
+#[cfg(test)]
+pub(crate) mod simulated;
 mod socket;
 
-pub(crate) use clock::{Clock, monotonic_ns, nanoseconds, sleep_until, thread_cpu, wait_until};
-pub(crate) use kernel_stamp::{enable_receive_stamps, has_stamps, keep_stamping, peek_stamp, recv_stamped};
+pub(crate) use clock::{Clock, nanoseconds};
+pub(crate) use kernel_stamp::keep_stamping;
 pub(crate) use machine::{MachineProbe, ports_available, process_data_bytes};
-pub(crate) use poll::{Poller, Readiness};
+pub(crate) use poll::Readiness;
 pub(crate) use process::{involuntary_switch_count, nofile_limit_hard, raise_nofile};
-pub(crate) use socket::{
-    Connect, Fd, Recv, Segments, connect_tcp, connect_unix, connection_error, recv, reset_on_close, segments,
-    send, send_file,
+pub(crate) use socket::{Recv, Segments};
+
+// What an event loop asks of the system: the time, readiness, and bytes in and out. In tests, a simulated network may answer instead.
+#[cfg(not(test))]
+pub(crate) use self::{
+    clock::{monotonic_ns, sleep_until, thread_cpu, wait_until},
+    kernel_stamp::{enable_receive_stamps, has_stamps, peek_stamp, recv_stamped},
+    poll::Poller,
+    socket::{
+        Connect, Fd, connect_tcp, connect_unix, connection_error, recv, reset_on_close, segments, send,
+        send_file,
+    },
+};
+#[cfg(test)]
+pub(crate) use simulated::{
+    Connect, Fd, Poller, connect_tcp, connect_unix, connection_error, enable_receive_stamps, has_stamps,
+    monotonic_ns, peek_stamp, recv, recv_stamped, reset_on_close, segments, send, send_file, sleep_until,
+    thread_cpu, wait_until,
 };
