@@ -2,10 +2,12 @@
 
 use std::cell::RefCell;
 
+use ::hmac::{Hmac, KeyInit};
+use aws_lc_rs::digest::{self, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA384, SHA512, SHA512_256};
+use aws_lc_rs::hmac::{self, HMAC_SHA1_FOR_LEGACY_USE_ONLY, HMAC_SHA256, HMAC_SHA384, HMAC_SHA512};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
-use digest::DynDigest;
-use hmac::{KeyInit, Mac};
+use sha2::digest::{FixedOutput, Update};
 
 use super::hex;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
@@ -45,70 +47,91 @@ const FUNCTIONS: &[Fun] = &[
     }),
 ];
 
-/// A hash or HMAC that grows.
-enum State {
-    Hash(Box<dyn DynDigest>),
-    Hmac(Box<dyn DynMac>),
-}
+/// A hash or HMAC that grows: what a script holds of it.
+struct Hasher(RefCell<Box<dyn Growing>>);
 
-/// What a script holds of it.
-struct Hasher(RefCell<State>);
-
-/// An HMAC of any hash.
-trait DynMac {
+trait Growing {
     fn update(&mut self, bytes: &[u8]);
+    /// Of all bytes until now; more may follow.
     fn digest(&self) -> Vec<u8>;
 }
 
-impl<M: Mac + Clone> DynMac for M {
+impl Growing for digest::Context {
     fn update(&mut self, bytes: &[u8]) {
-        Mac::update(self, bytes);
+        self.update(bytes);
     }
 
     fn digest(&self) -> Vec<u8> {
-        self.clone().finalize().into_bytes().to_vec()
+        self.clone().finish().as_ref().to_vec()
     }
 }
 
-fn hasher(name: &str) -> Option<Box<dyn DynDigest>> {
+impl Growing for hmac::Context {
+    fn update(&mut self, bytes: &[u8]) {
+        self.update(bytes);
+    }
+
+    fn digest(&self) -> Vec<u8> {
+        self.clone().sign().as_ref().to_vec()
+    }
+}
+
+/// A hash or HMAC that `aws_lc_rs` does not have.
+struct Small<D>(D);
+
+impl<D: Update + FixedOutput + Clone> Growing for Small<D> {
+    fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn digest(&self) -> Vec<u8> {
+        self.0.clone().finalize_fixed().to_vec()
+    }
+}
+
+fn hasher(name: &str) -> Option<Box<dyn Growing>> {
+    fn small<D: Update + FixedOutput + Clone + Default + 'static>() -> Box<dyn Growing> {
+        Box::new(Small(D::default()))
+    }
     Some(match name {
-        "md4" => Box::<md4::Md4>::default(),
-        "md5" => Box::<md5::Md5>::default(),
-        "sha1" => Box::<sha1::Sha1>::default(),
-        "sha256" => Box::<sha2::Sha256>::default(),
-        "sha384" => Box::<sha2::Sha384>::default(),
-        "sha512" => Box::<sha2::Sha512>::default(),
-        "sha512_224" => Box::<sha2::Sha512_224>::default(),
-        "sha512_256" => Box::<sha2::Sha512_256>::default(),
-        "ripemd160" => Box::<ripemd::Ripemd160>::default(),
+        "md4" => small::<md4::Md4>(),
+        "md5" => small::<md5::Md5>(),
+        "sha1" => Box::new(digest::Context::new(&SHA1_FOR_LEGACY_USE_ONLY)),
+        "sha256" => Box::new(digest::Context::new(&SHA256)),
+        "sha384" => Box::new(digest::Context::new(&SHA384)),
+        "sha512" => Box::new(digest::Context::new(&SHA512)),
+        "sha512_224" => small::<sha2::Sha512_224>(),
+        "sha512_256" => Box::new(digest::Context::new(&SHA512_256)),
+        "ripemd160" => small::<ripemd::Ripemd160>(),
         _ => return None,
     })
 }
 
-fn mac(name: &str, key: &[u8]) -> Option<Box<dyn DynMac>> {
-    fn of<M: Mac + KeyInit + Clone + 'static>(key: &[u8]) -> Option<Box<dyn DynMac>> {
+fn mac(name: &str, key: &[u8]) -> Option<Box<dyn Growing>> {
+    fn small<M: Update + FixedOutput + KeyInit + Clone + 'static>(key: &[u8]) -> Option<Box<dyn Growing>> {
         // An HMAC takes a key of any length.
-        <M as KeyInit>::new_from_slice(key).ok().map(|mac| Box::new(mac) as Box<dyn DynMac>)
+        M::new_from_slice(key).ok().map(|mac| Box::new(Small(mac)) as Box<dyn Growing>)
     }
-    match name {
-        "md4" => of::<hmac::Hmac<md4::Md4>>(key),
-        "md5" => of::<hmac::Hmac<md5::Md5>>(key),
-        "sha1" => of::<hmac::Hmac<sha1::Sha1>>(key),
-        "sha256" => of::<hmac::Hmac<sha2::Sha256>>(key),
-        "sha384" => of::<hmac::Hmac<sha2::Sha384>>(key),
-        "sha512" => of::<hmac::Hmac<sha2::Sha512>>(key),
-        "sha512_224" => of::<hmac::Hmac<sha2::Sha512_224>>(key),
-        "sha512_256" => of::<hmac::Hmac<sha2::Sha512_256>>(key),
-        "ripemd160" => of::<hmac::Hmac<ripemd::Ripemd160>>(key),
-        _ => None,
-    }
+    let algorithm = match name {
+        "md4" => return small::<Hmac<md4::Md4>>(key),
+        "md5" => return small::<Hmac<md5::Md5>>(key),
+        "sha1" => HMAC_SHA1_FOR_LEGACY_USE_ONLY,
+        "sha256" => HMAC_SHA256,
+        "sha384" => HMAC_SHA384,
+        "sha512" => HMAC_SHA512,
+        "sha512_224" => return small::<Hmac<sha2::Sha512_224>>(key),
+        "sha512_256" => return small::<Hmac<sha2::Sha512_256>>(key),
+        "ripemd160" => return small::<Hmac<ripemd::Ripemd160>>(key),
+        _ => return None,
+    };
+    Some(Box::new(hmac::Context::with_key(&hmac::Key::new(algorithm, key))))
 }
 
 fn hash<'js>(call: &Call<'js>, name: &str) -> JsResult<Value<'js>> {
     let bytes = super::bytes_of(&call.arg(0))?;
     let mut hasher = hasher(name).ok_or_else(|| unknown(call.ctx(), name))?;
     hasher.update(&bytes);
-    encoded(&call.arg(1), &hasher.finalize_reset())
+    encoded(&call.arg(1), &hasher.digest())
 }
 
 fn hmac_of<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
@@ -122,17 +145,17 @@ fn hmac_of<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 fn create_hash<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let name = call.arg(0).to_string()?;
     let hasher = hasher(&name).ok_or_else(|| unknown(call.ctx(), &name))?;
-    hasher_object(call.ctx(), State::Hash(hasher))
+    hasher_object(call.ctx(), hasher)
 }
 
 fn create_hmac<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let name = call.arg(0).to_string()?;
     let key = super::bytes_of(&call.arg(1))?;
     let mac = mac(&name, &key).ok_or_else(|| unknown(call.ctx(), &name))?;
-    hasher_object(call.ctx(), State::Hmac(mac))
+    hasher_object(call.ctx(), mac)
 }
 
-fn hasher_object<'js>(ctx: Ctx<'js>, state: State) -> JsResult<Value<'js>> {
+fn hasher_object<'js>(ctx: Ctx<'js>, state: Box<dyn Growing>) -> JsResult<Value<'js>> {
     let proto = ctx.host().kept(ctx, "hasher prototype", || {
         let proto = ctx.object();
         ctx.set_functions(&proto, &[Fun::new(c"update", 1, update), Fun::new(c"digest", 1, digest)])?;
@@ -146,10 +169,7 @@ fn update<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let Some(hasher) = this.opaque::<Hasher>() else {
         return Err(call.ctx().throw_type("`update` must be called on a hash"));
     };
-    match &mut *hasher.0.borrow_mut() {
-        State::Hash(hash) => hash.update(&bytes),
-        State::Hmac(mac) => mac.update(&bytes),
-    }
+    hasher.0.borrow_mut().update(&bytes);
     Ok(call.ctx().undefined())
 }
 
@@ -158,10 +178,7 @@ fn digest<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let Some(hasher) = this.opaque::<Hasher>() else {
         return Err(call.ctx().throw_type("`digest` must be called on a hash"));
     };
-    let bytes = match &*hasher.0.borrow() {
-        State::Hash(hash) => hash.clone().finalize_reset().to_vec(),
-        State::Hmac(mac) => mac.digest(),
-    };
+    let bytes = hasher.0.borrow().digest();
     encoded(&call.arg(0), &bytes)
 }
 

@@ -1,6 +1,6 @@
 //! The JavaScript engine (QuickJS-ng) behind a safe border: one [`Vm`] is one virtual user's world.
 //!
-//! Owns: every `unsafe` line of this crate, the runtime, its context and the coroutine it runs on. Never: what a script may
+//! Owns: the runtime, its context and the coroutine it runs on. Never: what a script may
 //! call (`api`), or when it runs.
 #![expect(unsafe_code, reason = "the border to the engine's C interface; every site says why it holds")]
 

@@ -32,6 +32,47 @@ fn encodings_and_hashes_give_what_k6_gives() {
 }
 
 #[test]
+fn every_hash_and_its_hmac_give_what_k6_gives_at_once_and_in_parts() {
+    // Of `hello`, with the key `key`.
+    for (name, hash, hmac) in [
+        ("md4", "hmQ3y3p5S84rcnrMA2LuJw", "N0ZrOdEhhtAjHmt4M1jP5A"),
+        ("md5", "XUFAKrxLKna5cZ2REBfFkg", "BBMHR6_KTXnjLofPIQTwhw"),
+        ("sha1", "qvTGHdzF6KLavt4PO0gs2a6pQ00", "s0zqxFFv8joUPmHXnQ-npPvl8mY"),
+        (
+            "sha256",
+            "LPJNul-wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ",
+            "kwezuRXvtRcf8U2MtV-8x5jGwO8UVtZt7RpqpyOli3s",
+        ),
+        (
+            "sha384",
+            "WeF0h3dEjGnea4ANejO7-5_xtGPkQ1TDVTvNucZm-pASWjx5-QOXvfX2oT3oKGhP",
+            "6sutV1wwH6aK-yba5Islv1zUL9CO0owIwnTOYt95KPASSZds2KrxqwaB06zO3JVD",
+        ),
+        (
+            "sha512",
+            "m3HSJL1i83hdltRq0-o9czGb-8KJDKra4t_3JRlnPKcjI8PZm6XBHXx6zG4UuMXaDEZjR1wuXDre9G9zvN7AQw",
+            "_warNnV3d4FcAI0yyOFKcFtOe_MQNRoGojthLcTHQz53V9IFJaVZO3ECDqLuFi0jEbJH6YVYYrJwEiQZZSwMkg",
+        ),
+        ("sha512_224", "_oUJ7R-33O_CfmrBqA7dvsTLPSxv5WUkQ3QGHA", "ZfDeCSAbraGZRBYQqB5vpugFvJZoREQTmn_Dqg"),
+        (
+            "sha512_256",
+            "4w2Hz6KnXbVF6sTWG6-XA2aoNXx_cvqVtS0KzLaY8To",
+            "YUm97ccuHLSd6dDlde1CsEypYNYGTrjTiu_LyIaGRSU",
+        ),
+        ("ripemd160", "EI8HuDgkEmEsBI0H0T-BQRhEWs0", "Q6tR-AOmiouJTLMu4Z5oVOn05Gg"),
+    ] {
+        let expression = format!(
+            "(() => {{
+               const parts = (hasher) => {{ hasher.update('hel'); hasher.digest('hex'); hasher.update('lo'); return hasher.digest('base64rawurl'); }};
+               return [crypto.{name}('hello', 'base64rawurl'), parts(crypto.createHash('{name}')),
+                 crypto.hmac('{name}', 'key', 'hello', 'base64rawurl'), parts(crypto.createHMAC('{name}', 'key'))].join(' ');
+             }})()"
+        );
+        assert_eq!(say(&expression), format!("{hash} {hash} {hmac} {hmac}"), "{name}");
+    }
+}
+
+#[test]
 fn shared_arrays_are_read_only_arrays() {
     for (expression, text) in [
         ("shared.length, shared[1].a, shared[2]", "2 2 undefined"),

@@ -147,6 +147,15 @@ fn aes_gives_the_published_ciphertexts() {
             &crypted("decrypt", gcm_key, &gcm(""), &format!("{gcm_sealed}00000000000000000000000000000000")),
             "OperationError",
         ),
+        (
+            &crypted(
+                "decrypt",
+                gcm_key,
+                &gcm(", tagLength: 96"),
+                &format!("{gcm_sealed}5bc94fbc3221a5db94fae95b"),
+            ),
+            "OperationError",
+        ),
         (&crypted("decrypt", gcm_key, &gcm(""), "00"), "OperationError"),
         (&crypted("encrypt", gcm_key, &gcm(", tagLength: 64"), "00"), "NotSupportedError"),
         (&crypted("encrypt", gcm_key, &gcm(", tagLength: 1"), "00"), "OperationError"),
@@ -472,6 +481,7 @@ fn wrong_keys_of_rsa_are_refused() {
     check(&[
         (&generate("modulusLength: 512", "['sign']"), "OperationError"),
         (&generate("modulusLength: 1e9", "['sign']"), "OperationError"),
+        (&generate("modulusLength: 2049", "['sign']"), "OperationError"),
         (&generate("publicExponent: new Uint8Array([3])", "['sign']"), "OperationError"),
         (&generate("publicExponent: 3", "['sign']"), "OperationError"),
         (&generate("hash: undefined", "['sign']"), "SyntaxError"),
@@ -492,6 +502,9 @@ fn wrong_keys_of_rsa_are_refused() {
         (&changed("p: 'AQ'"), "DataError"),
         (&changed("p: undefined"), "DataError"),
         (&changed("p: 'Ag', q: 'Ag'"), "DataError"),
+        (&changed("dp: undefined"), "DataError"),
+        (&changed("dq: 'AQ'"), "DataError"),
+        (&changed("qi: ''"), "DataError"),
         (&changed("n: '_'.repeat(341) + 'g'"), "DataError"),
         (&changed("n: '_'.repeat(341) + 'w'"), "DataError"),
         (

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use digest::Digest;
+use md5::{Digest, Md5};
 use url::Url;
 
 use crate::api::hex;
@@ -250,13 +250,13 @@ pub(super) fn digest_authorization(
     let (realm, nonce) = (field("realm").unwrap_or_default(), field("nonce")?);
     let algorithm = field("algorithm").unwrap_or_else(|| "MD5".to_owned());
     let hash = |text: String| match algorithm.as_str() {
-        "SHA-256" => hex(&sha2::Sha256::digest(text)),
-        _ => hex(&md5::Md5::digest(text)),
+        "SHA-256" => hex(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes()).as_ref()),
+        _ => hex(&Md5::digest(text)),
     };
     let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
     let user = hash(format!("{name}:{realm}:{password}"));
     let what = hash(format!("{method}:{target}"));
-    let (count, client) = ("00000001", hex(&md5::Md5::digest(format!("{nonce}{target}")))[..16].to_owned());
+    let (count, client) = ("00000001", hex(&Md5::digest(format!("{nonce}{target}")))[..16].to_owned());
     let has_qop = field("qop").is_some_and(|qop| qop.split(',').any(|one| one.trim() == "auth"));
     let response = if has_qop {
         hash(format!("{user}:{nonce}:{count}:{client}:auth:{what}"))

@@ -1,17 +1,13 @@
 //! AES in the modes CBC, CTR and GCM.
 
-use aes::cipher::block_padding::Pkcs7;
-use aes::cipher::consts::{U12, U13, U14, U15, U16};
-use aes::cipher::{
-    BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, BlockSizeUser, KeyInit,
-    KeyIvInit, StreamCipher,
+use aws_lc_rs::cipher::{
+    self, AES_128, AES_192, AES_256, DecryptionContext, EncryptingKey, EncryptionContext,
+    PaddedBlockDecryptingKey, PaddedBlockEncryptingKey, UnboundCipherKey,
 };
-use aes::{Aes128, Aes192, Aes256};
-use aes_gcm::aead::{Aead, Payload};
-use aes_gcm::{AesGcm, Nonce, TagSize};
 
 use super::algorithm::{self, Name};
 use super::error::{Fault, Outcome};
+use super::evp::Gcm;
 use super::jwk::Jwk;
 use super::key::{Format, Material, Usage};
 use crate::vm::{Ctx, Value};
@@ -25,17 +21,12 @@ pub(super) enum Way {
 
 /// A mode with its parameters.
 enum Mode {
-    Cbc { iv: Vec<u8> },
-    Ctr { counter: Vec<u8> },
+    Cbc { iv: Block },
+    Ctr { counter: Block },
     Gcm { iv: Vec<u8>, additional: Vec<u8>, tag_bits: u32 },
 }
 
-/// AES with a key of any length.
-trait Cipher: BlockSizeUser<BlockSize = U16> + BlockCipherEncrypt + BlockCipherDecrypt + KeyInit {}
-
-impl Cipher for Aes128 {}
-impl Cipher for Aes192 {}
-impl Cipher for Aes256 {}
+type Block = [u8; 16];
 
 /// A fresh key.
 pub(super) fn generate(ctx: Ctx<'_>, name: Name, params: &Value<'_>, usages: &[Usage]) -> Outcome<Material> {
@@ -73,11 +64,22 @@ pub(super) fn known_usages(name: Name) -> &'static [Usage] {
 
 /// Encrypts or decrypts.
 pub(super) fn crypt(name: Name, params: &Value<'_>, key: &[u8], data: &[u8], way: Way) -> Outcome<Vec<u8>> {
-    let mode = Mode::of(name, params)?;
-    match key.len() {
-        16 => mode.crypt::<Aes128>(key, data, way),
-        24 => mode.crypt::<Aes192>(key, data, way),
-        _ => mode.crypt::<Aes256>(key, data, way),
+    match Mode::of(name, params)? {
+        Mode::Cbc { iv } => cbc(key, iv, data, way),
+        Mode::Ctr { counter } => ctr(key, counter, data).ok_or_else(unfit),
+        Mode::Gcm { iv, additional, tag_bits } => {
+            let gcm = Gcm { iv: &iv, additional: &additional, tag_bytes: tag_bits as usize / 8 };
+            gcm.crypt(way, key, data).ok_or_else(|| way.failed())
+        }
+    }
+}
+
+impl Way {
+    fn failed(self) -> Fault {
+        match self {
+            Self::Encrypt => unfit(),
+            Self::Decrypt => Fault::Operation("the data cannot be decrypted with this key".to_owned()),
+        }
     }
 }
 
@@ -109,69 +111,59 @@ impl Mode {
             bits => Err(Fault::Operation(format!("a tag has 96, 104, 112, 120 or 128 bits, not {bits}"))),
         }
     }
-
-    fn crypt<C: Cipher>(&self, key: &[u8], data: &[u8], way: Way) -> Outcome<Vec<u8>> {
-        match self {
-            Self::Cbc { iv } => cbc::<C>(key, iv, data, way),
-            Self::Ctr { counter } => ctr::<C>(key, counter, data),
-            Self::Gcm { iv, additional, tag_bits } => {
-                let payload = Payload { msg: data, aad: additional };
-                match tag_bits {
-                    96 => gcm::<C, U12>(key, iv, payload, way),
-                    104 => gcm::<C, U13>(key, iv, payload, way),
-                    112 => gcm::<C, U14>(key, iv, payload, way),
-                    120 => gcm::<C, U15>(key, iv, payload, way),
-                    _ => gcm::<C, U16>(key, iv, payload, way),
-                }
-            }
-        }
-    }
 }
 
-fn block(params: &Value<'_>, field: &str) -> Outcome<Vec<u8>> {
+fn block(params: &Value<'_>, field: &str) -> Outcome<Block> {
     let bytes = algorithm::bytes(params, field)?.unwrap_or_default();
-    match bytes.len() {
-        16 => Ok(bytes),
-        count => Err(Fault::Operation(format!("the algorithm's `{field}` must have 16 bytes, not {count}"))),
-    }
+    let fault = |bytes: Vec<u8>| {
+        Fault::Operation(format!("the algorithm's `{field}` must have 16 bytes, not {}", bytes.len()))
+    };
+    bytes.try_into().map_err(fault)
 }
 
-fn cbc<C: Cipher>(key: &[u8], iv: &[u8], data: &[u8], way: Way) -> Outcome<Vec<u8>> {
-    match way {
+fn cbc(key: &[u8], iv: Block, data: &[u8], way: Way) -> Outcome<Vec<u8>> {
+    if way == Way::Encrypt && data.is_empty() {
         // As k6, which pads nothing to nothing.
-        Way::Encrypt if data.is_empty() => Err(Fault::Operation("there is nothing to encrypt".to_owned())),
-        Way::Encrypt => {
-            let cipher = ::cbc::Encryptor::<C>::new_from_slices(key, iv).map_err(|_| unfit())?;
-            Ok(cipher.encrypt_padded_vec::<Pkcs7>(data))
-        }
-        Way::Decrypt => {
-            let cipher = ::cbc::Decryptor::<C>::new_from_slices(key, iv).map_err(|_| unfit())?;
-            cipher.decrypt_padded_vec::<Pkcs7>(data).map_err(|_| undecipherable())
-        }
+        return Err(Fault::Operation("there is nothing to encrypt".to_owned()));
     }
+    let crypted = match way {
+        Way::Encrypt => cbc_encrypted(key, iv, data),
+        Way::Decrypt => cbc_decrypted(key, iv, data),
+    };
+    crypted.ok_or_else(|| way.failed())
+}
+
+fn cbc_encrypted(key: &[u8], iv: Block, data: &[u8]) -> Option<Vec<u8>> {
+    let key = PaddedBlockEncryptingKey::cbc_pkcs7(unbound(key)?).ok()?;
+    let mut data = data.to_vec();
+    key.less_safe_encrypt(&mut data, EncryptionContext::Iv128(iv.into())).ok()?;
+    Some(data)
+}
+
+fn cbc_decrypted(key: &[u8], iv: Block, data: &[u8]) -> Option<Vec<u8>> {
+    let key = PaddedBlockDecryptingKey::cbc_pkcs7(unbound(key)?).ok()?;
+    let mut data = data.to_vec();
+    let plain = key.decrypt(&mut data, DecryptionContext::Iv128(iv.into())).ok()?;
+    Some(plain.to_vec())
 }
 
 /// The whole block counts, whatever `length` says: k6 does so, and a difference takes a counter at the end of its bits.
-fn ctr<C: Cipher>(key: &[u8], counter: &[u8], data: &[u8]) -> Outcome<Vec<u8>> {
-    let mut cipher = ::ctr::Ctr128BE::<C>::new_from_slices(key, counter).map_err(|_| unfit())?;
+fn ctr(key: &[u8], counter: Block, data: &[u8]) -> Option<Vec<u8>> {
     let mut data = data.to_vec();
-    cipher.try_apply_keystream(&mut data).map_err(|_| unfit())?;
-    Ok(data)
+    let key = EncryptingKey::ctr(unbound(key)?).ok()?;
+    key.less_safe_encrypt(&mut data, EncryptionContext::Iv128(counter.into())).ok()?;
+    Some(data)
 }
 
-fn gcm<C: Cipher, T: TagSize>(key: &[u8], iv: &[u8], payload: Payload<'_, '_>, way: Way) -> Outcome<Vec<u8>> {
-    let cipher = AesGcm::<C, U12, T>::new_from_slice(key).map_err(|_| unfit())?;
-    let nonce = Nonce::<U12>::try_from(iv).map_err(|_| unfit())?;
-    match way {
-        Way::Encrypt => cipher.encrypt(&nonce, payload).map_err(|_| unfit()),
-        Way::Decrypt => cipher.decrypt(&nonce, payload).map_err(|_| undecipherable()),
-    }
+fn unbound(key: &[u8]) -> Option<UnboundCipherKey> {
+    let algorithm: &'static cipher::Algorithm = match key.len() {
+        16 => &AES_128,
+        24 => &AES_192,
+        _ => &AES_256,
+    };
+    UnboundCipherKey::new(algorithm, key).ok()
 }
 
 fn unfit() -> Fault {
     Fault::Operation("the key or the data do not fit AES".to_owned())
-}
-
-fn undecipherable() -> Fault {
-    Fault::Operation("the data cannot be decrypted with this key".to_owned())
 }

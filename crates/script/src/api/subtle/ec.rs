@@ -10,9 +10,6 @@ use aws_lc_rs::signature::{
     ECDSA_P384_SHA384_FIXED_SIGNING, ECDSA_P521_SHA512_FIXED, ECDSA_P521_SHA512_FIXED_SIGNING, EcdsaKeyPair,
     EcdsaSigningAlgorithm, EcdsaVerificationAlgorithm,
 };
-use pkcs8::der::Encode;
-use pkcs8::der::asn1::{AnyRef, BitStringRef, ObjectIdentifier};
-use pkcs8::spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
 
 use super::algorithm::{self, Hash, Name};
 use super::error::{Fault, Outcome};
@@ -85,11 +82,11 @@ pub(super) fn import(format: Format, data: &Value<'_>, params: &Value<'_>) -> Ou
 }
 
 fn of_spki(der: &[u8]) -> Outcome<Key> {
+    let found = Curve::ALL
+        .into_iter()
+        .find_map(|curve| der.strip_prefix(curve.spki_head()).map(|point| (curve, point)));
     let no_key = || Fault::Data("this is not a public key of an elliptic curve".to_owned());
-    let info = SubjectPublicKeyInfoRef::try_from(der).map_err(|_| no_key())?;
-    let named = info.algorithm.parameters_oid().ok().filter(|_| info.algorithm.oid == EC_KEY);
-    let curve = Curve::ALL.into_iter().find(|curve| Some(curve.object_id()) == named).ok_or_else(no_key)?;
-    let point = info.subject_public_key.as_bytes().ok_or_else(no_key)?;
+    let (curve, point) = found.ok_or_else(no_key)?;
     Key::public(curve, point.to_vec())
 }
 
@@ -198,7 +195,7 @@ impl Key {
         }
         let bytes = match format {
             Format::Raw => self.point.clone(),
-            Format::Spki => self.to_spki().map_err(|_| unwritable())?,
+            Format::Spki => [self.curve.spki_head(), &self.point].concat(),
             Format::Pkcs8 => {
                 let der: Pkcs8V1Der<'_> = self.secret()?.key.as_der().map_err(|_| unwritable())?;
                 der.as_ref().to_vec()
@@ -206,13 +203,6 @@ impl Key {
             Format::Jwk => return self.to_jwk(ctx),
         };
         Ok(ctx.array_buffer(&bytes)?)
-    }
-
-    fn to_spki(&self) -> pkcs8::der::Result<Vec<u8>> {
-        let curve = self.curve.object_id();
-        let algorithm = AlgorithmIdentifierRef { oid: EC_KEY, parameters: Some(AnyRef::from(&curve)) };
-        SubjectPublicKeyInfoRef { algorithm, subject_public_key: BitStringRef::from_bytes(&self.point)? }
-            .to_der()
     }
 
     fn to_jwk<'js>(&self, ctx: Ctx<'js>) -> Outcome<Value<'js>> {
@@ -310,18 +300,15 @@ impl Curve {
         }
     }
 
-    /// RFC 5480 2.1.1.1.
-    fn object_id(self) -> ObjectIdentifier {
-        ObjectIdentifier::new_unwrap(match self {
-            Self::P256 => "1.2.840.10045.3.1.7",
-            Self::P384 => "1.3.132.0.34",
-            Self::P521 => "1.3.132.0.35",
-        })
+    /// What a public key in DER (RFC 5480 2) begins with, before its point: the encoding leaves no choice.
+    fn spki_head(self) -> &'static [u8] {
+        match self {
+            Self::P256 => b"\x30\x59\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07\x03\x42\x00",
+            Self::P384 => b"\x30\x76\x30\x10\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\x00\x22\x03\x62\x00",
+            Self::P521 => b"\x30\x81\x9b\x30\x10\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\x00\x23\x03\x81\x86\x00",
+        }
     }
 }
-
-/// RFC 5480 2.1.1: any use.
-const EC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 
 /// SEC 1 2.3.3: what a point with both coordinates begins with.
 const UNCOMPRESSED: u8 = 4;

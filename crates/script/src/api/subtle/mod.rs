@@ -6,6 +6,7 @@ mod aes;
 mod algorithm;
 mod ec;
 mod error;
+mod evp;
 mod hmac;
 mod jwk;
 mod kdf;
@@ -64,11 +65,10 @@ fn crypt<'js>(call: &Call<'js>, way: aes::Way) -> Outcome<Value<'js>> {
         aes::Way::Decrypt => ("decrypt", Usage::Decrypt),
     };
     let name = Name::asked(&params, operation, CIPHERS)?;
-    let bytes = match (&CryptoKey::usable(&key, name, usage)?.material, way) {
-        (Material::Secret(key), way) => aes::crypt(name, &params, key, &data, way)?,
-        (Material::Rsa(hash, key), aes::Way::Encrypt) => key.encrypt(*hash, &params, &data)?,
-        (Material::Rsa(hash, key), aes::Way::Decrypt) => key.decrypt(*hash, &params, &data)?,
-        (Material::Hmac(..) | Material::Ec(_), _) => return Err(wrong_key()),
+    let bytes = match &CryptoKey::usable(&key, name, usage)?.material {
+        Material::Secret(key) => aes::crypt(name, &params, key, &data, way)?,
+        Material::Rsa(hash, key) => key.crypt(way, *hash, &params, &data)?,
+        Material::Hmac(..) | Material::Ec(_) => return Err(wrong_key()),
     };
     Ok(call.ctx().array_buffer(&bytes)?)
 }
@@ -79,7 +79,7 @@ fn sign<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
     let bytes = match &CryptoKey::usable(&key, name, Usage::Sign)?.material {
         Material::Hmac(hash, key) => hmac::sign(*hash, key, &data),
         Material::Ec(key) => key.sign(Hash::param(&params)?, &data)?,
-        Material::Rsa(hash, key) => key.sign(*hash, salt(name, &params)?, &data)?,
+        Material::Rsa(hash, key) => key.sign(*hash, rsa::padding(name, &params)?, &data)?,
         Material::Secret(_) => return Err(wrong_key()),
     };
     Ok(call.ctx().array_buffer(&bytes)?)
@@ -92,15 +92,10 @@ fn verify<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
     let is_valid = match &CryptoKey::usable(&key, name, Usage::Verify)?.material {
         Material::Hmac(hash, key) => hmac::verify(*hash, key, &signature, &data),
         Material::Ec(key) => key.verify(Hash::param(&params)?, &signature, &data)?,
-        Material::Rsa(hash, key) => key.verify(*hash, salt(name, &params)?, &signature, &data)?,
+        Material::Rsa(hash, key) => key.verify(*hash, rsa::padding(name, &params)?, &signature, &data)?,
         Material::Secret(_) => return Err(wrong_key()),
     };
     Ok(call.ctx().bool(is_valid))
-}
-
-/// The salt of PSS; none: the signature has none.
-fn salt(name: Name, params: &Value<'_>) -> Outcome<Option<usize>> {
-    (name == Name::RsaPss).then(|| rsa::salt_bytes(params)).transpose()
 }
 
 fn generate_key<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
