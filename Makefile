@@ -12,15 +12,15 @@ K6 ?= k6
 REPOS ?= suites/k6/repositories
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test site pictures lint bench k6-diff hostile recorded fuzz k6-wild docs build-deps test-deps bench-deps
+.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test install-test site pictures lint bench k6-diff hostile recorded fuzz k6-wild docs build-deps test-deps bench-deps
 
 help: ## lists the tasks
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: build-deps ui ## builds target/release/squall
 	$(CARGO) build --release --package squall
 
-ui: ui/dist/page.html ## builds the page of reports and dashboards, which the program embeds
+ui: ui/dist/page.html ## builds the page of reports and dashboards that squall embeds
 
 ui/dist/page.html: $(wildcard ui/src/* ui/src/pages/*) ui/build.mjs ui/node_modules/.package-lock.json
 	cd ui && npm run --silent check && npm run --silent build
@@ -30,7 +30,7 @@ ui/node_modules/.package-lock.json: ui/package-lock.json
 	cd ui && npm ci --no-audit --no-fund
 	@touch $@
 
-ui-test: test-deps build-debug ## drives the page in headless Chromium
+ui-test: test-deps build-debug ## tests the page in headless Chromium
 	cd ui && npm run --silent test
 
 # With the features that the tests have, so that nothing is built twice.
@@ -40,16 +40,16 @@ build-debug: ui
 build-quick: build-deps ui
 	$(CARGO) build --profile quick --package squall
 
-demo: build-quick ## measures the embedded target and shows the result
+demo: build-quick ## builds squall in the quick profile and measures its embedded target
 	@dev/demo target/quick/squall
 
 # Documentation tests run first, so that the last summary is one with tests in it.
-test: test-deps ui lint docs ui-test ## all checks: lint, documentation, then every test
+test: test-deps ui lint docs ui-test ## runs every check: lint, documentation, tests
 	$(CARGO) test --workspace --doc
 	$(CARGO) test --workspace --lib --bins --tests
 	@suites/hostile/run quick
 
-lint: build-deps ## formatting, clippy, project conventions, licences
+lint: build-deps ## checks formatting, clippy, project conventions and licences
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --target-dir target --bins
@@ -60,25 +60,25 @@ bench: bench-deps ## compares with wrk, wrk2, h2load, ab and oha: CASE=small-100
 	$(CARGO) build --release --package squall --package squall-floor --package squall-compare
 	target/release/squall-compare --case '$(CASE)' --rounds $(ROUNDS) --seconds $(SECONDS)
 
-k6-diff: build-debug ## the same scripts with k6 and with squall: K6=/path/of/k6
+k6-diff: build-debug ## runs the same scripts with k6 and squall and compares the results: K6=/path/to/k6
 	SQUALL=$(CURDIR)/target/debug/squall K6=$(K6) suites/k6/diff
 
-k6-wild: build-debug ## public scripts with k6 and with squall: REPOS=list of them CHECKOUTS=their folder K6=/path/of/k6
+k6-wild: build-debug ## runs public scripts with k6 and squall: REPOS=list CHECKOUTS=folder K6=/path/to/k6
 	SQUALL=$(CURDIR)/target/debug/squall K6=$(K6) CHECKOUTS=$(CHECKOUTS) suites/k6/wild $(REPOS)
 
-hostile: test-deps ## every attack of suites/hostile, with how many held
+hostile: test-deps ## runs every attack of suites/hostile and counts how many squall withstands
 	@suites/hostile/run
 
-recorded: build-debug ## shops of real frameworks, recorded, replayed and run as k6 scripts: CASE=django/go K6=/path/of/k6
+recorded: build-debug ## records shops of real frameworks, replays them, and runs them as k6 scripts: CASE=django/go K6=/path/to/k6
 	SQUALL=$(CURDIR)/target/debug/squall K6=$(K6) suites/recorded/run $(filter-out all,$(CASE))
 
-fuzz: ## every fuzz target in turn on the stable compiler: MINUTES=10 for all together
+fuzz: ## runs every fuzz target on the stable compiler: MINUTES=10 in all
 	@fuzz/run $(MINUTES)
 
-docs: build-deps ## API documentation in target/doc
+docs: build-deps ## builds the API documentation in target/doc
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 
-dist: build-deps ui ## a static binary, its archive, .deb, OCI image, SBOM and checksums in target/dist: ARCH=aarch64
+dist: build-deps ui ## builds a release in target/dist: static binary, archive, .deb, OCI image, SBOM, checksums: ARCH=aarch64
 	dev/dist $(ARCH)
 
 pictures: build ## makes the README's pictures from a real run
@@ -87,8 +87,13 @@ pictures: build ## makes the README's pictures from a real run
 site: ## builds the documentation site in target/site
 	@dev/site
 
-package-test: ## runs what `make dist` built: in an empty root, installed from the .deb, from the OCI image
+package-test: ## tests what `make dist` built, as root: in an empty root, as .deb and container, over ssh, as a GitHub action
+	@dev/setup package
 	@suites/packages/run target/dist
+	@suites/packages/action target/dist
+
+install-test: ## tests `cargo install` from a clean clone without Node
+	@suites/packages/install
 
 build-deps:
 	@dev/setup build

@@ -9,7 +9,7 @@ fn main() {
     // The folder, which is always there: a file that is missing would make every build run this again.
     println!("cargo:rerun-if-changed={}/../../ui/dist", env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(&built).unwrap_or_else(|_| {
-        println!("cargo:warning=ui/dist/page.html is not there (`make ui` builds it; that takes Node): report.html will be a plain page, and `--web` is off");
+        println!("cargo:warning=ui/dist/page.html does not exist: report.html will be a plain page of tables and charts, and `--web` is off; `make ui` builds the page with Node");
         String::new()
     });
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

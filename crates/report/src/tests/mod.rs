@@ -2,6 +2,7 @@
 //!
 //! After a wanted change, `UPDATE_GOLDEN=1 cargo test -p squall-report` rewrites the files: review their diff like prose.
 
+mod build;
 mod connections;
 pub(crate) mod fixture;
 pub(crate) mod mixed;
