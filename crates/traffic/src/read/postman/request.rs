@@ -60,9 +60,10 @@ impl<'a> Maker<'a> {
                 self.place,
             );
         }
-        match self.filled.missing.is_empty() {
-            true => Made::Request(request.map(Box::new)),
-            false => Made::Missing(self.filled.missing),
+        match (self.filled.cycle, self.filled.missing.is_empty()) {
+            (Some(names), _) => Made::Request(Err(circular(&names))),
+            (None, true) => Made::Request(request.map(Box::new)),
+            (None, false) => Made::Missing(self.filled.missing),
         }
     }
 
@@ -254,6 +255,13 @@ impl<'a> Maker<'a> {
         self.notes.add(&note, self.place);
         bytes.unwrap_or_default()
     }
+}
+
+/// Why variables that lead back to themselves have no value.
+fn circular(names: &[String]) -> String {
+    let chain: Vec<String> =
+        names.iter().chain(names.first()).map(|name| format!("{{{{{name}}}}}")).collect();
+    format!("the value of a variable contains the variable itself: {}", chain.join(" -> "))
 }
 
 /// What Postman sends for the language of a raw body.

@@ -133,6 +133,21 @@ fn variables_without_a_value_are_errors_that_name_all_of_them() {
 }
 
 #[test]
+fn variables_whose_values_lead_back_to_them_are_errors() {
+    let text = collection(
+        r#""variable":[{"key":"a","value":"http://{{b}}"},{"key":"b","value":"{{a}}"},{"key":"c","value":"x"}],
+           "item":[{"name":"r","request":"{{a}}/1"},{"name":"s","request":"http://{{c}}/2"}]"#,
+    );
+    let (records, problems) = all(Format::Postman, text);
+    assert_eq!(records.iter().map(|record| record.request.url()).collect::<Vec<_>>(), ["http://x/2"]);
+    let reasons: Vec<_> = problems.iter().map(|problem| problem.reason.as_str()).collect();
+    assert_eq!(
+        reasons,
+        ["`r`: the value of a variable contains the variable itself: {{a}} -> {{b}} -> {{a}}"]
+    );
+}
+
+#[test]
 fn environments_give_values_and_scripts_are_noted() {
     let environment = [("base", "https://h"), ("t", "T"), ("id", "5")];
     let variables = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into();

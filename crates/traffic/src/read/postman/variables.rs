@@ -20,39 +20,64 @@ pub(super) struct Filled {
     pub(super) missing: Vec<String>,
     /// Postman's own variables for which something was made up.
     pub(super) made_up: Vec<String>,
+    /// The names of variables whose values lead back to the first of them.
+    pub(super) cycle: Option<Vec<String>>,
 }
 
 impl Variables {
     /// Replaces the variables of a text for request number `nth`; notes what has no value in `filled`.
     pub(super) fn fill(&self, raw: &str, nth: u64, filled: &mut Filled) -> String {
-        self.fill_at(raw, nth, filled, 0)
+        self.fill_within(raw, nth, filled, &mut Vec::new())
     }
 
-    fn fill_at(&self, raw: &str, nth: u64, filled: &mut Filled, depth: u32) -> String {
-        let mut out = String::new();
-        let mut rest = raw;
-        while let Some(begin) = rest.find("{{") {
-            let Some(length) = rest[begin..].find("}}") else { break };
-            let name = rest[begin + 2..begin + length].trim();
-            out.push_str(&rest[..begin]);
-            match self.environment.get(name).or_else(|| self.own.get(name)) {
-                // Values may have variables of their own; one that has itself ends somewhere.
-                Some(value) if depth < DEPTH_MAX => {
-                    out.push_str(&self.fill_at(value, nth, filled, depth + 1));
+    /// `open`: the variables whose values are being filled. As in Postman, the innermost braces come first: `{{url_{{env}}}}` is `{{url_test}}`.
+    fn fill_within(&self, raw: &str, nth: u64, filled: &mut Filled, open: &mut Vec<String>) -> String {
+        let mut text = raw.to_owned();
+        let (mut from, mut count) = (0, 0);
+        while let Some(end) = text[from..].find("}}").map(|at| from + at) {
+            match variable_before(&text, end).filter(|_| count < REPLACED_COUNT_MAX) {
+                Some(begin) => {
+                    let name = text[begin + 2..end].trim().to_owned();
+                    let value = self.value(&name, nth, filled, open);
+                    text.replace_range(begin..end + 2, &value);
+                    (from, count) = (begin, count + 1);
                 }
-                Some(value) => out.push_str(value),
-                None => match name.strip_prefix('$') {
-                    Some(name) => out.push_str(&dynamic(name, nth, filled)),
-                    None if !filled.missing.iter().any(|one| one == name) => {
-                        filled.missing.push(name.to_owned());
-                    }
-                    None => {}
-                },
+                None => from = end + 1,
             }
-            rest = &rest[begin + length + 2..];
         }
-        out + rest
+        text
     }
+
+    fn value(&self, name: &str, nth: u64, filled: &mut Filled, open: &mut Vec<String>) -> String {
+        let known = self.environment.get(name).or_else(|| self.own.get(name));
+        match (known, name.strip_prefix('$')) {
+            (Some(_), _) if open.iter().any(|one| one == name) => {
+                let begin = open.iter().position(|one| one == name).unwrap_or_default();
+                filled.cycle.get_or_insert_with(|| open[begin..].to_vec());
+                String::new()
+            }
+            (Some(value), _) => {
+                open.push(name.to_owned());
+                let value = self.fill_within(value, nth, filled, open);
+                open.pop();
+                value
+            }
+            (None, Some(name)) => dynamic(name, nth, filled),
+            (None, None) => {
+                if !filled.missing.iter().any(|one| one == name) {
+                    filled.missing.push(name.to_owned());
+                }
+                String::new()
+            }
+        }
+    }
+}
+
+/// Where the variable begins whose closing braces are at `end`; `None` where they close nothing.
+fn variable_before(text: &str, end: usize) -> Option<usize> {
+    let from = end.saturating_sub(NAME_BYTES_MAX);
+    let begin = from + memchr::memmem::rfind(&text.as_bytes()[from..end], b"{{")?;
+    (!text[begin + 2..end].contains(['{', '}'])).then_some(begin)
 }
 
 /// Postman makes these up for each request; here they are the same whenever the file is read.
@@ -103,8 +128,11 @@ pub fn environment(text: &str) -> Result<BTreeMap<String, String>, String> {
     Ok(values)
 }
 
-/// Variables in the values of variables.
-const DEPTH_MAX: u32 = 8;
+/// Longest name of a variable, with the spaces around it.
+const NAME_BYTES_MAX: usize = 256;
+
+/// Variables replaced in one text.
+const REPLACED_COUNT_MAX: u32 = 10_000;
 
 #[cfg(test)]
 mod tests {
@@ -126,7 +154,7 @@ mod tests {
 
     #[test]
     fn variables_are_filled_in_and_missing_ones_named() {
-        let own = [("a", "1"), ("b", "{{a}}2"), ("loop", "{{loop}}")];
+        let own = [("a", "1"), ("b", "{{a}}2"), ("c", "{{b}}{{b}}"), ("url_92", "http://x"), ("open", "{{a")];
         let own = own.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let environment = [("a".to_owned(), "9".to_owned())].into();
         let variables = Variables { own, environment };
@@ -136,11 +164,34 @@ mod tests {
             ("{{n}}{{n}}{{m}}", "", &["n", "m"]),
             ("{{$guid}}", "00000000-0000-4000-8000-000000000003", &[]),
             ("{{a", "{{a", &[]),
-            ("{{loop}}", "{{loop}}", &[]),
+            ("{{c}}", "9292", &[]),
+            ("{{url_{{b}}}}/{{url_{{a}}}}", "http://x/", &["url_9"]),
+            (r#"{"a":{"b":{{a}}}}{{{a}}}"#, r#"{"a":{"b":9}}{9}"#, &[]),
+            ("{{open}}}}", "9", &[]),
+            ("}} {{ {x} }}", "}} {{ {x} }}", &[]),
         ] {
             let mut filled = Filled::default();
             assert_eq!(variables.fill(raw, 3, &mut filled), text, "{raw}");
             assert_eq!(filled.missing, missing, "{raw}");
+        }
+    }
+
+    #[test]
+    fn variables_that_lead_back_to_themselves_are_named() {
+        let own = [("self", "x{{self}}"), ("a", "{{b}}"), ("b", "1{{c}}"), ("c", "{{a}}"), ("d", "{{a}}")];
+        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let variables = Variables { own, ..Variables::default() };
+        for (raw, cycle) in [
+            ("{{self}}", Some(&["self"][..])),
+            ("{{d}}", Some(&["a", "b", "c"])),
+            ("{{ c }}", Some(&["c", "a", "b"])),
+            ("{{x}}", None),
+        ] {
+            let mut filled = Filled::default();
+            variables.fill(raw, 1, &mut filled);
+            let found =
+                filled.cycle.as_ref().map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!(found.as_deref(), cycle, "{raw}");
         }
     }
 }
