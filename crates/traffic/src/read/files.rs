@@ -14,13 +14,25 @@ use crate::limits::RECORD_BYTES_MAX;
 pub(super) struct Files {
     /// `None`: nothing is read, because the recording itself is no file.
     folder: Option<PathBuf>,
+    /// What `-` names.
+    stdin: Option<Vec<u8>>,
 }
 
 impl Files {
     /// The files next to this recording; of standard input, those in the working directory.
     pub(super) fn next_to(recording: &Path) -> Self {
         let folder = recording.parent().filter(|folder| !folder.as_os_str().is_empty());
-        Self { folder: Some(folder.unwrap_or_else(|| Path::new(".")).to_owned()) }
+        Self { folder: Some(folder.unwrap_or_else(|| Path::new(".")).to_owned()), stdin: None }
+    }
+
+    /// The same, and `-` is these bytes.
+    pub(super) fn with_stdin(&self, stdin: Option<Vec<u8>>) -> Self {
+        Self { stdin, ..self.clone() }
+    }
+
+    /// Whether this is curl's name for standard input.
+    pub(super) fn is_stdin(name: &str) -> bool {
+        matches!(name, "-" | ".")
     }
 
     /// The contents of a file.
@@ -28,12 +40,13 @@ impl Files {
     /// # Errors
     /// When there is none, it is outside the recording's folder, or it is larger than a record.
     pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, String> {
+        if Self::is_stdin(name) {
+            let unknown = || "the body comes from standard input, which is not recorded".to_owned();
+            return self.stdin.clone().ok_or_else(unknown);
+        }
         let Some(folder) = &self.folder else {
             return Err(format!("the file `{}` cannot be read from here", time::cut(name)));
         };
-        if matches!(name, "-" | ".") {
-            return Err("the body comes from standard input, which is not recorded".to_owned());
-        }
         if !stays_below(Path::new(name)) {
             return Err(outside(name));
         }

@@ -449,7 +449,9 @@ fn type_of(file: &str) -> &'static str {
 
 fn read_file(files: &Files, name: &str, notes: &mut Notes, place: Place) -> Result<Vec<u8>, String> {
     let bytes = files.read(name)?;
-    notes.add("bodies read from the files that the commands name", place);
+    if !Files::is_stdin(name) {
+        notes.add("bodies read from the files that the commands name", place);
+    }
     Ok(bytes)
 }
 

@@ -3,6 +3,7 @@
 //! They have no times: each request follows the one before it by a millisecond, so that their order is kept.
 
 mod command;
+mod heredoc;
 mod options;
 mod words;
 
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 use squall_plan::shell::printf_bytes;
 
 use self::command::Command;
-use self::words::{Joiner, Shell};
+use self::words::{Joiner, Shell, Words};
 use super::files::Files;
 use super::{Notes, Source, time};
 use crate::input::Input;
@@ -48,9 +49,9 @@ impl Curl {
         let text = first.trim_start();
         let text = text.strip_prefix("$ ").or_else(|| text.strip_prefix("> ")).unwrap_or(text);
         let first_word = text.split([' ', '\t', '\\', '^']).next().unwrap_or_default();
-        if !is_curl(first_word) && first_word != PRINTF {
+        if !is_curl(first_word) && !PIPERS.contains(&first_word) {
             if !text.trim().is_empty() && !text.starts_with('#') {
-                self.notes.add("lines that are no curl command left out", place);
+                self.notes.add(NO_COMMAND, place);
             }
             return Ok(None);
         }
@@ -63,6 +64,10 @@ impl Curl {
             goes_on = joiner.goes_on(&line);
             text.push('\n');
             text.push_str(&line);
+        }
+        if !text.contains("curl") {
+            self.notes.add(NO_COMMAND, place);
+            return Ok(None);
         }
         Ok(Some((shell, text, place)))
     }
@@ -84,39 +89,42 @@ impl Curl {
         }
         let mut requests = Vec::new();
         let mut piped = None;
-        for words in &line.commands {
+        for Words { words, stdin } in &line.commands {
+            let stdin = stdin.as_ref().map(|text| text.clone().into_bytes()).or_else(|| piped.take());
             match words.as_slice() {
-                [name, format] if name == PRINTF => piped = printf_bytes(format),
-                [name, rest @ ..] if is_curl(name) => {
-                    requests.extend(self.requests(rest, piped.take().as_deref(), place)?);
-                }
-                _ => {}
+                [name, rest @ ..] if is_curl(name) => requests.extend(self.requests(rest, stdin, place)?),
+                _ => piped = self.output(words, stdin),
             }
         }
         self.ready = requests.into_iter().map(|request| self.record(request, place)).collect();
         Ok(())
     }
 
-    /// The requests of one curl. `piped`: what a `printf` writes to its standard input.
+    /// What a command writes that may stand in front of curl; `None`: not known.
+    fn output(&self, words: &[String], stdin: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["printf", format] => printf_bytes(format),
+            ["echo", "-n", words @ ..] => Some(words.join(" ").into_bytes()),
+            ["echo", words @ ..] => Some((words.join(" ") + "\n").into_bytes()),
+            ["cat"] | ["cat", "-"] => stdin,
+            ["cat", name] => self.files.read(name).ok(),
+            _ => None,
+        }
+    }
+
+    /// The requests of one curl with this standard input.
     fn requests(
         &mut self,
         words: &[String],
-        piped: Option<&[u8]>,
+        stdin: Option<Vec<u8>>,
         place: Place,
     ) -> Result<Vec<Request>, String> {
+        let files = self.files.with_stdin(stdin);
         let mut requests = Vec::new();
         for part in words.split(|word| word == "--next" || word == "-:") {
-            let stdin_at = part.windows(2).position(|two| two == ["--data-binary", "@-"]);
-            let (mut part, mut body) = (part.to_vec(), None);
-            if let (Some(at), Some(piped)) = (stdin_at, piped) {
-                part.drain(at..at + 2);
-                body = Some(piped.to_vec());
-            }
-            let command = Command::read(&part, &mut self.notes, place)?;
-            for mut request in command.requests(&self.files, &mut self.notes, place)? {
-                request.body = body.clone().unwrap_or(request.body);
-                requests.push(request);
-            }
+            let command = Command::read(part, &mut self.notes, place)?;
+            requests.extend(command.requests(&files, &mut self.notes, place)?);
         }
         match requests.iter().find_map(Request::flaw) {
             Some(flaw) => Err(flaw.to_owned()),
@@ -131,8 +139,10 @@ impl Curl {
     }
 }
 
-/// What puts a body in front of a curl that could not be one of its words.
-const PRINTF: &str = "printf";
+/// Commands whose output may be a body that could not be one of curl's words.
+const PIPERS: [&str; 3] = ["printf", "echo", "cat"];
+
+const NO_COMMAND: &str = "lines that are no curl command left out";
 
 fn is_curl(word: &str) -> bool {
     matches!(word.rsplit('/').next(), Some("curl" | "curl.exe"))

@@ -2,7 +2,7 @@
 
 use super::super::files::Files;
 use super::super::tests::{all, good};
-use super::super::{Format, Source};
+use super::super::{Format, ReadOptions, Source, open_bytes};
 use super::*;
 use crate::input::of_bytes;
 
@@ -112,6 +112,41 @@ fn several_urls_and_commands_are_several_requests() {
         records.iter().map(|record| format!("{} {}", record.request.method, record.request.target)).collect();
     assert_eq!(found, ["POST /1", "POST /2", "HEAD /3", "GET /4", "GET /5"]);
     assert!(records.windows(2).all(|pair| pair[0].time_ns < pair[1].time_ns));
+}
+
+#[test]
+fn bodies_come_from_here_documents_here_strings_and_pipes() {
+    let cases: &[Case] = &[
+        (
+            "curl -d @- x <<EOF\n{\"a\": 1,\n \"b\": \"it's\"}\nEOF",
+            "POST",
+            "http://x/",
+            "{\"a\": 1, \"b\": \"it's\"}",
+            &[("content-type", FORM)],
+        ),
+        ("curl --json @- x <<'EOF'\n{\"a\":\"$b\"}\nEOF", "POST", "http://x/", "{\"a\":\"$b\"}\n", &[]),
+        ("curl --data-binary @- \\\n  x <<-END\n\ta\n\tb\n\tEND", "POST", "http://x/", "a\nb\n", &[]),
+        ("curl x/up/f -T - <<< 'a b'", "PUT", "http://x/up/f", "a b\n", &[]),
+        ("curl x --data-urlencode n@- <<<'a b'", "POST", "http://x/", "n=a%20b%0A", &[]),
+        ("cat <<EOF | curl -XPUT x -d @-\na=1\nEOF", "PUT", "http://x/", "a=1", &[]),
+        ("echo '{}' | curl x --json @-", "POST", "http://x/", "{}\n", &[("content-type", JSON)]),
+        ("echo -n a b | curl x --data-binary @-", "POST", "http://x/", "a b", &[]),
+    ];
+    for (command, method, url, body, fields) in cases {
+        check(command, method, url, body, fields);
+    }
+}
+
+#[test]
+fn what_follows_a_here_document_is_read_by_itself() {
+    let text = "curl -d @- x/1 <<EOF\ncurl x/no\nEOF\necho done\ncat <<EOF >f\ncurl x/no\nEOF\ncurl x/2 --digest -u a:b\n";
+    let mut source = open_bytes(Format::Curl, text.into(), &ReadOptions::default()).unwrap();
+    let targets: Vec<String> =
+        std::iter::from_fn(|| source.next().unwrap()).map(|record| record.request.target).collect();
+    assert_eq!(targets, ["/1", "/2"]);
+    let noted: Vec<_> = source.notes().iter().map(|(text, count, _)| (text.to_owned(), count)).collect();
+    let expected = [("`--digest`: answers a challenge of the server; sent without", 1), (NO_COMMAND, 1)];
+    assert_eq!(noted, expected.map(|(text, count)| (text.to_owned(), count)));
 }
 
 #[test]
