@@ -1,5 +1,9 @@
 //! Bodies: passed on as they come, and copied on the way as far as a recording takes them.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -7,6 +11,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use squall_traffic::limits::{BODY_BYTES_MAX, BODY_ENDS_BYTES};
+use squall_traffic::{Request, Spooled};
 
 /// What a message carries.
 pub(crate) enum Carried {
@@ -20,6 +26,18 @@ pub(crate) enum Carried {
 #[derive(Clone, Default)]
 pub(crate) struct Tap(Arc<Mutex<Tapped>>);
 
+/// Where a body goes that is too large for memory.
+#[derive(Default)]
+enum Spool {
+    /// Nowhere: it is only counted.
+    #[default]
+    None,
+    /// To a temporary file in this folder.
+    Folder(PathBuf),
+    /// To this file, which has all of it.
+    File(File),
+}
+
 /// What is done with what has passed.
 type OnEnd = Box<dyn FnOnce(&mut Tapped) + Send>;
 
@@ -27,6 +45,8 @@ type OnEnd = Box<dyn FnOnce(&mut Tapped) + Send>;
 #[derive(Default)]
 pub(crate) struct Tapped {
     pub(crate) bytes: Vec<u8>,
+    /// Where bytes go that are too many for memory.
+    spool: Spool,
     /// Bytes that passed in all: those that were too many are only counted.
     pub(crate) length: u64,
     /// Most bytes that are kept.
@@ -50,12 +70,13 @@ impl Carried {
 }
 
 impl Tap {
-    /// Keeps a body of at most so many bytes.
-    pub(crate) fn up_to(length_max: u64) -> Self {
-        Self(Arc::new(Mutex::new(Tapped { length_max, ..Tapped::default() })))
+    /// Keeps a body of at most so many bytes; a large one goes to a temporary file in this folder.
+    pub(crate) fn up_to(length_max: u64, folder: PathBuf) -> Self {
+        let spool = Spool::Folder(folder);
+        Self(Arc::new(Mutex::new(Tapped { length_max, spool, ..Tapped::default() })))
     }
 
-    /// The same, and calls `on_end` once the body is at its end, or is given up.
+    /// Keeps a body of at most so many bytes in memory, and calls `on_end` once it is at its end, or is given up.
     pub(crate) fn at_end(length_max: u64, on_end: impl FnOnce(&mut Tapped) + Send + 'static) -> Self {
         let tapped = Tapped { length_max, on_end: Some(Box::new(on_end)), ..Tapped::default() };
         Self(Arc::new(Mutex::new(tapped)))
@@ -65,16 +86,16 @@ impl Tap {
     pub(crate) fn take(&self) -> Tapped {
         let mut tapped = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Tapped { length, length_max, is_complete, .. } = *tapped;
-        Tapped { bytes: std::mem::take(&mut tapped.bytes), length, length_max, is_complete, on_end: None }
+        let (bytes, spool) = (std::mem::take(&mut tapped.bytes), std::mem::take(&mut tapped.spool));
+        Tapped { bytes, spool, length, length_max, is_complete, on_end: None }
     }
 
     fn copy(&self, bytes: &Bytes) {
         let mut tapped = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         tapped.length += bytes.len() as u64;
-        if tapped.length <= tapped.length_max {
-            tapped.bytes.extend_from_slice(bytes);
-        } else {
-            tapped.bytes = Vec::new();
+        if tapped.length > tapped.length_max || tapped.keep(bytes).is_err() {
+            // What cannot be kept as a whole is only counted.
+            (tapped.bytes, tapped.spool, tapped.length_max) = (Vec::new(), Spool::None, 0);
         }
     }
 
@@ -89,10 +110,58 @@ impl Tap {
 }
 
 impl Tapped {
-    /// Whether all of the body has passed and is kept.
+    /// Whether all of the body has passed and is kept in memory.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_complete && self.bytes.len() as u64 == self.length
     }
+
+    /// Gives the body to a request, or its length alone.
+    pub(crate) fn give_to(self, request: &mut Request) {
+        let length = self.length;
+        let is_given = match self.spool {
+            Spool::File(file) if self.is_complete => spooled(file, length, request).is_ok(),
+            _ if self.is_whole() => {
+                request.body = self.bytes;
+                true
+            }
+            _ => false,
+        };
+        if !is_given {
+            request.lost_body_bytes = length;
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let kept_bytes = self.bytes.len() + bytes.len();
+        match &mut self.spool {
+            Spool::File(file) => return file.write_all(bytes),
+            Spool::Folder(folder) if kept_bytes > BODY_BYTES_MAX => {
+                let mut file = tempfile::tempfile_in(folder)?;
+                file.write_all(&std::mem::take(&mut self.bytes))?;
+                file.write_all(bytes)?;
+                self.spool = Spool::File(file);
+            }
+            _ => self.bytes.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
+}
+
+/// Gives a request the body in this file: its ends in memory, and no character cut in two.
+fn spooled(file: File, length: u64, request: &mut Request) -> io::Result<()> {
+    let is_continued = |byte: u8| byte & 0b1100_0000 == 0b1000_0000;
+    let (mut body, mut tail) = (vec![0; BODY_ENDS_BYTES + 1], vec![0; BODY_ENDS_BYTES]);
+    file.read_exact_at(&mut body, 0)?;
+    file.read_exact_at(&mut tail, length - BODY_ENDS_BYTES as u64)?;
+    let at = (0..3).fold(BODY_ENDS_BYTES, |at, _| at - usize::from(is_continued(body[at])));
+    body.truncate(at);
+    let cut = tail.iter().take(3).take_while(|byte| is_continued(**byte)).count();
+    tail.drain(..cut);
+    let bytes = length - (body.len() + tail.len()) as u64;
+    body.append(&mut tail);
+    request.body = body;
+    request.spooled = Some(Spooled::plain(Arc::new(file), at as u64, bytes, at));
+    Ok(())
 }
 
 impl Body for Carried {

@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use squall_traffic::limits::RECORD_BYTES_MAX;
 use squall_traffic::store::{RecordView, Recording};
 use squall_traffic::{Record, Scheme};
 use tokio::net::TcpStream;
@@ -130,7 +131,8 @@ struct Question {
     server: Option<Server>,
     method: Method,
     target: String,
-    body: Vec<u8>,
+    /// `None`: too large to be compared.
+    body: Option<Vec<u8>>,
 }
 
 impl Mock {
@@ -196,10 +198,15 @@ impl Index {
             if view.outcome().is_none() {
                 continue;
             }
+            let large = match view.spooled {
+                Some(_) => recording.record_at(offset)?.map(|record| record.into_loaded()).transpose()?,
+                None => None,
+            };
+            let body = large.as_ref().map_or(view.body, |record| &record.request.body);
             let host = without_default_port(view.authority);
             // Under its host for clients that name it, and without for those that only know the mock.
             for host in [Some(host.as_str()), None] {
-                let asked = Asked { host, method: view.method, target: view.target, body: view.body };
+                let asked = Asked { host, method: view.method, target: view.target, body };
                 for key in ignored.keys(asked) {
                     index.answers.entry(key).or_default().offsets.push(offset);
                 }
@@ -258,7 +265,7 @@ impl Client {
         let server = self.server_of(&request);
         let (parts, incoming) = request.into_parts();
         let Ok(body) = read(incoming).await else {
-            return refuse(StatusCode::PAYLOAD_TOO_LARGE, "squall mock: the body is too large\n".to_owned());
+            return refuse(StatusCode::BAD_REQUEST, "squall mock: the body broke off\n".to_owned());
         };
         let target = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let question = Question { server, method: parts.method.clone(), target, body };
@@ -313,7 +320,11 @@ impl Client {
         let Some(server) = server else {
             return refuse(StatusCode::NOT_FOUND, format!("squall mock: {what} is not in the recording\n"));
         };
-        let mut outgoing = Request::from_parts(parts, Carried::of(question.body));
+        let Some(body) = question.body else {
+            let reason = "squall mock: the body is too large to be passed through\n";
+            return refuse(StatusCode::PAYLOAD_TOO_LARGE, reason.to_owned());
+        };
+        let mut outgoing = Request::from_parts(parts, Carried::of(body));
         LENGTH_FIELDS.iter().for_each(|name| drop(outgoing.headers_mut().remove(*name)));
         match self.upstream.send(&server, Wanted::Http1, outgoing).await {
             Ok(response) => {
@@ -338,6 +349,11 @@ impl Question {
             None => format!("{method} {target}"),
         }
     }
+
+    /// The body as it is compared: one that is too large is like no recorded one.
+    fn body(&self) -> &[u8] {
+        self.body.as_deref().unwrap_or(b"\0")
+    }
 }
 
 impl Shared {
@@ -351,7 +367,7 @@ impl Shared {
         let methods = &methods[..if question.method == Method::HEAD { 2 } else { 1 }];
         let keys = methods.iter().map(|method| {
             let asked =
-                Asked { host: host.as_deref(), method, target: &question.target, body: &question.body };
+                Asked { host: host.as_deref(), method, target: &question.target, body: question.body() };
             self.options.ignored.keys(asked)
         });
         let keys: Vec<[Key; 4]> = keys.collect();
@@ -426,9 +442,9 @@ fn response(record: Record, is_head: bool) -> Response<Carried> {
     response
 }
 
-/// Reads a whole body, in bounds.
-async fn read(mut body: Incoming) -> Result<Vec<u8>, ()> {
-    let mut bytes = Vec::new();
+/// Reads a body to its end; `None`: it is too large to be kept.
+async fn read(mut body: Incoming) -> Result<Option<Vec<u8>>, ()> {
+    let mut bytes = Some(Vec::new());
     loop {
         let frame = std::future::poll_fn(|context| std::pin::Pin::new(&mut body).poll_frame(context)).await;
         match frame {
@@ -436,10 +452,11 @@ async fn read(mut body: Incoming) -> Result<Vec<u8>, ()> {
             Some(Err(_)) => return Err(()),
             Some(Ok(frame)) => {
                 let data = frame.data_ref().map_or(&[][..], |data| data);
-                if bytes.len() + data.len() > squall_traffic::limits::RECORD_BYTES_MAX {
-                    return Err(());
-                }
-                bytes.extend_from_slice(data);
+                bytes =
+                    bytes.filter(|bytes| bytes.len() + data.len() <= RECORD_BYTES_MAX).map(|mut bytes| {
+                        bytes.extend_from_slice(data);
+                        bytes
+                    });
             }
         }
     }

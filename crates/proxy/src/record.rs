@@ -21,6 +21,7 @@ use hyper_util::server::conn::auto;
 use rustls::ClientConfig;
 use squall_plan::files;
 use squall_plan::limits::PEM_FILE_BYTES_MAX;
+use squall_traffic::limits::LOADED_BODY_BYTES_MAX;
 use squall_traffic::redact::{Redactor, Rules};
 use squall_traffic::store::{Index, Writer};
 use squall_traffic::{Field, Record, Redirect, Scheme, SessionBy, Sessions, Version, key_of};
@@ -60,7 +61,7 @@ pub struct RecordOptions {
     pub redaction: Option<Rules>,
     /// What tells clients apart.
     pub session_by: SessionBy,
-    /// Of a longer body only the length is kept.
+    /// Of a longer body only the length is kept. Large bodies of requests are spooled; of a response, no more is kept than fits into memory.
     pub body_bytes_max: u64,
     /// Bodies of responses are not kept, only their lengths and checksums.
     pub drops_response_bodies: bool,
@@ -418,7 +419,9 @@ impl Client {
         record.request.version = version_of(request.version());
         record.request.headers = fields(request.headers());
         record.request.drop_connection_fields();
-        let body = Tap::up_to(self.shared.options.body_bytes_max);
+        let folder = self.shared.options.output.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.map_or_else(|| PathBuf::from("."), PathBuf::from);
+        let body = Tap::up_to(self.shared.options.body_bytes_max, folder);
         let address = self.peer.ip().to_string();
         Half { shared: Arc::clone(&self.shared), record, address, body, started: Instant::now() }
     }
@@ -438,7 +441,7 @@ impl Half {
         let content_type =
             parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_wanted = self.shared.options.wants(&self.record, content_type);
-        let tap = Tap::at_end(self.shared.options.body_bytes_max, move |tapped| {
+        let tap = Tap::at_end(self.shared.options.body_bytes_max.min(LOADED_BODY_BYTES_MAX), move |tapped| {
             if is_wanted {
                 self.record.response = Some(answer);
                 self.write(tapped);
@@ -449,11 +452,7 @@ impl Half {
 
     fn write(&mut self, answered: &mut Tapped) {
         let options = &self.shared.options;
-        let sent = self.body.take();
-        match sent.is_whole() {
-            true => self.record.request.body = sent.bytes,
-            false => self.record.request.lost_body_bytes = sent.length,
-        }
+        self.body.take().give_to(&mut self.record.request);
         if let Some(response) = &mut self.record.response {
             response.latency_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1);
             if answered.is_whole() {

@@ -23,6 +23,7 @@ pub mod redact;
 mod redirect;
 mod session;
 mod sort;
+mod spooled;
 pub mod store;
 mod summary;
 pub mod write;
@@ -35,4 +36,5 @@ pub use record::{Field, Record, Request, Response, Scheme, Version, body_check, 
 pub use redirect::Redirect;
 pub use session::{SessionBy, Sessions};
 pub use sort::{ImportError, ImportOptions, Imported, import};
+pub use spooled::{Spooled, Stretch};
 pub use summary::{HostCount, Summary};

@@ -3,6 +3,15 @@
 /// Largest record: one request and its response, heads and bodies. Larger ones are left out and told.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
+/// Largest body of a request that is kept in memory, and in the frame of its record. Of a larger one, the middle is spooled.
+pub const BODY_BYTES_MAX: usize = 32 << 20;
+
+/// Bytes at the beginning and at the end of a spooled body that are kept in memory: the fields of a form are there.
+pub const BODY_ENDS_BYTES: usize = 256 << 10;
+
+/// Largest body that is read into memory for a format that cannot spool it. Bodies of request and response, and their heads, fit into one record.
+pub const LOADED_BODY_BYTES_MAX: u64 = 60 << 20;
+
 /// Largest head of a request or response; no server reads more, and the engine sends no more.
 pub const HEAD_BYTES_MAX: usize = squall_plan::limits::REQUEST_HEAD_BYTES_MAX;
 

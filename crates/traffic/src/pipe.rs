@@ -210,10 +210,12 @@ fn line(record: &Record) -> String {
         "status": record.response.as_ref().map(|response| response.status),
     });
     let (key, body) = match std::str::from_utf8(&request.body) {
-        Ok(text) => ("body", text.to_owned()),
-        Err(_) => ("body_base64", STANDARD.encode(&request.body)),
+        // Too large for a line: the program sees its length, and can replace it.
+        _ if request.spooled.is_some() => ("body_bytes", request.body_bytes().into()),
+        Ok(text) => ("body", text.into()),
+        Err(_) => ("body_base64", STANDARD.encode(&request.body).into()),
     };
-    value[key] = body.into();
+    value[key] = body;
     format!("{value}\n")
 }
 
@@ -227,9 +229,10 @@ fn change(record: &mut Record, fields: Map<String, Value>) -> Result<(), String>
             }
             ("url", Value::String(url)) => http1::set_url(request, &url)?,
             ("headers", value) => request.headers = headers(value)?,
-            ("body", Value::String(text)) => request.body = text.into_bytes(),
+            ("body", Value::String(text)) => request.set_body(text.into_bytes()),
             ("body_base64", Value::String(text)) => {
-                request.body = STANDARD.decode(text).map_err(|error| format!("body_base64: {error}"))?;
+                let body = STANDARD.decode(text).map_err(|error| format!("body_base64: {error}"))?;
+                request.set_body(body);
             }
             ("method" | "body" | "body_base64", value) => return Err(format!("`{name}` is {value}")),
             _ => {}

@@ -2,7 +2,11 @@
 
 use squall_plan::urls::is_token;
 
-use crate::Place;
+use std::borrow::Cow;
+use std::io::{self, Read};
+
+use crate::limits::LOADED_BODY_BYTES_MAX;
+use crate::{Place, Spooled};
 
 /// A request and what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,6 +42,8 @@ pub struct Request {
     pub headers: Vec<Field>,
     /// Body as sent: content codings are left on, transfer codings are off.
     pub body: Vec<u8>,
+    /// The middle of a body that is too large for memory; `body` is then what is before and behind it.
+    pub spooled: Option<Spooled>,
     /// Length of a body that was not kept; else 0.
     pub lost_body_bytes: u64,
 }
@@ -188,14 +194,45 @@ impl Request {
 
     /// Forgets the body, but not its length.
     pub fn drop_body(&mut self) {
-        self.lost_body_bytes += self.body.len() as u64;
-        self.body = Vec::new();
+        self.lost_body_bytes += self.body_bytes();
+        (self.body, self.spooled) = (Vec::new(), None);
+    }
+
+    /// Replaces the whole body.
+    pub fn set_body(&mut self, body: Vec<u8>) {
+        (self.body, self.spooled) = (body, None);
+    }
+
+    /// Bytes of the body that are there.
+    pub fn body_bytes(&self) -> u64 {
+        self.body.len() as u64 + self.spooled.as_ref().map_or(0, |spooled| spooled.bytes)
+    }
+
+    /// Changes the request, with a mark in place of the spooled part of its body, so that the part keeps its place.
+    pub fn change<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> T {
+        if let Some(spooled) = &self.spooled {
+            let at = spooled.at.min(self.body.len());
+            self.body.splice(at..at, SPOOLED_MARK.bytes());
+        }
+        let changed = change(self);
+        if let Some(spooled) = &mut self.spooled {
+            match memchr::memmem::find(&self.body, SPOOLED_MARK.as_bytes()) {
+                Some(at) => {
+                    spooled.at = at;
+                    self.body.drain(at..at + SPOOLED_MARK.len());
+                }
+                // Something else took its place.
+                None => self.spooled = None,
+            }
+        }
+        changed
     }
 
     /// Bytes of what is in it, roughly.
     pub fn bytes(&self) -> usize {
         let fields: usize = self.headers.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
-        self.method.len() + self.authority.len() + self.target.len() + fields + self.body.len()
+        let body = usize::try_from(self.body_bytes()).unwrap_or(usize::MAX);
+        (self.method.len() + self.authority.len() + self.target.len() + fields).saturating_add(body)
     }
 }
 
@@ -231,6 +268,34 @@ impl Record {
         size_of::<Self>() + request + response
     }
 
+    /// The record with all of its body in memory, for what cannot do with less; a body that is too large for that is left out.
+    ///
+    /// # Errors
+    /// When the spooled part of the body cannot be read.
+    pub fn loaded(&self) -> io::Result<Cow<'_, Self>> {
+        match self.request.spooled {
+            None => Ok(Cow::Borrowed(self)),
+            Some(_) => self.clone().into_loaded().map(Cow::Owned),
+        }
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// As [`Record::loaded`].
+    pub fn into_loaded(mut self) -> io::Result<Self> {
+        let request = &mut self.request;
+        if request.spooled.is_some() && request.body_bytes() > LOADED_BODY_BYTES_MAX {
+            request.drop_body();
+        } else if let Some(spooled) = request.spooled.take() {
+            let mut middle = Vec::new();
+            spooled.reader().read_to_end(&mut middle)?;
+            let at = spooled.at.min(request.body.len());
+            request.body.splice(at..at, middle);
+        }
+        Ok(self)
+    }
+
     /// Whether its host is one of these (`*.example` for all below) and its path begins with one of these; an empty list wants all.
     pub fn is_to(&self, hosts: &[String], paths: &[String]) -> bool {
         let authority = &self.request.authority;
@@ -254,6 +319,9 @@ impl Record {
         }
     }
 }
+
+/// Stands in a body for its spooled part while the body is changed: characters for private use, which no grammar knows.
+const SPOOLED_MARK: &str = "\u{E5C1}\u{F0A7}\u{E3B9}\u{F5D2}";
 
 fn fields_bytes(fields: &[Field]) -> usize {
     let texts: usize =

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::limits::SORT_BYTES_MAX;
 use crate::read::{Notes, Source};
-use crate::store::{Cursor, Frame, Index, RecordView, Recording, Writer};
+use crate::store::{Cursor, Frame, Index, Recording, Writer};
 use crate::{Problem, Record, WriteError};
 
 /// How a recording is imported.
@@ -186,9 +186,8 @@ fn merge(
     }
     while let Some(Reverse((_, idx))) = heap.pop() {
         let Some(frame) = frames[idx] else { continue };
-        let payload = cursors[idx].take(&frame)?;
-        if let Some(view) = RecordView::read(payload)
-            && let Err(error) = give(&view.record(&frame))
+        if let Some(record) = cursors[idx].record(&frame)?
+            && let Err(error) = give(&record)
         {
             return Ok(Err(error));
         }

@@ -57,7 +57,7 @@ impl Summary {
         self.request_count += 1;
         let request = &record.request;
         self.request_bytes += request.bytes() as u64;
-        self.body_bytes_max = self.body_bytes_max.max(request.body.len() as u64);
+        self.body_bytes_max = self.body_bytes_max.max(request.body_bytes());
         count(&mut self.hosts, format!("{}://{}", request.scheme.text(), request.authority));
         count(&mut self.seconds, time_ns / 1_000_000_000);
         *self.methods.entry(request.method.clone()).or_default() += 1;

@@ -166,8 +166,10 @@ pub(crate) struct RecordArgs {
     /// Write cookies, credentials and fields with secret-like names unredacted
     #[arg(long, conflicts_with_all = ["redact", "keep", "redact_rules"])]
     pub keep_secrets: bool,
-    /// Keep only the length of bodies longer than this; at most 60 MiB
-    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = max_body)]
+    /// Keep only the length of bodies longer than this
+    ///
+    /// Request bodies of more than 32 MiB are spooled to disk, next to FILE. Of a response, at most 60 MiB are kept.
+    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = squall_plan::units::parse_size)]
     pub max_body: u64,
     /// What identifies a client: auto, cookie:NAME, header:NAME, address or connection
     ///
@@ -298,17 +300,6 @@ fn session_by(text: &str) -> Result<SessionBy, InputError> {
     text.parse()
         .map_err(|reason| refused(reason, "write auto, cookie:NAME, header:NAME, address or connection"))
 }
-
-fn max_body(text: &str) -> Result<u64, InputError> {
-    let bytes = squall_plan::units::parse_size(text)?;
-    match bytes {
-        0..=BODY_BYTES_MAX => Ok(bytes),
-        _ => Err(refused("more than 60 MiB", "longer bodies are replayed as zeros of the same length")),
-    }
-}
-
-/// Bodies of request and response, and their heads, fit into one record.
-const BODY_BYTES_MAX: u64 = 60 << 20;
 
 fn refused(reason: impl Into<String>, help: impl Into<String>) -> InputError {
     InputError { column: 1, reason: reason.into(), help: help.into() }

@@ -8,7 +8,7 @@ use std::path::Path;
 use squall_report::units::counted;
 use squall_traffic::play::{Learned, Learner, Supplied, Suppliers};
 use squall_traffic::redact::Redactor;
-use squall_traffic::store::{RecordView, Recording, Writer, replace};
+use squall_traffic::store::{Recording, Writer, replace};
 use squall_traffic::write::{K6, SinkFormat, sink};
 use squall_traffic::{Imported, Record, Redirect, Side, WriteError};
 
@@ -176,8 +176,20 @@ fn write_foreign(
         }
         _ => sink(format, out),
     };
-    each(&recording, |_, record| sink.write(&swept(record, redactor)))?;
+    let mut lost_count = 0;
+    each(&recording, |_, record| {
+        let record = swept(record, redactor);
+        let record = record.loaded()?;
+        lost_count += u64::from(record.request.lost_body_bytes > 0);
+        sink.write(&record)
+    })?;
     sink.finish()?;
+    if lost_count > 0 {
+        let bodies = counted(lost_count, "request body");
+        output::note(&format!(
+            "{bodies} left out of the output: not recorded, or too large for any format but .squall"
+        ));
+    }
     Ok(Ok(()))
 }
 
@@ -234,8 +246,8 @@ pub(super) fn each(
 ) -> std::io::Result<()> {
     let mut cursor = recording.cursor(1 << 16);
     while let Some(frame) = cursor.peek()? {
-        if let Some(view) = RecordView::read(cursor.take(&frame)?) {
-            take(frame.row, &view.record(&frame))?;
+        if let Some(record) = cursor.record(&frame)? {
+            take(frame.row, &record)?;
         }
     }
     Ok(())

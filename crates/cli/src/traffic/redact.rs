@@ -38,8 +38,7 @@ pub(super) fn is_swept(path: &Path, redactor: &Redactor) -> Result<bool, Failure
     let recording = Recording::open(path).map_err(|error| unreadable(&error))?;
     let mut cursor = recording.cursor(1 << 20);
     while let Some(frame) = cursor.peek().map_err(|error| unreadable(&error))? {
-        let payload = cursor.take(&frame).map_err(|error| unreadable(&error))?;
-        let record = squall_traffic::store::RecordView::read(payload).map(|view| view.record(&frame));
+        let record = cursor.record(&frame).map_err(|error| unreadable(&error))?;
         if record.is_some_and(|mut record| redactor.sweep(&mut record)) {
             return Ok(false);
         }

@@ -113,7 +113,10 @@ fn detail(out: &mut dyn Write, record: &Record, number: u64, offset: Duration) -
     writeln!(out, "session {:016x}, connection {:016x}\n", record.session, record.connection)?;
     writeln!(out, "{} {} {}", request.method, printable(request.url().as_bytes()), request.version.text())?;
     fields(out, &request.headers)?;
-    body(out, &request.body)?;
+    match request.spooled {
+        Some(_) => writeln!(out, "\n({} bytes of body)", request.body_bytes())?,
+        None => body(out, &request.body)?,
+    }
     let Some(response) = &record.response else { return writeln!(out, "\nno response") };
     let took =
         if response.latency_ns > 0 { units::latency(response.latency_ns) } else { "unknown time".to_owned() };

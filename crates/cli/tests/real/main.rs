@@ -14,6 +14,7 @@ mod h2_peers;
 mod h2_servers;
 mod hostile;
 mod input;
+mod large_uploads;
 mod outputs;
 mod redirects;
 mod round_trip;

@@ -39,6 +39,11 @@ impl Serving {
         Self { child, url: line.trim().trim_end_matches('/').to_owned() }
     }
 
+    /// Its peak resident memory so far.
+    pub(crate) fn peak_rss_bytes(&self) -> u64 {
+        squall::peak_rss(self.child.id()).expect("it runs")
+    }
+
     pub(crate) fn stop(mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");

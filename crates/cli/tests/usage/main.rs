@@ -295,7 +295,6 @@ const WRONG: &[&[&str]] = &[
     &["record", "r.squall", "--to", "http://localhost:1", "--redact", "(token"],
     &["record", "r.squall", "--to", "http://localhost:1", "--keep", "a b"],
     &["record", "r.squall", "--to", "http://localhost:1/?x"],
-    &["record", "r.squall", "--to", "http://localhost:1", "--max-body", "1GiB"],
     &["convert", "a.har", "b.squall", "--session-by", "user"],
     &["replay", "a.har", "--set-form", "password"],
     &["replay", "a.har", "--replace", "a=>{user"],

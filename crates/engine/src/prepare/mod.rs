@@ -29,7 +29,7 @@ use crate::driver::{CallRequest, DriverFactory, Route};
 use crate::replay::{PreparedReplay, ReplayOrigin};
 
 pub(crate) use self::origin::{Dial, Origin, resolve_rule};
-pub(crate) use self::request::{FileBody, IDEMPOTENT_METHODS, PreparedRequest};
+pub(crate) use self::request::{FileBody, IDEMPOTENT_METHODS, Part, PreparedRequest};
 pub(crate) use self::rotation::rotation;
 pub(crate) use self::rows::{RowBook, VersionRows};
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use squall_plan::{Body, Header, HttpVersion, Proxy, RequestPlan};
+use squall_traffic::{Spooled, Stretch};
 use squall_wire::h1::{self, RequestHead, RequestKind};
 use squall_wire::h2::{self, FieldBlock, FieldTable};
 
@@ -40,13 +41,34 @@ pub(crate) struct Source {
     pub(crate) user_agent: String,
 }
 
-/// A file that is sent as a body.
+/// What is sent as a body from disk, and what follows it.
 #[derive(Debug, Clone)]
 pub(crate) struct FileBody {
     /// Opened once; reads give their own offsets.
-    pub(crate) file: Arc<File>,
-    /// Bytes promised in `Content-Length`.
-    pub(crate) bytes: u64,
+    pub(crate) file: Spooled,
+    /// The end of the body, when it is in memory.
+    pub(crate) tail: Box<[u8]>,
+}
+
+/// A part of a request that is sent in one go.
+#[derive(Debug)]
+pub(crate) enum Part<'a> {
+    /// Bytes in memory.
+    Bytes(&'a [u8]),
+    /// Bytes of a file.
+    File(Stretch<'a>),
+}
+
+impl FileBody {
+    /// The first bytes of a file.
+    pub(crate) fn of(file: Arc<File>, bytes: u64) -> Self {
+        Self { file: Spooled::plain(file, 0, bytes, 0), tail: Box::default() }
+    }
+
+    /// Bytes promised in `Content-Length`, of those that are not in the request's own.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file.bytes + self.tail.len() as u64
+    }
 }
 
 impl PreparedRequest {
@@ -67,12 +89,22 @@ impl PreparedRequest {
 
     /// Bytes of the whole request in HTTP/1.1, above TLS.
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.bytes.len() as u64 + self.file.as_ref().map_or(0, |file| file.bytes)
+        self.bytes.len() as u64 + self.file.as_ref().map_or(0, FileBody::bytes)
     }
 
-    /// The body, when it is in memory.
-    pub(crate) fn body(&self) -> &[u8] {
-        &self.bytes[self.body_at..]
+    /// What is sent next when `offset` bytes, of head and body, have gone.
+    pub(crate) fn part(&self, offset: u64) -> Part<'_> {
+        let in_memory = self.bytes.len() as u64;
+        let Some(body) = self.file.as_ref().filter(|_| offset >= in_memory) else {
+            return Part::Bytes(self.bytes.get(offset as usize..).unwrap_or_default());
+        };
+        match body.file.stretch(offset - in_memory) {
+            Some(stretch) => Part::File(stretch),
+            None => {
+                let at = (offset - in_memory - body.file.bytes) as usize;
+                Part::Bytes(body.tail.get(at..).unwrap_or_default())
+            }
+        }
     }
 
     /// What a connection's client needs to know to send it.
@@ -199,7 +231,7 @@ pub(super) fn open_body(body: &Body) -> Result<Option<FileBody>, Error> {
         path: path.clone(),
         source,
     })?;
-    Ok(Some(FileBody { file: Arc::new(file), bytes: *bytes }))
+    Ok(Some(FileBody::of(Arc::new(file), *bytes)))
 }
 
 // A plan that validates can be encoded; neither room may see the other.

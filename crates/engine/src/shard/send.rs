@@ -7,11 +7,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
 use squall_measure::{Cause, Phase};
+use squall_traffic::Stretch;
 use squall_wire::h2::ErrorCode;
 use squall_wire::{Chunk, Client};
 
 use super::conn::{Conn, State};
 use super::{Shard, request_of};
+use crate::prepare::Part;
 use crate::sys::{Fd, monotonic_ns, send, send_file};
 use crate::tls::TlsStream;
 use crate::trouble::Trouble;
@@ -169,17 +171,18 @@ impl Shard {
         let place = self.place_of(conn_idx, chunk.slot);
         let request = request_of(&self.prepared, &self.dynamic, self.exchanges[place].request);
         let out = &mut self.io.out;
-        match &request.file {
-            None => {
-                let offset = chunk.offset as usize;
-                out.extend_from_slice(&request.body()[offset..offset + chunk.bytes]);
+        let (mut at, end) = (chunk.offset, chunk.offset + chunk.bytes as u64);
+        while at < end {
+            let left = (end - at) as usize;
+            let begin = out.len();
+            match request.part(request.body_at as u64 + at) {
+                Part::Bytes(bytes) => out.extend_from_slice(&bytes[..bytes.len().min(left)]),
+                Part::File(Stretch { file, offset, bytes }) => {
+                    out.resize(begin + left.min(usize::try_from(bytes).unwrap_or(usize::MAX)), 0);
+                    file.read_exact_at(&mut out[begin..], offset).map_err(|error| body_trouble(&error))?;
+                }
             }
-            Some(body) => {
-                let begin = out.len();
-                out.resize(begin + chunk.bytes, 0);
-                let read = body.file.read_exact_at(&mut out[begin..], chunk.offset);
-                read.map_err(|error| body_trouble(&error))?;
-            }
+            at += (out.len() - begin) as u64;
         }
         Ok(())
     }
@@ -241,17 +244,18 @@ impl Shard {
         let request = request_of(&self.prepared, &self.dynamic, self.exchanges[place].request);
         let conn = &mut self.conns[conn_idx];
         let wire_bytes = &mut self.pulse.snapshot.wire_bytes_sent;
-        let offset = chunk.offset as usize;
-        match (&request.file, &conn.tls, &conn.socket) {
-            (None, ..) => write(conn, &request.body()[offset..offset + chunk.bytes], false, wire_bytes),
-            (Some(body), None, Some(socket)) => {
-                let sent = send_file(socket, &body.file, chunk.offset, chunk.bytes as u64);
-                file_written(sent, wire_bytes)
+        let part = request.part(request.body_at as u64 + chunk.offset);
+        match (part, &conn.tls, &conn.socket) {
+            (Part::Bytes(bytes), ..) => {
+                write(conn, &bytes[..bytes.len().min(chunk.bytes)], false, wire_bytes)
             }
-            (Some(body), ..) => {
-                let piece = &mut self.io.read[..chunk.bytes.min(TLS_FILE_PART_BYTES)];
-                let read = body.file.read_exact_at(piece, chunk.offset);
-                read.map_err(|error| body_trouble(&error))?;
+            (Part::File(Stretch { file, offset, bytes }), None, Some(socket)) => {
+                file_written(send_file(socket, file, offset, bytes.min(chunk.bytes as u64)), wire_bytes)
+            }
+            (Part::File(Stretch { file, offset, bytes }), ..) => {
+                let bytes_max = chunk.bytes.min(TLS_FILE_PART_BYTES) as u64;
+                let piece = &mut self.io.read[..bytes.min(bytes_max) as usize];
+                file.read_exact_at(piece, offset).map_err(|error| body_trouble(&error))?;
                 write(conn, piece, false, wire_bytes)
             }
         }

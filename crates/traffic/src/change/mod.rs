@@ -103,6 +103,10 @@ impl Changes {
 
     /// Changes a request.
     pub fn apply(&self, request: &mut Request, context: &Context<'_>) {
+        request.change(|request| self.apply_marked(request, context));
+    }
+
+    fn apply_marked(&self, request: &mut Request, context: &Context<'_>) {
         let fill = |template: &Template| template.fill(&self.table, context);
         for step in &self.steps {
             match step {

@@ -60,7 +60,7 @@ impl Learned {
         let mut cursor = recording.cursor(LEARN_BUFFER_BYTES);
         for ordinal in 0.. {
             let Some(frame) = cursor.peek()? else { break };
-            if cursor.offset() >= LEARN_BYTES_MAX || learner.is_full() {
+            if cursor.passed_bytes() >= LEARN_BYTES_MAX || learner.is_full() {
                 return Ok(learner.finish_at(ordinal));
             }
             if let Some(view) = RecordView::read(cursor.take(&frame)?) {

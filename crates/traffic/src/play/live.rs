@@ -179,6 +179,10 @@ impl Live {
 
     /// Replaces recorded values in a request; whether there were any.
     pub fn correct(&self, request: &mut Request) -> bool {
+        request.change(|request| self.correct_marked(request))
+    }
+
+    fn correct_marked(&self, request: &mut Request) -> bool {
         let mut target = std::mem::take(&mut request.target).into_bytes();
         let mut is_corrected = self.put_in(&mut target, Grammar::Target);
         // Live values are percent-encoded in targets, so they stay text.

@@ -112,6 +112,8 @@ pub struct Next<'a> {
     pub ordinal: u64,
     /// Its head.
     pub frame: Frame,
+    /// Where its frame begins in the recording.
+    pub offset: u64,
     /// Its payload.
     pub payload: &'a [u8],
 }
@@ -214,8 +216,9 @@ impl Player {
         self.handed = Some(walk_idx);
         let ordinal = walk.ordinal;
         walk.ordinal += 1;
+        let (user, round, offset) = (walk.user, walk.round, walk.cursor.offset());
         let payload = walk.cursor.take(&frame)?;
-        Ok(Some(Next { due_ns, user: walk.user, round: walk.round, ordinal, frame, payload }))
+        Ok(Some(Next { due_ns, user, round, ordinal, frame, offset, payload }))
     }
 
     /// Moves a walk to its next record and puts it in line.

@@ -40,7 +40,7 @@ impl Unfilled {
         let mut cursor = recording.cursor(1 << 20);
         for ordinal in 0.. {
             let Some(frame) = cursor.peek()? else { break };
-            if cursor.offset() >= LEARN_BYTES_MAX
+            if cursor.passed_bytes() >= LEARN_BYTES_MAX
                 || learned.looked_through.is_some_and(|count| ordinal >= count)
             {
                 break;
@@ -138,7 +138,7 @@ fn has_placeholders(recording: &Recording) -> io::Result<bool> {
     let finder = memmem::Finder::new(PLACEHOLDER);
     let mut cursor = recording.cursor(1 << 20);
     while let Some(frame) = cursor.peek()? {
-        if cursor.offset() >= LEARN_BYTES_MAX {
+        if cursor.passed_bytes() >= LEARN_BYTES_MAX {
             break;
         }
         if finder.find(cursor.take(&frame)?).is_some() {

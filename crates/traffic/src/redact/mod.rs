@@ -8,6 +8,7 @@
 mod find;
 mod json;
 mod rules;
+mod spooled;
 mod text;
 mod values;
 
@@ -17,7 +18,7 @@ pub use rules::Rules;
 pub use values::{PLACEHOLDER, REDACTED_NUMBER};
 
 use crate::decode::decoded;
-use crate::{Field, Record};
+use crate::{Field, Record, Request, Response};
 use find::Finder;
 use values::Values;
 
@@ -45,39 +46,60 @@ impl Redactor {
     /// Replaces every secret of a record; whether a body was left out because its content coding is not known.
     pub fn redact(&self, record: &mut Record) -> bool {
         let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
-        let request = &mut record.request;
+        let Record { request, response, .. } = record;
+        spooled::drop_opaque(request);
+        let swept = request.change(|request| self.redact_parts(&mut values, request, response.as_mut()));
+        spooled::sweep(&values, request);
+        swept.1
+    }
+
+    fn redact_parts(
+        &self,
+        values: &mut Values,
+        request: &mut Request,
+        response: Option<&mut Response>,
+    ) -> (bool, bool) {
+        let mut response = response;
         let mut sent = Opened::of(&request.body, &request.headers);
-        let mut finder = Finder { rules: &self.rules, values: &mut values, is_request: true };
+        let mut finder = Finder { rules: &self.rules, values, is_request: true };
         if let Some(target) = finder.url(&request.target, 0) {
             request.target = target;
         }
         sent.change(|plain| finder.body(plain, content_type(&request.headers)));
         finder.fields(&mut request.headers);
         let mut answered = Opened::none();
-        if let Some(response) = &mut record.response {
+        if let Some(response) = &mut response {
             answered = Opened::of(response.body.as_deref().unwrap_or_default(), &response.headers);
             finder.is_request = false;
             answered.change(|plain| finder.body(plain, content_type(&response.headers)));
             finder.fields(&mut response.headers);
         }
-        sweep(&values, record, sent, answered).1
+        sweep(values, request, response, (sent, answered))
     }
 
     /// Replaces what was found to be a secret after this record was redacted; whether there was any.
     pub fn sweep(&self, record: &mut Record) -> bool {
         let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = Opened::of(&record.request.body, &record.request.headers);
-        let answered = record.response.as_ref().map_or_else(Opened::none, |response| {
+        let Record { request, response, .. } = record;
+        let answered = response.as_ref().map_or_else(Opened::none, |response| {
             Opened::of(response.body.as_deref().unwrap_or_default(), &response.headers)
         });
-        sweep(&values, record, sent, answered).0
+        let swept = request.change(|request| {
+            let sent = Opened::of(&request.body, &request.headers);
+            sweep(&values, request, response.as_mut(), (sent, answered))
+        });
+        spooled::sweep(&values, request) | swept.0
     }
 }
 
 /// Whether anything was replaced, and whether a body was left out.
-fn sweep(values: &Values, record: &mut Record, mut sent: Opened, mut answered: Opened) -> (bool, bool) {
+fn sweep(
+    values: &Values,
+    request: &mut Request,
+    response: Option<&mut Response>,
+    (mut sent, mut answered): (Opened, Opened),
+) -> (bool, bool) {
     let mut is_changed = false;
-    let request = &mut record.request;
     if let Some(target) = values.sweep(request.target.as_bytes()) {
         request.target = String::from_utf8_lossy(&target).into_owned();
         is_changed = true;
@@ -90,7 +112,7 @@ fn sweep(values: &Values, record: &mut Record, mut sent: Opened, mut answered: O
         request.body = sent.plain;
         request.headers.retain(|field| !field.is("content-encoding"));
     }
-    if let Some(response) = &mut record.response {
+    if let Some(response) = response {
         answered.change(|plain| values.sweep(plain));
         is_changed |= sweep_fields(values, &mut response.headers) | answered.is_changed;
         if answered.is_opaque {

@@ -273,3 +273,42 @@ fn secrets_are_found_below_codings_and_in_parts() {
     // What cannot be looked into is left out, and that is said.
     assert_eq!(redacted("application/json", "unknown", b"\x01"), (Vec::new(), true, true));
 }
+
+#[test]
+fn a_spooled_body_is_searched_by_name_at_its_ends_and_by_value_everywhere() {
+    let file = tempfile::tempfile().unwrap();
+    let mut middle = vec![b'.'; 5 << 20];
+    // At the borders of the windows, too.
+    for at in
+        (0..40).map(|nth| nth * (128 << 10) + nth * 3).chain([(2 << 20) - 6, (2 << 20) - (128 << 10) - 6])
+    {
+        middle[at..at + SECRET.len()].copy_from_slice(SECRET.as_bytes());
+    }
+    std::os::unix::fs::FileExt::write_all_at(&file, &middle, 0).unwrap();
+    let redactor = redactor("");
+    let part = |name: &str| format!("--B\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n");
+    let before = format!("{}{SECRET}\r\n{}x", part("csrf_token"), part("file"));
+    let behind = format!("y\r\n{}0ther-SECRET77\r\n--B--\r\n", part("password"));
+    let content_type = [("Content-Type", "multipart/form-data; boundary=B")];
+    let mut record = record("/", &content_type, &format!("{before}{behind}"), (&[], ""));
+    let spooled = crate::Spooled::plain(std::sync::Arc::new(file), 0, middle.len() as u64, before.len());
+    record.request.spooled = Some(spooled);
+    redactor.redact(&mut record);
+    let body = record.into_loaded().unwrap().request.body;
+    let has = |text: &str| memmem::find(&body, text.as_bytes()).is_some();
+    assert!(!has(SECRET) && !has("0ther-SECRET77"));
+    assert!(has("x.") || has("xredacted-"), "the middle keeps its place");
+    assert!(has(".y\r\n--B"), "the end keeps its place");
+    assert_eq!(memmem::find_iter(&body, PLACEHOLDER.as_bytes()).count(), 42 + 2);
+}
+
+#[test]
+fn a_spooled_body_that_cannot_be_searched_is_left_out() {
+    let redactor = redactor("");
+    let mut record = record("/", &[("Content-Encoding", "gzip")], "ab", (&[], ""));
+    let file = std::sync::Arc::new(tempfile::tempfile().unwrap());
+    record.request.spooled = Some(crate::Spooled::plain(file, 0, 1000, 1));
+    redactor.redact(&mut record);
+    let Request { body, spooled, lost_body_bytes, .. } = record.request;
+    assert_eq!((body, spooled, lost_body_bytes), (Vec::new(), None, 1002));
+}

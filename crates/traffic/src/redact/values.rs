@@ -81,9 +81,17 @@ impl Values {
 
     /// The text with its secrets replaced; `None` where it has none.
     pub(super) fn sweep(&self, text: &[u8]) -> Option<Vec<u8>> {
+        self.sweep_window(text, text.len(), 0).0
+    }
+
+    /// The same for a part of a text: looks for secrets up to `end`, and leaves the last `kept` bytes before it for the next part. With
+    /// how many bytes of the text are done.
+    pub(super) fn sweep_window(&self, text: &[u8], end: usize, kept: usize) -> (Option<Vec<u8>>, usize) {
         let mut out: Option<Vec<u8>> = None;
         let (mut from, mut at) = (0, 0);
-        while let Some(anchor) = text.get(at..).and_then(|rest| rest.first_chunk::<ANCHOR_BYTES>()) {
+        while at < end
+            && let Some(anchor) = text.get(at..).and_then(|rest| rest.first_chunk::<ANCHOR_BYTES>())
+        {
             let found = [&self.recent, &self.older]
                 .into_iter()
                 .filter_map(|one| one.find(text, at, from, anchor))
@@ -99,9 +107,11 @@ impl Values {
             );
             (from, at) = (end, end);
         }
-        let mut out = out?;
-        out.extend_from_slice(&text[from..]);
-        Some(out)
+        let done = from.max(end - kept);
+        if let Some(out) = &mut out {
+            out.extend_from_slice(&text[from..done]);
+        }
+        (out, done)
     }
 }
 

@@ -3,18 +3,29 @@
 //! Head (all numbers little-endian): sync 4, payload length 4, checksum 4 (CRC-32 of what follows it), time 8,
 //! connection 8, session 8, origin 2, row 2. A reader that wants only some connections skips the others by the head alone.
 
-use super::{SYNC_INDEX, SYNC_RECORD};
+use super::{SYNC_BODY, SYNC_INDEX, SYNC_RECORD};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::{Field, Place, Record, Request, Response, Scheme, Version, WriteError};
 
 /// Bytes of a frame before its payload.
 pub const FRAME_HEAD_BYTES: usize = 40;
 
+/// What a frame holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameKind {
+    /// A record.
+    Record,
+    /// A part of the spooled body of the next record.
+    Body,
+    /// An index.
+    Index,
+}
+
 /// The head of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// It holds an index, not a record.
-    pub is_index: bool,
+    /// What it holds.
+    pub kind: FrameKind,
     /// Bytes of its payload.
     pub payload_bytes: usize,
     /// CRC-32 of the rest of the head and the payload.
@@ -47,11 +58,24 @@ pub struct RecordView<'a> {
     /// Path and query.
     pub target: &'a str,
     headers: Part<'a>,
-    /// Body as sent.
+    /// Body as sent, without its spooled part.
     pub body: &'a [u8],
+    /// What of the body is in frames of its own.
+    pub spooled: Option<SpooledPart>,
     /// Length of a body that was not kept; else 0.
     pub lost_body_bytes: u64,
     response: Option<&'a [u8]>,
+}
+
+/// The part of a body that is in frames before the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpooledPart {
+    /// Where it belongs in the rest of the body.
+    pub at: usize,
+    /// Its length.
+    pub bytes: u64,
+    /// From the first of its frames to the frame of the record.
+    pub distance: u64,
 }
 
 /// Encoded fields.
@@ -65,14 +89,15 @@ impl Frame {
     /// Reads the head; `None` when these bytes begin no frame.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let head = bytes.first_chunk::<FRAME_HEAD_BYTES>()?;
-        let is_index = match head[..4].try_into().ok()? {
-            SYNC_RECORD => false,
-            SYNC_INDEX => true,
+        let kind = match head[..4].try_into().ok()? {
+            SYNC_RECORD => FrameKind::Record,
+            SYNC_BODY => FrameKind::Body,
+            SYNC_INDEX => FrameKind::Index,
             _ => return None,
         };
         let payload_bytes = u32_at(head, 4) as usize;
         (payload_bytes <= RECORD_BYTES_MAX * 2).then(|| Self {
-            is_index,
+            kind,
             payload_bytes,
             check: u32_at(head, 8),
             time_ns: u64_at(head, 12),
@@ -106,12 +131,12 @@ fn u64_at(bytes: &[u8; FRAME_HEAD_BYTES], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-/// Appends a whole frame to `out`.
+/// Appends a whole frame to `out`. `distance`: from the first frame of its spooled body, where it has one.
 pub(super) fn write_frame(
     out: &mut Vec<u8>,
     record: &Record,
-    origin: u16,
-    row: u16,
+    (origin, row): (u16, u16),
+    distance: u64,
 ) -> Result<(), WriteError> {
     let begin = out.len();
     out.extend_from_slice(&SYNC_RECORD);
@@ -121,14 +146,18 @@ pub(super) fn write_frame(
     out.extend_from_slice(&record.session.to_le_bytes());
     out.extend_from_slice(&origin.to_le_bytes());
     out.extend_from_slice(&row.to_le_bytes());
-    write_payload(out, record);
+    write_payload(out, record, distance);
     finish_frame(out, begin)
 }
 
-/// Appends the frame of an index.
-pub(super) fn write_index_frame(out: &mut Vec<u8>, payload: &[u8]) -> Result<(), WriteError> {
+/// Appends the frame of an index, or of a part of a body.
+pub(super) fn write_plain_frame(
+    out: &mut Vec<u8>,
+    kind: FrameKind,
+    payload: &[u8],
+) -> Result<(), WriteError> {
     let begin = out.len();
-    out.extend_from_slice(&SYNC_INDEX);
+    out.extend_from_slice(if kind == FrameKind::Body { &SYNC_BODY } else { &SYNC_INDEX });
     out.extend_from_slice(&[0; FRAME_HEAD_BYTES - 4]);
     out.extend_from_slice(payload);
     finish_frame(out, begin)
@@ -147,12 +176,13 @@ fn finish_frame(out: &mut Vec<u8>, begin: usize) -> Result<(), WriteError> {
     Ok(())
 }
 
-fn write_payload(out: &mut Vec<u8>, record: &Record) {
+fn write_payload(out: &mut Vec<u8>, record: &Record, distance: u64) {
     let Record { request, response, place, .. } = record;
     put_number(out, place.record);
     put_number(out, place.line);
     put_number(out, place.byte);
-    out.push(u8::from(request.scheme == Scheme::Https) | u8::from(request.lost_body_bytes > 0) << 1);
+    let flags = [request.scheme == Scheme::Https, request.lost_body_bytes > 0, request.spooled.is_some()];
+    out.push((0..).zip(flags).map(|(nth, flag)| u8::from(flag) << nth).sum());
     out.push(version_code(request.version));
     put_bytes(out, request.method.as_bytes());
     put_bytes(out, request.authority.as_bytes());
@@ -161,6 +191,11 @@ fn write_payload(out: &mut Vec<u8>, record: &Record) {
     put_bytes(out, &request.body);
     if request.lost_body_bytes > 0 {
         put_number(out, request.lost_body_bytes);
+    }
+    if let Some(spooled) = &request.spooled {
+        put_number(out, spooled.at as u64);
+        put_number(out, spooled.bytes);
+        put_number(out, distance);
     }
     let Some(response) = response else { return out.push(0) };
     out.push(1);
@@ -236,6 +271,7 @@ impl<'a> RecordView<'a> {
         let headers = fields(&mut bytes)?;
         let body = slice(&mut bytes)?;
         let lost_body_bytes = if flags & 2 == 2 { number(&mut bytes)? } else { 0 };
+        let spooled = if flags & 4 == 4 { Some(spooled_part(&mut bytes, body.len())?) } else { None };
         let response = (byte(&mut bytes)? == 1).then_some(bytes);
         Some(Self {
             place,
@@ -246,6 +282,7 @@ impl<'a> RecordView<'a> {
             target,
             headers,
             body,
+            spooled,
             lost_body_bytes,
             response,
         })
@@ -280,7 +317,7 @@ impl<'a> RecordView<'a> {
         Some(Response { status, version, headers, body, body_bytes, body_check, latency_ns })
     }
 
-    /// The whole record, copied.
+    /// The record, copied, without the spooled part of its body; [`super::Cursor::record`] gives it whole.
     pub fn record(&self, frame: &Frame) -> Record {
         Record {
             time_ns: frame.time_ns,
@@ -294,6 +331,7 @@ impl<'a> RecordView<'a> {
                 version: self.version,
                 headers: self.headers.own(),
                 body: self.body.to_vec(),
+                spooled: None,
                 lost_body_bytes: self.lost_body_bytes,
             },
             response: self.response(),
@@ -311,6 +349,11 @@ impl<'a> Part<'a> {
     fn own(&self) -> Vec<Field> {
         self.iter().map(|(name, value)| Field::new(name, value)).collect()
     }
+}
+
+fn spooled_part(bytes: &mut &[u8], body_bytes: usize) -> Option<SpooledPart> {
+    let at = usize::try_from(number(bytes)?).ok().filter(|at| *at <= body_bytes)?;
+    Some(SpooledPart { at, bytes: number(bytes)?, distance: number(bytes)? })
 }
 
 /// Reads the fields, so that iterating over them cannot fail.

@@ -9,7 +9,7 @@ mod reader;
 mod stream;
 mod writer;
 
-pub use codec::{FRAME_HEAD_BYTES, Frame, RecordView};
+pub use codec::{FRAME_HEAD_BYTES, Frame, FrameKind, RecordView};
 pub use index::{Block, Index, Origin, Row};
 pub use reader::{Cursor, OpenStoreError, Recording};
 pub use stream::Stream;
@@ -26,6 +26,12 @@ pub const FILE_HEAD_BYTES: u64 = 16;
 
 /// Begins the frame of a record.
 const SYNC_RECORD: [u8; 4] = [0xF5, b'S', b'q', b'R'];
+
+/// Begins a frame with a part of a spooled body; the record follows them.
+const SYNC_BODY: [u8; 4] = [0xF5, b'S', b'q', b'B'];
+
+/// Bytes of a spooled body in each of its frames but the last.
+pub(crate) const BODY_FRAME_BYTES: usize = 1 << 20;
 
 /// Begins the frame of an index.
 const SYNC_INDEX: [u8; 4] = [0xF5, b'S', b'q', b'I'];

@@ -6,11 +6,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::Record;
+use crate::{Record, Spooled};
 
 use super::{
-    FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES, Frame, Index, MAGIC, RecordView, TRAILER_BYTES,
-    TRAILER_MAGIC,
+    FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES, Frame, FrameKind, Index, MAGIC, RecordView,
+    TRAILER_BYTES, TRAILER_MAGIC,
 };
 
 /// A recording that can be replayed at once: its index is read, its records are not.
@@ -94,7 +94,8 @@ impl Recording {
         }
         let mut frame_bytes = vec![0; usize::try_from(at - index_at).map_err(|_| no_index())?];
         file.read_exact_at(&mut frame_bytes, index_at).map_err(os)?;
-        let frame = Frame::read(&frame_bytes).filter(|frame| frame.is_index && frame.is_whole(&frame_bytes));
+        let frame = Frame::read(&frame_bytes)
+            .filter(|frame| frame.kind == FrameKind::Index && frame.is_whole(&frame_bytes));
         let frame = frame.ok_or_else(no_index)?;
         let json = frame_bytes.get(FRAME_HEAD_BYTES..frame.bytes()).ok_or_else(no_index)?;
         let index: Index = serde_json::from_slice(json).map_err(|_| no_index())?;
@@ -117,9 +118,15 @@ impl Recording {
     /// When the file cannot be read, or is damaged there.
     pub fn record_at(&self, offset: u64) -> io::Result<Option<Record>> {
         let mut cursor = Cursor { offset, ..self.cursor(RECORD_BUFFER_BYTES) };
-        let Some(frame) = cursor.peek()? else { return Ok(None) };
-        let view = RecordView::read(cursor.take(&frame)?);
-        Ok(view.map(|view| view.record(&frame)))
+        match cursor.peek()? {
+            Some(frame) => cursor.record(&frame),
+            None => Ok(None),
+        }
+    }
+
+    /// The part of a body that is in frames of its own; `offset`: where the frame of its record begins.
+    pub fn spooled(&self, view: &RecordView<'_>, offset: u64) -> Option<Spooled> {
+        spooled(&self.file, view, offset)
     }
 
     /// A walk from the first record, with a buffer of this many bytes (more for a record that is larger).
@@ -131,8 +138,16 @@ impl Recording {
             buffer: vec![0; buffer_bytes.max(FRAME_HEAD_BYTES)],
             begin: 0,
             filled: 0,
+            passed_bytes: 0,
         }
     }
+}
+
+fn spooled(file: &Arc<File>, view: &RecordView<'_>, offset: u64) -> Option<Spooled> {
+    let part = view.spooled?;
+    // A distance that leads out of the file is found when the bytes are read.
+    let begin = offset.saturating_sub(part.distance);
+    Some(Spooled::framed(Arc::clone(file), begin, part.bytes, part.at))
 }
 
 /// A walk through the records of a recording. Nothing is allocated while it goes, records larger than its buffer apart.
@@ -146,6 +161,7 @@ pub struct Cursor {
     /// The next frame begins here.
     begin: usize,
     filled: usize,
+    passed_bytes: u64,
 }
 
 impl Cursor {
@@ -160,8 +176,9 @@ impl Cursor {
             }
             let rest = &self.buffer[self.begin..self.filled];
             match Frame::read(rest) {
-                Some(frame) if !frame.is_index => return Ok(Some(frame)),
-                Some(frame) => self.skip(frame.bytes() + TRAILER_BYTES as usize),
+                Some(frame) if frame.kind == FrameKind::Record => return Ok(Some(frame)),
+                Some(frame) if frame.kind == FrameKind::Body => self.leap(frame.bytes()),
+                Some(frame) => self.leap(frame.bytes() + TRAILER_BYTES as usize),
                 None => return Err(damaged()),
             }
         }
@@ -172,8 +189,18 @@ impl Cursor {
         self.offset - (self.filled - self.begin) as u64
     }
 
+    /// Bytes of the records that it moved over, without spooled bodies.
+    pub fn passed_bytes(&self) -> u64 {
+        self.passed_bytes
+    }
+
     /// Moves over the frame that [`Cursor::peek`] gave.
     pub fn skip(&mut self, frame_bytes: usize) {
+        self.passed_bytes += frame_bytes as u64;
+        self.leap(frame_bytes);
+    }
+
+    fn leap(&mut self, frame_bytes: usize) {
         let buffered = self.filled - self.begin;
         if frame_bytes <= buffered {
             self.begin += frame_bytes;
@@ -197,12 +224,28 @@ impl Cursor {
             return Err(damaged());
         }
         self.begin += frame.bytes();
+        self.passed_bytes += frame.bytes() as u64;
         Ok(&self.buffer[begin + FRAME_HEAD_BYTES..begin + frame.bytes()])
+    }
+
+    /// The record of the frame that [`Cursor::peek`] gave, with all of its body, and moves over it; `None` where the payload makes no sense.
+    ///
+    /// # Errors
+    /// As [`Cursor::take`].
+    pub fn record(&mut self, frame: &Frame) -> io::Result<Option<Record>> {
+        let (offset, file) = (self.offset(), Arc::clone(&self.file));
+        let view = RecordView::read(self.take(frame)?);
+        Ok(view.map(|view| {
+            let mut record = view.record(frame);
+            record.request.spooled = spooled(&file, &view, offset);
+            record
+        }))
     }
 
     /// Back to the first record.
     pub fn rewind(&mut self) {
         (self.offset, self.begin, self.filled) = (FILE_HEAD_BYTES, 0, 0);
+        self.passed_bytes = 0;
     }
 
     /// Reads until `count` bytes are buffered; false at the end of the records.

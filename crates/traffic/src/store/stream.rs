@@ -1,10 +1,18 @@
 //! Reads a `.squall` file front to back without its index: frames that are damaged are told, and the next whole one is found.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
 use crate::input::Input;
 use crate::read::{Notes, Source};
-use crate::{Place, Problem, Record};
+use crate::{Place, Problem, Record, Spooled};
 
-use super::{FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES, Frame, MAGIC, RecordView, SYNC_RECORD};
+use super::codec::SpooledPart;
+use super::{
+    FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES, Frame, FrameKind, MAGIC, RecordView, SYNC_RECORD,
+};
 
 /// The reader.
 pub struct Stream {
@@ -17,6 +25,36 @@ pub struct Stream {
     done: usize,
     is_begun: bool,
     is_at_end: bool,
+    spool: Spool,
+}
+
+/// A temporary file for the spooled bodies of the records that are read: the input may be compressed, or a pipe.
+#[derive(Default)]
+struct Spool {
+    file: Option<Arc<File>>,
+    /// Bytes in it.
+    end: u64,
+    /// Where the parts begin that no record has taken.
+    begin: u64,
+}
+
+impl Spool {
+    fn push(&mut self, part: &[u8]) -> io::Result<()> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => Arc::new(tempfile::tempfile()?),
+        };
+        self.file.insert(file).write_all_at(part, self.end)?;
+        self.end += part.len() as u64;
+        Ok(())
+    }
+
+    /// The last bytes for the record that follows them; `None` where some are missing. Earlier ones are of a record that is.
+    fn take(&mut self, part: SpooledPart) -> Option<Spooled> {
+        let begin = self.end.checked_sub(part.bytes).filter(|begin| *begin >= self.begin)?;
+        self.begin = self.end;
+        Some(Spooled::plain(Arc::clone(self.file.as_ref()?), begin, part.bytes, part.at))
+    }
 }
 
 impl std::fmt::Debug for Stream {
@@ -35,6 +73,7 @@ impl Stream {
             done: 0,
             is_begun: false,
             is_at_end: false,
+            spool: Spool::default(),
         }
     }
 
@@ -139,13 +178,26 @@ impl Source for Stream {
             let place = self.place();
             let begin = self.done + FRAME_HEAD_BYTES;
             self.done += frame.bytes();
-            if frame.is_index {
-                continue;
+            let payload = &self.buffer[begin..self.done];
+            match frame.kind {
+                FrameKind::Record => {}
+                FrameKind::Index => continue,
+                FrameKind::Body => {
+                    let spooled = self.spool.push(payload);
+                    spooled
+                        .map_err(|error| Problem::fatal(place, format!("cannot spool a body: {error}")))?;
+                    continue;
+                }
             }
             self.record_count += 1;
-            let view = RecordView::read(&self.buffer[begin..self.done]);
+            let view = RecordView::read(payload);
             let view = view.ok_or_else(|| Problem::record(place, "a payload that makes no sense"))?;
-            let record = view.record(&frame);
+            let mut record = view.record(&frame);
+            if let Some(part) = view.spooled {
+                let spooled = self.spool.take(part);
+                record.request.spooled =
+                    Some(spooled.ok_or_else(|| Problem::record(place, "parts of its body are missing"))?);
+            }
             return match record.request.flaw() {
                 Some(flaw) => Err(Problem::record(place, flaw)),
                 None => Ok(Some(record)),

@@ -1,10 +1,12 @@
 //! The format, written and read back: whole, appended to, cut off and damaged.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use super::*;
 use crate::read::tests as read;
-use crate::{Field, Format, Place, Record, Request, Response, Scheme, Version};
+use crate::{Field, Format, Place, Record, Request, Response, Scheme, Spooled, Version};
 
 fn record(nth: u64) -> Record {
     let mut response = Response { status: 200, latency_ns: nth, ..Response::default() };
@@ -21,6 +23,7 @@ fn record(nth: u64) -> Record {
             version: Version::Http2,
             headers: vec![Field::new("X", vec![0xff, b'1']), Field::new("Y", "")],
             body: vec![nth as u8; nth as usize % 5000],
+            spooled: None,
             lost_body_bytes: 0,
         },
         response: nth.is_multiple_of(2).then_some(response),
@@ -69,6 +72,68 @@ fn records_come_back_as_they_were() {
         ["https://h0/a/{id}", "https://h1/a/{id}"]
     );
     assert_eq!(index.blocks.iter().map(|block| block.record_count).sum::<u64>(), 1000);
+}
+
+/// A record whose body has a spooled part of so many bytes after the first two that are in memory.
+fn spooled(nth: u64, bytes: u64) -> Record {
+    let file = tempfile::tempfile().unwrap();
+    let content: Vec<u8> = (0..bytes + 3).map(|at| (at * 31 + at / 251 + nth) as u8).collect();
+    file.write_all_at(&content, 0).unwrap();
+    let mut record = record(nth);
+    record.request.body = b"begin end".to_vec();
+    record.request.spooled = Some(Spooled::plain(Arc::new(file), 3, bytes, 5));
+    record
+}
+
+/// The whole body, and the record without it.
+fn with_body(mut record: Record) -> (Vec<u8>, Record) {
+    record = record.into_loaded().unwrap();
+    (std::mem::take(&mut record.request.body), record)
+}
+
+#[test]
+fn spooled_bodies_come_back_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.squall");
+    let records = || {
+        [(1, 1), (2, 2), (3, (1 << 20) - 1), (4, 1 << 20), (5, (2 << 20) + 7)]
+            .map(|(nth, bytes)| spooled(nth, bytes))
+    };
+    let mut writer = Writer::create(&path).unwrap();
+    writer.write(&record(0)).unwrap();
+    records().iter().for_each(|record| writer.write(record).unwrap());
+    writer.write(&record(6)).unwrap();
+    writer.finish().unwrap();
+    let expected: Vec<_> =
+        std::iter::once(record(0)).chain(records()).chain([record(6)]).map(with_body).collect();
+    assert_eq!(expected[5].0.len(), (2 << 20) + 7 + 9);
+    let recording = Recording::open(&path).unwrap();
+    let (mut cursor, mut walked, mut found) = (recording.cursor(64), Vec::new(), Vec::new());
+    while let Some(frame) = cursor.peek().unwrap() {
+        found.push(with_body(recording.record_at(cursor.offset()).unwrap().unwrap()));
+        walked.push(with_body(cursor.record(&frame).unwrap().unwrap()));
+    }
+    let read: Vec<_> =
+        read::good(Format::Squall, fs::read(&path).unwrap()).into_iter().map(with_body).collect();
+    assert!(walked == expected && found == expected && read == expected);
+    assert!(recording.index().frame_bytes_max < 1 << 20);
+}
+
+#[test]
+fn a_record_whose_body_is_damaged_is_left_out_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.squall");
+    let mut writer = Writer::create(&path).unwrap();
+    for record in [record(0), spooled(1, 3 << 20), spooled(2, 2 << 20), record(3)] {
+        writer.write(&record).unwrap();
+    }
+    writer.finish().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[(1 << 20) + 9000] ^= 1;
+    let (records, problems) = read::all(Format::Squall, bytes);
+    let found: Vec<_> = records.iter().map(|record| record.place.record).collect();
+    assert_eq!(found, [0, 2, 3]);
+    assert!(problems.iter().any(|problem| problem.reason == "parts of its body are missing"), "{problems:?}");
 }
 
 #[test]

@@ -8,11 +8,11 @@ use squall_plan::files::{self, Access};
 
 use super::index::Builder;
 use super::{
-    FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES, Index, MAGIC, OpenStoreError, Recording, Stream,
-    TRAILER_MAGIC, codec,
+    BODY_FRAME_BYTES, FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES, FrameKind, Index, MAGIC,
+    OpenStoreError, Recording, Stream, TRAILER_MAGIC, codec,
 };
 use crate::input::Input;
-use crate::{Record, Source, WriteError};
+use crate::{Record, Source, Spooled, WriteError};
 
 /// A file that records are appended to.
 #[derive(Debug)]
@@ -88,14 +88,37 @@ impl Writer {
     /// # Errors
     /// When it is too large, or the file cannot be written.
     pub fn write(&mut self, record: &Record) -> Result<(), WriteError> {
-        let (origin, row) = self.builder.place(record);
         let mut frame = std::mem::take(&mut self.frame);
-        frame.clear();
-        codec::write_frame(&mut frame, record, origin, row)?;
-        let offset = self.offset;
-        self.put(&frame)?;
-        self.builder.add(record, (origin, row), offset..self.offset);
+        let written = self.write_parts(record, &mut frame);
         self.frame = frame;
+        written
+    }
+
+    /// The frames of a spooled body, and then that of the record. Readers pass over parts of a body whose record is missing.
+    fn write_parts(&mut self, record: &Record, frame: &mut Vec<u8>) -> Result<(), WriteError> {
+        let place = self.builder.place(record);
+        let begin = self.offset;
+        if let Some(spooled) = &record.request.spooled {
+            self.write_body(spooled, frame)?;
+        }
+        let offset = self.offset;
+        frame.clear();
+        codec::write_frame(frame, record, place, offset - begin)?;
+        self.put(frame)?;
+        self.builder.add(record, place, offset..self.offset);
+        Ok(())
+    }
+
+    fn write_body(&mut self, spooled: &Spooled, frame: &mut Vec<u8>) -> Result<(), WriteError> {
+        let mut part = vec![0; BODY_FRAME_BYTES];
+        let mut position = 0;
+        while position < spooled.bytes {
+            let count = spooled.read_at(&mut part, position).map_err(|source| os(&self.path, source))?;
+            position += count as u64;
+            frame.clear();
+            codec::write_plain_frame(frame, FrameKind::Body, &part[..count])?;
+            self.put(frame)?;
+        }
         Ok(())
     }
 
@@ -119,7 +142,7 @@ impl Writer {
     pub fn finish(mut self) -> Result<Index, WriteError> {
         let json = serde_json::to_vec(self.builder.index()).map_err(|error| os(&self.path, error.into()))?;
         let mut frame = Vec::with_capacity(json.len() + FRAME_HEAD_BYTES);
-        codec::write_index_frame(&mut frame, &json)?;
+        codec::write_plain_frame(&mut frame, FrameKind::Index, &json)?;
         let at = self.offset;
         self.put(&frame)?;
         self.put(&at.to_le_bytes())?;

@@ -27,6 +27,7 @@ fn record(nth: u64) -> Record {
             version: Version::Http11,
             headers: vec![Field::new("Accept", "a/b"), Field::new("X-Q", "it's \"quoted\"")],
             body: format!("line {nth}\nand 'quote' \\").into_bytes(),
+            spooled: None,
             lost_body_bytes: 0,
         },
         response: Some(response),

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use squall_plan::HttpVersion;
+use squall_traffic::Spooled;
 use squall_traffic::play::Live;
 use squall_traffic::store::RecordView;
 use squall_wire::h1::{RequestHead, RequestKind};
@@ -28,14 +29,16 @@ pub(super) fn request(
     let origin = &replay.origins[usize::from(meta.frame.origin).min(replay.origins.len() - 1)];
     let live = live.filter(|live| !live.is_empty());
     let reads_response = replay.reads_response(meta.ordinal, meta.frame.row);
-    out.file = lost_body(replay, view);
+    let spooled = replay.recording.spooled(view, meta.offset);
     let follows = replay.redirect.is_some() && names_origin(view);
     if replay.changes.is_empty() && live.is_none() && !reads_response && !follows {
-        write(origin, view.method, view.target, view.headers(), view.body, out);
+        let body = body(replay, view, view.body, spooled.as_ref(), out);
+        write(origin, view.method, view.target, view.headers(), body, out);
         finish(replay, meta, origin, view.method, out);
         return false;
     }
     let mut request = view.record(&meta.frame).request;
+    request.spooled = spooled;
     if let Some(redirect) = replay.redirect.as_ref().filter(|_| follows) {
         for field in &mut request.headers {
             if let Some(value) =
@@ -55,15 +58,28 @@ pub(super) fn request(
         replay.changes.apply(&mut request, &context);
     }
     let headers = request.headers.iter().map(|field| (field.name.as_str(), field.value.as_slice()));
-    write(origin, &request.method, &request.target, headers, &request.body, out);
+    let body = body(replay, view, &request.body, request.spooled.as_ref(), out);
+    write(origin, &request.method, &request.target, headers, body, out);
     finish(replay, meta, origin, &request.method, out);
     is_corrected
 }
 
-/// As many zeros as the body had bytes, where it was not kept.
-fn lost_body(replay: &PreparedReplay, view: &RecordView<'_>) -> Option<FileBody> {
-    let zeros = replay.zeros.as_ref().filter(|_| view.lost_body_bytes > 0)?;
-    Some(FileBody { file: Arc::clone(zeros), bytes: view.lost_body_bytes })
+/// What of a body is in memory, up to what is on disk: its spooled part, or as many zeros as it had bytes where it was not kept.
+fn body<'b>(
+    replay: &PreparedReplay,
+    view: &RecordView<'_>,
+    body: &'b [u8],
+    spooled: Option<&Spooled>,
+    out: &mut PreparedRequest,
+) -> &'b [u8] {
+    let zeros = replay.zeros.as_ref().filter(|_| view.lost_body_bytes > 0);
+    let Some(file) = spooled else {
+        out.file = zeros.map(|zeros| FileBody::of(Arc::clone(zeros), view.lost_body_bytes));
+        return body;
+    };
+    let (head, tail) = body.split_at(file.at.min(body.len()));
+    out.file = Some(FileBody { file: file.clone(), tail: tail.into() });
+    head
 }
 
 /// Whether a field names the origin from which the client came.
@@ -83,7 +99,7 @@ fn write<'a>(
     out.bytes.clear();
     out.fields = None;
     if origin.http != HttpVersion::Http2 {
-        let length = body.len() as u64 + out.file.as_ref().map_or(0, |file| file.bytes);
+        let length = body.len() as u64 + out.file.as_ref().map_or(0, FileBody::bytes);
         write_h1(origin, method, target, headers.clone(), length, &mut out.bytes);
     }
     out.body_at = out.bytes.len();
@@ -162,7 +178,7 @@ fn write_h2<'a>(
 ) {
     let owned: Vec<(&str, String)> =
         headers.map(|(name, value)| (name, String::from_utf8_lossy(value).into_owned())).collect();
-    let body_bytes = body.len() as u64 + out.file.as_ref().map_or(0, |file| file.bytes);
+    let body_bytes = body.len() as u64 + out.file.as_ref().map_or(0, FileBody::bytes);
     let target = match target.starts_with('/') && !origin.prefix.is_empty() {
         true => Cow::Owned(format!("{}{target}", origin.prefix)),
         false => Cow::Borrowed(target),

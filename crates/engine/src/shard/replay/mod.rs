@@ -57,6 +57,8 @@ struct Meta {
     round: u32,
     ordinal: u64,
     frame: Frame,
+    /// Where the frame begins in the recording.
+    offset: u64,
     session: SessionKey,
     span: Span,
     /// The walk of the closed model.
@@ -239,8 +241,8 @@ impl Meta {
         };
         let session = if frame.session == 0 { frame.connection } else { frame.session };
         let session = SessionKey { user: next.user, session };
-        let Next { due_ns, user, round, ordinal, .. } = *next;
-        Self { due_ns, user, round, ordinal, frame, session, span, walk }
+        let Next { due_ns, user, round, ordinal, offset, .. } = *next;
+        Self { due_ns, user, round, ordinal, frame, offset, session, span, walk }
     }
 
     /// The recorded connection, of this copy, to this origin.
