@@ -81,12 +81,9 @@ pub(super) fn read_into(
 ) -> Result<Imported, Failure> {
     let mut source = source(path, args)?;
     let mut progress = ReadProgress::new(path);
-    let mut sessions = Sessions::new(args.session_by.clone().unwrap_or_default());
+    let mut sessions = sessions(args);
     let mut keep = |record: &mut Record| {
-        // Which requests are one client's, most formats do not say.
-        if args.session_by.is_some() || record.session == 0 {
-            sessions.assign(record, "");
-        }
+        assign_session(&mut sessions, record, args);
         change(record);
         is_wanted(record, args)
     };
@@ -99,6 +96,18 @@ pub(super) fn read_into(
     })?;
     tell(path, &imported);
     Ok(imported)
+}
+
+/// The sessions of a recording that is read.
+pub(super) fn sessions(args: &ReadArgs) -> Sessions {
+    Sessions::new(args.session_by.clone().unwrap_or_default())
+}
+
+/// Finds the session of a record: which requests are one client's, most formats do not say.
+pub(super) fn assign_session(sessions: &mut Sessions, record: &mut Record, args: &ReadArgs) {
+    if args.session_by.is_some() || record.session == 0 {
+        sessions.assign(record, "");
+    }
 }
 
 /// Opens a recording of any format.

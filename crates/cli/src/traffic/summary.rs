@@ -8,7 +8,7 @@ use squall_plan::units::DurationText;
 use squall_report::units::counted;
 use squall_traffic::Summary;
 
-use super::import::{is_wanted, source, unreadable};
+use super::import::{assign_session, is_wanted, sessions, source, unreadable};
 use super::progress::ReadProgress;
 use crate::args::ReadArgs;
 use crate::failure::Failure;
@@ -18,12 +18,17 @@ pub(super) fn of_file(path: &Path, args: &ReadArgs) -> Result<String, Failure> {
     let mut source = source(path, args)?;
     let mut progress = ReadProgress::new(path);
     let mut summary = Summary::default();
+    let mut sessions = sessions(args);
     let (mut bad, mut bad_count) = (Vec::new(), 0_u64);
     loop {
         match source.next() {
             Ok(None) => break,
-            Ok(Some(record)) if is_wanted(&record, args) => summary.add(&record),
-            Ok(Some(_)) => {}
+            Ok(Some(mut record)) => {
+                assign_session(&mut sessions, &mut record, args);
+                if is_wanted(&record, args) {
+                    summary.add(&record);
+                }
+            }
             Err(problem) if args.skip_bad => {
                 bad_count += 1;
                 if bad.len() < BAD_SHOWN_MAX {

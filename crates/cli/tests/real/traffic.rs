@@ -404,6 +404,23 @@ fn send(proxy: &str, request: &str) -> String {
 }
 
 #[test]
+fn users_behind_one_connection_of_a_goreplay_file_are_told_apart() {
+    let folder = TempDir::new().unwrap();
+    let file = path(&folder, "lb.gor");
+    let request = |nth: u64, user: u64| {
+        let id = format!("1 07f88207b4b9ed74{nth:08} {} 0", 1_714_557_600_000_000_000 + nth * 1_000_000);
+        let cookie = format!("Cookie: sid=Zk3{user}q9XvT7LmP2");
+        format!("{id}\nGET / HTTP/1.1\r\nHost: x\r\n{cookie}\r\n\r\n\n\u{1F435}\u{1F648}\u{1F649}\n")
+    };
+    fs::write(&file, (0..40).map(|nth| request(nth, nth % 4)).collect::<String>()).unwrap();
+    let cases = [(&[][..], 4), (&["--session-by", "cookie:sid"], 4), (&["--session-by", "connection"], 1)];
+    for (flags, session_count) in cases {
+        let shown = squall::start(&[&["replay", &file, "--dry-run"][..], flags].concat()).wait();
+        assert!(shown.stdout.contains(&format!("{session_count} identified")), "{flags:?}: {shown:#?}");
+    }
+}
+
+#[test]
 fn uploads_that_are_too_long_keep_their_length() {
     let folder = TempDir::new().unwrap();
     let recording = path(&folder, "r.squall");

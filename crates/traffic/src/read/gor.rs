@@ -93,7 +93,8 @@ impl Gor {
         let record = Record {
             time_ns: header.time_ns,
             connection,
-            session: connection,
+            // A connection may be a proxy's, with many clients: what identifies those is in the requests.
+            session: 0,
             request,
             response: None,
             place,

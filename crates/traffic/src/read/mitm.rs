@@ -84,7 +84,8 @@ impl Mitm {
         Ok(Some(Record {
             time_ns: time::of_seconds(started)?,
             connection,
-            session: connection,
+            // A browser has several connections, and a proxy's has many clients.
+            session: 0,
             request: request_of(request)?,
             response: response.and_then(|response| response_of(response, started)),
             place,

@@ -33,7 +33,7 @@ pub(super) struct Values {
 struct Generation {
     by_anchor: HashMap<[u8; ANCHOR_BYTES], Vec<Value>>,
     /// A bit for each hash of an anchor that is there: most of a text is passed over without a look into the table.
-    filter: Vec<u64>,
+    filter: Option<Box<Filter>>,
     count: usize,
 }
 
@@ -89,9 +89,9 @@ impl Values {
     pub(super) fn sweep_window(&self, text: &[u8], end: usize, kept: usize) -> (Option<Vec<u8>>, usize) {
         let mut out: Option<Vec<u8>> = None;
         let (mut from, mut at) = (0, 0);
-        while at < end
-            && let Some(anchor) = text.get(at..).and_then(|rest| rest.first_chunk::<ANCHOR_BYTES>())
-        {
+        while let Some(candidate) = self.candidate(text, at, end) {
+            at = candidate;
+            let Some(anchor) = text[at..].first_chunk::<ANCHOR_BYTES>() else { break };
             let found = [&self.recent, &self.older]
                 .into_iter()
                 .filter_map(|one| one.find(text, at, from, anchor))
@@ -113,6 +113,21 @@ impl Values {
         }
         (out, done)
     }
+
+    /// The next place, from `at` and before `end`, where an anchor may stand: most bytes of a text are passed over in this loop.
+    fn candidate(&self, text: &[u8], at: usize, end: usize) -> Option<usize> {
+        let end = end.min(text.len().saturating_sub(ANCHOR_BYTES - 1));
+        let (recent, older) = (self.recent.filter(), self.older.filter());
+        let mut anchors = text.get(at..end + ANCHOR_BYTES - 1)?.windows(ANCHOR_BYTES);
+        let is_there = |anchor: &[u8]| {
+            let bit = hash([anchor[0], anchor[1], anchor[2], anchor[3]]);
+            let bits =
+                recent.map_or(0, |filter| filter[bit / 64]) | older.map_or(0, |filter| filter[bit / 64]);
+            bits >> (bit % 64) & 1 == 1
+        };
+        let is_empty = recent.is_none() && older.is_none();
+        if is_empty { None } else { anchors.position(is_there).map(|nth| at + nth) }
+    }
 }
 
 /// The placeholder of a secret that was written so.
@@ -129,11 +144,15 @@ impl Generation {
     fn add(&mut self, secret: &[u8], is_part: bool) {
         let Some(anchor_at) = anchor_of(secret) else { return };
         let Some(anchor) = secret[anchor_at..].first_chunk::<ANCHOR_BYTES>() else { return };
-        self.filter.resize(FILTER_BITS / 64, 0);
-        let bit = hash(anchor);
-        self.filter[bit / 64] |= 1 << (bit % 64);
+        let bit = hash(*anchor);
+        let filter = self.filter.get_or_insert_with(|| Box::new([0; FILTER_BITS / 64]));
+        filter[bit / 64] |= 1 << (bit % 64);
         self.by_anchor.entry(*anchor).or_default().push(Value { bytes: secret.into(), anchor_at, is_part });
         self.count += 1;
+    }
+
+    fn filter(&self) -> Option<&Filter> {
+        self.filter.as_deref()
     }
 
     fn has(&self, secret: &[u8]) -> bool {
@@ -150,10 +169,6 @@ impl Generation {
         from: usize,
         anchor: &[u8; ANCHOR_BYTES],
     ) -> Option<(usize, usize, &Value)> {
-        let bit = hash(anchor);
-        if self.filter.get(bit / 64).is_none_or(|bits| bits >> (bit % 64) & 1 == 0) {
-            return None;
-        }
         let found = self.by_anchor.get(anchor)?.iter().filter_map(|value| {
             let begin = backward(text, at, &value.bytes[..value.anchor_at])?;
             let end = forward(text, at, &value.bytes[value.anchor_at..])?;
@@ -201,8 +216,8 @@ fn anchor_of(secret: &[u8]) -> Option<usize> {
     best.map(|(_, end)| end - ANCHOR_BYTES)
 }
 
-fn hash(anchor: &[u8; ANCHOR_BYTES]) -> usize {
-    (u32::from_le_bytes(*anchor).wrapping_mul(0x9E37_79B9) >> 16) as usize % FILTER_BITS
+fn hash(anchor: [u8; ANCHOR_BYTES]) -> usize {
+    (u32::from_le_bytes(anchor).wrapping_mul(0x9E37_79B9) >> 16) as usize % FILTER_BITS
 }
 
 /// Where a value that begins at `at` ends.
@@ -318,6 +333,8 @@ const BASE64_BYTES_MAX: usize = 256;
 const PART_LETTERS_MIN: usize = 8;
 
 const FILTER_BITS: usize = 1 << 16;
+
+type Filter = [u64; FILTER_BITS / 64];
 
 /// Longest value that is looked for: a large JWT.
 const VALUE_BYTES_MAX: usize = 16 << 10;
