@@ -211,4 +211,17 @@ mod tests {
             assert!(error.to_string().starts_with("read the authority's certificate: "), "{error}");
         }
     }
+
+    #[test]
+    fn an_authority_is_valid_for_a_year_from_its_making() {
+        let folder = tempfile::tempdir().unwrap();
+        Authority::open(folder.path()).unwrap();
+        let pem = folder.path().join("squall-ca.pem");
+        let days_left = |days: u64| {
+            let mut openssl = std::process::Command::new("openssl");
+            openssl.args(["x509", "-noout", "-checkend", &(days * 86_400).to_string(), "-in"]).arg(&pem);
+            openssl.output().unwrap().status.success()
+        };
+        assert!(days_left(364) && !days_left(366));
+    }
 }

@@ -543,10 +543,12 @@ fn drop_connection_fields(headers: &mut HeaderMap) {
     for name in named {
         headers.remove(name);
     }
-    const NAMES: [&str; 7] = [
+    const NAMES: [&str; 9] = [
         "connection",
         "keep-alive",
         "proxy-connection",
+        "proxy-authenticate",
+        "proxy-authentication-info",
         "proxy-authorization",
         "te",
         "upgrade",
@@ -646,7 +648,7 @@ const HOST_COUNT_MAX: usize = 1000;
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufReader, Read, Write};
+    use std::io::{BufRead, BufReader, Read, Write};
     use std::net::{Shutdown, TcpListener, TcpStream};
     use std::path::Path;
     use std::thread;
@@ -684,6 +686,62 @@ mod tests {
             assert_eq!((response.status, response.body_bytes), (200, 30_000));
             assert!(response.body == kept, "{client_leaves} {:.80}", exchange.answer);
         }
+    }
+
+    #[test]
+    fn fields_of_one_connection_are_not_passed_on() {
+        let of = |pairs: &[(&'static str, &'static str)]| -> HeaderMap {
+            let field = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            pairs.iter().map(field).collect()
+        };
+        let given = of(&[
+            ("connection", "Upgrade, X-Hop, close"),
+            ("connection", "x-other"),
+            ("x-hop", "1"),
+            ("x-other", "2"),
+            ("x-end", "3"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-connection", "keep-alive"),
+            ("proxy-authenticate", "Basic realm=a"),
+            ("proxy-authorization", "Basic c2VjcmV0"),
+            ("te", "trailers"),
+            ("upgrade", "websocket"),
+            ("http2-settings", "AAMAAABk"),
+        ]);
+        let (mut plain, mut upgrade) = (given.clone(), given);
+        drop_connection_fields(&mut plain);
+        keep_upgrade_alone(&mut upgrade);
+        assert_eq!(plain, of(&[("x-end", "3")]));
+        assert_eq!(upgrade, of(&[("x-end", "3"), ("upgrade", "websocket"), ("connection", "upgrade")]));
+    }
+
+    /// By a request, and by one that asks for another protocol.
+    #[test]
+    fn a_forward_proxy_does_not_reach_metadata_services() {
+        let folder = tempfile::tempdir().unwrap();
+        let anywhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        let options = options(anywhere, &folder.path().join("r.squall"));
+        let recorder = Recorder::start(RecordOptions { role: Role::Forward, ..options }).unwrap();
+        for (host, upgrade) in [
+            ("169.254.169.254", ""),
+            ("[::ffff:169.254.169.254]", ""),
+            ("169.254.169.254", "upgrade: websocket\r\nconnection: upgrade\r\n"),
+        ] {
+            let mut client = TcpStream::connect(recorder.address()).unwrap();
+            write!(client, "GET http://{host}/latest/ HTTP/1.1\r\nhost: {host}\r\n{upgrade}\r\n").unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            let lines: Vec<String> = BufReader::new(client)
+                .split(b'\n')
+                .map(|line| String::from_utf8(line.unwrap()).unwrap())
+                .scan(true, |goes_on, line| {
+                    std::mem::replace(goes_on, !line.contains("allows it")).then_some(line)
+                })
+                .collect();
+            assert!(lines[0].starts_with("HTTP/1.1 502 "), "{host}: {lines:?}");
+        }
+        recorder.stop().unwrap();
     }
 
     /// The record of an exchange through the proxy.
