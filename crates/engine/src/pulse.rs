@@ -14,6 +14,8 @@ pub(crate) struct Second {
     /// Seconds after the run's start.
     pub(crate) second_idx: u32,
     pub(crate) snapshot: Box<Snapshot>,
+    /// Requests open at its end, by row; empty where the shard cannot get stuck, or nothing is open.
+    pub(crate) open_rows: Vec<u64>,
     /// It is the shard's last one.
     pub(crate) is_last: bool,
 }
@@ -23,6 +25,8 @@ pub(crate) struct Second {
 pub(crate) struct Pulse {
     pub(crate) snapshot: Box<Snapshot>,
     pub(crate) connections_open: u64,
+    /// Requests open at the end of the second, by row, as the shard last set them.
+    pub(crate) open_rows: Vec<u64>,
     shard_idx: u32,
     seconds: Sender<Second>,
     spare: Receiver<Box<Snapshot>>,
@@ -62,6 +66,7 @@ impl Pulse {
         Self {
             snapshot: Box::new(Snapshot::new(row_count, is_open_model)),
             connections_open: 0,
+            open_rows: Vec::new(),
             shard_idx,
             seconds,
             spare,
@@ -163,7 +168,9 @@ impl Pulse {
         // A spare one that was made before the rows that a script or a recording has added since.
         fresh.rows.resize_with(row_count, Default::default);
         let snapshot = std::mem::replace(&mut self.snapshot, fresh);
-        let second = Second { shard_idx: self.shard_idx, second_idx: self.second_idx, snapshot, is_last };
+        let open_rows = std::mem::take(&mut self.open_rows);
+        let (shard_idx, second_idx) = (self.shard_idx, self.second_idx);
+        let second = Second { shard_idx, second_idx, snapshot, open_rows, is_last };
         // A collector that is gone needs no figures.
         let _ = self.seconds.send(second);
     }

@@ -121,8 +121,9 @@ struct ShardState {
     /// All seconds before this one were handed over; `None`: the shard has ended.
     reported_idx: Option<u32>,
     load_idx: u32,
-    /// Requests that it has begun and that have not ended.
+    /// Requests that it has begun and that have not ended, and as many of them as it has said the rows of.
     open_count: u64,
+    open_rows: Vec<u64>,
 }
 
 impl Collector {
@@ -176,7 +177,8 @@ impl Collector {
                     spare: spares,
                     watches_memory: Some(load_idx as usize) == first_of_sessions && shard_idx == 0,
                 };
-                self.shards.push(ShardState { spare, reported_idx: Some(0), load_idx, open_count: 0 });
+                let open_rows = Vec::new();
+                self.shards.push(ShardState { spare, reported_idx: Some(0), load_idx, open_count: 0, open_rows });
                 handles.push(spawn(setup, gate.admit())?);
             }
         }
@@ -217,7 +219,7 @@ impl Collector {
     }
 
     fn absorb(&mut self, second: Second, observer: &mut dyn Observer) {
-        let Second { shard_idx, second_idx, mut snapshot, is_last } = second;
+        let Second { shard_idx, second_idx, mut snapshot, open_rows, is_last } = second;
         if shard_idx == 0 {
             self.take_lookups(&mut snapshot);
         }
@@ -225,6 +227,7 @@ impl Collector {
         self.tell_rows(observer);
         let shard = &mut self.shards[shard_idx as usize];
         shard.open_count = (shard.open_count + snapshot.requests_started).saturating_sub(ended(&snapshot));
+        shard.open_rows = open_rows;
         observer.second(Span { second_idx, shard_idx, load_idx: shard.load_idx }, &snapshot);
         snapshot.clear();
         shard.reported_idx = (!is_last).then_some(second_idx + 1);
@@ -257,7 +260,7 @@ impl Collector {
         for (shard_idx, shard) in (0..).zip(&mut self.shards) {
             let Some(second_idx) = shard.reported_idx.take() else { continue };
             let stuck = elapsed.saturating_sub(Duration::from_secs(u64::from(second_idx)));
-            let snapshot = stuck_snapshot(self.recorder.total(), stuck, shard.open_count);
+            let snapshot = stuck_snapshot(self.recorder.total(), stuck, shard);
             self.recorder.absorb(second_idx, shard_idx, &snapshot);
             observer.second(Span { second_idx, shard_idx, load_idx: shard.load_idx }, &snapshot);
         }
@@ -338,13 +341,19 @@ impl Patience {
     }
 }
 
-/// What is known of a shard that was stuck for so long.
-fn stuck_snapshot(total: &Snapshot, stuck: Duration, open_count: u64) -> Snapshot {
-    let mut snapshot = Snapshot::new(total.rows.len(), total.open_model);
+/// What is known of a shard that was stuck for so long. What it had begun is interrupted, in the rows that it gave last.
+fn stuck_snapshot(total: &Snapshot, stuck: Duration, shard: &ShardState) -> Snapshot {
+    let row_count = total.rows.len().max(shard.open_rows.len());
+    let mut snapshot = Snapshot::new(row_count, total.open_model);
     let generator = &mut snapshot.generator;
     (generator.wall, generator.busy, generator.cpu, generator.stall_max) = (stuck, stuck, stuck, stuck);
+    let mut left_count = shard.open_count;
+    for (row, open_count) in snapshot.rows.iter_mut().zip(&shard.open_rows) {
+        row.interrupted = left_count.min(*open_count);
+        left_count -= row.interrupted;
+    }
     if let Some(row) = snapshot.rows.first_mut() {
-        row.interrupted = open_count;
+        row.interrupted += left_count;
     }
     snapshot
 }

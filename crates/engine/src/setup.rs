@@ -68,8 +68,8 @@ impl<P> ShardSetup<P> {
 impl Farewell {
     pub(crate) fn send(self) {
         let snapshot = Box::new(Snapshot::new(0, false));
+        let (shard_idx, open_rows) = (self.shard_idx, Vec::new());
         // A collector that is gone waits for nobody.
-        let _ =
-            self.seconds.send(Second { shard_idx: self.shard_idx, second_idx: 0, snapshot, is_last: true });
+        let _ = self.seconds.send(Second { shard_idx, second_idx: 0, snapshot, open_rows, is_last: true });
     }
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use squall_target::{Options, Target};
 use squall_testkit::real::{NginxOptions, Server};
 use squall_testkit::{Script, ScriptedServer, wait_until};
 
@@ -164,6 +165,36 @@ fn a_script_that_nothing_interrupts_does_not_keep_the_report_from_coming() {
         assert_ne!(ended.json()["verdict"]["status"], "VALID", "{ended:#?}");
         ended.assert_all_counted();
     }
+}
+
+/// Requests that the stuck loop had begun are interrupted where they belong, not in the row of others.
+#[test]
+fn open_requests_of_a_stuck_loop_are_interrupted_in_their_own_rows() {
+    let quick = Server::nginx(NginxOptions::default());
+    let slow = Target::start(&Options::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("stuck.js");
+    let text = format!(
+        "import http from 'k6/http';
+        const scenario = (exec, vus, startTime) => ({{ executor: 'per-vu-iterations', exec, vus, startTime }});
+        export const options = {{ scenarios: {{
+          quick: scenario('quick', 1, '0s'), slow: scenario('slow', 4, '0s'), stick: scenario('stick', 2, '3s'),
+        }} }};
+        export function quick() {{ http.get('{}'); }}
+        export function slow() {{ http.get('http://{}/hang'); }}
+        export function stick() {{ console.log('stuck'); {STUCK} }}",
+        quick.url("/"),
+        slow.address()
+    );
+    std::fs::write(&script, text).unwrap();
+    let running = start(&with_json(&["run", script.to_str().unwrap()]));
+    assert!(wait_until(PROMPT * 4, || running.said().contains("stuck")), "{}", running.said());
+    let ended = signalled_twice(running, Signal::INT);
+    assert!(ended.stderr.contains("did not end"), "{ended:#?}");
+    let rows = ended.json()["rows"].clone();
+    let interrupted: Vec<u64> =
+        rows.as_array().unwrap().iter().map(|row| row["interrupted"].as_u64().unwrap()).collect();
+    assert_eq!(interrupted, [0, 4], "{rows:#}");
 }
 
 #[test]

@@ -280,6 +280,10 @@ impl Shard {
         let backlog = self.backlog();
         if self.now_ns >= self.pulse.second_end_ns() {
             self.fill_driven();
+            // Only a script can hold its loop for ever.
+            if self.driven.is_some() {
+                self.pulse.open_rows = self.open_rows();
+            }
         }
         if !self.pulse.turn_second(self.now_ns, || backlog) {
             return;

@@ -222,8 +222,30 @@ impl Shard {
         }
     }
 
+    /// Open requests by row: what is interrupted if the loop never comes back.
+    pub(super) fn open_rows(&self) -> Vec<u64> {
+        let mut counts = vec![0; self.pulse.snapshot.rows.len()];
+        let on_connections = (0..self.conns.len())
+            .flat_map(|conn_idx| self.slots(conn_idx).into_iter().map(move |slot| (conn_idx, slot)));
+        let sent = on_connections
+            .map(|(conn_idx, slot)| (conn_idx, &self.exchanges[self.place_of(conn_idx, slot)]));
+        let waiting = self.pools.iter().flat_map(|pool| &pool.waiting).map(|exchange| (0, exchange));
+        let open = sent.chain(waiting.filter(|(_, exchange)| exchange.is_retry()));
+        for (conn_idx, exchange) in open.filter(|(_, exchange)| !exchange.is_warmup) {
+            counts[self.row_idx(conn_idx, exchange) as usize] += 1;
+        }
+        counts
+    }
+
+    fn row_idx(&self, conn_idx: usize, exchange: &Exchange) -> u32 {
+        let rows = self.request(exchange.request).rows;
+        match &self.conns[conn_idx].client {
+            Some(client) => rows.of(client.version()),
+            None => rows.unsent(),
+        }
+    }
+
     fn sample(&self, conn_idx: usize, exchange: &Exchange, status: u16, outcome: Outcome) -> Sample {
-        let request = self.request(exchange.request);
         let phases = self.phases(conn_idx, exchange);
         let latency_ns = match (self.pulse.is_open_model(), outcome) {
             (true, _) => self.now_ns.saturating_sub(exchange.intended_ns),
@@ -233,10 +255,7 @@ impl Shard {
             }
             (false, _) => phases.duration_ns(),
         };
-        let row_idx = match &self.conns[conn_idx].client {
-            Some(client) => request.rows.of(client.version()),
-            None => request.rows.unsent(),
-        };
+        let row_idx = self.row_idx(conn_idx, exchange);
         let (bytes_sent, bytes_received) = (exchange.sent_bytes, exchange.received_bytes);
         Sample { row_idx, status, outcome, latency_ns, phases, bytes_sent, bytes_received }
     }
