@@ -30,6 +30,7 @@ use usage::Request;
 
 fn main() -> std::process::ExitCode {
     bug::report_panics();
+    study::follow_study();
     let code = answer().unwrap_or_else(|failure| {
         output::failure(&failure);
         failure.code

@@ -80,6 +80,13 @@ pub enum Answer {
         /// The rate that the generator could not make.
         rate_per_s: f64,
     },
+    /// The user ended the search.
+    Stopped {
+        /// The highest rate that held, if any did.
+        low_per_s: Option<f64>,
+        /// The lowest rate that failed, if any did.
+        high_per_s: Option<f64>,
+    },
     /// Most probes were used up before both ends were confirmed; the limit seems to move.
     Unsettled {
         /// The highest rate that mostly held, if any did.
@@ -142,6 +149,12 @@ impl Search {
         }
     }
 
+    /// What is known so far, for a search that ends early.
+    pub fn stop(&self) -> Answer {
+        let (low, high) = self.ends();
+        Answer::Stopped { low_per_s: low, high_per_s: high }
+    }
+
     /// Tells what the probe that was asked for showed.
     pub fn tell(&mut self, outcome: Outcome) {
         let Some((rate_per_s, stage)) = self.asked.take() else { return };
@@ -159,7 +172,7 @@ impl Search {
     }
 
     fn answer(&self) -> Option<Answer> {
-        let (low, high) = (self.low.map(|end| end.rate_per_s), self.high.map(|end| end.rate_per_s));
+        let (low, high) = self.ends();
         if self.void_count >= VOID_COUNT_MAX {
             let rate_per_s = self.asked.map_or(self.config.start_per_s, |(rate_per_s, _)| rate_per_s);
             return Some(Answer::GeneratorLimit { low_per_s: low, rate_per_s });
@@ -179,6 +192,11 @@ impl Search {
             }
             _ => None,
         }
+    }
+
+    /// The highest rate that held and the lowest that failed, as far as there are any.
+    fn ends(&self) -> (Option<f64>, Option<f64>) {
+        (self.low.map(|end| end.rate_per_s), self.high.map(|end| end.rate_per_s))
     }
 
     fn choose(&self) -> (f64, Stage) {

@@ -1,7 +1,6 @@
 //! `squall capacity`: the highest rate that still meets the objectives.
 
 use std::path::Path;
-use std::thread;
 
 use squall_measure::{RunRecord, Status, StoppedBy, Threshold};
 use squall_plan::units::DurationText;
@@ -11,8 +10,9 @@ use squall_report::studies::{CapacityPage, Probe, answer_words};
 use squall_report::units;
 use squall_study::capacity::{Answer, Config, Outcome, Search, Step};
 
+use super::child::Maker;
 use super::watch::Watch;
-use super::{child, files, loads};
+use super::{files, loads};
 use crate::args::CapacityArgs;
 use crate::faces::refused;
 use crate::failure::{ExitCode, Failure};
@@ -47,14 +47,18 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     }
     rules.iter().try_for_each(|rule| loads::refuse_pointless(rule, &planned.plan))?;
     rules.iter().try_for_each(|rule| refuse_too_few(args, rule))?;
-    let _signals = files::watch_signals()?;
+    let maker = Maker::start()?;
     let study = files::folder(&args.runs.output, "capacity")?;
-    let (answer, probes) = search(args, &study)?;
+    let (answer, probes) = search(args, &maker, &study)?;
+    if probes.is_empty() {
+        return maker.finish(ExitCode::Ok);
+    }
     output::note(&format!("\n{}", answer_words(answer)));
-    show(args, CapacityPage::new("Capacity".to_owned(), args.slo.clone(), answer, probes), &study)
+    let page = CapacityPage::new("Capacity".to_owned(), args.slo.clone(), answer, probes);
+    maker.finish(show(args, page, &study)?)
 }
 
-fn search(args: &CapacityArgs, study: &Path) -> Result<(Answer, Vec<Probe>), Failure> {
+fn search(args: &CapacityArgs, maker: &Maker, study: &Path) -> Result<(Answer, Vec<Probe>), Failure> {
     let config = Config {
         start_per_s: args.start,
         rate_max_per_s: args.max,
@@ -68,10 +72,11 @@ fn search(args: &CapacityArgs, study: &Path) -> Result<(Answer, Vec<Probe>), Fai
             Step::Done(answer) => return Ok((answer, probes)),
             Step::Probe { rate_per_s, stage } => (rate_per_s, stage),
         };
-        if !probes.is_empty() {
-            thread::sleep(args.runs.pause);
+        if !probes.is_empty() && !maker.pause(args.runs.pause) {
+            return Ok((search.stop(), probes));
         }
-        let made = child::make(&at_rate(args, rate_per_s), &study.join("runs"), &args.runs.watch)?;
+        let made = maker.make(&at_rate(args, rate_per_s), &study.join("runs"), &args.runs.watch)?;
+        let Some(made) = made else { return Ok((search.stop(), probes)) };
         let outcome = outcome(&made.record);
         search.tell(outcome);
         output::note(&format!("probe {}: {} {}", probes.len() + 1, units::rate(rate_per_s), words(outcome)));

@@ -8,7 +8,8 @@ use squall_report::store;
 use squall_report::studies::{ComparePage, Group, charts};
 use squall_study::Options;
 
-use super::{child, files, loads};
+use super::child::Maker;
+use super::{files, loads};
 use crate::args::CompareArgs;
 use crate::faces::refused;
 use crate::failure::{ExitCode, Failure};
@@ -18,11 +19,25 @@ use crate::run::Planned;
 /// Ends with 3 when a group is worse than the first.
 pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     files::check(&args.output, FORMS)?;
-    let (groups, study) = if args.run.is_empty() { (saved(args)?, None) } else { made(args)? };
-    if !args.force {
-        refuse_different_loads(&groups)?;
+    if args.run.is_empty() {
+        return show(args, &saved(args)?, None);
     }
-    let page = ComparePage::new(&groups, Options { change_min: args.change, ..Options::default() });
+    let (names, plans) = planned(args)?;
+    let maker = Maker::start()?;
+    let study = files::folder(&args.output, "compare")?;
+    let groups = make(args, names, &plans, (&maker, &study))?;
+    // A signal may end it before each has a run.
+    if groups.iter().any(|group| group.runs.is_empty()) {
+        return maker.finish(ExitCode::Ok);
+    }
+    maker.finish(show(args, &groups, Some(&study))?)
+}
+
+fn show(args: &CompareArgs, groups: &[Group], study: Option<&Path>) -> Result<ExitCode, Failure> {
+    if !args.force {
+        refuse_different_loads(groups)?;
+    }
+    let page = ComparePage::new(groups, Options { change_min: args.change, ..Options::default() });
     let is_worse = page.is_worse();
     let text = page.text(output::stdout_style(args.output.color));
     let markdown = page.markdown();
@@ -30,10 +45,10 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let (html, json) = (|| page::draw(&page), || page::json(&page));
     if let Some(study) = study {
         keep(
-            &study,
+            study,
             &[("compare.html", html()), ("compare.json", json()), ("compare.md", markdown.clone())],
         )?;
-        keep(&study, &charts(&groups))?;
+        keep(study, &charts(groups))?;
         output::note(&format!("page {}\n", study.join("compare.html").display()));
     }
     files::write(
@@ -99,15 +114,23 @@ fn short_name(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Makes the runs, one of each plan in turn, and every second round in the other order: what drifts meets all alike.
-fn made(args: &CompareArgs) -> Result<(Vec<Group>, Option<PathBuf>), Failure> {
+/// The names of the groups, and the arguments of their runs, once these are known to be comparable.
+fn planned(args: &CompareArgs) -> Result<(Vec<String>, Vec<Vec<String>>), Failure> {
     let names = names(args, args.run.len())?;
     let plans: Vec<Vec<String>> = args.run.iter().map(|line| plan_args(line)).collect::<Result<_, _>>()?;
     plans.iter().try_for_each(|plan| files::refuse_own(plan, &[]))?;
     let planned: Vec<Planned> = plans.iter().map(|plan| loads::planned(plan)).collect::<Result<_, _>>()?;
     loads::refuse_incomparable(&names, &planned, args.force)?;
-    let _signals = files::watch_signals()?;
-    let study = files::folder(&args.output, "compare")?;
+    Ok((names, plans))
+}
+
+/// Makes the runs, one of each plan in turn, and every second round in the other order: what drifts meets all alike.
+fn make(
+    args: &CompareArgs,
+    names: Vec<String>,
+    plans: &[Vec<String>],
+    (maker, study): (&Maker, &Path),
+) -> Result<Vec<Group>, Failure> {
     let mut groups: Vec<Group> = names.into_iter().map(|name| Group { name, runs: Vec::new() }).collect();
     for round in 0..args.repeat {
         let mut order: Vec<usize> = (0..plans.len()).collect();
@@ -117,11 +140,12 @@ fn made(args: &CompareArgs) -> Result<(Vec<Group>, Option<PathBuf>), Failure> {
         for idx in order {
             let group = &mut groups[idx];
             output::note(&format!("round {} of {}: {}", round + 1, args.repeat, group.name));
-            let made = child::make(&plans[idx], &study.join(&group.name), &[])?;
+            let made = maker.make(&plans[idx], &study.join(&group.name), &[])?;
+            let Some(made) = made else { return Ok(groups) };
             group.runs.push((short_name(&made.folder), made.record));
         }
     }
-    Ok((groups, Some(study)))
+    Ok(groups)
 }
 
 /// A file is run by `squall run`; anything else is flags of `squall http`.

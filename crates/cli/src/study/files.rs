@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use squall_report::store::{self, Store};
@@ -11,7 +10,6 @@ use crate::args::StudyOutputArgs;
 use crate::faces::refused;
 use crate::failure::Failure;
 use crate::output;
-use crate::signals;
 
 /// The folder of a study, made before its first run.
 pub(crate) fn folder(args: &StudyOutputArgs, kind: &str) -> Result<PathBuf, Failure> {
@@ -132,25 +130,11 @@ fn push(words: &mut Vec<String>, is_in_word: bool, c: Option<char>) -> bool {
     true
 }
 
-/// The first signal lets the run under way end (it hears the same signal) and makes no further one.
-pub(crate) fn watch_signals() -> Result<signals::Watch, Failure> {
-    signals::Watch::start(|_| {
-        INTERRUPTED.store(true, Ordering::Relaxed);
-        output::note("\nstopping after the current run");
-    })
-}
-
-pub(crate) fn was_interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
-}
-
 /// A path from the study's page to a run's.
 pub(crate) fn page_of(folder: &Path, study: &Path) -> Option<String> {
     let folder = folder.strip_prefix(fs::canonicalize(study).ok()?).ok()?;
     Some(format!("{}/{}", folder.display(), store::PAGE_FILE))
 }
-
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 #[cfg(test)]
 mod tests {

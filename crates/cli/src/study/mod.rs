@@ -11,6 +11,7 @@ mod sweep;
 mod watch;
 
 pub(crate) use capacity::run as capacity;
+pub(crate) use child::follow_study;
 pub(crate) use compare::run as compare;
 pub(crate) use runs::run as runs;
 pub(crate) use sweep::run as sweep;

@@ -1,15 +1,15 @@
 //! `squall sweep`: the same load at rising levels.
 
 use std::path::Path;
-use std::thread;
 
 use squall_plan::When;
 use squall_report::page::{self, Page};
 use squall_report::store;
 use squall_report::studies::{LevelRun, SweepLine, SweepPage};
 
+use super::child::Maker;
 use super::watch::Watch;
-use super::{child, files, loads};
+use super::{files, loads};
 use crate::args::{Levels, SweepArgs};
 use crate::faces::refused;
 use crate::failure::{ExitCode, Failure};
@@ -52,10 +52,14 @@ pub(crate) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
     if axis.flag == "--connections" {
         refuse_too_few(&axis, &plans)?;
     }
-    let _signals = files::watch_signals()?;
+    let maker = Maker::start()?;
     let study = files::folder(&args.runs.output, "sweep")?;
-    let page = make(args, &axis, &variants, &study)?;
-    show(args, page, &study)
+    let lines = make(args, &axis, &variants, (&maker, &study))?;
+    if lines.is_empty() {
+        return maker.finish(ExitCode::Ok);
+    }
+    let page = SweepPage::new(format!("Sweep over {}", axis.name), axis.name, lines);
+    maker.finish(show(args, page, &study)?)
 }
 
 fn axis(args: &SweepArgs) -> Axis<'_> {
@@ -146,30 +150,28 @@ fn at_level(variant: &Variant, axis: &Axis<'_>, level: f64) -> Vec<String> {
     args
 }
 
-fn make(args: &SweepArgs, axis: &Axis<'_>, variants: &[Variant], study: &Path) -> Result<SweepPage, Failure> {
+/// The lines of those variants that have a run: a signal may end the sweep before others have one.
+fn make(
+    args: &SweepArgs,
+    axis: &Axis<'_>,
+    variants: &[Variant],
+    (maker, study): (&Maker, &Path),
+) -> Result<Vec<SweepLine>, Failure> {
     let mut runs: Vec<Vec<LevelRun>> = variants.iter().map(|_| Vec::new()).collect();
+    let all = axis.levels.iter().flat_map(|level| (0..variants.len()).map(move |idx| (*level, idx)));
     let whole = axis.levels.len() * variants.len();
-    for (level_idx, &level) in axis.levels.iter().enumerate() {
-        for (variant_idx, variant) in variants.iter().enumerate() {
-            let number = level_idx * variants.len() + variant_idx;
-            if number > 0 {
-                thread::sleep(args.runs.pause);
-            }
-            output::note(&format!(
-                "run {} of {whole}: {} at {level} {}",
-                number + 1,
-                variant.name,
-                axis.name
-            ));
-            let made = child::make(&at_level(variant, axis, level), &study.join("runs"), &variant.watched)?;
-            runs[variant_idx].push(LevelRun::new(level, &made.record, files::page_of(&made.folder, study)));
+    for (number, (level, variant_idx)) in all.enumerate() {
+        let variant = &variants[variant_idx];
+        if number > 0 && !maker.pause(args.runs.pause) {
+            break;
         }
+        output::note(&format!("run {} of {whole}: {} at {level} {}", number + 1, variant.name, axis.name));
+        let made = maker.make(&at_level(variant, axis, level), &study.join("runs"), &variant.watched)?;
+        let Some(made) = made else { break };
+        runs[variant_idx].push(LevelRun::new(level, &made.record, files::page_of(&made.folder, study)));
     }
-    let line = |(variant, levels): (&Variant, Vec<LevelRun>)| {
-        SweepLine::new(variant.name.clone(), levels, axis.name)
-    };
-    let title = format!("Sweep over {}", axis.name);
-    Ok(SweepPage::new(title, axis.name, variants.iter().zip(runs).map(line).collect()))
+    let made = variants.iter().zip(runs).filter(|(_, runs)| !runs.is_empty());
+    Ok(made.map(|(variant, runs)| SweepLine::new(variant.name.clone(), runs, axis.name)).collect())
 }
 
 /// The answer stays in the study's folder in every form; what was asked for beyond that follows.

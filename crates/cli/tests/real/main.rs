@@ -24,6 +24,7 @@ mod segments;
 mod signals;
 mod site;
 mod squall;
+mod studies;
 mod traffic;
 mod truth;
 mod uploads;

@@ -95,7 +95,9 @@ impl CapacityPage {
     pub fn new(title: String, slo: String, answer: Answer, probes: Vec<Probe>) -> Self {
         let (low, high) = match answer {
             Answer::Between { low_per_s, high_per_s } => (Some(low_per_s), Some(high_per_s)),
-            Answer::Unsettled { low_per_s, high_per_s } => (low_per_s, high_per_s),
+            Answer::Unsettled { low_per_s, high_per_s } | Answer::Stopped { low_per_s, high_per_s } => {
+                (low_per_s, high_per_s)
+            }
             Answer::NeverMissed { rate_per_s } => (Some(rate_per_s), None),
             Answer::NeverMet { rate_per_s } => (None, Some(rate_per_s)),
             Answer::GeneratorLimit { low_per_s, .. } => (low_per_s, None),
@@ -173,6 +175,9 @@ pub fn answer_words(answer: Answer) -> String {
         }
         Answer::GeneratorLimit { low_per_s: None, rate_per_s } => {
             format!("no result: the generator cannot sustain {}", rate(rate_per_s))
+        }
+        Answer::Stopped { low_per_s, high_per_s } => {
+            format!("stopped early: met at {}, missed at {}", end(low_per_s), end(high_per_s))
         }
         Answer::Unsettled { low_per_s, high_per_s } => format!(
             "the limit is not stable: mostly met at {}, mostly missed at {}",
