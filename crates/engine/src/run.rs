@@ -178,7 +178,13 @@ impl Collector {
                     watches_memory: Some(load_idx as usize) == first_of_sessions && shard_idx == 0,
                 };
                 let open_rows = Vec::new();
-                self.shards.push(ShardState { spare, reported_idx: Some(0), load_idx, open_count: 0, open_rows });
+                self.shards.push(ShardState {
+                    spare,
+                    reported_idx: Some(0),
+                    load_idx,
+                    open_count: 0,
+                    open_rows,
+                });
                 handles.push(spawn(setup, gate.admit())?);
             }
         }

@@ -44,10 +44,7 @@ fn show(args: &CompareArgs, groups: &[Group], study: Option<&Path>) -> Result<Ex
     let page = Page::Compare(page);
     let (html, json) = (|| page::draw(&page), || page::json(&page));
     if let Some(study) = study {
-        keep(
-            study,
-            &[("compare.html", html()), ("compare.json", json()), ("compare.md", markdown.clone())],
-        )?;
+        keep(study, &[("compare.html", html()), ("compare.json", json()), ("compare.md", markdown.clone())])?;
         keep(study, &charts(groups))?;
         output::note(&format!("page {}\n", study.join("compare.html").display()));
     }

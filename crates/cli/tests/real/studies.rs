@@ -100,13 +100,13 @@ fn what_was_measured_before_the_signal_is_reported() {
     let quick = format!("{url} -c 2 -n 50");
     let lines = ["--line", "quick: -n 50", "--line", "long: -d 60s"];
     let cases: [(&[&str], &str, &str); 3] = [
-        (
-            &[&["sweep", "--connections", "2,4"], &lines[..], &[&url]].concat(),
-            "run 2 of 4",
-            "quick",
-        ),
+        (&[&["sweep", "--connections", "2,4"], &lines[..], &[&url]].concat(), "run 2 of 4", "quick"),
         (&["compare", "--repeat", "1000", "--run", &quick, &quick], "round 3 of 1000: b", "a"),
-        (&["capacity", "--start", "50", "--probe", "1s", "--slo", "p50<8s", &url], "probe 2:", "stopped early: met at"),
+        (
+            &["capacity", "--start", "50", "--probe", "1s", "--slo", "p50<8s", &url],
+            "probe 2:",
+            "stopped early: met at",
+        ),
     ];
     for (args, words, shown) in cases {
         let study = Study::start(args);

@@ -81,6 +81,26 @@ pub(crate) struct Port {
     pub(crate) cancelled: Vec<u32>,
     /// Users whose idle connections are closed.
     pub(crate) closed: Vec<u32>,
+    /// By user: bytes on its connections that the driver has not taken yet.
+    traffic: Vec<Traffic>,
+}
+
+/// Bytes read from sockets and written to them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+}
+
+impl Port {
+    /// Where the bytes of a user's connections are counted.
+    pub(crate) fn traffic_of(&mut self, user: u32) -> &mut Traffic {
+        let idx = user as usize;
+        if self.traffic.len() <= idx {
+            self.traffic.resize(idx + 1, Traffic::default());
+        }
+        &mut self.traffic[idx]
+    }
 }
 
 /// A request to be made.

@@ -95,7 +95,7 @@ impl Shard {
 
     /// So much of an answer was read that way.
     pub(super) fn note_answer(&mut self, conn_idx: usize, how: Recv, bytes: usize, wanted: usize) {
-        self.pulse.snapshot.wire_bytes_received += bytes as u64;
+        self.count_received(conn_idx, bytes as u64);
         let conn = &mut self.conns[conn_idx];
         if how == Recv::Peek && bytes > 0 {
             conn.peeked_bytes = bytes as u32;

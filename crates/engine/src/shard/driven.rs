@@ -13,7 +13,7 @@ use squall_wire::{Client, Version};
 use super::acks::AckTrial;
 use super::conn::{Exchange, Pool, State};
 use super::{Life, Shard};
-use crate::driver::{Call, CallRequest, Driver, Ended, Port};
+use crate::driver::{Call, CallRequest, Driver, Ended, Port, Traffic};
 use crate::prepare::PreparedRequest;
 use crate::sys::monotonic_ns;
 use crate::tls::TlsStream;
@@ -64,6 +64,12 @@ impl Driven {
 
     pub(super) fn fill(&mut self, now_ns: u64, snapshot: &mut squall_measure::Snapshot) {
         self.driver.fill(now_ns, snapshot);
+    }
+
+    fn count_traffic(&mut self, pool_idx: u32, count: impl FnOnce(&mut Traffic)) {
+        if let Some(user) = self.users.get(pool_idx as usize) {
+            count(self.port.traffic_of(*user));
+        }
     }
 
     fn flight(&self, exchange: &Exchange) -> Option<&Flight> {
@@ -230,6 +236,22 @@ impl Shard {
             bytes_sent: 0,
             bytes_received: 0,
         });
+    }
+
+    /// Counts bytes that a connection has sent: for the run, and for its user.
+    pub(super) fn count_sent(&mut self, conn_idx: usize, bytes: u64) {
+        self.pulse.snapshot.wire_bytes_sent += bytes;
+        if let Some(driven) = &mut self.driven {
+            driven.count_traffic(self.conns[conn_idx].pool_idx, |traffic| traffic.sent += bytes);
+        }
+    }
+
+    /// Counts bytes that a connection has received: for the run, and for its user.
+    pub(super) fn count_received(&mut self, conn_idx: usize, bytes: u64) {
+        self.pulse.snapshot.wire_bytes_received += bytes;
+        if let Some(driven) = &mut self.driven {
+            driven.count_traffic(self.conns[conn_idx].pool_idx, |traffic| traffic.received += bytes);
+        }
     }
 
     /// The pool that a request's connection is taken from.

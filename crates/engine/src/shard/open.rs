@@ -133,7 +133,7 @@ impl Shard {
         match send(socket, rest, false) {
             Ok(count) => {
                 progress.written_bytes += count;
-                self.pulse.snapshot.wire_bytes_sent += count as u64;
+                self.count_sent(conn_idx, count as u64);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => self.fail(conn_idx, &Trouble::io(&error, Phase::Tunnelling)),
@@ -143,9 +143,7 @@ impl Shard {
     /// Reads the answer to that.
     pub(super) fn receive_prelude(&mut self, conn_idx: usize) {
         let trouble = loop {
-            let conn = &mut self.conns[conn_idx];
-            let (Some(socket), Some(progress)) = (&conn.socket, &mut conn.prelude) else { return };
-            let decoder = &mut progress.decoder;
+            let Some(socket) = &self.conns[conn_idx].socket else { return };
             // One byte more than the answer would belong to the tunnel, so the read is small and the answer is waited for whole.
             let count = match recv(socket, &mut self.io.read[..TUNNEL_READ_BYTES], Recv::Take) {
                 Ok(0) => break Trouble::closed(Phase::Tunnelling),
@@ -153,7 +151,9 @@ impl Shard {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => break Trouble::io(&error, Phase::Tunnelling),
             };
-            self.pulse.snapshot.wire_bytes_received += count as u64;
+            self.count_received(conn_idx, count as u64);
+            let conn = &mut self.conns[conn_idx];
+            let Some(PreludeProgress { decoder, .. }) = conn.prelude.as_deref_mut() else { return };
             match decoder.decode(&mut self.io.head_caches.h1, &self.io.read[..count], &mut ()) {
                 Err(error) => break Trouble::decode(&error, Phase::Tunnelling),
                 Ok(progress) => match progress.response {

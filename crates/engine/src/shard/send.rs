@@ -84,14 +84,17 @@ impl Shard {
             return Ok(true);
         }
         let mut rest = std::mem::take(&mut conn.out.rest);
-        let wire_bytes = &mut self.pulse.snapshot.wire_bytes_sent;
-        let written = write(conn, &rest[conn.out.written_bytes..], false, wire_bytes)?;
-        conn.out.written_bytes += written.taken;
+        let mut wire_bytes = 0;
+        let written = write(conn, &rest[conn.out.written_bytes..], false, &mut wire_bytes);
+        let taken = written.as_ref().map_or(0, |written| written.taken);
+        conn.out.written_bytes += taken;
         if conn.out.written_bytes == rest.len() {
             rest.clear();
             conn.out.written_bytes = 0;
         }
         conn.out.rest = rest;
+        self.count_sent(conn_idx, wire_bytes);
+        let written = written?;
         if written.is_whole {
             self.note_sent(conn_idx);
         }
@@ -214,8 +217,12 @@ impl Shard {
             return Ok(more);
         }
         let conn = &mut self.conns[conn_idx];
-        let written = write(conn, &self.io.out, more, &mut self.pulse.snapshot.wire_bytes_sent)?;
-        conn.out.rest.extend_from_slice(&self.io.out[written.taken..]);
+        let mut wire_bytes = 0;
+        let written = write(conn, &self.io.out, more, &mut wire_bytes);
+        let taken = written.as_ref().map_or(0, |written| written.taken);
+        conn.out.rest.extend_from_slice(&self.io.out[taken..]);
+        self.count_sent(conn_idx, wire_bytes);
+        let written = written?;
         if written.is_whole {
             self.note_sent(conn_idx);
         }
@@ -243,22 +250,25 @@ impl Shard {
         let place = self.place_of(conn_idx, chunk.slot);
         let request = request_of(&self.prepared, &self.dynamic, self.exchanges[place].request);
         let conn = &mut self.conns[conn_idx];
-        let wire_bytes = &mut self.pulse.snapshot.wire_bytes_sent;
+        let mut wire_bytes = 0;
         let part = request.part(request.body_at as u64 + chunk.offset);
-        match (part, &conn.tls, &conn.socket) {
+        let written = match (part, &conn.tls, &conn.socket) {
             (Part::Bytes(bytes), ..) => {
-                write(conn, &bytes[..bytes.len().min(chunk.bytes)], false, wire_bytes)
+                write(conn, &bytes[..bytes.len().min(chunk.bytes)], false, &mut wire_bytes)
             }
             (Part::File(Stretch { file, offset, bytes }), None, Some(socket)) => {
-                file_written(send_file(socket, file, offset, bytes.min(chunk.bytes as u64)), wire_bytes)
+                let sent = send_file(socket, file, offset, bytes.min(chunk.bytes as u64));
+                file_written(sent, &mut wire_bytes)
             }
             (Part::File(Stretch { file, offset, bytes }), ..) => {
                 let bytes_max = chunk.bytes.min(TLS_FILE_PART_BYTES) as u64;
                 let piece = &mut self.io.read[..bytes.min(bytes_max) as usize];
                 file.read_exact_at(piece, offset).map_err(|error| body_trouble(&error))?;
-                write(conn, piece, false, wire_bytes)
+                write(conn, piece, false, &mut wire_bytes)
             }
-        }
+        };
+        self.count_sent(conn_idx, wire_bytes);
+        written
     }
 
     /// What is written is sent: requests that end in it wait for their responses now, except those whose response has begun already.
@@ -292,7 +302,9 @@ impl Shard {
         client.write_goodbye(code, &mut bytes);
         if !bytes.is_empty() {
             // Nothing depends on whether the peer still reads it.
-            let _ = write(conn, &bytes, false, &mut self.pulse.snapshot.wire_bytes_sent);
+            let mut wire_bytes = 0;
+            let _ = write(conn, &bytes, false, &mut wire_bytes);
+            self.count_sent(conn_idx, wire_bytes);
         }
     }
 
@@ -300,7 +312,10 @@ impl Shard {
     pub(super) fn flush_tls(&mut self, conn_idx: usize) -> io::Result<()> {
         let conn = &mut self.conns[conn_idx];
         let (Some(session), Some(socket)) = (&mut conn.tls, &conn.socket) else { return Ok(()) };
-        flush_session(session, socket, &mut self.pulse.snapshot.wire_bytes_sent).map(drop)
+        let mut wire_bytes = 0;
+        let flushed = flush_session(session, socket, &mut wire_bytes);
+        self.count_sent(conn_idx, wire_bytes);
+        flushed.map(drop)
     }
 
     /// Moves what HPACK saved into the metrics.

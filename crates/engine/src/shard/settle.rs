@@ -227,8 +227,8 @@ impl Shard {
         let mut counts = vec![0; self.pulse.snapshot.rows.len()];
         let on_connections = (0..self.conns.len())
             .flat_map(|conn_idx| self.slots(conn_idx).into_iter().map(move |slot| (conn_idx, slot)));
-        let sent = on_connections
-            .map(|(conn_idx, slot)| (conn_idx, &self.exchanges[self.place_of(conn_idx, slot)]));
+        let sent =
+            on_connections.map(|(conn_idx, slot)| (conn_idx, &self.exchanges[self.place_of(conn_idx, slot)]));
         let waiting = self.pools.iter().flat_map(|pool| &pool.waiting).map(|exchange| (0, exchange));
         let open = sent.chain(waiting.filter(|(_, exchange)| exchange.is_retry()));
         for (conn_idx, exchange) in open.filter(|(_, exchange)| !exchange.is_warmup) {

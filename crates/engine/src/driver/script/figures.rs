@@ -145,13 +145,6 @@ impl Figures {
         figures.clear();
     }
 
-    /// Adds the bytes of a second; gives what was added.
-    pub(super) fn add_bytes(&self, sent: u64, received: u64) -> [(MetricId, f64); 2] {
-        let values = [(MetricId::DATA_SENT, sent as f64), (MetricId::DATA_RECEIVED, received as f64)];
-        self.add_untagged(&values);
-        values
-    }
-
     /// Adds the gauges of users, once a second; gives what was added.
     pub(super) fn add_gauges(&self, counts: &Counts, now_ns: u64) -> Vec<(MetricId, f64)> {
         if now_ns < self.gauged_ns.get() + GAUGE_NS {
@@ -162,15 +155,11 @@ impl Figures {
         let active = counts.vus_active.load(Ordering::Relaxed) as f64;
         let made = counts.vus_initialised.load(Ordering::Relaxed) as f64;
         let values = vec![(MetricId::VUS, active), (MetricId::VUS_MAX, made)];
-        self.add_untagged(&values);
-        values
-    }
-
-    fn add_untagged(&self, values: &[(MetricId, f64)]) {
         let mut figures = self.figures.borrow_mut();
-        for (metric, value) in values {
-            figures.metrics[metric.0 as usize].value.add(*value, self.now_ns.get());
+        for (metric, value) in &values {
+            figures.metrics[metric.0 as usize].value.add(*value, now_ns);
         }
+        values
     }
 }
 

@@ -247,9 +247,10 @@ impl ScriptDriver {
     }
 
     /// What `setup()` and `teardown()` have come to.
-    fn look_at_special(&mut self, now_ns: u64) {
+    fn look_at_special(&mut self, now_ns: u64, port: &mut Port) {
         let Some((outcome, is_late)) = self.users.take_special() else { return };
         let is_setup = self.phase == Phase::Setup;
+        self.users.count_special_traffic(if is_setup { "::setup" } else { "::teardown" }, port);
         match outcome {
             Outcome::Done(data) if is_setup => self.stage.finish_setup(data, now_ns),
             Outcome::Done(_) => {}
@@ -291,7 +292,7 @@ impl Driver for ScriptDriver {
         self.figures.set_now(now_ns.max(1));
         self.set_stream_time();
         self.users.turn(now_ns, port);
-        self.look_at_special(now_ns);
+        self.look_at_special(now_ns, port);
         if self.phase == Phase::Setup {
             self.prepare(now_ns, port);
         }
@@ -337,8 +338,6 @@ impl Driver for ScriptDriver {
             let gauges = self.figures.add_gauges(self.stage.counts().as_ref(), now_ns);
             self.stream_of_run(&gauges);
         }
-        let bytes = self.figures.add_bytes(snapshot.wire_bytes_sent, snapshot.wire_bytes_received);
-        self.stream_of_run(&bytes);
         if let Some(stream) = &self.stream {
             stream.hand_over();
         }

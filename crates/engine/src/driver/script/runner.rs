@@ -228,6 +228,7 @@ impl Runner {
         self.iterating_count -= 1;
         let user = member.user;
         self.settle(outcome, user, duration_ns, users);
+        self.count_traffic(user, users, port);
         if let Kind::Arriving { .. } = &self.kind {
             self.idle.push(nth as u32);
             self.deactivate(nth, users);
@@ -288,6 +289,12 @@ impl Runner {
             users.recorder().add(MetricId::ITERATIONS, 1.0, &tags);
             users.recorder().add(MetricId::ITERATION_DURATION, duration_ns as f64 / 1e6, &tags);
         }
+    }
+
+    /// As in k6, a user's bytes are those of the iteration in whose time they were sent or received.
+    fn count_traffic(&self, user: u32, users: &Users, port: &mut Port) {
+        let custom = users.tags_of(user);
+        users.count_traffic(user, &self.tags([&custom, &[]]), port);
     }
 
     /// Tags of a sample of the scenario.
@@ -525,7 +532,7 @@ impl Runner {
         for nth in 0..self.members.len() {
             self.deactivate(nth, users);
         }
-        for member in self.members.drain(..).rev() {
+        for member in self.members.drain(..) {
             users.set_owner(member.user, None);
             users.give_back(member.user);
         }

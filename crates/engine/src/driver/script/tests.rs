@@ -184,6 +184,20 @@ fn a_scenario_may_begin_when_another_one_ends() {
 }
 
 #[test]
+fn a_later_scenario_takes_the_users_that_have_not_run_yet() {
+    let options = "scenarios: {
+        first: { vus: 2, executor: 'per-vu-iterations', iterations: 2 },
+        then: { vus: 2, executor: 'per-vu-iterations', iterations: 2, startTime: '2s' } }";
+    let ran =
+        World::of(options, "console.log('seen', exec.scenario.name, __VU, __ITER)").run(1, Segment::WHOLE);
+    let mut seen: Vec<&str> = ran.text.lines().filter_map(|line| line.strip_prefix("seen ")).collect();
+    seen.sort_unstable();
+    let expected =
+        ["first 1 0", "first 1 1", "first 2 0", "first 2 1", "then 3 0", "then 3 1", "then 4 0", "then 4 1"];
+    assert_eq!(seen, expected);
+}
+
+#[test]
 fn the_counts_of_the_run_are_those_of_the_moment() {
     let work = "console.log('seen', exec.instance.iterationsCompleted, exec.instance.vusActive, exec.instance.vusInitialized)";
     let ran = World::of("vus: 2, iterations: 3", work).run(1, Segment::WHOLE);

@@ -9,14 +9,16 @@ use std::sync::atomic::Ordering;
 
 use squall_plan::mask::masked_text;
 use squall_plan::{Body as PlanBody, Header, RequestPlan};
-use squall_script::{Body, Outcome, Program, Request, ScriptError, Shared, Spec, Step, User, Work};
+use squall_script::{
+    Body, MetricId, Outcome, Program, Request, ScriptError, Shared, Spec, Step, SystemTags, Tags, User, Work,
+};
 
 use super::ScriptRun;
 use super::part::Part;
 use super::reply::reply_of;
 use super::routes::Routes;
 use super::stage::Stage;
-use crate::driver::{Call, CallRequest, Ended, Port};
+use crate::driver::{Call, CallRequest, Ended, Port, Traffic};
 use crate::sys::monotonic_ns;
 
 /// The users of one shard.
@@ -28,8 +30,8 @@ pub(super) struct Users {
     pub(super) has_begun_teardown: bool,
     part: Part,
     slots: Vec<Slot>,
-    /// Users that no scenario has.
-    free: Vec<u32>,
+    /// Users that no scenario has; who has been free longest is taken first, as in k6.
+    free: VecDeque<u32>,
     /// Sleepers by when they wake; an entry that is not the user's present one is stale.
     sleepers: BinaryHeap<Reverse<(u64, u32)>>,
     /// Users that gave way to others.
@@ -134,7 +136,7 @@ impl Users {
             has_begun_teardown: false,
             part: part.clone(),
             slots: Vec::new(),
-            free: Vec::new(),
+            free: VecDeque::new(),
             sleepers: BinaryHeap::new(),
             runnable: VecDeque::new(),
             ended: VecDeque::new(),
@@ -152,10 +154,8 @@ impl Users {
     pub(super) fn make(&mut self, count: u64) -> Result<(), ScriptError> {
         for _ in 0..count {
             let idx = self.make_one()?;
-            self.free.push(idx);
+            self.free.push_back(idx);
         }
-        // The first user is taken first.
-        self.free.reverse();
         Ok(())
     }
 
@@ -187,12 +187,12 @@ impl Users {
 
     /// Takes a user that no scenario has.
     pub(super) fn take_free(&mut self) -> Option<u32> {
-        self.free.pop()
+        self.free.pop_front()
     }
 
     /// Gives a user back.
     pub(super) fn give_back(&mut self, idx: u32) {
-        self.free.push(idx);
+        self.free.push_back(idx);
     }
 
     /// A user begins its scenario, or an iteration of an open model.
@@ -401,6 +401,30 @@ impl Users {
         special.is_running = false;
         self.ended.remove(place);
         Some((self.slots[special.idx as usize].user.outcome(), special.is_late))
+    }
+
+    /// Counts the bytes of the user of `setup()` and `teardown()`.
+    pub(super) fn count_special_traffic(&self, group: &str, port: &mut Port) {
+        let Some(special) = &self.special else { return };
+        let custom = self.tags_of(special.idx);
+        let tags = Tags {
+            scenario: "",
+            group,
+            check: None,
+            http: None,
+            custom: [&custom, &[]],
+            system: SystemTags::default(),
+            vu: (0, 0),
+            metadata: &[],
+        };
+        self.count_traffic(special.idx, &tags, port);
+    }
+
+    /// Counts the bytes of a user since the last time.
+    pub(super) fn count_traffic(&self, idx: u32, tags: &Tags<'_>, port: &mut Port) {
+        let Traffic { sent, received } = std::mem::take(port.traffic_of(idx));
+        self.recorder().add(MetricId::DATA_SENT, sent as f64, tags);
+        self.recorder().add(MetricId::DATA_RECEIVED, received as f64, tags);
     }
 
     /// Tags of a user's samples.
