@@ -101,11 +101,15 @@ fn params_that_cannot_be_used_fail_their_request_alone() {
              console.log(r.status, r.error_code, r.url === '', r.body, r.timings.duration, r.request.method === '');
              try {{ http.get('http://t/', Object.assign({params}, {{ throw: true }})); }} catch (e) {{ console.log('thrown'); }}"
         );
+        let throwing = Runtime { throws: true, ..Runtime::default() };
+        let run = iterate_with(&script(&calls), 1, throwing, |_| panic!("nothing is sent: {params}"));
+        assert!(matches!(run.outcome, Outcome::Failed(_)), "{params}: {:?}", run.outcome);
         let run = iterate(&script(&calls), 1, |_| panic!("nothing is sent: {params}"));
         assert_eq!(run.outcome, Outcome::Done(None), "{params}");
         let lines: Vec<&str> = run.said.lines().collect();
-        assert!(lines[0].contains("Request Failed"), "{params}: {}", run.said);
-        assert_eq!(lines[1..], ["0 0 true null 0 true", "thrown"], "{params}");
+        let [first, seen, second] = lines[..] else { panic!("{params}: {}", run.said) };
+        assert!([first, second].iter().all(|line| line.contains("Request Failed")), "{params}: {}", run.said);
+        assert_eq!(seen, "0 0 true null 0 true", "{params}");
     }
 }
 
@@ -291,6 +295,34 @@ fn requests_without_a_scheme_of_http_are_counted_as_failed() {
 }
 
 #[test]
+fn a_request_that_no_transport_takes_fails_as_in_k6() {
+    let refused = |url: &str, why: &str, code: u16| (url.to_owned(), why.to_owned(), code);
+    for (url, why, code) in [
+        refused("http://t:99999/", "dial tcp: address 99999: invalid port", 1210),
+        refused("ftp://t/", "unsupported protocol scheme \"ftp\"", 1000),
+        refused("nothing", "unsupported protocol scheme \"\"", 1000),
+        refused("http://", "http: no Host in request URL", 1000),
+    ] {
+        let source = script(&format!(
+            "const calls = [() => http.get('{url}'), () => http.batch(['{url}'])[0], () => http.get('http://t/?{url}')];
+             for (const call of calls) {{ const r = call(); console.log(r.url, r.error, r.error_code, r.request.method, r.request.url); }}
+             http.asyncRequest('GET', '{url}').then((r) => console.log('async', r.error_code));
+             try {{ http.get('{url}', {{ throw: true }}); }} catch (e) {{ console.log(e.message); }}"
+        ));
+        let location = if url == "nothing" { "x:y" } else { &url };
+        let run = iterate(&source, 1, |_| reply(302, &[("Location", location)], ""));
+        assert_eq!(run.outcome, Outcome::Done(None), "{url}");
+        let lines: Vec<&str> = run.said.lines().filter(|line| !line.contains("Request Failed")).collect();
+        let direct = format!("{url} {why} {code} GET {url}");
+        assert_eq!(lines[..2], [&direct, &direct], "{url}: {}", run.said);
+        let redirected = lines[2].strip_suffix(&format!(" {code} GET http://t/?{url}"));
+        assert!(redirected.is_some_and(|line| line.starts_with(location)), "{url}: {}", lines[2]);
+        assert_eq!(lines[3..], [&format!("Get \"{url}\": {why}"), &format!("async {code}")], "{url}");
+        assert_eq!((run.seen.http.len(), run.seen.requests.len()), (6, 1), "{url}");
+    }
+}
+
+#[test]
 fn headers_that_say_how_the_body_is_sent_are_not_the_scripts() {
     let source = script(
         "http.post('http://t/', 'x', { headers: { 'Transfer-Encoding': 'chunked', trailer: 'a', 'content-length': '9', 'User-Agent': '', 'X-A': '1' } });",
@@ -408,7 +440,7 @@ fn authentication_is_proved() {
 fn ntlm_is_refused_by_name() {
     let run = iterate(&script("http.get('http://u:p@t/', { auth: 'ntlm' });"), 1, |_| reply(200, &[], ""));
     let Outcome::Failed(error) = run.outcome else { panic!("{:?}", run.outcome) };
-    let expected = "Error: `auth` of the params is 'ntlm', which is not supported: use 'basic' or 'digest'";
+    let expected = "Error: `auth: 'ntlm'` is not supported: use 'basic' or 'digest'";
     assert_eq!(error.message.lines().next(), Some(expected));
     assert_eq!(run.seen.requests, [""; 0]);
 }
@@ -469,7 +501,7 @@ fn a_request_names_its_version_of_http() {
     use squall_plan::HttpVersion::{Auto, Http2, Http11};
     assert_eq!(sent, [Auto, Http11, Http2, Auto]);
     let Outcome::Failed(error) = run.outcome else { panic!("{:?}", run.outcome) };
-    let expected = "Error: `http` of the params is 'h2': use '1.1', '2' or 'auto'";
+    let expected = "Error: invalid `http: 'h2'` in the params: use '1.1', '2' or 'auto'";
     assert_eq!(error.message.lines().next(), Some(expected));
 }
 

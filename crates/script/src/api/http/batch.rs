@@ -49,10 +49,10 @@ fn slot<'js>(ctx: Ctx<'js>, item: &Value<'js>) -> JsResult<Slot<'js>> {
     let method = method.to_ascii_uppercase();
     // As in k6, unlike those of `http.request`.
     let body = if matches!(method.as_str(), "GET" | "HEAD") { undefined() } else { body };
-    let asked = Asked { method: &method, url, body, params: params.clone() };
+    let asked = Asked { method: &method, url, body, params };
     match asked.prepare(ctx)? {
         Ok(prepared) => Ok(Slot::Waiting(Some(prepared))),
-        Err(failure) => refused(ctx, &params, failure).map(Slot::Done),
+        Err(failure) => refused(ctx, failure).map(Slot::Done),
     }
 }
 
@@ -65,9 +65,9 @@ fn perform<'js>(ctx: Ctx<'js>, mut slots: Vec<Slot<'js>>) -> JsResult<Vec<Value<
         for slot in &mut slots {
             if let Slot::Waiting(prepared) = slot
                 && flying < most
-                && let Some(Prepared { spec, params }) = prepared.take()
+                && let Some(prepared) = prepared.take()
             {
-                *slot = Slot::Flying(Exchange::begin(host, spec, params));
+                *slot = Slot::Flying(Exchange::begin(host, prepared));
                 flying += 1;
             }
         }
@@ -80,14 +80,18 @@ fn perform<'js>(ctx: Ctx<'js>, mut slots: Vec<Slot<'js>>) -> JsResult<Vec<Value<
                 })
                 .collect());
         }
-        host.wait(ctx, None)?;
+        let mut has_reply = false;
         for slot in &mut slots {
             let Slot::Flying(exchange) = slot else { continue };
             let Some(reply) = take_reply(&host.inbox, exchange.token) else { continue };
+            has_reply = true;
             if let Next::Done(response) = exchange.on_reply(host, reply) {
                 let throws = exchange.throws(host);
                 *slot = Slot::Done(response.into_value(ctx, throws)?);
             }
+        }
+        if !has_reply {
+            host.wait(ctx, None)?;
         }
     }
 }

@@ -71,14 +71,14 @@ pub(super) fn async_request<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let prepared = match asked.prepare(ctx)? {
         Ok(prepared) => prepared,
         Err(failure) => {
-            match refused(ctx, &asked.params, failure) {
+            match refused(ctx, failure) {
                 Ok(response) => resolve.call(&ctx.undefined(), &[&response])?,
                 Err(_) => reject.call(&ctx.undefined(), &[&ctx.take_exception()])?,
             };
             return Ok(promise);
         }
     };
-    let exchange = Exchange::begin(host, prepared.spec, prepared.params);
+    let exchange = Exchange::begin(host, prepared);
     let call = super::AsyncCall { exchange, resolve: resolve.keep(), reject: reject.keep() };
     host.http.asyncs.borrow_mut().push(call);
     Ok(promise)
@@ -127,25 +127,22 @@ pub(super) struct Asked<'a, 'js> {
 pub(super) struct Prepared {
     pub(super) spec: Rc<Spec>,
     pub(super) params: Option<Rc<Params>>,
+    /// Why no transport takes it: its URL is one, but none of HTTP.
+    pub(super) unsent: Option<ReplyFailure>,
 }
 
 fn run<'js>(ctx: Ctx<'js>, asked: &Asked<'_, 'js>) -> JsResult<Value<'js>> {
     ctx.host().forbid_init(ctx, "making http requests")?;
     match asked.prepare(ctx)? {
-        Ok(Prepared { spec, params }) => exchange::perform(ctx, spec, params),
-        Err(failure) => refused(ctx, &asked.params, failure),
+        Ok(prepared) => exchange::perform(ctx, prepared),
+        Err(failure) => refused(ctx, failure),
     }
 }
 
-/// A request that cannot be made: a response with an error, or an exception.
-pub(super) fn refused<'js>(
-    ctx: Ctx<'js>,
-    params: &Value<'js>,
-    failure: ReplyFailure,
-) -> JsResult<Value<'js>> {
+/// A request that cannot be made: a response with an error, or an exception. As in k6, its own `throw` is not asked.
+pub(super) fn refused(ctx: Ctx<'_>, failure: ReplyFailure) -> JsResult<Value<'_>> {
     let shared = &ctx.host().shared;
-    let asked = if params.is_object() { params.get("throw")? } else { ctx.undefined() };
-    let throws = if asked.is_nullish() { shared.options.throws } else { asked.is_truthy() };
+    let throws = shared.options.throws;
     if !throws {
         shared.console.fields(Level::Warning, "Request Failed", &[("error", &failure.text)]);
     }
@@ -173,25 +170,6 @@ impl<'js> Asked<'_, 'js> {
         Ok((params, encoded))
     }
 
-    /// A URL that cannot be used.
-    fn unsendable(
-        &self,
-        host: &Host,
-        url: &str,
-        name: Option<&str>,
-        (why, params): (Unusable, &Params),
-    ) -> ReplyFailure {
-        let why = match why {
-            Unusable::Malformed(why) => {
-                return ReplyFailure { code: INVALID_URL_CODE, text: format!("invalid URL: {why}") };
-            }
-            Unusable::Unsent(why) => why,
-        };
-        let failure = ReplyFailure { code: exchange::OTHER_CODE, text: why };
-        exchange::count_untaken(host, (self.method, name.unwrap_or(url)), Some(params), &failure);
-        ReplyFailure { text: exchange::failed(self.method, url, &failure.text), ..failure }
-    }
-
     fn build(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, ReplyFailure>> {
         let host = ctx.host();
         let (params, encoded) = match self.read() {
@@ -205,15 +183,19 @@ impl<'js> Asked<'_, 'js> {
                 (self.url.get("url")?.to_string()?, Some(self.url.get("name")?.to_string()?))
             }
             None => {
-                let text = format!("invalid URL: '{}' is no text", self.url.to_string()?);
+                let text = format!("invalid URL: '{}' is not a string", self.url.to_string()?);
                 return Ok(Err(ReplyFailure { code: INVALID_URL_CODE, text }));
             }
         };
         let tag = params.tags.iter().find(|(key, _)| key == "name").map(|(_, value)| value.clone());
         let name = tag.or(name);
-        let (url, user) = match split_user(&text) {
-            Ok(parts) => parts,
-            Err(why) => return Ok(Err(self.unsendable(host, &text, name.as_deref(), (why, &params)))),
+        let ((url, user), unsent) = match split_user(&text) {
+            Ok(parts) => (parts, None),
+            Err(Unusable::Unsent(failure)) => ((nowhere(), None), Some(failure)),
+            Err(Unusable::Malformed(why)) => {
+                let text = format!("invalid URL: {why}");
+                return Ok(Err(ReplyFailure { code: INVALID_URL_CODE, text }));
+            }
         };
         let text = shown(text, &url, user.is_some(), params.auth.as_deref());
         let spec = Spec {
@@ -230,7 +212,7 @@ impl<'js> Asked<'_, 'js> {
             prepared: OnceCell::new(),
         };
         let params = self.params.is_object().then(|| Rc::new(params));
-        Ok(Ok(Prepared { spec: Rc::new(spec), params }))
+        Ok(Ok(Prepared { spec: Rc::new(spec), params, unsent }))
     }
 }
 
@@ -241,6 +223,11 @@ pub(super) fn scenario(host: &Host) -> Rc<str> {
 /// The version of HTTP of the scenario, or of what runs outside of one.
 fn http_version(host: &Host) -> HttpVersion {
     host.scenario.borrow().as_ref().map_or(host.shared.options.http, |scenario| scenario.http)
+}
+
+/// What a request that is never sent has in place of a URL of HTTP.
+fn nowhere() -> Url {
+    Url::parse("about:blank").expect("this is a URL")
 }
 
 /// The URL without user information, and that information.

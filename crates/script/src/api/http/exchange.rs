@@ -15,8 +15,10 @@ use crate::metrics::{HttpSample, HttpTags, Tags};
 use crate::step::{Body, Reply, ReplyFailure, Request, Spec};
 use crate::vm::{Ctx, JsResult, Value};
 
+use super::call::Prepared;
 use super::params::{Params, ResponseType};
 use super::response::{self, Response, Sent};
+use super::url::Unusable;
 
 /// A request under way.
 #[derive(Debug)]
@@ -43,8 +45,8 @@ pub(super) enum Next {
 }
 
 impl Exchange {
-    /// Sends a request.
-    pub(super) fn begin(host: &Host, spec: Rc<Spec>, params: Option<Rc<Params>>) -> Self {
+    /// Sends a request. One that no transport takes fails at once.
+    pub(super) fn begin(host: &Host, Prepared { spec, params, unsent }: Prepared) -> Self {
         let exchange = Self {
             token: host.http.take_token(),
             asked: Rc::clone(&spec),
@@ -54,7 +56,13 @@ impl Exchange {
             redirect_count: 0,
             has_answered_digest: false,
         };
-        exchange.send(host);
+        match unsent {
+            None => exchange.send(host),
+            failure => {
+                let reply = Reply { token: exchange.token, failure, ..Reply::default() };
+                host.inbox.borrow_mut().push(reply);
+            }
+        }
         exchange
     }
 
@@ -121,16 +129,22 @@ impl Exchange {
                 self.send(host);
                 return Next::Again;
             }
-            Target::Foreign(url, failure) => {
-                count_untaken(host, (&self.spec.method, url.as_str()), self.params.as_deref(), &failure);
-                self.spec = Rc::new(Spec { text: url.to_string(), url: *url, ..copy_of(&self.spec) });
-                Reply { failure: Some(failure), token: reply.token, ..Reply::default() }
+            Target::Foreign(text, failure) => {
+                self.spec = Rc::new(Spec {
+                    method: self.redirected_method(reply.status).to_owned(),
+                    name: self.name_of(&text),
+                    text,
+                    ..copy_of(&self.spec)
+                });
+                let reply = Reply { failure: Some(failure), token: reply.token, ..Reply::default() };
+                self.record(host, &reply, expectation(host, self.params.as_deref(), 0));
+                reply
             }
             Target::None | Target::Unreadable(_) => reply,
         };
         let held = hold(host, &mut reply);
         if let Some(failure) = reply.failure.as_ref().filter(|_| !self.throws(host)) {
-            let text = failed(&self.spec.method, self.spec.url.as_str(), &failure.text);
+            let text = failed(&self.spec.method, &self.spec.text, &failure.text);
             host.shared.console.fields(Level::Warning, "Request Failed", &[("error", &text)]);
         }
         let response_type = self.response_type(host);
@@ -153,9 +167,36 @@ impl Exchange {
         }
     }
 
+    /// Counts a request that has ended.
     fn record(&self, host: &Host, reply: &Reply, is_expected: Option<bool>) {
-        let row = (self.spec.method.as_str(), self.spec.name.as_str());
-        record(host, row, self.params.as_deref(), reply, is_expected);
+        let (error_code, error) = match &reply.failure {
+            Some(failure) => (failure.code, failure.text.as_str()),
+            None if reply.status >= 400 => (1000 + reply.status, ""),
+            None => (0, ""),
+        };
+        let ip = if host.shared.options.system_tags.has("ip") {
+            reply.remote.map(|remote| remote.ip().to_string()).unwrap_or_default()
+        } else {
+            String::new()
+        };
+        let http = HttpTags {
+            method: &self.spec.method,
+            url: &self.spec.name,
+            name: &self.spec.name,
+            status: reply.status,
+            proto: reply.proto,
+            tls_version: reply.tls.map_or("", |(version, _)| version),
+            error_code,
+            error,
+            expected: is_expected,
+            ip: &ip,
+        };
+        let own: &[(String, String)] = self.params.as_ref().map_or(&[], |params| &params.tags);
+        host.with_tags(own, |tags| {
+            let tags = Tags { http: Some(&http), ..*tags };
+            let is_failed = is_expected.map(|is| !is);
+            host.shared.recorder.http(&HttpSample { timing: &reply.timing, is_failed, tags: &tags });
+        });
     }
 
     /// Where a redirect that is to be followed leads.
@@ -184,12 +225,7 @@ impl Exchange {
     /// The request that follows a redirect, as Go's client makes it.
     fn redirected(&self, host: &Host, status: u16, url: Url) -> Spec {
         let old = &self.spec;
-        let keeps = matches!(status, 307 | 308);
-        let method = match old.method.as_str() {
-            method @ ("GET" | "HEAD") => method,
-            method if keeps => method,
-            _ => "GET",
-        };
+        let keeps = keeps_request(status);
         let is_same_host = url.host_str() == old.url.host_str();
         let mut headers: Vec<(String, String)> = old
             .headers
@@ -207,18 +243,30 @@ impl Exchange {
         headers.extend(self.referer(&url));
         let own = self.params.as_ref().map_or(&[][..], |params| &params.cookies);
         self.with_jar(host, |jar| headers.extend(cookie_header(jar, &url, own)));
-        let name = url.to_string();
-        // A name is kept; a URL that stands for one is not.
-        let has_name = self.asked.name != self.asked.text;
+        let text = url.to_string();
         Spec {
-            method: method.to_owned(),
-            name: if has_name { old.name.clone() } else { name.clone() },
-            text: name,
+            method: self.redirected_method(status).to_owned(),
+            name: self.name_of(&text),
+            text,
             headers,
             body: if keeps { old.body.clone() } else { Body::Empty },
             url,
             ..copy_of(old)
         }
+    }
+
+    /// The method of the request that follows a redirect.
+    fn redirected_method(&self, status: u16) -> &str {
+        match self.spec.method.as_str() {
+            method if method == "HEAD" || keeps_request(status) => method,
+            _ => "GET",
+        }
+    }
+
+    /// The name of a request to where a redirect leads: a name that was given is kept, a URL that stands for one is not.
+    fn name_of(&self, text: &str) -> String {
+        let has_name = self.asked.name != self.asked.text;
+        if has_name { self.spec.name.clone() } else { text.to_owned() }
     }
 
     /// Where a redirect to `url` comes from: the script's own word, or the URL before; never from TLS to what has none.
@@ -248,8 +296,8 @@ enum Target {
     /// Nowhere, or too far.
     None,
     Url(Box<Url>),
-    /// What no client of HTTP can request, and why.
-    Foreign(Box<Url>, ReplyFailure),
+    /// To a URL that cannot be requested, and why.
+    Foreign(String, ReplyFailure),
     /// The `Location` is no URL.
     Unreadable(ReplyFailure),
 }
@@ -263,13 +311,15 @@ impl Target {
         if let Some(why) = super::url::flaw(location) {
             return unreadable(&format!("parse {location:?}: {why}"));
         }
-        match base.join(location) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") => Self::Url(Box::new(url)),
-            Ok(url) => {
-                let why = format!("unsupported protocol scheme \"{}\"", url.scheme());
-                Self::Foreign(Box::new(url), failure(why))
-            }
-            Err(error) => unreadable(&format!("parse {location:?}: {error}")),
+        let absolute = match super::url::scheme_of(location) {
+            Some(_) => location.to_owned(),
+            None if location.starts_with("//") => format!("{}:{location}", base.scheme()),
+            None => base.join(location).map_or_else(|_| location.to_owned(), String::from),
+        };
+        match super::url::parse(&absolute) {
+            Ok(url) => Self::Url(Box::new(url)),
+            Err(Unusable::Unsent(failure)) => Self::Foreign(absolute, failure),
+            Err(Unusable::Malformed(why)) => unreadable(&why),
         }
     }
 }
@@ -282,48 +332,9 @@ fn expectation(host: &Host, params: Option<&Params>, status: u16) -> Option<bool
     }
 }
 
-/// A request that no transport takes: it is counted as one that failed, as in k6.
-pub(super) fn count_untaken(host: &Host, row: (&str, &str), params: Option<&Params>, failure: &ReplyFailure) {
-    let reply = Reply { failure: Some(failure.clone()), ..Reply::default() };
-    record(host, row, params, &reply, expectation(host, params, 0));
-}
-
-/// Counts a request. `row`: its method, and its name.
-fn record(
-    host: &Host,
-    (method, name): (&str, &str),
-    params: Option<&Params>,
-    reply: &Reply,
-    is_expected: Option<bool>,
-) {
-    let (error_code, error) = match &reply.failure {
-        Some(failure) => (failure.code, failure.text.as_str()),
-        None if reply.status >= 400 => (1000 + reply.status, ""),
-        None => (0, ""),
-    };
-    let ip = if host.shared.options.system_tags.has("ip") {
-        reply.remote.map(|remote| remote.ip().to_string()).unwrap_or_default()
-    } else {
-        String::new()
-    };
-    let http = HttpTags {
-        method,
-        url: name,
-        name,
-        status: reply.status,
-        proto: reply.proto,
-        tls_version: reply.tls.map_or("", |(version, _)| version),
-        error_code,
-        error,
-        expected: is_expected,
-        ip: &ip,
-    };
-    let own: &[(String, String)] = params.map_or(&[], |params| &params.tags);
-    host.with_tags(own, |tags| {
-        let tags = Tags { http: Some(&http), ..*tags };
-        let is_failed = is_expected.map(|is| !is);
-        host.shared.recorder.http(&HttpSample { timing: &reply.timing, is_failed, tags: &tags });
-    });
+/// Whether the request that follows a redirect is the same one.
+fn keeps_request(status: u16) -> bool {
+    matches!(status, 307 | 308)
 }
 
 /// A spec with the same content that was not prepared yet.
@@ -384,18 +395,16 @@ fn capitalised(method: &str) -> String {
 }
 
 /// Sends a request and waits for its response.
-pub(super) fn perform<'js>(
-    ctx: Ctx<'js>,
-    spec: Rc<Spec>,
-    params: Option<Rc<Params>>,
-) -> JsResult<Value<'js>> {
+pub(super) fn perform<'js>(ctx: Ctx<'js>, prepared: Prepared) -> JsResult<Value<'js>> {
     let host = ctx.host();
-    let mut exchange = Exchange::begin(host, spec, params);
+    let mut exchange = Exchange::begin(host, prepared);
     loop {
-        host.wait(ctx, None)?;
-        while let Some(reply) = take_reply(&host.inbox, exchange.token) {
-            if let Next::Done(response) = exchange.on_reply(host, reply) {
-                return response.into_value(ctx, exchange.throws(host));
+        match take_reply(&host.inbox, exchange.token) {
+            None => host.wait(ctx, None)?,
+            Some(reply) => {
+                if let Next::Done(response) = exchange.on_reply(host, reply) {
+                    return response.into_value(ctx, exchange.throws(host));
+                }
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::metrics::Tags;
 use crate::step::{Body, Spec};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
-use super::call::{scenario, split_user};
+use super::call::{self, scenario, split_user};
 use super::exchange;
 use super::form;
 use super::params::{Params, ResponseType};
@@ -84,7 +84,7 @@ fn new_client<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
         let value = config.get(name)?;
         let seconds = if value.is_nullish() { 0.0 } else { value.to_number()? };
         Duration::try_from_secs_f64(seconds.max(0.0))
-            .map_err(|_error| ctx.throw_error(&format!("`{name}` is no number of seconds")))
+            .map_err(|_error| ctx.throw_error(&format!("`{name}` is not a number of seconds")))
     };
     let dial_timeout = seconds("dial_timeout")?;
     let (read, write) = (seconds("read_timeout")?, seconds("write_timeout")?);
@@ -131,7 +131,7 @@ fn new_request<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let body = options.get("body")?;
     if !(body.is_nullish() || body.is_string() || body.is_object()) {
         return Err(
-            ctx.throw_error("req body type not supported: give a string, an ArrayBuffer or a FileStream")
+            ctx.throw_error("req body type not supported: use a string, an ArrayBuffer or a FileStream")
         );
     }
     let response_type = match text(&options, "response_type")?.as_str() {
@@ -185,7 +185,8 @@ fn send<'js>(call: &Call<'js>, method: &str) -> JsResult<Value<'js>> {
     let params = request
         .timed_params
         .get_or_init(|| Rc::new(Params { timeout: Some(client.timeout), ..Params::clone(&request.params) }));
-    let response = exchange::perform(ctx, spec, Some(Rc::clone(params)))?;
+    let prepared = call::Prepared { spec, params: Some(Rc::clone(params)), unsent: None };
+    let response = exchange::perform(ctx, prepared)?;
     let has_failed = response.opaque::<Response>().is_some_and(|response| response.status() == 0);
     Ok(if has_failed { ctx.null() } else { response })
 }

@@ -44,7 +44,7 @@ pub(super) fn encode(value: &Value<'_>, compression: &[String]) -> Result<Encode
     } else if value.is_object() && !value.is_array() && !value.is_function() {
         form(value)?
     } else {
-        let problem = "unknown request body type: give a string, a buffer or an object, and lists as JSON.stringify(list)";
+        let problem = "unknown request body type: use a string, a buffer or an object, and JSON.stringify(list) for a list";
         return Err(Flaw::Bad(problem.to_owned()));
     };
     for coding in compression {

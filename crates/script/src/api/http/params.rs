@@ -144,7 +144,7 @@ impl Params {
 fn auth(value: &Value<'_>) -> JsResult<String> {
     let auth = value.to_string()?;
     if auth == "ntlm" {
-        let problem = "`auth` of the params is 'ntlm', which is not supported: use 'basic' or 'digest'";
+        let problem = "`auth: 'ntlm'` is not supported: use 'basic' or 'digest'";
         return Err(value.ctx().throw_error(problem));
     }
     Ok(auth)
@@ -153,7 +153,7 @@ fn auth(value: &Value<'_>) -> JsResult<String> {
 fn http_version(value: &Value<'_>) -> JsResult<HttpVersion> {
     let text = value.to_text()?;
     crate::options::http_version(&text).ok_or_else(|| {
-        let problem = format!("`http` of the params is '{}': {}", &*text, crate::options::HTTP_HELP);
+        let problem = format!("invalid `http: '{}'` in the params: {}", &*text, crate::options::HTTP_HELP);
         value.ctx().throw_error(&problem)
     })
 }
@@ -230,6 +230,6 @@ fn range(ctx: Ctx<'_>, value: &Value<'_>) -> JsResult<(u16, u16)> {
     let bound = |name| Ok(value.get(name)?.as_number());
     match value.is_object().then(|| Ok((bound("min")?, bound("max")?))).transpose()? {
         Some((Some(min), Some(max))) => Ok((min as u16, max as u16)),
-        _ => Err(ctx.throw_error("expectedStatuses takes statuses, and objects with `min` and `max`")),
+        _ => Err(ctx.throw_error("expectedStatuses takes status codes and objects with `min` and `max`")),
     }
 }

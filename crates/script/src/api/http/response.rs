@@ -94,7 +94,7 @@ impl Response {
         match &self.sent {
             // The clients of `k6/x/fasthttp` say no more than what went wrong.
             Some(Sent { last, .. }) if last.client == 0 => {
-                super::exchange::failed(&last.method, last.url.as_str(), &failure.text)
+                super::exchange::failed(&last.method, &last.text, &failure.text)
             }
             _ => failure.text.clone(),
         }

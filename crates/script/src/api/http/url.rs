@@ -2,20 +2,28 @@
 
 use url::{ParseError, Url};
 
+use crate::step::ReplyFailure;
+
+use super::exchange::OTHER_CODE;
+
 /// Why a URL cannot be requested.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
     /// It is no URL: nothing is counted.
     Malformed(String),
     /// A request that fails before anything is sent: it is counted.
-    Unsent(String),
+    Unsent(ReplyFailure),
 }
 
 impl Unusable {
     /// The reason alone.
     pub(super) fn into_text(self) -> String {
-        let (Self::Malformed(why) | Self::Unsent(why)) = self;
-        why
+        let (Self::Malformed(text) | Self::Unsent(ReplyFailure { text, .. })) = self;
+        text
+    }
+
+    fn unsent(code: u16, text: String) -> Self {
+        Self::Unsent(ReplyFailure { code, text })
     }
 }
 
@@ -29,7 +37,7 @@ pub(super) fn parse(text: &str) -> Result<Url, Unusable> {
     let is_http = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
     let authority = text.split_once("://").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or(""));
     if is_http && authority.is_none_or(str::is_empty) {
-        return Err(Unusable::Unsent("http: no Host in request URL".to_owned()));
+        return Err(Unusable::unsent(OTHER_CODE, "http: no Host in request URL".to_owned()));
     }
     let port = authority.and_then(|authority| authority.rsplit_once(':')).map_or("", |(_, port)| port);
     match Url::parse(&path_as_typed(text)) {
@@ -37,7 +45,7 @@ pub(super) fn parse(text: &str) -> Result<Url, Unusable> {
         Ok(url) => Err(unsupported(url.scheme())),
         Err(ParseError::RelativeUrlWithoutBase) => Err(unsupported("")),
         Err(ParseError::InvalidPort) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            Err(Unusable::Unsent(format!("dial tcp: address {port}: invalid port")))
+            Err(Unusable::unsent(DIAL_CODE, format!("dial tcp: address {port}: invalid port")))
         }
         Err(ParseError::InvalidPort) => Err(malformed(&format!("invalid port \":{port}\" after host"))),
         Err(ParseError::InvalidIpv6Address) => Err(malformed("missing ']' in host")),
@@ -46,7 +54,7 @@ pub(super) fn parse(text: &str) -> Result<Url, Unusable> {
 }
 
 fn unsupported(scheme: &str) -> Unusable {
-    Unusable::Unsent(format!("unsupported protocol scheme \"{scheme}\""))
+    Unusable::unsent(OTHER_CODE, format!("unsupported protocol scheme \"{scheme}\""))
 }
 
 /// What Go refuses, and browsers correct.
@@ -81,7 +89,7 @@ pub(super) fn flaw(text: &str) -> Option<String> {
 }
 
 /// The scheme and what follows it.
-fn scheme_of(text: &str) -> Option<(&str, &str)> {
+pub(super) fn scheme_of(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
         && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
@@ -137,13 +145,16 @@ fn path_as_typed(text: &str) -> std::borrow::Cow<'_, str> {
     format!("{}{rest}", path.replace('\\', "%5C").replace(' ', "%20")).into()
 }
 
+/// k6's `error_code` of an address that cannot be dialled.
+const DIAL_CODE: u16 = 1210;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn urls_are_taken_and_refused_as_gos_client_does() {
-        let unsent = |why: &str| Err(Unusable::Unsent(why.to_owned()));
+        let unsent = |why: &str| Err(Unusable::unsent(OTHER_CODE, why.to_owned()));
         let malformed = |text: &str, why: &str| Err(Unusable::Malformed(format!("parse {text:?}: {why}")));
         for (text, expected) in [
             ("http://h/a ", "http://h/a%20"),
@@ -160,7 +171,10 @@ mod tests {
             ("localhost:80/x", unsent("unsupported protocol scheme \"localhost\"")),
             ("http://", unsent("http: no Host in request URL")),
             ("http:///x", unsent("http: no Host in request URL")),
-            ("http://h:99999/", unsent("dial tcp: address 99999: invalid port")),
+            (
+                "http://h:99999/",
+                Err(Unusable::unsent(DIAL_CODE, "dial tcp: address 99999: invalid port".to_owned())),
+            ),
             ("http://h:x/", malformed("http://h:x/", "invalid port \":x\" after host")),
             ("http://h/a\nb", malformed("http://h/a\nb", "net/url: invalid control character in URL")),
             ("%zz", malformed("%zz", "invalid URL escape \"%zz\"")),
