@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use squall_fuzz::scripts::NoRecorder;
 use squall_script::{
-    Console, Counts, Iteration, Program, ProgramSetup, Progress, Reply, ReplyFailure,
+    Console, Counts, Iteration, NoRecorder, Program, ProgramSetup, Progress, Reply, ReplyFailure,
     Request, Runtime, Scenario, Shared, Step, User, Work,
 };
 

@@ -13,9 +13,8 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use squall_plan::log_mask::masked_line;
 use squall_plan::printable::csv_cell;
-use squall_fuzz::scripts::NoRecorder;
 use squall_script::{
-    Console, MetricId, Options, Program, ProgramSetup, Recorder, SampleForm, SampleOutput, SampleStream,
+    Console, MetricId, NoRecorder, Options, Program, ProgramSetup, Recorder, SampleForm, SampleOutput, SampleStream,
     SystemTags, Tags, TimeForm,
 };
 

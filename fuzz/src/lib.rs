@@ -1,7 +1,6 @@
 //! What fuzz targets have in common.
 
 pub mod h2;
-pub mod scripts;
 pub mod traffic;
 
 use squall_plan::InputError;

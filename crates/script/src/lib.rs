@@ -42,4 +42,6 @@ pub use program::{Fetch, Program, ProgramSetup};
 pub use samples::{SampleForm, SampleOutput, SampleStream, TimeForm};
 pub use segment::Stripes;
 pub use step::{Body, Reply, ReplyFailure, Request, Spec, Step, Timing};
-pub use user::{Counts, Iteration, Outcome, Pending, Progress, Scenario, Shared, User, Work, log_failure};
+pub use user::{
+    Counts, Iteration, NoRecorder, Outcome, Pending, Progress, Scenario, Shared, User, Work, log_failure,
+};

@@ -177,9 +177,9 @@ struct Desk {
     outcome: RefCell<Option<Outcome>>,
 }
 
-/// Takes nothing.
+/// Keeps nothing of what scripts record.
 #[derive(Debug)]
-pub(crate) struct NoRecorder;
+pub struct NoRecorder;
 
 impl Recorder for NoRecorder {
     fn add(&self, _metric: MetricId, _value: f64, _tags: &Tags<'_>) {}
@@ -244,7 +244,7 @@ impl User {
         let counter = Rc::clone(&desk);
         let fiber = Fiber::new(STACK_BYTES, Rc::clone(&host), move |host| live(host, &counter));
         let fiber = fiber.map_err(|error| {
-            let message = format!("cannot make the stack of a virtual user: {error}");
+            let message = format!("cannot allocate the stack of a virtual user: {error}");
             ScriptError::new(ErrorKind::Load, message, "raise vm.max_map_count, or use fewer virtual users")
         })?;
         Ok(Self { fiber, host, desk })
