@@ -63,10 +63,14 @@ pub(crate) fn instantiate<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Exports<'j
         return exports_of(object);
     }
     let make = NATIVES.iter().find(|(known, _)| *known == name).map(|(_, make)| make);
-    let exports = make.ok_or_else(|| ctx.throw_error(&missing::module(name)))?(ctx)?;
-    if let Some((_, object)) = exports.iter().find(|(export, _)| export == "default") {
-        ctx.host().keep(ctx, &kept_name, object.clone());
+    let mut exports = make.ok_or_else(|| ctx.throw_error(&missing::module(name)))?(ctx)?;
+    if !exports.iter().any(|(export, _)| export == "default") {
+        let object = ctx.object();
+        exports.iter().try_for_each(|(export, value)| object.set(export, value.clone()))?;
+        exports.push(("default".to_owned(), object));
     }
+    let object = exports.iter().find(|(export, _)| export == "default");
+    object.into_iter().for_each(|(_, object)| ctx.host().keep(ctx, &kept_name, object.clone()));
     Ok(exports)
 }
 

@@ -173,6 +173,23 @@ fn required_modules_are_the_imported_ones() {
 }
 
 #[test]
+fn every_module_is_the_same_object_however_it_is_loaded() {
+    for name in [
+        "k6", "k6/http", "k6/metrics", "k6/data", "k6/execution", "k6/encoding", "k6/crypto", "k6/html", "k6/timers",
+        "k6/experimental/fs", "k6/experimental/csv", "k6/experimental/streams", "k6/x/fasthttp",
+    ] {
+        let source = format!(
+            "import * as all from '{name}'; import own from '{name}';
+             const required = require('{name}');
+             required.patched = 1;
+             export default function () {{ console.log(required === own, own.patched, all.default === own); }}"
+        );
+        let run = iterate(&source, 1, |_| reply(200, &[], ""));
+        assert_eq!((run.outcome, run.said.as_str()), (Outcome::Done(None), "true 1 true\n"), "{name}");
+    }
+}
+
+#[test]
 fn a_rate_named_checks_counts_checks() {
     let source = "import { Rate } from 'k6/metrics'; const checks = new Rate('checks');
         export default function () { checks.add(1, { check: 'mine' }); checks.add(0, { check: 'mine' }); checks.add(true); }";
