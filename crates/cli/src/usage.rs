@@ -32,7 +32,8 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request,
     let argv = argv::settled(argv.into_iter().collect());
     match read(&argv) {
         Ok((Cli { command: Some(Command::Run(args)), .. }, given)) => {
-            given.subcommand().map_or(Ok(()), |(_, given)| run_flags::check(&args, given))?;
+            let checked = given.subcommand().map_or(Ok(()), |(_, given)| run_flags::check(&args, given));
+            checked.map_err(|failure| coded(&argv, failure))?;
             Ok(Request::Do(Command::Run(args)))
         }
         Ok((Cli { command: Some(command), .. }, _)) => Ok(Request::Do(command)),

@@ -1,5 +1,7 @@
 //! What to try next, judged from the run itself: said only when it is likely to help.
 
+use squall_plan::What;
+
 use crate::summary::Summary;
 use crate::wording;
 
@@ -10,7 +12,9 @@ pub(crate) fn of(summary: &Summary) -> Vec<String> {
 
 fn failures(summary: &Summary) -> Option<String> {
     let worst = summary.errors.first()?;
-    wording::advice(worst.cause).map(str::to_owned)
+    let is_script = summary.plan.loads.iter().all(|load| matches!(load.what, What::Script(_)));
+    let advice = if is_script { wording::script_advice } else { wording::advice };
+    advice(worst.cause).map(str::to_owned)
 }
 
 /// Of fewer than a thousand values, the 99.9th percentile is the largest one: chance, not a property.

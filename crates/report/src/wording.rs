@@ -82,6 +82,27 @@ pub fn advice(cause: Cause) -> Option<&'static str> {
     }
 }
 
+/// The same for a k6 script, which has other flags and options.
+pub(crate) fn script_advice(cause: Cause) -> Option<&'static str> {
+    match cause {
+        Cause::NameNotResolved => Some("check the host name, or give its address in the option `hosts`"),
+        Cause::Timeout => Some(
+            "the server needs longer than the request's `timeout` allows; raise it in the params, or lower the load",
+        ),
+        Cause::TlsCertificate => Some(
+            "trust the issuer with the variable `SSL_CERT_FILE=FILE`, or skip the check with `insecureSkipTLSVerify: true` or `--insecure-skip-tls-verify`",
+        ),
+        Cause::UnexpectedStatus => Some(
+            "statuses outside 200-399 count as failures; `http.setResponseCallback(http.expectedStatuses(404))` changes that",
+        ),
+        Cause::OutOfResources => {
+            Some("spread connections over addresses with `--local-ips`, or raise the limit of open files")
+        }
+        Cause::StreamRefused => None,
+        _ => advice(cause),
+    }
+}
+
 /// Why a run ended before its plan did; nothing when it ended as planned.
 pub(crate) fn stopped_early(stopped_by: StoppedBy) -> Option<&'static str> {
     match stopped_by {

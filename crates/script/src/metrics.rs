@@ -221,12 +221,11 @@ impl SystemTags {
         SYSTEM_TAGS.iter().position(|tag| *tag == name).is_some_and(|idx| self.0 & (1 << idx) != 0)
     }
 
-    /// The set of these names; the first unknown one is the error.
-    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        names.into_iter().try_fold(Self(0), |set, name| {
-            let idx = SYSTEM_TAGS.iter().position(|tag| *tag == name).ok_or_else(|| name.to_owned())?;
-            Ok(Self(set.0 | 1 << idx))
-        })
+    /// The set of these names, and those of them that are no system tags.
+    pub fn of(names: Vec<String>) -> (Self, Vec<String>) {
+        let idx_of = |name: &String| SYSTEM_TAGS.iter().position(|tag| tag == name);
+        let (known, unknown): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| idx_of(name).is_some());
+        (Self(known.iter().filter_map(idx_of).fold(0, |set, idx| set | 1 << idx)), unknown)
     }
 
     /// Names in the set.

@@ -37,8 +37,15 @@ use crate::run::{fetch::fetcher, k6_env, samples};
 use crate::signals;
 use crate::view::View;
 
-/// Runs a script.
+/// Runs a script. What is wrong usage elsewhere ends it with 255, as in k6.
 pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
+    start(path, args).map_err(|failure| match failure.code {
+        ExitCode::Usage => Failure { code: ExitCode::ScriptLoad, ..failure },
+        _ => failure,
+    })
+}
+
+fn start(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
     let doing = format!("reading {} and what it imports", path.display());
     let patience = Patience::unless_quiet(&args.output.faces, doing);
     let args = &k6_env::with_outputs(args)?;
@@ -326,7 +333,8 @@ impl<'a> Script<'a> {
         if let Some(path) = &flags.summary_export {
             let data = self.machine_data(&summary).unwrap_or_else(|| export(&summary));
             let text = serde_json::to_string_pretty(&data).unwrap_or_default();
-            std::fs::write(path, text).map_err(|error| Failure::file("--summary-export", path, &error))?;
+            let written = std::fs::write(path, text);
+            self.warn_of_unwritten(written.err().map(|error| (path.display().to_string(), error)));
         }
         if flags.no_summary || flags.summary_mode == Some(SummaryModeArg::Disabled) {
             return Ok(());
@@ -361,26 +369,28 @@ impl<'a> Script<'a> {
             }
         };
         let texts: Map<String, Json> = serde_json::from_str(&texts).unwrap_or_default();
-        let mut problems = String::new();
+        let mut problems = Vec::new();
         for (name, text) in texts {
             let text = text.as_str().unwrap_or_default();
             match name.as_str() {
                 "stdout" => output::result(text)?,
                 "stderr" => output::own(text),
-                path => {
-                    if let Err(error) = std::fs::write(path, text) {
-                        problems.push_str(&format!("\n\t- could not write '{path}': {error}"));
-                    }
-                }
+                path => problems.extend(std::fs::write(path, text).err().map(|error| (path.to_owned(), error))),
             }
         }
-        if !problems.is_empty() {
-            // What was measured stands, and so does the exit code.
-            let text = format!("Could not save some summary information:{problems}");
+        self.warn_of_unwritten(problems);
+        Ok(true)
+    }
+
+    /// Files of the summary that could not be written: what was measured stands, and so does the exit code.
+    fn warn_of_unwritten(&self, files: impl IntoIterator<Item = (String, std::io::Error)>) {
+        let lines = files.into_iter().map(|(path, error)| format!("\n\t- could not write '{path}': {error}"));
+        let lines: String = lines.collect();
+        if !lines.is_empty() {
+            let text = format!("Could not save some summary information:{lines}");
             let what = "failed to handle the end-of-test summary";
             self.run.console.fields(Level::Error, what, &[("error", &text)]);
         }
-        Ok(true)
     }
 
     /// The newer form of the data, where it is wanted.
@@ -595,9 +605,11 @@ fn options(flags: &ScriptArgs, program: &Program) -> Result<Options, Failure> {
     let mut layers = Vec::new();
     if let Some(path) = &flags.config {
         let text =
-            read_text(path, PLAN_FILE_BYTES_MAX).map_err(|error| Failure::file("--config", path, &error))?;
+            read_text(path, PLAN_FILE_BYTES_MAX).map_err(|error| Failure::file("--config", path, &error));
+        let code = ExitCode::ScriptOptions;
+        let text = text.map_err(|failure| Failure { code, ..failure })?;
         let options = serde_json::from_str(&text).map_err(|error| Failure {
-            code: ExitCode::ScriptOptions,
+            code,
             message: format!("`{}` is not a JSON object of options: {error}", path.display()),
             help: "write it like {\"vus\": 10, \"duration\": \"30s\"}".to_owned(),
         })?;
@@ -613,7 +625,9 @@ fn options(flags: &ScriptArgs, program: &Program) -> Result<Options, Failure> {
     let variables: Vec<(String, String)> =
         std::env::vars().filter(|(name, _)| name.starts_with("K6_")).collect();
     layers.push(env_layer(variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
-    layers.push(Layer { kind: LayerKind::Flags, options: flag_options(flags)? });
+    let given = Layer { kind: LayerKind::Flags, options: flag_options(flags)? };
+    given.check().map_err(|error| Failure { code: ExitCode::ScriptLoad, ..script_failure(&error, "") })?;
+    layers.push(given);
     let mut options = Options::of(layers).map_err(|error| script_failure(&error, ""))?;
     if flags.no_thresholds || std::env::var("K6_NO_THRESHOLDS").is_ok_and(|value| value == "true") {
         options.thresholds.clear();

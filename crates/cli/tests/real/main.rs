@@ -15,6 +15,7 @@ mod h2_servers;
 mod hostile;
 mod input;
 mod large_uploads;
+mod like_k6;
 mod outputs;
 mod redirects;
 mod round_trip;

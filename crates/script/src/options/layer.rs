@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value as Json};
 
+use super::Reader;
+use crate::error::ScriptError;
+
 /// One layer: options with k6's names.
 #[derive(Debug, Clone)]
 pub struct Layer {
@@ -22,6 +25,30 @@ pub enum LayerKind {
     Environment,
     /// Flags.
     Flags,
+}
+
+impl Layer {
+    /// Reads the values that flags give, each by itself: how they go together is for [`Options::of`](super::Options::of).
+    ///
+    /// # Errors
+    /// The first value that cannot be read.
+    pub fn check(&self) -> Result<(), ScriptError> {
+        let (read, mut warnings) = (Reader(&self.options), Vec::new());
+        ["duration", "minIterationDuration"].iter().try_for_each(|name| read.duration(name).map(drop))?;
+        // A stage without a target is for the whole to judge, as in k6.
+        let stages = self.options.get("stages").and_then(Json::as_array);
+        if stages.is_some_and(|stages| stages.iter().all(Json::is_object)) {
+            super::scenario::stages(&read, "stages")?;
+        }
+        super::runtime(&read, &mut warnings)?;
+        super::trend_stats(&read)?;
+        super::time_unit(&read)?;
+        super::segment(&read)?;
+        super::network::block_hostnames(&read)?;
+        super::network::blacklist_ips(&read)?;
+        super::network::local_ips(&read)?;
+        super::network::dns(&read, &mut warnings).map(drop)
+    }
 }
 
 /// Puts layers together. A layer that says how the run is executed drops all that lower ones say of it.

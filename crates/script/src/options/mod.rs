@@ -152,7 +152,8 @@ impl Options {
         warnings.extend(idle.map(|name| format!("the option `{name}` has no effect in squall")));
         let mut scenarios = scenario::of(&read, &mut warnings)?;
         let http = own::http(&read, &mut scenarios)?;
-        let runtime = Runtime { http, body_bytes_max: own::body_bytes_max(&read)?, ..runtime(&read)? };
+        let body_bytes_max = own::body_bytes_max(&read)?;
+        let runtime = Runtime { http, body_bytes_max, ..runtime(&read, &mut warnings)? };
         Ok(Self {
             scenarios,
             thresholds: thresholds(&read)?,
@@ -183,21 +184,15 @@ impl Options {
     }
 }
 
-fn runtime(read: &Reader<'_>) -> Result<Runtime, ScriptError> {
+fn runtime(read: &Reader<'_>, warnings: &mut Vec<String>) -> Result<Runtime, ScriptError> {
     let default = Runtime::default();
-    let system_tags = match read.get("systemTags") {
-        None => default.system_tags,
-        Some(_) => {
-            let names = read.list("systemTags")?;
-            SystemTags::of(names.iter().map(String::as_str)).map_err(|name| {
-                wrong(
-                    "systemTags",
-                    &format!("has an unknown tag `{name}`"),
-                    &crate::metrics::SYSTEM_TAGS.join(", "),
-                )
-            })?
-        }
-    };
+    let mut system_tags = default.system_tags;
+    if read.get("systemTags").is_some() {
+        let (known, unknown) = SystemTags::of(read.list("systemTags")?);
+        system_tags = known;
+        warnings
+            .extend(unknown.iter().map(|name| format!("`systemTags` has the unknown tag `{name}`, which is ignored")));
+    }
     Ok(Runtime {
         tags: read.strings_by_name("tags")?,
         system_tags,
@@ -233,7 +228,7 @@ fn thresholds(read: &Reader<'_>) -> Result<Vec<(String, Vec<ThresholdSource>)>, 
 fn threshold(metric: &str, item: &Json) -> Result<ThresholdSource, ScriptError> {
     let bad = || {
         let help = "write a text like 'p(95)<200', or { threshold: 'p(95)<200', abortOnFail: true }";
-        wrong("thresholds", &format!("has no readable rule for `{metric}`"), help)
+        wrong("thresholds", &format!("has an invalid rule for `{metric}`"), help)
     };
     match item {
         Json::String(text) => {
@@ -309,7 +304,7 @@ impl Reader<'_> {
         let Some(value) = self.get(name) else { return Ok(None) };
         match read(value) {
             Some(value) => Ok(Some(value)),
-            None => Err(wrong(name, &format!("is {value}, not a {kind}"), &format!("give a {kind}"))),
+            None => Err(wrong(name, &format!("is {value}, not a {kind}"), &format!("use a {kind}"))),
         }
     }
 
@@ -331,7 +326,7 @@ impl Reader<'_> {
 
     /// A whole number that is not negative.
     pub(crate) fn count(&self, name: &str) -> Result<Option<u64>, ScriptError> {
-        self.read(name, "whole number of at least 0", |value| match value {
+        self.read(name, "whole number, 0 or more", |value| match value {
             Json::Number(number) => number
                 .as_u64()
                 .or_else(|| number.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0).map(|n| n as u64)),

@@ -227,7 +227,7 @@ fn scenario(name: &str, value: &Json) -> Result<ScenarioConfig, ScriptError> {
     let at = |problem: &str, help: &str| wrong(&format!("scenarios.{name}"), problem, help);
     let is_name_ok = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if name.is_empty() || !is_name_ok {
-        return Err(at("has a bad name", "use letters, digits, `_` and `-`"));
+        return Err(at("has an invalid name", "use letters, digits, `_` and `-`"));
     }
     let map = value.as_object().ok_or_else(|| at("is not an object", "write { executor: … }"))?;
     let read = Reader(map);
@@ -307,7 +307,7 @@ fn executor(kind: &str, read: &Reader<'_>) -> Result<Option<Executor>, ScriptErr
     }))
 }
 
-fn stages(read: &Reader<'_>, name: &str) -> Result<Vec<Stage>, ScriptError> {
+pub(super) fn stages(read: &Reader<'_>, name: &str) -> Result<Vec<Stage>, ScriptError> {
     let help = "write a list like [{ duration: '30s', target: 20 }]";
     let list = read.get(name).ok_or_else(|| wrong(name, "is missing", help))?;
     let list = list
@@ -356,12 +356,12 @@ fn check(name: &str, executor: &Executor) -> Result<(), ScriptError> {
         Executor::ConstantVus { duration, .. } | Executor::ConstantArrivalRate { duration, .. }
             if *duration < DURATION_MIN =>
         {
-            bad("has a duration below 1s", "let it run for at least 1s")
+            bad("has a duration below 1s", "use at least 1s")
         }
         Executor::SharedIterations { max_duration, .. } | Executor::PerVuIterations { max_duration, .. }
             if *max_duration < DURATION_MIN =>
         {
-            bad("has a maxDuration below 1s", "let it run for at least 1s")
+            bad("has a maxDuration below 1s", "use at least 1s")
         }
         Executor::SharedIterations { vus, iterations, .. } if iterations < vus => bad(
             &format!("has fewer iterations ({iterations}) than VUs ({vus})"),
@@ -372,7 +372,7 @@ fn check(name: &str, executor: &Executor) -> Result<(), ScriptError> {
         | Executor::PerVuIterations { vus: 0, .. } => bad("has no VUs", "give at least 1"),
         Executor::PerVuIterations { iterations: 0, .. } => bad("has no iterations", "give at least 1"),
         Executor::ConstantArrivalRate { rate, .. } if *rate <= 0.0 => {
-            bad("has a rate of 0", "give `rate` more than 0")
+            bad("has a rate of 0", "set `rate` above 0")
         }
         Executor::ConstantArrivalRate { pre_allocated_vus, max_vus, .. }
         | Executor::RampingArrivalRate { pre_allocated_vus, max_vus, .. }
