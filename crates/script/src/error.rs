@@ -121,15 +121,15 @@ fn help_for(message: &str) -> String {
     let help = match message {
         text if text.contains("SyntaxError") => "correct the script at that position",
         text if text.contains("stack overflow") || text.contains("call stack size") => {
-            "a function recurses endlessly"
+            "a function calls itself without end"
         }
         text if text.contains("cannot load the module") => {
             "check the network, or download the module and import it by its path"
         }
         text if text.contains("couldn't be recognised") => {
-            "there is no node_modules here: import a relative path, an https:// URL, or one of k6's own modules"
+            "npm packages are not resolved: import a relative path, an https:// URL, or one of k6's own modules"
         }
-        text if text.contains("did not contain valid UTF-8") => "save it as text in UTF-8",
+        text if text.contains("did not contain valid UTF-8") => "save the file as UTF-8",
         text if text.contains("cannot read `") => {
             "check the path: it is relative to the importing file and includes the extension"
         }

@@ -172,7 +172,7 @@ impl Program {
             ScriptError::new(
                 ErrorKind::Exception,
                 "the script is still running after its init",
-                "stop its timers",
+                "stop its timers before the init code ends",
             )
         })?;
         Ok(Arc::new(building.finish()))
@@ -489,7 +489,7 @@ impl Source {
                 Ok(MetricId((BUILTINS.len() + metrics.len() - 1) as u32))
             }
             (None, Self::Built(_)) => Err(format!(
-                "metric '{}' was not made in the first init: make it for every virtual user",
+                "metric '{}' was not created in the first init: create it in every virtual user",
                 wanted.name
             )),
         }
@@ -500,7 +500,7 @@ impl Source {
         let place = |clients: &[ClientConfig]| clients.iter().position(|known| known == wanted);
         let idx = match self {
             Self::Built(program) => place(&program.clients)
-                .ok_or("a Client was not made in the first init: make it for every virtual user")?,
+                .ok_or("a Client was not created in the first init: create it in every virtual user")?,
             Self::Building(building) => {
                 let mut clients = building.clients.borrow_mut();
                 place(&clients).unwrap_or_else(|| {

@@ -85,7 +85,7 @@ fn deal(spans: &[Span], own: usize) -> Result<Stripes, String> {
     let cycle = bounds.fold(1, least_common_multiple);
     if cycle > CYCLE_MAX {
         return Err(format!(
-            "segments with a common denominator of {cycle} are not supported: {CYCLE_MAX} at most"
+            "segments with a common denominator of {cycle} are not supported; the maximum is {CYCLE_MAX}"
         ));
     }
     let at = |ratio: Ratio| ratio.over * (cycle / ratio.under);
@@ -113,7 +113,7 @@ fn read_sequence(text: &str) -> Result<Vec<Span>, String> {
     let bounds = text.split(',').map(Ratio::parse).collect::<Result<Vec<_>, _>>()?;
     if bounds.len() < 2 {
         return Err(format!(
-            "`executionSegmentSequence` {text} needs two fractions at least, such as `0,1/2,1`"
+            "`executionSegmentSequence` {text} needs at least two fractions, such as `0,1/2,1`"
         ));
     }
     bounds.windows(2).map(|pair| Span::of(pair[0], pair[1], text)).collect()

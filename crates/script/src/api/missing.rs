@@ -13,14 +13,14 @@ const MODULES: &[(&str, &str, &str)] = &[
     ("k6/experimental/websockets", WEBSOCKETS, WITH_K6),
     (
         "k6/secrets",
-        "there are no sources of secrets",
+        "squall has no secret sources",
         "pass a secret with `-e NAME=VALUE`, and read it from `__ENV`",
     ),
-    ("k6/crypto/x509", "certificates cannot be parsed", WITH_K6),
+    ("k6/crypto/x509", "squall cannot parse certificates", WITH_K6),
     ("k6/crypto/webcrypto", NO_MODULE, "remove the import"),
     ("k6/experimental/webcrypto", NO_MODULE, "remove the import"),
     ("k6/experimental/timers", "k6 has removed it", "import `k6/timers`, or use the global functions"),
-    ("k6/experimental/tracing", "k6 has removed it", "set the headers of tracing in the script"),
+    ("k6/experimental/tracing", "k6 has removed it", "set the tracing headers in the script"),
     ("k6/experimental/redis", EXTENSION, WITH_K6),
     ("k6/x/", EXTENSION, "run this script with k6; the only supported extension is k6/x/fasthttp"),
 ];

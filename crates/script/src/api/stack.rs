@@ -79,7 +79,7 @@ fn name_callee(error: &Value<'_>, frames: &[Value<'_>]) -> JsResult<()> {
         }
         None => {
             let function = ask(first, "getFunctionName")?;
-            function.as_text().map(|name| format!("what {} was given", &*name))
+            function.as_text().map(|name| format!("the argument of {}", &*name))
         }
     };
     match what {

@@ -52,7 +52,7 @@ fn a_page_of_nested_tags_is_an_error_at_once() {
     let run = iterate(source, 1, |_| reply(200, &[], &page));
     assert_eq!(run.outcome, Outcome::Done(None));
     let lines: Vec<&str> = run.said.lines().collect();
-    assert_eq!(lines, ["the page nests more than 512 elements", "50000"]);
+    assert_eq!(lines, ["the page has more than 512 levels of nested elements", "50000"]);
 }
 
 #[test]

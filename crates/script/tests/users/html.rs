@@ -103,6 +103,14 @@ fn elements_have_the_members_of_their_tag() {
 }
 
 #[test]
+fn elements_without_content_are_closed_as_go_writes_them() {
+    let source = "import { parseHTML } from 'k6/html';
+        export default function () { console.log(parseHTML('<p>a<br>b<img src=\"c\">&lt;</p>').find('p').html()); }";
+    let run = iterate(source, 1, |_| reply(200, &[], ""));
+    assert_eq!(run.said.trim_end(), r#"a<br/>b<img src="c"/>&lt;"#);
+}
+
+#[test]
 fn a_form_is_submitted_and_a_link_followed() {
     let source = "import http from 'k6/http';
         export default function () {

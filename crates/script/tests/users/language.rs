@@ -59,7 +59,7 @@ fn errors_say_what_was_no_function() {
         ("const o = {}; o['x y'](1, 2);", "o['x y'] is not a function"),
         ("const f = 5; f();", "f is not a function"),
         ("new http.Foo();", "http.Foo is not a function"),
-        ("[1].map(5);", "what map was given is not a function"),
+        ("[1].map(5);", "the argument of map is not a function"),
         ("const own = {}; own.a(own.b());", "own.b or own.a is not a function"),
         ("JSON.parse('{');", ""),
         ("throw new TypeError('not a function');", "not a function"),

@@ -7,12 +7,20 @@ use squall_script::{Console, Form, Level, Outcome, Program, ProgramSetup, Script
 
 use crate::drive::{Text, iterate, reply};
 
+/// Names that begin alike for longer than the engine's messages tell.
+const LONG_NAMES: [&str; 2] = [
+    "https://lib.example/a/module/whose/name/is/much/longer/than/the/sixty-four/bytes/of/a/message/first.js",
+    "https://lib.example/a/module/whose/name/is/much/longer/than/the/sixty-four/bytes/of/a/message/second.js",
+];
+
 fn load(path: &str, source: &str) -> Result<Arc<Program>, ScriptError> {
     let console = Arc::new(Console::new(Box::new(Text::default()), Form::Raw, Level::Debug));
     let modules = BTreeMap::from([
         ("https://lib.example/a.ts", "import { b } from './b.js'; export const a: string = b;"),
         ("https://lib.example/b.js", "export const b = 'from b';"),
         ("https://lib.example/file.js", "import 'file:///etc/passwd';"),
+        (LONG_NAMES[0], "export const there = 1;"),
+        (LONG_NAMES[1], "export const other = 1;"),
     ]);
     let fetch = move |url: &str| {
         modules.get(url).map(|text| (*text).to_owned()).ok_or_else(|| "404 Not Found".to_owned())
@@ -88,11 +96,11 @@ fn modules_that_are_not_there_are_refused_with_help() {
         ("k6/ws", "WebSockets are not supported", "run this script with k6"),
         ("k6/websockets", "WebSockets are not supported", "run this script with k6"),
         ("k6/experimental/websockets", "WebSockets are not supported", "run this script with k6"),
-        ("k6/secrets", "there are no sources of secrets", "pass a secret with `-e NAME=VALUE`"),
-        ("k6/crypto/x509", "certificates cannot be parsed", "run this script with k6"),
+        ("k6/secrets", "squall has no secret sources", "pass a secret with `-e NAME=VALUE`"),
+        ("k6/crypto/x509", "squall cannot parse certificates", "run this script with k6"),
         ("k6/crypto/webcrypto", "`crypto` is a global", "remove the import"),
         ("k6/experimental/webcrypto", "`crypto` is a global", "remove the import"),
-        ("k6/experimental/tracing", "k6 has removed it", "set the headers"),
+        ("k6/experimental/tracing", "k6 has removed it", "set the tracing headers"),
         ("k6/experimental/redis", "it is an extension of k6, written in Go", "run this script with k6"),
         (
             "k6/x/sql",
@@ -117,7 +125,7 @@ fn modules_that_are_not_there_are_refused_with_help() {
 #[test]
 fn imports_that_lead_nowhere_are_placed() {
     for (specifier, message, help) in [
-        ("lodash", "couldn't be recognised as something k6 supports", "there is no node_modules here"),
+        ("lodash", "couldn't be recognised as something k6 supports", "npm packages are not resolved"),
         ("./none.js", "cannot read `/t/none.js`: No such file", "check the path"),
         ("https://lib.example/none.js", "404 Not Found", "check the network"),
     ] {
@@ -166,6 +174,15 @@ fn an_import_of_what_is_not_exported_is_placed() {
         assert_eq!((error.message.as_str(), error.place.as_deref()), (message, Some(place)));
         assert_eq!(error.help, "import a name that the module exports");
     }
+}
+
+#[test]
+fn a_missing_export_is_told_with_the_whole_name_of_its_module() {
+    let [first, second] = LONG_NAMES;
+    let source = format!("import {{ there }} from '{first}';\nimport {{ there as b }} from '{second}';");
+    let error = load("/t/a.js", &source).unwrap_err();
+    assert_eq!(error.message, format!("SyntaxError: Could not find export 'there' in module '{second}'"));
+    assert_eq!(error.place.as_deref(), Some("/t/a.js:2:10"));
 }
 
 #[test]
