@@ -5,6 +5,7 @@
 mod docs;
 mod imports;
 mod lengths;
+mod literals;
 mod sources;
 mod words;
 

@@ -1,20 +1,21 @@
 //! Words that made readers stop, each with the plain words to write instead.
 //!
-//! Applies to the string literals of the crates, and to the documents.
+//! Applies to the string literals of the crates, the help in the doc comments of flags, golden files and documents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Findings;
+use super::literals::{doc_comments, literals};
 use super::sources::Source;
 
 /// Looks for the words in what users read.
 pub(super) fn check(root: &Path, files: &[Source], findings: &mut Findings) {
     for file in files.iter().filter(|file| is_product(&file.path)) {
-        for (idx, line) in file.text.lines().enumerate() {
-            for literal in literals(line) {
-                check_text(literal, &format!("{}:{}", file.path.display(), idx + 1), findings);
-            }
+        let help =
+            if file.path.starts_with("crates/cli/src/args") { doc_comments(&file.text) } else { Vec::new() };
+        for piece in literals(&file.text).into_iter().chain(help) {
+            check_text(&piece.text, &format!("{}:{}", file.path.display(), piece.line), findings);
         }
     }
     for page in pages(root) {
@@ -25,12 +26,13 @@ pub(super) fn check(root: &Path, files: &[Source], findings: &mut Findings) {
     }
 }
 
-/// The documents at the root and in `docs/`, but for the changelog, whose older entries stay as they were released.
+/// The documents at the root and in `docs/`, and the golden files.
 fn pages(root: &Path) -> Vec<PathBuf> {
-    let folders = [root.to_owned(), root.join("docs"), root.join("docs/experiments")];
-    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
-    let is_page =
-        |path: &PathBuf| path.extension().is_some_and(|end| end == "md") && !path.ends_with("CHANGELOG.md");
+    let folders =
+        ["", "docs", "docs/experiments", "crates/cli/tests/golden", "crates/report/src/tests/golden"];
+    let entries =
+        folders.iter().filter_map(|folder| fs::read_dir(root.join(folder)).ok()).flatten().flatten();
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|end| end == "md" || end == "txt");
     entries.map(|entry| entry.path()).filter(is_page).collect()
 }
 
@@ -53,30 +55,6 @@ fn contains_words(text: &str, phrase: &str) -> bool {
     text.match_indices(phrase).any(|(at, _)| {
         !is_inside(text[..at].chars().next_back()) && !is_inside(text[at + phrase.len()..].chars().next())
     })
-}
-
-/// The quoted parts of a line of Rust that is not a comment. A literal that goes on in the next line is cut.
-fn literals(line: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    if line.trim_start().starts_with("//") {
-        return found;
-    }
-    let mut begin = None;
-    let mut is_escaped = false;
-    for (at, byte) in line.bytes().enumerate() {
-        match (byte, begin) {
-            _ if is_escaped => is_escaped = false,
-            (b'\\', Some(_)) => is_escaped = true,
-            (b'"', None) => begin = Some(at + 1),
-            (b'"', Some(first)) => {
-                found.push(&line[first..at]);
-                begin = None;
-            }
-            _ => {}
-        }
-    }
-    found.extend(begin.map(|first| &line[first..]));
-    found
 }
 
 /// Each phrase in lower case, with what to write instead.
@@ -109,20 +87,16 @@ const WORDS: &[(&str, &str)] = &[
 mod tests {
     use super::*;
 
-    fn check(line: &str, expected: usize) {
+    fn check(text: &str, expected: usize) {
         let mut findings = Findings::default();
-        for literal in literals(line) {
-            check_text(literal, "a.rs:1", &mut findings);
-        }
-        assert_eq!(findings.0.len(), expected, "{line}: {findings:?}");
+        check_text(text, "a.rs:1", &mut findings);
+        assert_eq!(findings.0.len(), expected, "{text}: {findings:?}");
     }
 
     #[test]
-    fn words_are_found_in_literals_only_and_whole() {
-        check(r#"let help = "mend it, whoever you are";"#, 2);
-        check(r#"say("a \"quoted\" part", "beside it");"#, 1);
-        check(r#"    mend it, \"#, 0);
-        check(r#"let mend = "recommend itself";"#, 0);
-        check(r#"// "mend it""#, 0);
+    fn words_are_found_whole() {
+        check("mend it, whoever you are", 2);
+        check("Beside it", 1);
+        check("recommend itself", 0);
     }
 }
