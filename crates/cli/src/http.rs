@@ -68,10 +68,7 @@ pub(crate) fn warn_of_stuck(control: &Control, color: ColorChoice) {
     let count = control.stuck_count();
     if count > 0 {
         let loops = counted(count.into(), "event loop");
-        output::warning(
-            color,
-            &format!("{loops} did not end: the last seconds of the figures lack what was made there"),
-        );
+        output::warning(color, &format!("{loops} did not end: the results lack its last seconds"));
     }
 }
 
@@ -102,7 +99,7 @@ pub(crate) fn unreachable(record: &RunRecord) -> Failure {
 
 /// Where the requests to a URL went, and what to look at there.
 fn connected_to(plan: &Plan, url: &str) -> (String, &'static str) {
-    let check = "check that the server is running, and that host, port and scheme are correct";
+    let check = "check that the server is running, and that host, port and scheme are correct; `squall target` starts a test server";
     let load = plan.loads.first();
     if let Some(socket) = load.and_then(|load| load.network.unix_socket.as_ref()) {
         return (

@@ -60,7 +60,7 @@ pub(crate) fn until_asked(mut stop: impl FnMut() + Send + 'static) -> Result<Wat
 fn leave_after(time: Duration) {
     let wait = move || {
         thread::sleep(time);
-        output::note(&format!("nothing came of it within {} s: ended without a report", time.as_secs()));
+        output::note(&format!("not finished after {} s: ended without a report", time.as_secs()));
         leave();
     };
     // Without a thread for it the third signal is left.

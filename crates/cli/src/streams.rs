@@ -147,4 +147,4 @@ fn refused(error: &Error) -> Failure {
 
 const PUSHES: &[(&str, PushKind)] = &[("prometheus-rw", PushKind::RemoteWrite), ("otlp", PushKind::Otlp)]; // `influxdb` and `statsd` are k6's names too.
 
-const OUT_HELP: &str = "write a file, json=, csv=, html=, junit= or markdown=FILE, or a system, prometheus=ADDRESS:PORT, prometheus-rw=URL, otlp=URL, influxdb=URL or statsd=HOST:PORT";
+const OUT_HELP: &str = "write FORMAT=FILE with json, csv, html, junit or markdown; or prometheus=ADDRESS:PORT, prometheus-rw=URL, otlp=URL, influxdb=URL or statsd=HOST:PORT";

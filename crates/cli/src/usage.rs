@@ -14,14 +14,14 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use squall_plan::{InputError, nearest};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, OVERVIEW};
 use crate::failure::{ExitCode, Failure};
 use crate::run::Kind;
 
 /// What was asked for.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Help or version: this text.
+    /// Overview, help or version: this text.
     Show(String),
     /// A command.
     Do(Command),
@@ -30,6 +30,9 @@ pub(crate) enum Request {
 /// Reads `argv`.
 pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request, Failure> {
     let argv = argv::settled(argv.into_iter().collect());
+    if argv.len() < 2 {
+        return Ok(Request::Show(OVERVIEW.to_owned()));
+    }
     match read(&argv) {
         Ok((Cli { command: Some(Command::Run(args)), .. }, given)) => {
             let checked = given.subcommand().map_or(Ok(()), |(_, given)| run_flags::check(&args, given));
@@ -163,19 +166,20 @@ fn pointed(failure: Failure, word: &str) -> Failure {
 fn failure(error: &clap::Error, word: &str) -> Failure {
     let arg = context(error, ContextKind::InvalidArg);
     match error.kind() {
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let help = "start with `squall http://localhost:8080/`; `squall -h` shows all options";
-            Failure::usage("no URL given", help)
-        }
         ErrorKind::UnknownArgument => unknown_argument(error, &arg, word),
         ErrorKind::ValueValidation => invalid_value(error, &arg),
         ErrorKind::InvalidValue => impossible_value(error, &arg),
         ErrorKind::ArgumentConflict => conflict(error, &arg),
-        ErrorKind::MissingRequiredArgument => {
-            Failure::usage(format!("`{arg}` is missing"), "the given flags need it; see `squall --help`")
-        }
+        ErrorKind::MissingRequiredArgument => missing(&arg),
         _ => Failure::usage(first_line(error), "`squall --help` explains every flag"),
     }
+}
+
+/// Flags that others need: clap separates them by commas.
+fn missing(args: &str) -> Failure {
+    let (verb, object) = if args.contains(", ") { ("are", "them") } else { ("is", "it") };
+    let message = format!("`{}` {verb} missing", args.replace(", ", "` and `"));
+    Failure::usage(message, format!("another flag requires {object}; see `squall --help`"))
 }
 
 fn unknown_argument(error: &clap::Error, arg: &str, word: &str) -> Failure {

@@ -1,9 +1,11 @@
 //! What went wrong with a connection: one cause, in one phase, in words.
 
 use std::io;
+use std::time::Duration;
 
 use squall_measure::{Cause, Phase};
 use squall_plan::limits::{RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
+use squall_plan::units::DurationText;
 use squall_wire::ProtocolError;
 use squall_wire::h1::{DecodeError, DecodeErrorKind};
 
@@ -22,6 +24,11 @@ pub(crate) struct Trouble {
 pub(crate) fn reconnect_pause_ns(failure_count: u32) -> u64 {
     let doubled = nanoseconds(RECONNECT_PAUSE_MIN) << failure_count.saturating_sub(1).min(16);
     doubled.min(nanoseconds(RECONNECT_PAUSE_MAX))
+}
+
+/// A time limit as its flag takes it: `500ms`, `30s`.
+pub(crate) fn time_limit(ns: u64) -> DurationText {
+    DurationText(Duration::from_nanos(ns))
 }
 
 impl Trouble {

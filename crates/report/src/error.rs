@@ -64,20 +64,19 @@ pub enum Error {
 }
 
 impl Error {
-    /// How to mend it, as a sentence for a `help:` line.
+    /// How to fix it, as a sentence for a `help:` line.
     pub fn help(&self) -> Option<&'static str> {
         match self {
             Self::OsWrite { source, .. } => write_help(source.kind()),
-            Self::OsRead { .. } | Self::UserForeignFile { .. } => None,
+            Self::OsRead { source, .. } if source.kind() == io::ErrorKind::NotFound => Some(A_SAVED_RUN),
+            Self::OsRead { .. } => None,
             Self::UserNoStateDir => {
                 Some("choose a folder with `--results DIR`, or save nothing with `--no-save`")
             }
             Self::UserNoRuns { .. } => {
                 Some("every run is saved unless `--no-save` is given; start one with `squall URL`")
             }
-            Self::UserNotARun { .. } => {
-                Some("give the folder of one run; its path is printed at the end of the run")
-            }
+            Self::UserNotARun { .. } | Self::UserForeignFile { .. } => Some(A_SAVED_RUN),
             Self::UserNewerSchema { .. } => {
                 Some("install the version of squall that wrote it, or a newer one")
             }
@@ -95,6 +94,8 @@ impl Error {
         Self::OsRead { path: path.to_owned(), source }
     }
 }
+
+const A_SAVED_RUN: &str = "give the folder of a saved run; `squall runs` lists them";
 
 fn write_help(kind: io::ErrorKind) -> Option<&'static str> {
     match kind {

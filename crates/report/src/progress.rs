@@ -84,9 +84,8 @@ impl<W: Write> Drop for Progress<W> {
 fn plain_line(glance: &Glance) -> String {
     let whole =
         glance.goal.duration.map_or(String::new(), |duration| format!(" of {}", units::span(duration)));
-    let phase = glance.phase.as_ref().map(|phase| clean(phase));
     let figures: Vec<String> =
-        phase.into_iter().chain(figures(glance).into_iter().map(|(_, text)| text)).collect();
+        phase(glance).into_iter().chain(figures(glance).into_iter().map(|(_, text)| text)).collect();
     format!("{}{whole}   {}", units::span(glance.elapsed), figures.join("   "))
 }
 
@@ -97,8 +96,8 @@ fn bar_line(glance: &Glance, style: Style) -> String {
     parts.extend(figures(glance));
     // The last column stays free: some terminals wrap as soon as it is written.
     let room = style.width.saturating_sub(1);
-    if let Some(phase) = &glance.phase {
-        let phase = (Tone::Plain, clean(phase));
+    if let Some(phase) = phase(glance) {
+        let phase = (Tone::Plain, phase);
         if width(&parts) + width(std::slice::from_ref(&phase)) + BAR_WIDTH_MIN <= room {
             parts.insert(1, phase);
         }
@@ -116,6 +115,13 @@ fn bar_line(glance: &Glance, style: Style) -> String {
         line.push_str(&style.paint(*tone, &style.encode(text)));
     }
     line
+}
+
+/// What goes on besides the load; after the end, what is waited for.
+fn phase(glance: &Glance) -> Option<String> {
+    let is_over = glance.goal.duration.is_some_and(|duration| glance.elapsed >= duration + DRAIN_SHOWN_AFTER);
+    let draining = || is_over.then(|| format!("waiting for open {}s", glance.noun));
+    glance.phase.as_ref().map(|phase| clean(phase)).or_else(draining)
 }
 
 /// Columns of the parts, each with the gap before it.
@@ -175,6 +181,9 @@ fn figures_by_kind(kinds: &[KindGlance]) -> Vec<(Tone, String)> {
     }
     figures
 }
+
+/// Most runs end within a moment of their time.
+const DRAIN_SHOWN_AFTER: Duration = Duration::from_secs(1);
 
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
 

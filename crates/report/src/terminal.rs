@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use squall_measure::{Http2, Status, ThresholdResult};
+use squall_measure::{Http2, Status, StoppedBy, ThresholdResult};
 use squall_plan::{HttpVersion, Load, Profile, RequestPlan, What, When};
 
 use crate::parts::{made_by_tools, part_lines, settled_by_tools};
@@ -25,15 +25,31 @@ use crate::{hints, units, wording};
 pub fn draw(summary: &Summary, saved: Option<&Path>, style: Style) -> String {
     let mut page = Page::new(style);
     headline(&mut page, summary);
-    verdict(&mut page, summary);
-    thresholds(&mut page, summary);
-    if summary.is_by_tools() {
-        parts(&mut page, summary);
+    if is_unreached(summary) {
+        thresholds(&mut page, summary);
+        page.gap();
+        attempts(&mut page, summary);
     } else {
-        figures(&mut page, summary);
+        verdict(&mut page, summary);
+        thresholds(&mut page, summary);
+        match summary.is_by_tools() {
+            true => parts(&mut page, summary),
+            false => figures(&mut page, summary),
+        }
     }
     footer(&mut page, summary, saved);
     page.into_string()
+}
+
+/// Nothing was measured where no request reached the target: only the failures are worth reading.
+fn is_unreached(summary: &Summary) -> bool {
+    summary.stopped_by == StoppedBy::Unreachable && summary.totals.ok == 0
+}
+
+/// What was tried in vain.
+fn attempts(page: &mut Page, summary: &Summary) {
+    counts(page, summary);
+    errors(page, summary);
 }
 
 /// What squall made and measured itself.
@@ -297,6 +313,10 @@ fn rate_of_one_kind(page: &mut Page, summary: &Summary) {
     }
     facts.extend(loops(summary));
     items(page, "RATE", &facts);
+    counts(page, summary);
+}
+
+fn counts(page: &mut Page, summary: &Summary) {
     items(page, &format!("{}S", summary.noun().to_uppercase()), &request_counts(summary));
 }
 
@@ -531,7 +551,8 @@ fn generator(page: &mut Page, summary: &Summary) {
 }
 
 fn footer(page: &mut Page, summary: &Summary, saved: Option<&Path>) {
-    let hints = hints::of(summary);
+    // Of a target that was not reached, the error that ends the run says what to do.
+    let hints = if is_unreached(summary) { Vec::new() } else { hints::of(summary) };
     if saved.is_none() && hints.is_empty() {
         return;
     }

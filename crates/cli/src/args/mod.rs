@@ -254,6 +254,19 @@ const MAN_PAGES: &[&str] = &[
     "runs",
 ];
 
+/// What `squall` alone shows.
+pub(crate) const OVERVIEW: &str = "\
+Squall generates HTTP load, measures it, and tells you whether the measurements can be trusted.
+
+Three commands to try:
+  squall target --port 8080 &                 start a test server in the background
+  squall http://localhost:8080/               send it requests for 10 seconds and show the results
+  squall report --out html=report.html        write a report of that run, for your browser
+
+Files run with `squall run FILE`: a k6 script, recorded traffic or a plan (`squall new plan.yaml` writes one).
+`squall -h` lists all commands and the common flags, `squall --help` explains every flag.
+";
+
 const LONG_ABOUT: &str = "\
 Squall generates HTTP load from one or many machines, measures it honestly, and reports the results.
 
@@ -276,17 +289,24 @@ Examples:
   squall -r 5k/s --threshold 'p(99)<50' URL
       5,000 requests a second whether or not the server keeps up; exits with 3 when p99 is 50 ms or more.
   squall -X POST --body-file order.json -H 'Content-Type: application/json' URL
-Post a file, streamed from disk.
+      Post a file, streamed from disk.
   squall --urls urls.txt --ramp 30s:100,1m:100,30s:0
-Request URLs from a weighted list while connections ramp up to 100, hold, and ramp down.
+      Request URLs from a weighted list while connections ramp up to 100, hold, and ramp down.
   squall target --port 8080
-Start a local test server.
+      Start a local test server.
 
 Units:
-  durations 500ms 10s 2m 1h30m    sizes 512 10k 1.5MiB    counts 12345 10k 1.5M    rates 500/s 10k/s 30/m
+  times 500ms 10s 2m 1h30m    sizes 512 10k 1.5MiB    counts 12345 10k 1.5M    rates 500/s 10k/s
 
 Exit codes:
-0 ok    1 bug in squall    2 usage error    3 threshold failed    4 target unreachable
-  5 generator overloaded (verdict INVALID)    130 stopped by a second Ctrl-C
+  0  ok
+  1  bug in squall
+  2  wrong usage; nothing was sent
+  3  a threshold was missed
+  4  target unreachable
+  5  generator overloaded (verdict INVALID)
+  6  part of a plan was not run
+  130  stopped by a second Ctrl-C
 
-The first Ctrl-C (or SIGTERM) stops new requests, waits for open ones, and reports; the second reports at once;\nthe third exits without a report.";
+The first Ctrl-C (or SIGTERM) stops new requests, waits for open ones, and reports; the second
+reports at once; the third exits without a report.";

@@ -41,7 +41,7 @@ pub(crate) struct ReplayArgs {
     pub output: OutputArgs,
 }
 
-/// When requests start, and for whom.
+/// When requests start, and for which users.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Replay")]
 pub(crate) struct PlayArgs {
@@ -87,7 +87,7 @@ pub(crate) struct ReplayRequestArgs {
     /// number unique to the request, {now_ms} and {now_s} the current time, {csv.NAME} a column of --csv; {{ is a brace.
     #[arg(long, value_name = "HEADER", value_parser = set_header)]
     pub set_header: Vec<Change>,
-    /// Leave a header field out (repeatable)
+    /// Remove a header field (repeatable)
     #[arg(long, value_name = "NAME", value_parser = drop_header)]
     pub drop_header: Vec<Change>,
     /// Set a parameter of the query: NAME=VALUE (repeatable)
@@ -118,7 +118,7 @@ pub(crate) struct ReplayRequestArgs {
     /// ISO 8601 times and dates, and seconds or milliseconds since the epoch, that lie within a year of their request.
     #[arg(long)]
     pub shift_times: bool,
-    /// Give each copy ids of its own in place of those that clients made up: UUIDs, or what this regular expression matches
+    /// Give each copy unique ids in place of those that clients made up: UUIDs, or what this regular expression matches
     ///
     /// Within a copy the same id always maps to the same new id, of the same format. Ids from the server are handled by learning.
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "")]

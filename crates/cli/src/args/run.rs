@@ -157,7 +157,7 @@ pub(crate) struct PlanFileArgs {
 /// `squall new`.
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// Where to write it: a plan, or a k6 script where the name ends in .js or .ts; a file that exists is not overwritten [default: stdout]
+    /// Where to write it: a plan, or a k6 script if the name ends in .js or .ts; existing files are not overwritten [default: stdout]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// URL of the target

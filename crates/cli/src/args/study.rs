@@ -145,7 +145,7 @@ pub(crate) struct StudyOutputArgs {
     pub color: ColorArg,
 }
 
-/// Levels in rising order: a type of its own, because clap gives `Vec` a meaning.
+/// Levels in rising order: a separate type, because clap gives `Vec` a meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Levels(pub Vec<f64>);
 

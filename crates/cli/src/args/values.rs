@@ -12,7 +12,7 @@ use squall_plan::limits::{
 use squall_plan::rules::parse_statuses;
 use squall_plan::units::{parse_count, parse_duration, parse_size};
 
-/// `--expect-status`: a type of its own, because clap gives `Vec` a meaning.
+/// `--expect-status`: a separate type, because clap gives `Vec` a meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Statuses(pub Vec<(u16, u16)>);
 

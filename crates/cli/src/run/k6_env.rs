@@ -40,7 +40,7 @@ fn is_known(name: &str) -> bool {
 
 fn reason(name: &str) -> &'static str {
     let reason = REASONS.iter().find(|(prefix, _)| name.starts_with(prefix));
-    reason.map_or("squall has nothing that it sets", |(_, reason)| reason)
+    reason.map_or("squall has no such setting", |(_, reason)| reason)
 }
 
 /// Variables that stand for flags.
@@ -66,18 +66,18 @@ const OTHERS: &[&str] = &[
 /// Why variables with these beginnings have no effect.
 const REASONS: &[(&str, &str)] = &[
     ("K6_CLOUD", "only k6 itself can use Grafana Cloud k6"),
-    ("K6_BROWSER", "there is no browser module"),
-    ("K6_PROMETHEUS_RW", "the names, trends and times of what is sent are fixed (docs/outputs.md)"),
-    ("K6_OTEL", "figures are sent over HTTP every second (docs/outputs.md)"),
-    ("K6_INFLUXDB", "figures are sent every second, with all tags (docs/outputs.md)"),
-    ("K6_STATSD", "figures are sent every second under `k6.` (docs/outputs.md)"),
-    ("K6_WEB_DASHBOARD", "the page is drawn every second (docs/outputs.md)"),
+    ("K6_BROWSER", "squall has no browser module"),
+    ("K6_PROMETHEUS_RW", "names, statistics and intervals of the metrics are fixed (docs/outputs.md)"),
+    ("K6_OTEL", "metrics are sent over HTTP every second (docs/outputs.md)"),
+    ("K6_INFLUXDB", "metrics are sent every second, with all tags (docs/outputs.md)"),
+    ("K6_STATSD", "metrics are sent every second under `k6.` (docs/outputs.md)"),
+    ("K6_WEB_DASHBOARD", "the page is updated every second (docs/outputs.md)"),
     ("K6_CSV", "write `--out csv=fileName=FILE,timeFormat=FORM`"),
-    ("K6_TRACES", "there are no traces"),
-    ("K6_SECRET", "there are no secret sources"),
-    ("K6_BUILD", "there are no extensions to build"),
-    ("K6_BINARY", "there are no extensions to build"),
-    ("K6_AUTO_EXTENSION", "there are no extensions to build"),
+    ("K6_TRACES", "squall sends no traces"),
+    ("K6_SECRET", "squall has no secret sources"),
+    ("K6_BUILD", "Squall has no extensions to build"),
+    ("K6_BINARY", "Squall has no extensions to build"),
+    ("K6_AUTO_EXTENSION", "Squall has no extensions to build"),
 ];
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub(crate) mod plan_file;
 mod samples;
 mod script;
 mod sift;
+mod source_line;
 
 use std::path::{Path, PathBuf};
 

@@ -329,16 +329,32 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A target that is no URL is told once, not by every load.
+    /// A target that is missing or no URL is told once, not by every load.
     fn check_target(&mut self) {
-        let Some(target) = self.file.target.as_ref().filter(|target| !self.is_spoiled(target)) else {
+        let Some(target) = &self.file.target else { return self.check_paths() };
+        if self.is_spoiled(target) {
             return;
-        };
+        }
         if let Err(error) = parse_target(&target.value) {
             let message = format!("`target: {}`: {}", masked_text(&target.value), error.reason);
             self.known.push(Problem::at(target.place, message, error.help));
             self.spoiled.push(target.place);
         }
+    }
+
+    /// Without a target, paths lead nowhere.
+    fn check_paths(&mut self) {
+        let loads = self.file.loads().filter(|load| load.kind.value == "http");
+        let paths = loads.flat_map(|load| &load.arguments).filter(|text| text.value.starts_with('/'));
+        let paths: Vec<&Text> = paths.collect();
+        // A misspelt target is told already.
+        let is_told = self.known.iter().any(|problem| problem.help.contains("`target`"));
+        if let Some(first) = paths.first().filter(|_| !is_told) {
+            let message = format!("`{}` is a path, but the plan has no `target`", masked_text(&first.value));
+            let help = "add `target: http://localhost:8080/`, or write the whole URL";
+            self.known.push(Problem::at(first.place, message, help));
+        }
+        self.spoiled.extend(paths.iter().map(|text| text.place));
     }
 
     /// A key that ssh cannot use without a question is told once, where the first machine needs it.
@@ -607,7 +623,7 @@ impl<'a> Reader<'a> {
         let Some((wanted, known)) = unknown.first() else { return };
         let help = match nearest(wanted, known.iter().map(String::as_str)) {
             Some(name) => format!("a similar one exists: `{name}`"),
-            None => format!("figures: {}", known.join(", ")),
+            None => format!("its metrics: {}", known.join(", ")),
         };
         let message = format!("`monitor: {}`: no metric `{wanted}` is monitored there", figure.value);
         self.problems.push(Problem::at(figure.place, message, help));

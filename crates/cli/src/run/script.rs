@@ -33,7 +33,7 @@ use crate::failure::{ExitCode, Failure};
 use crate::http::{steered, warn_of_stuck};
 use crate::output;
 use crate::patience::Patience;
-use crate::run::{fetch::fetcher, k6_env, samples};
+use crate::run::{fetch::fetcher, k6_env, samples, source_line};
 use crate::signals;
 use crate::view::View;
 
@@ -375,7 +375,9 @@ impl<'a> Script<'a> {
             match name.as_str() {
                 "stdout" => output::result(text)?,
                 "stderr" => output::own(text),
-                path => problems.extend(std::fs::write(path, text).err().map(|error| (path.to_owned(), error))),
+                path => {
+                    problems.extend(std::fs::write(path, text).err().map(|error| (path.to_owned(), error)))
+                }
             }
         }
         self.warn_of_unwritten(problems);
@@ -597,7 +599,11 @@ fn script_failure(error: &ScriptError, prefix: &str) -> Failure {
         _ => ExitCode::ScriptException,
     };
     let place = error.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
-    Failure { code, message: format!("{place}{prefix}{}", error.message), help: error.help.clone() }
+    Failure {
+        code,
+        message: format!("{place}{prefix}{}", source_line::message(error)),
+        help: error.help.clone(),
+    }
 }
 
 /// Options in k6's order: config file, script, environment, flags.

@@ -49,7 +49,7 @@ pub(super) fn named(
         ))),
         "kafka" => Some(Err(refused(
             "`kafka` is an extension of k6",
-            "use --out otlp=URL and a collector that has Kafka",
+            "use --out otlp=URL and a collector that exports to Kafka",
         ))),
         _ => None,
     }
@@ -69,7 +69,7 @@ fn open_telemetry(place: &str, variable: &dyn Fn(&str) -> Option<String>) -> Res
     let http = variable("K6_OTEL_HTTP_EXPORTER_ENDPOINT");
     if is_grpc || http.is_none() && variable("K6_OTEL_GRPC_EXPORTER_ENDPOINT").is_some() {
         return Err(refused(
-            "figures go to OpenTelemetry over HTTP, not gRPC",
+            "metrics go to OpenTelemetry over HTTP, not gRPC",
             "set K6_OTEL_EXPORTER_PROTOCOL=http/protobuf and K6_OTEL_HTTP_EXPORTER_ENDPOINT=HOST:4318",
         ));
     }
@@ -98,7 +98,7 @@ fn dashboard(variable: &dyn Fn(&str) -> Option<String>) -> Result<Out, InputErro
     let host = variable("K6_WEB_DASHBOARD_HOST").unwrap_or_else(|| "localhost".to_owned());
     let port = variable("K6_WEB_DASHBOARD_PORT").unwrap_or_else(|| "5665".to_owned());
     let bad = || {
-        let reason = format!("`{host}:{port}` is no address for the page");
+        let reason = format!("`{host}:{port}` is not an address for the page");
         refused(&reason, "set K6_WEB_DASHBOARD_HOST and K6_WEB_DASHBOARD_PORT, or use --web=ADDRESS:PORT")
     };
     let port: u16 = match port.as_str() {
@@ -201,7 +201,7 @@ mod tests {
                 "opentelemetry",
                 "",
                 &[("K6_OTEL_GRPC_EXPORTER_ENDPOINT", "c:4317")],
-                Err("figures go to OpenTelemetry over HTTP, not gRPC".to_owned()),
+                Err("metrics go to OpenTelemetry over HTTP, not gRPC".to_owned()),
             ),
             (
                 "cloud",

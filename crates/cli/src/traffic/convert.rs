@@ -105,7 +105,7 @@ fn target(path: &Path, named: Option<&str>) -> Result<Target, Failure> {
     };
     found.ok_or_else(|| match named {
         Some(named) => Failure::usage(
-            format!("no format `{named}` to write"),
+            format!("unknown output format `{named}`"),
             "formats are squall, har, gor, rrpair, log, curl and k6",
         ),
         None => Failure::usage(

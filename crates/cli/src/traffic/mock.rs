@@ -31,8 +31,8 @@ pub(crate) fn run(args: &MockArgs) -> Result<ExitCode, Failure> {
     let mock = Mock::start(playable.recording, options(args)?).map_err(|error| refused(&error))?;
     output::result(&format!("http://{}/\n", mock.address()))?;
     if let Some(ca) = mock.authority() {
-        let what = if args.proxy { "set this as HTTP and HTTPS proxy; for" } else { "for" };
-        output::note(&format!("{what} https, let clients trust {}", ca.pem_path().display()));
+        let what = if args.proxy { "set this as the HTTP and HTTPS proxy; for" } else { "for" };
+        output::note(&format!("{what} https, make clients trust {}", ca.pem_path().display()));
     }
     // An error means that the signal thread is gone: nothing could stop the server any more.
     let _ = stopped.recv();
@@ -76,7 +76,7 @@ fn tell(stats: &MockStats) {
     let sum = |kinds: &BTreeMap<String, u64>| kinds.values().sum::<u64>();
     let passed = if stats.passed > 0 { format!(" ({} passed through)", stats.passed) } else { String::new() };
     output::note(&format!(
-        "answered {} as recorded, {} by a similar one, missed {}{passed}",
+        "answered {} as recorded, {} with a similar response; {} not recorded{passed}",
         counted(stats.answered, "request"),
         sum(&stats.inexact),
         sum(&stats.misses)

@@ -12,8 +12,10 @@ use crate::failure::Failure;
 pub(super) fn settled(argv: Vec<OsString>) -> Vec<OsString> {
     let (separator, end) = (argv.iter().position(|word| word == "--"), argv.len());
     if argv.get(1).is_some_and(|word| word == "help") {
-        let command = argv.get(2).cloned();
-        return [argv[0].clone()].into_iter().chain(command).chain(["--help".into()]).collect();
+        // Alone, what fits on a screen; of a command, all there is.
+        let words =
+            argv.get(2).map_or_else(|| vec!["-h".into()], |command| vec![command.clone(), "--help".into()]);
+        return [argv[0].clone()].into_iter().chain(words).collect();
     }
     match (argv.get(1).and_then(|command| command.to_str()), separator) {
         (Some("run"), _) => plain_switches(argv),

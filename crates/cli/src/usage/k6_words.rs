@@ -8,15 +8,15 @@ pub(super) fn answer(word: &str) -> Option<Failure> {
     Some(Failure::usage(format!("`{word}` is a command of k6: {reason}"), *help))
 }
 
-const PAUSE: &str = "a run here is not steered from outside";
+const PAUSE: &str = "a running test cannot be controlled from outside";
 const PAUSE_HELP: &str =
     "Ctrl-C ends a run with its report; `--web` shows it in a browser, with a button that stops it";
 
 const WORDS: &[(&str, &str, &str)] = &[
     (
         "archive",
-        "there are no archives here",
-        "copy the folder of the script, and run the script in it: `squall run script.js`",
+        "Squall has no archives",
+        "copy the script's folder, and run the script there: `squall run script.js`",
     ),
     (
         "cloud",
@@ -31,16 +31,12 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("pause", PAUSE, PAUSE_HELP),
     ("resume", PAUSE, PAUSE_HELP),
     ("scale", PAUSE, "write the number of virtual users over time as stages: `--stage 1m:10,5m:50`"),
-    (
-        "status",
-        PAUSE,
-        "`squall run --web script.js` shows a run while it goes on, `squall runs` those that have ended",
-    ),
-    ("stats", PAUSE, "`squall run --web script.js` shows a run while it goes on"),
+    ("status", PAUSE, "`squall run --web script.js` shows a running test, `squall runs` lists finished ones"),
+    ("stats", PAUSE, "`squall run --web script.js` shows a running test"),
     (
         "deps",
-        "there are no extensions to build",
-        "`squall inspect script.js` reads a script with all that it imports",
+        "Squall has no extensions to build",
+        "`squall inspect script.js` loads a script with its imports",
     ),
-    ("x", "there are no extensions here", "`squall --help` lists the commands"),
+    ("x", "Squall has no extensions", "`squall --help` lists the commands"),
 ];

@@ -117,7 +117,7 @@ loads:
     assert_code(&record, &output, 3);
     assert_eq!(record["stopped_by"], "drained");
     assert!(record["duration"]["secs"].as_u64().unwrap() < 30);
-    assert!(text(&output.stderr).contains("`errors<5%` is broken: the run ends"));
+    assert!(text(&output.stderr).contains("`errors<5%` is missed: the run ends"));
 }
 
 #[test]
@@ -197,7 +197,7 @@ steps:
         outcomes,
         [("step 1: shop memory", true), ("step 1: target shop cpu", true), ("step 2: shop memory", false),]
     );
-    assert!(said.contains("`shop memory: max<1MB` is broken: the run ends"), "{said}");
+    assert!(said.contains("`shop memory: max<1MB` is missed: the run ends"), "{said}");
     assert_eq!(record["stopped_by"], "drained");
 }
 
@@ -354,7 +354,7 @@ fn a_threshold_of_a_script_that_aborts_ends_it_on_every_machine() {
     assert_code(&record, &output, 3);
     assert!(record["duration"]["secs"].as_u64().unwrap() < 30);
     let said = text(&output.stderr);
-    assert!(said.contains("`errors: http_req_failed rate<0.1` is broken: the run ends"), "{said}");
+    assert!(said.contains("`errors: http_req_failed rate<0.1` is missed: the run ends"), "{said}");
 }
 
 #[test]
@@ -419,7 +419,7 @@ loads:
 ";
     let (record, output) = place.run(plan, &[]);
     let said = text(&output.stderr);
-    assert!(said.contains("`rate>50/s` is broken: the run ends"), "{said}");
+    assert!(said.contains("`rate>50/s` is missed: the run ends"), "{said}");
     let duration = record["duration"]["secs"].as_u64().unwrap();
     assert!((1..30).contains(&duration), "{duration}");
 }

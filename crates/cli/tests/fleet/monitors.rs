@@ -223,7 +223,10 @@ loads: [{{ http: /delay/5, connections: 2, duration: 7s }}]
     assert_code(&record, &output, 0);
     assert!(said.contains("monitor `free` is read by goes"), "{said}");
     assert!(said.contains("monitor `free` is read by stays from here on"), "{said}");
-    assert!(said.contains("monitor `bound` is read no more: no other machine may, or can"), "{said}");
+    assert!(
+        said.contains("monitor `bound` is no longer read: no other machine can, or is allowed to"),
+        "{said}"
+    );
     let events = record["events"].as_array().unwrap();
     let lost = events.iter().find(|event| event["label"].as_str().unwrap().starts_with("lost machine"));
     let lost_s = lost.unwrap()["at_s"].as_f64().unwrap();

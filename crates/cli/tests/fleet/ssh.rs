@@ -176,7 +176,7 @@ fn a_machine_that_cannot_write_what_it_is_sent_says_where_and_why_once() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     for problem in [
-        "machine `g1`: cannot make a folder in `/",
+        "machine `g1`: cannot create a folder in `/",
         "/tmp-g1`: Read-only file system",
         "machine `g2`: cannot write `/",
         "/body`: No space left on device",

@@ -44,7 +44,7 @@ fn kernel_settings_are_changed_by_sudo_where_it_needs_no_password_and_refused_el
 
     let (code, said) = run(&lab, &["g1"], false);
     assert_eq!(code, Some(2), "{said}");
-    let wanted = format!("the kernel setting {SETTING} is {before}, the plan wants 2048");
+    let wanted = format!("the kernel setting {SETTING} is {before}, but the plan needs 2048");
     assert!(said.contains(&format!("machine `g1`: {wanted}, and this login may not change it")), "{said}");
     assert!(said.contains("help: ") && said.contains("`sudo: true`"), "{said}");
 

@@ -97,7 +97,11 @@ fn bytes_belong_to_the_scenario_whose_iteration_has_ended() {
     )
     .unwrap();
     let export = folder.path().join("export.json");
-    let ended = run(&script, &target, &["--summary=k6", "--summary-mode=full", "--summary-export", export.to_str().unwrap()]);
+    let ended = run(
+        &script,
+        &target,
+        &["--summary=k6", "--summary-mode=full", "--summary-export", export.to_str().unwrap()],
+    );
     assert_eq!(ended.code, Some(0), "{ended:#?}");
     let metrics: Value = serde_json::from_slice(&fs::read(&export).unwrap()).unwrap();
     let count = |metric: &str| metrics["metrics"][metric]["count"].as_f64().unwrap();
@@ -107,7 +111,7 @@ fn bytes_belong_to_the_scenario_whose_iteration_has_ended() {
     assert_eq!((one / 2.0, three / 6.0), (all / 10.0, all / 10.0), "{ended:#?}");
     for section in ["SCENARIO: one", "SCENARIO: three"] {
         let text = ended.stdout.split(section).nth(1).unwrap_or_default();
-        assert!(text.contains("NETWORK\n    data_received.") , "{section}: {ended:#?}");
+        assert!(text.contains("NETWORK\n    data_received."), "{section}: {ended:#?}");
     }
 }
 
@@ -119,7 +123,9 @@ fn a_certificate_that_is_not_trusted_is_helped_with_in_the_scripts_terms() {
     let [script, roots] = ["script.js", "roots.pem"].map(|name| folder.path().join(name));
     fs::write(&roots, target.certificate_pem().unwrap()).unwrap();
     let url = format!("https://localhost:{}/get", target.address().port());
-    let text = format!("import http from 'k6/http'; export default function () {{ console.log('is', http.get('{url}').error_code); }}");
+    let text = format!(
+        "import http from 'k6/http'; export default function () {{ console.log('is', http.get('{url}').error_code); }}"
+    );
     fs::write(&script, text).unwrap();
     let run = |flags: &[&str], roots: Option<&Path>| {
         let mut command = Command::new(squall::binary());
@@ -167,7 +173,10 @@ fn unknown_fields_of_a_stage_are_ignored_with_a_warning() {
     let text = "export const options = { stages: [{ duration: '100ms', target: 1, name: 'up' }] }; export default function () {}";
     fs::write(&script, text).unwrap();
     let ended = run(&script, &target, &[]);
-    assert!(ended.code == Some(0) && ended.stderr.contains("unknown field `name`, which is ignored"), "{ended:#?}");
+    assert!(
+        ended.code == Some(0) && ended.stderr.contains("unknown field `name`, which is ignored"),
+        "{ended:#?}"
+    );
 }
 
 #[test]

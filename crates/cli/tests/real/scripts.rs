@@ -191,7 +191,7 @@ fn the_timeout_of_a_request_holds_while_its_connection_opens() {
     assert!(ended.stderr.contains("1050 request timeout"), "{ended:#?}");
     let error = &ended.json()["errors"][0];
     assert_eq!((&error["cause"], &error["phase"]), (&json!("timeout"), &json!("tls_handshaking")));
-    assert_eq!(error["example"], "no complete response within 200 ms", "{error}");
+    assert_eq!(error["example"], "no complete response within 200ms", "{error}");
 }
 
 /// Neither are its phases longer for what the script does before, nor its rest shorter.

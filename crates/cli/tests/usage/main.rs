@@ -20,6 +20,15 @@ fn short_help_is_one_line_a_flag() {
 }
 
 #[test]
+fn squall_alone_shows_what_to_try_and_help_fits_on_a_screen() {
+    let (overview, stderr, code) = squall(&[]);
+    assert!(overview.contains("Three commands to try:") && overview.lines().count() < 12, "{overview}");
+    assert_eq!((stderr.as_str(), code), ("", 0));
+    assert_eq!(squall(&["help"]), squall(&["-h"]));
+    assert_eq!(squall(&["help", "idle"]), squall(&["idle", "--help"]));
+}
+
+#[test]
 fn long_help_explains_every_flag() {
     check("help-long.txt", &transcript(&[&["--help"]]));
 }
@@ -155,7 +164,6 @@ const DRY: &[&[&str]] = &[
 ];
 
 const WRONG: &[&[&str]] = &[
-    &[],
     &["http"],
     &["buidl"],
     &["completion"],

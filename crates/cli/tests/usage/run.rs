@@ -150,7 +150,7 @@ fn an_unreachable_target_has_a_code_of_its_own() {
     let bench = Bench::new("unreachable");
     let url = bench.url("/");
     let (_, stderr, code) = squall(&[&url.replace("http:", "https:"), "-d", "30s", "--no-save", "-q"]);
-    assert!(code == 4 && stderr.contains("help: does that port use TLS?"), "{stderr}");
+    assert!(code == 4 && stderr.contains("help: if that port does not use TLS"), "{stderr}");
     bench.target.stop();
     let (stdout, _, code) = squall(&[&url, "-d", "30s", "--no-save"]);
     assert_eq!(code, 4, "{stdout}");

@@ -87,7 +87,7 @@ fn runs_that_cannot_be_one_are_refused_with_the_reason() {
     refused(&["report", &closed, &closed], "are the same run", help);
     refused(&["report", &closed, &open], "measures latency from the scheduled start", help);
     let foreign = Path::new(&closed).join("nothing");
-    refused(&["report", &closed, foreign.to_str().unwrap()], "cannot read", "check the path");
+    refused(&["report", &closed, foreign.to_str().unwrap()], "cannot read", "give the folder of a saved run");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn runs_of_different_loads_are_not_compared_unless_that_is_meant() {
     let two = place.run("two", "/status/200", &["-n", "5", "-c", "2"]);
     refused(
         &["compare", &one, "--", &two],
-        "cannot be compared: they ran different loads: loads[0].when",
+        "cannot be compared: they ran different loads: their plans differ in `loads[0].when",
         "compare runs of the same load, or add `--force`",
     );
     let (stdout, stderr, code) = squall(&["compare", "--force", &one, "--", &two]);

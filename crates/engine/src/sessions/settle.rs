@@ -9,7 +9,7 @@ use super::slot::{Marks, Slot, State};
 use super::tls::{EarlyData, Session, TermsKey};
 use super::{Life, SessionShard};
 use crate::sys::nanoseconds;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, time_limit};
 
 /// Terms that were seen, so that no text is made for each handshake.
 #[derive(Debug, Default)]
@@ -121,13 +121,15 @@ impl SessionShard {
     }
 
     fn describe(&self, cause: Cause) -> String {
-        let ms = |ns: u64| ns / 1_000_000;
         match cause {
             Cause::ConnectTimeout => {
-                format!("no open connection within {} ms", ms(self.limits.connect_timeout_ns))
+                format!("no open connection within {}", time_limit(self.limits.connect_timeout_ns))
             }
             Cause::Timeout => {
-                format!("no complete response within {} ms", ms(self.prepared.conduct.request_timeout_ns))
+                format!(
+                    "no complete response within {}",
+                    time_limit(self.prepared.conduct.request_timeout_ns)
+                )
             }
             _ => String::new(),
         }

@@ -12,7 +12,7 @@ use super::conn::{Exchange, RequestId, State};
 use super::{Life, Shard};
 use crate::prepare::PreparedRequest;
 use crate::sys::reset_on_close;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, time_limit};
 
 impl Shard {
     /// A whole response: it is judged and counted, and the connection is kept or closed.
@@ -299,9 +299,9 @@ impl Shard {
     fn describe(&self, cause: Cause, status: u16, timeout_ns: u64) -> String {
         match cause {
             Cause::UnexpectedStatus => format!("status {status}"),
-            Cause::Timeout => format!("no complete response within {} ms", timeout_ns / 1_000_000),
+            Cause::Timeout => format!("no complete response within {}", time_limit(timeout_ns)),
             Cause::ConnectTimeout => {
-                format!("no connection within {} ms", self.limits.connect_timeout_ns / 1_000_000)
+                format!("no connection within {}", time_limit(self.limits.connect_timeout_ns))
             }
             _ => String::new(),
         }

@@ -56,7 +56,7 @@ pub(crate) fn closed_recorder(second_count: u32) -> RunRecorder {
 
 /// Nothing listened.
 pub(super) fn refused_run() -> RunRecord {
-    let mut recorder = recorder(plan("nobody", closed(), &["GET"]), false, &["p(95)<200"]);
+    let mut recorder = recorder(plan("closed port", closed(), &["GET"]), false, &["p(95)<200"]);
     let mut snapshot = Snapshot::new(1, false);
     for _ in 0..50 {
         snapshot.record(&failed(0, Cause::ConnectionRefused, Phase::Connecting, 0));

@@ -12,6 +12,7 @@ mod script;
 mod tampered;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use squall_measure::{Event, EventKind, RunRecord};
 
@@ -172,6 +173,21 @@ fn what_is_going_on_is_told_where_it_has_room() {
     }
     let screen = crate::live::tests::screen(&glance, &[], Style::FILE, (80, 24));
     assert!(screen.contains("step `peak` (2 of 3)"));
+}
+
+#[test]
+fn a_run_that_is_over_says_what_it_waits_for() {
+    let glance = |elapsed_s| Glance {
+        elapsed: Duration::from_secs(elapsed_s),
+        ..Glance::from(&fixture::closed_recorder(11))
+    };
+    for (elapsed_s, is_told) in [(11, false), (12, false), (13, true)] {
+        let mut stream = Vec::new();
+        let style = Style { width: 120, ..Style::FILE };
+        Progress::new(&mut stream, style, ProgressMode::Redrawn).update(&glance(elapsed_s));
+        let text = String::from_utf8(stream).unwrap();
+        assert_eq!(text.contains("waiting for open requests"), is_told, "{text}");
+    }
 }
 
 #[test]

@@ -190,8 +190,9 @@ fn runtime(read: &Reader<'_>, warnings: &mut Vec<String>) -> Result<Runtime, Scr
     if read.get("systemTags").is_some() {
         let (known, unknown) = SystemTags::of(read.list("systemTags")?);
         system_tags = known;
-        warnings
-            .extend(unknown.iter().map(|name| format!("`systemTags` has the unknown tag `{name}`, which is ignored")));
+        warnings.extend(
+            unknown.iter().map(|name| format!("`systemTags` has the unknown tag `{name}`, which is ignored")),
+        );
     }
     Ok(Runtime {
         tags: read.strings_by_name("tags")?,

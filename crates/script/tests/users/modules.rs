@@ -175,8 +175,19 @@ fn required_modules_are_the_imported_ones() {
 #[test]
 fn every_module_is_the_same_object_however_it_is_loaded() {
     for name in [
-        "k6", "k6/http", "k6/metrics", "k6/data", "k6/execution", "k6/encoding", "k6/crypto", "k6/html", "k6/timers",
-        "k6/experimental/fs", "k6/experimental/csv", "k6/experimental/streams", "k6/x/fasthttp",
+        "k6",
+        "k6/http",
+        "k6/metrics",
+        "k6/data",
+        "k6/execution",
+        "k6/encoding",
+        "k6/crypto",
+        "k6/html",
+        "k6/timers",
+        "k6/experimental/fs",
+        "k6/experimental/csv",
+        "k6/experimental/streams",
+        "k6/x/fasthttp",
     ] {
         let source = format!(
             "import * as all from '{name}'; import own from '{name}';

@@ -7,7 +7,7 @@ pub enum DecodeError {
     #[error("the server sent a response before it got a request")]
     Unrequested,
     /// RFC 9112 2.3: a response begins with `HTTP/`, in capitals.
-    #[error("response does not begin with \"HTTP/\": byte {index} is {byte:#04x}")]
+    #[error("{}", not_http(*index, *byte))]
     NotHttp {
         /// Place of the first wrong byte, from 0.
         index: usize,
@@ -192,5 +192,15 @@ impl DecodeError {
             | Self::ClosedInTrailers { .. } => DecodeErrorKind::Closed,
             _ => DecodeErrorKind::Protocol,
         }
+    }
+}
+
+/// A server that expects TLS answers with an alert, whose first byte that is.
+fn not_http(index: usize, byte: u8) -> String {
+    match (index, byte) {
+        (0, 0x15) => {
+            "the server answered with a TLS alert: the port uses TLS, so the URL needs https".to_owned()
+        }
+        _ => format!("response does not begin with \"HTTP/\": byte {index} is {byte:#04x}"),
     }
 }

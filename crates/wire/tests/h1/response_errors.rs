@@ -261,6 +261,11 @@ fn errors_have_the_kind_they_are_counted_by() {
 fn errors_read_as_sentences() {
     let error = DecodeError::ClosedInBody { bytes: 3, expected: 9 };
     assert_eq!(error.to_string(), "server closed the connection after 3 of 9 body bytes");
-    let error = DecodeError::NotHttp { index: 0, byte: 0x15 };
-    assert_eq!(error.to_string(), "response does not begin with \"HTTP/\": byte 0 is 0x15");
+    let error = DecodeError::NotHttp { index: 0, byte: b'S' };
+    assert_eq!(error.to_string(), "response does not begin with \"HTTP/\": byte 0 is 0x53");
+    let alert = DecodeError::NotHttp { index: 0, byte: 0x15 };
+    assert_eq!(
+        alert.to_string(),
+        "the server answered with a TLS alert: the port uses TLS, so the URL needs https"
+    );
 }

@@ -85,7 +85,8 @@ fn parsed(ctx: Ctx<'_>, text: &str) -> JsResult<Document> {
         rest = after;
         parser.process(piece.into());
         if depth(&parser.tokenizer.sink.sink) > HTML_DEPTH_MAX {
-            return Err(ctx.throw_error(&format!("the page has more than {HTML_DEPTH_MAX} levels of nested elements")));
+            return Err(ctx
+                .throw_error(&format!("the page has more than {HTML_DEPTH_MAX} levels of nested elements")));
         }
         ctx.host().give_way(ctx)?;
     }
