@@ -77,7 +77,7 @@ fn run_with(
     check_descriptors(connection_count, descriptors_reserved(shard_count_all(plan)), limit)?;
     let recorder = RunRecorder::new(setup(plan, &rows, thread_count(plan))?);
     let _stamping =
-        keep_stamping().map_err(|source| Error::Os { what: "switch receive stamps on", source })?;
+        keep_stamping().map_err(|source| Error::Os { what: "enable receive timestamps", source })?;
     let mut collector = Collector::new(recorder, control.clone(), source_count(plan), &loads);
     let shards = collector.start_shards(plan, &loads, rows.len(), observer)?;
     let start_ns = collector.start_ns;

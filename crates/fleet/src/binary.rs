@@ -91,7 +91,7 @@ for have in "$kept" "$(command -v squall 2>/dev/null)"; do
 if [ -x "$have" ] && [ "$(sum "$have" 2>/dev/null)" = "$digest" ] && "$have" --version >/dev/null 2>&1; then say HAVE; become "$have" agent; fi
 done
 umask 077
-dir=$(mktemp -d "${{TMPDIR:-/tmp}}/squall-agent-XXXXXXXX" 2>&1) || {{ say FAIL "cannot make a folder in \`${{TMPDIR:-/tmp}}\`: ${{dir##*: }}"; exit 1; }}
+dir=$(mktemp -d "${{TMPDIR:-/tmp}}/squall-agent-XXXXXXXX" 2>&1) || {{ say FAIL "cannot create a folder in \`${{TMPDIR:-/tmp}}\`: ${{dir##*: }}"; exit 1; }}
 trap 'rm -rf "$dir"' EXIT HUP INT TERM
 say NEED "$(uname -m)"
 error=$({{ head -c "$size" > "$dir/squall"; }} 2>&1) || {{ say FAIL "cannot write the program: $(echo "$error" | tail -n 1)"; exit 1; }}

@@ -25,7 +25,7 @@ impl Janitor {
             Some(folder) => folder,
             None => make_folder("squall-agent").map_err(|error| {
                 let message =
-                    format!("cannot make a folder in `{}`: {error}", std::env::temp_dir().display());
+                    format!("cannot create a folder in `{}`: {error}", std::env::temp_dir().display());
                 Trouble::new(message, FOLDER_HELP)
             })?,
         };

@@ -161,7 +161,7 @@ struct Master {
 impl Master {
     fn open(jump: &Jump, attempt: &Attempt) -> Result<Self, FailedLogin> {
         let folder = make_folder("squall-ssh").map_err(|error| {
-            let message = format!("cannot make a folder in `{}`: {error}", std::env::temp_dir().display());
+            let message = format!("cannot create a folder in `{}`: {error}", std::env::temp_dir().display());
             FailedLogin::plain(Trouble::new(
                 message,
                 "free some space there, or set TMPDIR to another folder",

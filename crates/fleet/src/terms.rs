@@ -49,7 +49,7 @@ refusal="sudo refuses to change it: $(echo "$refusal" | tail -n 1)"; false
 look() {
 [ -e "$(file_of "$1")" ] || { say FAIL "there is no kernel setting $1"; exit 1; }
 have=$(value_of "$1"); [ "$have" = "$2" ] && return
-[ "$(id -u)" = 0 ] || can_sudo || { say FAIL "the kernel setting $1 is $have, the plan wants $2, and $refusal"; exit 1; }
+[ "$(id -u)" = 0 ] || can_sudo || { say FAIL "the kernel setting $1 is $have, but the plan needs $2, and $refusal"; exit 1; }
 say NOTE "sets $1 to $2 until the end of the run (it is $have)"
 }"#;
 
@@ -58,7 +58,7 @@ const CHANGE: &str = r#"write() { if [ "$(id -u)" = 0 ]; then echo "$2" > "$(fil
 change() {
 have=$(value_of "$1"); [ "$have" = "$2" ] && return
 if [ "$(id -u)" = 0 ]; then undo="echo \"$have\" > $(file_of "$1")"; else undo="echo \"$have\" | sudo -n tee $(file_of "$1") >/dev/null"; fi
-write "$1" "$2" 2>/dev/null || { echo "error: the kernel setting $1 cannot be set to $2" >&2; echo "help: see what values it takes there" >&2; eval "$SQUALL_AT_END"; [ -z "$dir" ] || rm -rf "$dir"; exit 1; }
+write "$1" "$2" 2>/dev/null || { echo "error: the kernel setting $1 cannot be set to $2" >&2; echo "help: check which values it accepts there" >&2; eval "$SQUALL_AT_END"; [ -z "$dir" ] || rm -rf "$dir"; exit 1; }
 SQUALL_AT_END="$undo; $SQUALL_AT_END"; export SQUALL_AT_END
 }
 become() {"#;

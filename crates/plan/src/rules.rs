@@ -128,7 +128,7 @@ pub fn parse_source(text: &str) -> Result<Source, InputError> {
     match address_count(first, last) {
         Some(count) if count <= SOURCE_COUNT_MAX as u128 => Ok(Source::Addresses(first..=last)),
         Some(_) => Err(bad(&format!("more than {SOURCE_COUNT_MAX} addresses"))),
-        None => Err(bad("the range runs backwards, or mixes IPv4 and IPv6")),
+        None => Err(bad("the range ends before it starts, or mixes IPv4 and IPv6")),
     }
 }
 

@@ -200,7 +200,7 @@ fn bare(mut url: Url) -> Url {
 
 const URL_HELP: &str = "write a URL such as `http://localhost:8080/path` or `https://example.org`";
 const LINE_HELP: &str =
-    "write one `[METHOD ][WEIGHT@]URL` a line, such as `POST 3@http://localhost:8080/pay`";
+    "write one `[METHOD ][WEIGHT@]URL` per line, such as `POST 3@http://localhost:8080/pay`";
 
 #[cfg(test)]
 mod tests {

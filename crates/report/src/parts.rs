@@ -36,7 +36,7 @@ pub(crate) fn part_lines(summary: &Summary) -> Vec<(&'static str, Vec<String>)> 
         summary
             .generator
             .start_skew_ms
-            .map(|ms| ("", vec![format!("started within {ms:.2} ms of one another")])),
+            .map(|ms| ("", vec![format!("started within {ms:.2} ms of each other")])),
     );
     for (idx, tool) in summary.tools.iter().enumerate() {
         lines.push((if idx == 0 { "TOOLS" } else { "" }, tool_facts(tool)));
@@ -157,7 +157,7 @@ fn watched_lines(monitors: &[Watched]) -> Vec<(&'static str, Vec<String>)> {
             continue;
         }
         if lines.last().is_none_or(|(_, facts)| facts[0] != monitor.source) {
-            lines.push((if lines.is_empty() { "WATCHED" } else { "" }, vec![monitor.source.clone()]));
+            lines.push((if lines.is_empty() { "MONITORED" } else { "" }, vec![monitor.source.clone()]));
         }
         if let Some((_, facts)) = lines.last_mut() {
             facts.push(format!("{} {}", monitor.name, value(monitor)));

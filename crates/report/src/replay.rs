@@ -9,7 +9,7 @@ pub(crate) fn fidelity_facts(replay: &Replay) -> Vec<String> {
     if replay.lateness_us.count > 0 {
         facts.push(format!("{} on time (within 2 ms)", units::count(replay.on_time)));
         facts.push(format!("{} late", units::count(replay.late)));
-        facts.push(format!("p99 {} after their time", wording::time(replay.lateness_us.p99)));
+        facts.push(format!("p99 {} late", wording::time(replay.lateness_us.p99)));
     }
     let rare = [(replay.skipped, "never sent"), (replay.unreadable, "unreadable")];
     facts.extend(
@@ -31,7 +31,7 @@ pub(crate) fn comparison_facts(replay: &Replay) -> Vec<String> {
 /// One line for each kind of difference: `12   GET http://x/a: recorded 200, now 404`.
 pub(crate) fn difference_lines(replay: &Replay) -> Vec<String> {
     let line = |one: &crate::summary::Difference| match one.recorded_status == one.live_status {
-        true => format!("{} x {}: another body", units::count(one.count), one.request),
+        true => format!("{} x {}: different body", units::count(one.count), one.request),
         false => format!(
             "{} x {}: recorded {}, now {}",
             units::count(one.count),

@@ -44,7 +44,7 @@ pub(crate) fn negotiated_facts(row: &Negotiated) -> Vec<String> {
 pub(crate) fn kept_facts(kept: &IdleConnections) -> Vec<String> {
     let mut facts = vec![
         format!("{} opened", units::count(kept.opened)),
-        format!("{} open at most", units::count(kept.open_max)),
+        format!("at most {} open", units::count(kept.open_max)),
         format!("{} timeouts", units::count(kept.timeouts)),
     ];
     let ends = [
@@ -52,7 +52,7 @@ pub(crate) fn kept_facts(kept: &IdleConnections) -> Vec<String> {
         (kept.reset, "reset"),
         (kept.broken, "broken"),
         (kept.reopened, "reopened"),
-        (kept.closed_by_us, "closed by us"),
+        (kept.closed_by_us, "closed by squall"),
     ];
     facts.extend(
         ends.iter()
@@ -61,7 +61,7 @@ pub(crate) fn kept_facts(kept: &IdleConnections) -> Vec<String> {
     );
     if kept.lifetime_us.count > 0 {
         let (p50, max) = (wording::time(kept.lifetime_us.p50), wording::time(kept.lifetime_us.max));
-        facts.push(format!("lost ones lived {p50} (p50), {max} at most"));
+        facts.push(format!("lost connections lasted {p50} (p50), at most {max}"));
     }
     if kept.pings > 0 {
         facts.push(format!(

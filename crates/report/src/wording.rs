@@ -55,7 +55,7 @@ pub fn advice(cause: Cause) -> Option<&'static str> {
             Some("check the host name, or give its address with `--resolve HOST:PORT:ADDRESS`")
         }
         Cause::ConnectionRefused => {
-            Some("is a server listening on that port? `squall target` starts a local test server")
+            Some("check that a server is listening on that port; `squall target` starts a local test server")
         }
         Cause::ConnectTimeout => Some(
             "a firewall may drop the packets, or the accept queue is full: fewer connections may get through",
@@ -64,9 +64,9 @@ pub fn advice(cause: Cause) -> Option<&'static str> {
             Some("the server needs longer than `--timeout` allows; raise it, or lower the load")
         }
         Cause::TlsCertificate => Some(
-            "trust the issuer with `--cacert FILE`, set the expected name with `--sni`, or skip the check with `--insecure`",
+            "trust its certificate with `--cacert FILE`, skip the check with `--insecure`, or set the expected name with `--sni NAME`",
         ),
-        Cause::TlsProtocol => Some("does that port use TLS? if not, use an `http://` URL"),
+        Cause::TlsProtocol => Some("if that port does not use TLS, use an `http://` URL"),
         Cause::UnexpectedStatus => {
             Some("statuses outside 200-399 count as failures; `--expect-status` changes that")
         }
@@ -75,9 +75,9 @@ pub fn advice(cause: Cause) -> Option<&'static str> {
         }
         Cause::VersionNotNegotiated => Some("`--http auto` uses a version that the server supports"),
         Cause::StreamRefused => Some("the server allows fewer concurrent streams: lower `--streams`"),
-        Cause::HttpProtocol => {
-            Some("does the port support this HTTP version, and is the scheme (http or https) right?")
-        }
+        Cause::HttpProtocol => Some(
+            "check that the port supports this HTTP version, and that the scheme (http or https) is right",
+        ),
         _ => None,
     }
 }

@@ -15,7 +15,9 @@ pub fn mismatch(a: &Plan, b: &Plan) -> Option<Mismatch> {
     if kinds(a) != kinds(b) {
         return Some(Mismatch(format!("{}, {}", listed(&kinds(a)), listed(&kinds(b)))));
     }
-    differences(a, b).into_iter().find(|line| is_of_the_load(line)).map(Mismatch)
+    let line = differences(a, b).into_iter().find(|line| is_of_the_load(line))?;
+    let (path, values) = line.split_once(": ").unwrap_or((&line, ""));
+    Some(Mismatch(format!("their plans differ in `{path}` ({values})")))
 }
 
 /// What the figures of a load are about.

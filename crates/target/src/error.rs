@@ -32,7 +32,7 @@ pub enum Error {
     #[error("cannot serve TLS: {0}")]
     Tls(#[from] rustls::Error),
     /// The self-made certificate cannot be made for these names.
-    #[error("cannot make a certificate: {0}")]
+    #[error("cannot create a certificate: {0}")]
     Certificate(#[from] rcgen::Error),
     /// The log file cannot be created.
     #[error("cannot write the log {path}: {source}")]

@@ -58,7 +58,7 @@ fn load(certificate: &Path, key: &Path) -> Result<Parts, Error> {
         .collect::<Result<_, _>>()
         .map_err(|e| bad(certificate, explain(&e)))?;
     if chain.is_empty() {
-        return Err(bad(certificate, "it holds no certificate".to_owned()));
+        return Err(bad(certificate, "it contains no certificate".to_owned()));
     }
     let key = PrivateKeyDer::from_pem_slice(read(key)?.as_bytes()).map_err(|e| bad(key, explain(&e)))?;
     Ok(Parts { chain, key, pem: text })
@@ -66,7 +66,7 @@ fn load(certificate: &Path, key: &Path) -> Result<Parts, Error> {
 
 fn explain(error: &pem::Error) -> String {
     match error {
-        pem::Error::NoItemsFound => "it holds no such item".to_owned(),
+        pem::Error::NoItemsFound => "it contains no private key".to_owned(),
         pem::Error::Io(error) => error.to_string(),
         other => other.to_string(),
     }

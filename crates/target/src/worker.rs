@@ -172,7 +172,9 @@ async fn receive(
 fn received(intake: Intake, length: u64, bytes: Bytes) -> Result<Received, Refusal> {
     if intake == Intake::Keep && length > limits::ECHO_BYTES_MAX {
         let limit = limits::ECHO_BYTES_MAX;
-        let message = format!("this route echoes at most {limit} body bytes, and {length} came; try /upload");
+        let message = format!(
+            "this route echoes at most {limit} body bytes, but the request has {length}; use /upload"
+        );
         return Err(Refusal::new(message).with_status(StatusCode::PAYLOAD_TOO_LARGE));
     }
     Ok(Received { length, bytes })

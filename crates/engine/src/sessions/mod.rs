@@ -139,7 +139,7 @@ impl SessionShard {
         let (pulse, prepared, control) = setup.into_pulse(start_ns);
         let limits = Limits::new(&prepared, share, start_ns, warmup_ns);
         let length_ns = limits.stop_at_ns.saturating_sub(start_ns);
-        let os = |source| Error::Os { what: "make an epoll set", source };
+        let os = |source| Error::Os { what: "create an epoll instance", source };
         let view = |course: &prepared::Course| prepared.names.view(course.name_idx, share.shard_idx as usize);
         let resumption = &prepared.conduct.resumption;
         Ok(Self {

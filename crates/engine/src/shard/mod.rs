@@ -181,7 +181,7 @@ impl Shard {
         let length_ns = limits.stop_at_ns.saturating_sub(start_ns);
         let demand = Demand::new(&prepared.load, share, per_connection, (length_ns, warmup_ns));
         let view = |origin_idx| view_of(&prepared, origin_idx, share);
-        let os = |source| Error::Os { what: "make an epoll set", source };
+        let os = |source| Error::Os { what: "create an epoll instance", source };
         Ok(Self {
             pulse,
             waiter: Waiter::new(&prepared.load.when, share),

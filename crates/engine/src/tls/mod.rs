@@ -202,7 +202,7 @@ fn root_store(policy: &TlsPolicy) -> Result<RootCertStore, Error> {
                 bad_content(
                     "CA file",
                     path,
-                    &format_args!("holds a certificate that cannot be used: {error}"),
+                    &format_args!("contains a certificate that cannot be used: {error}"),
                 )
             })?;
         }
@@ -227,7 +227,7 @@ fn certificates(path: &Path, what: &'static str) -> Result<Vec<CertificateDer<'s
     let certificates: Vec<_> =
         items.collect::<Result<_, _>>().map_err(|error| pem_error(what, path, error))?;
     if certificates.is_empty() {
-        return Err(bad_content(what, path, &"holds no certificate"));
+        return Err(bad_content(what, path, &"contains no certificate"));
     }
     Ok(certificates)
 }

@@ -224,7 +224,8 @@ fn tls_settings_that_cannot_be_used_are_told_before_the_run() {
         error_of(&|load| load.tls.ca_files = vec!["/nonexistent.pem".into()]).contains("cannot read CA file")
     );
     assert!(
-        error_of(&|load| load.tls.ca_files = vec!["/etc/hostname".into()]).contains("holds no certificate")
+        error_of(&|load| load.tls.ca_files = vec!["/etc/hostname".into()])
+            .contains("contains no certificate")
     );
     assert!(
         error_of(&|load| load.tls.sni = Some("not a name".to_owned()))

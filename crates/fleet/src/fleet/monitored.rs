@@ -103,7 +103,9 @@ impl Fleet<'_> {
                     self.links[machine_idx].order(Order::ReadAlso(vec![page]));
                     format!("monitor `{source}` is read by {} from here on", self.machine_name(machine_idx))
                 }
-                Err(_) => format!("monitor `{source}` is read no more: no other machine may, or can"),
+                Err(_) => {
+                    format!("monitor `{source}` is no longer read: no other machine can, or is allowed to")
+                }
             };
             self.note(EventKind::Note, &label, watcher);
         }

@@ -229,7 +229,7 @@ impl Fleet<'_> {
         let Some(rule) = broken else { return };
         self.told = 1;
         self.links.iter().for_each(|link| link.order(Order::Stop { at_once: false }));
-        self.note(EventKind::Note, &format!("`{rule}` is broken: the run ends"), watcher);
+        self.note(EventKind::Note, &format!("`{rule}` is missed: the run ends"), watcher);
     }
 
     pub(super) fn slowest_round_trip(&self) -> Duration {

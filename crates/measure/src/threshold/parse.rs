@@ -100,7 +100,7 @@ impl Metric {
             Self::Differing if limit.ends_with('%') => Ok(Subject::DifferingShare),
             Self::Differing => Ok(Subject::DifferingCount),
             Self::Time(_) => {
-                let reason = format!("`{}` has several statistics: which one?", name.text);
+                let reason = format!("`{}` has several statistics, and the rule names none", name.text);
                 Err(name.error(
                     reason,
                     format!("write `{}: p(95)<200`, or `avg`, `med`, `min`, `max`", name.text),
@@ -289,7 +289,7 @@ mod tests {
             ("  latncy: avg<200", 3, "unknown metric `latncy`"),
             ("waiting: agv<200", 10, "unknown statistic `agv`"),
             ("waiting:<200", 9, "unknown statistic ``"),
-            ("waiting<200", 1, "`waiting` has several statistics: which one?"),
+            ("waiting<200", 1, "`waiting` has several statistics, and the rule names none"),
             ("errors: avg<200", 9, "`errors` has no `avg`"),
             ("throughput: count>1", 13, "`throughput` has no `count`"),
             ("errors<200%", 8, "more than 100 %"),

@@ -676,7 +676,7 @@ impl<'n, 'p> Keys<'n, 'p> {
             (Some(node), None) => steps(node, self.problems),
             (None, Some(node)) => vec![single_step(node, self.problems)],
             (Some(_), Some(node)) => {
-                let help = "put the loads into a step of their own";
+                let help = "move them into a step";
                 self.problems.push(Problem::at(
                     node.place,
                     "a plan with `steps` has no `loads` outside them",

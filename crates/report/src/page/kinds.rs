@@ -83,7 +83,7 @@ fn of_replay(replay: &Replay) -> [Block; 3] {
     let differences = replay.differences.iter().map(|one| {
         let status = |code: u16| code.to_string();
         let now = if one.recorded_status == one.live_status {
-            "another body".to_owned()
+            "different body".to_owned()
         } else {
             status(one.live_status)
         };

@@ -251,7 +251,7 @@ fn headline(first: &Group, other: &Group, comparison: &Comparison, findings: &[F
         ),
         Outcome::Unknown if comparison.runs_missing > 0 => {
             format!(
-                "not enough runs to tell {a} and {b} apart: {} more of each",
+                "not enough runs to distinguish {a} and {b}: {} more of each",
                 units::counted(comparison.runs_missing as u64, "run")
             )
         }
@@ -277,7 +277,7 @@ fn notes(comparison: &Comparison) -> Vec<String> {
         ));
     }
     if comparison.runs_missing > 0 {
-        notes.push("with fewer runs a difference cannot be told from chance: interleave repeats, `squall compare --run A B --repeat 5`".to_owned());
+        notes.push("with fewer runs a difference cannot be distinguished from chance; make interleaved runs: `squall compare --run A B --repeat 5`".to_owned());
     }
     notes
 }

@@ -19,9 +19,9 @@ pub(super) fn response_headers(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.query_pairs().try_fold(Reply::json(&echo::args(call)), |mut reply, (name, value)| {
         let name: HeaderName = name
             .parse()
-            .map_err(|_| Refusal::new(format!("`{}` is not a header's name", name.escape_debug())))?;
+            .map_err(|_| Refusal::new(format!("`{}` is not a header name", name.escape_debug())))?;
         if FRAMING.contains(&name) {
-            return Err(Refusal::new(format!("{name} is the server's own business")));
+            return Err(Refusal::new(format!("{name} is set by the server")));
         }
         if name == CONTENT_TYPE {
             reply.headers.remove(CONTENT_TYPE);

@@ -89,7 +89,7 @@ impl Route {
     fn refuse_method(&self) -> Refusal {
         let only = self.method.unwrap_or_default();
         let refusal =
-            Refusal::new(format!("{} takes only {only}; /anything takes every method", self.pattern));
+            Refusal::new(format!("{} accepts only {only}; /anything accepts every method", self.pattern));
         let allow = if only == "GET" { "GET, HEAD" } else { only };
         refusal.with_status(StatusCode::METHOD_NOT_ALLOWED).with_header(ALLOW, allow)
     }
@@ -123,43 +123,39 @@ fn not_found() -> Refusal {
 
 /// The first that fits is taken. The busiest come first, since the table is searched from the top.
 static ROUTES: &[Route] = &[
-    Route::new("/", pages::index, "A few bytes of text: the cheapest answer."),
+    Route::new("/", pages::index, "A few bytes of text; the cheapest response."),
     Route::new("/health", pages::health, "`ok`."),
     Route::new("/stats", pages::stats, "The server's own counters as JSON."),
     // Bodies.
-    Route::new("/bytes/{n}", bodies::bytes, "N bytes of noise, at most 1 GiB; `?seed=` chooses other noise."),
+    Route::new("/bytes/{n}", bodies::bytes, "N pseudo-random bytes, at most 1 GiB; `?seed=` changes them."),
+    Route::new("/stream-bytes/{n}", bodies::stream_bytes, "The same bytes with chunked transfer encoding."),
     Route::new(
-        "/stream-bytes/{n}",
-        bodies::stream_bytes,
-        "The same bytes in chunked coding, without a length.",
+        "/stream/{n}",
+        echo::stream,
+        "N lines of JSON, numbered by `id`, with chunked transfer encoding.",
     ),
-    Route::new("/stream/{n}", echo::stream, "N lines of JSON in chunked coding, numbered by `id`."),
     Route::new("/range/{n}", bodies::range, "N letters; answers `Range: bytes=` with 206 or 416."),
     Route::new(
         "/drip",
         timing::drip,
-        "`numbytes` (10) stars over `duration` (2 s) after `delay` (0), with status `code` (200).",
+        "Sends `numbytes` (10) asterisks over `duration` (2 s) after `delay` (0), with status `code` (200).",
     ),
-    Route::new("/upload", bodies::upload, "Reads the request body, however long, and answers its size."),
+    Route::new("/upload", bodies::upload, "Reads a request body of any length and returns its size."),
     // Time.
     Route::new(
         "/delay/{duration}",
         timing::delay,
-        "Waits (a plain number is milliseconds), then answers as `/anything`.",
+        "Waits that long (a plain number is milliseconds), then responds like `/anything`.",
     )
     .keeping_body(),
-    Route::new("/delay/uniform/{a}/{b}", timing::uniform, "Waits between A and B, evenly spread."),
-    Route::new(
-        "/latency",
-        timing::latency,
-        "Waits so that the percentiles given as `?p50=5ms&p99=80ms` come out.",
-    ),
-    Route::new("/hang", faults::hang, "Never answers."),
+    Route::new("/delay/uniform/{a}/{b}", timing::uniform, "Waits between A and B, uniformly distributed."),
+    Route::new("/latency", timing::latency, "Waits with the given percentiles, such as `?p50=5ms&p99=80ms`."),
+    Route::new("/hang", faults::hang, "Never responds."),
     // Status.
     Route::new(
         "/status/{codes}",
         status::status,
-        "That status; a list `200:0.9,500:0.1` mixes; `random` is any of nine.",
+        "Returns this status; `200:0.9,500:0.1` picks one by weight, `random` one of nine.",
     ),
     // What was sent.
     Route::new("/get", echo::without_body, "Echoes the request; GET only.").only("GET"),
@@ -181,26 +177,30 @@ static ROUTES: &[Route] = &[
     Route::new("/ip", echo::ip, "The client's address."),
     Route::new("/user-agent", echo::user_agent, "The `User-Agent` header."),
     // Content codings.
-    Route::new("/gzip", encodings::gzip, "An echo in gzip, whatever `Accept-Encoding` says."),
-    Route::new("/deflate", encodings::deflate, "The same in deflate (zlib)."),
-    Route::new("/brotli", encodings::brotli, "The same in brotli."),
-    Route::new("/zstd", encodings::zstd, "The same in zstd."),
-    Route::new("/encoding/utf8", pages::utf8, "Text in many scripts."),
+    Route::new(
+        "/gzip",
+        encodings::gzip,
+        "Echoes the request, compressed with gzip regardless of `Accept-Encoding`.",
+    ),
+    Route::new("/deflate", encodings::deflate, "The same with deflate (zlib)."),
+    Route::new("/brotli", encodings::brotli, "The same with brotli."),
+    Route::new("/zstd", encodings::zstd, "The same with zstd."),
+    Route::new("/encoding/utf8", pages::utf8, "UTF-8 text in many scripts."),
     // Redirects.
     Route::new(
         "/redirect/{n}",
         redirects::redirect,
-        "N redirects by path, then `/get`; `?absolute=true` by whole URL.",
+        "N redirects to relative URLs, then `/get`; `?absolute=true` uses absolute URLs.",
     ),
-    Route::new("/relative-redirect/{n}", redirects::relative, "N redirects by path, then `/get`."),
-    Route::new("/absolute-redirect/{n}", redirects::absolute, "N redirects by whole URL, then `/get`."),
+    Route::new("/relative-redirect/{n}", redirects::relative, "N redirects to relative URLs, then `/get`."),
+    Route::new("/absolute-redirect/{n}", redirects::absolute, "N redirects to absolute URLs, then `/get`."),
     Route::new(
         "/redirect-to",
         redirects::redirect_to,
         "One redirect to `?url=`, with `status_code` if given.",
     ),
     // Cookies.
-    Route::new("/cookies", cookies::list, "The cookies that were sent."),
+    Route::new("/cookies", cookies::list, "Returns the request's cookies."),
     Route::new(
         "/cookies/set",
         cookies::set,
@@ -240,9 +240,13 @@ static ROUTES: &[Route] = &[
     Route::new(
         "/response-headers",
         caching::response_headers,
-        "Answers each parameter of the query as a header.",
+        "Returns each query parameter as a response header.",
     ),
-    Route::new("/cache", caching::cache, "304 for any `If-None-Match` or `If-Modified-Since`, else an echo."),
+    Route::new(
+        "/cache",
+        caching::cache,
+        "304 for any `If-None-Match` or `If-Modified-Since`, otherwise echoes the request.",
+    ),
     Route::new("/cache/{seconds}", caching::cache_for, "`Cache-Control: public, max-age=SECONDS`."),
     Route::new(
         "/etag/{etag}",
@@ -250,27 +254,27 @@ static ROUTES: &[Route] = &[
         "This ETag; answers `If-None-Match` with 304, `If-Match` with 412.",
     ),
     // Faults.
-    Route::new("/close", faults::close, "Closes the connection after the answer."),
+    Route::new("/close", faults::close, "Closes the connection after the response."),
     Route::new(
         "/abort",
         faults::abort,
-        "Resets the connection: at once, or `?after=` so many body bytes; `?how=close` sends FIN.",
+        "Resets the connection, immediately or after `?after=` body bytes; `?how=close` sends FIN instead.",
     ),
     // Pages.
-    Route::new("/html", pages::html, "A page of prose."),
-    Route::new("/json", pages::json, "A small document."),
+    Route::new("/html", pages::html, "An HTML page."),
+    Route::new("/json", pages::json, "A small JSON document."),
     Route::new("/xml", pages::xml, "The same as XML."),
-    Route::new("/robots.txt", pages::robots, "Forbids `/deny`."),
-    Route::new("/deny", pages::deny, "What robots must not read."),
+    Route::new("/robots.txt", pages::robots, "Disallows `/deny`."),
+    Route::new("/deny", pages::deny, "A page that `/robots.txt` disallows."),
     Route::new("/forms/post", pages::form, "A form that posts to `/post`."),
     Route::new("/links/{n}", pages::links_start, "Redirects to `/links/N/0`."),
-    Route::new("/links/{n}/{i}", pages::links, "A page with N links to its siblings, the I-th being itself."),
-    Route::new("/image/png", pages::png, "An image of one pixel."),
-    Route::new("/image/jpeg", pages::jpeg, "An image of one pixel."),
-    Route::new("/image/webp", pages::webp, "An image of one pixel."),
-    Route::new("/image/svg", pages::svg, "A drawing of one square."),
-    Route::new("/base64/{value}", pages::base64, "The value, decoded."),
-    Route::new("/uuid", pages::uuid, "A UUID: the number of the call, in the form of version 8."),
+    Route::new("/links/{n}/{i}", pages::links, "Page I of N, with links to the others."),
+    Route::new("/image/png", pages::png, "A PNG image of one pixel."),
+    Route::new("/image/jpeg", pages::jpeg, "A JPEG image of one pixel."),
+    Route::new("/image/webp", pages::webp, "A WebP image of one pixel."),
+    Route::new("/image/svg", pages::svg, "An SVG image of a square."),
+    Route::new("/base64/{value}", pages::base64, "Returns the Base64-decoded value."),
+    Route::new("/uuid", pages::uuid, "A UUID (version 8) made from a request counter."),
 ];
 
 #[cfg(test)]

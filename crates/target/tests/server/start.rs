@@ -54,7 +54,7 @@ fn unusable_files_are_named() {
         assert!(message.starts_with(expected), "{message}");
     };
     check(Options { tls: pem(&missing), ..Options::default() }, "cannot use /nowhere/file as a PEM file: ");
-    let no_item = format!("cannot use {} as a PEM file: it holds no certificate", empty.display());
+    let no_item = format!("cannot use {} as a PEM file: it contains no certificate", empty.display());
     check(Options { tls: pem(&empty), ..Options::default() }, &no_item);
     check(Options { log: Some(missing), ..Options::default() }, "cannot write the log /nowhere/file: ");
     std::fs::remove_file(&empty).unwrap();

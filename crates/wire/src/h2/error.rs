@@ -19,7 +19,7 @@ pub enum StreamFailure {
     #[error("the server reset the stream ({0})")]
     Reset(ErrorCode),
     /// The peer says that it has not looked at the request (RFC 9113 8.7): it may be sent again, whatever its method.
-    #[error("the server refused the stream unread ({0})")]
+    #[error("the server refused the stream without processing it ({0})")]
     Unprocessed(ErrorCode),
     /// The response is malformed (RFC 9113 8.1.1); the peer was told.
     #[error("malformed response: {0}")]

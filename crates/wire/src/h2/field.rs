@@ -23,10 +23,10 @@ impl Meaning {
             return Self::of_pseudo(name, value);
         }
         if !is_lower_token(name) {
-            return Self::Wrong("field name with a byte that may not be in one");
+            return Self::Wrong("invalid byte in a field name");
         }
         if !is_value(value) {
-            return Self::Wrong("field value with a byte that may not be in one");
+            return Self::Wrong("invalid byte in a field value");
         }
         match name {
             b"content-length" => length(value),

@@ -180,10 +180,10 @@ impl Client {
         );
         let is_about_connection = matches!(head.kind, frame::SETTINGS | frame::PING | frame::GOAWAY);
         if is_about_stream && head.stream_id == 0 {
-            return Err(protocol("frame of a stream without a stream"));
+            return Err(protocol("stream frame on stream 0"));
         }
         if is_about_connection && head.stream_id != 0 {
-            return Err(protocol("frame of the connection on a stream"));
+            return Err(protocol("connection frame on a stream"));
         }
         Ok(head)
     }
@@ -243,7 +243,7 @@ impl Client {
             data.padding_left = u32::from(padding);
             data.bytes_left = (data.bytes_left - 1)
                 .checked_sub(data.padding_left)
-                .ok_or_else(|| protocol("more padding than frame"))?;
+                .ok_or_else(|| protocol("padding longer than the frame"))?;
         }
         let taken = input.len().min(data.bytes_left as usize);
         if !data.awaits_padding {
@@ -484,11 +484,7 @@ impl Client {
     fn end_response(&mut self, slot: u32, bytes: u32) -> Event {
         let stream = *self.streams.get(slot);
         if stream.body_bytes_expected != u64::MAX && stream.body_bytes_expected != stream.body_bytes {
-            return self.fail(
-                slot,
-                ErrorCode::PROTOCOL_ERROR,
-                "body of another length than content-length says",
-            );
+            return self.fail(slot, ErrorCode::PROTOCOL_ERROR, "body length differs from content-length");
         }
         self.input.idle_frame_count = 0;
         if stream.left_bytes > 0 {
@@ -507,7 +503,7 @@ impl Client {
     }
 
     fn on_reset(&mut self, head: FrameHead, payload: &[u8]) -> Result<Option<Event>, Error> {
-        let code = exactly(payload, 4, "RST_STREAM of a wrong length").map(ErrorCode)?;
+        let code = exactly(payload, 4, "RST_STREAM with a wrong length").map(ErrorCode)?;
         if self.streams.find(head.stream_id) == Known::Idle {
             return Err(protocol("RST_STREAM on a stream that was never opened"));
         }
@@ -531,7 +527,7 @@ impl Client {
             };
         }
         if !payload.len().is_multiple_of(6) {
-            return Err(frame_size("SETTINGS of a wrong length"));
+            return Err(frame_size("SETTINGS with a wrong length"));
         }
         self.note_idle_frame()?;
         let before = self.peer.window_bytes;
@@ -547,7 +543,7 @@ impl Client {
 
     fn on_ping(&mut self, head: FrameHead, payload: &[u8]) -> Result<Option<Event>, Error> {
         if payload.len() != 8 {
-            return Err(frame_size("PING of a wrong length"));
+            return Err(frame_size("PING with a wrong length"));
         }
         self.note_idle_frame()?;
         if !head.has(frame::ACK) {
@@ -559,7 +555,7 @@ impl Client {
     fn on_goaway(&mut self, payload: &[u8]) -> Result<Option<Event>, Error> {
         let (Some(last), Some(code)) = (frame::number(payload), payload.get(4..).and_then(frame::number))
         else {
-            return Err(frame_size("GOAWAY of a wrong length"));
+            return Err(frame_size("GOAWAY with a wrong length"));
         };
         self.note_idle_frame()?;
         // RFC 9113 6.8: what was once said to be left alone stays so.
@@ -570,13 +566,13 @@ impl Client {
     }
 
     fn on_window_update(&mut self, head: FrameHead, payload: &[u8]) -> Result<Option<Event>, Error> {
-        let increment = exactly(payload, 4, "WINDOW_UPDATE of a wrong length")? & frame::STREAM_ID_MAX;
+        let increment = exactly(payload, 4, "WINDOW_UPDATE with a wrong length")? & frame::STREAM_ID_MAX;
         if self.sending.is_empty() {
             self.note_idle_frame()?;
         }
         if head.stream_id == 0 {
             if increment == 0 {
-                return Err(protocol("WINDOW_UPDATE by nothing"));
+                return Err(protocol("WINDOW_UPDATE with an increment of 0"));
             }
             let widened = self.send_window.checked_add(increment as i32);
             self.send_window = widened.ok_or_else(|| flow_control("connection window beyond 2^31 - 1"))?;
@@ -587,7 +583,11 @@ impl Client {
         }
         let Some(slot) = self.find_or_ignore(head.stream_id) else { return Ok(None) };
         if increment == 0 {
-            return Ok(Some(self.fail(slot, ErrorCode::PROTOCOL_ERROR, "WINDOW_UPDATE by nothing")));
+            return Ok(Some(self.fail(
+                slot,
+                ErrorCode::PROTOCOL_ERROR,
+                "WINDOW_UPDATE with an increment of 0",
+            )));
         }
         let stream = self.streams.at(slot);
         match stream.send_window.checked_add(increment as i32) {
@@ -665,7 +665,7 @@ fn header_block(head: FrameHead, payload: &[u8]) -> Result<&[u8], Error> {
     if head.has(frame::PRIORITISED) {
         block = block.get(5..).ok_or_else(|| frame_size("HEADERS too short for its priority"))?;
     }
-    let bytes = block.len().checked_sub(padding).ok_or_else(|| protocol("more padding than frame"))?;
+    let bytes = block.len().checked_sub(padding).ok_or_else(|| protocol("padding longer than the frame"))?;
     Ok(&block[..bytes])
 }
 

@@ -67,7 +67,7 @@ pub const PEERS: &[Peer] = &[
         let id = t.begin()?;
         t.send(kind::HEADERS, END_HEADERS | END_STREAM, id, &[0x88, 0xff, 0xff])
     }),
-    fatal("7541 2.3.3", "an index that is in neither table", COMPRESSION_ERROR, |t| {
+    fatal("7541 2.3.3", "an index in neither table", COMPRESSION_ERROR, |t| {
         let id = t.begin()?;
         t.send(kind::HEADERS, END_HEADERS | END_STREAM, id, &[0x88, 0xbe])
     }),
@@ -292,7 +292,7 @@ pub const PEERS: &[Peer] = &[
         t.begin()?;
         t.send(kind::RST_STREAM, 0, 0, &[0; 4])
     }),
-    fatal("6.4", "RST_STREAM of a wrong length", FRAME_SIZE_ERROR, |t| {
+    fatal("6.4", "RST_STREAM with a wrong length", FRAME_SIZE_ERROR, |t| {
         let id = t.begin()?;
         t.send(kind::RST_STREAM, 0, id, &[0; 3])
     }),
@@ -345,7 +345,7 @@ pub const PEERS: &[Peer] = &[
         let id = t.begin()?;
         t.send(kind::SETTINGS, 0, id, &[])
     }),
-    fatal("6.5", "SETTINGS of a wrong length", FRAME_SIZE_ERROR, |t| {
+    fatal("6.5", "SETTINGS with a wrong length", FRAME_SIZE_ERROR, |t| {
         t.begin()?;
         t.send(kind::SETTINGS, 0, 0, &[0; 5])
     }),
@@ -415,7 +415,7 @@ pub const PEERS: &[Peer] = &[
         let id = t.begin()?;
         t.send(kind::PING, 0, id, &[0; 8])
     }),
-    fatal("6.7", "PING of a wrong length", FRAME_SIZE_ERROR, |t| {
+    fatal("6.7", "PING with a wrong length", FRAME_SIZE_ERROR, |t| {
         t.begin()?;
         t.send(kind::PING, 0, 0, &[0; 7])
     }),
@@ -468,7 +468,7 @@ pub const PEERS: &[Peer] = &[
         let id = t.begin()?;
         t.send(kind::GOAWAY, 0, id, &[0; 8])
     }),
-    fatal("6.8", "GOAWAY of a wrong length", FRAME_SIZE_ERROR, |t| {
+    fatal("6.8", "GOAWAY with a wrong length", FRAME_SIZE_ERROR, |t| {
         t.begin()?;
         t.send(kind::GOAWAY, 0, 0, &[0; 7])
     }),
@@ -491,7 +491,7 @@ pub const PEERS: &[Peer] = &[
         let id = t.begin()?;
         t.send(kind::WINDOW_UPDATE, 0, id, &[0; 4])
     }),
-    fatal("6.9", "WINDOW_UPDATE of a wrong length", FRAME_SIZE_ERROR, |t| {
+    fatal("6.9", "WINDOW_UPDATE with a wrong length", FRAME_SIZE_ERROR, |t| {
         t.begin()?;
         t.send(kind::WINDOW_UPDATE, 0, 0, &[0; 5])
     }),

@@ -151,7 +151,7 @@ impl Decoder {
     fn resize(&mut self, rest: &mut &[u8]) -> Result<(), Error> {
         let capacity = take(rest, 5)?;
         if capacity > HEADER_TABLE_BYTES_MAX {
-            return Err(compression("table size update beyond what was announced"));
+            return Err(compression("table size update above the announced limit"));
         }
         self.table.set_capacity(capacity);
         Ok(())
@@ -159,7 +159,7 @@ impl Decoder {
 
     fn dynamic_entry(&self, index: usize) -> Result<(&[u8], &[u8], Meaning), Error> {
         let entry = index.checked_sub(STATIC_TABLE.len() + 1).and_then(|idx| self.table.get(idx));
-        entry.ok_or_else(|| compression("index that is in neither table"))
+        entry.ok_or_else(|| compression("index in neither table"))
     }
 }
 

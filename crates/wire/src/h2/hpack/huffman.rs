@@ -60,7 +60,7 @@ pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     if IS_PADDING[usize::from(node)] {
         Ok(())
     } else {
-        Err(compression("wrong padding of a Huffman-coded string"))
+        Err(compression("invalid padding in a Huffman-coded string"))
     }
 }
 
