@@ -69,6 +69,8 @@ pub(super) struct Peer {
     begun: Vec<(u32, u64)>,
     /// HTTP/2: the highest stream that is answered.
     last_id: u32,
+    /// HTTP/2: bytes of bodies that the client may still send on the connection.
+    window_bytes: i64,
     /// It reads nothing any more.
     is_over: bool,
 }
@@ -109,7 +111,7 @@ impl Behaviour {
 
 impl Peer {
     pub(super) fn new(speaks: Speaks) -> Self {
-        Self { speaks, ..Self::default() }
+        Self { speaks, window_bytes: WINDOW_BYTES, ..Self::default() }
     }
 
     /// Reads what the client has sent; what it gets for that, in order.
@@ -235,8 +237,12 @@ impl Peer {
             RST_STREAM => self.begun.retain(|(own, _)| *own != id),
             DATA => {
                 let increment = (payload.len() as u32).to_be_bytes();
-                if !payload.is_empty() {
-                    answers.push(control(frame(WINDOW_UPDATE, 0, 0, &increment)));
+                self.window_bytes -= payload.len() as i64;
+                assert!(self.window_bytes >= 0, "the client has sent more than its window");
+                if self.window_bytes < WINDOW_BYTES / 2 {
+                    let more = (WINDOW_BYTES - self.window_bytes) as u32;
+                    self.window_bytes = WINDOW_BYTES;
+                    answers.push(control(frame(WINDOW_UPDATE, 0, 0, &more.to_be_bytes())));
                 }
                 if let Some(at) = self.begun.iter().position(|(own, _)| *own == id) {
                     if is_end {
@@ -331,6 +337,9 @@ const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
+
+/// What a client may send before it is allowed more (RFC 9113 6.9.2).
+const WINDOW_BYTES: i64 = 65_535;
 
 const REFUSED_STREAM: u32 = 7;
 const CANCEL: u32 = 8;
