@@ -8,11 +8,12 @@ ARCH ?=
 ROUNDS ?= 5
 SECONDS ?= 3
 MINUTES ?= 10
+SEEDS ?= 0..10000
 K6 ?= k6
 REPOS ?= suites/k6/repositories
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test install-test site pictures lint bench k6-diff hostile recorded fuzz k6-wild docs build-deps test-deps bench-deps
+.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test install-test site pictures lint bench k6-diff hostile recorded fuzz simulate k6-wild docs build-deps test-deps bench-deps
 
 help: ## lists the tasks
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +67,9 @@ k6-diff: build-debug ## runs the same scripts with k6 and squall and compares th
 
 k6-wild: build-debug ## runs public scripts with k6 and squall: REPOS=list CHECKOUTS=folder K6=/path/to/k6
 	SQUALL=$(CURDIR)/target/debug/squall K6=$(K6) CHECKOUTS=$(CHECKOUTS) suites/k6/wild $(REPOS)
+
+simulate: build-deps ## whole runs in simulated time, a seed for each: SEEDS=0..10000
+	SQUALL_SEEDS=$(SEEDS) $(CARGO) test --package squall-engine --lib simulation -- --nocapture
 
 hostile: test-deps ## runs every attack of suites/hostile and counts how many squall withstands
 	@suites/hostile/run
