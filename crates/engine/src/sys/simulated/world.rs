@@ -256,8 +256,11 @@ impl World {
                 self.list(idx, Edge { writable: true, closed: result.is_err(), ..Edge::default() });
             }
             Action::Drained(count) => {
-                self.sockets[idx].space_bytes += count;
-                if std::mem::take(&mut self.sockets[idx].is_blocked) {
+                let socket = &mut self.sockets[idx];
+                socket.space_bytes += count;
+                // Linux, too, waits until there is space worth a write.
+                if socket.is_blocked && socket.space_bytes >= self.behaviour.socket_bytes / 2 {
+                    socket.is_blocked = false;
                     self.list(idx, Edge { writable: true, ..Edge::default() });
                 }
             }
