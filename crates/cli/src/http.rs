@@ -24,7 +24,7 @@ pub(crate) fn run(args: &HttpArgs) -> Result<ExitCode, Failure> {
 pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> Result<ExitCode, Failure> {
     let echo = echo::Echo { plan, defaults };
     if args.dry_run {
-        output::result(&echo.text(None))?;
+        output::plain(&echo.text(None))?;
         return squall_engine::check(plan).map(|()| ExitCode::Ok).map_err(|error| refused(&error));
     }
     let faces = Faces::open(args, &plan.masked())?;

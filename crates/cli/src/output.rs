@@ -13,6 +13,11 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
     bytes(text.as_bytes())
 }
 
+/// Writes a result without colours to stdout, in words of others too: what of it would drive the terminal is written out.
+pub(crate) fn plain(text: &str) -> Result<(), Failure> {
+    result(&printable(text))
+}
+
 /// Writes a result to stdout. A reader that has gone away (`squall --help | head`) is no failure.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();

@@ -17,6 +17,19 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// The same JSON, whose strings drive no terminal either: JSON itself lets U+009B and marks that reorder text stand.
+pub fn printable_json(json: String) -> String {
+    if !json.chars().any(is_unsafe) {
+        return json;
+    }
+    let mut shown = String::with_capacity(json.len() + 8);
+    for c in json.chars() {
+        // Outside of strings there are none, and all of them are in the first plane.
+        if is_unsafe(c) { shown.push_str(&format!("\\u{:04x}", u32::from(c))) } else { shown.push(c) }
+    }
+    shown
+}
+
 fn is_unsafe(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t') || is_invisible(c)
 }
@@ -26,11 +39,12 @@ pub fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The text of a CSV cell. Spreadsheets run what begins like a formula: an apostrophe in front makes it text to all of them.
+/// The text of a CSV cell, as [`printable`] shows it. Spreadsheets run what begins like a formula: an apostrophe in front makes it text
+/// to all of them.
 pub fn csv_cell(text: &str) -> Cow<'_, str> {
     match text.trim_start_matches(' ').starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
-        true => Cow::Owned(format!("'{text}")),
-        false => Cow::Borrowed(text),
+        true => Cow::Owned(format!("'{}", printable(text))),
+        false => printable(text),
     }
 }
 
@@ -58,6 +72,15 @@ mod tests {
     }
 
     #[test]
+    fn json_is_the_same_without_what_drives_a_terminal() {
+        let text = "\u{1b}[2J \u{7f}\u{9b}31m \u{202e}é \"\\ \n\t";
+        let json = printable_json(serde_json::to_string_pretty(&[text]).unwrap());
+        assert_eq!(printable(&json), json);
+        assert_eq!(serde_json::from_str::<[String; 1]>(&json).unwrap(), [text]);
+        assert_eq!(printable_json("[\n  1\n]".to_owned()), "[\n  1\n]");
+    }
+
+    #[test]
     fn no_cell_is_a_formula() {
         for (text, cell) in [
             ("=HYPERLINK(\"http://x\")", "'=HYPERLINK(\"http://x\")"),
@@ -66,6 +89,8 @@ mod tests {
             ("@SUM(A1)", "'@SUM(A1)"),
             ("\t=1", "'\t=1"),
             ("  =1", "'  =1"),
+            ("a\x1b[2J", r"a\u{1b}[2J"),
+            ("\r=1", r"'\u{d}=1"),
             ("http://x/?a=1", "http://x/?a=1"),
             ("", ""),
         ] {

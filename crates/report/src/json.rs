@@ -1,6 +1,7 @@
 //! The JSON face: the summary as it is.
 
 use serde::Serialize;
+use squall_plan::printable::printable_json;
 
 use crate::Summary;
 
@@ -11,7 +12,7 @@ pub fn draw(summary: &Summary) -> String {
 
 /// Indented, for files that people may open.
 pub(crate) fn pretty(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).expect(PLAIN_DATA) + "\n"
+    printable_json(serde_json::to_string_pretty(value).expect(PLAIN_DATA)) + "\n"
 }
 
 /// On one line, for large records.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use squall_measure::{Status, ThresholdResult};
+use squall_plan::printable::printable;
 
 use crate::page::escaped;
 use crate::{Summary, wording};
@@ -30,7 +31,8 @@ pub fn draw(summary: &Summary) -> String {
             None => writeln!(xml, "{case}/>"),
         };
     }
-    xml + "</testsuite>\n</testsuites>\n"
+    // What escapes leave may still reorder the text of a terminal.
+    printable(&xml).into_owned() + "</testsuite>\n</testsuites>\n"
 }
 
 /// Metrics of several loads have the load's name before theirs; a rule alone may stand for many.

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use squall_measure::{Status, ThresholdResult};
+use squall_plan::printable::is_invisible;
 
 use crate::page::escaped;
 use crate::studies::markdown_table;
@@ -55,7 +56,7 @@ fn inline(text: &str) -> String {
         if matches!(character, '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '!' | '~') {
             plain.push('\\');
         }
-        plain.push(if character.is_control() { ' ' } else { character });
+        plain.push(if character.is_control() || is_invisible(character) { ' ' } else { character });
     }
     plain
 }

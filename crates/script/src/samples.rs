@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use squall_plan::log_mask::masked_line;
-use squall_plan::printable::csv_cell;
+use squall_plan::printable::{csv_cell, printable_json};
 
 use crate::console::rfc3339;
 use crate::metrics::{HttpSample, MetricDef, MetricId, Recorder, SystemTags, Tags};
@@ -359,11 +359,18 @@ fn shown(value: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// A JSON string as Go writes it: with `<`, `>` and `&` escaped.
+/// A JSON string as Go writes it: with `<`, `>` and `&` escaped. And with what would drive a terminal.
 fn quote(into: &mut Vec<u8>, text: &str) {
     let begin = into.len();
     // A Vec takes every byte.
     let _ = serde_json::to_writer(&mut *into, text);
+    if let Ok(json) = std::str::from_utf8(&into[begin..])
+        && json.bytes().any(|byte| byte >= 0x7f)
+    {
+        let shown = printable_json(json.to_owned());
+        into.truncate(begin);
+        into.extend(shown.bytes());
+    }
     if into[begin..].iter().any(|byte| matches!(byte, b'<' | b'>' | b'&')) {
         let plain = into.split_off(begin);
         for byte in plain {

@@ -65,7 +65,7 @@ pub(crate) fn run_fleet(
         plan.plan.name.clone_from(name);
     }
     if args.dry_run {
-        output::result(&shown(&plan))?;
+        output::plain(&shown(&plan))?;
         return Ok(ExitCode::Ok);
     }
     let faces = Faces::open(args, &plan.whole())?;
@@ -204,9 +204,9 @@ pub(crate) fn look(command: &PlanCommand) -> Result<ExitCode, Failure> {
                 counted(loads, "load"),
                 counted(machines, "machine"),
             );
-            output::result(&text)?;
+            output::plain(&text)?;
         }
-        PlanCommand::Show(args) => output::result(&shown(&plan_file::read_files(args)?))?,
+        PlanCommand::Show(args) => output::plain(&shown(&plan_file::read_files(args)?))?,
         PlanCommand::Schema => output::result(PLAN_SCHEMA)?,
     }
     Ok(ExitCode::Ok)

@@ -15,6 +15,7 @@ use squall_measure::{
 };
 use squall_plan::files::{read_text, read_text_from};
 use squall_plan::limits::{PLAN_FILE_BYTES_MAX, SCRIPT_FILE_BYTES_MAX};
+use squall_plan::printable::printable_json;
 use squall_plan::{
     ConnectionPolicy, Load, Network, Plan, Profile, Proxy, ScriptLoad, Segment, Stop, TlsPolicy, What, When,
 };
@@ -304,7 +305,7 @@ impl<'a> Script<'a> {
 
     fn inspected(&self) -> String {
         let json: Json = serde_json::from_str(&self.run.options.runtime.json).unwrap_or(Json::Null);
-        serde_json::to_string_pretty(&json).unwrap_or_default()
+        printable_json(serde_json::to_string_pretty(&json).unwrap_or_default())
     }
 
     /// The summary: the script's own, k6's, or squall's with the script's figures.

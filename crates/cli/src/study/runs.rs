@@ -72,7 +72,7 @@ fn href(folder: &Path, page: &Path) -> String {
 fn show(args: &RunsArgs, runs: Vec<ListedRun>) -> Result<ExitCode, Failure> {
     if args.folders {
         let folders: String = runs.iter().map(|run| format!("{}\n", run.folder.display())).collect();
-        output::result(&folders)?;
+        output::plain(&folders)?;
         return Ok(ExitCode::Ok);
     }
     let page = IndexPage { title: "Saved runs".to_owned(), runs };

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
     }
     plan_file::refuse_ptr_flags(&args.input, &args.ptr)?;
     let (Some(path), false) = (&args.output, args.dry_run) else {
-        output::result(&summary::of_file(&args.input, &args.read)?)?;
+        output::plain(&summary::of_file(&args.input, &args.read)?)?;
         return Ok(ExitCode::Ok);
     };
     if args.diff {
@@ -64,7 +64,7 @@ fn difference(one: &Path, two: &Path, args: &ConvertArgs) -> Result<ExitCode, Fa
         Ok(side)
     };
     let text = side(one)?.difference(&side(two)?);
-    output::result(text.as_deref().unwrap_or("no difference\n"))?;
+    output::plain(text.as_deref().unwrap_or("no difference\n"))?;
     Ok(ExitCode::Ok)
 }
 
@@ -80,7 +80,7 @@ fn to_plan(args: &ConvertArgs) -> Result<ExitCode, Failure> {
     };
     let text = plan_file::ptr_as_plan(&args.input, &plan_file::folder_of(path), &args.ptr)?;
     if args.dry_run {
-        output::result(&text)?;
+        output::plain(&text)?;
         return Ok(ExitCode::Ok);
     }
     std::fs::write(path, text).map_err(|error| {

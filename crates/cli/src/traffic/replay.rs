@@ -28,7 +28,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
 
 fn play(args: &ReplayArgs, shown: &OutputArgs) -> Result<ExitCode, Failure> {
     if shown.dry_run {
-        output::result(&summary::of_file(&args.file, &as_played(&args.file, &args.read))?)?;
+        output::plain(&summary::of_file(&args.file, &as_played(&args.file, &args.read))?)?;
         return Ok(ExitCode::Ok);
     }
     // A terminal sees how far it is.

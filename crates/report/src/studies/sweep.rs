@@ -1,10 +1,10 @@
 //! A load at levels: figures against the level, and where throughput stops growing.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use serde::Serialize;
 use squall_measure::{MonitorUnit, RunRecord, Status};
+use squall_plan::printable::csv_cell;
 use squall_study::sweep::{Level, knee};
 
 use crate::page::svg::{Axis, Chart};
@@ -152,37 +152,30 @@ impl SweepPage {
 
     /// One line for each variant and level.
     pub fn csv(&self) -> String {
-        let mut text = "line,level,ok,failed,rate_per_s,bytes_received_per_s,latency_us_p50,latency_us_p90,latency_us_p99,latency_us_p99_9,latency_us_max,verdict".to_owned();
-        self.monitor_names
-            .iter()
-            .for_each(|name| write!(text, ",{}", name.replace([' ', ','], "_")).unwrap_or_default());
-        text.push('\n');
-        for (line, run) in self.lines.iter().flat_map(|line| line.levels.iter().map(move |run| (line, run))) {
-            let times = &run.latency_us;
-            let micros = [times.p50, times.p90, times.p99, times.p99_9, times.max]
-                .map(|time| time.map_or(String::new(), |time| (time.0 as f64 / 1e3).to_string()));
-            let _ = write!(
-                text,
-                "{},{},{},{},{},{:.0},{},{}",
-                line.name.replace(',', " "),
-                run.level,
-                run.ok,
-                run.failed,
-                run.rate_per_s,
-                run.bytes_per_s,
-                micros.join(","),
-                format!("{:?}", run.status).to_uppercase()
-            );
-            for name in &self.monitor_names {
-                let _ = write!(
-                    text,
-                    ",{}",
-                    run.monitors.get(name).map_or(String::new(), |value| format!("{value:.3}"))
-                );
-            }
-            text.push('\n');
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let monitors = self.monitor_names.iter().map(|name| name.replace([' ', ','], "_"));
+        let head = CSV_HEAD.iter().map(|name| (*name).to_owned()).chain(monitors);
+        let all = self.lines.iter().flat_map(|line| line.levels.iter().map(move |run| (line, run)));
+        for cells in std::iter::once(head.collect()).chain(all.map(|(line, run)| self.csv_cells(line, run))) {
+            let cells: Vec<String> = cells;
+            writer.write_record(&cells).expect("as many cells in each line, into memory");
         }
-        text
+        let bytes = writer.into_inner().expect("memory cannot fail to be flushed");
+        String::from_utf8(bytes).expect("strings and numbers are UTF-8")
+    }
+
+    fn csv_cells(&self, line: &SweepLine, run: &LevelRun) -> Vec<String> {
+        let times = &run.latency_us;
+        let micros = [times.p50, times.p90, times.p99, times.p99_9, times.max]
+            .map(|time| time.map_or(String::new(), |time| (time.0 as f64 / 1e3).to_string()));
+        let mut cells = vec![csv_cell(&line.name).into_owned(), run.level.to_string()];
+        cells.extend([run.ok.to_string(), run.failed.to_string(), run.rate_per_s.to_string()]);
+        cells.push(format!("{:.0}", run.bytes_per_s));
+        cells.extend(micros);
+        cells.push(format!("{:?}", run.status).to_uppercase());
+        let monitor = |name| run.monitors.get(name).map_or(String::new(), |value| format!("{value:.3}"));
+        cells.extend(self.monitor_names.iter().map(monitor));
+        cells
     }
 
     /// Charts for documents, by the name of their file: the two that such studies show (latency and throughput), and what was watched.
@@ -261,3 +254,45 @@ fn bytes_text(value: f64) -> String {
 /// Why there is none.
 const NO_KNEE: &str =
     "no knee found: throughput still grows at the highest level, or there are too few levels";
+
+const CSV_HEAD: [&str; 12] = [
+    "line",
+    "level",
+    "ok",
+    "failed",
+    "rate_per_s",
+    "bytes_received_per_s",
+    "latency_us_p50",
+    "latency_us_p90",
+    "latency_us_p99",
+    "latency_us_p99_9",
+    "latency_us_max",
+    "verdict",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_variants_are_cells_of_csv_and_no_formulas() {
+        let run = LevelRun {
+            level: 2.0,
+            ok: 1,
+            failed: 0,
+            rate_per_s: 1.5,
+            bytes_per_s: 10.0,
+            latency_us: Distribution::default(),
+            status: Status::Valid,
+            reasons: Vec::new(),
+            monitors: BTreeMap::from([("cpu".to_owned(), 50.0)]),
+            report: None,
+        };
+        let line = SweepLine { name: "=1,\"2\"\n".to_owned(), levels: vec![run], knee: None };
+        let csv = SweepPage::new("t".to_owned(), "connections", vec![line]).csv();
+        let mut rows = csv::Reader::from_reader(csv.as_bytes());
+        assert_eq!(rows.headers().unwrap().len(), CSV_HEAD.len() + 1);
+        let row = rows.records().next().unwrap().unwrap();
+        assert_eq!((&row[0], &row[1], &row[12]), ("'=1,\"2\"\n", "2", "50.000"));
+    }
+}
