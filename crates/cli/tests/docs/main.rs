@@ -1,10 +1,10 @@
 //! The examples of the documentation: every fenced `console` block is run, and what it shows is compared with what comes out.
 //!
 //! A line that begins with `$ ` is a command; one that ends with `&` runs until the end of its page. What follows is its
-//! output: stdout, or stderr where stdout is empty. Figures, and the reasons of a verdict, may differ unless the block is
-//! marked `console exact`; a line of `…` stands for any lines, and `…` at the end of a line for its rest. All blocks of a
-//! page share a folder with the files of `docs/examples`. Ports are replaced by free ones, and unless a page starts a
-//! server on port 8080, `squall target` listens there.
+//! output: stdout, or stderr where stdout is empty. Figures, the reasons of a verdict and line breaks may differ unless the
+//! block is marked `console exact`; `…` is anything. All blocks of a page share a folder with the files of
+//! `docs/examples`. Ports are replaced by free ones, and unless a page starts a server on port 8080, `squall target`
+//! listens there.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p squall --test docs` writes what came out into the pages; read the diff as prose.
 
