@@ -23,6 +23,7 @@ fn a_full_disk_costs_the_saved_run_alone() {
         run_in_bash("trap '' XFSZ; ulimit -f 3; exec \"$@\"", &[&server.url("/"), "-c", "2", "-n", "20"]);
     assert!(ended.stdout.contains("LATENCY"), "{ended:#?}");
     assert!(ended.stderr.contains("run.json"), "{ended:#?}");
+    assert!(!ended.stdout.contains("report.html"), "a page that is not there is announced: {ended:#?}");
 }
 
 #[test]

@@ -18,6 +18,18 @@ fn every_rule_of_http2_is_kept_and_every_breach_is_counted() {
     });
 }
 
+/// Requests that no server would take are not sent, and would fail by the million without a pause between connections.
+#[test]
+fn a_server_that_takes_no_header_list_is_not_asked_without_a_pause() {
+    let peer = PEERS.iter().find(|peer| peer.name == "a server that takes small header lists only").unwrap();
+    let server = ScriptedPeer::start(peer);
+    let args = [&[&server.url(), "-c1", "-d3s"], peer.args].concat();
+    let ended = run(&args.iter().copied().filter(|arg| !arg.starts_with("-n")).collect::<Vec<&str>>());
+    let failed = ended.count("/totals/failed");
+    assert!((1..1000).contains(&failed), "{failed} requests failed in 3 s: {ended:#?}");
+    assert_eq!(ended.assert_all_counted(), ended.count("/totals/ok") + failed, "{ended:#?}");
+}
+
 /// What is wrong about a run against this peer, if anything is.
 fn complaint(peer: &Peer) -> Option<String> {
     let server = ScriptedPeer::start(peer);
