@@ -7,7 +7,7 @@ use rustls::{ClientConfig, ConnectionTrafficSecrets, Error};
 use squall_plan::TlsPolicy;
 
 use super::records::Keys;
-use super::stream::TlsStream;
+use super::stream::DirectStream;
 
 /// The settings of a client that takes any certificate.
 ///
@@ -19,7 +19,7 @@ pub fn config() -> Result<Arc<ClientConfig>, crate::Error> {
 
 /// A client's session.
 #[derive(Debug)]
-pub struct Session(TlsStream);
+pub struct Session(DirectStream);
 
 impl Session {
     /// A session whose first flight is ready.
@@ -28,7 +28,7 @@ impl Session {
     /// As rustls has them.
     pub fn new(config: Arc<ClientConfig>) -> Result<Self, Error> {
         let name = ServerName::try_from("localhost").map_err(|_| Error::General("no name".to_owned()))?;
-        TlsStream::new(config, name).map(Self)
+        DirectStream::new(config, name).map(Self)
     }
 
     /// What is to be sent.

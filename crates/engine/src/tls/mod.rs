@@ -4,6 +4,8 @@ pub(crate) mod encode;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod records;
+mod rustls_stream;
+mod session;
 mod stream;
 
 use std::path::Path;
@@ -26,10 +28,12 @@ use squall_plan::{ClientIdentity, HttpVersion, TlsPolicy, TlsVersions};
 use crate::Error;
 use crate::key_log::KeyLogFile;
 
-pub(crate) use stream::TlsStream;
+use session::RecordLayer;
+pub(crate) use session::TlsStream;
 
 /// The TLS library's settings for a plan's policy.
 pub(crate) fn client_config(policy: &TlsPolicy) -> Result<Arc<ClientConfig>, Error> {
+    RecordLayer::from_environment()?;
     config_with(policy, policy.client_identity.as_ref().map(client_identity).transpose()?)
 }
 

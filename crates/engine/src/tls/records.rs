@@ -15,6 +15,9 @@ pub(super) const DATA: u8 = 23;
 /// The head of each record: its kind, a version that means nothing any more, and its length.
 pub(super) const HEAD_BYTES: usize = 5;
 
+/// The version in the head of each record is 3.3, which is TLS 1.2.
+pub(super) const VERSION_MINOR: u8 = 3;
+
 /// Most bytes that are sealed in one record.
 pub(super) const PLAIN_BYTES_MAX: usize = 1 << 14;
 
@@ -129,9 +132,18 @@ impl Keys {
     }
 }
 
-/// Kind and length of the record that `bytes` begin with; `None`: its head is not whole.
-pub(super) fn read_head(bytes: &[u8]) -> Result<Option<(u8, usize)>, Error> {
-    let Some([kind, major, _, high, low]) = bytes.first_chunk() else { return Ok(None) };
+/// The head of a record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordHead {
+    pub(super) kind: u8,
+    /// Of no meaning in TLS 1.3; sealed with the record in TLS 1.2.
+    pub(super) version_minor: u8,
+    pub(super) payload_bytes: usize,
+}
+
+/// The head of the record that `bytes` begin with; `None`: it is not whole.
+pub(super) fn read_head(bytes: &[u8]) -> Result<Option<RecordHead>, Error> {
+    let Some([kind, major, minor, high, low]) = bytes.first_chunk() else { return Ok(None) };
     if *major != 3 {
         return Err(InvalidMessage::UnknownProtocolVersion.into());
     }
@@ -139,12 +151,12 @@ pub(super) fn read_head(bytes: &[u8]) -> Result<Option<(u8, usize)>, Error> {
     if length > PAYLOAD_BYTES_MAX {
         return Err(InvalidMessage::MessageTooLarge.into());
     }
-    Ok(Some((*kind, length)))
+    Ok(Some(RecordHead { kind: *kind, version_minor: *minor, payload_bytes: length }))
 }
 
 fn head(kind: u8, payload_bytes: usize) -> [u8; HEAD_BYTES] {
     let [high, low] = (payload_bytes as u16).to_be_bytes();
-    [kind, 3, 3, high, low]
+    [kind, 3, VERSION_MINOR, high, low]
 }
 
 /// Behind what a record of TLS 1.3 holds stand its kind and any number of zeros.

@@ -1,4 +1,4 @@
-//! One TLS session of a connection that carries requests, sans-IO: bytes in, bytes out.
+//! A TLS session whose records are opened and sealed here, sans-IO: bytes in, bytes out.
 //!
 //! The handshake is rustls's. Once it is over, the keys are taken over ([`rustls::kernel`]): rustls copies what it has opened and allocates for each
 //! record, which costs nearly as much as the cipher where records are small. Owns: the session's buffers. Never: sockets, the clock, figures.
@@ -18,10 +18,13 @@ use rustls::{
 };
 
 use super::encode;
-use super::records::{ALERT, DATA, HANDSHAKE, HEAD_BYTES, Keys, PLAIN_BYTES_MAX, read_head};
+use super::records::{
+    ALERT, DATA, HANDSHAKE, HEAD_BYTES, Keys, PLAIN_BYTES_MAX, RecordHead, VERSION_MINOR, read_head,
+};
+use super::session::OUTGOING_BYTES_MAX;
 
-/// A session as the client sees it.
-pub(crate) struct TlsStream {
+/// A session as the client sees it; the methods are those of [`TlsStream`](super::TlsStream).
+pub(crate) struct DirectStream {
     stage: Stage,
     incoming: Incoming,
     /// Sealed records; the socket has taken the first `written` bytes.
@@ -69,9 +72,8 @@ struct Session {
     empty_count: u32,
 }
 
-impl TlsStream {
-    /// A new session, whose first flight is ready to be written.
-    pub(crate) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Error> {
+impl DirectStream {
+    pub(super) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Error> {
         let handshake = Box::new(UnbufferedClientConnection::new(config, name)?);
         let mut stream = Self {
             stage: Stage::Handshake(handshake),
@@ -85,25 +87,23 @@ impl TlsStream {
         Ok(stream)
     }
 
-    pub(crate) const fn is_handshaking(&self) -> bool {
+    pub(super) const fn is_handshaking(&self) -> bool {
         matches!(self.stage, Stage::Handshake(_))
     }
 
-    /// The protocol that ALPN came to.
-    pub(crate) fn alpn_protocol(&self) -> Option<&[u8]> {
+    pub(super) fn alpn_protocol(&self) -> Option<&[u8]> {
         self.session()?.alpn.as_deref()
     }
 
-    pub(crate) fn protocol_version(&self) -> Option<ProtocolVersion> {
+    pub(super) fn protocol_version(&self) -> Option<ProtocolVersion> {
         Some(self.session()?.suite.version().version)
     }
 
-    pub(crate) fn cipher_suite(&self) -> Option<CipherSuite> {
+    pub(super) fn cipher_suite(&self) -> Option<CipherSuite> {
         Some(self.session()?.suite.suite())
     }
 
-    /// The keys have sealed as much as they should, and TLS 1.2 has no others: the connection should end after its response.
-    pub(crate) fn is_worn(&self) -> bool {
+    pub(super) fn is_worn(&self) -> bool {
         self.session().is_some_and(|session| session.successor.is_none() && session.wants_keys())
     }
 
@@ -114,8 +114,7 @@ impl TlsStream {
         }
     }
 
-    /// Reads once; 0: the peer has closed, by TLS or without.
-    pub(crate) fn read_tls(&mut self, reader: &mut impl Read) -> io::Result<usize> {
+    pub(super) fn read_tls(&mut self, reader: &mut impl Read) -> io::Result<usize> {
         if self.is_peer_closed {
             return Ok(0);
         }
@@ -124,14 +123,7 @@ impl TlsStream {
         Ok(count)
     }
 
-    /// Opens all whole records that were read; how much plaintext there is now. What is to be answered, an alert after an error too, is ready to
-    /// be written.
-    ///
-    /// # Errors
-    ///
-    /// When the session is over. Data that came before the cause can be had first: then [`chunk`](Self::chunk) gives the error behind it, so that
-    /// a response counts the same however the bytes were cut into reads.
-    pub(crate) fn process(&mut self) -> Result<usize, Error> {
+    pub(super) fn process(&mut self) -> Result<usize, Error> {
         if let Err(error) = self.shake_hands().and_then(|()| self.open_records()) {
             self.refuse(&error);
             if self.incoming.plain.is_empty() {
@@ -142,12 +134,7 @@ impl TlsStream {
         Ok(self.incoming.plain.iter().map(Range::len).sum())
     }
 
-    /// The next piece of plaintext, `None` when there is none now; empty: the peer has said that it sends no more.
-    ///
-    /// # Errors
-    ///
-    /// When the session has failed and all that came before is consumed.
-    pub(crate) fn chunk(&self) -> Result<Option<&[u8]>, Error> {
+    pub(super) fn chunk(&self) -> Result<Option<&[u8]>, Error> {
         match (self.incoming.plain.front(), &self.failure) {
             (Some(range), _) => Ok(Some(&self.incoming.bytes[range.clone()])),
             (None, Some(failure)) => Err(failure.clone()),
@@ -155,8 +142,7 @@ impl TlsStream {
         }
     }
 
-    /// So many bytes of [`chunk`](Self::chunk) are done with.
-    pub(crate) fn consume(&mut self, bytes: usize) {
+    pub(super) fn consume(&mut self, bytes: usize) {
         if let Some(range) = self.incoming.plain.front_mut() {
             range.start += bytes;
             if range.start >= range.end {
@@ -165,12 +151,7 @@ impl TlsStream {
         }
     }
 
-    /// Seals as much as is taken before the socket has taken what is ready; how much that is.
-    ///
-    /// # Errors
-    ///
-    /// When the session is not open, or not any more.
-    pub(crate) fn write(&mut self, plain: &[u8]) -> Result<usize, Error> {
+    pub(super) fn write(&mut self, plain: &[u8]) -> Result<usize, Error> {
         let Stage::Open(session) = &mut self.stage else { return Err(Error::HandshakeNotComplete) };
         let room = OUTGOING_BYTES_MAX.saturating_sub(self.outgoing.len() - self.written);
         let plain = &plain[..plain.len().min(room)];
@@ -183,16 +164,15 @@ impl TlsStream {
         Ok(plain.len())
     }
 
-    pub(crate) fn send_close_notify(&mut self) {
+    pub(super) fn send_close_notify(&mut self) {
         self.alert(WARNING, AlertDescription::CloseNotify);
     }
 
-    pub(crate) const fn wants_write(&self) -> bool {
+    pub(super) const fn wants_write(&self) -> bool {
         self.written < self.outgoing.len()
     }
 
-    /// Writes once of what is ready.
-    pub(crate) fn write_tls(&mut self, writer: &mut impl Write) -> io::Result<usize> {
+    pub(super) fn write_tls(&mut self, writer: &mut impl Write) -> io::Result<usize> {
         let count = writer.write(&self.outgoing[self.written..])?;
         self.written += count;
         if self.written == self.outgoing.len() {
@@ -253,12 +233,12 @@ impl TlsStream {
         let Stage::Open(session) = &mut self.stage else { return Ok(()) };
         let incoming = &mut self.incoming;
         while !self.is_peer_closed
-            && let Some((kind, length)) = read_head(&incoming.bytes[incoming.opened..incoming.filled])?
-            && incoming.opened + HEAD_BYTES + length <= incoming.filled
+            && let Some(head) = read_head(&incoming.bytes[incoming.opened..incoming.filled])?
+            && incoming.opened + HEAD_BYTES + head.payload_bytes <= incoming.filled
         {
             let begin = incoming.opened + HEAD_BYTES;
-            incoming.opened = begin + length;
-            let (kind, range) = session.open_record(kind, &mut incoming.bytes[begin..begin + length])?;
+            incoming.opened = begin + head.payload_bytes;
+            let (kind, range) = session.open_record(head, &mut incoming.bytes[begin..incoming.opened])?;
             let range = begin + range.start..begin + range.end;
             if kind != DATA {
                 self.is_peer_closed = session.hear(kind, &incoming.bytes[range], &mut self.outgoing)?;
@@ -299,10 +279,10 @@ impl TlsStream {
     }
 }
 
-impl std::fmt::Debug for TlsStream {
+impl std::fmt::Debug for DirectStream {
     /// Without keys and contents.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TlsStream").field("is_handshaking", &self.is_handshaking()).finish_non_exhaustive()
+        f.debug_struct("DirectStream").field("is_handshaking", &self.is_handshaking()).finish_non_exhaustive()
     }
 }
 
@@ -334,7 +314,7 @@ impl Incoming {
         self.offered_bytes = 0;
         while self.offered_bytes <= before && self.offered_bytes < unopened.len() {
             let record = match read_head(&unopened[self.offered_bytes..]) {
-                Ok(Some((_, length))) => HEAD_BYTES + length,
+                Ok(Some(head)) => HEAD_BYTES + head.payload_bytes,
                 // What is wrong with it is for rustls to say.
                 Ok(None) | Err(_) => unopened.len(),
             };
@@ -373,11 +353,14 @@ impl Session {
         self.successor.is_some()
     }
 
-    fn open_record(&mut self, kind: u8, payload: &mut [u8]) -> Result<(u8, Range<usize>), Error> {
-        if self.is_tls13() && kind != DATA {
+    fn open_record(&mut self, head: RecordHead, payload: &mut [u8]) -> Result<(u8, Range<usize>), Error> {
+        if self.is_tls13() && head.kind != DATA {
             return Err(InvalidMessage::InvalidContentType.into());
         }
-        let (kind, range) = self.open.open(kind, payload)?;
+        if !self.is_tls13() && head.version_minor != VERSION_MINOR {
+            return Err(Error::DecryptError);
+        }
+        let (kind, range) = self.open.open(head.kind, payload)?;
         if kind != HANDSHAKE && !self.message.is_empty() {
             return Err(PeerMisbehaved::MessageInterleavedWithHandshakeMessage.into());
         }
@@ -406,11 +389,14 @@ impl Session {
         }
     }
 
+    /// As rustls judges alerts: one of an unknown level ends the session, and a warning does so in TLS 1.3 unless it says that the user has
+    /// cancelled.
     fn hear_alert(&mut self, level: u8, description: AlertDescription) -> Result<bool, Error> {
+        let is_known = matches!(level, WARNING | FATAL);
+        let is_idle = level == WARNING && (!self.is_tls13() || description == AlertDescription::UserCanceled);
         match description {
-            AlertDescription::CloseNotify => Ok(true),
-            AlertDescription::UserCanceled if self.is_tls13() => self.note_idle(),
-            _ if level == WARNING && !self.is_tls13() => self.note_idle(),
+            AlertDescription::CloseNotify if is_known => Ok(true),
+            _ if is_idle => self.note_idle(),
             _ => Err(Error::AlertReceived(description)),
         }
     }
@@ -502,9 +488,6 @@ const INCOMING_BYTES_MIN: usize = 4096;
 
 /// Room for the largest chain of certificates that rustls takes, and more.
 const INCOMING_BYTES_MAX: usize = 1 << 17;
-
-/// Data that is sealed before the socket takes it. Answers to what the peer asks may be as much again.
-const OUTGOING_BYTES_MAX: usize = 1 << 16;
 
 /// Room that a session keeps for what it writes: most requests fit.
 const OUTGOING_BYTES_KEPT: usize = 4096;

@@ -8,6 +8,7 @@ use squall_testkit::Authority;
 use super::*;
 use crate::pace::SplitMix;
 use crate::tls::client_config;
+use crate::tls::session::{RecordLayer, TlsStream};
 
 /// Both ends of a session.
 struct Pair {
@@ -19,11 +20,12 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(versions: &[&'static SupportedProtocolVersion], ciphers: &[&str]) -> Self {
-        Self::with(versions, ciphers, |_| {})
+    fn new(layer: RecordLayer, versions: &[&'static SupportedProtocolVersion], ciphers: &[&str]) -> Self {
+        Self::with(layer, versions, ciphers, |_| {})
     }
 
     fn with(
+        layer: RecordLayer,
         versions: &[&'static SupportedProtocolVersion],
         ciphers: &[&str],
         change: impl FnOnce(&mut ServerConfig),
@@ -34,7 +36,7 @@ impl Pair {
         change(&mut config);
         let name = ServerName::try_from("localhost").unwrap();
         Self {
-            client: TlsStream::new(client_config(&policy).unwrap(), name).unwrap(),
+            client: TlsStream::with(layer, client_config(&policy).unwrap(), name).unwrap(),
             server: ServerConnection::new(Arc::new(config)).unwrap(),
             piece_bytes: usize::MAX,
             heard: Vec::new(),
@@ -42,8 +44,8 @@ impl Pair {
     }
 
     /// A session whose handshake is over.
-    fn open(versions: &[&'static SupportedProtocolVersion], ciphers: &[&str]) -> Self {
-        let mut pair = Self::new(versions, ciphers);
+    fn open(layer: RecordLayer, versions: &[&'static SupportedProtocolVersion], ciphers: &[&str]) -> Self {
+        let mut pair = Self::new(layer, versions, ciphers);
         pair.exchange().unwrap();
         assert!(!pair.client.is_handshaking() && !pair.server.is_handshaking());
         pair
@@ -103,6 +105,8 @@ fn give(client: &mut TlsStream, mut bytes: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(read)
 }
 
+const LAYERS: [RecordLayer; 2] = [RecordLayer::Direct, RecordLayer::Rustls];
+
 const SUITES: [(&SupportedProtocolVersion, &str); 6] = [
     (&TLS12, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
     (&TLS12, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
@@ -114,31 +118,33 @@ const SUITES: [(&SupportedProtocolVersion, &str); 6] = [
 
 #[test]
 fn data_goes_both_ways_with_every_suite_in_pieces_of_any_size() {
-    let large: Vec<u8> = (0..100_000_u32).map(|nth| nth as u8).collect();
-    for (version, suite) in SUITES {
-        for piece_bytes in [1, 7, 4096, usize::MAX] {
-            let mut pair = Pair::new(&[version], &[suite]);
-            pair.piece_bytes = piece_bytes;
-            pair.exchange().unwrap();
-            assert_eq!(pair.client.protocol_version(), Some(version.version));
-            assert_eq!(pair.client.alpn_protocol(), None);
-            for round in 0..3 {
-                let mut written = 0;
-                let mut heard = Vec::new();
-                while written < large.len() {
-                    written += pair.client.write(&large[written..]).unwrap();
-                    pair.exchange().unwrap();
-                    heard.extend(pair.heard());
+    for layer in LAYERS {
+        let large: Vec<u8> = (0..100_000_u32).map(|nth| nth as u8).collect();
+        for (version, suite) in SUITES {
+            for piece_bytes in [1, 7, 4096, usize::MAX] {
+                let mut pair = Pair::new(layer, &[version], &[suite]);
+                pair.piece_bytes = piece_bytes;
+                pair.exchange().unwrap();
+                assert_eq!(pair.client.protocol_version(), Some(version.version));
+                assert_eq!(pair.client.alpn_protocol(), None);
+                for round in 0..3 {
+                    let mut written = 0;
+                    let mut heard = Vec::new();
+                    while written < large.len() {
+                        written += pair.client.write(&large[written..]).unwrap();
+                        pair.exchange().unwrap();
+                        heard.extend(pair.heard());
+                    }
+                    assert!(heard == large, "{suite}, round {round}");
+                    pair.server.writer().write_all(&large[..60_000]).unwrap();
+                    assert!(pair.exchange().unwrap() == large[..60_000], "{suite}, round {round}");
                 }
-                assert!(heard == large, "{suite}, round {round}");
-                pair.server.writer().write_all(&large[..60_000]).unwrap();
-                assert!(pair.exchange().unwrap() == large[..60_000], "{suite}, round {round}");
+                pair.client.send_close_notify();
+                let mut goodbye = Vec::new();
+                pair.client.write_tls(&mut goodbye).unwrap();
+                pair.server.read_tls(&mut &goodbye[..]).unwrap();
+                assert!(pair.server.process_new_packets().unwrap().peer_has_closed(), "{suite}");
             }
-            pair.client.send_close_notify();
-            let mut goodbye = Vec::new();
-            pair.client.write_tls(&mut goodbye).unwrap();
-            pair.server.read_tls(&mut &goodbye[..]).unwrap();
-            assert!(pair.server.process_new_packets().unwrap().peer_has_closed(), "{suite}");
         }
     }
 }
@@ -146,66 +152,77 @@ fn data_goes_both_ways_with_every_suite_in_pieces_of_any_size() {
 /// A large body waits for the socket while the server says something already.
 #[test]
 fn as_much_as_is_taken_may_wait_while_answers_come() {
-    for (version, suite) in SUITES {
-        let mut pair = Pair::open(&[version], &[suite]);
-        let mut taken = 0;
-        loop {
-            match pair.client.write(&[b'x'; 10_000]).unwrap() {
-                0 => break,
-                count => taken += count,
+    for layer in LAYERS {
+        for (version, suite) in SUITES {
+            let mut pair = Pair::open(layer, &[version], &[suite]);
+            let mut taken = 0;
+            loop {
+                match pair.client.write(&[b'x'; 10_000]).unwrap() {
+                    0 => break,
+                    count => taken += count,
+                }
             }
+            pair.server.writer().write_all(b"early answer").unwrap();
+            let answer = pair.answer();
+            assert_eq!(give(&mut pair.client, &answer).unwrap(), b"early answer", "{suite}");
+            pair.exchange().unwrap();
+            assert_eq!(pair.heard().len(), taken, "{suite}");
         }
-        pair.server.writer().write_all(b"early answer").unwrap();
-        let answer = pair.answer();
-        assert_eq!(give(&mut pair.client, &answer).unwrap(), b"early answer", "{suite}");
-        pair.exchange().unwrap();
-        assert_eq!(pair.heard().len(), taken, "{suite}");
     }
 }
 
 /// The server's first data come with the last record of its handshake, as HTTP/2's SETTINGS do.
 #[test]
 fn data_behind_the_handshake_is_read() {
-    for version in [&TLS12, &TLS13] {
-        for piece_bytes in [1, 100, usize::MAX] {
-            let mut pair = Pair::with(&[version], &[], |config| config.send_half_rtt_data = true);
-            pair.piece_bytes = piece_bytes;
-            pair.server.writer().write_all(b"hello").unwrap();
-            assert_eq!(pair.exchange().unwrap(), b"hello", "{version:?} in {piece_bytes}");
-            assert!(!pair.client.is_handshaking());
+    for layer in LAYERS {
+        for version in [&TLS12, &TLS13] {
+            for piece_bytes in [1, 100, usize::MAX] {
+                let mut pair = Pair::with(layer, &[version], &[], |config| config.send_half_rtt_data = true);
+                pair.piece_bytes = piece_bytes;
+                pair.server.writer().write_all(b"hello").unwrap();
+                assert_eq!(pair.exchange().unwrap(), b"hello", "{version:?} in {piece_bytes}");
+                assert!(!pair.client.is_handshaking());
+            }
         }
     }
 }
 
 #[test]
 fn keys_are_renewed_by_either_side() {
-    let mut pair = Pair::open(&[&TLS13], &[]);
-    for round in 0..5 {
-        // The server asks the client for new keys as well.
-        pair.server.refresh_traffic_keys().unwrap();
-        pair.server.writer().write_all(b"from the server").unwrap();
-        assert_eq!(pair.exchange().unwrap(), b"from the server", "round {round}");
-        pair.client.write(b"from the client").unwrap();
-        pair.exchange().unwrap();
-        assert_eq!(pair.heard(), b"from the client", "round {round}");
+    for layer in LAYERS {
+        let mut pair = Pair::open(layer, &[&TLS13], &[]);
+        for round in 0..5 {
+            // The server asks the client for new keys as well.
+            pair.server.refresh_traffic_keys().unwrap();
+            pair.server.writer().write_all(b"from the server").unwrap();
+            assert_eq!(pair.exchange().unwrap(), b"from the server", "round {round}");
+            pair.client.write(b"from the client").unwrap();
+            pair.exchange().unwrap();
+            assert_eq!(pair.heard(), b"from the client", "round {round}");
+        }
     }
 }
 
 #[test]
 fn worn_keys_are_renewed_where_the_version_can() {
+    let layer = RecordLayer::Direct;
     for (version, suite) in SUITES {
-        let mut pair = Pair::open(&[version], &[suite]);
+        let mut pair = Pair::open(layer, &[version], &[suite]);
         pair.client.write(b"before").unwrap();
         pair.exchange().unwrap();
         assert!(!pair.client.is_worn());
-        let Stage::Open(session) = &mut pair.client.stage else { panic!("not open") };
+        let TlsStream::Direct(DirectStream { stage: Stage::Open(session), .. }) = &mut pair.client else {
+            panic!("not open")
+        };
         session.seal_count_max = session.seal.record_count();
         assert_eq!(pair.client.is_worn(), version.version == ProtocolVersion::TLSv1_2, "{suite}");
         pair.client.write(b"after").unwrap();
         pair.exchange().unwrap();
         assert_eq!(pair.heard(), b"beforeafter", "{suite}");
         if version.version == ProtocolVersion::TLSv1_3 {
-            let Stage::Open(session) = &pair.client.stage else { panic!("not open") };
+            let TlsStream::Direct(DirectStream { stage: Stage::Open(session), .. }) = &pair.client else {
+                panic!("not open")
+            };
             assert_eq!(session.seal.record_count(), 1, "{suite}: one record with new keys");
         }
     }
@@ -213,18 +230,21 @@ fn worn_keys_are_renewed_where_the_version_can() {
 
 #[test]
 fn a_goodbye_ends_the_data() {
-    for version in [&TLS12, &TLS13] {
-        let mut pair = Pair::open(&[version], &[]);
-        pair.server.writer().write_all(b"last words").unwrap();
-        pair.server.send_close_notify();
-        assert_eq!(pair.exchange().unwrap(), b"last words");
-        assert_eq!(pair.client.chunk(), Ok(Some(&[][..])));
-        assert_eq!(pair.client.read_tls(&mut &b"more"[..]).unwrap(), 0);
+    for layer in LAYERS {
+        for version in [&TLS12, &TLS13] {
+            let mut pair = Pair::open(layer, &[version], &[]);
+            pair.server.writer().write_all(b"last words").unwrap();
+            pair.server.send_close_notify();
+            assert_eq!(pair.exchange().unwrap(), b"last words");
+            assert_eq!(pair.client.chunk(), Ok(Some(&[][..])));
+            assert_eq!(pair.client.read_tls(&mut &b"more"[..]).unwrap(), 0);
+        }
     }
 }
 
 #[test]
 fn what_is_wrong_has_its_name_and_the_peer_is_told() {
+    let layer = RecordLayer::Direct;
     let alert_of = |pair: &mut Pair| {
         let mut alert = Vec::new();
         while pair.client.wants_write() {
@@ -234,7 +254,7 @@ fn what_is_wrong_has_its_name_and_the_peer_is_told() {
         pair.server.process_new_packets().unwrap_err().to_string()
     };
     for (version, _) in SUITES {
-        let mut pair = Pair::open(&[version], &[]);
+        let mut pair = Pair::open(layer, &[version], &[]);
         pair.server.writer().write_all(b"hello").unwrap();
         let mut record = pair.answer();
         let last = record.len() - 1;
@@ -243,20 +263,20 @@ fn what_is_wrong_has_its_name_and_the_peer_is_told() {
         assert!(alert_of(&mut pair).contains("BadRecordMac"));
         assert_eq!(pair.client.write(b"more"), Err(Error::HandshakeNotComplete));
 
-        let mut pair = Pair::open(&[version], &[]);
+        let mut pair = Pair::open(layer, &[version], &[]);
         let too_large = [23, 3, 3, 0xff, 0xff];
         assert!(give(&mut pair.client, &too_large).is_err());
         assert!(alert_of(&mut pair).contains("RecordOverflow"));
 
-        let mut pair = Pair::open(&[version], &[]);
+        let mut pair = Pair::open(layer, &[version], &[]);
         assert!(give(&mut pair.client, b"HTTP/1.1 400 Bad Request\r\n\r\n").is_err());
         assert!(alert_of(&mut pair).contains("DecodeError"));
     }
 }
 
 /// A client, and the keys of a server that says what no rustls would.
-fn with_odd_server(version: &'static SupportedProtocolVersion) -> (TlsStream, Keys) {
-    let mut pair = Pair::with(&[version], &[], |config| config.enable_secret_extraction = true);
+fn with_odd_server(layer: RecordLayer, version: &'static SupportedProtocolVersion) -> (TlsStream, Keys) {
+    let mut pair = Pair::with(layer, &[version], &[], |config| config.enable_secret_extraction = true);
     pair.exchange().unwrap();
     let secrets = pair.server.dangerous_extract_secrets().unwrap();
     (pair.client, Keys::new(secrets.tx, version.version == ProtocolVersion::TLSv1_3).unwrap())
@@ -267,6 +287,7 @@ type OddCase<'a> = (&'a [(u8, &'a [u8])], &'a str, &'a str);
 
 #[test]
 fn what_is_no_data_is_judged_by_the_version() {
+    let layer = RecordLayer::Direct;
     let ticket = [NEW_SESSION_TICKET, 0, 0, 3, 1, 2, 3];
     let cases: &[OddCase<'_>] = &[
         (&[(ALERT, &[1, 0])], "", ""),
@@ -299,7 +320,7 @@ fn what_is_no_data_is_judged_by_the_version() {
     ];
     for (records, of_tls12, of_tls13) in cases {
         for (version, expected) in [(&TLS12, of_tls12), (&TLS13, of_tls13)] {
-            let (mut client, mut keys) = with_odd_server(version);
+            let (mut client, mut keys) = with_odd_server(layer, version);
             let mut bytes = Vec::new();
             for (kind, content) in *records {
                 keys.seal(*kind, content, &mut bytes).unwrap();
@@ -318,10 +339,11 @@ fn what_is_no_data_is_judged_by_the_version() {
 
 #[test]
 fn what_asks_for_nothing_has_an_end() {
+    let layer = RecordLayer::Direct;
     for (version, kind, content) in
         [(&TLS12, ALERT, &[1, 41][..]), (&TLS13, HANDSHAKE, &[NEW_SESSION_TICKET, 0, 0, 0])]
     {
-        let (mut client, mut keys) = with_odd_server(version);
+        let (mut client, mut keys) = with_odd_server(layer, version);
         let mut record = Vec::new();
         let is_refused = (0..=IDLE_COUNT_MAX).any(|_| {
             record.clear();
@@ -335,30 +357,33 @@ fn what_asks_for_nothing_has_an_end() {
 /// What comes whole before a bad record or an alert is read, wherever the reads are cut; the failure comes behind it.
 #[test]
 fn data_before_a_failure_is_read_whatever_the_pieces() {
-    for version in [&TLS12, &TLS13] {
-        for (kind, content, spoil) in [(DATA, &b"spoilt"[..], 1), (ALERT, &[2, 80], 0), (ALERT, &[1], 0)] {
-            for piece_bytes in [1, 9, 40, usize::MAX] {
-                let (mut client, mut keys) = with_odd_server(version);
-                let mut bytes = Vec::new();
-                keys.seal(DATA, b"whole ", &mut bytes).unwrap();
-                keys.seal(DATA, b"response", &mut bytes).unwrap();
-                keys.seal(kind, content, &mut bytes).unwrap();
-                *bytes.last_mut().unwrap() ^= spoil;
-                let (mut read, mut failure) = (Vec::new(), None);
-                for mut piece in bytes.chunks(piece_bytes.min(bytes.len())) {
-                    client.read_tls(&mut piece).unwrap();
-                    if let Err(error) = client.process() {
-                        failure.get_or_insert(error);
+    for layer in LAYERS {
+        for version in [&TLS12, &TLS13] {
+            for (kind, content, spoil) in [(DATA, &b"spoilt"[..], 1), (ALERT, &[2, 80], 0), (ALERT, &[1], 0)]
+            {
+                for piece_bytes in [1, 9, 40, usize::MAX] {
+                    let (mut client, mut keys) = with_odd_server(layer, version);
+                    let mut bytes = Vec::new();
+                    keys.seal(DATA, b"whole ", &mut bytes).unwrap();
+                    keys.seal(DATA, b"response", &mut bytes).unwrap();
+                    keys.seal(kind, content, &mut bytes).unwrap();
+                    *bytes.last_mut().unwrap() ^= spoil;
+                    let (mut read, mut failure) = (Vec::new(), None);
+                    for mut piece in bytes.chunks(piece_bytes.min(bytes.len())) {
+                        client.read_tls(&mut piece).unwrap();
+                        if let Err(error) = client.process() {
+                            failure.get_or_insert(error);
+                        }
+                        while let Ok(Some(chunk @ [_, ..])) = client.chunk() {
+                            let count = chunk.len();
+                            read.extend_from_slice(chunk);
+                            client.consume(count);
+                        }
+                        failure = failure.or_else(|| client.chunk().err());
                     }
-                    while let Ok(Some(chunk @ [_, ..])) = client.chunk() {
-                        let count = chunk.len();
-                        read.extend_from_slice(chunk);
-                        client.consume(count);
-                    }
-                    failure = failure.or_else(|| client.chunk().err());
+                    assert_eq!(read, b"whole response", "{version:?} {piece_bytes}");
+                    assert!(failure.is_some(), "{version:?} {piece_bytes}");
                 }
-                assert_eq!(read, b"whole response", "{version:?} {piece_bytes}");
-                assert!(failure.is_some(), "{version:?} {piece_bytes}");
             }
         }
     }
@@ -366,8 +391,9 @@ fn data_before_a_failure_is_read_whatever_the_pieces() {
 
 #[test]
 fn records_without_data_have_an_end() {
+    let layer = RecordLayer::Direct;
     for version in [&TLS12, &TLS13] {
-        let (mut client, mut keys) = with_odd_server(version);
+        let (mut client, mut keys) = with_odd_server(layer, version);
         let mut send = |count: u32, content: &[u8]| {
             let mut bytes = Vec::new();
             (0..count).for_each(|_| keys.seal(DATA, content, &mut bytes).unwrap());
@@ -383,52 +409,107 @@ fn records_without_data_have_an_end() {
 
 #[test]
 fn odd_records_never_panic() {
-    let mut random = SplitMix::new(13);
-    for round in 0..500_usize {
-        let (mut client, mut keys) = with_odd_server([&TLS12, &TLS13][round % 2]);
-        let mut bytes = Vec::new();
-        for _ in 0..random.next() % 4 + 1 {
-            let kind = [ALERT, HANDSHAKE, HANDSHAKE, DATA, 20, 24][random.next() as usize % 6];
-            let content: Vec<u8> = (0..random.next() % 12)
-                .map(|_| [0, 1, 2, 4, 24, random.next() as u8][random.next() as usize % 6])
-                .collect();
-            keys.seal(kind, &content, &mut bytes).unwrap();
+    for layer in LAYERS {
+        let mut random = SplitMix::new(13);
+        for round in 0..500_usize {
+            let (mut client, mut keys) = with_odd_server(layer, [&TLS12, &TLS13][round % 2]);
+            let mut bytes = Vec::new();
+            for _ in 0..random.next() % 4 + 1 {
+                let kind = [ALERT, HANDSHAKE, HANDSHAKE, DATA, 20, 24][random.next() as usize % 6];
+                let content: Vec<u8> = (0..random.next() % 12)
+                    .map(|_| [0, 1, 2, 4, 24, random.next() as u8][random.next() as usize % 6])
+                    .collect();
+                keys.seal(kind, &content, &mut bytes).unwrap();
+            }
+            let size = random.next() as usize % 40 + 1;
+            let _ = bytes.chunks(size).try_for_each(|piece| give(&mut client, piece).map(drop));
+            client.send_close_notify();
         }
-        let size = random.next() as usize % 40 + 1;
-        let _ = bytes.chunks(size).try_for_each(|piece| give(&mut client, piece).map(drop));
-        client.send_close_notify();
     }
+}
+
+/// Ours and rustls's own: the same records, good, odd and damaged, give the same data, and fail or do not.
+#[test]
+fn both_record_layers_make_the_same_of_the_same_records() {
+    for seed in 0..2000 {
+        let outcomes = LAYERS.map(|layer| {
+            let mut random = SplitMix::new(seed);
+            let (mut client, mut keys) = with_odd_server(layer, [&TLS12, &TLS13][seed as usize % 2]);
+            let (mut bytes, mut records) = (Vec::new(), Vec::new());
+            for _ in 0..random.next() % 5 + 1 {
+                let kind = [DATA, DATA, DATA, ALERT, HANDSHAKE, 20][random.next() as usize % 6];
+                // A handshake record without content is an error to us (RFC 8446 5.1) and nothing to rustls.
+                let content: Vec<u8> = (0..random.next() % 12 + u64::from(kind != DATA))
+                    .map(|_| [0, 1, 2, 4, 24, random.next() as u8][random.next() as usize % 6])
+                    .collect();
+                let begin = bytes.len();
+                keys.seal(kind, &content, &mut bytes).unwrap();
+                records.push((kind, content));
+                if random.next().is_multiple_of(8) {
+                    // Not the kind: in TLS 1.3 it has one value (RFC 8446 5.2), which rustls does not look at.
+                    let place = begin + 1 + random.next() as usize % (bytes.len() - begin - 1);
+                    bytes[place] ^= 1 << (random.next() % 8);
+                }
+            }
+            let size = random.next() as usize % 40 + 1;
+            let mut read = Vec::new();
+            let mut pieces = bytes.chunks(size);
+            let failure = pieces.find_map(|mut piece| read_piece(&mut client, &mut piece, &mut read).err());
+            let has_closed = client.chunk() == Ok(Some(&[][..]));
+            ((read, failure.is_some(), has_closed), (records, failure))
+        });
+        let [((direct, fails, closes), what), ((rustls, also_fails, also_closes), other)] = outcomes;
+        // rustls forgets data that it opened in the call that fails.
+        let reads_same = direct == rustls || fails && direct.starts_with(&rustls);
+        let is_same = reads_same && (fails, closes) == (also_fails, also_closes);
+        assert!(is_same, "seed {seed}: {what:?} {direct:?} and {:?} {rustls:?}", other.1);
+    }
+}
+
+/// Gives the client a piece, and appends what it reads before it fails.
+fn read_piece(client: &mut TlsStream, piece: &mut &[u8], read: &mut Vec<u8>) -> Result<(), Error> {
+    while !piece.is_empty() && client.read_tls(piece).unwrap() > 0 {
+        client.process()?;
+        while let Some(chunk @ [_, ..]) = client.chunk()? {
+            let count = chunk.len();
+            read.extend_from_slice(chunk);
+            client.consume(count);
+        }
+    }
+    Ok(())
 }
 
 #[test]
 fn damaged_bytes_never_panic() {
-    let mut random = SplitMix::new(11);
-    for round in 0..600_usize {
-        let (version, suite) = SUITES[round % SUITES.len()];
-        let mut pair = Pair::new(&[version], &[suite]);
-        let damaged_flight = random.next() % 4;
-        for flight in 0..6 {
-            let mut hello = Vec::new();
-            while pair.client.wants_write() {
-                pair.client.write_tls(&mut hello).unwrap();
+    for layer in LAYERS {
+        let mut random = SplitMix::new(11);
+        for round in 0..600_usize {
+            let (version, suite) = SUITES[round % SUITES.len()];
+            let mut pair = Pair::new(layer, &[version], &[suite]);
+            let damaged_flight = random.next() % 4;
+            for flight in 0..6 {
+                let mut hello = Vec::new();
+                while pair.client.wants_write() {
+                    pair.client.write_tls(&mut hello).unwrap();
+                }
+                let mut rest = &hello[..];
+                while !rest.is_empty() {
+                    pair.server.read_tls(&mut rest).unwrap();
+                    let _ = pair.server.process_new_packets();
+                }
+                let _ = pair.server.writer().write_all(b"some data");
+                let mut answer = pair.answer();
+                if flight >= damaged_flight && !answer.is_empty() {
+                    let place = random.next() as usize % answer.len();
+                    answer[place] ^= 1 << (random.next() % 8);
+                }
+                let size = random.next() as usize % 300 + 1;
+                if answer.chunks(size).any(|piece| give(&mut pair.client, piece).is_err()) {
+                    break;
+                }
+                let _ = pair.client.write(b"x");
             }
-            let mut rest = &hello[..];
-            while !rest.is_empty() {
-                pair.server.read_tls(&mut rest).unwrap();
-                let _ = pair.server.process_new_packets();
-            }
-            let _ = pair.server.writer().write_all(b"some data");
-            let mut answer = pair.answer();
-            if flight >= damaged_flight && !answer.is_empty() {
-                let place = random.next() as usize % answer.len();
-                answer[place] ^= 1 << (random.next() % 8);
-            }
-            let size = random.next() as usize % 300 + 1;
-            if answer.chunks(size).any(|piece| give(&mut pair.client, piece).is_err()) {
-                break;
-            }
-            let _ = pair.client.write(b"x");
+            pair.client.send_close_notify();
         }
-        pair.client.send_close_notify();
     }
 }
