@@ -1,8 +1,10 @@
 //! HTTP/2 with the servers that people use: no request fails, and counts are the servers' own.
 
+use std::process::Command;
+
 use squall_testkit::real::{NginxOptions, Server};
 
-use crate::squall::{Ended, run, start};
+use crate::squall::{Ended, binary, run, start, start_command, with_json};
 
 /// Streams on each connection.
 const STREAM_COUNTS: [&str; 3] = ["1", "10", "100"];
@@ -171,6 +173,28 @@ fn what_the_server_does_not_speak_is_named() {
         let example = errors[0]["example"].to_string();
         assert!(example.contains(text), "{args:?}: {example}");
     }
+}
+
+/// With either version of HTTP.
+#[test]
+fn rustls_may_handle_the_records() {
+    let server = Server::nginx(NginxOptions::default());
+    let run_with = |layer: &str, url: &str| {
+        let mut command = Command::new(binary());
+        let args = ["-c4", "-n200", "--insecure", url];
+        command.args(with_json(&args)).env("SQUALL_TLS", layer);
+        start_command(command).wait()
+    };
+    for url in [server.tls_url("/100k"), server.h2_url("/100k")] {
+        let ended = run_with("rustls", &url);
+        assert_eq!((ended.code, ended.assert_all_counted()), (Some(0), 200), "{url}: {ended:#?}");
+        let received = ended.count("/totals/bytes_received");
+        assert!(received >= 200 * 100_000, "{url}: {received}");
+    }
+    let refused = run_with("openssl", &server.tls_url("/"));
+    assert_eq!(refused.code, Some(2), "{refused:#?}");
+    assert!(refused.stderr.contains("SQUALL_TLS is `openssl`"), "{refused:#?}");
+    assert!(refused.stderr.contains("help: set it to `squall` or `rustls`"), "{refused:#?}");
 }
 
 #[test]
