@@ -6,8 +6,8 @@
 //! byte by byte, and an escape counts as the byte that it stands for. So one entry finds `a+b` as `a+b`, `a%2Bb`, `a%252Bb`, `a\u002Bb`
 //! and `a&#x2B;b`. What a client sent is also found within Base64, whose letters depend on where in it the secret begins: in three ways.
 
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 
 use base64::Engine;
@@ -34,7 +34,8 @@ struct Generation {
     by_anchor: HashMap<[u8; ANCHOR_BYTES], Vec<Value>>,
     /// A bit for each hash of an anchor that is there: most of a text is passed over without a look into the table.
     filter: Option<Box<Filter>>,
-    count: usize,
+    /// Hashes of the values.
+    known: HashSet<u64>,
 }
 
 #[derive(Debug)]
@@ -69,14 +70,15 @@ impl Values {
     }
 
     fn add(&mut self, secret: &[u8], is_part: bool) {
+        let key = self.key.hash_one(secret);
         // One of the older generation comes again: it is in use.
-        if secret.len() > VALUE_BYTES_MAX || self.recent.has(secret) {
+        if secret.len() > VALUE_BYTES_MAX || self.recent.known.contains(&key) {
             return;
         }
-        if self.recent.count >= VALUE_COUNT_MAX {
+        if self.recent.known.len() >= VALUE_COUNT_MAX {
             self.older = std::mem::take(&mut self.recent);
         }
-        self.recent.add(secret, is_part);
+        self.recent.add(secret, key, is_part);
     }
 
     /// The text with its secrets replaced; `None` where it has none.
@@ -141,24 +143,20 @@ fn written_like(placeholder: &str, written: &[u8]) -> String {
 }
 
 impl Generation {
-    fn add(&mut self, secret: &[u8], is_part: bool) {
-        let Some(anchor_at) = anchor_of(secret) else { return };
-        let Some(anchor) = secret[anchor_at..].first_chunk::<ANCHOR_BYTES>() else { return };
-        let bit = hash(*anchor);
+    fn add(&mut self, secret: &[u8], key: u64, is_part: bool) {
+        // The anchor that the fewest values have: `Passw0rd-1`, `Passw0rd-2` and so on must not share one.
+        let count = |anchor: &[u8; ANCHOR_BYTES]| self.by_anchor.get(anchor).map_or(0, Vec::len);
+        let tried = anchors_of(secret).take(ANCHORS_TRIED_MAX);
+        let Some((anchor_at, anchor)) = tried.min_by_key(|(_, anchor)| count(anchor)) else { return };
+        let bit = hash(anchor);
         let filter = self.filter.get_or_insert_with(|| Box::new([0; FILTER_BITS / 64]));
         filter[bit / 64] |= 1 << (bit % 64);
-        self.by_anchor.entry(*anchor).or_default().push(Value { bytes: secret.into(), anchor_at, is_part });
-        self.count += 1;
+        self.by_anchor.entry(anchor).or_default().push(Value { bytes: secret.into(), anchor_at, is_part });
+        self.known.insert(key);
     }
 
     fn filter(&self) -> Option<&Filter> {
         self.filter.as_deref()
-    }
-
-    fn has(&self, secret: &[u8]) -> bool {
-        let anchor = anchor_of(secret).and_then(|at| secret[at..].first_chunk::<ANCHOR_BYTES>());
-        let known = anchor.and_then(|anchor| self.by_anchor.get(anchor));
-        known.is_some_and(|values| values.iter().any(|value| *value.bytes == *secret))
     }
 
     /// The longest value whose anchor is at `at` and that begins at `from` or later: its begin and end in the text.
@@ -198,22 +196,13 @@ fn base64_parts(secret: &[u8]) -> Vec<String> {
     parts
 }
 
-/// Where the longest run of letters and digits ends, less an anchor: values often begin alike.
-fn anchor_of(secret: &[u8]) -> Option<usize> {
-    let mut best: Option<(usize, usize)> = None;
-    let mut begin = 0;
-    for at in 0..=secret.len() {
-        if secret.get(at).is_some_and(u8::is_ascii_alphanumeric) {
-            continue;
-        }
-        if at - begin >= ANCHOR_BYTES
-            && best.is_none_or(|(begin_best, end_best)| at - begin > end_best - begin_best)
-        {
-            best = Some((begin, at));
-        }
-        begin = at + 1;
-    }
-    best.map(|(_, end)| end - ANCHOR_BYTES)
+/// Where an anchor may be: letters and digits alone, which nothing escapes. The last come first, because values often begin alike.
+fn anchors_of(secret: &[u8]) -> impl Iterator<Item = (usize, [u8; ANCHOR_BYTES])> {
+    let anchors = secret.windows(ANCHOR_BYTES).enumerate().rev();
+    anchors.filter_map(|(at, anchor)| {
+        let anchor: [u8; ANCHOR_BYTES] = anchor.try_into().ok()?;
+        anchor.iter().all(u8::is_ascii_alphanumeric).then_some((at, anchor))
+    })
 }
 
 fn hash(anchor: [u8; ANCHOR_BYTES]) -> usize {
@@ -320,6 +309,9 @@ fn claims_of(secret: &[u8]) -> Option<&str> {
 /// Letters or digits by which a value is looked for.
 const ANCHOR_BYTES: usize = 4;
 
+/// Anchors of a value that are compared.
+const ANCHORS_TRIED_MAX: usize = 32;
+
 /// The longest escape: `&#x002B;`
 const ESCAPE_BYTES_MAX: usize = 8;
 
@@ -400,6 +392,17 @@ mod tests {
             }
         }
         assert_eq!(values.sweep(STANDARD_NO_PAD.encode("c0rrect, but another one").as_bytes()), None);
+    }
+
+    #[test]
+    fn values_that_are_nearly_alike_have_anchors_of_their_own() {
+        let mut values = Values::default();
+        for nth in 0..10_000 {
+            values.remember(format!("Passw0rd-{nth:05}-zq").as_bytes());
+        }
+        let longest = values.recent.by_anchor.values().map(Vec::len).max();
+        assert!(longest.is_some_and(|count| count <= 10), "{longest:?} values share an anchor");
+        assert!(values.sweep(b"x=Passw0rd-00000-zq").is_some());
     }
 
     #[test]
