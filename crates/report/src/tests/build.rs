@@ -23,7 +23,9 @@ fn built(page: Option<&str>) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let crate_folder = folder.path().join("crates/report");
     let dist = folder.path().join("ui/dist");
-    [&crate_folder, &dist].map(|path| fs::create_dir_all(path).unwrap());
+    for path in [&crate_folder, &dist] {
+        fs::create_dir_all(path).unwrap();
+    }
     if let Some(page) = page {
         fs::write(dist.join("page.html"), page).unwrap();
     }
