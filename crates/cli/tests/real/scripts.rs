@@ -346,8 +346,8 @@ fn commands_and_wrong_flags_of_k6_are_answered() {
     for (word, answer) in [
         ("cloud", "Grafana Cloud"),
         ("archive", "no archives"),
-        ("pause", "not steered"),
-        ("status", "not steered"),
+        ("pause", "cannot be controlled from outside"),
+        ("status", "cannot be controlled from outside"),
     ] {
         let ended = start(&[word, "x.js"]).wait();
         assert!(ended.code == Some(2) && ended.stderr.contains(answer), "{word}: {ended:#?}");
