@@ -256,6 +256,14 @@ impl Client {
         }
     }
 
+    /// The request that the next bytes answer, where they answer one after the other.
+    pub const fn next_answered(&self) -> Option<u32> {
+        match self {
+            Self::H1(client) => client.next_answered(),
+            Self::H2(_) => None,
+        }
+    }
+
     /// Whether a response has come in part and its rest holds up those behind it.
     pub const fn is_mid_response(&self) -> bool {
         match self {
@@ -264,14 +272,14 @@ impl Client {
         }
     }
 
-    /// The peer has closed its side. `None`: requests in flight get no response any more.
+    /// The peer has closed its side; `is_cut_off`: without TLS's word for it. `None`: requests in flight get no response any more.
     ///
     /// # Errors
     ///
     /// When a response was cut off.
-    pub fn handle_eof(&mut self) -> Result<Option<Event>, ProtocolError> {
+    pub fn handle_eof(&mut self, is_cut_off: bool) -> Result<Option<Event>, ProtocolError> {
         match self {
-            Self::H1(client) => Ok(Some(client.handle_eof()?)),
+            Self::H1(client) => Ok(Some(client.handle_eof(is_cut_off)?)),
             Self::H2(_) => Ok(None),
         }
     }

@@ -219,6 +219,7 @@ impl Shard {
 
     /// Starts all arrivals that are due.
     pub(super) fn release_arrivals(&mut self) {
+        self.serve_hops();
         if matches!(self.demand.kind, Kind::Recorded { .. }) {
             return self.release_recorded();
         }
@@ -245,12 +246,7 @@ impl Shard {
 
     /// Lets the users go on whose requests have ended, on the connections that these have left; redirects go before.
     pub(super) fn serve_ready(&mut self) {
-        let mut hops = std::mem::take(&mut self.hops);
-        for hop in hops.drain(..) {
-            self.place(hop);
-        }
-        hops.append(&mut self.hops);
-        self.hops = hops;
+        self.serve_hops();
         let mut ready = std::mem::take(&mut self.ready);
         for conn_idx in ready.drain(..) {
             if self.demand.is_closed_model() {
@@ -262,6 +258,22 @@ impl Shard {
         // What was added meanwhile (a send that failed at once) is for the next turn.
         ready.append(&mut self.ready);
         self.ready = ready;
+    }
+
+    /// Follows redirects: before anything that waits, since each belongs to a request that has begun.
+    fn serve_hops(&mut self) {
+        let mut hops = std::mem::take(&mut self.hops);
+        for hop in hops.drain(..) {
+            let pool_idx = self.pool_of(&hop);
+            if let Some(conn_idx) = self.take_slot(pool_idx) {
+                self.assign(conn_idx, hop);
+            } else {
+                self.pools[pool_idx].waiting.push_front(hop);
+                self.waiting_count += 1;
+            }
+        }
+        hops.append(&mut self.hops);
+        self.hops = hops;
     }
 
     /// A user's next request, on the connection it has where that leads to the same origin; or the user's end.

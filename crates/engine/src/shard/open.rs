@@ -263,6 +263,11 @@ impl Shard {
         if self.conns[conn_idx].client.as_ref().is_some_and(Client::answers_in_order) {
             self.conns[conn_idx].failure_count = 0;
         }
+        // The first request goes out at once: what the server says next may be about it already.
+        self.send(conn_idx);
+        if self.conns[conn_idx].state != State::Open {
+            return;
+        }
         // Data may have come with the last flight, before the next edge.
         if self.conns[conn_idx].tls.is_some() {
             self.receive(conn_idx);

@@ -261,7 +261,7 @@ impl Shard {
         if skippable < DISCARD_BYTES_MIN && !is_head_next {
             return whole;
         }
-        let slot = client.oldest_slot();
+        let Some(slot) = client.next_answered() else { return whole };
         let is_kept = self.io.sink.keeps_body(self.place_of(conn_idx, slot));
         if is_kept || !is_head_next && self.io.sink.captures.has((conn_idx, slot)) {
             whole
@@ -301,7 +301,13 @@ impl Shard {
             self.io.sink.begin(conn_idx, conn.first_place);
             let progress = match client.decode(&mut self.io.head_caches, input, &mut self.io.sink) {
                 Ok(progress) => progress,
-                Err(error) => return self.on_protocol_error(conn_idx, &error),
+                Err(error) => {
+                    // Bytes that are no response are the first of one all the same.
+                    if let Some(slot) = client.next_answered() {
+                        self.exchanges[(conn.first_place + slot) as usize].note_first_byte(first_ns);
+                    }
+                    return self.on_protocol_error(conn_idx, &error);
+                }
             };
             begin += progress.consumed;
             if let Some(session) = &mut conn.tls {
@@ -351,9 +357,7 @@ impl Shard {
             return Ok(());
         };
         let is_cut_off = conn.tls.is_some() && !is_announced;
-        match client.handle_eof() {
-            // Without the announcement nobody knows whether a body that lasts until the close is whole (RFC 9112 9.8).
-            Ok(Some(_)) if is_cut_off => Err(Trouble::closed(Phase::Receiving)),
+        match client.handle_eof(is_cut_off) {
             Ok(Some(event)) => {
                 self.on_event(conn_idx, event, self.now_ns);
                 Ok(())

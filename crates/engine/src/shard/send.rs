@@ -47,7 +47,7 @@ impl Shard {
         self.unsent = unsent;
     }
 
-    fn send(&mut self, conn_idx: usize) {
+    pub(super) fn send(&mut self, conn_idx: usize) {
         self.conns[conn_idx].out.is_listed = false;
         for _ in 0..WRITES_PER_TURN_MAX {
             if self.conns[conn_idx].state != State::Open {

@@ -147,14 +147,17 @@ impl Client {
         self.received(bytes as usize, response)
     }
 
-    /// The server has closed its side: that ends a body that lasts until then.
+    /// The server has closed its side: that ends a body that lasts until then, unless the connection was cut off (RFC 9112 9.8).
     ///
     /// # Errors
     ///
-    /// When something was missing, and what.
-    pub fn handle_eof(&mut self) -> Result<Event, DecodeError> {
+    /// When something was missing, and what. The requests in flight keep their slots.
+    pub fn handle_eof(&mut self, is_cut_off: bool) -> Result<Event, DecodeError> {
         if self.started_count == 0 {
             return Err(DecodeError::ClosedBeforeResponse);
+        }
+        if let Some(bytes) = self.decoder.bytes_until_close().filter(|_| is_cut_off) {
+            return Err(DecodeError::CutOff { bytes });
         }
         let response = self.decoder.handle_eof()?;
         Ok(self.received(0, Some(response)))
@@ -170,9 +173,9 @@ impl Client {
         self.started_count > 0 && !self.decoder.is_idle()
     }
 
-    /// The slot whose response is read next.
-    pub const fn oldest_slot(&self) -> u32 {
-        self.oldest_slot
+    /// The request that the next bytes answer; `None`: none was sent.
+    pub const fn next_answered(&self) -> Option<u32> {
+        if self.started_count > 0 { Some(self.oldest_slot) } else { None }
     }
 
     /// The slots in use, that of the oldest request first.

@@ -158,6 +158,14 @@ impl Decoder {
         })
     }
 
+    /// Body bytes so far of a body that lasts until the connection ends; `None`: the response is framed otherwise.
+    pub(super) const fn bytes_until_close(&self) -> Option<u64> {
+        match self.state {
+            State::UntilClose => Some(self.body_bytes),
+            _ => None,
+        }
+    }
+
     /// Whether no byte of the current response has been seen. Interim responses belong to it.
     pub const fn is_idle(&self) -> bool {
         matches!(self.state, State::Head) && self.partial.is_none() && self.interim_count == 0

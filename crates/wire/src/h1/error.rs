@@ -139,6 +139,12 @@ pub enum DecodeError {
         /// Interim responses read.
         interim_count: u32,
     },
+    /// The connection was cut off, and only its end could have said that the body was whole.
+    #[error("server closed the connection after {bytes} body bytes, without TLS's close_notify")]
+    CutOff {
+        /// Body bytes that came.
+        bytes: u64,
+    },
     /// The connection was closed within the head.
     #[error("server closed the connection after {bytes} bytes of an incomplete response head")]
     ClosedInHead {
@@ -186,6 +192,7 @@ impl DecodeError {
             Self::Unrequested
             | Self::ClosedBeforeResponse
             | Self::ClosedAfterInterim { .. }
+            | Self::CutOff { .. }
             | Self::ClosedInHead { .. }
             | Self::ClosedInBody { .. }
             | Self::ClosedInChunks { .. }

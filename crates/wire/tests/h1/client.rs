@@ -92,9 +92,12 @@ fn a_response_to_no_request_is_an_error() {
 fn the_end_of_the_connection_ends_a_body_that_lasts_until_then() {
     let mut client = client_with(&[RequestKind::Other]);
     assert_eq!(responses(&mut client, b"HTTP/1.1 200 OK\r\n\r\nsome", 1000), Ok(vec![]));
-    let Ok(Event::Received { response: Some(response), .. }) = client.handle_eof() else { panic!() };
+    // A connection that is cut off ends nothing, and the request stays in flight for its failure to be counted.
+    assert_eq!(client.handle_eof(true), Err(DecodeError::CutOff { bytes: 4 }));
+    assert_eq!(client.in_flight(), 1);
+    let Ok(Event::Received { response: Some(response), .. }) = client.handle_eof(false) else { panic!() };
     assert_eq!((response.body_bytes, client.in_flight(), client.is_ending()), (4, 0, true));
-    assert_eq!(client.handle_eof(), Err(DecodeError::ClosedBeforeResponse));
+    assert_eq!(client.handle_eof(false), Err(DecodeError::ClosedBeforeResponse));
 }
 
 #[test]
