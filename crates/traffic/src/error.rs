@@ -85,7 +85,7 @@ pub enum WriteError {
         bytes: usize,
     },
     /// What was to be appended to is no recording, or one that this squall cannot go on with.
-    #[error("nothing is appended: {0}")]
+    #[error("cannot append: {0}")]
     NotRecording(#[from] OpenStoreError),
 }
 

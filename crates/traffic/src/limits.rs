@@ -1,6 +1,6 @@
-//! Every bound of this room, with its reason.
+//! Every limit of this crate, with its reason.
 
-/// Largest record: one request and its response, heads and bodies. Larger ones are left out and told.
+/// Largest record: one request and its response, heads and bodies. Larger ones are left out and reported.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// Largest body of a request that is kept in memory, and in the frame of its record. Of a larger one, the middle is spooled.

@@ -179,7 +179,7 @@ impl Request {
     pub fn flaw(&self) -> Option<&'static str> {
         let is_line = |text: &str| !text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ');
         match () {
-            () if !is_token(&self.method) => Some("a method that is no token"),
+            () if !is_token(&self.method) => Some("a method that is not a token"),
             () if !is_line(&self.target) => Some("a path with a space or a control character"),
             () if !is_line(&self.authority) => Some("a host with a space or a control character"),
             () if !self.headers.iter().all(Field::is_sendable) => Some("a header that cannot be sent"),

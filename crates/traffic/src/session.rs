@@ -39,12 +39,14 @@ impl FromStr for SessionBy {
         match text.split_once(':') {
             Some(("cookie", name)) if squall_plan::urls::is_token(name) => Ok(Self::Cookie(name.to_owned())),
             Some(("header", name)) if squall_plan::urls::is_token(name) => Ok(Self::Header(name.to_owned())),
-            Some(("cookie" | "header", name)) => Err(format!("`{name}` is no name of a cookie or header")),
+            Some(("cookie" | "header", name)) => {
+                Err(format!("`{name}` is not a valid cookie or header name"))
+            }
             _ => match text {
                 "auto" => Ok(Self::Auto),
                 "address" => Ok(Self::Address),
                 "connection" => Ok(Self::Connection),
-                _ => Err(format!("`{text}` identifies no client")),
+                _ => Err(format!("`{text}` does not identify a client")),
             },
         }
     }

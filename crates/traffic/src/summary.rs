@@ -119,7 +119,7 @@ impl Summary {
         }
         if self.redirect_count > 0 {
             told.push(format!(
-                "{} redirects: what the client asked next is recorded, so they are not followed again",
+                "{} redirects are not followed: the client's next request is in the recording",
                 self.redirect_count
             ));
         }

@@ -85,7 +85,7 @@ impl Key {
                 false => Ok(Self::Secret(secret.as_bytes().to_vec())),
             };
         }
-        let der = der(text).ok_or_else(|| refused("the key is no private key in PEM", KEY_HELP))?;
+        let der = der(text).ok_or_else(|| refused("the key is not a PEM private key", KEY_HELP))?;
         Self::of_der(&der).ok_or_else(|| refused("the key is neither RSA nor EC (P-256, P-384)", KEY_HELP))
     }
 

@@ -122,7 +122,7 @@ impl AccessLog {
             self.notes.add("times without a zone: taken as UTC", place);
         }
         if line.is_other {
-            self.notes.add("lines whose request is no HTTP: left out", place);
+            self.notes.add("lines whose request is not HTTP: left out", place);
             return Ok(None);
         }
         if line.record.request.method.is_empty() {
@@ -276,7 +276,7 @@ impl Line {
             Var::Query => self.query = path_text(&text)?,
             Var::Protocol => request.version = Version::of(&text),
             Var::Status => {
-                self.status = text.parse().map_err(|_| format!("`{}` is no status", time::cut(&text)))?;
+                self.status = text.parse().map_err(|_| format!("`{}` is not a status", time::cut(&text)))?;
             }
             Var::Bytes => self.body_bytes = text.parse().unwrap_or(0),
             Var::Scheme => {
@@ -376,7 +376,7 @@ fn escape(text: &str) -> (Vec<u8>, usize) {
 }
 
 fn set_request_line(request: &mut Request, text: &str) -> Result<(), String> {
-    let refused = || format!("`{}` is no request line", time::cut(text));
+    let refused = || format!("`{}` is not a request line", time::cut(text));
     let (method, rest) = text.split_once(' ').ok_or_else(refused)?;
     let (target, version) = match rest.rsplit_once(' ') {
         Some((target, version)) if version.starts_with("HTTP/") => (target, version),
@@ -391,7 +391,7 @@ fn set_request_line(request: &mut Request, text: &str) -> Result<(), String> {
 fn token(text: &str) -> Result<String, String> {
     match squall_plan::urls::is_token(text) {
         true => Ok(text.to_owned()),
-        false => Err(format!("`{}` is no method", time::cut(text))),
+        false => Err(format!("`{}` is not a method", time::cut(text))),
     }
 }
 
@@ -399,7 +399,7 @@ fn path(text: &str) -> Result<String, String> {
     let text = path_text(text)?;
     match text.starts_with('/') || text == "*" || text.contains("://") {
         true => Ok(text),
-        false => Err(format!("`{}` is no path", time::cut(&text))),
+        false => Err(format!("`{}` is not a path", time::cut(&text))),
     }
 }
 
@@ -416,7 +416,7 @@ fn header_value(text: &str) -> Vec<u8> {
 }
 
 fn number(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| format!("`{}` is no number", time::cut(text)))
+    text.parse().map_err(|_| format!("`{}` is not a number", time::cut(text)))
 }
 
 fn span(text: &str, unit_ns: f64) -> Result<u64, String> {

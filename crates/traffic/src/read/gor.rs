@@ -179,7 +179,7 @@ fn header(line: &[u8]) -> Result<Header<'_>, String> {
     let mut parts = line.split(|byte| *byte == b' ').filter(|part| !part.is_empty());
     let kind = match parts.next() {
         Some([kind @ b'1'..=b'3']) => *kind,
-        _ => return Err(format!("`{}` is no header: `1 ID TIME` was expected", shown())),
+        _ => return Err(format!("`{}` is not a header: `1 ID TIME` was expected", shown())),
     };
     let id = parts.next().ok_or_else(|| format!("`{}` has no id", shown()))?;
     let time = parts.next().and_then(number).ok_or_else(|| format!("`{}` has no time", shown()))?;

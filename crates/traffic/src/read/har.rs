@@ -190,7 +190,7 @@ impl Har {
             if encoding.as_deref() == Some("base64") {
                 return STANDARD
                     .decode(text.trim())
-                    .map_err(|error| format!("postData is no base64: {error}"));
+                    .map_err(|error| format!("postData is not valid base64: {error}"));
             }
             if text.contains('\u{fffd}') {
                 self.notes.add("request bodies with bytes that the browser could not write as text", place);
@@ -411,7 +411,7 @@ mod tests {
         let expected = [
             ("WebSocket connections to x left out", 1, 9),
             ("entries served from the browser's cache left out", 1, 2),
-            ("entries that cannot be read left out: `soon` is no ISO 8601 time", 1, 3),
+            ("entries that cannot be read left out: `soon` is not an ISO 8601 time", 1, 3),
             ("no Cookie and no Authorization anywhere: exported without secrets", 1, 0),
         ];
         assert_eq!(notes, expected.map(|(text, count, line)| (text.to_owned(), count, line)));

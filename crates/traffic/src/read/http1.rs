@@ -13,7 +13,7 @@ pub(super) fn request(bytes: &[u8]) -> Result<Request, String> {
     let head_bytes = match parsed.parse(bytes) {
         Ok(httparse::Status::Complete(count)) if count <= HEAD_BYTES_MAX => count,
         Ok(httparse::Status::Complete(_)) => return Err(too_large()),
-        Ok(httparse::Status::Partial) => return Err("the request's head has no end".to_owned()),
+        Ok(httparse::Status::Partial) => return Err("the request head is incomplete".to_owned()),
         Err(error) => return Err(format!("malformed request: {error}")),
     };
     let headers = own(parsed.headers);
@@ -39,7 +39,7 @@ pub(super) fn response(bytes: &[u8]) -> Result<Response, String> {
     let head_bytes = match parsed.parse(bytes) {
         Ok(httparse::Status::Complete(count)) if count <= HEAD_BYTES_MAX => count,
         Ok(httparse::Status::Complete(_)) => return Err(too_large()),
-        Ok(httparse::Status::Partial) => return Err("the response's head has no end".to_owned()),
+        Ok(httparse::Status::Partial) => return Err("the response head is incomplete".to_owned()),
         Err(error) => return Err(format!("malformed response: {error}")),
     };
     let headers = own(parsed.headers);

@@ -55,9 +55,10 @@ impl JsonFields {
 
     /// Reads a line.
     pub(super) fn read(&self, text: &str, line: &mut Line) -> Result<(), String> {
-        let object: Value = serde_json::from_str(text).map_err(|error| format!("no JSON object: {error}"))?;
+        let object: Value =
+            serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
         if !object.is_object() {
-            return Err(format!("no JSON object: `{}`", time::cut(text)));
+            return Err(format!("not a JSON object: `{}`", time::cut(text)));
         }
         if self.tls.is_some_and(|path| find(&object, path).is_some()) {
             line.set(&Var::Scheme, "https".to_owned())?;

@@ -20,9 +20,9 @@ pub(super) struct Preset {
 impl Preset {
     pub(super) fn read(&self, text: &str, line: &mut Line) -> Result<(), String> {
         let regex = (self.regex)();
-        let found = regex
-            .captures(text)
-            .ok_or_else(|| format!("column 1: no line of the format {}: `{}`", self.name, time::cut(text)))?;
+        let found = regex.captures(text).ok_or_else(|| {
+            format!("column 1: not a line of the format {}: `{}`", self.name, time::cut(text))
+        })?;
         for name in regex.capture_names().flatten() {
             if let (Some(value), Some(var)) = (found.name(name), var(name)) {
                 let value = value.as_str();
@@ -259,7 +259,7 @@ wss 2020-01-02T00:00:03.000000Z app/lb/1 10.0.0.1:2819 10.0.0.2:80 0 0 0 101 101
         assert_eq!(record.request.body, br#"{"k":1}"#);
         assert_eq!(record.session, crate::key_of(b"7"));
         let problem = source.next().unwrap_err();
-        assert!(problem.reason.contains("no JSON object"), "{problem}");
+        assert!(problem.reason.contains("not a JSON object"), "{problem}");
         for (text, reason) in [
             ("ts=a", "no field for the URL"),
             ("url=a", "no field for the time"),

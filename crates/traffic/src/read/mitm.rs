@@ -46,7 +46,7 @@ impl Mitm {
             match byte {
                 b':' if nth > 0 => break,
                 b'0'..=b'9' if nth < DIGIT_COUNT_MAX => length = length * 10 + u64::from(byte - b'0'),
-                _ => return Err(Problem::fatal(place, "no length of a tnetstring")),
+                _ => return Err(Problem::fatal(place, "the length of a tnetstring is missing")),
             }
         }
         if length >= RECORD_BYTES_MAX as u64 {
@@ -207,7 +207,7 @@ fn value(kind: u8, data: &[u8], depth: u32) -> Result<Value<'_>, String> {
     if depth > NESTING_MAX {
         return Err("values are nested too deeply".to_owned());
     }
-    let text = || std::str::from_utf8(data).map_err(|_| "a number that is no text".to_owned());
+    let text = || std::str::from_utf8(data).map_err(|_| "a number that is not text".to_owned());
     Ok(match kind {
         b',' | b';' => Value::Bytes(data),
         b'#' => Value::Integer(text()?.parse().map_err(|_| "bad integer")?),
@@ -234,7 +234,7 @@ fn values(mut data: &[u8], depth: u32) -> Result<Vec<Value<'_>>, String> {
             .iter()
             .take(DIGIT_COUNT_MAX + 1)
             .position(|byte| *byte == b':')
-            .ok_or("no length of a tnetstring")?;
+            .ok_or("the length of a tnetstring is missing")?;
         let length = std::str::from_utf8(&data[..colon]).ok().and_then(|text| text.parse::<usize>().ok());
         let length = length.ok_or("bad length of a tnetstring")?;
         let rest = &data[colon + 1..];

@@ -108,7 +108,7 @@ impl Source for JsonLines {
                 }
             }
             let pair: Result<Pair, _> = serde_json::from_slice(&text);
-            let pair = pair.map_err(|error| Problem::record(place, format!("no RRPair: {error}")))?;
+            let pair = pair.map_err(|error| Problem::record(place, format!("not an RRPair: {error}")))?;
             if let Some(record) =
                 pair.record(&mut self.notes, place).map_err(|reason| Problem::record(place, reason))?
             {
@@ -159,7 +159,7 @@ impl Pair {
     }
 }
 
-pub(super) const OUTBOUND: &str = "outbound pairs: what the service asked of others (of use for `squall mock`; leave them out of load with --only-host)";
+pub(super) const OUTBOUND: &str = "outbound pairs: requests that the service itself sent (useful for `squall mock`; exclude them from load with --only-host)";
 
 /// A number of milliseconds, or a text with its unit.
 fn latency_ns(value: Option<&serde_json::Value>) -> u64 {
@@ -220,7 +220,7 @@ impl Res {
 
 fn body(text: Option<String>) -> Result<Option<Vec<u8>>, String> {
     let decode = |text: String| {
-        STANDARD.decode(text.trim()).map_err(|error| format!("bodyBase64 is no base64: {error}"))
+        STANDARD.decode(text.trim()).map_err(|error| format!("bodyBase64 is not valid base64: {error}"))
     };
     text.map(decode).transpose()
 }

@@ -133,7 +133,7 @@ pub(super) fn format_of(path: &Path, input: &mut Input, has_log_pattern: bool) -
     if start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]) {
         return Err(unknown("it is UTF-16"));
     }
-    guess(start).ok_or_else(|| unknown("its beginning looks like none that is known"))
+    guess(start).ok_or_else(|| unknown("its content matches no known format"))
 }
 
 fn guess(start: &[u8]) -> Option<Format> {

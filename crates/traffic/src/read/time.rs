@@ -7,13 +7,14 @@ use crate::limits::{TIME_NS_MAX, TIME_NS_MIN};
 
 /// An RFC 3339 or ISO 8601 time with its zone.
 pub(super) fn of_iso(text: &str) -> Result<u64, String> {
-    let time: Timestamp = text.trim().parse().map_err(|_| format!("`{}` is no ISO 8601 time", cut(text)))?;
+    let time: Timestamp =
+        text.trim().parse().map_err(|_| format!("`{}` is not an ISO 8601 time", cut(text)))?;
     checked(time.as_nanosecond(), text)
 }
 
 /// `10/Oct/2000:13:55:36 -0700`.
 pub(super) fn of_common_log(text: &str) -> Result<u64, String> {
-    let refused = || format!("`{}` is no time such as 10/Oct/2000:13:55:36 -0700", cut(text));
+    let refused = || format!("`{}` is not a time such as 10/Oct/2000:13:55:36 -0700", cut(text));
     let parsed = strtime::parse("%d/%b/%Y:%H:%M:%S %z", text).map_err(|_| refused())?;
     checked(parsed.to_timestamp().map_err(|_| refused())?.as_nanosecond(), text)
 }
@@ -23,7 +24,7 @@ pub(super) fn of_local(text: &str) -> Result<u64, String> {
     let formats = ["%d/%b/%Y:%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f"];
     let spelled = text.replace(',', ".");
     let parsed = formats.iter().find_map(|format| strtime::parse(format, &spelled).ok()?.to_datetime().ok());
-    let refused = || format!("`{}` is no time", cut(text));
+    let refused = || format!("`{}` is not a time", cut(text));
     let time = parsed.ok_or_else(refused)?.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| refused())?;
     checked(time.timestamp().as_nanosecond(), text)
 }
@@ -39,7 +40,7 @@ pub(super) fn of_any(text: &str) -> Result<u64, String> {
     number()
         .unwrap_or_else(spelled)
         .or_else(|_| of_local(text))
-        .map_err(|_| format!("`{}` is no time", cut(text)))
+        .map_err(|_| format!("`{}` is not a time", cut(text)))
 }
 
 /// Seconds since the epoch, with a fraction.

@@ -67,7 +67,7 @@ impl Rules {
                 Some(("redact", rule)) => self.redact(rule.trim()),
                 Some(("keep", name)) => self.keep(name.trim()),
                 _ => Err(refused(
-                    format!("`{line}` is no rule"),
+                    format!("`{line}` is not a rule"),
                     "write `redact NAME`, `redact /json/path`, `redact PATTERN` or `keep NAME`",
                 )),
             };
@@ -145,8 +145,8 @@ mod tests {
     fn bad_rules_are_refused_with_their_line() {
         for (text, line_number, reason) in [
             ("keep a\nredact (", 2, "bad regular expression"),
-            ("hide x", 1, "is no rule"),
-            ("keep", 1, "is no rule"),
+            ("hide x", 1, "is not a rule"),
+            ("keep", 1, "is not a rule"),
             ("keep a b", 1, "not a name"),
             ("redact x*", 1, "empty text"),
         ] {

@@ -35,13 +35,13 @@ pub enum OpenStoreError {
         source: io::Error,
     },
     /// Another kind of file.
-    #[error("`{}` is no recording of squall (.squall)", path.display())]
+    #[error("`{}` is not a Squall recording (.squall)", path.display())]
     NotStore {
         /// The file.
         path: PathBuf,
     },
     /// A recording of another squall.
-    #[error("`{}` is a recording of version {version} of the format: this squall knows {FORMAT_VERSION}", path.display())]
+    #[error("`{}` has version {version} of the .squall format; this squall reads version {FORMAT_VERSION}", path.display())]
     OtherVersion {
         /// The file.
         path: PathBuf,

@@ -105,11 +105,13 @@ impl Stream {
         self.is_begun = true;
         let whole = self.need(FILE_HEAD_BYTES as usize)?;
         if !whole || !self.buffer.starts_with(MAGIC) {
-            return Err(Problem::fatal(Place::default(), "no .squall file"));
+            return Err(Problem::fatal(Place::default(), "not a .squall file"));
         }
         let version = self.buffer[8..12].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         if version != FORMAT_VERSION {
-            let reason = format!("version {version} of the format: this squall reads {FORMAT_VERSION}");
+            let reason = format!(
+                "version {version} of the .squall format; this squall reads version {FORMAT_VERSION}"
+            );
             return Err(Problem::fatal(Place::default(), reason));
         }
         self.done = FILE_HEAD_BYTES as usize;
@@ -191,7 +193,7 @@ impl Source for Stream {
             }
             self.record_count += 1;
             let view = RecordView::read(payload);
-            let view = view.ok_or_else(|| Problem::record(place, "a payload that makes no sense"))?;
+            let view = view.ok_or_else(|| Problem::record(place, "a malformed payload"))?;
             let mut record = view.record(&frame);
             if let Some(part) = view.spooled {
                 let spooled = self.spool.take(part);

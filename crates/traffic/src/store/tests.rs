@@ -182,9 +182,9 @@ fn other_files_are_no_recording_and_stay_as_they_are() {
     let path = folder.path().join("x");
     let newer = b"SQUALLTR\x09\0\0\0\0\0\0\0, and what comes after it";
     for (bytes, said) in [
-        (&b"SQUALLTR"[..], "`x` is no recording"),
-        (b"hello world, hello world", "`x` is no recording"),
-        (newer, "`x` is a recording of version 9 of the format: this squall knows 1"),
+        (&b"SQUALLTR"[..], "`x` is not a Squall recording"),
+        (b"hello world, hello world", "`x` is not a Squall recording"),
+        (newer, "`x` has version 9 of the .squall format; this squall reads version 1"),
     ] {
         fs::write(&path, bytes).unwrap();
         for error in [Writer::append(&path).map(drop), repair(&path).map(drop)] {

@@ -270,7 +270,7 @@ impl Command {
     /// Puts query, body and what follows from it into a request.
     fn fill(&self, request: &mut Request, mut query: Vec<String>, data: &[u8]) -> Result<(), String> {
         if self.data_in_query && !data.is_empty() {
-            query.push(String::from_utf8(data.to_vec()).map_err(|_| "the data of -G is no text")?);
+            query.push(String::from_utf8(data.to_vec()).map_err(|_| "the data of -G is not text")?);
         }
         if let Some(target) = &self.target {
             request.target.clone_from(target);
@@ -361,7 +361,7 @@ impl Header {
         }
         match text.strip_suffix(';') {
             Some(name) => Ok(Self::Field(Field::new(name, ""))),
-            None => Err(format!("`{}` is no header", time::cut(text))),
+            None => Err(format!("`{}` is not a header", time::cut(text))),
         }
     }
 }
@@ -484,7 +484,7 @@ fn check(request: &Request) -> Result<(), String> {
             && !field.value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
     };
     if !squall_plan::urls::is_token(&request.method) {
-        return Err(format!("`{}` is no method", time::cut(&request.method)));
+        return Err(format!("`{}` is not a method", time::cut(&request.method)));
     }
     if let Some(field) = request.headers.iter().find(|field| !is_sendable(field)) {
         return Err(format!("the header `{}` cannot be sent", time::cut(&field.name)));

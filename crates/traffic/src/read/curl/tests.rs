@@ -230,7 +230,7 @@ fn what_is_not_understood_is_named() {
         ("curl x -X", "`-X` has no value"),
         ("curl ftp://x", "ftp"),
         ("curl 'open", "a quote is not closed"),
-        ("curl x -H nonsense", "`nonsense` is no header"),
+        ("curl x -H nonsense", "`nonsense` is not a header"),
         ("curl x -F a", "has no `=`"),
         ("curl x -d @f", "cannot be read from here"),
     ] {

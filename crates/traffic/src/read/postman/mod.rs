@@ -68,7 +68,7 @@ fn malformed(bytes: &[u8]) -> Problem {
     let reason = error.map_or_else(String::new, |error| error.to_string());
     Problem::fatal(
         Place { line: line as u64, ..Place::default() },
-        format!("no Postman collection: {reason}"),
+        format!("not a Postman collection: {reason}"),
     )
 }
 

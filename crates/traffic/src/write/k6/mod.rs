@@ -93,7 +93,7 @@ impl<W: Write> K6<W> {
         }
         writeln!(
             self.out,
-            "// Redacted in the recording, and given by no response: set each with -e NAME=VALUE."
+            "// Redacted in the recording, and not in any response: set each with -e NAME=VALUE."
         )?;
         writeln!(self.out, "const {GIVEN} = {{")?;
         for one in &self.supplied {
