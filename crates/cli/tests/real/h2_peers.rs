@@ -24,7 +24,7 @@ fn a_server_that_takes_no_header_list_is_not_asked_without_a_pause() {
     let peer = PEERS.iter().find(|peer| peer.name == "a server that takes small header lists only").unwrap();
     let server = ScriptedPeer::start(peer);
     let url = server.url();
-    let args = [&[&url, "-c1", "-d3s"], peer.args].concat();
+    let args = [&[url.as_str(), "-c1", "-d3s"], peer.args].concat();
     let ended = run(&args.iter().copied().filter(|arg| !arg.starts_with("-n")).collect::<Vec<&str>>());
     let failed = ended.count("/totals/failed");
     assert!((1..1000).contains(&failed), "{failed} requests failed in 3 s: {ended:#?}");
