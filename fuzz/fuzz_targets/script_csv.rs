@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use squall_plan::log_mask::masked_line;
-use squall_plan::printable::csv_cell;
+use squall_plan::printable::{csv_cell, printable};
 use squall_script::{
     Console, MetricId, NoRecorder, Options, Program, ProgramSetup, Recorder, SampleForm, SampleOutput, SampleStream,
     SystemTags, Tags, TimeForm,
@@ -57,8 +57,8 @@ fuzz_target!(|input: Input| {
     for (name, value) in [("scenario", &input.scenario), ("group", &input.group), ("check", &input.check)] {
         assert_eq!(cell(name), csv_cell(&shown(value)), "{name} of {written:?}");
     }
-    assert_eq!(cell("extra_tags"), format!("own={}", shown(&input.tag)));
-    assert_eq!(cell("metadata"), format!("note={}", input.metadata));
+    assert_eq!(cell("extra_tags"), printable(&format!("own={}", shown(&input.tag))));
+    assert_eq!(cell("metadata"), printable(&format!("note={}", input.metadata)));
 });
 
 static PROGRAM: OnceLock<Arc<Program>> = OnceLock::new();
