@@ -377,7 +377,7 @@ impl<'a> Script<'a> {
                 "stdout" => output::result(text)?,
                 "stderr" => output::own(text),
                 path => {
-                    problems.extend(std::fs::write(path, text).err().map(|error| (path.to_owned(), error)))
+                    problems.extend(std::fs::write(path, text).err().map(|error| (path.to_owned(), error)));
                 }
             }
         }
