@@ -325,7 +325,7 @@ fn outputs_and_variables_of_k6_are_taken_or_named() {
     assert!(!ended.stderr.contains("K6_OWN") && !ended.stderr.contains("K6_STATSD"), "{ended:#?}");
     let ended = run("cloud");
     let refusal = "`cloud` sends to Grafana Cloud k6, which only k6 itself can do";
-    assert!(ended.code == Some(2) && ended.stderr.contains(refusal), "{ended:#?}");
+    assert!(ended.code == Some(255) && ended.stderr.contains(refusal), "{ended:#?}");
 }
 
 #[test]
