@@ -256,15 +256,16 @@ const MAN_PAGES: &[&str] = &[
 
 /// What `squall` alone shows.
 pub(crate) const OVERVIEW: &str = "\
-Squall generates HTTP load, measures it, and tells you whether the measurements can be trusted.
+Squall generates HTTP load, measures it, and tells you whether the measurements
+can be trusted.
 
 Three commands to try:
-  squall target --port 8080 &                 start a test server in the background
-  squall http://localhost:8080/               send it requests for 10 seconds and show the results
-  squall report --out html=report.html        write a report of that run, for your browser
+  squall target --port 8080 &            start a test server in the background
+  squall http://localhost:8080/          send it requests for 10 seconds
+  squall report --out html=report.html   write a report of that run, as a page
 
-Files run with `squall run FILE`: a k6 script, recorded traffic or a plan (`squall new plan.yaml` writes one).
-`squall -h` lists all commands and the common flags, `squall --help` explains every flag.
+`squall run FILE` runs a k6 script, recorded traffic or a plan.
+`squall -h` lists the commands and common flags, `squall --help` explains all.
 ";
 
 const LONG_ABOUT: &str = "\

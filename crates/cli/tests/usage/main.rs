@@ -115,6 +115,19 @@ fn every_mistake_of_a_plan_is_told_at_once_and_none_that_only_follows() {
 }
 
 #[test]
+fn a_plan_without_a_target_says_so_once() {
+    let plan = folder().join("aimless.yaml");
+    for (target, expected) in [
+        ("", "2:13: `/a` is a path, but the plan has no `target`"),
+        ("targett: x\n", "1:1: a plan has no key"),
+    ] {
+        fs::write(&plan, format!("{target}loads:\n  - {{ http: /a }}\n  - {{ http: /b }}\n")).unwrap();
+        let (_, stderr, code) = squall(&["plan", "check", plan.to_str().unwrap()]);
+        assert!(code == 2 && stderr.contains(expected) && !stderr.contains(" problems\n"), "{stderr}");
+    }
+}
+
+#[test]
 fn completions_and_man_page_know_the_flags() {
     for args in [&["completions", "bash"][..], &["completions", "zsh"], &["completions", "fish"], &["man"]] {
         let (stdout, stderr, code) = squall(args);
