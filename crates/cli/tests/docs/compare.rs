@@ -53,7 +53,7 @@ fn without_reasons(lines: &[String]) -> Vec<String> {
 
 /// The first line of a summary, a row of a table and a verdict in JSON, without their words.
 fn without_outcome(line: &str) -> String {
-    let line = line.strip_suffix(" SUSPECT").or(line.strip_suffix(" VALID")).unwrap_or(line);
+    let line = line.strip_suffix(" SUSPECT").or_else(|| line.strip_suffix(" VALID")).unwrap_or(line);
     for outcome in ["✓ done ", "! suspect ", "✗ invalid ", "✓ passed "] {
         if let Some(rest) = line.strip_prefix(outcome) {
             return format!("VERDICT {rest}");

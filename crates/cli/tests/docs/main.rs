@@ -103,7 +103,7 @@ fn scratch(name: &str) -> PathBuf {
 }
 
 /// Most of their time is that of loads at low rates.
-const PAGES_AT_ONCE: usize = 4;
+const PAGES_AT_ONCE: usize = 8;
 
 /// Pages that show nothing that could be run, with the reason.
 const WITHOUT_EXAMPLES: &[(&str, &str)] = &[
