@@ -24,9 +24,9 @@ struct Study {
 impl Study {
     /// Starts it as a shell does, as the first process of a group.
     fn start(args: &[&str]) -> Self {
-        let results = TempDir::new().unwrap();
+        let results = TempDir::new().expect("a temporary folder");
         let mut command = Command::new(binary());
-        let (name, rest) = args.split_first().unwrap();
+        let (name, rest) = args.split_first().expect("a command");
         command.arg(name).arg("--results").arg(results.path()).args(rest).process_group(0);
         Self { running: start_command(command), results }
     }
@@ -47,14 +47,15 @@ fn reasons(folder: &Path) -> Vec<String> {
     records_below(folder, &mut files);
     files.sort();
     let reason = |path: PathBuf| {
-        let record: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let record: Value =
+            serde_json::from_str(&fs::read_to_string(path).expect("a saved run")).expect("JSON");
         record["stopped_by"].as_str().unwrap_or_default().to_owned()
     };
     files.into_iter().map(reason).collect()
 }
 
 fn records_below(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap().flatten() {
+    for entry in fs::read_dir(folder).expect("the folder of results").flatten() {
         match entry.path() {
             path if path.is_dir() => records_below(&path, files),
             path if path.ends_with("run.json") => files.push(path),

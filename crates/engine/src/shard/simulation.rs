@@ -125,14 +125,14 @@ impl Ended {
         let samples = world.samples.len() as u64;
         let counts = [
             ("requests started and requests counted", total.requests_started, samples),
-            ("requests of the loop and of nobody", u64::from(self.open_count), 0),
-            ("requests on connections and of nobody", u64::from(self.in_flight), 0),
-            ("requests that wait and of nobody", self.waiting_count, 0),
-            ("requests made at run time and of nobody", self.held_place_count as u64, 0),
-            ("sockets of a loop that is gone and of nobody", world.open_count() as u64, 0),
+            ("requests that the loop still counts as open", u64::from(self.open_count), 0),
+            ("requests left on connections", u64::from(self.in_flight), 0),
+            ("requests left waiting", self.waiting_count, 0),
+            ("requests made at run time and not given back", self.held_place_count as u64, 0),
+            ("sockets left open", world.open_count() as u64, 0),
         ];
         if let Some((what, one, other)) = counts.iter().find(|(_, one, other)| one != other) {
-            return Some(format!("{what}: {one} and {other}"));
+            return Some(format!("{what}: {one}, not {other}"));
         }
         self.time_problem(case).or_else(|| self.schedule_problem(case)).or_else(|| self.fault_problem(case))
     }
@@ -201,7 +201,7 @@ fn load(speaks: Speaks, depth: NonZeroU32, when: When, stop: Stop, body: Vec<u8>
         url: "http://127.0.0.1:80/".parse().expect("a URL"),
         pattern: "/".to_owned(),
         headers: Vec::new(),
-        body: if body.is_empty() { Body::Empty } else { Body::Bytes(body.into()) },
+        body: if body.is_empty() { Body::Empty } else { Body::Bytes(body) },
         http: if speaks == Speaks::H1 { HttpVersion::Http11 } else { HttpVersion::Http2 },
     };
     let http = HttpLoad {
@@ -238,6 +238,7 @@ fn seeds() -> Range<u64> {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "what was simulated is the result of `make simulate`")]
 fn runs_of_all_seeds_count_and_time_what_the_network_did() {
     let (mut requests, mut faults, mut simulated_ns) = (0, 0, 0);
     let seeds = seeds();

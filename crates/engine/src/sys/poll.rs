@@ -1,10 +1,12 @@
 //! Readiness of sockets: edge-triggered epoll with nanosecond time-outs.
+#![expect(unsafe_code, reason = "rustix has either epoll_pwait2 or what came before it")]
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
@@ -49,11 +51,27 @@ impl Poller {
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<usize> {
         let timeout =
             Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-        match epoll::wait(&self.epoll, &mut self.events[..], Some(&timeout)) {
+        let waited = match epoll::wait(&self.epoll, &mut self.events[..], Some(&timeout)) {
+            Err(Errno::NOSYS) => self.wait_with_poll(timeout),
+            waited => waited,
+        };
+        match waited {
             Ok(count) => Ok(count),
             Err(Errno::INTR) => Ok(0),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The same where `epoll_pwait2` is missing, as in emulators: `ppoll` takes nanoseconds, too, and then nothing has to be waited for.
+    fn wait_with_poll(&mut self, timeout: Timespec) -> rustix::io::Result<usize> {
+        poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&timeout))?;
+        let count_max = self.events.len() as libc::c_int;
+        // SAFETY: `Event` has the layout of `epoll_event`, and the kernel writes at most as many as there are.
+        let count = unsafe {
+            libc::epoll_wait(self.epoll.as_raw_fd(), self.events.as_mut_ptr().cast(), count_max, 0)
+        };
+        usize::try_from(count)
+            .map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
     }
 
     /// Whether a wait that returned so many events may have left some.
@@ -76,3 +94,26 @@ impl Poller {
 
 /// Events taken per wait: enough for a batch, few enough that other work is not starved.
 const EVENT_COUNT: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn poll_and_epoll_report_the_same() {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        let timeout = Timespec { tv_sec: 0, tv_nsec: 1000 };
+        for byte in 0..3 {
+            let mut poller = Poller::new().unwrap();
+            poller.watch(&far, 7).unwrap();
+            near.write_all(&[byte]).unwrap();
+            assert_eq!(poller.wait_with_poll(timeout), Ok(1));
+            let Readiness { token, readable, writable, closed } = poller.event(0);
+            assert_eq!((token, readable, writable, closed), (7, true, true, false));
+            assert_eq!(poller.wait_with_poll(timeout), Ok(0), "an edge is reported once");
+        }
+    }
+}

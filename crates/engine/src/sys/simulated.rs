@@ -30,7 +30,7 @@ thread_local! {
 pub(crate) fn live_in<T>(world: World, run: impl FnOnce() -> T) -> (T, World) {
     WORLD.set(Some(world));
     let result = run();
-    (result, WORLD.take().expect("nobody else takes it"))
+    (result, WORLD.take().expect("only this takes it"))
 }
 
 /// Asks this thread's world; `None`: there is none.

@@ -15,9 +15,13 @@ use super::stream::DirectStream;
 
 /// A session as the client sees it.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a connection boxes the whole, and nearly all are of the large kind"
+)]
 pub(crate) enum TlsStream {
     Direct(DirectStream),
-    Rustls(RustlsStream),
+    Rustls(Box<RustlsStream>),
 }
 
 /// Who opens and seals records.
@@ -75,7 +79,7 @@ impl TlsStream {
     ) -> Result<Self, Error> {
         Ok(match layer {
             RecordLayer::Direct => Self::Direct(DirectStream::new(config, name)?),
-            RecordLayer::Rustls => Self::Rustls(RustlsStream::new(config, name)?),
+            RecordLayer::Rustls => Self::Rustls(Box::new(RustlsStream::new(config, name)?)),
         })
     }
 
