@@ -1,7 +1,7 @@
 //! Records after a handshake, in any order, of any kind, damaged and cut anywhere: our client reads what rustls's own reads, and ends where it ends.
 //!
-//! Left out is where they differ on purpose: ours counts warnings and renegotiations to a higher number, ignores tickets unread, and the level of
-//! an alert where TLS 1.3 does.
+//! Left out is where they differ on purpose: ours counts warnings and renegotiations to a higher number, ignores tickets unread, the version in
+//! a record's head, and the level of an alert where TLS 1.3 does.
 
 #![no_main]
 
@@ -157,8 +157,9 @@ fn bytes(input: &Input, server: ServerConnection) -> Vec<u8> {
     let secrets = server.dangerous_extract_secrets().expect("an open session");
     let mut sealer = Sealer::new(secrets.tx, input.is_tls13).expect("a known suite");
     let mut bytes = Vec::new();
-    let (mut warning_count, mut has_asked) = (0, false);
+    let (mut warning_count, mut has_asked, mut begins) = (0, false, Vec::new());
     for record in &input.records {
+        begins.push(bytes.len());
         let mut seal = |kind: u8, plain: &[u8]| sealer.seal(kind, plain, &mut bytes).expect("a record");
         match record {
             Record::Data(data) => seal(23, data),
@@ -191,7 +192,8 @@ fn bytes(input: &Input, server: ServerConnection) -> Vec<u8> {
             Record::Raw(data) => bytes.extend_from_slice(data),
         }
     }
-    if let Some((place, change)) = input.damage
+    let is_version = |place: u16| begins.iter().any(|begin| (1..3).contains(&usize::from(place).wrapping_sub(*begin)));
+    if let Some((place, change)) = input.damage.filter(|(place, _)| !is_version(*place))
         && let Some(byte) = bytes.get_mut(usize::from(place))
     {
         *byte ^= change;
