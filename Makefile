@@ -56,7 +56,7 @@ lint: build-deps ## checks formatting, clippy, project conventions and licences
 	@# Nothing is linked, so libFuzzer itself is not built.
 	CUSTOM_LIBFUZZER_PATH=none/libfuzzer.a $(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --target-dir target --bins
 	$(CARGO) xtask tidy
-	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check; else echo "cargo-deny is not installed: licences were not checked"; fi
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check licenses bans sources; else echo "cargo-deny is not installed: licences were not checked"; fi
 
 bench: bench-deps ## compares with wrk, wrk2, h2load, ab and oha: CASE=small-100 ROUNDS=5 SECONDS=3
 	$(CARGO) build --release --package squall --package squall-floor --package squall-compare
