@@ -89,9 +89,11 @@ mod tests {
         for name in ["K6_VUS", "K6_OUT", "K6_INFLUXDB_DB"] {
             assert!(is_known(name), "{name}");
         }
-        for (name, part) in
-            [("K6_CLOUD_TOKEN", "Grafana Cloud"), ("K6_OTEL_METRIC_PREFIX", "HTTP"), ("K6_VU", "nothing")]
-        {
+        for (name, part) in [
+            ("K6_CLOUD_TOKEN", "Grafana Cloud"),
+            ("K6_OTEL_METRIC_PREFIX", "HTTP"),
+            ("K6_VU", "no such setting"),
+        ] {
             assert!(!is_known(name) && reason(name).contains(part), "{name}");
         }
     }
