@@ -73,8 +73,19 @@ impl Session {
         command
     }
 
-    fn with_free_ports(&self, text: &str) -> String {
-        self.ports.iter().fold(text.to_owned(), |text, (documented, free)| text.replace(documented, free))
+    /// Replaces all ports in one pass: a free one may contain the digits of another that is documented.
+    fn with_free_ports(&self, mut text: &str) -> String {
+        let mut replaced = String::with_capacity(text.len());
+        let first = |text: &str| {
+            let places = self.ports.iter().filter_map(|port| Some((text.find(port.0)?, port)));
+            places.min_by_key(|(at, _)| *at)
+        };
+        while let Some((at, (documented, free))) = first(text) {
+            replaced.push_str(&text[..at]);
+            replaced.push_str(free);
+            text = &text[at + documented.len()..];
+        }
+        replaced + text
     }
 }
 
