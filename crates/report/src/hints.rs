@@ -10,10 +10,14 @@ pub(crate) fn of(summary: &Summary) -> Vec<String> {
     [failures(summary), few_samples(summary), reconnects(summary)].into_iter().flatten().collect()
 }
 
-fn failures(summary: &Summary) -> Option<String> {
+/// All loads are scripts, whose failed requests do not fail the run.
+pub(crate) fn is_script(summary: &Summary) -> bool {
+    summary.plan.loads.iter().all(|load| matches!(load.what, What::Script(_)))
+}
+
+pub(crate) fn failures(summary: &Summary) -> Option<String> {
     let worst = summary.errors.first()?;
-    let is_script = summary.plan.loads.iter().all(|load| matches!(load.what, What::Script(_)));
-    let advice = if is_script { wording::script_advice } else { wording::advice };
+    let advice = if is_script(summary) { wording::script_advice } else { wording::advice };
     advice(worst.cause).map(str::to_owned)
 }
 

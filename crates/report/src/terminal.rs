@@ -551,8 +551,12 @@ fn generator(page: &mut Page, summary: &Summary) {
 }
 
 fn footer(page: &mut Page, summary: &Summary, saved: Option<&Path>) {
-    // Of a target that was not reached, the error that ends the run says what to do.
-    let hints = if is_unreached(summary) { Vec::new() } else { hints::of(summary) };
+    let hints = match is_unreached(summary) {
+        false => hints::of(summary),
+        true if hints::is_script(summary) => hints::failures(summary).into_iter().collect(),
+        // The error that ends the run says what to do.
+        true => Vec::new(),
+    };
     if saved.is_none() && hints.is_empty() {
         return;
     }
