@@ -1,7 +1,7 @@
 //! Whether an output is what a page shows.
 
 /// Whether `actual` is `shown`: line by line but for spaces; or word by word, but for figures and the verdict's reasons.
-/// `…` is anything.
+/// `…` is anything, and the rest of a word at its end.
 pub(crate) fn is_same(shown: &[String], actual: &[String], is_exact: bool) -> bool {
     let plain = |lines: &[String]| -> Vec<String> {
         if is_exact { lines.iter().map(|line| spaced(line)).collect() } else { words(lines) }
@@ -22,7 +22,10 @@ fn matches(shown: &[String], actual: &[String]) -> bool {
         (Some((part, rest)), _) if part == "…" => {
             (0..=actual.len()).any(|skipped| matches(rest, &actual[skipped..]))
         }
-        (Some((part, rest)), Some((first, others))) => part == first && matches(rest, others),
+        (Some((part, rest)), Some((first, others))) => {
+            let begins = part.strip_suffix('…').is_some_and(|begin| first.starts_with(begin));
+            (begins || part == first) && matches(rest, others)
+        }
         (Some(_), None) => false,
     }
 }
