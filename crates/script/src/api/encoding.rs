@@ -85,10 +85,11 @@ fn text_of_bytes<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 const CODERS: &str = "(function(toBytes, toText) {
   class TextEncoder {
     get encoding() { return 'utf-8'; }
-    encode(text = '') { return new Uint8Array(toBytes(String(text))); }
+    encode(text = '') { return new Uint8Array(toBytes(text)); }
   }
   class TextDecoder {
     constructor(label = 'utf-8', options = {}) {
+      label = toText(toBytes(label));
       if (!/^(unicode-1-1-)?utf-?8$/i.test(label)) throw new RangeError('unsupported encoding: ' + label);
       this.encoding = 'utf-8'; this.fatal = !!options.fatal; this.ignoreBOM = !!options.ignoreBOM;
     }

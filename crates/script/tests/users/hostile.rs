@@ -79,6 +79,8 @@ fn lists_without_elements_are_made_no_text() {
         "sleep(new Array(2 ** 32 - 1))",
         "fail(new Array(2 ** 32 - 1))",
         "console.log(new Array(2 ** 32 - 1))",
+        "new TextEncoder().encode([new Array(2 ** 32 - 1)])",
+        "new TextDecoder(new Array(2 ** 32 - 1))",
     ] {
         let said = say(&format!("(() => {{ try {{ return {expression} }} catch (e) {{ return e }} }})()"));
         assert!(said.contains("a list of "), "{expression}: {}", &said[..said.len().min(200)]);
