@@ -1,7 +1,7 @@
 //! Records after a handshake, in any order, of any kind, damaged and cut anywhere: our client reads what rustls's own reads, and ends where it ends.
 //!
-//! Left out is where they differ on purpose: ours counts warnings and renegotiations to a higher number, ignores tickets unread, the version in
-//! a record's head, and the level of an alert where TLS 1.3 does.
+//! Left out is where they differ on purpose: ours counts warnings and renegotiations to a higher number, ignores tickets unread and the version in
+//! a record's head, insists on the type there, and ignores the level of an alert where TLS 1.3 does.
 
 #![no_main]
 
@@ -192,8 +192,8 @@ fn bytes(input: &Input, server: ServerConnection) -> Vec<u8> {
             Record::Raw(data) => bytes.extend_from_slice(data),
         }
     }
-    let is_version = |place: u16| begins.iter().any(|begin| (1..3).contains(&usize::from(place).wrapping_sub(*begin)));
-    if let Some((place, change)) = input.damage.filter(|(place, _)| !is_version(*place))
+    let is_kept = |place: u16| begins.iter().any(|begin| (0..3).contains(&usize::from(place).wrapping_sub(*begin)));
+    if let Some((place, change)) = input.damage.filter(|(place, _)| !is_kept(*place))
         && let Some(byte) = bytes.get_mut(usize::from(place))
     {
         *byte ^= change;
