@@ -133,6 +133,7 @@ const FIELDS: &[&str] = &[
     "Content-Type", "Content-Encoding", "Set-Cookie", "Location", "WWW-Authenticate", "Content-Length", "X-Other", "Link",
 ];
 
+/// QuickJS's own conversion of a list without elements to a key takes minutes, and nothing interrupts it: `key` keeps it out.
 const IMPORTS: &str = "import http from 'k6/http';
 import { check, group, sleep, fail, randomSeed } from 'k6';
 import encoding from 'k6/encoding';
@@ -144,6 +145,7 @@ import { Counter, Gauge, Rate, Trend } from 'k6/metrics';
 const shared = new SharedArray('shared', () => [{ a: 1 }, { b: [2, 'x'] }]);
 const metrics = [new Counter('c1'), new Gauge('g1'), new Rate('r1'), new Trend('t1', true)];
 const subtle = globalThis.crypto.subtle;
+const key = (a) => (a !== null && (typeof a === 'object' || typeof a === 'function') ? 'object' : a);
 const page = '<html><body><form action=\"/f\" method=\"post\"><input name=\"a\" value=\"1\"><select name=\"b\"><option selected>x</select></form><a href=\"/l\">l</a><p class=\"c\">t</p></body></html>';
 ";
 
@@ -152,7 +154,7 @@ const FUNCTIONS: &[&str] = &[
     "http.get", "http.post", "http.put", "http.del", "http.head", "http.options", "http.patch", "http.request",
     "http.batch", "http.asyncRequest", "http.file", "http.cookieJar", "http.setResponseCallback",
     "http.expectedStatuses", "(...p) => http.url(p)", "(a) => http.url`http://t/${a}`",
-    "check", "group", "sleep", "randomSeed", "(a) => group('g', () => check(a, { a: (x) => x, [a]: true }))",
+    "check", "group", "sleep", "randomSeed", "(a) => group('g', () => check(a, { a: (x) => x, [key(a)]: true }))",
     "encoding.b64encode", "encoding.b64decode", "(a, b) => encoding.b64decode(encoding.b64encode(a), b, 's')",
     "crypto.sha256", "crypto.md5", "crypto.hmac", "(a, b) => crypto.hmac('sha256', a, b, 'hex')",
     "(a) => crypto.sha1(a, 'base64')", "crypto.createHash", "(a, b) => { const h = crypto.createHash('md5'); h.update(a); h.update(b); return h.digest('hex'); }",
