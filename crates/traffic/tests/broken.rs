@@ -71,7 +71,7 @@ fn bad_files() -> Vec<(&'static str, Format, Vec<u8>, &'static str)> {
         bytes
     };
     vec![
-        ("gor: no header line", Format::Gor, in_gor("nonsense".into()), "no header"),
+        ("gor: no header line", Format::Gor, in_gor("nonsense".into()), "not a header"),
         ("gor: absurd time", Format::Gor, in_gor(gor("99999999999999999999", GOOD)), "time"),
         ("gor: cut message", Format::Gor, in_gor(gor(GOR_NOW, "GET / HT")), ""),
         ("gor: binary message", Format::Gor, in_gor(gor(GOR_NOW, "\0\u{1}\u{2}\r\n\r\n")), ""),
@@ -87,7 +87,7 @@ fn bad_files() -> Vec<(&'static str, Format, Vec<u8>, &'static str)> {
             "log: no such month",
             Format::AccessLog,
             in_log(log("01/Mai/2024:10:00:00 +0000", "GET / HTTP/1.1")),
-            "no time",
+            "not a time",
         ),
         (
             "log: gigantic line",
@@ -96,7 +96,7 @@ fn bad_files() -> Vec<(&'static str, Format, Vec<u8>, &'static str)> {
             "larger",
         ),
         ("log: Latin-1", Format::AccessLog, latin(in_log(log(LOG_NOW, "GET /Q HTTP/1.1")), "Q"), "UTF-8"),
-        ("rrpair: no JSON", Format::RrpairJson, in_pairs("{".into()), "no RRPair"),
+        ("rrpair: no JSON", Format::RrpairJson, in_pairs("{".into()), "not an RRPair"),
         ("rrpair: absurd time", Format::RrpairJson, in_pairs(pair("0001-01-01T00:00:00Z", "/a")), "1990"),
         ("rrpair: Latin-1", Format::RrpairJson, latin(in_pairs(pair(NOW, "/Q")), "Q"), ""),
         (
@@ -105,7 +105,7 @@ fn bad_files() -> Vec<(&'static str, Format, Vec<u8>, &'static str)> {
             in_pairs(pair(NOW, r#"/a","bodyBase64":"2YQ=="#)),
             "base64",
         ),
-        ("curl: a header over two lines", Format::Curl, in_curl("curl http://x/ -H 'a\nb'"), "is no header"),
+        ("curl: a header over two lines", Format::Curl, in_curl("curl http://x/ -H 'a\nb'"), "not a header"),
         ("curl: CR in a query", Format::Curl, in_curl("curl -G http://x/ -d $'a\\rb'"), "cannot be sent"),
         ("curl: open quote", Format::Curl, b"curl http://x/1\ncurl 'http://x".to_vec(), "quote"),
         ("curl: no URL", Format::Curl, in_curl("curl -X POST"), "no URL"),
@@ -151,7 +151,7 @@ fn what_stands_for_no_request_is_left_out_with_a_note() {
         (in_har(har_entry("yesterday", "")), "ISO 8601"),
         (in_har(har_entry(NOW, &field)), "head"),
         (in_har(har_entry(NOW, "").replace("GET", "G T")), "bad method"),
-        (in_log(r"\x16\x03\x01"), "no HTTP"),
+        (in_log(r"\x16\x03\x01"), "not HTTP"),
         (in_log("-"), "without a request"),
     ] {
         let mut source = open_bytes(format, bytes, &ReadOptions::default()).unwrap();
