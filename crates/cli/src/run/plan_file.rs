@@ -329,7 +329,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A target that is missing or no URL is told once, not by every load.
+    /// Reports a target that is missing or not a URL once, not for every load.
     fn check_target(&mut self) {
         let Some(target) = &self.file.target else { return self.check_paths() };
         if self.is_spoiled(target) {
@@ -347,7 +347,7 @@ impl<'a> Reader<'a> {
         let loads = self.file.loads().filter(|load| load.kind.value == "http");
         let paths = loads.flat_map(|load| &load.arguments).filter(|text| text.value.starts_with('/'));
         let paths: Vec<&Text> = paths.collect();
-        // A misspelt target is told already.
+        // A misspelt target has been reported already.
         let is_told = self.known.iter().any(|problem| problem.help.contains("`target`"));
         if let Some(first) = paths.first().filter(|_| !is_told) {
             let message = format!("`{}` is a path, but the plan has no `target`", masked_text(&first.value));

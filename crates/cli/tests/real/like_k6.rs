@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -75,13 +75,18 @@ fn wrong_flags_and_variables_end_with_k6s_codes() {
     });
 }
 
+/// A script, and the folder that it lives in.
+fn script_file(text: &str) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("script.js");
+    fs::write(&script, text).unwrap();
+    (folder, script)
+}
+
 #[test]
 fn bytes_belong_to_the_scenario_whose_iteration_has_ended() {
     let target = Target::start(&Options::default()).unwrap();
-    let folder = TempDir::new().unwrap();
-    let script = folder.path().join("script.js");
-    fs::write(
-        &script,
+    let (folder, script) = script_file(
         "import http from 'k6/http';
          const get = () => http.get(`${__ENV.BASE}/bytes/1000`);
          const scenario = (exec, iterations) => ({ executor: 'per-vu-iterations', vus: 2, iterations, exec });
@@ -94,8 +99,7 @@ fn bytes_belong_to_the_scenario_whose_iteration_has_ended() {
          export function one() { get(); }
          export function three() { get(); }
          export function teardown() { get(); }",
-    )
-    .unwrap();
+    );
     let export = folder.path().join("export.json");
     let ended = run(
         &script,
@@ -148,17 +152,13 @@ fn a_certificate_that_is_not_trusted_is_helped_with_in_the_scripts_terms() {
 #[test]
 fn teardown_begins_without_the_cookies_of_setup() {
     let target = Target::start(&Options::default()).unwrap();
-    let folder = TempDir::new().unwrap();
-    let script = folder.path().join("script.js");
-    fs::write(
-        &script,
+    let (_folder, script) = script_file(
         "import http from 'k6/http';
          const cookies = () => JSON.stringify(http.get(`${__ENV.BASE}/cookies`).json('cookies'));
          export function setup() { http.get(`${__ENV.BASE}/cookies/set?a=1`); console.log('setup', cookies()); }
          export default function () {}
          export function teardown() { console.log('teardown', cookies()); }",
-    )
-    .unwrap();
+    );
     let ended = run(&script, &target, &["--log-format=raw"]);
     for line in ["setup {\"a\":\"1\"}\n", "teardown {}\n"] {
         assert!(ended.stderr.contains(line), "{line}: {ended:#?}");
@@ -168,10 +168,8 @@ fn teardown_begins_without_the_cookies_of_setup() {
 #[test]
 fn unknown_fields_of_a_stage_are_ignored_with_a_warning() {
     let target = Target::start(&Options::default()).unwrap();
-    let folder = TempDir::new().unwrap();
-    let script = folder.path().join("script.js");
     let text = "export const options = { stages: [{ duration: '100ms', target: 1, name: 'up' }] }; export default function () {}";
-    fs::write(&script, text).unwrap();
+    let (_folder, script) = script_file(text);
     let ended = run(&script, &target, &[]);
     assert!(
         ended.code == Some(0) && ended.stderr.contains("unknown field `name`, which is ignored"),

@@ -250,7 +250,7 @@ impl Shard {
         }
     }
 
-    /// How much to read, and how: the rest of a large body that nobody reads is dropped inside the kernel, and where one is expected, its head
+    /// How much to read, and how: the rest of a large body that is not kept is dropped inside the kernel, and where one is expected, its head
     /// is read alone.
     fn wanted_of(&self, conn_idx: usize, how: Recv) -> (usize, Recv) {
         let conn = &self.conns[conn_idx];
@@ -367,7 +367,7 @@ impl Shard {
         }
     }
 
-    /// The peer broke a rule, or sent what nobody asked for (such as a 408 before a close): the connection is not used again.
+    /// The peer broke a rule, or sent a response without a request (such as a 408 before a close): the connection is not used again.
     fn on_protocol_error(&mut self, conn_idx: usize, error: &ProtocolError) -> Result<(), Trouble> {
         match error {
             ProtocolError::H2(error) => self.write_goodbye(conn_idx, error.code),

@@ -140,7 +140,7 @@ impl Ended {
     /// Each whole response took as long as the network says.
     fn time_problem(&self, case: &Case) -> Option<String> {
         let is_open_model = matches!(case.load.when, When::Open { .. });
-        // A response that comes after its request was given up is nobody's, but the network does not know that.
+        // A response that comes after its request was cancelled is not counted, but the network does not know that.
         let gives_up = case.behaviour.speaks == Speaks::H2 && case.behaviour.stalls > 0;
         if gives_up {
             return None;

@@ -1,4 +1,4 @@
-//! One TLS session of a connection that carries requests, whoever opens and seals its records.
+//! One TLS session of a connection that carries requests, with either record layer.
 //!
 //! Records are opened and sealed in the buffers they are in ([`DirectStream`]), which takes 0.94 of the client's CPU per request. rustls's own record
 //! layer does the same ([`RustlsStream`]): it is what ours is compared with in tests, and `SQUALL_TLS=rustls` selects it, to find out whether a

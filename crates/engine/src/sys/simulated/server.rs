@@ -107,6 +107,21 @@ impl Behaviour {
         }
         Fate::Answered
     }
+
+    /// The answer to the request at an offset, still without its bytes.
+    fn answer(&self, fate: Fate, offset: u64, random: &mut SplitMix) -> Answer {
+        Answer {
+            delay_ns: random.next() % (self.delay_ns_max + 1),
+            request_offset: Some(offset),
+            is_fault: fate != Fate::Answered,
+            status: if fate == Fate::Error { 500 } else { 200 },
+            ..Answer::default()
+        }
+    }
+
+    fn body(&self, random: &mut SplitMix) -> Vec<u8> {
+        vec![b'.'; (random.next() % (self.body_bytes_max + 1)) as usize]
+    }
 }
 
 impl Peer {
@@ -153,15 +168,9 @@ impl Peer {
         }
         let offset = self.base;
         self.consume(whole_bytes);
-        let body = vec![b'.'; (random.next() % (behaviour.body_bytes_max + 1)) as usize];
+        let body = behaviour.body(random);
         let fate = behaviour.fate(random);
-        let mut answer = Answer {
-            delay_ns: random.next() % (behaviour.delay_ns_max + 1),
-            request_offset: Some(offset),
-            is_fault: fate != Fate::Answered,
-            status: if fate == Fate::Error { 500 } else { 200 },
-            ..Answer::default()
-        };
+        let mut answer = behaviour.answer(fate, offset, random);
         answer.lasts_until_close = fate == Fate::Farewell && random.next().is_multiple_of(3);
         answer.bytes = if answer.lasts_until_close {
             [b"HTTP/1.1 200 OK\r\n\r\n", body.as_slice()].concat()
@@ -210,13 +219,7 @@ impl Peer {
         answers: &mut Vec<Answer>,
     ) -> bool {
         if !self.has_preface {
-            if self.input.len() < PREFACE_BYTES {
-                return false;
-            }
-            self.consume(PREFACE_BYTES);
-            self.has_preface = true;
-            answers.push(Answer { bytes: frame(SETTINGS, 0, 0, &[]), ..Answer::default() });
-            return true;
+            return self.take_preface(answers);
         }
         let Some([a, b, c, kind, flags, id @ ..]) = self.input.first_chunk::<9>().copied() else {
             return false;
@@ -236,26 +239,42 @@ impl Peer {
             HEADERS => self.begun.push((id, offset)),
             RST_STREAM => self.begun.retain(|(own, _)| *own != id),
             DATA => {
-                let increment = (payload.len() as u32).to_be_bytes();
-                self.window_bytes -= payload.len() as i64;
-                assert!(self.window_bytes >= 0, "the client has sent more than its window");
-                if self.window_bytes < WINDOW_BYTES / 2 {
-                    let more = (WINDOW_BYTES - self.window_bytes) as u32;
-                    self.window_bytes = WINDOW_BYTES;
-                    answers.push(control(frame(WINDOW_UPDATE, 0, 0, &more.to_be_bytes())));
-                }
-                if let Some(at) = self.begun.iter().position(|(own, _)| *own == id) {
-                    if is_end {
-                        let (id, offset) = self.begun.swap_remove(at);
-                        answers.push(self.h2_answer(id, offset, behaviour, random));
-                    } else {
-                        answers.push(control(frame(WINDOW_UPDATE, 0, id, &increment)));
-                    }
-                }
+                let ended = self.take_data(id, payload.len(), is_end, answers);
+                answers.extend(ended.map(|offset| self.h2_answer(id, offset, behaviour, random)));
             }
             _ => {}
         }
         true
+    }
+
+    fn take_preface(&mut self, answers: &mut Vec<Answer>) -> bool {
+        if self.input.len() < PREFACE_BYTES {
+            return false;
+        }
+        self.consume(PREFACE_BYTES);
+        self.has_preface = true;
+        answers.push(Answer { bytes: frame(SETTINGS, 0, 0, &[]), ..Answer::default() });
+        true
+    }
+
+    /// Counts a piece of a body against the windows; where the request began that it ends, if it ends one.
+    fn take_data(&mut self, id: u32, bytes: usize, is_end: bool, answers: &mut Vec<Answer>) -> Option<u64> {
+        let mut widen = |id: u32, increment: u32| {
+            let bytes = frame(WINDOW_UPDATE, 0, id, &increment.to_be_bytes());
+            answers.push(Answer { bytes, ..Answer::default() });
+        };
+        self.window_bytes -= bytes as i64;
+        assert!(self.window_bytes >= 0, "the client has sent more than its window");
+        if self.window_bytes < WINDOW_BYTES / 2 {
+            widen(0, (WINDOW_BYTES - self.window_bytes) as u32);
+            self.window_bytes = WINDOW_BYTES;
+        }
+        let at = self.begun.iter().position(|(own, _)| *own == id)?;
+        if is_end {
+            return Some(self.begun.swap_remove(at).1);
+        }
+        widen(id, bytes as u32);
+        None
     }
 
     fn h2_answer(&mut self, id: u32, offset: u64, behaviour: &Behaviour, random: &mut SplitMix) -> Answer {
@@ -265,14 +284,8 @@ impl Peer {
             fate => fate,
         };
         self.last_id = self.last_id.max(id);
-        let mut answer = Answer {
-            delay_ns: random.next() % (behaviour.delay_ns_max + 1),
-            request_offset: Some(offset),
-            is_fault: fate != Fate::Answered,
-            status: if fate == Fate::Error { 500 } else { 200 },
-            ..Answer::default()
-        };
-        let body = vec![b'.'; (random.next() % (behaviour.body_bytes_max + 1)) as usize];
+        let mut answer = behaviour.answer(fate, offset, random);
+        let body = behaviour.body(random);
         // :status 200 and :status 500 of the static table (RFC 7541 A).
         let head = if answer.status == 500 { [0x8e] } else { [0x88] };
         answer.bytes = match fate {
