@@ -168,9 +168,10 @@ pub struct Header {
 }
 
 /// A request's body.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
     /// No body and no `Content-Length`.
+    #[default]
     Empty,
     /// Bytes kept in memory.
     Bytes(#[serde(with = "crate::latin1")] Vec<u8>),

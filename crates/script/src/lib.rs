@@ -41,7 +41,7 @@ pub use options::{
 pub use program::{Fetch, Program, ProgramSetup};
 pub use samples::{SampleForm, SampleOutput, SampleStream, TimeForm};
 pub use segment::Stripes;
-pub use step::{Body, Reply, ReplyFailure, Request, Spec, Step, Timing};
+pub use step::{Reply, ReplyFailure, Request, Spec, Step, Timing};
 pub use user::{
     Counts, Iteration, NoRecorder, Outcome, Pending, Progress, Scenario, Shared, User, Work, log_failure,
 };

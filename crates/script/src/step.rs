@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use squall_plan::HttpVersion;
-use url::Url;
+use squall_plan::mask::masked_text;
+use squall_plan::{Body, RequestPlan};
 
 /// What a virtual user wants next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +23,12 @@ pub enum Step {
     Idle,
 }
 
-/// A request that is to be sent, on a connection of this user.
+/// What a script asked for: a request on a connection of this user.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Comes back in the [`Reply`].
     pub token: u32,
-    /// What to send.
+    /// What is sent.
     pub spec: Rc<Spec>,
     /// From the start of sending, connecting included.
     pub timeout: Duration,
@@ -41,40 +41,35 @@ pub struct Request {
 /// What is sent: kept and shared where the same request is made again and again.
 #[derive(Debug)]
 pub struct Spec {
-    /// Method, as sent.
-    pub method: String,
-    /// Absolute URL, without user information.
-    pub url: Url,
+    /// Method, URL, header fields and body. The fields have no `Host` and `Content-Length` unless the script gave a `Host`.
+    pub plan: RequestPlan,
     /// The URL as the script gave it, credentials masked: what a response says that its own is.
     pub text: String,
-    /// Name of its row in reports: the `name` tag.
+    /// The `name` tag.
     pub name: String,
-    /// Header fields in order; without `Host` and `Content-Length` unless the script gave a `Host`.
-    pub headers: Vec<(String, String)>,
-    /// Body.
-    pub body: Body,
     /// User name and password that the URL gave.
     pub user: Option<(String, String)>,
-    /// Version of HTTP that it is sent in.
-    pub http: HttpVersion,
     /// Which of the script's own clients sends it ([`Program::clients`](crate::Program::clients), from 1); 0: none.
     pub client: u32,
     /// The scenario that asked, for the row in reports.
     pub scenario: Rc<str>,
-    /// What the driver has made of it.
+    /// What the engine sends for it, encoded once.
     pub prepared: OnceCell<Rc<dyn Any>>,
 }
 
-/// A request's body.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Body {
-    /// None, and no `Content-Length`.
-    #[default]
-    Empty,
-    /// Bytes in memory.
-    Bytes(Rc<[u8]>),
-    /// Streamed from disk.
-    File(std::path::PathBuf),
+impl Spec {
+    /// The body that a method sends: POST, PUT and PATCH state the length of one that is empty.
+    pub(crate) fn body(method: &str, body: Body) -> Body {
+        match body {
+            Body::Empty if matches!(method, "POST" | "PUT" | "PATCH") => Body::Bytes(Vec::new()),
+            body => body,
+        }
+    }
+
+    /// The name of the row in reports: what is shown and saved has no credentials.
+    pub(crate) fn pattern(name: &str) -> String {
+        if name.contains("://") { masked_text(name) } else { name.to_owned() }
+    }
 }
 
 /// How a request ended.

@@ -5,21 +5,17 @@
 
 pub(crate) mod script;
 
-use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use ipnet::IpNet;
 use rustls::ClientConfig;
 use squall_measure::{Phases, Snapshot};
-use squall_plan::RequestPlan;
-use squall_script::Dns;
+use squall_script::{Dns, Request, Spec};
 use squall_wire::Version;
 
 use crate::Error;
 use crate::pace::Share;
-use crate::prepare::PreparedRequest;
 use crate::trouble::Trouble;
 
 /// Decides what the users of one shard do.
@@ -38,6 +34,9 @@ pub(crate) trait Driver {
 
     /// Nobody runs, and nobody will.
     fn is_finished(&self) -> bool;
+
+    /// How a request reaches its host; asked once for each spec.
+    fn route(&self, spec: &Spec) -> Route;
 
     /// Puts the figures of the last second into its snapshot.
     fn fill(&mut self, now_ns: u64, snapshot: &mut Snapshot);
@@ -103,30 +102,11 @@ impl Port {
     }
 }
 
-/// A request to be made.
+/// A request to be made, and the user on whose connections.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// Whose connections it uses.
     pub(crate) user: u32,
-    /// Comes back when it has ended.
-    pub(crate) token: u32,
-    pub(crate) request: Rc<CallRequest>,
-    pub(crate) timeout_ns: u64,
-    /// Whether the body is wanted.
-    pub(crate) body_bytes_max: usize,
-    /// Statuses that are a success, in inclusive ranges; none: any.
-    pub(crate) expects: Rc<[(u16, u16)]>,
-}
-
-/// What a call sends; prepared when it is first sent, and kept where it is sent again.
-#[derive(Debug)]
-pub(crate) struct CallRequest {
-    pub(crate) plan: RequestPlan,
-    /// The load's or scenario's name, for its row.
-    pub(crate) load: Rc<str>,
-    /// How it reaches its host.
-    pub(crate) route: Route,
-    pub(crate) prepared: OnceCell<Rc<PreparedRequest>>,
+    pub(crate) request: Request,
 }
 
 /// How calls reach their host, where that is not the load's own way.

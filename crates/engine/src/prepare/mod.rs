@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicBool;
 use squall_measure::RowKey;
 use squall_plan::limits::PREPARED_REQUEST_COUNT_MAX;
 use squall_plan::{Body, Expect, HttpLoad, HttpVersion, Load, ReplayLoad, What};
+use squall_script::Spec;
 
 use self::origin::{OriginKey, OriginTable, refuse_forwarded_h2};
 use self::redirect::redirect_plan;
@@ -25,7 +26,7 @@ use self::request::{Source, Template, open_body};
 use self::rows::RowTable;
 use crate::Error;
 use crate::dns::Names;
-use crate::driver::{CallRequest, DriverFactory, Route};
+use crate::driver::{DriverFactory, Route};
 use crate::replay::{PreparedReplay, ReplayOrigin};
 
 pub(crate) use self::origin::{Dial, Origin, resolve_rule};
@@ -170,8 +171,8 @@ impl Prepared {
     }
 
     /// Prepares a request that a driver has decided: its origin, its row, its bytes. A name that is new is looked up.
-    pub(crate) fn prepare_call(&mut self, request: &CallRequest) -> Result<PreparedRequest, Error> {
-        let (plan, route) = (&request.plan, &request.route);
+    pub(crate) fn prepare_call(&mut self, spec: &Spec, route: &Route) -> Result<PreparedRequest, Error> {
+        let plan = &spec.plan;
         if let Some(reason) = route.refused {
             return Err(Error::Refused { reason });
         }
@@ -199,21 +200,21 @@ impl Prepared {
         self.check_allowed(origin_idx, route)?;
         let key = &self.origins[origin_idx].key;
         let (http, key) = (key.http, key.clone());
-        let rows = self.rows_of(request, &key);
+        let rows = self.rows_of(spec, &key);
         let forwarder = self.load.network.proxy.as_ref().filter(|_| plan.url.scheme() == "http");
         let template = Template { plan, http, origin_idx: origin_idx as u32, rows, follows: false };
         template.encode("", open_body(&plan.body)?, forwarder, None)
     }
 
     /// The row in which a call is counted that could not be prepared; `None`: its URL is none.
-    pub(crate) fn row_of_refused(&mut self, request: &CallRequest) -> Option<u32> {
-        let key = OriginKey::of(&request.plan.url, request.plan.http)?;
-        Some(self.rows_of(request, &key).unsent())
+    pub(crate) fn row_of_refused(&mut self, spec: &Spec) -> Option<u32> {
+        let key = OriginKey::of(&spec.plan.url, spec.plan.http)?;
+        Some(self.rows_of(spec, &key).unsent())
     }
 
-    fn rows_of(&mut self, request: &CallRequest, key: &OriginKey) -> VersionRows {
+    fn rows_of(&mut self, spec: &Spec, key: &OriginKey) -> VersionRows {
         let Some(book) = &self.book else { return VersionRows::default() };
-        let rows = book.rows_of(&request.load, &request.plan, key);
+        let rows = book.rows_of(&spec.scenario, &spec.plan, key);
         if self.rows.len() <= rows.last() as usize {
             self.rows = book.rows();
         }

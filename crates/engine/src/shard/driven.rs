@@ -7,13 +7,14 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use squall_measure::{Cause, Outcome, Phase, Phases, Sample};
 use squall_plan::HttpVersion;
+use squall_script::Spec;
 use squall_wire::h1::Response;
 use squall_wire::{Client, Version};
 
 use super::acks::AckTrial;
 use super::conn::{Exchange, Pool, State};
 use super::{Life, Shard};
-use crate::driver::{Call, CallRequest, Driver, Ended, Port, Traffic};
+use crate::driver::{Call, Driver, Ended, Port, Traffic};
 use crate::prepare::PreparedRequest;
 use crate::sys::monotonic_ns;
 use crate::tls::TlsStream;
@@ -34,12 +35,14 @@ pub(super) struct Driven {
 
 /// A call in flight.
 struct Flight {
-    user: u32,
-    token: u32,
+    call: Call,
     pool_idx: u32,
-    timeout_ns: u64,
-    body_bytes_max: usize,
-    expects: Rc<[(u16, u16)]>,
+}
+
+impl Flight {
+    fn timeout_ns(&self) -> u64 {
+        self.call.request.timeout.as_nanos() as u64
+    }
 }
 
 impl Driven {
@@ -124,7 +127,7 @@ impl Shard {
     }
 
     fn call(&mut self, call: Call) {
-        let prepared = match self.prepared_call(&call.request) {
+        let prepared = match self.prepared_call(&call.request.spec) {
             Ok(prepared) => prepared,
             Err(trouble) => return self.refuse(&call, trouble),
         };
@@ -135,21 +138,22 @@ impl Shard {
         if driven.calls.len() <= idx {
             driven.calls.resize_with(idx + 1, || None);
         }
-        let Call { user, token, timeout_ns, body_bytes_max, expects, .. } = call;
-        driven.calls[idx] = Some(Flight { user, token, pool_idx, timeout_ns, body_bytes_max, expects });
+        driven.calls[idx] = Some(Flight { call, pool_idx });
         self.place(Exchange { request, intended_ns: self.now_ns, ..Exchange::default() });
     }
 
-    fn prepared_call(&mut self, request: &CallRequest) -> Result<Rc<PreparedRequest>, Trouble> {
-        if let Some(prepared) = request.prepared.get() {
-            return Ok(Rc::clone(prepared));
+    fn prepared_call(&mut self, spec: &Spec) -> Result<Rc<PreparedRequest>, Trouble> {
+        let known = spec.prepared.get().and_then(|any| Rc::clone(any).downcast::<PreparedRequest>().ok());
+        if let Some(prepared) = known {
+            return Ok(prepared);
         }
         let origin_count = self.prepared.origins.len();
         // A driven shard has a preparation of its own, and nobody else holds it here.
         let own = Arc::get_mut(&mut self.prepared);
         let trouble = |cause, text| Trouble::new(cause, Phase::LookingUp, text);
-        let own = own.ok_or_else(|| trouble(Cause::Other, "the load is in use".to_owned()))?;
-        let prepared = own.prepare_call(request);
+        let in_use = || trouble(Cause::Other, "the load is in use".to_owned());
+        let (own, driven) = own.zip(self.driven.as_ref()).ok_or_else(in_use)?;
+        let prepared = own.prepare_call(spec, &driven.driver.route(spec));
         // An origin that is refused stands among the others too.
         for origin_idx in origin_count..self.prepared.origins.len() {
             let view = self.view_of(origin_idx);
@@ -162,7 +166,10 @@ impl Shard {
             let cause = if error.is_target_unreachable() { Cause::NameNotResolved } else { Cause::Other };
             trouble(cause, error.to_string())
         })?;
-        Ok(Rc::clone(request.prepared.get_or_init(|| Rc::new(prepared))))
+        let prepared = Rc::new(prepared);
+        // Nothing else fills the cell of a spec, and a spec belongs to one shard.
+        let _ = spec.prepared.set(Rc::clone(&prepared) as _);
+        Ok(prepared)
     }
 
     /// There are as many rows of figures as the preparation knows.
@@ -203,10 +210,10 @@ impl Shard {
 
     /// A request that cannot even be prepared has ended.
     fn refuse(&mut self, call: &Call, trouble: Trouble) {
-        self.count_refused(&call.request, trouble.clone());
+        self.count_refused(&call.request.spec, trouble.clone());
         let ended = Ended {
             user: call.user,
-            token: call.token,
+            token: call.request.token,
             result: Err(trouble),
             head: Vec::new(),
             body: Vec::new(),
@@ -221,8 +228,8 @@ impl Shard {
         }
     }
 
-    fn count_refused(&mut self, request: &CallRequest, trouble: Trouble) {
-        let row_idx = Arc::get_mut(&mut self.prepared).and_then(|own| own.row_of_refused(request));
+    fn count_refused(&mut self, spec: &Spec, trouble: Trouble) {
+        let row_idx = Arc::get_mut(&mut self.prepared).and_then(|own| own.row_of_refused(spec));
         let Some(row_idx) = row_idx else { return };
         self.add_rows();
         let outcome = Outcome::Failed(trouble.cause, trouble.phase);
@@ -267,12 +274,12 @@ impl Shard {
 
     /// When the call that a driver made has taken too long; `None`: it is none.
     pub(super) fn deadline_of_call(&self, exchange: &Exchange) -> Option<u64> {
-        Some(exchange.intended_ns.saturating_add(self.flight_of(exchange)?.timeout_ns))
+        Some(exchange.intended_ns.saturating_add(self.flight_of(exchange)?.timeout_ns()))
     }
 
     /// How long a request may take.
     pub(super) fn timeout_of(&self, exchange: &Exchange) -> u64 {
-        self.flight_of(exchange).map_or(self.limits.timeout_ns, |flight| flight.timeout_ns)
+        self.flight_of(exchange).map_or(self.limits.timeout_ns, Flight::timeout_ns)
     }
 
     /// The call that a request was made for; `None`: no driver asked for it.
@@ -282,7 +289,7 @@ impl Shard {
 
     /// How much is wanted of the body of the response to a request.
     pub(super) fn body_bytes_max(&self, exchange: &Exchange) -> usize {
-        self.flight_of(exchange).map_or(0, |flight| flight.body_bytes_max)
+        self.flight_of(exchange).map_or(0, |flight| flight.call.request.body_bytes_max as usize)
     }
 
     /// Whether a whole response is what its caller expects; `None`: it has no caller of that kind.
@@ -292,7 +299,7 @@ impl Shard {
         exchange: &Exchange,
         response: &Response,
     ) -> Option<Result<(), Trouble>> {
-        let expects = &self.driven.as_ref()?.flight(exchange)?.expects;
+        let expects = &self.driven.as_ref()?.flight(exchange)?.call.request.expects;
         if self.io.sink.is_too_large(place) {
             let text = "the response's body is larger than `ext.squall.maxBodyBytes` allows, or all bodies together are";
             return Some(Err(Trouble::new(Cause::UnexpectedLength, Phase::Receiving, text.to_owned())));
@@ -317,8 +324,8 @@ impl Shard {
         if let Some(flight) = flight {
             let (head, body) = self.io.sink.take_response(self.place_of(conn_idx, slot));
             let ended = Ended {
-                user: flight.user,
-                token: flight.token,
+                user: flight.call.user,
+                token: flight.call.request.token,
                 result,
                 head,
                 body,

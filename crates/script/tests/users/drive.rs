@@ -128,7 +128,7 @@ pub(crate) fn iterate_with(
             let mut requests = Vec::new();
             user.take_requests(&mut requests);
             for request in &requests {
-                let text = format!("{} {}", request.spec.method, request.spec.url);
+                let text = format!("{} {}", request.spec.plan.method, request.spec.plan.url);
                 notes.0.borrow_mut().requests.push(text);
                 let reply = answer(request);
                 now_ns += reply.timing.receiving_ns;

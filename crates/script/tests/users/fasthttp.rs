@@ -1,6 +1,7 @@
 //! `k6/x/fasthttp`: the scripts of the extension's documentation.
 
-use squall_script::{Body, Outcome, Reply, ReplyFailure};
+use squall_plan::{Body, Header};
+use squall_script::{Outcome, Reply, ReplyFailure};
 
 use crate::drive::{compile, iterate, reply};
 
@@ -22,13 +23,17 @@ export default function () {
 }"#;
     let mut sent = Vec::new();
     let run = iterate(source, 2, |request| {
-        sent.push((request.spec.method.clone(), request.spec.body.clone(), request.spec.headers.clone()));
+        sent.push((
+            request.spec.plan.method.clone(),
+            request.spec.plan.body.clone(),
+            request.spec.plan.headers.clone(),
+        ));
         reply(200, &[], "")
     });
     assert_eq!(run.seen.requests[..2], ["GET https://localhost:8080/", "POST https://localhost:8080/"]);
     assert_eq!(sent[0].1, Body::Empty);
     assert_eq!(sent[1].1, Body::Bytes((*b"text").into()));
-    assert_eq!(sent[1].2, [("X-A".to_owned(), "b".to_owned())]);
+    assert_eq!(sent[1].2, [Header { name: "X-A".to_owned(), value: "b".to_owned() }]);
     let checks: Vec<(&str, bool)> =
         run.seen.checks.iter().map(|(_, name, is_ok)| (name.as_str(), *is_ok)).collect();
     assert_eq!(checks[..2], [("check status is 200", true), ("check status is 201", false)]);
@@ -49,7 +54,7 @@ fn files_are_streamed_from_disk() {
         path.display()
     );
     let run = iterate(&source, 1, |request| {
-        assert_eq!(request.spec.body, Body::File(path.canonicalize().unwrap()));
+        assert_eq!(request.spec.plan.body, Body::File { path: path.canonicalize().unwrap(), bytes: 5 });
         reply(200, &[], "ok")
     });
     std::fs::remove_file(&path).unwrap();

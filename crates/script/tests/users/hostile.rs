@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::rc::Rc;
 
-use squall_script::{Body, Outcome, Runtime, Step, Work};
+use squall_plan::Body;
+use squall_script::{Outcome, Runtime, Step, Work};
 
 use crate::drive::{Text, iterate, iterate_with, reply, say, user};
 
@@ -13,7 +14,7 @@ fn sent(expression: &str) -> Vec<u8> {
     );
     let mut bodies = Vec::new();
     iterate(&source, 1, |request| {
-        if let Body::Bytes(bytes) = &request.spec.body {
+        if let Body::Bytes(bytes) = &request.spec.plan.body {
             bodies.push(bytes.to_vec());
         }
         reply(200, &[], "")

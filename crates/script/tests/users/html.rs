@@ -1,6 +1,7 @@
 //! `k6/html`, and what responses do with HTML; the expectations are what k6 gives for the same page.
 
-use squall_script::{Body, Outcome};
+use squall_plan::Body;
+use squall_script::Outcome;
 
 use crate::drive::{iterate, reply};
 
@@ -121,7 +122,7 @@ fn a_form_is_submitted_and_a_link_followed() {
         }";
     let mut bodies = Vec::new();
     let run = iterate(source, 1, |request| {
-        if let Body::Bytes(bytes) = &request.spec.body {
+        if let Body::Bytes(bytes) = &request.spec.plan.body {
             bodies.push(String::from_utf8_lossy(bytes).into_owned());
         }
         reply(200, &[], PAGE)

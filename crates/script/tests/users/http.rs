@@ -1,19 +1,20 @@
 //! `k6/http`.
 
-use squall_script::{Body, Outcome, Reply, ReplyFailure, Request, Runtime};
+use squall_plan::Body;
+use squall_script::{Outcome, Reply, ReplyFailure, Request, Runtime};
 
 use crate::drive::{iterate, iterate_with, reply};
 
 fn header<'a>(request: &'a Request, name: &str) -> &'a str {
-    let found = request.spec.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    found.map_or("", |(_, value)| value)
+    let found = request.spec.plan.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+    found.map_or("", |field| &field.value)
 }
 
 fn body(request: &Request) -> String {
-    match &request.spec.body {
+    match &request.spec.plan.body {
         Body::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Body::Empty => String::new(),
-        Body::File(path) => path.display().to_string(),
+        Body::File { path, .. } => path.display().to_string(),
     }
 }
 
@@ -39,7 +40,7 @@ fn verbs_send_what_they_are_given() {
     let run = iterate(&source, 1, |request| {
         sent.push(format!(
             "{} {} {} {}",
-            request.spec.method,
+            request.spec.plan.method,
             request.spec.name,
             header(request, "content-type"),
             body(request)
@@ -68,7 +69,7 @@ fn a_response_has_the_url_that_was_given() {
         "const r = http.get('http://T:80?a=b c'), s = http.get('http://u:secret@t'), t = http.get('http://t/old');
          console.log(r.url, r.request.url, s.url, t.url);",
     );
-    let run = iterate(&source, 1, |request| match request.spec.url.path() {
+    let run = iterate(&source, 1, |request| match request.spec.plan.url.path() {
         "/old" => reply(302, &[("Location", "/new")], ""),
         _ => reply(200, &[], ""),
     });
@@ -82,7 +83,7 @@ fn a_response_has_the_request_that_was_asked_for() {
         "const r = http.post('http://u:p@t/old', { a: 1 }, { headers: { 'x-own': '2' }, cookies: { c: '3' } }), q = r.request;
          console.log(r.url, q.method, q.url, q.body, Object.keys(q.headers).sort(), q.cookies.c[0].value);",
     );
-    let run = iterate(&source, 1, |request| match request.spec.url.path() {
+    let run = iterate(&source, 1, |request| match request.spec.plan.url.path() {
         "/old" => reply(303, &[("Location", "/new")], ""),
         _ => reply(200, &[], ""),
     });
@@ -162,7 +163,7 @@ fn redirects_are_followed_as_go_does() {
          console.log(r.status, r.url);
          console.log(http.get('http://t/start', { redirects: 0 }).status);",
     );
-    let run = iterate(&source, 1, |request| match request.spec.url.path() {
+    let run = iterate(&source, 1, |request| match request.spec.plan.url.path() {
         "/start" => reply(302, &[("Location", "/end"), ("Set-Cookie", "seen=1")], ""),
         _ => reply(if header(request, "cookie") == "seen=1" { 200 } else { 400 }, &[], ""),
     });
@@ -177,7 +178,7 @@ fn redirects_share_the_time_of_the_request_that_led_to_them() {
     let source = script("http.get('http://t/1', { timeout: 500 });");
     iterate(&source, 1, |request| {
         timeouts_ms.push(request.timeout.as_millis());
-        let mut reply = match request.spec.url.path() {
+        let mut reply = match request.spec.plan.url.path() {
             "/1" => reply(302, &[("Location", "/2")], ""),
             "/2" => reply(302, &[("Location", "/3")], ""),
             _ => reply(200, &[], ""),
@@ -190,7 +191,7 @@ fn redirects_share_the_time_of_the_request_that_led_to_them() {
 
 #[test]
 fn redirects_that_are_not_followed_are_told_of_where_nobody_asked_for_it() {
-    let again = |request: &Request| match request.spec.url.path() {
+    let again = |request: &Request| match request.spec.plan.url.path() {
         "/nowhere" => reply(302, &[("Location", "")], ""),
         _ => reply(302, &[("Location", "/again")], ""),
     };
@@ -247,7 +248,7 @@ fn cookies_of_headers_params_and_jar_go_together() {
     let mut sent = Vec::new();
     iterate(&source, 1, |request| {
         sent.push(header(request, "cookie").to_owned());
-        match request.spec.url.path() {
+        match request.spec.plan.url.path() {
             "/old" => reply(302, &[("Location", "/new"), ("Set-Cookie", "s=4; Path=/")], ""),
             _ => reply(200, &[], ""),
         }
@@ -329,7 +330,7 @@ fn headers_that_say_how_the_body_is_sent_are_not_the_scripts() {
     );
     let mut sent = Vec::new();
     iterate(&source, 1, |request| {
-        sent.extend(request.spec.headers.iter().map(|(name, _)| name.clone()));
+        sent.extend(request.spec.plan.headers.iter().map(|field| field.name.clone()));
         reply(200, &[], "")
     });
     assert_eq!(sent, ["X-A"]);
@@ -343,7 +344,7 @@ fn a_get_has_a_body_where_the_script_gives_one() {
     );
     let mut sent = Vec::new();
     iterate(&source, 1, |request| {
-        sent.push(format!("{} {}", request.spec.method, body(request)));
+        sent.push(format!("{} {}", request.spec.plan.method, body(request)));
         reply(200, &[], "")
     });
     assert_eq!(sent, ["GET query", "GET ", "GET ", "GET "]);
@@ -357,7 +358,7 @@ fn a_redirect_says_where_it_comes_from() {
         let mut sent = Vec::new();
         iterate(&script(&format!("http.get('http://t/1', {params});")), 1, |request| {
             sent.push(header(request, "referer").to_owned());
-            let next = match request.spec.url.path() {
+            let next = match request.spec.plan.url.path() {
                 "/1" => "/2",
                 "/2" => "/3",
                 _ => return reply(200, &[], ""),
@@ -373,7 +374,7 @@ fn a_name_is_that_of_every_hop() {
     let source = script(
         "http.get(http.url`http://t/${1}`); http.get('http://t/1', { tags: { name: 'N' } }); http.get('http://t/1');",
     );
-    let run = iterate(&source, 1, |request| match request.spec.url.path() {
+    let run = iterate(&source, 1, |request| match request.spec.plan.url.path() {
         "/1" => reply(302, &[("Location", "/2")], ""),
         _ => reply(200, &[], ""),
     });
@@ -388,7 +389,7 @@ fn batches_keep_their_shape_and_their_limit() {
         const named = http.batch({ a: 'http://t/4', b: 'http://t/5' });
         console.log(Object.keys(named), named.b.status);");
     let run = iterate_with(&source, 1, Runtime { batch: 2, ..Runtime::default() }, |request| {
-        reply(200 + request.spec.url.path()[1..].parse::<u16>().unwrap(), &[], "")
+        reply(200 + request.spec.plan.url.path()[1..].parse::<u16>().unwrap(), &[], "")
     });
     assert_eq!(run.said, "[ 201, 202, 203 ]\n[ \"a\", \"b\" ] 205\n");
 }
@@ -416,7 +417,7 @@ fn authentication_is_proved() {
     let run = iterate(&source, 1, |request| {
         let proof = header(request, "authorization").to_owned();
         sent.push(proof.clone());
-        match request.spec.url.path() {
+        match request.spec.plan.url.path() {
             "/digest" if proof.is_empty() => reply(
                 401,
                 &[("WWW-Authenticate", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\", algorithm=MD5")],
@@ -495,7 +496,7 @@ fn a_request_names_its_version_of_http() {
          http.get('http://t/', { http: 'h2' });",
     );
     let run = iterate(&source, 1, |request| {
-        sent.push(request.spec.http);
+        sent.push(request.spec.plan.http);
         reply(200, &[], "")
     });
     use squall_plan::HttpVersion::{Auto, Http2, Http11};
@@ -525,7 +526,7 @@ fn redirects_that_cannot_be_followed_fail_as_in_k6() {
     let source = script(
         "for (const path of ['ftp', 'bad', 'none']) { const res = http.get('http://t/' + path); console.log(res.status, res.error_code, res.error, res.url); }",
     );
-    let run = iterate(&source, 1, |request| match request.spec.url.path() {
+    let run = iterate(&source, 1, |request| match request.spec.plan.url.path() {
         "/ftp" => reply(302, &[("Location", "ftp://x/y")], ""),
         "/bad" => reply(302, &[("Location", "/%zz")], ""),
         _ => reply(302, &[], ""),

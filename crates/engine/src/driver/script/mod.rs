@@ -23,9 +23,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use squall_measure::Snapshot;
 use squall_plan::TlsPolicy;
-use squall_script::{Console, MetricId, Options, Outcome, Program, SampleOutput, SampleStream, Shared, Work};
+use squall_script::{
+    Console, MetricId, Options, Outcome, Program, SampleOutput, SampleStream, Shared, Spec, Work,
+};
 
-use super::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, ShardPart};
+use super::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, Route, ShardPart};
 use crate::Error;
 
 use figures::Figures;
@@ -330,6 +332,10 @@ impl Driver for ScriptDriver {
 
     fn is_finished(&self) -> bool {
         self.phase == Phase::Over
+    }
+
+    fn route(&self, spec: &Spec) -> Route {
+        self.users.route(spec)
     }
 
     fn fill(&mut self, now_ns: u64, snapshot: &mut Snapshot) {

@@ -47,11 +47,11 @@ impl Routes {
 
     /// The way of a request.
     pub(super) fn of(&self, spec: &Spec) -> Route {
-        let host = spec.url.host_str().unwrap_or_default();
+        let host = spec.plan.url.host_str().unwrap_or_default();
         let is_blocked = self.blocked.iter().any(|pattern| pattern.matches(host));
         Route {
             refused: is_blocked.then_some("hostname is blocked"),
-            dial: self.hosts.find(host, spec.url.port_or_known_default().unwrap_or_default()),
+            dial: self.hosts.find(host, spec.plan.url.port_or_known_default().unwrap_or_default()),
             tls: self.tls(spec.client, host),
             dns: self.dns,
             forbidden: Arc::clone(&self.forbidden),

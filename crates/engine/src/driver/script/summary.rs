@@ -4,13 +4,13 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use squall_measure::Snapshot;
-use squall_script::{Outcome, Shared, Work};
+use squall_script::{Outcome, Shared, Spec, Work};
 
 use super::part::Part;
 use super::users::Users;
 use super::{ScriptRun, refused};
 use crate::Error;
-use crate::driver::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, ShardPart};
+use crate::driver::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, Route, ShardPart};
 
 /// A call of `handleSummary()`, which is run like a load.
 #[derive(Debug)]
@@ -101,6 +101,10 @@ impl Driver for SummaryDriver {
 
     fn is_finished(&self) -> bool {
         self.is_finished
+    }
+
+    fn route(&self, spec: &Spec) -> Route {
+        self.users.route(spec)
     }
 
     fn fill(&mut self, _now_ns: u64, _snapshot: &mut Snapshot) {}

@@ -7,10 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use squall_plan::mask::masked_text;
-use squall_plan::{Body as PlanBody, Header, RequestPlan};
 use squall_script::{
-    Body, MetricId, Outcome, Program, Request, ScriptError, Shared, Spec, Step, SystemTags, Tags, User, Work,
+    MetricId, Outcome, Program, Request, ScriptError, Shared, Spec, Step, SystemTags, Tags, User, Work,
 };
 
 use super::ScriptRun;
@@ -18,7 +16,7 @@ use super::part::Part;
 use super::reply::reply_of;
 use super::routes::Routes;
 use super::stage::Stage;
-use crate::driver::{Call, CallRequest, Ended, Port, Traffic};
+use crate::driver::{Call, Ended, Port, Route, Traffic};
 use crate::sys::monotonic_ns;
 
 /// The users of one shard.
@@ -328,18 +326,16 @@ impl Users {
     }
 
     fn send(&mut self, user: u32, request: Request, now_ns: u64, port: &mut Port) {
-        let call = Call {
-            user,
-            token: request.token,
-            request: call_request(&request.spec, &self.routes),
-            timeout_ns: request.timeout.as_nanos() as u64,
-            body_bytes_max: request.body_bytes_max as usize,
-            expects: request.expects,
-        };
+        let call = Call { user, request };
         match &mut self.limiter {
             None => port.calls.push(call),
             Some(limiter) => limiter.hold(call, now_ns),
         }
+    }
+
+    /// How a request reaches its host.
+    pub(super) fn route(&self, spec: &Spec) -> Route {
+        self.routes.of(spec)
     }
 
     /// How many pieces of work have ended.
@@ -440,43 +436,5 @@ impl Users {
     /// Where samples go.
     pub(super) fn recorder(&self) -> &dyn squall_script::Recorder {
         &*self.shared.recorder
-    }
-}
-
-/// What the engine makes of a request: once for each spec.
-fn call_request(spec: &Rc<Spec>, routes: &Routes) -> Rc<CallRequest> {
-    let any = spec.prepared.get_or_init(|| {
-        Rc::new(Rc::new(CallRequest {
-            plan: plan_of(spec),
-            load: Rc::clone(&spec.scenario),
-            route: routes.of(spec),
-            prepared: std::cell::OnceCell::new(),
-        }))
-    });
-    Rc::clone(any.downcast_ref::<Rc<CallRequest>>().expect("only this function puts something there"))
-}
-
-fn plan_of(spec: &Spec) -> RequestPlan {
-    let header = |(name, value): &(String, String)| Header { name: name.clone(), value: value.clone() };
-    let body = match &spec.body {
-        Body::Empty if matches!(spec.method.as_str(), "POST" | "PUT" | "PATCH") => {
-            PlanBody::Bytes(Vec::new())
-        }
-        Body::Empty => PlanBody::Empty,
-        Body::Bytes(bytes) => PlanBody::Bytes(bytes.to_vec()),
-        Body::File(path) => {
-            let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-            PlanBody::File { path: path.clone(), bytes }
-        }
-    };
-    RequestPlan {
-        weight: std::num::NonZeroU32::MIN,
-        method: spec.method.clone(),
-        url: spec.url.clone(),
-        // It is shown and saved; a name that the script gave is nobody's secret.
-        pattern: if spec.name.contains("://") { masked_text(&spec.name) } else { spec.name.clone() },
-        headers: spec.headers.iter().map(header).collect(),
-        body,
-        http: spec.http,
     }
 }

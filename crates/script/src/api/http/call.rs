@@ -1,9 +1,10 @@
 //! What a script calls: `get`, `post` and the others, down to the request that is sent.
 
 use std::cell::OnceCell;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 
-use squall_plan::HttpVersion;
+use squall_plan::{Header, HttpVersion, RequestPlan};
 use url::Url;
 
 use crate::console::Level;
@@ -198,19 +199,18 @@ impl<'js> Asked<'_, 'js> {
             }
         };
         let text = shown(text, &url, user.is_some(), params.auth.as_deref());
-        let spec = Spec {
+        let name = name.unwrap_or_else(|| text.clone());
+        let plan = RequestPlan {
+            weight: NonZeroU32::MIN,
             method: self.method.to_owned(),
-            name: name.unwrap_or_else(|| text.clone()),
-            text,
+            pattern: Spec::pattern(&name),
             headers: headers(host, &url, &params, &encoded, user.as_ref()),
-            body: encoded.body,
-            scenario: scenario(host),
-            user,
-            http: params.http.unwrap_or_else(|| http_version(host)),
-            client: 0,
             url,
-            prepared: OnceCell::new(),
+            body: Spec::body(self.method, encoded.body),
+            http: params.http.unwrap_or_else(|| http_version(host)),
         };
+        let spec =
+            Spec { plan, name, text, scenario: scenario(host), user, client: 0, prepared: OnceCell::new() };
         let params = self.params.is_object().then(|| Rc::new(params));
         Ok(Ok(Prepared { spec: Rc::new(spec), params, unsent }))
     }
@@ -260,47 +260,52 @@ fn headers(
     params: &Params,
     encoded: &form::Encoded,
     user: Option<&(String, String)>,
-) -> Vec<(String, String)> {
-    let mut headers: Vec<(String, String)> = Vec::with_capacity(params.headers.len() + 4);
+) -> Vec<Header> {
+    let mut headers: Vec<Header> = Vec::with_capacity(params.headers.len() + 4);
     let has = |name: &str| params.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
     if !has("user-agent") && !host.shared.options.user_agent.is_empty() {
-        headers.push(("User-Agent".to_owned(), host.shared.options.user_agent.clone()));
+        headers.push(header("User-Agent", &host.shared.options.user_agent));
     }
     let is_sent = |(name, value): &&(String, String)| match name.to_ascii_lowercase().as_str() {
         "content-length" | "transfer-encoding" | "trailer" => false,
         "user-agent" => !value.is_empty(),
         _ => true,
     };
-    headers.extend(params.headers.iter().filter(is_sent).cloned());
+    headers.extend(params.headers.iter().filter(is_sent).map(|(name, value)| header(name, value)));
     if let Some(content_type) = encoded.content_type.as_ref().filter(|_| !has("content-type")) {
-        headers.push(("Content-Type".to_owned(), content_type.clone()));
+        headers.push(header("Content-Type", content_type));
     }
     if let Some(coding) = encoded.coding.as_ref().filter(|_| !has("content-encoding")) {
-        headers.push(("Content-Encoding".to_owned(), coding.clone()));
+        headers.push(header("Content-Encoding", coding));
     }
     let wants_basic = params.auth.as_deref().is_none_or(|auth| auth == "basic");
     if let Some((name, password)) = user.filter(|_| wants_basic && !has("authorization")) {
-        headers.push(("Authorization".to_owned(), form::basic_authorization(name, password)));
+        headers.push(header("Authorization", &form::basic_authorization(name, password)));
     }
     let cookie = match &params.jar {
         Some(jar) => cookie_header(&jar.borrow(), url, &params.cookies),
         None => cookie_header(&host.jar.borrow(), url, &params.cookies),
     };
     add_cookies(&mut headers, cookie);
-    // Beside whatever the script says of its connection itself.
+    // In addition to what the script itself says of its connection.
     if host.shared.options.closes_connections {
-        headers.retain(|(name, value)| !name.eq_ignore_ascii_case("connection") || value != "close");
-        headers.push(("Connection".to_owned(), "close".to_owned()));
+        headers.retain(|header| !header.name.eq_ignore_ascii_case("connection") || header.value != "close");
+        headers.push(header("Connection", "close"));
     }
     headers
 }
 
+/// A header field.
+pub(super) fn header(name: &str, value: &str) -> Header {
+    Header { name: name.to_owned(), value: value.to_owned() }
+}
+
 /// Adds cookies to those that the script wrote as a header itself.
-fn add_cookies(headers: &mut Vec<(String, String)>, cookie: Option<(String, String)>) {
-    let Some((name, pairs)) = cookie else { return };
-    match headers.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(&name)) {
-        Some((_, own)) => own.push_str(&format!("; {pairs}")),
-        None => headers.push((name, pairs)),
+fn add_cookies(headers: &mut Vec<Header>, cookie: Option<String>) {
+    let Some(pairs) = cookie else { return };
+    match headers.iter_mut().find(|header| header.name.eq_ignore_ascii_case("cookie")) {
+        Some(own) => own.value.push_str(&format!("; {pairs}")),
+        None => headers.push(header("Cookie", &pairs)),
     }
 }
 

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use squall_plan::{Body, Header, RequestPlan};
 use url::Url;
 
 use crate::bodies::Held;
@@ -12,10 +13,10 @@ use crate::console::Level;
 use crate::cookies::{self, Jar};
 use crate::host::Host;
 use crate::metrics::{HttpSample, HttpTags, Tags};
-use crate::step::{Body, Reply, ReplyFailure, Request, Spec};
+use crate::step::{Reply, ReplyFailure, Request, Spec};
 use crate::vm::{Ctx, JsResult, Value};
 
-use super::call::Prepared;
+use super::call::{Prepared, header};
 use super::params::{Params, ResponseType};
 use super::response::{self, Response, Sent};
 use super::url::Unusable;
@@ -112,13 +113,14 @@ impl Exchange {
         let set_cookies = response::fields(&reply.head, "set-cookie");
         for text in set_cookies {
             if let Some(cookie) = cookies::parse(&text) {
-                self.with_jar(host, |jar| jar.set(&self.spec.url, cookie));
+                self.with_jar(host, |jar| jar.set(&self.spec.plan.url, cookie));
             }
         }
         if let Some(authorization) = digest {
             self.has_answered_digest = true;
-            let headers = replace_header(&self.spec.headers, "Authorization", authorization);
-            self.spec = Rc::new(Spec { headers, ..copy_of(&self.spec) });
+            let mut spec = copy_of(&self.spec);
+            replace_header(&mut spec.plan.headers, "Authorization", authorization);
+            self.spec = Rc::new(spec);
             self.send(host);
             return Next::Again;
         }
@@ -130,12 +132,9 @@ impl Exchange {
                 return Next::Again;
             }
             Target::Foreign(text, failure) => {
-                self.spec = Rc::new(Spec {
-                    method: self.redirected_method(reply.status).to_owned(),
-                    name: self.name_of(&text),
-                    text,
-                    ..copy_of(&self.spec)
-                });
+                let mut spec = Spec { name: self.name_of(&text), text, ..copy_of(&self.spec) };
+                self.redirected_method(reply.status).clone_into(&mut spec.plan.method);
+                self.spec = Rc::new(spec);
                 let reply = Reply { failure: Some(failure), token: reply.token, ..Reply::default() };
                 self.record(host, &reply, expectation(host, self.params.as_deref(), 0));
                 reply
@@ -144,7 +143,7 @@ impl Exchange {
         };
         let held = hold(host, &mut reply);
         if let Some(failure) = reply.failure.as_ref().filter(|_| !self.throws(host)) {
-            let text = failed(&self.spec.method, &self.spec.text, &failure.text);
+            let text = failed(&self.spec.plan.method, &self.spec.text, &failure.text);
             host.shared.console.fields(Level::Warning, "Request Failed", &[("error", &text)]);
         }
         let response_type = self.response_type(host);
@@ -180,7 +179,7 @@ impl Exchange {
             String::new()
         };
         let http = HttpTags {
-            method: &self.spec.method,
+            method: &self.spec.plan.method,
             url: &self.spec.name,
             name: &self.spec.name,
             status: reply.status,
@@ -219,45 +218,44 @@ impl Exchange {
             }
             return Target::None;
         }
-        Target::read(&self.spec.url, &location)
+        Target::read(&self.spec.plan.url, &location)
     }
 
     /// The request that follows a redirect, as Go's client makes it.
     fn redirected(&self, host: &Host, status: u16, url: Url) -> Spec {
         let old = &self.spec;
         let keeps = keeps_request(status);
-        let is_same_host = url.host_str() == old.url.host_str();
-        let mut headers: Vec<(String, String)> = old
-            .headers
-            .iter()
-            .filter(|(name, _)| {
-                let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
-                !is("cookie")
-                    && !is("referer")
-                    && (!is("host") || is_same_host)
-                    && (keeps || !name.to_ascii_lowercase().starts_with("content-"))
-                    && (is_same_host || !is("authorization") && !is("www-authenticate"))
-            })
-            .cloned()
-            .collect();
-        headers.extend(self.referer(&url));
+        let is_same_host = url.host_str() == old.plan.url.host_str();
+        let mut headers = old.plan.headers.clone();
+        headers.retain(|Header { name, .. }| {
+            let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+            !is("cookie")
+                && !is("referer")
+                && (!is("host") || is_same_host)
+                && (keeps || !name.to_ascii_lowercase().starts_with("content-"))
+                && (is_same_host || !is("authorization") && !is("www-authenticate"))
+        });
+        headers.extend(self.referer(&url).map(|value| header("Referer", &value)));
         let own = self.params.as_ref().map_or(&[][..], |params| &params.cookies);
-        self.with_jar(host, |jar| headers.extend(cookie_header(jar, &url, own)));
+        self.with_jar(host, |jar| {
+            headers.extend(cookie_header(jar, &url, own).map(|pairs| header("Cookie", &pairs)));
+        });
         let text = url.to_string();
-        Spec {
+        let name = self.name_of(&text);
+        let plan = RequestPlan {
             method: self.redirected_method(status).to_owned(),
-            name: self.name_of(&text),
-            text,
+            pattern: Spec::pattern(&name),
             headers,
-            body: if keeps { old.body.clone() } else { Body::Empty },
+            body: if keeps { old.plan.body.clone() } else { Body::Empty },
             url,
-            ..copy_of(old)
-        }
+            ..old.plan
+        };
+        Spec { plan, name, text, ..copy_of(old) }
     }
 
     /// The method of the request that follows a redirect.
     fn redirected_method(&self, status: u16) -> &str {
-        match self.spec.method.as_str() {
+        match self.spec.plan.method.as_str() {
             method if method == "HEAD" || keeps_request(status) => method,
             _ => "GET",
         }
@@ -270,11 +268,12 @@ impl Exchange {
     }
 
     /// Where a redirect to `url` comes from: the script's own word, or the URL before; never from TLS to what has none.
-    fn referer(&self, url: &Url) -> Option<(String, String)> {
-        let own = self.asked.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("referer"));
-        let from = || ("Referer".to_owned(), self.spec.url.to_string());
-        let is_told = self.spec.url.scheme() == "http" || url.scheme() == "https";
-        is_told.then(|| own.cloned().unwrap_or_else(from))
+    fn referer(&self, url: &Url) -> Option<String> {
+        let mut fields = self.asked.plan.headers.iter();
+        let own = fields.find(|field| field.name.eq_ignore_ascii_case("referer"));
+        let from = || self.spec.plan.url.to_string();
+        let is_allowed = self.spec.plan.url.scheme() == "http" || url.scheme() == "https";
+        is_allowed.then(|| own.map_or_else(from, |field| field.value.clone()))
     }
 
     /// The answer to a digest challenge, where the script wants one.
@@ -287,7 +286,7 @@ impl Exchange {
             .into_iter()
             .find(|text| text.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("digest ")))?;
         let user = self.spec.user.as_ref()?;
-        super::form::digest_authorization(&challenge, user, &self.spec.method, &self.spec.url)
+        super::form::digest_authorization(&challenge, user, &self.spec.plan.method, &self.spec.plan.url)
     }
 }
 
@@ -340,32 +339,24 @@ fn keeps_request(status: u16) -> bool {
 /// A spec with the same content that was not prepared yet.
 fn copy_of(spec: &Spec) -> Spec {
     Spec {
-        method: spec.method.clone(),
-        url: spec.url.clone(),
+        plan: spec.plan.clone(),
         text: spec.text.clone(),
         name: spec.name.clone(),
-        headers: spec.headers.clone(),
-        body: spec.body.clone(),
         scenario: Rc::clone(&spec.scenario),
         user: spec.user.clone(),
-        http: spec.http,
         client: spec.client,
         prepared: std::cell::OnceCell::new(),
     }
 }
 
-/// The `Cookie` header for a URL: those of the params, then the jar's.
-pub(super) fn cookie_header(
-    jar: &Jar,
-    url: &Url,
-    own: &[(String, String, bool)],
-) -> Option<(String, String)> {
+/// The value of the `Cookie` header for a URL: those of the params, then the jar's.
+pub(super) fn cookie_header(jar: &Jar, url: &Url, own: &[(String, String, bool)]) -> Option<String> {
     let replaced = |name: &str| own.iter().any(|(known, _, replaces)| *replaces && known == name);
     let jar_pairs = jar.for_url(url).into_iter().filter(|(name, _)| !replaced(name));
     let own_pairs = own.iter().map(|(name, value, _)| (name.as_str(), value.as_str()));
     let pairs: Vec<String> =
         own_pairs.chain(jar_pairs).map(|(name, value)| format!("{name}={}", cookie_value(value))).collect();
-    (!pairs.is_empty()).then(|| ("Cookie".to_owned(), pairs.join("; ")))
+    (!pairs.is_empty()).then(|| pairs.join("; "))
 }
 
 /// A value as Go writes it: in quotes where it has a comma or a space.
@@ -374,9 +365,9 @@ fn cookie_value(value: &str) -> Cow<'_, str> {
     if is_quoted { format!("\"{value}\"").into() } else { value.into() }
 }
 
-fn replace_header(headers: &[(String, String)], name: &str, value: String) -> Vec<(String, String)> {
-    let others = headers.iter().filter(|(known, _)| !known.eq_ignore_ascii_case(name)).cloned();
-    others.chain([(name.to_owned(), value)]).collect()
+fn replace_header(headers: &mut Vec<Header>, name: &str, value: String) {
+    headers.retain(|header| !header.name.eq_ignore_ascii_case(name));
+    headers.push(Header { name: name.to_owned(), value });
 }
 
 /// A request that failed, and why, in Go's words.

@@ -4,15 +4,16 @@
 //! with that method.
 
 use std::cell::{OnceCell, RefCell};
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::Duration;
 
-use squall_plan::HttpVersion;
+use squall_plan::{Body, Header, HttpVersion, RequestPlan};
 
 use crate::api::{exports_of, string_pairs};
 use crate::host::Host;
 use crate::metrics::Tags;
-use crate::step::{Body, Spec};
+use crate::step::Spec;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 use super::call::{self, scenario, split_user};
@@ -58,7 +59,7 @@ struct Client {
 /// What a script holds of a request.
 struct Prepared {
     url: String,
-    headers: Vec<(String, String)>,
+    headers: Vec<Header>,
     body: Body,
     params: Rc<Params>,
     /// As they were sent: by client, method and scenario.
@@ -119,14 +120,15 @@ fn new_request<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
         return Err(ctx.throw_error("req constructor expects 1 or 2 args"));
     }
     let options = if call.arg(1).is_object() { call.arg(1) } else { ctx.object() };
-    let mut headers = string_pairs(&options.get("headers")?)?;
+    let pairs = string_pairs(&options.get("headers")?)?;
+    let mut headers: Vec<Header> = pairs.iter().map(|(name, value)| call::header(name, value)).collect();
     let host = text(&options, "host")?;
     if !host.is_empty() {
-        headers.retain(|(name, _)| !name.eq_ignore_ascii_case("host"));
-        headers.push(("Host".to_owned(), host));
+        headers.retain(|field| !field.name.eq_ignore_ascii_case("host"));
+        headers.push(call::header("Host", &host));
     }
     if options.get("disable_keep_alive")?.is_truthy() {
-        headers.push(("Connection".to_owned(), "close".to_owned()));
+        headers.push(call::header("Connection", "close"));
     }
     let body = options.get("body")?;
     if !(body.is_nullish() || body.is_string() || body.is_object()) {
@@ -196,7 +198,7 @@ impl Prepared {
     fn spec(&self, host: &Host, client: &Client, method: &str) -> Result<Rc<Spec>, String> {
         let scenario = scenario(host);
         let is_it = |spec: &&Rc<Spec>| {
-            spec.method == method && spec.client == client.id && *spec.scenario == *scenario
+            spec.plan.method == method && spec.client == client.id && *spec.scenario == *scenario
         };
         if let Some(spec) = self.specs.borrow().iter().find(is_it) {
             return Ok(Rc::clone(spec));
@@ -204,17 +206,24 @@ impl Prepared {
         let (url, user) = split_user(&self.url).map_err(Unusable::into_text)?;
         let mut headers = self.headers.clone();
         if !client.user_agent.is_empty() {
-            headers.push(("User-Agent".to_owned(), client.user_agent.clone()));
+            headers.push(call::header("User-Agent", &client.user_agent));
         }
-        let spec = Rc::new(Spec {
+        let body = if method == "GET" { Body::Empty } else { self.body.clone() };
+        let text = url.to_string();
+        let plan = RequestPlan {
+            weight: NonZeroU32::MIN,
             method: method.to_owned(),
-            text: url.to_string(),
             url,
-            name: self.url.clone(),
+            pattern: Spec::pattern(&self.url),
             headers,
-            body: if method == "GET" { Body::Empty } else { self.body.clone() },
-            user,
+            body: Spec::body(method, body),
             http: HttpVersion::Http11,
+        };
+        let spec = Rc::new(Spec {
+            plan,
+            text,
+            name: self.url.clone(),
+            user,
             client: client.id,
             scenario,
             prepared: OnceCell::new(),

@@ -8,8 +8,8 @@ use md5::{Digest, Md5};
 use url::Url;
 
 use crate::api::hex;
-use crate::step::Body;
 use crate::vm::{Call, JsResult, Value};
+use squall_plan::Body;
 
 use super::params::Flaw;
 
@@ -38,7 +38,8 @@ pub(super) fn encode(value: &Value<'_>, compression: &[String]) -> Result<Encode
     } else if value.is_string() {
         (value.to_text()?.as_bytes().to_vec(), None)
     } else if let Some(path) = file_stream(value)? {
-        return Ok(Encoded { body: Body::File(path), ..Encoded::default() });
+        let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        return Ok(Encoded { body: Body::File { path, bytes }, ..Encoded::default() });
     } else if let Some(bytes) = value.bytes() {
         (bytes, None)
     } else if value.is_object() && !value.is_array() && !value.is_function() {
@@ -51,7 +52,7 @@ pub(super) fn encode(value: &Value<'_>, compression: &[String]) -> Result<Encode
         bytes = compress(&bytes, coding).map_err(Flaw::Bad)?;
     }
     let coding = (!compression.is_empty()).then(|| compression.join(", "));
-    Ok(Encoded { body: Body::Bytes(bytes.into()), content_type, coding })
+    Ok(Encoded { body: Body::Bytes(bytes), content_type, coding })
 }
 
 /// The path of a file that is streamed from disk, where the body is one (`k6/x/fasthttp`).

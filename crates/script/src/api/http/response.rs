@@ -7,7 +7,9 @@ use serde_json::Value as Json;
 
 use crate::bodies::{Bodies, Held};
 use crate::cookies;
-use crate::step::{Body, Reply, ReplyFailure, Spec};
+use squall_plan::{Body, Header};
+
+use crate::step::{Reply, ReplyFailure, Spec};
 use crate::vm::{Call, Ctx, Field, Fun, JsResult, Kept, Lazy, RecordKind, Thrown, Value};
 
 use super::params::ResponseType;
@@ -94,7 +96,7 @@ impl Response {
         match &self.sent {
             // The clients of `k6/x/fasthttp` say no more than what went wrong.
             Some(Sent { last, .. }) if last.client == 0 => {
-                super::exchange::failed(&last.method, &last.text, &failure.text)
+                super::exchange::failed(&last.plan.method, &last.text, &failure.text)
             }
             _ => failure.text.clone(),
         }
@@ -364,23 +366,23 @@ fn timings<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
 fn request<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
     let spec = response.sent.as_ref().map(|sent| &*sent.asked);
     let (object, headers) = (ctx.object(), ctx.object());
-    let fields = spec.map_or(&[][..], |spec| &spec.headers);
+    let fields = spec.map_or(&[][..], |spec| &spec.plan.headers);
     let of_user = spec.and_then(|spec| spec.user.as_ref());
     let proof = of_user.map(|(name, password)| super::form::basic_authorization(name, password));
-    for (name, value) in fields.iter().filter(|(_, value)| Some(value) != proof.as_ref()) {
+    for Header { name, value } in fields.iter().filter(|field| Some(&field.value) != proof.as_ref()) {
         headers.set(&canonical(name), ctx.array_of([ctx.string(value)])?)?;
     }
-    let body = match spec.map(|spec| &spec.body) {
+    let body = match spec.map(|spec| &spec.plan.body) {
         Some(Body::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
-        Some(Body::Empty | Body::File(_)) | None => String::new(),
+        Some(Body::Empty | Body::File { .. }) | None => String::new(),
     };
-    object.set("method", ctx.string(spec.map_or("", |spec| &spec.method)))?;
+    object.set("method", ctx.string(spec.map_or("", |spec| &spec.plan.method)))?;
     object.set("url", ctx.string(spec.map_or("", |spec| &spec.text)))?;
     object.set("headers", headers)?;
     object.set("body", ctx.string(&body))?;
     let cookies = ctx.object();
-    for (_, value) in fields.iter().filter(|(name, _)| name == "Cookie") {
-        for (name, value) in value.split("; ").filter_map(|pair| pair.split_once('=')) {
+    for field in fields.iter().filter(|field| field.name == "Cookie") {
+        for (name, value) in field.value.split("; ").filter_map(|pair| pair.split_once('=')) {
             let one = ctx.object();
             one.set("name", ctx.string(name))?;
             one.set("value", ctx.string(value.trim_matches('"')))?;
