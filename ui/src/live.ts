@@ -34,7 +34,7 @@ export function follow(host: HTMLElement): void {
     if (update.state !== 'running') stop.textContent = 'Stop at once';
     if (isOver) { events.close(); stop.remove(); bar.remove(); }
   };
-  // The browser connects again by itself, and is then sent everything from the start.
+  // The browser reconnects automatically, and is then sent everything from the start.
   events.onerror = () => {
     if (isOver) return;
     dot.className = 'live-dot off';

@@ -17,7 +17,7 @@ pub(crate) enum Script {
 }
 
 impl Script {
-    /// Writes the script, with the URL in it, into a folder. `has_fasthttp`: for k6's fasthttp extension, which has a client of its own.
+    /// Writes the script, with the URL in it, into a folder. `has_fasthttp`: for k6's fasthttp extension, which has its own client.
     pub(crate) fn write(self, url: &str, has_fasthttp: bool, folder: &Path) -> std::io::Result<PathBuf> {
         let path = folder.join("script.js");
         if self == Self::Library {

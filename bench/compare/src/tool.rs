@@ -23,7 +23,7 @@ pub(crate) enum Tool {
     K6Fasthttp,
 }
 
-/// What a tool is asked for, beside the case.
+/// What a tool is asked for, in addition to the case.
 #[derive(Debug)]
 pub(crate) struct Ask<'a> {
     pub(crate) url: &'a str,

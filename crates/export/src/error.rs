@@ -35,7 +35,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// How to mend it.
+    /// How to fix it.
     pub fn help(&self) -> &'static str {
         match self {
             Self::OsListen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {

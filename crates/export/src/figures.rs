@@ -59,7 +59,7 @@ impl Moment {
         Self::new(setup.started_unix_ms, recorder.elapsed(), &source)
     }
 
-    /// The figures of a run that has ended; the moment before was told at `told_at` of its time. A plan's measured time leaves its
+    /// The figures of a run that has ended; the moment before was sent at `told_at` of its time. A plan's measured time leaves its
     /// pauses out, so it may end before that, and systems refuse what is not newer.
     pub(crate) fn of_record(record: &RunRecord, told_at: Duration) -> Self {
         let end = record.plan.warmup + record.duration;

@@ -1,4 +1,4 @@
-//! A small HTTP server on a thread of its own: hyper does the protocol, callers give an answer to each request.
+//! A small HTTP server on a separate thread: hyper does the protocol, callers give an answer to each request.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -50,7 +50,7 @@ pub(crate) struct Server {
 type Handler = dyn Fn(&Asked<'_>) -> Answer + Send + Sync;
 
 impl Server {
-    /// Listens, and answers on a thread of its own.
+    /// Listens, and answers on a separate thread.
     pub(crate) fn start(address: SocketAddr, handler: Arc<Handler>) -> Result<Self, Error> {
         let failed = |source: io::Error| Error::OsListen { address: address.to_string(), source };
         let listener = TcpListener::bind(address).map_err(failed)?;

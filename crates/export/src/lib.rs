@@ -1,7 +1,7 @@
 //! Figures that leave while a run goes on: the live page of `--web`, and the systems that people have dashboards in.
 //!
 //! Owns: its threads and sockets. The run's collector hands over a second at a time and never waits for anyone: what cannot be sent is
-//! dropped and told at the end. Never: the load itself; nothing here runs on a thread that makes load.
+//! dropped and reported at the end. Never: the load itself; nothing here runs on a thread that makes load.
 
 mod error;
 mod figures;

@@ -1,4 +1,4 @@
-//! Sends each second somewhere, on a thread of its own.
+//! Sends each second somewhere, on a separate thread.
 //!
 //! The collector hands a moment over without waiting. While a slow receiver holds the thread up, older moments make room for newer
 //! ones; counters are cumulative, so nothing but time resolution is lost. The last moment has the totals: it is sent whatever was

@@ -91,13 +91,13 @@ impl Shared {
                 place.send(event(feed, &mut viewer.position));
                 true
             }
-            // A slow viewer misses a second and is told more in the next one.
+            // A slow viewer misses a second and gets more in the next one.
             Err(mpsc::error::TrySendError::Full(())) => true,
             Err(mpsc::error::TrySendError::Closed(())) => false,
         });
     }
 
-    /// A viewer is told everything so far at once.
+    /// A new viewer gets everything so far at once.
     fn admit(&mut self) -> mpsc::Receiver<Bytes> {
         let (events, received) = mpsc::channel(QUEUE_LENGTH);
         let mut position = Position::default();

@@ -1,6 +1,6 @@
-//! What recording costs: our histogram beside the `hdrhistogram` crate at three digits, and a whole sample into a snapshot.
+//! What recording costs: our histogram compared with the `hdrhistogram` crate at three digits, and a whole sample into a snapshot.
 //!
-//! `cargo bench -p squall-measure`; rounds alternate, and the median of each is told.
+//! `cargo bench -p squall-measure`; rounds alternate, and the median of each is printed.
 
 #![expect(clippy::print_stdout, reason = "a bench tells its figures")]
 

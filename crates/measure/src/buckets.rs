@@ -36,7 +36,7 @@ impl<const BITS: u32> Scale<BITS> {
     }
 }
 
-/// Largest value with a bucket of its own, in nanoseconds: 73 minutes, longer than any timeout that makes sense.
+/// Largest value with its own bucket, in nanoseconds: 73 minutes, longer than any timeout that makes sense.
 pub(crate) const VALUE_MAX: u64 = (1 << 42) - 1;
 
 #[cfg(test)]

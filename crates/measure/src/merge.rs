@@ -1,4 +1,4 @@
-//! Several runs as one: histograms and counts are merged exactly, rows and machines stay apart, and each run is a part of its own.
+//! Several runs as one: histograms and counts are merged exactly, rows and machines stay apart, and each run is a separate part.
 //!
 //! Runs that went on at the same time (two generators, say) are laid over each other by their clocks; runs that followed one another
 //! (repeats) are laid end to end, and the time between them is left out. Warm-ups are left out as well.
@@ -219,7 +219,7 @@ impl Merged {
         Self { rows, series, monitors: Vec::new(), record }
     }
 
-    /// Everything of a run but what is merged by bout.
+    /// Everything of a run except what is merged per batch.
     fn take(&mut self, run: &NamedRun, at_s: u32) {
         let NamedRun { name, record } = run;
         let shift_s = f64::from(at_s) - record.plan.warmup.as_secs_f64();
@@ -276,7 +276,7 @@ impl Merged {
     /// The run itself, and its steps, loads and machines.
     fn take_parts(&mut self, run: &NamedRun, at_s: f64) {
         let NamedRun { name, record } = run;
-        // A run that was merged itself is told by the runs in it: so that parts of a kind add up to the whole.
+        // A run that was itself merged is represented by the runs in it, so that parts of a kind add up to the whole.
         if !record.parts.iter().any(|part| part.kind == PartKind::Run) {
             self.record.parts.push(Part {
                 kind: PartKind::Run,

@@ -51,9 +51,9 @@ pub enum ReasonKind {
     /// A note. Open model: arrivals waited because no connection was free; the server (or the limit of connections) is behind:
     /// how many waited.
     Backlog,
-    /// Machines were lost before their load ended: how many; `seconds` tells of how many.
+    /// Machines were lost before their load ended: how many; `seconds` is out of how many.
     MachinesLost,
-    /// Foreign tools failed or missed their rate: how many; `seconds` tells of how many.
+    /// Foreign tools failed or missed their rate: how many; `seconds` is out of how many.
     ToolsFailed,
 }
 

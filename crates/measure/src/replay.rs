@@ -15,7 +15,7 @@ pub struct Replay {
     pub skipped: u64,
     /// Records that could not be read from the recording.
     pub unreadable: u64,
-    /// How late requests started, whoever's fault it was, in nanoseconds.
+    /// How late requests started, for any reason, in nanoseconds.
     pub lateness: Histogram,
     /// Requests in which a live value took the place of a recorded one.
     pub corrected: u64,

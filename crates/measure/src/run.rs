@@ -140,7 +140,7 @@ pub struct RunRecord {
     pub total: Snapshot,
     /// The run over time.
     pub series: Series,
-    /// Figures watched beside the load: of the target, of the generators.
+    /// Metrics monitored during the load: of the target, of the generators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub monitors: Vec<Monitor>,
     /// Marked moments, in time order.
@@ -339,7 +339,7 @@ impl LastSecond {
         }
     }
 
-    /// Where nothing was made in the last whole second, it is known as soon as nobody can report of it any more.
+    /// Where nothing was made in the last whole second, it is known as soon as no shard can report for it any more.
     fn tick(&mut self, elapsed: Duration) {
         let past_count = u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX);
         let is_known = self.is_resting || past_count <= self.closed_before;

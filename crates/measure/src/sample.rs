@@ -1,4 +1,4 @@
-//! One settled request, as the engine tells it.
+//! One settled request, as the engine reports it.
 
 use std::fmt;
 

@@ -28,7 +28,7 @@ pub struct SeriesPoint {
     /// Of these, those sent.
     #[serde(default)]
     pub arrivals_sent: u64,
-    /// Of those asked for, those of machines that were lost before: nobody could send them.
+    /// Of those asked for, those of machines that were lost before they could send them.
     #[serde(default)]
     pub arrivals_lost: u64,
     /// Requests that ended well.

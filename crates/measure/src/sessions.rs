@@ -9,7 +9,7 @@ use crate::Histogram;
 /// Figures of handshakes and kept connections in a span of time. Recording, clearing and merging what is known never allocate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sessions {
-    /// Handshakes, as the TLS library tells of them.
+    /// Handshakes, as the TLS library reports them.
     pub handshakes: Handshakes,
     /// Connections that were to stay open.
     pub kept: Kept,

@@ -17,7 +17,7 @@ use crate::{
 /// Recording and clearing never allocate; nor does merging, when both have the same rows and the other brings no new failure example.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Whether requests start by a schedule: then latency counts from the intended start, and service time is told beside it.
+    /// Whether requests start by a schedule: then latency counts from the intended start, and service time is reported separately.
     pub open_model: bool,
     /// Requests begun (each settles as ok, failed, or interrupted; maybe in a later second).
     pub requests_started: u64,
@@ -30,7 +30,7 @@ pub struct Snapshot {
     /// Of these, those sent: hops of redirects are requests, and no arrivals.
     #[serde(default)]
     pub arrivals_sent: u64,
-    /// Of those asked for, those of machines that were lost before: nobody could send them.
+    /// Of those asked for, those of machines that were lost before they could send them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub arrivals_lost: u64,
     /// TCP connections opened (TLS included where spoken).

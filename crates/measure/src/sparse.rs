@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::buckets::Scale;
 
-/// Exact figures kept beside the buckets.
+/// Exact figures kept in addition to the buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) count: u64,

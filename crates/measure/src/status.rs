@@ -5,7 +5,7 @@ use std::fmt;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Counts of final status codes: each of 0 to 599 by itself, all others together.
+/// Counts of final status codes: each of 0 to 599 separately, all others together.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StatusCounts {
     counts: Box<[u64]>,
@@ -87,7 +87,7 @@ impl<'de> Deserialize<'de> for StatusCounts {
     }
 }
 
-/// The first code without a count of its own. RFC 9110 15: codes are three digits, and their first is 1 to 5.
+/// The first code without its own count. RFC 9110 15: codes are three digits, and their first is 1 to 5.
 const OTHER: u16 = 600;
 
 const OTHER_NAME: &str = "other";

@@ -1,7 +1,7 @@
 //! Whether the figures can be believed: what impaired the generator, how badly, and for how long.
 //!
 //! Judges the generator only; the server's slowness and failures are data. Each limit below says why it is where it is;
-//! `docs/honesty.md` tells the same to users.
+//! `docs/honesty.md` explains it to users.
 
 use std::time::Duration;
 
@@ -197,13 +197,13 @@ impl Watch {
 
 impl Arrivals {
     fn count(&mut self, second_idx: u32, second: &SeriesPoint) {
-        // That machines were lost is a reason of its own.
+        // Lost machines are a separate reason.
         self.asked += second.asked.saturating_sub(second.arrivals_lost);
         self.sent += second.arrivals_sent;
         if second.asked == 0 || second_idx < self.last_asked_idx {
             return;
         }
-        // In a remnant of a second at the run's end what waited was given up already: the second before it tells how many.
+        // In a remnant of a second at the run's end what waited has been abandoned already: the second before it says how many.
         if second.wall < WALL_MIN && self.last_asked_idx < second_idx {
             self.waiting = self.waiting.max(second.arrivals_waiting);
             return;
@@ -214,7 +214,7 @@ impl Arrivals {
     }
 
     /// Those neither sent nor waiting for a connection when the schedule ended. Those sent after its end count as sent: their
-    /// lag tells of them.
+    /// lag accounts for them.
     fn shortfall(&self) -> Option<Finding> {
         let missing = self.asked.saturating_sub(self.sent).saturating_sub(self.waiting);
         let (kind, severity) = (ReasonKind::Shortfall, Status::Invalid);
@@ -311,7 +311,7 @@ fn seconds(ns: u64) -> f64 {
 /// [`ReasonKind::Backlog`] is the last.
 const KIND_COUNT: usize = ReasonKind::ToolsFailed as usize + 1;
 
-/// A shard's loop that works more than this queues by itself: at 0.9, answers wait for 4.5 times the loop's own work on
+/// A shard's loop that is busier than this causes queueing: at 0.9, answers wait for 4.5 times the loop's own work on
 /// average (M/D/1: rho / 2(1 - rho)), and twice as long at 0.95.
 const BUSY_SUSPECT: f64 = 0.90;
 
@@ -351,13 +351,13 @@ const DESCRIPTORS_SUSPECT: f64 = 0.95;
 /// Beyond half of the range connect() searches for a free port: from 13 us to several ms near the end, measured.
 const PORTS_SUSPECT: f64 = 0.50;
 
-/// Any failure of our own is told; from this share of the requests on the failures are ours, not the server's.
+/// Every failure of the generator is reported; from this share of the requests on the failures are ours, not the server's.
 const OWN_FAILURES_INVALID: f64 = 0.01;
 
 /// A tenth of a second's arrivals in the queue: each waits 100 ms or more.
 const BACKLOG_SHARE_NOTED: f64 = 0.10;
 
-/// What touches fewer of a run's seconds than this cannot move the p99 it would be printed beside. The series still marks them.
+/// What touches fewer of a run's seconds than this cannot move the p99 it would be printed next to. The series still marks them.
 const AFFECTED_SHARE_MIN: f64 = 0.01;
 
 /// Seconds that are invalid make the run invalid when they are this many of its seconds; fewer make it suspect.
@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(second.warnings, [Busy, Stall]);
     }
 
-    /// A run that asked for 1000 arrivals, sent some, and left some waiting for a connection; what a closed model beside it started,
+    /// A run that asked for 1000 arrivals, sent some, and left some waiting for a connection; what a concurrent closed model started,
     /// or redirects led to, hides none that is missing.
     fn after_asking(sent: u64, waiting: u64) -> Verdict {
         let point = SeriesPoint { started: 5_000, arrivals_sent: sent, arrivals_waiting: waiting, ..good() };

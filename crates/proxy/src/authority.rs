@@ -1,4 +1,4 @@
-//! A certificate authority of one's own: made when it is first wanted, kept on disk, trusted by whoever is told to.
+//! A local certificate authority: created when first needed, kept on disk, trusted by the clients that are configured to.
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};

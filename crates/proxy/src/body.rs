@@ -181,7 +181,7 @@ impl Body for Carried {
                         if let Some(bytes) = frame.data_ref() {
                             tap.copy(bytes);
                         }
-                        // What comes next may be nothing, and nobody may ask for it.
+                        // There may be no more data, and the body may not be polled again.
                         if incoming.is_end_stream() {
                             tap.end(true);
                         }

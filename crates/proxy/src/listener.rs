@@ -1,4 +1,4 @@
-//! Accepts connections until it is stopped, on threads of its own; tells TLS from plain text by the first byte.
+//! Accepts connections until it is stopped, on its own threads; distinguishes TLS from plain text by the first byte.
 
 use std::future::Future;
 use std::io;

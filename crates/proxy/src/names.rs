@@ -26,7 +26,7 @@ impl Names<'_> {
         }
     }
 
-    /// Where a response leads, and for whom its cookies are; whether it leads the client away from the proxy, to another server.
+    /// Where a response leads, and which host its cookies are for; whether it leads the client away from the proxy, to another server.
     pub(crate) fn to_client(&self, headers: &mut HeaderMap) -> bool {
         let mut leads_away = false;
         for name in [LOCATION, CONTENT_LOCATION] {

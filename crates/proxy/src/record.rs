@@ -59,7 +59,7 @@ pub struct RecordOptions {
     pub output: PathBuf,
     /// How secrets are replaced; `None`: they are written as they are.
     pub redaction: Option<Rules>,
-    /// What tells clients apart.
+    /// What identifies a client.
     pub session_by: SessionBy,
     /// Of a longer body only the length is kept. Large bodies of requests are spooled; of a response, no more is kept than fits into memory.
     pub body_bytes_max: u64,

@@ -107,7 +107,7 @@ impl Upstream {
         Ok(response)
     }
 
-    /// Sends a request that asks for another protocol, on a connection of its own.
+    /// Sends a request that asks for another protocol, on a separate connection.
     pub(crate) async fn send_upgrade(
         &self,
         server: &Server,

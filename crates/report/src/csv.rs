@@ -1,6 +1,6 @@
 //! The CSV face: a line per second, then one per row of figures, then the total, all with the same columns.
 //!
-//! `scope` tells them apart; a figure that a scope does not have is empty. The columns are documented in `docs/output.md`.
+//! `scope` distinguishes them; a figure that a scope does not have is empty. The columns are documented in `docs/output.md`.
 
 use std::borrow::Cow;
 

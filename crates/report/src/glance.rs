@@ -11,7 +11,7 @@ use crate::summary::{Distribution, ErrorGroup, LoadKind, Micros};
 pub struct Glance {
     /// The plan's name.
     pub name: String,
-    /// What is going on beside the load, such as the step of a plan.
+    /// What else is going on, such as the step of a plan.
     pub phase: Option<String>,
     /// Time since the start of the run, warm-up included.
     pub elapsed: Duration,

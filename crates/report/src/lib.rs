@@ -1,7 +1,7 @@
 //! Shows what happened: a run's record becomes a [`Summary`], and every face is drawn from that.
 //!
 //! Owns: units and wording, the faces (terminal, JSON, CSV, HTML, progress, live), and the saved runs. A face is a function
-//! from a summary to text; a new one is a new file. Never: sockets, ssh, the clock. Nothing here prints by itself: callers
+//! from a summary to text; a new one is a new file. Never: sockets, ssh, the clock. Nothing here prints: callers
 //! pass the stream.
 
 pub mod csv;

@@ -258,7 +258,7 @@ impl Painter {
         glance.kinds.iter().flat_map(of_kind).collect()
     }
 
-    /// Rate and tail over time; where only one has room, the rate. Of several kinds the rate of each.
+    /// Rate and tail over time; where only one fits, the rate. Of several kinds the rate of each.
     fn charts(self, frame: &mut Frame<'_>, glance: &Glance, keys: Keys, area: Rect) {
         if !glance.kinds.is_empty() {
             return self.rates_by_kind(frame, &glance.kinds, keys, area);
@@ -277,7 +277,7 @@ impl Painter {
         self.bars(frame, area, &title, &glance.rates_per_s, keys, mean);
     }
 
-    /// As many as have room, one below the other.
+    /// As many as fit, one below the other.
     fn rates_by_kind(self, frame: &mut Frame<'_>, kinds: &[KindGlance], keys: Keys, area: Rect) {
         let room = usize::from(area.height / (CHART_HEIGHT_MIN - 1)).clamp(1, kinds.len());
         let areas = Layout::vertical(vec![Constraint::Fill(1); room]).split(area);
@@ -316,7 +316,7 @@ impl Painter {
         frame.render_widget(line.block(self.block(&format!("{title}{scale}"))), area);
     }
 
-    /// As many figures as have room: one that is cut would be read as another.
+    /// As many figures as fit: one that is cut would be read as another.
     fn latency(self, glance: &Glance, width: u16) -> Table<'static> {
         let room = width.saturating_sub(FRAME + LATENCY_NAME_WIDTH) / (LATENCY_WIDTH + 1);
         let shown = |figure: &&LatencyFigure| figure.rank < room;
@@ -421,7 +421,7 @@ fn mean(bar: &[u64]) -> u64 {
 /// A column of the latencies.
 struct LatencyFigure {
     name: &'static str,
-    /// The first one goes last where there is no room for all.
+    /// The first one goes last where not all fit.
     rank: u16,
     text: fn(&Distribution) -> String,
 }

@@ -99,7 +99,7 @@ fn made_by_kind(summary: &Summary, part: &Part) -> Vec<String> {
     LoadKind::ALL.into_iter().filter_map(of_kind).collect()
 }
 
-/// `54 164 requests by wrk`, as far as the tools told.
+/// `54 164 requests by wrk`, as far as the tools reported it.
 pub(crate) fn made_by_tools(summary: &Summary) -> String {
     let mut names: Vec<&str> = Vec::new();
     for run in &summary.tools {

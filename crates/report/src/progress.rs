@@ -16,7 +16,7 @@ use crate::units;
 pub enum ProgressMode {
     /// Not at all (`--quiet`).
     Quiet,
-    /// A line of its own every ten seconds: for logs.
+    /// A new line every ten seconds: for logs.
     Plain,
     /// One line, redrawn at each call: for terminals.
     Redrawn,

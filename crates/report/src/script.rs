@@ -1,4 +1,4 @@
-//! What the terminal says of scripts beside their requests: iterations and checks.
+//! What the terminal says about scripts in addition to their requests: iterations and checks.
 
 use squall_plan::{Load, What, When};
 

@@ -74,7 +74,7 @@ impl Store {
         Ok(folder)
     }
 
-    /// Where studies of many runs are kept: `studies` beside the user's runs. Every one stays.
+    /// Where studies of many runs are kept: `studies` next to the user's runs. Every one stays.
     pub fn studies_of_user(env: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
         let runs = Self::of_user(env)?;
         Ok(Self::at(&runs.root.with_file_name("studies")))
@@ -217,7 +217,7 @@ fn in_full(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The schema is read by itself first: the rest of a newer one may have any shape.
+/// The schema is read separately first: the rest of a newer one may have any shape.
 fn parse(content: &[u8], file: &Path) -> Result<RunRecord, Error> {
     #[derive(Deserialize)]
     struct Head {
@@ -266,7 +266,7 @@ fn has_wild_count(value: &Value) -> bool {
 const COUNT_MAX: u64 = 1 << 53;
 
 /// Removes the files of ours and then the folder, which the system refuses when it holds anything else. A run that
-/// cannot be removed is no reason to trouble the user at the end of another one.
+/// cannot be removed is no reason to bother the user at the end of another one.
 fn remove_run(path: &Path) {
     for name in [SUMMARY_FILE, TEXT_FILE, PLAN_FILE, PAGE_FILE, RECORD_FILE] {
         let _ = fs::remove_file(path.join(name));

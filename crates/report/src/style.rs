@@ -1,8 +1,8 @@
 //! How text looks on the stream it goes to: colours, symbols, width.
 //!
 //! Faces are composed in Unicode with colour marks; [`Style`] decides what of that reaches the stream. Meaning is never
-//! carried by colour or by a symbol alone: a word stands beside each.
-//! Never reads the environment by itself: the caller passes a look-up, so that tests need none.
+//! carried by colour or by a symbol alone: each has a word as well.
+//! Never reads the environment: the caller passes a look-up, so that tests need none.
 
 use std::ffi::OsString;
 

@@ -95,7 +95,7 @@ fn outcome(summary: &Summary) -> (char, &'static str, Tone) {
     }
 }
 
-/// What ended well and what failed: requests, or the iterations of a script that makes none. `None`: tools told of neither.
+/// What ended well and what failed: requests, or the iterations of a script that makes none. `None`: tools reported neither.
 fn settled(summary: &Summary) -> Option<(u64, u64)> {
     let totals = &summary.totals;
     match totals.iterations {
@@ -584,7 +584,7 @@ fn items(page: &mut Page, title: &str, facts: &[String]) {
             push(&mut lines, BETWEEN, fact, room);
             continue;
         }
-        // A sentence: no line has room for it.
+        // A sentence does not fit on a line.
         for (idx, word) in fact.split(' ').enumerate() {
             push(&mut lines, if idx == 0 { BETWEEN } else { " " }, word, room);
         }
@@ -595,7 +595,7 @@ fn items(page: &mut Page, title: &str, facts: &[String]) {
     }
 }
 
-/// Adds a text to the last line, or begins another where there is no room.
+/// Adds a text to the last line, or begins another where it does not fit.
 fn push(lines: &mut Vec<String>, between: &str, text: &str, room: usize) {
     match lines.last_mut() {
         Some(line) if line.chars().count() + between.len() + text.chars().count() <= room => {

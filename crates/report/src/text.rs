@@ -161,7 +161,7 @@ fn take_width(chars: impl Iterator<Item = char>, width: usize) -> String {
     chars.take_while(fits).collect()
 }
 
-/// Breaks text at spaces into lines of at most `width` columns; a longer word has a line of its own.
+/// Breaks text at spaces into lines of at most `width` columns; a longer word has its own line.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in clean(text).split(' ') {

@@ -53,7 +53,7 @@ pub fn count(count: u64) -> String {
     text
 }
 
-/// A count where room is short: in full below 10 000, then `12.0 k`, `1.20 M`.
+/// A count where space is short: in full below 10 000, then `12.0 k`, `1.20 M`.
 pub fn count_short(value: u64) -> String {
     if value < 10_000 {
         return count(value);

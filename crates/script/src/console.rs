@@ -68,7 +68,7 @@ impl Console {
         Self { of_script: Some(Mutex::new(file)), ..self }
     }
 
-    /// A console that nobody reads.
+    /// A console whose output is dropped.
     pub fn silent() -> Self {
         Self::new(Box::new(io::sink()), Form::Raw, Level::Error)
     }

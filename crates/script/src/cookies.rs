@@ -31,7 +31,7 @@ pub(crate) struct Cookie {
 }
 
 impl Jar {
-    /// Writes all that a request's `Cookie` depends on beside its URL; false where it depends on the time as well.
+    /// Writes all that a request's `Cookie` depends on in addition to its URL; false where it depends on the time as well.
     pub(crate) fn write_words(&self, words: &mut Vec<u8>) -> bool {
         words.extend((self.0.len() as u32).to_ne_bytes());
         for cookie in &self.0 {

@@ -1,4 +1,4 @@
-//! Why a script cannot be run: one message, its place, and what mends it.
+//! Why a script cannot be run: one message, its place, and how to fix it.
 
 use crate::vm::{Ctx, Value};
 
@@ -10,7 +10,7 @@ pub struct ScriptError {
     pub message: String,
     /// `file:line:column` of the script.
     pub place: Option<String>,
-    /// How to mend it.
+    /// How to fix it.
     pub help: String,
     /// Whose fault, as far as the exit code asks.
     pub kind: ErrorKind,
@@ -21,7 +21,7 @@ pub struct ScriptError {
 pub enum ErrorKind {
     /// The script threw, or cannot be compiled: k6's 107.
     Exception,
-    /// A promise was rejected, and nobody handled it: k6's 255, outside of iterations.
+    /// A rejected promise was not handled: k6's 255, outside of iterations.
     Rejection,
     /// Options that contradict each other or cannot be read: k6's 104.
     Options,

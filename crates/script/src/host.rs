@@ -233,7 +233,7 @@ impl Host {
         self.check_interrupt(ctx)
     }
 
-    /// Throws what nobody can catch when the script is to end.
+    /// Throws what no script can catch when the script is to end.
     pub(crate) fn check_interrupt(&self, ctx: Ctx<'_>) -> JsResult<()> {
         if self.interrupt.get().is_none() {
             return Ok(());
@@ -382,7 +382,7 @@ impl Host {
         }
     }
 
-    /// The first rejection that nobody handles; forgets all.
+    /// The first unhandled rejection; forgets all.
     pub(crate) fn take_rejection(&self, ctx: Ctx<'_>) -> Option<ScriptError> {
         let rejections = std::mem::take(&mut *self.rejections.borrow_mut());
         let mut first = None;

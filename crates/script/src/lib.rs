@@ -2,7 +2,7 @@
 //!
 //! Owns: the engine of the language, k6's modules, its options and executors' schedules. Never: sockets, the clock, histograms.
 //!
-//! A [`Program`] is a script with all that it imports, compiled once. Each [`User`] is one world of it, on a stack of its own: it is
+//! A [`Program`] is a script with all that it imports, compiled once. Each [`User`] is one instance of it, on its own stack: it is
 //! resumed, runs until the script blocks, and says in its [`Step`] what it waits for. Requests that it wants sent are taken from it,
 //! and their replies given back.
 

@@ -142,7 +142,7 @@ pub struct HttpTags<'a> {
 pub struct HttpSample<'a> {
     /// Its phases.
     pub timing: &'a Timing,
-    /// Whether it counts as failed; `None`: nobody asked.
+    /// Whether it counts as failed; `None`: not determined.
     pub is_failed: Option<bool>,
     /// Its tags.
     pub tags: &'a Tags<'a>,

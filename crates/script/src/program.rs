@@ -263,7 +263,7 @@ impl Building {
         let wrapped = format!("(function(module, exports, require, global) {{{}\n}})", script.text);
         self.keep_text(name, &wrapped);
         let Ok(function) = compile_function(ctx, name, &wrapped) else {
-            // The text by itself has its columns where the user sees them.
+            // The unwrapped text has its columns where the user sees them.
             drop(ctx.take_exception());
             return self.compile_as_module(ctx, name, &script.text);
         };
@@ -520,7 +520,7 @@ impl Source {
         }
     }
 
-    /// The module that an import of `resolved` in the file `base` gets: one of its own, where it imports what the module lacks.
+    /// The module that an import of `resolved` in the file `base` gets: a separate one, where it imports what the module lacks.
     pub(crate) fn with_unknown(&self, base: &str, resolved: String) -> String {
         let name = |unknown: &Unknown| {
             let names = unknown.get(base)?.iter().filter(|(module, _)| *module == resolved);

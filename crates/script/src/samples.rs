@@ -1,6 +1,6 @@
 //! `--out json` and `--out csv` of k6: one line for each sample, in k6's exact shape.
 //!
-//! Owns: the form of the lines, and their way from the shards to one writer. Never: the clock; whoever drives a script says what time
+//! Owns: the form of the lines, and their way from the shards to one writer. Never: the clock; the driver of a script says what time
 //! it is. Lines are gathered for each shard and handed over together, so that shards meet once a second.
 
 use std::borrow::Cow;
@@ -162,7 +162,7 @@ struct Sample<'a> {
 }
 
 impl Sample<'_> {
-    /// What is told beside the tags.
+    /// What is reported in addition to the tags.
     fn metadata(&self) -> Vec<(&str, Cow<'_, str>)> {
         let (vu, iteration) = self.tags.vu;
         let own = self.tags.metadata.iter().map(|(name, value)| (name.as_str(), Cow::from(value)));

@@ -1,4 +1,4 @@
-//! What crosses the border between a script and whoever drives it: requests out, replies in. No socket, no clock.
+//! What crosses the border between a script and its driver: requests out, replies in. No socket, no clock.
 
 use std::any::Any;
 use std::cell::OnceCell;

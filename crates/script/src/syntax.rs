@@ -1,4 +1,4 @@
-//! Where a module has its fault: the engine tells the line of a syntax error, and the column is found here; of an import it tells nothing.
+//! Where a module has its error: the engine reports the line of a syntax error, and the column is found here; for an import it reports nothing.
 //!
 //! Up to the word that is wrong, a script is merely not finished; with that word it fails as the whole does. So the shortest beginning
 //! that fails in the same way ends with the word.

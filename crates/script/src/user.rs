@@ -1,4 +1,4 @@
-//! One virtual user: a world of the script on a stack of its own, resumed by whoever drives it.
+//! One virtual user: an instance of the script on its own stack, resumed by its driver.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeSet;
@@ -253,7 +253,7 @@ impl User {
     /// Begins a piece of work, and goes on with it as far as it can.
     pub fn begin(&mut self, work: Work, now_ns: u64) -> Step {
         self.host.set_interrupt(None);
-        // What work that was interrupted had asked for is nobody's.
+        // Requests of interrupted work no longer belong to any work.
         self.host.inbox.borrow_mut().clear();
         *self.desk.work.borrow_mut() = Some(work);
         self.resume(now_ns)
@@ -285,7 +285,7 @@ impl User {
         self.desk.outcome.borrow_mut().take().unwrap_or(Outcome::Interrupted)
     }
 
-    /// Does work that needs no driver: nobody sends its requests, and its sleeps pass at once.
+    /// Does work that needs no driver: no requests are sent, and sleeps pass at once.
     pub(crate) fn finish_alone(&mut self, work: Work) -> Outcome {
         let mut step = self.begin(work, 0);
         loop {
@@ -542,7 +542,7 @@ fn enter_scenario(host: &Host, ctx: Ctx<'_>, scenario: &Rc<Scenario>) -> JsResul
 
 fn enter(host: &Host, phase: Phase, group: &str) {
     host.phase.set(phase);
-    // Each has a user of its own in k6.
+    // Each has its own user in k6.
     host.jar.borrow_mut().clear_all();
     group.clone_into(&mut host.group.borrow_mut());
     *host.tags.borrow_mut() = host.shared.options.tags.clone();
@@ -603,7 +603,7 @@ fn settle<'js>(host: &Host, ctx: Ctx<'js>, called: JsResult<Value<'js>>) -> Resu
 /// Tells of an iteration that failed, as k6 does.
 pub fn log_failure(console: &Console, error: &ScriptError, executor: &str, scenario: &str) {
     let fields = [("executor", executor), ("scenario", scenario), ("source", "stacktrace")];
-    // k6 names no source of a rejection that nobody handles.
+    // k6 names no source of an unhandled rejection.
     let count = if error.kind == ErrorKind::Rejection { 2 } else { 3 };
     console.fields(Level::Error, &error.message, &fields[..count]);
 }

@@ -1,5 +1,5 @@
 //! The search for the highest rate that still meets the objectives: grow, bisect, confirm. A machine without a clock: it asks for
-//! probes and is told their outcomes.
+//! probes and takes their outcomes.
 //!
 //! The answer is the rate at which a probe holds as often as not, as an interval: its lower end held, and its upper end failed, in so
 //! many independent probes that a true limit beyond either end would have done that in less than 1 of 20 searches.

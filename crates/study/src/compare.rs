@@ -10,7 +10,7 @@ use crate::stats::{self, Interval};
 pub struct Options {
     /// The chance of a false alarm that is accepted, over all figures together.
     pub alpha: f64,
-    /// Changes smaller than this share are told but not called a regression.
+    /// Changes smaller than this share are reported but not called a regression.
     pub change_min: f64,
     /// How many pairs of groups are compared in all: each has its part of `alpha`.
     pub pair_count: usize,

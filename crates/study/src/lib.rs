@@ -1,7 +1,7 @@
 //! Many runs into one answer: whether two groups of runs differ, where throughput stops growing, how much load still meets the
 //! objectives.
 //!
-//! Owns: the statistics, and the search for capacity as a machine that is told outcomes and asks for probes. A run is the unit
+//! Owns: the statistics, and the search for capacity as a state machine that takes outcomes and asks for probes. A run is the unit
 //! everywhere: requests of one run are not independent of each other. Never: sockets, the clock, words on a terminal. Whatever is
 //! drawn at random comes from a fixed seed, so that the same runs give the same answer.
 

@@ -1,6 +1,6 @@
 //! The log: one line for each finished request, so that a test can compare the server's count with a client's.
 //!
-//! Each worker writes through a buffer of its own into the same file, opened for appending; a buffer holds whole lines only,
+//! Each worker writes through its own buffer into the same file, opened for appending; a buffer holds whole lines only,
 //! so lines of two workers never mix. The order of lines is therefore that of the flushes, not of time.
 
 use std::{

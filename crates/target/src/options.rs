@@ -1,4 +1,4 @@
-//! What the server may be told before it starts.
+//! The options of the server.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -15,7 +15,7 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Serve TLS (1.2 and 1.3) with this identity; plain HTTP when absent.
     pub tls: Option<Tls>,
-    /// Threads, each with connections of its own. The default is the CPUs this process may use (affinity and cgroup quota).
+    /// Threads, each with its own connections. The default is the CPUs this process may use (affinity and cgroup quota).
     pub threads: NonZeroUsize,
     /// Write one line for each finished request to this file, which is emptied first. Lines are in the file at most
     /// 200 ms after the request, and all of them once the server stopped. Format: `docs/target.md`.

@@ -24,7 +24,7 @@ use crate::{
     worker::{Accepted, Worker},
 };
 
-/// A server that runs in threads of its own until it is stopped or dropped.
+/// A server that runs in its own threads until it is stopped or dropped.
 ///
 /// Stopping is prompt: open connections are closed, whatever they were doing.
 pub struct Target {

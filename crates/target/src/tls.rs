@@ -81,7 +81,7 @@ fn configure(
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // Tickets keep the sessions with the clients: the default store has room for 256, too few for tests of resumption.
+    // Tickets keep the sessions with the clients: the default store holds 256, too few for tests of resumption.
     config.ticketer = aws_lc_rs::Ticketer::new()?;
     Ok(config)
 }

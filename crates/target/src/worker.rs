@@ -85,7 +85,7 @@ async fn flush_log_often(worker: Arc<Worker>) {
 
 async fn serve(connection: Arc<Connection>, stream: std::net::TcpStream) {
     let Ok(stream) = TcpStream::from_std(stream) else {
-        connection.worker.counters().accepts_failed.add(1); // the event queue has no room for it
+        connection.worker.counters().accepts_failed.add(1); // the event queue is full
         return;
     };
     let socket = Socket::new(stream, Arc::clone(&connection));

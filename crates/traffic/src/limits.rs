@@ -30,7 +30,7 @@ pub const PENDING_BYTES_MAX: usize = 16 << 20;
 /// Bytes of memory for records that are sorted; what is larger is sorted in runs on disk.
 pub const SORT_BYTES_MAX: usize = 24 << 20;
 
-/// Most different rows (method and URL without what varies) that are told apart in a recording.
+/// Most different rows (method and URL without what varies) that are distinguished in a recording.
 pub const ROW_COUNT_MAX: usize = 1000;
 
 /// Most different origins (scheme, host and port) in one recording.

@@ -67,7 +67,7 @@ impl Piped {
         let Some(lines) = &self.lines else { return Ok(()) };
         match self.source.next()? {
             Some(record) => {
-                // When the program is gone, its end is told by its answers.
+                // When the program is gone, its end shows in its answers.
                 let _ = lines.send(line(&record));
                 self.waiting_bytes += record.bytes();
                 self.waiting.push_back(record);
@@ -184,7 +184,7 @@ fn read_lines(stdout: ChildStdout, answers: &Sender<Vec<u8>>) {
     let mut stdout = BufReader::new(stdout);
     loop {
         let mut line = Vec::new();
-        // One byte more than allowed tells that it is too long.
+        // One byte more than allowed shows that it is too long.
         let read = (&mut stdout).take(RECORD_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
         if !matches!(read, Ok(1..)) || answers.send(line).is_err() {
             return;

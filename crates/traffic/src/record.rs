@@ -175,7 +175,7 @@ impl Request {
 
     /// What of it no HTTP message can hold, so that neither a request nor a file can be made of it; `None`: nothing.
     ///
-    /// A request line is taken apart by spaces, a head by line ends: with one inside a part, the rest would be somebody else's words.
+    /// A request line is taken apart by spaces, a head by line ends: with one inside a part, the rest would be taken for another part.
     pub fn flaw(&self) -> Option<&'static str> {
         let is_line = |text: &str| !text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ');
         match () {

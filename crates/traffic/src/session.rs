@@ -1,6 +1,6 @@
 //! Which requests are of one client: those that carry what a response gave to it, or what else identifies it.
 //!
-//! Owns: the identities that responses gave, in bounded memory. Never: keeps a secret; it is known by a hash with a key of its own.
+//! Owns: the identities that responses gave, in bounded memory. Never: keeps a secret; it is known by a hash with its own key.
 //!
 //! A request belongs to the session whose cookie or token it carries. One that carries nothing of the kind, and is given a session cookie or a
 //! token, begins a session: behind a load balancer many clients share an address and a connection. Else its own session cookie
@@ -202,7 +202,7 @@ const SHARED: u64 = 0;
 /// Values of a generation; there are two: 3 MB.
 const GIVEN_COUNT_MAX: usize = 100_000;
 
-/// Values of one response: a list of a thousand tokens identifies nobody.
+/// Values of one response: a list of a thousand tokens identifies no one.
 const GIVEN_PER_RESPONSE_MAX: usize = 16;
 
 /// A longer response gives no token.

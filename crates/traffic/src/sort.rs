@@ -47,7 +47,7 @@ pub enum ImportError {
 
 /// Reads `source` to its end and writes its records to `writer` in the order of their times.
 ///
-/// `change` sees each record first and may alter it or leave it out; `progress` is told the bytes read so far.
+/// `change` sees each record first and may alter it or leave it out; `progress` receives the number of bytes read so far.
 ///
 /// # Errors
 /// See [`ImportError`]; a fatal problem of the source is none when `skip_bad` is set.

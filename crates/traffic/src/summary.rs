@@ -85,12 +85,12 @@ impl Summary {
         hosts
     }
 
-    /// Sessions that the recording tells apart.
+    /// Sessions that the recording distinguishes.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Connections that the recording tells apart.
+    /// Connections that the recording distinguishes.
     pub fn connection_count(&self) -> usize {
         self.connections.len()
     }
@@ -150,7 +150,7 @@ fn is_jwt(value: &[u8]) -> bool {
     value.starts_with(b"Bearer ey") && value.iter().filter(|byte| **byte == b'.').count() == 2
 }
 
-/// Different hosts, sessions, connections or seconds that are told apart.
+/// Different hosts, sessions, connections or seconds that are distinguished.
 const KEY_COUNT_MAX: usize = 1_000_000;
 
 /// A silence longer than this may be a mistake in the times.

@@ -29,7 +29,7 @@ struct Shared {
 }
 
 impl Acceptor {
-    /// Listens on a free port of 127.0.0.1 and gives each connection to `handler` on a thread of its own.
+    /// Listens on a free port of 127.0.0.1 and gives each connection to `handler` on a separate thread.
     pub(crate) fn start(handler: impl Fn(Socket) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
         let address = listener.local_addr().expect("a bound socket has an address");
@@ -67,12 +67,12 @@ impl Socket {
         Ok(rustix::net::sockopt::set_socket_linger(&*self.0, Some(Duration::ZERO))?)
     }
 
-    /// Closes both directions now, whoever still holds it.
+    /// Closes both directions now, even if it is still held elsewhere.
     pub(crate) fn shut_down(&self) -> io::Result<()> {
         self.0.shutdown(Shutdown::Both)
     }
 
-    /// Waits until the peer closes its side, whatever it sent before and nobody read.
+    /// Waits until the peer closes its side, whatever it sent before that was not read.
     pub(crate) fn wait_for_hangup(&self) -> io::Result<()> {
         let mut watched = [PollFd::new(&*self.0, PollFlags::RDHUP)];
         rustix::event::poll(&mut watched, None)?;

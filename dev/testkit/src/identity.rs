@@ -34,7 +34,7 @@ pub enum Validity {
 }
 
 impl Authority {
-    /// A new authority that nobody trusts yet.
+    /// A new authority that is not trusted yet.
     #[expect(clippy::new_without_default, reason = "making keys is work, not a default value")]
     pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names, so none is invalid");

@@ -176,7 +176,7 @@ impl Lab {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a file of our own");
     }
 
-    /// Gives a machine a temporary folder of its own. `options`: those of a `tmpfs`, such as `size=64k`, in which no program has room.
+    /// Gives a machine its own temporary folder. `options`: those of a `tmpfs`, such as `size=64k`, in which no program fits.
     pub fn limit_disk(&mut self, host: &str, options: &str) {
         // A machine sees the file systems that were there when its `sshd` started.
         self.host_mut(host).sshd.take().expect("a running sshd").kill();
@@ -244,7 +244,7 @@ impl Lab {
         entries.map(|entry| entry.path()).collect()
     }
 
-    /// Gives a machine another host key, as if somebody else answered there.
+    /// Gives a machine another host key, as if another host answered there.
     pub fn change_host_key(&mut self, host: &str) {
         self.run_program("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &self.text("other-key")]);
         self.host_mut(host).sshd.take().expect("a running sshd").kill();
@@ -393,7 +393,7 @@ impl Lab {
         fs::write(&config, text).expect("a file in the lab's folder");
         let log =
             fs::File::create(self.path(&format!("sshd-{host}.log"))).expect("a file in the lab's folder");
-        // `ip netns exec` gives it mounts of its own, which end with it.
+        // `ip netns exec` gives it its own mounts, which end with it.
         let mut command = self.command(host, "sh");
         command.args(["-c", &format!("{}exec /usr/sbin/sshd -D -e -f \"$0\"", self.mounted_etc(host))]);
         command.arg(&config).stderr(log);
@@ -478,7 +478,7 @@ fn name_of(pid: &str) -> Option<String> {
 /// The user without privileges.
 const USER: &str = "load";
 
-/// An id that nobody else has: programs of that user can signal each other's alone.
+/// An unused id: programs of that user can signal each other's alone.
 const USER_ID: u32 = 64_321;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -18,7 +18,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `command` in a process group of its own, without standard input.
+    /// Starts `command` in a new process group, without standard input.
     pub fn start(command: &mut Command) -> Self {
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command.process_group(0).stdin(Stdio::null()).spawn();
@@ -39,7 +39,7 @@ impl Process {
 
     /// Kills the child and everything in its group, at once, and waits for the child.
     pub fn kill(&mut self) {
-        // The group is gone when all of it has ended by itself.
+        // The group is gone when all of its processes have ended.
         let _ = kill_process_group(self.raw_pid(), Signal::KILL);
         let _ = self.child.wait();
     }
@@ -91,7 +91,7 @@ pub fn program(name: &str) -> PathBuf {
 }
 
 /// A port of 127.0.0.1 that was free a moment ago, never given twice by one process. It lies below the range from which
-/// the kernel takes clients' ports, so no load of a test running beside can take it meanwhile.
+/// the kernel takes clients' ports, so no load of a concurrent test can take it meanwhile.
 pub fn free_port() -> u16 {
     const FIRST: u32 = 10_000;
     const COUNT: u32 = 20_000;

@@ -119,7 +119,7 @@ impl ScriptedServer {
         self.truth.received_count.load(Ordering::Relaxed)
     }
 
-    /// Ends all connections and tells what was answered.
+    /// Ends all connections and returns what was answered.
     pub fn finish(self) -> Served {
         let Self { acceptor, truth, .. } = self;
         let connection_count = acceptor.connection_count();

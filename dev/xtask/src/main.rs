@@ -1,6 +1,6 @@
 //! Development tasks, run as `cargo xtask TASK`.
 //!
-//! - `tidy`: what the compiler and clippy do not check: who imports whom, headers, leftovers, lengths, documented flags.
+//! - `tidy`: what the compiler and clippy do not check: which crate imports which, headers, leftovers, lengths, documented flags.
 //! - `sbom`, `licenses`: lists the crates that are linked into the binary, in SPDX, and collects their licence texts.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to the developer who runs it")]

@@ -215,7 +215,7 @@ function monitorSpecs({ monitors }: RunPage): Spec[] {
     groups.set(key, [...(groups.get(key) ?? []), monitor]);
   }
   return [...groups].map(([key, members]) => {
-    // Sources are sampled each at its own moment of a second: on a common one, a chart's lines can be read beside each other.
+    // Sources are sampled each at its own moment of a second: on a common one, a chart's lines can be compared.
     const samples = members.map((one) => new Map(one.samples.map(([at, value]) => [Math.floor(at) + 0.5, value])));
     const x = [...new Set(samples.flatMap((one) => [...one.keys()]))].sort((a, b) => a - b);
     const [unit, who, what] = key.split('\n') as [string, string, string];

@@ -23,7 +23,7 @@ pub(crate) trait Driver {
     /// Does all that is due: users start, sleepers wake. Times are nanoseconds since the run's start.
     fn turn(&mut self, now_ns: u64, port: &mut Port);
 
-    /// When `turn` is wanted next, at the latest; requests' ends are told anyway.
+    /// When `turn` is wanted next, at the latest; the end of a request is reported anyway.
     fn next_due_ns(&self) -> u64;
 
     /// A request has ended.
@@ -32,7 +32,7 @@ pub(crate) trait Driver {
     /// Starts nothing more, and ends soon what runs.
     fn stop(&mut self, now_ns: u64, port: &mut Port);
 
-    /// Nobody runs, and nobody will.
+    /// No user runs, and none will.
     fn is_finished(&self) -> bool;
 
     /// How a request reaches its host; asked once for each spec.
@@ -55,14 +55,14 @@ pub trait DriverFactory: std::fmt::Debug + Send + Sync {
     fn user_count_max(&self) -> u64;
 }
 
-/// A driver, behind a border that other rooms cannot implement.
+/// A driver, behind a trait that other crates cannot implement.
 #[doc(hidden)]
 pub trait AnyDriver {
     #[doc(hidden)]
     fn into_driver(self: Box<Self>) -> DriverBox;
 }
 
-/// A driver in a box that only this room opens.
+/// A driver in a box that only this crate can open.
 #[doc(hidden)]
 pub struct DriverBox(pub(crate) Box<dyn Driver>);
 

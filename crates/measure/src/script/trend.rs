@@ -21,7 +21,7 @@ pub struct Trend {
     min: f64,
     max: f64,
     count: u64,
-    /// The values, unsorted, while they are few; then those that came since the histogram was told last; every one of them where
+    /// The values, unsorted, while they are few; then those that came since the histogram was last updated; every one of them where
     /// `keeps_all`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     values: Vec<f64>,

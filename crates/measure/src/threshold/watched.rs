@@ -1,4 +1,4 @@
-//! Rules on figures that are watched beside the load: of the target's CPU, `max<80%`.
+//! Rules on metrics that are monitored during the load: of the target's CPU, `max<80%`.
 
 use squall_plan::{InputError, units};
 
@@ -58,7 +58,7 @@ impl WatchedThreshold {
         }
     }
 
-    /// Sources are told with their role, `target shop`, which a rule may leave out.
+    /// Sources are named with their role, `target shop`, which a rule may leave out.
     fn is_about(&self, monitor: &Monitor) -> bool {
         let Some(source) = self.figure.strip_suffix(monitor.name.as_str()).map(str::trim_end) else {
             return false;

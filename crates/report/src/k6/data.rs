@@ -47,7 +47,7 @@ pub fn summary_data(summary: &ScriptSummary<'_>, is_stdout_tty: bool) -> Value {
     data
 }
 
-/// `--summary-export`: groups and checks by name, values beside their thresholds, which are true where they were crossed.
+/// `--summary-export`: groups and checks by name, values with their thresholds, which are true where they were crossed.
 pub fn export(summary: &ScriptSummary<'_>) -> Value {
     let mut metrics = Map::new();
     for (idx, metric) in summary.figures.metrics.iter().enumerate() {
@@ -72,7 +72,7 @@ pub fn export(summary: &ScriptSummary<'_>) -> Value {
     data
 }
 
-/// What `--new-machine-readable-summary` makes of both. `mode`: which metrics are told; `script`: its text.
+/// What `--new-machine-readable-summary` makes of both. `mode`: which metrics are included; `script`: its text.
 pub fn machine_data(summary: &ScriptSummary<'_>, mode: TextMode, script: &str, now: SystemTime) -> Value {
     json!({
         "config": { "duration": summary.duration.as_secs_f64(), "execution": "local", "script": script },

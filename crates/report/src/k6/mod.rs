@@ -42,7 +42,7 @@ pub struct ScriptSummary<'a> {
 }
 
 impl ScriptSummary<'_> {
-    /// Whether a metric is told of: it has values, or a threshold is on it or on a part of it.
+    /// Whether a metric is shown: it has values, or a threshold is on it or on a part of it.
     pub(crate) fn tells(&self, idx: usize) -> bool {
         let metric = &self.figures.metrics[idx];
         let parts = self.figures.metrics.iter().enumerate().filter(|(_, part)| part.name == metric.name);

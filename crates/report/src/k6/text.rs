@@ -6,7 +6,7 @@ use super::{ScriptSection, ScriptSummary, merged_by_name, per_s, stats, units};
 use crate::style::{Style, Tone};
 use crate::text::clean;
 
-/// How much is told.
+/// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextMode {
     /// Without the phases of requests and the durations of groups.
@@ -26,9 +26,9 @@ impl TextMode {
 /// How the summary is written.
 #[derive(Debug, Clone, Copy)]
 pub struct TextForm {
-    /// How much is told.
+    /// How much is shown.
     pub mode: TextMode,
-    /// Whether the thresholds stand before the results; not where another summary has told of them.
+    /// Whether the thresholds stand before the results; not where another summary has shown them.
     pub has_thresholds: bool,
     /// Its colours.
     pub style: Style,
@@ -125,7 +125,7 @@ impl Face<'_> {
         format!("{} '{}' {}={value}", self.mark(judged.outcome.is_ok), clean(&rule.text), rule.method())
     }
 
-    /// The scenarios with their groups; the groups of the scenario that k6 makes by itself stand alone.
+    /// The scenarios with their groups; the groups of the scenario that k6 creates automatically stand alone.
     fn sections(&self, lines: &mut Vec<String>) {
         for section in self.summary.sections.iter().filter(|section| section.group.is_empty()) {
             if section.scenario == "default" {
@@ -355,7 +355,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("NETWORK", &["data_"]),
 ];
 
-/// What has a place of its own.
+/// What is shown elsewhere.
 const HIDDEN: &[&str] = &["checks", "group_duration"];
 
 /// What the compact form leaves out.

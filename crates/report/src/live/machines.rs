@@ -1,4 +1,4 @@
-//! The machines of a fleet in `--live`: each in a cell, with as many figures as leave room for all of them.
+//! The machines of a fleet in `--live`: each in a cell, with as many figures as leave space for all of them.
 //!
 //! Owns: how many columns and which figures. Never: the plan's order changed; a machine is found where it was.
 
@@ -78,7 +78,7 @@ pub(super) fn strip(painter: Painter, machines: &[Machine], area: Rect) -> Parag
     Paragraph::new(lines).block(painter.block(&title(machines, shown_count)))
 }
 
-/// `machines: 20, 1 lost, 4 more than there is room for`.
+/// `machines: 20, 1 lost, 4 more than fit`.
 fn title(machines: &[Machine], shown_count: usize) -> String {
     let lost_count = machines.iter().filter(|machine| machine.problem.is_some()).count();
     let lost = if lost_count > 0 { format!(", {lost_count} lost") } else { String::new() };

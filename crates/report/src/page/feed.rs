@@ -1,4 +1,4 @@
-//! The page of a run under way, as messages: everything at first, then what is new. Pure: whoever serves it decides when.
+//! The page of a run under way, as messages: everything at first, then what is new. Pure: the server decides when.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! What only some kinds of run have, as tables for the page: handshakes, kept connections, a script's checks and metrics, a replay.
 //!
-//! Owns: which figures of a kind are told, in words. Never: how a table looks.
+//! Owns: which figures of a kind are shown, in words. Never: how a table looks.
 
 use serde::Serialize;
 use squall_measure::{RunRecord, ScriptFigures, ScriptMetric, ScriptUnit, ScriptValue};

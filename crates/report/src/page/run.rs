@@ -31,11 +31,11 @@ pub struct RunPage {
     pub curves: Vec<Curve>,
     /// The run over time.
     pub series: Series,
-    /// Figures watched beside the load.
+    /// Metrics monitored during the load.
     pub monitors: Vec<Monitor>,
     /// Moments to mark.
     pub events: Vec<Event>,
-    /// Kinds, steps, loads, machines, and loads on machines, each with figures of its own.
+    /// Kinds, steps, loads, machines, and loads on machines, each with its own figures.
     pub parts: Vec<PartLine>,
     /// What only this kind of run has.
     pub blocks: Vec<Block>,

@@ -1,6 +1,6 @@
 //! Line charts as SVG: for pages without the built viewer, and for documents.
 //!
-//! Lines differ by dash as well as by colour, so that they can be told apart in print and by everyone.
+//! Lines differ by dash as well as by colour, so that they can be distinguished in print and by everyone.
 
 use std::fmt::Write;
 

@@ -23,7 +23,7 @@ pub struct CapacityPage {
     pub slo: String,
     /// In the order in which they were made.
     pub probes: Vec<Probe>,
-    /// Which resource ran out, where that can be told.
+    /// Which resource ran out, where that is known.
     pub limit_words: Option<String>,
 }
 

@@ -134,7 +134,7 @@ impl ListedRun {
 const HEAD: [&str; 9] =
     ["run", "started (UTC)", "for", "rate", "failed", "p50", "p99", "thresholds", "verdict"];
 
-/// The first to be left out first: when a run started is told by its folder's name too.
+/// The first to be left out first: the folder's name also says when a run started.
 const DISPENSABLE: [&str; 6] = ["started (UTC)", "for", "p50", "failed", "p99", "rate"];
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub struct Summary {
     pub shares: Vec<Share>,
     /// What foreign tools did; their figures are in no other.
     pub tools: Vec<ToolRun>,
-    /// What was watched beside the load.
+    /// What was monitored during the load.
     pub monitors: Vec<Watched>,
     /// Marked moments, in time order.
     pub events: Vec<Event>,
@@ -119,7 +119,7 @@ pub struct Reason {
 /// Counts over the measured part of the run. `requests` = `ok` + `failed` + `interrupted`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Totals {
-    /// Requests, handshakes and idle connections, each by itself: the fields below count all that the run made, whatever it was.
+    /// Requests, handshakes and idle connections, separately: the fields below count everything that the run made.
     pub kinds: Vec<KindTotals>,
     /// Requests begun.
     pub requests: u64,

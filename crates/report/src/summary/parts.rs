@@ -29,7 +29,7 @@ pub struct Part {
     pub makes: Option<LoadKind>,
     /// Requests (or what else it made) that were begun.
     pub requests: u64,
-    /// Those that ended, per second of its own time.
+    /// Those that ended, per second of its measured time.
     pub rate_per_s: f64,
     /// What became of them.
     #[serde(flatten)]

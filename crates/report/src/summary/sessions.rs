@@ -15,7 +15,7 @@ pub struct Handshakes {
     pub per_s: f64,
     /// With a certificate and a key exchange of their own.
     pub full: u64,
-    /// Resumed from an earlier session, as the TLS library tells.
+    /// Resumed from an earlier session, as the TLS library reports.
     pub resumed: u64,
     /// Full ones for which the server asked for another key-exchange group first.
     pub hello_retries: u64,

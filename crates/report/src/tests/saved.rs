@@ -189,7 +189,7 @@ fn output_keeps_its_old_content_until_the_new_one_is_whole() {
 #[test]
 fn file_that_cannot_be_replaced_is_written_in_place() {
     let home = tempfile::tempdir().unwrap();
-    // As long as a name can be, so that no temporary file fits beside it.
+    // As long as a name can be, so that no temporary name derived from it fits.
     let file = home.path().join("x".repeat(255));
     fs::write(&file, "old".repeat(100_000)).unwrap();
     let record = fixture::closed_run();

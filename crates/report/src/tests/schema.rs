@@ -88,7 +88,7 @@ fn json_name(kind: &LoadKind) -> String {
     serde_json::to_value(kind).unwrap().as_str().unwrap().to_owned()
 }
 
-/// The names that serde knows, as it tells them to someone who gave another.
+/// The names that serde knows, as its error lists them for an unknown one.
 fn variants<T: DeserializeOwned>() -> BTreeSet<String> {
     let message = serde_json::from_str::<T>("\"?\"").err().unwrap().to_string();
     message.split('`').skip(3).step_by(2).map(str::to_owned).collect()
@@ -108,7 +108,7 @@ fn page_lists_every_field_of_the_schema() {
     check_file(&path, &format!("{before}{BEGIN}{table}{END}{after}"));
 }
 
-/// The fields of a distribution are told once, at `latency_us`.
+/// The fields of a distribution are described once, at `latency_us`.
 fn is_told_elsewhere(name: &str, fields: &[(String, String)]) -> bool {
     let is_distribution = |parent: &str| fields.iter().any(|(field, _)| *field == format!("{parent}.p99_9"));
     name.rsplit_once('.').is_some_and(|(parent, _)| parent != "latency_us" && is_distribution(parent))

@@ -1,4 +1,4 @@
-//! Saved runs that somebody has changed: each is read or refused, and what is read can be drawn.
+//! Saved runs that were changed by hand: each is read or refused, and what is read can be drawn.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

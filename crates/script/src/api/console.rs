@@ -38,7 +38,7 @@ struct Writer<'a, 'js> {
 }
 
 impl<'js> Writer<'_, 'js> {
-    /// A value by itself: strings are not quoted.
+    /// A single value: strings are not quoted.
     fn top(&mut self, value: &Value<'js>) -> JsResult<()> {
         if value.is_object() && !value.is_error() && !value.is_function() {
             return self.object(value);

@@ -1,4 +1,4 @@
-//! `import.meta`: `resolve`, which tells what a specifier means in the module that asks.
+//! `import.meta`: `resolve`, which resolves a specifier relative to the calling module.
 
 use crate::vm::{Call, Fun, JsResult, Module, Value};
 

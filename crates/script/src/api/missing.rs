@@ -2,7 +2,7 @@
 //!
 //! Never: decides what there is; the table of modules in `api` does.
 
-/// Modules by the beginning of their names, the first that fits: why there is none, and what mends that.
+/// Modules by the beginning of their names, the first that fits: why there is none, and what to do instead.
 const MODULES: &[(&str, &str, &str)] = &[
     ("k6/browser", BROWSER, "measure pages with k6, and their requests with squall"),
     ("k6/experimental/browser", BROWSER, "measure pages with k6, and their requests with squall"),

@@ -28,7 +28,7 @@ pub enum LayerKind {
 }
 
 impl Layer {
-    /// Reads the values that flags give, each by itself: how they go together is for [`Options::of`](super::Options::of).
+    /// Reads the values that flags give, each independently: how they combine is for [`Options::of`](super::Options::of).
     ///
     /// # Errors
     /// The first value that cannot be read.

@@ -72,7 +72,7 @@ pub struct Options {
     pub tls_versions: TlsVersions,
     /// Cipher suites offered, by IANA name; none: all.
     pub tls_cipher_suites: Vec<String>,
-    /// How trouble is shown: `headers`, `full`, or not.
+    /// How problems are shown: `headers`, `full`, or not.
     pub http_debug: Option<String>,
     /// Part of the whole run that this process makes.
     pub segment: Option<Stripes>,
@@ -101,7 +101,7 @@ pub struct Runtime {
     pub discards_bodies: bool,
     /// Largest body of a response that may be read.
     pub body_bytes_max: u64,
-    /// Each request asks for a connection of its own.
+    /// Each request uses a new connection.
     pub closes_connections: bool,
     /// Version of HTTP outside of scenarios.
     pub http: HttpVersion,

@@ -8,7 +8,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::host::Host;
 
-/// A stack of its own with a piece of work on it.
+/// A separate stack with a piece of work on it.
 pub(crate) struct Fiber {
     coroutine: Coroutine<(), (), ()>,
 }

@@ -27,7 +27,7 @@ pub(crate) struct Call<'js> {
 }
 
 impl Fun {
-    /// A function; `code` must be a plain `fn` item, which takes no room, so that the engine needs no closure.
+    /// A function; `code` must be a plain `fn` item, which takes no space, so that the engine needs no closure.
     pub(crate) const fn new<F>(name: &'static CStr, length: u8, code: F) -> Self
     where
         F: for<'js> Fn(&Call<'js>) -> JsResult<Value<'js>> + Copy + 'static,
@@ -124,7 +124,7 @@ unsafe extern "C" fn shim<F>(
 where
     F: for<'js> Fn(&Call<'js>) -> JsResult<Value<'js>> + Copy + 'static,
 {
-    // SAFETY: `Fun::new` has checked that F takes no room, so that it has one value, which needs no bytes; the context is the
+    // SAFETY: `Fun::new` has checked that F takes no space, so that it has one value, which needs no bytes; the context is the
     // caller's; arguments live during the call.
     unsafe {
         let code: F = std::mem::zeroed();

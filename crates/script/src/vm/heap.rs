@@ -1,7 +1,7 @@
 //! Memory of scripts: blocks of a hundred sizes, cut from chunks that all users of a thread share.
 //!
 //! Owns: the chunks. Never: what is in a block. A user has a thousand small objects that live as long as it does: without a header
-//! for each, and with no chunk of its own, it takes about 40 % less than from the system's allocator.
+//! for each, and without a separate chunk, it takes about 40 % less than from the system's allocator.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::cell::Cell;
@@ -14,14 +14,14 @@ use rquickjs_sys as qjs;
 /// The memory of one thread's users.
 #[derive(Debug)]
 pub(crate) struct Heap {
-    /// Of each size, the chunks that have room.
+    /// Of each size, the chunks with free space.
     open: [Cell<*mut Chunk>; CLASS_COUNT],
 }
 
 /// What a chunk begins with; blocks follow, or one block that is too large for a class.
 #[repr(C, align(64))]
 struct Chunk {
-    /// Neighbours among the chunks of this size that have room.
+    /// Neighbours among the chunks of this size with free space.
     before: *mut Self,
     after: *mut Self,
     /// Blocks that were given back; each begins with the address of the next.
@@ -61,7 +61,7 @@ impl Heap {
         if chunk.is_null() {
             return ptr::null_mut();
         }
-        // SAFETY: listed chunks are alive and have room: a freed block, or bytes at their end that were never used.
+        // SAFETY: listed chunks are alive and have free space: a freed block, or bytes at their end that were never used.
         unsafe {
             let chunk = &mut *chunk;
             chunk.used_count += 1;
@@ -107,7 +107,7 @@ impl Heap {
         // SAFETY: the layout is not empty.
         let chunk = unsafe { alloc(CHUNK_LAYOUT) }.cast::<Chunk>();
         if !chunk.is_null() {
-            // SAFETY: the chunk was just made, and nobody else knows it.
+            // SAFETY: the chunk was just made, and nothing else knows it.
             unsafe {
                 chunk.write(Chunk {
                     before: ptr::null_mut(),
@@ -269,7 +269,7 @@ unsafe extern "C" fn js_usable_size(block: *const c_void) -> qjs::size_t {
     unsafe { (*chunk_of(block.cast_mut())).block_bytes as qjs::size_t }
 }
 
-/// Sizes are told apart by units of this, which is what the engine's values are aligned to.
+/// Sizes are distinguished in units of this, which is what the engine's values are aligned to.
 const UNIT_BYTES: usize = 8;
 
 /// Blocks above this have a chunk to themselves.

@@ -143,7 +143,7 @@ unsafe extern "C" fn on_set(
     magic: c_int,
 ) -> qjs::JSValue {
     let (part_idx, name) = place(magic);
-    // SAFETY: as for `on_get`; the value is borrowed, and the property takes a reference of its own.
+    // SAFETY: as for `on_get`; the value is borrowed, and the property takes its own reference.
     unsafe {
         let ctx = Ctx::from_raw(context);
         let value = qjs::JS_DupValue(context, value);

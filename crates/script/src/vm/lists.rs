@@ -34,7 +34,7 @@ impl<'js> Value<'js> {
                 self.ctx().host().give_way(self.ctx())?;
             }
             let element = self.get_idx(idx)?;
-            // Deeper ones are as deep as the stack, which has a bound of its own.
+            // Deeper ones are as deep as the stack, which has its own bound.
             if depth > 0 && element.is_array() {
                 element.check_elements(left, depth - 1)?;
             }

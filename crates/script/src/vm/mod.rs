@@ -166,7 +166,7 @@ impl<'js> Ctx<'js> {
         unsafe { Value::from_raw(self, qjs::JS_GetException(self.as_ptr())) }
     }
 
-    /// Where the exception that was taken last came from, if it is no error with a stack of its own; empty when that is not known.
+    /// Where the exception that was taken last came from, if it is not an error with its own stack; empty when unknown.
     pub(crate) fn take_trace(self) -> String {
         // SAFETY: command 2 stores an owned value of the context, and leaves `undefined` in its place.
         let trace = unsafe {
@@ -198,7 +198,7 @@ unsafe extern "C" fn on_interrupt(_runtime: *mut qjs::JSRuntime, opaque: *mut c_
     c_int::from(host.on_interrupt())
 }
 
-/// Keeps the list of promises that were rejected and that nobody handles.
+/// Keeps the list of promises that were rejected and not handled.
 unsafe extern "C" fn on_rejection(
     context: *mut qjs::JSContext,
     promise: qjs::JSValue,

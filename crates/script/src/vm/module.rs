@@ -29,7 +29,7 @@ pub(crate) fn compile_function<'js>(ctx: Ctx<'js>, name: &str, source: &str) -> 
 
 fn compile<'js>(ctx: Ctx<'js>, name: &str, source: &str, kind: u32) -> JsResult<Value<'js>> {
     let name = c_text(name);
-    // The text may have NUL bytes of its own.
+    // The text may itself have NUL bytes.
     let text: Vec<u8> = source.bytes().chain([0]).collect();
     let flags = (kind | qjs::JS_EVAL_FLAG_COMPILE_ONLY) as c_int;
     // SAFETY: the text ends with NUL, as the parser wants it; the result is owned.

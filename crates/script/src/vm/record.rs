@@ -72,7 +72,7 @@ impl Record {
     fn give_up(&self, object: &Value<'_>, idx: usize) -> JsResult<()> {
         let value = self.value(object, idx)?;
         self.take(object.ctx(), idx);
-        // SAFETY: the object and the value are alive; the engine takes references of its own.
+        // SAFETY: the object and the value are alive; the engine takes its own references.
         let status = unsafe { define(object, self.kind.atoms[idx], value.raw(), DEFINED_FLAGS) };
         if status < 0 { Err(Thrown) } else { Ok(()) }
     }
@@ -208,7 +208,7 @@ fn inherited<'js>(object: &Value<'js>, atom: qjs::JSAtom) -> JsResult<Value<'js>
 unsafe fn define(object: &Value<'_>, atom: qjs::JSAtom, value: qjs::JSValue, flags: u32) -> c_int {
     let flags = (flags | qjs::JS_PROP_NO_EXOTIC) as c_int;
     let none = qjs::JS_UNDEFINED;
-    // SAFETY: the engine takes references of its own.
+    // SAFETY: the engine takes its own references.
     unsafe { qjs::JS_DefineProperty(object.ctx().as_ptr(), object.raw(), atom, value, none, none, flags) }
 }
 
@@ -244,7 +244,7 @@ unsafe extern "C" fn on_get_own(
         let none = qjs::JS_UNDEFINED;
         let flags = qjs::JS_PROP_C_W_E as c_int;
         let told = qjs::JSPropertyDescriptor { flags, value: value.into_raw(), getter: none, setter: none };
-        // SAFETY: the engine gives room for a descriptor, and owns what is in it from now on.
+        // SAFETY: the engine gives space for a descriptor, and owns what is in it from now on.
         unsafe { descriptor.write(told) };
         1
     };
@@ -262,7 +262,7 @@ unsafe extern "C" fn on_names(
         let names: Vec<_> =
             record.kind.atoms.iter().copied().filter(|atom| record.place(*atom).is_some()).collect();
         let bytes = size_of::<qjs::JSPropertyEnum>() * names.len().max(1);
-        // SAFETY: the engine frees the table and each of its atoms; there is room for all names.
+        // SAFETY: the engine frees the table and each of its atoms; there is space for all names.
         unsafe {
             let begin = qjs::js_malloc(context, bytes as qjs::size_t).cast::<qjs::JSPropertyEnum>();
             if begin.is_null() {
@@ -312,7 +312,7 @@ unsafe extern "C" fn on_define(
             return -1;
         }
         let flags = flags | qjs::JS_PROP_NO_EXOTIC as c_int;
-        // SAFETY: values are borrowed from the engine, which takes references of its own.
+        // SAFETY: values are borrowed from the engine, which takes its own references.
         unsafe { qjs::JS_DefineProperty(context, object.raw(), atom, value, getter, setter, flags) }
     };
     // SAFETY: the engine asks with a live context and object.

@@ -240,7 +240,7 @@ impl<'js> Value<'js> {
     pub(crate) fn to_number(&self) -> JsResult<f64> {
         self.check_convertible()?;
         let mut number = 0.0;
-        // SAFETY: writes the number where it is told.
+        // SAFETY: writes the number to the given address.
         let status = unsafe { qjs::JS_ToFloat64(self.ctx.as_ptr(), &raw mut number, self.raw) };
         if status < 0 { Err(Thrown) } else { Ok(number) }
     }
@@ -504,7 +504,7 @@ impl<'js> Ctx<'js> {
 
     /// An empty object.
     pub(crate) fn object(self) -> Value<'js> {
-        // SAFETY: gives an owned object, or an exception when memory is out, which the next operation on it tells.
+        // SAFETY: gives an owned object, or an exception when memory is out, which the next operation on it reports.
         unsafe { Value { ctx: self, raw: qjs::JS_NewObject(self.as_ptr()) } }
     }
 
@@ -663,7 +663,7 @@ impl Drop for Key<'_> {
 
 impl<'js> Text<'js> {
     /// # Safety
-    /// `bytes` must be text of `len` bytes that the engine gave, freed by nobody else; or null.
+    /// `bytes` must be text of `len` bytes that the engine gave, freed by nothing else; or null.
     unsafe fn new(ctx: Ctx<'js>, bytes: *const c_char, len: usize) -> Self {
         let repaired = if bytes.is_null() {
             Some(Box::from(""))

@@ -6,7 +6,7 @@ use squall_script::Outcome;
 
 use crate::drive::{compile, iterate, reply};
 
-/// What a script says, whose init has `table()`, which opens the table beside these tests, and `failure(make)`, an error as text.
+/// What a script says, whose init has `table()`, which opens the table next to these tests, and `failure(make)`, an error as text.
 fn said(init: &str, body: &str) -> String {
     let source = format!("{}\n{init}\nexport default async function () {{ {body} }}", begin());
     let run = iterate(&source, 2, |_| reply(200, &[], ""));

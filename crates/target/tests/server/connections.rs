@@ -118,7 +118,7 @@ fn gigabyte_is_streamed_in_flat_memory() {
     client.read_head().unwrap();
     let length = std::io::copy(&mut client.stream, &mut std::io::sink()).unwrap();
     assert_eq!(length, 1 << 30);
-    // The tests that run beside this one hold some tens of megabytes.
+    // The tests that run at the same time hold some tens of megabytes.
     assert!(peak_memory_kb() < 400_000, "{} kB", peak_memory_kb());
 }
 

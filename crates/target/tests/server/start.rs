@@ -16,7 +16,7 @@ fn stop_is_prompt_and_frees_the_address() {
     let mut flooding = Client::connect(address);
     flooding.write("GET /bytes/1073741824 HTTP/1.1\r\nHost: a\r\n\r\n");
     flooding.read_head().unwrap();
-    // Neither of them ends by itself.
+    // Neither of them ends without a signal.
     target.stop();
     assert!(idle.is_closed());
     let again = Target::start(&Options { listen: address, ..Options::default() }).unwrap();
@@ -34,7 +34,7 @@ fn taken_address_is_said_to_be_in_use() {
 
 #[test]
 fn foreign_address_is_refused_with_the_reason() {
-    let listen = "192.0.2.1:0".parse().unwrap(); // RFC 5737: nobody has it
+    let listen = "192.0.2.1:0".parse().unwrap(); // RFC 5737: no host has it
     let error = Target::start(&Options { listen, ..Options::default() }).err().unwrap();
     assert!(
         matches!(&error, Error::Listen { source, .. } if source.kind() == ErrorKind::AddrNotAvailable),

@@ -30,7 +30,7 @@ enum Part {
 pub(super) struct Table {
     names: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// Each request gets a row of its own, else each copy.
+    /// Each request gets its own row; else each copy does.
     is_per_request: bool,
 }
 

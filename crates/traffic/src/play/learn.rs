@@ -207,7 +207,7 @@ impl Learner {
         self.learned
     }
 
-    /// What was learned of the first records, which tells what to do with the rest.
+    /// What was learned of the first records, which decides what to do with the rest.
     pub fn finish_at(mut self, looked_through: u64) -> Learned {
         self.learned.looked_through = Some(looked_through);
         for (variable, row) in self.learned.variables.iter().zip(self.rows) {

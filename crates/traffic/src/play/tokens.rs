@@ -33,7 +33,7 @@ pub(crate) fn each(request: &Request, give: &mut dyn FnMut(&[u8])) {
     request.headers.iter().for_each(|field| redacted(&field.value, give));
 }
 
-/// Placeholders of secrets can be told apart wherever they stand, such as in a text within JSON.
+/// Placeholders of secrets can be distinguished wherever they occur, such as in a text within JSON.
 pub(crate) fn redacted(text: &[u8], give: &mut dyn FnMut(&[u8])) {
     for begin in memmem::find_iter(text, PLACEHOLDER) {
         let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'-';

@@ -250,7 +250,7 @@ fn json_places(json: &Value, pointer: &mut String, add: &mut Add<'_>) {
     }
 }
 
-/// Values that a script is given at most: nobody sets more by hand.
+/// Values that a script is given at most: no one sets more by hand.
 const SUPPLIED_COUNT_MAX: usize = 200;
 
 const REPLACE_FLAG: &str = "--replace 'redacted-...=>VALUE'";

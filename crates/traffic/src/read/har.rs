@@ -268,7 +268,7 @@ impl Entry {
             Some(Value::Number(id)) => id.to_string(),
             _ => return 0,
         };
-        // Ids are those of one process; the server's address tells different origins' connections apart.
+        // Ids are those of one process; the server's address distinguishes connections of different origins.
         let host = self.server_ip.as_deref().unwrap_or_default();
         key_of(format!("{id}@{host}").as_bytes())
     }
@@ -331,7 +331,7 @@ fn is_sendable(field: &Field) -> bool {
 }
 
 fn urlencoded(params: &[Param]) -> Vec<u8> {
-    // Chrome writes the values as they were sent, that is encoded; others decoded. A percent sign tells.
+    // Chrome writes the values as they were sent, that is encoded; others decoded. A percent sign decides.
     let is_encoded = params.iter().any(|param| param.value.as_deref().unwrap_or_default().contains('%'));
     if is_encoded {
         let parts: Vec<String> = params

@@ -6,7 +6,7 @@ use super::time;
 use crate::limits::{FIELD_COUNT_MAX, HEAD_BYTES_MAX};
 use crate::{Field, Request, Response, Scheme, Version};
 
-/// Reads a request as sent. The scheme is not in the bytes: an absolute target or the port tells, else it is http.
+/// Reads a request as sent. The scheme is not in the bytes: an absolute target or the port decides, else it is http.
 pub(super) fn request(bytes: &[u8]) -> Result<Request, String> {
     let mut fields = vec![httparse::EMPTY_HEADER; FIELD_COUNT_MAX];
     let mut parsed = httparse::Request::new(&mut fields);

@@ -19,7 +19,7 @@ pub(super) struct JsonFields {
 }
 
 impl JsonFields {
-    /// Reads `ts=time,method=request.method,..`, or the name of a server. The bool tells whether the time is that of the request.
+    /// Reads `ts=time,method=request.method,..`, or the name of a server. The bool says whether the time is that of the request.
     pub(super) fn parse(text: &str) -> Result<(Self, bool), String> {
         match text {
             "caddy" => {

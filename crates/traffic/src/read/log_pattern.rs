@@ -47,7 +47,7 @@ pub(super) enum Var {
     IsoTime,
     /// Whatever it looks like: ISO 8601, common, or since the epoch.
     AnyTime,
-    /// `06/Feb/2009:12:14:14.655`, or `2009-02-06 12:14:14`, in a zone that is not told.
+    /// `06/Feb/2009:12:14:14.655`, or `2009-02-06 12:14:14`, in an unspecified zone.
     LocalTime,
     /// `2009-02-06`, with `12:14:14` in another column.
     Date,

@@ -38,7 +38,7 @@ pub trait Source {
     /// The next record, in the order of the file; `None` at its end.
     ///
     /// # Errors
-    /// A [`Problem`] tells what cannot be read and where. Unless it is fatal, `next` may be called again and goes on
+    /// A [`Problem`] says what cannot be read and where. Unless it is fatal, `next` may be called again and goes on
     /// behind the bad record.
     fn next(&mut self) -> Result<Option<Record>, Problem>;
 
@@ -65,7 +65,7 @@ pub struct ReadOptions {
 /// Opens a recording: a file, a folder (of RRPair files), or `-` for standard input.
 ///
 /// # Errors
-/// When it cannot be opened, or nobody can tell its format.
+/// When it cannot be opened, or its format is unknown.
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Box<dyn Source>, OpenError> {
     if path.is_dir() {
         return Ok(Box::new(rrpair_text::Folder::open(path)?));

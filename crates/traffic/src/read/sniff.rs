@@ -1,4 +1,4 @@
-//! Which format a file has, told by its content; and why a file cannot be opened.
+//! Which format a file has, by its content; and why a file cannot be opened.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -53,7 +53,7 @@ pub(super) fn of_seconds(seconds: f64) -> Result<u64, String> {
     )
 }
 
-/// Nanoseconds since the epoch; older files have milliseconds or microseconds, which the magnitude tells apart.
+/// Nanoseconds since the epoch; older files have milliseconds or microseconds, which the magnitude distinguishes.
 pub(super) fn of_epoch(number: u64) -> Result<u64, String> {
     let nanoseconds = match number {
         0..100_000_000_000 => i128::from(number) * 1_000_000_000,

@@ -29,7 +29,7 @@ pub(super) type Edits = Vec<(Range<usize>, String)>;
 impl Finder<'_> {
     /// The placeholder of a value, where it is a secret; then it is remembered.
     pub(super) fn secret(&mut self, secrecy: Secrecy, value: &str) -> Option<String> {
-        // What is nested in a URL is found by itself.
+        // What is nested in a URL is found separately.
         let is_url = secrecy < Secrecy::Any && value.contains("://");
         if is_url || is_redacted(value) || !secrecy.covers(value.as_bytes()) {
             return None;
@@ -173,7 +173,7 @@ impl Finder<'_> {
         self.patterns_and_tokens(redacted.as_deref().unwrap_or(text)).or(redacted)
     }
 
-    /// A value may hold a URL or JSON of its own.
+    /// A value may hold a nested URL or JSON.
     fn parameter(&mut self, text: &str, pair: Range<usize>, depth: u8) -> Option<(Range<usize>, String)> {
         let (name, value) = halves(text, pair)?;
         let name = decoded(&text[name]);

@@ -38,7 +38,7 @@ struct Opened {
 }
 
 impl Redactor {
-    /// A redactor with a key of its own.
+    /// A redactor with a new key.
     pub fn new(rules: Rules) -> Self {
         Self { rules, values: Mutex::default() }
     }

@@ -6,7 +6,7 @@ use squall_plan::secret::Secrecy;
 
 use crate::pattern;
 
-/// What is redacted beside the names that everybody knows.
+/// What is redacted in addition to the well-known names.
 #[derive(Debug, Default)]
 pub struct Rules {
     names: Vec<String>,

@@ -7,7 +7,7 @@ use memchr::memmem;
 use super::*;
 use crate::Response;
 
-/// A secret of the kind that nobody types.
+/// A secret that no person types.
 const SECRET: &str = "S3CRETvalue01";
 
 fn redactor(rules: &str) -> Redactor {

@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 /// What stands in the place of a secret begins so, and 16 hexadecimal digits follow; and `=`, where encoding changes the secret: a cookie and the
-/// header that repeats it decoded are told apart by how that is written.
+/// header that repeats it decoded are distinguished by how that is written.
 pub const PLACEHOLDER: &str = "redacted-";
 
 /// What stands in the place of a number of JSON begins so.

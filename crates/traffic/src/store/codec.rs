@@ -60,7 +60,7 @@ pub struct RecordView<'a> {
     headers: Part<'a>,
     /// Body as sent, without its spooled part.
     pub body: &'a [u8],
-    /// What of the body is in frames of its own.
+    /// What of the body is in separate frames.
     pub spooled: Option<SpooledPart>,
     /// Length of a body that was not kept; else 0.
     pub lost_body_bytes: u64,

@@ -21,7 +21,7 @@ pub const MAGIC: &[u8; 8] = b"SQUALLTR";
 /// Version of the format.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Bytes before the first frame: the magic, the version, and room for later.
+/// Bytes before the first frame: the magic, the version, and space for later.
 pub const FILE_HEAD_BYTES: u64 = 16;
 
 /// Begins the frame of a record.

@@ -1,4 +1,4 @@
-//! Opens a recording by its index, and walks through it: many cursors on one file, each with a small buffer of its own.
+//! Opens a recording by its index, and walks through it: many cursors on one file, each with its own small buffer.
 
 use std::fs::File;
 use std::io;
@@ -124,7 +124,7 @@ impl Recording {
         }
     }
 
-    /// The part of a body that is in frames of its own; `offset`: where the frame of its record begins.
+    /// The part of a body that is in separate frames; `offset`: where the frame of its record begins.
     pub fn spooled(&self, view: &RecordView<'_>, offset: u64) -> Option<Spooled> {
         spooled(&self.file, view, offset)
     }

@@ -1,4 +1,4 @@
-//! Reads a `.squall` file front to back without its index: frames that are damaged are told, and the next whole one is found.
+//! Reads a `.squall` file front to back without its index: damaged frames are reported, and the next whole one is found.
 
 use std::fs::File;
 use std::io;

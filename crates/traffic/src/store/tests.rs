@@ -209,7 +209,7 @@ fn an_empty_file_is_a_recording_that_was_begun_just_now() {
     assert_eq!(walked(&Recording::open(&path).unwrap(), 100), [record(0)]);
 }
 
-/// A limit on the size of files fails like a full disk does. It is the whole process's: this test starts itself in one of its own.
+/// A limit on the size of files fails like a full disk does. It is the whole process's: this test starts itself in a separate one.
 #[test]
 fn a_record_that_the_disk_has_no_room_for_leaves_no_trace() {
     const IS_LIMITED: &str = "SQUALL_TEST_FILE_SIZE_IS_LIMITED";

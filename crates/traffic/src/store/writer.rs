@@ -162,7 +162,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A disk that fills up takes the first part of what it has no room for: the file ends before it again.
+    /// A disk that fills up takes the first part of what does not fit: the file ends before it again.
     fn forget_half(&mut self) -> io::Result<()> {
         let end = self.offset - self.out.buffer().len() as u64;
         let file = self.out.get_mut();
@@ -193,7 +193,7 @@ pub fn repair(path: &Path) -> Result<Index, WriteError> {
 /// read that may read the new one.
 ///
 /// # Errors
-/// Those of `fill`, and when a file cannot be made beside `path` or moved there.
+/// Those of `fill`, and when a file cannot be made next to `path` or moved there.
 pub fn replace<T, E: From<WriteError>>(
     path: &Path,
     fill: impl FnOnce(Writer) -> Result<T, E>,

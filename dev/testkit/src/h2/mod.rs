@@ -96,7 +96,7 @@ impl ScriptedPeer {
         format!("h2c://{}/", self.address())
     }
 
-    /// Ends all connections, and tells what is wrong about what the client did, if anything is.
+    /// Ends all connections, and returns what the client did wrong, if anything.
     pub fn complaint(self, peer: &Peer) -> Option<String> {
         let Self { acceptor, shared } = self;
         let connection_count = acceptor.connection_count();

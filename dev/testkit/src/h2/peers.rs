@@ -568,7 +568,7 @@ pub const PEERS: &[Peer] = &[
         t.settings(&[])?;
         let id = t.request_head()?;
         t.read_data(WINDOW_BYTES)?;
-        // The window is used up. Now it is 65,535 below nothing, then at nothing, and then there is room for one byte.
+        // The window is used up. Now it is 65,535 below nothing, then at nothing, and then one byte fits.
         t.settings(&[(4, 0)])?;
         t.send(kind::WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes())?;
         t.send(kind::WINDOW_UPDATE, 0, id, &(WINDOW_BYTES as u32).to_be_bytes())?;

@@ -192,7 +192,7 @@ impl<'a> Talk<'a> {
         if read > bytes { self.complain("more DATA than the windows allow") } else { Ok(()) }
     }
 
-    /// Gives the client all the room there is.
+    /// Gives the client the largest possible window.
     pub fn open_windows(&mut self) -> io::Result<()> {
         self.settings(&[(4, 1 << 30)])?;
         self.send(kind::WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes())

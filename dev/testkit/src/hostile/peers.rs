@@ -139,7 +139,7 @@ pub const PEERS: &[Peer] = &[
             fails(&[(Timeout, Sending), (Timeout, Waiting)]),
         ),
     ),
-    // Answers that nobody asked for.
+    // Answers without a request.
     plain(
         "endless interim responses",
         &[ReadRequest, SendForever(b"HTTP/1.1 103 Early Hints\r\n\r\n")],
@@ -241,7 +241,7 @@ pub const PEERS: &[Peer] = &[
         &[ReadRequest, Send(TEN_BYTES), Send(b"hello"), Reset],
         RESET,
     ),
-    // RFC 9112 9.8: without a closure alert nobody knows whether a close-delimited body is whole.
+    // RFC 9112 9.8: without a closure alert it is unknown whether a close-delimited body is whole.
     tls("TLS: body until a close without alert", Tls::Valid, &[ReadRequest, ok!("\r\nhello")], CUT_OFF),
 ];
 

@@ -15,7 +15,7 @@ use crate::identity::{Authority, Validity, server_config_builder};
 pub enum Tls {
     /// The peer is asked by plain `http`.
     No,
-    /// It does not: a good certificate from an authority that the client is told to trust.
+    /// It does not: a good certificate from an authority that the client is configured to trust.
     Valid,
     /// The client speaks TLS; the acts answer it in raw bytes.
     Raw,
@@ -25,7 +25,7 @@ pub enum Tls {
     WrongName,
     /// The certificate ended long ago.
     Expired,
-    /// The client is not told to trust the authority.
+    /// The client is not configured to trust the authority.
     Untrusted,
     /// TLS 1.2 alone.
     Only12,

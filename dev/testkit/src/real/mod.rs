@@ -1,4 +1,4 @@
-//! Real servers as children, each plain and with TLS, in a temporary folder of its own: nginx, h2o, haproxy, caddy and Go's for HTTP/1.1
+//! Real servers as children, each plain and with TLS, in its own temporary folder: nginx, h2o, haproxy, caddy and Go's for HTTP/1.1
 //! and HTTP/2, nghttpd and node for HTTP/2 alone, OpenSSL's for TLS alone. And Prometheus, which receives figures.
 
 mod caddy;
@@ -256,7 +256,7 @@ impl Site {
     }
 }
 
-/// Whether servers must be told to stay root: with less they could not reach their folder.
+/// Whether servers must be configured to stay root: with less they could not reach their folder.
 fn runs_as_root() -> bool {
     rustix::process::geteuid().is_root()
 }

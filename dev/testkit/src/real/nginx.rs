@@ -11,7 +11,7 @@ pub struct NginxOptions {
     pub worker_cpu: Option<u32>,
     /// Writes a line per request.
     pub access_log: bool,
-    /// Speaks TLS 1.3, which older versions leave out unless told.
+    /// Speaks TLS 1.3, which older versions leave out by default.
     pub tls13: bool,
     /// Its certificate has an RSA key instead of a P-256 one.
     pub rsa: bool,

@@ -1,4 +1,4 @@
-//! Who may use whom, checked against `cargo metadata`. The table is the one of `ARCHITECTURE.md`.
+//! Which crate may use which, checked against `cargo metadata`. The table is the one of `ARCHITECTURE.md`.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Findings;
 
-/// What a room may use.
+/// What a crate may use.
 struct Room {
     package: &'static str,
     /// Rooms of ours that it may use.
@@ -72,7 +72,7 @@ const ROOMS: &[Room] = &[
     Room { package: "xtask", may_use: &[], must_not_use: NETWORK },
 ];
 
-/// Tests of any room may use these as well.
+/// Tests of any crate may use these as well.
 const FOR_TESTS: &[&str] = &["squall-testkit", "squall-target"];
 
 /// Sockets, in one form or another.

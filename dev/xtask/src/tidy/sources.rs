@@ -13,7 +13,7 @@ pub(super) struct Source {
     pub(super) text: String,
 }
 
-/// Reads every Rust file of the house.
+/// Reads every Rust file of the project.
 pub(super) fn read(root: &Path, findings: &mut Findings) -> Vec<Source> {
     let mut files = Vec::new();
     for room in ["crates", "dev", "bench", "fuzz"] {
@@ -47,7 +47,7 @@ fn read_folder(root: &Path, folder: &Path, files: &mut Vec<Source>) -> io::Resul
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
-            // What cargo built, as that file says; a room may be called `target` as well.
+            // What cargo built, as that file says; a crate may be called `target` as well.
             if !path.join("CACHEDIR.TAG").exists() {
                 read_folder(root, &path, files)?;
             }

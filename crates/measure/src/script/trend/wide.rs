@@ -1,4 +1,4 @@
-//! Counts of values of every sign and size, to 0.1 %: what a histogram of times has no room for.
+//! Counts of values of every sign and size, to 0.1 %: what a histogram of times cannot hold.
 //!
 //! A bucket is what the first bits of a number have in common: its sign, its power of two, and one of 512 parts of that. Real values
 //! fill hundreds of them; there are two million.

@@ -35,7 +35,7 @@ fn parse<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     promised(ctx, shared(ctx, &name, rows))
 }
 
-/// The rows that are left, read by whoever asks for them first.
+/// The remaining rows; the first reader to ask gets the next one.
 fn shared<'js>(ctx: Ctx<'js>, name: &str, mut rows: Rows) -> JsResult<Value<'js>> {
     let source = &ctx.host().source;
     if let Some(data) = source.array(name) {

@@ -323,7 +323,7 @@ impl Target {
     }
 }
 
-/// Whether a status is expected; `None`: nobody asks.
+/// Whether a status is expected; `None`: there is no callback.
 fn expectation(host: &Host, params: Option<&Params>, status: u16) -> Option<bool> {
     match params.and_then(|params| params.callback.as_ref()) {
         Some(callback) => callback.expects(status),
@@ -408,7 +408,7 @@ pub(super) fn take_reply(inbox: &RefCell<Vec<Reply>>, token: u32) -> Option<Repl
     Some(inbox.swap_remove(idx))
 }
 
-/// k6's `error_code` of what has no code of its own.
+/// k6's `error_code` for errors without a specific code.
 pub(super) const OTHER_CODE: u16 = 1000;
 
 /// How many redirects k6 follows.

@@ -63,7 +63,7 @@ impl Callback {
         }
     }
 
-    /// Whether a status is expected; `None`: nobody asks.
+    /// Whether a status is expected; `None`: there is no callback.
     pub(super) fn expects(&self, status: u16) -> Option<bool> {
         match self {
             Self::Off => None,

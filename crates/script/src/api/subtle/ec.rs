@@ -62,7 +62,7 @@ pub(super) fn usages(name: Name) -> (&'static [Usage], &'static [Usage]) {
     }
 }
 
-/// A key from outside. A format that tells the curve is believed, as k6 does it; `namedCurve` is for the others.
+/// A key from outside. A format that names the curve is trusted, as in k6; `namedCurve` is for the others.
 pub(super) fn import(format: Format, data: &Value<'_>, params: &Value<'_>) -> Outcome<Key> {
     match format {
         Format::Raw => Key::public(Curve::param(params)?, algorithm::data(data)?),

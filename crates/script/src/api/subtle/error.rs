@@ -11,7 +11,7 @@ pub(super) enum Fault {
     /// A key that cannot be what it is imported as.
     #[error("{0}")]
     Data(String),
-    /// Something that is no key, or a format that nobody knows.
+    /// Not a key, or an unknown format.
     #[error("{0}")]
     Implementation(String),
     /// A key that must not be used for this.

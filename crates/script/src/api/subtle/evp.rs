@@ -24,7 +24,7 @@ pub(super) enum Padding {
 
 impl RsaKey {
     pub(super) fn generate(bits: u32) -> Option<Self> {
-        // SAFETY: a constructor of the library, whose result nobody else frees.
+        // SAFETY: a constructor of the library, whose result nothing else frees.
         let rsa = unsafe { Owned::new(lc::RSA_new(), lc::RSA_free) }?;
         let exponent = big_number(&lc::RSA_F4.to_be_bytes())?;
         let bits = c_int::try_from(bits).ok()?;
@@ -86,9 +86,9 @@ impl RsaKey {
     }
 
     fn of(rsa: &Owned<lc::RSA>) -> Option<Self> {
-        // SAFETY: a constructor of the library, whose result nobody else frees.
+        // SAFETY: a constructor of the library, whose result nothing else frees.
         let key = unsafe { Owned::new(lc::EVP_PKEY_new(), lc::EVP_PKEY_free) }?;
-        // SAFETY: both objects are alive; the key takes a reference of its own.
+        // SAFETY: both objects are alive; the key takes its own reference.
         succeeded(unsafe { lc::EVP_PKEY_set1_RSA(key.raw(), rsa.raw()) })?;
         Some(Self(key))
     }
@@ -196,7 +196,7 @@ impl RsaKey {
         &self,
         init: unsafe extern "C" fn(*mut lc::EVP_PKEY_CTX) -> c_int,
     ) -> Option<Owned<lc::EVP_PKEY_CTX>> {
-        // SAFETY: the key is alive, and the context takes a reference of its own; it is freed once.
+        // SAFETY: the key is alive, and the context takes its own reference; it is freed once.
         unsafe {
             let raw = lc::EVP_PKEY_CTX_new(self.0.raw(), ptr::null_mut());
             let context = Owned::new(raw, lc::EVP_PKEY_CTX_free)?;

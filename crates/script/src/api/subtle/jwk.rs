@@ -88,7 +88,7 @@ fn aes_mode(name: Name) -> &'static str {
     name.text().strip_prefix("AES-").unwrap_or_default()
 }
 
-/// Without padding, and where the last letter has bits that nobody needs, as Go reads it.
+/// Without padding, and where the last letter has unused bits, as Go reads it.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new()

@@ -61,7 +61,7 @@ impl Params {
     }
 }
 
-/// Each block of a hash takes all iterations anew, and nobody needs a key of this length.
+/// Each block of a hash takes all iterations anew, and no use needs a key of this length.
 const DERIVED_BYTES_MAX: usize = 1 << 20;
 
 /// The bytes of the shortest hash, SHA-1: each gets all iterations.

@@ -80,7 +80,7 @@ impl CryptoKey {
         }
     }
 
-    /// What a script gets of a key of its own; only a public one may be one that cannot be used.
+    /// What a script gets of a key that it generated; only a public one may be one that cannot be used.
     pub(super) fn given(self, ctx: Ctx<'_>) -> Outcome<Value<'_>> {
         if self.usages.is_empty() && self.kind() != Kind::Public {
             return Err(Fault::Syntax("a secret or private key needs usages".to_owned()));

@@ -14,7 +14,7 @@ pub(super) struct CurlOption {
 pub(super) enum Effect {
     /// The request.
     Request,
-    /// How curl connects, or what it does with responses: the replay has flags of its own.
+    /// How curl connects, or what it does with responses: the replay has its own flags.
     Connection,
     /// What is shown or saved.
     Output,

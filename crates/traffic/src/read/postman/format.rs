@@ -40,7 +40,7 @@ pub(super) struct Item {
     pub(super) response: Value,
 }
 
-/// A response that somebody saved, with the request that it answered.
+/// A saved response, with the request that it answered.
 #[derive(Deserialize)]
 struct Saved {
     #[serde(rename = "originalRequest")]
@@ -53,7 +53,7 @@ struct Saved {
     took_ms: Value,
 }
 
-/// Scripts: a list, or one by itself.
+/// Scripts: a list, or a single one.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Events {

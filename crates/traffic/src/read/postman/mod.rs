@@ -61,7 +61,7 @@ impl Postman {
     }
 }
 
-/// Why it is no collection: an untagged type tells no place, the type itself does.
+/// Why it is no collection: an error of an untagged type has no place, that of the type itself does.
 fn malformed(bytes: &[u8]) -> Problem {
     let error = serde_json::from_slice::<format::Collection>(bytes).err();
     let line = error.as_ref().map_or(0, serde_json::Error::line);

@@ -2,7 +2,7 @@
 //! status, the extraction of what was learned (values of responses that later requests send), and the environment variables that stand
 //! for redacted values which no response gives.
 //!
-//! Owns: which statements the script has, in which order. Never: learns by itself; [`play::Learner`](crate::play::Learner) did.
+//! Owns: which statements the script has, in which order. Never: learns; [`play::Learner`](crate::play::Learner) did.
 
 mod helpers;
 mod template;
@@ -103,7 +103,7 @@ impl<W: Write> K6<W> {
         writeln!(self.out, "}};\n{SETUP}")
     }
 
-    /// The script waits for each answer by itself: a pause begins with the answer.
+    /// The script waits for each answer: a pause begins with the answer.
     fn pause_until(&mut self, time_ns: u64) -> Option<u64> {
         self.owed_ns += time_ns.saturating_sub(self.answered_ns);
         let pause_ms = self.owed_ns / 1_000_000;

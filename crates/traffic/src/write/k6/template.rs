@@ -98,7 +98,7 @@ enum Piece<'a> {
     Value(String),
 }
 
-/// How a mark was encoded, which tells how its value must be.
+/// How a mark was encoded, which says how its value must be.
 #[derive(Clone, Copy)]
 enum Encoded {
     Not,
