@@ -9,7 +9,8 @@ use squall_wire::h1::Decoder;
 use crate::sys::Fd;
 use crate::tls::TlsStream;
 
-/// A slot that holds one connection at a time. Kept small: ten thousand of them are walked in the loop.
+/// A slot that holds one connection at a time. Kept small, with all that a plain request does not need in [`ConnCold`]: a hundred of these and
+/// their exchanges fit into a first-level cache.
 #[derive(Debug)]
 pub(super) struct Conn {
     pub(super) state: State,
@@ -17,31 +18,23 @@ pub(super) struct Conn {
     pub(super) origin_idx: u32,
     /// Index into the pools; the origin's, unless each user has a pool.
     pub(super) pool_idx: u32,
-    /// Where it goes, when that is a TCP address.
-    pub(super) remote: Option<SocketAddr>,
     /// Where its part of the exchange table begins: a place for each slot of a request.
     pub(super) first_place: u32,
-    /// The same while it speaks nothing yet; fixed.
-    pub(super) home_place: u32,
     /// Counts uses of the slot, so that a late event of an earlier socket is recognised.
     pub(super) generation: u32,
     pub(super) socket: Option<Fd>,
     pub(super) tls: Option<Box<TlsStream>>,
-    /// The exchange with a proxy, or for an upgrade, that comes before the connection is open.
-    pub(super) prelude: Option<Box<PreludeProgress>>,
     /// What it speaks, once it is open. Before that, at most one request waits for it, in slot 0.
     pub(super) client: Option<Client>,
     pub(super) has_opener: bool,
-    pub(super) out: Outgoing,
+    /// What a socket did not take; made when that happens first.
+    pub(super) held: Option<Box<HeldBytes>>,
+    /// It is in the shard's list of connections with something to send.
+    pub(super) is_listed_unsent: bool,
     /// It takes no new requests, and is closed when its last response is whole.
     pub(super) is_retiring: bool,
-    /// When the peer was last heard from.
-    pub(super) heard_ns: u64,
-    pub(super) refusals: Refusals,
     /// Responses completed on this connection.
     pub(super) served_count: u32,
-    /// Connect attempts that failed in a row on this slot.
-    pub(super) failure_count: u32,
     /// The last response was large: the next is read head first, so that its body need not be copied.
     pub(super) expects_large_body: bool,
     /// epoll reported more than has been read: a FIN may be pending.
@@ -52,10 +45,27 @@ pub(super) struct Conn {
     pub(super) is_listed_idle: bool,
     /// When connecting began.
     pub(super) opened_ns: u64,
-    /// When TCP (and the tunnel) stood.
+    pub(super) cold: Box<ConnCold>,
+}
+
+/// What is read only when a connection opens, fails or ends, or carries streams.
+#[derive(Debug, Default)]
+pub(super) struct ConnCold {
+    /// [`Conn::first_place`] while the connection speaks nothing yet; fixed.
+    pub(super) home_place: u32,
+    /// Where it goes, when that is a TCP address.
+    pub(super) remote: Option<SocketAddr>,
+    /// The exchange with a proxy, or for an upgrade, that comes before the connection is open.
+    pub(super) prelude: Option<Box<PreludeProgress>>,
+    /// Connect attempts that failed in a row on this slot.
+    pub(super) failure_count: u32,
+    pub(super) refusals: Refusals,
+    /// When the TCP connection (and the tunnel) was established.
     pub(super) connected_ns: u64,
     /// When the connection was ready for requests.
     pub(super) ready_ns: u64,
+    /// When the peer last sent anything, where single requests can be given up.
+    pub(super) heard_ns: u64,
 }
 
 /// The life of a slot.
@@ -73,16 +83,14 @@ pub(super) enum State {
     Open,
 }
 
-/// What a connection has to send and has sent.
+/// What was to be written and is not, or not all of it.
 #[derive(Debug, Default)]
-pub(super) struct Outgoing {
+pub(super) struct HeldBytes {
     /// Bytes that the socket did not take; `written_bytes` of them it took since.
     pub(super) rest: Vec<u8>,
     pub(super) written_bytes: usize,
-    /// Slots of the requests that end in what is being written.
+    /// Slots of the requests that end in them, or in what the TLS session holds.
     pub(super) ending: Vec<u32>,
-    /// It is in the shard's list of connections with something to send.
-    pub(super) is_listed: bool,
 }
 
 /// How far the `CONNECT` request, or that for an upgrade, has been written, and its response been read.
@@ -99,8 +107,9 @@ pub(super) struct Refusals {
     served_count: u32,
 }
 
-/// One request in flight. Times are the monotonic clock's nanoseconds.
+/// One request in flight, in one cache line. Times are the monotonic clock's nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
 pub(super) struct Exchange {
     pub(super) request: RequestId,
     /// When the schedule (open model) or its user (closed model) wanted it.
@@ -182,34 +191,35 @@ impl Exchange {
 }
 
 impl Conn {
-    pub(super) const fn new(pool_idx: u32, origin_idx: u32, home_place: u32) -> Self {
+    pub(super) fn new(pool_idx: u32, origin_idx: u32, home_place: u32) -> Self {
         Self {
             state: State::Vacant,
             first_place: home_place,
-            home_place,
             origin_idx,
             pool_idx,
-            remote: None,
             generation: 0,
             socket: None,
             tls: None,
-            prelude: None,
             client: None,
             has_opener: false,
-            out: Outgoing { rest: Vec::new(), written_bytes: 0, ending: Vec::new(), is_listed: false },
+            held: None,
+            is_listed_unsent: false,
             is_retiring: false,
-            heard_ns: 0,
-            refusals: Refusals { count: 0, served_count: 0 },
             served_count: 0,
-            failure_count: 0,
             expects_large_body: false,
             peer_closed: false,
             peeked_bytes: 0,
             is_listed_idle: false,
             opened_ns: 0,
-            connected_ns: 0,
-            ready_ns: 0,
+            cold: Box::new(ConnCold { home_place, ..ConnCold::default() }),
         }
+    }
+
+    /// The slot after its connection: socket and session are gone, and a new generation makes late events of theirs strangers.
+    pub(super) fn vacated(&self) -> Self {
+        let mut vacated = Self::new(self.pool_idx, self.origin_idx, self.cold.home_place);
+        vacated.cold.failure_count = self.cold.failure_count;
+        Self { generation: self.generation.wrapping_add(1), is_listed_idle: self.is_listed_idle, ..vacated }
     }
 
     /// Requests in flight.
@@ -242,9 +252,14 @@ impl Conn {
 
     /// Whether anything waits to be written.
     pub(super) fn wants_write(&self) -> bool {
-        !self.out.rest.is_empty()
+        self.is_blocked()
             || self.client.as_ref().is_some_and(Client::wants_write)
             || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+
+    /// Whether there are bytes that the socket did not take.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| !held.rest.is_empty())
     }
 
     /// The epoll token of the slot's present use.
@@ -275,6 +290,10 @@ impl RequestId {
         (self.0 & Self::DYNAMIC != 0).then_some((self.0 & !Self::DYNAMIC) as usize)
     }
 }
+
+/// With 64 bytes for each exchange, a hundred connections fit into 24 of the 32 KiB that a first-level data cache has at least.
+#[cfg(not(test))]
+const _: () = assert!(size_of::<Conn>() <= 160 && size_of::<Exchange>() == 64);
 
 /// Requests whose fields a peer does not accept in a row before its connection ends.
 const REFUSAL_COUNT_MAX: u32 = 8;

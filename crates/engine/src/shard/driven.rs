@@ -330,7 +330,7 @@ impl Shard {
                 head,
                 body,
                 phases: self.phases(conn_idx, exchange),
-                remote: self.conns[conn_idx].remote,
+                remote: self.conns[conn_idx].cold.remote,
                 version: self.conns[conn_idx].client.as_ref().map(Client::version),
                 tls: self.conns[conn_idx].tls.as_deref().and_then(tls_names),
             };

@@ -116,8 +116,9 @@ struct IoBuffers {
     /// Never touched: the kernel only wants its length.
     discard: Vec<u8>,
     head_caches: HeadCaches,
-    /// What one connection sends in one go.
+    /// What one connection sends in one go, and the slots of the requests that end in it.
     out: Vec<u8>,
+    ending: Vec<u32>,
     sink: ResponseSink,
     /// The sockets have kernel receive stamps, and this translates them.
     stamp_clock: Option<Clock>,
@@ -139,7 +140,7 @@ struct Limits {
     age_max_ns: u64,
     served_max: u32,
     /// Requests in flight on one HTTP/1.1 connection.
-    depth: u32,
+    depth: u16,
     /// Streams of one HTTP/2 connection.
     stream_count: u32,
     /// Places for requests in flight that each connection has.
@@ -399,6 +400,7 @@ impl IoBuffers {
             discard: vec![0; DISCARD_BYTES],
             head_caches: HeadCaches::default(),
             out: Vec::new(),
+            ending: Vec::new(),
             sink: ResponseSink::new(prepared.http().follow_count_max > 0),
             stamp_clock: batches.then(Clock::new),
             reads_stamps: batches,
@@ -436,7 +438,7 @@ impl Limits {
             drain_ns,
             age_max_ns: load.connections.age_max.map_or(u64::MAX, nanoseconds),
             served_max: load.connections.request_count_max.map_or(u32::MAX, std::num::NonZero::get),
-            depth: load.connections.pipeline_depth.get(),
+            depth: u16::try_from(load.connections.pipeline_depth.get()).unwrap_or(u16::MAX),
             // Origins that were not known at the start have no more places than HTTP/1.1 needs.
             stream_count: load.connections.stream_count.get().min(stride),
             stride,

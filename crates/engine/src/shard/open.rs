@@ -72,7 +72,7 @@ impl Shard {
         match (&prepared.origins[origin_idx].dial, &mut self.addresses[origin_idx]) {
             (Dial::Tcp { port, .. }, Some(addresses)) => {
                 let address = SocketAddr::new(addresses.next(&prepared.names), *port);
-                self.conns[conn_idx].remote = Some(address);
+                self.conns[conn_idx].cold.remote = Some(address);
                 let source = match self.user_of(conn_idx) {
                     Some(user) => self.sources.of_user(user, &address),
                     None => self.sources.next(&address),
@@ -106,13 +106,13 @@ impl Shard {
     }
 
     fn on_connected(&mut self, conn_idx: usize) {
-        self.conns[conn_idx].connected_ns = self.now_ns;
+        self.conns[conn_idx].cold.connected_ns = self.now_ns;
         let origin_idx = self.conns[conn_idx].origin_idx as usize;
         if let Some(prelude) = &self.prepared.origins[origin_idx].prelude {
             let mut decoder = Decoder::new();
             decoder.begin(prelude.kind);
             let conn = &mut self.conns[conn_idx];
-            conn.prelude = Some(Box::new(PreludeProgress { decoder, written_bytes: 0 }));
+            conn.cold.prelude = Some(Box::new(PreludeProgress { decoder, written_bytes: 0 }));
             conn.state = State::Tunnelling;
             self.send_prelude(conn_idx);
         } else {
@@ -124,7 +124,7 @@ impl Shard {
     pub(super) fn send_prelude(&mut self, conn_idx: usize) {
         let conn = &mut self.conns[conn_idx];
         let origin = &self.prepared.origins[conn.origin_idx as usize];
-        let (Some(prelude), Some(progress)) = (&origin.prelude, &mut conn.prelude) else { return };
+        let (Some(prelude), Some(progress)) = (&origin.prelude, &mut conn.cold.prelude) else { return };
         let Some(socket) = &conn.socket else { return };
         let rest = &prelude.request[progress.written_bytes..];
         if rest.is_empty() {
@@ -153,7 +153,7 @@ impl Shard {
             };
             self.count_received(conn_idx, count as u64);
             let conn = &mut self.conns[conn_idx];
-            let Some(PreludeProgress { decoder, .. }) = conn.prelude.as_deref_mut() else { return };
+            let Some(PreludeProgress { decoder, .. }) = conn.cold.prelude.as_deref_mut() else { return };
             match decoder.decode(&mut self.io.head_caches.h1, &self.io.read[..count], &mut ()) {
                 Err(error) => break Trouble::decode(&error, Phase::Tunnelling),
                 Ok(progress) => match progress.response {
@@ -166,7 +166,7 @@ impl Shard {
                         return self.on_upgraded(conn_idx, progress.consumed..count);
                     }
                     Some(response) if (200..300).contains(&response.status) && progress.consumed == count => {
-                        conn.prelude = None;
+                        conn.cold.prelude = None;
                         return self.begin_tls(conn_idx);
                     }
                     Some(response) => break self.refused(conn_idx, response.status),
@@ -178,7 +178,7 @@ impl Shard {
 
     /// The server speaks HTTP/2 from here on; maybe it has begun to, in the same read.
     fn on_upgraded(&mut self, conn_idx: usize, rest: std::ops::Range<usize>) {
-        self.conns[conn_idx].prelude = None;
+        self.conns[conn_idx].cold.prelude = None;
         self.begin_tls(conn_idx);
         let count = rest.len();
         self.io.read.copy_within(rest, 0);
@@ -196,7 +196,7 @@ impl Shard {
 
     fn begin_tls(&mut self, conn_idx: usize) {
         let origin_idx = self.conns[conn_idx].origin_idx as usize;
-        self.conns[conn_idx].connected_ns = self.now_ns;
+        self.conns[conn_idx].cold.connected_ns = self.now_ns;
         let Some(origin_tls) = &self.prepared.origins[origin_idx].tls else { return self.on_open(conn_idx) };
         match TlsStream::new(Arc::clone(&origin_tls.config), origin_tls.server_name.clone()) {
             Ok(session) => {
@@ -251,8 +251,8 @@ impl Shard {
     fn on_open(&mut self, conn_idx: usize) {
         let conn = &mut self.conns[conn_idx];
         conn.state = State::Open;
-        conn.ready_ns = monotonic_ns();
-        self.now_ns = conn.ready_ns;
+        self.now_ns = monotonic_ns();
+        conn.cold.ready_ns = self.now_ns;
         self.opening_count -= 1;
         self.deadlines[conn_idx] = u64::MAX;
         self.pulse.snapshot.connections_opened += 1;
@@ -261,7 +261,7 @@ impl Shard {
         self.begin_requests(conn_idx);
         // Whether an HTTP/2 server takes requests is seen by the first response.
         if self.conns[conn_idx].client.as_ref().is_some_and(Client::answers_in_order) {
-            self.conns[conn_idx].failure_count = 0;
+            self.conns[conn_idx].cold.failure_count = 0;
         }
         // The first request goes out at once: what the server says next may be about it already.
         self.send(conn_idx);
@@ -290,17 +290,13 @@ impl Shard {
                 self.opening_count -= 1;
                 // Nothing says that the others would wait for anything better.
                 self.versions[conn.origin_idx as usize].get_or_insert(Version::H1);
-                conn.failure_count += 1;
+                conn.cold.failure_count += 1;
                 self.control.note_connect_failure();
             }
         }
-        // `socket` and `tls` are dropped here; a new generation makes events of the old socket strangers.
-        let (pool_idx, origin_idx) = (conn.pool_idx, conn.origin_idx);
-        let generation = conn.generation.wrapping_add(1);
-        let (failure_count, is_listed_idle) = (conn.failure_count, conn.is_listed_idle);
-        let (first_place, home_place) = (conn.first_place, conn.home_place);
-        *conn =
-            Conn { generation, failure_count, is_listed_idle, ..Conn::new(pool_idx, origin_idx, home_place) };
+        let (failure_count, first_place, home_place) =
+            (conn.cold.failure_count, conn.first_place, conn.cold.home_place);
+        *conn = conn.vacated();
         if first_place == home_place {
             self.io.sink.forget(conn_idx, home_place..home_place + self.limits.stride);
         } else {

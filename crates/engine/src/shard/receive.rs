@@ -297,7 +297,9 @@ impl Shard {
                     Err(error) => return Err(Trouble::tls(&error, Phase::Receiving)),
                 },
             };
-            conn.heard_ns = self.now_ns;
+            if client.can_cancel() {
+                conn.cold.heard_ns = self.now_ns;
+            }
             self.io.sink.begin(conn_idx, conn.first_place);
             let progress = match client.decode(&mut self.io.head_caches, input, &mut self.io.sink) {
                 Ok(progress) => progress,

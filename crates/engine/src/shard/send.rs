@@ -30,8 +30,7 @@ struct Written {
 impl Shard {
     /// The connection has something to send at the end of this turn.
     pub(super) fn list_unsent(&mut self, conn_idx: usize) {
-        let out = &mut self.conns[conn_idx].out;
-        if !std::mem::replace(&mut out.is_listed, true) {
+        if !std::mem::replace(&mut self.conns[conn_idx].is_listed_unsent, true) {
             self.unsent.push(conn_idx as u32);
         }
     }
@@ -48,7 +47,7 @@ impl Shard {
     }
 
     pub(super) fn send(&mut self, conn_idx: usize) {
-        self.conns[conn_idx].out.is_listed = false;
+        self.conns[conn_idx].is_listed_unsent = false;
         for _ in 0..WRITES_PER_TURN_MAX {
             if self.conns[conn_idx].state != State::Open {
                 return;
@@ -79,31 +78,31 @@ impl Shard {
     /// Writes what the socket did not take before; true when nothing is left.
     fn flush(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
         let conn = &mut self.conns[conn_idx];
-        let is_held = conn.tls.as_ref().is_some_and(|tls| tls.wants_write());
-        if conn.out.rest.is_empty() && !is_held {
+        let is_sealed = conn.tls.as_ref().is_some_and(|tls| tls.wants_write());
+        if !conn.is_blocked() && !is_sealed {
             return Ok(true);
         }
-        let mut rest = std::mem::take(&mut conn.out.rest);
+        let mut held = conn.held.take().unwrap_or_default();
         let mut wire_bytes = 0;
-        let written = write(conn, &rest[conn.out.written_bytes..], false, &mut wire_bytes);
-        let taken = written.as_ref().map_or(0, |written| written.taken);
-        conn.out.written_bytes += taken;
-        if conn.out.written_bytes == rest.len() {
-            rest.clear();
-            conn.out.written_bytes = 0;
+        let written = write(conn, &held.rest[held.written_bytes..], false, &mut wire_bytes);
+        held.written_bytes += written.as_ref().map_or(0, |written| written.taken);
+        if held.written_bytes == held.rest.len() {
+            held.rest.clear();
+            held.written_bytes = 0;
         }
-        conn.out.rest = rest;
+        self.io.ending.clear();
+        if written.as_ref().is_ok_and(|written| written.is_whole) {
+            self.io.ending.append(&mut held.ending);
+        }
+        conn.held = Some(held);
         self.count_sent(conn_idx, wire_bytes);
-        let written = written?;
-        if written.is_whole {
-            self.note_sent(conn_idx);
-        }
-        Ok(written.is_whole)
+        Ok(self.note_written(conn_idx, written?))
     }
 
     /// Gathers what is to be sent into the shared buffer: control frames, new requests, then bodies as far as windows allow.
     fn fill(&mut self, conn_idx: usize) -> Result<(), Trouble> {
         self.io.out.clear();
+        self.io.ending.clear();
         if let Some(client) = &mut self.conns[conn_idx].client {
             client.write_control(&mut self.io.out);
         }
@@ -135,7 +134,7 @@ impl Shard {
         client.start(table, request, &mut self.io.out);
         exchange.sent_bytes = (self.io.out.len() - begin) as u64;
         if request.body_bytes == 0 {
-            conn.out.ending.push(slot);
+            self.io.ending.push(slot);
         }
         let (id, is_warmup, is_reused) = (exchange.request, exchange.is_warmup, !exchange.is_first);
         let snapshot = &mut self.pulse.snapshot;
@@ -195,7 +194,7 @@ impl Shard {
         let place = self.place_of(conn_idx, chunk.slot);
         self.exchanges[place].sent_bytes += overhead_bytes + chunk.bytes as u64;
         if chunk.is_last {
-            self.conns[conn_idx].out.ending.push(chunk.slot);
+            self.io.ending.push(chunk.slot);
         }
     }
 
@@ -220,14 +219,23 @@ impl Shard {
         let mut wire_bytes = 0;
         let written = write(conn, &self.io.out, more, &mut wire_bytes);
         let taken = written.as_ref().map_or(0, |written| written.taken);
-        conn.out.rest.extend_from_slice(&self.io.out[taken..]);
+        if taken < self.io.out.len() {
+            conn.held.get_or_insert_default().rest.extend_from_slice(&self.io.out[taken..]);
+        }
         self.count_sent(conn_idx, wire_bytes);
-        let written = written?;
+        let is_whole = self.note_written(conn_idx, written?);
+        self.note_header_bytes(conn_idx);
+        Ok(is_whole)
+    }
+
+    /// Bytes were written, and maybe all: if not, the requests that end in them are sent with the rest.
+    fn note_written(&mut self, conn_idx: usize, written: Written) -> bool {
         if written.is_whole {
             self.note_sent(conn_idx);
+        } else if !self.io.ending.is_empty() {
+            self.conns[conn_idx].held.get_or_insert_default().ending.append(&mut self.io.ending);
         }
-        self.note_header_bytes(conn_idx);
-        Ok(written.is_whole)
+        written.is_whole
     }
 
     /// Writes a piece of a large body from where it lies; true when the socket may take more.
@@ -240,10 +248,7 @@ impl Shard {
         }
         let is_last = chunk.is_last && written.taken == chunk.bytes;
         self.note_chunk(conn_idx, Chunk { bytes: written.taken, is_last, ..chunk }, 0);
-        if written.is_whole {
-            self.note_sent(conn_idx);
-        }
-        Ok(written.is_whole)
+        Ok(self.note_written(conn_idx, written))
     }
 
     fn write_chunk(&mut self, conn_idx: usize, chunk: Chunk) -> Result<Written, Trouble> {
@@ -274,9 +279,9 @@ impl Shard {
     /// What is written is sent: requests that end in it wait for their responses now, except those whose response has begun already.
     fn note_sent(&mut self, conn_idx: usize) {
         self.now_ns = monotonic_ns();
-        let conn = &mut self.conns[conn_idx];
-        for slot in conn.out.ending.drain(..) {
-            let exchange = &mut self.exchanges[(conn.first_place + slot) as usize];
+        let first_place = self.conns[conn_idx].first_place;
+        for slot in self.io.ending.drain(..) {
+            let exchange = &mut self.exchanges[(first_place + slot) as usize];
             if exchange.first_ns == 0 {
                 exchange.sent_ns = self.now_ns;
             }
@@ -297,7 +302,8 @@ impl Shard {
     /// Writes what precedes the end of a connection, as far as the socket takes it.
     pub(super) fn write_goodbye(&mut self, conn_idx: usize, code: ErrorCode) {
         let conn = &mut self.conns[conn_idx];
-        let Some(client) = conn.client.as_mut().filter(|_| conn.out.rest.is_empty()) else { return };
+        let is_blocked = conn.is_blocked();
+        let Some(client) = conn.client.as_mut().filter(|_| !is_blocked) else { return };
         let mut bytes = Vec::new();
         client.write_goodbye(code, &mut bytes);
         if !bytes.is_empty() {

@@ -32,8 +32,11 @@ impl Shard {
         exchange: &Exchange,
         response: &Response,
     ) -> Option<Exchange> {
-        self.conns[conn_idx].served_count += 1;
-        self.conns[conn_idx].failure_count = 0;
+        let conn = &mut self.conns[conn_idx];
+        if conn.served_count == 0 {
+            conn.cold.failure_count = 0;
+        }
+        conn.served_count += 1;
         let next = self.redirect((conn_idx, slot), exchange, response.status);
         let outcome = match &next {
             Some(Err(trouble)) => Err(trouble.clone()),
@@ -270,11 +273,11 @@ impl Shard {
         let start_ns = or(exchange.start_ns, sent_ns);
         let is_tls = exchange.is_first && conn.tls.is_some();
         let free_ns = if exchange.is_first { exchange.assigned_ns } else { start_ns };
-        let connected_ns = or(conn.connected_ns, end_ns);
+        let connected_ns = || or(conn.cold.connected_ns, end_ns);
         Phases {
             blocked_ns: free_ns.saturating_sub(exchange.intended_ns),
-            connecting_ns: exchange.is_first.then(|| connected_ns.saturating_sub(conn.opened_ns)),
-            tls_handshaking_ns: is_tls.then(|| or(conn.ready_ns, end_ns).saturating_sub(connected_ns)),
+            connecting_ns: exchange.is_first.then(|| connected_ns().saturating_sub(conn.opened_ns)),
+            tls_handshaking_ns: is_tls.then(|| or(conn.cold.ready_ns, end_ns).saturating_sub(connected_ns())),
             sending_ns: sent_ns.saturating_sub(start_ns),
             waiting_ns: first_ns.saturating_sub(sent_ns),
             receiving_ns: end_ns.saturating_sub(first_ns),

@@ -23,8 +23,9 @@ impl Shard {
         let has_streams = client.can_cancel();
         let conn = &mut self.conns[conn_idx];
         conn.client = Some(client);
-        conn.heard_ns = self.now_ns;
-        let opener = std::mem::take(&mut conn.has_opener).then(|| self.exchanges[conn.home_place as usize]);
+        conn.cold.heard_ns = self.now_ns;
+        let opener =
+            std::mem::take(&mut conn.has_opener).then(|| self.exchanges[conn.cold.home_place as usize]);
         if has_streams && self.limits.h2_stride > self.limits.stride {
             self.conns[conn_idx].first_place = self.take_wide_part();
         }
@@ -75,7 +76,9 @@ impl Shard {
         let Some(client) = &mut self.conns[conn_idx].client else { return };
         let slot = client.reserve().expect("the caller has seen that a slot is free");
         // The request that had the slot before may have been answered while a later one was still being written.
-        self.conns[conn_idx].out.ending.retain(|ending| *ending != slot);
+        if let Some(held) = &mut self.conns[conn_idx].held {
+            held.ending.retain(|ending| *ending != slot);
+        }
         let place = self.place_of(conn_idx, slot);
         self.exchanges[place] = exchange;
         self.deadlines[conn_idx] = self.deadlines[conn_idx].min(self.deadline_of(&exchange));
@@ -104,10 +107,10 @@ impl Shard {
         if let Some(client) = &mut conn.client {
             client.cancel(slot);
         }
-        if conn.refusals.note(conn.served_count) {
+        if conn.cold.refusals.note(conn.served_count) {
             // Its next connection waits as after one that failed: a server that takes nothing is not asked without a pause.
             conn.is_retiring = true;
-            conn.failure_count = conn.failure_count.saturating_add(1);
+            conn.cold.failure_count = conn.cold.failure_count.saturating_add(1);
         }
         let text = format!(
             "the request's fields have {field_bytes} bytes, more than the server's SETTINGS_MAX_HEADER_LIST_SIZE"
@@ -158,7 +161,7 @@ impl Shard {
                 return self.fail(conn_idx, &Trouble::new(Cause::Timeout, Phase::Receiving, String::new()));
             };
             client.cancel(slot);
-            conn.is_retiring |= conn.heard_ns < exchange.begin_ns();
+            conn.is_retiring |= conn.cold.heard_ns < exchange.begin_ns();
             self.settle_alone(conn_idx, slot, &exchange, Cause::Timeout, String::new());
         }
         self.list_unsent(conn_idx);

@@ -2,8 +2,6 @@
 //!
 //! Owns: which request is being sent, and which response is being read. Never: sockets, the clock, bodies (the caller appends them).
 
-use std::collections::VecDeque;
-
 use super::{DecodeError, Decoder, HeadCache, RequestKind, Response, Sink};
 use crate::{Chunk, Event, Progress};
 
@@ -14,14 +12,14 @@ use crate::{Chunk, Event, Progress};
 #[derive(Debug)]
 pub struct Client {
     decoder: Decoder,
-    /// Kinds of the started requests behind the oldest one, whose kind the decoder has. Empty without pipelining, so never allocated.
-    kinds_behind: VecDeque<RequestKind>,
-    depth: u32,
+    /// Kinds of the started requests, by slot. Empty without pipelining, where the decoder has the only one.
+    kinds: Box<[RequestKind]>,
+    depth: u16,
     /// Slot of the oldest request in flight.
-    oldest_slot: u32,
-    reserved_count: u32,
+    oldest_slot: u16,
+    reserved_count: u16,
     /// Of those that are reserved, so many have been started. They are the oldest.
-    started_count: u32,
+    started_count: u16,
     /// The body of the request that was started last: bytes handed out, and bytes still to come.
     body_sent_bytes: u64,
     body_left_bytes: u64,
@@ -30,10 +28,11 @@ pub struct Client {
 
 impl Client {
     /// A new connection that carries up to `depth` requests at a time.
-    pub const fn new(depth: u32) -> Self {
+    pub fn new(depth: u16) -> Self {
+        let kind_count = if depth > 1 { usize::from(depth) } else { 0 };
         Self {
             decoder: Decoder::new(),
-            kinds_behind: VecDeque::new(),
+            kinds: vec![RequestKind::Other; kind_count].into_boxed_slice(),
             depth,
             oldest_slot: 0,
             reserved_count: 0,
@@ -46,12 +45,12 @@ impl Client {
 
     /// How many more requests may be reserved now.
     pub const fn free_count(&self) -> u32 {
-        if self.is_ending { 0 } else { self.depth - self.reserved_count }
+        if self.is_ending { 0 } else { (self.depth - self.reserved_count) as u32 }
     }
 
     /// Requests that are reserved or started.
     pub const fn in_flight(&self) -> u32 {
-        self.reserved_count
+        self.reserved_count as u32
     }
 
     /// The server ends the connection after the last response, or was still being sent the request when it had answered it.
@@ -82,7 +81,7 @@ impl Client {
         if self.started_count == 0 {
             self.decoder.begin(kind);
         } else {
-            self.kinds_behind.push_back(kind);
+            self.kinds[self.slot_of(self.started_count) as usize] = kind;
         }
         self.started_count += 1;
         (self.body_sent_bytes, self.body_left_bytes) = (0, body_bytes);
@@ -130,7 +129,7 @@ impl Client {
         if self.started_count == 0 {
             return Err(DecodeError::Unrequested);
         }
-        sink.stream(self.oldest_slot);
+        sink.stream(self.oldest_slot.into());
         let progress = self.decoder.decode(cache, input, sink)?;
         let event = self.received(progress.consumed, progress.response);
         Ok(Progress { consumed: progress.consumed, event: Some(event) })
@@ -175,31 +174,37 @@ impl Client {
 
     /// The request that the next bytes answer; `None`: none was sent.
     pub const fn next_answered(&self) -> Option<u32> {
-        if self.started_count > 0 { Some(self.oldest_slot) } else { None }
+        if self.started_count > 0 { Some(self.oldest_slot as u32) } else { None }
     }
 
     /// The slots in use, that of the oldest request first.
     pub fn slots(&self) -> impl Iterator<Item = u32> + use<> {
         let (oldest, depth) = (self.oldest_slot, self.depth);
-        (0..self.reserved_count).map(move |nth| (oldest + nth) % depth)
+        (0..self.reserved_count).map(move |nth| ring_slot(oldest, nth, depth))
     }
 
     fn received(&mut self, bytes: usize, response: Option<Response>) -> Event {
-        let slot = self.oldest_slot;
+        let slot = self.oldest_slot.into();
         if let Some(response) = &response {
             let is_sent = self.started_count > 1 || self.body_left_bytes == 0;
             self.is_ending |= !response.keep_alive || !is_sent;
-            self.oldest_slot = self.slot_of(1);
+            self.oldest_slot = self.slot_of(1) as u16;
             self.reserved_count -= 1;
             self.started_count -= 1;
-            if let Some(kind) = self.kinds_behind.pop_front() {
-                self.decoder.begin(kind);
+            if self.started_count > 0 {
+                self.decoder.begin(self.kinds[usize::from(self.oldest_slot)]);
             }
         }
         Event::Received { slot, bytes: bytes as u32, response }
     }
 
-    const fn slot_of(&self, nth: u32) -> u32 {
-        (self.oldest_slot + nth) % self.depth
+    const fn slot_of(&self, nth: u16) -> u32 {
+        ring_slot(self.oldest_slot, nth, self.depth)
     }
+}
+
+/// The slot of the `nth` request behind the oldest one. `nth` is at most `depth`, so that no division is needed.
+const fn ring_slot(oldest_slot: u16, nth: u16, depth: u16) -> u32 {
+    let (slot, depth) = (oldest_slot as u32 + nth as u32, depth as u32);
+    if slot < depth { slot } else { slot - depth }
 }
