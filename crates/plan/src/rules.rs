@@ -5,6 +5,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
+
 use crate::limits::SOURCE_COUNT_MAX;
 use crate::urls::{basic_authorization, is_token, parse_url};
 use crate::{ConnectToRule, Header, InputError, Proxy, ResolveRule};
@@ -101,7 +103,8 @@ pub fn parse_proxy(text: &str) -> Result<Proxy, InputError> {
 }
 
 /// Local addresses as typed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     /// One address or several in a row, of one family, inclusive.
     Addresses(RangeInclusive<IpAddr>),
