@@ -5,5 +5,6 @@
 mod client;
 pub mod h1;
 pub mod h2;
+pub mod ws;
 
 pub use client::{Chunk, Client, Event, HeadCaches, Progress, ProtocolError, Request, Version};
