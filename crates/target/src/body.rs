@@ -118,21 +118,33 @@ fn repeat(block: Bytes, from: u64, length: u64) -> impl Iterator<Item = Step> {
 /// A response body on its way; it holds the request's ticket, which is closed when the body is dropped.
 pub(crate) struct Body {
     source: Source,
-    ticket: Ticket,
+    /// None: the connection goes on after the response, and has it.
+    ticket: Option<Ticket>,
     begun: Option<Instant>,
     wait: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Body {
     pub(crate) fn new(source: Source, ticket: Ticket) -> Self {
-        let mut body = Self { source, ticket, begun: None, wait: None };
+        let mut body = Self { source, ticket: Some(ticket), begun: None, wait: None };
         body.note_end();
         body
     }
 
+    /// The body of a response that begins something else.
+    pub(crate) fn none() -> Self {
+        Self { source: Source::Whole(Bytes::new()), ticket: None, begun: None, wait: None }
+    }
+
     fn note_end(&mut self) {
         if self.source.left() == Some(0) {
-            self.ticket.is_complete = true;
+            self.complete();
+        }
+    }
+
+    fn complete(&mut self) {
+        if let Some(ticket) = &mut self.ticket {
+            ticket.is_complete = true;
         }
     }
 
@@ -142,7 +154,9 @@ impl Body {
     }
 
     fn handle_data(&mut self, bytes: Bytes) -> Frame<Bytes> {
-        self.ticket.body_bytes += bytes.len() as u64;
+        if let Some(ticket) = &mut self.ticket {
+            ticket.body_bytes += bytes.len() as u64;
+        }
         self.note_end();
         Frame::data(bytes)
     }
@@ -162,9 +176,12 @@ impl http_body::Body for Body {
             match this.source.next() {
                 Some(Step::Data(bytes)) => return Poll::Ready(Some(Ok(this.handle_data(bytes)))),
                 Some(Step::Until(offset)) => this.wait_until(offset),
-                Some(Step::Cut(cut)) => return Poll::Ready(Some(Err(this.ticket.cut(cut)))),
+                Some(Step::Cut(cut)) => {
+                    let cut = this.ticket.as_ref().map_or(cut, |ticket| ticket.cut(cut));
+                    return Poll::Ready(Some(Err(cut)));
+                }
                 None => {
-                    this.ticket.is_complete = true;
+                    this.complete();
                     return Poll::Ready(None);
                 }
             }

@@ -20,6 +20,7 @@ use tokio::{
 use crate::{
     body::Cut,
     log::{End, Entry},
+    stats::Counters,
     worker::Worker,
 };
 
@@ -106,6 +107,10 @@ impl Ticket {
     /// Notes how the connection is to be broken off, and hands the error for hyper back.
     pub(crate) fn cut(&self, cut: Cut) -> Cut {
         self.connection.cut(cut)
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        self.connection.worker.counters()
     }
 
     fn log(&self, entry: &Entry) {

@@ -28,6 +28,7 @@ mod size;
 mod stats;
 mod target;
 mod tls;
+mod websocket;
 mod worker;
 
 pub use error::Error;

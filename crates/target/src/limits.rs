@@ -14,6 +14,18 @@ pub(crate) const DELAY_MAX: Duration = Duration::from_secs(3600);
 /// Most lines of `/stream/N`, links of `/links/N/I`, hops of `/redirect/N`; httpbin allows 100, 200 and no bound.
 pub(crate) const ITEM_COUNT_MAX: u64 = 10_000;
 
+/// Most events of `/sse`, and messages after which `/ws/echo` closes: a billion last longer than any test.
+pub(crate) const SEQUENCE_COUNT_MAX: u64 = 1_000_000_000;
+
+/// Largest WebSocket message in bytes, decompressed; larger ones close the connection with 1009.
+pub(crate) const MESSAGE_BYTES_MAX: u64 = 64 << 20;
+
+/// Messages that wait for a slow reader of `/ws/broadcast`; one that falls behind by more is closed with 1013.
+pub(crate) const CHANNEL_MESSAGE_COUNT_MAX: usize = 1024;
+
+/// Most bytes read from a WebSocket at once, and kept for writing between two messages.
+pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
+
 /// Most parts of a multipart body; each becomes a member of the answer.
 pub(crate) const PART_COUNT_MAX: usize = 1000;
 

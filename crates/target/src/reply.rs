@@ -9,7 +9,10 @@ use hyper::{
 };
 use serde::Serialize;
 
-use crate::body::{Cut, Source};
+use crate::{
+    body::{Cut, Source},
+    websocket::Session,
+};
 
 /// What a handler answers.
 pub(crate) struct Reply {
@@ -19,6 +22,8 @@ pub(crate) struct Reply {
     /// Wait this long before the head is sent.
     pub(crate) delay: Duration,
     pub(crate) fate: Fate,
+    /// The connection, or the stream, becomes a WebSocket.
+    pub(crate) upgrade: Option<Box<Session>>,
 }
 
 /// Whether the reply is sent at all.
@@ -39,7 +44,8 @@ impl Reply {
     /// This status without a body.
     pub(crate) fn empty(status: StatusCode) -> Self {
         let source = Source::Whole(Bytes::new());
-        Self { status, headers: HeaderMap::new(), source, delay: Duration::ZERO, fate: Fate::Answer }
+        let (headers, delay) = (HeaderMap::new(), Duration::ZERO);
+        Self { status, headers, source, delay, fate: Fate::Answer, upgrade: None }
     }
 
     /// No response: `fate` happens instead.

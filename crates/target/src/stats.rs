@@ -30,6 +30,10 @@ pub struct Stats {
     pub body_bytes_received: u64,
     /// Bytes of response bodies, before chunked coding.
     pub body_bytes_sent: u64,
+    /// WebSocket messages received.
+    pub messages_received: u64,
+    /// WebSocket messages sent.
+    pub messages_sent: u64,
     /// Lines of the log that could not be written.
     pub log_lines_lost: u64,
 }
@@ -49,6 +53,8 @@ pub(crate) struct Counters {
     pub(crate) tls_handshakes_failed: Counter,
     pub(crate) body_bytes_received: Counter,
     pub(crate) body_bytes_sent: Counter,
+    pub(crate) messages_received: Counter,
+    pub(crate) messages_sent: Counter,
     pub(crate) log_lines_lost: Counter,
 }
 
@@ -69,6 +75,8 @@ impl Counters {
         sum.tls_handshakes_failed += self.tls_handshakes_failed.value();
         sum.body_bytes_received += self.body_bytes_received.value();
         sum.body_bytes_sent += self.body_bytes_sent.value();
+        sum.messages_received += self.messages_received.value();
+        sum.messages_sent += self.messages_sent.value();
         sum.log_lines_lost += self.log_lines_lost.value();
     }
 }

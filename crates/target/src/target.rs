@@ -21,6 +21,7 @@ use crate::{
     sequence::Sequence,
     stats::Counters,
     tls::Identity,
+    websocket::Channels,
     worker::{Accepted, Worker},
 };
 
@@ -50,6 +51,7 @@ impl Target {
             head_timeout: options.head_timeout,
             counters: (0..options.threads.get()).map(|_| Counters::default()).collect(),
             sequences: Sequences::default(),
+            channels: Channels::default(),
         });
         let (stop, stopped) = oneshot::channel();
         let mut target = Self { address, shared, stop: Some(stop), threads: Vec::new() };
@@ -130,6 +132,7 @@ pub(crate) struct Shared {
     /// One for each worker.
     pub(crate) counters: Vec<Counters>,
     pub(crate) sequences: Sequences,
+    pub(crate) channels: Channels,
 }
 
 /// One sequence for each purpose, so that the draws of one route do not depend on calls of another.

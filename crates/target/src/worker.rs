@@ -4,10 +4,11 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use hyper::{
-    Method, Request, Response, StatusCode,
+    HeaderMap, Method, Request, Response, StatusCode,
     body::{Body as _, Incoming},
     http::request::Parts,
     service::service_fn,
+    upgrade::OnUpgrade,
 };
 use hyper_util::{
     rt::{TokioExecutor, TokioIo},
@@ -32,6 +33,7 @@ use crate::{
     routes::{self, Intake},
     stats::Counters,
     target::Shared,
+    websocket,
 };
 
 /// A connection on its way from the acceptor to a worker.
@@ -121,13 +123,13 @@ async fn serve_http(
 ) {
     let service = service_fn(move |request| answer(Arc::clone(&connection), request));
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http2().max_concurrent_streams(limits::STREAM_COUNT_MAX);
-    let served = builder.serve_connection(TokioIo::new(stream), service).await;
+    builder.http2().max_concurrent_streams(limits::STREAM_COUNT_MAX).enable_connect_protocol();
+    let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
     drop(served); // a client that breaks off, or talks nonsense, is its own affair: the ticket has counted it
 }
 
 async fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let ticket = Ticket::new(Arc::clone(&connection), &head);
     let reply = match routes::find(&head) {
         Ok((route, args)) => {
@@ -143,7 +145,7 @@ async fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> Resu
     if reply.delay > Duration::ZERO {
         pause(reply.delay).await;
     }
-    send(&head, reply, ticket).await
+    send(&mut head, reply, ticket).await
 }
 
 /// Reads the whole body, so that the connection can be used again. A broken body ends the connection.
@@ -180,19 +182,29 @@ fn received(intake: Intake, length: u64, bytes: Bytes) -> Result<Received, Refus
     Ok(Received { length, bytes })
 }
 
-async fn send(head: &Parts, reply: Reply, mut ticket: Ticket) -> Result<Response<Body>, Cut> {
+async fn send(head: &mut Parts, reply: Reply, mut ticket: Ticket) -> Result<Response<Body>, Cut> {
     match reply.fate {
         Fate::Answer => {}
         Fate::Hang => std::future::pending().await, // until the client gives up, or the server stops
         Fate::Cut(cut) => return Err(ticket.cut(cut)),
     }
     ticket.status = reply.status.as_u16();
+    if let Some(session) = reply.upgrade
+        && let Some(upgrade) = head.extensions.remove::<OnUpgrade>()
+    {
+        tokio::spawn(websocket::serve(upgrade, *session, ticket));
+        return Ok(response(reply.status, reply.headers, Body::none()));
+    }
     // hyper sends no body in these cases, and so never asks for it.
     let is_bodiless = head.method == Method::HEAD
         || matches!(reply.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     ticket.is_complete = is_bodiless;
-    let mut response = Response::new(Body::new(reply.source, ticket));
-    *response.status_mut() = reply.status;
-    *response.headers_mut() = reply.headers;
-    Ok(response)
+    Ok(response(reply.status, reply.headers, Body::new(reply.source, ticket)))
+}
+
+fn response(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
 }

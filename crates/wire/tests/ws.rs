@@ -42,7 +42,11 @@ fn what_one_end_writes_the_other_reads_however_it_is_cut() {
     let deflate = [
         None,
         Some(Params::default()),
-        Some(Params { client_no_context_takeover: true, server_no_context_takeover: true, ..Params::default() }),
+        Some(Params {
+            client_no_context_takeover: true,
+            server_no_context_takeover: true,
+            ..Params::default()
+        }),
         Some(Params { client_window_bits: 9, server_window_bits: 10, ..Params::default() }),
     ];
     for params in deflate {
@@ -58,10 +62,23 @@ fn what_one_end_writes_the_other_reads_however_it_is_cut() {
             outbox.close(CloseCode::NORMAL, "done", key, &mut wire);
             let long = format!("text {long}");
             let ping = format!("ping {:?}", [7; 125]);
-            let expected =
-                ["text ", "text Hello", "text Hello", &long, "text ", &ping, "pong []", "binary [0, 255, 254]", "close 1000 done"];
+            let expected = [
+                "text ",
+                "text Hello",
+                "text Hello",
+                &long,
+                "text ",
+                &ping,
+                "pong []",
+                "binary [0, 255, 254]",
+                "close 1000 done",
+            ];
             for step in [1, 2, 3, 7, 126, 4096, wire.len()] {
-                assert_eq!(events(to, params, &wire, step).unwrap(), expected, "{params:?}, {from:?}, by {step}");
+                assert_eq!(
+                    events(to, params, &wire, step).unwrap(),
+                    expected,
+                    "{params:?}, {from:?}, by {step}"
+                );
             }
         }
     }
@@ -79,7 +96,12 @@ fn frames_are_those_of_the_rfc() {
             &["text Hello"],
         ),
         (Role::Client, false, &[0x01, 0x03, 0x48, 0x65, 0x6c, 0x80, 0x02, 0x6c, 0x6f], &["text Hello"]),
-        (Role::Client, false, &[0x89, 0x05, 0x48, 0x65, 0x6c, 0x6c, 0x6f], &["ping [72, 101, 108, 108, 111]"]),
+        (
+            Role::Client,
+            false,
+            &[0x89, 0x05, 0x48, 0x65, 0x6c, 0x6c, 0x6f],
+            &["ping [72, 101, 108, 108, 111]"],
+        ),
         (
             Role::Client,
             true,
@@ -135,7 +157,8 @@ fn violations_are_refused_with_their_code() {
     assert_eq!(not_masked.unwrap_err(), Error::NotMasked);
     let damaged = events(Role::Client, Some(Params::default()), &[0xc1, 0x03, 0xff, 0xff, 0xff], 5);
     assert_eq!(damaged.unwrap_err(), Error::Deflate);
-    let cut_text = events(Role::Client, Some(Params::default()), &[0xc1, 0x05, 0x3a, 0x07, 0x00, 0x00, 0x00], 7);
+    let cut_text =
+        events(Role::Client, Some(Params::default()), &[0xc1, 0x05, 0x3a, 0x07, 0x00, 0x00, 0x00], 7);
     assert!(matches!(cut_text.unwrap_err(), Error::Utf8 | Error::Deflate));
 }
 
@@ -143,7 +166,12 @@ fn violations_are_refused_with_their_code() {
 fn a_message_has_a_bound_however_it_arrives() {
     let params = Params::default();
     let mut wire = Vec::new();
-    Outbox::new(Some(params.deflater(Role::Server))).message(MessageKind::Binary, &vec![0; 50 << 20], None, &mut wire);
+    Outbox::new(Some(params.deflater(Role::Server))).message(
+        MessageKind::Binary,
+        &vec![0; 50 << 20],
+        None,
+        &mut wire,
+    );
     assert!(wire.len() < 1 << 20, "a compression bomb is small: {}", wire.len());
     let bomb = events(Role::Client, Some(params), &wire, 4096);
     assert_eq!(bomb.unwrap_err(), Error::TooLarge(1 << 20));
@@ -162,10 +190,15 @@ fn a_server_chooses_the_first_offer_that_it_can_meet() {
     check("permessage-deflate; client_max_window_bits", Some("permessage-deflate"));
     check(
         "permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=10",
-        Some("permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=10"),
+        Some(
+            "permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=10",
+        ),
     );
     check("permessage-deflate; server_max_window_bits=8, permessage-deflate", Some("permessage-deflate"));
-    check("permessage-deflate; client_max_window_bits=\"9\"", Some("permessage-deflate; client_max_window_bits=9"));
+    check(
+        "permessage-deflate; client_max_window_bits=\"9\"",
+        Some("permessage-deflate; client_max_window_bits=9"),
+    );
     for declined in [
         "",
         "x-webkit-deflate-frame",

@@ -1,5 +1,7 @@
 //! Routes that tell the client what it sent, in httpbin's JSON.
 
+use std::time::Duration;
+
 use data_encoding::BASE64;
 use hyper::header::{CONTENT_TYPE, USER_AGENT};
 use serde::Serialize;
@@ -66,10 +68,11 @@ pub(super) fn user_agent(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 pub(super) fn stream(call: &Call<'_>) -> Result<Reply, Refusal> {
     let count = call.count(0, 0..=ITEM_COUNT_MAX)?;
+    let interval = call.query_duration("interval", Duration::ZERO)?;
     let mut echo = Echo::new(call);
-    let lines = (0..count).map(move |id| {
+    let lines = (0..count).flat_map(move |id| {
         echo.id = Some(id);
-        Step::Data(json_line(&echo))
+        [Step::Until(interval.saturating_mul(id as u32)), Step::Data(json_line(&echo))]
     });
     Ok(Reply::new("application/json", Source::steps(lines, None)))
 }

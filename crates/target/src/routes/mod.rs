@@ -7,11 +7,13 @@ mod cookies;
 mod digest;
 mod echo;
 mod encodings;
+mod events;
 mod faults;
 mod pages;
 mod redirects;
 mod status;
 mod timing;
+mod websocket;
 
 use std::fmt::Write;
 
@@ -132,15 +134,31 @@ static ROUTES: &[Route] = &[
     Route::new(
         "/stream/{n}",
         echo::stream,
-        "N lines of JSON, numbered by `id`, with chunked transfer encoding.",
+        "N lines of JSON, numbered by `id`, one every `interval` (0), with chunked transfer encoding.",
     ),
     Route::new("/range/{n}", bodies::range, "N letters; answers `Range: bytes=` with 206 or 416."),
+    Route::new(
+        "/sse",
+        events::sse,
+        "Server-sent events: `count` (10) of them, one every `interval` (100 ms), with `data` of `size` bytes.",
+    ),
     Route::new(
         "/drip",
         timing::drip,
         "Sends `numbytes` (10) asterisks over `duration` (2 s) after `delay` (0), with status `code` (200).",
     ),
     Route::new("/upload", bodies::upload, "Reads a request body of any length and returns its size."),
+    // WebSocket.
+    Route::new(
+        "/ws/echo",
+        websocket::echo,
+        "A WebSocket that returns each message, after `delay`; `?close-after=N&code=` closes after N.",
+    ),
+    Route::new(
+        "/ws/broadcast",
+        websocket::broadcast,
+        "A WebSocket that sends each message to all connections of the same `?channel=`.",
+    ),
     // Time.
     Route::new(
         "/delay/{duration}",

@@ -9,3 +9,4 @@ mod routes;
 mod start;
 mod timing;
 mod tls;
+mod websocket;

@@ -122,11 +122,12 @@ const ANSWERS: &[(&str, &str, u16, &str)] = &[
     ("/base64/{value}", "GET /base64/aGk_", 200, "hi?"),
     ("/base64/{value}", "GET /base64/aGk%3D", 200, "hi"),
     ("/uuid", "GET /uuid", 200, "00000000-0000-8000-8000-000000000001"),
+    ("/sse", "GET /sse?count=2&interval=0", 200, "\nid: 1\ndata: {\"id\":1,"),
     ("/close", "GET /close", 200, "connection: close\r\n"),
 ];
 
-/// Routes whose answer is not a response; `faults.rs` has them.
-const UNANSWERED: &[&str] = &["/hang", "/abort"];
+/// Routes whose answer is not a response; `faults.rs` and `websocket.rs` have them.
+const UNANSWERED: &[&str] = &["/hang", "/abort", "/ws/echo", "/ws/broadcast"];
 
 #[test]
 fn every_route_answers() {

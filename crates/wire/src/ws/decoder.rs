@@ -219,7 +219,11 @@ impl Decoder {
 
 fn close_event(bytes: &[u8]) -> Result<Event<'_>, Error> {
     let Some((code, reason)) = bytes.split_first_chunk() else {
-        return if bytes.is_empty() { Ok(Event::Close(CloseCode::NONE, "")) } else { Err(Error::ClosePayload) };
+        return if bytes.is_empty() {
+            Ok(Event::Close(CloseCode::NONE, ""))
+        } else {
+            Err(Error::ClosePayload)
+        };
     };
     let code = CloseCode(u16::from_be_bytes(*code));
     if !code.may_be_sent() {

@@ -5,7 +5,8 @@ use sha1::{Digest, Sha1};
 
 /// The value of `Sec-WebSocket-Accept` for that of `Sec-WebSocket-Key` (RFC 6455 4.2.2).
 pub fn accept(key: &str) -> String {
-    let digest = Sha1::new().chain_update(key).chain_update("258EAFA5-E914-47DA-95CA-C5AB0DC85B11").finalize();
+    let digest =
+        Sha1::new().chain_update(key).chain_update("258EAFA5-E914-47DA-95CA-C5AB0DC85B11").finalize();
     BASE64.encode(&digest)
 }
 

@@ -31,7 +31,8 @@ mod tests {
     fn masking_in_pieces_equals_masking_byte_by_byte() {
         let key = [0x37, 0xfa, 0x21, 0x3d];
         let payload: Vec<u8> = (0..100).collect();
-        let expected: Vec<u8> = payload.iter().zip(key.iter().cycle()).map(|(byte, key)| byte ^ key).collect();
+        let expected: Vec<u8> =
+            payload.iter().zip(key.iter().cycle()).map(|(byte, key)| byte ^ key).collect();
         for cut in 0..payload.len() {
             let mut bytes = payload.clone();
             let (first, second) = bytes.split_at_mut(cut);

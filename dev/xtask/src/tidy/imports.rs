@@ -48,7 +48,7 @@ const ROOMS: &[Room] = &[
     },
     Room { package: "squall-study", may_use: &["squall-plan", "squall-measure"], must_not_use: SYSTEM },
     Room { package: "squall-proxy", may_use: &["squall-plan", "squall-traffic"], must_not_use: &["clap"] },
-    Room { package: "squall-target", may_use: &["squall-plan"], must_not_use: &["clap"] },
+    Room { package: "squall-target", may_use: &["squall-plan", "squall-wire"], must_not_use: &["clap"] },
     Room {
         package: "squall",
         may_use: &[

@@ -1,0 +1,285 @@
+//! One WebSocket connection, from the upgrade to its closing handshake.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use squall_wire::ws::{
+    self, CloseCode, Decoder, Event, Inbox, Message, MessageKind, Outbox, Role, deflate::Params,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::broadcast,
+    time::{Interval, interval_at},
+};
+
+use crate::{connection::Ticket, limits, pause::pause};
+
+/// What a route does with the messages of a connection.
+pub(crate) struct Session {
+    pub(crate) compression: Option<Params>,
+    /// Wait this long before each message that is sent.
+    pub(crate) delay: Duration,
+    /// Send a ping this often.
+    pub(crate) ping: Option<Duration>,
+    /// Close after this many messages from the client.
+    pub(crate) close: Option<(u64, CloseCode)>,
+    /// Where messages go; none: back.
+    pub(crate) channel: Option<Channel>,
+}
+
+/// All connections that share their messages.
+pub(crate) type Channel = broadcast::Sender<Arc<Post>>;
+
+/// A message on its way to all of a channel.
+pub(crate) struct Post {
+    kind: MessageKind,
+    bytes: Vec<u8>,
+}
+
+/// The channels by name.
+#[derive(Default)]
+pub(crate) struct Channels(Mutex<HashMap<String, Channel>>);
+
+impl Channels {
+    /// The channel of this name; those without connections are forgotten.
+    pub(crate) fn join(&self, name: &str) -> Channel {
+        let mut channels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        channels.retain(|known, channel| known == name || channel.receiver_count() > 0);
+        let made = || broadcast::channel(limits::CHANNEL_MESSAGE_COUNT_MAX).0;
+        channels.entry(name.to_owned()).or_insert_with(made).clone()
+    }
+}
+
+/// Why a connection ends.
+enum End {
+    /// By a closing handshake that the client began.
+    Closed,
+    /// By this end, which says why.
+    Fail(CloseCode, String),
+    /// Without a handshake.
+    Broken,
+}
+
+impl From<ws::Error> for End {
+    fn from(error: ws::Error) -> Self {
+        Self::Fail(error.close_code(), error.to_string())
+    }
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        Self::Broken
+    }
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve(upgrade: OnUpgrade, session: Session, ticket: Ticket) {
+    let Ok(upgraded) = upgrade.await else { return };
+    let inflater = session.compression.map(|params| params.inflater(Role::Server));
+    let deflater = session.compression.map(|params| params.deflater(Role::Server));
+    let mut peer = Peer {
+        io: TokioIo::new(upgraded),
+        decoder: Decoder::new(Role::Server, session.compression.is_some()),
+        inbox: Inbox::new(limits::MESSAGE_BYTES_MAX, inflater),
+        sender: Sender { outbox: Outbox::new(deflater), out: Vec::new(), ticket },
+        received_count: 0,
+        session,
+    };
+    let end = peer.talk().await;
+    peer.finish(end).await;
+}
+
+struct Peer {
+    io: TokioIo<Upgraded>,
+    decoder: Decoder,
+    inbox: Inbox,
+    sender: Sender,
+    session: Session,
+    received_count: u64,
+}
+
+/// What is written, and its counts.
+struct Sender {
+    outbox: Outbox,
+    out: Vec<u8>,
+    ticket: Ticket,
+}
+
+impl Sender {
+    fn message(&mut self, kind: MessageKind, bytes: &[u8]) {
+        self.ticket.counters().messages_sent.add(1);
+        self.outbox.message(kind, bytes, None, &mut self.out);
+    }
+
+    async fn flush(&mut self, io: &mut TokioIo<Upgraded>) -> io::Result<()> {
+        if !self.out.is_empty() {
+            io.write_all(&self.out).await?;
+            io.flush().await?;
+            self.ticket.body_bytes += self.out.len() as u64;
+            self.out.clear();
+            self.out.shrink_to(limits::READ_BYTES_MAX);
+        }
+        Ok(())
+    }
+}
+
+impl Peer {
+    /// Receives and sends until there is a reason to end.
+    async fn talk(&mut self) -> End {
+        let mut posts = self.session.channel.as_ref().map(broadcast::Sender::subscribe);
+        let mut pings =
+            self.session.ping.map(|every| interval_at(tokio::time::Instant::now() + every, every));
+        // A silent connection holds little; one that is busy reads more at a time.
+        let mut input = vec![0; READ_BYTES];
+        loop {
+            let step = tokio::select! {
+                read = self.io.read(&mut input) => match read {
+                    Ok(count @ 1..) => {
+                        let step = self.receive(&mut input[..count]).await;
+                        if count == input.len() && count < limits::READ_BYTES_MAX {
+                            input.resize(count * 4, 0);
+                        }
+                        step
+                    }
+                    Ok(0) | Err(_) => Err(End::Broken),
+                },
+                post = next_post(&mut posts) => self.deliver(post).await,
+                () = tick(&mut pings) => {
+                    self.sender.outbox.ping(b"", None, &mut self.sender.out);
+                    Ok(())
+                }
+            };
+            let step = match step {
+                Ok(()) => self.sender.flush(&mut self.io).await.map_err(End::from),
+                end => end,
+            };
+            if let Err(end) = step {
+                return end;
+            }
+        }
+    }
+
+    async fn receive(&mut self, mut input: &mut [u8]) -> Result<(), End> {
+        loop {
+            let decoded = self.decoder.decode(input)?;
+            let consumed = decoded.consumed;
+            match decoded.event {
+                None => return Ok(()),
+                Some(Event::Part(part)) => {
+                    if let Some(message) = self.inbox.push(part)? {
+                        self.sender.ticket.counters().messages_received.add(1);
+                        self.received_count += 1;
+                        pass_on(message, &self.session, &mut self.sender, &mut self.io).await?;
+                    }
+                }
+                Some(Event::Ping(payload)) => self.sender.outbox.pong(payload, None, &mut self.sender.out),
+                Some(Event::Pong(_)) => {}
+                Some(Event::Close(code, reason)) => {
+                    self.sender.outbox.close(code, reason, None, &mut self.sender.out);
+                    return Err(End::Closed);
+                }
+            }
+            if let Some((count, code)) = self.session.close
+                && self.received_count >= count
+            {
+                return Err(End::Fail(code, String::new()));
+            }
+            input = &mut input[consumed..];
+        }
+    }
+
+    async fn deliver(&mut self, post: Result<Arc<Post>, broadcast::error::RecvError>) -> Result<(), End> {
+        let slow = |_lagged| End::Fail(CloseCode::TRY_AGAIN, "this client reads too slowly".to_owned());
+        let post = post.map_err(slow)?;
+        pause(self.session.delay).await;
+        self.sender.message(post.kind, &post.bytes);
+        Ok(())
+    }
+
+    /// Ends the connection; it counts as complete if both ends have closed it properly.
+    async fn finish(mut self, end: End) {
+        let is_closed = match end {
+            End::Broken => return,
+            End::Closed => true,
+            End::Fail(code, reason) => {
+                self.sender.outbox.close(code, &reason, None, &mut self.sender.out);
+                false
+            }
+        };
+        let sent = self.sender.flush(&mut self.io).await;
+        let is_answered = is_closed || tokio::time::timeout(CLOSE_TIME, self.await_close()).await == Ok(true);
+        self.sender.ticket.is_complete = sent.is_ok() && is_answered;
+        let _ = self.io.shutdown().await;
+    }
+
+    /// Reads until the client answers a close frame; false where it ends in another way.
+    async fn await_close(&mut self) -> bool {
+        let mut input = vec![0; READ_BYTES];
+        while let Ok(count @ 1..) = self.io.read(&mut input).await {
+            let mut rest = &mut input[..count];
+            loop {
+                let Ok(decoded) = self.decoder.decode(rest) else { return false };
+                let consumed = decoded.consumed;
+                match decoded.event {
+                    Some(Event::Close(..)) => return true,
+                    Some(_) => rest = &mut rest[consumed..],
+                    None => break,
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Sends a message back, or to all of its channel.
+async fn pass_on(
+    message: Message<'_>,
+    session: &Session,
+    sender: &mut Sender,
+    io: &mut TokioIo<Upgraded>,
+) -> Result<(), End> {
+    if let Some(channel) = &session.channel {
+        // Fails when there is no receiver, and this connection is one.
+        let _ = channel.send(Arc::new(Post { kind: message.kind, bytes: message.bytes.to_vec() }));
+        return Ok(());
+    }
+    if session.delay > Duration::ZERO {
+        sender.flush(io).await?;
+        pause(session.delay).await;
+    }
+    sender.message(message.kind, message.bytes);
+    if sender.out.len() >= limits::READ_BYTES_MAX {
+        sender.flush(io).await?;
+    }
+    Ok(())
+}
+
+async fn next_post(
+    posts: &mut Option<broadcast::Receiver<Arc<Post>>>,
+) -> Result<Arc<Post>, broadcast::error::RecvError> {
+    match posts {
+        Some(posts) => posts.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn tick(pings: &mut Option<Interval>) {
+    match pings {
+        Some(pings) => {
+            pings.tick().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Bytes that a silent connection keeps to read into.
+const READ_BYTES: usize = 1024;
+
+/// How long a client may take to answer a close frame.
+const CLOSE_TIME: Duration = Duration::from_secs(5);
