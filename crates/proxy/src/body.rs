@@ -100,7 +100,7 @@ impl Tap {
     }
 
     /// The body has passed as a whole, or has broken off. Only the first end counts.
-    fn end(&self, is_complete: bool) {
+    pub(crate) fn end(&self, is_complete: bool) {
         let mut tapped = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         tapped.is_complete |= is_complete;
         if let Some(on_end) = tapped.on_end.take() {

@@ -447,6 +447,10 @@ impl Half {
                 self.write(tapped);
             }
         });
+        if http_body::Body::is_end_stream(&incoming) {
+            // Nobody asks for a body that is empty, and the client may go on as soon as it has the head.
+            tap.end(true);
+        }
         Response::from_parts(parts, Carried::Passing(incoming, tap))
     }
 
@@ -688,6 +692,33 @@ mod tests {
         }
     }
 
+    /// A client goes on as soon as it has a head without a body: what it sends then must not seem to overlap with the request before.
+    #[test]
+    fn an_empty_response_has_ended_when_the_client_has_its_head() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let output = folder.path().join("r.squall");
+        let recorder = Recorder::start(options(server.local_addr().unwrap(), &output)).unwrap();
+        let mut client = BufReader::new(TcpStream::connect(recorder.address()).unwrap());
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = server.accept().unwrap();
+                for _ in 0..REQUEST_COUNT {
+                    read_head(&mut stream);
+                    stream.write_all(b"HTTP/1.1 302 Found\r\ncontent-length: 0\r\n\r\n").unwrap();
+                }
+            });
+            for nth in 1..=REQUEST_COUNT {
+                client.get_mut().write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+                read_head(&mut client);
+                assert_eq!(recorder.stats().recorded, nth);
+            }
+        });
+        recorder.stop().unwrap();
+    }
+
+    const REQUEST_COUNT: u64 = 200;
+
     #[test]
     fn fields_of_one_connection_are_not_passed_on() {
         let of = |pairs: &[(&'static str, &'static str)]| -> HeaderMap {
@@ -763,18 +794,22 @@ mod tests {
 
     fn serve_one(server: &TcpListener, exchange: &Exchange) {
         let (mut stream, _) = server.accept().unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).unwrap();
-            head.extend(byte);
-        }
+        read_head(&mut stream);
         stream.write_all(exchange.answer.as_bytes()).unwrap();
         if !exchange.client_leaves {
             stream.shutdown(Shutdown::Write).unwrap();
         }
         // Until the proxy closes.
         let _ = stream.read_to_end(&mut Vec::new());
+    }
+
+    fn read_head(stream: &mut impl Read) {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.extend(byte);
+        }
     }
 
     fn ask_one(mut client: TcpStream, exchange: &Exchange) {

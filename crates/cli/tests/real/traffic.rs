@@ -9,6 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -388,6 +389,40 @@ fn a_login_passes_by_what_was_learned() {
         let checks = made.json()["totals"]["script"]["checks"].as_array().unwrap().clone();
         assert!(checks.len() == 4 && checks.iter().all(|check| check["passes"] == 1), "{made:#?}");
     }
+}
+
+/// Browsers follow a redirect when they have its head, so that the next request may begin before the recorded end of the redirect.
+#[test]
+fn a_redirect_gives_its_cookie_to_a_request_that_was_recorded_as_parallel() {
+    let folder = TempDir::new().unwrap();
+    let har = path(&folder, "login.har");
+    let entry = |at_ms: u64, target: &str, cookie: &str, set_cookie: &str, status: u64| {
+        let fields = |name: &str, value: &str| match value {
+            "" => json!([]),
+            _ => json!([{"name": name, "value": value}]),
+        };
+        json!({
+            "startedDateTime": format!("2026-01-01T00:00:00.{at_ms:03}Z"), "time": 200,
+            "request": {"method": "GET", "url": format!("http://shop.example{target}"), "headers": fields("Cookie", cookie)},
+            "response": {"status": status, "headers": fields("Set-Cookie", set_cookie), "content": {}},
+        })
+    };
+    let entries = [
+        entry(0, "/login", "", "sessionid=Zk39q9XvT7LmP2", 302),
+        entry(100, "/account", "sessionid=Zk39q9XvT7LmP2", "", 200),
+    ];
+    fs::write(&har, json!({"log": {"entries": entries}}).to_string()).unwrap();
+    let given = Given::new();
+    let url = site::serve(move |request| match request.starts_with("GET /login ") {
+        true => {
+            // The account is due long before this response.
+            thread::sleep(Duration::from_millis(500));
+            (302, format!("Set-Cookie: sessionid={}\r\n", given.fresh("session-")), Vec::new())
+        }
+        false => (if given.is_in(request, "session-") { 200 } else { 403 }, String::new(), Vec::new()),
+    });
+    let played = squall::run(&["replay", &har, "--to", &url]);
+    assert_eq!((played.count("/totals/ok"), played.count("/totals/failed")), (2, 0), "{played:#?}");
 }
 
 /// A site that answers 200 to what fits, and where it is.

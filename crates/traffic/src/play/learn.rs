@@ -37,6 +37,8 @@ pub struct Learned {
     sources: HashMap<u64, Vec<u32>>,
     /// Where responses to each kind of request (the recording's row) give values.
     rules: HashMap<u16, Vec<Locator>>,
+    /// When a value of a response's head was first sent, for responses that ended only after that; by the number of the record.
+    sent_early_ns: HashMap<u64, u64>,
     /// Records looked through, where those are not all: for later ones the rules tell.
     pub looked_through: Option<u64>,
 }
@@ -97,6 +99,12 @@ impl Learned {
         variables.iter().filter_map(expected).collect()
     }
 
+    /// By when the client had what it needed of the response to this record. Clients follow a redirect, and send its cookies, when they have
+    /// its head: what they send then must wait for the response all the same, because the live values are taken from it at its end.
+    pub fn known_ns(&self, ordinal: u64, end_ns: u64) -> u64 {
+        self.sent_early_ns.get(&ordinal).map_or(end_ns, |sent_ns| end_ns.min(*sent_ns))
+    }
+
     /// The numbers of the variables that the response to this record gives.
     pub fn given_by(&self, ordinal: u64) -> &[u32] {
         self.sources.get(&ordinal).map_or(&[], Vec::as_slice)
@@ -152,6 +160,8 @@ struct Session {
 struct Given {
     ordinal: u64,
     row: u16,
+    /// When the response had ended; 0: unknown.
+    end_ns: u64,
     locator: Locator,
     source: String,
     /// The variable that was made of it at its first use.
@@ -175,7 +185,12 @@ impl Learner {
                 return;
             }
             match session.given.get_mut(value) {
-                Some(given) => used.push(variable_of(given, value, &mut self.learned, &mut self.rows)),
+                Some(given) => {
+                    used.push(variable_of(given, value, &mut self.learned, &mut self.rows));
+                    if given.is_sent_early(record.time_ns) {
+                        self.learned.sent_early_ns.entry(given.ordinal).or_insert(record.time_ns);
+                    }
+                }
                 None => self.value_count += usize::from(session.own.insert(value.to_vec())),
             }
         });
@@ -188,10 +203,12 @@ impl Learner {
         let (headers, body) = readable(response);
         let text = ResponseText { headers: &headers, body: &body };
         let source = format!("{} {}", record.request.method, record.pattern());
+        let end_ns = record.time_ns.saturating_add(response.latency_ns);
         text.each(&mut |locator, value| {
             if is_candidate(value) && !session.own.contains(value) && !session.given.contains_key(value) {
                 self.value_count += 1;
-                let given = Given { ordinal, row, locator, source: source.clone(), variable: None };
+                let source = source.clone();
+                let given = Given { ordinal, row, end_ns, locator, source, variable: None };
                 session.given.insert(value.to_vec(), given);
             }
         });
@@ -218,6 +235,14 @@ impl Learner {
         }
         self.learned.rules.retain(|_, rules| !rules.is_empty());
         self.learned
+    }
+}
+
+impl Given {
+    /// Whether a request that begins at this time sends a value of the head before the response has ended. Streams that go on for
+    /// long after their head do not count: a session would stand still until they end.
+    fn is_sent_early(&self, begin_ns: u64) -> bool {
+        self.locator.is_in_head() && begin_ns < self.end_ns && self.end_ns - begin_ns <= EARLY_NS_MAX
     }
 }
 
@@ -252,6 +277,9 @@ const VALUE_BYTES_MAX: usize = 8192;
 
 /// Values kept while learning, over all sessions: some 40 MB.
 const VALUE_COUNT_MAX: usize = 200_000;
+
+/// Longest time from the first use of a head's value to the end of its response.
+const EARLY_NS_MAX: u64 = 5_000_000_000;
 
 const LEARN_BUFFER_BYTES: usize = 1 << 20;
 
@@ -326,6 +354,24 @@ mod tests {
         assert_eq!(found, expected);
         let count = |ordinal| learned.expected(ordinal, 0, || None).len();
         assert_eq!((count(1), count(3), learned.has(1, 9), learned.has(3, 9)), (2, 0, true, false));
+    }
+
+    #[test]
+    fn what_is_sent_with_the_cookie_of_a_response_under_way_comes_after_it() {
+        let cookie: &[(&str, &str)] = &[("Set-Cookie", "sid=first-session")];
+        for (cookie, json, begin_ns, known_ns) in
+            [(cookie, "", 40, 40), (cookie, "", 200, 100), (&[][..], r#"{"sid":"first-session"}"#, 40, 100)]
+        {
+            let mut learner = Learner::default();
+            let mut login = record("/login", &[], "", (cookie, json));
+            login.response.as_mut().unwrap().latency_ns = 100;
+            learner.add(0, 0, &login);
+            let page = record("/", &[("Cookie", "sid=first-session")], "", (&[], ""));
+            learner.add(1, 1, &Record { time_ns: begin_ns, ..page });
+            let learned = learner.finish();
+            assert_eq!(learned.variables.len(), 1);
+            assert_eq!(learned.known_ns(0, 100), known_ns, "{begin_ns} {json}");
+        }
     }
 
     #[test]

@@ -32,6 +32,17 @@ pub enum Locator {
     LinkParameter(String),
 }
 
+impl Locator {
+    /// Whether the value is in the response's head.
+    pub(super) fn is_in_head(&self) -> bool {
+        match self {
+            Self::Cookie(_) | Self::CookieDecoded(_) | Self::Header(_) => true,
+            Self::LocationParameter(_) | Self::LocationSegment(_) => true,
+            Self::Json(_) | Self::Input(_) | Self::Meta(_) | Self::Named(_) | Self::LinkParameter(_) => false,
+        }
+    }
+}
+
 impl fmt::Display for Locator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
