@@ -208,3 +208,41 @@ fn names_that_a_module_of_k6_lacks_are_undefined() {
     assert_eq!(run.outcome, Outcome::Done(None));
     assert_eq!(run.said, "undefined undefined undefined true function\n");
 }
+
+/// What bundlers make of modules: a helper for each kind, minified, with CommonJS and ES modules in one file.
+#[test]
+fn bundles_of_esbuild_rollup_and_webpack_run() {
+    // esbuild: CommonJS modules are functions that run at the first use; namespaces are objects with getters.
+    let esbuild = r#"var l=Object.create;var d=Object.defineProperty;var g=Object.getOwnPropertyNames;var h=Object.prototype.hasOwnProperty;
+        var c=(m,e)=>()=>(e||m((e={exports:{}}).exports,e),e.exports),x=(m,e)=>{for(var t in e)d(m,t,{get:e[t],enumerable:!0})};
+        var w=(m,e,t)=>(t=m!=null?l(Object.getPrototypeOf(m)):{},n(e||!m||!m.__esModule?d(t,"default",{value:m,enumerable:!0}):t,m));
+        function n(m,e){for(let t of g(e))!h.call(m,t)&&d(m,t,{get:()=>e[t],enumerable:!0});return m}
+        var q=c((z,s)=>{"use strict";s.exports={quote:v=>v.replace(/[`'"/]/g,"_")}});var k={};x(k,{two:()=>p});var p=2;
+        import y from"k6/http";import{check as f}from"k6";var o=w(q(),1),b={vus:2};
+        function a(){f(y.get("http://t/"),{ok:e=>e.status===200});console.log(o.default.quote("a`b/c"),k.two,typeof require)}
+        export{a as default,b as options};"#;
+    // rollup: one scope, with getters for what CommonJS has as its default.
+    let rollup = r#"import t from"k6/http";import{check as e}from"k6";
+        function n(t){return t&&t.__esModule&&Object.prototype.hasOwnProperty.call(t,"default")?t.default:t}
+        var r,i,o={exports:{}};var s=n(i?r:(i=1,function(t,e){t.exports=function(){"use strict";return{quote:t=>t.replace(/[`'"/]/g,"_")}}()}(o),r=o.exports));
+        const u={vus:2};function c(){e(t.get("http://t/"),{ok:t=>200===t.status}),console.log(s.quote("a`b/c"),2,typeof require)}
+        export{c as default,u as options};"#;
+    // webpack, library type commonjs: modules by number, required externals, and exports as getters that are copied at the end.
+    let webpack = r#"/*! licences: see a file */
+        (()=>{var e={17(e){"use strict";e.exports={quote:e=>e.replace(/[`'"/]/g,"_")}},42(e){e.exports=require("k6")},77(e){"use strict";e.exports=require("k6/http")}},t={};
+        function r(o){var n=t[o];if(void 0!==n)return n.exports;var s=t[o]={exports:{}};return e[o].call(s.exports,s,s.exports,r),s.exports}
+        r.n=e=>{var t=e&&e.__esModule?()=>e.default:()=>e;return r.d(t,{a:t}),t},
+        r.d=(e,t)=>{for(var o in t)r.o(t,o)&&!r.o(e,o)&&Object.defineProperty(e,o,{enumerable:!0,get:t[o]})},
+        r.o=(e,t)=>Object.prototype.hasOwnProperty.call(e,t),
+        r.r=e=>{"undefined"!=typeof Symbol&&Symbol.toStringTag&&Object.defineProperty(e,Symbol.toStringTag,{value:"Module"}),Object.defineProperty(e,"__esModule",{value:!0})};
+        var o={};(()=>{"use strict";r.r(o),r.d(o,{default:()=>u,options:()=>c});var e=r(77),t=r.n(e),n=r(42),s=r(17),a=r.n(s);const c={vus:2};
+        function u(){(0,n.check)(t().get("http://t/"),{ok:e=>200===e.status}),console.log(a().quote("a`b/c"),2,typeof require)}})();
+        const n=exports;for(var s in o)n[s]=o[s];o.__esModule&&Object.defineProperty(n,"__esModule",{value:!0})})();"#;
+    for (bundler, source) in [("esbuild", esbuild), ("rollup", rollup), ("webpack", webpack)] {
+        let run = iterate(source, 1, |_| reply(200, &[], ""));
+        assert_eq!(run.outcome, Outcome::Done(None), "{bundler}");
+        assert_eq!(run.said, "a_b_c 2 function\n", "{bundler}");
+        assert_eq!(run.seen.requests, ["GET http://t/"], "{bundler}");
+        assert_eq!(run.seen.checks, [(String::new(), "ok".to_owned(), true)], "{bundler}");
+    }
+}
