@@ -352,7 +352,11 @@ fn live(host: &Rc<Host>, desk: &Desk) {
 fn perform(host: &Host, ctx: Ctx<'_>, work: Work) -> Outcome {
     drop(ctx.take_trace());
     let result = match work {
-        Work::Init => init(host, ctx).map(|()| None),
+        Work::Init => {
+            let done = init(host, ctx);
+            ctx.collect_garbage_from_now_on();
+            done.map(|()| None)
+        }
         Work::Setup => setup(host, ctx),
         Work::Iterate(iteration) => iterate(host, ctx, &iteration).map(|()| None),
         Work::Teardown => teardown(host, ctx).map(|()| None),
