@@ -12,14 +12,14 @@ pub(crate) const SCRIPT_FLAGS: &str = "k6 scripts";
 #[command(next_help_heading = SCRIPT_FLAGS)]
 pub(crate) struct ScriptArgs {
     /// Virtual users
-    #[arg(short = 'u', long, value_name = "N", value_parser = super::values::whole)]
-    pub vus: Option<u64>,
+    #[arg(short = 'u', long, value_name = "N", value_parser = super::values::signed, allow_negative_numbers = true)]
+    pub vus: Option<i64>,
     /// How long virtual users iterate
     #[arg(short, long, value_name = "TIME")]
     pub duration: Option<String>,
     /// Total iterations, shared by the virtual users
-    #[arg(short, long, value_name = "N", value_parser = super::values::whole)]
-    pub iterations: Option<u64>,
+    #[arg(short, long, value_name = "N", value_parser = super::values::signed, allow_negative_numbers = true)]
+    pub iterations: Option<i64>,
     /// Stage of a ramp of virtual users, TIME:TARGET (repeatable)
     #[arg(short, long, value_name = "TIME:N")]
     pub stage: Vec<String>,

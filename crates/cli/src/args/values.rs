@@ -30,6 +30,11 @@ pub(super) fn whole(text: &str) -> Result<u64, InputError> {
     parse_count(text)
 }
 
+/// A number that k6 reads before it judges it: its exit code depends on that.
+pub(super) fn signed(text: &str) -> Result<i64, InputError> {
+    text.parse().or_else(|_| parse_count(text).map(|count| i64::try_from(count).unwrap_or(i64::MAX)))
+}
+
 pub(super) fn requests(text: &str) -> Result<NonZeroU64, InputError> {
     NonZeroU64::new(parse_count(text)?)
         .ok_or_else(|| refused("no requests to measure", "remove it to run for a time: `-d 10s`"))

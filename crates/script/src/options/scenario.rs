@@ -159,9 +159,13 @@ impl Executor {
 
 /// The scenarios that options mean.
 pub(super) fn of(read: &Reader<'_>, warnings: &mut Vec<String>) -> Result<Vec<ScenarioConfig>, ScriptError> {
-    let (vus, iterations, duration) =
-        (read.count("vus")?, read.count("iterations")?, read.duration("duration")?);
     let has_stages = read.get("stages").is_some();
+    let (iterations, duration) = (read.count("iterations")?, read.duration("duration")?);
+    // As in k6: by itself, a negative number of VUs is ignored.
+    let is_alone = iterations.is_none() && duration.is_none() && !has_stages;
+    let negative = read.number("vus").ok().flatten().filter(|vus| is_alone && *vus < 0.0);
+    let vus = if negative.is_some() { None } else { read.count("vus")? };
+    warnings.extend(negative.map(|vus| format!("`vus={vus}` is ignored because it is negative")));
     if let Some(iterations) = iterations {
         alone(read, "iterations", &["stages", "scenarios"])?;
         let max_duration = duration.unwrap_or(MAX_DURATION);
@@ -413,16 +417,23 @@ mod tests {
             assert!(error.message.contains(told), "{}", error.message);
         }
     }
+
     #[test]
-    fn what_was_emptied_is_told_of() {
-        for (options, told) in [
+    fn what_is_ignored_has_a_warning() {
+        for (options, warning) in [
             (json!({ "stages": [] }), "`stages` was explicitly set to an empty value"),
             (json!({ "scenarios": {} }), "`scenarios` was explicitly set to an empty value"),
+            (json!({ "vus": -1 }), "`vus=-1` is ignored"),
+            (json!({ "vus": "-1" }), "`vus=-1` is ignored"),
             (json!({}), ""),
         ] {
             let mut warnings = Vec::new();
-            of(&Reader(options.as_object().unwrap()), &mut warnings).unwrap();
-            assert!(warnings.concat().starts_with(told) && warnings.len() == usize::from(!told.is_empty()));
+            let scenarios = of(&Reader(options.as_object().unwrap()), &mut warnings).unwrap();
+            assert_eq!(scenarios[0].executor.planned_vus(), 1, "{options}");
+            assert!(
+                warnings.concat().starts_with(warning) && warnings.len() == usize::from(!warning.is_empty()),
+                "{options}: {warnings:?}"
+            );
         }
     }
 }
