@@ -9,8 +9,9 @@
 use std::io;
 use std::mem;
 
-use super::Shard;
 use super::conn::State;
+use super::connections::Connections;
+use super::recorder::ShardRecorder;
 use crate::sys::{Recv, Segments, recv, segments};
 
 /// Learns whether reads of an origin's answers cause bare acknowledgements, and whether peeking spares them.
@@ -75,12 +76,18 @@ impl AckTrial {
     }
 }
 
-impl Shard {
+impl Connections {
     /// Reads an answer, or a part of one, into the shared buffer.
-    pub(super) fn recv_answer(&mut self, conn_idx: usize, wanted: usize, how: Recv) -> io::Result<usize> {
+    pub(super) fn recv_answer(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        wanted: usize,
+        how: Recv,
+    ) -> io::Result<usize> {
         let Some(socket) = &self.conns[conn_idx].socket else { return Err(io::ErrorKind::WouldBlock.into()) };
-        let bytes = self.io.recv(socket, wanted, how, &mut self.now_ns)?;
-        self.note_answer(conn_idx, how, bytes, wanted);
+        let bytes = self.io.recv(&mut recorder.receive_times, socket, (wanted, how), &mut self.now_ns)?;
+        self.note_answer(recorder, conn_idx, how, bytes, wanted);
         Ok(bytes)
     }
 
@@ -94,8 +101,15 @@ impl Shard {
     }
 
     /// So much of an answer was read that way.
-    pub(super) fn note_answer(&mut self, conn_idx: usize, how: Recv, bytes: usize, wanted: usize) {
-        self.count_received(conn_idx, bytes as u64);
+    pub(super) fn note_answer(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        how: Recv,
+        bytes: usize,
+        wanted: usize,
+    ) {
+        self.count_received(recorder, conn_idx, bytes as u64);
         let conn = &mut self.conns[conn_idx];
         if how == Recv::Peek && bytes > 0 {
             conn.peeked_bytes = bytes as u32;

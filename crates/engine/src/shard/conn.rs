@@ -142,6 +142,8 @@ pub(super) struct RequestId(pub(super) u32);
 /// The connections to one origin; where a driver decides, those of one user.
 #[derive(Debug)]
 pub(super) struct Pool {
+    /// Whose connections they are, where a driver decides.
+    pub(super) user: Option<u32>,
     /// Index into the origins.
     pub(super) origin_idx: u32,
     /// Open connections with room for a request, the most recently used last.
@@ -155,8 +157,15 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) const fn new(origin_idx: u32) -> Self {
-        Self { origin_idx, idle: Vec::new(), vacant: Vec::new(), waiting: VecDeque::new(), slots: Vec::new() }
+    pub(super) const fn new(origin_idx: u32, user: Option<u32>) -> Self {
+        Self {
+            user,
+            origin_idx,
+            idle: Vec::new(),
+            vacant: Vec::new(),
+            waiting: VecDeque::new(),
+            slots: Vec::new(),
+        }
     }
 }
 

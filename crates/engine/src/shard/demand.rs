@@ -3,8 +3,11 @@
 use squall_plan::limits::ARRIVALS_WAITING_MAX;
 use squall_plan::{Load, Profile, When};
 
-use super::conn::{Exchange, RequestId, State};
-use super::{Life, Shard};
+use super::conn::{Exchange, RequestId};
+use super::connections::Connections;
+use super::recorder::ShardRecorder;
+use super::schedule::Life;
+use super::schedule::ShardSchedule;
 use crate::pace::{Arrivals, Due, Share, grid_ns};
 use crate::pulse::Backlog;
 
@@ -191,261 +194,129 @@ impl Users {
     }
 }
 
-impl Shard {
-    pub(super) fn spawn_first_users(&mut self) {
+impl ShardSchedule {
+    pub(super) fn spawn_first_users(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
         // Each shard begins elsewhere in the rotation, so that few requests do not all fall on the first URL.
-        let rotation_count = self.prepared.rotation.len().max(1);
+        let rotation_count = connections.prepared.rotation.len().max(1);
         let Share { shard_idx, shard_count, .. } = self.share;
         self.demand.rotation_next = rotation_count * shard_idx as usize / shard_count as usize;
-        self.adjust_users();
+        self.adjust_users(connections, recorder);
     }
 
     /// Follows the profile of users or the schedule of arrivals up to now.
-    pub(super) fn follow_schedule(&mut self) {
-        self.opened_this_turn = 0;
+    pub(super) fn follow_schedule(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        connections.opened_this_turn = 0;
         if self.life == Life::Running {
-            self.release_arrivals();
+            self.release_arrivals(connections, recorder);
         }
     }
 
     /// Starts users that the profile wants by now. Those that it wants no more end when their request ends.
-    pub(super) fn adjust_users(&mut self) {
-        let missing = self.demand.missing_users(self.now_ns.saturating_sub(self.limits.start_ns));
+    pub(super) fn adjust_users(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        let missing = self.demand.missing_users(connections.now_ns.saturating_sub(self.times.start_ns));
         for _ in 0..missing.max(0) {
             self.demand.add_users(1);
-            self.continue_user(None);
+            self.continue_user(connections, recorder, None);
         }
     }
 
     /// Starts all arrivals that are due.
-    pub(super) fn release_arrivals(&mut self) {
-        self.serve_hops();
+    pub(super) fn release_arrivals(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        connections.serve_hops(self, recorder);
         if matches!(self.demand.kind, Kind::Recorded { .. }) {
-            return self.release_recorded();
+            return self.release_recorded(connections, recorder);
         }
-        let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
+        let at_ns = connections.now_ns.saturating_sub(self.times.start_ns);
         while let Some(due) = self.demand.pop_arrival(at_ns) {
-            let intended_ns = self.limits.start_ns + due.intended_ns;
-            let Some(exchange) = self.next_exchange(intended_ns) else { continue };
+            let intended_ns = self.times.start_ns + due.intended_ns;
+            let Some(exchange) = self.next_exchange(connections, intended_ns) else { continue };
             self.demand.note_asked(due.intended_ns);
-            if self.waiting_count >= ARRIVALS_WAITING_MAX {
+            if connections.waiting_count >= ARRIVALS_WAITING_MAX {
                 self.demand.note_unsent(1);
-            } else if self.place(exchange) {
-                let late_ns = self.now_ns.saturating_sub(self.limits.start_ns + due.exact_ns);
-                self.pulse.snapshot.generator.schedule_lag.record(late_ns);
+            } else if connections.place(self, recorder, exchange) {
+                let late_ns = connections.now_ns.saturating_sub(self.times.start_ns + due.exact_ns);
+                recorder.pulse.snapshot.generator.schedule_lag.record(late_ns);
             }
         }
     }
 
     /// Starts what arrivals and those who wait have free connections for, and sends it.
-    pub(super) fn start_next(&mut self) {
-        self.start_released();
-        self.serve_waiting();
-        self.send_unsent();
+    pub(super) fn start_next(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        self.start_released(connections, recorder);
+        connections.serve_waiting(self, recorder);
+        connections.send_unsent(self, recorder);
     }
 
     /// Lets the users go on whose requests have ended, on the connections that these have left; redirects go before.
-    pub(super) fn serve_ready(&mut self) {
-        self.serve_hops();
-        let mut ready = std::mem::take(&mut self.ready);
+    pub(super) fn serve_ready(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        connections.serve_hops(self, recorder);
+        let mut ready = std::mem::take(&mut connections.ready);
         for conn_idx in ready.drain(..) {
             if self.demand.is_closed_model() {
-                self.continue_user(Some(conn_idx as usize));
+                self.continue_user(connections, recorder, Some(conn_idx as usize));
             } else {
-                self.offer(conn_idx as usize);
+                connections.offer(self, recorder, conn_idx as usize);
             }
         }
         // What was added meanwhile (a send that failed at once) is for the next turn.
-        ready.append(&mut self.ready);
-        self.ready = ready;
-    }
-
-    /// Follows redirects: before anything that waits, since each belongs to a request that has begun.
-    fn serve_hops(&mut self) {
-        let mut hops = std::mem::take(&mut self.hops);
-        for hop in hops.drain(..) {
-            let pool_idx = self.pool_of(&hop);
-            if let Some(conn_idx) = self.take_slot(pool_idx) {
-                self.assign(conn_idx, hop);
-            } else {
-                self.pools[pool_idx].waiting.push_front(hop);
-                self.waiting_count += 1;
-            }
-        }
-        hops.append(&mut self.hops);
-        self.hops = hops;
+        ready.append(&mut connections.ready);
+        connections.ready = ready;
     }
 
     /// A user's next request, on the connection it has where that leads to the same origin; or the user's end.
-    fn continue_user(&mut self, conn_idx: Option<usize>) {
-        let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
+    fn continue_user(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        conn_idx: Option<usize>,
+    ) {
+        let at_ns = connections.now_ns.saturating_sub(self.times.start_ns);
         let is_wanted = self.life == Life::Running && self.demand.missing_users(at_ns) >= 0;
-        let next =
-            (is_wanted && self.demand.take_one(at_ns)).then(|| self.next_exchange(self.now_ns)).flatten();
+        let next = (is_wanted && self.demand.take_one(at_ns))
+            .then(|| self.next_exchange(connections, connections.now_ns))
+            .flatten();
         let Some(exchange) = next else {
             self.demand.add_users(-1);
             if let Some(conn_idx) = conn_idx {
-                self.retire(conn_idx);
+                connections.retire(self, recorder, conn_idx);
             }
             return;
         };
         match conn_idx {
-            Some(conn_idx) if self.fits(conn_idx, &exchange) => self.assign(conn_idx, exchange),
+            Some(conn_idx) if connections.fits(conn_idx, &exchange) => {
+                connections.assign(self, recorder, conn_idx, exchange);
+            }
             Some(conn_idx) => {
-                self.place(exchange);
-                self.offer(conn_idx);
+                connections.place(self, recorder, exchange);
+                connections.offer(self, recorder, conn_idx);
             }
             None => {
-                self.place(exchange);
+                connections.place(self, recorder, exchange);
             }
         }
     }
 
     /// The next request; `None` where a recording has no more.
-    fn next_exchange(&mut self, intended_ns: u64) -> Option<Exchange> {
+    fn next_exchange(&mut self, connections: &mut Connections, intended_ns: u64) -> Option<Exchange> {
         if self.replay.is_some() {
-            return self.next_of_recording(intended_ns);
+            return self.next_of_recording(connections, intended_ns);
         }
-        let rotation = &self.prepared.rotation;
+        let rotation = &connections.prepared.rotation;
         let request = RequestId(rotation[self.demand.rotation_next]);
         self.demand.rotation_next = (self.demand.rotation_next + 1) % rotation.len();
         Some(Exchange { request, intended_ns, ..Exchange::default() })
     }
 
     /// The next request of a recording that only gives the order.
-    fn next_of_recording(&mut self, intended_ns: u64) -> Option<Exchange> {
+    fn next_of_recording(&mut self, connections: &mut Connections, intended_ns: u64) -> Option<Exchange> {
         let is_closed_model = self.demand.is_closed_model();
         let next = match is_closed_model {
-            true => self.next_of_copies(),
-            false => self.next_recorded(None, intended_ns),
+            true => self.next_of_copies(connections),
+            false => self.next_recorded(connections, None, intended_ns),
         };
         if next.is_none() && self.has_played_all() {
             self.demand.remaining = Some(0);
         }
         next
     }
-
-    fn fits(&self, conn_idx: usize, exchange: &Exchange) -> bool {
-        let conn = &self.conns[conn_idx];
-        conn.pool_idx as usize == self.pool_of(exchange)
-            && self.has_free_slot(conn_idx)
-            && self.pools[conn.pool_idx as usize].waiting.is_empty()
-    }
-
-    pub(super) fn has_free_slot(&self, conn_idx: usize) -> bool {
-        let conn = &self.conns[conn_idx];
-        let in_flight = conn.in_flight();
-        conn.state == State::Open
-            && conn.has_free_slot()
-            && conn.served_count + in_flight < self.limits.served_max
-            && (in_flight == 0 || !self.is_old(conn_idx))
-    }
-
-    /// Gives a request a connection at once, or lets it wait its turn. Returns whether it got one.
-    pub(super) fn place(&mut self, exchange: Exchange) -> bool {
-        let pool_idx = self.pool_of(&exchange);
-        let is_first_in_line = self.pools[pool_idx].waiting.is_empty();
-        match is_first_in_line.then(|| self.take_slot(pool_idx)).flatten() {
-            Some(conn_idx) => {
-                self.assign(conn_idx, exchange);
-                true
-            }
-            None => {
-                self.pools[pool_idx].waiting.push_back(exchange);
-                self.waiting_count += 1;
-                false
-            }
-        }
-    }
-
-    /// Requests that wait get the connections that are free, in order.
-    fn serve_waiting(&mut self) {
-        if self.waiting_count == 0 {
-            return;
-        }
-        for pool_idx in 0..self.pools.len() {
-            while !self.pools[pool_idx].waiting.is_empty() {
-                let Some(conn_idx) = self.take_slot(pool_idx) else { break };
-                if let Some(exchange) = self.pools[pool_idx].waiting.pop_front() {
-                    self.waiting_count -= 1;
-                    self.assign(conn_idx, exchange);
-                }
-            }
-        }
-    }
-
-    /// A connection with room: for those who wait, or to be kept for those who come.
-    pub(super) fn offer(&mut self, conn_idx: usize) {
-        let pool_idx = self.conns[conn_idx].pool_idx as usize;
-        while self.has_free_slot(conn_idx) {
-            let Some(exchange) = self.pools[pool_idx].waiting.pop_front() else {
-                self.list_idle(conn_idx);
-                return;
-            };
-            self.waiting_count -= 1;
-            self.assign(conn_idx, exchange);
-        }
-    }
-
-    pub(super) fn list_idle(&mut self, conn_idx: usize) {
-        let conn = &mut self.conns[conn_idx];
-        if !conn.is_listed_idle {
-            conn.is_listed_idle = true;
-            self.pools[conn.pool_idx as usize].idle.push(conn_idx as u32);
-        }
-    }
-
-    /// A slot for one more request to this origin: an open connection, else one that is to be opened.
-    fn take_slot(&mut self, pool_idx: usize) -> Option<usize> {
-        while let Some(conn_idx) = self.pools[pool_idx].idle.pop() {
-            let conn_idx = conn_idx as usize;
-            self.conns[conn_idx].is_listed_idle = false;
-            if self.has_free_slot(conn_idx) {
-                return Some(conn_idx);
-            }
-        }
-        if !self.may_open() || self.awaits_streams(pool_idx) {
-            return None;
-        }
-        let vacant = self.pools[pool_idx].vacant.pop().map(|conn_idx| conn_idx as usize);
-        let slot = vacant.or_else(|| self.add_slot(pool_idx))?;
-        self.opened_this_turn += 1;
-        Some(slot)
-    }
-
-    /// Whether one more connection may be opened in this turn.
-    pub(super) fn may_open(&self) -> bool {
-        self.opened_this_turn < OPEN_PER_TURN_MAX
-    }
-
-    /// Puts a request on a connection; opens the connection first where it is not.
-    pub(super) fn assign(&mut self, conn_idx: usize, mut exchange: Exchange) {
-        exchange.assigned_ns = self.now_ns;
-        exchange.is_first = self.conns[conn_idx].state != State::Open;
-        if !exchange.is_retry() {
-            exchange.is_warmup = exchange.intended_ns < self.limits.warm_until_ns;
-            self.pulse.count_start(exchange.is_warmup, exchange.redirect_count > 0);
-            self.open_count += 1;
-        }
-        let conn = &mut self.conns[conn_idx];
-        if conn.client.is_some() {
-            self.reserve_slot(conn_idx, exchange);
-        } else {
-            conn.has_opener = true;
-            let place = self.place_of(conn_idx, 0);
-            self.exchanges[place] = exchange;
-            self.open(conn_idx);
-        }
-        if self.has_free_slot(conn_idx) {
-            self.list_idle(conn_idx);
-        }
-    }
 }
-
-/// The most slots that one shard opens to one origin.
-pub(super) fn slot_count_max(when: &When, share: Share) -> u32 {
-    (share.part_of(when.connection_count_max()) as u32).max(1)
-}
-
-/// Connections whose opening begins in one turn of the loop: more would keep the answers of the others waiting.
-pub(super) const OPEN_PER_TURN_MAX: u32 = 64;

@@ -9,9 +9,11 @@ use squall_plan::HttpVersion;
 use squall_wire::h1::Decoder;
 use squall_wire::{Client, Version};
 
-use super::Shard;
 use super::conn::{Conn, PreludeProgress, State};
+use super::connections::Connections;
 use super::receive::Read1;
+use super::recorder::ShardRecorder;
+use super::schedule::ShardSchedule;
 use crate::prepare::Dial;
 use crate::sys::{
     Connect, Recv, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns, recv,
@@ -20,9 +22,9 @@ use crate::sys::{
 use crate::tls::TlsStream;
 use crate::trouble::{Trouble, reconnect_pause_ns};
 
-impl Shard {
+impl Connections {
     /// A new slot of a pool, where the plan's number of connections allows one more.
-    pub(super) fn add_slot(&mut self, pool_idx: usize) -> Option<usize> {
+    pub(super) fn add_slot(&mut self, recorder: &mut ShardRecorder, pool_idx: usize) -> Option<usize> {
         let conn_idx = self.conns.len();
         let pool = &mut self.pools[pool_idx];
         if pool.slots.len() >= self.limits.slot_count_max as usize {
@@ -30,14 +32,19 @@ impl Shard {
         }
         pool.slots.push(conn_idx as u32);
         let origin_idx = pool.origin_idx;
-        let home_place = self.add_places(self.limits.stride);
+        let home_place = self.add_places(recorder, self.limits.stride);
         self.conns.push(Conn::new(pool_idx as u32, origin_idx, home_place));
         self.deadlines.push(u64::MAX);
         Some(conn_idx)
     }
 
     /// Begins to open a vacant slot's connection.
-    pub(super) fn open(&mut self, conn_idx: usize) {
+    pub(super) fn open(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         if self.conns[conn_idx].state != State::Vacant {
             return;
         }
@@ -48,14 +55,14 @@ impl Shard {
         let deadline_ns = self.now_ns + self.limits.connect_timeout_ns;
         let call_ns = self.deadline_of_opener(conn_idx).unwrap_or(u64::MAX);
         self.deadlines[conn_idx] = deadline_ns.min(call_ns);
-        let begun = self.dial(conn_idx).and_then(|connect| self.adopt(conn_idx, connect));
+        let begun = self.dial(conn_idx).and_then(|connect| self.adopt(recorder, conn_idx, connect));
         match begun {
-            Ok(true) => self.on_connected(conn_idx),
+            Ok(true) => self.on_connected(schedule, recorder, conn_idx),
             Ok(false) => {}
             Err(error) => {
                 // A refusal by this machine comes within the call, and took as long as that.
                 self.now_ns = monotonic_ns();
-                self.fail(conn_idx, &Trouble::io(&error, Phase::Connecting));
+                self.fail(schedule, recorder, conn_idx, &Trouble::io(&error, Phase::Connecting));
             }
         }
         self.now_ns = monotonic_ns();
@@ -85,11 +92,11 @@ impl Shard {
     }
 
     /// Watches the socket; true when it is connected already.
-    fn adopt(&mut self, conn_idx: usize, connect: Connect) -> io::Result<bool> {
+    fn adopt(&mut self, recorder: &mut ShardRecorder, conn_idx: usize, connect: Connect) -> io::Result<bool> {
         let conn = &mut self.conns[conn_idx];
         conn.generation = conn.generation.wrapping_add(1);
         self.poller.watch(&connect.socket, conn.token(conn_idx))?;
-        if self.io.stamp_clock.is_some() {
+        if recorder.receive_times.stamp_clock.is_some() {
             enable_receive_stamps(&connect.socket)?;
         }
         conn.socket = Some(connect.socket);
@@ -97,15 +104,20 @@ impl Shard {
     }
 
     /// The connect has ended, one way or the other.
-    pub(super) fn on_connect_event(&mut self, conn_idx: usize) {
+    pub(super) fn on_connect_event(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         let Some(socket) = &self.conns[conn_idx].socket else { return };
         match connection_error(socket) {
-            Ok(()) => self.on_connected(conn_idx),
-            Err(error) => self.fail(conn_idx, &Trouble::io(&error, Phase::Connecting)),
+            Ok(()) => self.on_connected(schedule, recorder, conn_idx),
+            Err(error) => self.fail(schedule, recorder, conn_idx, &Trouble::io(&error, Phase::Connecting)),
         }
     }
 
-    fn on_connected(&mut self, conn_idx: usize) {
+    fn on_connected(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder, conn_idx: usize) {
         self.conns[conn_idx].cold.connected_ns = self.now_ns;
         let origin_idx = self.conns[conn_idx].origin_idx as usize;
         if let Some(prelude) = &self.prepared.origins[origin_idx].prelude {
@@ -114,14 +126,19 @@ impl Shard {
             let conn = &mut self.conns[conn_idx];
             conn.cold.prelude = Some(Box::new(PreludeProgress { decoder, written_bytes: 0 }));
             conn.state = State::Tunnelling;
-            self.send_prelude(conn_idx);
+            self.send_prelude(schedule, recorder, conn_idx);
         } else {
-            self.begin_tls(conn_idx);
+            self.begin_tls(schedule, recorder, conn_idx);
         }
     }
 
     /// Writes what is left of the `CONNECT` request, or of that for an upgrade.
-    pub(super) fn send_prelude(&mut self, conn_idx: usize) {
+    pub(super) fn send_prelude(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         let conn = &mut self.conns[conn_idx];
         let origin = &self.prepared.origins[conn.origin_idx as usize];
         let (Some(prelude), Some(progress)) = (&origin.prelude, &mut conn.cold.prelude) else { return };
@@ -133,15 +150,20 @@ impl Shard {
         match send(socket, rest, false) {
             Ok(count) => {
                 progress.written_bytes += count;
-                self.count_sent(conn_idx, count as u64);
+                self.count_sent(recorder, conn_idx, count as u64);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => self.fail(conn_idx, &Trouble::io(&error, Phase::Tunnelling)),
+            Err(error) => self.fail(schedule, recorder, conn_idx, &Trouble::io(&error, Phase::Tunnelling)),
         }
     }
 
     /// Reads the answer to that.
-    pub(super) fn receive_prelude(&mut self, conn_idx: usize) {
+    pub(super) fn receive_prelude(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         let trouble = loop {
             let Some(socket) = &self.conns[conn_idx].socket else { return };
             // One byte more than the answer would belong to the tunnel, so the read is small and the answer is waited for whole.
@@ -151,7 +173,7 @@ impl Shard {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => break Trouble::io(&error, Phase::Tunnelling),
             };
-            self.count_received(conn_idx, count as u64);
+            self.count_received(recorder, conn_idx, count as u64);
             let conn = &mut self.conns[conn_idx];
             let Some(PreludeProgress { decoder, .. }) = conn.cold.prelude.as_deref_mut() else { return };
             match decoder.decode(&mut self.io.head_caches.h1, &self.io.read[..count], &mut ()) {
@@ -163,26 +185,32 @@ impl Shard {
                         Some(status) => break self.refused(conn_idx, status),
                     },
                     Some(response) if response.status == 101 => {
-                        return self.on_upgraded(conn_idx, progress.consumed..count);
+                        return self.on_upgraded(schedule, recorder, conn_idx, progress.consumed..count);
                     }
                     Some(response) if (200..300).contains(&response.status) && progress.consumed == count => {
                         conn.cold.prelude = None;
-                        return self.begin_tls(conn_idx);
+                        return self.begin_tls(schedule, recorder, conn_idx);
                     }
                     Some(response) => break self.refused(conn_idx, response.status),
                 },
             }
         };
-        self.fail(conn_idx, &trouble);
+        self.fail(schedule, recorder, conn_idx, &trouble);
     }
 
     /// The server speaks HTTP/2 from here on; maybe it has begun to, in the same read.
-    fn on_upgraded(&mut self, conn_idx: usize, rest: std::ops::Range<usize>) {
+    fn on_upgraded(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        rest: std::ops::Range<usize>,
+    ) {
         self.conns[conn_idx].cold.prelude = None;
-        self.begin_tls(conn_idx);
+        self.begin_tls(schedule, recorder, conn_idx);
         let count = rest.len();
         self.io.read.copy_within(rest, 0);
-        self.receive_first(conn_idx, count);
+        self.receive_first(schedule, recorder, conn_idx, count);
     }
 
     fn refused(&self, conn_idx: usize, status: u16) -> Trouble {
@@ -194,34 +222,43 @@ impl Shard {
         Trouble::new(Cause::VersionNotNegotiated, Phase::Tunnelling, text)
     }
 
-    fn begin_tls(&mut self, conn_idx: usize) {
+    fn begin_tls(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder, conn_idx: usize) {
         let origin_idx = self.conns[conn_idx].origin_idx as usize;
         self.conns[conn_idx].cold.connected_ns = self.now_ns;
-        let Some(origin_tls) = &self.prepared.origins[origin_idx].tls else { return self.on_open(conn_idx) };
+        let Some(origin_tls) = &self.prepared.origins[origin_idx].tls else {
+            return self.on_open(schedule, recorder, conn_idx);
+        };
         match TlsStream::new(Arc::clone(&origin_tls.config), origin_tls.server_name.clone()) {
             Ok(session) => {
                 self.conns[conn_idx].tls = Some(Box::new(session));
                 self.conns[conn_idx].state = State::Handshaking;
-                self.handshake(conn_idx);
+                self.handshake(schedule, recorder, conn_idx);
             }
-            Err(error) => self.fail(conn_idx, &Trouble::tls(&error, Phase::TlsHandshaking)),
+            Err(error) => {
+                self.fail(schedule, recorder, conn_idx, &Trouble::tls(&error, Phase::TlsHandshaking));
+            }
         }
     }
 
     /// Moves the handshake on as far as the socket allows.
-    pub(super) fn handshake(&mut self, conn_idx: usize) {
-        match self.handshake_step(conn_idx) {
-            Ok(true) => self.on_handshaken(conn_idx),
+    pub(super) fn handshake(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
+        match self.handshake_step(recorder, conn_idx) {
+            Ok(true) => self.on_handshaken(schedule, recorder, conn_idx),
             Ok(false) => {}
-            Err(trouble) => self.fail(conn_idx, &trouble),
+            Err(trouble) => self.fail(schedule, recorder, conn_idx, &trouble),
         }
     }
 
-    fn handshake_step(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
+    fn handshake_step(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) -> Result<bool, Trouble> {
         loop {
-            if let Err(error) = self.flush_tls(conn_idx) {
+            if let Err(error) = self.flush_tls(recorder, conn_idx) {
                 // A server that refuses sends an alert and closes: the alert says more than the broken pipe.
-                self.read_tls(conn_idx, Phase::TlsHandshaking)?;
+                self.read_tls(recorder, conn_idx, Phase::TlsHandshaking)?;
                 return Err(Trouble::io(&error, Phase::TlsHandshaking));
             }
             let is_handshaking =
@@ -229,7 +266,7 @@ impl Shard {
             if !is_handshaking {
                 return Ok(true);
             }
-            match self.read_tls(conn_idx, Phase::TlsHandshaking)? {
+            match self.read_tls(recorder, conn_idx, Phase::TlsHandshaking)? {
                 None => return Ok(false),
                 Some(Read1 { bytes: 0, .. }) => return Err(Trouble::closed(Phase::TlsHandshaking)),
                 Some(_) => {}
@@ -238,54 +275,54 @@ impl Shard {
     }
 
     /// The session stands; whether it speaks what was asked for was decided by ALPN.
-    fn on_handshaken(&mut self, conn_idx: usize) {
+    fn on_handshaken(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder, conn_idx: usize) {
         let conn = &self.conns[conn_idx];
         let asked = self.prepared.origins[conn.origin_idx as usize].key.http;
         match negotiated(asked, conn.tls.as_ref().and_then(|session| session.alpn_protocol())) {
-            Ok(()) => self.on_open(conn_idx),
-            Err(trouble) => self.fail(conn_idx, &trouble),
+            Ok(()) => self.on_open(schedule, recorder, conn_idx),
+            Err(trouble) => self.fail(schedule, recorder, conn_idx, &trouble),
         }
     }
 
     /// The connection is ready: requests that were put on it go out.
-    fn on_open(&mut self, conn_idx: usize) {
+    fn on_open(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder, conn_idx: usize) {
         let conn = &mut self.conns[conn_idx];
         conn.state = State::Open;
         self.now_ns = monotonic_ns();
         conn.cold.ready_ns = self.now_ns;
         self.opening_count -= 1;
         self.deadlines[conn_idx] = u64::MAX;
-        self.pulse.snapshot.connections_opened += 1;
-        self.pulse.connections_open += 1;
+        recorder.pulse.snapshot.connections_opened += 1;
+        recorder.pulse.connections_open += 1;
         self.control.note_connected();
-        self.begin_requests(conn_idx);
+        self.begin_requests(recorder, conn_idx);
         // Whether an HTTP/2 server takes requests is seen by the first response.
         if self.conns[conn_idx].client.as_ref().is_some_and(Client::answers_in_order) {
             self.conns[conn_idx].cold.failure_count = 0;
         }
         // The first request goes out at once: what the server says next may be about it already.
-        self.send(conn_idx);
+        self.send(schedule, recorder, conn_idx);
         if self.conns[conn_idx].state != State::Open {
             return;
         }
         // Data may have come with the last flight, before the next edge.
         if self.conns[conn_idx].tls.is_some() {
-            self.receive(conn_idx);
+            self.receive(schedule, recorder, conn_idx);
         }
         if self.has_free_slot(conn_idx) && self.conns[conn_idx].in_flight() > 0 {
-            self.offer(conn_idx);
+            self.offer(schedule, recorder, conn_idx);
         }
     }
 
     /// Frees the slot. In a closed model a slot whose connect failed rests for a while: a user who finds the door shut
     /// does not try a hundred thousand times a second.
-    pub(super) fn vacate(&mut self, conn_idx: usize) {
+    pub(super) fn vacate(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         self.drop_peeked(conn_idx);
-        self.note_header_bytes(conn_idx);
+        self.note_header_bytes(recorder, conn_idx);
         let conn = &mut self.conns[conn_idx];
         match conn.state {
             State::Vacant => return,
-            State::Open => self.pulse.connections_open -= 1,
+            State::Open => recorder.pulse.connections_open -= 1,
             State::Connecting | State::Tunnelling | State::Handshaking => {
                 self.opening_count -= 1;
                 // Nothing says that the others would wait for anything better.
@@ -298,9 +335,9 @@ impl Shard {
             (conn.cold.failure_count, conn.first_place, conn.cold.home_place);
         *conn = conn.vacated();
         if first_place == home_place {
-            self.io.sink.forget(conn_idx, home_place..home_place + self.limits.stride);
+            recorder.sink.forget(conn_idx, home_place..home_place + self.limits.stride);
         } else {
-            self.io.sink.forget(conn_idx, first_place..first_place + self.limits.h2_stride);
+            recorder.sink.forget(conn_idx, first_place..first_place + self.limits.h2_stride);
             self.wide_parts.push(first_place);
         }
         if failure_count > 0 && self.limits.rests_after_failure {

@@ -9,8 +9,11 @@ use squall_wire::{Client, Event, ProtocolError};
 
 use super::capture::Captures;
 use super::conn::State;
-use super::stamps::ReadStamps;
-use super::{IoBuffers, Shard};
+use super::connections::Connections;
+use super::connections::IoBuffers;
+use super::recorder::ShardRecorder;
+use super::schedule::ShardSchedule;
+use super::stamps::{ReadStamps, ReceiveTimes};
 use crate::sys::{Clock, Fd, Recv, monotonic_ns, peek_stamp, recv, recv_stamped};
 use crate::trouble::Trouble;
 
@@ -180,51 +183,77 @@ pub(super) struct Read1 {
     is_discarded: bool,
 }
 
-impl Shard {
+impl Connections {
     /// Reads a connection until it owes nothing, or the socket is empty, or others have their turn.
-    pub(super) fn receive(&mut self, conn_idx: usize) {
+    pub(super) fn receive(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         let generation = self.conns[conn_idx].generation;
-        let result = self.read_all(conn_idx, generation);
-        self.after_read(conn_idx, generation, result);
+        let result = self.read_all(schedule, recorder, conn_idx, generation);
+        self.after_read(schedule, recorder, conn_idx, generation, result);
     }
 
     /// Decodes what came with the response that made the connection one of HTTP/2: the first `bytes` of the read buffer.
-    pub(super) fn receive_first(&mut self, conn_idx: usize, bytes: usize) {
+    pub(super) fn receive_first(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        bytes: usize,
+    ) {
         let generation = self.conns[conn_idx].generation;
-        let result = self.decode(conn_idx, bytes);
-        self.after_read(conn_idx, generation, result);
+        let result = self.decode(schedule, recorder, conn_idx, bytes);
+        self.after_read(schedule, recorder, conn_idx, generation, result);
     }
 
-    fn after_read(&mut self, conn_idx: usize, generation: u32, result: Result<(), Trouble>) {
+    fn after_read(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        generation: u32,
+        result: Result<(), Trouble>,
+    ) {
         if !self.is_same(conn_idx, generation) {
             return;
         }
-        self.note_header_bytes(conn_idx);
+        self.note_header_bytes(recorder, conn_idx);
         if let Err(trouble) = result {
-            return self.fail(conn_idx, &trouble);
+            return self.fail(schedule, recorder, conn_idx, &trouble);
         }
         let conn = &self.conns[conn_idx];
-        self.waiter.is_mid_response |= conn.client.as_ref().is_some_and(Client::is_mid_response);
+        self.is_mid_response |= conn.client.as_ref().is_some_and(Client::is_mid_response);
         if conn.wants_write() {
             self.list_unsent(conn_idx);
         }
-        self.close_when_over(conn_idx);
+        self.close_when_over(schedule, recorder, conn_idx);
     }
 
-    fn read_all(&mut self, conn_idx: usize, generation: u32) -> Result<(), Trouble> {
+    fn read_all(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        generation: u32,
+    ) -> Result<(), Trouble> {
         if self.conns[conn_idx].tls.is_some() {
             // What came with the end of the handshake.
-            self.decode(conn_idx, 0)?;
+            self.decode(schedule, recorder, conn_idx, 0)?;
         }
         for _ in 0..READS_PER_TURN_MAX {
             if !self.is_same(conn_idx, generation) {
                 return Ok(());
             }
-            let Some(read) = self.read_once(conn_idx)? else { return Ok(()) };
+            let Some(read) = self.read_once(recorder, conn_idx)? else { return Ok(()) };
             match read {
-                Read1 { bytes: 0, .. } => return self.on_eof(conn_idx, false),
-                Read1 { bytes, is_discarded: true, .. } => self.skip_body(conn_idx, bytes),
-                Read1 { bytes, .. } => self.decode(conn_idx, bytes)?,
+                Read1 { bytes: 0, .. } => return self.on_eof(schedule, recorder, conn_idx, false),
+                Read1 { bytes, is_discarded: true, .. } => {
+                    self.skip_body(schedule, recorder, conn_idx, bytes);
+                }
+                Read1 { bytes, .. } => self.decode(schedule, recorder, conn_idx, bytes)?,
             }
             let conn = &self.conns[conn_idx];
             let owes_nothing = !conn.client.as_ref().is_some_and(Client::wants_read);
@@ -237,13 +266,13 @@ impl Shard {
     }
 
     /// One read, with its time in `now_ns`; `None`: the socket is empty.
-    fn read_once(&mut self, conn_idx: usize) -> Result<Option<Read1>, Trouble> {
+    fn read_once(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) -> Result<Option<Read1>, Trouble> {
         if self.conns[conn_idx].tls.is_some() {
-            return self.read_tls(conn_idx, Phase::Receiving);
+            return self.read_tls(recorder, conn_idx, Phase::Receiving);
         }
         let how = self.answer_mode(conn_idx);
-        let (wanted, how) = self.wanted_of(conn_idx, how);
-        match self.recv_answer(conn_idx, wanted, how) {
+        let (wanted, how) = self.wanted_of(recorder, conn_idx, how);
+        match self.recv_answer(recorder, conn_idx, wanted, how) {
             Ok(bytes) => Ok(Some(Read1 { bytes, is_short: bytes < wanted, is_discarded: how == Recv::Drop })),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(Trouble::io(&error, Phase::Receiving)),
@@ -252,7 +281,7 @@ impl Shard {
 
     /// How much to read, and how: the rest of a large body that is not kept is dropped inside the kernel, and where one is expected, its head
     /// is read alone.
-    fn wanted_of(&self, conn_idx: usize, how: Recv) -> (usize, Recv) {
+    fn wanted_of(&self, recorder: &ShardRecorder, conn_idx: usize, how: Recv) -> (usize, Recv) {
         let conn = &self.conns[conn_idx];
         let whole = (self.io.read.len(), how);
         let Some(Client::H1(client)) = &conn.client else { return whole };
@@ -262,8 +291,8 @@ impl Shard {
             return whole;
         }
         let Some(slot) = client.next_answered() else { return whole };
-        let is_kept = self.io.sink.keeps_body(self.place_of(conn_idx, slot));
-        if is_kept || !is_head_next && self.io.sink.captures.has((conn_idx, slot)) {
+        let is_kept = recorder.sink.keeps_body(self.place_of(conn_idx, slot));
+        if is_kept || !is_head_next && recorder.sink.captures.has((conn_idx, slot)) {
             whole
         } else if is_head_next {
             (HEAD_FIRST_BYTES, Recv::Take)
@@ -272,19 +301,31 @@ impl Shard {
         }
     }
 
-    fn skip_body(&mut self, conn_idx: usize, bytes: usize) {
+    fn skip_body(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        bytes: usize,
+    ) {
         let event = self.conns[conn_idx].client.as_mut().and_then(|client| client.skip(bytes as u64));
         if let Some(event) = event {
-            self.on_event(conn_idx, event, self.now_ns);
+            self.on_event(schedule, recorder, conn_idx, event, self.now_ns);
         }
     }
 
     /// Decodes the first `bytes` of the read buffer, or all plaintext that the TLS session holds.
-    fn decode(&mut self, conn_idx: usize, bytes: usize) -> Result<(), Trouble> {
+    fn decode(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        bytes: usize,
+    ) -> Result<(), Trouble> {
         let generation = self.conns[conn_idx].generation;
         let mut begin = 0;
         while self.is_same(conn_idx, generation) {
-            let first_ns = self.io.time_of(self.now_ns, 0);
+            let first_ns = recorder.receive_times.time_of(self.now_ns, 0);
             let conn = &mut self.conns[conn_idx];
             let Some(client) = &mut conn.client else { return Ok(()) };
             let input = match &conn.tls {
@@ -292,7 +333,7 @@ impl Shard {
                 None => &self.io.read[begin..bytes],
                 Some(session) => match session.chunk() {
                     Ok(None) => return Ok(()),
-                    Ok(Some([])) => return self.on_eof(conn_idx, true),
+                    Ok(Some([])) => return self.on_eof(schedule, recorder, conn_idx, true),
                     Ok(Some(chunk)) => chunk,
                     Err(error) => return Err(Trouble::tls(&error, Phase::Receiving)),
                 },
@@ -300,36 +341,41 @@ impl Shard {
             if client.can_cancel() {
                 conn.cold.heard_ns = self.now_ns;
             }
-            self.io.sink.begin(conn_idx, conn.first_place);
-            let progress = match client.decode(&mut self.io.head_caches, input, &mut self.io.sink) {
+            recorder.sink.begin(conn_idx, conn.first_place);
+            let progress = match client.decode(&mut self.io.head_caches, input, &mut recorder.sink) {
                 Ok(progress) => progress,
                 Err(error) => {
                     // Bytes that are no response are the first of one all the same.
                     if let Some(slot) = client.next_answered() {
                         self.exchanges[(conn.first_place + slot) as usize].note_first_byte(first_ns);
                     }
-                    return self.on_protocol_error(conn_idx, &error);
+                    return self.on_protocol_error(schedule, recorder, conn_idx, &error);
                 }
             };
             begin += progress.consumed;
             if let Some(session) = &mut conn.tls {
                 session.consume(progress.consumed);
             }
-            self.now_ns = self.io.time_of(self.now_ns, progress.consumed);
+            self.now_ns = recorder.receive_times.time_of(self.now_ns, progress.consumed);
             if let Some(event) = progress.event {
-                self.on_event(conn_idx, event, first_ns);
+                self.on_event(schedule, recorder, conn_idx, event, first_ns);
             }
         }
         Ok(())
     }
 
     /// Reads and decrypts once; `None`: the socket is empty. Also answers what the peer asks of the session (key updates).
-    pub(super) fn read_tls(&mut self, conn_idx: usize, phase: Phase) -> Result<Option<Read1>, Trouble> {
+    pub(super) fn read_tls(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        phase: Phase,
+    ) -> Result<Option<Read1>, Trouble> {
         let how = self.answer_mode(conn_idx);
         let conn = &mut self.conns[conn_idx];
         let (Some(session), Some(socket)) = (&mut conn.tls, &conn.socket) else { return Ok(None) };
-        let clock = self.io.stamps();
-        let stamps = &mut self.io.read_stamps;
+        let clock = recorder.receive_times.clock();
+        let stamps = &mut recorder.receive_times.read_stamps;
         let mut reader = SocketReader { socket, how, clock, stamps, now_ns: &mut self.now_ns, wanted: 0 };
         let bytes = match session.read_tls(&mut reader) {
             Ok(bytes) => bytes,
@@ -337,31 +383,37 @@ impl Shard {
             Err(error) => return Err(Trouble::io(&error, phase)),
         };
         let wanted = reader.wanted;
-        self.note_answer(conn_idx, how, bytes, wanted);
+        self.note_answer(recorder, conn_idx, how, bytes, wanted);
         let Some(session) = &mut self.conns[conn_idx].tls else { return Ok(None) };
         match session.process() {
-            Ok(plain_bytes) => self.io.read_stamps.begin(self.now_ns, bytes, plain_bytes),
+            Ok(plain_bytes) => recorder.receive_times.read_stamps.begin(self.now_ns, bytes, plain_bytes),
             Err(error) => {
                 // The alert that tells the peer is sent where that is possible; the failure is ours to count either way.
-                let _ = self.flush_tls(conn_idx);
+                let _ = self.flush_tls(recorder, conn_idx);
                 return Err(Trouble::tls(&error, phase));
             }
         }
-        self.flush_tls(conn_idx).map_err(|error| Trouble::io(&error, phase))?;
+        self.flush_tls(recorder, conn_idx).map_err(|error| Trouble::io(&error, phase))?;
         Ok(Some(Read1 { bytes, is_short: bytes < wanted, is_discarded: false }))
     }
 
     /// The peer has closed its side; `is_announced`: by TLS. That may end a response, and always ends the connection.
-    fn on_eof(&mut self, conn_idx: usize, is_announced: bool) -> Result<(), Trouble> {
+    fn on_eof(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        is_announced: bool,
+    ) -> Result<(), Trouble> {
         let conn = &mut self.conns[conn_idx];
         let Some(client) = conn.client.as_mut().filter(|client| client.in_flight() > 0) else {
-            self.close(conn_idx);
+            self.close(schedule, recorder, conn_idx);
             return Ok(());
         };
         let is_cut_off = conn.tls.is_some() && !is_announced;
         match client.handle_eof(is_cut_off) {
             Ok(Some(event)) => {
-                self.on_event(conn_idx, event, self.now_ns);
+                self.on_event(schedule, recorder, conn_idx, event, self.now_ns);
                 Ok(())
             }
             Ok(None) => Err(closed_by_peer(client)),
@@ -370,11 +422,17 @@ impl Shard {
     }
 
     /// The peer broke a rule, or sent a response without a request (such as a 408 before a close): the connection is not used again.
-    fn on_protocol_error(&mut self, conn_idx: usize, error: &ProtocolError) -> Result<(), Trouble> {
+    fn on_protocol_error(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        error: &ProtocolError,
+    ) -> Result<(), Trouble> {
         match error {
-            ProtocolError::H2(error) => self.write_goodbye(conn_idx, error.code),
+            ProtocolError::H2(error) => self.write_goodbye(recorder, conn_idx, error.code),
             ProtocolError::H1(_) if self.conns[conn_idx].in_flight() == 0 => {
-                self.close(conn_idx);
+                self.close(schedule, recorder, conn_idx);
                 return Ok(());
             }
             ProtocolError::H1(_) => {}
@@ -382,7 +440,14 @@ impl Shard {
         Err(Trouble::protocol(error, Phase::Receiving))
     }
 
-    fn on_event(&mut self, conn_idx: usize, event: Event, first_ns: u64) {
+    fn on_event(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        event: Event,
+        first_ns: u64,
+    ) {
         match event {
             Event::Received { slot, bytes, response } => {
                 let place = self.place_of(conn_idx, slot);
@@ -390,16 +455,16 @@ impl Shard {
                 exchange.note_first_byte(first_ns);
                 exchange.received_bytes += u64::from(bytes);
                 if let Some(response) = response {
-                    self.complete(conn_idx, slot, &response);
+                    self.complete(schedule, recorder, conn_idx, slot, &response);
                 }
             }
-            Event::Failed { slot, failure } => self.fail_alone(conn_idx, slot, failure),
+            Event::Failed { slot, failure } => self.fail_alone(schedule, recorder, conn_idx, slot, failure),
             // The peer allows more streams than before: requests that wait for a connection may have them.
             Event::Allowance if self.has_free_slot(conn_idx) && self.conns[conn_idx].in_flight() > 0 => {
                 self.list_idle(conn_idx);
             }
             Event::Allowance => {}
-            Event::GoingAway => self.take_back_unprocessed(conn_idx),
+            Event::GoingAway => self.take_back_unprocessed(schedule, recorder, conn_idx),
         }
     }
 
@@ -414,27 +479,18 @@ impl IoBuffers {
     /// came.
     pub(super) fn recv(
         &mut self,
+        times: &mut ReceiveTimes,
         socket: &Fd,
-        wanted: usize,
-        how: Recv,
+        (wanted, how): (usize, Recv),
         now_ns: &mut u64,
     ) -> io::Result<usize> {
-        let clock = self.stamps();
+        let clock = times.clock();
         let buf = if how == Recv::Drop { &mut self.discard } else { &mut self.read };
-        let bytes = recv_at(clock, socket, &mut buf[..wanted], how, &mut self.read_stamps, now_ns)?;
+        let bytes = recv_at(clock, socket, &mut buf[..wanted], how, &mut times.read_stamps, now_ns)?;
         if clock.is_some() {
-            self.read_stamps.begin(*now_ns, bytes, bytes);
+            times.read_stamps.begin(*now_ns, bytes, bytes);
         }
         Ok(bytes)
-    }
-
-    /// When the next `decoded_bytes` of the present read came: `now_ns`, unless it is stamped and holds several answers.
-    pub(super) fn time_of(&mut self, now_ns: u64, decoded_bytes: usize) -> u64 {
-        self.stamps().map_or(now_ns, |_| self.read_stamps.advance(decoded_bytes))
-    }
-
-    pub(super) fn stamps(&self) -> Option<Clock> {
-        self.stamp_clock.filter(|_| self.reads_stamps && !self.has_stepped)
     }
 }
 

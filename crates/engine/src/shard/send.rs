@@ -12,14 +12,17 @@ use squall_wire::h2::ErrorCode;
 use squall_wire::{Chunk, Client};
 
 use super::conn::{Conn, State};
-use super::{Shard, request_of};
+use super::connections::Connections;
+use super::connections::request_of;
+use super::recorder::ShardRecorder;
+use super::schedule::ShardSchedule;
 use crate::prepare::Part;
 use crate::sys::{Fd, monotonic_ns, send, send_file};
 use crate::tls::TlsStream;
 use crate::trouble::Trouble;
 
 /// What became of bytes that were to be written.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Written {
     /// So many went to the socket, or into the TLS session.
     taken: usize,
@@ -27,7 +30,7 @@ struct Written {
     is_whole: bool,
 }
 
-impl Shard {
+impl Connections {
     /// The connection has something to send at the end of this turn.
     pub(super) fn list_unsent(&mut self, conn_idx: usize) {
         if !std::mem::replace(&mut self.conns[conn_idx].is_listed_unsent, true) {
@@ -36,26 +39,31 @@ impl Shard {
     }
 
     /// Ends the turn: whatever gathered goes out.
-    pub(super) fn send_unsent(&mut self) {
+    pub(super) fn send_unsent(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder) {
         let mut unsent = std::mem::take(&mut self.unsent);
         for conn_idx in unsent.drain(..) {
-            self.send(conn_idx as usize);
+            self.send(schedule, recorder, conn_idx as usize);
         }
         // What was added meanwhile (a request that was sent again) is for the next turn.
         unsent.append(&mut self.unsent);
         self.unsent = unsent;
     }
 
-    pub(super) fn send(&mut self, conn_idx: usize) {
+    pub(super) fn send(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         self.conns[conn_idx].is_listed_unsent = false;
         for _ in 0..WRITES_PER_TURN_MAX {
             if self.conns[conn_idx].state != State::Open {
                 return;
             }
-            match self.send_once(conn_idx) {
+            match self.send_once(schedule, recorder, conn_idx) {
                 Ok(true) => {}
-                Ok(false) => return self.close_when_over(conn_idx),
-                Err(trouble) => return self.fail_after_reading(conn_idx, &trouble),
+                Ok(false) => return self.close_when_over(schedule, recorder, conn_idx),
+                Err(trouble) => return self.fail_after_reading(schedule, recorder, conn_idx, &trouble),
             }
         }
         // A large body could fill turn after turn: other connections have theirs first.
@@ -63,20 +71,25 @@ impl Shard {
     }
 
     /// Writes what the socket did not take before, then one bufferful or one piece of a large body; true when there may be more.
-    fn send_once(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
-        if !self.flush(conn_idx)? {
+    fn send_once(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) -> Result<bool, Trouble> {
+        if !self.flush(recorder, conn_idx)? {
             return Ok(false);
         }
-        self.fill(conn_idx)?;
+        self.fill(schedule, recorder, conn_idx)?;
         if self.is_body_next(conn_idx) {
-            return Ok(self.write_filled(conn_idx, true)? && self.write_body(conn_idx)?);
+            return Ok(self.write_filled(recorder, conn_idx, true)? && self.write_body(recorder, conn_idx)?);
         }
         let is_large = self.io.out.len() >= WRITE_BYTES;
-        Ok(self.write_filled(conn_idx, false)? && is_large)
+        Ok(self.write_filled(recorder, conn_idx, false)? && is_large)
     }
 
     /// Writes what the socket did not take before; true when nothing is left.
-    fn flush(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
+    fn flush(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) -> Result<bool, Trouble> {
         let conn = &mut self.conns[conn_idx];
         let is_sealed = conn.tls.as_ref().is_some_and(|tls| tls.wants_write());
         if !conn.is_blocked() && !is_sealed {
@@ -95,20 +108,25 @@ impl Shard {
             self.io.ending.append(&mut held.ending);
         }
         conn.held = Some(held);
-        self.count_sent(conn_idx, wire_bytes);
+        self.count_sent(recorder, conn_idx, wire_bytes);
         Ok(self.note_written(conn_idx, written?))
     }
 
     /// Gathers what is to be sent into the shared buffer: control frames, new requests, then bodies as far as windows allow.
-    fn fill(&mut self, conn_idx: usize) -> Result<(), Trouble> {
+    fn fill(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) -> Result<(), Trouble> {
         self.io.out.clear();
         self.io.ending.clear();
         if let Some(client) = &mut self.conns[conn_idx].client {
             client.write_control(&mut self.io.out);
         }
         while self.io.out.len() < WRITE_BYTES {
-            let is_started = self.start_request(conn_idx);
-            if !self.fill_body(conn_idx)? && !is_started {
+            let is_started = self.start_request(schedule, recorder, conn_idx);
+            if !self.fill_body(schedule, recorder, conn_idx)? && !is_started {
                 break;
             }
         }
@@ -116,7 +134,12 @@ impl Shard {
     }
 
     /// Appends the head of the next request that may be started; whether there was one.
-    fn start_request(&mut self, conn_idx: usize) -> bool {
+    fn start_request(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) -> bool {
         let conn = &mut self.conns[conn_idx];
         let Some(client) = &mut conn.client else { return false };
         let Some(slot) = client.next_reserved() else { return false };
@@ -125,7 +148,7 @@ impl Shard {
         let request = request_of(&self.prepared, &self.dynamic, exchange.request).on_wire();
         if !client.takes(request) {
             let field_bytes = request.fields.map_or(0, |fields| fields.list_bytes());
-            self.refuse_request(conn_idx, slot, field_bytes);
+            self.refuse_request(schedule, recorder, conn_idx, slot, field_bytes);
             return true;
         }
         exchange.start_ns = self.now_ns;
@@ -137,15 +160,20 @@ impl Shard {
             self.io.ending.push(slot);
         }
         let (id, is_warmup, is_reused) = (exchange.request, exchange.is_warmup, !exchange.is_first);
-        let snapshot = &mut self.pulse.snapshot;
+        let snapshot = &mut recorder.pulse.snapshot;
         snapshot.connections_reused += u64::from(is_reused && !is_warmup);
         snapshot.http2.streams += u64::from(client.can_cancel() && !is_warmup);
-        self.begin_recorded((conn_idx, slot), id, is_warmup);
+        schedule.begin_recorded(self, recorder, (conn_idx, slot), id, is_warmup);
         true
     }
 
     /// Appends a piece of a body that is not written directly; whether there was one.
-    fn fill_body(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
+    fn fill_body(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) -> Result<bool, Trouble> {
         if self.is_body_next(conn_idx) {
             return Ok(false);
         }
@@ -156,7 +184,7 @@ impl Shard {
         let overhead_bytes = client.chunk_overhead_bytes();
         if let Err(trouble) = self.append_body(conn_idx, chunk) {
             self.io.out.truncate(begin);
-            self.give_up_body(conn_idx, chunk.slot, trouble)?;
+            self.give_up_body(schedule, recorder, conn_idx, chunk.slot, trouble)?;
             return Ok(true);
         }
         self.note_chunk(conn_idx, chunk, overhead_bytes);
@@ -199,19 +227,31 @@ impl Shard {
     }
 
     /// A body file cannot be read any more: its request fails, with its connection where that carries nothing else.
-    fn give_up_body(&mut self, conn_idx: usize, slot: u32, trouble: Trouble) -> Result<(), Trouble> {
+    fn give_up_body(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        slot: u32,
+        trouble: Trouble,
+    ) -> Result<(), Trouble> {
         let exchange = self.exchanges[self.place_of(conn_idx, slot)];
         let client = self.conns[conn_idx].client.as_mut().filter(|client| client.can_cancel());
         let Some(client) = client else { return Err(trouble) };
         client.cancel(slot);
         client.write_control(&mut self.io.out);
-        self.settle(conn_idx, slot, &exchange, 0, Err(trouble));
+        self.settle(schedule, recorder, (conn_idx, slot), &exchange, 0, Err(trouble));
         self.ready.push(conn_idx as u32);
         Ok(())
     }
 
     /// Writes the shared buffer; true when the socket took all of it. `more`: a body follows at once.
-    fn write_filled(&mut self, conn_idx: usize, more: bool) -> Result<bool, Trouble> {
+    fn write_filled(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        more: bool,
+    ) -> Result<bool, Trouble> {
         if self.io.out.is_empty() {
             return Ok(more);
         }
@@ -222,9 +262,9 @@ impl Shard {
         if taken < self.io.out.len() {
             conn.held.get_or_insert_default().rest.extend_from_slice(&self.io.out[taken..]);
         }
-        self.count_sent(conn_idx, wire_bytes);
+        self.count_sent(recorder, conn_idx, wire_bytes);
         let is_whole = self.note_written(conn_idx, written?);
-        self.note_header_bytes(conn_idx);
+        self.note_header_bytes(recorder, conn_idx);
         Ok(is_whole)
     }
 
@@ -239,10 +279,10 @@ impl Shard {
     }
 
     /// Writes a piece of a large body from where it lies; true when the socket may take more.
-    fn write_body(&mut self, conn_idx: usize) -> Result<bool, Trouble> {
+    fn write_body(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) -> Result<bool, Trouble> {
         let Some(Client::H1(client)) = &mut self.conns[conn_idx].client else { return Ok(false) };
         let Some(chunk) = client.next_chunk(PART_BYTES_MAX) else { return Ok(true) };
-        let written = self.write_chunk(conn_idx, chunk)?;
+        let written = self.write_chunk(recorder, conn_idx, chunk)?;
         if let Some(Client::H1(client)) = &mut self.conns[conn_idx].client {
             client.return_chunk(chunk.bytes - written.taken);
         }
@@ -251,7 +291,12 @@ impl Shard {
         Ok(self.note_written(conn_idx, written))
     }
 
-    fn write_chunk(&mut self, conn_idx: usize, chunk: Chunk) -> Result<Written, Trouble> {
+    fn write_chunk(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        chunk: Chunk,
+    ) -> Result<Written, Trouble> {
         let place = self.place_of(conn_idx, chunk.slot);
         let request = request_of(&self.prepared, &self.dynamic, self.exchanges[place].request);
         let conn = &mut self.conns[conn_idx];
@@ -272,7 +317,7 @@ impl Shard {
                 write(conn, piece, false, &mut wire_bytes)
             }
         };
-        self.count_sent(conn_idx, wire_bytes);
+        self.count_sent(recorder, conn_idx, wire_bytes);
         written
     }
 
@@ -289,18 +334,24 @@ impl Shard {
     }
 
     /// A server may answer and close before it has read all: its answers count, not our broken pipe.
-    fn fail_after_reading(&mut self, conn_idx: usize, trouble: &Trouble) {
+    fn fail_after_reading(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        trouble: &Trouble,
+    ) {
         let generation = self.conns[conn_idx].generation;
         if trouble.cause != Cause::BodyFile {
-            self.receive(conn_idx);
+            self.receive(schedule, recorder, conn_idx);
         }
         if self.is_same(conn_idx, generation) {
-            self.fail(conn_idx, trouble);
+            self.fail(schedule, recorder, conn_idx, trouble);
         }
     }
 
     /// Writes what precedes the end of a connection, as far as the socket takes it.
-    pub(super) fn write_goodbye(&mut self, conn_idx: usize, code: ErrorCode) {
+    pub(super) fn write_goodbye(&mut self, recorder: &mut ShardRecorder, conn_idx: usize, code: ErrorCode) {
         let conn = &mut self.conns[conn_idx];
         let is_blocked = conn.is_blocked();
         let Some(client) = conn.client.as_mut().filter(|_| !is_blocked) else { return };
@@ -310,25 +361,25 @@ impl Shard {
             // Nothing depends on whether the peer still reads it.
             let mut wire_bytes = 0;
             let _ = write(conn, &bytes, false, &mut wire_bytes);
-            self.count_sent(conn_idx, wire_bytes);
+            self.count_sent(recorder, conn_idx, wire_bytes);
         }
     }
 
     /// Writes what the TLS session has ready; what the socket does not take now goes later.
-    pub(super) fn flush_tls(&mut self, conn_idx: usize) -> io::Result<()> {
+    pub(super) fn flush_tls(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) -> io::Result<()> {
         let conn = &mut self.conns[conn_idx];
         let (Some(session), Some(socket)) = (&mut conn.tls, &conn.socket) else { return Ok(()) };
         let mut wire_bytes = 0;
         let flushed = flush_session(session, socket, &mut wire_bytes);
-        self.count_sent(conn_idx, wire_bytes);
+        self.count_sent(recorder, conn_idx, wire_bytes);
         flushed.map(drop)
     }
 
     /// Moves what HPACK saved into the metrics.
-    pub(super) fn note_header_bytes(&mut self, conn_idx: usize) {
+    pub(super) fn note_header_bytes(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         let Some(Client::H2(client)) = &mut self.conns[conn_idx].client else { return };
         let bytes = std::mem::take(&mut client.headers);
-        let http2 = &mut self.pulse.snapshot.http2;
+        let http2 = &mut recorder.pulse.snapshot.http2;
         http2.header_bytes_sent += bytes.sent;
         http2.header_bytes_sent_packed += bytes.sent_packed;
         http2.header_bytes_received += bytes.received;

@@ -2,31 +2,43 @@
 
 use std::rc::Rc;
 
-use squall_measure::{Cause, FailureExample, Outcome, Phase, Phases, Sample};
+use squall_measure::{Cause, Outcome, Phase, Phases, Sample};
 use squall_plan::{CloseMode, ExpectBody};
 use squall_wire::Client;
 use squall_wire::h1::Response;
 use squall_wire::h2::ErrorCode;
 
 use super::conn::{Exchange, RequestId, State};
-use super::{Life, Shard};
+use super::connections::Connections;
+use super::recorder::ShardRecorder;
+use super::schedule::Life;
+use super::schedule::ShardSchedule;
 use crate::prepare::PreparedRequest;
 use crate::sys::reset_on_close;
-use crate::trouble::{Trouble, time_limit};
+use crate::trouble::Trouble;
 
-impl Shard {
+impl Connections {
     /// A whole response: it is judged and counted, and the connection is kept or closed.
-    pub(super) fn complete(&mut self, conn_idx: usize, slot: u32, response: &Response) {
+    pub(super) fn complete(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        slot: u32,
+        response: &Response,
+    ) {
         let exchange = self.exchanges[self.place_of(conn_idx, slot)];
         self.conns[conn_idx].expects_large_body = response.body_bytes >= LARGE_BODY_BYTES;
-        let hop = self.conclude(conn_idx, slot, &exchange, response);
-        self.retire_when_due(conn_idx);
+        let hop = self.conclude(schedule, recorder, conn_idx, slot, &exchange, response);
+        self.retire_when_due(schedule, recorder, conn_idx);
         self.go_on(conn_idx, hop);
     }
 
     /// Judges and counts a whole response; returns the next hop, where it is a redirect that is to be followed.
     fn conclude(
         &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
         conn_idx: usize,
         slot: u32,
         exchange: &Exchange,
@@ -37,15 +49,15 @@ impl Shard {
             conn.cold.failure_count = 0;
         }
         conn.served_count += 1;
-        let next = self.redirect((conn_idx, slot), exchange, response.status);
+        let next = self.redirect(recorder, (conn_idx, slot), exchange, response.status);
         let outcome = match &next {
             Some(Err(trouble)) => Err(trouble.clone()),
             Some(Ok(_)) => Ok(()),
-            None => self.judge((conn_idx, slot), exchange, response),
+            None => self.judge(schedule, recorder, (conn_idx, slot), exchange, response),
         };
-        self.hear_recorded((conn_idx, slot), exchange, response);
-        self.waiter.note_response(self.now_ns.saturating_sub(exchange.start_ns));
-        self.settle(conn_idx, slot, exchange, response.status, outcome);
+        schedule.hear_recorded(recorder, (conn_idx, slot), exchange, response);
+        schedule.waiter.note_response(self.now_ns.saturating_sub(exchange.start_ns));
+        self.settle(schedule, recorder, (conn_idx, slot), exchange, response.status, outcome);
         next.and_then(Result::ok)
     }
 
@@ -63,6 +75,7 @@ impl Shard {
     /// The next hop, where the response is a redirect that is to be followed.
     fn redirect(
         &mut self,
+        recorder: &mut ShardRecorder,
         (conn_idx, slot): (usize, u32),
         exchange: &Exchange,
         status: u16,
@@ -71,7 +84,7 @@ impl Shard {
         if follow_count_max == 0 || !matches!(status, 301 | 302 | 303 | 307 | 308) {
             return None;
         }
-        let location = self.io.sink.take(conn_idx, slot);
+        let location = recorder.sink.take(conn_idx, slot);
         if u32::from(exchange.redirect_count) >= follow_count_max {
             let text = format!(
                 "more than {follow_count_max} redirects, the last to `{}`",
@@ -103,16 +116,18 @@ impl Shard {
     /// Whether a whole response is what the plan expects.
     fn judge(
         &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
         (conn_idx, slot): (usize, u32),
         exchange: &Exchange,
         response: &Response,
     ) -> Result<(), Trouble> {
-        if let Some(judged) = self.judge_call(self.place_of(conn_idx, slot), exchange, response) {
+        if let Some(judged) = self.judge_call(recorder, self.place_of(conn_idx, slot), exchange, response) {
             return judged;
         }
         let expect = &self.prepared.http().expect;
         let status = response.status;
-        let is_expected = match self.recorded_status(exchange) {
+        let is_expected = match schedule.recorded_status(exchange) {
             Some(recorded) => recorded == status,
             None => expect.status.iter().any(|(first, last)| (*first..=*last).contains(&status)),
         };
@@ -122,7 +137,7 @@ impl Shard {
         let expected = match expect.body {
             ExpectBody::Any => return Ok(()),
             ExpectBody::Bytes(bytes) => bytes,
-            ExpectBody::SameLength => self.learned_length(exchange, response.body_bytes),
+            ExpectBody::SameLength => recorder.learned_length(exchange, response.body_bytes),
         };
         if expected == response.body_bytes {
             return Ok(());
@@ -131,19 +146,14 @@ impl Shard {
         Err(Trouble::new(Cause::UnexpectedLength, Phase::Receiving, text))
     }
 
-    /// The length of the first response of this request; this one's, if it is the first.
-    fn learned_length(&mut self, exchange: &Exchange, body_bytes: u64) -> u64 {
-        let Some(learned) = self.learned_lengths.get_mut(exchange.request.0 as usize) else {
-            return body_bytes;
-        };
-        if *learned == 0 {
-            *learned = body_bytes + 1;
-        }
-        *learned - 1
-    }
-
     /// Something went wrong with a connection: its oldest request fails, unless it may be sent again; so do the others on it.
-    pub(super) fn fail(&mut self, conn_idx: usize, trouble: &Trouble) {
+    pub(super) fn fail(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        trouble: &Trouble,
+    ) {
         let conn = &self.conns[conn_idx];
         let was_open = conn.state == State::Open;
         let is_in_order = conn.client.as_ref().is_some_and(Client::answers_in_order);
@@ -162,17 +172,22 @@ impl Shard {
                 continue;
             }
             let trouble = Trouble { phase: phase_of(&exchange, was_open, trouble.phase), ..trouble.clone() };
-            self.settle(conn_idx, slot, &exchange, 0, Err(trouble));
+            self.settle(schedule, recorder, (conn_idx, slot), &exchange, 0, Err(trouble));
             self.ready.push(conn_idx as u32);
         }
-        self.send_again(conn_idx, retries);
-        self.vacate(conn_idx);
+        self.send_again(recorder, conn_idx, retries);
+        self.vacate(recorder, conn_idx);
     }
 
     /// Requests that a connection has not answered wait for another one, before all others.
-    pub(super) fn send_again(&mut self, conn_idx: usize, exchanges: Vec<Exchange>) {
+    pub(super) fn send_again(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        exchanges: Vec<Exchange>,
+    ) {
         let pool_idx = self.conns[conn_idx].pool_idx as usize;
-        self.pulse.snapshot.requests_retried += exchanges.len() as u64;
+        recorder.pulse.snapshot.requests_retried += exchanges.len() as u64;
         self.waiting_count += exchanges.len() as u64;
         for exchange in exchanges.into_iter().rev() {
             self.pools[pool_idx].waiting.push_front(exchange.again());
@@ -187,8 +202,9 @@ impl Shard {
     /// Counts a request that has ended, and forgets it.
     pub(super) fn settle(
         &mut self,
-        conn_idx: usize,
-        slot: u32,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        (conn_idx, slot): (usize, u32),
         exchange: &Exchange,
         status: u16,
         outcome: Result<(), Trouble>,
@@ -196,7 +212,7 @@ impl Shard {
         self.open_count -= 1;
         // Its driver forgets the call as soon as it is told.
         let timeout_ns = if outcome.is_err() { self.timeout_of(exchange) } else { 0 };
-        if self.driven.is_some() {
+        if schedule.driven.is_some() {
             let result = match &outcome {
                 // Of a body that was too large nothing is left to be read.
                 Err(trouble) if status == 0 || trouble.cause == Cause::UnexpectedLength => {
@@ -204,7 +220,7 @@ impl Shard {
                 }
                 _ => Ok(status),
             };
-            self.tell((conn_idx, slot), exchange, result);
+            schedule.tell(self, recorder, (conn_idx, slot), exchange, result);
         }
         if !exchange.is_warmup {
             let outcome = match outcome {
@@ -212,22 +228,22 @@ impl Shard {
                 Err(trouble) => {
                     let outcome = Outcome::Failed(trouble.cause, trouble.phase);
                     let row_idx = self.request(exchange.request).rows.unsent();
-                    self.keep_example(row_idx, (status, timeout_ns), trouble);
+                    recorder.keep_example(self, row_idx, (status, timeout_ns), trouble);
                     outcome
                 }
             };
-            let sample = self.sample(conn_idx, exchange, status, outcome);
-            self.pulse.record(&sample);
+            let sample = self.sample(recorder, conn_idx, exchange, status, outcome);
+            recorder.pulse.record(&sample);
         }
         if let Some(idx) = exchange.request.dynamic_idx() {
-            self.end_recorded(idx);
+            schedule.end_recorded(idx);
             self.dynamic_free.push(idx);
         }
     }
 
     /// Open requests by row: what is interrupted if the loop never comes back.
-    pub(super) fn open_rows(&self) -> Vec<u64> {
-        let mut counts = vec![0; self.pulse.snapshot.rows.len()];
+    pub(super) fn open_rows(&self, recorder: &ShardRecorder) -> Vec<u64> {
+        let mut counts = vec![0; recorder.pulse.snapshot.rows.len()];
         let on_connections = (0..self.conns.len())
             .flat_map(|conn_idx| self.slots(conn_idx).into_iter().map(move |slot| (conn_idx, slot)));
         let sent =
@@ -248,9 +264,16 @@ impl Shard {
         }
     }
 
-    fn sample(&self, conn_idx: usize, exchange: &Exchange, status: u16, outcome: Outcome) -> Sample {
+    fn sample(
+        &self,
+        recorder: &ShardRecorder,
+        conn_idx: usize,
+        exchange: &Exchange,
+        status: u16,
+        outcome: Outcome,
+    ) -> Sample {
         let phases = self.phases(conn_idx, exchange);
-        let latency_ns = match (self.pulse.is_open_model(), outcome) {
+        let latency_ns = match (recorder.pulse.is_open_model(), outcome) {
             (true, _) => self.now_ns.saturating_sub(exchange.intended_ns),
             // What was never sent took until its connection failed, less the rest that its user had before.
             (false, Outcome::Failed(..)) if exchange.start_ns == 0 => {
@@ -284,32 +307,6 @@ impl Shard {
         }
     }
 
-    /// Keeps one example of each kind of failure. With the status, if there was one, and how long the request might have taken.
-    pub(super) fn keep_example(&mut self, row_idx: u32, (status, timeout_ns): (u16, u64), trouble: Trouble) {
-        let Trouble { cause, phase, mut text } = trouble;
-        if !self.pulse.snapshot.failures.wants_example(cause, phase) {
-            return;
-        }
-        if text.is_empty() {
-            text = self.describe(cause, status, timeout_ns);
-        }
-        let url = self.prepared.rows[row_idx as usize].url.clone();
-        let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
-        self.pulse.snapshot.failures.set_example(cause, phase, FailureExample { at_ns, url, text });
-    }
-
-    /// Texts that are made only when one is wanted: these failures may come by the thousand.
-    fn describe(&self, cause: Cause, status: u16, timeout_ns: u64) -> String {
-        match cause {
-            Cause::UnexpectedStatus => format!("status {status}"),
-            Cause::Timeout => format!("no complete response within {}", time_limit(timeout_ns)),
-            Cause::ConnectTimeout => {
-                format!("no connection within {}", time_limit(self.limits.connect_timeout_ns))
-            }
-            _ => String::new(),
-        }
-    }
-
     /// Whether a connection has reached the most that it, or the keys of its TLS session, may live: it takes nothing more, and ends when nothing
     /// is on it.
     pub(super) fn is_old(&self, conn_idx: usize) -> bool {
@@ -319,26 +316,31 @@ impl Shard {
     }
 
     /// Closes a connection from our side; requests that it still owes are sent again elsewhere, or fail.
-    pub(super) fn close(&mut self, conn_idx: usize) {
+    pub(super) fn close(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         if self.conns[conn_idx].in_flight() > 0 {
-            return self.fail(conn_idx, &Trouble::closed(Phase::Waiting));
+            return self.fail(schedule, recorder, conn_idx, &Trouble::closed(Phase::Waiting));
         }
-        self.part(conn_idx);
-        self.vacate(conn_idx);
+        self.part(recorder, conn_idx);
+        self.vacate(recorder, conn_idx);
     }
 
     /// What goes before a close from our side, as the plan wants it. Whether the peer still hears it is of no importance.
-    fn part(&mut self, conn_idx: usize) {
+    fn part(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         self.drop_peeked(conn_idx);
         match (self.prepared.load.connections.close, &self.conns[conn_idx].socket) {
             (CloseMode::Rst, Some(socket)) => {
                 let _ = reset_on_close(socket);
             }
             (CloseMode::Notify, Some(_)) => {
-                self.write_goodbye(conn_idx, ErrorCode::NO_ERROR);
+                self.write_goodbye(recorder, conn_idx, ErrorCode::NO_ERROR);
                 if let Some(session) = &mut self.conns[conn_idx].tls {
                     session.send_close_notify();
-                    let _ = self.flush_tls(conn_idx);
+                    let _ = self.flush_tls(recorder, conn_idx);
                 }
             }
             (CloseMode::Fin, _) | (_, None) => {}
@@ -346,21 +348,26 @@ impl Shard {
     }
 
     /// The run is over: what is open is closed.
-    pub(super) fn part_with_all(&mut self) {
+    pub(super) fn part_with_all(&mut self, recorder: &mut ShardRecorder) {
         for conn_idx in 0..self.conns.len() {
             if self.conns[conn_idx].state == State::Open {
-                self.part(conn_idx);
+                self.part(recorder, conn_idx);
             }
         }
     }
 
     /// A user has gone: the connection goes with it when nothing else is on it, and nobody waits for one.
-    pub(super) fn retire(&mut self, conn_idx: usize) {
+    pub(super) fn retire(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         let conn = &self.conns[conn_idx];
         if !self.pools[conn.pool_idx as usize].waiting.is_empty() {
-            self.offer(conn_idx);
+            self.offer(schedule, recorder, conn_idx);
         } else if conn.state == State::Open && conn.in_flight() == 0 {
-            self.close(conn_idx);
+            self.close(schedule, recorder, conn_idx);
         }
     }
 
@@ -370,66 +377,61 @@ impl Shard {
         }
     }
 
-    /// Ends what has lasted too long: connects, responses, and the rests of slots that failed.
-    pub(super) fn sweep_deadlines(&mut self) {
-        if self.now_ns < self.limits.next_sweep_ns {
-            return;
-        }
-        self.limits.next_sweep_ns = self.now_ns + SWEEP_NS;
-        for conn_idx in 0..self.conns.len() {
-            if self.now_ns >= self.deadlines[conn_idx] {
-                self.on_deadline(conn_idx);
-            }
-        }
-        if self.life == Life::Running {
-            self.adjust_users();
-        }
-    }
-
-    fn on_deadline(&mut self, conn_idx: usize) {
+    pub(super) fn on_deadline(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         match self.conns[conn_idx].state {
             State::Vacant => self.end_rest(conn_idx),
-            State::Connecting => self.end_late_opening(conn_idx, Phase::Connecting),
-            State::Tunnelling => self.end_late_opening(conn_idx, Phase::Tunnelling),
-            State::Handshaking => self.end_late_opening(conn_idx, Phase::TlsHandshaking),
-            State::Open => self.end_late_requests(conn_idx),
+            State::Connecting => self.end_late_opening(schedule, recorder, conn_idx, Phase::Connecting),
+            State::Tunnelling => self.end_late_opening(schedule, recorder, conn_idx, Phase::Tunnelling),
+            State::Handshaking => self.end_late_opening(schedule, recorder, conn_idx, Phase::TlsHandshaking),
+            State::Open => self.end_late_requests(schedule, recorder, conn_idx),
         }
     }
 
     /// The connection is not open in time, or the call that wants it has no time left.
-    fn end_late_opening(&mut self, conn_idx: usize, phase: Phase) {
+    fn end_late_opening(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        phase: Phase,
+    ) {
         let is_call_late = self.deadline_of_opener(conn_idx).is_some_and(|at_ns| at_ns <= self.now_ns);
         let cause = if is_call_late { Cause::Timeout } else { Cause::ConnectTimeout };
-        self.fail(conn_idx, &Trouble::new(cause, phase, String::new()));
+        self.fail(schedule, recorder, conn_idx, &Trouble::new(cause, phase, String::new()));
     }
 
     /// The run is cut off: what is open is counted as interrupted.
-    pub(super) fn interrupt_all(&mut self) {
-        self.life = Life::Draining { until_ns: 0 };
+    pub(super) fn interrupt_all(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder) {
+        schedule.life = Life::Draining { until_ns: 0 };
         self.hops.clear();
         for conn_idx in 0..self.conns.len() {
             for slot in self.slots(conn_idx) {
                 let exchange = self.exchanges[self.place_of(conn_idx, slot)];
-                self.interrupt(conn_idx, &exchange);
+                self.interrupt(recorder, conn_idx, &exchange);
             }
-            self.vacate(conn_idx);
+            self.vacate(recorder, conn_idx);
         }
         for origin_idx in 0..self.pools.len() {
             let waiting = std::mem::take(&mut self.pools[origin_idx].waiting);
             self.waiting_count -= waiting.len() as u64;
             for exchange in waiting {
                 if exchange.is_retry() {
-                    self.interrupt(0, &exchange);
+                    self.interrupt(recorder, 0, &exchange);
                 }
             }
         }
     }
 
-    pub(super) fn interrupt(&mut self, conn_idx: usize, exchange: &Exchange) {
+    pub(super) fn interrupt(&mut self, recorder: &mut ShardRecorder, conn_idx: usize, exchange: &Exchange) {
         self.open_count -= 1;
         if !exchange.is_warmup {
-            let sample = self.sample(conn_idx, exchange, 0, Outcome::Interrupted);
-            self.pulse.record(&sample);
+            let sample = self.sample(recorder, conn_idx, exchange, 0, Outcome::Interrupted);
+            recorder.pulse.record(&sample);
         }
     }
 }
@@ -447,6 +449,3 @@ pub(super) fn phase_of(exchange: &Exchange, was_open: bool, opening_phase: Phase
 
 /// A body from which the next read begins with the head alone.
 const LARGE_BODY_BYTES: u64 = 16 * 1024;
-
-/// How often deadlines are looked at: time-outs are met within this.
-const SWEEP_NS: u64 = 10_000_000;

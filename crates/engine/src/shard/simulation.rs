@@ -106,9 +106,9 @@ impl Case {
         let ((open_count, waiting_count, in_flight, held_place_count), world) = live_in(world, || {
             let mut shard = Shard::new(setup, 2_000_000_000).expect("a good load");
             shard.run_to_end().expect("a simulated network does not fail");
-            let in_flight = shard.conns.iter().map(super::conn::Conn::in_flight).sum();
-            let held = shard.dynamic.len() - shard.dynamic_free.len();
-            (shard.open_count, shard.waiting_count, in_flight, held)
+            let in_flight = shard.connections.conns.iter().map(super::conn::Conn::in_flight).sum();
+            let held = shard.connections.dynamic.len() - shard.connections.dynamic_free.len();
+            (shard.connections.open_count, shard.connections.waiting_count, in_flight, held)
         });
         let mut total = Snapshot::new(0, false);
         for second in collected.try_iter() {

@@ -4,6 +4,49 @@
 //! byte's stamp. Answers before the last one are set back by their distance from the read's end.
 //! Never: reads sockets or clocks.
 
+use crate::sys::Clock;
+
+/// When responses came, by the kernel's stamps where they may lie unread for a while.
+#[derive(Debug)]
+pub(super) struct ReceiveTimes {
+    /// The sockets have kernel receive stamps, and this translates them.
+    pub(super) stamp_clock: Option<Clock>,
+    /// Reads ask for the stamps: answers may have lain unread.
+    pub(super) reads_stamps: bool,
+    /// The wall clock was set since the last turn: stamps of data that came before are of the old time.
+    pub(super) has_stepped: bool,
+    pub(super) read_stamps: ReadStamps,
+}
+
+impl ReceiveTimes {
+    /// `is_many`: whether a read may hold several answers.
+    pub(super) fn new(has_stamps: bool, is_many: bool) -> Self {
+        Self {
+            stamp_clock: has_stamps.then(Clock::new),
+            reads_stamps: has_stamps,
+            has_stepped: false,
+            read_stamps: ReadStamps::new(is_many),
+        }
+    }
+
+    /// Notices when the wall clock was set since the last turn.
+    pub(super) fn look_for_step(&mut self, now_ns: u64) {
+        if let Some(clock) = &mut self.stamp_clock {
+            self.has_stepped = clock.has_stepped(now_ns, self.reads_stamps);
+        }
+    }
+
+    /// When the next `decoded_bytes` of the present read came: `now_ns`, unless it is stamped and holds several answers.
+    pub(super) fn time_of(&mut self, now_ns: u64, decoded_bytes: usize) -> u64 {
+        self.clock().map_or(now_ns, |_| self.read_stamps.advance(decoded_bytes))
+    }
+
+    /// What translates the stamps of the present read; `None`: it has none.
+    pub(super) fn clock(&self) -> Option<Clock> {
+        self.stamp_clock.filter(|_| self.reads_stamps && !self.has_stepped)
+    }
+}
+
 /// The times within the present read.
 #[derive(Debug, Default)]
 pub(super) struct ReadStamps {

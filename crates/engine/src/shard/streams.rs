@@ -9,17 +9,19 @@ use squall_plan::limits::REFUSED_RETRY_COUNT_MAX;
 use squall_wire::h2::{self, ErrorCode, Setup, StreamFailure};
 use squall_wire::{Client, h1};
 
-use super::Shard;
 use super::conn::Exchange;
+use super::connections::Connections;
+use super::recorder::ShardRecorder;
+use super::schedule::ShardSchedule;
 use super::settle::phase_of;
 use crate::trouble::Trouble;
 
-impl Shard {
+impl Connections {
     /// The connection is ready: the request that it was opened for gets the first slot.
-    pub(super) fn begin_requests(&mut self, conn_idx: usize) {
+    pub(super) fn begin_requests(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         let client = self.new_client(conn_idx);
         self.note_version(conn_idx, client.version());
-        self.pulse.snapshot.http2.connections += u64::from(client.can_cancel());
+        recorder.pulse.snapshot.http2.connections += u64::from(client.can_cancel());
         let has_streams = client.can_cancel();
         let conn = &mut self.conns[conn_idx];
         conn.client = Some(client);
@@ -27,24 +29,24 @@ impl Shard {
         let opener =
             std::mem::take(&mut conn.has_opener).then(|| self.exchanges[conn.cold.home_place as usize]);
         if has_streams && self.limits.h2_stride > self.limits.stride {
-            self.conns[conn_idx].first_place = self.take_wide_part();
+            self.conns[conn_idx].first_place = self.take_wide_part(recorder);
         }
         self.list_unsent(conn_idx);
         if let Some(exchange) = opener {
-            self.reserve_slot(conn_idx, exchange);
+            self.reserve_slot(recorder, conn_idx, exchange);
         }
     }
 
     /// A part of the exchange table for a connection that carries more requests than it has places of its own.
-    fn take_wide_part(&mut self) -> u32 {
-        self.wide_parts.pop().unwrap_or_else(|| self.add_places(self.limits.h2_stride))
+    fn take_wide_part(&mut self, recorder: &mut ShardRecorder) -> u32 {
+        self.wide_parts.pop().unwrap_or_else(|| self.add_places(recorder, self.limits.h2_stride))
     }
 
     /// More places in the exchange table; returns the first of them.
-    pub(super) fn add_places(&mut self, count: u32) -> u32 {
+    pub(super) fn add_places(&mut self, recorder: &mut ShardRecorder, count: u32) -> u32 {
         let first_place = self.exchanges.len();
         self.exchanges.resize(first_place + count as usize, Exchange::default());
-        self.io.sink.set_place_count(self.exchanges.len());
+        recorder.sink.set_place_count(self.exchanges.len());
         first_place as u32
     }
 
@@ -72,7 +74,7 @@ impl Shard {
     }
 
     /// Puts a request on an open connection, which has a free slot; it goes out with the turn.
-    pub(super) fn reserve_slot(&mut self, conn_idx: usize, exchange: Exchange) {
+    pub(super) fn reserve_slot(&mut self, recorder: &mut ShardRecorder, conn_idx: usize, exchange: Exchange) {
         let Some(client) = &mut self.conns[conn_idx].client else { return };
         let slot = client.reserve().expect("the caller has seen that a slot is free");
         // The request that had the slot before may have been answered while a later one was still being written.
@@ -82,7 +84,7 @@ impl Shard {
         let place = self.place_of(conn_idx, slot);
         self.exchanges[place] = exchange;
         self.deadlines[conn_idx] = self.deadlines[conn_idx].min(self.deadline_of(&exchange));
-        self.io.sink.keep_body(place, self.body_bytes_max(&exchange));
+        recorder.sink.keep_body(place, self.body_bytes_max(&exchange));
         self.list_unsent(conn_idx);
     }
 
@@ -101,7 +103,14 @@ impl Shard {
     }
 
     /// The server does not accept header lists of this size: the request fails without being sent.
-    pub(super) fn refuse_request(&mut self, conn_idx: usize, slot: u32, field_bytes: usize) {
+    pub(super) fn refuse_request(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        slot: u32,
+        field_bytes: usize,
+    ) {
         let exchange = self.exchanges[self.place_of(conn_idx, slot)];
         let conn = &mut self.conns[conn_idx];
         if let Some(client) = &mut conn.client {
@@ -115,15 +124,22 @@ impl Shard {
         let text = format!(
             "the request's fields have {field_bytes} bytes, more than the server's SETTINGS_MAX_HEADER_LIST_SIZE"
         );
-        self.settle_alone(conn_idx, slot, &exchange, Cause::HeadTooLarge, text);
+        self.settle_alone(schedule, recorder, (conn_idx, slot), &exchange, Cause::HeadTooLarge, text);
     }
 
     /// A request has ended without a response. What the server has not processed is sent again, elsewhere or here.
-    pub(super) fn fail_alone(&mut self, conn_idx: usize, slot: u32, failure: StreamFailure) {
+    pub(super) fn fail_alone(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        slot: u32,
+        failure: StreamFailure,
+    ) {
         let exchange = self.exchanges[self.place_of(conn_idx, slot)];
         let is_unprocessed = matches!(failure, StreamFailure::Unprocessed(_));
         if is_unprocessed && u32::from(exchange.retry_count) < REFUSED_RETRY_COUNT_MAX {
-            self.send_again(conn_idx, vec![exchange]);
+            self.send_again(recorder, conn_idx, vec![exchange]);
             if self.has_free_slot(conn_idx) {
                 self.list_idle(conn_idx);
             }
@@ -135,19 +151,32 @@ impl Shard {
             StreamFailure::Malformed(_) => Cause::HttpProtocol,
             StreamFailure::HeadTooLarge => Cause::HeadTooLarge,
         };
-        self.settle_alone(conn_idx, slot, &exchange, cause, failure.to_string());
+        self.settle_alone(schedule, recorder, (conn_idx, slot), &exchange, cause, failure.to_string());
     }
 
     /// Counts the failure of a request whose slot is free already.
-    fn settle_alone(&mut self, conn_idx: usize, slot: u32, exchange: &Exchange, cause: Cause, text: String) {
+    fn settle_alone(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        (conn_idx, slot): (usize, u32),
+        exchange: &Exchange,
+        cause: Cause,
+        text: String,
+    ) {
         let phase = phase_of(exchange, true, Phase::Receiving);
-        self.settle(conn_idx, slot, exchange, 0, Err(Trouble::new(cause, phase, text)));
+        self.settle(schedule, recorder, (conn_idx, slot), exchange, 0, Err(Trouble::new(cause, phase, text)));
         self.ready.push(conn_idx as u32);
     }
 
     /// Ends the requests whose time is up: alone where the connection allows that. When the peer was silent for all of that time, the connection
     /// takes no more.
-    pub(super) fn end_late_requests(&mut self, conn_idx: usize) {
+    pub(super) fn end_late_requests(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         self.deadlines[conn_idx] = u64::MAX;
         for slot in self.slots(conn_idx) {
             let exchange = self.exchanges[self.place_of(conn_idx, slot)];
@@ -158,18 +187,28 @@ impl Shard {
             }
             let conn = &mut self.conns[conn_idx];
             let Some(client) = conn.client.as_mut().filter(|client| client.can_cancel()) else {
-                return self.fail(conn_idx, &Trouble::new(Cause::Timeout, Phase::Receiving, String::new()));
+                return self.fail(
+                    schedule,
+                    recorder,
+                    conn_idx,
+                    &Trouble::new(Cause::Timeout, Phase::Receiving, String::new()),
+                );
             };
             client.cancel(slot);
             conn.is_retiring |= conn.cold.heard_ns < exchange.begin_ns();
-            self.settle_alone(conn_idx, slot, &exchange, Cause::Timeout, String::new());
+            self.settle_alone(schedule, recorder, (conn_idx, slot), &exchange, Cause::Timeout, String::new());
         }
         self.list_unsent(conn_idx);
-        self.close_when_over(conn_idx);
+        self.close_when_over(schedule, recorder, conn_idx);
     }
 
     /// The peer goes away: what it has not processed is sent again on another connection, whatever its method (RFC 9113 6.8).
-    pub(super) fn take_back_unprocessed(&mut self, conn_idx: usize) {
+    pub(super) fn take_back_unprocessed(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         let mut again = Vec::new();
         while let Some(client) = &mut self.conns[conn_idx].client
             && let Some(slot) = client.next_unprocessed()
@@ -179,23 +218,33 @@ impl Shard {
             if u32::from(exchange.retry_count) < REFUSED_RETRY_COUNT_MAX {
                 again.push(exchange);
             } else {
-                self.fail_alone(conn_idx, slot, StreamFailure::Unprocessed(code));
+                self.fail_alone(schedule, recorder, conn_idx, slot, StreamFailure::Unprocessed(code));
             }
         }
-        self.send_again(conn_idx, again);
+        self.send_again(recorder, conn_idx, again);
     }
 
     /// Closes a connection that takes no more requests and owes no response.
-    pub(super) fn close_when_over(&mut self, conn_idx: usize) {
+    pub(super) fn close_when_over(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         if self.conns[conn_idx].is_over() {
-            self.close(conn_idx);
+            self.close(schedule, recorder, conn_idx);
         }
     }
 
     /// After a response: a connection that is spent or old takes no more requests.
-    pub(super) fn retire_when_due(&mut self, conn_idx: usize) {
+    pub(super) fn retire_when_due(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         let is_due = self.conns[conn_idx].served_count >= self.limits.served_max || self.is_old(conn_idx);
         self.conns[conn_idx].is_retiring |= is_due;
-        self.close_when_over(conn_idx);
+        self.close_when_over(schedule, recorder, conn_idx);
     }
 }

@@ -11,11 +11,13 @@ use std::time::Duration;
 use rustix::thread::set_current_timer_slack;
 use squall_plan::{Pacing, Profile, When};
 
-use super::conn::State;
+use super::connections::Connections;
+use super::recorder::ShardRecorder;
+use super::schedule::Life;
+use super::schedule::ShardSchedule;
 use super::trial::Trial;
-use super::{Life, Shard};
 use crate::pace::{Share, grid_ns};
-use crate::sys::{Readiness, involuntary_switch_count, monotonic_ns, sleep_until, thread_cpu};
+use crate::sys::{involuntary_switch_count, monotonic_ns, sleep_until, thread_cpu};
 
 /// What the loop has learned of its waits.
 #[derive(Debug)]
@@ -27,8 +29,6 @@ pub(super) struct Waiter {
     response_ns_mean: u64,
     /// The last batch of events was cut off by its size.
     is_batch_full: bool,
-    /// A response came in part: the rest is not left waiting for a tick.
-    pub(super) is_mid_response: bool,
     /// Until then the core is not ours alone, and spinning would take it from others.
     spin_forbidden_until_ns: u64,
     /// In this turn of the trial the other way could not be had, at least once.
@@ -53,7 +53,7 @@ enum Mode {
 }
 
 /// One wait.
-enum Plan {
+pub(super) enum Plan {
     Block(Duration),
     SpinUntil(u64),
     SleepUntil(u64),
@@ -75,7 +75,6 @@ impl Waiter {
             wait_ns_mean: SPIN_NS * 2,
             response_ns_mean: 0,
             is_batch_full: false,
-            is_mid_response: false,
             spin_forbidden_until_ns: 0,
             is_hindered: false,
             switch_count: 0,
@@ -96,8 +95,15 @@ impl Waiter {
         self.response_ns_mean = (self.response_ns_mean * 15 + response_ns) / 16;
     }
 
-    fn note_wait(&mut self, waited_ns: u64) {
+    /// A wait is over; `is_batch_full`: its events were cut off by their number.
+    pub(super) fn end_wait(&mut self, waited_ns: u64, is_batch_full: bool) {
         self.wait_ns_mean = (self.wait_ns_mean * 7 + waited_ns.min(2 * WAIT_NS_MAX)) / 8;
+        self.is_batch_full = is_batch_full;
+    }
+
+    /// Whether responses may have lain unread before the next reads.
+    pub(super) fn lets_responses_gather(&self) -> bool {
+        !matches!(self.mode, Mode::Closed) || self.trial.is_other()
     }
 
     /// Whether to wait the other way, because that costs less: to spin, or to let answers gather.
@@ -124,97 +130,41 @@ impl Waiter {
     }
 }
 
-impl Shard {
-    /// Waits for events, and handles them.
-    pub(super) fn wait(&mut self) -> io::Result<()> {
-        let begin_ns = monotonic_ns();
-        self.pulse.pause(begin_ns);
-        // Whatever comes, the loop looks at its deadlines then; an arrival that is due later than that is waited for in its own tick.
-        let due_ns = self.next_timer_ns().max(begin_ns) + TICK_NS_MAX;
-        let event_count = match self.plan_wait(begin_ns) {
-            Plan::Block(timeout) => self.poller.wait(timeout)?,
-            Plan::SpinUntil(until_ns) => self.spin(until_ns)?,
-            Plan::GatherUntil(until_ns, timeout) => self.gather(until_ns, timeout)?,
-            Plan::SleepUntil(until_ns) => {
-                sleep_until(until_ns);
-                self.resume(due_ns);
-                // What is due goes out before what came in is read: that has its time stamped already.
-                self.release_arrivals();
-                self.send_unsent();
-                self.poller.wait(Duration::ZERO)?
-            }
-        };
-        self.resume(due_ns);
-        self.waiter.note_wait(self.now_ns - begin_ns);
-        self.waiter.is_batch_full = self.poller.is_full(event_count);
-        self.waiter.is_mid_response = false;
-        self.io.reads_stamps = !matches!(self.waiter.mode, Mode::Closed) || self.waiter.trial.is_other();
-        self.resume_unfinished();
-        for idx in 0..event_count {
-            self.handle(self.poller.event(idx));
-        }
-        if self.io.stamps().is_some() {
-            // Reads have set the time back to when their data came.
-            self.now_ns = monotonic_ns();
-        }
-        Ok(())
-    }
-
-    /// Goes on where the last turn stopped: an edge-triggered poller does not tell again.
-    fn resume_unfinished(&mut self) {
-        let mut unfinished = std::mem::take(&mut self.unfinished);
-        for conn_idx in unfinished.drain(..) {
-            let conn_idx = conn_idx as usize;
-            if self.conns[conn_idx].state == State::Open {
-                let readiness = Readiness {
-                    token: self.conns[conn_idx].token(conn_idx),
-                    readable: true,
-                    writable: true,
-                    closed: false,
-                };
-                self.on_open_event(conn_idx, readiness);
-            }
-        }
-        // Its capacity is kept; what was added meanwhile is for the next turn.
-        unfinished.append(&mut self.unfinished);
-        self.unfinished = unfinished;
-    }
-
-    fn resume(&mut self, due_ns: u64) {
-        self.now_ns = monotonic_ns();
-        self.pulse.resume(self.now_ns, due_ns);
-        if let Some(clock) = &mut self.io.stamp_clock {
-            self.io.has_stepped = clock.has_stepped(self.now_ns, self.io.reads_stamps);
-        }
-    }
-
-    fn plan_wait(&mut self, now_ns: u64) -> Plan {
-        let has_work = !self.ready.is_empty()
-            || !self.hops.is_empty()
-            || !self.unfinished.is_empty()
-            || !self.unsent.is_empty();
-        if has_work || self.waiter.is_batch_full || self.has_more_to_open() {
+impl ShardSchedule {
+    pub(super) fn plan_wait(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        now_ns: u64,
+    ) -> Plan {
+        let has_work = !connections.ready.is_empty()
+            || !connections.hops.is_empty()
+            || !connections.unfinished.is_empty()
+            || !connections.unsent.is_empty();
+        if has_work || self.waiter.is_batch_full || self.has_more_to_open(connections) {
             return Plan::Block(Duration::ZERO);
         }
         let due_ns = match self.life {
-            Life::Running => self.demand.next_due_ns().map(|due_ns| self.limits.start_ns + due_ns),
+            Life::Running => self.demand.next_due_ns().map(|due_ns| self.times.start_ns + due_ns),
             Life::Draining { .. } => None,
         };
-        let timer_ns = self.next_timer_ns();
+        let timer_ns = self.next_timer_ns(recorder);
         if timer_ns <= now_ns {
             return Plan::Block(Duration::ZERO);
         }
         // A handshake, the rest of a body, and whoever waits for a connection should not wait for a tick as well.
-        let is_calm = self.opening_count == 0 && !self.waiter.is_mid_response && self.waiting_count() == 0;
+        let is_calm = connections.opening_count == 0
+            && !connections.is_mid_response
+            && connections.waiting_count() == 0;
         if matches!(self.waiter.mode, Mode::Closed) && is_calm && self.waiter.prefers_other(now_ns) {
-            return self.plan_other(now_ns, timer_ns);
+            return self.plan_other(connections, recorder, now_ns, timer_ns);
         }
         match (&self.waiter.mode, due_ns) {
             (Mode::Precise, Some(due_ns)) if due_ns < now_ns + WAKE_UP_NS => Plan::SpinUntil(due_ns),
             (Mode::Precise, Some(due_ns)) => block(now_ns, timer_ns.min(due_ns - WAKE_UP_NS)),
             // Only stamps say when an answer came that lay unread during the sleep.
             (Mode::Ticks { .. }, Some(due_ns))
-                if is_calm && self.io.stamp_clock.is_some() && self.is_tick_dense(now_ns) =>
+                if is_calm && recorder.receive_times.stamp_clock.is_some() && self.is_tick_dense(now_ns) =>
             {
                 Plan::SleepUntil(due_ns)
             }
@@ -223,27 +173,33 @@ impl Shard {
     }
 
     /// When the loop has something to do whatever comes.
-    fn next_timer_ns(&self) -> u64 {
+    pub(super) fn next_timer_ns(&self, recorder: &ShardRecorder) -> u64 {
         let driven_ns = self
             .driven
             .as_ref()
-            .map_or(u64::MAX, |driven| self.limits.start_ns.saturating_add(driven.next_due_ns()));
-        let stop_ns = if self.life == Life::Running { self.limits.stop_at_ns } else { u64::MAX };
-        self.limits.next_sweep_ns.min(self.pulse.second_end_ns()).min(driven_ns).min(stop_ns)
+            .map_or(u64::MAX, |driven| self.times.start_ns.saturating_add(driven.next_due_ns()));
+        let stop_ns = if self.life == Life::Running { self.times.stop_at_ns } else { u64::MAX };
+        self.times.next_sweep_ns.min(recorder.pulse.second_end_ns()).min(driven_ns).min(stop_ns)
     }
 
     /// Requests wait, and slots for them are left, but enough were opened in this turn.
-    fn has_more_to_open(&self) -> bool {
-        self.opened_this_turn >= super::demand::OPEN_PER_TURN_MAX && self.waiting_count() > 0
+    fn has_more_to_open(&self, connections: &Connections) -> bool {
+        connections.opened_this_turn >= super::pool::OPEN_PER_TURN_MAX && connections.waiting_count() > 0
     }
 
     /// A closed model's other way to wait: with few requests in flight it spins, with many it lets answers gather, where each
     /// has its time stamped by the kernel.
-    fn plan_other(&mut self, now_ns: u64, timer_ns: u64) -> Plan {
+    fn plan_other(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        now_ns: u64,
+        timer_ns: u64,
+    ) -> Plan {
         let gather_until_ns = now_ns + self.waiter.gather_ns();
-        match self.open_count {
+        match connections.open_count {
             1..=SPIN_IN_FLIGHT_MAX if self.waiter.may_spin(now_ns) => Plan::SpinUntil(now_ns + SPIN_NS),
-            GATHER_IN_FLIGHT_MIN.. if self.io.stamp_clock.is_some() => Plan::GatherUntil(
+            GATHER_IN_FLIGHT_MIN.. if recorder.receive_times.stamp_clock.is_some() => Plan::GatherUntil(
                 gather_until_ns,
                 Duration::from_nanos(timer_ns.saturating_sub(gather_until_ns)),
             ),
@@ -256,72 +212,47 @@ impl Shard {
 
     /// Where connections carry one request each, answers that are there are taken at once. Where they carry many, more of them gather in
     /// each connection meanwhile, and one read takes them all.
-    fn gather(&mut self, until_ns: u64, timeout: Duration) -> io::Result<usize> {
-        if self.limits.stride == 1 {
-            let event_count = self.poller.wait(Duration::ZERO)?;
+    pub(super) fn gather(
+        &mut self,
+        connections: &mut Connections,
+        until_ns: u64,
+        timeout: Duration,
+    ) -> io::Result<usize> {
+        if connections.limits.stride == 1 {
+            let event_count = connections.poller.wait(Duration::ZERO)?;
             if event_count > 0 {
                 return Ok(event_count);
             }
         }
         sleep_until(until_ns);
-        self.poller.wait(timeout)
+        connections.poller.wait(timeout)
     }
 
     /// At less than one arrival per tick, sleeping whole ticks saves nothing.
     fn is_tick_dense(&self, now_ns: u64) -> bool {
         let Mode::Ticks { grid_ns, rate, share } = &self.waiter.mode else { return false };
-        let at_s = now_ns.saturating_sub(self.limits.start_ns) as f64 / 1e9;
+        let at_s = now_ns.saturating_sub(self.times.start_ns) as f64 / 1e9;
         rate.value_at(at_s) * *grid_ns as f64 / 1e9 * share.fraction() >= 1.0
     }
 
     /// Polls without sleeping; when nothing came, a closed model's loop goes to sleep, and an arrival is due in the others.
-    fn spin(&mut self, until_ns: u64) -> io::Result<usize> {
+    pub(super) fn spin(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        until_ns: u64,
+    ) -> io::Result<usize> {
         loop {
-            let event_count = self.poller.wait(Duration::ZERO)?;
+            let event_count = connections.poller.wait(Duration::ZERO)?;
             let now_ns = monotonic_ns();
             if event_count > 0 || now_ns >= until_ns {
                 let is_closed = matches!(self.waiter.mode, Mode::Closed);
                 if event_count == 0 && is_closed {
-                    let timer_ns = self.next_timer_ns();
-                    return self.poller.wait(Duration::from_nanos(timer_ns.saturating_sub(now_ns)));
+                    let timer_ns = self.next_timer_ns(recorder);
+                    return connections.poller.wait(Duration::from_nanos(timer_ns.saturating_sub(now_ns)));
                 }
                 return Ok(event_count);
             }
-        }
-    }
-
-    fn handle(&mut self, event: Readiness) {
-        let conn_idx = (event.token & u64::from(u32::MAX)) as usize;
-        let conn = &mut self.conns[conn_idx];
-        if conn.token(conn_idx) != event.token {
-            return;
-        }
-        conn.peer_closed |= event.closed;
-        match conn.state {
-            State::Vacant => {}
-            State::Connecting if event.writable => self.on_connect_event(conn_idx),
-            State::Connecting => {}
-            State::Tunnelling => self.on_tunnel_event(conn_idx, event),
-            State::Handshaking => self.handshake(conn_idx),
-            State::Open => self.on_open_event(conn_idx, event),
-        }
-    }
-
-    fn on_tunnel_event(&mut self, conn_idx: usize, event: Readiness) {
-        if event.writable {
-            self.send_prelude(conn_idx);
-        }
-        if event.readable && self.conns[conn_idx].state == State::Tunnelling {
-            self.receive_prelude(conn_idx);
-        }
-    }
-
-    fn on_open_event(&mut self, conn_idx: usize, event: Readiness) {
-        if event.writable && self.conns[conn_idx].wants_write() {
-            self.list_unsent(conn_idx);
-        }
-        if event.readable && self.conns[conn_idx].token(conn_idx) == event.token {
-            self.receive(conn_idx);
         }
     }
 }
@@ -331,7 +262,7 @@ fn block(now_ns: u64, until_ns: u64) -> Plan {
 }
 
 /// The longest tick of an open model's pacing that is waited out asleep.
-const TICK_NS_MAX: u64 = 2_000_000;
+pub(super) const TICK_NS_MAX: u64 = 2_000_000;
 
 /// How long a loop spins for an answer: about what waking a sleeping core costs.
 const SPIN_NS: u64 = 50_000;

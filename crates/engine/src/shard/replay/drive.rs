@@ -12,89 +12,11 @@ use super::{Flight, Taken};
 use crate::prepare::PreparedRequest;
 use crate::shard::capture::Place;
 use crate::shard::conn::{Exchange, RequestId};
-use crate::shard::{Life, Shard};
+use crate::shard::connections::Connections;
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::{Life, ShardSchedule};
 
-impl Shard {
-    /// Starts all recorded requests that are due by their own times.
-    pub(in crate::shard) fn release_recorded(&mut self) {
-        let at_ns = self.now_ns.saturating_sub(self.limits.start_ns);
-        loop {
-            let waiting_count = self.waiting_count();
-            let Some(replay) = &mut self.replay else { return };
-            let is_full = waiting_count + replay.pending_count() as u64 >= PENDING_COUNT_MAX;
-            let is_full = is_full || replay.held_bytes >= HELD_BYTES_MAX;
-            let due = if is_full { None } else { replay.next_release_ns() };
-            // What waits is looked at again when something has ended, which wakes the loop.
-            self.demand.set_recorded(due, replay.is_ended);
-            let Some(release_ns) = due.filter(|release_ns| *release_ns <= at_ns) else { return };
-            if !self.demand.take_recorded(release_ns) {
-                return;
-            }
-            if let Some(exchange) = self.next_recorded(None, self.limits.start_ns + release_ns)
-                && self.place_recorded(exchange)
-            {
-                // As for all arrivals: late is what comes behind the grid of the pacing that was asked for.
-                let late_ns = self.now_ns.saturating_sub(self.limits.start_ns + release_ns);
-                self.pulse.snapshot.generator.schedule_lag.record(late_ns);
-            }
-        }
-    }
-
-    /// Starts requests that need not wait for others any longer.
-    pub(in crate::shard) fn start_released(&mut self) {
-        while self.life == Life::Running
-            && self.replay.as_ref().is_some_and(|replay| !replay.released.is_empty())
-        {
-            let idx = self.free_dynamic();
-            let (Some(replay), Some(request)) = (&mut self.replay, own(&mut self.dynamic[idx])) else {
-                return;
-            };
-            let Some(flight) = replay.take_released(request) else {
-                self.dynamic_free.push(idx);
-                return;
-            };
-            let intended_ns = self.limits.start_ns + replay.on_grid(flight.meta.due_ns);
-            replay.keep_flight(idx, flight);
-            let request = RequestId::dynamic(idx);
-            self.place_recorded(Exchange { request, intended_ns, ..Exchange::default() });
-        }
-    }
-
-    /// The next recorded request: of the copy whose last one has ended in a closed model, else the one that is due first.
-    pub(in crate::shard) fn next_recorded(
-        &mut self,
-        walk: Option<u32>,
-        intended_ns: u64,
-    ) -> Option<Exchange> {
-        let idx = self.free_dynamic();
-        let (Some(replay), Some(request)) = (&mut self.replay, own(&mut self.dynamic[idx])) else {
-            return None;
-        };
-        let is_by_load = walk.is_none() && replay.prepared.plan.pace == ReplayPace::Load;
-        let due_ns = is_by_load.then(|| intended_ns.saturating_sub(self.limits.start_ns));
-        match replay.take_next(walk, due_ns, request) {
-            Taken::Go(flight) => {
-                replay.keep_flight(idx, flight);
-                let request = RequestId::dynamic(idx);
-                Some(Exchange { request, intended_ns, ..Exchange::default() })
-            }
-            Taken::Later | Taken::Nothing => {
-                self.dynamic_free.push(idx);
-                None
-            }
-        }
-    }
-
-    /// Closed model: the next request of a copy that has none in flight; `None` when every copy is at its end.
-    pub(in crate::shard) fn next_of_copies(&mut self) -> Option<Exchange> {
-        loop {
-            let walk = self.replay.as_mut()?.ready_walks.pop_front()?;
-            if let Some(exchange) = self.next_recorded(Some(walk), self.now_ns) {
-                return Some(exchange);
-            }
-        }
-    }
-
+impl Connections {
     /// A place among the requests made at run time, with the buffers of an earlier one.
     fn free_dynamic(&mut self) -> usize {
         let idx = self.dynamic_free.pop().unwrap_or_else(|| {
@@ -105,43 +27,18 @@ impl Shard {
         idx
     }
 
-    /// Gives a request the connection that stands for its recorded one, or any; whether it got one at once.
-    pub(in crate::shard) fn place_recorded(&mut self, exchange: Exchange) -> bool {
-        let origin_idx = self.request(exchange.request).origin_idx;
-        let line =
-            self.replay.as_ref().filter(|replay| replay.prepared.plan.keeps_connections).and_then(|replay| {
-                let idx = exchange.request.dynamic_idx()?;
-                replay.flights.get(idx)?.as_ref()?.meta.line(origin_idx)
-            });
-        let Some(line) = line else { return self.place(exchange) };
-        let known = self.replay.as_ref().and_then(|replay| replay.lines.slot(line));
-        if let Some(conn_idx) = known.filter(|conn_idx| self.has_free_slot(*conn_idx)) {
-            self.assign(conn_idx, exchange);
-            return true;
-        }
-        match self.fresh_slot(origin_idx as usize) {
-            Some(conn_idx) => {
-                if let Some(replay) = &mut self.replay {
-                    replay.lines.set(line, conn_idx);
-                }
-                self.assign(conn_idx, exchange);
-                true
-            }
-            None => {
-                self.pools[origin_idx as usize].waiting.push_back(exchange);
-                self.waiting_count += 1;
-                false
-            }
-        }
-    }
-
     /// A slot for a new connection; where there is none left, that of the connection that was used least recently.
-    fn fresh_slot(&mut self, origin_idx: usize) -> Option<usize> {
+    fn fresh_slot(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        origin_idx: usize,
+    ) -> Option<usize> {
         if !self.may_open() {
             return None;
         }
         let vacant = self.pools[origin_idx].vacant.pop().map(|conn_idx| conn_idx as usize);
-        if let Some(conn_idx) = vacant.or_else(|| self.add_slot(origin_idx)) {
+        if let Some(conn_idx) = vacant.or_else(|| self.add_slot(recorder, origin_idx)) {
             self.opened_this_turn += 1;
             return Some(conn_idx);
         }
@@ -149,25 +46,162 @@ impl Shard {
         let at = self.pools[origin_idx].idle.iter().position(is_free)?;
         let conn_idx = self.pools[origin_idx].idle.remove(at) as usize;
         self.conns[conn_idx].is_listed_idle = false;
-        self.retire(conn_idx);
+        self.retire(schedule, recorder, conn_idx);
         self.pools[origin_idx].vacant.pop().map(|conn_idx| conn_idx as usize)
+    }
+}
+
+impl ShardSchedule {
+    /// Starts all recorded requests that are due by their own times.
+    pub(in crate::shard) fn release_recorded(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
+        let at_ns = connections.now_ns.saturating_sub(self.times.start_ns);
+        loop {
+            let waiting_count = connections.waiting_count();
+            let Some(replay) = &mut self.replay else { return };
+            let is_full = waiting_count + replay.pending_count() as u64 >= PENDING_COUNT_MAX;
+            let is_full = is_full || replay.held_bytes >= HELD_BYTES_MAX;
+            let due = if is_full { None } else { replay.next_release_ns() };
+            // What waits is looked at again when something has ended, which wakes the loop.
+            self.demand.set_recorded(due, replay.is_ended);
+            let Some(release_ns) = due.filter(|release_ns| *release_ns <= at_ns) else { return };
+            if !self.demand.take_recorded(release_ns) {
+                return;
+            }
+            if let Some(exchange) = self.next_recorded(connections, None, self.times.start_ns + release_ns)
+                && self.place_recorded(connections, recorder, exchange)
+            {
+                // As for all arrivals: late is what comes behind the grid of the pacing that was asked for.
+                let late_ns = connections.now_ns.saturating_sub(self.times.start_ns + release_ns);
+                recorder.pulse.snapshot.generator.schedule_lag.record(late_ns);
+            }
+        }
+    }
+
+    /// Starts requests that need not wait for others any longer.
+    pub(in crate::shard) fn start_released(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
+        while self.life == Life::Running
+            && self.replay.as_ref().is_some_and(|replay| !replay.released.is_empty())
+        {
+            let idx = connections.free_dynamic();
+            let (Some(replay), Some(request)) = (&mut self.replay, own(&mut connections.dynamic[idx])) else {
+                return;
+            };
+            let Some(flight) = replay.take_released(request) else {
+                connections.dynamic_free.push(idx);
+                return;
+            };
+            let intended_ns = self.times.start_ns + replay.on_grid(flight.meta.due_ns);
+            replay.keep_flight(idx, flight);
+            let request = RequestId::dynamic(idx);
+            self.place_recorded(
+                connections,
+                recorder,
+                Exchange { request, intended_ns, ..Exchange::default() },
+            );
+        }
+    }
+
+    /// The next recorded request: of the copy whose last one has ended in a closed model, else the one that is due first.
+    pub(in crate::shard) fn next_recorded(
+        &mut self,
+        connections: &mut Connections,
+        walk: Option<u32>,
+        intended_ns: u64,
+    ) -> Option<Exchange> {
+        let idx = connections.free_dynamic();
+        let (Some(replay), Some(request)) = (&mut self.replay, own(&mut connections.dynamic[idx])) else {
+            return None;
+        };
+        let is_by_load = walk.is_none() && replay.prepared.plan.pace == ReplayPace::Load;
+        let due_ns = is_by_load.then(|| intended_ns.saturating_sub(self.times.start_ns));
+        match replay.take_next(walk, due_ns, request) {
+            Taken::Go(flight) => {
+                replay.keep_flight(idx, flight);
+                let request = RequestId::dynamic(idx);
+                Some(Exchange { request, intended_ns, ..Exchange::default() })
+            }
+            Taken::Later | Taken::Nothing => {
+                connections.dynamic_free.push(idx);
+                None
+            }
+        }
+    }
+
+    /// Closed model: the next request of a copy that has none in flight; `None` when every copy is at its end.
+    pub(in crate::shard) fn next_of_copies(&mut self, connections: &mut Connections) -> Option<Exchange> {
+        loop {
+            let walk = self.replay.as_mut()?.ready_walks.pop_front()?;
+            if let Some(exchange) = self.next_recorded(connections, Some(walk), connections.now_ns) {
+                return Some(exchange);
+            }
+        }
+    }
+
+    /// Gives a request the connection that stands for its recorded one, or any; whether it got one at once.
+    pub(in crate::shard) fn place_recorded(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        exchange: Exchange,
+    ) -> bool {
+        let origin_idx = connections.request(exchange.request).origin_idx;
+        let line =
+            self.replay.as_ref().filter(|replay| replay.prepared.plan.keeps_connections).and_then(|replay| {
+                let idx = exchange.request.dynamic_idx()?;
+                replay.flights.get(idx)?.as_ref()?.meta.line(origin_idx)
+            });
+        let Some(line) = line else { return connections.place(self, recorder, exchange) };
+        let known = self.replay.as_ref().and_then(|replay| replay.lines.slot(line));
+        if let Some(conn_idx) = known.filter(|conn_idx| connections.has_free_slot(*conn_idx)) {
+            connections.assign(self, recorder, conn_idx, exchange);
+            return true;
+        }
+        match connections.fresh_slot(self, recorder, origin_idx as usize) {
+            Some(conn_idx) => {
+                if let Some(replay) = &mut self.replay {
+                    replay.lines.set(line, conn_idx);
+                }
+                connections.assign(self, recorder, conn_idx, exchange);
+                true
+            }
+            None => {
+                connections.pools[origin_idx as usize].waiting.push_back(exchange);
+                connections.waiting_count += 1;
+                false
+            }
+        }
     }
 
     /// A recorded request begins to be written.
-    pub(in crate::shard) fn begin_recorded(&mut self, place: Place, request: RequestId, is_warmup: bool) {
+    pub(in crate::shard) fn begin_recorded(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        place: Place,
+        request: RequestId,
+        is_warmup: bool,
+    ) {
         let Some(replay) = &mut self.replay else { return };
         let Some(idx) = request.dynamic_idx() else { return };
         let Some(Some(flight)) = replay.flights.get_mut(idx) else { return };
         let reads = replay.prepared.reads_response(flight.meta.ordinal, flight.meta.frame.row);
-        self.io.sink.captures.set(place, reads);
+        recorder.sink.captures.set(place, reads);
         if flight.is_begun || is_warmup {
             return;
         }
         flight.is_begun = true;
-        let figures = self.pulse.snapshot.replay.get_or_insert_default();
+        let figures = recorder.pulse.snapshot.replay.get_or_insert_default();
         figures.corrected += u64::from(flight.is_corrected);
         if flight.meta.walk.is_none() {
-            figures.note_start(self.now_ns.saturating_sub(self.limits.start_ns + flight.meta.due_ns));
+            figures.note_start(connections.now_ns.saturating_sub(self.times.start_ns + flight.meta.due_ns));
         }
     }
 
@@ -179,12 +213,18 @@ impl Shard {
     }
 
     /// A response is whole: it is compared with the recorded one, and its values are learned.
-    pub(in crate::shard) fn hear_recorded(&mut self, place: Place, exchange: &Exchange, response: &Response) {
+    pub(in crate::shard) fn hear_recorded(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        place: Place,
+        exchange: &Exchange,
+        response: &Response,
+    ) {
         let recorded_status = self.recorded_status(exchange);
         let Some(replay) = &mut self.replay else { return };
         let Some(idx) = exchange.request.dynamic_idx() else { return };
         let Some(Some(flight)) = replay.flights.get(idx) else { return };
-        let captured = self.io.sink.captures.take(place);
+        let captured = recorder.sink.captures.take(place);
         let mut is_same = recorded_status.is_none_or(|status| status == response.status);
         if let (Some(recorded), Some(captured)) = (&flight.recorded, &captured)
             && !captured.is_cut
@@ -194,7 +234,7 @@ impl Shard {
         }
         if let Some(status) = recorded_status.filter(|_| !exchange.is_warmup) {
             let row_idx = replay.prepared.rows_of(flight.meta.frame.row).unsent();
-            let figures = self.pulse.snapshot.replay.get_or_insert_default();
+            let figures = recorder.pulse.snapshot.replay.get_or_insert_default();
             figures.note_compared(row_idx, status, response.status, is_same);
         }
         if let Some(captured) = captured {
@@ -211,13 +251,13 @@ impl Shard {
     }
 
     /// Nothing more starts: what was due is skipped, with so many more that wait for a connection.
-    pub(in crate::shard) fn skip_recorded(&mut self, waiting_count: u64) {
+    pub(in crate::shard) fn skip_recorded(&mut self, recorder: &mut ShardRecorder, waiting_count: u64) {
         let Some(replay) = &mut self.replay else { return };
         let skipped = replay.pending_count() as u64 + waiting_count;
         replay.released.clear();
         replay.held_bytes = 0;
         if skipped > 0 {
-            self.pulse.snapshot.replay.get_or_insert_default().skipped += skipped;
+            recorder.pulse.snapshot.replay.get_or_insert_default().skipped += skipped;
         }
     }
 
@@ -234,9 +274,9 @@ impl Shard {
     }
 
     /// Tells what was learned (the first shard does), at the beginning; and what could not be read, at the end.
-    pub(in crate::shard) fn tell_recorded(&mut self) {
+    pub(in crate::shard) fn tell_recorded(&mut self, recorder: &mut ShardRecorder) {
         let Some(replay) = &mut self.replay else { return };
-        let figures = self.pulse.snapshot.replay.get_or_insert_default();
+        let figures = recorder.pulse.snapshot.replay.get_or_insert_default();
         figures.unreadable += std::mem::take(&mut replay.unreadable_count);
         tell_learned(figures, replay);
     }

@@ -1,0 +1,248 @@
+//! The connections of one event loop, and the requests in flight on them.
+//!
+//! Owns: sockets, pools, the exchange table, the poller, the buffers of reads and writes. Never: decides what starts when.
+//! Its methods are in `open` (connect, tunnel, TLS), `events`, `send`, `receive` and `acks` (bytes), `streams` (requests on an open connection), `pool`
+//! (which connection a request gets) and `settle` (how each request ends).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use squall_plan::When;
+use squall_wire::{HeadCaches, Version};
+
+use super::acks::AckTrial;
+use super::conn::{Conn, Exchange, Pool, RequestId};
+use super::driven::CallInFlight;
+use super::pool::slot_count_max;
+use crate::dns::Addresses;
+use crate::driver::Port;
+use crate::pace::Share;
+use crate::prepare::{Dial, Prepared, PreparedRequest};
+use crate::sources::Sources;
+use crate::sys::{Poller, nanoseconds};
+use crate::{Control, Error};
+
+/// The connections of one event loop.
+pub(super) struct Connections {
+    pub(super) prepared: Arc<Prepared>,
+    share: Share,
+    pub(super) control: Control,
+    pub(super) limits: Limits,
+    pub(super) poller: Poller,
+    pub(super) conns: Vec<Conn>,
+    /// `Limits::stride` places for each connection, and more for those of HTTP/2 where it carries more.
+    pub(super) exchanges: Vec<Exchange>,
+    /// Beginnings of parts with `Limits::h2_stride` places that no connection has now.
+    pub(super) wide_parts: Vec<u32>,
+    /// When each slot's present state has lasted too long; apart from the slots because all are looked at often.
+    pub(super) deadlines: Vec<u64>,
+    /// One pool for each origin, or for each user and origin where a driver decides.
+    pub(super) pools: Vec<Pool>,
+    /// A view of each origin's addresses.
+    pub(super) addresses: Vec<Option<Addresses>>,
+    /// What each origin has spoken, once a connection to it has been open.
+    pub(super) versions: Vec<Option<Version>>,
+    /// What is known of each origin's acknowledgements.
+    pub(super) acks: Vec<AckTrial>,
+    pub(super) sources: Sources,
+    /// Connections whose answer came in this turn, or that failed: their users go next.
+    pub(super) ready: Vec<u32>,
+    /// Redirects to follow: sent once the responses of the turn are read, as a send that fails closes the connection.
+    pub(super) hops: Vec<Exchange>,
+    /// Connections that had more to read or to write than one turn allows.
+    pub(super) unfinished: Vec<u32>,
+    /// Connections whose answer is still in the socket, until the turn's requests are written.
+    pub(super) peeked: Vec<u32>,
+    /// Connections with something to send, which goes out at the end of the turn.
+    pub(super) unsent: Vec<u32>,
+    /// Requests made at run time, and the free places among them.
+    pub(super) dynamic: Vec<Option<Rc<PreparedRequest>>>,
+    pub(super) dynamic_free: Vec<usize>,
+    /// Those of them that a driver has made: what it wants of each.
+    pub(super) calls: Vec<Option<CallInFlight>>,
+    /// What a driver asks, and how many bytes its users' connections have carried.
+    pub(super) port: Port,
+    pub(super) io: IoBuffers,
+    /// Requests that wait for a connection, in all pools.
+    pub(super) waiting_count: u64,
+    /// Started and not settled yet.
+    pub(super) open_count: u32,
+    /// Connections that are not open yet.
+    pub(super) opening_count: u32,
+    /// Opened in this turn of the loop.
+    pub(super) opened_this_turn: u32,
+    /// A response came in part: the rest is not left waiting for a tick.
+    pub(super) is_mid_response: bool,
+    pub(super) now_ns: u64,
+}
+
+/// Buffers shared by all connections of a shard: nothing is kept per connection.
+pub(super) struct IoBuffers {
+    pub(super) read: Vec<u8>,
+    /// Never touched: the kernel only wants its length.
+    pub(super) discard: Vec<u8>,
+    pub(super) head_caches: HeadCaches,
+    /// What one connection sends in one go, and the slots of the requests that end in it.
+    pub(super) out: Vec<u8>,
+    pub(super) ending: Vec<u32>,
+}
+
+/// What a load allows its connections.
+pub(super) struct Limits {
+    pub(super) warm_until_ns: u64,
+    pub(super) timeout_ns: u64,
+    pub(super) connect_timeout_ns: u64,
+    pub(super) age_max_ns: u64,
+    pub(super) served_max: u32,
+    /// Requests in flight on one HTTP/1.1 connection.
+    pub(super) depth: u16,
+    /// Streams of one HTTP/2 connection.
+    pub(super) stream_count: u32,
+    /// Places for requests in flight that each connection has.
+    pub(super) stride: u32,
+    /// The same once it speaks HTTP/2. It finds a place by the stream's number, which wants a power of two.
+    pub(super) h2_stride: u32,
+    /// Slots per origin.
+    pub(super) slot_count_max: u32,
+    /// A closed model's slot rests after a failed connect; an open model's arrivals are all tried.
+    pub(super) rests_after_failure: bool,
+}
+
+impl Connections {
+    /// None yet; `start_ns`: the loop's start on the monotonic clock.
+    pub(super) fn new(
+        prepared: Arc<Prepared>,
+        share: Share,
+        (start_ns, warmup_ns): (u64, u64),
+        control: Control,
+    ) -> Result<Self, Error> {
+        let limits = Limits::new(&prepared, share, start_ns + warmup_ns);
+        let origin_count = prepared.origins.len();
+        let view = |origin_idx| view_of(&prepared, origin_idx, share);
+        let os = |source| Error::Os { what: "create an epoll instance", source };
+        Ok(Self {
+            poller: Poller::new().map_err(os)?,
+            conns: Vec::new(),
+            exchanges: Vec::new(),
+            wide_parts: Vec::new(),
+            versions: vec![None; origin_count],
+            deadlines: Vec::new(),
+            pools: (0..origin_count as u32).map(|origin_idx| Pool::new(origin_idx, None)).collect(),
+            addresses: (0..origin_count).map(view).collect(),
+            acks: vec![AckTrial::new(limits.stride == 1); origin_count],
+            sources: Sources::new(&prepared.load.network.sources, share),
+            ready: Vec::new(),
+            hops: Vec::new(),
+            unfinished: Vec::new(),
+            peeked: Vec::new(),
+            unsent: Vec::new(),
+            dynamic: Vec::new(),
+            dynamic_free: Vec::new(),
+            calls: Vec::new(),
+            port: Port::default(),
+            io: IoBuffers::new(),
+            waiting_count: 0,
+            open_count: 0,
+            opening_count: 0,
+            opened_this_turn: 0,
+            is_mid_response: false,
+            now_ns: start_ns,
+            share,
+            prepared,
+            control,
+            limits,
+        })
+    }
+
+    /// A view of an origin's addresses.
+    pub(super) fn view_of(&self, origin_idx: usize) -> Option<Addresses> {
+        view_of(&self.prepared, origin_idx, self.share)
+    }
+
+    pub(super) fn waiting_count(&self) -> u64 {
+        self.waiting_count
+    }
+
+    pub(super) fn request(&self, id: RequestId) -> &PreparedRequest {
+        request_of(&self.prepared, &self.dynamic, id)
+    }
+}
+
+fn view_of(prepared: &Prepared, origin_idx: usize, share: Share) -> Option<Addresses> {
+    match &prepared.origins[origin_idx].dial {
+        Dial::Tcp { name_idx, .. } => Some(prepared.names.view(*name_idx, share.shard_idx as usize)),
+        Dial::Unix(_) => None,
+    }
+}
+
+/// The request of an id, for callers that hold other parts of the shard.
+pub(super) fn request_of<'a>(
+    prepared: &'a Prepared,
+    dynamic: &'a [Option<Rc<PreparedRequest>>],
+    id: RequestId,
+) -> &'a PreparedRequest {
+    match id.dynamic_idx() {
+        None => &prepared.requests[id.0 as usize],
+        Some(idx) => {
+            dynamic[idx].as_deref().expect("a request made at run time lives as long as its exchange")
+        }
+    }
+}
+
+impl IoBuffers {
+    fn new() -> Self {
+        Self {
+            read: vec![0; READ_BYTES],
+            discard: vec![0; DISCARD_BYTES],
+            head_caches: HeadCaches::default(),
+            out: Vec::new(),
+            ending: Vec::new(),
+        }
+    }
+}
+
+impl Limits {
+    fn new(prepared: &Prepared, share: Share, warm_until_ns: u64) -> Self {
+        let policy = &prepared.load.connections;
+        let stride = stride(prepared);
+        Self {
+            warm_until_ns,
+            timeout_ns: nanoseconds(prepared.http().timeout),
+            connect_timeout_ns: nanoseconds(policy.connect_timeout),
+            age_max_ns: policy.age_max.map_or(u64::MAX, nanoseconds),
+            served_max: policy.request_count_max.map_or(u32::MAX, std::num::NonZero::get),
+            depth: u16::try_from(policy.pipeline_depth.get()).unwrap_or(u16::MAX),
+            // Origins that were not known at the start have no more places than HTTP/1.1 needs.
+            stream_count: policy.stream_count.get().min(stride),
+            stride,
+            h2_stride: stride,
+            slot_count_max: slot_count_max(&prepared.load.when, share),
+            rests_after_failure: matches!(prepared.load.when, When::Closed { .. }),
+        }
+    }
+
+    /// Requests that a driver decides: so many connections of one user go to one origin, or one with as many streams.
+    pub(super) fn allow_per_user(&mut self, count: u32) {
+        self.slot_count_max = count;
+        self.stream_count = count.min(DRIVEN_STREAM_COUNT_MAX);
+        self.h2_stride = self.stream_count.next_power_of_two();
+        self.rests_after_failure = false;
+    }
+}
+
+/// Requests in flight on one connection, before its version is known.
+pub(super) fn stride(prepared: &Prepared) -> u32 {
+    match prepared.may_speak_h2() {
+        true => prepared.requests_per_connection().next_power_of_two(),
+        false => prepared.load.connections.pipeline_depth.get(),
+    }
+}
+
+/// One read takes at most this much; larger bodies that nobody reads are dropped inside the kernel.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Streams of one HTTP/2 connection of a driven load: what Go's servers allow, and more than most scripts ask for at a time.
+const DRIVEN_STREAM_COUNT_MAX: u32 = 256;
+
+/// Bytes of a body dropped inside the kernel in one go.
+const DISCARD_BYTES: usize = 4 << 20;

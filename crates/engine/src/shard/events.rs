@@ -1,0 +1,81 @@
+//! What a connection does when its socket is ready.
+
+use super::conn::State;
+use super::connections::Connections;
+use super::recorder::ShardRecorder;
+use super::schedule::ShardSchedule;
+use crate::sys::Readiness;
+
+impl Connections {
+    /// Goes on where the last turn stopped: an edge-triggered poller does not tell again.
+    pub(super) fn resume_unfinished(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder) {
+        let mut unfinished = std::mem::take(&mut self.unfinished);
+        for conn_idx in unfinished.drain(..) {
+            let conn_idx = conn_idx as usize;
+            if self.conns[conn_idx].state == State::Open {
+                let readiness = Readiness {
+                    token: self.conns[conn_idx].token(conn_idx),
+                    readable: true,
+                    writable: true,
+                    closed: false,
+                };
+                self.on_open_event(schedule, recorder, conn_idx, readiness);
+            }
+        }
+        // Its capacity is kept; what was added meanwhile is for the next turn.
+        unfinished.append(&mut self.unfinished);
+        self.unfinished = unfinished;
+    }
+
+    pub(super) fn handle(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        event: Readiness,
+    ) {
+        let conn_idx = (event.token & u64::from(u32::MAX)) as usize;
+        let conn = &mut self.conns[conn_idx];
+        if conn.token(conn_idx) != event.token {
+            return;
+        }
+        conn.peer_closed |= event.closed;
+        match conn.state {
+            State::Vacant => {}
+            State::Connecting if event.writable => self.on_connect_event(schedule, recorder, conn_idx),
+            State::Connecting => {}
+            State::Tunnelling => self.on_tunnel_event(schedule, recorder, conn_idx, event),
+            State::Handshaking => self.handshake(schedule, recorder, conn_idx),
+            State::Open => self.on_open_event(schedule, recorder, conn_idx, event),
+        }
+    }
+
+    fn on_tunnel_event(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        event: Readiness,
+    ) {
+        if event.writable {
+            self.send_prelude(schedule, recorder, conn_idx);
+        }
+        if event.readable && self.conns[conn_idx].state == State::Tunnelling {
+            self.receive_prelude(schedule, recorder, conn_idx);
+        }
+    }
+
+    fn on_open_event(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        event: Readiness,
+    ) {
+        if event.writable && self.conns[conn_idx].wants_write() {
+            self.list_unsent(conn_idx);
+        }
+        if event.readable && self.conns[conn_idx].token(conn_idx) == event.token {
+            self.receive(schedule, recorder, conn_idx);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Which connection each request gets.
+
+use squall_plan::When;
+
+use super::conn::{Exchange, State};
+use super::connections::Connections;
+use super::recorder::ShardRecorder;
+use super::schedule::ShardSchedule;
+use crate::pace::Share;
+
+impl Connections {
+    /// Follows redirects: before anything that waits, since each belongs to a request that has begun.
+    pub(super) fn serve_hops(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder) {
+        let mut hops = std::mem::take(&mut self.hops);
+        for hop in hops.drain(..) {
+            let pool_idx = self.pool_of(&hop);
+            if let Some(conn_idx) = self.take_slot(recorder, pool_idx) {
+                self.assign(schedule, recorder, conn_idx, hop);
+            } else {
+                self.pools[pool_idx].waiting.push_front(hop);
+                self.waiting_count += 1;
+            }
+        }
+        hops.append(&mut self.hops);
+        self.hops = hops;
+    }
+
+    pub(super) fn fits(&self, conn_idx: usize, exchange: &Exchange) -> bool {
+        let conn = &self.conns[conn_idx];
+        conn.pool_idx as usize == self.pool_of(exchange)
+            && self.has_free_slot(conn_idx)
+            && self.pools[conn.pool_idx as usize].waiting.is_empty()
+    }
+
+    pub(super) fn has_free_slot(&self, conn_idx: usize) -> bool {
+        let conn = &self.conns[conn_idx];
+        let in_flight = conn.in_flight();
+        conn.state == State::Open
+            && conn.has_free_slot()
+            && conn.served_count + in_flight < self.limits.served_max
+            && (in_flight == 0 || !self.is_old(conn_idx))
+    }
+
+    /// Gives a request a connection at once, or lets it wait its turn. Returns whether it got one.
+    pub(super) fn place(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        exchange: Exchange,
+    ) -> bool {
+        let pool_idx = self.pool_of(&exchange);
+        let is_first_in_line = self.pools[pool_idx].waiting.is_empty();
+        match is_first_in_line.then(|| self.take_slot(recorder, pool_idx)).flatten() {
+            Some(conn_idx) => {
+                self.assign(schedule, recorder, conn_idx, exchange);
+                true
+            }
+            None => {
+                self.pools[pool_idx].waiting.push_back(exchange);
+                self.waiting_count += 1;
+                false
+            }
+        }
+    }
+
+    /// Requests that wait get the connections that are free, in order.
+    pub(super) fn serve_waiting(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder) {
+        if self.waiting_count == 0 {
+            return;
+        }
+        for pool_idx in 0..self.pools.len() {
+            while !self.pools[pool_idx].waiting.is_empty() {
+                let Some(conn_idx) = self.take_slot(recorder, pool_idx) else { break };
+                if let Some(exchange) = self.pools[pool_idx].waiting.pop_front() {
+                    self.waiting_count -= 1;
+                    self.assign(schedule, recorder, conn_idx, exchange);
+                }
+            }
+        }
+    }
+
+    /// A connection with room: for those who wait, or to be kept for those who come.
+    pub(super) fn offer(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
+        let pool_idx = self.conns[conn_idx].pool_idx as usize;
+        while self.has_free_slot(conn_idx) {
+            let Some(exchange) = self.pools[pool_idx].waiting.pop_front() else {
+                self.list_idle(conn_idx);
+                return;
+            };
+            self.waiting_count -= 1;
+            self.assign(schedule, recorder, conn_idx, exchange);
+        }
+    }
+
+    pub(super) fn list_idle(&mut self, conn_idx: usize) {
+        let conn = &mut self.conns[conn_idx];
+        if !conn.is_listed_idle {
+            conn.is_listed_idle = true;
+            self.pools[conn.pool_idx as usize].idle.push(conn_idx as u32);
+        }
+    }
+
+    /// A slot for one more request to this origin: an open connection, else one that is to be opened.
+    fn take_slot(&mut self, recorder: &mut ShardRecorder, pool_idx: usize) -> Option<usize> {
+        while let Some(conn_idx) = self.pools[pool_idx].idle.pop() {
+            let conn_idx = conn_idx as usize;
+            self.conns[conn_idx].is_listed_idle = false;
+            if self.has_free_slot(conn_idx) {
+                return Some(conn_idx);
+            }
+        }
+        if !self.may_open() || self.awaits_streams(pool_idx) {
+            return None;
+        }
+        let vacant = self.pools[pool_idx].vacant.pop().map(|conn_idx| conn_idx as usize);
+        let slot = vacant.or_else(|| self.add_slot(recorder, pool_idx))?;
+        self.opened_this_turn += 1;
+        Some(slot)
+    }
+
+    /// Whether one more connection may be opened in this turn.
+    pub(super) fn may_open(&self) -> bool {
+        self.opened_this_turn < OPEN_PER_TURN_MAX
+    }
+
+    /// Puts a request on a connection; opens the connection first where it is not.
+    pub(super) fn assign(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        mut exchange: Exchange,
+    ) {
+        exchange.assigned_ns = self.now_ns;
+        exchange.is_first = self.conns[conn_idx].state != State::Open;
+        if !exchange.is_retry() {
+            exchange.is_warmup = exchange.intended_ns < self.limits.warm_until_ns;
+            recorder.pulse.count_start(exchange.is_warmup, exchange.redirect_count > 0);
+            self.open_count += 1;
+        }
+        let conn = &mut self.conns[conn_idx];
+        if conn.client.is_some() {
+            self.reserve_slot(recorder, conn_idx, exchange);
+        } else {
+            conn.has_opener = true;
+            let place = self.place_of(conn_idx, 0);
+            self.exchanges[place] = exchange;
+            self.open(schedule, recorder, conn_idx);
+        }
+        if self.has_free_slot(conn_idx) {
+            self.list_idle(conn_idx);
+        }
+    }
+}
+
+/// The most slots that one shard opens to one origin.
+pub(super) fn slot_count_max(when: &When, share: Share) -> u32 {
+    (share.part_of(when.connection_count_max()) as u32).max(1)
+}
+
+/// Connections whose opening begins in one turn of the loop: more would keep the answers of the others waiting.
+pub(super) const OPEN_PER_TURN_MAX: u32 = 64;

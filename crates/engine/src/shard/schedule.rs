@@ -1,0 +1,199 @@
+//! What starts when in one event loop, and when it ends.
+//!
+//! Owns: users and arrivals, the driver or the recording that decides requests, the time limits of the load, how the loop waits.
+//! Never: sockets. Its methods are in `demand` (users and arrivals), `driven` (a script's calls), `replay` (recorded traffic) and `wait` (how
+//! long, and how).
+
+use super::connections::Connections;
+use super::demand::Demand;
+use super::driven::Driven;
+use super::recorder::ShardRecorder;
+use super::replay::Replay;
+use super::wait::Waiter;
+use crate::driver::Driver;
+use crate::pace::Share;
+use crate::prepare::Prepared;
+use crate::pulse::Backlog;
+use crate::sys::{Clock, nanoseconds};
+use crate::{Control, Error, Stop};
+
+/// What one event loop is to start, and when.
+pub(super) struct ShardSchedule {
+    pub(super) share: Share,
+    pub(super) control: Control,
+    pub(super) times: Times,
+    pub(super) demand: Demand,
+    pub(super) waiter: Waiter,
+    /// Recorded traffic, where the load is that.
+    pub(super) replay: Option<Box<Replay>>,
+    /// Who decides the requests at run time, where the plan does not.
+    pub(super) driven: Option<Driven>,
+    pub(super) life: Life,
+}
+
+/// The load's times on the monotonic clock.
+pub(super) struct Times {
+    pub(super) start_ns: u64,
+    pub(super) stop_at_ns: u64,
+    /// How long responses are waited for at the end.
+    pub(super) drain_ns: u64,
+    pub(super) next_sweep_ns: u64,
+}
+
+/// What the shard is still doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Life {
+    Running,
+    /// Nothing more starts; what is open is waited for until then.
+    Draining {
+        until_ns: u64,
+    },
+}
+
+impl ShardSchedule {
+    /// The schedule of a load that starts at `start_ns`.
+    pub(super) fn new(
+        prepared: &Prepared,
+        share: Share,
+        (start_ns, warmup_ns): (u64, u64),
+        control: Control,
+    ) -> Result<Self, Error> {
+        let load = &prepared.load;
+        let times = Times::new(prepared, start_ns);
+        let length_ns = times.stop_at_ns.saturating_sub(start_ns);
+        let per_connection = prepared.requests_per_connection();
+        Ok(Self {
+            share,
+            control,
+            times,
+            demand: Demand::new(load, share, per_connection, (length_ns, warmup_ns)),
+            waiter: Waiter::new(&load.when, share),
+            replay: Replay::new(prepared, share)?,
+            driven: None,
+            life: Life::Running,
+        })
+    }
+
+    /// A driver decides from now on.
+    pub(super) fn follow_driver(&mut self, driver: Box<dyn Driver>) {
+        self.demand = Demand::driven();
+        self.driven = Some(Driven::new(driver));
+    }
+
+    /// Ends the second when its time has come.
+    pub(super) fn turn_second(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        let backlog = self.backlog(connections);
+        if connections.now_ns >= recorder.pulse.second_end_ns() {
+            self.fill_driven(connections, recorder);
+            // Only a script can hold its loop for ever.
+            if self.driven.is_some() {
+                recorder.pulse.open_rows = connections.open_rows(recorder);
+            }
+        }
+        if !recorder.pulse.turn_second(connections.now_ns, || backlog) {
+            return;
+        }
+        if self.life != Life::Running {
+            self.demand.forget_unsent();
+        }
+        if let Some(clock) = &mut recorder.receive_times.stamp_clock {
+            *clock = Clock::new();
+        }
+    }
+
+    pub(super) fn fill_driven(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        let now_ns = connections.now_ns.saturating_sub(self.times.start_ns);
+        if let Some(driven) = &mut self.driven {
+            driven.fill(now_ns, &mut recorder.pulse.snapshot);
+        }
+    }
+
+    pub(super) fn backlog(&self, connections: &Connections) -> Backlog {
+        self.demand.backlog(connections.waiting_count)
+    }
+
+    pub(super) fn sleep_until_start(&mut self, connections: &mut Connections) {
+        connections.now_ns = self.control.wait_for_start(self.times.start_ns);
+        self.control.note_late(connections.now_ns.saturating_sub(self.times.start_ns));
+        // Where somebody stopped it before, what a driver has to end is due now.
+        self.times.start_ns = connections.now_ns.min(self.times.start_ns);
+    }
+
+    /// Obeys the user's stop, and the plan's.
+    pub(super) fn follow_control(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        match (self.control.stop(), self.life) {
+            (Stop::Abort, _) => connections.interrupt_all(self, recorder),
+            (Stop::Drain, Life::Running) if self.driven.is_some() => self.stop_driver(connections, recorder),
+            (Stop::Drain, Life::Running) => self.drain(connections, recorder),
+            (Stop::None, Life::Running) if connections.now_ns >= self.times.stop_at_ns => {
+                // Arrivals of the last moment are the schedule's too, even when this turn came late.
+                self.release_arrivals(connections, recorder);
+                self.drain(connections, recorder);
+            }
+            (_, Life::Draining { until_ns }) if connections.now_ns >= until_ns => {
+                connections.interrupt_all(self, recorder);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn drain(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        self.life = Life::Draining { until_ns: connections.now_ns + self.times.drain_ns };
+        for pool in &mut connections.pools {
+            pool.waiting.retain(|waiting| waiting.is_retry());
+        }
+        let retry_count = connections.pools.iter().map(|pool| pool.waiting.len() as u64).sum();
+        let dropped_count = connections.waiting_count - retry_count;
+        self.skip_recorded(recorder, dropped_count);
+        self.demand.note_unsent(dropped_count);
+        connections.waiting_count = retry_count;
+    }
+
+    pub(super) fn is_finished(&self, connections: &Connections) -> bool {
+        if connections.open_count > 0 || !connections.hops.is_empty() {
+            return false;
+        }
+        if !self.is_driver_finished(connections) {
+            return false;
+        }
+        self.life != Life::Running
+            || (self.demand.is_exhausted()
+                && connections.waiting_count() == 0
+                && connections.ready.is_empty()
+                && self.pending_recorded() == 0)
+    }
+}
+
+impl ShardSchedule {
+    /// Ends what has lasted too long: connects, responses, and the rests of slots that failed.
+    pub(super) fn sweep_deadlines(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        if connections.now_ns < self.times.next_sweep_ns {
+            return;
+        }
+        self.times.next_sweep_ns = connections.now_ns + SWEEP_NS;
+        for conn_idx in 0..connections.conns.len() {
+            if connections.now_ns >= connections.deadlines[conn_idx] {
+                connections.on_deadline(self, recorder, conn_idx);
+            }
+        }
+        if self.life == Life::Running {
+            self.adjust_users(connections, recorder);
+        }
+    }
+}
+
+impl Times {
+    fn new(prepared: &Prepared, start_ns: u64) -> Self {
+        let drain_max_ns = nanoseconds(squall_plan::limits::DRAIN_MAX);
+        let length = prepared.load.stop.duration;
+        Self {
+            start_ns,
+            stop_at_ns: length.map_or(u64::MAX, |length| start_ns + nanoseconds(length)),
+            drain_ns: nanoseconds(prepared.http().timeout).min(drain_max_ns),
+            next_sweep_ns: start_ns,
+        }
+    }
+}
+
+/// How often deadlines are looked at: time-outs are met within this.
+const SWEEP_NS: u64 = 10_000_000;
