@@ -7,27 +7,11 @@
 //!
 //! Owns: the order of a turn. Never: argv, files of results, the terminal.
 
-mod acks;
-mod capture;
-mod conn;
 mod connections;
-mod demand;
-mod driven;
-mod events;
-mod open;
-mod pool;
-mod receive;
 mod recorder;
-mod replay;
 mod schedule;
-mod send;
-mod settle;
 #[cfg(test)]
 mod simulation;
-mod stamps;
-mod streams;
-mod trial;
-mod wait;
 
 use std::io;
 use std::sync::Arc;
@@ -42,13 +26,13 @@ use crate::setup::ShardSetup;
 use crate::sys::{monotonic_ns, sleep_until};
 use crate::tls::TlsStream;
 
-pub(crate) use demand::Demand;
+pub(crate) use schedule::demand::Demand;
 
 use connections::Connections;
-use receive::ResponseSink;
 use recorder::ShardRecorder;
+use recorder::sink::ResponseSink;
 use schedule::ShardSchedule;
-use wait::{Plan, TICK_NS_MAX};
+use schedule::wait::{Plan, TICK_NS_MAX};
 
 /// One event loop.
 pub(crate) struct Shard {

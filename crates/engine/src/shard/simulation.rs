@@ -106,7 +106,8 @@ impl Case {
         let ((open_count, waiting_count, in_flight, held_place_count), world) = live_in(world, || {
             let mut shard = Shard::new(setup, 2_000_000_000).expect("a good load");
             shard.run_to_end().expect("a simulated network does not fail");
-            let in_flight = shard.connections.conns.iter().map(super::conn::Conn::in_flight).sum();
+            let in_flight =
+                shard.connections.conns.iter().map(super::connections::conn::Conn::in_flight).sum();
             let held = shard.connections.dynamic.len() - shard.connections.dynamic_free.len();
             (shard.connections.open_count, shard.connections.waiting_count, in_flight, held)
         });

@@ -11,12 +11,12 @@ use squall_traffic::Stretch;
 use squall_wire::h2::ErrorCode;
 use squall_wire::{Chunk, Client};
 
-use super::conn::{Conn, State};
-use super::connections::Connections;
-use super::connections::request_of;
-use super::recorder::ShardRecorder;
-use super::schedule::ShardSchedule;
 use crate::prepare::Part;
+use crate::shard::connections::Connections;
+use crate::shard::connections::conn::{Conn, State};
+use crate::shard::connections::request_of;
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::ShardSchedule;
 use crate::sys::{Fd, monotonic_ns, send, send_file};
 use crate::tls::TlsStream;
 use crate::trouble::Trouble;
@@ -32,14 +32,18 @@ struct Written {
 
 impl Connections {
     /// The connection has something to send at the end of this turn.
-    pub(super) fn list_unsent(&mut self, conn_idx: usize) {
+    pub(in crate::shard) fn list_unsent(&mut self, conn_idx: usize) {
         if !std::mem::replace(&mut self.conns[conn_idx].is_listed_unsent, true) {
             self.unsent.push(conn_idx as u32);
         }
     }
 
     /// Ends the turn: whatever gathered goes out.
-    pub(super) fn send_unsent(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn send_unsent(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+    ) {
         let mut unsent = std::mem::take(&mut self.unsent);
         for conn_idx in unsent.drain(..) {
             self.send(schedule, recorder, conn_idx as usize);
@@ -49,7 +53,7 @@ impl Connections {
         self.unsent = unsent;
     }
 
-    pub(super) fn send(
+    pub(in crate::shard) fn send(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -351,7 +355,12 @@ impl Connections {
     }
 
     /// Writes what precedes the end of a connection, as far as the socket takes it.
-    pub(super) fn write_goodbye(&mut self, recorder: &mut ShardRecorder, conn_idx: usize, code: ErrorCode) {
+    pub(in crate::shard) fn write_goodbye(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        code: ErrorCode,
+    ) {
         let conn = &mut self.conns[conn_idx];
         let is_blocked = conn.is_blocked();
         let Some(client) = conn.client.as_mut().filter(|_| !is_blocked) else { return };
@@ -366,7 +375,11 @@ impl Connections {
     }
 
     /// Writes what the TLS session has ready; what the socket does not take now goes later.
-    pub(super) fn flush_tls(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) -> io::Result<()> {
+    pub(in crate::shard) fn flush_tls(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) -> io::Result<()> {
         let conn = &mut self.conns[conn_idx];
         let (Some(session), Some(socket)) = (&mut conn.tls, &conn.socket) else { return Ok(()) };
         let mut wire_bytes = 0;
@@ -376,7 +389,7 @@ impl Connections {
     }
 
     /// Moves what HPACK saved into the metrics.
-    pub(super) fn note_header_bytes(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
+    pub(in crate::shard) fn note_header_bytes(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         let Some(Client::H2(client)) = &mut self.conns[conn_idx].client else { return };
         let bytes = std::mem::take(&mut client.headers);
         let http2 = &mut recorder.pulse.snapshot.http2;

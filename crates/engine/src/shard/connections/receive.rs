@@ -1,191 +1,32 @@
 //! Reads responses: no more often than needed, and bodies that nobody reads are dropped inside the kernel.
 
 use std::io::{self, Read};
-use std::ops::Range;
 
 use squall_measure::{Cause, Phase};
-use squall_wire::h1::{HeadView, Sink};
 use squall_wire::{Client, Event, ProtocolError};
 
-use super::capture::Captures;
-use super::conn::State;
-use super::connections::Connections;
-use super::connections::IoBuffers;
-use super::recorder::ShardRecorder;
-use super::schedule::ShardSchedule;
-use super::stamps::{ReadStamps, ReceiveTimes};
+use crate::shard::connections::Connections;
+use crate::shard::connections::IoBuffers;
+use crate::shard::connections::conn::State;
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::recorder::stamps::{ReadStamps, ReceiveTimes};
+use crate::shard::schedule::ShardSchedule;
 use crate::sys::{Clock, Fd, Recv, monotonic_ns, peek_stamp, recv, recv_stamped};
 use crate::trouble::Trouble;
 
-/// Takes responses: remembers the `Location` of each redirect until its response is whole, and keeps what a driver or a replay wants.
-#[derive(Debug)]
-pub(super) struct ResponseSink {
-    is_followed: bool,
-    /// Connection and slot that are being read.
-    at: (usize, u32),
-    /// The place in the exchange table of that connection's first slot.
-    first_place: u32,
-    locations: Vec<((usize, u32), String)>,
-    pub(super) captures: Captures,
-    /// What has come of the response to each request in flight, by its place in the exchange table, where a driver wants it.
-    responses: Option<Vec<KeptResponse>>,
-    /// Bytes of all their bodies, and the most of this shard.
-    held_bytes: usize,
-    held_bytes_max: usize,
-}
-
-/// A response as it came.
-#[derive(Debug, Default)]
-struct KeptResponse {
-    head: Vec<u8>,
-    body: Vec<u8>,
-    /// 0: nobody reads it.
-    body_bytes_max: usize,
-    is_too_large: bool,
-}
-
-impl ResponseSink {
-    /// `is_followed`: whether anybody will ask.
-    pub(super) fn new(is_followed: bool) -> Self {
-        Self {
-            is_followed,
-            at: (0, 0),
-            first_place: 0,
-            locations: Vec::new(),
-            captures: Captures::default(),
-            responses: None,
-            held_bytes: 0,
-            held_bytes_max: 0,
-        }
-    }
-
-    /// Keeps responses for a driver, as many bytes of them as this.
-    pub(super) fn for_driver(held_bytes_max: usize) -> Self {
-        Self { responses: Some(Vec::new()), held_bytes_max, ..Self::new(false) }
-    }
-
-    /// The exchange table has so many places.
-    pub(super) fn set_place_count(&mut self, count: usize) {
-        if let Some(responses) = &mut self.responses {
-            responses.resize_with(count, KeptResponse::default);
-        }
-    }
-
-    /// How much is wanted of the body of the response to the request in this place.
-    pub(super) fn keep_body(&mut self, place: usize, body_bytes_max: usize) {
-        if let Some(responses) = &mut self.responses {
-            responses[place].body_bytes_max = body_bytes_max;
-        }
-    }
-
-    /// Whether anything is.
-    pub(super) fn keeps_body(&self, place: usize) -> bool {
-        self.responses.as_ref().is_some_and(|responses| responses[place].body_bytes_max > 0)
-    }
-
-    /// Whether the body of the response in this place was too large to be kept.
-    pub(super) fn is_too_large(&self, place: usize) -> bool {
-        let response = self.responses.as_ref().and_then(|responses| responses.get(place));
-        response.is_some_and(|response| response.is_too_large)
-    }
-
-    /// Takes head and body of the response in this place.
-    pub(super) fn take_response(&mut self, place: usize) -> (Vec<u8>, Vec<u8>) {
-        let response = self.responses.as_mut().and_then(|responses| responses.get_mut(place));
-        let Some(response) = response else { return Default::default() };
-        self.held_bytes -= response.body.len();
-        response.is_too_large = false;
-        (std::mem::take(&mut response.head), std::mem::take(&mut response.body))
-    }
-
-    /// What is read now comes from this connection.
-    pub(super) fn begin(&mut self, conn_idx: usize, first_place: u32) {
-        (self.at, self.first_place) = ((conn_idx, 0), first_place);
-    }
-
-    /// The location of the response in this slot.
-    pub(super) fn take(&mut self, conn_idx: usize, slot: u32) -> Option<String> {
-        let idx = self.locations.iter().position(|(at, _)| *at == (conn_idx, slot))?;
-        Some(self.locations.swap_remove(idx).1)
-    }
-
-    /// Of the answers that come in this place, only the last one's counts: others were of no redirect, or given up.
-    fn note_location(&mut self, head: &HeadView<'_>) {
-        let at = self.at;
-        self.locations.retain(|(other, _)| *other != at);
-        if (300..400).contains(&head.status())
-            && let Some(value) = head.field("location")
-        {
-            self.locations.push((at, String::from_utf8_lossy(value).into_owned()));
-        }
-    }
-
-    /// The connection is gone, and what was in these places.
-    pub(super) fn forget(&mut self, conn_idx: usize, places: Range<u32>) {
-        self.locations.retain(|((at, _), _)| *at != conn_idx);
-        self.captures.forget(conn_idx);
-        if self.responses.is_some() {
-            places.for_each(|place| drop(self.take_response(place as usize)));
-        }
-    }
-}
-
-impl Sink for ResponseSink {
-    fn head(&mut self, head: &HeadView<'_>) {
-        if self.is_followed {
-            self.note_location(head);
-        }
-        self.captures.head(self.at, head);
-        if let Some(responses) = &mut self.responses {
-            let response = &mut responses[(self.first_place + self.at.1) as usize];
-            self.held_bytes -= response.body.len();
-            response.is_too_large = false;
-            response.head.clear();
-            response.body.clear();
-            response.head.extend_from_slice(head.raw());
-        }
-    }
-
-    fn data(&mut self, bytes: &[u8]) {
-        self.captures.data(self.at, bytes);
-        let Some(responses) = &mut self.responses else { return };
-        let response = &mut responses[(self.first_place + self.at.1) as usize];
-        if response.body_bytes_max == 0 || response.is_too_large {
-            return;
-        }
-        let has_room = response.body.len() + bytes.len() <= response.body_bytes_max
-            && self.held_bytes + bytes.len() <= self.held_bytes_max;
-        if has_room {
-            self.held_bytes += bytes.len();
-            response.body.extend_from_slice(bytes);
-        } else {
-            self.held_bytes -= response.body.len();
-            (response.body, response.is_too_large) = (Vec::new(), true);
-        }
-    }
-
-    fn stream(&mut self, slot: u32) {
-        self.at.1 = slot;
-    }
-
-    fn wants_heads(&self) -> bool {
-        self.is_followed || !self.captures.is_empty() || self.responses.is_some()
-    }
-}
-
 /// What one read brought.
-pub(super) struct Read1 {
+pub(in crate::shard) struct Read1 {
     /// 0: the peer has closed. Those of a TLS session are encrypted.
-    pub(super) bytes: usize,
+    pub(in crate::shard) bytes: usize,
     /// Less than was asked for: the socket is empty, unless the peer's close follows.
-    pub(super) is_short: bool,
+    pub(in crate::shard) is_short: bool,
     /// The bytes were dropped inside the kernel.
     is_discarded: bool,
 }
 
 impl Connections {
     /// Reads a connection until it owes nothing, or the socket is empty, or others have their turn.
-    pub(super) fn receive(
+    pub(in crate::shard) fn receive(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -197,7 +38,7 @@ impl Connections {
     }
 
     /// Decodes what came with the response that made the connection one of HTTP/2: the first `bytes` of the read buffer.
-    pub(super) fn receive_first(
+    pub(in crate::shard) fn receive_first(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -365,7 +206,7 @@ impl Connections {
     }
 
     /// Reads and decrypts once; `None`: the socket is empty. Also answers what the peer asks of the session (key updates).
-    pub(super) fn read_tls(
+    pub(in crate::shard) fn read_tls(
         &mut self,
         recorder: &mut ShardRecorder,
         conn_idx: usize,
@@ -469,7 +310,7 @@ impl Connections {
     }
 
     /// Whether the slot still holds the connection that it held.
-    pub(super) fn is_same(&self, conn_idx: usize, generation: u32) -> bool {
+    pub(in crate::shard) fn is_same(&self, conn_idx: usize, generation: u32) -> bool {
         self.conns[conn_idx].generation == generation && self.conns[conn_idx].state == State::Open
     }
 }
@@ -477,7 +318,7 @@ impl Connections {
 impl IoBuffers {
     /// Reads into the shared buffer, or drops what is there. `now_ns` becomes the present, or with stamps the time at which the data
     /// came.
-    pub(super) fn recv(
+    pub(in crate::shard) fn recv(
         &mut self,
         times: &mut ReceiveTimes,
         socket: &Fd,

@@ -1,14 +1,18 @@
 //! What a connection does when its socket is ready.
 
-use super::conn::State;
-use super::connections::Connections;
-use super::recorder::ShardRecorder;
-use super::schedule::ShardSchedule;
+use crate::shard::connections::Connections;
+use crate::shard::connections::conn::State;
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::ShardSchedule;
 use crate::sys::Readiness;
 
 impl Connections {
     /// Goes on where the last turn stopped: an edge-triggered poller does not tell again.
-    pub(super) fn resume_unfinished(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn resume_unfinished(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+    ) {
         let mut unfinished = std::mem::take(&mut self.unfinished);
         for conn_idx in unfinished.drain(..) {
             let conn_idx = conn_idx as usize;
@@ -27,7 +31,7 @@ impl Connections {
         self.unfinished = unfinished;
     }
 
-    pub(super) fn handle(
+    pub(in crate::shard) fn handle(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,

@@ -26,7 +26,7 @@ use lines::{Line, Lines};
 
 /// The replay of one shard.
 #[derive(Debug)]
-pub(super) struct Replay {
+pub(in crate::shard) struct Replay {
     prepared: Arc<PreparedReplay>,
     player: Player,
     order: Order<Kept>,
@@ -100,7 +100,7 @@ enum Taken {
 
 impl Replay {
     /// The replay of `prepared` in this shard; `None` for other loads.
-    pub(super) fn new(prepared: &Prepared, share: Share) -> Result<Option<Box<Self>>, Error> {
+    pub(in crate::shard) fn new(prepared: &Prepared, share: Share) -> Result<Option<Box<Self>>, Error> {
         let Some(replay) = &prepared.replay else { return Ok(None) };
         let options = replay.play_options(&prepared.load, share);
         let player = Player::new(&replay.recording, options).map_err(|source| Error::PlanFile {
@@ -185,9 +185,7 @@ impl Replay {
             self.unreadable_count += 1;
             return Taken::Later;
         };
-        let mut meta = Meta { due_ns: due_ns.unwrap_or(next.due_ns), ..Meta::of(&next, &view, walk) };
-        meta.span.end_ns =
-            meta.span.end_ns.map(|end_ns| self.prepared.learned.known_ns(meta.ordinal, end_ns));
+        let meta = Meta { due_ns: due_ns.unwrap_or(next.due_ns), ..Meta::of(&next, &view, walk) };
         let key = self.prepared.order_key(&meta);
         let Some(ticket) = self.order.admit(key, meta.span) else {
             self.held_bytes += next.payload.len();

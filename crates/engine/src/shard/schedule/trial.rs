@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// A comparison of two ways to wait that never ends.
 #[derive(Debug, Default)]
-pub(super) struct Trial {
+pub(in crate::shard) struct Trial {
     /// This turn waits the other way: it spins, or gathers.
     is_other: bool,
     /// What the turn before this one cost, where that says anything.
@@ -42,17 +42,23 @@ struct Comparison {
 
 impl Trial {
     /// Whether this turn waits the other way.
-    pub(super) const fn is_other(&self) -> bool {
+    pub(in crate::shard) const fn is_other(&self) -> bool {
         self.is_other
     }
 
-    pub(super) const fn is_turn_over(&self, now_ns: u64) -> bool {
+    pub(in crate::shard) const fn is_turn_over(&self, now_ns: u64) -> bool {
         now_ns >= self.turn_begin_ns + TURN_NS
     }
 
     /// Ends the turn and chooses for the next. `response_count`: responses since the run's start; `is_hindered`: the other
     /// way was not to be had in this turn, which therefore says nothing of it.
-    pub(super) fn end_turn(&mut self, now_ns: u64, cpu: Duration, response_count: u64, is_hindered: bool) {
+    pub(in crate::shard) fn end_turn(
+        &mut self,
+        now_ns: u64,
+        cpu: Duration,
+        response_count: u64,
+        is_hindered: bool,
+    ) {
         let responses = response_count - self.response_count;
         let wall_ns = now_ns - self.turn_begin_ns;
         // A turn with few responses, or one that lasted much too long, was idle or pushed off its core.

@@ -8,19 +8,19 @@ use crate::sys::Clock;
 
 /// When responses came, by the kernel's stamps where they may lie unread for a while.
 #[derive(Debug)]
-pub(super) struct ReceiveTimes {
+pub(in crate::shard) struct ReceiveTimes {
     /// The sockets have kernel receive stamps, and this translates them.
-    pub(super) stamp_clock: Option<Clock>,
+    pub(in crate::shard) stamp_clock: Option<Clock>,
     /// Reads ask for the stamps: answers may have lain unread.
-    pub(super) reads_stamps: bool,
+    pub(in crate::shard) reads_stamps: bool,
     /// The wall clock was set since the last turn: stamps of data that came before are of the old time.
-    pub(super) has_stepped: bool,
-    pub(super) read_stamps: ReadStamps,
+    pub(in crate::shard) has_stepped: bool,
+    pub(in crate::shard) read_stamps: ReadStamps,
 }
 
 impl ReceiveTimes {
     /// `is_many`: whether a read may hold several answers.
-    pub(super) fn new(has_stamps: bool, is_many: bool) -> Self {
+    pub(in crate::shard) fn new(has_stamps: bool, is_many: bool) -> Self {
         Self {
             stamp_clock: has_stamps.then(Clock::new),
             reads_stamps: has_stamps,
@@ -30,26 +30,26 @@ impl ReceiveTimes {
     }
 
     /// Notices when the wall clock was set since the last turn.
-    pub(super) fn look_for_step(&mut self, now_ns: u64) {
+    pub(in crate::shard) fn look_for_step(&mut self, now_ns: u64) {
         if let Some(clock) = &mut self.stamp_clock {
             self.has_stepped = clock.has_stepped(now_ns, self.reads_stamps);
         }
     }
 
     /// When the next `decoded_bytes` of the present read came: `now_ns`, unless it is stamped and holds several answers.
-    pub(super) fn time_of(&mut self, now_ns: u64, decoded_bytes: usize) -> u64 {
+    pub(in crate::shard) fn time_of(&mut self, now_ns: u64, decoded_bytes: usize) -> u64 {
         self.clock().map_or(now_ns, |_| self.read_stamps.advance(decoded_bytes))
     }
 
     /// What translates the stamps of the present read; `None`: it has none.
-    pub(super) fn clock(&self) -> Option<Clock> {
+    pub(in crate::shard) fn clock(&self) -> Option<Clock> {
         self.stamp_clock.filter(|_| self.reads_stamps && !self.has_stepped)
     }
 }
 
 /// The times within the present read.
 #[derive(Debug, Default)]
-pub(super) struct ReadStamps {
+pub(in crate::shard) struct ReadStamps {
     /// A read may hold several answers.
     is_many: bool,
     /// Sums over the sampled reads, older ones counting less and less.
@@ -66,12 +66,12 @@ pub(super) struct ReadStamps {
 
 impl ReadStamps {
     /// `is_many`: whether a read may hold several answers; else its stamp is the answer's.
-    pub(super) fn new(is_many: bool) -> Self {
+    pub(in crate::shard) fn new(is_many: bool) -> Self {
         Self { is_many, ..Self::default() }
     }
 
     /// Whether to look at the stamp of the next read's first byte, too.
-    pub(super) fn wants_first(&mut self) -> bool {
+    pub(in crate::shard) fn wants_first(&mut self) -> bool {
         if !self.is_many {
             return false;
         }
@@ -80,13 +80,13 @@ impl ReadStamps {
     }
 
     /// A sampled read of so many bytes lasted from its first byte's stamp to its last one's.
-    pub(super) fn learn(&mut self, first_ns: u64, last_ns: u64, bytes: usize) {
+    pub(in crate::shard) fn learn(&mut self, first_ns: u64, last_ns: u64, bytes: usize) {
         self.sampled_ns = self.sampled_ns * REMEMBERED + last_ns.saturating_sub(first_ns) as f64;
         self.sampled_bytes = self.sampled_bytes * REMEMBERED + bytes as f64;
     }
 
     /// A read of `wire_bytes` ended with this stamp; `bytes` of it will be decoded (fewer than were read, in TLS).
-    pub(super) fn begin(&mut self, end_ns: u64, wire_bytes: usize, bytes: usize) {
+    pub(in crate::shard) fn begin(&mut self, end_ns: u64, wire_bytes: usize, bytes: usize) {
         self.end_ns = end_ns;
         self.bytes = bytes as f64;
         self.decoded_bytes = 0.0;
@@ -97,7 +97,7 @@ impl ReadStamps {
     }
 
     /// When the next `bytes` of the read had come.
-    pub(super) fn advance(&mut self, bytes: usize) -> u64 {
+    pub(in crate::shard) fn advance(&mut self, bytes: usize) -> u64 {
         if self.spread_ns == 0.0 {
             return self.end_ns;
         }

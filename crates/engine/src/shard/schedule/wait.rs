@@ -11,17 +11,17 @@ use std::time::Duration;
 use rustix::thread::set_current_timer_slack;
 use squall_plan::{Pacing, Profile, When};
 
-use super::connections::Connections;
-use super::recorder::ShardRecorder;
-use super::schedule::Life;
-use super::schedule::ShardSchedule;
-use super::trial::Trial;
 use crate::pace::{Share, grid_ns};
+use crate::shard::connections::Connections;
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::Life;
+use crate::shard::schedule::ShardSchedule;
+use crate::shard::schedule::trial::Trial;
 use crate::sys::{involuntary_switch_count, monotonic_ns, sleep_until, thread_cpu};
 
 /// What the loop has learned of its waits.
 #[derive(Debug)]
-pub(super) struct Waiter {
+pub(in crate::shard) struct Waiter {
     mode: Mode,
     /// Exponential mean of recent waits.
     wait_ns_mean: u64,
@@ -53,7 +53,7 @@ enum Mode {
 }
 
 /// One wait.
-pub(super) enum Plan {
+pub(in crate::shard) enum Plan {
     Block(Duration),
     SpinUntil(u64),
     SleepUntil(u64),
@@ -62,7 +62,7 @@ pub(super) enum Plan {
 }
 
 impl Waiter {
-    pub(super) fn new(when: &When, share: Share) -> Self {
+    pub(in crate::shard) fn new(when: &When, share: Share) -> Self {
         let mode = match when {
             When::Closed { .. } => Mode::Closed,
             When::Open { pacing: Pacing::Precise, .. } => Mode::Precise,
@@ -84,25 +84,25 @@ impl Waiter {
     }
 
     /// The kernel may round time-outs up by the timer slack, 50 us by default: too much for a schedule.
-    pub(super) fn prepare_thread(&mut self) {
+    pub(in crate::shard) fn prepare_thread(&mut self) {
         self.switch_count = involuntary_switch_count();
         // Without the finer slack the loop works as well, only later.
         let _ = set_current_timer_slack(Some(std::num::NonZeroU64::MIN));
     }
 
-    pub(super) fn note_response(&mut self, response_ns: u64) {
+    pub(in crate::shard) fn note_response(&mut self, response_ns: u64) {
         self.response_count += 1;
         self.response_ns_mean = (self.response_ns_mean * 15 + response_ns) / 16;
     }
 
     /// A wait is over; `is_batch_full`: its events were cut off by their number.
-    pub(super) fn end_wait(&mut self, waited_ns: u64, is_batch_full: bool) {
+    pub(in crate::shard) fn end_wait(&mut self, waited_ns: u64, is_batch_full: bool) {
         self.wait_ns_mean = (self.wait_ns_mean * 7 + waited_ns.min(2 * WAIT_NS_MAX)) / 8;
         self.is_batch_full = is_batch_full;
     }
 
     /// Whether responses may have lain unread before the next reads.
-    pub(super) fn lets_responses_gather(&self) -> bool {
+    pub(in crate::shard) fn lets_responses_gather(&self) -> bool {
         !matches!(self.mode, Mode::Closed) || self.trial.is_other()
     }
 
@@ -131,7 +131,7 @@ impl Waiter {
 }
 
 impl ShardSchedule {
-    pub(super) fn plan_wait(
+    pub(in crate::shard) fn plan_wait(
         &mut self,
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
@@ -173,7 +173,7 @@ impl ShardSchedule {
     }
 
     /// When the loop has something to do whatever comes.
-    pub(super) fn next_timer_ns(&self, recorder: &ShardRecorder) -> u64 {
+    pub(in crate::shard) fn next_timer_ns(&self, recorder: &ShardRecorder) -> u64 {
         let driven_ns = self
             .driven
             .as_ref()
@@ -184,7 +184,8 @@ impl ShardSchedule {
 
     /// Requests wait, and slots for them are left, but enough were opened in this turn.
     fn has_more_to_open(&self, connections: &Connections) -> bool {
-        connections.opened_this_turn >= super::pool::OPEN_PER_TURN_MAX && connections.waiting_count() > 0
+        connections.opened_this_turn >= crate::shard::connections::pool::OPEN_PER_TURN_MAX
+            && connections.waiting_count() > 0
     }
 
     /// A closed model's other way to wait: with few requests in flight it spins, with many it lets answers gather, where each
@@ -212,7 +213,7 @@ impl ShardSchedule {
 
     /// Where connections carry one request each, answers that are there are taken at once. Where they carry many, more of them gather in
     /// each connection meanwhile, and one read takes them all.
-    pub(super) fn gather(
+    pub(in crate::shard) fn gather(
         &mut self,
         connections: &mut Connections,
         until_ns: u64,
@@ -236,7 +237,7 @@ impl ShardSchedule {
     }
 
     /// Polls without sleeping; when nothing came, a closed model's loop goes to sleep, and an arrival is due in the others.
-    pub(super) fn spin(
+    pub(in crate::shard) fn spin(
         &mut self,
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
@@ -262,7 +263,7 @@ fn block(now_ns: u64, until_ns: u64) -> Plan {
 }
 
 /// The longest tick of an open model's pacing that is waited out asleep.
-pub(super) const TICK_NS_MAX: u64 = 2_000_000;
+pub(in crate::shard) const TICK_NS_MAX: u64 = 2_000_000;
 
 /// How long a loop spins for an answer: about what waking a sleeping core costs.
 const SPIN_NS: u64 = 50_000;
@@ -271,7 +272,7 @@ const SPIN_NS: u64 = 50_000;
 const SPIN_IN_FLIGHT_MAX: u32 = 8;
 
 /// With at least this many requests in flight, waking for each answer costs more than handling it.
-pub(super) const GATHER_IN_FLIGHT_MIN: u32 = SPIN_IN_FLIGHT_MAX + 1;
+pub(in crate::shard) const GATHER_IN_FLIGHT_MIN: u32 = SPIN_IN_FLIGHT_MAX + 1;
 
 /// The longest time that answers may lie unread.
 const GATHER_NS_MAX: u64 = 250_000;

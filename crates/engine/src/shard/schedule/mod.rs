@@ -4,45 +4,51 @@
 //! Never: sockets. Its methods are in `demand` (users and arrivals), `driven` (a script's calls), `replay` (recorded traffic) and `wait` (how
 //! long, and how).
 
-use super::connections::Connections;
-use super::demand::Demand;
-use super::driven::Driven;
-use super::recorder::ShardRecorder;
-use super::replay::Replay;
-use super::wait::Waiter;
+pub(crate) mod demand;
+pub(super) mod driven;
+mod replay;
+mod trial;
+pub(super) mod wait;
+
 use crate::driver::Driver;
 use crate::pace::Share;
 use crate::prepare::Prepared;
 use crate::pulse::Backlog;
+use crate::shard::connections::Connections;
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::demand::Demand;
+use crate::shard::schedule::driven::Driven;
+use crate::shard::schedule::replay::Replay;
+use crate::shard::schedule::wait::Waiter;
 use crate::sys::{Clock, nanoseconds};
 use crate::{Control, Error, Stop};
 
 /// What one event loop is to start, and when.
-pub(super) struct ShardSchedule {
-    pub(super) share: Share,
-    pub(super) control: Control,
-    pub(super) times: Times,
-    pub(super) demand: Demand,
-    pub(super) waiter: Waiter,
+pub(in crate::shard) struct ShardSchedule {
+    pub(in crate::shard) share: Share,
+    pub(in crate::shard) control: Control,
+    pub(in crate::shard) times: Times,
+    pub(in crate::shard) demand: Demand,
+    pub(in crate::shard) waiter: Waiter,
     /// Recorded traffic, where the load is that.
-    pub(super) replay: Option<Box<Replay>>,
+    pub(in crate::shard) replay: Option<Box<Replay>>,
     /// Who decides the requests at run time, where the plan does not.
-    pub(super) driven: Option<Driven>,
-    pub(super) life: Life,
+    pub(in crate::shard) driven: Option<Driven>,
+    pub(in crate::shard) life: Life,
 }
 
 /// The load's times on the monotonic clock.
-pub(super) struct Times {
-    pub(super) start_ns: u64,
-    pub(super) stop_at_ns: u64,
+pub(in crate::shard) struct Times {
+    pub(in crate::shard) start_ns: u64,
+    pub(in crate::shard) stop_at_ns: u64,
     /// How long responses are waited for at the end.
-    pub(super) drain_ns: u64,
-    pub(super) next_sweep_ns: u64,
+    pub(in crate::shard) drain_ns: u64,
+    pub(in crate::shard) next_sweep_ns: u64,
 }
 
 /// What the shard is still doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
+pub(in crate::shard) enum Life {
     Running,
     /// Nothing more starts; what is open is waited for until then.
     Draining {
@@ -52,7 +58,7 @@ pub(super) enum Life {
 
 impl ShardSchedule {
     /// The schedule of a load that starts at `start_ns`.
-    pub(super) fn new(
+    pub(in crate::shard) fn new(
         prepared: &Prepared,
         share: Share,
         (start_ns, warmup_ns): (u64, u64),
@@ -75,13 +81,17 @@ impl ShardSchedule {
     }
 
     /// A driver decides from now on.
-    pub(super) fn follow_driver(&mut self, driver: Box<dyn Driver>) {
+    pub(in crate::shard) fn follow_driver(&mut self, driver: Box<dyn Driver>) {
         self.demand = Demand::driven();
         self.driven = Some(Driven::new(driver));
     }
 
     /// Ends the second when its time has come.
-    pub(super) fn turn_second(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn turn_second(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
         let backlog = self.backlog(connections);
         if connections.now_ns >= recorder.pulse.second_end_ns() {
             self.fill_driven(connections, recorder);
@@ -101,18 +111,22 @@ impl ShardSchedule {
         }
     }
 
-    pub(super) fn fill_driven(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn fill_driven(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
         let now_ns = connections.now_ns.saturating_sub(self.times.start_ns);
         if let Some(driven) = &mut self.driven {
             driven.fill(now_ns, &mut recorder.pulse.snapshot);
         }
     }
 
-    pub(super) fn backlog(&self, connections: &Connections) -> Backlog {
+    pub(in crate::shard) fn backlog(&self, connections: &Connections) -> Backlog {
         self.demand.backlog(connections.waiting_count)
     }
 
-    pub(super) fn sleep_until_start(&mut self, connections: &mut Connections) {
+    pub(in crate::shard) fn sleep_until_start(&mut self, connections: &mut Connections) {
         connections.now_ns = self.control.wait_for_start(self.times.start_ns);
         self.control.note_late(connections.now_ns.saturating_sub(self.times.start_ns));
         // Where somebody stopped it before, what a driver has to end is due now.
@@ -120,7 +134,11 @@ impl ShardSchedule {
     }
 
     /// Obeys the user's stop, and the plan's.
-    pub(super) fn follow_control(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn follow_control(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
         match (self.control.stop(), self.life) {
             (Stop::Abort, _) => connections.interrupt_all(self, recorder),
             (Stop::Drain, Life::Running) if self.driven.is_some() => self.stop_driver(connections, recorder),
@@ -137,7 +155,7 @@ impl ShardSchedule {
         }
     }
 
-    pub(super) fn drain(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn drain(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
         self.life = Life::Draining { until_ns: connections.now_ns + self.times.drain_ns };
         for pool in &mut connections.pools {
             pool.waiting.retain(|waiting| waiting.is_retry());
@@ -149,7 +167,7 @@ impl ShardSchedule {
         connections.waiting_count = retry_count;
     }
 
-    pub(super) fn is_finished(&self, connections: &Connections) -> bool {
+    pub(in crate::shard) fn is_finished(&self, connections: &Connections) -> bool {
         if connections.open_count > 0 || !connections.hops.is_empty() {
             return false;
         }
@@ -162,11 +180,13 @@ impl ShardSchedule {
                 && connections.ready.is_empty()
                 && self.pending_recorded() == 0)
     }
-}
 
-impl ShardSchedule {
     /// Ends what has lasted too long: connects, responses, and the rests of slots that failed.
-    pub(super) fn sweep_deadlines(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn sweep_deadlines(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
         if connections.now_ns < self.times.next_sweep_ns {
             return;
         }

@@ -2,36 +2,40 @@
 //!
 //! Owns: the snapshot of the running second, captured responses, receive times. Never: sockets, the schedule.
 
+pub(super) mod capture;
+pub(super) mod sink;
+pub(super) mod stamps;
+
 use squall_measure::{Cause, FailureExample};
 use squall_plan::{Pacing, When};
 
-use super::conn::Exchange;
-use super::connections::{Connections, stride};
-use super::pool::slot_count_max;
-use super::receive::ResponseSink;
-use super::stamps::ReceiveTimes;
-use super::wait::GATHER_IN_FLIGHT_MIN;
 use crate::pace::Share;
 use crate::prepare::Prepared;
 use crate::pulse::Pulse;
+use crate::shard::connections::conn::Exchange;
+use crate::shard::connections::pool::slot_count_max;
+use crate::shard::connections::{Connections, stride};
+use crate::shard::recorder::sink::ResponseSink;
+use crate::shard::recorder::stamps::ReceiveTimes;
+use crate::shard::schedule::wait::GATHER_IN_FLIGHT_MIN;
 use crate::sys::has_stamps;
 use crate::trouble::{Trouble, time_limit};
 
 /// What one event loop has recorded.
-pub(super) struct ShardRecorder {
-    pub(super) pulse: Pulse,
+pub(in crate::shard) struct ShardRecorder {
+    pub(in crate::shard) pulse: Pulse,
     /// What is kept of responses.
-    pub(super) sink: ResponseSink,
-    pub(super) receive_times: ReceiveTimes,
+    pub(in crate::shard) sink: ResponseSink,
+    pub(in crate::shard) receive_times: ReceiveTimes,
     /// Lengths that `--expect-same-length` learned, by request; 0: none yet, else the length + 1.
     learned_lengths: Vec<u64>,
     /// When the run began.
-    pub(super) start_ns: u64,
+    pub(in crate::shard) start_ns: u64,
 }
 
 impl ShardRecorder {
     /// Nothing is recorded yet.
-    pub(super) fn new(pulse: Pulse, prepared: &Prepared, share: Share, start_ns: u64) -> Self {
+    pub(in crate::shard) fn new(pulse: Pulse, prepared: &Prepared, share: Share, start_ns: u64) -> Self {
         Self {
             pulse,
             sink: ResponseSink::new(prepared.http().follow_count_max > 0),
@@ -42,19 +46,19 @@ impl ShardRecorder {
     }
 
     /// The run starts now, or did so before.
-    pub(super) fn begin(&mut self, now_ns: u64) {
+    pub(in crate::shard) fn begin(&mut self, now_ns: u64) {
         self.start_ns = now_ns.min(self.start_ns);
         self.pulse.begin(now_ns);
     }
 
     /// The loop goes on after a wait that was to end by `due_ns`.
-    pub(super) fn resume(&mut self, now_ns: u64, due_ns: u64) {
+    pub(in crate::shard) fn resume(&mut self, now_ns: u64, due_ns: u64) {
         self.pulse.resume(now_ns, due_ns);
         self.receive_times.look_for_step(now_ns);
     }
 
     /// The length of the first response of this request; this one's, if it is the first.
-    pub(super) fn learned_length(&mut self, exchange: &Exchange, body_bytes: u64) -> u64 {
+    pub(in crate::shard) fn learned_length(&mut self, exchange: &Exchange, body_bytes: u64) -> u64 {
         let Some(learned) = self.learned_lengths.get_mut(exchange.request.0 as usize) else {
             return body_bytes;
         };
@@ -65,7 +69,7 @@ impl ShardRecorder {
     }
 
     /// Keeps one example of each kind of failure. With the status, if there was one, and how long the request might have taken.
-    pub(super) fn keep_example(
+    pub(in crate::shard) fn keep_example(
         &mut self,
         connections: &mut Connections,
         row_idx: u32,
@@ -97,7 +101,7 @@ impl ShardRecorder {
     }
 
     /// There are as many rows of figures as the preparation knows.
-    pub(super) fn add_rows(&mut self, connections: &mut Connections) {
+    pub(in crate::shard) fn add_rows(&mut self, connections: &mut Connections) {
         let rows = connections.prepared.rows.len();
         if self.pulse.snapshot.rows.len() < rows {
             self.pulse.snapshot.rows.resize_with(rows, Default::default);

@@ -2,15 +2,19 @@
 
 use squall_plan::When;
 
-use super::conn::{Exchange, State};
-use super::connections::Connections;
-use super::recorder::ShardRecorder;
-use super::schedule::ShardSchedule;
 use crate::pace::Share;
+use crate::shard::connections::Connections;
+use crate::shard::connections::conn::{Exchange, State};
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::ShardSchedule;
 
 impl Connections {
     /// Follows redirects: before anything that waits, since each belongs to a request that has begun.
-    pub(super) fn serve_hops(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn serve_hops(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+    ) {
         let mut hops = std::mem::take(&mut self.hops);
         for hop in hops.drain(..) {
             let pool_idx = self.pool_of(&hop);
@@ -25,14 +29,14 @@ impl Connections {
         self.hops = hops;
     }
 
-    pub(super) fn fits(&self, conn_idx: usize, exchange: &Exchange) -> bool {
+    pub(in crate::shard) fn fits(&self, conn_idx: usize, exchange: &Exchange) -> bool {
         let conn = &self.conns[conn_idx];
         conn.pool_idx as usize == self.pool_of(exchange)
             && self.has_free_slot(conn_idx)
             && self.pools[conn.pool_idx as usize].waiting.is_empty()
     }
 
-    pub(super) fn has_free_slot(&self, conn_idx: usize) -> bool {
+    pub(in crate::shard) fn has_free_slot(&self, conn_idx: usize) -> bool {
         let conn = &self.conns[conn_idx];
         let in_flight = conn.in_flight();
         conn.state == State::Open
@@ -42,7 +46,7 @@ impl Connections {
     }
 
     /// Gives a request a connection at once, or lets it wait its turn. Returns whether it got one.
-    pub(super) fn place(
+    pub(in crate::shard) fn place(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -64,7 +68,11 @@ impl Connections {
     }
 
     /// Requests that wait get the connections that are free, in order.
-    pub(super) fn serve_waiting(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn serve_waiting(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+    ) {
         if self.waiting_count == 0 {
             return;
         }
@@ -80,7 +88,7 @@ impl Connections {
     }
 
     /// A connection with room: for those who wait, or to be kept for those who come.
-    pub(super) fn offer(
+    pub(in crate::shard) fn offer(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -97,7 +105,7 @@ impl Connections {
         }
     }
 
-    pub(super) fn list_idle(&mut self, conn_idx: usize) {
+    pub(in crate::shard) fn list_idle(&mut self, conn_idx: usize) {
         let conn = &mut self.conns[conn_idx];
         if !conn.is_listed_idle {
             conn.is_listed_idle = true;
@@ -124,12 +132,12 @@ impl Connections {
     }
 
     /// Whether one more connection may be opened in this turn.
-    pub(super) fn may_open(&self) -> bool {
+    pub(in crate::shard) fn may_open(&self) -> bool {
         self.opened_this_turn < OPEN_PER_TURN_MAX
     }
 
     /// Puts a request on a connection; opens the connection first where it is not.
-    pub(super) fn assign(
+    pub(in crate::shard) fn assign(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -159,9 +167,9 @@ impl Connections {
 }
 
 /// The most slots that one shard opens to one origin.
-pub(super) fn slot_count_max(when: &When, share: Share) -> u32 {
+pub(in crate::shard) fn slot_count_max(when: &When, share: Share) -> u32 {
     (share.part_of(when.connection_count_max()) as u32).max(1)
 }
 
 /// Connections whose opening begins in one turn of the loop: more would keep the answers of the others waiting.
-pub(super) const OPEN_PER_TURN_MAX: u32 = 64;
+pub(in crate::shard) const OPEN_PER_TURN_MAX: u32 = 64;

@@ -9,14 +9,14 @@
 use std::io;
 use std::mem;
 
-use super::conn::State;
-use super::connections::Connections;
-use super::recorder::ShardRecorder;
+use crate::shard::connections::Connections;
+use crate::shard::connections::conn::State;
+use crate::shard::recorder::ShardRecorder;
 use crate::sys::{Recv, Segments, recv, segments};
 
 /// Learns whether reads of an origin's answers cause bare acknowledgements, and whether peeking spares them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct AckTrial {
+pub(in crate::shard) struct AckTrial {
     peeks: bool,
     /// Until then things stay as they are.
     rests_until_ns: u64,
@@ -34,7 +34,7 @@ struct Sample {
 
 impl AckTrial {
     /// `is_alone`: whether a read holds one answer. Several share an acknowledgement, and there is little to spare.
-    pub(super) fn new(is_alone: bool) -> Self {
+    pub(in crate::shard) fn new(is_alone: bool) -> Self {
         Self { rests_until_ns: if is_alone { 0 } else { u64::MAX }, ..Self::default() }
     }
 
@@ -78,7 +78,7 @@ impl AckTrial {
 
 impl Connections {
     /// Reads an answer, or a part of one, into the shared buffer.
-    pub(super) fn recv_answer(
+    pub(in crate::shard) fn recv_answer(
         &mut self,
         recorder: &mut ShardRecorder,
         conn_idx: usize,
@@ -92,7 +92,7 @@ impl Connections {
     }
 
     /// How the next answer is to be read.
-    pub(super) fn answer_mode(&mut self, conn_idx: usize) -> Recv {
+    pub(in crate::shard) fn answer_mode(&mut self, conn_idx: usize) -> Recv {
         self.drop_peeked(conn_idx);
         let conn = &self.conns[conn_idx];
         let peeks = self.acks[conn.origin_idx as usize].peeks;
@@ -101,7 +101,7 @@ impl Connections {
     }
 
     /// So much of an answer was read that way.
-    pub(super) fn note_answer(
+    pub(in crate::shard) fn note_answer(
         &mut self,
         recorder: &mut ShardRecorder,
         conn_idx: usize,
@@ -126,14 +126,14 @@ impl Connections {
     }
 
     /// Whatever was peeked at in this turn is dropped from its socket.
-    pub(super) fn drop_all_peeked(&mut self) {
+    pub(in crate::shard) fn drop_all_peeked(&mut self) {
         while let Some(conn_idx) = self.peeked.pop() {
             self.drop_peeked(conn_idx as usize);
         }
     }
 
     /// What the connection's last read has left in the socket is dropped.
-    pub(super) fn drop_peeked(&mut self, conn_idx: usize) {
+    pub(in crate::shard) fn drop_peeked(&mut self, conn_idx: usize) {
         let conn = &mut self.conns[conn_idx];
         let bytes = mem::take(&mut conn.peeked_bytes) as usize;
         if bytes > 0

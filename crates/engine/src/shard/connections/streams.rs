@@ -9,16 +9,16 @@ use squall_plan::limits::REFUSED_RETRY_COUNT_MAX;
 use squall_wire::h2::{self, ErrorCode, Setup, StreamFailure};
 use squall_wire::{Client, h1};
 
-use super::conn::Exchange;
-use super::connections::Connections;
-use super::recorder::ShardRecorder;
-use super::schedule::ShardSchedule;
-use super::settle::phase_of;
+use crate::shard::connections::Connections;
+use crate::shard::connections::conn::Exchange;
+use crate::shard::connections::settle::phase_of;
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::ShardSchedule;
 use crate::trouble::Trouble;
 
 impl Connections {
     /// The connection is ready: the request that it was opened for gets the first slot.
-    pub(super) fn begin_requests(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
+    pub(in crate::shard) fn begin_requests(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         let client = self.new_client(conn_idx);
         self.note_version(conn_idx, client.version());
         recorder.pulse.snapshot.http2.connections += u64::from(client.can_cancel());
@@ -43,7 +43,7 @@ impl Connections {
     }
 
     /// More places in the exchange table; returns the first of them.
-    pub(super) fn add_places(&mut self, recorder: &mut ShardRecorder, count: u32) -> u32 {
+    pub(in crate::shard) fn add_places(&mut self, recorder: &mut ShardRecorder, count: u32) -> u32 {
         let first_place = self.exchanges.len();
         self.exchanges.resize(first_place + count as usize, Exchange::default());
         recorder.sink.set_place_count(self.exchanges.len());
@@ -74,7 +74,12 @@ impl Connections {
     }
 
     /// Puts a request on an open connection, which has a free slot; it goes out with the turn.
-    pub(super) fn reserve_slot(&mut self, recorder: &mut ShardRecorder, conn_idx: usize, exchange: Exchange) {
+    pub(in crate::shard) fn reserve_slot(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        exchange: Exchange,
+    ) {
         let Some(client) = &mut self.conns[conn_idx].client else { return };
         let slot = client.reserve().expect("the caller has seen that a slot is free");
         // The request that had the slot before may have been answered while a later one was still being written.
@@ -89,12 +94,12 @@ impl Connections {
     }
 
     /// The place of a connection's slot in the exchange table.
-    pub(super) fn place_of(&self, conn_idx: usize, slot: u32) -> usize {
+    pub(in crate::shard) fn place_of(&self, conn_idx: usize, slot: u32) -> usize {
         self.conns[conn_idx].first_place as usize + slot as usize
     }
 
     /// Slots of the requests in flight on a connection, the oldest first.
-    pub(super) fn slots(&self, conn_idx: usize) -> Vec<u32> {
+    pub(in crate::shard) fn slots(&self, conn_idx: usize) -> Vec<u32> {
         let conn = &self.conns[conn_idx];
         match &conn.client {
             Some(client) => client.slots(),
@@ -103,7 +108,7 @@ impl Connections {
     }
 
     /// The server does not accept header lists of this size: the request fails without being sent.
-    pub(super) fn refuse_request(
+    pub(in crate::shard) fn refuse_request(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -128,7 +133,7 @@ impl Connections {
     }
 
     /// A request has ended without a response. What the server has not processed is sent again, elsewhere or here.
-    pub(super) fn fail_alone(
+    pub(in crate::shard) fn fail_alone(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -171,7 +176,7 @@ impl Connections {
 
     /// Ends the requests whose time is up: alone where the connection allows that. When the peer was silent for all of that time, the connection
     /// takes no more.
-    pub(super) fn end_late_requests(
+    pub(in crate::shard) fn end_late_requests(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -203,7 +208,7 @@ impl Connections {
     }
 
     /// The peer goes away: what it has not processed is sent again on another connection, whatever its method (RFC 9113 6.8).
-    pub(super) fn take_back_unprocessed(
+    pub(in crate::shard) fn take_back_unprocessed(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -225,7 +230,7 @@ impl Connections {
     }
 
     /// Closes a connection that takes no more requests and owes no response.
-    pub(super) fn close_when_over(
+    pub(in crate::shard) fn close_when_over(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -237,7 +242,7 @@ impl Connections {
     }
 
     /// After a response: a connection that is spent or old takes no more requests.
-    pub(super) fn retire_when_due(
+    pub(in crate::shard) fn retire_when_due(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,

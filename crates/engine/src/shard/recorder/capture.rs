@@ -5,27 +5,27 @@ use std::collections::HashMap;
 use squall_wire::h1::HeadView;
 
 /// Connection and stream (0 in HTTP/1.1).
-pub(super) type Place = (usize, u32);
+pub(in crate::shard) type Place = (usize, u32);
 
 /// The responses that are kept while they come in.
 #[derive(Debug, Default)]
-pub(super) struct Captures {
+pub(in crate::shard) struct Captures {
     open: HashMap<Place, Captured>,
 }
 
 /// What is kept of a response.
 #[derive(Debug, Default)]
-pub(super) struct Captured {
-    pub(super) headers: Vec<(String, Vec<u8>)>,
+pub(in crate::shard) struct Captured {
+    pub(in crate::shard) headers: Vec<(String, Vec<u8>)>,
     /// As transferred.
-    pub(super) body: Vec<u8>,
+    pub(in crate::shard) body: Vec<u8>,
     /// The body was longer than is kept.
-    pub(super) is_cut: bool,
+    pub(in crate::shard) is_cut: bool,
 }
 
 impl Captures {
     /// Whether the response in this place is kept.
-    pub(super) fn set(&mut self, place: Place, is_wanted: bool) {
+    pub(in crate::shard) fn set(&mut self, place: Place, is_wanted: bool) {
         if is_wanted {
             self.open.insert(place, Captured::default());
         } else if !self.open.is_empty() {
@@ -34,28 +34,28 @@ impl Captures {
     }
 
     /// Whether a response on this connection is kept.
-    pub(super) fn has(&self, place: Place) -> bool {
+    pub(in crate::shard) fn has(&self, place: Place) -> bool {
         !self.open.is_empty() && self.open.contains_key(&place)
     }
 
     /// Whether any is.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::shard) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
     /// The response in this place, which is whole now.
-    pub(super) fn take(&mut self, place: Place) -> Option<Captured> {
+    pub(in crate::shard) fn take(&mut self, place: Place) -> Option<Captured> {
         self.open.remove(&place)
     }
 
     /// The connection is gone.
-    pub(super) fn forget(&mut self, conn_idx: usize) {
+    pub(in crate::shard) fn forget(&mut self, conn_idx: usize) {
         if !self.open.is_empty() {
             self.open.retain(|(at, _), _| *at != conn_idx);
         }
     }
 
-    pub(super) fn head(&mut self, place: Place, head: &HeadView<'_>) {
+    pub(in crate::shard) fn head(&mut self, place: Place, head: &HeadView<'_>) {
         let Some(captured) = self.open.get_mut(&place) else { return };
         let fields = head.fields();
         captured.headers = fields
@@ -63,7 +63,7 @@ impl Captures {
             .collect();
     }
 
-    pub(super) fn data(&mut self, place: Place, bytes: &[u8]) {
+    pub(in crate::shard) fn data(&mut self, place: Place, bytes: &[u8]) {
         let Some(captured) = self.open.get_mut(&place) else { return };
         let room = BODY_BYTES_MAX.saturating_sub(captured.body.len());
         captured.is_cut |= bytes.len() > room;
@@ -73,7 +73,7 @@ impl Captures {
 
 impl Captured {
     /// The value of the first field of that name.
-    pub(super) fn header(&self, name: &str) -> Option<&[u8]> {
+    pub(in crate::shard) fn header(&self, name: &str) -> Option<&[u8]> {
         self.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_slice())
     }
 }

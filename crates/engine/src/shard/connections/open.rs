@@ -9,12 +9,12 @@ use squall_plan::HttpVersion;
 use squall_wire::h1::Decoder;
 use squall_wire::{Client, Version};
 
-use super::conn::{Conn, PreludeProgress, State};
-use super::connections::Connections;
-use super::receive::Read1;
-use super::recorder::ShardRecorder;
-use super::schedule::ShardSchedule;
 use crate::prepare::Dial;
+use crate::shard::connections::Connections;
+use crate::shard::connections::conn::{Conn, PreludeProgress, State};
+use crate::shard::connections::receive::Read1;
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::ShardSchedule;
 use crate::sys::{
     Connect, Recv, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns, recv,
     send,
@@ -24,7 +24,11 @@ use crate::trouble::{Trouble, reconnect_pause_ns};
 
 impl Connections {
     /// A new slot of a pool, where the plan's number of connections allows one more.
-    pub(super) fn add_slot(&mut self, recorder: &mut ShardRecorder, pool_idx: usize) -> Option<usize> {
+    pub(in crate::shard) fn add_slot(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        pool_idx: usize,
+    ) -> Option<usize> {
         let conn_idx = self.conns.len();
         let pool = &mut self.pools[pool_idx];
         if pool.slots.len() >= self.limits.slot_count_max as usize {
@@ -39,7 +43,7 @@ impl Connections {
     }
 
     /// Begins to open a vacant slot's connection.
-    pub(super) fn open(
+    pub(in crate::shard) fn open(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -69,7 +73,7 @@ impl Connections {
     }
 
     /// When the call that a connection is opened for has taken too long; `None`: it is no call.
-    pub(super) fn deadline_of_opener(&self, conn_idx: usize) -> Option<u64> {
+    pub(in crate::shard) fn deadline_of_opener(&self, conn_idx: usize) -> Option<u64> {
         self.deadline_of_call(&self.exchanges[self.place_of(conn_idx, 0)])
     }
 
@@ -104,7 +108,7 @@ impl Connections {
     }
 
     /// The connect has ended, one way or the other.
-    pub(super) fn on_connect_event(
+    pub(in crate::shard) fn on_connect_event(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -133,7 +137,7 @@ impl Connections {
     }
 
     /// Writes what is left of the `CONNECT` request, or of that for an upgrade.
-    pub(super) fn send_prelude(
+    pub(in crate::shard) fn send_prelude(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -158,7 +162,7 @@ impl Connections {
     }
 
     /// Reads the answer to that.
-    pub(super) fn receive_prelude(
+    pub(in crate::shard) fn receive_prelude(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -241,7 +245,7 @@ impl Connections {
     }
 
     /// Moves the handshake on as far as the socket allows.
-    pub(super) fn handshake(
+    pub(in crate::shard) fn handshake(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -316,7 +320,7 @@ impl Connections {
 
     /// Frees the slot. In a closed model a slot whose connect failed rests for a while: a user who finds the door shut
     /// does not try a hundred thousand times a second.
-    pub(super) fn vacate(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
+    pub(in crate::shard) fn vacate(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         self.drop_peeked(conn_idx);
         self.note_header_bytes(recorder, conn_idx);
         let conn = &mut self.conns[conn_idx];
@@ -348,7 +352,7 @@ impl Connections {
     }
 
     /// A vacant slot may be opened again.
-    pub(super) fn end_rest(&mut self, conn_idx: usize) {
+    pub(in crate::shard) fn end_rest(&mut self, conn_idx: usize) {
         self.deadlines[conn_idx] = u64::MAX;
         let pool_idx = self.conns[conn_idx].pool_idx as usize;
         self.pools[pool_idx].vacant.push(conn_idx as u32);

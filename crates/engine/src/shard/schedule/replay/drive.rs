@@ -10,10 +10,10 @@ use squall_wire::h1::Response;
 
 use super::{Flight, Taken};
 use crate::prepare::PreparedRequest;
-use crate::shard::capture::Place;
-use crate::shard::conn::{Exchange, RequestId};
 use crate::shard::connections::Connections;
+use crate::shard::connections::conn::{Exchange, RequestId};
 use crate::shard::recorder::ShardRecorder;
+use crate::shard::recorder::capture::Place;
 use crate::shard::schedule::{Life, ShardSchedule};
 
 impl Connections {

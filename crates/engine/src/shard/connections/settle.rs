@@ -8,18 +8,18 @@ use squall_wire::Client;
 use squall_wire::h1::Response;
 use squall_wire::h2::ErrorCode;
 
-use super::conn::{Exchange, RequestId, State};
-use super::connections::Connections;
-use super::recorder::ShardRecorder;
-use super::schedule::Life;
-use super::schedule::ShardSchedule;
 use crate::prepare::PreparedRequest;
+use crate::shard::connections::Connections;
+use crate::shard::connections::conn::{Exchange, RequestId, State};
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::Life;
+use crate::shard::schedule::ShardSchedule;
 use crate::sys::reset_on_close;
 use crate::trouble::Trouble;
 
 impl Connections {
     /// A whole response: it is judged and counted, and the connection is kept or closed.
-    pub(super) fn complete(
+    pub(in crate::shard) fn complete(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -104,7 +104,7 @@ impl Connections {
         })
     }
 
-    pub(super) fn keep_dynamic(&mut self, request: Rc<PreparedRequest>) -> RequestId {
+    pub(in crate::shard) fn keep_dynamic(&mut self, request: Rc<PreparedRequest>) -> RequestId {
         let idx = self.dynamic_free.pop().unwrap_or_else(|| {
             self.dynamic.push(None);
             self.dynamic.len() - 1
@@ -147,7 +147,7 @@ impl Connections {
     }
 
     /// Something went wrong with a connection: its oldest request fails, unless it may be sent again; so do the others on it.
-    pub(super) fn fail(
+    pub(in crate::shard) fn fail(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -180,7 +180,7 @@ impl Connections {
     }
 
     /// Requests that a connection has not answered wait for another one, before all others.
-    pub(super) fn send_again(
+    pub(in crate::shard) fn send_again(
         &mut self,
         recorder: &mut ShardRecorder,
         conn_idx: usize,
@@ -200,7 +200,7 @@ impl Connections {
     }
 
     /// Counts a request that has ended, and forgets it.
-    pub(super) fn settle(
+    pub(in crate::shard) fn settle(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -242,7 +242,7 @@ impl Connections {
     }
 
     /// Open requests by row: what is interrupted if the loop never comes back.
-    pub(super) fn open_rows(&self, recorder: &ShardRecorder) -> Vec<u64> {
+    pub(in crate::shard) fn open_rows(&self, recorder: &ShardRecorder) -> Vec<u64> {
         let mut counts = vec![0; recorder.pulse.snapshot.rows.len()];
         let on_connections = (0..self.conns.len())
             .flat_map(|conn_idx| self.slots(conn_idx).into_iter().map(move |slot| (conn_idx, slot)));
@@ -287,7 +287,7 @@ impl Connections {
     }
 
     /// k6's phases up to now. A time that was never reached gives an empty phase.
-    pub(super) fn phases(&self, conn_idx: usize, exchange: &Exchange) -> Phases {
+    pub(in crate::shard) fn phases(&self, conn_idx: usize, exchange: &Exchange) -> Phases {
         let conn = &self.conns[conn_idx];
         let end_ns = self.now_ns;
         let or = |time_ns: u64, later_ns: u64| if time_ns == 0 { later_ns } else { time_ns };
@@ -309,14 +309,14 @@ impl Connections {
 
     /// Whether a connection has reached the most that it, or the keys of its TLS session, may live: it takes nothing more, and ends when nothing
     /// is on it.
-    pub(super) fn is_old(&self, conn_idx: usize) -> bool {
+    pub(in crate::shard) fn is_old(&self, conn_idx: usize) -> bool {
         let conn = &self.conns[conn_idx];
         self.now_ns.saturating_sub(conn.opened_ns) >= self.limits.age_max_ns
             || conn.tls.as_ref().is_some_and(|session| session.is_worn())
     }
 
     /// Closes a connection from our side; requests that it still owes are sent again elsewhere, or fail.
-    pub(super) fn close(
+    pub(in crate::shard) fn close(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -348,7 +348,7 @@ impl Connections {
     }
 
     /// The run is over: what is open is closed.
-    pub(super) fn part_with_all(&mut self, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn part_with_all(&mut self, recorder: &mut ShardRecorder) {
         for conn_idx in 0..self.conns.len() {
             if self.conns[conn_idx].state == State::Open {
                 self.part(recorder, conn_idx);
@@ -357,7 +357,7 @@ impl Connections {
     }
 
     /// A user has gone: the connection goes with it when nothing else is on it, and nobody waits for one.
-    pub(super) fn retire(
+    pub(in crate::shard) fn retire(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -377,7 +377,7 @@ impl Connections {
         }
     }
 
-    pub(super) fn on_deadline(
+    pub(in crate::shard) fn on_deadline(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -406,7 +406,11 @@ impl Connections {
     }
 
     /// The run is cut off: what is open is counted as interrupted.
-    pub(super) fn interrupt_all(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn interrupt_all(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+    ) {
         schedule.life = Life::Draining { until_ns: 0 };
         self.hops.clear();
         for conn_idx in 0..self.conns.len() {
@@ -427,7 +431,12 @@ impl Connections {
         }
     }
 
-    pub(super) fn interrupt(&mut self, recorder: &mut ShardRecorder, conn_idx: usize, exchange: &Exchange) {
+    pub(in crate::shard) fn interrupt(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        exchange: &Exchange,
+    ) {
         self.open_count -= 1;
         if !exchange.is_warmup {
             let sample = self.sample(recorder, conn_idx, exchange, 0, Outcome::Interrupted);
@@ -437,7 +446,7 @@ impl Connections {
 }
 
 /// Where the request was when its connection broke.
-pub(super) fn phase_of(exchange: &Exchange, was_open: bool, opening_phase: Phase) -> Phase {
+pub(in crate::shard) fn phase_of(exchange: &Exchange, was_open: bool, opening_phase: Phase) -> Phase {
     match (was_open, exchange.sent_ns, exchange.first_ns) {
         (false, ..) => opening_phase,
         (true, ..) if exchange.start_ns == 0 => Phase::Blocked,

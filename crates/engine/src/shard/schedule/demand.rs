@@ -3,13 +3,13 @@
 use squall_plan::limits::ARRIVALS_WAITING_MAX;
 use squall_plan::{Load, Profile, When};
 
-use super::conn::{Exchange, RequestId};
-use super::connections::Connections;
-use super::recorder::ShardRecorder;
-use super::schedule::Life;
-use super::schedule::ShardSchedule;
 use crate::pace::{Arrivals, Due, Share, grid_ns};
 use crate::pulse::Backlog;
+use crate::shard::connections::Connections;
+use crate::shard::connections::conn::{Exchange, RequestId};
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::Life;
+use crate::shard::schedule::ShardSchedule;
 
 /// What wants requests to start.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Demand {
     }
 
     /// A driver wants what is wanted.
-    pub(super) fn driven() -> Self {
+    pub(in crate::shard) fn driven() -> Self {
         Self { kind: Kind::Driven, remaining: None, warm_ns: 0, unsent_count: 0, rotation_next: 0 }
     }
 
@@ -149,14 +149,14 @@ impl Demand {
     }
 
     /// When the next recorded request is to be released, and whether there will be any more.
-    pub(super) fn set_recorded(&mut self, next: Option<u64>, ended: bool) {
+    pub(in crate::shard) fn set_recorded(&mut self, next: Option<u64>, ended: bool) {
         if let Kind::Recorded { next_due_ns, is_ended, .. } = &mut self.kind {
             (*next_due_ns, *is_ended) = (next, ended);
         }
     }
 
     /// Takes a recorded request from the count of those that may start; false when none is left.
-    pub(super) fn take_recorded(&mut self, at_ns: u64) -> bool {
+    pub(in crate::shard) fn take_recorded(&mut self, at_ns: u64) -> bool {
         let is_left = self.take_one(at_ns);
         if let Kind::Recorded { asked_count, .. } = &mut self.kind {
             *asked_count += u64::from(is_left && at_ns >= self.warm_ns);
@@ -195,7 +195,11 @@ impl Users {
 }
 
 impl ShardSchedule {
-    pub(super) fn spawn_first_users(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn spawn_first_users(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
         // Each shard begins elsewhere in the rotation, so that few requests do not all fall on the first URL.
         let rotation_count = connections.prepared.rotation.len().max(1);
         let Share { shard_idx, shard_count, .. } = self.share;
@@ -204,7 +208,11 @@ impl ShardSchedule {
     }
 
     /// Follows the profile of users or the schedule of arrivals up to now.
-    pub(super) fn follow_schedule(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn follow_schedule(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
         connections.opened_this_turn = 0;
         if self.life == Life::Running {
             self.release_arrivals(connections, recorder);
@@ -212,7 +220,11 @@ impl ShardSchedule {
     }
 
     /// Starts users that the profile wants by now. Those that it wants no more end when their request ends.
-    pub(super) fn adjust_users(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn adjust_users(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
         let missing = self.demand.missing_users(connections.now_ns.saturating_sub(self.times.start_ns));
         for _ in 0..missing.max(0) {
             self.demand.add_users(1);
@@ -221,7 +233,11 @@ impl ShardSchedule {
     }
 
     /// Starts all arrivals that are due.
-    pub(super) fn release_arrivals(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn release_arrivals(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
         connections.serve_hops(self, recorder);
         if matches!(self.demand.kind, Kind::Recorded { .. }) {
             return self.release_recorded(connections, recorder);
@@ -241,14 +257,22 @@ impl ShardSchedule {
     }
 
     /// Starts what arrivals and those who wait have free connections for, and sends it.
-    pub(super) fn start_next(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn start_next(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
         self.start_released(connections, recorder);
         connections.serve_waiting(self, recorder);
         connections.send_unsent(self, recorder);
     }
 
     /// Lets the users go on whose requests have ended, on the connections that these have left; redirects go before.
-    pub(super) fn serve_ready(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(in crate::shard) fn serve_ready(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
         connections.serve_hops(self, recorder);
         let mut ready = std::mem::take(&mut connections.ready);
         for conn_idx in ready.drain(..) {

@@ -12,65 +12,65 @@ use crate::tls::TlsStream;
 /// A slot that holds one connection at a time. Kept small, with all that a plain request does not need in [`ConnCold`]: a hundred of these and
 /// their exchanges fit into a first-level cache.
 #[derive(Debug)]
-pub(super) struct Conn {
-    pub(super) state: State,
+pub(in crate::shard) struct Conn {
+    pub(in crate::shard) state: State,
     /// Index into the origins; fixed while the slot is not [`State::Vacant`].
-    pub(super) origin_idx: u32,
+    pub(in crate::shard) origin_idx: u32,
     /// Index into the pools; the origin's, unless each user has a pool.
-    pub(super) pool_idx: u32,
+    pub(in crate::shard) pool_idx: u32,
     /// Where its part of the exchange table begins: a place for each slot of a request.
-    pub(super) first_place: u32,
+    pub(in crate::shard) first_place: u32,
     /// Counts uses of the slot, so that a late event of an earlier socket is recognised.
-    pub(super) generation: u32,
-    pub(super) socket: Option<Fd>,
-    pub(super) tls: Option<Box<TlsStream>>,
+    pub(in crate::shard) generation: u32,
+    pub(in crate::shard) socket: Option<Fd>,
+    pub(in crate::shard) tls: Option<Box<TlsStream>>,
     /// What it speaks, once it is open. Before that, at most one request waits for it, in slot 0.
-    pub(super) client: Option<Client>,
-    pub(super) has_opener: bool,
+    pub(in crate::shard) client: Option<Client>,
+    pub(in crate::shard) has_opener: bool,
     /// What a socket did not take; made when that happens first.
-    pub(super) held: Option<Box<HeldBytes>>,
+    pub(in crate::shard) held: Option<Box<HeldBytes>>,
     /// It is in the shard's list of connections with something to send.
-    pub(super) is_listed_unsent: bool,
+    pub(in crate::shard) is_listed_unsent: bool,
     /// It takes no new requests, and is closed when its last response is whole.
-    pub(super) is_retiring: bool,
+    pub(in crate::shard) is_retiring: bool,
     /// Responses completed on this connection.
-    pub(super) served_count: u32,
+    pub(in crate::shard) served_count: u32,
     /// The last response was large: the next is read head first, so that its body need not be copied.
-    pub(super) expects_large_body: bool,
+    pub(in crate::shard) expects_large_body: bool,
     /// epoll reported more than has been read: a FIN may be pending.
-    pub(super) peer_closed: bool,
+    pub(in crate::shard) peer_closed: bool,
     /// What was read last is still in the socket: so many bytes.
-    pub(super) peeked_bytes: u32,
+    pub(in crate::shard) peeked_bytes: u32,
     /// It is in its pool's list of idle connections (maybe no longer usable: the taker checks).
-    pub(super) is_listed_idle: bool,
+    pub(in crate::shard) is_listed_idle: bool,
     /// When connecting began.
-    pub(super) opened_ns: u64,
-    pub(super) cold: Box<ConnCold>,
+    pub(in crate::shard) opened_ns: u64,
+    pub(in crate::shard) cold: Box<ConnCold>,
 }
 
 /// What is read only when a connection opens, fails or ends, or carries streams.
 #[derive(Debug, Default)]
-pub(super) struct ConnCold {
+pub(in crate::shard) struct ConnCold {
     /// [`Conn::first_place`] while the connection speaks nothing yet; fixed.
-    pub(super) home_place: u32,
+    pub(in crate::shard) home_place: u32,
     /// Where it goes, when that is a TCP address.
-    pub(super) remote: Option<SocketAddr>,
+    pub(in crate::shard) remote: Option<SocketAddr>,
     /// The exchange with a proxy, or for an upgrade, that comes before the connection is open.
-    pub(super) prelude: Option<Box<PreludeProgress>>,
+    pub(in crate::shard) prelude: Option<Box<PreludeProgress>>,
     /// Connect attempts that failed in a row on this slot.
-    pub(super) failure_count: u32,
-    pub(super) refusals: Refusals,
+    pub(in crate::shard) failure_count: u32,
+    pub(in crate::shard) refusals: Refusals,
     /// When the TCP connection (and the tunnel) was established.
-    pub(super) connected_ns: u64,
+    pub(in crate::shard) connected_ns: u64,
     /// When the connection was ready for requests.
-    pub(super) ready_ns: u64,
+    pub(in crate::shard) ready_ns: u64,
     /// When the peer last sent anything, where single requests can be given up.
-    pub(super) heard_ns: u64,
+    pub(in crate::shard) heard_ns: u64,
 }
 
 /// The life of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(in crate::shard) enum State {
     /// No connection.
     Vacant,
     /// TCP connect under way.
@@ -85,24 +85,24 @@ pub(super) enum State {
 
 /// What was to be written and is not, or not all of it.
 #[derive(Debug, Default)]
-pub(super) struct HeldBytes {
+pub(in crate::shard) struct HeldBytes {
     /// Bytes that the socket did not take; `written_bytes` of them it took since.
-    pub(super) rest: Vec<u8>,
-    pub(super) written_bytes: usize,
+    pub(in crate::shard) rest: Vec<u8>,
+    pub(in crate::shard) written_bytes: usize,
     /// Slots of the requests that end in them, or in what the TLS session holds.
-    pub(super) ending: Vec<u32>,
+    pub(in crate::shard) ending: Vec<u32>,
 }
 
 /// How far the `CONNECT` request, or that for an upgrade, has been written, and its response been read.
 #[derive(Debug)]
-pub(super) struct PreludeProgress {
-    pub(super) decoder: Decoder,
-    pub(super) written_bytes: usize,
+pub(in crate::shard) struct PreludeProgress {
+    pub(in crate::shard) decoder: Decoder,
+    pub(in crate::shard) written_bytes: usize,
 }
 
 /// Requests in a row whose fields the peer does not accept, with no response between them.
 #[derive(Debug, Default)]
-pub(super) struct Refusals {
+pub(in crate::shard) struct Refusals {
     count: u32,
     served_count: u32,
 }
@@ -110,54 +110,54 @@ pub(super) struct Refusals {
 /// One request in flight, in one cache line. Times are the monotonic clock's nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
-pub(super) struct Exchange {
-    pub(super) request: RequestId,
+pub(in crate::shard) struct Exchange {
+    pub(in crate::shard) request: RequestId,
     /// When the schedule (open model) or its user (closed model) wanted it.
-    pub(super) intended_ns: u64,
+    pub(in crate::shard) intended_ns: u64,
     /// When a connection took it.
-    pub(super) assigned_ns: u64,
+    pub(in crate::shard) assigned_ns: u64,
     /// When its first byte was written.
-    pub(super) start_ns: u64,
+    pub(in crate::shard) start_ns: u64,
     /// When its last byte was written.
-    pub(super) sent_ns: u64,
+    pub(in crate::shard) sent_ns: u64,
     /// When the first byte of its response was read.
-    pub(super) first_ns: u64,
+    pub(in crate::shard) first_ns: u64,
     /// Bytes of its response read so far, above TLS.
-    pub(super) received_bytes: u64,
+    pub(in crate::shard) received_bytes: u64,
     /// Bytes of the request that were written, above TLS.
-    pub(super) sent_bytes: u64,
-    pub(super) redirect_count: u8,
+    pub(in crate::shard) sent_bytes: u64,
+    pub(in crate::shard) redirect_count: u8,
     /// How often it was sent before, on connections that died or refused it.
-    pub(super) retry_count: u8,
+    pub(in crate::shard) retry_count: u8,
     /// It is the first request on its connection, so that connecting is part of its story.
-    pub(super) is_first: bool,
+    pub(in crate::shard) is_first: bool,
     /// It started in the warm-up.
-    pub(super) is_warmup: bool,
+    pub(in crate::shard) is_warmup: bool,
 }
 
 /// A request: one of the plan's, or one made at run time (a redirect).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct RequestId(pub(super) u32);
+pub(in crate::shard) struct RequestId(pub(in crate::shard) u32);
 
 /// The connections to one origin; where a driver decides, those of one user.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(in crate::shard) struct Pool {
     /// Whose connections they are, where a driver decides.
-    pub(super) user: Option<u32>,
+    pub(in crate::shard) user: Option<u32>,
     /// Index into the origins.
-    pub(super) origin_idx: u32,
+    pub(in crate::shard) origin_idx: u32,
     /// Open connections with room for a request, the most recently used last.
-    pub(super) idle: Vec<u32>,
+    pub(in crate::shard) idle: Vec<u32>,
     /// Slots without a connection that may open one.
-    pub(super) vacant: Vec<u32>,
+    pub(in crate::shard) vacant: Vec<u32>,
     /// Requests in order of their intended start.
-    pub(super) waiting: VecDeque<Exchange>,
+    pub(in crate::shard) waiting: VecDeque<Exchange>,
     /// Slots made so far, with a connection or without.
-    pub(super) slots: Vec<u32>,
+    pub(in crate::shard) slots: Vec<u32>,
 }
 
 impl Pool {
-    pub(super) const fn new(origin_idx: u32, user: Option<u32>) -> Self {
+    pub(in crate::shard) const fn new(origin_idx: u32, user: Option<u32>) -> Self {
         Self {
             user,
             origin_idx,
@@ -170,17 +170,17 @@ impl Pool {
 }
 
 impl Exchange {
-    pub(super) const fn is_retry(&self) -> bool {
+    pub(in crate::shard) const fn is_retry(&self) -> bool {
         self.retry_count > 0
     }
 
     /// When its first byte was written; before that, when a connection took it.
-    pub(super) const fn begin_ns(&self) -> u64 {
+    pub(in crate::shard) const fn begin_ns(&self) -> u64 {
         if self.start_ns == 0 { self.assigned_ns } else { self.start_ns }
     }
 
     /// The same request, to be sent again from the beginning.
-    pub(super) fn again(self) -> Self {
+    pub(in crate::shard) fn again(self) -> Self {
         Self {
             retry_count: self.retry_count + 1,
             start_ns: 0,
@@ -192,7 +192,7 @@ impl Exchange {
     }
 
     /// Bytes of its response have come, whatever they turn out to be.
-    pub(super) fn note_first_byte(&mut self, now_ns: u64) {
+    pub(in crate::shard) fn note_first_byte(&mut self, now_ns: u64) {
         if self.first_ns == 0 {
             self.first_ns = now_ns;
         }
@@ -200,7 +200,7 @@ impl Exchange {
 }
 
 impl Conn {
-    pub(super) fn new(pool_idx: u32, origin_idx: u32, home_place: u32) -> Self {
+    pub(in crate::shard) fn new(pool_idx: u32, origin_idx: u32, home_place: u32) -> Self {
         Self {
             state: State::Vacant,
             first_place: home_place,
@@ -225,14 +225,14 @@ impl Conn {
     }
 
     /// The slot after its connection: socket and session are gone, and a new generation makes late events of theirs strangers.
-    pub(super) fn vacated(&self) -> Self {
+    pub(in crate::shard) fn vacated(&self) -> Self {
         let mut vacated = Self::new(self.pool_idx, self.origin_idx, self.cold.home_place);
         vacated.cold.failure_count = self.cold.failure_count;
         Self { generation: self.generation.wrapping_add(1), is_listed_idle: self.is_listed_idle, ..vacated }
     }
 
     /// Requests in flight.
-    pub(super) fn in_flight(&self) -> u32 {
+    pub(in crate::shard) fn in_flight(&self) -> u32 {
         match &self.client {
             Some(client) => client.in_flight(),
             None => u32::from(self.has_opener),
@@ -240,12 +240,12 @@ impl Conn {
     }
 
     /// Whether one more request may be put on it.
-    pub(super) fn has_free_slot(&self) -> bool {
+    pub(in crate::shard) fn has_free_slot(&self) -> bool {
         !self.is_retiring && self.client.as_ref().is_some_and(|client| client.free_count() > 0)
     }
 
     /// Whether it is open, or about to be, and will take more requests.
-    pub(super) fn may_get_streams(&self) -> bool {
+    pub(in crate::shard) fn may_get_streams(&self) -> bool {
         match &self.client {
             None => self.state != State::Vacant,
             Some(client) => !self.is_retiring && !client.is_ending(),
@@ -253,33 +253,33 @@ impl Conn {
     }
 
     /// It takes no more requests, and what it still owes, if anything, will not come on it.
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::shard) fn is_over(&self) -> bool {
         let Some(client) = &self.client else { return false };
         let is_ending = client.is_ending();
         client.in_flight() == 0 && (self.is_retiring || is_ending) || is_ending && client.answers_in_order()
     }
 
     /// Whether anything waits to be written.
-    pub(super) fn wants_write(&self) -> bool {
+    pub(in crate::shard) fn wants_write(&self) -> bool {
         self.is_blocked()
             || self.client.as_ref().is_some_and(Client::wants_write)
             || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
     /// Whether there are bytes that the socket did not take.
-    pub(super) fn is_blocked(&self) -> bool {
+    pub(in crate::shard) fn is_blocked(&self) -> bool {
         self.held.as_ref().is_some_and(|held| !held.rest.is_empty())
     }
 
     /// The epoll token of the slot's present use.
-    pub(super) fn token(&self, conn_idx: usize) -> u64 {
+    pub(in crate::shard) fn token(&self, conn_idx: usize) -> u64 {
         u64::from(self.generation) << 32 | conn_idx as u64
     }
 }
 
 impl Refusals {
     /// The peer did not accept a request's fields; whether that was so for many in a row.
-    pub(super) fn note(&mut self, served_count: u32) -> bool {
+    pub(in crate::shard) fn note(&mut self, served_count: u32) -> bool {
         self.count = if self.served_count == served_count { self.count + 1 } else { 1 };
         self.served_count = served_count;
         self.count >= REFUSAL_COUNT_MAX
@@ -290,12 +290,12 @@ impl RequestId {
     /// Ids from here on are made at run time.
     const DYNAMIC: u32 = 1 << 31;
 
-    pub(super) fn dynamic(idx: usize) -> Self {
+    pub(in crate::shard) fn dynamic(idx: usize) -> Self {
         Self(Self::DYNAMIC | idx as u32)
     }
 
     /// Index among the requests made at run time.
-    pub(super) fn dynamic_idx(self) -> Option<usize> {
+    pub(in crate::shard) fn dynamic_idx(self) -> Option<usize> {
         (self.0 & Self::DYNAMIC != 0).then_some((self.0 & !Self::DYNAMIC) as usize)
     }
 }

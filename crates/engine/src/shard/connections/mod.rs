@@ -4,113 +4,124 @@
 //! Its methods are in `open` (connect, tunnel, TLS), `events`, `send`, `receive` and `acks` (bytes), `streams` (requests on an open connection), `pool`
 //! (which connection a request gets) and `settle` (how each request ends).
 
+mod acks;
+pub(super) mod calls;
+pub(super) mod conn;
+mod events;
+mod open;
+pub(super) mod pool;
+mod receive;
+mod send;
+mod settle;
+mod streams;
+
 use std::rc::Rc;
 use std::sync::Arc;
 
 use squall_plan::When;
 use squall_wire::{HeadCaches, Version};
 
-use super::acks::AckTrial;
-use super::conn::{Conn, Exchange, Pool, RequestId};
-use super::driven::CallInFlight;
-use super::pool::slot_count_max;
 use crate::dns::Addresses;
 use crate::driver::Port;
 use crate::pace::Share;
 use crate::prepare::{Dial, Prepared, PreparedRequest};
+use crate::shard::connections::acks::AckTrial;
+use crate::shard::connections::calls::CallInFlight;
+use crate::shard::connections::conn::{Conn, Exchange, Pool, RequestId};
+use crate::shard::connections::pool::slot_count_max;
 use crate::sources::Sources;
 use crate::sys::{Poller, nanoseconds};
 use crate::{Control, Error};
 
 /// The connections of one event loop.
-pub(super) struct Connections {
-    pub(super) prepared: Arc<Prepared>,
+pub(in crate::shard) struct Connections {
+    pub(in crate::shard) prepared: Arc<Prepared>,
     share: Share,
-    pub(super) control: Control,
-    pub(super) limits: Limits,
-    pub(super) poller: Poller,
-    pub(super) conns: Vec<Conn>,
+    pub(in crate::shard) control: Control,
+    pub(in crate::shard) limits: Limits,
+    pub(in crate::shard) poller: Poller,
+    pub(in crate::shard) conns: Vec<Conn>,
     /// `Limits::stride` places for each connection, and more for those of HTTP/2 where it carries more.
-    pub(super) exchanges: Vec<Exchange>,
+    pub(in crate::shard) exchanges: Vec<Exchange>,
     /// Beginnings of parts with `Limits::h2_stride` places that no connection has now.
-    pub(super) wide_parts: Vec<u32>,
+    pub(in crate::shard) wide_parts: Vec<u32>,
     /// When each slot's present state has lasted too long; apart from the slots because all are looked at often.
-    pub(super) deadlines: Vec<u64>,
+    pub(in crate::shard) deadlines: Vec<u64>,
     /// One pool for each origin, or for each user and origin where a driver decides.
-    pub(super) pools: Vec<Pool>,
+    pub(in crate::shard) pools: Vec<Pool>,
     /// A view of each origin's addresses.
-    pub(super) addresses: Vec<Option<Addresses>>,
+    pub(in crate::shard) addresses: Vec<Option<Addresses>>,
     /// What each origin has spoken, once a connection to it has been open.
-    pub(super) versions: Vec<Option<Version>>,
+    pub(in crate::shard) versions: Vec<Option<Version>>,
     /// What is known of each origin's acknowledgements.
-    pub(super) acks: Vec<AckTrial>,
-    pub(super) sources: Sources,
+    pub(in crate::shard) acks: Vec<AckTrial>,
+    pub(in crate::shard) sources: Sources,
     /// Connections whose answer came in this turn, or that failed: their users go next.
-    pub(super) ready: Vec<u32>,
+    pub(in crate::shard) ready: Vec<u32>,
     /// Redirects to follow: sent once the responses of the turn are read, as a send that fails closes the connection.
-    pub(super) hops: Vec<Exchange>,
+    pub(in crate::shard) hops: Vec<Exchange>,
     /// Connections that had more to read or to write than one turn allows.
-    pub(super) unfinished: Vec<u32>,
+    pub(in crate::shard) unfinished: Vec<u32>,
     /// Connections whose answer is still in the socket, until the turn's requests are written.
-    pub(super) peeked: Vec<u32>,
+    pub(in crate::shard) peeked: Vec<u32>,
     /// Connections with something to send, which goes out at the end of the turn.
-    pub(super) unsent: Vec<u32>,
+    pub(in crate::shard) unsent: Vec<u32>,
     /// Requests made at run time, and the free places among them.
-    pub(super) dynamic: Vec<Option<Rc<PreparedRequest>>>,
-    pub(super) dynamic_free: Vec<usize>,
+    pub(in crate::shard) dynamic: Vec<Option<Rc<PreparedRequest>>>,
+    pub(in crate::shard) dynamic_free: Vec<usize>,
     /// Those of them that a driver has made: what it wants of each.
-    pub(super) calls: Vec<Option<CallInFlight>>,
+    pub(in crate::shard) calls: Vec<Option<CallInFlight>>,
     /// What a driver asks, and how many bytes its users' connections have carried.
-    pub(super) port: Port,
-    pub(super) io: IoBuffers,
+    pub(in crate::shard) port: Port,
+    pub(in crate::shard) io: IoBuffers,
     /// Requests that wait for a connection, in all pools.
-    pub(super) waiting_count: u64,
+    pub(in crate::shard) waiting_count: u64,
     /// Started and not settled yet.
-    pub(super) open_count: u32,
+    pub(in crate::shard) open_count: u32,
     /// Connections that are not open yet.
-    pub(super) opening_count: u32,
+    pub(in crate::shard) opening_count: u32,
     /// Opened in this turn of the loop.
-    pub(super) opened_this_turn: u32,
+    pub(in crate::shard) opened_this_turn: u32,
     /// A response came in part: the rest is not left waiting for a tick.
-    pub(super) is_mid_response: bool,
-    pub(super) now_ns: u64,
+    pub(in crate::shard) is_mid_response: bool,
+    pub(in crate::shard) now_ns: u64,
 }
 
 /// Buffers shared by all connections of a shard: nothing is kept per connection.
-pub(super) struct IoBuffers {
-    pub(super) read: Vec<u8>,
+pub(in crate::shard) struct IoBuffers {
+    pub(in crate::shard) read: Vec<u8>,
     /// Never touched: the kernel only wants its length.
-    pub(super) discard: Vec<u8>,
-    pub(super) head_caches: HeadCaches,
+    pub(in crate::shard) discard: Vec<u8>,
+    pub(in crate::shard) head_caches: HeadCaches,
     /// What one connection sends in one go, and the slots of the requests that end in it.
-    pub(super) out: Vec<u8>,
-    pub(super) ending: Vec<u32>,
+    pub(in crate::shard) out: Vec<u8>,
+    pub(in crate::shard) ending: Vec<u32>,
 }
 
 /// What a load allows its connections.
-pub(super) struct Limits {
-    pub(super) warm_until_ns: u64,
-    pub(super) timeout_ns: u64,
-    pub(super) connect_timeout_ns: u64,
-    pub(super) age_max_ns: u64,
-    pub(super) served_max: u32,
+pub(in crate::shard) struct Limits {
+    pub(in crate::shard) warm_until_ns: u64,
+    pub(in crate::shard) timeout_ns: u64,
+    pub(in crate::shard) connect_timeout_ns: u64,
+    pub(in crate::shard) age_max_ns: u64,
+    pub(in crate::shard) served_max: u32,
     /// Requests in flight on one HTTP/1.1 connection.
-    pub(super) depth: u16,
+    pub(in crate::shard) depth: u16,
     /// Streams of one HTTP/2 connection.
-    pub(super) stream_count: u32,
+    pub(in crate::shard) stream_count: u32,
     /// Places for requests in flight that each connection has.
-    pub(super) stride: u32,
+    pub(in crate::shard) stride: u32,
     /// The same once it speaks HTTP/2. It finds a place by the stream's number, which wants a power of two.
-    pub(super) h2_stride: u32,
+    pub(in crate::shard) h2_stride: u32,
     /// Slots per origin.
-    pub(super) slot_count_max: u32,
+    pub(in crate::shard) slot_count_max: u32,
     /// A closed model's slot rests after a failed connect; an open model's arrivals are all tried.
-    pub(super) rests_after_failure: bool,
+    pub(in crate::shard) rests_after_failure: bool,
 }
 
 impl Connections {
     /// None yet; `start_ns`: the loop's start on the monotonic clock.
-    pub(super) fn new(
+    pub(in crate::shard) fn new(
         prepared: Arc<Prepared>,
         share: Share,
         (start_ns, warmup_ns): (u64, u64),
@@ -155,15 +166,15 @@ impl Connections {
     }
 
     /// A view of an origin's addresses.
-    pub(super) fn view_of(&self, origin_idx: usize) -> Option<Addresses> {
+    pub(in crate::shard) fn view_of(&self, origin_idx: usize) -> Option<Addresses> {
         view_of(&self.prepared, origin_idx, self.share)
     }
 
-    pub(super) fn waiting_count(&self) -> u64 {
+    pub(in crate::shard) fn waiting_count(&self) -> u64 {
         self.waiting_count
     }
 
-    pub(super) fn request(&self, id: RequestId) -> &PreparedRequest {
+    pub(in crate::shard) fn request(&self, id: RequestId) -> &PreparedRequest {
         request_of(&self.prepared, &self.dynamic, id)
     }
 }
@@ -176,7 +187,7 @@ fn view_of(prepared: &Prepared, origin_idx: usize, share: Share) -> Option<Addre
 }
 
 /// The request of an id, for callers that hold other parts of the shard.
-pub(super) fn request_of<'a>(
+pub(in crate::shard) fn request_of<'a>(
     prepared: &'a Prepared,
     dynamic: &'a [Option<Rc<PreparedRequest>>],
     id: RequestId,
@@ -222,7 +233,7 @@ impl Limits {
     }
 
     /// Requests that a driver decides: so many connections of one user go to one origin, or one with as many streams.
-    pub(super) fn allow_per_user(&mut self, count: u32) {
+    pub(in crate::shard) fn allow_per_user(&mut self, count: u32) {
         self.slot_count_max = count;
         self.stream_count = count.min(DRIVEN_STREAM_COUNT_MAX);
         self.h2_stride = self.stream_count.next_power_of_two();
@@ -231,7 +242,7 @@ impl Limits {
 }
 
 /// Requests in flight on one connection, before its version is known.
-pub(super) fn stride(prepared: &Prepared) -> u32 {
+pub(in crate::shard) fn stride(prepared: &Prepared) -> u32 {
     match prepared.may_speak_h2() {
         true => prepared.requests_per_connection().next_power_of_two(),
         false => prepared.load.connections.pipeline_depth.get(),
