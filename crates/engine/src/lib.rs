@@ -6,6 +6,7 @@
 //! an [`Error`] says that the run itself could not be made.
 
 mod control;
+mod dial;
 mod dns;
 mod driver;
 mod error;

@@ -28,12 +28,11 @@ use rustls::client::UnbufferedClientConnection;
 use squall_plan::When;
 use squall_wire::h1::HeadCache;
 
-use crate::dns::Addresses;
+use crate::dial::Dialer;
 use crate::pace::{Share, SplitMix};
 use crate::pulse::{Backlog, Pulse};
 use crate::setup::ShardSetup;
 use crate::shard::Demand;
-use crate::sources::Sources;
 use crate::sys::{Poller, monotonic_ns, nanoseconds, process_data_bytes};
 use crate::{Control, Error, Stop};
 
@@ -62,9 +61,7 @@ pub(crate) struct SessionShard {
     ready: Vec<u32>,
     /// Connections that had more to read than one turn allows.
     unfinished: Vec<u32>,
-    /// A view of each course's addresses.
-    addresses: Vec<Addresses>,
-    sources: Sources,
+    dialer: Dialer,
     rotation_next: usize,
     configs: Option<Configs>,
     terms: TermsCache,
@@ -140,7 +137,8 @@ impl SessionShard {
         let limits = Limits::new(&prepared, share, start_ns, warmup_ns);
         let length_ns = limits.stop_at_ns.saturating_sub(start_ns);
         let os = |source| Error::Os { what: "create an epoll instance", source };
-        let view = |course: &prepared::Course| prepared.names.view(course.name_idx, share.shard_idx as usize);
+        let mut dialer = Dialer::new(&prepared.load, share);
+        prepared.courses.iter().for_each(|course| dialer.add(&course.dial, &prepared.names));
         let resumption = &prepared.conduct.resumption;
         Ok(Self {
             demand: Demand::new(&prepared.load, share, 1, (length_ns, warmup_ns)),
@@ -152,8 +150,7 @@ impl SessionShard {
             waiting: VecDeque::new(),
             ready: Vec::new(),
             unfinished: Vec::new(),
-            addresses: prepared.courses.iter().map(view).collect(),
-            sources: Sources::new(&prepared.load.network.sources, share),
+            dialer,
             rotation_next: prepared.rotation.len() * share.shard_idx as usize / share.shard_count as usize,
             configs: prepared.tls.as_ref().map(|config| Configs::new(config, resumption)),
             terms: TermsCache::default(),

@@ -1,15 +1,15 @@
 //! From an empty slot to a connection that is ready: TCP connect, the TLS handshake, what is said first.
 
 use std::io;
-use std::net::SocketAddr;
 
 use squall_measure::{Cause, Phase};
 use squall_wire::h1::{Decoder, RequestKind};
 
 use super::slot::{Exchange, Marks, State};
 use super::tls::{EarlyData, Session, Stage};
-use super::{SessionShard, h2};
-use crate::sys::{connect_tcp, connection_error, monotonic_ns};
+use super::{Prepared, SessionShard, h2};
+use crate::dial::Caller;
+use crate::sys::{connection_error, monotonic_ns};
 use crate::trouble::Trouble;
 
 impl SessionShard {
@@ -38,10 +38,11 @@ impl SessionShard {
 
     /// Whether the connection stands already.
     fn dial(&mut self, slot_idx: usize, course_idx: usize) -> io::Result<bool> {
-        let course = &self.prepared.courses[course_idx];
-        let ip = self.addresses[course_idx].next(&self.prepared.names);
-        let address = SocketAddr::new(ip, course.port);
-        let connect = connect_tcp(&address, self.sources.next(&address), self.prepared.conduct.writes_twice)?;
+        let Prepared { courses, names, conduct, .. } = &*self.prepared;
+        let dial = &courses[course_idx].dial;
+        let remote = self.dialer.next_remote(course_idx, dial, names);
+        let caller = Caller { user: None, writes_twice: conduct.writes_twice };
+        let connect = self.dialer.connect(dial, remote, caller)?;
         let slot = &mut self.slots[slot_idx];
         slot.generation = slot.generation.wrapping_add(1);
         self.poller.watch(&connect.socket, slot.token(slot_idx))?;

@@ -16,7 +16,7 @@ use squall_plan::{
 use squall_wire::h1::{self, RequestHead};
 
 use crate::dns::Names;
-use crate::prepare::{resolve_rule, rotation};
+use crate::prepare::{Dial, resolve_rule, rotation};
 use crate::sys::nanoseconds;
 use crate::{Error, tls};
 
@@ -38,8 +38,7 @@ pub(crate) struct Prepared {
 
 /// Where a connection goes, and what is said on it.
 pub(super) struct Course {
-    pub(super) name_idx: usize,
-    pub(super) port: u16,
+    pub(super) dial: Dial,
     pub(super) row_idx: u32,
     /// Name sent and verified, with TLS.
     pub(super) server_name: Option<ServerName<'static>>,
@@ -127,8 +126,7 @@ impl Routes<'_> {
         let encode = |request: &SessionRequest| get(&request.path, name, &target.value);
         let row_idx = self.row_idx(target, server_name.value.as_deref());
         self.courses.push(Course {
-            name_idx: self.names.add(host, *port, fixed),
-            port: *port,
+            dial: Dial::Tcp { name_idx: self.names.add(host, *port, fixed), port: *port },
             row_idx,
             server_name: self.load.speaks_tls().then(|| server_name_of(name)).transpose()?,
             request: request.map(encode).transpose()?,

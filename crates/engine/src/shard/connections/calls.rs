@@ -49,8 +49,7 @@ impl Connections {
         let prepared = own.prepare_call(spec, &driver.route(spec));
         // An origin that is refused stands among the others too.
         for origin_idx in origin_count..self.prepared.origins.len() {
-            let view = self.view_of(origin_idx);
-            self.addresses.push(view);
+            self.dialer.add(&self.prepared.origins[origin_idx].dial, &self.prepared.names);
             self.acks.push(AckTrial::new(self.limits.stride == 1));
             self.versions.push(None);
         }

@@ -21,22 +21,20 @@ use std::sync::Arc;
 use squall_plan::When;
 use squall_wire::{HeadCaches, Version};
 
-use crate::dns::Addresses;
+use crate::dial::Dialer;
 use crate::driver::Port;
 use crate::pace::Share;
-use crate::prepare::{Dial, Prepared, PreparedRequest};
+use crate::prepare::{Prepared, PreparedRequest};
 use crate::shard::connections::acks::AckTrial;
 use crate::shard::connections::calls::CallInFlight;
 use crate::shard::connections::conn::{Conn, Exchange, Pool, RequestId};
 use crate::shard::connections::pool::slot_count_max;
-use crate::sources::Sources;
 use crate::sys::{Poller, nanoseconds};
 use crate::{Control, Error};
 
 /// The connections of one event loop.
 pub(in crate::shard) struct Connections {
     pub(in crate::shard) prepared: Arc<Prepared>,
-    share: Share,
     pub(in crate::shard) control: Control,
     pub(in crate::shard) limits: Limits,
     pub(in crate::shard) poller: Poller,
@@ -49,13 +47,11 @@ pub(in crate::shard) struct Connections {
     pub(in crate::shard) deadlines: Vec<u64>,
     /// One pool for each origin, or for each user and origin where a driver decides.
     pub(in crate::shard) pools: Vec<Pool>,
-    /// A view of each origin's addresses.
-    pub(in crate::shard) addresses: Vec<Option<Addresses>>,
     /// What each origin has spoken, once a connection to it has been open.
     pub(in crate::shard) versions: Vec<Option<Version>>,
     /// What is known of each origin's acknowledgements.
     pub(in crate::shard) acks: Vec<AckTrial>,
-    pub(in crate::shard) sources: Sources,
+    pub(in crate::shard) dialer: Dialer,
     /// Connections whose answer came in this turn, or that failed: their users go next.
     pub(in crate::shard) ready: Vec<u32>,
     /// Redirects to follow: sent once the responses of the turn are read, as a send that fails closes the connection.
@@ -129,7 +125,8 @@ impl Connections {
     ) -> Result<Self, Error> {
         let limits = Limits::new(&prepared, share, start_ns + warmup_ns);
         let origin_count = prepared.origins.len();
-        let view = |origin_idx| view_of(&prepared, origin_idx, share);
+        let mut dialer = Dialer::new(&prepared.load, share);
+        prepared.origins.iter().for_each(|origin| dialer.add(&origin.dial, &prepared.names));
         let os = |source| Error::Os { what: "create an epoll instance", source };
         Ok(Self {
             poller: Poller::new().map_err(os)?,
@@ -139,9 +136,8 @@ impl Connections {
             versions: vec![None; origin_count],
             deadlines: Vec::new(),
             pools: (0..origin_count as u32).map(|origin_idx| Pool::new(origin_idx, None)).collect(),
-            addresses: (0..origin_count).map(view).collect(),
             acks: vec![AckTrial::new(limits.stride == 1); origin_count],
-            sources: Sources::new(&prepared.load.network.sources, share),
+            dialer,
             ready: Vec::new(),
             hops: Vec::new(),
             unfinished: Vec::new(),
@@ -158,16 +154,10 @@ impl Connections {
             opened_this_turn: 0,
             is_mid_response: false,
             now_ns: start_ns,
-            share,
             prepared,
             control,
             limits,
         })
-    }
-
-    /// A view of an origin's addresses.
-    pub(in crate::shard) fn view_of(&self, origin_idx: usize) -> Option<Addresses> {
-        view_of(&self.prepared, origin_idx, self.share)
     }
 
     pub(in crate::shard) fn waiting_count(&self) -> u64 {
@@ -176,13 +166,6 @@ impl Connections {
 
     pub(in crate::shard) fn request(&self, id: RequestId) -> &PreparedRequest {
         request_of(&self.prepared, &self.dynamic, id)
-    }
-}
-
-fn view_of(prepared: &Prepared, origin_idx: usize, share: Share) -> Option<Addresses> {
-    match &prepared.origins[origin_idx].dial {
-        Dial::Tcp { name_idx, .. } => Some(prepared.names.view(*name_idx, share.shard_idx as usize)),
-        Dial::Unix(_) => None,
     }
 }
 

@@ -1,7 +1,6 @@
 //! From a vacant slot to an open connection: TCP connect, the proxy's tunnel, the TLS handshake.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use squall_measure::{Cause, Phase};
@@ -9,16 +8,14 @@ use squall_plan::HttpVersion;
 use squall_wire::h1::Decoder;
 use squall_wire::{Client, Version};
 
-use crate::prepare::Dial;
+use crate::dial::Caller;
+use crate::prepare::Prepared;
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{Conn, PreludeProgress, State};
 use crate::shard::connections::receive::Read1;
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
-use crate::sys::{
-    Connect, Recv, connect_tcp, connect_unix, connection_error, enable_receive_stamps, monotonic_ns, recv,
-    send,
-};
+use crate::sys::{Connect, Recv, connection_error, enable_receive_stamps, monotonic_ns, recv, send};
 use crate::tls::TlsStream;
 use crate::trouble::{Trouble, reconnect_pause_ns};
 
@@ -79,20 +76,12 @@ impl Connections {
 
     fn dial(&mut self, conn_idx: usize) -> io::Result<Connect> {
         let origin_idx = self.conns[conn_idx].origin_idx as usize;
-        let prepared = Arc::clone(&self.prepared);
-        match (&prepared.origins[origin_idx].dial, &mut self.addresses[origin_idx]) {
-            (Dial::Tcp { port, .. }, Some(addresses)) => {
-                let address = SocketAddr::new(addresses.next(&prepared.names), *port);
-                self.conns[conn_idx].cold.remote = Some(address);
-                let source = match self.user_of(conn_idx) {
-                    Some(user) => self.sources.of_user(user, &address),
-                    None => self.sources.next(&address),
-                };
-                connect_tcp(&address, source, true)
-            }
-            (Dial::Unix(path), _) => connect_unix(path),
-            (Dial::Tcp { .. }, None) => unreachable!("each TCP origin has a view of its addresses"),
-        }
+        let caller = Caller { user: self.user_of(conn_idx), writes_twice: true };
+        let Prepared { origins, names, .. } = &*self.prepared;
+        let dial = &origins[origin_idx].dial;
+        let remote = self.dialer.next_remote(origin_idx, dial, names);
+        self.conns[conn_idx].cold.remote = remote;
+        self.dialer.connect(dial, remote, caller)
     }
 
     /// Watches the socket; true when it is connected already.
