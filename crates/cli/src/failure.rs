@@ -1,9 +1,9 @@
 //! Why squall could not do what was asked: one message, one help, one exit code.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
-use squall_plan::InputError;
-use squall_plan::mask::masked_text;
+use squall_plan::{InputError, OptionProblem, Problems};
 
 /// Exit codes: a contract with scripts, documented in `docs/exit-codes.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,19 +70,30 @@ impl Failure {
 
     /// A value of a flag that cannot be read.
     pub(crate) fn value(flag: &str, value: &str, error: &InputError) -> Self {
-        let column = if error.column > 1 { format!(" at column {}", error.column) } else { String::new() };
-        let message = format!(
-            "invalid value `{}` for `{flag}`: {}{column}",
-            masked_text(value).escape_debug(),
-            error.reason
-        );
-        Self::usage(message, error.help.clone())
+        OptionProblem::invalid(flag, value, error).into()
     }
 
     /// A file that a flag names and that cannot be used.
     pub(crate) fn file(flag: &str, path: &Path, error: &std::io::Error) -> Self {
-        let purpose = if flag.starts_with('-') { format!(" for `{flag}`") } else { String::new() };
-        let message = format!("cannot read `{}`{purpose}: {error}", path.display());
-        Self::usage(message, "check the path and its permissions")
+        OptionProblem::file(flag, path, error).into()
+    }
+}
+
+impl From<OptionProblem> for Failure {
+    fn from(problem: OptionProblem) -> Self {
+        Self::usage(problem.message, problem.help)
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(Problems(problems): Problems) -> Self {
+        if let [single] = &problems[..] {
+            return single.clone().into();
+        }
+        let mut message = format!("{} problems, nothing was sent", problems.len());
+        for problem in &problems {
+            let _ = write!(message, "\n  {}\n      {}", problem.message, problem.help);
+        }
+        Self::usage(message, "fix these, then run again")
     }
 }

@@ -3,6 +3,7 @@
 //! clap finds what is wrong; the words are ours: `error: ..`, a blank line, `help: ..` with what to type instead.
 
 mod argv;
+mod given;
 mod k6_words;
 mod run_flags;
 
@@ -12,9 +13,12 @@ use std::path::Path;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
-use squall_plan::{InputError, nearest};
+use squall_plan::{InputError, OptionProblem, Problems, nearest, option_name};
+
+pub(crate) use given::{GivenWord, GivenWords, is_argument};
 
 use crate::args::{Cli, Command, OVERVIEW};
+use crate::build;
 use crate::failure::{ExitCode, Failure};
 use crate::run::Kind;
 
@@ -56,8 +60,50 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request,
                 .or_else(|| argv::single_dash(&argv))
                 .or_else(|| incomplete(word, &error))
                 .or_else(|| mistyped(word));
-            Err(coded(&argv, meant.unwrap_or_else(|| pointed(failure(&error, word), word))))
+            Err(coded(&argv, meant.unwrap_or_else(|| all_problems(&argv).into())))
         }
+    }
+}
+
+/// All that is wrong with flags of which at least one is.
+fn all_problems(argv: &[OsString]) -> Problems {
+    let mut given = GivenWords::of_argv(argv);
+    let plan = match given.parsed() {
+        _ if given.has_unknown_flag => None,
+        Some(Command::Http(args)) if args.urls_file.is_none() => Some(build::portable(&args)),
+        Some(Command::Handshake(args)) => Some(build::sessions::handshake_plan(&args)),
+        Some(Command::Idle(args)) => Some(build::sessions::idle_plan(&args)),
+        _ => None,
+    };
+    plan.and_then(|plan| given.noted(plan));
+    Problems(given.problems.into_iter().map(|(_, problem)| problem).collect())
+}
+
+/// Reads the words of a load, as behind `squall`; `argv[1]` names the command.
+pub(crate) fn command(argv: Vec<OsString>) -> Result<Command, OptionProblem> {
+    let argv = argv::settled(argv);
+    let word = argv.get(1).and_then(|word| word.to_str()).unwrap_or_default();
+    match read(&argv) {
+        Ok((Cli { command: Some(command), .. }, _)) => Ok(command),
+        Ok((Cli { command: None, http }, _)) => Ok(Command::Http(Box::new(http))),
+        Err(error) => Err(problem(&error, word)),
+    }
+}
+
+/// What clap finds wrong, as a value.
+fn problem(error: &clap::Error, word: &str) -> OptionProblem {
+    let Failure { message, help, .. } =
+        incomplete(word, error).unwrap_or_else(|| pointed(failure(error, word), word));
+    let shown = context(error, ContextKind::InvalidArg);
+    let first = shown.split(", ").next().filter(|first| !first.is_empty());
+    let value = context(error, ContextKind::InvalidValue);
+    let other = context(error, ContextKind::PriorArg);
+    OptionProblem {
+        option: first.map(|first| option_name(first).to_owned()),
+        value: Some(value).filter(|value| !value.is_empty()),
+        others: Some(option_name(&other).to_owned()).filter(|name| !name.is_empty()).into_iter().collect(),
+        message,
+        help,
     }
 }
 

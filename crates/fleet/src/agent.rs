@@ -28,9 +28,9 @@ use crate::protocol::{
 };
 use crate::{hook, protocol, receive_file};
 
-/// Makes loads on this machine: the program's own commands.
+/// Makes loads on this machine.
 pub trait Worker: Sync {
-    /// Reads a load's words, as far as that is possible without sending anything. `folder`: where files lie that the controller sent.
+    /// Prepares a load, as far as that is possible without sending anything. `folder`: where what it writes belongs.
     /// `voice` carries to the controller what the load says meanwhile.
     fn prepare(&self, order: &LoadOrder, folder: &Path, voice: Voice) -> Result<Box<dyn Job>, Trouble>;
 }
@@ -236,7 +236,7 @@ struct Agent<'a> {
 
 /// Whether a load reads what the controller sends.
 fn needs_files(order: &LoadOrder) -> bool {
-    order.words.iter().any(|word| word.starts_with(protocol::SENT_FILES))
+    order.work.clone().files_mut().iter().any(|path| path.starts_with(protocol::SENT_FILES))
 }
 
 /// What comes from the controller.
@@ -434,7 +434,9 @@ impl<'a> Agent<'a> {
             second: None,
             line_count: 0,
         };
-        let job = match self.worker.prepare(order, self.janitor.folder(), voice) {
+        let folder = self.janitor.folder();
+        let order = LoadOrder { work: order.work.clone().in_folder(folder), ..order.clone() };
+        let job = match self.worker.prepare(&order, folder, voice) {
             Ok(job) => job,
             Err(trouble) => return self.say(Report::Refused { load_idx: Some(order.load_idx), trouble }),
         };

@@ -563,7 +563,7 @@ mod tests {
     use squall_plan::file::{Machine, MachineSettings, Reach, Text};
 
     use super::*;
-    use crate::order::{FleetLoad, FleetStep, RuleKind};
+    use crate::order::{FleetLoad, FleetStep, LoadWork, RuleKind};
 
     const RATE: u64 = 100;
 
@@ -582,8 +582,9 @@ mod tests {
         let load = |idx: usize| FleetLoad {
             name: format!("load {idx}"),
             written: name("http"),
-            kind: "http".to_owned(),
-            words: Vec::new(),
+            work: LoadWork::Tool(Box::default()),
+            sources: Vec::new(),
+            recording: None,
             env: BTreeMap::new(),
             parts: Vec::new(),
             start_after,

@@ -32,5 +32,7 @@ pub use clock::unix_ns;
 pub use fleet::{MachineView, Outcome, Refusal, Steer, Watcher, run};
 pub use key::check_key;
 pub use monitor::figures::unless_figure;
-pub use order::{FileOrder, FleetHook, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind, Word};
+pub use order::{
+    FileOrder, FleetHook, FleetLoad, FleetPlan, FleetRule, FleetStep, LoadWork, RuleKind, ScriptWork,
+};
 pub use protocol::{LoadEnd, LoadOrder, Ready, Trouble};

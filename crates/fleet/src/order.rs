@@ -1,13 +1,17 @@
 //! What a fleet is to do: the plan file with every word read, every load divided, every rule parsed.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use squall_measure::{Monitor, Rules, Snapshot, Threshold, ThresholdResult, WatchedThreshold};
 use squall_plan::file::{Machine, MonitorSpec, Text};
-use squall_plan::{Plan, Segment};
+use squall_plan::{Plan, PortablePlan, ScriptSettings, Segment};
+
+use crate::tool::ToolLoad;
 
 /// A whole run.
 #[derive(Debug, Clone)]
@@ -94,10 +98,12 @@ pub struct FleetLoad {
     pub name: String,
     /// Where it stands in the plan file.
     pub written: Text,
-    /// The command.
-    pub kind: String,
-    /// The command's words.
-    pub words: Vec<Word>,
+    /// What it is.
+    pub work: LoadWork,
+    /// The files of a script, with the one that names the others by where they lie beside it.
+    pub sources: Vec<PathBuf>,
+    /// A temporary file that its recording is in: it lives as long.
+    pub recording: Option<Arc<File>>,
     /// Environment for scripts and tools.
     pub env: BTreeMap<String, String>,
     /// Numbers of the machines that make it, each with its part.
@@ -112,22 +118,50 @@ pub struct FleetLoad {
     pub script_rules: Arc<Rules>,
 }
 
-/// A word of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
-    /// As it is.
-    Text(String),
-    /// A file here, which the machine needs.
-    File(PathBuf),
-    /// A file here that names others by where they lie beside it: a script and what it imports and opens.
-    Tree {
-        /// The folder in which all of them lie.
-        root: PathBuf,
-        /// The file that is named.
-        entry: PathBuf,
-        /// All files, that one too.
-        files: Vec<PathBuf>,
-    },
+/// What a load is, complete: agents read no command line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadWork {
+    /// A load of the engine.
+    Plan(Box<PortablePlan>),
+    /// A k6 script.
+    Script(Box<ScriptWork>),
+    /// A foreign tool.
+    Tool(Box<ToolLoad>),
+}
+
+/// A k6 script as a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScriptWork {
+    /// The script.
+    pub path: PathBuf,
+    /// How it is read and run.
+    pub settings: ScriptSettings,
+}
+
+impl LoadWork {
+    /// Every file that a machine needs to make it.
+    pub(crate) fn files_mut(&mut self) -> Vec<&mut PathBuf> {
+        match self {
+            Self::Plan(plan) => plan.files_mut(),
+            Self::Script(script) => {
+                [&mut script.path].into_iter().chain(&mut script.settings.config).collect()
+            }
+            Self::Tool(tool) => tool.files_mut(),
+        }
+    }
+
+    /// The same with all paths below `folder` that are not absolute.
+    #[must_use]
+    pub(crate) fn in_folder(mut self, folder: &Path) -> Self {
+        self.files_mut().into_iter().for_each(|path| *path = folder.join(&*path));
+        self
+    }
+
+    /// Whether its metrics are a foreign tool's own.
+    pub fn is_tool(&self) -> bool {
+        matches!(self, Self::Tool(_))
+    }
 }
 
 impl FleetPlan {
@@ -234,8 +268,9 @@ pub(crate) mod tests {
         FleetLoad {
             name: String::new(),
             written: Text::default(),
-            kind: "http".to_owned(),
-            words: Vec::new(),
+            work: LoadWork::Tool(Box::default()),
+            sources: Vec::new(),
+            recording: None,
             env: BTreeMap::new(),
             parts: Vec::new(),
             start_after: Duration::from_secs(start_after_s),

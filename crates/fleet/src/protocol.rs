@@ -11,14 +11,15 @@ use std::time::{Duration, SystemTime};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use squall_measure::{MachineSecond, MonitorUnit, RowKey, Snapshot, StoppedBy, ToolRun};
-use squall_plan::{Plan, Segment};
+use squall_plan::{OptionProblem, Plan, Segment};
 
 use crate::clock::unix_ns;
 use crate::delivery::Message;
 use crate::monitor::web::Page;
+use crate::order::LoadWork;
 
 /// Rises when an older end would misunderstand.
-pub(crate) const PROTOCOL_VERSION: u32 = 5;
+pub(crate) const PROTOCOL_VERSION: u32 = 6;
 
 /// Begins the names of files that are sent for loads, below the agent's folder.
 pub(crate) const SENT_FILES: &str = "files/";
@@ -124,17 +125,15 @@ pub(crate) struct Begin {
     pub at_unix_ns: u64,
 }
 
-/// A load for one machine: a command's words, as typed behind `squall`.
+/// A load for one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadOrder {
     /// Its number in the plan; reports name it.
     pub load_idx: u32,
     /// Its name in reports.
     pub name: String,
-    /// The command: `http`, `script`, `tool` and so on.
-    pub kind: String,
-    /// The command's words.
-    pub words: Vec<String>,
+    /// What it is, with the paths that its files have there.
+    pub work: LoadWork,
     /// Environment for scripts and tools.
     pub env: BTreeMap<String, String>,
     /// This machine's part.
@@ -383,6 +382,12 @@ impl Trouble {
     /// Message and help.
     pub fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { message: message.into(), help: help.into(), is_target_unreachable: false }
+    }
+}
+
+impl From<OptionProblem> for Trouble {
+    fn from(problem: OptionProblem) -> Self {
+        Self::new(problem.message, problem.help)
     }
 }
 

@@ -124,10 +124,8 @@ impl IdleOpening {
     fn connection_count(&self, source_count: usize) -> Result<u32, OptionProblem> {
         let all = u32::try_from(u64::from(self.count_each) * source_count.max(1) as u64);
         all.map_err(|_| {
-            let message = format!(
-                "{} connections for each of {source_count} addresses are too many",
-                self.count_each
-            );
+            let message =
+                format!("{} connections for each of {source_count} addresses are too many", self.count_each);
             OptionProblem::of("connections", message, "lower --connections, or use fewer addresses")
         })
     }
@@ -150,7 +148,7 @@ impl IdleOpening {
                     opening.as_secs_f64()
                 );
                 let help = "raise --duration or --open-rate, or leave --duration out";
-                Err(OptionProblem::of("duration", message, help))
+                Err(OptionProblem::of("duration", message, help).with(&["open-rate", "pause", "connections"]))
             }
         }
     }

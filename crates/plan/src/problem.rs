@@ -16,6 +16,8 @@ pub struct OptionProblem {
     pub option: Option<String>,
     /// The wrong text, where the option may have several.
     pub value: Option<String>,
+    /// Other options that it depends on: where one of them is wrong itself, this only follows.
+    pub others: Vec<String>,
     /// What: lowercase, without a final period.
     pub message: String,
     /// What to write instead.
@@ -30,7 +32,7 @@ impl OptionProblem {
 
     /// A problem of no single option.
     pub fn whole(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { option: None, value: None, message: message.into(), help: help.into() }
+        Self { option: None, value: None, others: Vec::new(), message: message.into(), help: help.into() }
     }
 
     /// A value that cannot be read. `shown`: the flag as the help shows it, such as `--rate <RATE>`, or an argument's name.
@@ -52,6 +54,12 @@ impl OptionProblem {
             value: Some(path.to_string_lossy().into_owned()),
             ..Self::of(option_name(shown), message, "check the path and its permissions")
         }
+    }
+
+    /// The same, depending on these other options.
+    #[must_use]
+    pub fn with(self, others: &[&str]) -> Self {
+        Self { others: others.iter().map(|name| (*name).to_owned()).collect(), ..self }
     }
 
     /// The same, about this text of the option.

@@ -4,10 +4,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use squall_plan::units::Ramp;
-use squall_plan::{Arrival, Pacing, Profile, Stop, When};
+use squall_plan::{Arrival, OptionProblem, Pacing, Profile, Stop, When};
 
 use crate::args::{ArrivalArg, LoadArgs, PacingArg};
-use crate::failure::Failure;
 
 /// How long a run takes when nothing says otherwise.
 pub(crate) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
@@ -20,7 +19,7 @@ pub(crate) const CONNECTION_COUNT_DEFAULT: NonZeroU32 = NonZeroU32::new(50).unwr
 pub(crate) const CONNECTION_COUNT_MAX_DEFAULT: NonZeroU32 = NonZeroU32::new(1000).unwrap();
 
 /// The open model with `--rate`, else the closed one, where users may be more or fewer than the connections hold.
-pub(super) fn when(args: &LoadArgs, users: Option<NonZeroU32>) -> Result<When, Failure> {
+pub(super) fn when(args: &LoadArgs, users: Option<NonZeroU32>) -> Result<When, OptionProblem> {
     match args.rate {
         Some(rate) => open(args, rate),
         None => closed(args, users),
@@ -38,9 +37,10 @@ pub(super) fn stop(args: &LoadArgs) -> Stop {
     }
 }
 
-fn open(args: &LoadArgs, rate: f64) -> Result<When, Failure> {
+fn open(args: &LoadArgs, rate: f64) -> Result<When, OptionProblem> {
     if rate == 0.0 && args.ramp.is_none() {
-        return Err(Failure::usage("a rate of 0 starts no requests", "write a rate such as `--rate 500/s`"));
+        let help = "write a rate such as `--rate 500/s`";
+        return Err(OptionProblem::of("rate", "a rate of 0 starts no requests", help).with(&["ramp"]));
     }
     Ok(When::Open {
         rate: profile(args.ramp.as_ref(), rate, rate),
@@ -57,10 +57,13 @@ fn open(args: &LoadArgs, rate: f64) -> Result<When, Failure> {
     })
 }
 
-fn closed(args: &LoadArgs, users: Option<NonZeroU32>) -> Result<When, Failure> {
+fn closed(args: &LoadArgs, users: Option<NonZeroU32>) -> Result<When, OptionProblem> {
     if args.arrival.is_some() || args.pacing.is_some() {
         let help = "they apply to the open model: add `--rate 500/s`, or remove the flag";
-        return Err(Failure::usage("`--arrival` and `--pacing` need `--rate`", help));
+        let option = if args.arrival.is_some() { "arrival" } else { "pacing" };
+        return Err(
+            OptionProblem::of(option, "`--arrival` and `--pacing` need `--rate`", help).with(&["rate"])
+        );
     }
     let ramp = args.ramp.as_ref();
     if let Some(ramp) = ramp {
@@ -77,16 +80,17 @@ fn closed(args: &LoadArgs, users: Option<NonZeroU32>) -> Result<When, Failure> {
 }
 
 /// Without `--rate`, the targets of a ramp are numbers of connections or users.
-fn refuse_rates(ramp: &Ramp, noun: &str) -> Result<(), Failure> {
+fn refuse_rates(ramp: &Ramp, noun: &str) -> Result<(), OptionProblem> {
     if ramp.has_rates {
         let help = "add `--rate` as the start of the ramp (0 is allowed), or write `10s:100`";
         let message = format!("`--ramp` has rates, but without `--rate` it ramps {noun}");
-        return Err(Failure::usage(message, help));
+        return Err(OptionProblem::of("ramp", message, help).with(&["rate"]));
     }
     match ramp.stages.iter().find(|stage| stage.target.fract() != 0.0) {
         Some(stage) => {
             let message = format!("`--ramp` leads to {} {noun}", stage.target);
-            Err(Failure::usage(message, format!("write whole numbers of {noun}, or add `--rate`")))
+            let help = format!("write whole numbers of {noun}, or add `--rate`");
+            Err(OptionProblem::of("ramp", message, help).with(&["rate"]))
         }
         None => Ok(()),
     }

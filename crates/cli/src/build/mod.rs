@@ -1,4 +1,4 @@
-//! From what was typed to what it means: [`HttpArgs`] to a valid [`Plan`].
+//! From options to what they mean: [`HttpArgs`] to a valid [`Plan`], or all that is wrong with them.
 //!
 //! Reads the files that flags name, and asks the system which addresses are its own. Sends nothing.
 
@@ -6,33 +6,63 @@ pub(crate) mod load;
 mod network;
 pub(crate) mod replay;
 mod request;
+pub(crate) mod script;
 pub(crate) mod sessions;
+mod source_line;
 mod targets;
+
+pub(crate) use network::settled;
 
 use squall_plan::urls::Target;
 use squall_plan::{
-    HttpLoad, HttpVersion, Load, Plan, PlanError, RequestPlan, Segment, What, validate_prepared_bytes,
+    HttpLoad, HttpVersion, Load, OptionProblem, Plan, PlanError, PortablePlan, Problems, RequestPlan,
+    Segment, What, validate_prepared_bytes,
 };
 
 use crate::args::{ConnectionArgs, HttpArgs};
-use crate::failure::Failure;
+
+/// The plan of `squall http` as this machine makes it.
+pub(crate) fn plan(args: &HttpArgs) -> Result<Plan, Problems> {
+    Ok(settled(portable(args)?)?)
+}
 
 /// The plan of `squall http`.
-pub(crate) fn plan(args: &HttpArgs) -> Result<Plan, Failure> {
-    let targets = targets::read(args)?;
+pub(crate) fn portable(args: &HttpArgs) -> Result<PortablePlan, Problems> {
+    let mut problems = Problems::default();
+    let targets = problems.take(targets::read(args));
+    let shared =
+        problems.take(request::Shared::read(&args.request, request::Versions::read(&args.connection)));
+    let when = problems.take(load::when(&args.load, args.users));
+    let tls = problems.take(network::tls_policy(&args.tls));
+    problems.end()?;
+    let (Some(targets), Some(shared), Some(when), Some(tls)) = (targets, shared, when, tls) else {
+        unreachable!("what is missing is a problem")
+    };
     let plan = Plan {
         name: args.output.name.clone().unwrap_or_else(|| default_name(&targets)),
-        loads: vec![http_load(args, targets)?],
+        loads: vec![Load {
+            name: "http".to_owned(),
+            what: What::Http(http_load(args, shared, targets)?),
+            when,
+            stop: load::stop(&args.load),
+            connections: network::connection_policy(&args.connection),
+            network: network::network(&args.connection),
+            tls,
+            segment: Segment::WHOLE,
+        }],
         thresholds: args.load.threshold.iter().map(|rule| rule.text().to_owned()).collect(),
         warmup: args.load.warmup.unwrap_or_default(),
         threads: args.load.threads,
     };
     plan.validate().map_err(|error| impossible(&error))?;
-    Ok(plan)
+    Ok(PortablePlan { plan, sources: args.connection.source.clone(), opening: None })
 }
 
-fn http_load(args: &HttpArgs, targets: Vec<Target>) -> Result<Load, Failure> {
-    let shared = request::Shared::read(&args.request, request::Versions::read(&args.connection))?;
+fn http_load(
+    args: &HttpArgs,
+    shared: request::Shared,
+    targets: Vec<Target>,
+) -> Result<HttpLoad, OptionProblem> {
     validate_prepared_bytes(shared.body_bytes(), targets.len()).map_err(|error| impossible(&error))?;
     let http = HttpLoad {
         requests: targets.into_iter().map(|target| shared.request(target)).collect(),
@@ -42,20 +72,11 @@ fn http_load(args: &HttpArgs, targets: Vec<Target>) -> Result<Load, Failure> {
         timeout: args.request.timeout,
     };
     refuse_without_effect(&args.connection, &http.requests)?;
-    Ok(Load {
-        name: "http".to_owned(),
-        what: What::Http(http),
-        when: load::when(&args.load, args.users)?,
-        stop: load::stop(&args.load),
-        connections: network::connection_policy(&args.connection),
-        network: network::network(&args.connection)?,
-        tls: network::tls_policy(&args.tls)?,
-        segment: Segment::WHOLE,
-    })
+    Ok(http)
 }
 
 /// Refuses what belongs to a version of HTTP that no request can be in.
-fn refuse_without_effect(args: &ConnectionArgs, requests: &[RequestPlan]) -> Result<(), Failure> {
+fn refuse_without_effect(args: &ConnectionArgs, requests: &[RequestPlan]) -> Result<(), OptionProblem> {
     let may_be_h2 = |request: &RequestPlan| match request.http {
         HttpVersion::Http11 => false,
         HttpVersion::Http2 => true,
@@ -63,14 +84,27 @@ fn refuse_without_effect(args: &ConnectionArgs, requests: &[RequestPlan]) -> Res
     };
     if args.streams.get() > 1 && !requests.iter().any(may_be_h2) {
         let help = "use HTTP/2: `--http 2` with TLS, `--h2c` without; for HTTP/1.1 there is `--pipeline N`";
-        return Err(Failure::usage("`--streams` needs HTTP/2, but all requests use HTTP/1.1", help));
+        return Err(OptionProblem::of(
+            "streams",
+            "`--streams` needs HTTP/2, but all requests use HTTP/1.1",
+            help,
+        )
+        .with(VERSIONS));
     }
     if args.pipeline.get() > 1 && requests.iter().all(|request| request.http == HttpVersion::Http2) {
         let help = "for concurrent requests on an HTTP/2 connection use `--streams N`";
-        return Err(Failure::usage("`--pipeline` needs HTTP/1.1, but all requests use HTTP/2", help));
+        return Err(OptionProblem::of(
+            "pipeline",
+            "`--pipeline` needs HTTP/1.1, but all requests use HTTP/2",
+            help,
+        )
+        .with(VERSIONS));
     }
     Ok(())
 }
+
+/// Options that say which version of HTTP is spoken.
+const VERSIONS: &[&str] = &["http", "h2c"];
 
 /// The first target's host and unusual port, which say most in a list of saved runs.
 fn default_name(targets: &[Target]) -> String {
@@ -79,7 +113,7 @@ fn default_name(targets: &[Target]) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-fn impossible(error: &PlanError) -> Failure {
+fn impossible(error: &PlanError) -> OptionProblem {
     let help = match error {
         PlanError::TooManyRequests { .. } => "give fewer URLs, or fewer of --user-agent",
         PlanError::TooManyBytes { .. } => "send the body with --body-file, or give fewer URLs",
@@ -91,7 +125,7 @@ fn impossible(error: &PlanError) -> Failure {
         PlanError::TooManyConnections { .. } => "lower --connections, --users, or the targets of --ramp",
         PlanError::NothingToDo => "raise --duration, --rate or --connections, or the targets of --ramp",
     };
-    Failure::usage(error.to_string(), help)
+    OptionProblem::whole(error.to_string(), help)
 }
 
 #[cfg(test)]

@@ -7,10 +7,12 @@ use std::path::Path;
 
 use squall_plan::limits::{SOURCE_COUNT_MAX, WINDOW_BYTES_DEFAULT};
 use squall_plan::rules::{Source, addresses_of};
-use squall_plan::{ClientIdentity, CloseMode, ConnectionPolicy, H2c, Network, TlsPolicy, TlsVersions};
+use squall_plan::{
+    ClientIdentity, CloseMode, ConnectionPolicy, H2c, Network, OptionProblem, Plan, PortablePlan, Problems,
+    TlsPolicy, TlsVersions,
+};
 
 use crate::args::{CloseArg, ConnectionArgs, H2cArg, TlsArgs, TlsSettingArgs, TlsVersionArg};
-use crate::failure::Failure;
 
 /// How connections are kept and closed.
 pub(super) fn connection_policy(args: &ConnectionArgs) -> ConnectionPolicy {
@@ -39,19 +41,25 @@ pub(super) fn close_mode(arg: Option<CloseArg>) -> Option<CloseMode> {
     })
 }
 
-/// Where packets go and come from.
-pub(super) fn network(args: &ConnectionArgs) -> Result<Network, Failure> {
-    Ok(Network {
+/// Where packets go.
+pub(super) fn network(args: &ConnectionArgs) -> Network {
+    Network {
         resolve: args.resolve.clone(),
         connect_to: args.connect_to.clone(),
         unix_socket: args.unix_socket.clone(),
-        sources: sources(&args.source)?,
+        sources: Vec::new(),
         proxy: args.proxy.clone(),
-    })
+    }
+}
+
+/// The plan as this machine makes it: with its own addresses.
+pub(crate) fn settled(plan: PortablePlan) -> Result<Plan, OptionProblem> {
+    let addresses = sources(&plan.sources)?;
+    plan.settle(&addresses)
 }
 
 /// How TLS is spoken.
-pub(super) fn tls_policy(args: &TlsArgs) -> Result<TlsPolicy, Failure> {
+pub(super) fn tls_policy(args: &TlsArgs) -> Result<TlsPolicy, Problems> {
     let settings = tls_settings(&args.settings)?;
     Ok(TlsPolicy { versions: tls_versions(args.tls), sni: args.sni.clone(), ..settings })
 }
@@ -66,19 +74,20 @@ pub(super) fn tls_versions(arg: Option<TlsVersionArg>) -> TlsVersions {
 }
 
 /// What every load that speaks TLS has in common. The files are opened here, so that a wrong path costs no run.
-pub(super) fn tls_settings(args: &TlsSettingArgs) -> Result<TlsPolicy, Failure> {
+pub(super) fn tls_settings(args: &TlsSettingArgs) -> Result<TlsPolicy, Problems> {
+    let mut problems = Problems::default();
     for path in &args.cacert {
-        readable("--cacert", path)?;
+        problems.take(readable("--cacert", path));
     }
-    let client_identity = match &args.cert {
-        Some(cert_file) => {
-            let key_file = args.key.as_ref().unwrap_or(cert_file);
-            readable("--cert", cert_file)?;
-            readable("--key", key_file)?;
-            Some(ClientIdentity { cert_file: cert_file.clone(), key_file: key_file.clone() })
+    let client_identity = args.cert.as_ref().map(|cert_file| {
+        problems.take(readable("--cert", cert_file));
+        if let Some(key_file) = &args.key {
+            problems.take(readable("--key", key_file));
         }
-        None => None,
-    };
+        let key_file = args.key.as_ref().unwrap_or(cert_file).clone();
+        ClientIdentity { cert_file: cert_file.clone(), key_file }
+    });
+    problems.end()?;
     Ok(TlsPolicy {
         insecure: args.insecure,
         ca_files: args.cacert.clone(),
@@ -91,12 +100,12 @@ pub(super) fn tls_settings(args: &TlsSettingArgs) -> Result<TlsPolicy, Failure> 
     })
 }
 
-fn readable(flag: &str, path: &Path) -> Result<(), Failure> {
-    File::open(path).map(drop).map_err(|error| Failure::file(flag, path, &error))
+fn readable(flag: &str, path: &Path) -> Result<(), OptionProblem> {
+    File::open(path).map(drop).map_err(|error| OptionProblem::file(flag, path, &error))
 }
 
 /// All local addresses, each of them this machine's own.
-pub(super) fn sources(sources: &[Source]) -> Result<Vec<IpAddr>, Failure> {
+fn sources(sources: &[Source]) -> Result<Vec<IpAddr>, OptionProblem> {
     let mut addresses = Vec::new();
     for source in sources {
         match source {
@@ -109,19 +118,17 @@ pub(super) fn sources(sources: &[Source]) -> Result<Vec<IpAddr>, Failure> {
             "`--source` gives {} addresses, but at most {SOURCE_COUNT_MAX} are supported",
             addresses.len()
         );
-        return Err(Failure::usage(message, "give fewer addresses"));
+        return Err(OptionProblem::of("source", message, "give fewer addresses"));
     }
     addresses.iter().try_for_each(|address| bindable(*address))?;
     Ok(addresses)
 }
 
 /// The addresses of the interfaces that match. Link-local IPv6 addresses need a scope, which sources do not have.
-fn interface_addresses(pattern: &str) -> Result<Vec<IpAddr>, Failure> {
+fn interface_addresses(pattern: &str) -> Result<Vec<IpAddr>, OptionProblem> {
     let interfaces = if_addrs::get_if_addrs().map_err(|error| {
-        Failure::usage(
-            format!("cannot list the network interfaces: {error}"),
-            "give addresses: `--source 10.0.0.1`",
-        )
+        let message = format!("cannot list the network interfaces: {error}");
+        OptionProblem::of("source", message, "give addresses: `--source 10.0.0.1`")
     })?;
     let usable = |address: &IpAddr| !matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
     let matching =
@@ -133,14 +140,15 @@ fn interface_addresses(pattern: &str) -> Result<Vec<IpAddr>, Failure> {
     let mut names: Vec<&str> = interfaces.iter().map(|interface| interface.name.as_str()).collect();
     names.dedup();
     let help = format!("interfaces with addresses: {}", names.join(", "));
-    Err(Failure::usage(format!("no interface matches `--source nic:{pattern}`"), help))
+    Err(OptionProblem::of("source", format!("no interface matches `--source nic:{pattern}`"), help))
 }
 
 /// Asks the kernel, which also knows addresses that no interface lists (local routes).
-fn bindable(address: IpAddr) -> Result<(), Failure> {
+fn bindable(address: IpAddr) -> Result<(), OptionProblem> {
     TcpListener::bind(SocketAddr::new(address, 0)).map(drop).map_err(|error| {
         let message = format!("cannot send from the `--source` address `{address}`: {error}");
-        Failure::usage(message, "use addresses of this machine, as listed by `ip address`, or `nic:PATTERN`")
+        let help = "use addresses of this machine, as listed by `ip address`, or `nic:PATTERN`";
+        OptionProblem::of("source", message, help)
     })
 }
 

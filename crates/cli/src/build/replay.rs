@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use squall_plan::{
-    Arrival, Change, Compare, ConnectionPolicy, Expect, HttpLoad, HttpVersion, Load, Pacing, Plan, Profile,
-    ReplayLoad, ReplayPace, Segment, Stop, What, When,
+    Arrival, Change, Compare, ConnectionPolicy, Expect, HttpLoad, HttpVersion, Load, OptionProblem, Pacing,
+    Plan, PortablePlan, Problems, Profile, ReplayLoad, ReplayPace, Segment, Stop, What, When,
 };
 use squall_traffic::store::Index;
 
@@ -14,7 +14,6 @@ use super::{impossible, load, network};
 use crate::args::{
     CompareArg, ConnectionArgs, DealArg, HttpArg, OutputArgs, PacingArg, ReplayArgs, ReplayRequestArgs,
 };
-use crate::failure::Failure;
 
 /// The plan; `recording` is where the `.squall` file lies that has this index, of whose silences so much is cut.
 pub(crate) fn plan(
@@ -23,22 +22,29 @@ pub(crate) fn plan(
     recording: PathBuf,
     index: &Index,
     cut_ns: u64,
-) -> Result<Plan, Failure> {
+) -> Result<PortablePlan, Problems> {
     let pace = pace(args);
-    let when = match pace {
+    let mut problems = Problems::default();
+    let when = problems.take(match pace {
         ReplayPace::Recorded { .. } => {
-            recorded(args, index.length_ns().saturating_sub(cut_ns), index.record_count)
+            Ok(recorded(args, index.length_ns().saturating_sub(cut_ns), index.record_count))
         }
-        ReplayPace::Load => load::when(&args.load, None)?,
+        ReplayPace::Load => load::when(&args.load, None),
+    });
+    let replay = problems.take(replay_load(args, recording, pace));
+    let tls = problems.take(network::tls_policy(&args.tls));
+    problems.end()?;
+    let (Some(when), Some(replay), Some(tls)) = (when, replay, tls) else {
+        unreachable!("what is missing is a problem")
     };
     let load = Load {
         name: "replay".to_owned(),
-        what: What::Replay(replay_load(args, recording, pace)?),
+        what: What::Replay(replay),
         when,
         stop: stop(args),
         connections: connections(&args.connection),
-        network: network::network(&args.connection)?,
-        tls: network::tls_policy(&args.tls)?,
+        network: network::network(&args.connection),
+        tls,
         segment: Segment::WHOLE,
     };
     let plan = Plan {
@@ -49,7 +55,7 @@ pub(crate) fn plan(
         threads: args.load.threads,
     };
     plan.validate().map_err(|error| impossible(&error))?;
-    Ok(plan)
+    Ok(PortablePlan { plan, sources: args.connection.source.clone(), opening: None })
 }
 
 /// A replay whose responses are not the recorded ones must not pass for a good one.
@@ -61,7 +67,7 @@ fn thresholds(args: &ReplayArgs, index: &Index) -> Vec<String> {
     given.iter().map(|rule| rule.text().to_owned()).chain(by_default).collect()
 }
 
-fn replay_load(args: &ReplayArgs, recording: PathBuf, pace: ReplayPace) -> Result<ReplayLoad, Failure> {
+fn replay_load(args: &ReplayArgs, recording: PathBuf, pace: ReplayPace) -> Result<ReplayLoad, Problems> {
     let users = args.play.users.unwrap_or(NonZeroU32::MIN);
     let http = HttpLoad {
         requests: Vec::new(),
@@ -106,7 +112,7 @@ fn connections(args: &ConnectionArgs) -> ConnectionPolicy {
 }
 
 /// What is recorded is changed before what is set, and tokens are signed when nothing else changes any more.
-fn changes(args: &ReplayRequestArgs) -> Result<Vec<Change>, Failure> {
+fn changes(args: &ReplayRequestArgs) -> Result<Vec<Change>, Problems> {
     let ReplayRequestArgs {
         set_header, drop_header, set_query, set_form, set_json, set_cookie, replace, ..
     } = args;
@@ -125,14 +131,15 @@ fn changes(args: &ReplayRequestArgs) -> Result<Vec<Change>, Failure> {
         let key = text_of(path, "--sign-jwt", KEY_BYTES_MAX)?;
         changes.push(Change::SignJwt { key, claims: args.jwt_claim.clone() });
     }
-    squall_traffic::change::Changes::new(&changes, 0)
-        .map_err(|error| Failure::usage(format!("cannot change requests: {}", error.reason), error.help))?;
+    squall_traffic::change::Changes::new(&changes, 0).map_err(|error| {
+        OptionProblem::whole(format!("cannot change requests: {}", error.reason), error.help)
+    })?;
     Ok(changes)
 }
 
 /// A file that goes with the plan, to whichever machine plays it.
-fn text_of(path: &Path, flag: &str, bytes_max: u64) -> Result<String, Failure> {
-    squall_plan::files::read_text(path, bytes_max).map_err(|error| Failure::file(flag, path, &error))
+fn text_of(path: &Path, flag: &str, bytes_max: u64) -> Result<String, OptionProblem> {
+    squall_plan::files::read_text(path, bytes_max).map_err(|error| OptionProblem::file(flag, path, &error))
 }
 
 fn pace(args: &ReplayArgs) -> ReplayPace {

@@ -9,11 +9,12 @@ use squall_plan::limits::HEADER_FILE_BYTES_MAX;
 use squall_plan::rules::parse_header;
 use squall_plan::units::parse_weight;
 use squall_plan::urls::{Target, basic_authorization};
-use squall_plan::{Body, Expect, ExpectBody, Header, HttpVersion, RequestPlan, Weighted};
+use squall_plan::{
+    Body, Expect, ExpectBody, Header, HttpVersion, OptionProblem, Problems, RequestPlan, Weighted,
+};
 use url::form_urlencoded;
 
 use crate::args::{ConnectionArgs, HttpArg, RequestArgs};
-use crate::failure::Failure;
 
 /// What every request of the rotation has in common.
 pub(super) struct Shared {
@@ -27,10 +28,12 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Reads the flags, and the files they name.
-    pub(super) fn read(args: &RequestArgs, versions: Versions) -> Result<Self, Failure> {
-        let body = body(args)?;
-        let mut headers = headers(args)?;
-        let user_agents = user_agents(args, &mut headers)?;
+    pub(super) fn read(args: &RequestArgs, versions: Versions) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let body = problems.take(body(args)).unwrap_or(Body::Empty);
+        let mut headers = problems.take(headers(args)).unwrap_or_default();
+        let user_agents = problems.take(user_agents(args, &mut headers)).unwrap_or_default();
+        problems.end()?;
         if !args.form.is_empty() && !has(&headers, "content-type") {
             headers.push(header("Content-Type", "application/x-www-form-urlencoded"));
         }
@@ -103,7 +106,7 @@ fn pattern(url: &url::Url) -> String {
     pattern.into()
 }
 
-fn body(args: &RequestArgs) -> Result<Body, Failure> {
+fn body(args: &RequestArgs) -> Result<Body, OptionProblem> {
     if let Some(text) = &args.body {
         return Ok(Body::Bytes(text.clone().into_bytes()));
     }
@@ -116,24 +119,23 @@ fn body(args: &RequestArgs) -> Result<Body, Failure> {
     form(&args.form)
 }
 
-fn body_file(path: &Path) -> Result<Body, Failure> {
-    let file = fs::File::open(path).map_err(|error| Failure::file("--body-file", path, &error))?;
-    let metadata = file.metadata().map_err(|error| Failure::file("--body-file", path, &error))?;
+fn body_file(path: &Path) -> Result<Body, OptionProblem> {
+    let file = fs::File::open(path).map_err(|error| OptionProblem::file("--body-file", path, &error))?;
+    let metadata = file.metadata().map_err(|error| OptionProblem::file("--body-file", path, &error))?;
     if !metadata.is_file() {
         let message = format!("`{}` for `--body-file` is not a regular file", path.display());
-        return Err(Failure::usage(message, "it is read for each request, so it must be a file on disk"));
+        let help = "it is read for each request, so it must be a file on disk";
+        return Err(OptionProblem::of("body-file", message, help));
     }
     Ok(Body::File { path: path.to_owned(), bytes: metadata.len() })
 }
 
-fn form(fields: &[String]) -> Result<Body, Failure> {
+fn form(fields: &[String]) -> Result<Body, OptionProblem> {
     let mut encoded = form_urlencoded::Serializer::new(String::new());
     for field in fields {
         let (name, value) = field.split_once('=').ok_or_else(|| {
-            Failure::usage(
-                format!("invalid value `{field}` for `--form`: no `=`"),
-                "write a field as `NAME=VALUE`",
-            )
+            let message = format!("invalid value `{field}` for `--form`: no `=`");
+            OptionProblem::of("form", message, "write a field as `NAME=VALUE`").about(field)
         })?;
         encoded.append_pair(name, value);
     }
@@ -141,81 +143,86 @@ fn form(fields: &[String]) -> Result<Body, Failure> {
 }
 
 /// Header fields in the order in which they were typed, those of `--basic` and `--cookie` behind them.
-fn headers(args: &RequestArgs) -> Result<Vec<Header>, Failure> {
+fn headers(args: &RequestArgs) -> Result<Vec<Header>, Problems> {
+    let mut problems = Problems::default();
     let mut headers = Vec::new();
     for text in &args.header {
-        match text.strip_prefix('@') {
-            Some(path) => headers.extend(headers_of_file(Path::new(path))?),
-            None => {
-                headers.push(parse_header(text).map_err(|error| Failure::value("--header", text, &error))?);
-            }
-        }
+        let read = match text.strip_prefix('@') {
+            Some(path) => headers_of_file(Path::new(path)),
+            None => parse_header(text)
+                .map(|header| vec![header])
+                .map_err(|error| OptionProblem::invalid("--header", text, &error)),
+        };
+        headers.extend(problems.take(read).into_iter().flatten());
     }
-    if let Some(credentials) = &args.basic {
-        headers.push(basic(credentials)?);
-    }
+    headers.extend(args.basic.as_ref().and_then(|credentials| problems.take(basic(credentials))));
     if !args.cookie.is_empty() {
-        headers.push(cookies(&args.cookie)?);
+        headers.extend(problems.take(cookies(&args.cookie)));
     }
-    refuse_clashes(&headers)?;
+    problems.take(refuse_clashes(&headers));
+    problems.end()?;
     Ok(headers)
 }
 
-fn headers_of_file(path: &Path) -> Result<Vec<Header>, Failure> {
-    let text =
-        read_text(path, HEADER_FILE_BYTES_MAX).map_err(|error| Failure::file("--header", path, &error))?;
+fn headers_of_file(path: &Path) -> Result<Vec<Header>, OptionProblem> {
+    let text = read_text(path, HEADER_FILE_BYTES_MAX)
+        .map_err(|error| OptionProblem::file("--header", path, &error))?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(idx, line)| {
             parse_header(line).map_err(|error| {
                 let place = format!("{}:{}:{}", path.display(), idx + 1, error.column);
-                Failure::usage(format!("{place}: {}", error.reason), error.help)
+                OptionProblem::of("header", format!("{place}: {}", error.reason), error.help)
             })
         })
         .collect()
 }
 
-fn basic(credentials: &str) -> Result<Header, Failure> {
+fn basic(credentials: &str) -> Result<Header, OptionProblem> {
     let (user, password) = credentials.split_once(':').ok_or_else(|| {
-        Failure::usage(
-            "invalid value for `--basic`: no colon",
-            "write it as `USER:PASSWORD`; the password may be empty",
-        )
+        let help = "write it as `USER:PASSWORD`; the password may be empty";
+        OptionProblem::of("basic", "invalid value for `--basic`: no colon", help)
     })?;
     Ok(header("Authorization", &basic_authorization(user, password)))
 }
 
 /// One field for all cookies (RFC 6265 5.4).
-fn cookies(cookies: &[String]) -> Result<Header, Failure> {
-    let bad = |cookie: &&String| !cookie.contains('=') || cookie.chars().any(char::is_control);
-    if cookies.iter().any(|cookie| bad(&cookie)) {
-        return Err(Failure::usage("invalid value for `--cookie`", "write a cookie as `NAME=VALUE`"));
+fn cookies(cookies: &[String]) -> Result<Header, OptionProblem> {
+    let is_bad = |cookie: &&String| !cookie.contains('=') || cookie.chars().any(char::is_control);
+    if let Some(bad) = cookies.iter().find(is_bad) {
+        let help = "write a cookie as `NAME=VALUE`";
+        return Err(OptionProblem::of("cookie", "invalid value for `--cookie`", help).about(bad));
     }
     Ok(header("Cookie", &cookies.join("; ")))
 }
 
 /// Fields that squall makes itself from the body and the URL, and fields that may stand only once.
-fn refuse_clashes(headers: &[Header]) -> Result<(), Failure> {
+fn refuse_clashes(headers: &[Header]) -> Result<(), OptionProblem> {
     for name in ["Content-Length", "Transfer-Encoding"] {
         if has(headers, name) {
-            return Err(Failure::usage(format!("`{name}` is derived from the body"), "remove the header"));
+            let message = format!("`{name}` is derived from the body");
+            return Err(OptionProblem::of("header", message, "remove the header"));
         }
     }
     for name in ["Host", "Authorization", "Content-Type", "User-Agent"] {
         if headers.iter().filter(|h| h.name.eq_ignore_ascii_case(name)).count() > 1 {
-            return Err(Failure::usage(format!("`{name}` was given twice"), "give it once"));
+            return Err(OptionProblem::of("header", format!("`{name}` was given twice"), "give it once"));
         }
     }
     Ok(())
 }
 
 /// `--user-agent`, or the one typed as a header (which moves here), or ours.
-fn user_agents(args: &RequestArgs, headers: &mut Vec<Header>) -> Result<Vec<Weighted<String>>, Failure> {
+fn user_agents(
+    args: &RequestArgs,
+    headers: &mut Vec<Header>,
+) -> Result<Vec<Weighted<String>>, OptionProblem> {
     let typed =
         headers.iter().position(|h| h.name.eq_ignore_ascii_case("user-agent")).map(|idx| headers.remove(idx));
     match (typed, &args.user_agent[..]) {
         (Some(_), [_, ..]) => {
-            Err(Failure::usage("`User-Agent` and `--user-agent` were both given", "remove one of them"))
+            let message = "`User-Agent` and `--user-agent` were both given";
+            Err(OptionProblem::of("user-agent", message, "remove one of them"))
         }
         (Some(header), []) => Ok(vec![Weighted { weight: NonZeroU32::MIN, value: header.value }]),
         (None, []) => Ok(vec![Weighted { weight: NonZeroU32::MIN, value: USER_AGENT.to_owned() }]),
@@ -224,8 +231,8 @@ fn user_agents(args: &RequestArgs, headers: &mut Vec<Header>) -> Result<Vec<Weig
 }
 
 /// `[WEIGHT@]TEXT`.
-fn user_agent(text: &str) -> Result<Weighted<String>, Failure> {
-    let bad = |error| Failure::value("--user-agent", text, &error);
+fn user_agent(text: &str) -> Result<Weighted<String>, OptionProblem> {
+    let bad = |error| OptionProblem::invalid("--user-agent", text, &error);
     let (weight, value) = match text.split_once('@') {
         Some((weight, value)) if !weight.is_empty() && weight.bytes().all(|b| b.is_ascii_digit()) => {
             (parse_weight(weight).map_err(bad)?, value)

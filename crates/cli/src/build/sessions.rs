@@ -1,32 +1,39 @@
 //! The plans of `squall handshake` and `squall idle`.
 
-use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use squall_plan::endpoints::parse_endpoint;
 use squall_plan::rules::Source;
 use squall_plan::{
-    CloseMode, ConnectionPolicy, Endpoint, HandshakeLoad, IdleLoad, IdleProtocol, Load, Network, Ping,
-    PingKind, Plan, Profile, Resumption, ResumptionMode, Segment, SessionRequest, Stage, Stop, TlsPolicy,
-    TlsVersions, Weighted, What, When,
+    CloseMode, ConnectionPolicy, Endpoint, HandshakeLoad, IdleLoad, IdleOpening, IdleProtocol, Load, Network,
+    OptionProblem, Ping, PingKind, Plan, PortablePlan, Problems, Resumption, ResumptionMode, Segment,
+    SessionRequest, TlsPolicy, TlsVersions, Weighted, What, When,
 };
 
 use super::{impossible, load, network};
 use crate::args::{
-    HandshakeArgs, HandshakeLoadArgs, IdleArgs, LoadArgs, PingArg, ResumptionArg, ResumptionArgs,
-    SessionNetworkArgs, TicketsArg,
+    HandshakeArgs, HandshakeLoadArgs, IdleArgs, IdleLoadArgs, LoadArgs, PingArg, ResumptionArg,
+    ResumptionArgs, SessionNetworkArgs, TicketsArg,
 };
-use crate::failure::Failure;
 
 /// The plan of `squall handshake`.
-pub(crate) fn handshake_plan(args: &HandshakeArgs) -> Result<Plan, Failure> {
-    let targets = endpoints(&args.targets, HTTPS_PORT)?;
+pub(crate) fn handshake_plan(args: &HandshakeArgs) -> Result<PortablePlan, Problems> {
     let versions = network::tls_versions(args.tls_version);
     let load_args = load_args(&args.load);
+    let mut problems = Problems::default();
+    let targets = problems.take(endpoints(&args.targets, HTTPS_PORT));
+    let resumption = problems.take(resumption(&args.handshake, versions));
+    let when = problems.take(load::when(&load_args, None));
+    let settings = problems.take(network::tls_settings(&args.tls));
+    problems.end()?;
+    let (Some(targets), Some(resumption), Some(when), Some(settings)) = (targets, resumption, when, settings)
+    else {
+        unreachable!("what is missing is a problem")
+    };
     let what = HandshakeLoad {
         server_names: args.sni.clone(),
-        resumption: resumption(&args.handshake, versions)?,
+        resumption,
         request: args.after.request.as_ref().map(|path| request(path, args.after.timeout)),
         hold: args.after.hold.unwrap_or_default(),
         close: network::close_mode(args.after.close).unwrap_or(CloseMode::Rst),
@@ -35,38 +42,41 @@ pub(crate) fn handshake_plan(args: &HandshakeArgs) -> Result<Plan, Failure> {
     let name = args.output.name.clone().unwrap_or_else(|| default_name(&what.targets));
     let load = Load {
         name: "handshake".to_owned(),
-        when: with_room_to_hold(load::when(&load_args, None)?, args),
+        when: with_room_to_hold(when, args),
         stop: load::stop(&load_args),
         connections: connection_policy(&args.network),
-        network: session_network(&args.network)?,
-        tls: TlsPolicy { versions, ..network::tls_settings(&args.tls)? },
+        network: session_network(&args.network),
+        tls: TlsPolicy { versions, ..settings },
         what: What::Handshake(what),
         segment: Segment::WHOLE,
     };
-    plan(name, load, &load_args)
+    let plan = plan(name, load, &load_args)?;
+    Ok(PortablePlan { plan, sources: sources(&args.network), opening: None })
 }
 
 /// The plan of `squall idle`.
-pub(crate) fn idle_plan(args: &IdleArgs) -> Result<Plan, Failure> {
-    let targets = endpoints(&args.targets, if args.tls.is_some() { HTTPS_PORT } else { HTTP_PORT })?;
-    refuse_tls_settings(args)?;
-    let network = session_network(&args.network)?;
-    let source_count = source_count(&targets, &network.sources);
-    let connection_count = connection_count(args, source_count)?;
-    let opening = opening(args, connection_count, source_count);
-    let name = args.output.name.clone().unwrap_or_else(|| default_name(&targets));
+pub(crate) fn idle_plan(args: &IdleArgs) -> Result<PortablePlan, Problems> {
+    let port = if args.tls.is_some() { HTTPS_PORT } else { HTTP_PORT };
+    let opening = opening(&args.load);
+    let mut problems = Problems::default();
+    let targets = problems.take(endpoints(&args.targets, port));
+    problems.take(refuse_tls_settings(args));
+    let paced = problems.take(opening.settle(0));
+    let settings = problems.take(network::tls_settings(&args.tls_settings));
+    let what = targets.and_then(|targets| problems.take(idle_load(args, targets)));
+    problems.end()?;
+    let (Some(what), Some((when, stop)), Some(settings)) = (what, paced, settings) else {
+        unreachable!("what is missing is a problem")
+    };
+    let name = args.output.name.clone().unwrap_or_else(|| default_name(&what.targets));
     let load = Load {
         name: "idle".to_owned(),
-        what: What::Idle(idle_load(args, targets)?),
-        when: When::Closed { connections: profile(connection_count, opening), users: None },
-        stop: Stop { duration: Some(idle_duration(args, opening)?), count: None },
+        what: What::Idle(what),
+        when,
+        stop,
         connections: connection_policy(&args.network),
-        network,
-        tls: TlsPolicy {
-            versions: network::tls_versions(args.tls),
-            sni: args.sni.clone(),
-            ..network::tls_settings(&args.tls_settings)?
-        },
+        network: session_network(&args.network),
+        tls: TlsPolicy { versions: network::tls_versions(args.tls), sni: args.sni.clone(), ..settings },
         segment: Segment::WHOLE,
     };
     let load_args = LoadArgs {
@@ -74,10 +84,11 @@ pub(crate) fn idle_plan(args: &IdleArgs) -> Result<Plan, Failure> {
         threshold: args.load.threshold.clone(),
         ..LoadArgs::default()
     };
-    plan(name, load, &load_args)
+    let plan = plan(name, load, &load_args)?;
+    Ok(PortablePlan { plan, sources: sources(&args.network), opening: Some(opening) })
 }
 
-fn plan(name: String, load: Load, args: &LoadArgs) -> Result<Plan, Failure> {
+fn plan(name: String, load: Load, args: &LoadArgs) -> Result<Plan, OptionProblem> {
     let plan = Plan {
         name,
         loads: vec![load],
@@ -90,7 +101,7 @@ fn plan(name: String, load: Load, args: &LoadArgs) -> Result<Plan, Failure> {
 }
 
 /// `HOST PORT`, as tls-perf has it, is one target.
-fn endpoints(texts: &[String], port: u16) -> Result<Vec<Weighted<Endpoint>>, Failure> {
+fn endpoints(texts: &[String], port: u16) -> Result<Vec<Weighted<Endpoint>>, Problems> {
     let is_port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if let [host, port_text] = texts
         && is_port(port_text)
@@ -99,9 +110,14 @@ fn endpoints(texts: &[String], port: u16) -> Result<Vec<Weighted<Endpoint>>, Fai
             if host.contains(':') { format!("[{host}]:{port_text}") } else { format!("{host}:{port_text}") };
         return endpoints(&[joined], port);
     }
-    let read =
-        |text: &String| parse_endpoint(text, port).map_err(|error| Failure::value("HOST:PORT", text, &error));
-    texts.iter().map(read).collect()
+    let mut problems = Problems::default();
+    let mut read = |text: &String| {
+        let bad = |error| OptionProblem::invalid("HOST:PORT", text, &error);
+        problems.take(parse_endpoint(text, port).map_err(bad))
+    };
+    let endpoints = texts.iter().filter_map(&mut read).collect();
+    problems.end()?;
+    Ok(endpoints)
 }
 
 /// The flags as those of any load; tls-perf's are translated.
@@ -135,7 +151,7 @@ fn with_room_to_hold(when: When, args: &HandshakeArgs) -> When {
     }
 }
 
-fn resumption(args: &ResumptionArgs, versions: TlsVersions) -> Result<Resumption, Failure> {
+fn resumption(args: &ResumptionArgs, versions: TlsVersions) -> Result<Resumption, OptionProblem> {
     let (mode, ratio) = match (args.tickets, args.resumption) {
         (Some(TicketsArg::On), _) => (ResumptionMode::Ticket, 1.0),
         (Some(TicketsArg::Advertise), _) => (ResumptionMode::Ticket, 0.0),
@@ -145,16 +161,22 @@ fn resumption(args: &ResumptionArgs, versions: TlsVersions) -> Result<Resumption
         (None, Some(ResumptionArg::Psk)) => (ResumptionMode::Psk, args.resumption_ratio.unwrap_or(1.0)),
     };
     match (mode, versions) {
-        (ResumptionMode::Id, TlsVersions::Tls13) => Err(Failure::usage(
+        (ResumptionMode::Id, TlsVersions::Tls13) => Err(OptionProblem::of(
+            "resumption",
             "`--resumption id` needs TLS 1.2: TLS 1.3 resumes only with tickets",
             "use `--resumption psk`, or `--tls 1.2`",
-        )),
-        (ResumptionMode::Psk, TlsVersions::Tls12) => Err(Failure::usage(
+        )
+        .with(&["tls"])),
+        (ResumptionMode::Psk, TlsVersions::Tls12) => Err(OptionProblem::of(
+            "resumption",
             "`--resumption psk` needs TLS 1.3",
             "use `--resumption ticket` or `id`, or `--tls 1.3`",
-        )),
+        )
+        .with(&["tls"])),
         _ if args.early_data && !allows_early_data(mode, versions) => {
-            Err(Failure::usage("`--early-data` needs TLS 1.3 resumption", "add `--resumption psk`"))
+            let message = "`--early-data` needs TLS 1.3 resumption";
+            Err(OptionProblem::of("early-data", message, "add `--resumption psk`")
+                .with(&["tls", "resumption"]))
         }
         _ => Ok(Resumption { mode, ratio, early_data: args.early_data }),
     }
@@ -164,11 +186,13 @@ fn allows_early_data(mode: ResumptionMode, versions: TlsVersions) -> bool {
     matches!(mode, ResumptionMode::Ticket | ResumptionMode::Psk) && versions != TlsVersions::Tls12
 }
 
-fn idle_load(args: &IdleArgs, targets: Vec<Weighted<Endpoint>>) -> Result<IdleLoad, Failure> {
+fn idle_load(args: &IdleArgs, targets: Vec<Weighted<Endpoint>>) -> Result<IdleLoad, OptionProblem> {
     let talk = &args.talk;
     let protocol = if talk.http.as_deref() == Some("2") { IdleProtocol::Http2 } else { IdleProtocol::Http1 };
     if protocol == IdleProtocol::Http2 && (talk.after_request.is_some() || talk.ping_with.is_some()) {
-        return Err(Failure::usage(
+        let option = if talk.after_request.is_some() { "after-request" } else { "ping-with" };
+        return Err(OptionProblem::of(
+            option,
             "`--after-request` and `--ping-with` are for HTTP/1.1; `--http 2` uses its own PING",
             "remove them, or remove `--http 2`",
         ));
@@ -192,74 +216,32 @@ fn idle_load(args: &IdleArgs, targets: Vec<Weighted<Endpoint>>) -> Result<IdleLo
     })
 }
 
-fn refuse_tls_settings(args: &IdleArgs) -> Result<(), Failure> {
+fn refuse_tls_settings(args: &IdleArgs) -> Result<(), OptionProblem> {
     let settings = &args.tls_settings;
-    let is_set = settings.insecure
-        || !settings.cacert.is_empty()
-        || settings.cert.is_some()
-        || !settings.ciphers.is_empty()
-        || !settings.groups.is_empty()
-        || settings.key_log.is_some()
-        || settings.alpn.is_some();
-    match args.tls {
-        None if is_set => {
-            Err(Failure::usage("TLS flags were given without `--tls`", "add `--tls`, or remove them"))
+    let given = [
+        ("insecure", settings.insecure),
+        ("cacert", !settings.cacert.is_empty()),
+        ("cert", settings.cert.is_some()),
+        ("ciphers", !settings.ciphers.is_empty()),
+        ("groups", !settings.groups.is_empty()),
+        ("key-log", settings.key_log.is_some()),
+        ("alpn", settings.alpn.is_some()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) if args.tls.is_none() => {
+            let help = "add `--tls`, or remove them";
+            Err(OptionProblem::of(option, "TLS flags were given without `--tls`", help).with(&["tls"]))
         }
         _ => Ok(()),
     }
 }
 
-/// Local addresses that connections to these targets can come from: to an IPv4 address none comes from an IPv6 one.
-fn source_count(targets: &[Weighted<Endpoint>], sources: &[IpAddr]) -> usize {
-    let addresses = targets.iter().map(|target| target.value.host.parse::<IpAddr>().ok());
-    let addresses: Option<Vec<IpAddr>> = addresses.collect();
-    let fits = |source: &&IpAddr| {
-        let is_alike = |address: &IpAddr| address.is_ipv4() == source.is_ipv4();
-        addresses.as_ref().is_none_or(|all| all.iter().any(is_alike))
-    };
-    sources.iter().filter(fits).count()
-}
-
-/// So many for each local address.
-fn connection_count(args: &IdleArgs, source_count: usize) -> Result<u32, Failure> {
-    let each = args.load.connections.map_or(IDLE_COUNT_DEFAULT, NonZeroU32::get);
-    let all = u32::try_from(u64::from(each) * source_count.max(1) as u64);
-    all.map_err(|_| {
-        Failure::usage(
-            format!("{each} connections for each of {source_count} addresses are too many"),
-            "lower --connections, or use fewer addresses",
-        )
-    })
-}
-
-/// How long the opening takes by plan; `None`: as long as it takes.
-fn opening(args: &IdleArgs, connection_count: u32, source_count: usize) -> Option<Duration> {
-    let by_pause = |pause: Duration| source_count.max(1) as f64 / pause.as_secs_f64();
-    let per_s = args.load.open_rate.or_else(|| args.load.pause.map(by_pause)).filter(|rate| *rate > 0.0)?;
-    Duration::try_from_secs_f64(f64::from(connection_count) / per_s).ok()
-}
-
-fn profile(connection_count: u32, opening: Option<Duration>) -> Profile {
-    let target = f64::from(connection_count);
-    match opening {
-        None => Profile::constant(target),
-        Some(duration) => Profile { from: 0.0, stages: vec![Stage { duration, target }] },
-    }
-}
-
-fn idle_duration(args: &IdleArgs, opening: Option<Duration>) -> Result<Duration, Failure> {
-    let opening = opening.unwrap_or_default();
-    match args.load.duration {
-        None => Ok(opening + load::DURATION_DEFAULT),
-        Some(duration) if duration >= opening => Ok(duration),
-        Some(duration) => Err(Failure::usage(
-            format!(
-                "the run takes {} s, but opening the connections takes {:.0} s",
-                duration.as_secs_f64(),
-                opening.as_secs_f64()
-            ),
-            "raise --duration or --open-rate, or leave --duration out",
-        )),
+fn opening(args: &IdleLoadArgs) -> IdleOpening {
+    IdleOpening {
+        count_each: args.connections.map_or(IDLE_COUNT_DEFAULT, NonZeroU32::get),
+        per_s: args.open_rate,
+        pause: args.pause,
+        duration: args.duration,
     }
 }
 
@@ -271,10 +253,13 @@ fn connection_policy(args: &SessionNetworkArgs) -> ConnectionPolicy {
     ConnectionPolicy { connect_timeout: args.connect_timeout, ..ConnectionPolicy::default() }
 }
 
-fn session_network(args: &SessionNetworkArgs) -> Result<Network, Failure> {
+fn session_network(args: &SessionNetworkArgs) -> Network {
+    Network { resolve: args.resolve.clone(), ..Network::default() }
+}
+
+fn sources(args: &SessionNetworkArgs) -> Vec<Source> {
     let nics = args.bind_to_nics.iter().map(|prefix| Source::Interfaces(format!("{prefix}*")));
-    let sources: Vec<Source> = args.source.iter().cloned().chain(nics).collect();
-    Ok(Network { resolve: args.resolve.clone(), sources: network::sources(&sources)?, ..Network::default() })
+    args.source.iter().cloned().chain(nics).collect()
 }
 
 fn default_name(targets: &[Weighted<Endpoint>]) -> String {
@@ -286,23 +271,3 @@ pub(crate) const IDLE_COUNT_DEFAULT: u32 = 1000;
 
 const HTTP_PORT: u16 = 80;
 const HTTPS_PORT: u16 = 443;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_addresses_of_the_targets_family_have_idle_connections() {
-        let sources: Vec<IpAddr> =
-            ["10.0.0.1", "10.0.0.2", "fd00::1"].map(|text| text.parse().unwrap()).into();
-        for (targets, expected) in [
-            (&["10.1.1.1:80"][..], 2),
-            (&["[fd00::2]:80"], 1),
-            (&["10.1.1.1:80", "[fd00::2]:80"], 3),
-            (&["shop:80"], 3),
-        ] {
-            let targets: Vec<_> = targets.iter().map(|text| parse_endpoint(text, 80).unwrap()).collect();
-            assert_eq!(source_count(&targets, &sources), expected);
-        }
-    }
-}

@@ -8,33 +8,36 @@ use squall_plan::limits::URLS_FILE_BYTES_MAX;
 use squall_plan::urls::{Target, parse_list, parse_target};
 
 use crate::args::HttpArgs;
-use crate::failure::Failure;
+use squall_plan::{OptionProblem, Problems};
 
 /// All targets, at least one; those of the command line first.
-pub(super) fn read(args: &HttpArgs) -> Result<Vec<Target>, Failure> {
-    let mut targets: Vec<Target> = args.urls.iter().map(|text| target(text)).collect::<Result<_, _>>()?;
+pub(super) fn read(args: &HttpArgs) -> Result<Vec<Target>, Problems> {
+    let mut problems = Problems::default();
+    let mut targets: Vec<Target> = args.urls.iter().filter_map(|text| problems.take(target(text))).collect();
     if let Some(path) = &args.urls_file {
-        targets.extend(listed(path)?);
+        targets.extend(problems.take(listed(path)).into_iter().flatten());
     }
+    problems.end()?;
     if targets.is_empty() {
-        return Err(Failure::usage("no URL given", "add one, such as `squall http://localhost:8080/`"));
+        let help = "add one, such as `squall http://localhost:8080/`";
+        return Err(OptionProblem::of("URL", "no URL given", help).into());
     }
     Ok(targets)
 }
 
-fn target(text: &str) -> Result<Target, Failure> {
+fn target(text: &str) -> Result<Target, OptionProblem> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         let help = "a number needs a flag: `-c` connections, `-n` requests, `-d` time, `-r` rate";
-        return Err(Failure::usage(format!("`{text}` is not a URL"), help));
+        return Err(OptionProblem::of("URL", format!("`{text}` is not a URL"), help).about(text));
     }
-    parse_target(text).map_err(|error| Failure::value("URL", text, &error))
+    parse_target(text).map_err(|error| OptionProblem::invalid("URL", text, &error))
 }
 
-fn listed(path: &Path) -> Result<Vec<Target>, Failure> {
-    let text = text_of(path).map_err(|error| Failure::file("--urls", path, &error))?;
+fn listed(path: &Path) -> Result<Vec<Target>, OptionProblem> {
+    let text = text_of(path).map_err(|error| OptionProblem::file("--urls", path, &error))?;
     parse_list(&text).map_err(|list| {
         let place = format!("{}:{}:{}", path.display(), list.line, list.error.column);
-        Failure::usage(format!("{place}: {}", list.error.reason), list.error.help)
+        OptionProblem::of("urls", format!("{place}: {}", list.error.reason), list.error.help)
     })
 }
 

@@ -4,14 +4,20 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use squall_engine::{Control, DriverFactory, Observer, ScriptEnd, Span, Stage};
+use squall_engine::{Control, DriverFactory, Observer, ScriptEnd, ScriptRun, Span, Stage};
 use squall_fleet::tool::ToolJob;
-use squall_fleet::{Beginner, Job, LoadEnd, LoadOrder, Port, Ready, Trouble, Voice, Worker, attach, serve};
+use squall_fleet::{
+    Beginner, Job, LoadEnd, LoadOrder, LoadWork, Port, Ready, ScriptWork, Trouble, Voice, Worker, attach,
+    serve,
+};
 use squall_measure::{MachineSecond, RowKey, RunRecorder, RunSetup, Snapshot};
+use squall_plan::Plan;
 
-use super::loads::{self, LoadPlan};
-use super::script::LoadScript;
 use crate::args::AgentArgs;
+use crate::build::{
+    self,
+    script::{LoadScript, ScriptReader},
+};
 use crate::failure::{ExitCode, Failure};
 use crate::signals::Watch;
 
@@ -35,29 +41,34 @@ struct Engine;
 
 impl Worker for Engine {
     fn prepare(&self, order: &LoadOrder, folder: &Path, voice: Voice) -> Result<Box<dyn Job>, Trouble> {
-        // Files that the controller sent are named relative to the agent's folder.
-        std::env::set_current_dir(folder).map_err(|error| {
-            Trouble::new(format!("cannot change to the folder `{}`: {error}", folder.display()), "try again")
-        })?;
-        if order.kind == "tool" {
-            let order = LoadOrder { words: loads::joined(&order.words), ..order.clone() };
-            return Ok(Box::new(ToolJob::new(&order, folder)?));
-        }
-        let mut load = loads::plan(&order.kind, &order.words, Box::new(voice))
-            .map_err(|failure| Trouble::new(failure.message, failure.help))?;
-        for own in &mut load.plan.loads {
+        let (mut plan, script) = match &order.work {
+            LoadWork::Tool(tool) => return Ok(Box::new(ToolJob::new(order, tool, folder)?)),
+            LoadWork::Plan(plan) => (build::settled((**plan).clone())?, None),
+            LoadWork::Script(work) => {
+                let script = script(work, voice)
+                    .map_err(|failure| Trouble::new(failure.message, failure.help))?
+                    .shared(order.is_first);
+                (script.plan, Some(script.run))
+            }
+        };
+        for own in &mut plan.loads {
             own.name.clone_from(&order.name);
             own.segment = order.segment;
         }
-        if let Some(script) = &mut load.script {
-            script.share(order.is_first);
-        }
-        Ok(Box::new(EngineJob { load, control: Control::new(), started: Arc::default() }))
+        Ok(Box::new(EngineJob { plan, script, control: Control::new(), started: Arc::default() }))
     }
 }
 
+/// Compiles a script; `voice` carries what it says.
+fn script(work: &ScriptWork, voice: Voice) -> Result<LoadScript, Failure> {
+    let script = build::script::read(&work.path, None, &work.settings, ScriptReader::plain(Box::new(voice)))?;
+    build::script::check(&script.plan)?;
+    Ok(script)
+}
+
 struct EngineJob {
-    load: LoadPlan,
+    plan: Plan,
+    script: Option<ScriptRun>,
     control: Control,
     /// When the load started.
     started: Arc<OnceLock<SystemTime>>,
@@ -70,7 +81,7 @@ impl Job for EngineJob {
     }
 
     fn beginner(&self) -> Beginner {
-        let stage = self.load.script.as_ref().map(|script| Arc::clone(&script.run.stage));
+        let stage = self.script.as_ref().map(|script| Arc::clone(&script.stage));
         let started = Arc::clone(&self.started);
         Box::new(move |begin| match (&stage, begin) {
             (Some(stage), Some((setup_data, at))) => {
@@ -83,12 +94,12 @@ impl Job for EngineJob {
     }
 
     fn run(self: Box<Self>, port: &mut Port) -> Result<LoadEnd, Trouble> {
-        let Self { load, control, started } = *self;
-        let script = load.script.map(|script| Arc::new(script.run));
+        let Self { plan, script, control, started } = *self;
+        let script = script.map(Arc::new);
         let stage = script.as_ref().map(|script| Arc::clone(&script.stage));
         let factories = script.into_iter().map(|script| script as Arc<dyn DriverFactory>).collect();
         let mut reporter = Reporter { port, stage: stage.clone(), started: &started };
-        let record = squall_engine::run_driven(&load.plan, factories, &control, &mut reporter);
+        let record = squall_engine::run_driven(&plan, factories, &control, &mut reporter);
         let record = record.map_err(|error| trouble(&error))?;
         let failure = stage.and_then(|stage| LoadScript::failure(&stage));
         Ok(LoadEnd {

@@ -13,7 +13,7 @@ use squall_script::Fetch;
 use crate::output;
 
 /// Gets modules, by the cache of the user whose environment this is.
-pub(super) fn fetcher(color: squall_report::ColorChoice) -> Fetch {
+pub(crate) fn fetcher(color: squall_report::ColorChoice) -> Fetch {
     let folder = cache_folder(|name| std::env::var_os(name).map(PathBuf::from));
     Box::new(move |url| {
         let kept = folder.as_ref().map(|folder| Kept::of(folder, url));

@@ -1,136 +1,192 @@
-//! A load of a plan file is a command of this program: its keys are that command's flags, read by the same code.
+//! A load of a plan file: its keys are the options of the command of that name, read by the same table and the same code.
 
-use std::ffi::OsString;
-use std::io::Write;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::CommandFactory;
-use squall_fleet::{Word, tool};
-use squall_plan::file::{LoadOption, LoadSpec, Problem, Text};
-use squall_plan::{Plan, nearest};
+use squall_fleet::{LoadWork, ScriptWork, tool};
+use squall_measure::Rules;
+use squall_plan::file::{LoadSpec, Place, Problem, Text};
+use squall_plan::{OptionProblem, Plan, PortablePlan, nearest};
 
-use super::script::{self, LoadScript};
-use crate::args::{Cli, Command};
-use crate::build;
-use crate::failure::Failure;
-use crate::traffic::replay::{self, Playable};
-use crate::usage::{self, Request};
+use crate::args::{Cli, Command, ReplayArgs, RunArgs, SCRIPT_FLAGS};
+use crate::build::{self, script::ScriptReader};
+use crate::traffic::replay;
+use crate::usage::{GivenWord, GivenWords, is_argument};
 
-/// A load as its command reads it.
-pub(crate) struct LoadPlan {
-    pub(crate) plan: Plan,
-    /// What it plays, where that is a recording: it lives as long.
-    _recording: Option<Playable>,
-    /// The script, where it is one.
-    pub(crate) script: Option<LoadScript>,
+/// A load, complete.
+pub(crate) struct ReadLoad {
+    pub(crate) work: LoadWork,
+    /// What it does, unless a foreign tool does it.
+    pub(crate) plan: Option<Plan>,
+    /// The files of its script.
+    pub(crate) sources: Vec<PathBuf>,
+    /// The temporary file that its recording is in.
+    pub(crate) recording: Option<Arc<File>>,
+    /// The thresholds of its script.
+    pub(crate) rules: Rules,
 }
 
-impl LoadPlan {
-    /// A script's files, as one word: they keep their places beside each other.
-    pub(crate) fn with_tree(&self, words: Vec<Word>) -> Vec<Word> {
-        let Some(script) = &self.script else { return words };
-        let root = |path: &Path| path.parent().map_or_else(PathBuf::new, Path::to_owned);
-        let common = |a: PathBuf, b: &PathBuf| a.ancestors().find(|a| b.starts_with(a)).map(Path::to_owned);
-        let tree = |entry: PathBuf| {
-            let roots = script.sources.iter().try_fold(root(&entry), common);
-            Word::Tree { root: roots.unwrap_or_default(), entry, files: script.sources.clone() }
+/// Reads a load, or finds all that is wrong with it. `folder`: where its files are looked for. `spoiled`: places of the plan file with
+/// problems that are known already.
+pub(crate) fn read(load: &LoadSpec, folder: &Path, spoiled: &[Place]) -> (Option<ReadLoad>, Vec<Problem>) {
+    let kind = load.kind.value.as_str();
+    let words = words(load, folder, spoiled);
+    let mut given = GivenWords::new(&["squall", command_of(kind)], words);
+    given.is_reduced = !load.is_whole;
+    given.leave_out(|word| spoiled.contains(&word.place).then_some(None));
+    if kind != "tool" {
+        let command = Cli::command();
+        given.leave_out(|word| unknown_key(&command, kind, word.option.as_ref()?).map(Some));
+    }
+    given.leave_out(|word| unreadable(kind, word).map(Some));
+    let read = if kind == "tool" { read_tool(&mut given) } else { read_command(&mut given, kind) };
+    let problems = given.problems.into_iter().map(|(place, problem)| placed(load, place, problem));
+    (read.filter(|_| !given.is_reduced), problems.collect())
+}
+
+/// A load as words. One whose name is spoiled is as spoiled as its name.
+fn words(load: &LoadSpec, folder: &Path, spoiled: &[Place]) -> Vec<GivenWord> {
+    let (command, kind) = (Cli::command(), load.kind.value.as_str());
+    let word = |name: Option<&Text>, text: Option<&Text>| {
+        let is_file = match name {
+            Some(name) => is_file(&command, kind, &name.value),
+            None => takes_file(kind),
         };
-        let entry = |word| match word {
-            Word::File(path) if script.sources.contains(&path) => tree(path),
-            word => word,
+        let value = text.map(|text| text.value.clone());
+        let read = match &value {
+            Some(value) if is_file && value != "-" => folder.join(value).to_string_lossy().into_owned(),
+            value => value.clone().unwrap_or_default(),
         };
-        words.into_iter().map(entry).collect()
-    }
-}
-
-/// The plan that a command's words describe. `said`: where a script's console speaks.
-pub(crate) fn plan(kind: &str, words: &[String], said: Box<dyn Write + Send>) -> Result<LoadPlan, Failure> {
-    let alone = |plan| LoadPlan { plan, _recording: None, script: None };
-    let argv =
-        ["squall", command_of(kind)].into_iter().chain(words.iter().map(String::as_str)).map(OsString::from);
-    match usage::parse(argv)? {
-        Request::Do(Command::Http(args)) => build::plan(&args).map(alone),
-        Request::Do(Command::Handshake(args)) => build::sessions::handshake_plan(&args).map(alone),
-        Request::Do(Command::Idle(args)) => build::sessions::idle_plan(&args).map(alone),
-        Request::Do(Command::Replay(args)) => {
-            let (plan, recording) = replay::prepared(&args, &args.output)?;
-            Ok(LoadPlan { plan, _recording: Some(recording), script: None })
+        let written = match (name, text) {
+            (Some(name), Some(_)) => format!("--{}={read}", name.value),
+            (Some(name), None) => format!("--{}", name.value),
+            (None, _) => read.clone(),
+        };
+        let by_name = name.filter(|name| text.is_none() || spoiled.contains(&name.place));
+        let place = by_name.or(text).map_or(load.kind.place, |text| text.place);
+        GivenWord {
+            option: name.map(|name| name.value.clone()),
+            value,
+            read,
+            written: vec![written.into()],
+            place,
         }
-        Request::Do(Command::Run(args)) if kind == "script" => {
-            let script = script::load(&args, said)?;
-            Ok(LoadPlan { plan: script.plan.clone(), _recording: None, script: Some(script) })
-        }
-        _ => Err(Failure::usage(format!("`{kind}` is not yet supported as a load of a plan"), KINDS_HELP)),
-    }
-}
-
-/// The words of a load: its options as flags, then its arguments. What is no key of such a load is left out. `folder`: where files
-/// of the plan are looked for.
-pub(crate) fn words(load: &LoadSpec, folder: &Path) -> Vec<Word> {
-    if load.kind.value == "tool" {
-        return tool_words(load, folder);
-    }
-    let command = Cli::command();
+    };
     let mut words = Vec::new();
     for option in &load.options {
-        if let Some(flag) = flag_of(&command, load, option) {
-            push(option, is_file(flag), folder, &mut words);
-        }
+        words.extend(option.values.iter().map(|text| word(Some(&option.name), Some(text))));
+        words.extend(option.values.is_empty().then(|| word(Some(&option.name), None)));
     }
-    let word = |text: &Text| match takes_file(&load.kind.value) {
-        true => Word::File(folder.join(&text.value)),
-        false => Word::Text(text.value.clone()),
-    };
-    words.extend(load.arguments.iter().map(word));
+    words.extend(load.arguments.iter().map(|text| word(None, Some(text))));
     words
 }
 
-/// The keys of a load that it does not have.
-pub(crate) fn unknown_keys(load: &LoadSpec) -> Vec<Problem> {
-    let command = Cli::command();
-    let Some(of_kind) = command.find_subcommand(command_of(&load.kind.value)) else { return Vec::new() };
-    let problem = |option: &LoadOption| {
-        if flag_of(&command, load, option).is_some() {
-            return None;
-        }
-        let is_flag = of_kind.get_arguments().any(|flag| flag.get_long() == Some(&option.name.value));
-        Some(if is_flag { of_the_run(option) } else { unknown(option, &load.kind.value, of_kind) })
-    };
-    load.options.iter().filter_map(problem).collect()
-}
-
-/// The texts of a load that name files.
-pub(crate) fn files(load: &LoadSpec) -> Vec<&Text> {
-    let command = Cli::command();
-    let is_of_a_file = |option: &&LoadOption| match load.kind.value.as_str() {
-        "tool" => FILES_OF_TOOLS.contains(&option.name.value.as_str()),
-        _ => flag_of(&command, load, option).is_some_and(is_file),
-    };
-    let of_options = load.options.iter().filter(is_of_a_file).flat_map(|option| &option.values);
-    let of_arguments = load.arguments.iter().filter(|_| takes_file(&load.kind.value));
-    of_options.filter(|text| text.value != "-").chain(of_arguments).collect()
-}
-
-/// Says what a tool does not understand.
-pub(crate) fn check_tool(load: &LoadSpec, folder: &Path) -> Result<(), Failure> {
-    let mut words = joined(&texts(&tool_words(load, folder)));
-    if load.arguments.is_empty() {
-        // The tool's name comes first: an option must not be taken for it.
-        words.insert(0, String::new());
-    }
-    tool::check(&words).map_err(|trouble| Failure::usage(trouble.message, trouble.help))
-}
-
-/// The flag that a key of a load stands for.
-fn flag_of<'c>(command: &'c clap::Command, load: &LoadSpec, option: &LoadOption) -> Option<&'c clap::Arg> {
-    let command = command.find_subcommand(command_of(&load.kind.value))?;
-    let flag = command.get_arguments().find(|flag| flag.get_long() == Some(&option.name.value))?;
-    is_of_a_load(flag, &load.kind.value).then_some(flag)
+/// Where a problem is to be reported, with the help that loads without an argument get.
+fn placed(load: &LoadSpec, place: Option<Place>, problem: OptionProblem) -> Problem {
+    let is_bare = load.arguments.is_empty() && problem.option.as_deref().is_none_or(is_argument);
+    let own = load.options.iter().find(|option| Some(&option.name.value) == problem.option.as_ref());
+    let by_name = own.filter(|_| problem.value.is_none()).map(|option| option.name.place);
+    let help = argument_help(&load.kind.value).filter(|_| is_bare).map_or(problem.help, str::to_owned);
+    Problem::at(by_name.or(place).unwrap_or(load.kind.place), problem.message, help)
 }
 
 /// Whether the argument of a load is a file.
 pub(crate) fn takes_file(kind: &str) -> bool {
     matches!(kind, "replay" | "script")
+}
+
+fn read_tool(given: &mut GivenWords) -> Option<ReadLoad> {
+    let (names, options): (Vec<_>, Vec<_>) = given.words.iter().partition(|word| word.option.is_none());
+    let name = names.first().map(|word| word.read.clone()).unwrap_or_default();
+    let options = options.iter().map(|word| (word.option.clone().unwrap_or_default(), word.read.clone()));
+    let more = names.iter().skip(1).map(|word| (word.read.clone(), String::new()));
+    let options: Vec<(String, String)> = options.chain(more).collect();
+    let tool = given.noted(tool::read(&name, &options))?;
+    let work = LoadWork::Tool(Box::new(tool));
+    Some(ReadLoad { work, plan: None, sources: Vec::new(), recording: None, rules: Rules::default() })
+}
+
+fn read_command(given: &mut GivenWords, kind: &str) -> Option<ReadLoad> {
+    let plan = match given.parsed()? {
+        Command::Http(args) => build::portable(&args),
+        Command::Handshake(args) => build::sessions::handshake_plan(&args),
+        Command::Idle(args) => build::sessions::idle_plan(&args),
+        Command::Replay(args) => return read_replay(given, &args),
+        Command::Run(args) => return read_script(given, &args),
+        _ => {
+            let message = format!("`{kind}` is not yet supported as a load of a plan");
+            Err(OptionProblem::whole(message, KINDS_HELP).into())
+        }
+    };
+    given.noted(plan).map(ReadLoad::native)
+}
+
+fn read_replay(given: &mut GivenWords, args: &ReplayArgs) -> Option<ReadLoad> {
+    // Reading it may take long: in vain, where something is wrong already.
+    if given.is_reduced {
+        return None;
+    }
+    let (plan, recording) = given.noted(replay::prepared(args, &args.output))?;
+    Some(ReadLoad { recording: recording.into_file().map(Arc::new), ..ReadLoad::native(plan) })
+}
+
+fn read_script(given: &mut GivenWords, args: &RunArgs) -> Option<ReadLoad> {
+    let settings = given.noted(build::script::settings(&args.script))?;
+    let path = args.files.first().filter(|_| !given.is_reduced)?;
+    // What a script says as it is read is for the machines that run it.
+    let read = build::script::read(path, None, &settings, ScriptReader::plain(Box::new(std::io::sink())));
+    let read = read.and_then(|script| build::script::check(&script.plan).map(|()| script));
+    let script =
+        given.noted(read.map_err(|failure| OptionProblem::of("FILE", failure.message, failure.help)))?;
+    Some(ReadLoad {
+        work: LoadWork::Script(Box::new(ScriptWork { path: path.clone(), settings })),
+        sources: script.sources(),
+        plan: Some(script.plan),
+        recording: None,
+        rules: script.rules,
+    })
+}
+
+impl ReadLoad {
+    fn native(plan: PortablePlan) -> Self {
+        Self {
+            plan: Some(plan.plan.clone()),
+            work: LoadWork::Plan(Box::new(plan)),
+            sources: Vec::new(),
+            recording: None,
+            rules: Rules::default(),
+        }
+    }
+}
+
+/// What is wrong with a key that is not one of the load's.
+fn unknown_key(command: &clap::Command, kind: &str, name: &str) -> Option<OptionProblem> {
+    let of_kind = command.find_subcommand(command_of(kind))?;
+    if flag_of(command, kind, name).is_some() {
+        return None;
+    }
+    let is_flag = of_kind.get_arguments().any(|flag| flag.get_long() == Some(name));
+    Some(if is_flag { of_the_run(name) } else { unknown(name, kind, of_kind) })
+}
+
+/// What is wrong with a file that cannot be opened.
+fn unreadable(kind: &str, word: &GivenWord) -> Option<OptionProblem> {
+    let is_file =
+        word.option.as_ref().map_or_else(|| takes_file(kind), |name| is_file(&Cli::command(), kind, name));
+    let value = word.value.as_ref().filter(|value| is_file && *value != "-")?;
+    let error = File::open(&word.read).err()?;
+    let message = format!("cannot read `{}`: {error}", word.read);
+    let option = word.option.as_deref().unwrap_or("FILE");
+    Some(OptionProblem::of(option, message, "paths are relative to the plan's folder").about(value))
+}
+
+/// The flag that a key of a load stands for.
+fn flag_of<'c>(command: &'c clap::Command, kind: &str, name: &str) -> Option<&'c clap::Arg> {
+    let command = command.find_subcommand(command_of(kind))?;
+    let flag = command.get_arguments().find(|flag| flag.get_long() == Some(name))?;
+    is_of_a_load(flag, kind).then_some(flag)
 }
 
 /// The command that makes a kind of load.
@@ -141,62 +197,30 @@ fn command_of(kind: &str) -> &str {
 /// `squall run` has flags about plans as well as those about scripts.
 fn is_of_a_load(flag: &clap::Arg, kind: &str) -> bool {
     let is_of_the_run = flag.get_long().is_some_and(|name| NOT_OF_A_LOAD.contains(&name));
-    !is_of_the_run && (kind != "script" || flag.get_help_heading() == Some(SCRIPT_HEADING))
+    !is_of_the_run && (kind != "script" || flag.get_help_heading() == Some(SCRIPT_FLAGS))
 }
 
-/// A tool's name, then its keys and values as `--key=value`; its script is a file.
-fn tool_words(load: &LoadSpec, folder: &Path) -> Vec<Word> {
-    let mut words: Vec<Word> = load.arguments.iter().map(|text| Word::Text(text.value.clone())).collect();
-    for option in &load.options {
-        push(option, FILES_OF_TOOLS.contains(&option.name.value.as_str()), folder, &mut words);
-    }
-    words
-}
-
-/// A file's path is a word of its own, because it is another one elsewhere: here it becomes a part of its flag again.
-pub(crate) fn joined(words: &[String]) -> Vec<String> {
-    let mut joined: Vec<String> = Vec::new();
-    for word in words {
-        let is_flag = |flag: &String| FILES_OF_TOOLS.iter().any(|name| flag.strip_prefix("--") == Some(name));
-        match joined.last_mut().filter(|flag| is_flag(flag)) {
-            Some(flag) => flag.push_str(&format!("={word}")),
-            None => joined.push(word.clone()),
-        }
-    }
-    joined
-}
-
-fn push(option: &LoadOption, is_file: bool, folder: &Path, words: &mut Vec<Word>) {
-    let name = format!("--{}", option.name.value);
-    if option.values.is_empty() {
-        words.push(Word::Text(name));
-        return;
-    }
-    for text in &option.values {
-        if is_file && text.value != "-" {
-            words.extend([Word::Text(name.clone()), Word::File(folder.join(&text.value))]);
-        } else {
-            words.push(Word::Text(format!("{name}={}", text.value)));
-        }
+/// Whether the values of an option name files.
+fn is_file(command: &clap::Command, kind: &str, name: &str) -> bool {
+    let names_file = |flag: &clap::Arg| {
+        flag.get_value_names().is_some_and(|names| names.iter().any(|name| name.as_str() == "FILE"))
+    };
+    match kind {
+        "tool" => name == "script",
+        _ => flag_of(command, kind, name).is_some_and(names_file),
     }
 }
 
-fn is_file(flag: &clap::Arg) -> bool {
-    flag.get_value_names().is_some_and(|names| names.iter().any(|name| name.as_str() == "FILE"))
-}
-
-fn of_the_run(option: &LoadOption) -> Problem {
-    let name = option.name.value.as_str();
+fn of_the_run(name: &str) -> OptionProblem {
     let message = format!("`{name}` applies to the whole run, not to a load");
     let help = match name {
         "threshold" => "write `thresholds:`, in the load, in its step or for the whole plan",
         _ => "pass it to `squall run` as a flag",
     };
-    Problem::at(option.name.place, message, help)
+    OptionProblem::of(name, message, help)
 }
 
-fn unknown(option: &LoadOption, kind: &str, command: &clap::Command) -> Problem {
-    let name = option.name.value.as_str();
+fn unknown(name: &str, kind: &str, command: &clap::Command) -> OptionProblem {
     let flags = command.get_arguments().filter(|flag| is_of_a_load(flag, kind));
     let flags = flags.filter_map(clap::Arg::get_long).chain(OWN_KEYS.iter().copied());
     let help = match nearest(name, flags) {
@@ -206,25 +230,21 @@ fn unknown(option: &LoadOption, kind: &str, command: &clap::Command) -> Problem 
             format!("keys of a load are the flags of `squall {command}`: see `squall {command} --help`")
         }
     };
-    Problem::at(option.name.place, format!("a load of kind `{kind}` has no key `{name}`"), help)
+    OptionProblem::of(name, format!("a load of kind `{kind}` has no key `{name}`"), help)
 }
 
-/// The words of a load as one reads them here.
-pub(crate) fn texts(words: &[Word]) -> Vec<String> {
-    let text = |word: &Word| match word {
-        Word::Text(text) => text.clone(),
-        Word::File(path) | Word::Tree { entry: path, .. } => path.to_string_lossy().into_owned(),
-    };
-    words.iter().map(text).collect()
+/// What to write where a load does not say whom it is for.
+fn argument_help(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "http" => "give the plan a `target`, or the load a URL, such as `http: http://localhost:8080/`",
+        "handshake" => "give the plan a `target`, or the load an address, such as `handshake: localhost:443`",
+        "idle" => "give the plan a `target`, or the load an address, such as `idle: localhost:8080`",
+        "replay" => "name the recording, such as `replay: site.har`",
+        _ => return None,
+    })
 }
-
-/// Keys of tools whose value is a file.
-const FILES_OF_TOOLS: &[&str] = &["script"];
 
 const KINDS_HELP: &str = "loads of a plan are `http`, `script`, `handshake`, `idle`, `replay` and `tool`";
-
-/// Where `squall run --help` lists the flags of scripts.
-const SCRIPT_HEADING: &str = "k6 scripts";
 
 /// Keys of every load that are no flags.
 const OWN_KEYS: &[&str] = &["name", "on", "per_machine", "start_after", "thresholds"];

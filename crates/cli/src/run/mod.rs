@@ -2,21 +2,21 @@
 
 mod again;
 pub(crate) mod agent;
-mod fetch;
-mod k6_env;
+pub(crate) mod fetch;
+pub(crate) mod k6_env;
 mod loads;
 pub(crate) mod plan;
 pub(crate) mod plan_file;
 mod samples;
 mod script;
-mod sift;
-mod source_line;
 
 use std::path::{Path, PathBuf};
 
 use squall_plan::Plan;
 
 use crate::args::RunArgs;
+use crate::build;
+use crate::build::script::ScriptReader;
 use crate::failure::{ExitCode, Failure};
 use crate::traffic::replay;
 
@@ -91,7 +91,11 @@ pub(crate) fn planned(args: &RunArgs) -> Result<Planned, Failure> {
     let first = args.files.first().map_or_else(|| Path::new("-"), PathBuf::as_path);
     let plan = match Kind::of(first) {
         Some(Kind::Plan) => return plan::planned(first, args),
-        Some(Kind::Script) => script::load(args, Box::new(std::io::sink()))?.plan,
+        Some(Kind::Script) => {
+            let settings = build::script::settings(&args.script)?;
+            let reader = ScriptReader::plain(Box::new(std::io::sink()));
+            build::script::read(first, args.output.name.as_deref(), &settings, reader)?.plan
+        }
         Some(Kind::Recording) => replay::planned(first)?,
         None => return Err(unknown(first)),
     };

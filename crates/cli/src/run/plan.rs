@@ -5,13 +5,15 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use squall_fleet::{FleetHook, FleetPlan, MachineView, Refusal, Steer, Trouble, Watcher, tool};
+use squall_fleet::{FleetHook, FleetPlan, LoadWork, MachineView, Refusal, Steer, Trouble, Watcher};
 use squall_measure::{PartKind, RunRecord, RunRecorder, Status, StoppedBy};
+use squall_plan::PortablePlan;
 use squall_plan::file::Reach;
+use squall_plan::rules::Source;
 use squall_plan::units::DurationText;
 use squall_report::{Ask, MachineGlance};
 
-use super::{Kind, Planned, loads, plan_file};
+use super::{Kind, Planned, plan_file};
 use crate::args::{FleetArgs, NewArgs, OutputArgs, PlanCommand, RunArgs};
 use crate::echo;
 use crate::faces::Faces;
@@ -39,7 +41,7 @@ pub(crate) fn planned(path: &Path, args: &RunArgs) -> Result<Planned, Failure> {
         true => plan_file::read_ptr(&args.files, (&args.ptr.reading, &[]), None)?,
         false => plan_file::read(path, &args.plan)?,
     };
-    Ok(Planned { has_tools: plan.loads.iter().any(|load| load.kind == "tool"), plan: plan.plan })
+    Ok(Planned { has_tools: plan.loads.iter().any(|load| load.work.is_tool()), plan: plan.plan })
 }
 
 /// Runs PTR configuration files, all at the same time. `added`: a plan file without loads.
@@ -267,11 +269,10 @@ fn hook_lines(text: &mut String, plan: &FleetPlan, when: &str, hooks: &[FleetHoo
 
 fn load_line(plan: &FleetPlan, load: &squall_fleet::FleetLoad) -> String {
     let described = plan.plan.loads.iter().find(|known| known.name == load.name);
-    let what = match described {
-        Some(described) => echo::load_line(described, &plan.plan),
-        None => {
-            format!("{} {}", load.kind, tool::shown(&loads::joined(&loads::texts(&load.words))))
-        }
+    let what = match (described, &load.work) {
+        (Some(described), _) => echo::load_line(described, &plan.plan),
+        (None, LoadWork::Tool(tool)) => format!("tool {}", tool.shown()),
+        (None, _) => String::new(),
     };
     if load.start_after.is_zero() {
         what
@@ -296,21 +297,26 @@ fn total(plan: &FleetPlan, load: &squall_fleet::FleetLoad) -> Option<String> {
         return None;
     }
     let described = plan.plan.loads.iter().find(|known| known.name == load.name);
-    let total = match described {
-        Some(described) => echo::amount(&described.times(copies)),
-        None => tool::asked(&loads::joined(&loads::texts(&load.words)), copies)?.total,
+    let (total, nics) = match (described, &load.work) {
+        (Some(described), LoadWork::Plan(work)) => (echo::amount(&described.times(copies)), interfaces(work)),
+        (Some(described), _) => (echo::amount(&described.times(copies)), Vec::new()),
+        (None, LoadWork::Tool(tool)) => (tool.asked(copies).total, Vec::new()),
+        (None, _) => return None,
     };
-    // How many interfaces a machine has is known when it is asked.
-    let nics = loads::texts(&load.words).into_iter().filter_map(|word| {
-        let flag = word.strip_prefix("--bind-to-nics=")?;
-        Some(flag.to_owned())
-    });
-    let nics: Vec<String> = nics.filter(|_| load.kind == "idle").collect();
     match (total.is_empty(), nics.is_empty()) {
         (true, _) => None,
         (false, true) => Some(total),
         (false, false) => Some(format!("{total}, for each address of {} there", nics.join(", "))),
     }
+}
+
+/// Interfaces for each of whose addresses there are idle connections: how many those are, their machine knows.
+fn interfaces(plan: &PortablePlan) -> Vec<&str> {
+    let names = plan.sources.iter().filter_map(|source| match source {
+        Source::Interfaces(pattern) => Some(pattern.trim_end_matches('*')),
+        Source::Addresses(_) => None,
+    });
+    names.filter(|_| plan.opening.is_some()).collect()
 }
 
 fn listed(paths: &[PathBuf]) -> String {

@@ -1,4 +1,4 @@
-//! From a plan file to what the fleet is to do: every load's words read, every file there, every rule parsed; all problems at once.
+//! From a plan file to what the fleet is to do: every load read, every file there, every rule parsed; all problems at once.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use squall_fleet::{
-    FileOrder, FleetHook, FleetLoad, FleetPlan, FleetRule, FleetStep, RuleKind, Word, check_key, tool,
+    FileOrder, FleetHook, FleetLoad, FleetPlan, FleetRule, FleetStep, LoadWork, RuleKind, check_key,
     unless_figure,
 };
-use squall_measure::{Rules, Threshold, WatchedThreshold};
+use squall_measure::{Threshold, WatchedThreshold};
 use squall_plan::file::{
     self, Hook, HostSource, LoadOption, LoadSpec, Machine, MachineSettings, Place, PlanFile, Problem,
     PtrFile, PtrOptions, Reach, Rule, Text, Variables, Watched,
@@ -23,8 +23,7 @@ use squall_plan::mask::masked_text;
 use squall_plan::urls::parse_target;
 use squall_plan::{InputError, Load, Plan, Segment, When, nearest};
 
-use super::loads::{self, LoadPlan};
-use super::sift::Sieve;
+use super::loads::{self, ReadLoad};
 use crate::args::{DriversArg, PlanArgs, PlanFileArgs, PtrReadingArgs};
 use crate::failure::Failure;
 
@@ -415,30 +414,31 @@ impl<'a> Reader<'a> {
         {
             (spec.is_whole, spec.arguments) = (false, Vec::new());
         }
-        let words = loads::words(&spec, &self.folder);
         let name = self.name(&spec);
-        let load = self.plan(&spec);
-        let parts = self.parts(&spec, &words, load.as_ref().map(|load| &load.plan));
-        let (mut words, mut script_rules, mut length) = (words, Rules::default(), None);
-        if let Some(mut load) = load {
-            words = load.with_tree(words);
-            length = load.plan.loads.iter().filter_map(|load| load.stop.duration).max();
-            load.plan.loads.iter_mut().for_each(|load| load.name.clone_from(&name));
-            self.plans.push(load.plan);
-            script_rules = load.script.map_or(script_rules, |script| script.rules);
-        }
         let thresholds = self.rules(&spec.thresholds);
+        let (read, problems) = loads::read(&spec, &self.folder, &self.spoiled);
+        self.problems.extend(problems);
+        // What is not there has a problem, and so has the plan.
+        let Some(ReadLoad { work, plan, sources, recording, rules }) = read else { return };
+        let parts = self.parts(&spec, &work, plan.as_ref());
+        let mut length = None;
+        if let Some(mut plan) = plan {
+            length = plan.loads.iter().filter_map(|load| load.stop.duration).max();
+            plan.loads.iter_mut().for_each(|load| load.name.clone_from(&name));
+            self.plans.push(plan);
+        }
         self.loads.push(FleetLoad {
             name,
             written: spec.kind.clone(),
-            kind: spec.kind.value.clone(),
-            words,
+            work,
+            sources,
+            recording,
             env: self.environment(),
             parts,
             start_after: spec.start_after,
             length,
             thresholds,
-            script_rules: Arc::new(script_rules),
+            script_rules: Arc::new(rules),
         });
     }
 
@@ -518,33 +518,18 @@ impl<'a> Reader<'a> {
         names.into_iter().find(|name| !taken(name)).unwrap_or_default()
     }
 
-    /// What the load is, read as the command itself would. Local addresses are another machine's: they are for that one to check.
-    fn plan(&mut self, spec: &LoadSpec) -> Option<LoadPlan> {
-        let (folder, is_tool) = (&self.folder, spec.kind.value == "tool");
-        let sieve = Sieve::new(spec, folder, &self.spoiled, &mut self.problems);
-        if is_tool {
-            return sieve.sift(|load| loads::check_tool(load, folder)).and(None);
-        }
-        sieve.sift(|load| {
-            let texts = loads::texts(&loads::words(load, folder)).into_iter();
-            let texts: Vec<String> = texts.filter(|word| !is_of_the_machine(word)).collect();
-            // What a script says as it is read is for those who run it.
-            loads::plan(&load.kind.value, &texts, Box::new(std::io::sink()))
-        })
-    }
-
     /// Who makes which part.
-    fn parts(&self, spec: &LoadSpec, words: &[Word], plan: Option<&Plan>) -> Vec<(usize, Segment)> {
+    fn parts(&self, spec: &LoadSpec, work: &LoadWork, plan: Option<&Plan>) -> Vec<(usize, Segment)> {
         let meant = self.meant(&spec.on);
         if spec.per_machine {
             return meant.into_iter().map(|idx| (idx, Segment::WHOLE)).collect();
         }
         let weights: Vec<u32> = meant.iter().map(|&idx| self.machines[idx].weight.get()).collect();
         let of_plan = plan.and_then(|plan| plan.loads.iter().map(Load::part_count_max).min());
-        let of_tool =
-            || tool::asked(&loads::joined(&loads::texts(words)), 1).map(|asked| asked.part_count_max);
-        let is_tool = spec.kind.value == "tool";
-        let item_count = if is_tool { of_tool() } else { of_plan };
+        let item_count = match work {
+            LoadWork::Tool(tool) => Some(tool.asked(1).part_count_max),
+            LoadWork::Plan(_) | LoadWork::Script(_) => of_plan,
+        };
         let segments = Segment::divide(&weights, item_count.unwrap_or(u64::MAX));
         meant.into_iter().zip(segments).filter_map(|(idx, segment)| Some((idx, segment?))).collect()
     }
@@ -662,11 +647,6 @@ impl<'a> Reader<'a> {
 
 /// What this machine is called where the plan has no machine that makes load.
 const THIS_MACHINE: &str = "local";
-
-/// Whether a word names addresses of the machine that makes the load.
-fn is_of_the_machine(word: &str) -> bool {
-    ["--source=", "--bind-to-nics="].iter().any(|flag| word.starts_with(flag))
-}
 
 /// Host and port of a URL; `None` when it is none.
 fn endpoint(target: &str) -> Option<String> {

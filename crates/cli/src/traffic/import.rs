@@ -24,16 +24,21 @@ pub(crate) struct Playable {
     /// The recording.
     pub(super) recording: Recording,
     /// The temporary file that holds it lives as long as this.
-    _file: Option<File>,
+    file: Option<File>,
 }
 
 impl Playable {
-    /// The path by which this process finds it.
+    /// The path by which this process finds it, and every other one of this user here.
     pub(super) fn path(&self) -> PathBuf {
-        match &self._file {
-            Some(file) => PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())),
+        match &self.file {
+            Some(file) => PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())),
             None => self.recording.path().to_owned(),
         }
+    }
+
+    /// The temporary file that holds it, which must live as long as its path is used.
+    pub(crate) fn into_file(self) -> Option<File> {
+        self.file
     }
 }
 
@@ -45,7 +50,7 @@ pub(super) fn playable(path: &Path, args: &ReadArgs) -> Result<Playable, Failure
     }
     match Recording::open(path) {
         Ok(recording) if recording.index().is_sorted || recording.index().record_count == 0 => {
-            Ok(Playable { recording, _file: None })
+            Ok(Playable { recording, file: None })
         }
         _ => imported(path, &as_played(path, args)),
     }
@@ -69,7 +74,7 @@ fn imported(path: &Path, args: &ReadArgs) -> Result<Playable, Failure> {
         .map_err(|error| error.to_string())
         .and_then(|file| Recording::on_file(file, place).map_err(|error| error.to_string()))
         .map_err(|error| Failure::usage(error, "check the free space in the temporary folder (TMPDIR)"))?;
-    Ok(Playable { recording, _file: Some(file) })
+    Ok(Playable { recording, file: Some(file) })
 }
 
 /// Reads a recording into `writer`, in order; `change` sees each record first.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use squall_plan::units::DurationText;
-use squall_plan::{Plan, What};
+use squall_plan::{OptionProblem, Plan, PortablePlan, Problems, What};
 use squall_report::units::counted;
 use squall_traffic::change::Changes;
 use squall_traffic::play::{Silence, Unfilled};
@@ -37,25 +37,27 @@ fn play(args: &ReplayArgs, shown: &OutputArgs) -> Result<ExitCode, Failure> {
         false => Patience::unless_quiet(&shown.faces, format!("reading {}", args.file.display())),
     };
     let (plan, _playable) = prepared(args, shown)?;
+    let plan = build::settled(plan)?;
     drop(patience);
     http::make(&plan, shown, None)
 }
 
 /// The plan, and the recording, which must live as long.
-pub(crate) fn prepared(args: &ReplayArgs, shown: &OutputArgs) -> Result<(Plan, Playable), Failure> {
-    let playable = playable(&args.file, &args.read)?;
+pub(crate) fn prepared(args: &ReplayArgs, shown: &OutputArgs) -> Result<(PortablePlan, Playable), Problems> {
+    let of_file = |failure: Failure| OptionProblem::of("FILE", failure.message, failure.help);
+    let playable = playable(&args.file, &args.read).map_err(of_file)?;
     if playable.recording.index().record_count == 0 {
         let message = format!("`{}` contains no requests that can be sent", args.file.display());
-        return Err(Failure::usage(message, "`--dry-run` shows what it contains"));
+        return Err(OptionProblem::of("FILE", message, "`--dry-run` shows what it contains").into());
     }
-    let silence = silence(args, &playable.recording)?;
+    let silence = silence(args, &playable.recording).map_err(of_file)?;
     let plan = build::replay::plan(args, shown, playable.path(), playable.recording.index(), silence.cut_ns)?;
     if shown.faces.quiet == 0 {
         if silence.count > 0 {
             let cut = DurationText(Duration::from_secs(silence.cut_ns / 1_000_000_000));
             output::note(&format!("{} cut by --max-gap, {cut} in total", counted(silence.count, "silence")));
         }
-        tell_unfilled(&plan, &playable.recording)?;
+        tell_unfilled(&plan.plan, &playable.recording).map_err(of_file)?;
     }
     Ok((plan, playable))
 }
@@ -114,7 +116,7 @@ pub(crate) fn run_file(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure>
 /// What `squall run FILE` would do.
 pub(crate) fn planned(path: &Path) -> Result<Plan, Failure> {
     let args = file_args(path)?;
-    prepared(&args, &args.output).map(|(plan, _)| plan)
+    Ok(prepared(&args, &args.output)?.0.plan)
 }
 
 /// The arguments of `squall replay FILE`.

@@ -86,6 +86,38 @@ loads:
 }
 
 #[test]
+fn an_agent_of_another_version_says_so() {
+    let place = Place::new();
+    // What an agent answers first, as the versions before and after this one do: the length, two numbers, JSON.
+    let agent = |protocol: u32, version: &str| {
+        let json = format!(
+            r#"{{"hello":{{"protocol":{protocol},"version":"{version}","facts":{{}},"way_back":null}}}}"#
+        );
+        let frame = [&(json.len() as u32).to_be_bytes()[..], &[0; 16], json.as_bytes()].concat();
+        let path = place.folder.path().join(format!("hello-{protocol}"));
+        std::fs::write(&path, frame).unwrap();
+        format!("[sh, -c, 'cat {}; cat >/dev/null']", path.display())
+    };
+    let plan = format!(
+        "target: TARGET\nmachines: {{ a: local, old: {{ command: {} }}, new: {{ command: {} }} }}\nloads: [{{ http: /, requests: 5 }}]\n",
+        agent(5, "0.1.0"),
+        agent(99, "0.2.0"),
+    );
+    let (record, output) = place.run(&plan, &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for expected in [
+        "machine `old`: squall 0.1.0 there speaks protocol 5, not ",
+        "machine `new`: squall 0.2.0 there speaks protocol 99, not ",
+        "use the same version on both machines",
+    ] {
+        assert!(said.contains(expected), "{said}");
+    }
+    assert!(record.is_null());
+    assert_eq!(place.logged(), 0);
+}
+
+#[test]
 fn a_load_that_no_machine_can_make_is_refused_by_name() {
     let place = Place::new();
     let plan = "

@@ -8,6 +8,7 @@
 mod run;
 mod studies;
 mod target;
+mod wrong;
 
 use std::fmt::Write;
 use std::fs;

@@ -52,6 +52,24 @@ fn a_run_is_summed_up_on_stdout_saved_and_drawn_again() {
 }
 
 #[test]
+fn a_run_that_an_earlier_version_saved_is_repeated() {
+    let bench = Bench::new("earlier");
+    let saved = folder().join("saved-0.1.0");
+    fs::create_dir_all(&saved).unwrap();
+    let record = include_str!("saved-0.1.0.json");
+    let address = bench.target.address().to_string();
+    fs::write(saved.join("run.json"), record.replace("127.0.0.1:18422", &address)).unwrap();
+    let (_, stderr, code) = squall(&["report", saved.to_str().unwrap()]);
+    assert_eq!((stderr.as_str(), code), ("", 0));
+    let (stdout, stderr, code) =
+        squall(&["run", "--again", saved.to_str().unwrap(), "--no-save", "--json", "-"]);
+    assert_eq!(code, 0, "{stderr}");
+    let summary: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&summary["totals"]["ok"], &summary["totals"]["connections_opened"]), (&20.into(), &2.into()));
+    assert_eq!(bench.target.stats().requests, 20);
+}
+
+#[test]
 fn json_on_stdout_stands_alone() {
     let bench = Bench::new("json");
     let (stdout, _, code) = bench.squall("/", &["-n", "50", "--no-keepalive", "--json", "-"]);

@@ -1,11 +1,11 @@
 //! Files that the machines need: sends them, and says what they are called there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use squall_plan::file::Reach;
 
 use super::Fleet;
-use crate::order::Word;
+use crate::order::{FleetLoad, LoadWork};
 use crate::protocol::{Destination, SENT_FILES, Trouble};
 
 impl Fleet<'_> {
@@ -17,13 +17,11 @@ impl Fleet<'_> {
             }
         }
         for (load_idx, load) in self.plan.loads.iter().enumerate() {
-            for (word_idx, word) in load.words.iter().enumerate() {
-                let remote = load.parts.iter().map(|(idx, _)| *idx).filter(|&idx| !self.is_local(idx));
-                let remote: Vec<usize> = remote.collect();
-                for (from, path) in sent_files(load_idx, word_idx, word) {
-                    let to = Destination { path, mode: 0o600, overwrite: false };
-                    remote.iter().for_each(|&idx| self.send_file(idx, from, &to));
-                }
+            let remote = load.parts.iter().map(|(idx, _)| *idx).filter(|&idx| !self.is_local(idx));
+            let remote: Vec<usize> = remote.collect();
+            for (from, path) in sent_files(load_idx, load) {
+                let to = Destination { path, mode: 0o600, overwrite: false };
+                remote.iter().for_each(|&idx| self.send_file(idx, &from, &to));
             }
         }
     }
@@ -35,17 +33,16 @@ impl Fleet<'_> {
         }
     }
 
-    /// The words of a load for a machine: paths of files are those that they have there.
-    pub(super) fn words(&self, load_idx: usize, machine_idx: usize) -> Vec<String> {
-        let word = |(word_idx, word): (usize, &Word)| match word {
-            Word::Text(text) => text.clone(),
-            Word::File(path) | Word::Tree { entry: path, .. } if self.is_local(machine_idx) => {
-                path.to_string_lossy().into_owned()
+    /// A load for a machine: paths of files are those that they have there.
+    pub(super) fn work(&self, load_idx: usize, machine_idx: usize) -> LoadWork {
+        let load = &self.plan.loads[load_idx];
+        let mut work = load.work.clone();
+        if !self.is_local(machine_idx) {
+            for (file_idx, path) in work.files_mut().into_iter().enumerate() {
+                *path = sent_name(load_idx, file_idx, load.below_root(path)).into();
             }
-            Word::File(path) => sent_name(load_idx, word_idx, path.file_name().unwrap_or_default().as_ref()),
-            Word::Tree { root, entry, .. } => sent_name(load_idx, word_idx, below(root, entry)),
-        };
-        self.plan.loads[load_idx].words.iter().enumerate().map(word).collect()
+        }
+        work
     }
 
     fn is_local(&self, machine_idx: usize) -> bool {
@@ -53,24 +50,35 @@ impl Fleet<'_> {
     }
 }
 
-/// The files of a word, each with its name on machines that it is sent to.
-fn sent_files(load_idx: usize, word_idx: usize, word: &Word) -> Vec<(&Path, String)> {
-    let named = |path: &Path| sent_name(load_idx, word_idx, path);
-    match word {
-        Word::Text(_) => Vec::new(),
-        Word::File(path) => vec![(path, named(path.file_name().unwrap_or_default().as_ref()))],
-        Word::Tree { root, files, .. } => {
-            files.iter().map(|path| (path.as_path(), named(below(root, path)))).collect()
-        }
+/// The files of a load, each with its name on machines that it is sent to.
+fn sent_files(load_idx: usize, load: &FleetLoad) -> Vec<(PathBuf, String)> {
+    let mut sent = Vec::new();
+    for (file_idx, path) in load.work.clone().files_mut().into_iter().enumerate() {
+        let together =
+            if load.sources.contains(path) { &load.sources[..] } else { std::slice::from_ref(path) };
+        let named = |path: &PathBuf| (path.clone(), sent_name(load_idx, file_idx, load.below_root(path)));
+        sent.extend(together.iter().map(named));
     }
+    sent
 }
 
 /// A file's name on machines that it was sent to.
-fn sent_name(load_idx: usize, word_idx: usize, path: &Path) -> String {
-    format!("{SENT_FILES}{load_idx}-{word_idx}/{}", path.to_string_lossy())
+fn sent_name(load_idx: usize, file_idx: usize, path: &Path) -> String {
+    format!("{SENT_FILES}{load_idx}-{file_idx}/{}", path.to_string_lossy())
 }
 
-/// A path as seen from a folder above it.
-fn below<'a>(root: &Path, path: &'a Path) -> &'a Path {
-    path.strip_prefix(root).unwrap_or(path)
+impl FleetLoad {
+    /// A path as seen from the folder in which all files of the script lie; of any other file, its name.
+    fn below_root<'p>(&self, path: &'p Path) -> &'p Path {
+        let name = || path.file_name().map_or(path, Path::new);
+        let Some((first, rest)) =
+            self.sources.split_first().filter(|_| self.sources.contains(&path.to_owned()))
+        else {
+            return name();
+        };
+        let root = rest.iter().fold(first.parent(), |root, source| {
+            root?.ancestors().find(|ancestor| source.starts_with(ancestor))
+        });
+        root.and_then(|root| path.strip_prefix(root).ok()).unwrap_or_else(name)
+    }
 }

@@ -11,6 +11,7 @@ use crate::absent::Unreported;
 use crate::clock::unix_ns;
 use crate::ledger::Source;
 use crate::link::{Arrival, Arrived, Returned};
+use crate::order::LoadWork;
 use crate::protocol::{Begin, LoadEnd, Order, Report, Trouble};
 
 impl Fleet<'_> {
@@ -66,7 +67,7 @@ impl Fleet<'_> {
                 let Some(state) = step.state_mut(machine_idx, load_idx) else { return };
                 *state = State::Ready;
                 self.ledger.take_rows(machine_idx, load_idx, &ready.rows);
-                if RATES_REQUESTS.contains(&self.plan.loads[load_idx].kind.as_str()) {
+                if RATES_REQUESTS.contains(&self.plan.loads[load_idx].written.value.as_str()) {
                     self.ledger.take_plan(machine_idx, load_idx, &ready.plan);
                 }
                 self.ledger.load_mut(load_idx).warmup = ready.plan.warmup;
@@ -293,7 +294,7 @@ impl Fleet<'_> {
     /// A running load whose machine was lost.
     fn lose_load(&mut self, machine_idx: usize, load_idx: usize, step: &mut Step) -> Unreported {
         let source = step.source(self.plan, machine_idx, load_idx);
-        if self.plan.loads[load_idx].kind == "tool" {
+        if self.plan.loads[load_idx].work.is_tool() {
             self.lose_tool(machine_idx, load_idx, source.origin_s);
         }
         self.lasted_until_now(source, step);
@@ -307,15 +308,15 @@ impl Fleet<'_> {
     /// A tool whose output nobody will see still has its row.
     fn lose_tool(&mut self, machine_idx: usize, load_idx: usize, origin_s: u32) {
         let load = &self.plan.loads[load_idx];
-        let command = self.words(load_idx, machine_idx);
+        let LoadWork::Tool(tool) = &load.work else { return };
         let tool = ToolRun {
-            tool: command.first().cloned().unwrap_or_default(),
+            tool: tool.name().to_owned(),
             version: String::new(),
             load: load.name.clone(),
             machine: self.machine_name(machine_idx),
             at_s: f64::from(origin_s),
             duration: self.elapsed().saturating_sub(Duration::from_secs(origin_s.into())),
-            command: vec![crate::tool::shown(&command)],
+            command: vec![tool.shown().to_owned()],
             exit_code: None,
             problem: Some("its machine was lost, and its metrics with it".to_owned()),
             figures: ToolFigures::default(),

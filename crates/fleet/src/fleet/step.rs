@@ -95,8 +95,7 @@ impl Fleet<'_> {
             orders.push(LoadOrder {
                 load_idx: load_idx as u32,
                 name: load.name.clone(),
-                kind: load.kind.clone(),
-                words: self.words(load_idx, machine_idx),
+                work: self.work(load_idx, machine_idx),
                 env: load.env.clone(),
                 segment,
                 is_first,
@@ -124,7 +123,7 @@ impl Fleet<'_> {
             let (machine_idx, load_idx, state) = step.jobs[job_idx];
             if state == State::Ready {
                 step.jobs[job_idx].2 = State::Running;
-                let has_seconds = self.plan.loads[load_idx].kind != "tool";
+                let has_seconds = !self.plan.loads[load_idx].work.is_tool();
                 self.ledger.begin(step.source(self.plan, machine_idx, load_idx), has_seconds);
             }
         }

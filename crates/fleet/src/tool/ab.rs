@@ -4,7 +4,7 @@ use squall_measure::ToolFigures;
 
 use super::text::{after, number};
 use super::{Tool, ToolLoad, Words, whole_seconds};
-use crate::protocol::Trouble;
+use squall_plan::OptionProblem;
 
 pub(super) struct Ab;
 
@@ -18,7 +18,7 @@ impl Tool for Ab {
     }
 
     /// `-t` sets 50,000 requests unless `-n` comes after it, and a URL without a path is refused.
-    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, OptionProblem> {
         let mut load = load.clone();
         let authority = load.url.split("://").nth(1).unwrap_or(&load.url);
         if !authority.contains('/') {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use squall_measure::ToolFigures;
 
 use super::{Tool, ToolLoad, Words, with_unit};
-use crate::protocol::Trouble;
+use squall_plan::OptionProblem;
 
 pub(super) struct Fortio;
 
@@ -18,7 +18,7 @@ impl Tool for Fortio {
     }
 
     /// A rate of 0 is as fast as it goes; its resolution of a millisecond is made finer.
-    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, OptionProblem> {
         let mut words = Words::default();
         words.add("load").option("-json", Some("-")).add("-quiet").option("-r", Some("0.00001"));
         words.option("-c", load.connections).option("-qps", Some(load.rate.unwrap_or(0.0)));

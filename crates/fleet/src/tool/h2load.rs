@@ -4,7 +4,7 @@ use squall_measure::ToolFigures;
 
 use super::text::{after, before, micros, number};
 use super::{Tool, ToolLoad, Words, is_http_1, whole_seconds};
-use crate::protocol::Trouble;
+use squall_plan::OptionProblem;
 
 pub(super) struct H2load;
 
@@ -17,7 +17,7 @@ impl Tool for H2load {
         &["connections", "duration", "requests", "threads", "streams", "http", "header", "rate"]
     }
 
-    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, OptionProblem> {
         load.check_counts(self.name())?;
         let mut words = Words::default();
         words.option("-c", load.connections).option("-t", load.threads).option("-m", load.streams);

@@ -4,7 +4,7 @@ use squall_measure::ToolFigures;
 
 use super::text::{after, number};
 use super::{Tool, ToolLoad, Words, with_unit};
-use crate::protocol::Trouble;
+use squall_plan::OptionProblem;
 
 pub(super) struct Hey;
 
@@ -18,7 +18,7 @@ impl Tool for Hey {
     }
 
     /// Its rate is of each worker.
-    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, OptionProblem> {
         let mut words = Words::default();
         words.option("-c", load.connections).length(load, ("-n", "-z"), with_unit);
         words.option("-q", load.rate.map(|rate| rate / load.connections.unwrap_or(50) as f64));

@@ -14,7 +14,7 @@ use squall_measure::{StoppedBy, ToolFigures, ToolRun};
 use squall_plan::files;
 use squall_plan::{Plan, Segment};
 
-use super::{Tool, ToolLoad, masked_words, read};
+use super::{Tool, ToolLoad, by_name, masked_words};
 use crate::agent::{Job, Port};
 use crate::protocol::{self, LoadEnd, LoadOrder, Ready, Trouble};
 
@@ -33,12 +33,13 @@ pub struct ToolJob {
 }
 
 impl ToolJob {
-    /// Reads the load's words and finds the tool.
+    /// Finds the tool, and its words for this machine's part.
     ///
     /// # Errors
-    /// When a word is wrong, or the tool is not installed here.
-    pub fn new(order: &LoadOrder, folder: &Path) -> Result<Self, Trouble> {
-        let (tool, mut load) = read(&order.words, order.segment)?;
+    /// When the tool cannot do it, or is not installed here.
+    pub fn new(order: &LoadOrder, load: &ToolLoad, folder: &Path) -> Result<Self, Trouble> {
+        let (tool, mut load) = (by_name(&load.name)?, load.clone());
+        load.divide(tool, order.segment);
         load.report_file =
             folder.join(format!("report-{}.json", order.load_idx)).to_string_lossy().into_owned();
         let (program, words) = match load.command.split_first() {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use squall_measure::ToolFigures;
 
 use super::{Tool, ToolLoad, Words, is_http_1};
-use crate::protocol::Trouble;
+use squall_plan::OptionProblem;
 
 pub(super) struct K6;
 
@@ -30,13 +30,17 @@ impl Tool for K6 {
         true
     }
 
-    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, OptionProblem> {
         let script = load.script.as_ref().ok_or_else(|| {
-            Trouble::new("k6 needs a `script`", "write `script: test.js`, relative to the plan's folder")
+            OptionProblem::whole(
+                "k6 needs a `script`",
+                "write `script: test.js`, relative to the plan's folder",
+            )
         })?;
         if let Some(version) = load.http.as_deref().filter(|version| !is_http_1(version)) {
             let help = "write `http: '1.1'`, or leave it out: k6 uses HTTP/2 if the server supports it";
-            return Err(Trouble::new(
+            return Err(OptionProblem::of(
+                "http",
                 format!("`http: {version}`: k6 can only be restricted to HTTP/1.1"),
                 help,
             ));
@@ -53,7 +57,7 @@ impl Tool for K6 {
         }
         let mut words = words.0;
         words.extend(load.args.iter().cloned());
-        words.push(script.clone());
+        words.push(script.to_string_lossy().into_owned());
         Ok(words)
     }
 

@@ -15,17 +15,17 @@ mod tls_perf;
 mod vegeta;
 mod wrk;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use squall_measure::ToolFigures;
-use squall_plan::Segment;
 use squall_plan::mask::{MASK, is_secret_name, masked_text};
 use squall_plan::units::{DurationText, parse_count, parse_duration, parse_rate};
 use squall_plan::urls::is_token;
+use squall_plan::{OptionProblem, Problems, Segment};
 
 pub use job::ToolJob;
-
-use crate::protocol::Trouble;
 
 /// A foreign tool.
 trait Tool: Sync {
@@ -36,7 +36,7 @@ trait Tool: Sync {
     fn keys(&self) -> &'static [&'static str];
 
     /// Its words for a load, without the program itself.
-    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble>;
+    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, OptionProblem>;
 
     /// Environment that makes it do what the load says.
     fn env(&self, _load: &ToolLoad) -> Option<(&'static str, String)> {
@@ -80,9 +80,13 @@ const TOOLS: &[&dyn Tool] = &[
 /// Keys that every tool's load understands.
 const COMMON_KEYS: &[&str] = &["url", "path", "args", "command", "ulimit"];
 
-/// A load for a tool, as the plan describes it. Numbers are this machine's part, unless the tool divides them.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct ToolLoad {
+/// A load for a tool, as the plan describes it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolLoad {
+    /// The tool.
+    name: String,
+    /// As people read it: without its secrets.
+    shown: String,
     url: String,
     /// The program, where it is not found by its name.
     path: Option<String>,
@@ -98,7 +102,7 @@ struct ToolLoad {
     /// `1`, `2`.
     http: Option<String>,
     headers: Vec<String>,
-    script: Option<String>,
+    script: Option<PathBuf>,
     insecure: bool,
     /// TLS version: `1.2`, `1.3`, `any`.
     tls: Option<String>,
@@ -110,17 +114,8 @@ struct ToolLoad {
     /// All words, program included, instead of what the rest would mean.
     command: Vec<String>,
     /// A file that the tool may write its figures to.
+    #[serde(skip)]
     report_file: String,
-    segment: Segment,
-}
-
-/// Checks a tool's load as far as that is possible anywhere. `words`: the tool's name, then `--key=value`.
-///
-/// # Errors
-/// When there is no such tool, it does not understand a key, or a value cannot be read.
-pub fn check(words: &[String]) -> Result<(), Trouble> {
-    let (tool, load) = read(words, Segment::WHOLE)?;
-    if load.command.is_empty() { tool.words(&load).map(drop) } else { Ok(()) }
 }
 
 /// The numbers of a tool's load: those of all machines together, and into how many parts they can be divided.
@@ -132,39 +127,20 @@ pub struct Asked {
     pub part_count_max: u64,
 }
 
-/// What a tool's load asks for when so many machines each make all of it. `words` as for [`check`].
-pub fn asked(words: &[String], machine_count: u32) -> Option<Asked> {
-    let (tool, load) = read(words, Segment::WHOLE).ok()?;
-    let (users, ends) = match tool.name() {
-        "k6" => ("virtual user", "iteration"),
-        "tls-perf" => ("connection", "handshake"),
-        _ => ("connection", "request"),
-    };
-    let counted = |count: Option<u64>, noun: &str| {
-        let count = count?.saturating_mul(u64::from(machine_count));
-        Some(if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") })
-    };
-    let rate = load.rate.map(|rate| format!("{} {ends}s/s", rate * f64::from(machine_count)));
-    let parts = [counted(load.connections, users), counted(load.requests, ends), rate];
-    let counts = [load.connections, load.requests].into_iter().flatten();
-    Some(Asked {
-        total: parts.into_iter().flatten().collect::<Vec<_>>().join(", "),
-        part_count_max: counts.min().unwrap_or(u64::MAX).max(1),
-    })
-}
-
 /// Names of all tools.
 pub fn names() -> Vec<&'static str> {
     TOOLS.iter().map(|tool| tool.name()).collect()
 }
 
-/// A load for a tool as people read it: without its secrets. `words` as for [`check`].
-pub fn shown(words: &[String]) -> String {
-    let own = words.iter().flat_map(|word| match word.strip_prefix("--command=") {
-        Some(command) => command.split_whitespace().map(str::to_owned).collect(),
-        None => vec![word.strip_prefix("--args=").unwrap_or(word).to_owned()],
+/// A load for a tool as people read it: without its secrets.
+fn shown(name: &str, options: &[(String, String)]) -> String {
+    let own = options.iter().flat_map(|(key, value)| match key.as_str() {
+        "command" => value.split_whitespace().map(str::to_owned).collect(),
+        "args" => vec![value.clone()],
+        _ if value.is_empty() => vec![format!("--{key}")],
+        _ => vec![format!("--{key}={value}")],
     });
-    masked_words(&own.collect::<Vec<_>>()).join(" ")
+    masked_words(&std::iter::once(name.to_owned()).chain(own).collect::<Vec<_>>()).join(" ")
 }
 
 /// Words of a command line without their secrets: one that stands behind a flag whose value is a secret is one.
@@ -192,32 +168,81 @@ fn masked_word(word: &str) -> String {
     }
 }
 
-fn read(words: &[String], segment: Segment) -> Result<(&'static dyn Tool, ToolLoad), Trouble> {
-    let (name, options) = words.split_first().ok_or_else(|| unknown_tool(""))?;
-    let tool = TOOLS.iter().find(|tool| tool.name() == name).ok_or_else(|| unknown_tool(name))?;
-    let mut load = ToolLoad { segment, ..ToolLoad::default() };
-    for option in options {
-        let option = option.strip_prefix("--").unwrap_or(option);
-        let (key, value) = option.split_once('=').unwrap_or((option, "true"));
-        if !COMMON_KEYS.contains(&key) && !tool.keys().contains(&key) {
+/// Reads the load of a tool. An option without a value is a switch; an option may be there several times.
+///
+/// # Errors
+/// All that is wrong with it: no such tool, options that it does not understand, values that cannot be read, and what it cannot do.
+pub fn read(name: &str, options: &[(String, String)]) -> Result<ToolLoad, Problems> {
+    let tool = by_name(name)?;
+    let mut load = ToolLoad { name: name.to_owned(), shown: shown(name, options), ..ToolLoad::default() };
+    let mut problems = Problems::default();
+    for (key, value) in options {
+        let set = if COMMON_KEYS.contains(&key.as_str()) || tool.keys().contains(&key.as_str()) {
+            load.set(key, value)
+        } else {
             let keys = [COMMON_KEYS, tool.keys()].concat().join(", ");
-            return Err(Trouble::new(
+            Err(OptionProblem::of(
+                key,
                 format!("{name} has no option `{key}`"),
                 format!("its options: {keys}"),
-            ));
-        }
-        load.set(key, value)?;
+            ))
+        };
+        problems.take(set);
     }
-    if !load.is_divided_by(*tool) {
-        load.divide();
+    problems.end()?;
+    if load.command.is_empty() {
+        tool.words(&load)?;
     }
-    Ok((*tool, load))
+    Ok(load)
+}
+
+fn by_name(name: &str) -> Result<&'static dyn Tool, OptionProblem> {
+    let tool = TOOLS.iter().find(|tool| tool.name() == name).copied();
+    tool.ok_or_else(|| {
+        let help = format!("tools: {}", names().join(", "));
+        OptionProblem::of(ARGUMENT, format!("unknown tool `{name}`"), help).about(name)
+    })
 }
 
 impl ToolLoad {
-    fn set(&mut self, key: &str, value: &str) -> Result<(), Trouble> {
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// As people read it: without its secrets.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// What it asks for when so many machines each make all of it.
+    pub fn asked(&self, machine_count: u32) -> Asked {
+        let (users, ends) = match self.name.as_str() {
+            "k6" => ("virtual user", "iteration"),
+            "tls-perf" => ("connection", "handshake"),
+            _ => ("connection", "request"),
+        };
+        let counted = |count: Option<u64>, noun: &str| {
+            let count = count?.saturating_mul(u64::from(machine_count));
+            Some(if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") })
+        };
+        let rate = self.rate.map(|rate| format!("{} {ends}s/s", rate * f64::from(machine_count)));
+        let parts = [counted(self.connections, users), counted(self.requests, ends), rate];
+        let counts = [self.connections, self.requests].into_iter().flatten();
+        Asked {
+            total: parts.into_iter().flatten().collect::<Vec<_>>().join(", "),
+            part_count_max: counts.min().unwrap_or(u64::MAX).max(1),
+        }
+    }
+
+    /// Every file that a machine needs to make it.
+    pub(crate) fn files_mut(&mut self) -> Vec<&mut PathBuf> {
+        self.script.iter_mut().collect()
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), OptionProblem> {
         let wrong = |error: squall_plan::InputError| {
-            Trouble::new(format!("`{key}: {value}`: {}", error.reason), error.help)
+            OptionProblem::of(key, format!("`{key}: {value}`: {}", error.reason), error.help).about(value)
         };
         let text = || Some(value.to_owned());
         match key {
@@ -231,8 +256,8 @@ impl ToolLoad {
             "streams" => self.streams = Some(parse_count(value).map_err(wrong)?),
             "http" => self.http = text(),
             "header" => self.headers.push(value.to_owned()),
-            "script" => self.script = text(),
-            "insecure" => self.insecure = value == "true",
+            "script" => self.script = Some(value.into()),
+            "insecure" => self.insecure = matches!(value, "" | "true"),
             "tls" => self.tls = text(),
             "tickets" => self.tickets = text(),
             "ulimit" => self.ulimit = Some(parse_count(value).map_err(wrong)?),
@@ -250,9 +275,11 @@ impl ToolLoad {
         tool.divides() && self.command.is_empty()
     }
 
-    /// Leaves this machine's part.
-    fn divide(&mut self) {
-        let segment = self.segment;
+    /// Leaves a machine's part, unless the tool divides it by itself.
+    fn divide(&mut self, tool: &dyn Tool, segment: Segment) {
+        if self.is_divided_by(tool) {
+            return;
+        }
         self.connections = self.connections.map(|count| segment.part_of(count));
         self.requests = self.requests.map(|count| segment.part_of(count));
         self.rate = self.rate.map(|rate| rate * segment.fraction());
@@ -264,7 +291,7 @@ impl ToolLoad {
     }
 
     /// Refuses what tools with a connection for each thread, and a request for each connection, refuse.
-    fn check_counts(&self, name: &str) -> Result<(), Trouble> {
+    fn check_counts(&self, name: &str) -> Result<(), OptionProblem> {
         let pairs = [
             ("connections", self.connections, "threads", self.threads),
             ("requests", self.requests, "connections", self.connections),
@@ -274,18 +301,17 @@ impl ToolLoad {
                 && more < fewer
             {
                 let message = format!("{name} would have {more} {of} for {fewer} {per}");
-                return Err(Trouble::new(
-                    message,
-                    format!("raise `{of}`, lower `{per}`, or use fewer machines"),
-                ));
+                let help = format!("raise `{of}`, lower `{per}`, or use fewer machines");
+                return Err(OptionProblem::of(of, message, help));
             }
         }
         Ok(())
     }
 
-    fn need_url(&self) -> Result<String, Trouble> {
+    fn need_url(&self) -> Result<String, OptionProblem> {
         if self.url.is_empty() {
-            return Err(Trouble::new("the tool has no URL", "give the plan a `target`, or the load a `url`"));
+            let help = "give the plan a `target`, or the load a `url`";
+            return Err(OptionProblem::whole("the tool has no URL", help));
         }
         Ok(self.url.clone())
     }
@@ -331,7 +357,7 @@ impl Words {
     }
 
     /// The user's own words, then the URL.
-    fn end(&mut self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+    fn end(&mut self, load: &ToolLoad) -> Result<Vec<String>, OptionProblem> {
         self.0.extend(load.args.iter().cloned());
         self.0.push(load.need_url()?);
         Ok(std::mem::take(&mut self.0))
@@ -359,9 +385,8 @@ const SECRET_FLAGS: &[&str] = &["-A", "-a", "-u", "--user"];
 /// How long a load lasts that says nothing of it.
 const LENGTH: Duration = Duration::from_secs(10);
 
-fn unknown_tool(name: &str) -> Trouble {
-    Trouble::new(format!("unknown tool `{name}`"), format!("tools: {}", names().join(", ")))
-}
+/// What the name of the tool is in a load: its one argument.
+const ARGUMENT: &str = "TOOL";
 
 #[cfg(test)]
 mod tests;

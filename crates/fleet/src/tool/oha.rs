@@ -4,7 +4,7 @@ use serde_json::Value;
 use squall_measure::ToolFigures;
 
 use super::{Tool, ToolLoad, Words, with_unit};
-use crate::protocol::Trouble;
+use squall_plan::OptionProblem;
 
 pub(super) struct Oha;
 
@@ -17,7 +17,7 @@ impl Tool for Oha {
         &["connections", "duration", "requests", "rate", "streams", "http", "header", "insecure"]
     }
 
-    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, OptionProblem> {
         let mut words = Words::default();
         words.add("--no-tui").option("--output-format", Some("json"));
         words.option("-c", load.connections).option("-p", load.streams);

@@ -6,6 +6,19 @@ fn tool(name: &str) -> &'static dyn Tool {
     *TOOLS.iter().find(|tool| tool.name() == name).unwrap()
 }
 
+/// A load from words such as `--key=value`, and a machine's part of it.
+fn load(words: &[&str], segment: Segment) -> Result<(&'static dyn Tool, ToolLoad), Problems> {
+    let option = |word: &&str| {
+        let (key, value) = word.trim_start_matches("--").split_once('=').unwrap();
+        (key.to_owned(), value.to_owned())
+    };
+    let options: Vec<(String, String)> = words[1..].iter().map(option).collect();
+    let mut load = read(words[0], &options)?;
+    let tool = by_name(&load.name)?;
+    load.divide(tool, segment);
+    Ok((tool, load))
+}
+
 fn figures(name: &str, printed: &str) -> ToolFigures {
     tool(name).read(printed, "")
 }
@@ -106,8 +119,7 @@ fn nothing_is_read_from_nonsense() {
 #[test]
 fn loads_become_command_lines() {
     let line = |words: &[&str], segment| {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let (tool, load) = read(&words, segment).unwrap();
+        let (tool, load) = load(words, segment).unwrap();
         tool.words(&load).unwrap().join(" ")
     };
     let half = Segment { first: 0, width: 1, of: 2 };
@@ -157,9 +169,7 @@ fn loads_become_command_lines() {
 #[test]
 fn users_of_k6_are_divided_once() {
     let asked = |words: &[&str]| {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let segment = Segment { first: 1, width: 1, of: 3 };
-        let (tool, load) = read(&words, segment).unwrap();
+        let (tool, load) = load(words, Segment { first: 1, width: 1, of: 3 }).unwrap();
         (load.connections, load.requests, load.is_divided_by(tool))
     };
     let k6 = ["k6", "--script=a.js", "--vus=30", "--requests=90"];
@@ -184,8 +194,7 @@ fn shown_command_lines_have_no_secrets() {
         ),
         (&["hey", url, header], "-z 10s -H Authorization: *** http://***@a/?token=***&q=1"),
     ] {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let (tool, load) = read(&words, Segment::WHOLE).unwrap();
+        let (tool, load) = load(words, Segment::WHOLE).unwrap();
         assert_eq!(tool.shown(&load, &tool.words(&load).unwrap()).join(" "), expected);
     }
     for (words, masked) in [
@@ -196,9 +205,9 @@ fn shown_command_lines_have_no_secrets() {
         let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
         assert_eq!(masked_words(&words).join(" "), masked);
     }
-    let load =
+    let words =
         ["ab", "--url=http://u:secret@a/", "--args=-A", "--args=bob:secret", "--command=hey -a b:secret x"];
-    assert_eq!(shown(&load.map(str::to_owned)), "ab --url=http://***@a/ -A *** hey -a *** x");
+    assert_eq!(load(&words, Segment::WHOLE).unwrap().1.shown(), "ab --url=http://***@a/ -A *** hey -a *** x");
     for (word, masked) in [
         ("API_TOKEN=secret", "API_TOKEN=***"),
         ("--env=API_TOKEN=secret", "--env=API_TOKEN=***"),
@@ -214,12 +223,17 @@ fn shown_command_lines_have_no_secrets() {
 #[test]
 fn what_a_tool_cannot_do_is_said() {
     let problem = |words: &[&str]| {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let trouble = check(&words).unwrap_err();
-        format!("{} | {}", trouble.message, trouble.help)
+        let Problems(problems) = load(words, Segment::WHOLE).err().unwrap();
+        problems
+            .iter()
+            .map(|problem| format!("{} | {}", problem.message, problem.help))
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     assert!(problem(&["jmeter"]).starts_with("unknown tool `jmeter` | tools: k6, wrk"));
     assert!(problem(&["wrk", "--rate=5/s"]).starts_with("wrk has no option `rate` | its options: url"));
+    let both = problem(&["wrk", "--rate=5/s", "--duration=5", "--threads=x"]);
+    assert_eq!(both.lines().count(), 3, "all at once: {both}");
     assert!(problem(&["wrk", "--duration=5"]).starts_with("`duration: 5`: a unit is missing"));
     assert!(problem(&["wrk2", "--url=http://a/"]).starts_with("wrk2 needs a `rate`"));
     assert!(problem(&["k6"]).starts_with("k6 needs a `script`"));
@@ -241,17 +255,16 @@ fn what_is_asked_for_is_told_of_all_machines_together() {
         (&["tls-perf", "--handshakes=5"], "15 handshakes", 5),
         (&["wrk2", "--rate=100/s"], "300 requests/s", u64::MAX),
     ] {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let expected = Asked { total: total.to_owned(), part_count_max };
-        assert_eq!(asked(&words, 3), Some(expected));
+        let words = [words, &["--url=http://a/"]].concat();
+        let (_, load) = load(&words, Segment::WHOLE).unwrap();
+        assert_eq!(load.asked(3), Asked { total: total.to_owned(), part_count_max });
     }
 }
 
 #[test]
 fn k6_is_kept_to_http_1_by_its_environment() {
     let env = |words: &[&str]| {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let (tool, load) = read(&words, Segment::WHOLE).unwrap();
+        let (tool, load) = load(words, Segment::WHOLE).unwrap();
         tool.env(&load)
     };
     let (name, value) = env(&["k6", "--script=a.js", "--http=1.1"]).unwrap();

@@ -4,7 +4,7 @@ use squall_measure::ToolFigures;
 
 use super::text::{after, number};
 use super::{Tool, ToolLoad, Words, whole_seconds};
-use crate::protocol::Trouble;
+use squall_plan::OptionProblem;
 
 pub(super) struct TlsPerf;
 
@@ -18,7 +18,7 @@ impl Tool for TlsPerf {
     }
 
     /// Takes a literal address and a port; its connections are of each thread.
-    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, OptionProblem> {
         let url = load.need_url()?;
         let rest = url.split("://").nth(1).unwrap_or(&url);
         let authority = rest.split('/').next().unwrap_or(rest);

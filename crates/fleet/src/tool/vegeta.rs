@@ -5,7 +5,7 @@ use squall_measure::ToolFigures;
 use squall_plan::shell::quoted;
 
 use super::{LENGTH, Tool, ToolLoad, masked_words, with_unit};
-use crate::protocol::Trouble;
+use squall_plan::OptionProblem;
 
 pub(super) struct Vegeta;
 
@@ -18,7 +18,7 @@ impl Tool for Vegeta {
         &["connections", "duration", "rate", "header", "insecure"]
     }
 
-    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, OptionProblem> {
         Ok(vec!["-c".to_owned(), script(load, &load.need_url()?, <[String]>::to_vec)])
     }
 

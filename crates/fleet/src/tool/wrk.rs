@@ -4,7 +4,7 @@ use squall_measure::ToolFigures;
 
 use super::text::{after, bytes, micros, number};
 use super::{Tool, ToolLoad, Words};
-use crate::protocol::Trouble;
+use squall_plan::OptionProblem;
 
 pub(super) struct Wrk {
     pub(super) is_wrk2: bool,
@@ -22,16 +22,18 @@ impl Tool for Wrk {
         }
     }
 
-    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, Trouble> {
+    fn words(&self, load: &ToolLoad) -> Result<Vec<String>, OptionProblem> {
         if self.is_wrk2 && load.rate.is_none() {
-            return Err(Trouble::new("wrk2 needs a `rate`", "write `rate: 1000/s`"));
+            return Err(OptionProblem::whole("wrk2 needs a `rate`", "write `rate: 1000/s`"));
         }
         load.check_counts(self.name())?;
         // Its defaults are 10 and 2.
         let threads = load.threads.or_else(|| load.connections.map(|count| count.min(2)));
         let mut words = Words::default();
         words.add("--latency").option("-c", load.connections).option("-t", threads);
-        words.option("-d", load.duration_text()).option("-s", load.script.as_ref());
+        words
+            .option("-d", load.duration_text())
+            .option("-s", load.script.as_ref().map(|path| path.display()));
         words.option("-R", load.rate.map(|rate| rate.round().max(1.0))).headers("-H", load);
         words.end(load)
     }

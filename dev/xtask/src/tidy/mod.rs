@@ -2,11 +2,13 @@
 //!
 //! Each check pushes its findings; none stops at the first one.
 
+mod circles;
 mod docs;
 mod imports;
 mod lengths;
 mod literals;
 mod sources;
+mod types;
 mod words;
 
 use std::fmt::Display;
@@ -32,6 +34,8 @@ pub(crate) fn run(root: &Path) -> ExitCode {
     lengths::check(&files, &mut findings);
     imports::check(root, &mut findings);
     docs::check(root, &mut findings);
+    circles::check(&files, &mut findings);
+    types::check(&files, &mut findings);
     words::check(root, &files, &mut findings);
     for finding in &findings.0 {
         eprintln!("{finding}");
