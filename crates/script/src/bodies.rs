@@ -1,4 +1,4 @@
-//! What the bodies of responses that scripts hold take in memory: bounded for each user, and for the process.
+//! What the bodies of responses and the parsed pages that scripts hold take in memory: bounded for each user, and for the process.
 //!
 //! Owns: the counts. Never: the bodies; who holds one holds a [`Held`] with it.
 
@@ -50,7 +50,7 @@ impl Drop for Held {
 
 fn too_much(who: &str, bytes_max: u64) -> String {
     format!(
-        "{who} response bodies of more than {} MiB: use `responseType: 'none'`, or keep fewer responses",
+        "{who} response bodies and pages of more than {} MiB: use `responseType: 'none'`, or keep fewer responses",
         bytes_max >> 20
     )
 }

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
 use sha2::digest::{FixedOutput, Update};
 
-use super::hex;
+use super::{by_pieces, hex};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
@@ -42,8 +42,10 @@ const FUNCTIONS: &[Fun] = &[
     Fun::new(c"createHMAC", 2, create_hmac),
     Fun::new(c"randomBytes", 1, random_bytes),
     Fun::new(c"hexEncode", 1, |call: &Call<'_>| {
-        let bytes = super::bytes_of(&call.arg(0))?;
-        Ok(call.ctx().string(&hex(&bytes)))
+        let (ctx, bytes) = (call.ctx(), super::bytes_of(&call.arg(0))?);
+        let mut text = String::with_capacity(2 * bytes.len());
+        by_pieces(ctx, &bytes, |piece| text.push_str(&hex(piece)))?;
+        Ok(ctx.string(&text))
     }),
 ];
 
@@ -130,15 +132,26 @@ fn mac(name: &str, key: &[u8]) -> Option<Box<dyn Growing>> {
 fn hash<'js>(call: &Call<'js>, name: &str) -> JsResult<Value<'js>> {
     let bytes = super::bytes_of(&call.arg(0))?;
     let mut hasher = hasher(name).ok_or_else(|| unknown(call.ctx(), name))?;
-    hasher.update(&bytes);
+    by_pieces(call.ctx(), &bytes, |piece| hasher.update(piece))?;
     encoded(&call.arg(1), &hasher.digest())
+}
+
+/// The HMAC of this name with the second argument as its key. RFC 2104 2: of a long key its hash is used.
+fn mac_of(call: &Call<'_>, name: &str) -> JsResult<Box<dyn Growing>> {
+    let (ctx, mut key) = (call.ctx(), super::bytes_of(&call.arg(1))?);
+    if key.len() > KEY_BYTES_MAX
+        && let Some(mut hasher) = hasher(name)
+    {
+        by_pieces(ctx, &key, |piece| hasher.update(piece))?;
+        key = hasher.digest();
+    }
+    mac(name, &key).ok_or_else(|| unknown(ctx, name))
 }
 
 fn hmac_of<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let name = call.arg(0).to_string()?;
-    let key = super::bytes_of(&call.arg(1))?;
-    let mut mac = mac(&name, &key).ok_or_else(|| unknown(call.ctx(), &name))?;
-    mac.update(&super::bytes_of(&call.arg(2))?);
+    let mut mac = mac_of(call, &name)?;
+    by_pieces(call.ctx(), &super::bytes_of(&call.arg(2))?, |piece| mac.update(piece))?;
     encoded(&call.arg(3), &mac.digest())
 }
 
@@ -150,9 +163,7 @@ fn create_hash<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 
 fn create_hmac<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let name = call.arg(0).to_string()?;
-    let key = super::bytes_of(&call.arg(1))?;
-    let mac = mac(&name, &key).ok_or_else(|| unknown(call.ctx(), &name))?;
-    hasher_object(call.ctx(), mac)
+    hasher_object(call.ctx(), mac_of(call, &name)?)
 }
 
 fn hasher_object<'js>(ctx: Ctx<'js>, state: Box<dyn Growing>) -> JsResult<Value<'js>> {
@@ -169,7 +180,8 @@ fn update<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let Some(hasher) = this.opaque::<Hasher>() else {
         return Err(call.ctx().throw_type("`update` must be called on a hash"));
     };
-    hasher.0.borrow_mut().update(&bytes);
+    let mut hasher = hasher.0.borrow_mut();
+    by_pieces(call.ctx(), &bytes, |piece| hasher.update(piece))?;
     Ok(call.ctx().undefined())
 }
 
@@ -238,14 +250,21 @@ fn random_uuid<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 /// So many random bytes.
 pub(super) fn random(ctx: Ctx<'_>, count: usize) -> JsResult<Vec<u8>> {
     let mut bytes = vec![0; count];
-    match getrandom::fill(&mut bytes) {
-        Ok(()) => Ok(bytes),
-        Err(error) => Err(ctx.throw_error(&format!("no random bytes: {error}"))),
+    for piece in bytes.chunks_mut(RANDOM_PIECE_BYTES) {
+        getrandom::fill(piece).map_err(|error| ctx.throw_error(&format!("no random bytes: {error}")))?;
+        ctx.host().give_way(ctx)?;
     }
+    Ok(bytes)
 }
 
 /// Web Cryptography API 10.1.1: more in one call is a QuotaExceededError.
 const RANDOM_VALUES_BYTES_MAX: f64 = 65_536.0;
+
+/// Longer than a block of any hash.
+const KEY_BYTES_MAX: usize = 1024;
+
+/// Random bytes that the system gives in less than a millisecond.
+const RANDOM_PIECE_BYTES: usize = 128 * 1024;
 
 /// Most random bytes in one call.
 const RANDOM_BYTES_MAX: f64 = 1e8;

@@ -1,8 +1,13 @@
 //! The module `k6/encoding`: Base64; and the globals `TextEncoder` and `TextDecoder`.
 
-use base64::Engine;
+use std::io::Read;
+
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
+use base64::read::DecoderReader;
+use base64::write::EncoderStringWriter;
+
+use super::by_pieces;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
@@ -23,20 +28,55 @@ const FUNCTIONS: &[Fun] = &[Fun::new(c"b64encode", 2, encode), Fun::new(c"b64dec
 fn encode<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
     let bytes = super::bytes_of(&call.arg(0))?;
-    Ok(ctx.string(&coding(&call.arg(1))?.encode(bytes)))
+    let coding = coding(&call.arg(1))?;
+    let mut writer = EncoderStringWriter::new(&coding);
+    // A string takes everything.
+    by_pieces(ctx, &bytes, |piece| drop(std::io::Write::write_all(&mut writer, piece)))?;
+    Ok(ctx.string(&writer.into_inner()))
 }
 
 fn decode<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
     let text = call.arg(0).to_string()?;
     let text: String = text.chars().filter(|letter| !matches!(letter, '\r' | '\n')).collect();
-    let bytes = coding(&call.arg(1))?.decode(text);
-    let bytes = bytes.map_err(|error| ctx.throw_error(&format!("illegal base64 data: {error}")))?;
+    let bytes = decoded(ctx, &text, &coding(&call.arg(1))?)?;
     match call.arg(2).as_text().as_deref() {
-        Some("s") => Ok(ctx.string(&String::from_utf8_lossy(&bytes))),
+        Some("s") => Ok(ctx.string(&lossy_text(ctx, &bytes)?)),
         _ => ctx.array_buffer(&bytes),
     }
 }
+
+fn decoded(ctx: Ctx<'_>, text: &str, coding: &GeneralPurpose) -> JsResult<Vec<u8>> {
+    let mut reader = DecoderReader::new(text.as_bytes(), coding);
+    let mut bytes = Vec::new();
+    loop {
+        let read = reader.by_ref().take(DECODED_PIECE_BYTES).read_to_end(&mut bytes);
+        match read {
+            Ok(0) => return Ok(bytes),
+            Ok(_) => ctx.host().give_way(ctx)?,
+            Err(error) => return Err(ctx.throw_error(&format!("illegal base64 data: {error}"))),
+        }
+    }
+}
+
+/// Bytes as text, with U+FFFD for what is none.
+fn lossy_text(ctx: Ctx<'_>, bytes: &[u8]) -> JsResult<String> {
+    let (mut text, mut looked_bytes) = (String::with_capacity(bytes.len()), 0);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+        if text.len() - looked_bytes >= DECODED_PIECE_BYTES as usize {
+            looked_bytes = text.len();
+            ctx.host().give_way(ctx)?;
+        }
+    }
+    Ok(text)
+}
+
+/// Decoded in less than a millisecond.
+const DECODED_PIECE_BYTES: u64 = 128 * 1024;
 
 fn coding(name: &Value<'_>) -> JsResult<GeneralPurpose> {
     let strict = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::RequireCanonical);
@@ -77,8 +117,9 @@ fn text_of_bytes<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, is_fatal) = (call.ctx(), call.arg(1).is_truthy());
     let bytes = call.arg(0).bytes().unwrap_or_default();
     match std::str::from_utf8(&bytes) {
+        Ok(text) => Ok(ctx.string(text)),
         Err(_) if is_fatal => Err(ctx.throw_type("the encoded data was not valid utf-8")),
-        _ => Ok(ctx.string(&String::from_utf8_lossy(&bytes))),
+        Err(_) => Ok(ctx.string(&lossy_text(ctx, &bytes)?)),
     }
 }
 

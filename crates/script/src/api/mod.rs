@@ -22,6 +22,10 @@ mod streams;
 mod subtle;
 pub(crate) mod timers;
 
+use std::sync::mpsc::{self, TryRecvError};
+use std::thread;
+
+use crate::host::Phase;
 use crate::vm::{Call, Ctx, Fun, JsResult, Thrown, Value};
 
 /// A native module: its name, and what makes its exports.
@@ -178,8 +182,49 @@ pub(crate) fn bad_metadata(name: &str) -> String {
 
 /// Bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
+
+/// Works on bytes piece by piece: other users have their turn in between, and a run that ends ends this, too.
+pub(crate) fn by_pieces(ctx: Ctx<'_>, bytes: &[u8], mut work: impl FnMut(&[u8])) -> JsResult<()> {
+    for piece in bytes.chunks(PIECE_BYTES) {
+        work(piece);
+        if piece.len() == PIECE_BYTES {
+            ctx.host().give_way(ctx)?;
+        }
+    }
+    Ok(())
+}
+
+/// Does on a thread of its own what takes long and cannot be divided, while the user waits as in `sleep()`. A run that ends does not wait for it.
+pub(crate) fn off_loop<T: Send + 'static>(
+    ctx: Ctx<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JsResult<T> {
+    let host = ctx.host();
+    if matches!(host.phase.get(), Phase::Init | Phase::Summary) {
+        return Ok(work());
+    }
+    let (done, result) = mpsc::channel();
+    let thread = thread::Builder::new().spawn(move || done.send(work()));
+    thread.map_err(|error| ctx.throw_error(&format!("cannot start a thread: {error}")))?;
+    loop {
+        match result.try_recv() {
+            Ok(result) => return Ok(result),
+            Err(TryRecvError::Disconnected) => {
+                return Err(ctx.throw_error("the thread ended without a result"));
+            }
+            Err(TryRecvError::Empty) => host.wait(ctx, Some(host.now_ns.get() + LOOK_NS))?,
+        }
+    }
+}
+
+/// How often a user looks whether its thread has ended.
+const LOOK_NS: u64 = 1_000_000;
+
+/// A millisecond's work of a slow hash.
+const PIECE_BYTES: usize = 128 * 1024;
 
 /// The bytes of a string or of a buffer.
 pub(crate) fn bytes_of(value: &Value<'_>) -> JsResult<Vec<u8>> {

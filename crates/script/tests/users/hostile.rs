@@ -123,6 +123,84 @@ fn json_that_takes_long_gives_way_and_can_be_interrupted() {
     assert_eq!(user.outcome(), Outcome::Interrupted);
 }
 
+/// What natives do with 32 MB, or with a number that a script chooses: others have their turn, and the user can be interrupted.
+#[test]
+fn natives_that_take_long_give_way_and_can_be_interrupted() {
+    const TEXT: &str = "const big = 'x'.repeat(32 << 20);";
+    const BYTES: &str = "const big = new Uint8Array(32 << 20).fill(255).buffer;";
+    const PAGE: &str = "const page = parseHTML('<i></i>'.repeat(5000));";
+    const BASE64: &str = "const big = 'QUJD'.repeat(8 << 20);";
+    const HMAC_KEY: &str = "const { subtle } = globalThis.crypto; const key = await subtle.generateKey({ name: 'HMAC', hash: 'SHA-1' }, true, ['sign']);";
+    const PASSWORD: &str = "const { subtle } = globalThis.crypto; const key = await subtle.importKey('raw', new Uint8Array(8), 'PBKDF2', false, ['deriveBits']);";
+    for (setup, call) in [
+        (TEXT, "crypto.md4(big, 'hex')"),
+        (TEXT, "crypto.md5(big, 'hex')"),
+        (BYTES, "crypto.sha1(big, 'hex')"),
+        (TEXT, "crypto.sha256(big, 'hex')"),
+        (TEXT, "crypto.sha384(big, 'hex')"),
+        (BYTES, "crypto.sha512(big, 'hex')"),
+        (TEXT, "crypto.sha512_224(big, 'hex')"),
+        (TEXT, "crypto.sha512_256(big, 'hex')"),
+        (TEXT, "crypto.ripemd160(big, 'hex')"),
+        (TEXT, "crypto.hmac('md5', '', big, 'hex')"),
+        (TEXT, "crypto.hmac('sha256', big, '', 'hex')"),
+        (TEXT, "crypto.createHash('sha256').update(big)"),
+        (TEXT, "crypto.createHMAC('sha256', big)"),
+        (BYTES, "crypto.hexEncode(big)"),
+        ("", "crypto.randomBytes(1e8)"),
+        (BYTES, "encoding.b64encode(big)"),
+        (BASE64, "encoding.b64decode(big)"),
+        (BYTES, "encoding.b64decode(encoding.b64encode(big), 'std', 's')"),
+        (BYTES, "new TextDecoder().decode(big)"),
+        (BYTES, "await globalThis.crypto.subtle.digest('SHA-1', big)"),
+        (HMAC_KEY, "await subtle.sign('HMAC', key, new Uint8Array(32 << 20))"),
+        (
+            PASSWORD,
+            "await subtle.deriveBits({ name: 'PBKDF2', hash: 'SHA-1', salt: new Uint8Array(8), iterations: 1e7 }, key, 128)",
+        ),
+        (
+            "const { subtle } = globalThis.crypto;",
+            "await subtle.generateKey({ name: 'RSA-PSS', modulusLength: 4096, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-1' }, true, ['sign'])",
+        ),
+        ("const text = '<p a=b>x</p>'.repeat(1e5);", "parseHTML(text)"),
+        (
+            "const text = '<p ' + Array.from({ length: 5e4 }, (_, nth) => 'a' + nth).join(' ') + '>';",
+            "parseHTML(text)",
+        ),
+        (PAGE, "page.find('i:nth-child(2n+1)')"),
+        (PAGE, "page.find('i').filter('i:nth-child(2n+1)')"),
+    ] {
+        let source = format!(
+            "import crypto from 'k6/crypto'; import encoding from 'k6/encoding'; import {{ parseHTML }} from 'k6/html';
+            {setup} export async function setup() {{ {call}; }} export default function () {{}}"
+        );
+        let mut user = user(&source, Runtime::default(), &Text::default(), &Rc::default());
+        let step = user.begin(Work::Setup, 0);
+        assert!(matches!(step, Step::Yield | Step::Wait { .. }), "{call}: {step:?}");
+        user.interrupt();
+        assert_eq!(user.resume(0), Step::Idle, "{call}");
+        assert_eq!(user.outcome(), Outcome::Interrupted, "{call}");
+    }
+}
+
+/// The memory of parsed pages is not the engine's, and counts all the same.
+#[test]
+fn a_user_that_keeps_every_page_is_stopped_by_errors() {
+    let source = "import { parseHTML } from 'k6/html'; const kept = []; const text = '<p>x</p>'.repeat(1e4);
+        export default function () {
+          try { for (;;) kept.push(parseHTML(text)); } catch (error) { console.log(kept.length, error.message); }
+          kept.length = 0;
+          console.log(parseHTML(text).find('p').size());
+        }";
+    let run = iterate(source, 1, |_| reply(200, &[], ""));
+    let lines: Vec<&str> = run.said.lines().collect();
+    assert!(
+        lines[0].starts_with("40 a virtual user holds response bodies and pages of more than 256 MiB"),
+        "{lines:?}"
+    );
+    assert_eq!(lines[1], "10000");
+}
+
 fn gzip(plain: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(plain).expect("memory takes it");
@@ -168,6 +246,9 @@ fn a_user_that_keeps_every_response_is_stopped_by_errors() {
     let run = iterate(source, 1, |_| reply(200, &[], &body));
     let lines: Vec<&str> = run.said.lines().filter(|line| !line.contains("Request Failed")).collect();
     assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(lines[0].starts_with("8 a virtual user holds response bodies of more than 256 MiB"), "{lines:?}");
+    assert!(
+        lines[0].starts_with("8 a virtual user holds response bodies and pages of more than 256 MiB"),
+        "{lines:?}"
+    );
     assert!(lines[0].ends_with(" 1000") && lines[1] == "200", "{lines:?}");
 }

@@ -10,6 +10,7 @@ use html5ever::tree_builder::TreeBuilderOpts;
 use squall_plan::limits::HTML_DEPTH_MAX;
 use url::Url;
 
+use crate::bodies::Held;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
@@ -56,16 +57,27 @@ struct Tree {
     document: Document,
     ids: Vec<NodeId>,
     places: HashMap<NodeId, usize>,
+    /// What it takes of the memory that the user has for responses and pages.
+    _held: Held,
 }
 
 impl Tree {
     fn of(ctx: Ctx<'_>, text: &str) -> JsResult<Self> {
+        let tag_count = memchr::memchr_iter(b'<', text.as_bytes()).count();
+        let bytes = text.len() * BYTES_PER_BYTE + tag_count * BYTES_PER_TAG;
+        let held = ctx.host().http.bodies.hold(bytes).map_err(|problem| ctx.throw_error(&problem))?;
         let document = parsed(ctx, text)?;
+        let (mut ids, mut places) = (Vec::new(), HashMap::new());
         let root = document.root();
-        let ids: Vec<NodeId> =
-            [root.id].into_iter().chain(root.descendants_it().map(|node| node.id)).collect();
-        let places = ids.iter().enumerate().map(|(place, id)| (*id, place)).collect();
-        Ok(Self { document, ids, places })
+        for (place, id) in [root.id].into_iter().chain(root.descendants_it().map(|node| node.id)).enumerate()
+        {
+            if place % NODES_PER_LOOK == NODES_PER_LOOK - 1 {
+                ctx.host().give_way(ctx)?;
+            }
+            ids.push(id);
+            places.insert(id, place);
+        }
+        Ok(Self { document, ids, places, _held: held })
     }
 
     /// The number by which a script knows a node.
@@ -95,6 +107,15 @@ fn parsed(ctx: Ctx<'_>, text: &str) -> JsResult<Document> {
 
 /// Nodes between two looks at the clock.
 const NODES_PER_LOOK: usize = 1024;
+
+/// Nodes that a selector is compared with between two looks: some, such as `:nth-child`, go over all siblings of each.
+const MATCHES_PER_LOOK: usize = 8;
+
+/// What a byte of a page takes in the tree: its share of the attributes and texts.
+const BYTES_PER_BYTE: usize = 8;
+
+/// What a tag takes: an element, the text after it, and their places.
+const BYTES_PER_TAG: usize = 300;
 
 /// How deep the element is that was opened last.
 fn depth(document: &Document) -> usize {
@@ -145,7 +166,7 @@ fn select<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
         let id = tree.ids.get(place.to_number()? as usize);
         let Some(node) = id.and_then(|id| tree.document.tree.get(id)) else { continue };
         for (nth, one) in node.descendants_it().enumerate() {
-            if nth % NODES_PER_LOOK == NODES_PER_LOOK - 1 {
+            if nth % MATCHES_PER_LOOK == MATCHES_PER_LOOK - 1 {
                 ctx.host().give_way(ctx)?;
             }
             if one.is_element() && one.is_match(&matcher) {

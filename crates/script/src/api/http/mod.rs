@@ -33,7 +33,7 @@ pub(crate) struct HttpState {
     response_class: RefCell<Option<Rc<ResponseClass>>>,
     asyncs: RefCell<Vec<AsyncCall>>,
     /// What the user's responses hold.
-    bodies: Bodies,
+    pub(crate) bodies: Bodies,
 }
 
 /// An `asyncRequest` that is not settled.

@@ -21,7 +21,7 @@ pub(super) struct Response {
     /// `None`: the request could not even be made.
     sent: Option<Sent>,
     response_type: ResponseType,
-    bodies: Bodies,
+    pub(crate) bodies: Bodies,
     body_bytes_max: u64,
     _held: Option<Held>,
     decoded: OnceCell<Result<(Vec<u8>, Held), String>>,

@@ -103,6 +103,11 @@ impl Hash {
         digest::digest(self.algorithm(), data).as_ref().to_vec()
     }
 
+    /// The same, of bytes that come one after the other.
+    pub(super) fn hasher(self) -> digest::Context {
+        digest::Context::new(self.algorithm())
+    }
+
     /// The length of the blocks that it takes in.
     pub(super) fn block_bytes(self) -> usize {
         self.algorithm().block_len()

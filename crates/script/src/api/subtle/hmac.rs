@@ -1,11 +1,12 @@
 //! HMAC: a hash with a key.
 
-use aws_lc_rs::hmac;
+use aws_lc_rs::{constant_time, hmac};
 
 use super::algorithm::{self, Hash, Name};
 use super::error::{Fault, Outcome};
 use super::jwk::Jwk;
 use super::key::{Format, Material, Usage};
+use crate::api::by_pieces;
 use crate::vm::{Ctx, Value};
 
 /// A fresh key; as long as a block of the hash, where no length is asked for.
@@ -46,12 +47,15 @@ pub(super) fn import(
     }
 }
 
-pub(super) fn sign(hash: Hash, key: &[u8], data: &[u8]) -> Vec<u8> {
-    hmac::sign(&hmac::Key::new(hash.hmac(), key), data).as_ref().to_vec()
+pub(super) fn sign(ctx: Ctx<'_>, hash: Hash, key: &[u8], data: &[u8]) -> Outcome<Vec<u8>> {
+    let mut context = hmac::Context::with_key(&hmac::Key::new(hash.hmac(), key));
+    by_pieces(ctx, data, |piece| context.update(piece))?;
+    Ok(context.sign().as_ref().to_vec())
 }
 
-pub(super) fn verify(hash: Hash, key: &[u8], signature: &[u8], data: &[u8]) -> bool {
-    hmac::verify(&hmac::Key::new(hash.hmac(), key), data, signature).is_ok()
+pub(super) fn verify(ctx: Ctx<'_>, hash: Hash, key: &[u8], signature: &[u8], data: &[u8]) -> Outcome<bool> {
+    let tag = sign(ctx, hash, key, data)?;
+    Ok(constant_time::verify_slices_are_equal(&tag, signature).is_ok())
 }
 
 const USAGES: &[Usage] = &[Usage::Sign, Usage::Verify];

@@ -7,7 +7,8 @@ use aws_lc_rs::pbkdf2;
 use super::algorithm::{self, Hash, Name};
 use super::error::{Fault, Outcome};
 use super::key::{Format, Material, Usage};
-use crate::vm::Value;
+use crate::api::off_loop;
+use crate::vm::{Ctx, Value};
 
 /// How a password becomes bits.
 pub(super) struct Params {
@@ -45,7 +46,7 @@ impl Params {
     }
 
     /// So many bits; only whole bytes.
-    pub(super) fn derive(&self, password: &[u8], bits: u32) -> Outcome<Vec<u8>> {
+    pub(super) fn derive(self, ctx: Ctx<'_>, password: &[u8], bits: u32) -> Outcome<Vec<u8>> {
         let byte_count = bits as usize / 8;
         if !bits.is_multiple_of(8) || !(1..=DERIVED_BYTES_MAX).contains(&byte_count) {
             return Err(Fault::Operation(format!("{bits} bits cannot be derived")));
@@ -55,9 +56,13 @@ impl Params {
             let text = format!("{} iterations for {bits} bits take too long", self.iterations);
             return Err(Fault::Operation(text));
         }
-        let mut bytes = vec![0; byte_count];
-        pbkdf2::derive(self.hash.pbkdf2(), self.iterations, &self.salt, password, &mut bytes);
-        Ok(bytes)
+        let password = password.to_vec();
+        let derived = off_loop(ctx, move || {
+            let mut bytes = vec![0; byte_count];
+            pbkdf2::derive(self.hash.pbkdf2(), self.iterations, &self.salt, &password, &mut bytes);
+            bytes
+        })?;
+        Ok(derived)
     }
 }
 
@@ -67,5 +72,5 @@ const DERIVED_BYTES_MAX: usize = 1 << 20;
 /// The bytes of the shortest hash, SHA-1: each gets all iterations.
 const HASH_BYTES_MIN: usize = 20;
 
-/// Nothing interrupts them: some ten seconds. OWASP asks for 1,300,000 iterations at most.
+/// Nothing interrupts the thread that makes them: some ten seconds. OWASP asks for 1,300,000 iterations at most.
 const ROUND_COUNT_MAX: u64 = 1 << 24;

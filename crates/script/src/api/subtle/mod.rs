@@ -17,6 +17,7 @@ use algorithm::{Hash, Name};
 use error::{Fault, Outcome};
 use key::{CryptoKey, Format, Kind, Material, Usage};
 
+use super::by_pieces;
 use super::crypto::random;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
@@ -55,7 +56,9 @@ fn not_in_k6<'js>(call: &Call<'js>, name: &str) -> JsResult<Value<'js>> {
 
 fn digest<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
     let data = algorithm::data(&call.arg(1))?;
-    Ok(call.ctx().array_buffer(&Hash::of(&call.arg(0))?.digest(&data))?)
+    let mut hasher = Hash::of(&call.arg(0))?.hasher();
+    by_pieces(call.ctx(), &data, |piece| hasher.update(piece))?;
+    Ok(call.ctx().array_buffer(hasher.finish().as_ref())?)
 }
 
 fn crypt<'js>(call: &Call<'js>, way: aes::Way) -> Outcome<Value<'js>> {
@@ -77,7 +80,7 @@ fn sign<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
     let (params, key, data) = (call.arg(0), call.arg(1), algorithm::data(&call.arg(2))?);
     let name = Name::asked(&params, "sign", SIGNERS)?;
     let bytes = match &CryptoKey::usable(&key, name, Usage::Sign)?.material {
-        Material::Hmac(hash, key) => hmac::sign(*hash, key, &data),
+        Material::Hmac(hash, key) => hmac::sign(call.ctx(), *hash, key, &data)?,
         Material::Ec(key) => key.sign(Hash::param(&params)?, &data)?,
         Material::Rsa(hash, key) => key.sign(*hash, rsa::padding(name, &params)?, &data)?,
         Material::Secret(_) => return Err(wrong_key()),
@@ -90,7 +93,7 @@ fn verify<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
     let (signature, data) = (algorithm::data(&call.arg(2))?, algorithm::data(&call.arg(3))?);
     let name = Name::asked(&params, "verify", SIGNERS)?;
     let is_valid = match &CryptoKey::usable(&key, name, Usage::Verify)?.material {
-        Material::Hmac(hash, key) => hmac::verify(*hash, key, &signature, &data),
+        Material::Hmac(hash, key) => hmac::verify(call.ctx(), *hash, key, &signature, &data)?,
         Material::Ec(key) => key.verify(Hash::param(&params)?, &signature, &data)?,
         Material::Rsa(hash, key) => key.verify(*hash, rsa::padding(name, &params)?, &signature, &data)?,
         Material::Secret(_) => return Err(wrong_key()),
@@ -109,7 +112,7 @@ fn generate_key<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
             return pair(ctx, name, materials, ec::usages(name), &Asked { extractable, usages });
         }
         Name::RsaPkcs1 | Name::RsaPss | Name::RsaOaep => {
-            let (private, public, hash) = rsa::generate(name, &params, &usages)?;
+            let (private, public, hash) = rsa::generate(ctx, name, &params, &usages)?;
             let materials = (Material::Rsa(hash, private), Material::Rsa(hash, public));
             return pair(ctx, name, materials, rsa::usages(name), &Asked { extractable, usages });
         }
@@ -198,7 +201,7 @@ fn derive_bits<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
             let other = other.as_ref().and_then(|value| value.opaque::<CryptoKey>());
             key.agree(public_point(other)?, bits)?
         }
-        Material::Secret(password) => kdf::Params::of(&params)?.derive(password, bits)?,
+        Material::Secret(password) => kdf::Params::of(&params)?.derive(call.ctx(), password, bits)?,
         Material::Hmac(..) | Material::Rsa(..) => return Err(wrong_key()),
     };
     Ok(call.ctx().array_buffer(&bytes)?)
@@ -227,7 +230,7 @@ fn derive_key<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
         return Err(wrong_key());
     };
     Usage::check(&usages, aes::known_usages(derived_name))?;
-    let material = aes::key_of(how.derive(password, bits)?)?;
+    let material = aes::key_of(how.derive(call.ctx(), password, bits)?)?;
     CryptoKey { name: derived_name, extractable, usages, material }.given(call.ctx())
 }
 

@@ -8,6 +8,7 @@ use super::error::{Fault, Outcome};
 use super::evp::{Padding, RsaKey};
 use super::jwk::{self, Jwk};
 use super::key::{Format, Usage};
+use crate::api::off_loop;
 use crate::vm::{Ctx, Value};
 
 /// A key of either kind.
@@ -17,7 +18,12 @@ pub(super) enum Key {
 }
 
 /// A fresh pair, the private and the public key, and the hash that they are for.
-pub(super) fn generate(name: Name, params: &Value<'_>, usages: &[Usage]) -> Outcome<(Key, Key, Hash)> {
+pub(super) fn generate(
+    ctx: Ctx<'_>,
+    name: Name,
+    params: &Value<'_>,
+    usages: &[Usage],
+) -> Outcome<(Key, Key, Hash)> {
     let (bits, hash) = (modulus_bits(params)?, Hash::param(params)?);
     if usages.is_empty() {
         return Err(Fault::Syntax("a pair of keys needs usages".to_owned()));
@@ -25,8 +31,10 @@ pub(super) fn generate(name: Name, params: &Value<'_>, usages: &[Usage]) -> Outc
     let (private, public) = self::usages(name);
     let wrap: &[Usage] = if name == Name::RsaOaep { &[Usage::WrapKey, Usage::UnwrapKey] } else { &[] };
     Usage::check(usages, &[private, public, wrap].concat())?;
-    let key =
-        RsaKey::generate(bits).ok_or_else(|| Fault::Operation("the key could not be made".to_owned()))?;
+    let made = off_loop(ctx, move || RsaKey::generate(bits)?.to_pkcs8())?;
+    let key = made
+        .and_then(|key| RsaKey::from_pkcs8(&key))
+        .ok_or_else(|| Fault::Operation("the key could not be made".to_owned()))?;
     let key = Rc::new(key);
     Ok((Key::Private(Rc::clone(&key)), Key::Public(key), hash))
 }
