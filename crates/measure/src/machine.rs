@@ -49,6 +49,22 @@ impl MachineSecond {
     }
 }
 
+/// Sockets of other source addresses towards the same endpoint, such as those that an earlier run left in TIME_WAIT, count, too, so that more
+/// may be used than there are.
 fn fraction(used: u64, available: u64) -> f64 {
-    if available == 0 { 0.0 } else { used as f64 / available as f64 }
+    if available == 0 { 0.0 } else { (used as f64 / available as f64).min(1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_ports_are_shown_in_use_than_there_are() {
+        for (used, available, share) in [(0, 0, 0.0), (50, 100, 0.5), (200, 100, 1.0)] {
+            let second =
+                MachineSecond { ports_used: used, ports_available: available, ..MachineSecond::default() };
+            assert_eq!(second.port_fraction(), share);
+        }
+    }
 }
