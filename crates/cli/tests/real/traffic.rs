@@ -425,6 +425,30 @@ fn a_redirect_gives_its_cookie_to_a_request_that_was_recorded_as_parallel() {
     assert_eq!((played.count("/totals/ok"), played.count("/totals/failed")), (2, 0), "{played:#?}");
 }
 
+/// The rate that is asked for is that of the schedule, also where requests of a session wait for each other.
+#[test]
+fn a_rate_that_a_session_cannot_keep_is_shown_as_it_was_asked_for() {
+    let folder = TempDir::new().unwrap();
+    let har = path(&folder, "one.har");
+    let entry = |nth: u64| {
+        json!({
+            "startedDateTime": format!("2026-01-01T00:00:0{nth}Z"), "time": 20, "connection": "1",
+            "request": {"method": "GET", "url": format!("http://shop.example/{nth}"), "headers": []},
+            "response": {"status": 200, "headers": [], "content": {}},
+        })
+    };
+    fs::write(&har, json!({"log": {"entries": [entry(0), entry(1)]}}).to_string()).unwrap();
+    let url = site::serve(|_| {
+        // Twenty requests a second, one after the other.
+        thread::sleep(Duration::from_millis(50));
+        (200, String::new(), Vec::new())
+    });
+    let played = squall::run(&["replay", &har, "--to", &url, "--rate", "200/s", "--loop", "-d", "1s"]);
+    let (asked, sent) = (played.count("/totals/requests_asked"), played.count("/totals/requests"));
+    assert_eq!((asked, played.count("/totals/requests_never_sent")), (200, 200 - sent), "{played:#?}");
+    assert!(sent < 100, "{played:#?}");
+}
+
 /// A site that answers 200 to what fits, and where it is.
 fn strict_site(fits: fn(&str) -> bool) -> String {
     site::serve(move |request| (if fits(request) { 200 } else { 400 }, String::new(), Vec::new()))

@@ -245,8 +245,17 @@ impl ShardSchedule {
         let at_ns = connections.now_ns.saturating_sub(self.times.start_ns);
         while let Some(due) = self.demand.pop_arrival(at_ns) {
             let intended_ns = self.times.start_ns + due.intended_ns;
-            let Some(exchange) = self.next_exchange(connections, intended_ns) else { continue };
-            self.demand.note_asked(due.intended_ns);
+            if self.replay.as_ref().is_some_and(|replay| replay.is_full()) {
+                self.demand.note_asked(due.intended_ns);
+                self.demand.note_unsent(1);
+                continue;
+            }
+            let exchange = self.next_exchange(connections, intended_ns);
+            // A recorded request that waits for another one is asked for, too.
+            if exchange.is_some() || self.replay.as_ref().is_some_and(|replay| !replay.is_ended()) {
+                self.demand.note_asked(due.intended_ns);
+            }
+            let Some(exchange) = exchange else { continue };
             if connections.waiting_count >= ARRIVALS_WAITING_MAX {
                 self.demand.note_unsent(1);
             } else if connections.place(self, recorder, exchange) {

@@ -123,7 +123,9 @@ impl ShardSchedule {
     }
 
     pub(in crate::shard) fn backlog(&self, connections: &Connections) -> Backlog {
-        self.demand.backlog(connections.waiting_count)
+        // What waits for another request of its session waits for the server, too.
+        let held_count = self.replay.as_ref().map_or(0, |replay| replay.pending_count() as u64);
+        self.demand.backlog(connections.waiting_count + held_count)
     }
 
     pub(in crate::shard) fn sleep_until_start(&mut self, connections: &mut Connections) {

@@ -8,7 +8,7 @@ use squall_traffic::compare::same_body;
 use squall_traffic::play::{Expected, ResponseText};
 use squall_wire::h1::Response;
 
-use super::{Flight, Taken};
+use super::{Flight, PENDING_COUNT_MAX, Taken};
 use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{Exchange, RequestId};
@@ -62,8 +62,8 @@ impl ShardSchedule {
         loop {
             let waiting_count = connections.waiting_count();
             let Some(replay) = &mut self.replay else { return };
-            let is_full = waiting_count + replay.pending_count() as u64 >= PENDING_COUNT_MAX;
-            let is_full = is_full || replay.held_bytes >= HELD_BYTES_MAX;
+            let is_full =
+                replay.is_full() || waiting_count + replay.pending_count() as u64 >= PENDING_COUNT_MAX as u64;
             let due = if is_full { None } else { replay.next_release_ns() };
             // What waits is looked at again when something has ended, which wakes the loop.
             self.demand.set_recorded(due, replay.is_ended);
@@ -304,12 +304,6 @@ impl super::Replay {
         }
     }
 }
-
-/// Requests that wait, for others or for a connection, before no more are read from the recording.
-const PENDING_COUNT_MAX: u64 = 20_000;
-
-/// Bytes of requests that wait for others, before no more are read from the recording.
-const HELD_BYTES_MAX: usize = 16 << 20;
 
 /// Learned values told in reports.
 const LEARNED_TOLD_MAX: usize = 100;

@@ -146,8 +146,18 @@ impl Replay {
     }
 
     /// Requests whose time has come but that wait for others.
-    fn pending_count(&self) -> usize {
+    pub(super) fn pending_count(&self) -> usize {
         self.order.held_count() + self.released.len()
+    }
+
+    /// Whether no more may be read from the recording until what waits for others has gone.
+    pub(super) fn is_full(&self) -> bool {
+        self.pending_count() >= PENDING_COUNT_MAX || self.held_bytes >= HELD_BYTES_MAX
+    }
+
+    /// Whether the recording is at its end.
+    pub(super) fn is_ended(&self) -> bool {
+        self.is_ended
     }
 
     fn on_grid(&self, due_ns: u64) -> u64 {
@@ -287,6 +297,12 @@ impl PreparedReplay {
         }
     }
 }
+
+/// Requests that wait, for others or for a connection, before no more are read from the recording.
+const PENDING_COUNT_MAX: usize = 20_000;
+
+/// Bytes of requests that wait for others, before no more are read from the recording.
+const HELD_BYTES_MAX: usize = 16 << 20;
 
 fn take_number(next: &mut u64, step: u64) -> u64 {
     let number = *next;
