@@ -234,6 +234,24 @@ fn a_body_that_unfolds_beyond_the_bound_is_an_error() {
 }
 
 #[test]
+fn a_body_has_a_bounded_number_of_codings() {
+    let source = "import http from 'k6/http';
+        export default function () {
+          try { console.log(http.get('http://t/').body); } catch (error) { console.log(error.message); }
+        }";
+    for (count, said) in [(5, "x"), (6, "error decompressing response body: more than 5 content codings")] {
+        let body = (0..count).fold(b"x".to_vec(), |body, _| gzip(&body));
+        let codings = vec!["gzip"; count].join(", ");
+        let run = iterate(source, 1, |_| {
+            let mut reply = reply(200, &[("Content-Encoding", &codings)], "");
+            reply.body.clone_from(&body);
+            reply
+        });
+        assert_eq!(run.said.trim_end(), said);
+    }
+}
+
+#[test]
 fn a_user_that_keeps_every_response_is_stopped_by_errors() {
     let source = "import http from 'k6/http'; const kept = [];
         export default function () {

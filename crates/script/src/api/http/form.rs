@@ -203,6 +203,9 @@ pub(super) fn decode(body: &[u8], codings: &[String], bytes_max: u64) -> Result<
         .flat_map(|field| field.split(','))
         .map(|one| one.trim().to_ascii_lowercase())
         .collect();
+    if list.len() > CODING_COUNT_MAX {
+        return Err(format!("more than {CODING_COUNT_MAX} content codings"));
+    }
     let mut bytes = body.to_vec();
     for coding in list.iter().rev() {
         bytes = undo(&bytes, coding, bytes_max).map_err(|error| format!("{coding}: {error}"))?;
@@ -230,6 +233,9 @@ fn undo(bytes: &[u8], coding: &str, bytes_max: u64) -> std::io::Result<Vec<u8>> 
     }
     Ok(out)
 }
+
+/// Content codings of one body, as in curl: each may unfold a small body into a large one.
+const CODING_COUNT_MAX: usize = 5;
 
 /// RFC 7617.
 pub(super) fn basic_authorization(name: &str, password: &str) -> String {
