@@ -30,7 +30,8 @@ pub fn printable_json(json: String) -> String {
     shown
 }
 
-fn is_unsafe(c: char) -> bool {
+/// Whether a terminal would act on the character, or hide text because of it.
+pub fn is_unsafe(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t') || is_invisible(c)
 }
 

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
+use squall_plan::printable::printable;
 use squall_report::units::counted;
 use squall_traffic::play::{Learned, Learner, Supplied, Suppliers};
 use squall_traffic::redact::Redactor;
@@ -139,6 +140,12 @@ fn to_foreign(args: &ConvertArgs, path: &Path, format: SinkFormat) -> Result<Imp
     if same_file(&args.input, path) {
         return Err(Failure::usage("input and output are the same file", "write to another file"));
     }
+    if format == SinkFormat::Gor && path.as_os_str() == "-" && std::io::stdout().is_terminal() {
+        return Err(Failure::usage(
+            "a GoReplay file has bodies as they are, and a terminal would act on control characters in them",
+            "name a file, or pipe the output to a program",
+        ));
+    }
     let place = Path::new("a temporary file");
     let os = |source| WriteError::Os { path: place.to_owned(), source };
     let file = tempfile::tempfile().map_err(|error| unwritable(&os(error)))?;
@@ -167,6 +174,8 @@ fn write_foreign(
         Ok(out) => out,
         Err(failure) => return Ok(Err(failure)),
     };
+    let is_shown = path.as_os_str() == "-" && std::io::stdout().is_terminal();
+    let out = if is_shown { Box::new(Shown(out)) } else { out };
     let mut sink = match format {
         SinkFormat::K6 => {
             let learned = learned(&recording, redactor)?;
@@ -191,6 +200,20 @@ fn write_foreign(
         ));
     }
     Ok(Ok(()))
+}
+
+/// Commands on a terminal, which must not act on the control characters in them; files and pipes get them as they are.
+struct Shown<W>(W);
+
+impl<W: Write> Write for Shown<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write_all(printable(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// What later requests send of earlier responses.

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
 
+use squall_plan::printable::printable;
 use squall_report::units;
 use squall_traffic::redact::{Redactor, Rules};
 use squall_traffic::write::iso;
@@ -97,8 +98,8 @@ fn row(out: &mut dyn Write, record: &Record, number: u64, offset: Duration) -> i
         }
         None => ("-".to_owned(), "-".to_owned(), "-".to_owned()),
     };
-    let url = printable(record.request.url().as_bytes());
-    let method = printable(record.request.method.as_bytes());
+    let url = record.request.url();
+    let (url, method) = (printable(&url), printable(&record.request.method));
     writeln!(
         out,
         "{number:>6} {:>10.3}s  {method:<7} {status:>6} {took:>8} {size:>9}  {url}",
@@ -111,7 +112,7 @@ fn detail(out: &mut dyn Write, record: &Record, number: u64, offset: Duration) -
     let when = iso(record.time_ns);
     writeln!(out, "request {number}, {when}, {:.3} s after the first", offset.as_secs_f64())?;
     writeln!(out, "session {:016x}, connection {:016x}\n", record.session, record.connection)?;
-    writeln!(out, "{} {} {}", request.method, printable(request.url().as_bytes()), request.version.text())?;
+    writeln!(out, "{} {} {}", request.method, printable(&request.url()), request.version.text())?;
     fields(out, &request.headers)?;
     match request.spooled {
         Some(_) => writeln!(out, "\n({} bytes of body)", request.body_bytes())?,
@@ -130,7 +131,8 @@ fn detail(out: &mut dyn Write, record: &Record, number: u64, offset: Duration) -
 
 fn fields(out: &mut dyn Write, fields: &[Field]) -> io::Result<()> {
     fields.iter().try_for_each(|field| {
-        writeln!(out, "{}: {}", printable(field.name.as_bytes()), printable(&field.value))
+        let value = String::from_utf8_lossy(&field.value);
+        writeln!(out, "{}: {}", printable(&field.name), printable(&value))
     })
 }
 
@@ -148,18 +150,12 @@ fn body(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
     let end = text.floor_char_boundary(BODY_SHOWN_BYTES);
     writeln!(out)?;
     for line in text[..end].lines() {
-        writeln!(out, "{}", printable(line.as_bytes()))?;
+        writeln!(out, "{}", printable(line))?;
     }
     match end < text.len() {
         true => writeln!(out, "({} of {} bytes shown)", end, text.len()),
         false => Ok(()),
     }
-}
-
-/// What a terminal may see: a recording is written by others.
-fn printable(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.chars().map(|c| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Bytes of a body that are shown.

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use squall_plan::printable::is_unsafe;
+
 use super::{Sink, lossless};
 use crate::Record;
 
@@ -42,6 +44,17 @@ impl<W: Write> Sink for AccessLog<W> {
     }
 }
 
+/// As nginx writes it: what would drive a terminal is its bytes in hexadecimal.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"")
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '"' => shown.extend(['\\', c]),
+            _ if is_unsafe(c) => {
+                shown.extend(c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\x{byte:02X}")));
+            }
+            _ => shown.push(c),
+        }
+    }
+    shown
 }

@@ -9,6 +9,8 @@ mod rrpair;
 
 use std::io::{self, Write};
 
+use squall_plan::printable::printable_json;
+
 pub use self::k6::K6;
 
 use crate::Record;
@@ -80,12 +82,29 @@ impl Sink for Checked<'_> {
 
 fn unchecked<'a>(format: SinkFormat, out: impl Write + 'a) -> Box<dyn Sink + 'a> {
     match format {
-        SinkFormat::Har => Box::new(har::Har::new(out)),
+        SinkFormat::Har => Box::new(har::Har::new(Printable(out))),
         SinkFormat::Gor => Box::new(gor::Gor::new(out)),
-        SinkFormat::Rrpair => Box::new(rrpair::JsonLines::new(out)),
+        SinkFormat::Rrpair => Box::new(rrpair::JsonLines::new(Printable(out))),
         SinkFormat::Log => Box::new(access_log::AccessLog::new(out)),
         SinkFormat::Curl => Box::new(curl::Curl::new(out)),
         SinkFormat::K6 => Box::new(K6::new(out, Learned::default(), Vec::new())),
+    }
+}
+
+/// Passes JSON, or a script whose strings are JSON, on without what would drive a terminal: none of it can be outside of strings.
+struct Printable<W>(W);
+
+impl<W: Write> Write for Printable<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.0.write_all(printable_json(text.to_owned()).as_bytes())?,
+            Err(_) => self.0.write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

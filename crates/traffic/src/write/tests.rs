@@ -192,6 +192,35 @@ fn the_text_of_har_is_decoded() {
     }
 }
 
+/// Recordings are written by others, and the output may go to a terminal. Those of GoReplay and curl have to keep bytes as they are.
+#[test]
+fn no_format_of_text_drives_a_terminal() {
+    let hostile = "a\u{9b}31m\u{202e}b\u{7f}\u{85}";
+    let mut one = record(0);
+    one.request.headers.push(Field::new("User-Agent", hostile));
+    one.request.headers.push(Field::new("Content-Type", hostile));
+    one.request.target = "/a\u{202e}b".into();
+    one.request.body = format!("{hostile}\u{1b}]0;title\u{7}").into_bytes();
+    let response = one.response.as_mut().unwrap();
+    response.headers.push(Field::new("Server", hostile));
+    response.set_body(hostile.into());
+    let as_they_are = [SinkFormat::Gor, SinkFormat::Curl];
+    for (format, name, _) in SinkFormat::ALL.into_iter().filter(|(format, ..)| !as_they_are.contains(format))
+    {
+        let mut out = Vec::new();
+        let mut writer = sink(format, &mut out);
+        writer.write(&one).unwrap();
+        writer.finish().unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("31m"), "{name}: {text}");
+        assert_eq!(
+            text.chars().find(|c| *c != '\r' && squall_plan::printable::is_unsafe(*c)),
+            None,
+            "{name}: {text:?}"
+        );
+    }
+}
+
 /// A `curl` that writes each argument and its standard input with a NUL behind, and what a command that ran would leave.
 const FAKE_CURL: &str = r#"
 curl() {

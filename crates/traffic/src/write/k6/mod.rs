@@ -14,14 +14,14 @@ use serde_json::{Map, Value};
 
 use self::helpers::{BYTES, SEND, extraction};
 use self::template::{Text, Variable};
-use super::{Sink, lossless};
+use super::{Printable, Sink, lossless};
 use crate::Record;
 use crate::play::{Grammar, Learned, Live, Locator, Supplied};
 use crate::redact::REDACTED_NUMBER;
 
 /// The writer.
 pub struct K6<W> {
-    out: W,
+    out: Printable<W>,
     learned: Learned,
     supplied: Vec<Supplied>,
     variables: Vec<Variable>,
@@ -50,7 +50,7 @@ impl<W: Write> K6<W> {
         });
         let variables = of_learned.chain(of_supplied).collect();
         Self {
-            out,
+            out: Printable(out),
             learned,
             supplied,
             variables,
