@@ -298,8 +298,8 @@ fn announcement(metric: &MetricDef, options: &Options) -> String {
     let own = options.thresholds.iter().find(|(name, _)| *name == metric.name);
     let thresholds: Vec<Json> = own.map(|(_, rules)| rules.iter().map(rule).collect()).unwrap_or_default();
     let subs = options.thresholds.iter().filter_map(|(name, _)| {
-        let suffix = name.strip_prefix(&*metric.name)?.strip_prefix('{')?.strip_suffix('}')?;
-        Some((name.clone(), suffix.to_owned()))
+        let suffix = name.strip_prefix(&*metric.name)?.strip_prefix('{')?.strip_suffix('}')?.trim();
+        Some((format!("{}{{{suffix}}}", metric.name), suffix.to_owned()))
     });
     let expected = "expected_response:true".to_owned();
     let automatic =

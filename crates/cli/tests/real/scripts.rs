@@ -285,7 +285,7 @@ fn names_of_sub_metrics_keep_their_text() {
     let folder = TempDir::new().unwrap();
     let script = written(
         &folder,
-        "export const options = { thresholds: { \"http_req_duration{name:'a'}\": ['max>=0'], 'http_reqs{ name: a }': ['count==1'] } };
+        "export const options = { thresholds: { \"http_req_duration{name:'a'}\": ['max>=0'], 'http_reqs{ name: a, status : 200 }': ['count==1'] } };
          export default function () { http.get(`${__ENV.BASE}/get`, { tags: { name: 'a' } }); }
          export function handleSummary(data) {
            const names = Object.keys(data.metrics).filter((name) => name.includes('{') && name.includes('a'));
@@ -298,11 +298,12 @@ fn names_of_sub_metrics_keep_their_text() {
     let ended =
         start(&["run", "--summary", "k6", "--no-save", "-e", &base, "-o", &out, &export_flag, &script])
             .wait();
-    let names = ["http_req_duration{name:'a'}", "http_reqs{ name: a }"];
+    let names = ["http_req_duration{name:'a'}", "http_reqs{name: a, status : 200}"];
     assert!(ended.code == Some(0) && names.iter().all(|name| ended.stdout.contains(name)), "{ended:#?}");
     let export = fs::read_to_string(export).unwrap();
     assert!(names.iter().all(|name| export.contains(&format!("\"{name}\""))), "{export}");
-    assert!(fs::read_to_string(samples).unwrap().contains(names[0]));
+    let samples = fs::read_to_string(samples).unwrap();
+    assert!(names.iter().all(|name| samples.contains(name)), "{samples}");
 }
 
 #[test]

@@ -86,9 +86,9 @@ pub fn metric_of(program: &Program, submetrics: &[Submetric], name: &str) -> Res
 }
 
 impl Submetric {
-    /// A sub-metric as a threshold names it.
+    /// A sub-metric as a threshold names it, without spaces around its tags.
     fn read(metric: MetricId, name: &str, filter: &str) -> Result<Self, String> {
-        Ok(Self { metric, tags: tags_of(name, filter)?, filter: filter.to_owned() })
+        Ok(Self { metric, tags: tags_of(name, filter)?, filter: filter.trim().to_owned() })
     }
 
     /// Whether both have the same samples, however they are written.
