@@ -388,6 +388,12 @@ fn init(host: &Host, ctx: Ctx<'_>) -> Result<(), ScriptError> {
         Loaded::Common(function) => error_of(ctx, api::common::run(ctx, &entry, &function))?,
     };
     if host.source.is_building() {
+        if let Some(path) =
+            error_of(ctx, exports.get("options").and_then(|options| not_a_number(&options, 0)))?
+        {
+            let message = format!("option `{path}` is not a finite number, which options cannot have");
+            return Err(ScriptError::new(ErrorKind::Load, message, "calculate it from numbers that are set"));
+        }
         error_of(ctx, keep_exports(host, &exports))?;
     }
     host.keep(ctx, EXPORTS, exports);
@@ -403,10 +409,6 @@ fn keep_exports(host: &Host, exports: &Value<'_>) -> JsResult<()> {
         }
     }
     let options = exports.get("options")?;
-    if let Some(path) = not_a_number(&options, 0)? {
-        let message = format!("option `{path}` is not a finite number, which options cannot have");
-        return Err(exports.ctx().throw("RangeError", &message));
-    }
     let json = if options.is_nullish() { None } else { options.to_json()? };
     let json = json.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Json::Null);
     host.source.keep_exports(json, functions);
