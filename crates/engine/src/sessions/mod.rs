@@ -9,7 +9,6 @@
 
 mod demand;
 mod early;
-mod h2;
 mod keep;
 mod open;
 mod prepared;
@@ -84,6 +83,8 @@ struct IoBuffers {
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     plain: Vec<u8>,
+    /// What HTTP/2 is to be answered, before it is sealed.
+    control: Vec<u8>,
     head_cache: HeadCache,
 }
 
@@ -343,6 +344,7 @@ impl IoBuffers {
             incoming: vec![0; INCOMING_BYTES],
             outgoing: Vec::new(),
             plain: Vec::new(),
+            control: Vec::new(),
             head_cache: HeadCache::default(),
         }
     }

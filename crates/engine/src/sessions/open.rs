@@ -4,10 +4,11 @@ use std::io;
 
 use squall_measure::{Cause, Phase};
 use squall_wire::h1::{Decoder, RequestKind};
+use squall_wire::h2::IdleClient;
 
 use super::slot::{Exchange, Marks, State};
 use super::tls::{EarlyData, Session, Stage};
-use super::{Prepared, SessionShard, h2};
+use super::{Prepared, SessionShard};
 use crate::dial::Caller;
 use crate::sys::{connection_error, monotonic_ns};
 use crate::trouble::Trouble;
@@ -138,7 +139,8 @@ impl SessionShard {
             // What comes back is heard by it, over plain TCP too.
             slot.talk();
             self.set_deadline(slot_idx, self.now_ns + self.limits.connect_timeout_ns);
-            if let Err(trouble) = self.say(slot_idx, h2::PREFACE, Phase::Sending) {
+            IdleClient::write_preface(&mut self.io.control);
+            if let Err(trouble) = self.say_control(slot_idx) {
                 self.fail(slot_idx, &trouble);
             }
             return;

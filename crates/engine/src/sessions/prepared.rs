@@ -14,6 +14,7 @@ use squall_plan::{
     SessionRequest, TlsPolicy, Weighted, What,
 };
 use squall_wire::h1::{self, RequestHead};
+use squall_wire::h2::IdleClient;
 
 use crate::dns::Names;
 use crate::prepare::{Dial, resolve_rule, rotation};
@@ -134,7 +135,7 @@ impl Routes<'_> {
                 None => None,
                 Some(PingKind::Byte) => Some(Box::from(*b"\n")),
                 Some(PingKind::Request(request)) => Some(encode(request)?),
-                Some(PingKind::H2) => Some(Box::from(super::h2::PING)),
+                Some(PingKind::H2) => Some(written(IdleClient::write_ping)),
             },
         });
         self.weights.push(u64::from(target.weight.get()) * u64::from(server_name.weight.get()));
@@ -223,6 +224,12 @@ fn sayings(what: &What) -> (Option<&SessionRequest>, Option<&Ping>) {
         What::Idle(load) => (load.first_request.as_ref(), load.ping.as_ref()),
         _ => (None, None),
     }
+}
+
+fn written(write: impl FnOnce(&mut Vec<u8>)) -> Box<[u8]> {
+    let mut bytes = Vec::new();
+    write(&mut bytes);
+    bytes.into_boxed_slice()
 }
 
 fn named(name: &Weighted<String>) -> Weighted<Option<String>> {

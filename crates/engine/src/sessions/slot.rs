@@ -1,6 +1,7 @@
 //! One connection's place: data only; the shard moves it from state to state.
 
 use squall_wire::h1::Decoder;
+use squall_wire::h2::IdleClient;
 
 use super::tls::Session;
 use crate::sys::Fd;
@@ -83,7 +84,8 @@ pub(super) struct Talk {
     /// Bytes written and read by the handshake.
     pub(super) handshake_bytes_sent: u64,
     pub(super) handshake_bytes_received: u64,
-    pub(super) frames: super::h2::Frames,
+    /// Without requests, this is what HTTP/2 needs.
+    pub(super) idle: IdleClient,
 }
 
 /// A request in flight.

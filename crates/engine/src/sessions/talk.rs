@@ -4,9 +4,9 @@ use std::io;
 
 use squall_measure::{Cause, Phase};
 use squall_wire::h1::Response;
+use squall_wire::h2::{self, IdleEvent};
 
 use super::SessionShard;
-use super::h2::{self, Event};
 use super::slot::{Slot, State};
 use super::tls::Stage;
 use crate::sys::{Readiness, Recv, monotonic_ns, recv, send};
@@ -156,22 +156,35 @@ impl SessionShard {
     }
 
     fn hear_frames(&mut self, slot_idx: usize, mut plain: &[u8]) -> Result<(), Trouble> {
-        let broken = |text: &str| Trouble::new(Cause::HttpProtocol, Phase::Receiving, text.to_owned());
         while let Some(talk) = &mut self.slots[slot_idx].talk {
-            let Some(event) = talk.frames.next(&mut plain).map_err(broken)? else { return Ok(()) };
+            let event = talk.idle.decode(&mut plain, &mut self.io.control);
+            self.say_control(slot_idx)?;
+            let broken =
+                |error: h2::Error| Trouble::new(Cause::HttpProtocol, Phase::Receiving, error.text.to_owned());
+            let event = event.map_err(broken)?;
             match event {
-                Event::Settings => {
-                    self.say(slot_idx, &h2::SETTINGS_ACK, Phase::Sending)?;
-                    if self.slots[slot_idx].state == State::Greeting {
-                        self.say_first(slot_idx);
-                    }
+                Some(IdleEvent::Settings) if self.slots[slot_idx].state == State::Greeting => {
+                    self.say_first(slot_idx);
                 }
-                Event::Ping(data) => self.say(slot_idx, &h2::pong(data), Phase::Sending)?,
-                Event::Pong => self.on_pong(slot_idx),
-                Event::GoAway => return self.on_end(slot_idx, Phase::Receiving),
+                Some(IdleEvent::Settings) => {}
+                Some(IdleEvent::Pong) => self.on_pong(slot_idx),
+                Some(IdleEvent::GoAway) => return self.on_end(slot_idx, Phase::Receiving),
+                None => return Ok(()),
             }
         }
         Ok(())
+    }
+
+    /// Sends what HTTP/2 has to say.
+    pub(super) fn say_control(&mut self, slot_idx: usize) -> Result<(), Trouble> {
+        if self.io.control.is_empty() {
+            return Ok(());
+        }
+        let mut control = std::mem::take(&mut self.io.control);
+        let said = self.say(slot_idx, &control, Phase::Sending);
+        control.clear();
+        self.io.control = control;
+        said
     }
 
     /// A whole response: to the request that follows the handshake, or to a ping.

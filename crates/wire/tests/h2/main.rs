@@ -4,5 +4,6 @@
 
 mod allocations;
 mod conversation;
+mod idle;
 mod pieces;
 mod requests;
