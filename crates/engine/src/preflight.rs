@@ -9,7 +9,7 @@ use squall_plan::{IdleProtocol, Load, Plan, What};
 
 use crate::Error;
 use crate::error::descriptors_reserved;
-use crate::run::shard_count_all;
+use crate::shard_count::shard_count_all;
 use crate::sys::{nofile_limit_hard, ports_available};
 use crate::tls::check_tls;
 

@@ -19,7 +19,7 @@ pub(crate) enum Ready {
     /// Requests on connections: `shard`.
     Requests(Arc<prepare::Prepared>),
     /// Requests that a driver decides: `shard` as well.
-    Driven(Arc<prepare::Prepared>),
+    Driven(Arc<prepare::Prepared>, Arc<dyn DriverFactory>),
     /// Connections for their own sake: `sessions`.
     Sessions(Arc<sessions::Prepared>),
 }
@@ -37,13 +37,13 @@ impl Ready {
 
     /// A load whose requests a driver decides.
     pub(crate) fn driven(load: &Load, factory: Arc<dyn DriverFactory>) -> Self {
-        Self::Driven(Arc::new(prepare::Prepared::for_driver(load, factory)))
+        Self::Driven(Arc::new(prepare::Prepared::for_driver(load)), factory)
     }
 
     /// The rows that a driver's requests make.
     pub(crate) fn book(&self) -> Option<&prepare::RowBook> {
         match self {
-            Self::Driven(prepared) => prepared.book.as_deref(),
+            Self::Driven(prepared, _) => prepared.book.as_deref(),
             Self::Requests(_) | Self::Sessions(_) => None,
         }
     }
@@ -51,7 +51,7 @@ impl Ready {
     /// The load as planned.
     pub(crate) fn load(&self) -> &Load {
         match self {
-            Self::Requests(prepared) | Self::Driven(prepared) => &prepared.load,
+            Self::Requests(prepared) | Self::Driven(prepared, _) => &prepared.load,
             Self::Sessions(prepared) => &prepared.load,
         }
     }
@@ -59,7 +59,7 @@ impl Ready {
     /// Rows of figures, those of the loads before this one included.
     pub(crate) fn rows(&self) -> &[RowKey] {
         match self {
-            Self::Requests(prepared) | Self::Driven(prepared) => &prepared.rows,
+            Self::Requests(prepared) | Self::Driven(prepared, _) => &prepared.rows,
             Self::Sessions(prepared) => &prepared.rows,
         }
     }
@@ -67,7 +67,7 @@ impl Ready {
     /// Names of its targets.
     pub(crate) fn names(&self) -> &Names {
         match self {
-            Self::Requests(prepared) | Self::Driven(prepared) => &prepared.names,
+            Self::Requests(prepared) | Self::Driven(prepared, _) => &prepared.names,
             Self::Sessions(prepared) => &prepared.names,
         }
     }
@@ -75,7 +75,7 @@ impl Ready {
     /// Where connections go; `None` where a script decides that while it runs.
     pub(crate) fn endpoints(&self) -> Option<Vec<SocketAddr>> {
         match self {
-            Self::Driven(_) => None,
+            Self::Driven(..) => None,
             Self::Requests(_) | Self::Sessions(_) => Some(self.names().endpoints().collect()),
         }
     }
@@ -87,14 +87,14 @@ impl Ready {
         match self {
             Self::Requests(prepared) => one_target * prepared.target_count(),
             // How many hosts a script asks is not known before.
-            Self::Driven(_) | Self::Sessions(_) => one_target,
+            Self::Driven(..) | Self::Sessions(_) => one_target,
         }
     }
 
     /// Does on a new thread what must not happen within the run.
     pub(crate) fn warm_up(&self) {
         match self {
-            Self::Requests(prepared) | Self::Driven(prepared) => warm_up_tls(prepared),
+            Self::Requests(prepared) | Self::Driven(prepared, _) => warm_up_tls(prepared),
             Self::Sessions(prepared) => sessions::warm_up(prepared),
         }
     }
@@ -103,8 +103,7 @@ impl Ready {
 impl ShardSetup<Ready> {
     /// Who decides the requests at run time, with its users: made before the start.
     pub(crate) fn driver(&self) -> Result<Option<Box<dyn Driver>>, Error> {
-        let Ready::Driven(prepared) = &self.prepared else { return Ok(None) };
-        let Some(factory) = &prepared.factory else { return Ok(None) };
+        let Ready::Driven(_, factory) = &self.prepared else { return Ok(None) };
         let DriverBox(driver) = factory.make(ShardPart { share: self.share })?.into_driver();
         Ok(Some(driver))
     }
@@ -112,9 +111,9 @@ impl ShardSetup<Ready> {
     /// Drives this shard's part of the load; returns when that ended, on the monotonic clock.
     pub(crate) fn run(self, start_ns: u64, driver: Option<Box<dyn Driver>>) -> Result<u64, Error> {
         match self.prepared.clone() {
-            Ready::Driven(prepared) => {
+            Ready::Driven(prepared, factory) => {
                 let own = self.with(Arc::new(prepared.for_shard()));
-                let per_host = prepared.factory.as_ref().map_or(1, |factory| factory.connections_per_host());
+                let per_host = factory.connections_per_host();
                 match driver {
                     Some(driver) => Shard::driven(own, start_ns, (driver, per_host)).and_then(Shard::run),
                     None => Ok(start_ns),

@@ -3,7 +3,6 @@
 //! Owns: threads and the collector. The hot path is in the shards; here everything happens a few times a second.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use squall_measure::{End, RowKey, RunRecord, RunRecorder, RunSetup, Snapshot, StoppedBy, Threshold};
 use squall_plan::limits::UNREACHABLE_AFTER;
-use squall_plan::{InputError, Load, Plan, ReplayPace, What, When};
+use squall_plan::{InputError, Plan, What, When};
 
 use crate::driver::DriverFactory;
 use crate::error::descriptors_reserved;
@@ -21,6 +20,7 @@ use crate::preflight::check_descriptors;
 use crate::pulse::Second;
 use crate::ready::Ready;
 use crate::setup::ShardSetup;
+use crate::shard_count::{shard_count, shard_count_all, thread_count, usable_cpu_count};
 use crate::sys::{MachineProbe, keep_stamping, monotonic_ns, nanoseconds, raise_nofile};
 use crate::{Control, Error, Observer, Span, Stop};
 
@@ -500,32 +500,6 @@ fn environment(thread_count: u32) -> BTreeMap<String, String> {
 /// From the end of the warm-up to the last figure.
 fn measured(plan: &Plan, start_ns: u64, end_ns: u64) -> Duration {
     Duration::from_nanos(end_ns.saturating_sub(start_ns)).saturating_sub(plan.warmup)
-}
-
-fn thread_count(plan: &Plan) -> u32 {
-    plan.threads.map_or_else(usable_cpu_count, NonZeroU32::get)
-}
-
-/// CPUs that this process may use, by affinity and cgroup quota.
-fn usable_cpu_count() -> u32 {
-    thread::available_parallelism().map_or(1, |count| count.get() as u32)
-}
-
-/// No more shards than connections, users or requests. A recording that is replayed by a rate has one: its sessions are not divided evenly,
-/// and a rate would be.
-fn shard_count(load: &Load, thread_count: u32) -> u32 {
-    if matches!(&load.what, What::Replay(replay) if replay.pace == ReplayPace::Load)
-        && matches!(load.when, When::Open { .. })
-    {
-        return 1;
-    }
-    let part_count_max = load.segment.part_of(load.part_count_max());
-    u64::from(thread_count).min(part_count_max).max(1) as u32
-}
-
-/// Shards of all loads together.
-pub(crate) fn shard_count_all(plan: &Plan) -> u64 {
-    plan.loads.iter().map(|load| u64::from(shard_count(load, thread_count(plan)))).sum()
 }
 
 fn source_count(plan: &Plan) -> u64 {

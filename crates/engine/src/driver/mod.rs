@@ -5,17 +5,15 @@
 
 pub(crate) mod script;
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::SocketAddr;
 
-use ipnet::IpNet;
-use rustls::ClientConfig;
 use squall_measure::{Phases, Snapshot};
-use squall_script::{Dns, Request, Spec};
+use squall_script::{Request, Spec};
 use squall_wire::Version;
 
 use crate::Error;
 use crate::pace::Share;
+use crate::prepare::Route;
 use crate::trouble::Trouble;
 
 /// Decides what the users of one shard do.
@@ -107,21 +105,6 @@ impl Port {
 pub(crate) struct Call {
     pub(crate) user: u32,
     pub(crate) request: Request,
-}
-
-/// How calls reach their host, where that is not the load's own way.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Route {
-    /// Why it is not sent at all.
-    pub(crate) refused: Option<&'static str>,
-    /// Address and port to dial instead of the URL's.
-    pub(crate) dial: Option<(IpAddr, u16)>,
-    /// TLS settings of its own, by their number from 1: calls with different ones share no connection.
-    pub(crate) tls: Option<(u32, Arc<ClientConfig>)>,
-    /// Which of a name's addresses are used.
-    pub(crate) dns: Dns,
-    /// Addresses that are never dialled.
-    pub(crate) forbidden: Arc<[IpNet]>,
 }
 
 /// How a request ended.

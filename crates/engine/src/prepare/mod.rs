@@ -7,8 +7,10 @@
 
 mod origin;
 mod redirect;
+mod replay;
 mod request;
 mod rotation;
+mod route;
 mod rows;
 
 use std::net::IpAddr;
@@ -26,12 +28,12 @@ use self::request::{Source, Template, open_body};
 use self::rows::RowTable;
 use crate::Error;
 use crate::dns::Names;
-use crate::driver::{DriverFactory, Route};
-use crate::replay::{PreparedReplay, ReplayOrigin};
 
 pub(crate) use self::origin::{Dial, Origin, resolve_rule};
+pub(crate) use self::replay::{PreparedReplay, ReplayOrigin, now_ns};
 pub(crate) use self::request::{FileBody, IDEMPOTENT_METHODS, Part, PreparedRequest};
 pub(crate) use self::rotation::rotation;
+pub(crate) use self::route::Route;
 pub(crate) use self::rows::{RowBook, VersionRows};
 
 /// A load, ready to be driven.
@@ -53,8 +55,6 @@ pub(crate) struct Prepared {
     pub(crate) replay: Option<Arc<PreparedReplay>>,
     /// Rows made at run time, where a driver decides the requests.
     pub(crate) book: Option<Arc<RowBook>>,
-    /// Makes the drivers, where they decide the requests.
-    pub(crate) factory: Option<Arc<dyn DriverFactory>>,
 }
 
 impl Prepared {
@@ -139,7 +139,7 @@ impl Prepared {
     }
 
     /// A load whose requests a driver decides.
-    pub(crate) fn for_driver(load: &Load, factory: Arc<dyn DriverFactory>) -> Self {
+    pub(crate) fn for_driver(load: &Load) -> Self {
         let plain = HttpLoad {
             requests: Vec::new(),
             user_agents: Vec::new(),
@@ -148,7 +148,7 @@ impl Prepared {
             timeout: squall_plan::limits::DURATION_MAX,
         };
         let load = Load { what: What::Http(plain), ..load.clone() };
-        Self { book: Some(Arc::default()), factory: Some(factory), ..Self::empty(load) }
+        Self { book: Some(Arc::default()), ..Self::empty(load) }
     }
 
     /// The same for one shard, which adds origins of its own to it.
@@ -166,7 +166,6 @@ impl Prepared {
             load,
             replay: None,
             book: None,
-            factory: None,
         }
     }
 

@@ -11,9 +11,9 @@ use squall_wire::h1::{RequestHead, RequestKind};
 use squall_wire::h2::FieldTable;
 use url::Url;
 
+use super::Route;
 use super::request::encode;
 use crate::dns::Names;
-use crate::driver::Route;
 use crate::{Error, tls};
 
 /// Where requests go: scheme, host, and port, and how to get there.

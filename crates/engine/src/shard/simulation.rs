@@ -108,8 +108,8 @@ impl Case {
             shard.run_to_end().expect("a simulated network does not fail");
             let in_flight =
                 shard.connections.conns.iter().map(super::connections::conn::Conn::in_flight).sum();
-            let held = shard.connections.dynamic.len() - shard.connections.dynamic_free.len();
-            (shard.connections.open_count, shard.connections.waiting_count, in_flight, held)
+            let held = shard.connections.made.requests.len() - shard.connections.made.free.len();
+            (shard.connections.counts.open, shard.connections.counts.waiting, in_flight, held)
         });
         let mut total = Snapshot::new(0, false);
         for second in collected.try_iter() {

@@ -27,8 +27,9 @@ use squall_script::{
     Console, MetricId, Options, Outcome, Program, SampleOutput, SampleStream, Shared, Spec, Work,
 };
 
-use super::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, Route, ShardPart};
+use super::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, ShardPart};
 use crate::Error;
+use crate::prepare::Route;
 
 use figures::Figures;
 use part::Part;

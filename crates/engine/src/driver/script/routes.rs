@@ -8,7 +8,7 @@ use rustls::ClientConfig;
 use squall_plan::{ClientIdentity, TlsPolicy};
 use squall_script::{ClientConfig as Client, Dns, HostPattern, HostRules, Options, Program, Spec};
 
-use crate::driver::Route;
+use crate::prepare::Route;
 use crate::{Error, tls};
 
 /// The ways to all hosts, made once for a run.

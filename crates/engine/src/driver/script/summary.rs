@@ -10,7 +10,8 @@ use super::part::Part;
 use super::users::Users;
 use super::{ScriptRun, refused};
 use crate::Error;
-use crate::driver::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, Route, ShardPart};
+use crate::driver::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, ShardPart};
+use crate::prepare::Route;
 
 /// A call of `handleSummary()`, which is run like a load.
 #[derive(Debug)]

@@ -16,7 +16,8 @@ use super::part::Part;
 use super::reply::reply_of;
 use super::routes::Routes;
 use super::stage::Stage;
-use crate::driver::{Call, Ended, Port, Route, Traffic};
+use crate::driver::{Call, Ended, Port, Traffic};
+use crate::prepare::Route;
 use crate::sys::monotonic_ns;
 
 /// The users of one shard.

@@ -95,7 +95,7 @@ impl Connections {
     pub(in crate::shard) fn answer_mode(&mut self, conn_idx: usize) -> Recv {
         self.drop_peeked(conn_idx);
         let conn = &self.conns[conn_idx];
-        let peeks = self.acks[conn.origin_idx as usize].peeks;
+        let peeks = self.origin_states[conn.origin_idx as usize].acks.peeks;
         // Whoever has closed wants no acknowledgement soon, and is read on.
         if peeks && !conn.peer_closed && conn.state == State::Open { Recv::Peek } else { Recv::Take }
     }
@@ -113,11 +113,13 @@ impl Connections {
         let conn = &mut self.conns[conn_idx];
         if how == Recv::Peek && bytes > 0 {
             conn.peeked_bytes = bytes as u32;
-            self.peeked.push(conn_idx as u32);
+            self.turn.peeked.push(conn_idx as u32);
         }
         let token = conn.token(conn_idx);
         if let Some(socket) = &conn.socket {
-            self.acks[conn.origin_idx as usize].note_read(token, self.now_ns, || segments(socket));
+            self.origin_states[conn.origin_idx as usize]
+                .acks
+                .note_read(token, self.now_ns, || segments(socket));
         }
         if bytes == wanted {
             // There is more, which is read next.
@@ -127,7 +129,7 @@ impl Connections {
 
     /// Whatever was peeked at in this turn is dropped from its socket.
     pub(in crate::shard) fn drop_all_peeked(&mut self) {
-        while let Some(conn_idx) = self.peeked.pop() {
+        while let Some(conn_idx) = self.turn.peeked.pop() {
             self.drop_peeked(conn_idx as usize);
         }
     }

@@ -12,7 +12,7 @@ use squall_wire::h1::Response;
 use crate::driver::{Call, Driver};
 use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
-use crate::shard::connections::acks::AckTrial;
+use crate::shard::connections::OriginState;
 use crate::shard::connections::conn::{Exchange, State};
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
@@ -50,8 +50,7 @@ impl Connections {
         // An origin that is refused stands among the others too.
         for origin_idx in origin_count..self.prepared.origins.len() {
             self.dialer.add(&self.prepared.origins[origin_idx].dial, &self.prepared.names);
-            self.acks.push(AckTrial::new(self.limits.stride == 1));
-            self.versions.push(None);
+            self.origin_states.push(OriginState::new(self.limits.stride));
         }
         recorder.add_rows(self);
         let prepared = prepared.map_err(|error| {
@@ -71,7 +70,7 @@ impl Connections {
         let origin_idx = pool.origin_idx as usize;
         if pool.user.is_none()
             || self.prepared.origins[origin_idx].key.http == HttpVersion::Http11
-            || self.versions[origin_idx] == Some(Version::H1)
+            || self.origin_states[origin_idx].version == Some(Version::H1)
         {
             return false;
         }
@@ -80,14 +79,14 @@ impl Connections {
 
     /// What a connection that is open now turned out to speak.
     pub(in crate::shard) fn note_version(&mut self, conn_idx: usize, version: Version) {
-        self.versions[self.conns[conn_idx].origin_idx as usize] = Some(version);
+        self.origin_states[self.conns[conn_idx].origin_idx as usize].version = Some(version);
     }
 
     /// Counts bytes that a connection has sent: for the run, and for its user.
     pub(in crate::shard) fn count_sent(&mut self, recorder: &mut ShardRecorder, conn_idx: usize, bytes: u64) {
         recorder.pulse.snapshot.wire_bytes_sent += bytes;
         if let Some(user) = self.user_of(conn_idx) {
-            self.port.traffic_of(user).sent += bytes;
+            self.made.port.traffic_of(user).sent += bytes;
         }
     }
 
@@ -100,7 +99,7 @@ impl Connections {
     ) {
         recorder.pulse.snapshot.wire_bytes_received += bytes;
         if let Some(user) = self.user_of(conn_idx) {
-            self.port.traffic_of(user).received += bytes;
+            self.made.port.traffic_of(user).received += bytes;
         }
     }
 
@@ -127,14 +126,14 @@ impl Connections {
 
     /// The call that a request was made for; `None`: no driver asked for it.
     fn flight_of(&self, exchange: &Exchange) -> Option<&CallInFlight> {
-        self.calls.get(exchange.request.dynamic_idx()?)?.as_ref()
+        self.made.calls.get(exchange.request.dynamic_idx()?)?.as_ref()
     }
 
     pub(in crate::shard) fn keep_call(&mut self, idx: usize, flight: CallInFlight) {
-        if self.calls.len() <= idx {
-            self.calls.resize_with(idx + 1, || None);
+        if self.made.calls.len() <= idx {
+            self.made.calls.resize_with(idx + 1, || None);
         }
-        self.calls[idx] = Some(flight);
+        self.made.calls[idx] = Some(flight);
     }
 
     /// How much is wanted of the body of the response to a request.
@@ -179,7 +178,7 @@ impl Connections {
         for pool_idx in 0..self.pools.len() {
             if self.pools[pool_idx].user == Some(user) {
                 let waiting = std::mem::take(&mut self.pools[pool_idx].waiting);
-                self.waiting_count -= waiting.len() as u64;
+                self.counts.waiting -= waiting.len() as u64;
                 for exchange in &waiting {
                     // What was sent before counts as open, and what never was is nothing yet.
                     if exchange.is_retry() {
@@ -193,9 +192,9 @@ impl Connections {
 
     fn forget_call(&mut self, exchange: &Exchange) {
         if let Some(idx) = exchange.request.dynamic_idx() {
-            self.calls[idx] = None;
-            self.dynamic[idx] = None;
-            self.dynamic_free.push(idx);
+            self.made.calls[idx] = None;
+            self.made.requests[idx] = None;
+            self.made.free.push(idx);
         }
     }
 

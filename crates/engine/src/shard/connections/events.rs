@@ -13,7 +13,7 @@ impl Connections {
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
     ) {
-        let mut unfinished = std::mem::take(&mut self.unfinished);
+        let mut unfinished = std::mem::take(&mut self.turn.unfinished);
         for conn_idx in unfinished.drain(..) {
             let conn_idx = conn_idx as usize;
             if self.conns[conn_idx].state == State::Open {
@@ -27,8 +27,8 @@ impl Connections {
             }
         }
         // Its capacity is kept; what was added meanwhile is for the next turn.
-        unfinished.append(&mut self.unfinished);
-        self.unfinished = unfinished;
+        unfinished.append(&mut self.turn.unfinished);
+        self.turn.unfinished = unfinished;
     }
 
     pub(in crate::shard) fn handle(

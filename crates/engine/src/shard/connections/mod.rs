@@ -47,40 +47,63 @@ pub(in crate::shard) struct Connections {
     pub(in crate::shard) deadlines: Vec<u64>,
     /// One pool for each origin, or for each user and origin where a driver decides.
     pub(in crate::shard) pools: Vec<Pool>,
-    /// What each origin has spoken, once a connection to it has been open.
-    pub(in crate::shard) versions: Vec<Option<Version>>,
-    /// What is known of each origin's acknowledgements.
-    pub(in crate::shard) acks: Vec<AckTrial>,
+    pub(in crate::shard) origin_states: Vec<OriginState>,
     pub(in crate::shard) dialer: Dialer,
-    /// Connections whose answer came in this turn, or that failed: their users go next.
-    pub(in crate::shard) ready: Vec<u32>,
-    /// Redirects to follow: sent once the responses of the turn are read, as a send that fails closes the connection.
-    pub(in crate::shard) hops: Vec<Exchange>,
-    /// Connections that had more to read or to write than one turn allows.
-    pub(in crate::shard) unfinished: Vec<u32>,
-    /// Connections whose answer is still in the socket, until the turn's requests are written.
-    pub(in crate::shard) peeked: Vec<u32>,
-    /// Connections with something to send, which goes out at the end of the turn.
-    pub(in crate::shard) unsent: Vec<u32>,
-    /// Requests made at run time, and the free places among them.
-    pub(in crate::shard) dynamic: Vec<Option<Rc<PreparedRequest>>>,
-    pub(in crate::shard) dynamic_free: Vec<usize>,
-    /// Those of them that a driver has made: what it wants of each.
-    pub(in crate::shard) calls: Vec<Option<CallInFlight>>,
-    /// What a driver asks, and how many bytes its users' connections have carried.
-    pub(in crate::shard) port: Port,
+    pub(in crate::shard) turn: TurnLists,
+    pub(in crate::shard) made: MadeRequests,
     pub(in crate::shard) io: IoBuffers,
-    /// Requests that wait for a connection, in all pools.
-    pub(in crate::shard) waiting_count: u64,
-    /// Started and not settled yet.
-    pub(in crate::shard) open_count: u32,
-    /// Connections that are not open yet.
-    pub(in crate::shard) opening_count: u32,
-    /// Opened in this turn of the loop.
-    pub(in crate::shard) opened_this_turn: u32,
+    pub(in crate::shard) counts: Counts,
     /// A response came in part: the rest is not left waiting for a tick.
     pub(in crate::shard) is_mid_response: bool,
     pub(in crate::shard) now_ns: u64,
+}
+
+/// What is known of an origin.
+pub(in crate::shard) struct OriginState {
+    /// What it has spoken, once a connection to it has been open.
+    pub(in crate::shard) version: Option<Version>,
+    /// How its responses are acknowledged.
+    pub(in crate::shard) acks: AckTrial,
+}
+
+/// Connections that have something to do in this turn of the loop, or the next.
+#[derive(Default)]
+pub(in crate::shard) struct TurnLists {
+    /// Their response came, or they failed: their users go next.
+    pub(in crate::shard) ready: Vec<u32>,
+    /// Redirects to follow: sent once the responses of the turn are read, as a send that fails closes the connection.
+    pub(in crate::shard) hops: Vec<Exchange>,
+    /// They had more to read or to write than one turn allows.
+    pub(in crate::shard) unfinished: Vec<u32>,
+    /// Their response is still in the socket, until the turn's requests are written.
+    pub(in crate::shard) peeked: Vec<u32>,
+    /// They have something to send, which goes out at the end of the turn.
+    pub(in crate::shard) unsent: Vec<u32>,
+}
+
+/// Requests made at run time.
+#[derive(Default)]
+pub(in crate::shard) struct MadeRequests {
+    pub(in crate::shard) requests: Vec<Option<Rc<PreparedRequest>>>,
+    /// Free places among them.
+    pub(in crate::shard) free: Vec<usize>,
+    /// Of those that a driver has made: what it wants of each.
+    pub(in crate::shard) calls: Vec<Option<CallInFlight>>,
+    /// What a driver asks for, and how many bytes its users' connections have carried.
+    pub(in crate::shard) port: Port,
+}
+
+/// How many connections and requests are in which state.
+#[derive(Default)]
+pub(in crate::shard) struct Counts {
+    /// Requests that wait for a connection, in all pools.
+    pub(in crate::shard) waiting: u64,
+    /// Requests that were started and have not ended.
+    pub(in crate::shard) open: u32,
+    /// Connections that are not open yet.
+    pub(in crate::shard) opening: u32,
+    /// Connections whose opening began in this turn of the loop.
+    pub(in crate::shard) opened_this_turn: u32,
 }
 
 /// Buffers shared by all connections of a shard: nothing is kept per connection.
@@ -133,25 +156,14 @@ impl Connections {
             conns: Vec::new(),
             exchanges: Vec::new(),
             wide_parts: Vec::new(),
-            versions: vec![None; origin_count],
+            origin_states: (0..origin_count).map(|_| OriginState::new(limits.stride)).collect(),
             deadlines: Vec::new(),
             pools: (0..origin_count as u32).map(|origin_idx| Pool::new(origin_idx, None)).collect(),
-            acks: vec![AckTrial::new(limits.stride == 1); origin_count],
             dialer,
-            ready: Vec::new(),
-            hops: Vec::new(),
-            unfinished: Vec::new(),
-            peeked: Vec::new(),
-            unsent: Vec::new(),
-            dynamic: Vec::new(),
-            dynamic_free: Vec::new(),
-            calls: Vec::new(),
-            port: Port::default(),
+            turn: TurnLists::default(),
+            made: MadeRequests::default(),
             io: IoBuffers::new(),
-            waiting_count: 0,
-            open_count: 0,
-            opening_count: 0,
-            opened_this_turn: 0,
+            counts: Counts::default(),
             is_mid_response: false,
             now_ns: start_ns,
             prepared,
@@ -161,11 +173,11 @@ impl Connections {
     }
 
     pub(in crate::shard) fn waiting_count(&self) -> u64 {
-        self.waiting_count
+        self.counts.waiting
     }
 
     pub(in crate::shard) fn request(&self, id: RequestId) -> &PreparedRequest {
-        request_of(&self.prepared, &self.dynamic, id)
+        request_of(&self.prepared, &self.made.requests, id)
     }
 }
 
@@ -180,6 +192,13 @@ pub(in crate::shard) fn request_of<'a>(
         Some(idx) => {
             dynamic[idx].as_deref().expect("a request made at run time lives as long as its exchange")
         }
+    }
+}
+
+impl OriginState {
+    /// `stride`: requests in flight on one connection.
+    pub(in crate::shard) fn new(stride: u32) -> Self {
+        Self { version: None, acks: AckTrial::new(stride == 1) }
     }
 }
 

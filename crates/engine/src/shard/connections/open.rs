@@ -52,7 +52,7 @@ impl Connections {
         let conn = &mut self.conns[conn_idx];
         conn.state = State::Connecting;
         conn.opened_ns = self.now_ns;
-        self.opening_count += 1;
+        self.counts.opening += 1;
         let deadline_ns = self.now_ns + self.limits.connect_timeout_ns;
         let call_ns = self.deadline_of_opener(conn_idx).unwrap_or(u64::MAX);
         self.deadlines[conn_idx] = deadline_ns.min(call_ns);
@@ -283,7 +283,7 @@ impl Connections {
         conn.state = State::Open;
         self.now_ns = monotonic_ns();
         conn.cold.ready_ns = self.now_ns;
-        self.opening_count -= 1;
+        self.counts.opening -= 1;
         self.deadlines[conn_idx] = u64::MAX;
         recorder.pulse.snapshot.connections_opened += 1;
         recorder.pulse.connections_open += 1;
@@ -317,9 +317,9 @@ impl Connections {
             State::Vacant => return,
             State::Open => recorder.pulse.connections_open -= 1,
             State::Connecting | State::Tunnelling | State::Handshaking => {
-                self.opening_count -= 1;
+                self.counts.opening -= 1;
                 // Nothing says that the others would wait for anything better.
-                self.versions[conn.origin_idx as usize].get_or_insert(Version::H1);
+                self.origin_states[conn.origin_idx as usize].version.get_or_insert(Version::H1);
                 conn.cold.failure_count += 1;
                 self.control.note_connect_failure();
             }

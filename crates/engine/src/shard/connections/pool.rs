@@ -1,8 +1,11 @@
 //! Which connection each request gets.
 
+use std::rc::Rc;
+
 use squall_plan::When;
 
 use crate::pace::Share;
+use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{Exchange, State};
 use crate::shard::recorder::ShardRecorder;
@@ -15,18 +18,18 @@ impl Connections {
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
     ) {
-        let mut hops = std::mem::take(&mut self.hops);
+        let mut hops = std::mem::take(&mut self.turn.hops);
         for hop in hops.drain(..) {
             let pool_idx = self.pool_of(&hop);
             if let Some(conn_idx) = self.take_slot(recorder, pool_idx) {
                 self.assign(schedule, recorder, conn_idx, hop);
             } else {
                 self.pools[pool_idx].waiting.push_front(hop);
-                self.waiting_count += 1;
+                self.counts.waiting += 1;
             }
         }
-        hops.append(&mut self.hops);
-        self.hops = hops;
+        hops.append(&mut self.turn.hops);
+        self.turn.hops = hops;
     }
 
     pub(in crate::shard) fn fits(&self, conn_idx: usize, exchange: &Exchange) -> bool {
@@ -61,7 +64,7 @@ impl Connections {
             }
             None => {
                 self.pools[pool_idx].waiting.push_back(exchange);
-                self.waiting_count += 1;
+                self.counts.waiting += 1;
                 false
             }
         }
@@ -73,14 +76,14 @@ impl Connections {
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
     ) {
-        if self.waiting_count == 0 {
+        if self.counts.waiting == 0 {
             return;
         }
         for pool_idx in 0..self.pools.len() {
             while !self.pools[pool_idx].waiting.is_empty() {
                 let Some(conn_idx) = self.take_slot(recorder, pool_idx) else { break };
                 if let Some(exchange) = self.pools[pool_idx].waiting.pop_front() {
-                    self.waiting_count -= 1;
+                    self.counts.waiting -= 1;
                     self.assign(schedule, recorder, conn_idx, exchange);
                 }
             }
@@ -100,7 +103,7 @@ impl Connections {
                 self.list_idle(conn_idx);
                 return;
             };
-            self.waiting_count -= 1;
+            self.counts.waiting -= 1;
             self.assign(schedule, recorder, conn_idx, exchange);
         }
     }
@@ -127,13 +130,13 @@ impl Connections {
         }
         let vacant = self.pools[pool_idx].vacant.pop().map(|conn_idx| conn_idx as usize);
         let slot = vacant.or_else(|| self.add_slot(recorder, pool_idx))?;
-        self.opened_this_turn += 1;
+        self.counts.opened_this_turn += 1;
         Some(slot)
     }
 
     /// Whether one more connection may be opened in this turn.
     pub(in crate::shard) fn may_open(&self) -> bool {
-        self.opened_this_turn < OPEN_PER_TURN_MAX
+        self.counts.opened_this_turn < OPEN_PER_TURN_MAX
     }
 
     /// Puts a request on a connection; opens the connection first where it is not.
@@ -149,7 +152,7 @@ impl Connections {
         if !exchange.is_retry() {
             exchange.is_warmup = exchange.intended_ns < self.limits.warm_until_ns;
             recorder.pulse.count_start(exchange.is_warmup, exchange.redirect_count > 0);
-            self.open_count += 1;
+            self.counts.open += 1;
         }
         let conn = &mut self.conns[conn_idx];
         if conn.client.is_some() {
@@ -163,6 +166,39 @@ impl Connections {
         if self.has_free_slot(conn_idx) {
             self.list_idle(conn_idx);
         }
+    }
+
+    /// A place among the requests made at run time, with the buffers of an earlier one.
+    pub(in crate::shard) fn free_dynamic(&mut self) -> usize {
+        let idx = self.made.free.pop().unwrap_or_else(|| {
+            self.made.requests.push(None);
+            self.made.requests.len() - 1
+        });
+        self.made.requests[idx].get_or_insert_with(|| Rc::new(PreparedRequest::empty()));
+        idx
+    }
+
+    /// A slot for a new connection; where there is none left, that of the connection that was used least recently.
+    pub(in crate::shard) fn fresh_slot(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        origin_idx: usize,
+    ) -> Option<usize> {
+        if !self.may_open() {
+            return None;
+        }
+        let vacant = self.pools[origin_idx].vacant.pop().map(|conn_idx| conn_idx as usize);
+        if let Some(conn_idx) = vacant.or_else(|| self.add_slot(recorder, origin_idx)) {
+            self.counts.opened_this_turn += 1;
+            return Some(conn_idx);
+        }
+        let is_free = |conn_idx: &u32| self.conns[*conn_idx as usize].in_flight() == 0;
+        let at = self.pools[origin_idx].idle.iter().position(is_free)?;
+        let conn_idx = self.pools[origin_idx].idle.remove(at) as usize;
+        self.conns[conn_idx].is_listed_idle = false;
+        self.retire(schedule, recorder, conn_idx);
+        self.pools[origin_idx].vacant.pop().map(|conn_idx| conn_idx as usize)
     }
 }
 

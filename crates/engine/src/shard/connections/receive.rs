@@ -102,7 +102,7 @@ impl Connections {
                 return Ok(());
             }
         }
-        self.unfinished.push(conn_idx as u32);
+        self.turn.unfinished.push(conn_idx as u32);
         Ok(())
     }
 

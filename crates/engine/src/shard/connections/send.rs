@@ -34,7 +34,7 @@ impl Connections {
     /// The connection has something to send at the end of this turn.
     pub(in crate::shard) fn list_unsent(&mut self, conn_idx: usize) {
         if !std::mem::replace(&mut self.conns[conn_idx].is_listed_unsent, true) {
-            self.unsent.push(conn_idx as u32);
+            self.turn.unsent.push(conn_idx as u32);
         }
     }
 
@@ -44,13 +44,13 @@ impl Connections {
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
     ) {
-        let mut unsent = std::mem::take(&mut self.unsent);
+        let mut unsent = std::mem::take(&mut self.turn.unsent);
         for conn_idx in unsent.drain(..) {
             self.send(schedule, recorder, conn_idx as usize);
         }
         // What was added meanwhile (a request that was sent again) is for the next turn.
-        unsent.append(&mut self.unsent);
-        self.unsent = unsent;
+        unsent.append(&mut self.turn.unsent);
+        self.turn.unsent = unsent;
     }
 
     pub(in crate::shard) fn send(
@@ -149,7 +149,7 @@ impl Connections {
         let Some(slot) = client.next_reserved() else { return false };
         let place = (conn.first_place + slot) as usize;
         let exchange = &mut self.exchanges[place];
-        let request = request_of(&self.prepared, &self.dynamic, exchange.request).on_wire();
+        let request = request_of(&self.prepared, &self.made.requests, exchange.request).on_wire();
         if !client.takes(request) {
             let field_bytes = request.fields.map_or(0, |fields| fields.list_bytes());
             self.refuse_request(schedule, recorder, conn_idx, slot, field_bytes);
@@ -203,7 +203,7 @@ impl Connections {
 
     fn append_body(&mut self, conn_idx: usize, chunk: Chunk) -> Result<(), Trouble> {
         let place = self.place_of(conn_idx, chunk.slot);
-        let request = request_of(&self.prepared, &self.dynamic, self.exchanges[place].request);
+        let request = request_of(&self.prepared, &self.made.requests, self.exchanges[place].request);
         let out = &mut self.io.out;
         let (mut at, end) = (chunk.offset, chunk.offset + chunk.bytes as u64);
         while at < end {
@@ -245,7 +245,7 @@ impl Connections {
         client.cancel(slot);
         client.write_control(&mut self.io.out);
         self.settle(schedule, recorder, (conn_idx, slot), &exchange, 0, Err(trouble));
-        self.ready.push(conn_idx as u32);
+        self.turn.ready.push(conn_idx as u32);
         Ok(())
     }
 
@@ -302,7 +302,7 @@ impl Connections {
         chunk: Chunk,
     ) -> Result<Written, Trouble> {
         let place = self.place_of(conn_idx, chunk.slot);
-        let request = request_of(&self.prepared, &self.dynamic, self.exchanges[place].request);
+        let request = request_of(&self.prepared, &self.made.requests, self.exchanges[place].request);
         let conn = &mut self.conns[conn_idx];
         let mut wire_bytes = 0;
         let part = request.part(request.body_at as u64 + chunk.offset);

@@ -66,9 +66,9 @@ impl Connections {
         match hop {
             Some(hop) => {
                 self.list_if_open(conn_idx);
-                self.hops.push(hop);
+                self.turn.hops.push(hop);
             }
-            None => self.ready.push(conn_idx as u32),
+            None => self.turn.ready.push(conn_idx as u32),
         }
     }
 
@@ -105,11 +105,11 @@ impl Connections {
     }
 
     pub(in crate::shard) fn keep_dynamic(&mut self, request: Rc<PreparedRequest>) -> RequestId {
-        let idx = self.dynamic_free.pop().unwrap_or_else(|| {
-            self.dynamic.push(None);
-            self.dynamic.len() - 1
+        let idx = self.made.free.pop().unwrap_or_else(|| {
+            self.made.requests.push(None);
+            self.made.requests.len() - 1
         });
-        self.dynamic[idx] = Some(request);
+        self.made.requests[idx] = Some(request);
         RequestId::dynamic(idx)
     }
 
@@ -173,7 +173,7 @@ impl Connections {
             }
             let trouble = Trouble { phase: phase_of(&exchange, was_open, trouble.phase), ..trouble.clone() };
             self.settle(schedule, recorder, (conn_idx, slot), &exchange, 0, Err(trouble));
-            self.ready.push(conn_idx as u32);
+            self.turn.ready.push(conn_idx as u32);
         }
         self.send_again(recorder, conn_idx, retries);
         self.vacate(recorder, conn_idx);
@@ -188,7 +188,7 @@ impl Connections {
     ) {
         let pool_idx = self.conns[conn_idx].pool_idx as usize;
         recorder.pulse.snapshot.requests_retried += exchanges.len() as u64;
-        self.waiting_count += exchanges.len() as u64;
+        self.counts.waiting += exchanges.len() as u64;
         for exchange in exchanges.into_iter().rev() {
             self.pools[pool_idx].waiting.push_front(exchange.again());
         }
@@ -209,7 +209,7 @@ impl Connections {
         status: u16,
         outcome: Result<(), Trouble>,
     ) {
-        self.open_count -= 1;
+        self.counts.open -= 1;
         // Its driver forgets the call as soon as it is told.
         let timeout_ns = if outcome.is_err() { self.timeout_of(exchange) } else { 0 };
         if schedule.driven.is_some() {
@@ -237,7 +237,7 @@ impl Connections {
         }
         if let Some(idx) = exchange.request.dynamic_idx() {
             schedule.end_recorded(idx);
-            self.dynamic_free.push(idx);
+            self.made.free.push(idx);
         }
     }
 
@@ -412,7 +412,7 @@ impl Connections {
         recorder: &mut ShardRecorder,
     ) {
         schedule.life = Life::Draining { until_ns: 0 };
-        self.hops.clear();
+        self.turn.hops.clear();
         for conn_idx in 0..self.conns.len() {
             for slot in self.slots(conn_idx) {
                 let exchange = self.exchanges[self.place_of(conn_idx, slot)];
@@ -422,7 +422,7 @@ impl Connections {
         }
         for origin_idx in 0..self.pools.len() {
             let waiting = std::mem::take(&mut self.pools[origin_idx].waiting);
-            self.waiting_count -= waiting.len() as u64;
+            self.counts.waiting -= waiting.len() as u64;
             for exchange in waiting {
                 if exchange.is_retry() {
                     self.interrupt(recorder, 0, &exchange);
@@ -437,7 +437,7 @@ impl Connections {
         conn_idx: usize,
         exchange: &Exchange,
     ) {
-        self.open_count -= 1;
+        self.counts.open -= 1;
         if !exchange.is_warmup {
             let sample = self.sample(recorder, conn_idx, exchange, 0, Outcome::Interrupted);
             recorder.pulse.record(&sample);

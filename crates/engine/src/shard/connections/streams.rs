@@ -171,7 +171,7 @@ impl Connections {
     ) {
         let phase = phase_of(exchange, true, Phase::Receiving);
         self.settle(schedule, recorder, (conn_idx, slot), exchange, 0, Err(Trouble::new(cause, phase, text)));
-        self.ready.push(conn_idx as u32);
+        self.turn.ready.push(conn_idx as u32);
     }
 
     /// Ends the requests whose time is up: alone where the connection allows that. When the peer was silent for all of that time, the connection

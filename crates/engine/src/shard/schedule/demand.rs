@@ -213,7 +213,7 @@ impl ShardSchedule {
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
     ) {
-        connections.opened_this_turn = 0;
+        connections.counts.opened_this_turn = 0;
         if self.life == Life::Running {
             self.release_arrivals(connections, recorder);
         }
@@ -256,7 +256,7 @@ impl ShardSchedule {
                 self.demand.note_asked(due.intended_ns);
             }
             let Some(exchange) = exchange else { continue };
-            if connections.waiting_count >= ARRIVALS_WAITING_MAX {
+            if connections.counts.waiting >= ARRIVALS_WAITING_MAX {
                 self.demand.note_unsent(1);
             } else if connections.place(self, recorder, exchange) {
                 let late_ns = connections.now_ns.saturating_sub(self.times.start_ns + due.exact_ns);
@@ -283,7 +283,7 @@ impl ShardSchedule {
         recorder: &mut ShardRecorder,
     ) {
         connections.serve_hops(self, recorder);
-        let mut ready = std::mem::take(&mut connections.ready);
+        let mut ready = std::mem::take(&mut connections.turn.ready);
         for conn_idx in ready.drain(..) {
             if self.demand.is_closed_model() {
                 self.continue_user(connections, recorder, Some(conn_idx as usize));
@@ -292,8 +292,8 @@ impl ShardSchedule {
             }
         }
         // What was added meanwhile (a send that failed at once) is for the next turn.
-        ready.append(&mut connections.ready);
-        connections.ready = ready;
+        ready.append(&mut connections.turn.ready);
+        connections.turn.ready = ready;
     }
 
     /// A user's next request, on the connection it has where that leads to the same origin; or the user's end.

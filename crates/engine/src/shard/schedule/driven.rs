@@ -46,7 +46,7 @@ impl ShardSchedule {
     pub(in crate::shard) fn drive(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
         let now_ns = self.run_ns(connections);
         let Some(driven) = &mut self.driven else { return };
-        driven.driver.turn(now_ns, &mut connections.port);
+        driven.driver.turn(now_ns, &mut connections.made.port);
         self.obey_port(connections, recorder);
     }
 
@@ -60,7 +60,7 @@ impl ShardSchedule {
         let Some(driven) = &mut self.driven else { return };
         if !driven.is_stopping {
             driven.is_stopping = true;
-            driven.driver.stop(now_ns, &mut connections.port);
+            driven.driver.stop(now_ns, &mut connections.made.port);
         }
         self.obey_port(connections, recorder);
     }
@@ -70,9 +70,9 @@ impl ShardSchedule {
     }
 
     fn obey_port(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
-        let mut calls = std::mem::take(&mut connections.port.calls);
-        let cancelled = std::mem::take(&mut connections.port.cancelled);
-        let closed = std::mem::take(&mut connections.port.closed);
+        let mut calls = std::mem::take(&mut connections.made.port.calls);
+        let cancelled = std::mem::take(&mut connections.made.port.cancelled);
+        let closed = std::mem::take(&mut connections.made.port.closed);
         cancelled.into_iter().for_each(|user| connections.cancel(recorder, user));
         closed.into_iter().for_each(|user| connections.close_idle(self, recorder, user));
         if !calls.is_empty() {
@@ -83,8 +83,8 @@ impl ShardSchedule {
             self.call(connections, recorder, call);
         }
         // Calls that were added meanwhile (a request that failed at once) are for the next turn; the capacity is kept.
-        calls.append(&mut connections.port.calls);
-        connections.port.calls = calls;
+        calls.append(&mut connections.made.port.calls);
+        connections.made.port.calls = calls;
     }
 
     fn call(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder, call: Call) {
@@ -134,7 +134,7 @@ impl ShardSchedule {
         };
         let now_ns = self.run_ns(connections);
         if let Some(driven) = &mut self.driven {
-            driven.driver.complete(ended, now_ns, &mut connections.port);
+            driven.driver.complete(ended, now_ns, &mut connections.made.port);
         }
     }
 
@@ -173,7 +173,8 @@ impl ShardSchedule {
         if self.driven.is_none() {
             return;
         }
-        let flight = exchange.request.dynamic_idx().and_then(|idx| connections.calls.get_mut(idx)?.take());
+        let flight =
+            exchange.request.dynamic_idx().and_then(|idx| connections.made.calls.get_mut(idx)?.take());
         if let Some(flight) = flight {
             let (head, body) = recorder.sink.take_response(connections.place_of(conn_idx, slot));
             let ended = Ended {
@@ -189,7 +190,7 @@ impl ShardSchedule {
             };
             let now_ns = self.run_ns(connections);
             if let Some(driven) = &mut self.driven {
-                driven.driver.complete(ended, now_ns, &mut connections.port);
+                driven.driver.complete(ended, now_ns, &mut connections.made.port);
             }
         }
     }
@@ -198,7 +199,7 @@ impl ShardSchedule {
     pub(in crate::shard) fn is_driver_finished(&self, connections: &Connections) -> bool {
         self.driven
             .as_ref()
-            .is_none_or(|driven| connections.port.calls.is_empty() && driven.driver.is_finished())
+            .is_none_or(|driven| connections.made.port.calls.is_empty() && driven.driver.is_finished())
             || matches!(self.life, Life::Draining { until_ns: 0 })
     }
 }

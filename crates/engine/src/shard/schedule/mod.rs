@@ -125,7 +125,7 @@ impl ShardSchedule {
     pub(in crate::shard) fn backlog(&self, connections: &Connections) -> Backlog {
         // What waits for another request of its session waits for the server, too.
         let held_count = self.replay.as_ref().map_or(0, |replay| replay.pending_count() as u64);
-        self.demand.backlog(connections.waiting_count + held_count)
+        self.demand.backlog(connections.counts.waiting + held_count)
     }
 
     pub(in crate::shard) fn sleep_until_start(&mut self, connections: &mut Connections) {
@@ -163,14 +163,14 @@ impl ShardSchedule {
             pool.waiting.retain(|waiting| waiting.is_retry());
         }
         let retry_count = connections.pools.iter().map(|pool| pool.waiting.len() as u64).sum();
-        let dropped_count = connections.waiting_count - retry_count;
+        let dropped_count = connections.counts.waiting - retry_count;
         self.skip_recorded(recorder, dropped_count);
         self.demand.note_unsent(dropped_count);
-        connections.waiting_count = retry_count;
+        connections.counts.waiting = retry_count;
     }
 
     pub(in crate::shard) fn is_finished(&self, connections: &Connections) -> bool {
-        if connections.open_count > 0 || !connections.hops.is_empty() {
+        if connections.counts.open > 0 || !connections.turn.hops.is_empty() {
             return false;
         }
         if !self.is_driver_finished(connections) {
@@ -179,7 +179,7 @@ impl ShardSchedule {
         self.life != Life::Running
             || (self.demand.is_exhausted()
                 && connections.waiting_count() == 0
-                && connections.ready.is_empty()
+                && connections.turn.ready.is_empty()
                 && self.pending_recorded() == 0)
     }
 

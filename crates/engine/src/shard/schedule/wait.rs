@@ -137,10 +137,10 @@ impl ShardSchedule {
         recorder: &mut ShardRecorder,
         now_ns: u64,
     ) -> Plan {
-        let has_work = !connections.ready.is_empty()
-            || !connections.hops.is_empty()
-            || !connections.unfinished.is_empty()
-            || !connections.unsent.is_empty();
+        let has_work = !connections.turn.ready.is_empty()
+            || !connections.turn.hops.is_empty()
+            || !connections.turn.unfinished.is_empty()
+            || !connections.turn.unsent.is_empty();
         if has_work || self.waiter.is_batch_full || self.has_more_to_open(connections) {
             return Plan::Block(Duration::ZERO);
         }
@@ -153,7 +153,7 @@ impl ShardSchedule {
             return Plan::Block(Duration::ZERO);
         }
         // A handshake, the rest of a body, and whoever waits for a connection should not wait for a tick as well.
-        let is_calm = connections.opening_count == 0
+        let is_calm = connections.counts.opening == 0
             && !connections.is_mid_response
             && connections.waiting_count() == 0;
         if matches!(self.waiter.mode, Mode::Closed) && is_calm && self.waiter.prefers_other(now_ns) {
@@ -184,7 +184,7 @@ impl ShardSchedule {
 
     /// Requests wait, and slots for them are left, but enough were opened in this turn.
     fn has_more_to_open(&self, connections: &Connections) -> bool {
-        connections.opened_this_turn >= crate::shard::connections::pool::OPEN_PER_TURN_MAX
+        connections.counts.opened_this_turn >= crate::shard::connections::pool::OPEN_PER_TURN_MAX
             && connections.waiting_count() > 0
     }
 
@@ -198,7 +198,7 @@ impl ShardSchedule {
         timer_ns: u64,
     ) -> Plan {
         let gather_until_ns = now_ns + self.waiter.gather_ns();
-        match connections.open_count {
+        match connections.counts.open {
             1..=SPIN_IN_FLIGHT_MAX if self.waiter.may_spin(now_ns) => Plan::SpinUntil(now_ns + SPIN_NS),
             GATHER_IN_FLIGHT_MIN.. if recorder.receive_times.stamp_clock.is_some() => Plan::GatherUntil(
                 gather_until_ns,

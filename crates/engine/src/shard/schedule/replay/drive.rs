@@ -16,41 +16,6 @@ use crate::shard::recorder::ShardRecorder;
 use crate::shard::recorder::capture::Place;
 use crate::shard::schedule::{Life, ShardSchedule};
 
-impl Connections {
-    /// A place among the requests made at run time, with the buffers of an earlier one.
-    fn free_dynamic(&mut self) -> usize {
-        let idx = self.dynamic_free.pop().unwrap_or_else(|| {
-            self.dynamic.push(None);
-            self.dynamic.len() - 1
-        });
-        self.dynamic[idx].get_or_insert_with(|| Rc::new(PreparedRequest::empty()));
-        idx
-    }
-
-    /// A slot for a new connection; where there is none left, that of the connection that was used least recently.
-    fn fresh_slot(
-        &mut self,
-        schedule: &mut ShardSchedule,
-        recorder: &mut ShardRecorder,
-        origin_idx: usize,
-    ) -> Option<usize> {
-        if !self.may_open() {
-            return None;
-        }
-        let vacant = self.pools[origin_idx].vacant.pop().map(|conn_idx| conn_idx as usize);
-        if let Some(conn_idx) = vacant.or_else(|| self.add_slot(recorder, origin_idx)) {
-            self.opened_this_turn += 1;
-            return Some(conn_idx);
-        }
-        let is_free = |conn_idx: &u32| self.conns[*conn_idx as usize].in_flight() == 0;
-        let at = self.pools[origin_idx].idle.iter().position(is_free)?;
-        let conn_idx = self.pools[origin_idx].idle.remove(at) as usize;
-        self.conns[conn_idx].is_listed_idle = false;
-        self.retire(schedule, recorder, conn_idx);
-        self.pools[origin_idx].vacant.pop().map(|conn_idx| conn_idx as usize)
-    }
-}
-
 impl ShardSchedule {
     /// Starts all recorded requests that are due by their own times.
     pub(in crate::shard) fn release_recorded(
@@ -91,11 +56,12 @@ impl ShardSchedule {
             && self.replay.as_ref().is_some_and(|replay| !replay.released.is_empty())
         {
             let idx = connections.free_dynamic();
-            let (Some(replay), Some(request)) = (&mut self.replay, own(&mut connections.dynamic[idx])) else {
+            let (Some(replay), Some(request)) = (&mut self.replay, own(&mut connections.made.requests[idx]))
+            else {
                 return;
             };
             let Some(flight) = replay.take_released(request) else {
-                connections.dynamic_free.push(idx);
+                connections.made.free.push(idx);
                 return;
             };
             let intended_ns = self.times.start_ns + replay.on_grid(flight.meta.due_ns);
@@ -117,7 +83,8 @@ impl ShardSchedule {
         intended_ns: u64,
     ) -> Option<Exchange> {
         let idx = connections.free_dynamic();
-        let (Some(replay), Some(request)) = (&mut self.replay, own(&mut connections.dynamic[idx])) else {
+        let (Some(replay), Some(request)) = (&mut self.replay, own(&mut connections.made.requests[idx]))
+        else {
             return None;
         };
         let is_by_load = walk.is_none() && replay.prepared.plan.pace == ReplayPace::Load;
@@ -129,7 +96,7 @@ impl ShardSchedule {
                 Some(Exchange { request, intended_ns, ..Exchange::default() })
             }
             Taken::Later | Taken::Nothing => {
-                connections.dynamic_free.push(idx);
+                connections.made.free.push(idx);
                 None
             }
         }
@@ -174,7 +141,7 @@ impl ShardSchedule {
             }
             None => {
                 connections.pools[origin_idx as usize].waiting.push_back(exchange);
-                connections.waiting_count += 1;
+                connections.counts.waiting += 1;
                 false
             }
         }

@@ -15,7 +15,7 @@ use squall_wire::h2;
 
 use super::Meta;
 use crate::prepare::{FileBody, IDEMPOTENT_METHODS, PreparedRequest};
-use crate::replay::{PreparedReplay, ReplayOrigin};
+use crate::prepare::{PreparedReplay, ReplayOrigin};
 
 /// Writes a record to `out`; whether a live value stands in it.
 pub(super) fn request(
@@ -54,7 +54,7 @@ pub(super) fn request(
     }
     let is_corrected = live.is_some_and(|live| live.correct(&mut request));
     if !replay.changes.is_empty() {
-        let context = PreparedReplay::context(meta, unique, crate::replay::now_ns(), live);
+        let context = PreparedReplay::context(meta, unique, crate::prepare::now_ns(), live);
         replay.changes.apply(&mut request, &context);
     }
     let headers = request.headers.iter().map(|field| (field.name.as_str(), field.value.as_slice()));

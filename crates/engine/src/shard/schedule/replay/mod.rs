@@ -19,8 +19,7 @@ use squall_traffic::{Response as Recorded, Version};
 
 use crate::Error;
 use crate::pace::{Share, grid_ns};
-use crate::prepare::{Prepared, PreparedRequest};
-use crate::replay::PreparedReplay;
+use crate::prepare::{Prepared, PreparedReplay, PreparedRequest};
 
 use lines::{Line, Lines};
 

@@ -12,9 +12,9 @@ use squall_traffic::play::{Division, Learned, PlayOptions, PlayShare};
 use squall_traffic::store::{Origin, Recording};
 use url::Url;
 
+use super::VersionRows;
 use crate::Error;
 use crate::pace::Share;
-use crate::prepare::VersionRows;
 use crate::sys::nanoseconds;
 
 /// What the shards share of a replay.
