@@ -48,7 +48,7 @@ impl Need {
 
 /// What a plan needs, and what this machine has.
 pub fn needs(plan: &Plan) -> Vec<Need> {
-    Demand::of(plan).needs(&Supply::read())
+    ResourceDemand::of(plan).needs(&Supply::read())
 }
 
 /// Whether [`run`](crate::run()) would begin with this plan, as far as this machine alone can tell; nothing is opened or written.
@@ -57,7 +57,7 @@ pub fn needs(plan: &Plan) -> Vec<Need> {
 /// When a certificate or key cannot be read, a cipher suite or group is not known, or fewer files may be open than there are connections.
 pub fn check(plan: &Plan) -> Result<(), Error> {
     plan.loads.iter().try_for_each(|load| check_tls(&load.tls))?;
-    let demand = Demand::of(plan);
+    let demand = ResourceDemand::of(plan);
     check_descriptors(demand.connection_count, demand.reserved_count, nofile_limit_hard())
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn check_descriptors(connection_count: u64, reserved: u64, limit: u64
 
 /// What a plan asks for.
 #[derive(Debug, Clone, Copy, Default)]
-struct Demand {
+struct ResourceDemand {
     connection_count: u64,
     /// Descriptors for all else.
     reserved_count: u64,
@@ -88,7 +88,7 @@ struct Supply {
     memory_bytes: Option<u64>,
 }
 
-impl Demand {
+impl ResourceDemand {
     fn of(plan: &Plan) -> Self {
         let reserved_count = descriptors_reserved(shard_count_all(plan));
         plan.loads.iter().fold(Self { reserved_count, ..Self::default() }, |all, load| {
@@ -218,8 +218,8 @@ mod tests {
     use super::*;
 
     /// Silent plain connections to one target.
-    fn demand(connection_count: u64, source_count: u64) -> Demand {
-        Demand {
+    fn demand(connection_count: u64, source_count: u64) -> ResourceDemand {
+        ResourceDemand {
             connection_count,
             reserved_count: descriptors_reserved(2),
             to_one_target: connection_count,
@@ -235,7 +235,7 @@ mod tests {
         memory_bytes: Some(8 << 30),
     };
 
-    fn missing(demand: &Demand, supply: &Supply) -> Vec<Resource> {
+    fn missing(demand: &ResourceDemand, supply: &Supply) -> Vec<Resource> {
         demand.needs(supply).iter().filter(|need| need.is_missing()).map(|need| need.what).collect()
     }
 

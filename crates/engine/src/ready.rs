@@ -21,7 +21,7 @@ pub(crate) enum Ready {
     /// Requests that a driver decides: `shard` as well.
     Driven(Arc<prepare::Prepared>, Arc<dyn DriverFactory>),
     /// Connections for their own sake: `sessions`.
-    Sessions(Arc<sessions::Prepared>),
+    Sessions(Arc<sessions::PreparedSessions>),
 }
 
 impl Ready {
@@ -29,7 +29,7 @@ impl Ready {
     pub(crate) fn new(load: &Load, rows: Vec<RowKey>, stop: &Arc<AtomicBool>) -> Result<Self, Error> {
         Ok(match load.what {
             What::Handshake(_) | What::Idle(_) => {
-                Self::Sessions(Arc::new(sessions::Prepared::new(load, rows, stop)?))
+                Self::Sessions(Arc::new(sessions::PreparedSessions::new(load, rows, stop)?))
             }
             _ => Self::Requests(Arc::new(prepare::Prepared::new(load, rows, stop)?)),
         })

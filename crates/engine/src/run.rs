@@ -378,7 +378,7 @@ struct Gate {
 }
 
 /// A shard's place at the gate.
-struct Place {
+struct ShardPlace {
     ready: Option<Sender<()>>,
     start: Receiver<u64>,
 }
@@ -391,10 +391,10 @@ impl Default for Gate {
 }
 
 impl Gate {
-    fn admit(&mut self) -> Place {
+    fn admit(&mut self) -> ShardPlace {
         let (sender, start) = mpsc::channel();
         self.starts.push(sender);
-        Place { ready: self.admitting.clone(), start }
+        ShardPlace { ready: self.admitting.clone(), start }
     }
 
     /// Waits until all that were admitted are ready, or gone; false where `gives_up` says so before.
@@ -424,7 +424,7 @@ impl Gate {
     }
 }
 
-impl Place {
+impl ShardPlace {
     /// When to start; `None`: there is no run, because another thread could not be made or nobody wants it any more.
     fn wait(self) -> Option<u64> {
         if let Some(ready) = self.ready {
@@ -434,7 +434,7 @@ impl Place {
     }
 }
 
-fn spawn(setup: ShardSetup<Ready>, place: Place) -> Result<JoinHandle<Result<u64, Error>>, Error> {
+fn spawn(setup: ShardSetup<Ready>, place: ShardPlace) -> Result<JoinHandle<Result<u64, Error>>, Error> {
     let builder = thread::Builder::new().name(format!("squall-{}", setup.shard_idx));
     let body = move || {
         setup.prepared.warm_up();

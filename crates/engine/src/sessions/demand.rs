@@ -1,7 +1,8 @@
 //! What starts when: users who open one connection after the other, or the arrivals of a schedule; and the slot that each gets.
 
-use super::slot::{Marks, Slot, State};
-use super::{Life, SessionShard};
+use super::SessionShard;
+use super::slot::{Marks, Slot, SlotState};
+use crate::shard::Life;
 use crate::trouble::reconnect_pause_ns;
 
 impl SessionShard {
@@ -162,7 +163,7 @@ impl SessionShard {
 
     /// Whether a slot holds no connection.
     pub(super) fn is_vacant(&self, slot_idx: usize) -> bool {
-        self.slots[slot_idx].state == State::Vacant
+        self.slots[slot_idx].state == SlotState::Vacant
     }
 }
 

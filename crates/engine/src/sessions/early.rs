@@ -8,7 +8,7 @@ use rustls::client::ClientConnection;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, CommonState, Error};
 
-use super::tls::{EarlyData, Stage};
+use super::tls::{EarlyData, SessionStage};
 
 /// A session as the client sees it.
 pub(super) struct EarlySession {
@@ -33,13 +33,13 @@ impl EarlySession {
         Ok(session)
     }
 
-    /// As [`Session::feed`](super::tls::Session::feed).
+    /// As [`TlsSession::feed`](super::tls::TlsSession::feed).
     pub(super) fn feed(
         &mut self,
         mut incoming: &[u8],
         out: &mut Vec<u8>,
         plain: &mut Vec<u8>,
-    ) -> Result<Stage, Error> {
+    ) -> Result<SessionStage, Error> {
         while !incoming.is_empty() {
             let taken = self.tls.read_tls(&mut incoming);
             let worked_off = self.tls.process_new_packets();
@@ -52,10 +52,10 @@ impl EarlySession {
                 return Err(Error::General("more than a session may hold".to_owned()));
             }
             if state.peer_has_closed() {
-                return Ok(Stage::PeerClosed);
+                return Ok(SessionStage::PeerClosed);
             }
         }
-        Ok(if self.tls.is_handshaking() { Stage::Handshaking } else { Stage::Open })
+        Ok(if self.tls.is_handshaking() { SessionStage::Handshaking } else { SessionStage::Open })
     }
 
     /// Encrypts `plain` and appends it to `out`.

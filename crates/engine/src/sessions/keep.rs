@@ -4,7 +4,7 @@ use squall_measure::{Kept, Phase};
 use squall_plan::CloseMode;
 
 use super::SessionShard;
-use super::slot::{Goodbye, State};
+use super::slot::{Goodbye, SlotState};
 use crate::sys::{reset_on_close, send};
 use crate::trouble::Trouble;
 
@@ -23,7 +23,7 @@ impl SessionShard {
     /// A connection that has done what it was opened for is closed, or stays.
     pub(super) fn stay_or_close(&mut self, slot_idx: usize) {
         if self.wants_ticket(slot_idx) {
-            self.slots[slot_idx].state = State::AwaitingTicket;
+            self.slots[slot_idx].state = SlotState::AwaitingTicket;
             return self.set_deadline(slot_idx, self.now_ns + TICKET_WAIT_NS);
         }
         self.finish(slot_idx);
@@ -56,7 +56,7 @@ impl SessionShard {
     pub(super) fn look_for_ticket(&mut self, slot_idx: usize) {
         let slot = &mut self.slots[slot_idx];
         let has_come = slot.session().is_some_and(|session| session.ticket_count() > 0);
-        if slot.state == State::AwaitingTicket && has_come {
+        if slot.state == SlotState::AwaitingTicket && has_come {
             self.ticketless_count = 0;
             self.finish(slot_idx);
         }
@@ -64,7 +64,7 @@ impl SessionShard {
 
     fn keep(&mut self, slot_idx: usize) {
         let slot = &mut self.slots[slot_idx];
-        slot.state = State::Kept;
+        slot.state = SlotState::Kept;
         let ready_ns = slot.ready_ns;
         self.count_opened(slot_idx);
         match self.prepared.conduct.keep_ns {
@@ -172,9 +172,9 @@ impl SessionShard {
     /// The peer sends no more.
     pub(super) fn on_end(&mut self, slot_idx: usize, phase: Phase) -> Result<(), Trouble> {
         match self.slots[slot_idx].state {
-            State::Kept => self.lose(slot_idx, Loss::Closed),
-            State::AwaitingTicket => self.close(slot_idx),
-            State::Requesting => {
+            SlotState::Kept => self.lose(slot_idx, Loss::Closed),
+            SlotState::AwaitingTicket => self.close(slot_idx),
+            SlotState::Requesting => {
                 let talk = self.slots[slot_idx].talk();
                 let ended = talk.exchange.as_mut().map(|exchange| exchange.decoder.handle_eof());
                 match ended {
@@ -230,7 +230,7 @@ impl SessionShard {
 
     /// At the run's end all that is kept is ours to close: counted before the last figures go out.
     pub(super) fn count_farewells(&mut self) {
-        let count = self.slots.iter().filter(|slot| slot.state == State::Kept).count() as u64;
+        let count = self.slots.iter().filter(|slot| slot.state == SlotState::Kept).count() as u64;
         if count > 0 {
             self.kept().closed_by_us += count;
         }

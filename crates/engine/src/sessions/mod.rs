@@ -31,7 +31,7 @@ use crate::dial::Dialer;
 use crate::pace::{Share, SplitMix};
 use crate::pulse::{Backlog, Pulse};
 use crate::setup::ShardSetup;
-use crate::shard::Demand;
+use crate::shard::{Demand, Life};
 use crate::sys::{Poller, monotonic_ns, nanoseconds, process_data_bytes};
 use crate::{Control, Error, Stop};
 
@@ -39,13 +39,13 @@ use settle::TermsCache;
 use slot::Slot;
 use tickets::Configs;
 
-pub(crate) use prepared::Prepared;
+pub(crate) use prepared::PreparedSessions;
 
 /// One event loop.
 pub(crate) struct SessionShard {
-    prepared: Arc<Prepared>,
+    prepared: Arc<PreparedSessions>,
     control: Control,
-    limits: Limits,
+    limits: SessionLimits,
     demand: Demand,
     pulse: Pulse,
     poller: Poller,
@@ -66,7 +66,7 @@ pub(crate) struct SessionShard {
     terms: TermsCache,
     /// Handshakes in a row after which no ticket came.
     ticketless_count: u32,
-    io: IoBuffers,
+    io: SessionBuffers,
     random: SplitMix,
     memory: Option<Memory>,
     /// Started and not settled yet.
@@ -79,7 +79,7 @@ pub(crate) struct SessionShard {
 }
 
 /// Buffers shared by all connections of a shard: nothing is kept per connection.
-struct IoBuffers {
+struct SessionBuffers {
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     plain: Vec<u8>,
@@ -89,7 +89,7 @@ struct IoBuffers {
 }
 
 /// The load's numbers in the units of the loop.
-struct Limits {
+struct SessionLimits {
     start_ns: u64,
     warm_until_ns: u64,
     stop_at_ns: u64,
@@ -104,16 +104,6 @@ struct Limits {
     next_deadline_ns: u64,
 }
 
-/// What the shard is still doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Life {
-    Running,
-    /// Nothing more starts; what is under way is waited for until then.
-    Draining {
-        until_ns: u64,
-    },
-}
-
 /// How much the process has grown since the start.
 struct Memory {
     begin_bytes: u64,
@@ -121,7 +111,7 @@ struct Memory {
 }
 
 /// Each thread's first use of the cryptography gathers entropy for tens of milliseconds: that is done before the start.
-pub(crate) fn warm_up(prepared: &Prepared) {
+pub(crate) fn warm_up(prepared: &PreparedSessions) {
     let name = prepared.courses.iter().find_map(|course| course.server_name.clone());
     if let Some((config, name)) = prepared.tls.as_ref().zip(name) {
         // A failure here comes again with the first connection, where it is counted.
@@ -131,11 +121,11 @@ pub(crate) fn warm_up(prepared: &Prepared) {
 
 impl SessionShard {
     /// A loop that starts at `start_ns` on the monotonic clock.
-    pub(crate) fn new(setup: ShardSetup<Arc<Prepared>>, start_ns: u64) -> Result<Self, Error> {
+    pub(crate) fn new(setup: ShardSetup<Arc<PreparedSessions>>, start_ns: u64) -> Result<Self, Error> {
         let (share, warmup_ns) = (setup.share, setup.warmup_ns);
         let memory = setup.watches_memory.then(Memory::new);
         let (pulse, prepared, control) = setup.into_pulse(start_ns);
-        let limits = Limits::new(&prepared, share, start_ns, warmup_ns);
+        let limits = SessionLimits::new(&prepared, share, start_ns, warmup_ns);
         let length_ns = limits.stop_at_ns.saturating_sub(start_ns);
         let os = |source| Error::Os { what: "create an epoll instance", source };
         let mut dialer = Dialer::new(&prepared.load, share);
@@ -156,7 +146,7 @@ impl SessionShard {
             configs: prepared.tls.as_ref().map(|config| Configs::new(config, resumption)),
             terms: TermsCache::default(),
             ticketless_count: 0,
-            io: IoBuffers::new(),
+            io: SessionBuffers::new(),
             random: SplitMix::new(u64::from(share.shard_idx) + 1),
             memory,
             unsettled_count: 0,
@@ -338,7 +328,7 @@ impl Memory {
     }
 }
 
-impl IoBuffers {
+impl SessionBuffers {
     fn new() -> Self {
         Self {
             incoming: vec![0; INCOMING_BYTES],
@@ -350,8 +340,8 @@ impl IoBuffers {
     }
 }
 
-impl Limits {
-    fn new(prepared: &Prepared, share: Share, start_ns: u64, warmup_ns: u64) -> Self {
+impl SessionLimits {
+    fn new(prepared: &PreparedSessions, share: Share, start_ns: u64, warmup_ns: u64) -> Self {
         let load = &prepared.load;
         let connect_timeout_ns = nanoseconds(load.connections.connect_timeout);
         let opening_ns = connect_timeout_ns.max(prepared.conduct.request_timeout_ns);

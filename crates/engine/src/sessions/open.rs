@@ -6,9 +6,9 @@ use squall_measure::{Cause, Phase};
 use squall_wire::h1::{Decoder, RequestKind};
 use squall_wire::h2::IdleClient;
 
-use super::slot::{Exchange, Marks, State};
-use super::tls::{EarlyData, Session, Stage};
-use super::{Prepared, SessionShard};
+use super::slot::{Marks, SlotExchange, SlotState};
+use super::tls::{EarlyData, SessionStage, TlsSession};
+use super::{PreparedSessions, SessionShard};
 use crate::dial::Caller;
 use crate::sys::{connection_error, monotonic_ns};
 use crate::trouble::Trouble;
@@ -23,7 +23,7 @@ impl SessionShard {
         let is_warmup = slot.intended_ns < self.limits.warm_until_ns;
         slot.marks = Marks { is_reopening, is_warmup, ..Marks::default() };
         slot.course_idx = course_idx;
-        slot.state = State::Connecting;
+        slot.state = SlotState::Connecting;
         slot.opened_ns = self.now_ns;
         (slot.connected_ns, slot.ready_ns) = (0, 0);
         self.unsettled_count += 1;
@@ -39,7 +39,7 @@ impl SessionShard {
 
     /// Whether the connection stands already.
     fn dial(&mut self, slot_idx: usize, course_idx: usize) -> io::Result<bool> {
-        let Prepared { courses, names, conduct, .. } = &*self.prepared;
+        let PreparedSessions { courses, names, conduct, .. } = &*self.prepared;
         let dial = &courses[course_idx].dial;
         let remote = self.dialer.next_remote(course_idx, dial, names);
         let caller = Caller { user: None, writes_twice: conduct.writes_twice };
@@ -83,27 +83,27 @@ impl SessionShard {
         let (config, resumes) = configs.next();
         let lacks_ticket = resumes && configs.stock_count(&name) == 0;
         let early = course.request.as_deref().filter(|_| config.enable_early_data);
-        let session = Session::start(config, name, early, &mut self.io.outgoing)
+        let session = TlsSession::start(config, name, early, &mut self.io.outgoing)
             .map_err(|error| Trouble::tls(&error, Phase::TlsHandshaking))?;
         let slot = &mut self.slots[slot_idx];
         (slot.marks.resumes, slot.marks.lacks_ticket) = (resumes, lacks_ticket);
-        slot.state = State::Handshaking;
+        slot.state = SlotState::Handshaking;
         slot.talk().session = Some(session);
         self.flush(slot_idx, Phase::TlsHandshaking)?;
         Ok(true)
     }
 
     /// The handshake is whole, or it goes on.
-    pub(super) fn on_stage(&mut self, slot_idx: usize, stage: Stage) -> Result<(), Trouble> {
+    pub(super) fn on_stage(&mut self, slot_idx: usize, stage: SessionStage) -> Result<(), Trouble> {
         match stage {
-            Stage::Handshaking => self.check_handshake_size(slot_idx),
-            Stage::Open => {
+            SessionStage::Handshaking => self.check_handshake_size(slot_idx),
+            SessionStage::Open => {
                 self.count_handshake(slot_idx);
                 self.check_protocol(slot_idx)?;
                 self.on_ready(slot_idx);
                 Ok(())
             }
-            Stage::PeerClosed => Err(Trouble::closed(Phase::TlsHandshaking)),
+            SessionStage::PeerClosed => Err(Trouble::closed(Phase::TlsHandshaking)),
         }
     }
 
@@ -135,7 +135,7 @@ impl SessionShard {
         self.pulse.connections_open += 1;
         self.control.note_connected();
         if self.prepared.conduct.is_http2 {
-            slot.state = State::Greeting;
+            slot.state = SlotState::Greeting;
             // What comes back is heard by it, over plain TCP too.
             slot.talk();
             self.set_deadline(slot_idx, self.now_ns + self.limits.connect_timeout_ns);
@@ -153,7 +153,7 @@ impl SessionShard {
         let prepared = std::sync::Arc::clone(&self.prepared);
         let course = &prepared.courses[self.slots[slot_idx].course_idx as usize];
         let Some(request) = &course.request else { return self.settle_well(slot_idx) };
-        self.slots[slot_idx].state = State::Requesting;
+        self.slots[slot_idx].state = SlotState::Requesting;
         self.set_deadline(slot_idx, self.now_ns + prepared.conduct.request_timeout_ns);
         let session = self.slots[slot_idx].session();
         if session.is_some_and(|session| session.outcome().early_data == EarlyData::Accepted) {
@@ -178,7 +178,7 @@ impl SessionShard {
     fn await_response(&mut self, slot_idx: usize) {
         let mut decoder = Decoder::new();
         decoder.begin(RequestKind::Other);
-        self.slots[slot_idx].talk().exchange = Some(Exchange::new(decoder, self.now_ns));
+        self.slots[slot_idx].talk().exchange = Some(SlotExchange::new(decoder, self.now_ns));
     }
 }
 

@@ -22,7 +22,7 @@ use crate::sys::nanoseconds;
 use crate::{Error, tls};
 
 /// A load of connections, ready to be driven.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedSessions {
     pub(crate) load: Load,
     /// Rows of figures, those of the loads before this one included.
     pub(crate) rows: Vec<RowKey>,
@@ -74,7 +74,7 @@ pub(super) struct Conduct {
     pub(super) close: CloseMode,
 }
 
-impl Prepared {
+impl PreparedSessions {
     /// Prepares a load: reads its certificates, resolves its names. Its rows follow `rows`.
     pub(crate) fn new(load: &Load, rows: Vec<RowKey>, stop: &Arc<AtomicBool>) -> Result<Self, Error> {
         let policy = tls_policy(load);
@@ -86,13 +86,13 @@ impl Prepared {
             _ => own_name.chain([Weighted::once(None)]).take(1).collect::<Vec<_>>(),
         };
         let mut routes =
-            Routes { load, names: Names::default(), rows, courses: Vec::new(), weights: Vec::new() };
+            CourseTable { load, names: Names::default(), rows, courses: Vec::new(), weights: Vec::new() };
         for target in load.what.endpoints().unwrap_or_default() {
             for name in &server_names {
                 routes.add(target, name)?;
             }
         }
-        let Routes { names, rows, courses, weights, .. } = routes;
+        let CourseTable { names, rows, courses, weights, .. } = routes;
         Ok(Self {
             tls: load.speaks_tls().then(|| tls::client_config(&policy)).transpose()?,
             names: names.resolve(&load.network.sources, stop)?,
@@ -106,7 +106,7 @@ impl Prepared {
 }
 
 /// Collects the courses, and the names and rows they need.
-struct Routes<'a> {
+struct CourseTable<'a> {
     load: &'a Load,
     names: Names,
     rows: Vec<RowKey>,
@@ -114,7 +114,7 @@ struct Routes<'a> {
     weights: Vec<u64>,
 }
 
-impl Routes<'_> {
+impl CourseTable<'_> {
     fn add(
         &mut self,
         target: &Weighted<Endpoint>,

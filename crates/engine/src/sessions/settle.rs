@@ -4,10 +4,11 @@ use squall_measure::{Cause, FailureExample, Outcome, Phase, Phases, Sample, Sess
 use squall_plan::limits::RECONNECT_PAUSE_MAX;
 use squall_wire::h1::Response;
 
+use super::SessionShard;
 use super::keep::Loss;
-use super::slot::{Marks, Slot, State};
-use super::tls::{EarlyData, Session, TermsKey};
-use super::{Life, SessionShard};
+use super::slot::{Marks, Slot, SlotState};
+use super::tls::{EarlyData, TermsKey, TlsSession};
+use crate::shard::Life;
 use crate::sys::nanoseconds;
 use crate::trouble::{Trouble, time_limit};
 
@@ -16,7 +17,7 @@ use crate::trouble::{Trouble, time_limit};
 pub(super) struct TermsCache(Vec<(TermsKey, Terms)>);
 
 impl TermsCache {
-    fn of(&mut self, session: &Session) -> &Terms {
+    fn of(&mut self, session: &TlsSession) -> &Terms {
         let key = session.terms_key();
         let place = self.0.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
             self.0.truncate(TERMS_CACHED_MAX);
@@ -78,10 +79,10 @@ impl SessionShard {
     pub(super) fn on_trouble(&mut self, slot_idx: usize, trouble: &Trouble) {
         let slot = &self.slots[slot_idx];
         match slot.state {
-            State::Vacant => {}
-            State::Kept if trouble.cause == Cause::ConnectionReset => self.lose(slot_idx, Loss::Reset),
-            State::Kept => self.lose(slot_idx, Loss::Broken),
-            State::AwaitingTicket => self.vacate(slot_idx),
+            SlotState::Vacant => {}
+            SlotState::Kept if trouble.cause == Cause::ConnectionReset => self.lose(slot_idx, Loss::Reset),
+            SlotState::Kept => self.lose(slot_idx, Loss::Broken),
+            SlotState::AwaitingTicket => self.vacate(slot_idx),
             _ => self.fail(slot_idx, trouble),
         }
     }
@@ -89,7 +90,7 @@ impl SessionShard {
     /// The attempt has failed.
     pub(super) fn fail(&mut self, slot_idx: usize, trouble: &Trouble) {
         let slot = &mut self.slots[slot_idx];
-        if slot.state == State::Connecting {
+        if slot.state == SlotState::Connecting {
             slot.failure_count = slot.failure_count.saturating_add(1);
         }
         if !slot.marks.is_open {
@@ -140,18 +141,20 @@ impl SessionShard {
         let timeout = |cause, phase| Trouble::new(cause, phase, String::new());
         self.deadlines[slot_idx] = u64::MAX;
         match self.slots[slot_idx].state {
-            State::Vacant => self.end_rest(slot_idx),
-            State::Connecting => self.fail(slot_idx, &timeout(Cause::ConnectTimeout, Phase::Connecting)),
-            State::Handshaking => self.fail(slot_idx, &timeout(Cause::ConnectTimeout, Phase::TlsHandshaking)),
-            State::Greeting | State::Requesting => {
+            SlotState::Vacant => self.end_rest(slot_idx),
+            SlotState::Connecting => self.fail(slot_idx, &timeout(Cause::ConnectTimeout, Phase::Connecting)),
+            SlotState::Handshaking => {
+                self.fail(slot_idx, &timeout(Cause::ConnectTimeout, Phase::TlsHandshaking));
+            }
+            SlotState::Greeting | SlotState::Requesting => {
                 let phase = self.phase(slot_idx);
                 self.fail(slot_idx, &timeout(Cause::Timeout, phase));
             }
-            State::AwaitingTicket => {
+            SlotState::AwaitingTicket => {
                 self.ticketless_count += 1;
                 self.finish(slot_idx);
             }
-            State::Kept => self.end_keep(slot_idx),
+            SlotState::Kept => self.end_keep(slot_idx),
         }
     }
 
@@ -203,7 +206,7 @@ impl SessionShard {
     /// Empties the slot; its user goes on in the next turn.
     pub(super) fn vacate(&mut self, slot_idx: usize) {
         let slot = &mut self.slots[slot_idx];
-        if slot.state == State::Vacant {
+        if slot.state == SlotState::Vacant {
             return;
         }
         self.pulse.connections_open -= u64::from(slot.marks.is_open);
@@ -220,9 +223,9 @@ impl SessionShard {
 
 /// What the next connection of a place has to know of one that was to be kept: a server that ends all soon must not be flooded.
 fn after_idle(slot: &Slot, now_ns: u64) -> (u16, Marks) {
-    let has_stood = slot.state != State::Connecting;
-    let was_kept_long =
-        slot.state == State::Kept && now_ns.saturating_sub(slot.ready_ns) >= nanoseconds(RECONNECT_PAUSE_MAX);
+    let has_stood = slot.state != SlotState::Connecting;
+    let was_kept_long = slot.state == SlotState::Kept
+        && now_ns.saturating_sub(slot.ready_ns) >= nanoseconds(RECONNECT_PAUSE_MAX);
     let failure_count = match (has_stood, was_kept_long) {
         // A failed connect is counted already.
         (false, _) => slot.failure_count,

@@ -3,13 +3,13 @@
 use squall_wire::h1::Decoder;
 use squall_wire::h2::IdleClient;
 
-use super::tls::Session;
+use super::tls::TlsSession;
 use crate::sys::Fd;
 
 /// A place that holds one connection at a time. Kept small: a silent connection costs little else.
 #[derive(Default)]
 pub(super) struct Slot {
-    pub(super) state: State,
+    pub(super) state: SlotState,
     /// Index into the courses; of the connection that it holds.
     pub(super) course_idx: u32,
     /// Counts uses of the place, so that a late event of an earlier socket is recognised.
@@ -55,7 +55,7 @@ pub(super) struct Marks {
 
 /// The life of a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SlotState {
     /// No connection; maybe a pause before the next.
     #[default]
     Vacant,
@@ -76,11 +76,11 @@ pub(super) enum State {
 /// What a connection needs while it has something to say.
 #[derive(Default)]
 pub(super) struct Talk {
-    pub(super) session: Option<Session>,
+    pub(super) session: Option<TlsSession>,
     /// Bytes that the socket has not taken yet.
     pub(super) unsent: Vec<u8>,
     /// The request, or the ping, that is not answered yet.
-    pub(super) exchange: Option<Exchange>,
+    pub(super) exchange: Option<SlotExchange>,
     /// Bytes written and read by the handshake.
     pub(super) handshake_bytes_sent: u64,
     pub(super) handshake_bytes_received: u64,
@@ -90,7 +90,7 @@ pub(super) struct Talk {
 
 /// A request in flight.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(super) struct SlotExchange {
     pub(super) decoder: Decoder,
     /// When sending began.
     pub(super) start_ns: u64,
@@ -115,7 +115,7 @@ impl Slot {
     }
 
     /// The TLS session, where there is one.
-    pub(super) fn session(&mut self) -> Option<&mut Session> {
+    pub(super) fn session(&mut self) -> Option<&mut TlsSession> {
         self.talk.as_mut()?.session.as_mut()
     }
 
@@ -125,7 +125,7 @@ impl Slot {
     }
 }
 
-impl Exchange {
+impl SlotExchange {
     pub(super) fn new(decoder: Decoder, start_ns: u64) -> Self {
         Self { decoder, start_ns, sent_ns: start_ns, first_ns: 0, received_bytes: 0 }
     }

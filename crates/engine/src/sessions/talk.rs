@@ -7,8 +7,8 @@ use squall_wire::h1::Response;
 use squall_wire::h2::{self, IdleEvent};
 
 use super::SessionShard;
-use super::slot::{Slot, State};
-use super::tls::Stage;
+use super::slot::{Slot, SlotState};
+use super::tls::SessionStage;
 use crate::sys::{Readiness, Recv, monotonic_ns, recv, send};
 use crate::trouble::Trouble;
 
@@ -21,7 +21,7 @@ impl SessionShard {
             return;
         }
         slot.marks.peer_closed |= event.closed;
-        if slot.state == State::Connecting {
+        if slot.state == SlotState::Connecting {
             if event.writable {
                 self.on_connect_event(slot_idx, event.closed);
             }
@@ -91,7 +91,7 @@ impl SessionShard {
     ) -> Result<(), Trouble> {
         let mut plain = std::mem::take(&mut self.io.plain);
         let slot = &mut self.slots[slot_idx];
-        let is_handshaking = slot.state == State::Handshaking;
+        let is_handshaking = slot.state == SlotState::Handshaking;
         let Some(talk) = &mut slot.talk else { return Ok(()) };
         if is_handshaking {
             talk.handshake_bytes_received += new as u64;
@@ -116,7 +116,7 @@ impl SessionShard {
     fn on_fed(
         &mut self,
         slot_idx: usize,
-        stage: Stage,
+        stage: SessionStage,
         is_handshaking: bool,
         plain: &[u8],
         phase: Phase,
@@ -128,7 +128,7 @@ impl SessionShard {
         if !plain.is_empty() {
             self.hear(slot_idx, plain)?;
         }
-        if stage == Stage::PeerClosed && !is_handshaking {
+        if stage == SessionStage::PeerClosed && !is_handshaking {
             return self.on_end(slot_idx, phase);
         }
         self.look_for_ticket(slot_idx);
@@ -163,7 +163,7 @@ impl SessionShard {
                 |error: h2::Error| Trouble::new(Cause::HttpProtocol, Phase::Receiving, error.text.to_owned());
             let event = event.map_err(broken)?;
             match event {
-                Some(IdleEvent::Settings) if self.slots[slot_idx].state == State::Greeting => {
+                Some(IdleEvent::Settings) if self.slots[slot_idx].state == SlotState::Greeting => {
                     self.say_first(slot_idx);
                 }
                 Some(IdleEvent::Settings) => {}
@@ -189,7 +189,7 @@ impl SessionShard {
 
     /// A whole response: to the request that follows the handshake, or to a ping.
     pub(super) fn on_response(&mut self, slot_idx: usize, response: Response) -> Result<(), Trouble> {
-        if self.slots[slot_idx].state == State::Kept {
+        if self.slots[slot_idx].state == SlotState::Kept {
             self.on_pong(slot_idx);
             return if response.keep_alive { Ok(()) } else { self.on_end(slot_idx, Phase::Receiving) };
         }
@@ -223,7 +223,7 @@ impl SessionShard {
         let sent = if is_blocked { Ok(0) } else { send_some(slot, &outgoing) };
         if let Ok(count) = &sent {
             self.pulse.snapshot.wire_bytes_sent += *count as u64;
-            if slot.state == State::Handshaking {
+            if slot.state == SlotState::Handshaking {
                 slot.talk().handshake_bytes_sent += outgoing.len() as u64;
             }
             if *count < outgoing.len() {
@@ -240,7 +240,7 @@ impl SessionShard {
     fn check_unsent(&self, slot_idx: usize, phase: Phase) -> Result<(), Trouble> {
         let slot = &self.slots[slot_idx];
         let count = slot.talk.as_ref().map_or(0, |talk| talk.unsent.len());
-        if count <= if slot.state == State::Kept { KEPT_UNSENT_BYTES_MAX } else { UNSENT_BYTES_MAX } {
+        if count <= if slot.state == SlotState::Kept { KEPT_UNSENT_BYTES_MAX } else { UNSENT_BYTES_MAX } {
             return Ok(());
         }
         let cause = if phase == Phase::TlsHandshaking { Cause::TlsProtocol } else { Cause::HttpProtocol };
@@ -270,11 +270,13 @@ impl SessionShard {
         let slot = &self.slots[slot_idx];
         let exchange = slot.talk.as_ref().and_then(|talk| talk.exchange.as_ref());
         match slot.state {
-            State::Vacant | State::Connecting => Phase::Connecting,
-            State::Handshaking => Phase::TlsHandshaking,
-            State::Requesting if exchange.is_some_and(|exchange| exchange.first_ns > 0) => Phase::Receiving,
-            State::Requesting | State::Greeting => Phase::Waiting,
-            State::AwaitingTicket | State::Kept => Phase::Receiving,
+            SlotState::Vacant | SlotState::Connecting => Phase::Connecting,
+            SlotState::Handshaking => Phase::TlsHandshaking,
+            SlotState::Requesting if exchange.is_some_and(|exchange| exchange.first_ns > 0) => {
+                Phase::Receiving
+            }
+            SlotState::Requesting | SlotState::Greeting => Phase::Waiting,
+            SlotState::AwaitingTicket | SlotState::Kept => Phase::Receiving,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::tls::{encode, group_name, suite_name};
     clippy::large_enum_variant,
     reason = "nearly all are lean, and a box for each would be one allocation more"
 )]
-pub(super) enum Session {
+pub(super) enum TlsSession {
     /// As nearly all are.
     Lean(LeanSession),
     /// One that may send its request before the handshake is whole.
@@ -38,7 +38,7 @@ pub(super) struct LeanSession {
 
 /// How far a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum SessionStage {
     /// The handshake wants more of the peer.
     Handshaking,
     /// Data may be sent.
@@ -78,7 +78,7 @@ pub(super) struct TermsKey {
     alpn: [u8; ALPN_BYTES],
 }
 
-impl Session {
+impl TlsSession {
     /// A new session; its first flight is appended to `out`, `early` among it where the settings and a ticket allow that.
     pub(super) fn start(
         config: Arc<ClientConfig>,
@@ -115,7 +115,7 @@ impl Session {
         incoming: &mut [u8],
         out: &mut Vec<u8>,
         plain: &mut Vec<u8>,
-    ) -> Result<Stage, Error> {
+    ) -> Result<SessionStage, Error> {
         match self {
             Self::Lean(session) => session.feed(incoming, out, plain),
             Self::Early(session) => session.feed(incoming, out, plain),
@@ -225,7 +225,12 @@ impl LeanSession {
         Ok(session)
     }
 
-    fn feed(&mut self, incoming: &mut [u8], out: &mut Vec<u8>, plain: &mut Vec<u8>) -> Result<Stage, Error> {
+    fn feed(
+        &mut self,
+        incoming: &mut [u8],
+        out: &mut Vec<u8>,
+        plain: &mut Vec<u8>,
+    ) -> Result<SessionStage, Error> {
         let mut begin = 0;
         loop {
             let UnbufferedStatus { mut discard, state } =
@@ -252,9 +257,9 @@ impl LeanSession {
                     }
                     None
                 }
-                Ok(ConnectionState::BlockedHandshake) => Some(Stage::Handshaking),
-                Ok(ConnectionState::WriteTraffic(_)) => Some(Stage::Open),
-                Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Some(Stage::PeerClosed),
+                Ok(ConnectionState::BlockedHandshake) => Some(SessionStage::Handshaking),
+                Ok(ConnectionState::WriteTraffic(_)) => Some(SessionStage::Open),
+                Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Some(SessionStage::PeerClosed),
                 Ok(_) => return Err(Error::General("a state that clients do not have".to_owned())),
             };
             begin += discard;
@@ -324,12 +329,14 @@ mod tests {
     use crate::tls::client_config;
 
     /// A client and a server that have not spoken yet, and the client's first flight.
-    fn pair(versions: &[&'static rustls::SupportedProtocolVersion]) -> (Session, ServerConnection, Vec<u8>) {
+    fn pair(
+        versions: &[&'static rustls::SupportedProtocolVersion],
+    ) -> (TlsSession, ServerConnection, Vec<u8>) {
         let policy = TlsPolicy { insecure: true, ..TlsPolicy::default() };
         let server = Arc::new(Authority::new().issue_for_loopback().server_config(versions));
         let mut hello = Vec::new();
         let name = ServerName::try_from("localhost").unwrap();
-        let session = Session::start(client_config(&policy).unwrap(), name, None, &mut hello).unwrap();
+        let session = TlsSession::start(client_config(&policy).unwrap(), name, None, &mut hello).unwrap();
         (session, ServerConnection::new(server).unwrap(), hello)
     }
 
@@ -349,11 +356,11 @@ mod tests {
 
     /// Gives the client bytes as the shard does: behind what it kept.
     fn give(
-        session: &mut Session,
+        session: &mut TlsSession,
         piece: &[u8],
         out: &mut Vec<u8>,
         plain: &mut Vec<u8>,
-    ) -> Result<Stage, Error> {
+    ) -> Result<SessionStage, Error> {
         let mut incoming = vec![0; session.partial_bytes() + piece.len()];
         let kept = session.partial_bytes();
         incoming[kept..].copy_from_slice(piece);
@@ -366,8 +373,8 @@ mod tests {
         for versions in [&[&TLS12][..], &[&TLS13]] {
             for size in [1, 2, 7, 64, 500, 4096] {
                 let (mut session, mut server, mut out) = pair(versions);
-                let mut stage = Stage::Handshaking;
-                while stage != Stage::Open || server.is_handshaking() {
+                let mut stage = SessionStage::Handshaking;
+                while stage != SessionStage::Open || server.is_handshaking() {
                     let flight = answer(&mut server, &std::mem::take(&mut out));
                     for piece in flight.chunks(size) {
                         stage = give(&mut session, piece, &mut out, &mut Vec::new()).unwrap();
@@ -388,7 +395,7 @@ mod tests {
         give(&mut session, &flight, &mut out, &mut Vec::new()).unwrap();
         let tickets = answer(&mut server, &std::mem::take(&mut out));
         let stage = give(&mut session, &tickets[..tickets.len() / 2], &mut out, &mut Vec::new());
-        assert_eq!(stage, Ok(Stage::Open));
+        assert_eq!(stage, Ok(SessionStage::Open));
         session.seal(b"hello", &mut out).unwrap();
         assert!(!session.goodbye_record().is_empty());
     }

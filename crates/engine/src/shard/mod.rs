@@ -26,6 +26,7 @@ use crate::setup::ShardSetup;
 use crate::sys::{monotonic_ns, sleep_until};
 use crate::tls::TlsStream;
 
+pub(crate) use schedule::Life;
 pub(crate) use schedule::demand::Demand;
 
 use connections::Connections;

@@ -30,7 +30,7 @@ struct Case {
 }
 
 /// What is left of a run.
-struct Ended {
+struct LoopEnd {
     world: World,
     total: Snapshot,
     /// Requests and connections that the loop still thinks it has.
@@ -85,7 +85,7 @@ impl Case {
     }
 
     /// Runs it with a world of this seed.
-    fn run(&self, seed: u64) -> Ended {
+    fn run(&self, seed: u64) -> LoopEnd {
         let prepared = Prepared::new(&self.load, Vec::new(), &Arc::new(AtomicBool::new(false)));
         let prepared = Arc::new(prepared.expect("a good load"));
         let (seconds, collected) = channel();
@@ -115,11 +115,11 @@ impl Case {
         for second in collected.try_iter() {
             total.merge(&second.snapshot);
         }
-        Ended { world, total, open_count, waiting_count, in_flight, held_place_count }
+        LoopEnd { world, total, open_count, waiting_count, in_flight, held_place_count }
     }
 }
 
-impl Ended {
+impl LoopEnd {
     /// What is wrong with the run; `None`: nothing.
     fn problem(&self, case: &Case) -> Option<String> {
         let Self { world, total, .. } = self;

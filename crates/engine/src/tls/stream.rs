@@ -25,7 +25,7 @@ use super::session::OUTGOING_BYTES_MAX;
 
 /// A session as the client sees it; the methods are those of [`TlsStream`](super::TlsStream).
 pub(crate) struct DirectStream {
-    stage: Stage,
+    stage: StreamStage,
     incoming: Incoming,
     /// Sealed records; the socket has taken the first `written` bytes.
     outgoing: Vec<u8>,
@@ -35,7 +35,7 @@ pub(crate) struct DirectStream {
     failure: Option<Error>,
 }
 
-enum Stage {
+enum StreamStage {
     Handshake(Box<UnbufferedClientConnection>),
     Open(Session),
     /// It has failed: nothing is opened or sealed any more.
@@ -76,7 +76,7 @@ impl DirectStream {
     pub(super) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Error> {
         let handshake = Box::new(UnbufferedClientConnection::new(config, name)?);
         let mut stream = Self {
-            stage: Stage::Handshake(handshake),
+            stage: StreamStage::Handshake(handshake),
             incoming: Incoming::default(),
             outgoing: Vec::new(),
             written: 0,
@@ -88,7 +88,7 @@ impl DirectStream {
     }
 
     pub(super) const fn is_handshaking(&self) -> bool {
-        matches!(self.stage, Stage::Handshake(_))
+        matches!(self.stage, StreamStage::Handshake(_))
     }
 
     pub(super) fn alpn_protocol(&self) -> Option<&[u8]> {
@@ -109,8 +109,8 @@ impl DirectStream {
 
     fn session(&self) -> Option<&Session> {
         match &self.stage {
-            Stage::Open(session) => Some(session),
-            Stage::Handshake(_) | Stage::Broken => None,
+            StreamStage::Open(session) => Some(session),
+            StreamStage::Handshake(_) | StreamStage::Broken => None,
         }
     }
 
@@ -152,7 +152,7 @@ impl DirectStream {
     }
 
     pub(super) fn write(&mut self, plain: &[u8]) -> Result<usize, Error> {
-        let Stage::Open(session) = &mut self.stage else { return Err(Error::HandshakeNotComplete) };
+        let StreamStage::Open(session) = &mut self.stage else { return Err(Error::HandshakeNotComplete) };
         let room = OUTGOING_BYTES_MAX.saturating_sub(self.outgoing.len() - self.written);
         let plain = &plain[..plain.len().min(room)];
         if session.wants_keys() {
@@ -185,7 +185,7 @@ impl DirectStream {
 
     /// Moves the handshake on, as far as what was read allows.
     fn shake_hands(&mut self) -> Result<(), Error> {
-        while let Stage::Handshake(tls) = &mut self.stage {
+        while let StreamStage::Handshake(tls) = &mut self.stage {
             // Records that follow the handshake are not rustls's: it is asked for the rest of its last flight only.
             let is_over = !tls.is_handshaking();
             let incoming = if is_over { &mut [][..] } else { self.incoming.offered() };
@@ -223,14 +223,16 @@ impl DirectStream {
 
     /// The handshake is over: its keys are taken over.
     fn take_over(&mut self) -> Result<(), Error> {
-        let Stage::Handshake(tls) = std::mem::replace(&mut self.stage, Stage::Broken) else { return Ok(()) };
-        self.stage = Stage::Open(Session::new(*tls)?);
+        let StreamStage::Handshake(tls) = std::mem::replace(&mut self.stage, StreamStage::Broken) else {
+            return Ok(());
+        };
+        self.stage = StreamStage::Open(Session::new(*tls)?);
         self.incoming.shrink();
         Ok(())
     }
 
     fn open_records(&mut self) -> Result<(), Error> {
-        let Stage::Open(session) = &mut self.stage else { return Ok(()) };
+        let StreamStage::Open(session) = &mut self.stage else { return Ok(()) };
         let incoming = &mut self.incoming;
         while !self.is_peer_closed
             && let Some(head) = read_head(&incoming.bytes[incoming.opened..incoming.filled])?
@@ -268,11 +270,11 @@ impl DirectStream {
         if !matches!(error, Error::AlertReceived(_)) {
             self.alert(FATAL, description);
         }
-        self.stage = Stage::Broken;
+        self.stage = StreamStage::Broken;
     }
 
     fn alert(&mut self, level: u8, description: AlertDescription) {
-        if let Stage::Open(session) = &mut self.stage {
+        if let StreamStage::Open(session) = &mut self.stage {
             // An alert that cannot be sealed is not sent, and the connection ends without it.
             let _ = session.seal.seal(ALERT, &[level, description.into()], &mut self.outgoing);
         }

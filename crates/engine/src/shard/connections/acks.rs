@@ -10,7 +10,7 @@ use std::io;
 use std::mem;
 
 use crate::shard::connections::Connections;
-use crate::shard::connections::conn::State;
+use crate::shard::connections::conn::ConnState;
 use crate::shard::recorder::ShardRecorder;
 use crate::sys::{Recv, Segments, recv, segments};
 
@@ -97,7 +97,7 @@ impl Connections {
         let conn = &self.conns[conn_idx];
         let peeks = self.origin_states[conn.origin_idx as usize].acks.peeks;
         // Whoever has closed wants no acknowledgement soon, and is read on.
-        if peeks && !conn.peer_closed && conn.state == State::Open { Recv::Peek } else { Recv::Take }
+        if peeks && !conn.peer_closed && conn.state == ConnState::Open { Recv::Peek } else { Recv::Take }
     }
 
     /// So much of an answer was read that way.

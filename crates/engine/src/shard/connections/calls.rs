@@ -13,7 +13,7 @@ use crate::driver::{Call, Driver};
 use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
 use crate::shard::connections::OriginState;
-use crate::shard::connections::conn::{Exchange, State};
+use crate::shard::connections::conn::{ConnState, Exchange};
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
 use crate::trouble::Trouble;
@@ -165,7 +165,7 @@ impl Connections {
     /// Gives up what a user has in flight: counted as interrupted, its connections closed.
     pub(in crate::shard) fn cancel(&mut self, recorder: &mut ShardRecorder, user: u32) {
         for conn_idx in 0..self.conns.len() {
-            if self.user_of(conn_idx) != Some(user) || self.conns[conn_idx].state == State::Vacant {
+            if self.user_of(conn_idx) != Some(user) || self.conns[conn_idx].state == ConnState::Vacant {
                 continue;
             }
             for slot in self.slots(conn_idx) {
@@ -205,7 +205,8 @@ impl Connections {
         user: u32,
     ) {
         for conn_idx in 0..self.conns.len() {
-            let is_idle = self.conns[conn_idx].state == State::Open && self.conns[conn_idx].in_flight() == 0;
+            let is_idle =
+                self.conns[conn_idx].state == ConnState::Open && self.conns[conn_idx].in_flight() == 0;
             if is_idle && self.user_of(conn_idx) == Some(user) {
                 self.close(schedule, recorder, conn_idx);
             }

@@ -13,8 +13,8 @@ use crate::tls::TlsStream;
 /// their exchanges fit into a first-level cache.
 #[derive(Debug)]
 pub(in crate::shard) struct Conn {
-    pub(in crate::shard) state: State,
-    /// Index into the origins; fixed while the slot is not [`State::Vacant`].
+    pub(in crate::shard) state: ConnState,
+    /// Index into the origins; fixed while the slot is not [`ConnState::Vacant`].
     pub(in crate::shard) origin_idx: u32,
     /// Index into the pools; the origin's, unless each user has a pool.
     pub(in crate::shard) pool_idx: u32,
@@ -70,7 +70,7 @@ pub(in crate::shard) struct ConnCold {
 
 /// The life of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::shard) enum State {
+pub(in crate::shard) enum ConnState {
     /// No connection.
     Vacant,
     /// TCP connect under way.
@@ -202,7 +202,7 @@ impl Exchange {
 impl Conn {
     pub(in crate::shard) fn new(pool_idx: u32, origin_idx: u32, home_place: u32) -> Self {
         Self {
-            state: State::Vacant,
+            state: ConnState::Vacant,
             first_place: home_place,
             origin_idx,
             pool_idx,
@@ -247,7 +247,7 @@ impl Conn {
     /// Whether it is open, or about to be, and will take more requests.
     pub(in crate::shard) fn may_get_streams(&self) -> bool {
         match &self.client {
-            None => self.state != State::Vacant,
+            None => self.state != ConnState::Vacant,
             Some(client) => !self.is_retiring && !client.is_ending(),
         }
     }

@@ -1,7 +1,7 @@
 //! What a connection does when its socket is ready.
 
 use crate::shard::connections::Connections;
-use crate::shard::connections::conn::State;
+use crate::shard::connections::conn::ConnState;
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
 use crate::sys::Readiness;
@@ -16,7 +16,7 @@ impl Connections {
         let mut unfinished = std::mem::take(&mut self.turn.unfinished);
         for conn_idx in unfinished.drain(..) {
             let conn_idx = conn_idx as usize;
-            if self.conns[conn_idx].state == State::Open {
+            if self.conns[conn_idx].state == ConnState::Open {
                 let readiness = Readiness {
                     token: self.conns[conn_idx].token(conn_idx),
                     readable: true,
@@ -44,12 +44,12 @@ impl Connections {
         }
         conn.peer_closed |= event.closed;
         match conn.state {
-            State::Vacant => {}
-            State::Connecting if event.writable => self.on_connect_event(schedule, recorder, conn_idx),
-            State::Connecting => {}
-            State::Tunnelling => self.on_tunnel_event(schedule, recorder, conn_idx, event),
-            State::Handshaking => self.handshake(schedule, recorder, conn_idx),
-            State::Open => self.on_open_event(schedule, recorder, conn_idx, event),
+            ConnState::Vacant => {}
+            ConnState::Connecting if event.writable => self.on_connect_event(schedule, recorder, conn_idx),
+            ConnState::Connecting => {}
+            ConnState::Tunnelling => self.on_tunnel_event(schedule, recorder, conn_idx, event),
+            ConnState::Handshaking => self.handshake(schedule, recorder, conn_idx),
+            ConnState::Open => self.on_open_event(schedule, recorder, conn_idx, event),
         }
     }
 
@@ -63,7 +63,7 @@ impl Connections {
         if event.writable {
             self.send_prelude(schedule, recorder, conn_idx);
         }
-        if event.readable && self.conns[conn_idx].state == State::Tunnelling {
+        if event.readable && self.conns[conn_idx].state == ConnState::Tunnelling {
             self.receive_prelude(schedule, recorder, conn_idx);
         }
     }

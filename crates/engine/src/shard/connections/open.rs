@@ -11,7 +11,7 @@ use squall_wire::{Client, Version};
 use crate::dial::Caller;
 use crate::prepare::Prepared;
 use crate::shard::connections::Connections;
-use crate::shard::connections::conn::{Conn, PreludeProgress, State};
+use crate::shard::connections::conn::{Conn, ConnState, PreludeProgress};
 use crate::shard::connections::receive::Read1;
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
@@ -46,11 +46,11 @@ impl Connections {
         recorder: &mut ShardRecorder,
         conn_idx: usize,
     ) {
-        if self.conns[conn_idx].state != State::Vacant {
+        if self.conns[conn_idx].state != ConnState::Vacant {
             return;
         }
         let conn = &mut self.conns[conn_idx];
-        conn.state = State::Connecting;
+        conn.state = ConnState::Connecting;
         conn.opened_ns = self.now_ns;
         self.counts.opening += 1;
         let deadline_ns = self.now_ns + self.limits.connect_timeout_ns;
@@ -118,7 +118,7 @@ impl Connections {
             decoder.begin(prelude.kind);
             let conn = &mut self.conns[conn_idx];
             conn.cold.prelude = Some(Box::new(PreludeProgress { decoder, written_bytes: 0 }));
-            conn.state = State::Tunnelling;
+            conn.state = ConnState::Tunnelling;
             self.send_prelude(schedule, recorder, conn_idx);
         } else {
             self.begin_tls(schedule, recorder, conn_idx);
@@ -224,7 +224,7 @@ impl Connections {
         match TlsStream::new(Arc::clone(&origin_tls.config), origin_tls.server_name.clone()) {
             Ok(session) => {
                 self.conns[conn_idx].tls = Some(Box::new(session));
-                self.conns[conn_idx].state = State::Handshaking;
+                self.conns[conn_idx].state = ConnState::Handshaking;
                 self.handshake(schedule, recorder, conn_idx);
             }
             Err(error) => {
@@ -280,7 +280,7 @@ impl Connections {
     /// The connection is ready: requests that were put on it go out.
     fn on_open(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder, conn_idx: usize) {
         let conn = &mut self.conns[conn_idx];
-        conn.state = State::Open;
+        conn.state = ConnState::Open;
         self.now_ns = monotonic_ns();
         conn.cold.ready_ns = self.now_ns;
         self.counts.opening -= 1;
@@ -295,7 +295,7 @@ impl Connections {
         }
         // The first request goes out at once: what the server says next may be about it already.
         self.send(schedule, recorder, conn_idx);
-        if self.conns[conn_idx].state != State::Open {
+        if self.conns[conn_idx].state != ConnState::Open {
             return;
         }
         // Data may have come with the last flight, before the next edge.
@@ -314,9 +314,9 @@ impl Connections {
         self.note_header_bytes(recorder, conn_idx);
         let conn = &mut self.conns[conn_idx];
         match conn.state {
-            State::Vacant => return,
-            State::Open => recorder.pulse.connections_open -= 1,
-            State::Connecting | State::Tunnelling | State::Handshaking => {
+            ConnState::Vacant => return,
+            ConnState::Open => recorder.pulse.connections_open -= 1,
+            ConnState::Connecting | ConnState::Tunnelling | ConnState::Handshaking => {
                 self.counts.opening -= 1;
                 // Nothing says that the others would wait for anything better.
                 self.origin_states[conn.origin_idx as usize].version.get_or_insert(Version::H1);

@@ -7,7 +7,7 @@ use squall_plan::When;
 use crate::pace::Share;
 use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
-use crate::shard::connections::conn::{Exchange, State};
+use crate::shard::connections::conn::{ConnState, Exchange};
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
 
@@ -42,7 +42,7 @@ impl Connections {
     pub(in crate::shard) fn has_free_slot(&self, conn_idx: usize) -> bool {
         let conn = &self.conns[conn_idx];
         let in_flight = conn.in_flight();
-        conn.state == State::Open
+        conn.state == ConnState::Open
             && conn.has_free_slot()
             && conn.served_count + in_flight < self.limits.served_max
             && (in_flight == 0 || !self.is_old(conn_idx))
@@ -148,7 +148,7 @@ impl Connections {
         mut exchange: Exchange,
     ) {
         exchange.assigned_ns = self.now_ns;
-        exchange.is_first = self.conns[conn_idx].state != State::Open;
+        exchange.is_first = self.conns[conn_idx].state != ConnState::Open;
         if !exchange.is_retry() {
             exchange.is_warmup = exchange.intended_ns < self.limits.warm_until_ns;
             recorder.pulse.count_start(exchange.is_warmup, exchange.redirect_count > 0);

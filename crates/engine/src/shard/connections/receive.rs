@@ -7,7 +7,7 @@ use squall_wire::{Client, Event, ProtocolError};
 
 use crate::shard::connections::Connections;
 use crate::shard::connections::IoBuffers;
-use crate::shard::connections::conn::State;
+use crate::shard::connections::conn::ConnState;
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::recorder::stamps::{ReadStamps, ReceiveTimes};
 use crate::shard::schedule::ShardSchedule;
@@ -311,7 +311,7 @@ impl Connections {
 
     /// Whether the slot still holds the connection that it held.
     pub(in crate::shard) fn is_same(&self, conn_idx: usize, generation: u32) -> bool {
-        self.conns[conn_idx].generation == generation && self.conns[conn_idx].state == State::Open
+        self.conns[conn_idx].generation == generation && self.conns[conn_idx].state == ConnState::Open
     }
 }
 

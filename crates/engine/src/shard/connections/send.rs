@@ -13,7 +13,7 @@ use squall_wire::{Chunk, Client};
 
 use crate::prepare::Part;
 use crate::shard::connections::Connections;
-use crate::shard::connections::conn::{Conn, State};
+use crate::shard::connections::conn::{Conn, ConnState};
 use crate::shard::connections::request_of;
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
@@ -61,7 +61,7 @@ impl Connections {
     ) {
         self.conns[conn_idx].is_listed_unsent = false;
         for _ in 0..WRITES_PER_TURN_MAX {
-            if self.conns[conn_idx].state != State::Open {
+            if self.conns[conn_idx].state != ConnState::Open {
                 return;
             }
             match self.send_once(schedule, recorder, conn_idx) {

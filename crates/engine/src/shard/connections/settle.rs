@@ -10,7 +10,7 @@ use squall_wire::h2::ErrorCode;
 
 use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
-use crate::shard::connections::conn::{Exchange, RequestId, State};
+use crate::shard::connections::conn::{ConnState, Exchange, RequestId};
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::Life;
 use crate::shard::schedule::ShardSchedule;
@@ -155,7 +155,7 @@ impl Connections {
         trouble: &Trouble,
     ) {
         let conn = &self.conns[conn_idx];
-        let was_open = conn.state == State::Open;
+        let was_open = conn.state == ConnState::Open;
         let is_in_order = conn.client.as_ref().is_some_and(Client::answers_in_order);
         let is_reused = conn.served_count > 0;
         if !was_open && trouble.cause == Cause::OutOfResources {
@@ -350,7 +350,7 @@ impl Connections {
     /// The run is over: what is open is closed.
     pub(in crate::shard) fn part_with_all(&mut self, recorder: &mut ShardRecorder) {
         for conn_idx in 0..self.conns.len() {
-            if self.conns[conn_idx].state == State::Open {
+            if self.conns[conn_idx].state == ConnState::Open {
                 self.part(recorder, conn_idx);
             }
         }
@@ -366,7 +366,7 @@ impl Connections {
         let conn = &self.conns[conn_idx];
         if !self.pools[conn.pool_idx as usize].waiting.is_empty() {
             self.offer(schedule, recorder, conn_idx);
-        } else if conn.state == State::Open && conn.in_flight() == 0 {
+        } else if conn.state == ConnState::Open && conn.in_flight() == 0 {
             self.close(schedule, recorder, conn_idx);
         }
     }
@@ -384,11 +384,13 @@ impl Connections {
         conn_idx: usize,
     ) {
         match self.conns[conn_idx].state {
-            State::Vacant => self.end_rest(conn_idx),
-            State::Connecting => self.end_late_opening(schedule, recorder, conn_idx, Phase::Connecting),
-            State::Tunnelling => self.end_late_opening(schedule, recorder, conn_idx, Phase::Tunnelling),
-            State::Handshaking => self.end_late_opening(schedule, recorder, conn_idx, Phase::TlsHandshaking),
-            State::Open => self.end_late_requests(schedule, recorder, conn_idx),
+            ConnState::Vacant => self.end_rest(conn_idx),
+            ConnState::Connecting => self.end_late_opening(schedule, recorder, conn_idx, Phase::Connecting),
+            ConnState::Tunnelling => self.end_late_opening(schedule, recorder, conn_idx, Phase::Tunnelling),
+            ConnState::Handshaking => {
+                self.end_late_opening(schedule, recorder, conn_idx, Phase::TlsHandshaking);
+            }
+            ConnState::Open => self.end_late_requests(schedule, recorder, conn_idx),
         }
     }
 

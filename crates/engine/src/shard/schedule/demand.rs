@@ -27,7 +27,7 @@ pub(crate) struct Demand {
 #[derive(Debug)]
 enum Kind {
     /// A user starts its next request when the last one has ended.
-    Closed { users: Users, live_count: u32 },
+    Closed { users: ClosedUsers, live_count: u32 },
     /// The schedule starts requests.
     Open {
         arrivals: Arrivals,
@@ -43,7 +43,7 @@ enum Kind {
 
 /// How many users this shard has over time.
 #[derive(Debug)]
-struct Users {
+struct ClosedUsers {
     /// Of users, or of connections with several users each.
     profile: Profile,
     share: Share,
@@ -65,7 +65,7 @@ impl Demand {
             When::Closed { connections, users } => {
                 let (profile, per_connection) =
                     users.as_ref().map_or((connections, per_connection), |users| (users, 1));
-                let users = Users { profile: profile.clone(), share, per_connection };
+                let users = ClosedUsers { profile: profile.clone(), share, per_connection };
                 Kind::Closed { users, live_count: 0 }
             }
             When::Open { rate, arrival, pacing, .. } => {
@@ -187,7 +187,7 @@ impl Demand {
     }
 }
 
-impl Users {
+impl ClosedUsers {
     fn count_at(&self, at_ns: u64) -> u32 {
         let whole = self.profile.value_at(at_ns as f64 / 1e9).floor().max(0.0) as u64;
         self.share.part_of(whole) as u32 * self.per_connection

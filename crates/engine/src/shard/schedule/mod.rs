@@ -48,7 +48,7 @@ pub(in crate::shard) struct Times {
 
 /// What the shard is still doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::shard) enum Life {
+pub(crate) enum Life {
     Running,
     /// Nothing more starts; what is open is waited for until then.
     Draining {

@@ -211,7 +211,8 @@ fn worn_keys_are_renewed_where_the_version_can() {
         pair.client.write(b"before").unwrap();
         pair.exchange().unwrap();
         assert!(!pair.client.is_worn());
-        let TlsStream::Direct(DirectStream { stage: Stage::Open(session), .. }) = &mut pair.client else {
+        let TlsStream::Direct(DirectStream { stage: StreamStage::Open(session), .. }) = &mut pair.client
+        else {
             panic!("not open")
         };
         session.seal_count_max = session.seal.record_count();
@@ -220,7 +221,8 @@ fn worn_keys_are_renewed_where_the_version_can() {
         pair.exchange().unwrap();
         assert_eq!(pair.heard(), b"beforeafter", "{suite}");
         if version.version == ProtocolVersion::TLSv1_3 {
-            let TlsStream::Direct(DirectStream { stage: Stage::Open(session), .. }) = &pair.client else {
+            let TlsStream::Direct(DirectStream { stage: StreamStage::Open(session), .. }) = &pair.client
+            else {
                 panic!("not open")
             };
             assert_eq!(session.seal.record_count(), 1, "{suite}: one record with new keys");
