@@ -34,15 +34,18 @@ pub(crate) fn portable(args: &HttpArgs) -> Result<PortablePlan, Problems> {
         problems.take(request::Shared::read(&args.request, request::Versions::read(&args.connection)));
     let when = problems.take(load::when(&args.load, args.users));
     let tls = problems.take(network::tls_policy(&args.tls));
+    let name = args.output.name.clone().or_else(|| targets.as_deref().map(default_name));
+    let http =
+        targets.zip(shared).and_then(|(targets, shared)| problems.take(http_load(args, shared, targets)));
     problems.end()?;
-    let (Some(targets), Some(shared), Some(when), Some(tls)) = (targets, shared, when, tls) else {
+    let (Some(name), Some(http), Some(when), Some(tls)) = (name, http, when, tls) else {
         unreachable!("what is missing is a problem")
     };
     let plan = Plan {
-        name: args.output.name.clone().unwrap_or_else(|| default_name(&targets)),
+        name,
         loads: vec![Load {
             name: "http".to_owned(),
-            what: What::Http(http_load(args, shared, targets)?),
+            what: What::Http(http),
             when,
             stop: load::stop(&args.load),
             connections: network::connection_policy(&args.connection),
