@@ -42,6 +42,8 @@ pub struct ListError {
 /// Reads `[WEIGHT@]URL`. Without a scheme, `host[:port][/path]` means `http`.
 pub fn parse_target(text: &str) -> Result<Target, InputError> {
     let (weight, url_text, columns_before) = split_weight(text)?;
+    // Before the scheme is replaced: columns count in the text as it was typed.
+    refuse_control(url_text).map_err(|e| e.behind(columns_before))?;
     let (http, url_text) = http_scheme(url_text);
     let url = parse_url(&url_text).map_err(|e| e.behind(columns_before))?;
     let authorization = authorization(&url);
@@ -105,9 +107,7 @@ pub fn basic_authorization(user: &str, password: &str) -> String {
 
 /// Reads an absolute `http` or `https` URL, or `host[:port][/path]`. User information and fragment stay.
 pub fn parse_url(text: &str) -> Result<Url, InputError> {
-    if let Some((offset, _)) = text.char_indices().find(|(_, c)| c.is_control()) {
-        return Err(InputError::at(text, offset, "a control character", URL_HELP));
-    }
+    refuse_control(text)?;
     let scheme = text.split_once("://").map(|(scheme, _)| scheme).filter(|s| !s.contains(['/', '?', '#']));
     let absolute = if scheme.is_some() { text.to_owned() } else { format!("http://{text}") };
     let bad = |reason: String| InputError::at(text, 0, reason, URL_HELP);
@@ -118,6 +118,13 @@ pub fn parse_url(text: &str) -> Result<Url, InputError> {
     match url.scheme() {
         "http" | "https" => Ok(url),
         other => Err(bad(format!("unknown scheme `{other}`"))),
+    }
+}
+
+fn refuse_control(text: &str) -> Result<(), InputError> {
+    match text.char_indices().find(|(_, c)| c.is_control()) {
+        Some((offset, _)) => Err(InputError::at(text, offset, "a control character", URL_HELP)),
+        None => Ok(()),
     }
 }
 
@@ -300,6 +307,8 @@ mod tests {
     fn list_errors_name_line_and_column() {
         for (text, line, column) in [
             ("http://x/\nftp://y/", 2, 1),
+            ("h2://2\u{1}", 1, 7),
+            ("3@h2c://2\u{1}", 1, 10),
             ("  GET ftp://y/", 1, 7),
             ("GET http://x/ again", 1, 15),
             ("G@T http://x/", 1, 1),

@@ -241,11 +241,11 @@ fn read_percentile(part: Part<'_>, percent: &str) -> Result<Statistic, InputErro
     }
 }
 
-/// Digits with at most one point: no sign, no exponent, no `inf`.
+/// Digits with at most one point: no sign, no exponent, no `inf`, and not so many that it would become one in another unit.
 pub(super) fn read_number(text: &str) -> Option<f64> {
     let is_plain = text.starts_with(|c: char| c.is_ascii_digit())
         && text.chars().all(|c| c.is_ascii_digit() || c == '.');
-    text.parse().ok().filter(|_| is_plain)
+    text.parse().ok().filter(|number| is_plain && *number <= NUMBER_MAX)
 }
 
 fn unknown_statistic(part: Part<'_>) -> InputError {
@@ -258,6 +258,9 @@ fn suggestion(typed: &str, known: impl Iterator<Item = &'static str>) -> String 
     nearest(typed, known)
         .map_or_else(|| RULE_HELP.to_owned(), |name| format!("a similar name exists: `{name}`"))
 }
+
+/// More than any count; in milliseconds, thirty million years.
+const NUMBER_MAX: f64 = 1e18;
 
 const STATISTIC_NAMES: [&str; 8] = ["avg", "mean", "med", "median", "min", "max", "rate", "count"];
 
@@ -277,6 +280,7 @@ mod tests {
     fn bad_rules_say_where_and_why() {
         for (rule, column, reason) in [
             ("", 1, "the rule has no comparison"),
+            (&format!("p0>{}", "2".repeat(400)), 4, "too many digits"),
             ("p(95)", 1, "the rule has no comparison"),
             ("<200", 1, "the metric before the comparison is missing"),
             ("p(95)<", 7, "the limit is missing"),
