@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::{
     body::{Cut, Source},
-    websocket::Session,
+    websocket::WebSocketSession,
 };
 
 /// What a handler answers.
@@ -23,7 +23,7 @@ pub(crate) struct Reply {
     pub(crate) delay: Duration,
     pub(crate) fate: Fate,
     /// The connection, or the stream, becomes a WebSocket.
-    pub(crate) upgrade: Option<Box<Session>>,
+    pub(crate) upgrade: Option<Box<WebSocketSession>>,
 }
 
 /// Whether the reply is sent at all.

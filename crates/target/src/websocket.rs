@@ -10,7 +10,8 @@ use std::{
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use squall_wire::ws::{
-    self, CloseCode, Decoder, Event, Inbox, Message, MessageKind, Outbox, Role, deflate::Params,
+    self, CloseCode, Decoder, Event, Inbox, MessageKind, Outbox, WebSocketMessage, WebSocketRole,
+    deflate::Params,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -21,7 +22,7 @@ use tokio::{
 use crate::{connection::Ticket, limits, pause::pause};
 
 /// What a route does with the messages of a connection.
-pub(crate) struct Session {
+pub(crate) struct WebSocketSession {
     pub(crate) compression: Option<Params>,
     /// Wait this long before each message that is sent.
     pub(crate) delay: Duration,
@@ -79,13 +80,13 @@ impl From<io::Error> for End {
 }
 
 /// Serves a connection until it ends.
-pub(crate) async fn serve(upgrade: OnUpgrade, session: Session, ticket: Ticket) {
+pub(crate) async fn serve(upgrade: OnUpgrade, session: WebSocketSession, ticket: Ticket) {
     let Ok(upgraded) = upgrade.await else { return };
-    let inflater = session.compression.map(|params| params.inflater(Role::Server));
-    let deflater = session.compression.map(|params| params.deflater(Role::Server));
+    let inflater = session.compression.map(|params| params.inflater(WebSocketRole::Server));
+    let deflater = session.compression.map(|params| params.deflater(WebSocketRole::Server));
     let mut peer = Peer {
         io: TokioIo::new(upgraded),
-        decoder: Decoder::new(Role::Server, session.compression.is_some()),
+        decoder: Decoder::new(WebSocketRole::Server, session.compression.is_some()),
         inbox: Inbox::new(limits::MESSAGE_BYTES_MAX, inflater),
         sender: Sender { outbox: Outbox::new(deflater), out: Vec::new(), ticket },
         received_count: 0,
@@ -100,7 +101,7 @@ struct Peer {
     decoder: Decoder,
     inbox: Inbox,
     sender: Sender,
-    session: Session,
+    session: WebSocketSession,
     received_count: u64,
 }
 
@@ -239,8 +240,8 @@ impl Peer {
 
 /// Sends a message back, or to all of its channel.
 async fn pass_on(
-    message: Message<'_>,
-    session: &Session,
+    message: WebSocketMessage<'_>,
+    session: &WebSocketSession,
     sender: &mut Sender,
     io: &mut TokioIo<Upgraded>,
 ) -> Result<(), End> {

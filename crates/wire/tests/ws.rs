@@ -1,12 +1,17 @@
 //! WebSocket connections between the two ends, and what each must refuse.
 
 use squall_wire::ws::deflate::Params;
-use squall_wire::ws::{CloseCode, Decoder, Error, Event, Inbox, MessageKind, Outbox, Role};
+use squall_wire::ws::{CloseCode, Decoder, Error, Event, Inbox, MessageKind, Outbox, WebSocketRole};
 
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
 /// What a decoder makes of bytes that arrive in pieces of `step`.
-fn events(role: Role, params: Option<Params>, bytes: &[u8], step: usize) -> Result<Vec<String>, Error> {
+fn events(
+    role: WebSocketRole,
+    params: Option<Params>,
+    bytes: &[u8],
+    step: usize,
+) -> Result<Vec<String>, Error> {
     let mut decoder = Decoder::new(role, params.is_some());
     let mut inbox = Inbox::new(1 << 20, params.map(|params| params.inflater(role)));
     let mut seen = Vec::new();
@@ -50,7 +55,10 @@ fn what_one_end_writes_the_other_reads_however_it_is_cut() {
         Some(Params { client_window_bits: 9, server_window_bits: 10, ..Params::default() }),
     ];
     for params in deflate {
-        for (from, to, key) in [(Role::Client, Role::Server, Some(KEY)), (Role::Server, Role::Client, None)] {
+        for (from, to, key) in [
+            (WebSocketRole::Client, WebSocketRole::Server, Some(KEY)),
+            (WebSocketRole::Server, WebSocketRole::Client, None),
+        ] {
             let mut outbox = Outbox::new(params.map(|params| params.deflater(from)));
             let mut wire = Vec::new();
             for text in ["", "Hello", "Hello", &long, ""] {
@@ -87,35 +95,45 @@ fn what_one_end_writes_the_other_reads_however_it_is_cut() {
 #[test]
 fn frames_are_those_of_the_rfc() {
     // RFC 6455 5.7, RFC 7692 7.2.3.
-    let cases: [(Role, bool, &[u8], &[&str]); 7] = [
-        (Role::Client, false, &[0x81, 0x05, 0x48, 0x65, 0x6c, 0x6c, 0x6f], &["text Hello"]),
+    let cases: [(WebSocketRole, bool, &[u8], &[&str]); 7] = [
+        (WebSocketRole::Client, false, &[0x81, 0x05, 0x48, 0x65, 0x6c, 0x6c, 0x6f], &["text Hello"]),
         (
-            Role::Server,
+            WebSocketRole::Server,
             false,
             &[0x81, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58],
             &["text Hello"],
         ),
-        (Role::Client, false, &[0x01, 0x03, 0x48, 0x65, 0x6c, 0x80, 0x02, 0x6c, 0x6f], &["text Hello"]),
         (
-            Role::Client,
+            WebSocketRole::Client,
+            false,
+            &[0x01, 0x03, 0x48, 0x65, 0x6c, 0x80, 0x02, 0x6c, 0x6f],
+            &["text Hello"],
+        ),
+        (
+            WebSocketRole::Client,
             false,
             &[0x89, 0x05, 0x48, 0x65, 0x6c, 0x6c, 0x6f],
             &["ping [72, 101, 108, 108, 111]"],
         ),
         (
-            Role::Client,
+            WebSocketRole::Client,
             true,
             &[0xc1, 0x07, 0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0xc1, 0x05, 0xf2, 0x00, 0x11, 0x00, 0x00],
             &["text Hello", "text Hello"],
         ),
         (
-            Role::Client,
+            WebSocketRole::Client,
             true,
             &[0x41, 0x03, 0xf2, 0x48, 0xcd, 0x80, 0x04, 0xc9, 0xc9, 0x07, 0x00],
             &["text Hello"],
         ),
         // A block that says it is the last one (RFC 7692 7.2.3.5).
-        (Role::Client, true, &[0xc1, 0x08, 0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00], &["text Hello"]),
+        (
+            WebSocketRole::Client,
+            true,
+            &[0xc1, 0x08, 0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00],
+            &["text Hello"],
+        ),
     ];
     for (role, is_compressed, bytes, expected) in cases {
         let params = is_compressed.then(Params::default);
@@ -149,16 +167,24 @@ fn violations_are_refused_with_their_code() {
     ];
     for (bytes, expected, code) in cases {
         for step in 1..=bytes.len() {
-            assert_eq!(events(Role::Client, None, bytes, step).unwrap_err(), expected, "{bytes:?} by {step}");
+            assert_eq!(
+                events(WebSocketRole::Client, None, bytes, step).unwrap_err(),
+                expected,
+                "{bytes:?} by {step}"
+            );
         }
         assert_eq!(expected.close_code(), CloseCode(code));
     }
-    let not_masked = events(Role::Server, None, &[0x81, 0x00], 2);
+    let not_masked = events(WebSocketRole::Server, None, &[0x81, 0x00], 2);
     assert_eq!(not_masked.unwrap_err(), Error::NotMasked);
-    let damaged = events(Role::Client, Some(Params::default()), &[0xc1, 0x03, 0xff, 0xff, 0xff], 5);
+    let damaged = events(WebSocketRole::Client, Some(Params::default()), &[0xc1, 0x03, 0xff, 0xff, 0xff], 5);
     assert_eq!(damaged.unwrap_err(), Error::Deflate);
-    let cut_text =
-        events(Role::Client, Some(Params::default()), &[0xc1, 0x05, 0x3a, 0x07, 0x00, 0x00, 0x00], 7);
+    let cut_text = events(
+        WebSocketRole::Client,
+        Some(Params::default()),
+        &[0xc1, 0x05, 0x3a, 0x07, 0x00, 0x00, 0x00],
+        7,
+    );
     assert!(matches!(cut_text.unwrap_err(), Error::Utf8 | Error::Deflate));
 }
 
@@ -166,18 +192,18 @@ fn violations_are_refused_with_their_code() {
 fn a_message_has_a_bound_however_it_arrives() {
     let params = Params::default();
     let mut wire = Vec::new();
-    Outbox::new(Some(params.deflater(Role::Server))).message(
+    Outbox::new(Some(params.deflater(WebSocketRole::Server))).message(
         MessageKind::Binary,
         &vec![0; 50 << 20],
         None,
         &mut wire,
     );
     assert!(wire.len() < 1 << 20, "a compression bomb is small: {}", wire.len());
-    let bomb = events(Role::Client, Some(params), &wire, 4096);
+    let bomb = events(WebSocketRole::Client, Some(params), &wire, 4096);
     assert_eq!(bomb.unwrap_err(), Error::TooLarge(1 << 20));
     let mut wire = Vec::new();
     Outbox::default().message(MessageKind::Binary, &vec![0; (1 << 20) + 1], None, &mut wire);
-    assert_eq!(events(Role::Client, None, &wire, 4096).unwrap_err(), Error::TooLarge(1 << 20));
+    assert_eq!(events(WebSocketRole::Client, None, &wire, 4096).unwrap_err(), Error::TooLarge(1 << 20));
 }
 
 #[test]

@@ -85,7 +85,7 @@ const PLANS: &[&str] = &[
     "loads:\n  - tool: k6\n    script: missing.js\n    http: '2'\n",
     "loads:\n  - tool: h2load\n    url: http://x/\n    requests: 2\n    connections: 3\n",
     // The whole plan.
-    "nmae: x\ntarget: x y\nloads:\n  - { http: /, rate: '${RATE}' }\n  - { http: /a, on: nobody }\n",
+    "nmae: x\ntarget: x y\nloads:\n  - { http: /, rate: '${RATE}' }\n  - { http: /a, on: elsewhere }\n",
     "steps:\n  - loads: [{ http: http://x/, start_after: 5, thresholds: ['p(95)<'] }]\n    pause: long\n  - {}\n",
 ];
 

@@ -16,7 +16,7 @@ use crate::{
     call::Call,
     limits::SEQUENCE_COUNT_MAX,
     reply::{Refusal, Reply},
-    websocket::{Channel, Session},
+    websocket::{Channel, WebSocketSession},
 };
 
 pub(super) fn echo(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -35,7 +35,7 @@ fn open(call: &Call<'_>, join: Option<&dyn Fn() -> Channel>) -> Result<Reply, Re
     let offers = all(call, SEC_WEBSOCKET_EXTENSIONS);
     let wants_compression = call.query("compress").as_deref() != Some("false");
     let compression = Params::choose(&offers).filter(|_| wants_compression);
-    let session = Session {
+    let session = WebSocketSession {
         compression,
         delay: call.query_duration("delay", Duration::ZERO)?,
         ping: call.query("ping").map(|_| call.query_duration("ping", Duration::ZERO)).transpose()?,
@@ -55,7 +55,7 @@ fn open(call: &Call<'_>, join: Option<&dyn Fn() -> Channel>) -> Result<Reply, Re
         Some(first) => reply.with_asked(SEC_WEBSOCKET_PROTOCOL, first)?,
         None => reply,
     };
-    let session = Session { channel: join.map(|join| join()), ..session };
+    let session = WebSocketSession { channel: join.map(|join| join()), ..session };
     Ok(Reply { upgrade: Some(Box::new(session)), ..reply })
 }
 

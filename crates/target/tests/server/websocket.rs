@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use squall_target::Target;
 use squall_wire::ws::{
-    CloseCode, Decoder, Event, Inbox, MessageKind, Outbox, Role, deflate::Params, handshake,
+    CloseCode, Decoder, Event, Inbox, MessageKind, Outbox, WebSocketRole, deflate::Params, handshake,
 };
 
 use crate::client::{Client, start};
@@ -36,9 +36,9 @@ impl Socket {
         Self {
             client,
             head,
-            decoder: Decoder::new(Role::Client, params.is_some()),
-            inbox: Inbox::new(64 << 20, params.map(|params| params.inflater(Role::Client))),
-            outbox: Outbox::new(params.map(|params| params.deflater(Role::Client))),
+            decoder: Decoder::new(WebSocketRole::Client, params.is_some()),
+            inbox: Inbox::new(64 << 20, params.map(|params| params.inflater(WebSocketRole::Client))),
+            outbox: Outbox::new(params.map(|params| params.deflater(WebSocketRole::Client))),
             input: Vec::new(),
         }
     }

@@ -5,12 +5,12 @@
 
 use super::frame::{Header, MessageKind, Opcode, header_bytes};
 use super::utf8::Utf8;
-use super::{CONTROL_BYTES_MAX, CloseCode, Error, Role, mask};
+use super::{CONTROL_BYTES_MAX, CloseCode, Error, WebSocketRole, mask};
 
 /// Decodes what one connection receives.
 #[derive(Debug)]
 pub struct Decoder {
-    role: Role,
+    role: WebSocketRole,
     allows_compression: bool,
     is_closed: bool,
     /// The beginning of a header.
@@ -80,7 +80,7 @@ pub struct Part<'a> {
 
 impl Decoder {
     /// A decoder for this end of a connection. `allows_compression`: permessage-deflate was agreed on.
-    pub fn new(role: Role, allows_compression: bool) -> Self {
+    pub fn new(role: WebSocketRole, allows_compression: bool) -> Self {
         Self {
             role,
             allows_compression,

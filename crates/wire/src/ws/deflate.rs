@@ -4,7 +4,7 @@ use std::fmt;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-use super::{Error, Role};
+use super::{Error, WebSocketRole};
 
 /// What both ends have agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,16 +33,16 @@ impl Default for Params {
 impl Params {
     /// A server's answer to the offers in `Sec-WebSocket-Extensions`: the first that can be met, or none (RFC 7692 5).
     pub fn choose(offers: &str) -> Option<Self> {
-        offers.split(',').find_map(|offer| Self::read(offer, Role::Client))
+        offers.split(',').find_map(|offer| Self::read(offer, WebSocketRole::Client))
     }
 
     /// What a server has agreed to in its `Sec-WebSocket-Extensions`; `None`: something that was not offered.
     pub fn agreed(answer: &str) -> Option<Self> {
-        Self::read(answer, Role::Server)
+        Self::read(answer, WebSocketRole::Server)
     }
 
     /// Reads one element of the field, written by `writer`.
-    fn read(element: &str, writer: Role) -> Option<Self> {
+    fn read(element: &str, writer: WebSocketRole) -> Option<Self> {
         let mut parts = element.split(';').map(str::trim);
         if parts.next()? != "permessage-deflate" {
             return None;
@@ -62,32 +62,32 @@ impl Params {
                 ("client_no_context_takeover", None) => params.client_no_context_takeover = true,
                 ("server_max_window_bits", Some(bits)) => params.server_window_bits = window_bits(bits)?,
                 ("client_max_window_bits", Some(bits)) => params.client_window_bits = window_bits(bits)?,
-                ("client_max_window_bits", None) if writer == Role::Client => {}
+                ("client_max_window_bits", None) if writer == WebSocketRole::Client => {}
                 _ => return None,
             }
         }
         // zlib cannot write with the smallest window.
         let own_bits = match writer {
-            Role::Client => params.server_window_bits,
-            Role::Server => params.client_window_bits,
+            WebSocketRole::Client => params.server_window_bits,
+            WebSocketRole::Server => params.client_window_bits,
         };
         (own_bits >= WINDOW_BITS_WRITTEN_MIN).then_some(params)
     }
 
     /// Decompresses what the peer of `role` sends.
-    pub fn inflater(&self, role: Role) -> Inflater {
+    pub fn inflater(&self, role: WebSocketRole) -> Inflater {
         let resets = match role {
-            Role::Client => self.server_no_context_takeover,
-            Role::Server => self.client_no_context_takeover,
+            WebSocketRole::Client => self.server_no_context_takeover,
+            WebSocketRole::Server => self.client_no_context_takeover,
         };
         Inflater { inner: Decompress::new(false), resets }
     }
 
     /// Compresses what `role` sends.
-    pub fn deflater(&self, role: Role) -> Deflater {
+    pub fn deflater(&self, role: WebSocketRole) -> Deflater {
         let (resets, bits) = match role {
-            Role::Client => (self.client_no_context_takeover, self.client_window_bits),
-            Role::Server => (self.server_no_context_takeover, self.server_window_bits),
+            WebSocketRole::Client => (self.client_no_context_takeover, self.client_window_bits),
+            WebSocketRole::Server => (self.server_no_context_takeover, self.server_window_bits),
         };
         Deflater { inner: Compress::new_with_window_bits(Compression::fast(), false, bits), resets }
     }

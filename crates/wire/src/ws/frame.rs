@@ -1,6 +1,6 @@
 //! Frame headers (RFC 6455 5.2), read and written.
 
-use super::{CONTROL_BYTES_MAX, Error, Role};
+use super::{CONTROL_BYTES_MAX, Error, WebSocketRole};
 
 /// What a message carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,7 +74,7 @@ pub(super) fn header_bytes(begin: &[u8]) -> Option<usize> {
 
 impl Header {
     /// Reads a whole header. `allows_compression`: permessage-deflate was agreed on.
-    pub(super) fn read(bytes: &[u8], role: Role, allows_compression: bool) -> Result<Self, Error> {
+    pub(super) fn read(bytes: &[u8], role: WebSocketRole, allows_compression: bool) -> Result<Self, Error> {
         let (first, second) = (bytes[0], bytes[1]);
         let opcode = Opcode::from_bits(first & 0x0f)?;
         let is_compressed = first & 0x40 != 0;
@@ -92,10 +92,10 @@ impl Header {
             return Err(Error::LongControl(payload_bytes));
         }
         let mask = match (second & 0x80 != 0, role) {
-            (true, Role::Server) => Some([rest[0], rest[1], rest[2], rest[3]]),
-            (false, Role::Client) => None,
-            (true, Role::Client) => return Err(Error::Masked),
-            (false, Role::Server) => return Err(Error::NotMasked),
+            (true, WebSocketRole::Server) => Some([rest[0], rest[1], rest[2], rest[3]]),
+            (false, WebSocketRole::Client) => None,
+            (true, WebSocketRole::Client) => return Err(Error::Masked),
+            (false, WebSocketRole::Server) => return Err(Error::NotMasked),
         };
         Ok(Self { opcode, is_last, is_compressed, bytes: payload_bytes, mask })
     }

@@ -16,7 +16,7 @@ pub struct Inbox {
 
 /// A whole message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct WebSocketMessage<'a> {
     /// Of what kind; text is valid UTF-8.
     pub kind: MessageKind,
     /// Decompressed.
@@ -33,7 +33,7 @@ impl Inbox {
     ///
     /// # Errors
     /// When the message is too large, cannot be decompressed, or is text that is not UTF-8.
-    pub fn push(&mut self, part: Part<'_>) -> Result<Option<Message<'_>>, Error> {
+    pub fn push(&mut self, part: Part<'_>) -> Result<Option<WebSocketMessage<'_>>, Error> {
         if std::mem::take(&mut self.is_done) {
             self.clear();
         }
@@ -57,7 +57,7 @@ impl Inbox {
             return Err(Error::Utf8);
         }
         self.is_done = true;
-        Ok(Some(Message { kind: part.kind, bytes: &self.bytes }))
+        Ok(Some(WebSocketMessage { kind: part.kind, bytes: &self.bytes }))
     }
 
     /// Makes room for the next message; one large message does not hold its memory for ever.

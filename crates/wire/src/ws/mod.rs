@@ -17,12 +17,12 @@ mod utf8;
 pub use decoder::{Decoded, Decoder, Event, Part};
 pub use error::{CloseCode, Error};
 pub use frame::MessageKind;
-pub use inbox::{Inbox, Message};
+pub use inbox::{Inbox, WebSocketMessage};
 pub use outbox::Outbox;
 
 /// Which end of a connection this is: a client masks what it sends, a server must not (RFC 6455 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum WebSocketRole {
     /// Opened the connection.
     Client,
     /// Accepted it.
