@@ -50,6 +50,10 @@ impl Inbox {
             }
             _ => self.bytes.extend_from_slice(part.bytes),
         }
+        // The last block of a compressed message may hold a little more.
+        if self.bytes.len() as u64 > self.bytes_max {
+            return Err(Error::TooLarge(self.bytes_max));
+        }
         if !part.is_last {
             return Ok(None);
         }
