@@ -20,6 +20,9 @@ pub(crate) const SEQUENCE_COUNT_MAX: u64 = 1_000_000_000;
 /// Largest WebSocket message in bytes, decompressed; larger ones close the connection with 1009.
 pub(crate) const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 
+/// Largest message of `/ws/broadcast` in bytes: as many as below of them may wait in memory.
+pub(crate) const POST_BYTES_MAX: u64 = 64 * 1024;
+
 /// Messages that wait for a slow reader of `/ws/broadcast`; one that falls behind by more is closed with 1013.
 pub(crate) const CHANNEL_MESSAGE_COUNT_MAX: usize = 1024;
 

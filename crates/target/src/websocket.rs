@@ -31,11 +31,17 @@ pub(crate) struct WebSocketSession {
     /// Close after this many messages from the client.
     pub(crate) close: Option<(u64, CloseCode)>,
     /// Where messages go; none: back.
-    pub(crate) channel: Option<Channel>,
+    pub(crate) membership: Option<Membership>,
 }
 
 /// All connections that share their messages.
-pub(crate) type Channel = broadcast::Sender<Arc<Post>>;
+type Channel = broadcast::Sender<Arc<Post>>;
+
+/// A connection's place in a channel.
+pub(crate) struct Membership {
+    channel: Channel,
+    posts: broadcast::Receiver<Arc<Post>>,
+}
 
 /// A message on its way to all of a channel.
 pub(crate) struct Post {
@@ -48,12 +54,14 @@ pub(crate) struct Post {
 pub(crate) struct Channels(Mutex<HashMap<String, Channel>>);
 
 impl Channels {
-    /// The channel of this name; those without connections are forgotten.
-    pub(crate) fn join(&self, name: &str) -> Channel {
+    /// Joins the channel of this name; those without members are forgotten.
+    pub(crate) fn join(&self, name: &str) -> Membership {
         let mut channels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         channels.retain(|known, channel| known == name || channel.receiver_count() > 0);
         let made = || broadcast::channel(limits::CHANNEL_MESSAGE_COUNT_MAX).0;
-        channels.entry(name.to_owned()).or_insert_with(made).clone()
+        let channel = channels.entry(name.to_owned()).or_insert_with(made).clone();
+        let posts = channel.subscribe();
+        Membership { channel, posts }
     }
 }
 
@@ -61,15 +69,17 @@ impl Channels {
 enum End {
     /// By a closing handshake that the client began.
     Closed,
-    /// By this end, which says why.
-    Fail(CloseCode, String),
+    /// By one that this end begins. The bytes have been read and not decoded.
+    Close(CloseCode, &'static str, Vec<u8>),
+    /// Because of what the client did; nothing can be decoded after it.
+    Violation(ws::Error),
     /// Without a handshake.
     Broken,
 }
 
 impl From<ws::Error> for End {
     fn from(error: ws::Error) -> Self {
-        Self::Fail(error.close_code(), error.to_string())
+        Self::Violation(error)
     }
 }
 
@@ -84,10 +94,15 @@ pub(crate) async fn serve(upgrade: OnUpgrade, session: WebSocketSession, ticket:
     let Ok(upgraded) = upgrade.await else { return };
     let inflater = session.compression.map(|params| params.inflater(WebSocketRole::Server));
     let deflater = session.compression.map(|params| params.deflater(WebSocketRole::Server));
+    // All that wait for a slow member are in memory.
+    let bytes_max = match session.membership {
+        Some(_) => limits::POST_BYTES_MAX,
+        None => limits::MESSAGE_BYTES_MAX,
+    };
     let mut peer = Peer {
         io: TokioIo::new(upgraded),
         decoder: Decoder::new(WebSocketRole::Server, session.compression.is_some()),
-        inbox: Inbox::new(limits::MESSAGE_BYTES_MAX, inflater),
+        inbox: Inbox::new(bytes_max, inflater),
         sender: Sender { outbox: Outbox::new(deflater), out: Vec::new(), ticket },
         received_count: 0,
         session,
@@ -133,7 +148,6 @@ impl Sender {
 impl Peer {
     /// Receives and sends until there is a reason to end.
     async fn talk(&mut self) -> End {
-        let mut posts = self.session.channel.as_ref().map(broadcast::Sender::subscribe);
         let mut pings =
             self.session.ping.map(|every| interval_at(tokio::time::Instant::now() + every, every));
         // A silent connection holds little; one that is busy reads more at a time.
@@ -150,7 +164,7 @@ impl Peer {
                     }
                     Ok(0) | Err(_) => Err(End::Broken),
                 },
-                post = next_post(&mut posts) => self.deliver(post).await,
+                post = next_post(&mut self.session.membership) => self.deliver(post).await,
                 () = tick(&mut pings) => {
                     self.sender.outbox.ping(b"", None, &mut self.sender.out);
                     Ok(())
@@ -177,6 +191,7 @@ impl Peer {
                         self.sender.ticket.counters().messages_received.add(1);
                         self.received_count += 1;
                         pass_on(message, &self.session, &mut self.sender, &mut self.io).await?;
+                        self.inbox.release();
                     }
                 }
                 Some(Event::Ping(payload)) => self.sender.outbox.pong(payload, None, &mut self.sender.out),
@@ -189,14 +204,14 @@ impl Peer {
             if let Some((count, code)) = self.session.close
                 && self.received_count >= count
             {
-                return Err(End::Fail(code, String::new()));
+                return Err(End::Close(code, "", input[consumed..].to_vec()));
             }
             input = &mut input[consumed..];
         }
     }
 
     async fn deliver(&mut self, post: Result<Arc<Post>, broadcast::error::RecvError>) -> Result<(), End> {
-        let slow = |_lagged| End::Fail(CloseCode::TRY_AGAIN, "this client reads too slowly".to_owned());
+        let slow = |_lagged| End::Close(CloseCode::TRY_AGAIN, "this client reads too slowly", Vec::new());
         let post = post.map_err(slow)?;
         pause(self.session.delay).await;
         self.sender.message(post.kind, &post.bytes);
@@ -205,25 +220,43 @@ impl Peer {
 
     /// Ends the connection; it counts as complete if both ends have closed it properly.
     async fn finish(mut self, end: End) {
-        let is_closed = match end {
-            End::Broken => return,
-            End::Closed => true,
-            End::Fail(code, reason) => {
-                self.sender.outbox.close(code, &reason, None, &mut self.sender.out);
-                false
+        if matches!(end, End::Broken) {
+            return;
+        }
+        let ended = tokio::time::timeout(CLOSE_TIME, self.close(end)).await;
+        self.sender.ticket.is_complete = ended == Ok(true);
+    }
+
+    /// Says why, and waits for the client's end; whether that was a proper one.
+    async fn close(&mut self, end: End) -> bool {
+        let Sender { outbox, out, .. } = &mut self.sender;
+        let is_proper = !matches!(end, End::Violation(_));
+        let rest = match end {
+            End::Closed | End::Broken => None,
+            End::Close(code, reason, rest) => {
+                outbox.close(code, reason, None, out);
+                Some(rest)
+            }
+            End::Violation(error) => {
+                outbox.close(error.close_code(), &error.to_string(), None, out);
+                None
             }
         };
-        let sent = self.sender.flush(&mut self.io).await;
-        let is_answered = is_closed || tokio::time::timeout(CLOSE_TIME, self.await_close()).await == Ok(true);
-        self.sender.ticket.is_complete = sent.is_ok() && is_answered;
+        if self.sender.flush(&mut self.io).await.is_err() {
+            return false;
+        }
+        let is_answered = match rest {
+            Some(rest) => self.await_close(rest).await,
+            None => true,
+        };
         let _ = self.io.shutdown().await;
+        is_proper && is_answered
     }
 
     /// Reads until the client answers a close frame; false where it ends in another way.
-    async fn await_close(&mut self) -> bool {
-        let mut input = vec![0; READ_BYTES];
-        while let Ok(count @ 1..) = self.io.read(&mut input).await {
-            let mut rest = &mut input[..count];
+    async fn await_close(&mut self, mut input: Vec<u8>) -> bool {
+        loop {
+            let mut rest = &mut input[..];
             loop {
                 let Ok(decoded) = self.decoder.decode(rest) else { return false };
                 let consumed = decoded.consumed;
@@ -233,8 +266,12 @@ impl Peer {
                     None => break,
                 }
             }
+            input.resize(READ_BYTES, 0);
+            match self.io.read(&mut input).await {
+                Ok(count @ 1..) => input.truncate(count),
+                Ok(0) | Err(_) => return false,
+            }
         }
-        false
     }
 }
 
@@ -245,9 +282,9 @@ async fn pass_on(
     sender: &mut Sender,
     io: &mut TokioIo<Upgraded>,
 ) -> Result<(), End> {
-    if let Some(channel) = &session.channel {
+    if let Some(membership) = &session.membership {
         // Fails when there is no receiver, and this connection is one.
-        let _ = channel.send(Arc::new(Post { kind: message.kind, bytes: message.bytes.to_vec() }));
+        let _ = membership.channel.send(Arc::new(Post { kind: message.kind, bytes: message.bytes.to_vec() }));
         return Ok(());
     }
     if session.delay > Duration::ZERO {
@@ -261,11 +298,9 @@ async fn pass_on(
     Ok(())
 }
 
-async fn next_post(
-    posts: &mut Option<broadcast::Receiver<Arc<Post>>>,
-) -> Result<Arc<Post>, broadcast::error::RecvError> {
-    match posts {
-        Some(posts) => posts.recv().await,
+async fn next_post(membership: &mut Option<Membership>) -> Result<Arc<Post>, broadcast::error::RecvError> {
+    match membership {
+        Some(membership) => membership.posts.recv().await,
         None => std::future::pending().await,
     }
 }

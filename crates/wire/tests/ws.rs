@@ -52,7 +52,7 @@ fn what_one_end_writes_the_other_reads_however_it_is_cut() {
             server_no_context_takeover: true,
             ..Params::default()
         }),
-        Some(Params { client_window_bits: 9, server_window_bits: 10, ..Params::default() }),
+        Some(Params { client_window_bits: Some(9), server_window_bits: Some(10), ..Params::default() }),
     ];
     for params in deflate {
         for (from, to, key) in [
@@ -237,5 +237,12 @@ fn a_server_chooses_the_first_offer_that_it_can_meet() {
     ] {
         check(declined, None);
     }
-    assert_eq!(Params::agreed("permessage-deflate; client_max_window_bits"), None);
+    check(
+        "permessage-deflate; server_max_window_bits=15",
+        Some("permessage-deflate; server_max_window_bits=15"),
+    );
+    assert_eq!(Params::agreed("permessage-deflate; client_max_window_bits", true), None);
+    let limited = "permessage-deflate; client_max_window_bits=10";
+    assert_eq!(Params::agreed(limited, false), None);
+    assert_eq!(Params::agreed(limited, true).unwrap().client_window_bits, Some(10));
 }

@@ -281,7 +281,12 @@ pub(crate) fn settings(flags: &ScriptArgs) -> Result<ScriptSettings, Problems> {
     let mut options = Map::new();
     for (flag, name, value) in flag_options(flags) {
         let value = problems.take(value).unwrap_or(Json::Null);
-        let alone = Map::from_iter([(name.to_owned(), value)]);
+        let mut alone = Map::from_iter([(name.to_owned(), value)]);
+        // A sequence is one of segments, of which this process has one.
+        if let Some(segment) = flags.execution_segment.as_ref().filter(|_| name == "executionSegmentSequence")
+        {
+            alone.insert("executionSegment".to_owned(), segment.clone().into());
+        }
         let layer = Layer { kind: LayerKind::Flags, options: alone };
         problems.take(layer.check().map_err(|error| {
             let Failure { message, help, .. } = script_failure(&error, "");

@@ -16,7 +16,7 @@ use crate::{
     call::Call,
     limits::SEQUENCE_COUNT_MAX,
     reply::{Refusal, Reply},
-    websocket::{Channel, WebSocketSession},
+    websocket::{Membership, WebSocketSession},
 };
 
 pub(super) fn echo(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -30,7 +30,7 @@ pub(super) fn broadcast(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 /// Answers the opening handshake. A channel is joined only when all else is valid.
-fn open(call: &Call<'_>, join: Option<&dyn Fn() -> Channel>) -> Result<Reply, Refusal> {
+fn open(call: &Call<'_>, join: Option<&dyn Fn() -> Membership>) -> Result<Reply, Refusal> {
     let reply = accept(call)?;
     let offers = all(call, SEC_WEBSOCKET_EXTENSIONS);
     let wants_compression = call.query("compress").as_deref() != Some("false");
@@ -40,7 +40,7 @@ fn open(call: &Call<'_>, join: Option<&dyn Fn() -> Channel>) -> Result<Reply, Re
         delay: call.query_duration("delay", Duration::ZERO)?,
         ping: call.query("ping").map(|_| call.query_duration("ping", Duration::ZERO)).transpose()?,
         close: close(call)?,
-        channel: None,
+        membership: None,
     };
     if session.ping == Some(Duration::ZERO) {
         return Err(Refusal::new("`ping` is the time between two pings and must not be 0"));
@@ -55,7 +55,7 @@ fn open(call: &Call<'_>, join: Option<&dyn Fn() -> Channel>) -> Result<Reply, Re
         Some(first) => reply.with_asked(SEC_WEBSOCKET_PROTOCOL, first)?,
         None => reply,
     };
-    let session = WebSocketSession { channel: join.map(|join| join()), ..session };
+    let session = WebSocketSession { membership: join.map(|join| join()), ..session };
     Ok(Reply { upgrade: Some(Box::new(session)), ..reply })
 }
 

@@ -32,7 +32,7 @@ impl Socket {
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
         assert!(head.contains(&format!("sec-websocket-accept: {}", handshake::accept(KEY))), "{head}");
         let answer = head.lines().find_map(|line| line.strip_prefix("sec-websocket-extensions: "));
-        let params = answer.map(|answer| Params::agreed(answer).unwrap());
+        let params = answer.map(|answer| Params::agreed(answer, false).unwrap());
         Self {
             client,
             head,

@@ -7,27 +7,16 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use super::{Error, WebSocketRole};
 
 /// What both ends have agreed on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Params {
     /// The server begins each message with an empty window.
     pub server_no_context_takeover: bool,
     /// The client does.
     pub client_no_context_takeover: bool,
-    /// The server's window is 2 to the power of this many bytes.
-    pub server_window_bits: u8,
+    /// The server's window is 2 to the power of this many bytes; `None`: the largest, without a word about it.
+    pub server_window_bits: Option<u8>,
     /// The client's.
-    pub client_window_bits: u8,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            server_no_context_takeover: false,
-            client_no_context_takeover: false,
-            server_window_bits: WINDOW_BITS_MAX,
-            client_window_bits: WINDOW_BITS_MAX,
-        }
-    }
+    pub client_window_bits: Option<u8>,
 }
 
 impl Params {
@@ -36,9 +25,11 @@ impl Params {
         offers.split(',').find_map(|offer| Self::read(offer, WebSocketRole::Client))
     }
 
-    /// What a server has agreed to in its `Sec-WebSocket-Extensions`; `None`: something that was not offered.
-    pub fn agreed(answer: &str) -> Option<Self> {
-        Self::read(answer, WebSocketRole::Server)
+    /// What a server has agreed to in its `Sec-WebSocket-Extensions`; `None`: something that was not offered. `limits_client`: the offer had
+    /// `client_max_window_bits`, without which the server may not ask for it (RFC 7692 7.1.2.2).
+    pub fn agreed(answer: &str, limits_client: bool) -> Option<Self> {
+        let params = Self::read(answer, WebSocketRole::Server)?;
+        (limits_client || params.client_window_bits.is_none()).then_some(params)
     }
 
     /// Reads one element of the field, written by `writer`.
@@ -60,8 +51,12 @@ impl Params {
             match (name, value) {
                 ("server_no_context_takeover", None) => params.server_no_context_takeover = true,
                 ("client_no_context_takeover", None) => params.client_no_context_takeover = true,
-                ("server_max_window_bits", Some(bits)) => params.server_window_bits = window_bits(bits)?,
-                ("client_max_window_bits", Some(bits)) => params.client_window_bits = window_bits(bits)?,
+                ("server_max_window_bits", Some(bits)) => {
+                    params.server_window_bits = Some(window_bits(bits)?)
+                }
+                ("client_max_window_bits", Some(bits)) => {
+                    params.client_window_bits = Some(window_bits(bits)?)
+                }
                 ("client_max_window_bits", None) if writer == WebSocketRole::Client => {}
                 _ => return None,
             }
@@ -71,7 +66,7 @@ impl Params {
             WebSocketRole::Client => params.server_window_bits,
             WebSocketRole::Server => params.client_window_bits,
         };
-        (own_bits >= WINDOW_BITS_WRITTEN_MIN).then_some(params)
+        own_bits.is_none_or(|bits| bits >= WINDOW_BITS_WRITTEN_MIN).then_some(params)
     }
 
     /// Decompresses what the peer of `role` sends.
@@ -89,11 +84,12 @@ impl Params {
             WebSocketRole::Client => (self.client_no_context_takeover, self.client_window_bits),
             WebSocketRole::Server => (self.server_no_context_takeover, self.server_window_bits),
         };
+        let bits = bits.unwrap_or(WINDOW_BITS_MAX);
         Deflater { inner: Compress::new_with_window_bits(Compression::fast(), false, bits), resets }
     }
 }
 
-/// As a value of `Sec-WebSocket-Extensions`; what is at its default is left out.
+/// As a value of `Sec-WebSocket-Extensions`. A window that was offered is answered, even the largest (RFC 7692 7.1.2.1).
 impl fmt::Display for Params {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("permessage-deflate")?;
@@ -109,7 +105,7 @@ impl fmt::Display for Params {
             ("server_max_window_bits", self.server_window_bits),
             ("client_max_window_bits", self.client_window_bits),
         ] {
-            if bits != WINDOW_BITS_MAX {
+            if let Some(bits) = bits {
                 write!(out, "; {name}={bits}")?;
             }
         }

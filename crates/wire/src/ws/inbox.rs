@@ -34,9 +34,7 @@ impl Inbox {
     /// # Errors
     /// When the message is too large, cannot be decompressed, or is text that is not UTF-8.
     pub fn push(&mut self, part: Part<'_>) -> Result<Option<WebSocketMessage<'_>>, Error> {
-        if std::mem::take(&mut self.is_done) {
-            self.clear();
-        }
+        self.release();
         let before = self.bytes.len();
         match &mut self.inflater {
             Some(inflater) if part.is_compressed => {
@@ -64,6 +62,13 @@ impl Inbox {
         Ok(Some(WebSocketMessage { kind: part.kind, bytes: &self.bytes }))
     }
 
+    /// Gives back the memory of a large message that has been handled; the connection may be silent from now on.
+    pub fn release(&mut self) {
+        if std::mem::take(&mut self.is_done) {
+            self.clear();
+        }
+    }
+
     /// Makes room for the next message; one large message does not hold its memory for ever.
     fn clear(&mut self) {
         self.bytes.clear();
@@ -72,4 +77,4 @@ impl Inbox {
 }
 
 /// Bytes that stay allocated between two messages.
-const KEPT_BYTES: usize = 64 * 1024;
+pub(super) const KEPT_BYTES: usize = 64 * 1024;

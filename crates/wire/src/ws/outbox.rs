@@ -2,6 +2,7 @@
 
 use super::deflate::Deflater;
 use super::frame::{Header, MessageKind, Opcode};
+use super::inbox::KEPT_BYTES;
 use super::{CONTROL_BYTES_MAX, CloseCode, mask};
 
 /// Writes what one connection sends.
@@ -26,6 +27,8 @@ impl Outbox {
                 self.compressed.clear();
                 deflater.compress(payload, &mut self.compressed);
                 frame(opcode, true, &self.compressed, key, out);
+                self.compressed.clear();
+                self.compressed.shrink_to(KEPT_BYTES);
             }
         }
     }

@@ -97,6 +97,12 @@ impl Connections {
         let conn = &mut self.conns[conn_idx];
         let is_sealed = conn.tls.as_ref().is_some_and(|tls| tls.wants_write());
         if !conn.is_blocked() && !is_sealed {
+            // Reading writes what a TLS session holds, too: then these requests have been sent by now.
+            if let Some(held) = conn.held.as_mut().filter(|held| !held.ending.is_empty()) {
+                self.io.ending.clear();
+                self.io.ending.append(&mut held.ending);
+                self.note_sent(conn_idx);
+            }
             return Ok(true);
         }
         let mut held = conn.held.take().unwrap_or_default();

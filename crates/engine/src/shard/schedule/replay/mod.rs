@@ -194,7 +194,9 @@ impl Replay {
             self.unreadable_count += 1;
             return Taken::Later;
         };
-        let meta = Meta { due_ns: due_ns.unwrap_or(next.due_ns), ..Meta::of(&next, &view, walk) };
+        let mut meta = Meta { due_ns: due_ns.unwrap_or(next.due_ns), ..Meta::of(&next, &view, walk) };
+        meta.span.end_ns =
+            meta.span.end_ns.map(|end_ns| self.prepared.learned.known_ns(meta.ordinal, end_ns));
         let key = self.prepared.order_key(&meta);
         let Some(ticket) = self.order.admit(key, meta.span) else {
             self.held_bytes += next.payload.len();
