@@ -135,6 +135,24 @@ fn the_server_closes_delays_and_pings_when_asked_to() {
 }
 
 #[test]
+fn what_a_client_sent_before_it_saw_the_close_is_read_to_its_end() {
+    let target = start();
+    let mut socket = Socket::open(&target, "/ws/echo?close-after=1", "");
+    let mut frames = Vec::new();
+    for text in ["a", "b", "ccc"] {
+        socket.outbox.message(MessageKind::Text, text.as_bytes(), Some(MASK), &mut frames);
+    }
+    let (first, rest) = frames.split_at(frames.len() - 2);
+    socket.client.write(first);
+    assert_eq!([socket.next(), socket.next()], ["Text a", "close 1000 "]);
+    socket.client.write(rest);
+    socket.send(|outbox, out| outbox.close(CloseCode::NORMAL, "", Some(MASK), out));
+    assert_eq!(socket.next(), "end");
+    let stats = target.stop();
+    assert_eq!((stats.messages_received, stats.requests_cut), (1, 0));
+}
+
+#[test]
 fn a_channel_has_all_of_its_messages_and_no_others() {
     let target = start();
     let mut sockets =

@@ -123,8 +123,9 @@ impl ShardSchedule {
     }
 
     pub(in crate::shard) fn backlog(&self, connections: &Connections) -> Backlog {
-        // What waits for another request of its session waits for the server, too.
-        let held_count = self.replay.as_ref().map_or(0, |replay| replay.pending_count() as u64);
+        // What waits for another request of its session waits for the server, too; once the load drains, it is skipped.
+        let running = self.replay.as_ref().filter(|_| self.life == Life::Running);
+        let held_count = running.map_or(0, |replay| replay.pending_count() as u64);
         self.demand.backlog(connections.counts.waiting + held_count)
     }
 
