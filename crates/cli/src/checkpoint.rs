@@ -59,7 +59,7 @@ impl Drop for Checkpoint {
     }
 }
 
-/// A disk that is full now may have room later; the end of the run says what could not be saved.
+/// A disk that is full now may have space later; the end of the run says what could not be saved.
 fn write_all(folder: &Path, records: &Receiver<Box<RunRecord>>, took_ms: &AtomicU64) {
     for record in records {
         let begin = Instant::now();

@@ -20,7 +20,7 @@ use crate::build::sessions::IDLE_COUNT_DEFAULT;
 /// A plan that is about to be run.
 pub(crate) struct Echo<'a> {
     pub plan: &'a Plan,
-    /// The choices that nobody made: a first run should not leave one guessing.
+    /// The defaults that applied: a first run should not leave one guessing.
     pub defaults: Option<String>,
 }
 
@@ -108,7 +108,7 @@ fn starts(load: &Load, noun: &str) -> String {
     }
 }
 
-/// When the load ends; a recording ends by itself.
+/// When the load ends; a recording has an end.
 fn ends(load: &Load, plan: &Plan, noun: &str) -> String {
     match &load.what {
         What::Replay(replay) if load.stop == Stop { duration: None, count: None } && !replay.loops => {
@@ -295,7 +295,7 @@ fn tls(load: &Load) -> Option<String> {
     (load.speaks_tls() && !parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// What `squall http` chose by itself.
+/// What `squall http` chose automatically.
 pub(crate) fn defaults(args: &LoadArgs, users: Option<NonZeroU32>) -> Option<String> {
     let has_ramp = args.ramp.is_some();
     let flags = [
@@ -305,7 +305,7 @@ pub(crate) fn defaults(args: &LoadArgs, users: Option<NonZeroU32>) -> Option<Str
     joined(flags)
 }
 
-/// What `squall handshake` chose by itself.
+/// What `squall handshake` chose automatically.
 pub(crate) fn handshake_defaults(args: &HandshakeLoadArgs) -> Option<String> {
     let has_count = args.connections.is_some() || args.per_thread.is_some();
     let has_end = args.duration.is_some() || args.seconds.is_some() || args.handshakes.is_some();
@@ -316,7 +316,7 @@ pub(crate) fn handshake_defaults(args: &HandshakeLoadArgs) -> Option<String> {
     ])
 }
 
-/// What `squall idle` chose by itself.
+/// What `squall idle` chose automatically.
 pub(crate) fn idle_defaults(args: &IdleLoadArgs) -> Option<String> {
     let connections = args.connections.is_none().then(|| format!("--connections {IDLE_COUNT_DEFAULT}"));
     let duration = args

@@ -40,7 +40,7 @@ pub(crate) enum ExitCode {
     ScriptAborted = 108,
     /// k6 script: `exec.test.fail()`.
     ScriptFailed = 110,
-    /// k6 script: a file or module cannot be loaded, or nobody handled a rejection outside of an iteration.
+    /// k6 script: a file or module cannot be loaded, or a rejection outside of an iteration was not handled.
     ScriptLoad = 255,
     /// Ended at once by a second Ctrl-C or SIGTERM, or by the first one before a plan's loads were started.
     Aborted = 130,
@@ -52,7 +52,7 @@ impl From<ExitCode> for std::process::ExitCode {
     }
 }
 
-/// An error to show: what is wrong, how to mend it, and the exit code.
+/// An error to show: what is wrong, how to fix it, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub code: ExitCode,

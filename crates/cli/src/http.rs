@@ -20,7 +20,7 @@ pub(crate) fn run(args: &HttpArgs) -> Result<ExitCode, Failure> {
     make(&plan, &args.output, echo::defaults(&args.load, args.users))
 }
 
-/// Makes the run of a plan, or with `--dry-run` shows what it would be. `defaults`: the choices that nobody made.
+/// Makes the run of a plan, or with `--dry-run` shows what it would be. `defaults`: the defaults that applied.
 pub(crate) fn make(plan: &Plan, args: &OutputArgs, defaults: Option<String>) -> Result<ExitCode, Failure> {
     let echo = echo::Echo { plan, defaults };
     if args.dry_run {

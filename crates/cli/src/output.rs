@@ -41,7 +41,7 @@ pub(crate) fn own(text: &str) {
     line(text);
 }
 
-/// Nobody can be told when that fails.
+/// A failure here cannot be reported.
 fn line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
@@ -52,7 +52,7 @@ pub(crate) fn warning(color: impl Into<ColorChoice>, text: &str) {
     line(&format!("{name} {}", printable(text)));
 }
 
-/// What went wrong, and how to mend it.
+/// What went wrong, and how to fix it.
 pub(crate) fn failure(failure: &Failure) {
     let style = stderr_style(ColorChoice::Auto);
     let (error, help) = (style.paint(Tone::Bad, "error:"), style.paint(Tone::Hint, "help:"));

@@ -27,7 +27,7 @@ impl Watch {
     }
 }
 
-/// Steers a run until its end, its report included: the first signal drains it, which `said` tells, the second ends it. The third ends
+/// Steers a run until its end, its report included: the first signal drains it, which `said` reports, the second ends it. The third ends
 /// the program, whatever hangs, and so does the second where no report comes of it.
 pub(crate) fn steer(
     said: Option<&'static str>,
@@ -56,7 +56,7 @@ pub(crate) fn until_asked(mut stop: impl FnMut() + Send + 'static) -> Result<Wat
     })
 }
 
-/// Ends the program unless it has ended by itself.
+/// Ends the program unless it has ended already.
 fn leave_after(time: Duration) {
     let wait = move || {
         thread::sleep(time);
@@ -84,7 +84,7 @@ fn watch(mut on_signal: impl FnMut(u32) + Send + 'static) -> io::Result<Handle> 
     Ok(handle)
 }
 
-/// A run that ends at once is reported in a fraction of it; a disk or a pipe that takes nothing keeps nobody for longer.
+/// A run that ends at once is reported in a fraction of it; a disk or a pipe that takes nothing does not delay the end any longer.
 const REPORTING_MAX: Duration = Duration::from_secs(10);
 
 /// What a server or a recorder may take to end its connections and files.

@@ -115,7 +115,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Gives the terminal back, and tells those who follow elsewhere how the run ended.
+    /// Gives the terminal back, and reports the end of the run to other viewers.
     pub(crate) fn finish(self, record: &RunRecord) {
         // What is written from now on is the whole run.
         drop(self.checkpoint);
@@ -123,7 +123,7 @@ impl<'a> View<'a> {
         self.streams.finish(record, self.args);
     }
 
-    /// Makes room for a line of its own; the next update shows the run again.
+    /// Clears a line for a message; the next update shows the run again.
     pub(crate) fn clear(&mut self) {
         if let Face::Progress(progress) = &mut self.face {
             progress.clear();

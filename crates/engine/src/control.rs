@@ -34,7 +34,7 @@ pub(crate) enum Stop {
 }
 
 impl Control {
-    /// A run that nobody has stopped yet.
+    /// A run that was not stopped yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -90,7 +90,7 @@ impl Control {
         self.followed.as_ref().is_some_and(is_due)
     }
 
-    /// Waits for the moment of the start; not when somebody stops the run before. Returns the time that it is then. Both are of the
+    /// Waits for the moment of the start; not when the run is stopped before. Returns the time that it is then. Both are of the
     /// monotonic clock.
     pub(crate) fn wait_for_start(&self, start_ns: u64) -> u64 {
         while !self.is_stopped() {
@@ -140,7 +140,7 @@ impl Control {
 const DRAIN: u8 = 1;
 const ABORT: u8 = 2;
 
-/// How often a wait looks whether somebody has stopped the run: nobody notices that it is not at once.
+/// How often a wait looks whether the run was stopped: the delay is too short to notice.
 const LOOK_EVERY_NS: u64 = 100_000_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Who follows a run while it is made: a view of it, or whoever merges it with the runs of other machines.
+//! Who follows a run while it is made: a view of it, or what merges it with the runs of other machines.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +18,7 @@ pub trait Observer {
         let _ = late;
     }
 
-    /// A script's requests have made rows that nobody knew of before. All rows so far; comes before the snapshots that have them.
+    /// A script's requests have made rows that were unknown before. All rows so far; comes before the snapshots that have them.
     fn rows(&mut self, rows: &[RowKey]) {
         let _ = rows;
     }

@@ -61,7 +61,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     check_descriptors(demand.connection_count, demand.reserved_count, nofile_limit_hard())
 }
 
-/// Refuses more connections than files may be open beside the reserved ones.
+/// Refuses more connections than files may be open in addition to the reserved ones.
 pub(crate) fn check_descriptors(connection_count: u64, reserved: u64, limit: u64) -> Result<(), Error> {
     let needed = connection_count + reserved;
     if needed > limit { Err(Error::TooFewDescriptors { needed, reserved, limit }) } else { Ok(()) }
@@ -139,7 +139,7 @@ impl ResourceDemand {
         ]
     }
 
-    /// Processes with room for no connection at all would not help.
+    /// Processes that can hold no connection at all would not help.
     fn descriptors_help(&self, supply: &Supply) -> String {
         let raise = "raise the limit of open files (`ulimit -Hn`, `LimitNOFILE=`)";
         match supply.descriptor_count.saturating_sub(self.reserved_count) {

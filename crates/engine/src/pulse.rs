@@ -81,7 +81,7 @@ impl Pulse {
         }
     }
 
-    /// Sets the counters to zero at the run's start, or before it, where somebody stopped the run while it waited.
+    /// Sets the counters to zero at the run's start, or before it, where the run was stopped while it waited.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.start_ns = self.start_ns.min(now_ns);
         self.second_begin_ns = self.start_ns;

@@ -371,7 +371,7 @@ fn ended(snapshot: &Snapshot) -> u64 {
 
 /// Holds the shards back until all are ready.
 struct Gate {
-    /// `None`: nobody more is admitted.
+    /// `None`: no one else is admitted.
     admitting: Option<Sender<()>>,
     ready: Receiver<()>,
     starts: Vec<Sender<u64>>,
@@ -425,7 +425,7 @@ impl Gate {
 }
 
 impl ShardPlace {
-    /// When to start; `None`: there is no run, because another thread could not be made or nobody wants it any more.
+    /// When to start; `None`: there is no run, because another thread could not be made or it is no longer wanted.
     fn wait(self) -> Option<u64> {
         if let Some(ready) = self.ready {
             let _ = ready.send(());

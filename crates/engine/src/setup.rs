@@ -23,7 +23,7 @@ pub(crate) struct ShardSetup<P> {
     pub(crate) row_count: usize,
     pub(crate) seconds: Sender<Second>,
     pub(crate) spare: Receiver<Box<Snapshot>>,
-    /// It tells how much memory the process takes: one shard of each process does.
+    /// It reports how much memory the process takes: one shard of each process does.
     pub(crate) watches_memory: bool,
 }
 
@@ -69,7 +69,7 @@ impl Farewell {
     pub(crate) fn send(self) {
         let snapshot = Box::new(Snapshot::new(0, false));
         let (shard_idx, open_rows) = (self.shard_idx, Vec::new());
-        // A collector that is gone waits for nobody.
+        // A collector that is gone waits for nothing.
         let _ = self.seconds.send(Second { shard_idx, second_idx: 0, snapshot, open_rows, is_last: true });
     }
 }

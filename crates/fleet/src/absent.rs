@@ -1,7 +1,7 @@
-//! What a lost machine owes: the arrivals that its schedule asked for and that nobody reported.
+//! What a lost machine owes: the arrivals that its schedule asked for and that were not reported.
 //!
 //! Of an open model that is known by the plan. Until the machine was lost they may have been sent, so they are interrupted; later ones
-//! were not. Of a closed model nobody knows how many requests were made; what it did in its last second is the best estimate.
+//! were not. Of a closed model it is unknown how many requests were made; what it did in its last second is the best estimate.
 
 use std::time::Duration;
 

@@ -527,7 +527,7 @@ impl Reader {
     }
 }
 
-/// Hands all reports over for delivery, until nobody reports any more.
+/// Hands all reports over for delivery, until there are no more reports.
 fn collect_reports(delivery: &Delivery<Report>, outbox: &Receiver<Report>) {
     for report in outbox {
         let load_idx = report.ended_load_idx();

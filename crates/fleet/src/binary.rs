@@ -74,7 +74,7 @@ impl Binary {
 
     /// A POSIX shell's script that says which processor it has, takes the program from its standard input unless the same one is
     /// there, and becomes the agent. The program is kept in the user's cache folder, under its checksum. The agent's folder goes
-    /// when anything fails before that, also when nobody listens any more.
+    /// when anything fails before that, also when nothing listens any more.
     pub(crate) fn fetch_script(&self, terms: &Terms) -> String {
         let choice = self.choice();
         let prelude = prelude(terms);

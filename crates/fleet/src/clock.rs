@@ -15,7 +15,7 @@ pub(crate) fn from_unix_ns(unix_ns: u64) -> SystemTime {
 }
 
 /// How far another clock is ahead of this one, from questions and answers (Mills' NTP, RFC 5905 8 and 10: of the last answers the
-/// quickest tells best).
+/// quickest is the most precise).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClockOffset {
     /// The last [`ANSWER_COUNT_MAX`].
@@ -27,7 +27,7 @@ pub(crate) struct ClockOffset {
 pub(crate) struct Exchange {
     /// When it was asked, here.
     pub asked_ns: u64,
-    /// When that was heard, there.
+    /// When that was received, there.
     pub heard_ns: u64,
     /// When it was answered, there.
     pub told_ns: u64,

@@ -63,7 +63,7 @@ impl Janitor {
     }
 }
 
-/// Makes a folder for this user alone. `mkdir` fails where the name is taken, so nobody else's folder is used.
+/// Makes a folder for this user alone. `mkdir` fails where the name is taken, so no other user's folder is used.
 pub(crate) fn make_folder(stem: &str) -> io::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt as _;
     let base = std::env::temp_dir();

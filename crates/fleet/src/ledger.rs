@@ -65,13 +65,13 @@ pub(crate) struct Scope {
     began: bool,
 }
 
-/// How long a scope that goes on was measured. Its figures are those of a time between the two: all that was told of `closed`, and a part
+/// How long a scope that goes on was measured. Its figures are those of a time between the two: all that was reported of `closed`, and a part
 /// of what there will be of `seen`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
     /// Seconds that everybody has left behind: at least one.
     closed: Duration,
-    /// Seconds of which anybody has told.
+    /// Seconds that any machine has reported.
     seen: Duration,
 }
 
@@ -136,7 +136,7 @@ impl Ledger {
         self.progress.entry((machine_idx, load_idx)).or_default().set_plan(plan);
     }
 
-    /// The machine as an agent told it.
+    /// The machine as its agent reported it.
     pub(crate) fn machine_mut(&mut self, machine_idx: usize) -> &mut Scope {
         &mut self.machines[machine_idx]
     }
@@ -217,7 +217,7 @@ impl Ledger {
     }
 
     /// Virtual users of all machines of a script are counted together: gauges merge to the last one's value otherwise. Until every
-    /// machine has told its own there is no sum.
+    /// machine has reported its own there is no sum.
     fn add_up_users(&mut self, (machine_idx, load_idx): (usize, usize), snapshot: &mut Snapshot) {
         let machine_count = self.open_idx.keys().filter(|(_, load)| *load == load_idx).count();
         let metrics = snapshot.script.iter_mut().flat_map(|script| &mut script.metrics);
@@ -307,7 +307,7 @@ impl Ledger {
         unreported
     }
 
-    /// A load's machine was lost: what its schedule goes on asking for is counted, and sent by nobody.
+    /// A load's machine was lost: what its schedule goes on asking for is counted as not sent.
     pub(crate) fn miss(&mut self, source: Source) {
         self.absent.push(source);
     }
@@ -473,7 +473,7 @@ impl Scope {
         self.recorder.absorb(own_idx, shard_idx, snapshot);
     }
 
-    /// Closes seconds up to one that is open for someone; `None`: nobody works any more.
+    /// Closes seconds up to one that is open for someone; `None`: no machine works any more.
     fn close_before(&mut self, open_s: Option<u32>, machine: MachineSecond) {
         let Some(open_idx) = open_s.map(|open| open.saturating_sub(self.origin_s)) else {
             return self.recorder.rest();

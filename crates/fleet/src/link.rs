@@ -1,4 +1,4 @@
-//! The controller's end of one machine: what it said, what it is told, and whether it still lives.
+//! The controller's end of one machine: what it said, what it is sent, and whether it still lives.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -54,7 +54,7 @@ pub(crate) struct Returned {
 /// A machine that answered.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// Facts that its agent told.
+    /// Facts that its agent reported.
     pub facts: BTreeMap<String, String>,
     /// How far its clock is off.
     pub clock: ClockOffset,
@@ -162,7 +162,7 @@ impl Link {
         let (delivery, inbox) = (self.delivery.clone(), inbox.clone());
         let come_back = move || {
             let Some(what) = find_again(&*transport, &way_back, &delivery, &attempt) else { return };
-            // A fleet that is gone waits for nobody.
+            // A fleet that is gone waits for nothing.
             let _ = inbox.send(Arrival { machine_idx, what, came_unix_ns: unix_ns(SystemTime::now()) });
         };
         thread::Builder::new().spawn(come_back).is_ok()
@@ -185,7 +185,7 @@ impl Link {
         carry(&self.delivery, machine_idx, (orders, returned.received), reports, inbox)
     }
 
-    /// A machine that never answered: the others are looked at all the same, so that all that is wrong is told at once.
+    /// A machine that never answered: the others are looked at all the same, so that all that is wrong is reported at once.
     pub(crate) fn absent() -> Self {
         Self {
             facts: BTreeMap::new(),
@@ -213,7 +213,7 @@ impl Link {
         take_clock(&mut self.clock, report, came_unix_ns);
     }
 
-    /// Gives an order. One that cannot arrive is dropped: that the machine is gone is told by [`Arrival`].
+    /// Gives an order. One that cannot arrive is dropped: that the machine is gone is reported by [`Arrival`].
     pub(crate) fn order(&self, order: Order) {
         self.queue(Outgoing::Order(order));
     }
@@ -224,7 +224,7 @@ impl Link {
         }
     }
 
-    /// Sends a file, part by part, before the orders that follow. What cannot be read later is told as a machine's refusal is.
+    /// Sends a file, part by part, before the orders that follow. What cannot be read later is reported as a machine's refusal is.
     ///
     /// # Errors
     /// When it cannot be opened here.
@@ -352,7 +352,7 @@ struct Greeted {
     way_back: Option<WayBack>,
 }
 
-/// Asks for facts, then several times for the clock: the quickest answer tells best.
+/// Asks for facts, then several times for the clock: the quickest answer is the most precise.
 fn greet(
     hello: &Order,
     orders: &mut impl Write,
@@ -521,7 +521,7 @@ fn read_part(file: &mut File) -> io::Result<Vec<u8>> {
 
 const CLOCK_QUESTION_COUNT: u32 = 8;
 
-/// How often an agent is told that the controller lives, and its clock is compared.
+/// How often an agent learns that the controller lives, and its clock is compared.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// Before the next try to reach an agent whose connection was lost.

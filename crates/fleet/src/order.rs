@@ -100,7 +100,7 @@ pub struct FleetLoad {
     pub written: Text,
     /// What it is.
     pub work: LoadWork,
-    /// The files of a script, with the one that names the others by where they lie beside it.
+    /// The files of a script, with the one that names the others by where they lie next to it.
     pub sources: Vec<PathBuf>,
     /// A temporary file that its recording is in: it lives as long.
     pub recording: Option<Arc<File>>,
@@ -222,7 +222,7 @@ pub struct FleetRule {
 pub enum RuleKind {
     /// The load's own figures.
     Load(Threshold),
-    /// A figure that is watched beside it.
+    /// A metric that is monitored during it.
     Watched(WatchedThreshold),
 }
 
@@ -254,7 +254,7 @@ impl FleetRule {
         let Evidence { total, duration, monitors, from_s, until_s } = evidence;
         match &self.what {
             RuleKind::Load(threshold) => threshold.evaluate(total, duration),
-            // What happened in the last second is told after it.
+            // What happened in the last second is reported after it.
             RuleKind::Watched(threshold) => threshold.evaluate(monitors, from_s, until_s + 1.0),
         }
     }

@@ -1,4 +1,4 @@
-//! Files that the controller sends: written part by part beside their place, put there when they are complete, and noted for removal.
+//! Files that the controller sends: written part by part next to their destination, put there when they are complete, and noted for removal.
 //!
 //! Owns: what happens to a file that is there already. Never: leaves half a file at its place.
 
@@ -73,7 +73,7 @@ fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.squall-{}", std::process::id()))
 }
 
-/// Permissions while parts are missing: nobody else reads or runs half a file.
+/// Permissions while parts are missing: no other user reads or runs half a file.
 const UNFINISHED_MODE: u32 = 0o600;
 
 #[cfg(test)]

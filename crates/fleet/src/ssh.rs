@@ -285,11 +285,11 @@ const DROPPED: &[&str] = &[
 /// What ssh replaces with the machine's address and port.
 const FORWARD_TO: &str = "[%h]:%p";
 
-/// Lines that are about the way, not about the trouble.
+/// Lines about the route, not about the error.
 const NOISE: &[&str] =
     &["Connection closed by UNKNOWN", "kex_exchange_identification", "@@@@", "Warning: Permanently added"];
 
-/// Parts of ssh's messages, what they mean, and what helps. The most telling first: a jump's trouble comes before its end.
+/// Parts of ssh's messages, what they mean, and what helps. The most specific first: the error of a jump host comes before its end.
 const COMPLAINTS: &[(&str, &str, &str)] = &[
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",

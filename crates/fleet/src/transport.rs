@@ -24,7 +24,7 @@ use crate::terms::{Terms, prelude};
 
 /// Opens the way to an agent.
 pub(crate) trait Transport: Send + Sync {
-    /// Starts the agent. `note` is told of what takes long.
+    /// Starts the agent. `note` reports what takes long.
     ///
     /// # Errors
     /// When there is no way, in words for people.
@@ -268,7 +268,7 @@ impl Ssh {
                     self.ways.logins.control_socket(jump, attempt, note).map_err(FailedLogin::plain)?;
                 let command = ssh::command(&self.spec, Some((jump, &socket)), script);
                 match self.log_in_once(command, attempt, note) {
-                    // A connection of its own works where forwarding is limited, and tells why there is none: a shared one does not.
+                    // A separate connection works where forwarding is limited, and shows why there is none: a shared one does not.
                     Err(failed) if LoginFailure::of(&failed.errors) != LoginFailure::Final => {}
                     result => return result,
                 }
@@ -339,7 +339,7 @@ impl Opened {
         None
     }
 
-    /// What went wrong, by what was told or by what the process said on standard error.
+    /// What went wrong, by what was reported or by what the process said on standard error.
     fn explain(mut self, told: Option<Trouble>, by_errors: impl Fn(&str) -> Trouble) -> FailedLogin {
         let _ = self.orders.flush();
         drop(self.orders);
@@ -368,7 +368,7 @@ impl Errors {
                 text.drain(..cut);
             }
         };
-        // Without the thread there is no explanation, and the pipe's room is enough for most.
+        // Without the thread there is no explanation, and the pipe's capacity is enough for most.
         let _ = thread::Builder::new().name("stderr".to_owned()).spawn(follow);
     }
 
@@ -383,7 +383,7 @@ impl Errors {
 /// Begins each line that the fetching script writes.
 pub(crate) const MARK: &str = "squall-agent:";
 
-/// Ten seconds for each of two hosts to be reached, as ssh is told, and ten for who logs in.
+/// Ten seconds for each of two hosts to be reached, as ssh is configured, and ten to log in.
 const LOGIN_MAX: Duration = Duration::from_secs(30);
 
 /// Megabytes may lie in buffers, and networks may be slow.

@@ -50,7 +50,7 @@ pub fn parse_path(text: &str) -> Result<String, InputError> {
     }
 }
 
-/// `[v6]:port`, `[v6]`, `host:port`, `host`, or an IPv6 address by itself.
+/// `[v6]:port`, `[v6]`, `host:port`, `host`, or a bare IPv6 address.
 fn split_port(text: &str) -> (&str, Option<&str>) {
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return (host, rest.strip_prefix(':').or_else(|| (!rest.is_empty()).then_some(rest)));

@@ -69,7 +69,7 @@ fn size(bytes: u64) -> String {
 /// written. Devices and pipes stay as they are.
 ///
 /// # Errors
-/// When it cannot be opened, or belongs to somebody else.
+/// When it cannot be opened, or belongs to another user.
 pub fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = options.mode(PRIVATE_MODE).open(path)?;
     let metadata = file.metadata()?;
@@ -84,7 +84,7 @@ pub fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
 /// # Errors
 /// As [`open_private`].
 pub fn create_private(path: &Path) -> io::Result<File> {
-    // Emptied only when it is closed to others: nobody shall watch it being filled.
+    // Emptied only when it is closed to others: no one shall read it while it is being filled.
     let file = open_private(path, OpenOptions::new().write(true).create(true).truncate(false))?;
     if file.metadata()?.is_file() {
         file.set_len(0)?;
@@ -105,7 +105,7 @@ pub fn replace(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
 }
 
 /// A temporary file in the same folder, so that a rename stays within one file system. It is made exclusively, under a name
-/// that nobody can foresee: a link that lies in wait there is never followed. Dropped, it is gone.
+/// that cannot be foreseen: a link that lies in wait there is never followed. Dropped, it is gone.
 ///
 /// # Errors
 /// When the folder does not allow it.
@@ -155,7 +155,7 @@ mod tests {
         }
         assert_eq!(read_text_from(&b"123"[..], 2).unwrap_err().kind(), ErrorKind::FileTooLarge);
         assert_eq!(read_text_from(&b"\xff"[..], 2).unwrap_err().kind(), ErrorKind::InvalidData);
-        // A sparse file takes no room on the disk, and none here.
+        // A sparse file takes no space on the disk, and none here.
         let sparse = folder.path().join("sparse");
         File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read(&sparse, 1 << 20).unwrap_err().to_string(), "it is larger than 1 MiB");

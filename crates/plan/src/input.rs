@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} (column {column})")]
 pub struct InputError {
-    /// Where the trouble starts, in characters, from 1.
+    /// Where the error starts, in characters, from 1.
     pub column: usize,
     /// Why: lowercase, without a final period.
     pub reason: String,

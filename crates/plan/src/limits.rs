@@ -141,7 +141,7 @@ pub const RUN_FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// information has half of it.
 pub const PROGRAM_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// Most problems of a plan file that are told at once: two screens, and those after them are often the same again.
+/// Most problems of a plan file that are reported at once: two screens, and those after them are often the same again.
 pub const PROBLEM_COUNT_MAX: usize = 20;
 
 /// Most machines of a plan: the controller keeps the figures of each.
@@ -163,5 +163,5 @@ pub const LOST_AFTER_DEFAULT: Duration = Duration::from_secs(10);
 /// Shortest `lost_after`: both ends give a sign of life each second.
 pub const LOST_AFTER_MIN: Duration = Duration::from_secs(3);
 
-/// Longest `lost_after`: for so long a load may go on that nobody watches.
+/// Longest `lost_after`: for so long a load may go on without a controller.
 pub const LOST_AFTER_MAX: Duration = Duration::from_secs(600);

@@ -118,7 +118,7 @@ fn masked_tls_client(client: Json) -> Json {
         .collect()
 }
 
-/// Switches tell nobody anything: `noCookiesReset`.
+/// Switches reveal nothing: `noCookiesReset`.
 fn hidden(option: Json) -> Json {
     match option {
         Json::Null | Json::Bool(_) => option,

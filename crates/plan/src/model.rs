@@ -261,7 +261,7 @@ pub enum Arrival {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pacing {
-    /// Each arrival by itself; the thread spins between arrivals that are close.
+    /// Each arrival separately; the thread spins between arrivals that are close.
     Precise,
     /// Arrivals are sent in ticks of 0.8 ms.
     Balanced,

@@ -64,7 +64,7 @@ pub fn is_secret_name(name: &str) -> bool {
     Secrecy::of(name) > Secrecy::No
 }
 
-/// Whether nobody would have typed this: a token, an id, the number of a card.
+/// Whether no person would have typed this: a token, an id, the number of a card.
 pub fn looks_random(value: &[u8]) -> bool {
     let count = |is: fn(&u8) -> bool| value.iter().filter(|byte| is(byte)).count();
     let is_opaque = !value.iter().any(|byte| byte.is_ascii_whitespace() || *byte < b' ' || *byte >= 0x7f);

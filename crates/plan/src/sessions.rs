@@ -35,7 +35,7 @@ pub struct IdleLoad {
     pub protocol: IdleProtocol,
     /// The HTTP request that each connection makes before it falls silent.
     pub first_request: Option<SessionRequest>,
-    /// What is said now and then, so that nobody takes the connection for dead.
+    /// What is said now and then, so that the connection is not taken for dead.
     pub ping: Option<Ping>,
     /// Each opening, and each ping, comes later by a random time up to this.
     pub jitter: Duration,
@@ -180,7 +180,7 @@ impl Load {
             What::Http(http) => http.requests.iter().any(|request| request.url.scheme() == "https"),
             What::Handshake(_) | What::Script(_) => true,
             What::Idle(idle) => idle.tls,
-            // Only its recording tells, unless it goes elsewhere.
+            // Only its recording says, unless it goes elsewhere.
             What::Replay(replay) => replay.to.as_ref().is_none_or(|url| url.scheme() == "https"),
         }
     }

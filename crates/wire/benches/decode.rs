@@ -1,4 +1,4 @@
-//! What it costs to decode a response, beside `httparse` (which reads heads only) in the same run.
+//! What it costs to decode a response, compared with `httparse` (which reads heads only) in the same run.
 //!
 //! `cargo bench -p squall-wire`. Two responses alternate: equal ones are predicted, different ones are parsed. Each figure is the
 //! best of many rounds in which all contenders take turns, so that a busy machine disturbs them alike.

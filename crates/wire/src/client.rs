@@ -8,7 +8,7 @@ use crate::h2::{self, ErrorCode, FieldBlock, FieldTable, StreamFailure};
 /// The client's side of one connection.
 ///
 /// A request takes a slot with [`reserve`](Self::reserve), which names it from then on; it leaves with [`start`](Self::start) and as many
-/// [`next_chunk`](Self::next_chunk) as its body needs; [`decode`](Self::decode) tells what came of it.
+/// [`next_chunk`](Self::next_chunk) as its body needs; [`decode`](Self::decode) reports what came of it.
 #[derive(Debug)]
 pub enum Client {
     /// HTTP/1.1: responses come in the order of their requests.

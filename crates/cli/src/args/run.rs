@@ -38,7 +38,7 @@ pub(crate) struct RunArgs {
     pub output: OutputArgs,
 }
 
-/// What a plan file is told from outside.
+/// Options that apply to a plan file from outside.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = PLAN_FLAGS)]
 pub(crate) struct PlanArgs {

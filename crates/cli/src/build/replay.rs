@@ -149,7 +149,7 @@ fn pace(args: &ReplayArgs) -> ReplayPace {
     }
 }
 
-/// An open model: its rate is that of the recording on average, for whoever wants to know.
+/// An open model: its rate is that of the recording on average, for information.
 fn recorded(args: &ReplayArgs, length_ns: u64, record_count: u64) -> When {
     let speed = args.play.speed.unwrap_or(1.0);
     let seconds = (length_ns as f64 / 1e9).max(1.0);

@@ -275,7 +275,7 @@ fn options(settings: &ScriptSettings, program: &Program) -> Result<Options, Fail
     Ok(options)
 }
 
-/// What flags say of a script, each value by itself: how they go together is for its options.
+/// What flags say of a script, each value separately: its options decide how they combine.
 pub(crate) fn settings(flags: &ScriptArgs) -> Result<ScriptSettings, Problems> {
     let mut problems = Problems::default();
     let mut options = Map::new();

@@ -30,7 +30,7 @@ fn up_to(line: &str, column: usize) -> String {
     line.chars().take(column.saturating_sub(1)).map(blank).collect()
 }
 
-/// A longer line is that of a bundle, in which nobody looks for a mark.
+/// A longer line is that of a bundle, in which a mark would not be found.
 const LINE_BYTES_MAX: usize = 160;
 
 #[cfg(test)]

@@ -125,10 +125,10 @@ fn trouble(error: &squall_engine::Error) -> Trouble {
     Trouble { is_target_unreachable, ..Trouble::new(error.to_string(), help) }
 }
 
-/// Passes on what the engine tells.
+/// Passes on what the engine reports.
 struct Reporter<'a> {
     port: &'a mut Port,
-    /// Of a script whose `setup()` was not told of yet.
+    /// Of a script whose `setup()` was not reported yet.
     stage: Option<Arc<Stage>>,
     started: &'a OnceLock<SystemTime>,
 }

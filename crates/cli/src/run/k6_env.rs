@@ -25,7 +25,7 @@ pub(super) fn with_outputs(args: &RunArgs) -> Result<RunArgs, Failure> {
     Ok(args)
 }
 
-/// Warnings of variables that have no effect. `is_mentioned`: the script names it, and may read it by itself.
+/// Warnings of variables that have no effect. `is_mentioned`: the script names it, and may read it.
 pub(crate) fn ignored(is_mentioned: impl Fn(&str) -> bool) -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut names: Vec<String> = names.filter(|name| name.starts_with("K6_") && !is_known(name)).collect();

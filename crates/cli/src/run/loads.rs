@@ -233,7 +233,7 @@ fn unknown(name: &str, kind: &str, command: &clap::Command) -> OptionProblem {
     OptionProblem::of(name, format!("a load of kind `{kind}` has no key `{name}`"), help)
 }
 
-/// What to write where a load does not say whom it is for.
+/// What to write where a load does not say which machines it is for.
 fn argument_help(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "http" => "give the plan a `target`, or the load a URL, such as `http: http://localhost:8080/`",

@@ -169,7 +169,7 @@ fn steered(steer: &Steer) -> impl FnMut(Ask) + Send + 'static {
     }
 }
 
-/// Writes what foreign tools printed beside the run.
+/// Writes what foreign tools printed during the run.
 fn keep_raw(raw: &[(String, String)], folder: Option<&Path>, args: &OutputArgs) {
     let Some(folder) = folder else { return };
     for (name, text) in raw {

@@ -65,7 +65,7 @@ pub(crate) fn read(path: &Path, args: &PlanArgs) -> Result<FleetPlan, Failure> {
         .map_err(|problems| wrong(&problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>()))
 }
 
-/// The hosts of a plan's `inventory`: a file beside the plan, or what a command prints.
+/// The hosts of a plan's `inventory`: a file next to the plan, or what a command prints.
 fn listed_hosts(source: &HostSource, plan: &Path) -> Result<String, String> {
     let folder =
         plan.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
@@ -96,7 +96,7 @@ fn read_plan(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Whether a file is a PTR configuration. One that cannot be read is told of by who reads it.
+/// Whether a file is a PTR configuration. Its reader reports one that cannot be read.
 pub(crate) fn is_ptr(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
         && read_text(path, PLAN_FILE_BYTES_MAX).is_ok_and(|text| file::is_ptr(&text))
@@ -115,7 +115,7 @@ pub(crate) fn read_ptr(
     }
     let (folder, options) = (folder_of(&paths[0]), ptr_options(args));
     let files = paths.iter().map(|path| ptr_file(path, &folder)).collect::<Result<Vec<_>, _>>()?;
-    // Each by itself first: problems of the plan that they make together have no file.
+    // Each separately first: problems of the plan that they make together have no file.
     let each = files.iter().zip(paths).flat_map(|(file, path)| {
         let parsed = file::parse_ptr(std::slice::from_ref(file), &options);
         let own =
@@ -356,7 +356,7 @@ impl<'a> Reader<'a> {
         self.spoiled.extend(paths.iter().map(|text| text.place));
     }
 
-    /// A key that ssh cannot use without a question is told once, where the first machine needs it.
+    /// A key that ssh cannot use without a question is reported once, where the first machine needs it.
     fn check_keys(&mut self) {
         let mut checked: Vec<&str> = Vec::new();
         for machine in &self.file.machines {

@@ -122,7 +122,7 @@ impl Script<'_> {
         }
     }
 
-    /// k6 tells of a run that was too short for any iteration.
+    /// k6 reports a run that was too short for any iteration.
     fn warn_of_no_iterations(&self) {
         let done = self.run.stage.counts().iterations_completed.load(std::sync::atomic::Ordering::Relaxed);
         if done == 0 && self.run.stage.ended().is_none() {
@@ -201,7 +201,7 @@ impl Script<'_> {
         if is_stdout_taken || self.args.output.faces.quiet > 0 && !is_k6 {
             return Ok(());
         }
-        // Squall's own summary has told of the thresholds.
+        // Squall's own summary has shown the thresholds.
         let style = output::stdout_style(self.args.output.faces.color);
         let form = TextForm { mode: self.text_mode(), has_thresholds: is_k6, style };
         output::result(&summary_text(&summary, form))

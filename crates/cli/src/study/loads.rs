@@ -92,7 +92,7 @@ pub(crate) fn refuse_same_name<'a>(
     }
 }
 
-/// Refuses an objective that tells nothing about how much a load can grow: of what the load does not have, or of the load itself.
+/// Refuses an objective that says nothing about how much a load can grow: of what the load does not have, or of the load itself.
 pub(crate) fn refuse_pointless(rule: &Threshold, plan: &Plan) -> Result<(), Failure> {
     let text = rule.text();
     if rule.wants_load() {

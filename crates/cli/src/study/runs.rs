@@ -13,7 +13,7 @@ use crate::faces::{self, refused};
 use crate::failure::{ExitCode, Failure};
 use crate::output;
 
-/// Lists them, the newest first. What is no run of this version is told and left out.
+/// Lists them, the newest first. Runs of other versions are reported and left out.
 pub(crate) fn run(args: &RunsArgs) -> Result<ExitCode, Failure> {
     let store = match &args.place {
         Some(place) if !place.is_dir() => {
@@ -56,7 +56,7 @@ fn listed(args: &RunsArgs, folder: &Path, record: &RunRecord) -> ListedRun {
     run
 }
 
-/// Relative where the page lies beside the runs, so that both can be moved together.
+/// Relative where the page lies next to the runs, so that both can be moved together.
 fn href(folder: &Path, page: &Path) -> String {
     let full = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let parent: PathBuf = page

@@ -128,7 +128,7 @@ pub(super) fn refused(error: &squall_proxy::Error) -> Failure {
     Failure::usage(error.to_string(), error.help())
 }
 
-/// How often the number of requests is told.
+/// How often the number of requests is shown.
 /// Hosts of WebSockets that are named at the end.
 const HOSTS_SHOWN_MAX: usize = 10;
 

@@ -1,5 +1,5 @@
 //! What fails, when: an agent, a cable, the bastion, the controller, the target; in preflight, at the start, in mid-run, at the end.
-//! What was measured stays, what was lost is told, and nothing stays on the machines.
+//! What was measured stays, what was lost is reported, and nothing stays on the machines.
 
 use std::fs;
 use std::path::Path;
@@ -84,7 +84,7 @@ fn strike(site: &mut Site, moment: Moment, is_killed: bool, fail: impl Fn(&mut S
     Left { code: status.and_then(|status| status.code()), said, record: record(&site.lab.path("runs")) }
 }
 
-/// One machine of three fails: nothing starts, or its part is lost and told.
+/// One machine of three fails: nothing starts, or its part is lost and reported.
 fn assert_one_lost(moment: Moment, left: &Left) {
     let Left { code, said, record } = left;
     if moment == Moment::Preflight {

@@ -155,7 +155,7 @@ loads:
 #[test]
 fn a_lost_agent_takes_nothing_with_it() {
     let place = Place::new();
-    // At the end of no second a request ends: each leaves two of them open, which the lost machine had told as begun.
+    // At the end of no second a request ends: each leaves two of them open, which the lost machine had reported as begun.
     let plan = "
 target: TARGET
 machines: { stays: local, goes: { command: [sh, -c, 'timeout -s KILL 4 \"$0\" agent', SQUALL] } }
@@ -270,7 +270,7 @@ fn recorded_traffic_is_a_load_whose_parts_the_machines_play() {
     assert_eq!(place.logged(), 70);
 }
 
-/// A recording of so many requests to a host that nobody has, a few milliseconds apart, of as many clients.
+/// A recording of so many requests to a host that does not exist, a few milliseconds apart, of as many clients.
 fn har(count: usize) -> String {
     let paths = ["/", "/status/204", "/bytes/10"];
     let entry = |idx: usize| {

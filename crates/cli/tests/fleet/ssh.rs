@@ -171,7 +171,7 @@ fn a_machine_that_cannot_write_what_it_is_sent_says_where_and_why_once() {
     fs::write(site.lab.path("urls"), "/\n").unwrap();
     let plan = "loads:\n  - { http: /, method: POST, body_file: body, requests: 5, connections: 3 }\n  \
          - { http: /, body_file: urls, method: POST, requests: 5, connections: 3, name: second }\n";
-    // The program takes room there as long as it is not kept elsewhere.
+    // The program takes space there as long as it is not kept elsewhere.
     let output = site.controller(plan).arg("--no-keep").output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");

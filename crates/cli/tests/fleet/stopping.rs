@@ -99,7 +99,7 @@ loads:
 #[test]
 fn a_machine_that_never_answers_is_given_up_by_ctrl_c() {
     let place = Place::new();
-    // What is started beside it holds its pipes.
+    // What is started next to it holds its pipes.
     let plan = "
 target: TARGET
 machines: { a: local, g1: { command: [sh, -c, 'touch FOLDER/started; sleep 300 & sleep 300'] } }
@@ -197,7 +197,7 @@ fn a_third_ctrl_c_ends_the_program_whatever_hangs() {
         let (_reader, writer) = full_pipe();
         let mut run = Run::with(&place, &args, writer.into());
         wait_until(|| place.target.stats().requests == 5);
-        // Signals that come faster than they are heard are one.
+        // Signals that come faster than they are handled are one.
         for _ in 0..100 {
             run.interrupt();
             if run.process.wait(Duration::from_millis(200)).is_some() {

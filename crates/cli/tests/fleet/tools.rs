@@ -124,7 +124,7 @@ fn watch(server: &Server, page: &str, process: &str) -> (Value, f64) {
 
 fn assert_process_as_in_proc(record: &Value, process: &str, rss: f64) {
     let seen = *watched(record, &format!("{process} rss")).last().unwrap();
-    // Tests beside this one have servers of that name, too, which come and go.
+    // Concurrent tests have servers of that name, too, which come and go.
     assert!(seen > 1e6 && rss > 1e6, "{seen} of {rss} bytes");
     assert!(watched(record, &format!("{process} processes")).iter().all(|count| *count >= 1.0));
     assert!(watched(record, &format!("{process} descriptors")).iter().all(|count| *count >= 10.0));

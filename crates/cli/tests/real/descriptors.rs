@@ -1,4 +1,4 @@
-//! Too few descriptors, on our side or the server's: told before the run where that can be known, counted by cause where not.
+//! Too few descriptors, on our side or the server's: reported before the run where that can be known, counted by cause where not.
 
 use std::process::Command;
 use std::time::Duration;

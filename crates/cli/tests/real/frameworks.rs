@@ -147,7 +147,7 @@ fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// Values that nobody can guess, others in each instance of a site.
+/// Values that cannot be guessed, others in each instance of a site.
 #[derive(Default)]
 struct Random {
     key: RandomState,

@@ -119,7 +119,7 @@ fn a_run_that_was_killed_leaves_a_checkpoint() {
     assert!(!left.into_iter().any(|name| name.to_string_lossy().ends_with(".tmp")));
 }
 
-/// Looks at every element of a list without any, which takes QuickJS minutes, and asks nobody whether it may.
+/// Looks at every element of a list without any, which takes QuickJS minutes without a check for interrupts.
 const STUCK: &str = "new Array(2 ** 32 - 1).includes(1);";
 
 /// A script whose users ask the target, but for one that is stuck from the second second on.

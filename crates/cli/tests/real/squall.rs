@@ -43,7 +43,7 @@ pub(crate) fn quiet_machine() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts squall with these arguments, beside other tests.
+/// Starts squall with these arguments, while other tests run.
 pub(crate) fn start(args: &[&str]) -> Running {
     let share = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
     Running { _share: Some(share), ..start_alone(args) }

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use crate::site::{self, Given, read_request};
 use crate::squall;
 
-/// A squall that serves until it is told to stop.
+/// A squall that serves until it is stopped.
 pub(crate) struct Serving {
     child: Child,
     pub(crate) url: String,

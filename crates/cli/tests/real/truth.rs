@@ -100,7 +100,7 @@ fn percentiles_are_true_in_a_closed_model_over_tls() {
     check(Scheme::Tls, SMALL, &["-c", "32", "-n", "2000"]);
 }
 
-// In an open model whoever needs a new connection waits for it, and that is part of the latency; the server knows nothing
+// In an open model a request that needs a new connection waits for it, and that is part of the latency; the server knows nothing
 // of it, so the connections are opened in a warm-up.
 
 #[test]

@@ -22,7 +22,7 @@ const STEP_BYTES: u64 = 16 * 1024;
 fn an_upload_over_tls_goes_out_to_its_last_byte() {
     let folder = TempDir::new().unwrap();
     let url = read_late();
-    // What goes out while nobody reads, and what the session holds back then.
+    // What goes out while the peer does not read, and what the session holds back then.
     let stuck = upload(&url, folder.path(), 256 << 20, "300ms").count("/totals/bytes_sent");
     assert!(stuck < 200 << 20, "{stuck} bytes went to a peer that did not read");
     let sizes: Vec<u64> = (0..12).map(|nth| stuck + 2 * STEP_BYTES - nth * STEP_BYTES).collect();

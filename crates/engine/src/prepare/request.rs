@@ -234,7 +234,7 @@ pub(super) fn open_body(body: &Body) -> Result<Option<FileBody>, Error> {
     Ok(Some(FileBody::of(Arc::new(file), *bytes)))
 }
 
-// A plan that validates can be encoded; neither room may see the other.
+// A plan that validates can be encoded; neither crate may see the other.
 const _: () = assert!(squall_plan::limits::REQUEST_HEAD_BYTES_MAX == h1::limits::REQUEST_HEAD_BYTES_MAX);
 
 /// RFC 9110 9.2.2.

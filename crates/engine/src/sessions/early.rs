@@ -1,4 +1,4 @@
-//! A session whose request may leave with the first flight (0-RTT, RFC 8446 2.3). The library tells only in its buffered form
+//! A session whose request may leave with the first flight (0-RTT, RFC 8446 2.3). The library reports this only in its buffered form
 //! whether the server took it, so these sessions have buffers of their own.
 
 use std::io::{Read, Write};

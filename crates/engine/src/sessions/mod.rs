@@ -3,7 +3,7 @@
 //!
 //! A turn of the loop is: open what is due, wait, work off what is ready.
 //!
-//! Owns: sockets, timers, schedule. Never: argv, files of results, the terminal. The rooms of such a shard:
+//! Owns: sockets, timers, schedule. Never: argv, files of results, the terminal. The modules of such a shard:
 //! `prepared` (where connections go), `demand` (what starts when), `open` (connect and handshake), `tls`, `early` and `tickets`
 //! (the sessions), `talk` (bytes out and in), `keep` (connections that stay), `settle` (how each ends).
 
@@ -165,7 +165,7 @@ impl SessionShard {
         self.now_ns = self.control.wait_for_start(self.limits.start_ns);
         self.control.note_late(self.now_ns.saturating_sub(self.limits.start_ns));
         self.pulse.begin(self.now_ns);
-        // Where somebody stopped it before, there is nothing to wait for.
+        // Where it was stopped before, there is nothing to wait for.
         self.follow_control();
         while !self.is_finished() {
             self.follow_control();

@@ -136,7 +136,7 @@ impl SessionShard {
         self.control.note_connected();
         if self.prepared.conduct.is_http2 {
             slot.state = SlotState::Greeting;
-            // What comes back is heard by it, over plain TCP too.
+            // It receives what comes back, over plain TCP too.
             slot.talk();
             self.set_deadline(slot_idx, self.now_ns + self.limits.connect_timeout_ns);
             IdleClient::write_preface(&mut self.io.control);

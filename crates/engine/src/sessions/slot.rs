@@ -49,7 +49,7 @@ pub(super) struct Marks {
     pub(super) is_reopening: bool,
     /// The place held a connection that stood and has ended.
     pub(super) has_stood: bool,
-    /// The socket told of more than has been read: the peer's close may be waiting.
+    /// epoll reported more than has been read: a FIN may be pending.
     pub(super) peer_closed: bool,
 }
 

@@ -103,7 +103,7 @@ impl SessionShard {
         let result = match stage {
             Ok(stage) => self.on_fed(slot_idx, stage, is_handshaking, &plain, phase),
             Err(error) => {
-                // The alert that tells the peer goes out where that is possible; the failure is ours to count either way.
+                // The alert to the peer goes out where that is possible; the failure is ours to count either way.
                 let _ = self.flush(slot_idx, phase);
                 Err(Trouble::tls(&error, phase))
             }

@@ -109,7 +109,7 @@ impl TlsSession {
     }
 
     /// Works off what came in. What is to be sent is appended to `out`, data of the peer to `plain`. After an error `out` holds the
-    /// alert that tells the peer.
+    /// alert to the peer.
     pub(super) fn feed(
         &mut self,
         incoming: &mut [u8],
@@ -287,7 +287,7 @@ impl LeanSession {
     }
 
     fn goodbye_record(&mut self) -> Vec<u8> {
-        // With too little room the library would queue the alert and take the session for ended, so there is enough.
+        // With too little space the library would queue the alert and take the session for ended, so there is enough.
         let mut record = vec![0; GOODBYE_BYTES_MAX];
         let sealed = self.write(|traffic| traffic.queue_close_notify(&mut record));
         record.truncate(sealed.unwrap_or(0));

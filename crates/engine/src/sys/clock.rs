@@ -70,7 +70,7 @@ impl Clock {
         }
     }
 
-    /// Whether somebody has set the wall clock since: then both are read anew, and stamps of data that came before are not to be used.
+    /// Whether the wall clock was set since: then both are read anew, and stamps of data that came before are not to be used.
     /// Called once a turn of the loop; where stamps are read, that costs one look at the clock.
     pub(crate) fn has_stepped(&mut self, now_ns: u64, reads_stamps: bool) -> bool {
         if !reads_stamps {

@@ -1,4 +1,4 @@
-//! The machine and this process, as `/proc` tells them once a second.
+//! The machine and this process, as `/proc` shows them once a second.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

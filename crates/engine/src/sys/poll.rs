@@ -35,7 +35,7 @@ impl Poller {
         Self::with_capacity(EVENT_COUNT)
     }
 
-    /// An empty set that tells of so many events at once.
+    /// An empty set that holds so many events at once.
     pub(crate) fn with_capacity(event_count: usize) -> io::Result<Self> {
         let event = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
         Ok(Self { epoll: epoll::create(CreateFlags::CLOEXEC)?, events: vec![event; event_count] })

@@ -24,7 +24,7 @@ pub(crate) type Fd = OwnedFd;
 pub(crate) struct Connect {
     /// The socket.
     pub(crate) socket: Fd,
-    /// Whether it is already connected; else writability tells.
+    /// Whether it is already connected; else writability shows it.
     pub(crate) done: bool,
 }
 

@@ -89,7 +89,7 @@ fn config_with(policy: &TlsPolicy, identity: Option<Identity>) -> Result<Arc<Cli
     Ok(Arc::new(config))
 }
 
-/// The same settings with the ALPN protocols of a version of HTTP, unless the plan names others. HTTP/1.1 is offered beside HTTP/2
+/// The same settings with the ALPN protocols of a version of HTTP, unless the plan names others. HTTP/1.1 is offered with HTTP/2
 /// even where it will not do, so that a server that lacks HTTP/2 can say so.
 pub(crate) fn for_version(
     config: &Arc<ClientConfig>,
@@ -257,7 +257,7 @@ fn bad_content(what: &'static str, path: &Path, problem: &dyn std::fmt::Display)
 }
 
 /// `--insecure`: accepts any certificate, and does not check the signature made with it either, which is a third of
-/// the cost of a full handshake and proves nothing about a certificate that nobody verified.
+/// the cost of a full handshake and proves nothing about a certificate that was not verified.
 #[derive(Debug)]
 struct NoVerification {
     provider: Arc<CryptoProvider>,

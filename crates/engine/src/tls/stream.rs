@@ -453,7 +453,7 @@ impl Session {
         Ok(())
     }
 
-    /// Counts what asks for nothing, so that nobody can send it for ever.
+    /// Counts what asks for nothing, so that a peer cannot send it for ever.
     fn note_idle(&mut self) -> Result<bool, Error> {
         self.idle_count += 1;
         if self.idle_count > IDLE_COUNT_MAX {

@@ -136,7 +136,7 @@ fn redirects_are_followed_and_each_hop_is_a_request() {
     assert_eq!(away.total.failures.count_of(Cause::BadRedirect), 10);
 }
 
-/// A server that answers on one connection: first with choices, then with a redirect, then the rest; tells each request line.
+/// A server that answers on one connection: first with choices, then with a redirect, then the rest; reports each request line.
 fn choosing_server() -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());

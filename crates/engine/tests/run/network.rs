@@ -107,7 +107,7 @@ fn a_unix_socket_is_dialled_whatever_the_url_says() {
     assert_counts(&record(&plan), 50, 0);
 }
 
-/// A proxy that tunnels `CONNECT`, or refuses it with these words; forwards nothing else but answers it; tells each request line.
+/// A proxy that tunnels `CONNECT`, or refuses it with these words; forwards nothing else but answers it; reports each request line.
 fn proxy(refusal: Option<&'static str>) -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -83,7 +83,7 @@ fn no_request_starts_after_the_planned_time() {
     assert_eq!(record.total.requests_started, record.total.ok());
 }
 
-/// Follows a run that is told to start later, or not at all.
+/// Follows a run that is asked to start later, or not at all.
 struct Starter {
     at: Option<SystemTime>,
     requests_seen: u64,

@@ -1,4 +1,4 @@
-//! A TLS server that counts full and resumed handshakes, and does with each connection what it is told.
+//! A TLS server that counts full and resumed handshakes, and does with each connection what the test says.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

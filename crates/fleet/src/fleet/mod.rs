@@ -152,7 +152,7 @@ struct Fleet<'a> {
     stopped_by: StoppedBy,
     /// A load on some machine never reached its target.
     is_unreached: bool,
-    /// What agents were told to do; [`Steer`]'s numbers.
+    /// The orders that agents have; [`Steer`]'s numbers.
     told: u8,
     /// Of each step's moments of start: the step, the moment in nanoseconds since 1970, and how far from it the machines began,
     /// in nanoseconds: the first one and the last one.
@@ -244,7 +244,7 @@ impl Fleet<'_> {
         self.stopped_by = self.stopped_by.graver(StoppedBy::Drained);
     }
 
-    /// Nothing more shall start, or nobody is left who could start it.
+    /// Nothing more shall start, or no machine is left to start it.
     fn is_over(&self) -> bool {
         self.told > 0 || !self.any_left()
     }

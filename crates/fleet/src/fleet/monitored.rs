@@ -58,7 +58,7 @@ impl Fleet<'_> {
         wanted
     }
 
-    /// Gives each page to the first machine that could read it, and notes what nobody found.
+    /// Gives each page to the first machine that could read it, and notes what none found.
     fn watch_found(&mut self, mut wanted: Vec<Monitored>, watcher: &mut dyn Watcher) {
         self.note_absent_processes();
         let mut readers = vec![None; self.plan.monitors.len()];
@@ -140,7 +140,7 @@ impl Fleet<'_> {
         Err(self.unread(&self.plan.monitors[monitor_idx], &failures))
     }
 
-    /// Why nobody reads a page: the first machine's words stand for those of the others.
+    /// Why no machine reads a page: the first machine's reason stands for all.
     fn unread(&self, monitor: &MonitorSpec, failures: &[(usize, &str)]) -> Trouble {
         let why = match failures {
             [] => "no machine answered".to_owned(),

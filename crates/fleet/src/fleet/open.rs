@@ -78,7 +78,7 @@ struct Openings {
     news: Receiver<News>,
 }
 
-/// What a thread tells that opens a link.
+/// What a thread that opens a link reports.
 enum News {
     Note(String),
     Opened(usize, Result<Box<Link>, Trouble>),
@@ -113,7 +113,7 @@ impl Openings {
         Self { attempts, news }
     }
 
-    /// Waits for all of them; what failed is told together with what is found later. `follow` gets notes, and is called about every
+    /// Waits for all of them; what failed is reported together with what is found later. `follow` gets notes, and is called about every
     /// 100 ms without one.
     fn finish(
         self,
@@ -209,7 +209,7 @@ fn sorted_out(
     (links, troubles.collect())
 }
 
-/// Machines whose clocks are so far off that it is a fault to mend.
+/// Machines whose clocks are so far off that it is a fault to fix.
 fn clock_troubles(plan: &FleetPlan, links: &[Link]) -> Vec<Trouble> {
     let is_off = |link: &Link| link.clock.ahead_ns().unsigned_abs() > CLOCK_OFF_MAX.as_nanos() as u64;
     let off = plan.machines.iter().zip(links).filter(|(_, link)| is_off(link));
@@ -228,5 +228,5 @@ fn bug() -> Trouble {
     Trouble::new("a bug in squall: opening a machine panicked", "please report it")
 }
 
-/// A clock further off is a fault to mend: certificates and logs of that machine are wrong as well.
+/// A clock further off is a fault to fix: certificates and logs of that machine are wrong as well.
 const CLOCK_OFF_MAX: Duration = Duration::from_secs(60);

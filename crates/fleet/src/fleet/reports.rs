@@ -245,7 +245,7 @@ impl Fleet<'_> {
         names.into_iter().find(is_free).unwrap_or_default()
     }
 
-    /// How far a machine's start was from the moment that all were told.
+    /// How far a machine's start was from the moment that all were given.
     fn note_skew(&mut self, machine_idx: usize, started_unix_ns: u64, step: &Step, start_after: Duration) {
         let own_ns = self.links[machine_idx].clock.own(started_unix_ns);
         let wanted_ns = self.started_unix_ns
@@ -305,7 +305,7 @@ impl Fleet<'_> {
         unreported
     }
 
-    /// A tool whose output nobody will see still has its row.
+    /// A tool whose output will not be seen still has its row.
     fn lose_tool(&mut self, machine_idx: usize, load_idx: usize, origin_s: u32) {
         let load = &self.plan.loads[load_idx];
         let LoadWork::Tool(tool) = &load.work else { return };

@@ -138,7 +138,7 @@ impl Fleet<'_> {
         }
     }
 
-    /// Asks all agents for their clocks while nobody works yet, when answers are quick.
+    /// Asks all agents for their clocks before any machine works, when answers are quick.
     pub(super) fn compare_clocks(&mut self, step: &mut Step, watcher: &mut dyn Watcher) {
         for _ in 0..CLOCK_ROUND_COUNT {
             self.links.iter().for_each(Link::ask_clock);
@@ -237,7 +237,7 @@ impl Fleet<'_> {
 }
 
 /// A whole number of seconds after the run's start, and when that is, in nanoseconds since 1970. Where the wall clock was set back
-/// meanwhile to before the start, nobody can tell how many they are: the step begins at once all the same.
+/// meanwhile to before the start, it is unknown how many they are: the step begins at once all the same.
 fn step_start(started_unix_ns: u64, earliest_unix_ns: u64) -> (u32, u64) {
     let Some(since_ns) = earliest_unix_ns.checked_sub(started_unix_ns) else { return (0, earliest_unix_ns) };
     let since_s = since_ns.div_ceil(SECOND_NS);
@@ -268,7 +268,7 @@ pub(super) fn listed(names: &[String]) -> String {
     }
 }
 
-/// What has room on a line.
+/// What fits on a line.
 const NAME_COUNT_MAX: usize = 3;
 
 /// How long what came is taken in before it is shown.
@@ -277,7 +277,7 @@ pub(super) const TURN: Duration = Duration::from_millis(100);
 /// From the word to start to the start: time for the word to arrive everywhere.
 const START_DELAY: Duration = Duration::from_millis(150);
 
-/// How often the clocks are compared before each step, and how long an answer may take without another question beside it.
+/// How often the clocks are compared before each step, and how long an answer may take without another question in flight.
 const CLOCK_ROUND_COUNT: u32 = 8;
 const CLOCK_ROUND: Duration = Duration::from_millis(5);
 

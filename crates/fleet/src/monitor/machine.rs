@@ -1,6 +1,6 @@
 //! This machine from `/proc`: CPUs, memory, sockets, network interfaces, and the processes asked for.
 //!
-//! Owns: which series there are; each has a number, told with its name when it first has a value. One sample costs some
+//! Owns: which series there are; each has a number, sent with its name when it first has a value. One sample costs some
 //! hundred microseconds of CPU (`docs/monitors.md`).
 
 use std::collections::HashMap;
@@ -232,7 +232,7 @@ const STATES: [(&str, &str); 7] = [
 /// Beyond so many sockets their states are not counted one by one: that would cost more than a percent of a CPU.
 const SOCKET_COUNT_READ_MAX: f64 = 5000.0;
 
-/// Beyond so many CPUs only their sum is told.
+/// Beyond so many CPUs only their sum is reported.
 const CPU_LINE_COUNT_MAX: usize = 129;
 
 #[cfg(test)]

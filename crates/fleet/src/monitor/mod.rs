@@ -1,4 +1,4 @@
-//! Figures watched beside the load: machines and processes from `/proc`, servers from their status pages.
+//! Metrics monitored during the load: machines and processes from `/proc`, servers from their status pages.
 
 pub(crate) mod figures;
 pub(crate) mod machine;

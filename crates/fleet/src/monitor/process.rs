@@ -1,4 +1,4 @@
-//! Processes of one name, or one pid, as `/proc` tells them: their figures added up.
+//! Processes of one name, or one pid, as `/proc` shows them: their figures added up.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +34,7 @@ impl Processes {
         Self { name, pids: BTreeSet::new(), samples_until_search: 0, was_found: false, eldest_start: None }
     }
 
-    /// Adds their figures; tells when they were started again.
+    /// Adds their figures; reports when they were restarted.
     pub(super) fn sample(&mut self, sample: &mut Sample<'_>) -> Option<String> {
         let mut all = self.read();
         if self.samples_until_search == 0 || all.len() < self.pids.len() {

@@ -243,7 +243,7 @@ fn nothing() -> LoadEnd {
     }
 }
 
-/// k6 divides users and iterations by itself: it is told which part is this machine's.
+/// k6 divides users and iterations itself: it is given which part is this machine's.
 pub(super) fn segment_words(segment: Segment) -> Vec<String> {
     let part = |from: u32, to: u32| format!("{from}/{}:{to}/{}", segment.of, segment.of);
     let places: Vec<String> = (0..=segment.of).map(|place| format!("{place}/{}", segment.of)).collect();
@@ -304,7 +304,7 @@ fn collect(child: &mut Child) -> [Option<thread::JoinHandle<String>>; 2] {
     [stdout, stderr]
 }
 
-/// Without figures that are no numbers: they cannot be told in JSON.
+/// Without figures that are no numbers: JSON cannot express them.
 fn finite(mut figures: ToolFigures) -> ToolFigures {
     figures.rate_per_s = figures.rate_per_s.filter(|rate| rate.is_finite());
     figures.duration_s = figures.duration_s.filter(|seconds| seconds.is_finite());
@@ -356,7 +356,7 @@ fn find(program: &str) -> Result<PathBuf, Trouble> {
     })
 }
 
-/// The tool takes the shell's place; what waits beside it ends the group when the agent's end of the pipe is gone.
+/// The tool takes the shell's place; what waits next to it ends the group when the agent's end of the pipe is gone.
 const WATCHED: &str = r#"exec 3<&0 </dev/null; (cat <&3 >/dev/null 2>&1; kill -KILL 0) 3<&3 >/dev/null 2>&1 & exec 3<&-; exec "$@""#;
 
 const DRAIN: u8 = 1;

@@ -61,7 +61,7 @@ impl Tool for K6 {
         Ok(words)
     }
 
-    /// Values lie in `values` in newer forms, and beside the metric's name in the old one; times are milliseconds.
+    /// Values lie in `values` in newer forms, and next to the metric's name in the old one; times are milliseconds.
     fn read(&self, _: &str, file: &str) -> ToolFigures {
         let export: Value = serde_json::from_str(file).unwrap_or(Value::Null);
         let metric = |name: &str| {

@@ -43,7 +43,7 @@ trait Tool: Sync {
         None
     }
 
-    /// Whether it divides users and requests by itself, where it is told its part: then they are the whole.
+    /// Whether it divides users and requests itself, where it is given its part: then they are the whole.
     fn divides(&self) -> bool {
         false
     }
@@ -270,12 +270,12 @@ impl ToolLoad {
         Ok(())
     }
 
-    /// Whether the tool is told its part; a command of the user's own tells it nothing.
+    /// Whether the tool is given its part; a command line of the user's gives it none.
     fn is_divided_by(&self, tool: &dyn Tool) -> bool {
         tool.divides() && self.command.is_empty()
     }
 
-    /// Leaves a machine's part, unless the tool divides it by itself.
+    /// Leaves a machine's part, unless the tool divides it itself.
     fn divide(&mut self, tool: &dyn Tool, segment: Segment) {
         if self.is_divided_by(tool) {
             return;

@@ -29,7 +29,7 @@ impl Tool for Oha {
         words.headers("-H", load).end(load)
     }
 
-    /// Requests that its deadline cut off are told as errors, but are none.
+    /// Requests that its deadline cut off are reported as errors, but are none.
     fn read(&self, printed: &str, _: &str) -> ToolFigures {
         let json = printed.find('{').map_or("", |at| &printed[at..]);
         let report: Value = serde_json::from_str(json).unwrap_or(Value::Null);

@@ -38,7 +38,7 @@ impl Tool for Wrk {
         words.end(load)
     }
 
-    /// Of wrk2 the detailed spectrum tells more percentiles than the eight of its table.
+    /// Of wrk2 the detailed spectrum has more percentiles than the eight of its table.
     fn read(&self, printed: &str, _: &str) -> ToolFigures {
         let mut figures = ToolFigures {
             rate_per_s: after(printed, "Requests/sec:").and_then(number),

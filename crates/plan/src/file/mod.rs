@@ -1,6 +1,6 @@
 //! Plan files: steps in sequence, loads side by side, on many machines. `docs/plans.md` is the user's page.
 //!
-//! Read in three passes, so that all problems are told at once: `document` makes a tree with places, `variables` fills in
+//! Read in three passes, so that all problems are reported at once: `document` makes a tree with places, `variables` fills in
 //! `${NAME}`, `read` makes the [`PlanFile`]. What a load's own keys mean is for the command of that name to say: they are its
 //! flags.
 
@@ -356,7 +356,7 @@ impl MonitorSpec {
         };
         let rest = url.value.split("://").nth(1).unwrap_or(&url.value);
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        // Reports and saved files name it: user information is nobody's business.
+        // Reports and saved files name it: user information does not belong there.
         authority.rsplit('@').next().unwrap_or_default().to_owned()
     }
 }

@@ -1,4 +1,4 @@
-//! From the tree of a plan file to its meaning. What is wrong is noted and passed over, so that all of it is told at once.
+//! From the tree of a plan file to its meaning. What is wrong is noted and passed over, so that all of it is reported at once.
 
 use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU32;
@@ -107,7 +107,7 @@ fn steps(node: &Node, problems: &mut Vec<Problem>) -> Vec<Step> {
     steps
 }
 
-/// Reports of two steps of one name could not be told apart.
+/// Reports of two steps of one name could not be distinguished.
 fn check_step_names(node: &Node, problems: &mut Vec<Problem>) {
     let Value::List(items) = &node.value else { return };
     let named = items.iter().filter_map(|item| match &item.value {

@@ -57,7 +57,7 @@ impl Head {
         }
     }
 
-    /// Takes note of a field that matters to framing or persistence. What is wrong with it is told by [`Self::framing`], because
+    /// Takes note of a field that matters to framing or persistence. What is wrong with it is reported by [`Self::framing`], because
     /// some responses are framed without it.
     pub(super) fn note_field(&mut self, field: &Field<'_>) {
         match field.name.len() {

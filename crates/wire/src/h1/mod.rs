@@ -3,7 +3,7 @@
 //! Owns: syntax and framing. Never: sockets, the clock, content codings (gzip and the like), redirects.
 //! What is accepted and what is rejected, section by section: `docs/http1.md`.
 //!
-//! A caller encodes a head with [`encode_head`], tells its connection's [`Decoder`] what was asked ([`Decoder::begin`]), and hands it
+//! A caller encodes a head with [`encode_head`], informs its connection's [`Decoder`] of what was asked ([`Decoder::begin`]), and hands it
 //! what the socket gives, in whatever pieces. Everything but a head that comes in pieces is decoded where it lies.
 
 mod cache;

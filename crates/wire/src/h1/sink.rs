@@ -1,4 +1,4 @@
-//! What a decoder tells while it decodes.
+//! What a decoder reports while it decodes.
 
 use memchr::memchr;
 
@@ -23,7 +23,7 @@ pub trait Sink {
     /// The calls that follow are about the response in this slot of the connection. A [`Decoder`](super::Decoder) of its own knows none.
     fn stream(&mut self, _slot: u32) {}
 
-    /// HTTP/2: whether heads and trailers are to be told at all. Where nobody wants them, their fields are not copied.
+    /// HTTP/2: whether heads and trailers are to be reported at all. Where they are not wanted, their fields are not copied.
     fn wants_heads(&self) -> bool {
         true
     }

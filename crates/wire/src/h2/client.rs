@@ -1,6 +1,6 @@
 //! One connection as its client sees it: which streams are open, what is to be sent on them, and what either side allows.
 //!
-//! Owns: the connection's state. Never: sockets, the clock, bodies (they are the caller's; it is told which bytes go next).
+//! Owns: the connection's state. Never: sockets, the clock, bodies (they are the caller's; it says which bytes go next).
 //! What comes in is read in `receive`.
 
 use std::collections::VecDeque;

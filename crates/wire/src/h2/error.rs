@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(thiserror::Error, Debug, Clone, Copy, PartialEq, Eq)]
 #[error("{text} ({code})")]
 pub struct Error {
-    /// What the peer is told in GOAWAY.
+    /// What GOAWAY says to the peer.
     pub code: ErrorCode,
     /// What it did.
     pub text: &'static str,
@@ -21,7 +21,7 @@ pub enum StreamFailure {
     /// The peer says that it has not looked at the request (RFC 9113 8.7): it may be sent again, whatever its method.
     #[error("the server refused the stream without processing it ({0})")]
     Unprocessed(ErrorCode),
-    /// The response is malformed (RFC 9113 8.1.1); the peer was told.
+    /// The response is malformed (RFC 9113 8.1.1); the peer was informed.
     #[error("malformed response: {0}")]
     Malformed(&'static str),
     /// The response's head or trailers are larger than the limit.

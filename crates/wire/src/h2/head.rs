@@ -29,7 +29,7 @@ pub(super) enum Fault {
     TooLarge,
 }
 
-/// Recognises a header block that equals the last one, and lends room to decode the others. One for each event loop.
+/// Recognises a header block that equals the last one, and lends space to decode the others. One for each event loop.
 #[derive(Debug, Default)]
 pub struct HeadCache {
     /// The remembered block; empty: none.
@@ -125,7 +125,7 @@ impl Head {
     fn note(&mut self, found: &Found<'_>) {
         self.field_count += 1;
         self.bytes += found.name.len() + found.value.len();
-        // RFC 9113 6.5.2: each field counts 32 bytes beside its own.
+        // RFC 9113 6.5.2: each field counts 32 bytes in addition to its own.
         if self.bytes + 32 * self.field_count > RESPONSE_HEAD_BYTES_MAX
             || self.field_count > RESPONSE_HEADER_COUNT_MAX
         {
@@ -163,7 +163,7 @@ impl Head {
     }
 }
 
-/// Stands before the fields; the status itself is told apart.
+/// Stands before the fields; the status itself is reported separately.
 const STATUS_LINE: &[u8] = b"HTTP/2\r\n";
 
 fn write_line(found: &Found<'_>, text: &mut Vec<u8>) {
@@ -234,7 +234,7 @@ mod tests {
             cache.read(decoder, &block, Wanted::Meaning).unwrap();
             is_known
         };
-        // The table has room for 40 entries of 100 bytes.
+        // The table holds 40 entries of 100 bytes.
         let known = (0..60).filter(|_| recognised(&mut decoder)).count();
         assert_eq!(known, 60 - 41);
         assert!(!recognised(&mut Decoder::new()), "another connection has another table");

@@ -27,7 +27,7 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// What is still to come of a DATA frame is nobody's, where it was this request's.
+    /// What is still to come of a DATA frame belongs to no request, where it was this request's.
     pub(super) fn disown(&mut self, slot: u32) {
         if let Some(data) = &mut self.data {
             data.slot = data.slot.filter(|one| *one != slot);
@@ -38,7 +38,7 @@ impl Input {
 /// The rest of a DATA frame.
 #[derive(Debug, Clone, Copy)]
 struct Data {
-    /// `None`: nobody wants it.
+    /// `None`: it is not wanted.
     slot: Option<u32>,
     bytes_left: u32,
     padding_left: u32,
@@ -59,7 +59,7 @@ struct Block {
     frame_bytes: u32,
 }
 
-/// What is read for whom.
+/// What is read, and for which request.
 struct Readers<'a, S> {
     cache: &'a mut HeadCache,
     sink: &'a mut S,
@@ -348,7 +348,7 @@ impl Client {
                 };
                 Ok(self.find_or_ignore(head.stream_id).map(|slot| failed(self, slot)))
             }
-            // RFC 9113 5.3.2 and 5.5: priorities, and kinds that nobody knows, are ignored.
+            // RFC 9113 5.3.2 and 5.5: priorities, and unknown kinds, are ignored.
             _ => self.note_idle_frame().map(|()| None),
         }
     }
@@ -402,7 +402,7 @@ impl Client {
         Ok(event)
     }
 
-    /// A whole header block. Blocks that nobody wants are read too: they change the table.
+    /// A whole header block. Unwanted blocks are read too: they change the table.
     fn on_block<S: Sink>(
         &mut self,
         stream_id: u32,
@@ -599,7 +599,7 @@ impl Client {
         }
     }
 
-    /// The open stream that HEADERS or DATA are about; `None`: one that nobody waits for any more.
+    /// The open stream that HEADERS or DATA are about; `None`: one that no request waits for any more.
     fn find(&self, stream_id: u32) -> Result<Option<u32>, Error> {
         match self.streams.find(stream_id) {
             Known::Open(slot) => Ok(Some(slot)),

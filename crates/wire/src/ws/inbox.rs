@@ -69,7 +69,7 @@ impl Inbox {
         }
     }
 
-    /// Makes room for the next message; one large message does not hold its memory for ever.
+    /// Empties the buffer for the next message; one large message does not hold its memory for ever.
     fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);

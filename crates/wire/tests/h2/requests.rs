@@ -120,7 +120,7 @@ fn bodies_take_turns_within_the_windows() {
     );
 }
 
-/// A stream that is given up in the middle of a DATA frame: what follows belongs to nobody, least of all to the next in its place.
+/// A stream that is given up in the middle of a DATA frame: what follows belongs to no request, least of all to the next in its place.
 #[test]
 fn the_rest_of_a_frame_is_nobodys_when_its_stream_is_given_up() {
     let mut conversation = Conversation::with_requests(1);

@@ -35,7 +35,7 @@ pub(super) struct Figures {
     /// Of each metric: its sub-metrics.
     subs: Vec<Vec<Sub>>,
     now_ns: Cell<u64>,
-    /// When the numbers of users were told last.
+    /// When the numbers of users were reported last.
     gauged_ns: Cell<u64>,
 }
 
@@ -235,5 +235,5 @@ fn metric(def: &MetricDef, sub: Option<&Submetric>, exact: bool) -> ScriptMetric
     ScriptMetric { name: def.name.to_string(), tags, filter, contains, value }
 }
 
-/// k6 tells the numbers of users once a second; a shard's second may be a little short.
+/// k6 reports the numbers of users once a second; a shard's second may be a little short.
 const GAUGE_NS: u64 = 900_000_000;

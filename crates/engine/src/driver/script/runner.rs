@@ -55,7 +55,7 @@ struct Member {
     /// When its iteration is interrupted.
     kill_ns: u64,
     iteration_count: u64,
-    /// It iterates until it is told to stop; told of as active.
+    /// It iterates until it is stopped; told of as active.
     is_active: bool,
 }
 
@@ -405,7 +405,7 @@ impl Runner {
         users.begin(member.user, work, now_ns, port);
     }
 
-    /// As k6 tells it: of iterations that are counted their share, else that of the time. `idx`: the iteration that begins.
+    /// As k6 reports it: of iterations that are counted their share, else that of the time. `idx`: the iteration that begins.
     fn progress(&self, idx: u64) -> Progress {
         let (done, count) = match &self.config.executor {
             // Those before it are done, but for one of each other user.

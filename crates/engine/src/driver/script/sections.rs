@@ -1,4 +1,4 @@
-//! `--summary-mode full`: what is measured in each scenario, and in each of its groups, beside the figures of the run.
+//! `--summary-mode full`: what is measured in each scenario, and in each of its groups, in addition to the figures of the run.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

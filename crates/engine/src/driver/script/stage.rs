@@ -33,7 +33,7 @@ pub(super) struct ScenarioCounts {
     pub(super) taken: AtomicU64,
     /// Arrivals for which their shard had no free user; another one may take them.
     pub(super) orphans: AtomicU64,
-    /// The user was told that there are too few users.
+    /// The user was warned that there are too few users.
     pub(super) has_warned: AtomicBool,
 }
 

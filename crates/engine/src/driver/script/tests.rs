@@ -267,7 +267,7 @@ fn iterations_start_when_k6_documents_it() {
             vec![2, 1, 2, 1],
             0.0,
         ),
-        // One user makes one iteration a second: of ten arrivals nine find nobody.
+        // One user makes one iteration a second: of ten arrivals nine find no free user.
         (
             "{ executor: 'constant-arrival-rate', rate: 10, duration: '3s', preAllocatedVUs: 1, maxVUs: 1 }",
             1.0,

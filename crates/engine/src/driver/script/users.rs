@@ -35,7 +35,7 @@ pub(super) struct Users {
     sleepers: BinaryHeap<Reverse<(u64, u32)>>,
     /// Users that gave way to others.
     runnable: VecDeque<u32>,
-    /// Work that has ended and that nobody has looked at.
+    /// Work that has ended and that was not looked at yet.
     ended: VecDeque<u32>,
     special: Option<Special>,
     requests: Vec<Request>,
@@ -46,7 +46,7 @@ pub(super) struct Users {
     pub(super) clock: Clock,
 }
 
-/// What tells the time while scripts compute.
+/// The clock while scripts compute.
 pub(super) enum Clock {
     /// The machine's, and what it showed when the run's was at 0.
     Machine { epoch_ns: Option<u64> },
@@ -260,7 +260,7 @@ impl Users {
         }
     }
 
-    /// When somebody is to be woken.
+    /// When the next user is to be woken.
     pub(super) fn next_due_ns(&self) -> u64 {
         if !self.runnable.is_empty() || !self.ended.is_empty() {
             return 0;

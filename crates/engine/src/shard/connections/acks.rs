@@ -64,7 +64,7 @@ impl AckTrial {
         let Segments { bare_sent, data_received } = segments.unwrap_or_default();
         let are_many = bare_sent * 2 >= READS_PER_SAMPLE;
         let are_few = bare_sent * 4 <= READS_PER_SAMPLE;
-        // An answer in one segment is not acknowledged by itself, so peeking would be for nothing.
+        // An answer in one segment is not acknowledged separately, so peeking would be for nothing.
         let is_apart = data_received * 2 >= READS_PER_SAMPLE * 3;
         let rest_ns = match (self.peeks, is_apart) {
             (false, true) if are_many => 0,

@@ -146,7 +146,7 @@ pub(in crate::shard) struct Pool {
     pub(in crate::shard) user: Option<u32>,
     /// Index into the origins.
     pub(in crate::shard) origin_idx: u32,
-    /// Open connections with room for a request, the most recently used last.
+    /// Open connections with a free slot, the most recently used last.
     pub(in crate::shard) idle: Vec<u32>,
     /// Slots without a connection that may open one.
     pub(in crate::shard) vacant: Vec<u32>,

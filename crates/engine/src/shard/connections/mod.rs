@@ -251,7 +251,7 @@ pub(in crate::shard) fn stride(prepared: &Prepared) -> u32 {
     }
 }
 
-/// One read takes at most this much; larger bodies that nobody reads are dropped inside the kernel.
+/// One read takes at most this much; larger unread bodies are dropped inside the kernel.
 const READ_BYTES: usize = 64 * 1024;
 
 /// Streams of one HTTP/2 connection of a driven load: what Go's servers allow, and more than most scripts ask for at a time.

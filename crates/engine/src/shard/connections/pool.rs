@@ -90,7 +90,7 @@ impl Connections {
         }
     }
 
-    /// A connection with room: for those who wait, or to be kept for those who come.
+    /// A connection with a free slot: for those who wait, or to be kept for those who come.
     pub(in crate::shard) fn offer(
         &mut self,
         schedule: &mut ShardSchedule,

@@ -1,4 +1,4 @@
-//! Reads responses: no more often than needed, and bodies that nobody reads are dropped inside the kernel.
+//! Reads responses: no more often than needed, and unread bodies are dropped inside the kernel.
 
 use std::io::{self, Read};
 
@@ -229,7 +229,7 @@ impl Connections {
         match session.process() {
             Ok(plain_bytes) => recorder.receive_times.read_stamps.begin(self.now_ns, bytes, plain_bytes),
             Err(error) => {
-                // The alert that tells the peer is sent where that is possible; the failure is ours to count either way.
+                // The alert to the peer is sent where that is possible; the failure is ours to count either way.
                 let _ = self.flush_tls(recorder, conn_idx);
                 return Err(Trouble::tls(&error, phase));
             }
@@ -335,7 +335,7 @@ impl IoBuffers {
     }
 }
 
-/// The peer has closed the connection; what it said before tells why.
+/// The peer has closed the connection; what it sent before says why.
 fn closed_by_peer(client: &Client) -> Trouble {
     match client.goaway_code() {
         None => Trouble::closed(Phase::Receiving),

@@ -210,7 +210,7 @@ impl Connections {
         outcome: Result<(), Trouble>,
     ) {
         self.counts.open -= 1;
-        // Its driver forgets the call as soon as it is told.
+        // Its driver forgets the call as soon as its end is reported.
         let timeout_ns = if outcome.is_err() { self.timeout_of(exchange) } else { 0 };
         if schedule.driven.is_some() {
             let result = match &outcome {
@@ -356,7 +356,7 @@ impl Connections {
         }
     }
 
-    /// A user has gone: the connection goes with it when nothing else is on it, and nobody waits for one.
+    /// A user has gone: the connection goes with it when nothing else is on it, and no request waits for one.
     pub(in crate::shard) fn retire(
         &mut self,
         schedule: &mut ShardSchedule,

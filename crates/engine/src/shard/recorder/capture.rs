@@ -1,4 +1,4 @@
-//! Responses that somebody reads: of all others only what the decoder needs is looked at.
+//! Responses that are read: of all others only what the decoder needs is looked at.
 
 use std::collections::HashMap;
 

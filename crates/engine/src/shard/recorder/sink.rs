@@ -28,7 +28,7 @@ pub(in crate::shard) struct ResponseSink {
 struct KeptResponse {
     head: Vec<u8>,
     body: Vec<u8>,
-    /// 0: nobody reads it.
+    /// 0: it is not read.
     body_bytes_max: usize,
     is_too_large: bool,
 }

@@ -132,7 +132,7 @@ impl ShardSchedule {
     pub(in crate::shard) fn sleep_until_start(&mut self, connections: &mut Connections) {
         connections.now_ns = self.control.wait_for_start(self.times.start_ns);
         self.control.note_late(connections.now_ns.saturating_sub(self.times.start_ns));
-        // Where somebody stopped it before, what a driver has to end is due now.
+        // Where it was stopped before, what a driver has to end is due now.
         self.times.start_ns = connections.now_ns.min(self.times.start_ns);
     }
 

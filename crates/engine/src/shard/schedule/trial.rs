@@ -142,11 +142,11 @@ const COMPARISONS_REMEMBERED: u32 = 16;
 /// What a single comparison may say at most: a third more, or less.
 const TELLING_MAX: f64 = 0.3;
 
-/// How many turns the better way is used before the other is tried again: at first, and when tries have told nothing new.
+/// How many turns the better way is used before the other is tried again: at first, and when tries have shown nothing new.
 const TURNS_BETWEEN_TRIES_MIN: u32 = 15;
 const TURNS_BETWEEN_TRIES_MAX: u32 = 127;
 
-/// The other way must spare at least 2 % of the CPU time, and may cost 3 % more time per response: less can hardly be told from noise.
+/// The other way must spare at least 2 % of the CPU time, and may cost 3 % more time per response: less can hardly be distinguished from noise.
 const CHEAPER_MIN: f64 = 0.02;
 const SLOWER_MAX: f64 = 0.03;
 

@@ -119,7 +119,7 @@ impl Waiter {
         self.trial.is_other()
     }
 
-    /// Whether spinning can pay, and takes the core from nobody.
+    /// Whether spinning can pay, and takes the core from no other work.
     fn may_spin(&self, now_ns: u64) -> bool {
         self.wait_ns_mean < WAIT_NS_MAX && now_ns >= self.spin_forbidden_until_ns
     }
@@ -152,7 +152,7 @@ impl ShardSchedule {
         if timer_ns <= now_ns {
             return Plan::Block(Duration::ZERO);
         }
-        // A handshake, the rest of a body, and whoever waits for a connection should not wait for a tick as well.
+        // A handshake, the rest of a body, and requests that wait for a connection should not wait for a tick as well.
         let is_calm = connections.counts.opening == 0
             && !connections.is_mid_response
             && connections.waiting_count() == 0;

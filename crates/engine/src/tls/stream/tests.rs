@@ -51,7 +51,7 @@ impl Pair {
         pair
     }
 
-    /// Carries bytes both ways until nobody has any; what the client read.
+    /// Carries bytes both ways until neither has any; what the client read.
     fn exchange(&mut self) -> Result<Vec<u8>, Error> {
         let mut read = Vec::new();
         loop {

@@ -56,7 +56,7 @@ pub(crate) struct Encoder {
     insert_count: u16,
     size: usize,
     capacity: usize,
-    /// The peer must be told of the capacity before the next field (RFC 7541 4.2).
+    /// The peer must learn the capacity before the next field (RFC 7541 4.2).
     is_resized: bool,
 }
 

@@ -49,7 +49,7 @@ impl Table {
         Some((&self.bytes[begin..value_begin], &self.bytes[value_begin..value_end], entry.meaning))
     }
 
-    /// RFC 7541 4.4: makes room first; what is larger than the whole table only empties it.
+    /// RFC 7541 4.4: evicts first; what is larger than the whole table only empties it.
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8], meaning: Meaning) {
         let size = name.len() + value.len() + ENTRY_OVERHEAD;
         self.evict_down_to(self.capacity.saturating_sub(size));

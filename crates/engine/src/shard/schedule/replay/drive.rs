@@ -272,7 +272,7 @@ impl super::Replay {
     }
 }
 
-/// Learned values told in reports.
+/// Learned values shown in reports.
 const LEARNED_TOLD_MAX: usize = 100;
 
 /// A recorded request's place belongs to it alone.

@@ -280,7 +280,7 @@ impl Flight {
 }
 
 impl PreparedReplay {
-    /// The session within which a record keeps its order; one of its own where order is not kept, or follows by itself.
+    /// The session within which a record keeps its order; a separate one where order is not kept, or follows anyway.
     fn order_key(&self, meta: &Meta) -> SessionKey {
         let keeps_order = self.plan.keeps_order && meta.walk.is_none();
         if keeps_order { meta.session } else { SessionKey { session: 0, ..meta.session } }
