@@ -52,10 +52,10 @@ impl Params {
                 ("server_no_context_takeover", None) => params.server_no_context_takeover = true,
                 ("client_no_context_takeover", None) => params.client_no_context_takeover = true,
                 ("server_max_window_bits", Some(bits)) => {
-                    params.server_window_bits = Some(window_bits(bits)?)
+                    params.server_window_bits = Some(window_bits(bits)?);
                 }
                 ("client_max_window_bits", Some(bits)) => {
-                    params.client_window_bits = Some(window_bits(bits)?)
+                    params.client_window_bits = Some(window_bits(bits)?);
                 }
                 ("client_max_window_bits", None) if writer == WebSocketRole::Client => {}
                 _ => return None,
