@@ -43,11 +43,11 @@ impl ToolJob {
         load.report_file =
             folder.join(format!("report-{}.json", order.load_idx)).to_string_lossy().into_owned();
         let (program, words) = match load.command.split_first() {
-            Some((program, words)) => (find(program)?, words.to_vec()),
+            Some((program, words)) => (find(program, folder)?, words.to_vec()),
             None => {
                 let words = tool.words(&load)?;
                 let own = load.path.as_deref().unwrap_or_else(|| tool.name());
-                let installed = find(own)?;
+                let installed = find(own, folder)?;
                 // vegeta is two programs and a pipe.
                 let program = if words.first().is_some_and(|word| word == "-c") && tool.name() == "vegeta" {
                     PathBuf::from("/bin/sh")
@@ -340,16 +340,16 @@ fn end(pid: u32, wanted: u8) {
         if wanted == DRAIN { kill_process(pid, Signal::INT) } else { kill_process_group(pid, Signal::KILL) };
 }
 
-/// A program by its path, or by its name in `PATH`.
-fn find(program: &str) -> Result<PathBuf, Trouble> {
-    let is_program = |path: &Path| path.is_file();
+/// A program by its path, as seen from the folder in which it will run, or by its name in `PATH`.
+fn find(program: &str, folder: &Path) -> Result<PathBuf, Trouble> {
     let found = match program.contains('/') {
-        true => Some(PathBuf::from(program)).filter(|path| is_program(path)),
+        true => Some(folder.join(program)).filter(|path| path.is_file()),
         false => {
             let path = std::env::var_os("PATH").unwrap_or_default();
-            std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| is_program(path))
+            std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
         }
     };
+    let found = found.and_then(|path| std::path::absolute(path).ok());
     found.ok_or_else(|| {
         let help = "install it there, name it by `path`, or use a native load (`http`, `handshake`, `idle`)";
         Trouble::new(format!("`{program}` is not installed"), help)
@@ -396,5 +396,18 @@ mod tests {
             let written = serde_json::to_string(shown).unwrap().len() - "\"\"".len();
             assert_eq!(written, 600, "{part:?}");
         }
+    }
+
+    #[test]
+    fn programs_by_relative_paths_are_found_in_the_folder_that_they_run_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("own/tool");
+        std::fs::create_dir(folder.path().join("own")).unwrap();
+        std::fs::write(&path, "").unwrap();
+        for program in ["own/tool", path.to_str().unwrap()] {
+            assert_eq!(find(program, folder.path()).unwrap(), path, "{program}");
+        }
+        assert!(find("own/other", folder.path()).is_err());
+        assert!(find("sh", folder.path()).unwrap().is_absolute());
     }
 }
