@@ -79,14 +79,15 @@ fn all_problems(argv: &[OsString]) -> Problems {
     Problems(given.problems.into_iter().map(|(_, problem)| problem).collect())
 }
 
-/// Reads the words of a load, as behind `squall`; `argv[1]` names the command.
-pub(crate) fn command(argv: Vec<OsString>) -> Result<Command, OptionProblem> {
+/// Reads the words of a load, as behind `squall`; `argv[1]` names the command. Where help is asked for, nothing is wrong: `None`.
+fn command(argv: Vec<OsString>) -> Result<Command, Option<OptionProblem>> {
     let argv = argv::settled(argv);
     let word = argv.get(1).and_then(|word| word.to_str()).unwrap_or_default();
     match read(&argv) {
         Ok((Cli { command: Some(command), .. }, _)) => Ok(command),
         Ok((Cli { command: None, http }, _)) => Ok(Command::Http(Box::new(http))),
-        Err(error) => Err(problem(&error, word)),
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => Err(None),
+        Err(error) => Err(Some(problem(&error, word))),
     }
 }
 

@@ -77,7 +77,8 @@ impl GivenWords {
         loop {
             match self.read_without(None) {
                 Ok(command) => return Some(command),
-                Err(problem) => {
+                Err(None) => return None,
+                Err(Some(problem)) => {
                     let word_idx = self.word_of(&problem).or_else(|| self.cause(&problem));
                     self.note_at(word_idx, problem);
                     self.take_out(word_idx?);
@@ -87,7 +88,7 @@ impl GivenWords {
     }
 
     /// The words as they are typed, but for one of them.
-    fn read_without(&self, left_out: Option<usize>) -> Result<Command, OptionProblem> {
+    fn read_without(&self, left_out: Option<usize>) -> Result<Command, Option<OptionProblem>> {
         let words = self.words.iter().enumerate().filter(|(idx, _)| Some(*idx) != left_out);
         let words = words.flat_map(|(_, word)| &word.written);
         command(self.command.iter().chain(words).cloned().collect())
@@ -97,7 +98,7 @@ impl GivenWords {
     fn cause(&self, problem: &OptionProblem) -> Option<usize> {
         let is_another = |idx: &usize| match self.read_without(Some(*idx)) {
             Ok(_) => true,
-            Err(other) => other.option != problem.option,
+            Err(other) => other.is_none_or(|other| other.option != problem.option),
         };
         (0..self.words.len()).filter(|_| !self.has_unknown_flag).find(is_another)
     }
@@ -250,6 +251,8 @@ mod tests {
             ("--body a --body-file b --follow 51 --window x x/", "body follow window"),
             ("--key k --window x x/", "cert window"),
             ("idle --sni x --tls=9 host:1", "tls"),
+            ("--rate 5x --help", "rate"),
+            ("--version --rate 5x x/", ""),
         ] {
             let found = wrong(text);
             let (mut found, mut expected): (Vec<&str>, Vec<&str>) =
