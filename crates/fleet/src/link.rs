@@ -454,7 +454,7 @@ impl Writer {
     fn write_all(&self, orders: &mut impl Orders, outbox: &Receiver<Outgoing>) {
         loop {
             let sent = match outbox.recv_timeout(BEAT_EVERY) {
-                Ok(Outgoing::Order(order)) => orders.send(order),
+                Ok(Outgoing::Order(order)) => self.write_order(orders, order),
                 Ok(Outgoing::File { from, to }) => {
                     let sent = self.write_file(orders, &from, &to);
                     self.files_left.fetch_sub(1, Ordering::Relaxed);
@@ -469,12 +469,33 @@ impl Writer {
         }
     }
 
+    /// Loads that are too large for a message are refused, as the machine itself would refuse them.
+    fn write_order(&self, orders: &mut impl Orders, order: Order) -> io::Result<()> {
+        let load_idxs: Vec<u32> = match &order {
+            Order::Prepare { loads } => loads.iter().map(|load| load.load_idx).collect(),
+            _ => Vec::new(),
+        };
+        let sent = orders.send(order);
+        if !sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidData) {
+            return sent;
+        }
+        let message = format!("what it would be sent is larger than {} MiB", protocol::FRAME_BYTES_MAX >> 20);
+        let help = "give the loads of a step fewer URLs and shorter headers, and write bodies into a `body-file`";
+        let trouble = Trouble::new(message, help);
+        if load_idxs.is_empty() {
+            self.refuse(None, trouble);
+            return Ok(());
+        }
+        load_idxs.into_iter().for_each(|load_idx| self.refuse(Some(load_idx), trouble.clone()));
+        Ok(())
+    }
+
     /// One part after the other, each when the one before was taken; a long file says now and then that the controller lives.
     fn write_file(&self, orders: &mut impl Orders, from: &Path, to: &Destination) -> io::Result<()> {
         let mut file = match File::open(from) {
             Ok(file) => file,
             Err(error) => {
-                self.refuse(from, &error);
+                self.refuse_file(from, &error);
                 return Ok(());
             }
         };
@@ -484,7 +505,7 @@ impl Writer {
             let bytes = match read_part(&mut file) {
                 Ok(bytes) => bytes,
                 Err(error) => {
-                    self.refuse(from, &error);
+                    self.refuse_file(from, &error);
                     return Ok(());
                 }
             };
@@ -503,12 +524,15 @@ impl Writer {
         }
     }
 
-    fn refuse(&self, from: &Path, error: &io::Error) {
+    fn refuse_file(&self, from: &Path, error: &io::Error) {
         let message = format!("cannot read `{}`: {error}", from.display());
-        let trouble = Trouble::new(message, "check the path and its permissions");
-        let what = Arrived::Report(Report::Refused { load_idx: None, trouble });
+        self.refuse(None, Trouble::new(message, "check the path and its permissions"));
+    }
+
+    fn refuse(&self, load_idx: Option<u32>, trouble: Trouble) {
+        let what = Arrived::Report(Report::Refused { load_idx, trouble });
         let came_unix_ns = unix_ns(SystemTime::now());
-        // A fleet that is gone needs no file.
+        // A fleet that is gone needs no answer.
         let _ = self.inbox.send(Arrival { machine_idx: self.machine_idx, what, came_unix_ns });
     }
 }
@@ -536,7 +560,11 @@ const FILE_PART_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
+    use squall_plan::Segment;
+
     use super::*;
+    use crate::order::LoadWork;
+    use crate::protocol::LoadOrder;
 
     /// A network that takes a while for each order.
     #[derive(Default)]
@@ -618,5 +646,30 @@ mod tests {
         };
         assert_eq!(told.machine_idx, 3);
         assert!(trouble.message.starts_with("cannot read `/no/such`: "), "{trouble:?}");
+    }
+
+    #[test]
+    fn loads_too_large_for_a_message_are_refused_by_number() {
+        let (writer, arrivals) = writer();
+        let load = |load_idx, name: String| LoadOrder {
+            load_idx,
+            name,
+            work: LoadWork::Tool(Box::default()),
+            env: BTreeMap::new(),
+            segment: Segment::WHOLE,
+            is_first: true,
+            start_after: Duration::ZERO,
+        };
+        let large = "x".repeat(protocol::FRAME_BYTES_MAX as usize);
+        let loads = vec![load(4, String::new()), load(7, large)];
+        let mut delivery = Delivery::new();
+        writer.write_order(&mut delivery, Order::Prepare { loads }).unwrap();
+        let refused = arrivals.try_iter().map(|arrival| match arrival.what {
+            Arrived::Report(Report::Refused { load_idx, trouble }) => (load_idx, trouble.message),
+            other => panic!("{other:?}"),
+        });
+        let message = "what it would be sent is larger than 64 MiB";
+        let expected = [4, 7].map(|load_idx| (Some(load_idx), message.to_owned()));
+        assert_eq!(refused.collect::<Vec<_>>(), expected);
     }
 }
