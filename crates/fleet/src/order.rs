@@ -1,6 +1,6 @@
 //! What a fleet is to do: the plan file with every word read, every load divided, every rule parsed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -149,6 +149,16 @@ impl LoadWork {
             }
             Self::Tool(tool) => tool.files_mut(),
         }
+    }
+
+    /// The same, each with its file's number: equal paths have the same one.
+    pub(crate) fn numbered_files_mut(&mut self) -> Vec<(usize, &mut PathBuf)> {
+        let mut numbers = HashMap::new();
+        let mut number = |path: &PathBuf| {
+            let next = numbers.len();
+            *numbers.entry(path.clone()).or_insert(next)
+        };
+        self.files_mut().into_iter().map(|path| (number(path), path)).collect()
     }
 
     /// The same with all paths below `folder` that are not absolute.
