@@ -36,6 +36,11 @@ impl Segment {
         weights.iter().map(&mut next).collect()
     }
 
+    /// Whether there can be such a part: one that came from elsewhere may be none.
+    pub fn is_possible(&self) -> bool {
+        self.width > 0 && self.first.checked_add(self.width).is_some_and(|end| end <= self.of)
+    }
+
     /// Whether it is everything.
     pub fn is_whole(&self) -> bool {
         self.width == self.of
@@ -84,6 +89,20 @@ mod tests {
                 items.sort_unstable();
                 assert_eq!(items, (0..whole).collect::<Vec<_>>(), "{weights:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_part_is_at_least_one_place_of_those_that_there_are() {
+        for (first, width, of, expected) in [
+            (0, 1, 1, true),
+            (2, 3, 5, true),
+            (2, 3, 4, false),
+            (0, 0, 1, false),
+            (0, 0, 0, false),
+            (u32::MAX, 1, u32::MAX, false),
+        ] {
+            assert_eq!(Segment { first, width, of }.is_possible(), expected, "{first}+{width}/{of}");
         }
     }
 

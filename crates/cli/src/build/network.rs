@@ -12,6 +12,7 @@ use squall_plan::{
     TlsPolicy, TlsVersions,
 };
 
+use super::impossible;
 use crate::args::{CloseArg, ConnectionArgs, H2cArg, TlsArgs, TlsSettingArgs, TlsVersionArg};
 
 /// How connections are kept and closed.
@@ -52,10 +53,12 @@ pub(super) fn network(args: &ConnectionArgs) -> Network {
     }
 }
 
-/// The plan as this machine makes it: with its own addresses.
+/// The plan as this machine makes it: with its own addresses, of which there may be too many.
 pub(crate) fn settled(plan: PortablePlan) -> Result<Plan, OptionProblem> {
     let addresses = sources(&plan.sources)?;
-    plan.settle(&addresses)
+    let plan = plan.settle(&addresses)?;
+    plan.validate().map_err(|error| impossible(&error))?;
+    Ok(plan)
 }
 
 /// How TLS is spoken.

@@ -222,3 +222,19 @@ fn runs_are_named_after_the_first_host() {
     assert_eq!(plan("https://a:443/").name, "a");
     assert_eq!(plan("--name smoke").name, "smoke");
 }
+
+#[test]
+fn addresses_of_a_machine_may_make_a_plan_too_large() {
+    let idle = |count: &str| {
+        let argv = ["squall", "idle", "127.0.0.1:1", "-c", count, "--source", "127.0.0.1-127.0.0.3"];
+        match parse(argv.map(Into::into)) {
+            Ok(Request::Do(Command::Idle(args))) => {
+                super::settled(super::sessions::idle_plan(&args).unwrap())
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(idle("10").is_ok());
+    let problem = idle("16000000").unwrap_err();
+    assert!(problem.message.contains("connections") && problem.help.contains("--connections"), "{problem:?}");
+}
