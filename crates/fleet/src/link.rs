@@ -480,7 +480,8 @@ impl Writer {
             return sent;
         }
         let message = format!("what it would be sent is larger than {} MiB", protocol::FRAME_BYTES_MAX >> 20);
-        let help = "give the loads of a step fewer URLs and shorter headers, and write bodies into a `body-file`";
+        let help =
+            "give the loads of a step fewer URLs and shorter headers, and write bodies into a `body-file`";
         let trouble = Trouble::new(message, help);
         if load_idxs.is_empty() {
             self.refuse(None, trouble);
