@@ -4,6 +4,7 @@ use std::path::Path;
 
 use squall_measure::RunRecord;
 use squall_plan::mask::MASK;
+use squall_plan::{Load, What};
 use squall_report::store;
 
 use crate::args::OutputArgs;
@@ -26,11 +27,16 @@ pub(super) fn run(folder: &Path, args: &OutputArgs) -> Result<ExitCode, Failure>
 
 /// A record has the plan of one machine, without its secrets.
 fn not_repeatable(record: &RunRecord) -> Option<&'static str> {
+    let is_temporary =
+        |load: &Load| matches!(&load.what, What::Replay(replay) if replay.recording.starts_with("/proc"));
     let plan = serde_json::to_string(&record.plan).unwrap_or_default();
     if !record.parts.is_empty() || !record.tools.is_empty() {
         Some("it had several steps or machines")
     } else if plan.contains(MASK) || plan.contains("bytes left out)") {
         Some("credentials and bodies are not saved")
+    } else if record.plan.loads.iter().any(is_temporary) {
+        // What is played of other formats than squall's own, or of a part.
+        Some("its recording was a temporary file")
     } else {
         None
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use squall_target::{Options, Target};
 
-use crate::{command, folder, squall};
+use crate::{folder, squall};
 
 /// A server, and a place of runs that no other test uses.
 struct Bench {
@@ -67,6 +67,27 @@ fn a_run_that_an_earlier_version_saved_is_repeated() {
     let summary: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((&summary["totals"]["ok"], &summary["totals"]["connections_opened"]), (&20.into(), &2.into()));
     assert_eq!(bench.target.stats().requests, 20);
+}
+
+#[test]
+fn a_replay_of_a_temporary_recording_is_not_repeated() {
+    let bench = Bench::new("temporary");
+    let entry = serde_json::json!({
+        "startedDateTime": "2026-01-01T00:00:00.000Z",
+        "time": 1,
+        "request": {"method": "GET", "url": bench.url("/"), "httpVersion": "HTTP/1.1", "headers": []},
+        "response": {"status": 200, "headers": [], "content": {}},
+    });
+    let har = folder().join("temporary.har");
+    fs::write(&har, serde_json::json!({"log": {"version": "1.2", "entries": [entry]}}).to_string()).unwrap();
+    let results = bench.runs.to_str().unwrap();
+    let (_, stderr, code) = squall(&["replay", har.to_str().unwrap(), "--results", results]);
+    assert_eq!(code, 0, "{stderr}");
+    let saved = bench.saved().remove(0);
+    let (_, stderr, code) = squall(&["run", "--again", saved.to_str().unwrap()]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("its recording was a temporary file"), "{stderr}");
+    assert!(stderr.contains("help: run its plan file or its command line again"), "{stderr}");
 }
 
 #[test]
