@@ -15,8 +15,6 @@ use std::path::{Path, PathBuf};
 use squall_plan::Plan;
 
 use crate::args::RunArgs;
-use crate::build;
-use crate::build::script::ScriptReader;
 use crate::failure::{ExitCode, Failure};
 use crate::traffic::replay;
 
@@ -91,11 +89,7 @@ pub(crate) fn planned(args: &RunArgs) -> Result<Planned, Failure> {
     let first = args.files.first().map_or_else(|| Path::new("-"), PathBuf::as_path);
     let plan = match Kind::of(first) {
         Some(Kind::Plan) => return plan::planned(first, args),
-        Some(Kind::Script) => {
-            let settings = build::script::settings(&args.script)?;
-            let reader = ScriptReader::plain(Box::new(std::io::sink()));
-            build::script::read(first, args.output.name.as_deref(), &settings, reader)?.plan
-        }
+        Some(Kind::Script) => script::planned(first, args)?,
         Some(Kind::Recording) => replay::planned(first)?,
         None => return Err(unknown(first)),
     };
