@@ -50,14 +50,12 @@ pub(crate) fn read(load: &LoadSpec, folder: &Path, spoiled: &[Place]) -> (Option
 fn words(load: &LoadSpec, folder: &Path, spoiled: &[Place]) -> Vec<GivenWord> {
     let (command, kind) = (Cli::command(), load.kind.value.as_str());
     let word = |name: Option<&Text>, text: Option<&Text>| {
-        let is_file = match name {
-            Some(name) => is_file(&command, kind, &name.value),
-            None => takes_file(kind),
-        };
         let value = text.map(|text| text.value.clone());
-        let read = match &value {
-            Some(value) if is_file && value != "-" => folder.join(value).to_string_lossy().into_owned(),
-            value => value.clone().unwrap_or_default(),
+        let option = name.map(|name| name.value.as_str());
+        let file = value.as_ref().and_then(|value| file_of(&command, kind, option, value));
+        let read = match file {
+            Some((mark, path)) => format!("{mark}{}", folder.join(path).to_string_lossy()),
+            None => value.clone().unwrap_or_default(),
         };
         let written = match (name, text) {
             (Some(name), Some(_)) => format!("--{}={read}", name.value),
@@ -173,11 +171,11 @@ fn unknown_key(command: &clap::Command, kind: &str, name: &str) -> Option<Option
 
 /// What is wrong with a file that cannot be opened.
 fn unreadable(kind: &str, word: &GivenWord) -> Option<OptionProblem> {
-    let is_file =
-        word.option.as_ref().map_or_else(|| takes_file(kind), |name| is_file(&Cli::command(), kind, name));
-    let value = word.value.as_ref().filter(|value| is_file && *value != "-")?;
-    let error = File::open(&word.read).err()?;
-    let message = format!("cannot read `{}`: {error}", word.read);
+    let value = word.value.as_ref()?;
+    let (mark, _) = file_of(&Cli::command(), kind, word.option.as_deref(), value)?;
+    let path = word.read.strip_prefix(mark)?;
+    let error = File::open(path).err()?;
+    let message = format!("cannot read `{path}`: {error}");
     let option = word.option.as_deref().unwrap_or("FILE");
     Some(OptionProblem::of(option, message, "paths are relative to the plan's folder").about(value))
 }
@@ -198,6 +196,22 @@ fn command_of(kind: &str) -> &str {
 fn is_of_a_load(flag: &clap::Arg, kind: &str) -> bool {
     let is_of_the_run = flag.get_long().is_some_and(|name| NOT_OF_A_LOAD.contains(&name));
     !is_of_the_run && (kind != "script" || flag.get_help_heading() == Some(SCRIPT_FLAGS))
+}
+
+/// The file that a value names, after what marks it as one.
+fn file_of<'v>(
+    command: &clap::Command,
+    kind: &str,
+    option: Option<&str>,
+    value: &'v str,
+) -> Option<(&'static str, &'v str)> {
+    match option {
+        // Machines have another standard input: only what is read completely before can come from it.
+        Some("urls") if value == "-" => None,
+        Some("header") if kind == "http" => value.strip_prefix('@').map(|path| ("@", path)),
+        Some(name) => is_file(command, kind, name).then_some(("", value)),
+        None => takes_file(kind).then_some(("", value)),
+    }
 }
 
 /// Whether the values of an option name files.

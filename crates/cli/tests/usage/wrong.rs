@@ -87,6 +87,9 @@ const PLANS: &[&str] = &[
     // The whole plan.
     "nmae: x\ntarget: x y\nloads:\n  - { http: /, rate: '${RATE}' }\n  - { http: /a, on: elsewhere }\n",
     "steps:\n  - loads: [{ http: http://x/, start_after: 5, thresholds: ['p(95)<'] }]\n    pause: long\n  - {}\n",
+    // Files of the plan's folder, and standard input, which only a list of URLs can come from.
+    "loads:\n  - http: http://x/\n    body-file: '-'\n    header: '@missing.txt'\n    cacert: '-'\n",
+    "loads:\n  - script: '-'\n  - replay: '-'\n",
 ];
 
 /// `squall plan check` reads each.
@@ -130,4 +133,5 @@ const FLAGS: &[&[&str]] = &[
     &["replay", "wrong.har", "--speed", "fast", "--set-form", "password", "--to", "nowhere"],
     &["run", "wrong.js", "--vus", "many", "--rps", "5/q"],
     &["run", "wrong.js", "--duration", "soon", "--tag", "novalue"],
+    &["--rate", "5x", "--help"],
 ];
