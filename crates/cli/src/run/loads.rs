@@ -131,7 +131,9 @@ fn read_replay(given: &mut GivenWords, args: &ReplayArgs) -> Option<ReadLoad> {
 }
 
 fn read_script(given: &mut GivenWords, args: &RunArgs) -> Option<ReadLoad> {
-    let settings = given.noted(build::script::settings(&args.script))?;
+    let mut settings = given.noted(build::script::settings(&args.script))?;
+    // Of the environment it is relative to this folder; the machine that makes the load has another.
+    settings.config = settings.config.map(|path| std::path::absolute(&path).unwrap_or(path));
     let path = args.files.first().filter(|_| !given.is_reduced)?;
     // What a script says as it is read is for the machines that run it.
     let read = build::script::read(path, None, &settings, ScriptReader::plain(Box::new(std::io::sink())));

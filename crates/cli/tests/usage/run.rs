@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use squall_target::{Options, Target};
 
-use crate::{folder, squall};
+use crate::{command, folder, squall};
 
 /// A server, and a place of runs that no other test uses.
 struct Bench {
@@ -88,6 +88,20 @@ fn a_replay_of_a_temporary_recording_is_not_repeated() {
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("its recording was a temporary file"), "{stderr}");
     assert!(stderr.contains("help: run its plan file or its command line again"), "{stderr}");
+}
+
+#[test]
+fn k6_options_of_the_environment_are_found_by_the_loads_of_a_plan() {
+    let bench = Bench::new("config");
+    let write = |name: &str, text: &str| fs::write(folder().join(name), text).unwrap();
+    let call = format!("http.get('{}')", bench.url("/"));
+    write("config.js", &format!("import http from 'k6/http';\nexport default () => {{ {call}; }};\n"));
+    write("config.yaml", "loads:\n  - script: config.js\n");
+    write("config.json", "{\"iterations\": 3}");
+    let mut command = command(&["run", "config.yaml", "--no-save"]);
+    let output = command.env("K6_CONFIG", "config.json").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(bench.target.stats().requests, 3);
 }
 
 #[test]
