@@ -33,26 +33,19 @@ use crate::view::View;
 
 /// Runs a script. What is wrong usage elsewhere ends it with 255, as in k6.
 pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
-    start(path, args).map_err(coded)
+    start(path, args).map_err(|failure| match failure.code {
+        ExitCode::Usage => Failure { code: ExitCode::ScriptLoad, ..failure },
+        _ => failure,
+    })
 }
 
 /// What it would do; nothing is sent.
 pub(super) fn planned(path: &Path, args: &RunArgs) -> Result<Plan, Failure> {
-    let read = || {
-        let settings = build::script::settings(&args.script)?;
-        let reader = ScriptReader::plain(Box::new(std::io::sink()));
-        let script = build::script::read(path, args.output.name.as_deref(), &settings, reader)?;
-        build::script::check(&script.plan)?;
-        Ok(script.plan)
-    };
-    read().map_err(coded)
-}
-
-fn coded(failure: Failure) -> Failure {
-    match failure.code {
-        ExitCode::Usage => Failure { code: ExitCode::ScriptLoad, ..failure },
-        _ => failure,
-    }
+    let settings = build::script::settings(&args.script)?;
+    let reader = ScriptReader::plain(Box::new(std::io::sink()));
+    let script = build::script::read(path, args.output.name.as_deref(), &settings, reader)?;
+    build::script::check(&script.plan)?;
+    Ok(script.plan)
 }
 
 fn start(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {

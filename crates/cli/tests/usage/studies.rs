@@ -130,6 +130,28 @@ fn what_cannot_be_compared_is_refused_before_the_first_run() {
 }
 
 #[test]
+fn a_script_that_cannot_be_run_is_refused_before_the_first_run() {
+    let place = Place::new();
+    let write = |name: &str, options: &str| {
+        let path = place.folder.path().join(name);
+        let text = format!("export const options = {options};\nexport default function () {{}}\n");
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let good = write("good.js", "{ iterations: 1 }");
+    let large = write("large.js", "{ vus: 20000000, duration: '1s' }");
+    let untagged = format!("{good} --tag untagged");
+    let results = place.folder.path().join("studies");
+    for (wrong, message, help) in [
+        (&large, "20000000 connections", "correct the script's options"),
+        (&untagged, "`--tag` needs NAME=VALUE", "write it like"),
+    ] {
+        refused(&["compare", "--run", &good, wrong, "--results", results.to_str().unwrap()], message, help);
+        assert!(!results.exists());
+    }
+}
+
+#[test]
 fn objectives_that_no_rate_meets_and_that_every_rate_meets_are_told() {
     let place = Place::new();
     let results = place.folder.path().to_str().unwrap();
