@@ -141,7 +141,7 @@ mod tests {
         let sent = sent_files(2, &load);
         let from: Vec<&str> = sent.values().map(|path| path.to_str().unwrap()).collect();
         assert_eq!(from, ["a/body", "b/body", "b/other"]);
-        let mut work = load.work.clone();
+        let mut work = load.work;
         let numbers: Vec<usize> = work.numbered_files_mut().into_iter().map(|(idx, _)| idx).collect();
         assert_eq!(numbers, [0, 1, 0, 2]);
     }
