@@ -14,8 +14,8 @@ use squall_plan::{
 };
 
 use crate::args::{HandshakeLoadArgs, IdleLoadArgs, LoadArgs};
-use crate::build::load::{CONNECTION_COUNT_DEFAULT, CONNECTION_COUNT_MAX_DEFAULT, DURATION_DEFAULT};
-use crate::build::sessions::IDLE_COUNT_DEFAULT;
+use crate::load::sessions::IDLE_COUNT_DEFAULT;
+use crate::load::timing::{CONNECTION_COUNT_DEFAULT, CONNECTION_COUNT_MAX_DEFAULT, DURATION_DEFAULT};
 
 /// A plan that is about to be run.
 pub(crate) struct Echo<'a> {

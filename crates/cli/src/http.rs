@@ -12,11 +12,11 @@ use crate::args::{HttpArgs, OutputArgs};
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
 use crate::view::View;
-use crate::{build, echo, output, signals};
+use crate::{echo, load, output, signals};
 
 /// Makes the run, or with `--dry-run` shows what it would be.
 pub(crate) fn run(args: &HttpArgs) -> Result<ExitCode, Failure> {
-    let plan = build::plan(args)?;
+    let plan = load::plan(args)?;
     make(&plan, &args.output, echo::defaults(&args.load, args.users))
 }
 

@@ -4,13 +4,13 @@
 
 mod args;
 mod bug;
-mod build;
 mod checkpoint;
 mod echo;
 mod faces;
 mod failure;
 mod generate;
 mod http;
+mod load;
 mod output;
 mod patience;
 mod redraw;

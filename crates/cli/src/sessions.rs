@@ -2,16 +2,16 @@
 
 use crate::args::{HandshakeArgs, IdleArgs};
 use crate::failure::{ExitCode, Failure};
-use crate::{build, echo, http};
+use crate::{echo, http, load};
 
 /// Makes handshakes.
 pub(crate) fn handshake(args: &HandshakeArgs) -> Result<ExitCode, Failure> {
-    let plan = build::settled(build::sessions::handshake_plan(args)?)?;
+    let plan = load::settled(load::sessions::handshake_plan(args)?)?;
     http::make(&plan, &args.output, echo::handshake_defaults(&args.load))
 }
 
 /// Opens connections and keeps them.
 pub(crate) fn idle(args: &IdleArgs) -> Result<ExitCode, Failure> {
-    let plan = build::settled(build::sessions::idle_plan(args)?)?;
+    let plan = load::settled(load::sessions::idle_plan(args)?)?;
     http::make(&plan, &args.output, echo::idle_defaults(&args.load))
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc;
 
 use squall_report::units::counted;
-use squall_target::{Error, Options, Target, Tls};
+use squall_server::{Error, Options, Target, Tls};
 
 use crate::args::TargetArgs;
 use crate::failure::{ExitCode, Failure};

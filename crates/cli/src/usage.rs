@@ -18,8 +18,8 @@ use squall_plan::{InputError, OptionProblem, Problems, nearest, option_name};
 pub(crate) use given::{GivenWord, GivenWords, is_argument};
 
 use crate::args::{Cli, Command, OVERVIEW};
-use crate::build;
 use crate::failure::{ExitCode, Failure};
+use crate::load;
 use crate::run::Kind;
 
 /// What was asked for.
@@ -70,9 +70,9 @@ fn all_problems(argv: &[OsString]) -> Problems {
     let mut given = GivenWords::of_argv(argv);
     let plan = match given.parsed() {
         _ if given.has_unknown_flag => None,
-        Some(Command::Http(args)) if args.urls_file.is_none() => Some(build::portable(&args)),
-        Some(Command::Handshake(args)) => Some(build::sessions::handshake_plan(&args)),
-        Some(Command::Idle(args)) => Some(build::sessions::idle_plan(&args)),
+        Some(Command::Http(args)) if args.urls_file.is_none() => Some(load::portable(&args)),
+        Some(Command::Handshake(args)) => Some(load::sessions::handshake_plan(&args)),
+        Some(Command::Idle(args)) => Some(load::sessions::idle_plan(&args)),
         _ => None,
     };
     plan.and_then(|plan| given.noted(plan));
@@ -123,7 +123,7 @@ fn read(argv: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
 }
 
 /// A first word that cannot be a URL was meant as a command, or as a file to run. (A number was meant as some flag's value:
-/// `build` says so.)
+/// `load` says so.)
 fn refuse_no_url(word: Option<&String>) -> Result<(), Failure> {
     let Some(word) = word else { return Ok(()) };
     if let Some(failure) = k6_words::answer(word) {

@@ -1,6 +1,6 @@
 //! What may be typed: commands and flags, with their help. The one source of the help, the completions and the man page.
 //!
-//! Owns: names, groups, wording, and the reading of each single value. Never: what values mean together (`build`).
+//! Owns: names, groups, wording, and the reading of each single value. Never: what values mean together (`load`).
 
 #![allow(
     rustdoc::broken_intra_doc_links,

@@ -14,11 +14,11 @@ use squall_measure::{MachineSecond, RowKey, RunRecorder, RunSetup, Snapshot};
 use squall_plan::Plan;
 
 use crate::args::AgentArgs;
-use crate::build::{
+use crate::failure::{ExitCode, Failure};
+use crate::load::{
     self,
     script::{LoadScript, ScriptReader},
 };
-use crate::failure::{ExitCode, Failure};
 use crate::signals::Watch;
 
 /// Serves one controller.
@@ -43,7 +43,7 @@ impl Worker for Engine {
     fn prepare(&self, order: &LoadOrder, folder: &Path, voice: Voice) -> Result<Box<dyn Job>, Trouble> {
         let (mut plan, script) = match &order.work {
             LoadWork::Tool(tool) => return Ok(Box::new(ToolJob::new(order, tool, folder)?)),
-            LoadWork::Plan(plan) => (build::settled((**plan).clone())?, None),
+            LoadWork::Plan(plan) => (load::settled((**plan).clone())?, None),
             LoadWork::Script(work) => {
                 let script = script(work, voice)
                     .map_err(|failure| Trouble::new(failure.message, failure.help))?
@@ -61,8 +61,8 @@ impl Worker for Engine {
 
 /// Compiles a script; `voice` carries what it says.
 fn script(work: &ScriptWork, voice: Voice) -> Result<LoadScript, Failure> {
-    let script = build::script::read(&work.path, None, &work.settings, ScriptReader::plain(Box::new(voice)))?;
-    build::script::check(&script.plan)?;
+    let script = load::script::read(&work.path, None, &work.settings, ScriptReader::plain(Box::new(voice)))?;
+    load::script::check(&script.plan)?;
     Ok(script)
 }
 

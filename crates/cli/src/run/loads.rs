@@ -11,7 +11,7 @@ use squall_plan::file::{LoadSpec, Place, Problem, Text};
 use squall_plan::{OptionProblem, Plan, PortablePlan, nearest};
 
 use crate::args::{Cli, Command, ReplayArgs, RunArgs, SCRIPT_FLAGS};
-use crate::build::{self, script::ScriptReader};
+use crate::load::{self, script::ScriptReader};
 use crate::traffic::replay;
 use crate::usage::{GivenWord, GivenWords, is_argument};
 
@@ -108,9 +108,9 @@ fn read_tool(given: &mut GivenWords) -> Option<ReadLoad> {
 
 fn read_command(given: &mut GivenWords, kind: &str) -> Option<ReadLoad> {
     let plan = match given.parsed()? {
-        Command::Http(args) => build::portable(&args),
-        Command::Handshake(args) => build::sessions::handshake_plan(&args),
-        Command::Idle(args) => build::sessions::idle_plan(&args),
+        Command::Http(args) => load::portable(&args),
+        Command::Handshake(args) => load::sessions::handshake_plan(&args),
+        Command::Idle(args) => load::sessions::idle_plan(&args),
         Command::Replay(args) => return read_replay(given, &args),
         Command::Run(args) => return read_script(given, &args),
         _ => {
@@ -131,13 +131,13 @@ fn read_replay(given: &mut GivenWords, args: &ReplayArgs) -> Option<ReadLoad> {
 }
 
 fn read_script(given: &mut GivenWords, args: &RunArgs) -> Option<ReadLoad> {
-    let mut settings = given.noted(build::script::settings(&args.script))?;
+    let mut settings = given.noted(load::script::settings(&args.script))?;
     // Of the environment it is relative to this folder; the machine that makes the load has another.
     settings.config = settings.config.map(|path| std::path::absolute(&path).unwrap_or(path));
     let path = args.files.first().filter(|_| !given.is_reduced)?;
     // What a script says as it is read is for the machines that run it.
-    let read = build::script::read(path, None, &settings, ScriptReader::plain(Box::new(std::io::sink())));
-    let read = read.and_then(|script| build::script::check(&script.plan).map(|()| script));
+    let read = load::script::read(path, None, &settings, ScriptReader::plain(Box::new(std::io::sink())));
+    let read = read.and_then(|script| load::script::check(&script.plan).map(|()| script));
     let script =
         given.noted(read.map_err(|failure| OptionProblem::of("FILE", failure.message, failure.help)))?;
     Some(ReadLoad {

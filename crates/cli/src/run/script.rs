@@ -20,11 +20,11 @@ use squall_report::k6::{
 use squall_script::{Console, ErrorKind, Form, Level, Outcome, ScriptError};
 
 use crate::args::{LogFormatArg, RunArgs, ScriptArgs, SummaryArg, SummaryModeArg};
-use crate::build;
-use crate::build::script::{LoadScript, ScriptReader, part_name, refused, script_failure};
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
 use crate::http::{steered, warn_of_stuck};
+use crate::load;
+use crate::load::script::{LoadScript, ScriptReader, part_name, refused, script_failure};
 use crate::output;
 use crate::patience::Patience;
 use crate::run::{k6_env, samples};
@@ -41,10 +41,10 @@ pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
 
 /// What it would do; nothing is sent.
 pub(super) fn planned(path: &Path, args: &RunArgs) -> Result<Plan, Failure> {
-    let settings = build::script::settings(&args.script)?;
+    let settings = load::script::settings(&args.script)?;
     let reader = ScriptReader::plain(Box::new(std::io::sink()));
-    let script = build::script::read(path, args.output.name.as_deref(), &settings, reader)?;
-    build::script::check(&script.plan)?;
+    let script = load::script::read(path, args.output.name.as_deref(), &settings, reader)?;
+    load::script::check(&script.plan)?;
     Ok(script.plan)
 }
 
@@ -53,16 +53,16 @@ fn start(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
     let patience = Patience::unless_quiet(&args.output.faces, doing);
     let args = &k6_env::with_outputs(args)?;
     let reader = ScriptReader::new(console(&args.script)?, args.output.faces.color.into());
-    let settings = build::script::settings(&args.script)?;
+    let settings = load::script::settings(&args.script)?;
     let LoadScript { plan, rules, run } =
-        build::script::read(path, args.output.name.as_deref(), &settings, reader)?;
+        load::script::read(path, args.output.name.as_deref(), &settings, reader)?;
     drop(patience);
     let script = Script { args, path, plan, run, rules };
     if args.output.dry_run {
         output::result(&format!("{}\n", script.inspected()))?;
         return Ok(ExitCode::Ok);
     }
-    build::script::check(&script.plan)?;
+    load::script::check(&script.plan)?;
     script.make()
 }
 

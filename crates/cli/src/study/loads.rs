@@ -10,8 +10,8 @@ use url::{Host, Url};
 
 use super::child;
 use crate::args::Command;
-use crate::build;
 use crate::failure::Failure;
+use crate::load;
 use crate::run::{self, Planned};
 use crate::usage::{self, Request};
 
@@ -22,7 +22,7 @@ pub(crate) fn planned(args: &[String]) -> Result<Planned, Failure> {
     match usage::parse(argv)? {
         Request::Do(Command::Http(args)) => {
             refuse_file(&args.urls)?;
-            Ok(Planned { plan: build::plan(&args)?, has_tools: false })
+            Ok(Planned { plan: load::plan(&args)?, has_tools: false })
         }
         Request::Do(Command::Run(args)) => run::planned(&args),
         _ => Err(Failure::usage(

@@ -19,7 +19,7 @@ use crate::args::{Command, OutputArgs, ReplayArgs, RunArgs};
 use crate::failure::{ExitCode, Failure};
 use crate::patience::Patience;
 use crate::usage::{self, Request};
-use crate::{build, http, output};
+use crate::{http, load, output};
 
 /// Plays the recording, or with `--dry-run` shows what it holds.
 pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
@@ -37,7 +37,7 @@ fn play(args: &ReplayArgs, shown: &OutputArgs) -> Result<ExitCode, Failure> {
         false => Patience::unless_quiet(&shown.faces, format!("reading {}", args.file.display())),
     };
     let (plan, _playable) = prepared(args, shown)?;
-    let plan = build::settled(plan)?;
+    let plan = load::settled(plan)?;
     drop(patience);
     http::make(&plan, shown, None)
 }
@@ -51,7 +51,7 @@ pub(crate) fn prepared(args: &ReplayArgs, shown: &OutputArgs) -> Result<(Portabl
         return Err(OptionProblem::of("FILE", message, "`--dry-run` shows what it contains").into());
     }
     let silence = silence(args, &playable.recording).map_err(of_file)?;
-    let plan = build::replay::plan(args, shown, playable.path(), playable.recording.index(), silence.cut_ns)?;
+    let plan = load::replay::plan(args, shown, playable.path(), playable.recording.index(), silence.cut_ns)?;
     if shown.faces.quiet == 0 {
         if silence.count > 0 {
             let cut = DurationText(Duration::from_secs(silence.cut_ns / 1_000_000_000));

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use squall_target::{Options, Target};
+use squall_server::{Options, Target};
 
 /// A folder with a target that logs, and the plans and runs of one test.
 pub(crate) struct Place {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use squall_target::{Options, Target, Tls};
+use squall_server::{Options, Target, Tls};
 use squall_testkit::wait_until;
 use tempfile::TempDir;
 

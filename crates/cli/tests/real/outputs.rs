@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use serde_json::Value;
-use squall_target::{Options, Target};
+use squall_server::{Options, Target};
 use squall_testkit::real::Prometheus;
 use squall_testkit::{free_port, wait_until};
 

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread;
 
 use serde_json::{Value, json};
-use squall_target::{Options, Target};
+use squall_server::{Options, Target};
 use tempfile::TempDir;
 
 use crate::squall::{self, assert_none_complains, start};
@@ -457,7 +457,7 @@ fn forbidden_addresses_are_not_reached_in_another_form() {
 #[test]
 fn an_https_import_follows_no_redirect_to_http() {
     let plain = Target::start(&Options::default()).unwrap();
-    let tls = squall_target::Tls::SelfMade { names: vec!["localhost".to_owned()] };
+    let tls = squall_server::Tls::SelfMade { names: vec!["localhost".to_owned()] };
     let secure = Target::start(&Options { tls: Some(tls), ..Options::default() }).unwrap();
     let folder = TempDir::new().unwrap();
     let [script, roots] = ["script.js", "roots.pem"].map(|name| folder.path().join(name));

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use squall_target::{Options, Target};
+use squall_server::{Options, Target};
 use squall_testkit::real::{NginxOptions, Server};
 use squall_testkit::{Script, ScriptedServer, wait_until};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
-use squall_target::{Options, Target};
+use squall_server::{Options, Target};
 use squall_testkit::real::{NginxOptions, Server};
 use squall_testkit::wait_until;
 use tempfile::TempDir;

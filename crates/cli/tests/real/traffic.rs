@@ -14,7 +14,7 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
-use squall_target::{Options, Target};
+use squall_server::{Options, Target};
 use tempfile::TempDir;
 
 use crate::site::{self, Given, read_request};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use squall_target::{Options, Target};
+use squall_server::{Options, Target};
 
 use crate::{command, folder, squall};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use squall_target::{Options, Target};
+use squall_server::{Options, Target};
 
 use crate::squall;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use squall_measure::{Cause, Phase, StoppedBy};
 use squall_plan::{Body, ExpectBody, Header, Pacing, Profile, Stage, Stop, When};
-use squall_target::{Options, Target, Tls};
+use squall_server::{Options, Target, Tls};
 
 use crate::plans::{assert_counts, closed, open, plan, record, shared, with, with_http};
 

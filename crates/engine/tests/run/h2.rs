@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use squall_measure::{Cause, Phase, Protocol};
 use squall_plan::{Body, ExpectBody, HttpVersion, Pacing, Plan};
-use squall_target::{Options, Target, Tls};
+use squall_server::{Options, Target, Tls};
 
 use crate::plans::{assert_counts, closed, open, record, shared, with, with_http};
 

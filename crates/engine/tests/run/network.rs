@@ -10,7 +10,7 @@ use std::thread;
 use squall_engine::{Control, Error, run};
 use squall_measure::{Cause, Phase, Protocol, StoppedBy};
 use squall_plan::{ConnectToRule, Proxy, ResolveRule};
-use squall_target::{Options, Target, Tls};
+use squall_server::{Options, Target, Tls};
 
 use crate::plans::{assert_counts, closed, plan, record, with, with_http};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use squall_engine::{Control, Observer, Span, run};
 use squall_measure::{Cause, RunRecord, RunRecorder, RunSetup, Snapshot, StoppedBy};
 use squall_plan::{Plan, Stop};
-use squall_target::{Options, Target};
+use squall_server::{Options, Target};
 
 use crate::plans::{assert_counts, closed, record, with, with_http};
 

@@ -48,7 +48,7 @@ fn connections_stay_closed_when_that_is_wanted() {
 fn a_server_that_closes_with_its_answer_is_not_flooded() {
     for (path, status_failures) in [("/close", false), ("/status/500", true)] {
         for reopens in [false, true] {
-            let target = squall_target::Target::start(&squall_target::Options::default()).unwrap();
+            let target = squall_server::Target::start(&squall_server::Options::default()).unwrap();
             let mut plan = idle_at(target.address(), 3, Duration::from_secs(1));
             plan = with_idle(plan, |load| {
                 load.tls = false;

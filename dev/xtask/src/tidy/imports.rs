@@ -48,7 +48,7 @@ const ROOMS: &[Room] = &[
     },
     Room { package: "squall-study", may_use: &["squall-plan", "squall-measure"], must_not_use: SYSTEM },
     Room { package: "squall-proxy", may_use: &["squall-plan", "squall-traffic"], must_not_use: &["clap"] },
-    Room { package: "squall-target", may_use: &["squall-plan", "squall-wire"], must_not_use: &["clap"] },
+    Room { package: "squall-server", may_use: &["squall-plan", "squall-wire"], must_not_use: &["clap"] },
     Room {
         package: "squall",
         may_use: &[
@@ -62,7 +62,7 @@ const ROOMS: &[Room] = &[
             "squall-report",
             "squall-export",
             "squall-study",
-            "squall-target",
+            "squall-server",
         ],
         must_not_use: &[],
     },
@@ -73,7 +73,7 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Tests of any crate may use these as well.
-const FOR_TESTS: &[&str] = &["squall-testkit", "squall-target"];
+const FOR_TESTS: &[&str] = &["squall-testkit", "squall-server"];
 
 /// Sockets, in one form or another.
 const NETWORK: &[&str] = &["tokio", "mio", "socket2", "hyper"];

@@ -2,7 +2,7 @@
 
 use std::{io::ErrorKind, path::PathBuf};
 
-use squall_target::{Error, Options, Target, Tls};
+use squall_server::{Error, Options, Target, Tls};
 
 use crate::client::{Client, start};
 
@@ -46,7 +46,7 @@ fn foreign_address_is_refused_with_the_reason() {
 #[test]
 fn unusable_files_are_named() {
     let missing = PathBuf::from("/nowhere/file");
-    let empty = std::env::temp_dir().join(format!("squall-target-{}.pem", std::process::id()));
+    let empty = std::env::temp_dir().join(format!("squall-server-{}.pem", std::process::id()));
     std::fs::write(&empty, "nothing").unwrap();
     let pem = |path: &PathBuf| Some(Tls::Pem { certificate: path.clone(), key: path.clone() });
     let check = |options: Options, expected: &str| {

@@ -2,7 +2,6 @@
 //!
 //! Reads the files that flags name, and asks the system which addresses are its own. Sends nothing.
 
-pub(crate) mod load;
 mod network;
 pub(crate) mod replay;
 mod request;
@@ -10,6 +9,7 @@ pub(crate) mod script;
 pub(crate) mod sessions;
 mod source_line;
 mod targets;
+pub(crate) mod timing;
 
 pub(crate) use network::settled;
 
@@ -32,7 +32,7 @@ pub(crate) fn portable(args: &HttpArgs) -> Result<PortablePlan, Problems> {
     let targets = problems.take(targets::read(args));
     let shared =
         problems.take(request::Shared::read(&args.request, request::Versions::read(&args.connection)));
-    let when = problems.take(load::when(&args.load, args.users));
+    let when = problems.take(timing::when(&args.load, args.users));
     let tls = problems.take(network::tls_policy(&args.tls));
     let name = args.output.name.clone().or_else(|| targets.as_deref().map(default_name));
     let http =
@@ -47,7 +47,7 @@ pub(crate) fn portable(args: &HttpArgs) -> Result<PortablePlan, Problems> {
             name: "http".to_owned(),
             what: What::Http(http),
             when,
-            stop: load::stop(&args.load),
+            stop: timing::stop(&args.load),
             connections: network::connection_policy(&args.connection),
             network: network::network(&args.connection),
             tls,

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use data_encoding::{BASE64, HEXLOWER};
 use serde_json::{Value, json};
-use squall_target::route_docs;
+use squall_server::route_docs;
 
 use crate::client::{Client, Response, start};
 

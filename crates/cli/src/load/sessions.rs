@@ -11,7 +11,7 @@ use squall_plan::{
     SessionRequest, TlsPolicy, TlsVersions, Weighted, What, When,
 };
 
-use super::{impossible, load, network};
+use super::{impossible, network, timing};
 use crate::args::{
     HandshakeArgs, HandshakeLoadArgs, IdleArgs, IdleLoadArgs, LoadArgs, PingArg, ResumptionArg,
     ResumptionArgs, SessionNetworkArgs, TicketsArg,
@@ -24,7 +24,7 @@ pub(crate) fn handshake_plan(args: &HandshakeArgs) -> Result<PortablePlan, Probl
     let mut problems = Problems::default();
     let targets = problems.take(endpoints(&args.targets, HTTPS_PORT));
     let resumption = problems.take(resumption(&args.handshake, versions));
-    let when = problems.take(load::when(&load_args, None));
+    let when = problems.take(timing::when(&load_args, None));
     let settings = problems.take(network::tls_settings(&args.tls));
     problems.end()?;
     let (Some(targets), Some(resumption), Some(when), Some(settings)) = (targets, resumption, when, settings)
@@ -43,7 +43,7 @@ pub(crate) fn handshake_plan(args: &HandshakeArgs) -> Result<PortablePlan, Probl
     let load = Load {
         name: "handshake".to_owned(),
         when: with_room_to_hold(when, args),
-        stop: load::stop(&load_args),
+        stop: timing::stop(&load_args),
         connections: connection_policy(&args.network),
         network: session_network(&args.network),
         tls: TlsPolicy { versions, ..settings },

@@ -7,7 +7,7 @@ use rustls::{
     crypto::aws_lc_rs,
     pki_types::{CertificateDer, pem::PemObject},
 };
-use squall_target::{Options, Target, Tls};
+use squall_server::{Options, Target, Tls};
 
 use crate::{
     client::{Client, connect},
@@ -73,7 +73,7 @@ fn handshakes_are_counted_and_sessions_resumed() {
 #[test]
 fn certificate_and_key_may_come_from_files() {
     let made = rcgen::generate_simple_self_signed(vec!["files.test".to_owned()]).unwrap();
-    let folder = std::env::temp_dir().join(format!("squall-target-pem-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("squall-server-pem-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     fs::write(&certificate, made.cert.pem()).unwrap();

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use squall_target::{Options, Stats, Target};
+use squall_server::{Options, Stats, Target};
 
 use crate::client::{Client, connect, start};
 
@@ -130,7 +130,7 @@ fn peak_memory_kb() -> u64 {
 
 #[test]
 fn log_has_one_line_for_each_request() {
-    let path = std::env::temp_dir().join(format!("squall-target-{}.log", std::process::id()));
+    let path = std::env::temp_dir().join(format!("squall-server-{}.log", std::process::id()));
     let threads = NonZeroUsize::new(3).unwrap();
     let target = Target::start(&Options { threads, log: Some(path.clone()), ..Options::default() }).unwrap();
     for _ in 0..10 {

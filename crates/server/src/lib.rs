@@ -4,7 +4,7 @@
 //! it listens on loopback unless told otherwise. Protocol code is hyper's and rustls's; what is here is routes and counting.
 //!
 //! ```
-//! use squall_target::{Options, Target};
+//! use squall_server::{Options, Target};
 //! let target = Target::start(&Options::default()).unwrap();
 //! let url = format!("http://{}/bytes/100", target.address());
 //! # drop(url);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use squall_target::{Options, Target};
+use squall_server::{Options, Target};
 
 /// A server on one thread, so that sequences are drawn in the order of the requests.
 pub(crate) fn start() -> Target {

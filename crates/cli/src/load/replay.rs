@@ -10,7 +10,7 @@ use squall_plan::{
 };
 use squall_traffic::store::Index;
 
-use super::{impossible, load, network};
+use super::{impossible, network, timing};
 use crate::args::{
     CompareArg, ConnectionArgs, DealArg, HttpArg, OutputArgs, PacingArg, ReplayArgs, ReplayRequestArgs,
 };
@@ -29,7 +29,7 @@ pub(crate) fn plan(
         ReplayPace::Recorded { .. } => {
             Ok(recorded(args, index.length_ns().saturating_sub(cut_ns), index.record_count))
         }
-        ReplayPace::Load => load::when(&args.load, None),
+        ReplayPace::Load => timing::when(&args.load, None),
     });
     let replay = problems.take(replay_load(args, recording, pace));
     let tls = problems.take(network::tls_policy(&args.tls));
@@ -162,14 +162,14 @@ fn recorded(args: &ReplayArgs, length_ns: u64, record_count: u64) -> When {
             Some(PacingArg::Balanced) | None => Pacing::Balanced,
             Some(PacingArg::Cheap) => Pacing::Cheap,
         },
-        connection_count_max: args.load.connections.unwrap_or(load::CONNECTION_COUNT_MAX_DEFAULT),
+        connection_count_max: args.load.connections.unwrap_or(timing::CONNECTION_COUNT_MAX_DEFAULT),
     }
 }
 
 /// To the end of the recording, unless a limit is given; one that begins again needs a limit.
 fn stop(args: &ReplayArgs) -> Stop {
     let needs_limit = args.play.loops && args.load.requests.is_none();
-    let duration = args.load.duration.or_else(|| needs_limit.then_some(load::DURATION_DEFAULT));
+    let duration = args.load.duration.or_else(|| needs_limit.then_some(timing::DURATION_DEFAULT));
     Stop {
         duration: duration.map(|duration| duration + args.load.warmup.unwrap_or_default()),
         count: args.load.requests.map(|count| count.get()),

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read, Write};
 use std::time::{Duration, Instant};
 
-use squall_target::Target;
+use squall_server::Target;
 use squall_wire::ws::{
     CloseCode, Decoder, Event, Inbox, MessageKind, Outbox, WebSocketRole, deflate::Params, handshake,
 };
