@@ -214,7 +214,7 @@ const CIRCLES: &[Circle] = &[
     circle("script", "api::subtle::aes", 6),
     circle("script", "typescript::namespace", 2),
     circle("script", "vm::lists", 2),
-    circle("target", "body", 9),
+    circle("server", "body", 9),
     circle("traffic", "write", 3),
     circle("traffic", "read::access_log", 5),
     circle("wire", "h2::client", 2),
