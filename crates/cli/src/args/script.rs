@@ -15,13 +15,13 @@ pub(crate) struct ScriptArgs {
     #[arg(short = 'u', long, value_name = "N", value_parser = super::values::signed, allow_negative_numbers = true)]
     pub vus: Option<i64>,
     /// How long virtual users iterate
-    #[arg(short, long, value_name = "TIME")]
+    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     pub duration: Option<String>,
     /// Total iterations, shared by the virtual users
     #[arg(short, long, value_name = "N", value_parser = super::values::signed, allow_negative_numbers = true)]
     pub iterations: Option<i64>,
     /// Stage of a ramp of virtual users, TIME:TARGET (repeatable)
-    #[arg(short, long, value_name = "TIME:N")]
+    #[arg(short, long, value_name = "TIME:N", allow_hyphen_values = true)]
     pub stage: Vec<String>,
     /// Environment variable for the script's __ENV, NAME=VALUE (repeatable)
     #[arg(short, long, value_name = "NAME=VALUE")]
@@ -30,22 +30,22 @@ pub(crate) struct ScriptArgs {
     #[arg(long, value_name = "NAME=VALUE")]
     pub tag: Vec<String>,
     /// Maximum requests per second across all virtual users
-    #[arg(long, value_name = "N", value_parser = squall_plan::units::parse_rate)]
+    #[arg(long, value_name = "N", value_parser = super::values::rps, allow_negative_numbers = true)]
     pub rps: Option<f64>,
     /// Maximum concurrent requests in a batch
-    #[arg(long, value_name = "N", value_parser = super::values::whole)]
-    pub batch: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = super::values::signed, allow_negative_numbers = true)]
+    pub batch: Option<i64>,
     /// Maximum connections from one virtual user to one host
-    #[arg(long, value_name = "N", value_parser = super::values::whole)]
-    pub batch_per_host: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = super::values::signed, allow_negative_numbers = true)]
+    pub batch_per_host: Option<i64>,
     /// Maximum number of redirects to follow
-    #[arg(long, value_name = "N", value_parser = super::values::whole)]
-    pub max_redirects: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = super::values::signed, allow_negative_numbers = true)]
+    pub max_redirects: Option<i64>,
     /// User-Agent for requests that set none
     #[arg(long, value_name = "TEXT")]
     pub user_agent: Option<String>,
     /// Minimum duration of an iteration
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub min_iteration_duration: Option<String>,
     /// Do not verify certificates
     #[arg(long)]

@@ -10,7 +10,7 @@ use squall_plan::limits::{
     STREAM_COUNT_MAX, THREAD_COUNT_MAX, WINDOW_BYTES_MAX,
 };
 use squall_plan::rules::parse_statuses;
-use squall_plan::units::{parse_count, parse_duration, parse_size};
+use squall_plan::units::{parse_count, parse_duration, parse_rate, parse_size};
 
 /// `--expect-status`: a separate type, because clap gives `Vec` a meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,14 @@ pub(super) fn whole(text: &str) -> Result<u64, InputError> {
 /// A number that k6 reads before it judges it: its exit code depends on that.
 pub(super) fn signed(text: &str) -> Result<i64, InputError> {
     text.parse().or_else(|_| parse_count(text).map(|count| i64::try_from(count).unwrap_or(i64::MAX)))
+}
+
+/// k6's `--rps`: no rate is none, and so is a negative one.
+pub(super) fn rps(text: &str) -> Result<f64, InputError> {
+    match text.parse() {
+        Ok(rate) if rate < 0.0 => Ok(rate),
+        _ => parse_rate(text),
+    }
 }
 
 pub(super) fn requests(text: &str) -> Result<NonZeroU64, InputError> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::Reader;
+use super::{Reader, is_negative};
 use crate::error::ScriptError;
 
 /// One layer: options with k6's names.
@@ -34,10 +34,16 @@ impl Layer {
     /// The first value that cannot be read.
     pub fn check(&self) -> Result<(), ScriptError> {
         let (read, mut warnings) = (Reader(&self.options), Vec::new());
-        ["duration", "minIterationDuration"].iter().try_for_each(|name| read.duration(name).map(drop))?;
-        // A stage without a target is for the whole to judge, as in k6.
+        // What is negative, and a stage without a target, are for the whole to judge, as in k6.
+        if !self.options.get("duration").is_some_and(is_negative) {
+            read.duration("duration")?;
+        }
+        read.pause("minIterationDuration")?;
         let stages = self.options.get("stages").and_then(Json::as_array);
-        if stages.is_some_and(|stages| stages.iter().all(Json::is_object)) {
+        let is_stage = |stage: &Json| {
+            stage.is_object() && !is_negative(&stage["duration"]) && !is_negative(&stage["target"])
+        };
+        if stages.is_some_and(|stages| stages.iter().all(is_stage)) {
             super::scenario::stages(&read, "stages")?;
         }
         super::runtime(&read, &mut warnings)?;

@@ -164,10 +164,13 @@ impl Options {
             summary_trend_stats: trend_stats(&read)?,
             summary_time_unit: time_unit(&read)?,
             rps: read.number("rps")?.filter(|rps| *rps > 0.0),
-            min_iteration_duration: read.duration("minIterationDuration")?.unwrap_or_default(),
+            min_iteration_duration: read.pause("minIterationDuration")?,
             insecure_skip_tls_verify: read.bool("insecureSkipTLSVerify")?.unwrap_or(false),
             no_vu_connection_reuse: read.bool("noVUConnectionReuse")?.unwrap_or(false),
-            batch_per_host: read.count("batchPerHost")?.unwrap_or(6) as u32,
+            batch_per_host: match read.limit("batchPerHost")?.unwrap_or(6) {
+                0 => BATCH_PER_HOST_UNLIMITED,
+                count => count,
+            },
             hosts: network::hosts(&read)?,
             block_hostnames: network::block_hostnames(&read)?,
             blacklist_ips: network::blacklist_ips(&read)?,
@@ -200,8 +203,8 @@ fn runtime(read: &Reader<'_>, warnings: &mut Vec<String>) -> Result<Runtime, Scr
         no_cookies_reset: read.bool("noCookiesReset")?.unwrap_or(false),
         user_agent: read.text("userAgent")?.unwrap_or(default.user_agent),
         throws: read.bool("throw")?.unwrap_or(false),
-        max_redirects: read.count("maxRedirects")?.map(|count| count as u32),
-        batch: read.count("batch")?.unwrap_or(20) as u32,
+        max_redirects: read.limit("maxRedirects")?,
+        batch: read.limit("batch")?.unwrap_or(20),
         discards_bodies: read.bool("discardResponseBodies")?.unwrap_or(false),
         body_bytes_max: BODY_BYTES_DEFAULT,
         closes_connections: read.bool("noConnectionReuse")?.unwrap_or(false),
@@ -336,11 +339,34 @@ impl Reader<'_> {
         })
     }
 
+    /// A whole number of at most something. One below 0 is 0, as in k6.
+    fn limit(&self, name: &str) -> Result<Option<u32>, ScriptError> {
+        if self.get(name).is_some_and(is_negative) {
+            return Ok(self.number(name)?.map(|_| 0));
+        }
+        Ok(self.count(name)?.map(|count| u32::try_from(count).unwrap_or(u32::MAX)))
+    }
+
+    /// A duration that is none by default, and where it is negative, as in k6.
+    pub(crate) fn pause(&self, name: &str) -> Result<Duration, ScriptError> {
+        let is_none = |value: &Json| {
+            let positive = value.as_str().map(|text| text.trim().trim_start_matches('-'));
+            is_negative(value) && positive.is_none_or(|text| duration(text).is_some())
+        };
+        if self.get(name).is_some_and(is_none) {
+            return Ok(Duration::ZERO);
+        }
+        Ok(self.duration(name)?.unwrap_or_default())
+    }
+
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>, ScriptError> {
         self.read(name, "text", |value| value.as_str().map(str::to_owned))
     }
 
     pub(crate) fn duration(&self, name: &str) -> Result<Option<Duration>, ScriptError> {
+        if let Some(value) = self.get(name).filter(|value| is_negative(value)) {
+            return Err(wrong(name, &format!("is {value}, which is negative"), "give it like \"30s\""));
+        }
         self.read(name, "duration such as \"30s\" or \"1m30s\"", json_duration)
     }
 
@@ -375,6 +401,15 @@ impl Reader<'_> {
 /// An option that cannot be used.
 pub(crate) fn wrong(name: &str, problem: &str, help: &str) -> ScriptError {
     ScriptError::new(ErrorKind::Options, format!("option `{name}` {problem}"), help)
+}
+
+/// A number below 0, or the text of one or of such a duration.
+pub(crate) fn is_negative(value: &Json) -> bool {
+    match value {
+        Json::Number(number) => number.as_f64().is_some_and(|number| number < 0.0),
+        Json::String(text) => text.trim().starts_with('-'),
+        _ => false,
+    }
 }
 
 fn json_duration(value: &Json) -> Option<Duration> {
@@ -427,6 +462,9 @@ const IDLE: &[&str] = &["httpDebug", "paused"];
 /// k6's `setupTimeout` and `teardownTimeout`.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Connections of one user to one host where `batchPerHost` sets no limit: more than a batch has requests.
+const BATCH_PER_HOST_UNLIMITED: u32 = 1000;
+
 /// A year: what is longer is a mistake.
 const DURATION_SECONDS_MAX: f64 = 366.0 * 86_400.0;
 
@@ -447,5 +485,17 @@ mod tests {
         for text in ["", "s", "1x", "1s2", "-1s", "-1", "inf", "nan", "1e300"] {
             assert_eq!(duration(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn limits_and_pauses_below_nothing_are_none() {
+        let options =
+            serde_json::json!({ "a": -1, "b": "-2", "c": 3, "d": u64::MAX, "e": "-1s", "f": "-x", "g": 500 });
+        let read = Reader(options.as_object().unwrap());
+        let limits = ["a", "b", "c", "d", "none"].map(|name| read.limit(name).unwrap());
+        assert_eq!(limits, [Some(0), Some(0), Some(3), Some(u32::MAX), None]);
+        let pauses = ["a", "e", "g", "none"].map(|name| read.pause(name).unwrap().as_millis());
+        assert_eq!(pauses, [0, 0, 500, 0]);
+        assert!(read.limit("e").is_err() && read.pause("f").is_err());
     }
 }
