@@ -44,7 +44,7 @@ impl SessionShard {
         }
         let slot = &mut self.slots[slot_idx];
         let course_idx = slot.course_idx as usize;
-        if !slot.session().is_some_and(|session| session.outcome().is_tls13 && session.ticket_count() == 0) {
+        if !slot.session().is_some_and(|session| session.awaits_tickets()) {
             return false;
         }
         let name = self.prepared.courses[course_idx].server_name.as_ref();
@@ -55,7 +55,7 @@ impl SessionShard {
     /// Goes on when the ticket is there.
     pub(super) fn look_for_ticket(&mut self, slot_idx: usize) {
         let slot = &mut self.slots[slot_idx];
-        let has_come = slot.session().is_some_and(|session| session.ticket_count() > 0);
+        let has_come = slot.session().is_some_and(|session| session.stream().ticket_count() > 0);
         if slot.state == SlotState::AwaitingTicket && has_come {
             self.ticketless_count = 0;
             self.finish(slot_idx);

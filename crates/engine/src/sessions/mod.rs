@@ -4,11 +4,10 @@
 //! A turn of the loop is: open what is due, wait, work off what is ready.
 //!
 //! Owns: sockets, timers, schedule. Never: argv, files of results, the terminal. The modules of such a shard:
-//! `prepared` (where connections go), `demand` (what starts when), `open` (connect and handshake), `tls`, `early` and `tickets`
+//! `prepared` (where connections go), `demand` (what starts when), `open` (connect and handshake), `tls` and `tickets`
 //! (the sessions), `talk` (bytes out and in), `keep` (connections that stay), `settle` (how each ends).
 
 mod demand;
-mod early;
 mod keep;
 mod open;
 mod prepared;
@@ -23,7 +22,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::client::UnbufferedClientConnection;
 use squall_plan::When;
 use squall_wire::h1::HeadCache;
 
@@ -33,6 +31,7 @@ use crate::pulse::{Backlog, Pulse};
 use crate::setup::ShardSetup;
 use crate::shard::{Demand, Life};
 use crate::sys::{Poller, monotonic_ns, nanoseconds, process_data_bytes};
+use crate::tls::TlsStream;
 use crate::{Control, Error, Stop};
 
 use settle::TermsCache;
@@ -115,7 +114,7 @@ pub(crate) fn warm_up(prepared: &PreparedSessions) {
     let name = prepared.courses.iter().find_map(|course| course.server_name.clone());
     if let Some((config, name)) = prepared.tls.as_ref().zip(name) {
         // A failure here comes again with the first connection, where it is counted.
-        let _ = UnbufferedClientConnection::new(Arc::clone(config), name);
+        let _ = TlsStream::new(Arc::clone(config), name);
     }
 }
 

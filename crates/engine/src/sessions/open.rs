@@ -7,10 +7,11 @@ use squall_wire::h1::{Decoder, RequestKind};
 use squall_wire::h2::IdleClient;
 
 use super::slot::{Marks, SlotExchange, SlotState};
-use super::tls::{EarlyData, SessionStage, TlsSession};
+use super::tls::{SessionStage, TlsSession};
 use super::{PreparedSessions, SessionShard};
 use crate::dial::Caller;
 use crate::sys::{connection_error, monotonic_ns};
+use crate::tls::EarlyData;
 use crate::trouble::Trouble;
 
 impl SessionShard {
@@ -118,7 +119,8 @@ impl SessionShard {
     }
 
     fn check_protocol(&mut self, slot_idx: usize) -> Result<(), Trouble> {
-        let is_http2 = self.slots[slot_idx].session().is_some_and(|session| session.alpn() == b"h2");
+        let is_http2 =
+            self.slots[slot_idx].session().is_some_and(|session| session.stream().alpn() == Some(b"h2"));
         if !self.prepared.conduct.is_http2 || is_http2 {
             return Ok(());
         }
@@ -156,7 +158,7 @@ impl SessionShard {
         self.slots[slot_idx].state = SlotState::Requesting;
         self.set_deadline(slot_idx, self.now_ns + prepared.conduct.request_timeout_ns);
         let session = self.slots[slot_idx].session();
-        if session.is_some_and(|session| session.outcome().early_data == EarlyData::Accepted) {
+        if session.is_some_and(|session| session.stream().early_data() == EarlyData::Accepted) {
             // It has gone out with the first flight; how long that took is the handshake's time.
             self.await_response(slot_idx);
         } else if let Err(trouble) = self.ask(slot_idx, request) {

@@ -7,21 +7,20 @@ use squall_wire::h1::Response;
 use super::SessionShard;
 use super::keep::Loss;
 use super::slot::{Marks, Slot, SlotState};
-use super::tls::{EarlyData, TermsKey, TlsSession};
 use crate::shard::Life;
 use crate::sys::nanoseconds;
+use crate::tls::{Agreement, EarlyData};
 use crate::trouble::{Trouble, time_limit};
 
 /// Terms that were seen, so that no text is made for each handshake.
 #[derive(Debug, Default)]
-pub(super) struct TermsCache(Vec<(TermsKey, Terms)>);
+pub(super) struct TermsCache(Vec<(Agreement, Terms)>);
 
 impl TermsCache {
-    fn of(&mut self, session: &TlsSession) -> &Terms {
-        let key = session.terms_key();
-        let place = self.0.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+    fn of(&mut self, agreement: &Agreement) -> &Terms {
+        let place = self.0.iter().position(|(known, _)| known == agreement).unwrap_or_else(|| {
             self.0.truncate(TERMS_CACHED_MAX);
-            self.0.push((key, session.terms()));
+            self.0.push((agreement.clone(), agreement.terms()));
             self.0.len() - 1
         });
         &self.0[place].1
@@ -34,10 +33,11 @@ impl SessionShard {
         let slot = &mut self.slots[slot_idx];
         let Some(talk) = &mut slot.talk else { return };
         let Some(session) = talk.session.as_ref().filter(|_| !slot.marks.is_warmup) else { return };
-        let outcome = session.outcome();
+        let Some(agreement) = session.stream().agreement() else { return };
+        let early_data = session.stream().early_data();
         let took_ns = self.now_ns.saturating_sub(slot.connected_ns);
         let Sessions { handshakes, .. } = &mut **self.pulse.snapshot.sessions.get_or_insert_default();
-        match outcome.is_resumed {
+        match agreement.is_resumed() {
             true => {
                 handshakes.resumed += 1;
                 handshakes.resumed_time.record(took_ns);
@@ -47,13 +47,13 @@ impl SessionShard {
                 handshakes.full_time.record(took_ns);
             }
         }
-        handshakes.early_data_accepted += u64::from(outcome.early_data == EarlyData::Accepted);
-        handshakes.early_data_rejected += u64::from(outcome.early_data == EarlyData::Rejected);
-        handshakes.hello_retries += u64::from(outcome.was_retried);
+        handshakes.early_data_accepted += u64::from(early_data == EarlyData::Accepted);
+        handshakes.early_data_rejected += u64::from(early_data == EarlyData::Rejected);
+        handshakes.hello_retries += u64::from(agreement.was_retried());
         handshakes.without_ticket += u64::from(slot.marks.lacks_ticket);
         handshakes.bytes_sent += talk.handshake_bytes_sent;
         handshakes.bytes_received += talk.handshake_bytes_received;
-        let terms = self.terms.of(session);
+        let terms = self.terms.of(agreement);
         if !handshakes.count_terms(|known| known == terms) {
             handshakes.add_terms(terms, 1);
         }

@@ -56,14 +56,9 @@ impl SessionShard {
     fn read(&mut self, slot_idx: usize) -> Result<bool, Trouble> {
         let phase = self.phase(slot_idx);
         let slot = &mut self.slots[slot_idx];
-        let kept = slot.session().map_or(0, |session| session.partial_bytes());
         let Some(socket) = &slot.socket else { return Ok(false) };
-        let room = &mut self.io.incoming[kept..];
+        let room = &mut self.io.incoming[..];
         let wanted = room.len();
-        if wanted == 0 {
-            let text = "handshake message too large".to_owned();
-            return Err(Trouble::new(Cause::TlsProtocol, phase, text));
-        }
         let count = match recv(socket, room, Recv::Take) {
             Ok(0) => return self.on_end(slot_idx, phase).map(|()| false),
             Ok(count) => count,
@@ -72,9 +67,9 @@ impl SessionShard {
         };
         self.now_ns = monotonic_ns();
         self.pulse.snapshot.wire_bytes_received += count as u64;
-        let mut incoming = std::mem::take(&mut self.io.incoming);
+        let incoming = std::mem::take(&mut self.io.incoming);
         let result = match slot.session().is_some() {
-            true => self.feed(slot_idx, &mut incoming[..kept + count], count, phase),
+            true => self.feed(slot_idx, &incoming[..count], phase),
             false => self.hear(slot_idx, &incoming[..count]),
         };
         self.io.incoming = incoming;
@@ -82,22 +77,15 @@ impl SessionShard {
     }
 
     /// Gives the TLS session what was read, and sends what it has to say.
-    fn feed(
-        &mut self,
-        slot_idx: usize,
-        incoming: &mut [u8],
-        new: usize,
-        phase: Phase,
-    ) -> Result<(), Trouble> {
+    fn feed(&mut self, slot_idx: usize, incoming: &[u8], phase: Phase) -> Result<(), Trouble> {
         let mut plain = std::mem::take(&mut self.io.plain);
         let slot = &mut self.slots[slot_idx];
         let is_handshaking = slot.state == SlotState::Handshaking;
         let Some(talk) = &mut slot.talk else { return Ok(()) };
         if is_handshaking {
-            talk.handshake_bytes_received += new as u64;
+            talk.handshake_bytes_received += incoming.len() as u64;
         }
         let Some(session) = &mut talk.session else { return Ok(()) };
-        session.restore(incoming);
         let stage = session.feed(incoming, &mut self.io.outgoing, &mut plain);
         self.now_ns = monotonic_ns();
         let result = match stage {

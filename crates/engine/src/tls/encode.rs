@@ -4,7 +4,7 @@ use rustls::client::UnbufferedClientConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, InsufficientSizeError};
 
 /// Appends a record of the handshake.
-pub(crate) fn data<D>(mut data: EncodeTlsData<'_, D>, out: &mut Vec<u8>) {
+pub(super) fn data<D>(mut data: EncodeTlsData<'_, D>, out: &mut Vec<u8>) {
     let begin = out.len();
     loop {
         match data.encode(&mut out[begin..]) {
@@ -18,7 +18,7 @@ pub(crate) fn data<D>(mut data: EncodeTlsData<'_, D>, out: &mut Vec<u8>) {
 }
 
 /// Appends the alert that rustls has to send after an error. It would read on if it were asked once more than that.
-pub(crate) fn alert(tls: &mut UnbufferedClientConnection, out: &mut Vec<u8>) {
+pub(super) fn alert(tls: &mut UnbufferedClientConnection, out: &mut Vec<u8>) {
     while tls.wants_write() {
         match tls.process_tls_records(&mut []).state {
             Ok(ConnectionState::EncodeTlsData(record)) => data(record, out),

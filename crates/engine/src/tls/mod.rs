@@ -1,8 +1,10 @@
-//! TLS settings from the plan, what went wrong in a TLS session as a cause, and the sessions of connections that carry requests.
+//! TLS settings from the plan, what went wrong in a TLS session as a cause, and the sessions themselves.
 
-pub(crate) mod encode;
+mod agreement;
+mod encode;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod names;
 mod records;
 mod rustls_stream;
 mod session;
@@ -28,6 +30,8 @@ use squall_plan::{ClientIdentity, HttpVersion, TlsPolicy, TlsVersions};
 use crate::Error;
 use crate::key_log::KeyLogFile;
 
+pub(crate) use agreement::{Agreement, EarlyData};
+use names::{group_name, suite_name};
 use session::RecordLayer;
 pub(crate) use session::TlsStream;
 
@@ -81,7 +85,7 @@ fn config_with(policy: &TlsPolicy, identity: Option<Identity>) -> Result<Arc<Cli
     };
     // Every new connection stands for a new client, so it makes a full handshake.
     config.resumption = Resumption::disabled();
-    // The sessions that carry requests take the keys over, into this process alone.
+    // Sessions take the keys over, into this process alone.
     config.enable_secret_extraction = true;
     if let Some(path) = &policy.key_log {
         config.key_log = Arc::new(KeyLogFile::open(path)?);
@@ -151,11 +155,6 @@ fn groups(names: &[String]) -> Result<Vec<&'static dyn SupportedKxGroup>, Error>
     names.iter().map(group).collect()
 }
 
-/// The group's IANA name.
-pub(crate) fn group_name(group: &dyn SupportedKxGroup) -> String {
-    format!("{:?}", group.name())
-}
-
 fn unknown_group(name: &str) -> Error {
     let names: Vec<String> = GROUPS.iter().map(|group| group_name(*group)).collect();
     Error::Plan {
@@ -170,11 +169,6 @@ static GROUPS: &[&dyn SupportedKxGroup] =
 /// NIST's and OpenSSL's names.
 const GROUP_ALIASES: &[(&str, &str)] =
     &[("P-256", "secp256r1"), ("prime256v1", "secp256r1"), ("P-384", "secp384r1")];
-
-/// The suite's IANA name: rustls calls TLS 1.3 suites `TLS13_…`.
-pub(crate) fn suite_name(suite: &rustls::SupportedCipherSuite) -> String {
-    format!("{:?}", suite.suite()).replace("TLS13_", "TLS_")
-}
 
 fn unknown_cipher(name: &str, known: &[rustls::SupportedCipherSuite]) -> Error {
     let names: Vec<String> = known.iter().map(suite_name).collect();

@@ -21,6 +21,9 @@ pub(super) const VERSION_MINOR: u8 = 3;
 /// Most bytes that are sealed in one record.
 pub(super) const PLAIN_BYTES_MAX: usize = 1 << 14;
 
+/// Data that is sealed before the socket takes it. Answers to what the peer asks may be as much again.
+pub(super) const OUTGOING_BYTES_MAX: usize = 1 << 16;
+
 /// Most bytes of a record behind its head, by the more generous version.
 const PAYLOAD_BYTES_MAX: usize = PLAIN_BYTES_MAX + 2048;
 

@@ -1,15 +1,16 @@
-//! A TLS session by rustls alone, record layer included: the measure of our own.
+//! A TLS session by rustls alone, record layer included: the measure of our own, and what sends early data.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use rustls::client::ClientConnection;
 use rustls::pki_types::ServerName;
-use rustls::{CipherSuite, ClientConfig, Error, ProtocolVersion};
+use rustls::{ClientConfig, Error};
 
-use super::session::OUTGOING_BYTES_MAX;
+use super::agreement::{Agreement, EarlyData};
+use super::records::OUTGOING_BYTES_MAX;
 
-/// A session as the client sees it; the methods are those of [`TlsStream`](super::TlsStream).
+/// A session as the client sees it; the methods are those of `TlsStream`.
 #[derive(Debug)]
 pub(crate) struct RustlsStream {
     tls: ClientConnection,
@@ -17,6 +18,9 @@ pub(crate) struct RustlsStream {
     plain: Vec<u8>,
     consumed: usize,
     is_peer_closed: bool,
+    agreement: Option<Agreement>,
+    /// A request was in the first flight.
+    has_asked: bool,
     /// Why the session ended, behind data that is not consumed yet.
     failure: Option<Error>,
 }
@@ -25,23 +29,47 @@ impl RustlsStream {
     pub(super) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Error> {
         let mut tls = ClientConnection::new(config, name)?;
         tls.set_buffer_limit(Some(OUTGOING_BYTES_MAX));
-        Ok(Self { tls, plain: Vec::new(), consumed: 0, is_peer_closed: false, failure: None })
+        Ok(Self {
+            tls,
+            plain: Vec::new(),
+            consumed: 0,
+            is_peer_closed: false,
+            agreement: None,
+            has_asked: false,
+            failure: None,
+        })
+    }
+
+    /// The same with a request in the first flight, where there is a ticket that allows so much (RFC 8446 2.3).
+    pub(super) fn with_early_data(
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+        request: &[u8],
+    ) -> Result<Self, Error> {
+        let mut stream = Self::new(config, name)?;
+        let early = stream.tls.early_data().filter(|early| early.bytes_left() >= request.len());
+        stream.has_asked = early.is_some_and(|mut early| early.write_all(request).is_ok());
+        Ok(stream)
     }
 
     pub(super) fn is_handshaking(&self) -> bool {
         self.tls.is_handshaking()
     }
 
-    pub(super) fn alpn_protocol(&self) -> Option<&[u8]> {
-        self.tls.alpn_protocol()
+    pub(super) const fn agreement(&self) -> Option<&Agreement> {
+        self.agreement.as_ref()
     }
 
-    pub(super) fn protocol_version(&self) -> Option<ProtocolVersion> {
-        self.tls.protocol_version()
+    pub(super) fn ticket_count(&self) -> u32 {
+        self.tls.tls13_tickets_received()
     }
 
-    pub(super) fn cipher_suite(&self) -> Option<CipherSuite> {
-        Some(self.tls.negotiated_cipher_suite()?.suite())
+    pub(super) fn early_data(&self) -> EarlyData {
+        match (self.has_asked, self.tls.is_early_data_accepted()) {
+            (false, _) => EarlyData::None,
+            (true, true) => EarlyData::Accepted,
+            (true, false) => EarlyData::Rejected,
+        }
     }
 
     pub(super) fn read_tls(&mut self, reader: &mut impl Read) -> io::Result<usize> {
@@ -59,6 +87,9 @@ impl RustlsStream {
             Ok(state) => self.is_peer_closed |= state.peer_has_closed(),
             Err(error) if self.plain.len() > self.consumed => self.failure = Some(error),
             Err(error) => return Err(error),
+        }
+        if self.agreement.is_none() && !self.tls.is_handshaking() {
+            self.agreement = Some(Agreement::of(&self.tls)?);
         }
         Ok(self.plain.len() - self.consumed)
     }

@@ -1,15 +1,16 @@
-//! One TLS session of a connection that carries requests, with either record layer.
+//! One TLS session, with either record layer.
 //!
 //! Records are opened and sealed in the buffers they are in ([`DirectStream`]), which takes 0.94 of the client's CPU per request. rustls's own record
 //! layer does the same ([`RustlsStream`]): it is what ours is compared with in tests, and `SQUALL_TLS=rustls` selects it, to find out whether a
-//! failure has to do with records.
+//! failure has to do with records. Early data always takes it: rustls says only there whether the server has taken them.
 
 use std::io::{self, Read, Write};
 use std::sync::{Arc, OnceLock};
 
 use rustls::pki_types::ServerName;
-use rustls::{CipherSuite, ClientConfig, Error, ProtocolVersion};
+use rustls::{ClientConfig, Error};
 
+use super::agreement::{Agreement, EarlyData};
 use super::rustls_stream::RustlsStream;
 use super::stream::DirectStream;
 
@@ -72,6 +73,32 @@ impl TlsStream {
         Self::with(RecordLayer::chosen(), config, name)
     }
 
+    /// One that keeps the tickets that come, and sends a request in its first flight where a ticket and the settings allow that.
+    pub(crate) fn resumable(
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+        early: Option<&[u8]>,
+    ) -> Result<Self, Error> {
+        Self::resumable_with(RecordLayer::chosen(), config, name, early)
+    }
+
+    pub(super) fn resumable_with(
+        layer: RecordLayer,
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+        early: Option<&[u8]>,
+    ) -> Result<Self, Error> {
+        match early {
+            Some(request) => {
+                Ok(Self::Rustls(Box::new(RustlsStream::with_early_data(config, name, request)?)))
+            }
+            None => Ok(match Self::with(layer, config, name)? {
+                Self::Direct(stream) => Self::Direct(stream.keeping_tickets()),
+                stream @ Self::Rustls(_) => stream,
+            }),
+        }
+    }
+
     pub(super) fn with(
         layer: RecordLayer,
         config: Arc<ClientConfig>,
@@ -87,17 +114,34 @@ impl TlsStream {
         of_either!(self, stream => stream.is_handshaking())
     }
 
+    /// What the handshake has agreed on, once it is over.
+    pub(crate) fn agreement(&self) -> Option<&Agreement> {
+        of_either!(self, stream => stream.agreement())
+    }
+
     /// The protocol that ALPN came to.
-    pub(crate) fn alpn_protocol(&self) -> Option<&[u8]> {
-        of_either!(self, stream => stream.alpn_protocol())
+    pub(crate) fn alpn(&self) -> Option<&[u8]> {
+        self.agreement()?.alpn()
     }
 
-    pub(crate) fn protocol_version(&self) -> Option<ProtocolVersion> {
-        of_either!(self, stream => stream.protocol_version())
+    /// Tickets of TLS 1.3 that were kept.
+    pub(crate) fn ticket_count(&self) -> u32 {
+        of_either!(self, stream => stream.ticket_count())
     }
 
-    pub(crate) fn cipher_suite(&self) -> Option<CipherSuite> {
-        of_either!(self, stream => stream.cipher_suite())
+    /// What became of a request in the first flight, once the handshake is over.
+    pub(crate) fn early_data(&self) -> EarlyData {
+        match self {
+            Self::Direct(_) => EarlyData::None,
+            Self::Rustls(stream) => stream.early_data(),
+        }
+    }
+
+    /// Gives back the buffers of a session that falls silent.
+    pub(crate) fn shed_buffers(&mut self) {
+        if let Self::Direct(stream) = self {
+            stream.shed_buffers();
+        }
     }
 
     /// The keys have sealed as much as they should, and TLS 1.2 has no others: the connection should end after its response.
@@ -164,6 +208,3 @@ impl TlsStream {
 
 /// Selects the record layer: `squall`, which is the default, or `rustls`.
 const VARIABLE: &str = "SQUALL_TLS";
-
-/// Data that is sealed before the socket takes it. Answers to what the peer asks may be as much again.
-pub(super) const OUTGOING_BYTES_MAX: usize = 1 << 16;

@@ -12,18 +12,16 @@ use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::kernel::KernelConnection;
 use rustls::pki_types::ServerName;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
-use rustls::{
-    AlertDescription, CipherSuite, ClientConfig, Error, InvalidMessage, PeerMisbehaved, ProtocolVersion,
-    SupportedCipherSuite,
-};
+use rustls::{AlertDescription, ClientConfig, Error, InvalidMessage, PeerMisbehaved, SupportedCipherSuite};
 
+use super::agreement::Agreement;
 use super::encode;
 use super::records::{
-    ALERT, DATA, HANDSHAKE, HEAD_BYTES, Keys, PLAIN_BYTES_MAX, RecordHead, VERSION_MINOR, read_head,
+    ALERT, DATA, HANDSHAKE, HEAD_BYTES, Keys, OUTGOING_BYTES_MAX, PLAIN_BYTES_MAX, RecordHead, VERSION_MINOR,
+    read_head,
 };
-use super::session::OUTGOING_BYTES_MAX;
 
-/// A session as the client sees it; the methods are those of [`TlsStream`](super::TlsStream).
+/// A session as the client sees it; the methods are those of `TlsStream`.
 pub(crate) struct DirectStream {
     stage: StreamStage,
     incoming: Incoming,
@@ -31,10 +29,12 @@ pub(crate) struct DirectStream {
     outgoing: Vec<u8>,
     written: usize,
     is_peer_closed: bool,
+    keeps_tickets: bool,
     /// Why the session ended, behind data that is not consumed yet: what came whole before it counts.
     failure: Option<Error>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "a connection boxes the whole, and nearly all are open")]
 enum StreamStage {
     Handshake(Box<UnbufferedClientConnection>),
     Open(Session),
@@ -60,8 +60,9 @@ struct Session {
     open: Keys,
     /// As many records should one key seal at most (RFC 8446 5.5).
     seal_count_max: u64,
-    suite: SupportedCipherSuite,
-    alpn: Option<Box<[u8]>>,
+    agreement: Agreement,
+    /// Tickets that were kept; `None`: none is.
+    ticket_count: Option<u32>,
     /// Makes the next keys; TLS 1.2 has none.
     successor: Option<Box<KernelConnection<ClientConnectionData>>>,
     /// A handshake message that came in several records.
@@ -81,26 +82,28 @@ impl DirectStream {
             outgoing: Vec::new(),
             written: 0,
             is_peer_closed: false,
+            keeps_tickets: false,
             failure: None,
         };
         stream.shake_hands()?;
         Ok(stream)
     }
 
+    /// The same, but the tickets of TLS 1.3 that come are put where the settings say.
+    pub(super) fn keeping_tickets(self) -> Self {
+        Self { keeps_tickets: true, ..self }
+    }
+
     pub(super) const fn is_handshaking(&self) -> bool {
         matches!(self.stage, StreamStage::Handshake(_))
     }
 
-    pub(super) fn alpn_protocol(&self) -> Option<&[u8]> {
-        self.session()?.alpn.as_deref()
+    pub(super) fn agreement(&self) -> Option<&Agreement> {
+        Some(&self.session()?.agreement)
     }
 
-    pub(super) fn protocol_version(&self) -> Option<ProtocolVersion> {
-        Some(self.session()?.suite.version().version)
-    }
-
-    pub(super) fn cipher_suite(&self) -> Option<CipherSuite> {
-        Some(self.session()?.suite.suite())
+    pub(super) fn ticket_count(&self) -> u32 {
+        self.session().and_then(|session| session.ticket_count).unwrap_or(0)
     }
 
     pub(super) fn is_worn(&self) -> bool {
@@ -172,6 +175,13 @@ impl DirectStream {
         self.written < self.outgoing.len()
     }
 
+    pub(super) fn shed_buffers(&mut self) {
+        self.incoming.shed();
+        if !self.wants_write() {
+            self.outgoing = Vec::new();
+        }
+    }
+
     pub(super) fn write_tls(&mut self, writer: &mut impl Write) -> io::Result<usize> {
         let count = writer.write(&self.outgoing[self.written..])?;
         self.written += count;
@@ -226,7 +236,7 @@ impl DirectStream {
         let StreamStage::Handshake(tls) = std::mem::replace(&mut self.stage, StreamStage::Broken) else {
             return Ok(());
         };
-        self.stage = StreamStage::Open(Session::new(*tls)?);
+        self.stage = StreamStage::Open(Session::new(*tls, self.keeps_tickets)?);
         self.incoming.shrink();
         Ok(())
     }
@@ -325,6 +335,15 @@ impl Incoming {
         self.offered_bytes > before
     }
 
+    /// Nothing is kept but the beginning of a record.
+    fn shed(&mut self) {
+        if self.plain.is_empty() {
+            self.bytes = self.bytes[self.opened..self.filled].to_vec();
+            (self.filled, self.opened) = (self.filled - self.opened, 0);
+            self.plain = VecDeque::new();
+        }
+    }
+
     /// What the handshake needed is given back.
     fn shrink(&mut self) {
         self.bytes.truncate(self.filled.max(INCOMING_BYTES_MIN));
@@ -333,17 +352,16 @@ impl Incoming {
 }
 
 impl Session {
-    fn new(tls: UnbufferedClientConnection) -> Result<Self, Error> {
-        let suite = tls.negotiated_cipher_suite().ok_or(Error::HandshakeNotComplete)?;
-        let is_tls13 = suite.tls13().is_some();
-        let alpn = tls.alpn_protocol().map(Box::from);
+    fn new(tls: UnbufferedClientConnection, keeps_tickets: bool) -> Result<Self, Error> {
+        let agreement = Agreement::of(&tls)?;
+        let is_tls13 = agreement.is_tls13();
         let (secrets, successor) = tls.dangerous_into_kernel_connection()?;
         Ok(Self {
             seal: Keys::new(secrets.tx, is_tls13)?,
             open: Keys::new(secrets.rx, is_tls13)?,
-            seal_count_max: seal_count_max(suite),
-            suite,
-            alpn,
+            seal_count_max: seal_count_max(agreement.suite()),
+            agreement,
+            ticket_count: keeps_tickets.then_some(0),
             successor: is_tls13.then(|| Box::new(successor)),
             message: Vec::new(),
             idle_count: 0,
@@ -415,8 +433,10 @@ impl Session {
 
     fn hear_message(&mut self, kind: u8, content: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         match (kind, content, self.is_tls13()) {
-            // Every connection stands for a new client, which knows no ticket.
-            (NEW_SESSION_TICKET, _, true) => self.note_idle().map(drop),
+            (NEW_SESSION_TICKET, _, true) => {
+                self.note_idle()?;
+                self.keep_ticket(content)
+            }
             (KEY_UPDATE, [asked @ 0..=1], true) => {
                 if !self.message.is_empty() {
                     return Err(PeerMisbehaved::KeyEpochWithPendingFragment.into());
@@ -434,6 +454,15 @@ impl Session {
             }
             _ => Err(InvalidMessage::UnexpectedMessage("handshake message after the handshake").into()),
         }
+    }
+
+    /// A connection that stands for a new client keeps no ticket.
+    fn keep_ticket(&mut self, content: &[u8]) -> Result<(), Error> {
+        if let (Some(count), Some(successor)) = (&mut self.ticket_count, &mut self.successor) {
+            successor.handle_new_session_ticket(content)?;
+            *count += 1;
+        }
+        Ok(())
     }
 
     /// From the next record on new keys seal (RFC 8446 4.6.3); TLS 1.2 goes on with the old ones.

@@ -271,7 +271,7 @@ impl Connections {
     fn on_handshaken(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder, conn_idx: usize) {
         let conn = &self.conns[conn_idx];
         let asked = self.prepared.origins[conn.origin_idx as usize].key.http;
-        match negotiated(asked, conn.tls.as_ref().and_then(|session| session.alpn_protocol())) {
+        match negotiated(asked, conn.tls.as_ref().and_then(|session| session.alpn())) {
             Ok(()) => self.on_open(schedule, recorder, conn_idx),
             Err(trouble) => self.fail(schedule, recorder, conn_idx, &trouble),
         }

@@ -69,7 +69,7 @@ impl Connections {
         let conn = &self.conns[conn_idx];
         match (&conn.tls, self.prepared.origins[conn.origin_idx as usize].key.http) {
             (None, asked) => asked == HttpVersion::Http2,
-            (Some(session), _) => session.alpn_protocol() == Some(b"h2"),
+            (Some(session), _) => session.alpn() == Some(b"h2"),
         }
     }
 

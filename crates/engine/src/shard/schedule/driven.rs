@@ -206,11 +206,11 @@ impl ShardSchedule {
 
 /// k6's names of what a TLS session speaks.
 fn tls_names(session: &TlsStream) -> Option<(&'static str, &'static str)> {
-    let version = match session.protocol_version()? {
+    let agreement = session.agreement()?;
+    let version = match agreement.version() {
         rustls::ProtocolVersion::TLSv1_2 => "tls1.2",
         rustls::ProtocolVersion::TLSv1_3 => "tls1.3",
         _ => "",
     };
-    let cipher = session.cipher_suite().and_then(|suite| suite.as_str());
-    Some((version, cipher.unwrap_or_default()))
+    Some((version, agreement.suite().suite().as_str().unwrap_or_default()))
 }

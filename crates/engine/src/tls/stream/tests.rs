@@ -1,12 +1,14 @@
 //! Sessions against rustls's server: all suites, in pieces of any size, damaged, with new keys in the middle.
 
+use rustls::client::Resumption;
 use rustls::version::{TLS12, TLS13};
-use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
+use rustls::{ProtocolVersion, ServerConfig, ServerConnection, SupportedProtocolVersion};
 use squall_plan::TlsPolicy;
 use squall_testkit::Authority;
 
 use super::*;
 use crate::pace::SplitMix;
+use crate::tls::agreement::EarlyData;
 use crate::tls::client_config;
 use crate::tls::session::{RecordLayer, TlsStream};
 
@@ -125,8 +127,8 @@ fn data_goes_both_ways_with_every_suite_in_pieces_of_any_size() {
                 let mut pair = Pair::new(layer, &[version], &[suite]);
                 pair.piece_bytes = piece_bytes;
                 pair.exchange().unwrap();
-                assert_eq!(pair.client.protocol_version(), Some(version.version));
-                assert_eq!(pair.client.alpn_protocol(), None);
+                assert_eq!(pair.client.agreement().map(Agreement::version), Some(version.version));
+                assert_eq!(pair.client.alpn(), None);
                 for round in 0..3 {
                     let mut written = 0;
                     let mut heard = Vec::new();
@@ -227,6 +229,75 @@ fn worn_keys_are_renewed_where_the_version_can() {
             };
             assert_eq!(session.seal.record_count(), 1, "{suite}: one record with new keys");
         }
+    }
+}
+
+/// Handshakes of one client with one server, in order; `early`: what the client wants to send in its first flight.
+fn handshakes(
+    layer: RecordLayer,
+    version: &'static SupportedProtocolVersion,
+    piece_bytes: usize,
+    early: Option<&[u8]>,
+) -> [TlsStream; 2] {
+    let policy = TlsPolicy { insecure: true, ..TlsPolicy::default() };
+    let mut client = ClientConfig::clone(&client_config(&policy).unwrap());
+    client.resumption = Resumption::in_memory_sessions(4);
+    client.enable_early_data = early.is_some();
+    let mut server = Authority::new().issue_for_loopback().server_config(&[version]);
+    // Early data needs sessions that the server remembers.
+    server.max_early_data_size = if early.is_some() { 1000 } else { 0 };
+    let (client, server) = (Arc::new(client), Arc::new(server));
+    [(), ()].map(|()| {
+        let name = ServerName::try_from("localhost").unwrap();
+        let client = TlsStream::resumable_with(layer, Arc::clone(&client), name, early).unwrap();
+        let server = ServerConnection::new(Arc::clone(&server)).unwrap();
+        let mut pair = Pair { client, server, piece_bytes, heard: Vec::new() };
+        pair.exchange().unwrap();
+        pair.client
+    })
+}
+
+#[test]
+fn what_the_first_session_was_given_the_next_one_resumes() {
+    for layer in LAYERS {
+        for (version, has_tickets) in [(&TLS12, false), (&TLS13, true)] {
+            for piece_bytes in [1, 7, usize::MAX] {
+                let sessions = handshakes(layer, version, piece_bytes, None);
+                let is_resumed = sessions.each_ref().map(|session| session.agreement().unwrap().is_resumed());
+                assert_eq!(is_resumed, [false, true], "{layer:?} {version:?} in {piece_bytes}");
+                assert_eq!(sessions.each_ref().map(|one| one.ticket_count() > 0), [has_tickets; 2]);
+                let terms = sessions.each_ref().map(|session| session.agreement().unwrap().terms());
+                assert_eq!(terms.each_ref().map(|terms| terms.chain_count), [1, 0]);
+                assert_eq!(terms[0].version, terms[1].version);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_request_in_the_first_flight_is_taken_where_there_is_a_ticket() {
+    let sessions = handshakes(RecordLayer::Direct, &TLS13, usize::MAX, Some(b"GET / HTTP/1.1\r\n\r\n"));
+    assert_eq!(sessions.map(|session| session.early_data()), [EarlyData::None, EarlyData::Accepted]);
+}
+
+#[test]
+fn a_silent_session_keeps_no_buffers_and_goes_on() {
+    for version in [&TLS12, &TLS13] {
+        let mut pair = Pair::open(RecordLayer::Direct, &[version], &[]);
+        pair.server.writer().write_all(b"in two pieces").unwrap();
+        let record = pair.answer();
+        for piece in record.chunks(record.len() / 2 + 1) {
+            pair.heard.extend(give(&mut pair.client, piece).unwrap());
+            pair.client.shed_buffers();
+        }
+        assert_eq!(pair.heard(), b"in two pieces");
+        let TlsStream::Direct(DirectStream { incoming, outgoing, .. }) = &pair.client else {
+            panic!("our own record layer")
+        };
+        assert_eq!((incoming.bytes.capacity(), outgoing.capacity()), (0, 0));
+        pair.client.write(b"goes on").unwrap();
+        pair.exchange().unwrap();
+        assert_eq!(pair.heard(), b"goes on");
     }
 }
 
