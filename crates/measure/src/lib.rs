@@ -6,7 +6,7 @@
 //! handed over whole and merged into the run's. Nothing keeps samples.
 
 mod buckets;
-mod comparison;
+mod criterion;
 mod failure;
 mod histogram;
 mod http2;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::Comparison;
+use crate::criterion::{Comparison, Criterion, Statistic};
 use crate::run::per_s;
 use crate::script::Judged;
 use crate::{Histogram, Snapshot};
@@ -21,9 +21,8 @@ pub use watched::WatchedThreshold;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Threshold {
     text: String,
-    subject: Subject,
-    comparison: Comparison,
-    limit: f64,
+    metric: Metric,
+    criterion: Criterion,
 }
 
 /// The outcome of a rule.
@@ -43,6 +42,21 @@ pub struct ThresholdResult {
     pub margin: Option<f64>,
     /// Whether the rule is met.
     pub ok: bool,
+}
+
+impl ThresholdResult {
+    /// The outcome of a criterion, which is not met where there is no value.
+    fn new(metric: &str, rule: &str, unit: Unit, criterion: &Criterion, actual: Option<f64>) -> Self {
+        Self {
+            metric: metric.to_owned(),
+            rule: rule.to_owned(),
+            unit,
+            actual,
+            limit: criterion.limit,
+            margin: actual.map(|actual| criterion.margin(actual)),
+            ok: actual.is_some_and(|actual| criterion.holds(actual)),
+        }
+    }
 }
 
 /// A script's: its times are in milliseconds, as k6 has them, and in microseconds here, as all others are.
@@ -91,53 +105,32 @@ impl Threshold {
 
     /// What it judges, by its own name rather than k6's.
     pub fn metric(&self) -> &'static str {
-        self.subject.metric()
+        self.metric.name()
     }
 
     /// The percentile that it judges, 0 to 1.
     pub fn quantile(&self) -> Option<f64> {
-        match self.subject {
-            Subject::Time(_, Statistic::Quantile(q)) => Some(q),
+        match self.criterion.statistic {
+            Statistic::Quantile(q) => Some(q),
             _ => None,
         }
     }
 
     /// Whether it asks for an amount of load: little load does not meet it, however good the target is.
     pub fn wants_load(&self) -> bool {
-        let is_amount =
-            matches!(self.subject, Subject::RequestCount | Subject::RequestRate | Subject::Throughput);
-        is_amount && matches!(self.comparison, Comparison::Greater | Comparison::GreaterOrEqual)
+        matches!(self.metric, Metric::Requests | Metric::Throughput)
+            && matches!(self.criterion.comparison, Comparison::Greater | Comparison::GreaterOrEqual)
     }
 
     /// Judges a run by its figures and its measured time.
     pub fn evaluate(&self, total: &Snapshot, duration: Duration) -> ThresholdResult {
-        let actual = self.subject.actual(total, duration);
-        ThresholdResult {
-            metric: self.subject.metric().to_owned(),
-            rule: self.text.clone(),
-            unit: self.subject.unit(),
-            actual,
-            limit: self.limit,
-            margin: actual.map(|actual| self.comparison.margin(actual, self.limit)),
-            ok: actual.is_some_and(|actual| self.comparison.holds(actual, self.limit)),
-        }
+        let statistic = self.criterion.statistic;
+        let actual = self.metric.actual(statistic, total, duration);
+        ThresholdResult::new(self.metric(), &self.text, self.metric.unit(statistic), &self.criterion, actual)
     }
 }
 
 /// What a rule judges.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Subject {
-    Time(Time, Statistic),
-    ErrorShare,
-    ErrorCount,
-    RequestCount,
-    RequestRate,
-    Throughput,
-    DifferingShare,
-    DifferingCount,
-}
-
-/// What may stand before the colon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Metric {
     Time(Time),
@@ -163,60 +156,46 @@ enum Time {
     Total,
 }
 
-/// Which value of a histogram is compared.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Statistic {
-    Quantile(f64),
-    Mean,
-    Min,
-    Max,
-}
-
-impl Subject {
-    /// The metric's own name.
-    fn metric(self) -> &'static str {
-        let metric = match self {
-            Self::Time(time, _) => Metric::Time(time),
-            Self::ErrorShare | Self::ErrorCount => Metric::Errors,
-            Self::RequestCount | Self::RequestRate => Metric::Requests,
-            Self::Throughput => Metric::Throughput,
-            Self::DifferingShare | Self::DifferingCount => Metric::Differing,
-        };
-        metric.name()
-    }
-
-    fn unit(self) -> Unit {
-        match self {
-            Self::Time(..) => Unit::Us,
-            Self::ErrorShare | Self::DifferingShare => Unit::Fraction,
-            Self::ErrorCount | Self::RequestCount | Self::DifferingCount => Unit::Count,
-            Self::RequestRate | Self::Throughput => Unit::PerSecond,
-        }
-    }
-
-    fn actual(self, total: &Snapshot, duration: Duration) -> Option<f64> {
-        let answered = total.ok() + total.failed();
-        match self {
-            Self::Time(time, statistic) => statistic.of(&time.histogram(total)).map(|ns| ns / 1e3),
-            Self::ErrorShare => (answered > 0).then(|| total.failed() as f64 / answered as f64),
-            Self::ErrorCount => Some(total.failed() as f64),
-            Self::RequestCount => Some(total.settled() as f64),
-            Self::RequestRate => Some(per_s(answered, duration)),
-            Self::Throughput => Some(per_s(total.ok(), duration)),
-            Self::DifferingShare => {
-                let replay = total.replay.as_ref().filter(|replay| replay.compared > 0)?;
-                Some((replay.compared - replay.same) as f64 / replay.compared as f64)
-            }
-            Self::DifferingCount => {
-                total.replay.as_ref().map(|replay| (replay.compared - replay.same) as f64)
-            }
-        }
-    }
-}
-
 impl Metric {
     fn name(self) -> &'static str {
         METRICS.iter().find(|(_, metric)| *metric == self).map_or("", |(name, _)| name)
+    }
+
+    fn has(self, statistic: Statistic) -> bool {
+        match self {
+            Self::Time(_) => statistic.is_of_distribution(),
+            Self::Throughput => statistic == Statistic::Rate,
+            Self::Errors | Self::Requests | Self::Differing => {
+                matches!(statistic, Statistic::Rate | Statistic::Count)
+            }
+        }
+    }
+
+    fn unit(self, statistic: Statistic) -> Unit {
+        match (self, statistic) {
+            (Self::Time(_), _) => Unit::Us,
+            (Self::Errors | Self::Differing, Statistic::Rate) => Unit::Fraction,
+            (_, Statistic::Rate) => Unit::PerSecond,
+            _ => Unit::Count,
+        }
+    }
+
+    /// The value of a statistic that the metric has; `None` where there was no sample.
+    fn actual(self, statistic: Statistic, total: &Snapshot, duration: Duration) -> Option<f64> {
+        let ended = total.ok() + total.failed();
+        let differing =
+            || total.replay.as_ref().map(|replay| (replay.compared - replay.same, replay.compared));
+        let share = |(part, whole): (u64, u64)| (whole > 0).then(|| part as f64 / whole as f64);
+        match (self, statistic) {
+            (Self::Time(time), _) => statistic.of(&time.histogram(total)).map(|ns| ns / 1e3),
+            (Self::Errors, Statistic::Rate) => share((total.failed(), ended)),
+            (Self::Errors, _) => Some(total.failed() as f64),
+            (Self::Requests, Statistic::Rate) => Some(per_s(ended, duration)),
+            (Self::Requests, _) => Some(total.settled() as f64),
+            (Self::Throughput, _) => Some(per_s(total.ok(), duration)),
+            (Self::Differing, Statistic::Rate) => differing().and_then(share),
+            (Self::Differing, _) => differing().map(|(count, _)| count as f64),
+        }
     }
 }
 
@@ -246,6 +225,7 @@ impl Statistic {
             Self::Mean => histogram.mean(),
             Self::Min => histogram.min().map(|ns| ns as f64),
             Self::Max => histogram.max().map(|ns| ns as f64),
+            Self::Count | Self::Rate | Self::Value => None,
         }
     }
 }

@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use super::{ScriptMetric, ScriptUnit, ScriptValue};
 use crate::Unit;
-use crate::comparison::{COMPARISONS, Comparison};
+use crate::criterion::{Clause, Criterion, Statistic};
 
 /// A rule on one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// As typed.
     pub text: String,
-    statistic: Statistic,
-    comparison: Comparison,
-    limit: f64,
+    criterion: Criterion,
 }
 
 /// What a rule says of a metric.
@@ -45,17 +43,6 @@ pub enum RuleError {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Statistic {
-    Count,
-    Rate,
-    Value,
-    Mean,
-    Min,
-    Max,
-    Quantile(f64),
-}
-
 impl Rule {
     /// Reads a rule on a metric whose value is like `value`.
     ///
@@ -63,18 +50,14 @@ impl Rule {
     /// When it cannot be read, or names a method that the metric's kind does not have.
     pub fn parse(text: &str, value: &ScriptValue) -> Result<Self, RuleError> {
         let form = || RuleError::Form(text.to_owned());
-        let (at, name, comparison) = COMPARISONS
-            .iter()
-            .filter_map(|(name, comparison)| Some((text.find(name)?, *name, *comparison)))
-            .min_by_key(|(at, name, _)| (*at, std::cmp::Reverse(name.len())))
-            .ok_or_else(form)?;
-        let (method, limit) = (text[..at].trim(), text[at + name.len()..].trim());
-        let limit = limit.parse::<f64>().map_err(|_error| form())?;
-        let statistic = statistic(method).filter(|statistic| fits(*statistic, value)).ok_or_else(|| {
+        let Clause { subject, comparison, limit } = Clause::split(text, "").map_err(|_error| form())?;
+        let (method, limit) = (subject.text.trim(), limit.text.parse::<f64>().map_err(|_error| form())?);
+        let statistic = Statistic::read(method).ok().filter(|statistic| fits(*statistic, value));
+        let statistic = statistic.ok_or_else(|| {
             let (kind, known) = methods(value);
             RuleError::Method { method: method.to_owned(), kind, known }
         })?;
-        Ok(Self { text: text.to_owned(), statistic, comparison, limit })
+        Ok(Self { text: text.to_owned(), criterion: Criterion { statistic, comparison, limit } })
     }
 
     /// Judges a metric. `duration`: of the run so far. A rate of no samples passes, as in k6.
@@ -83,13 +66,13 @@ impl Rule {
         let has_nothing = matches!(metric.value, ScriptValue::Rate { total: 0, .. });
         RuleOutcome {
             actual,
-            margin: self.comparison.margin(actual, self.limit),
-            is_ok: has_nothing || self.comparison.holds(actual, self.limit),
+            margin: self.criterion.margin(actual),
+            is_ok: has_nothing || self.criterion.holds(actual),
         }
     }
 
     fn actual(&self, value: &ScriptValue, duration: Duration) -> f64 {
-        match (value, self.statistic) {
+        match (value, self.criterion.statistic) {
             (ScriptValue::Counter { sum, .. }, Statistic::Rate) => {
                 if duration.is_zero() {
                     0.0
@@ -112,14 +95,16 @@ impl Rule {
 
     /// What the value is compared with.
     pub fn limit(&self) -> f64 {
-        self.limit
+        self.criterion.limit
     }
 
     /// What the value is measured in, before [`Unit::Us`] is made of a script's milliseconds.
     pub(crate) fn unit(&self, metric: &ScriptMetric) -> Unit {
         match (&metric.value, metric.contains) {
             (ScriptValue::Rate { .. }, _) => Unit::Fraction,
-            (ScriptValue::Counter { .. }, _) if self.statistic == Statistic::Rate => Unit::PerSecond,
+            (ScriptValue::Counter { .. }, _) if self.criterion.statistic == Statistic::Rate => {
+                Unit::PerSecond
+            }
             (_, ScriptUnit::Time) => Unit::Us,
             (_, ScriptUnit::Data) => Unit::Bytes,
             (ScriptValue::Counter { sum, .. }, ScriptUnit::Default) if sum.fract() == 0.0 => Unit::Count,
@@ -134,28 +119,12 @@ impl Rule {
     }
 }
 
-fn statistic(method: &str) -> Option<Statistic> {
-    Some(match method {
-        "count" => Statistic::Count,
-        "rate" => Statistic::Rate,
-        "value" => Statistic::Value,
-        "avg" => Statistic::Mean,
-        "min" => Statistic::Min,
-        "max" => Statistic::Max,
-        "med" => Statistic::Quantile(0.5),
-        _ => {
-            let percent = method.strip_prefix("p(")?.strip_suffix(')')?.trim().parse::<f64>().ok()?;
-            Statistic::Quantile(Some(percent / 100.0).filter(|q| (0.0..=1.0).contains(q))?)
-        }
-    })
-}
-
 fn fits(statistic: Statistic, value: &ScriptValue) -> bool {
     match value {
         ScriptValue::Counter { .. } => matches!(statistic, Statistic::Count | Statistic::Rate),
         ScriptValue::Gauge { .. } => statistic == Statistic::Value,
         ScriptValue::Rate { .. } => statistic == Statistic::Rate,
-        ScriptValue::Trend(_) => !matches!(statistic, Statistic::Count | Statistic::Rate | Statistic::Value),
+        ScriptValue::Trend(_) => statistic.is_of_distribution(),
     }
 }
 

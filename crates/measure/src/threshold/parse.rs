@@ -4,61 +4,57 @@ use std::str::FromStr;
 
 use squall_plan::{InputError, nearest, units};
 
-use crate::comparison::{COMPARISONS, Comparison};
-
-use super::{METRICS, Metric, Statistic, Subject, Threshold, Time, Unit};
+use super::{METRICS, Metric, Threshold, Time, Unit};
+use crate::criterion::{Clause, Criterion, Excerpt, NotAStatistic, Statistic};
 
 impl FromStr for Threshold {
     type Err = InputError;
 
     fn from_str(text: &str) -> Result<Self, InputError> {
-        let whole = Part::of(text);
         if let Some(brace) = text.find('{') {
-            return Err(whole.split_at(brace).1.error("filters by tag are not supported", RULE_HELP));
+            let filter = Excerpt::of(text).split_at(brace).1;
+            return Err(filter.error("filters by tag are not supported", RULE_HELP));
         }
-        let operator_at = text.find(['<', '>', '=', '!']);
-        let operator_at = operator_at.ok_or_else(|| whole.error("the rule has no comparison", RULE_HELP))?;
-        let (left, right) = whole.split_at(operator_at);
-        let (comparison, limit) = Comparison::read(right)?;
-        let subject = Subject::read(left, limit.text)?;
-        let limit = subject.read_limit(limit)?;
-        Ok(Self { text: text.trim().to_owned(), subject, comparison, limit })
+        let Clause { subject, comparison, limit } = Clause::split(text, RULE_HELP)?;
+        let (metric, statistic) = read_subject(subject, limit.text)?;
+        let limit = read_limit(limit, metric.unit(statistic))?;
+        let criterion = Criterion { statistic, comparison, limit };
+        Ok(Self { text: text.trim().to_owned(), metric, criterion })
     }
 }
 
-impl Subject {
-    /// Reads what stands left of the comparison: `metric: statistic`, or one of them alone. The limit's unit decides between
-    /// a share and a count (`errors<1%`, `errors<10`).
-    fn read(left: Part<'_>, limit: &str) -> Result<Self, InputError> {
-        if let Some(colon) = left.text.find(':') {
-            let (metric, rest) = left.split_at(colon);
-            let statistic = rest.split_at(1).1.trim();
-            return Metric::read(metric.trim())?.with_statistic(statistic);
-        }
-        let word = left.trim();
-        match word.text {
-            "" => Err(word.error("the metric before the comparison is missing", RULE_HELP)),
-            "rate" | "count" => Metric::Requests.with_statistic(word),
-            name => match Metric::of_name(name) {
-                Some(metric) => metric.alone(word, limit),
-                None => Metric::Time(Time::Latency).with_statistic(word),
-            },
+/// Reads what is left of the comparison: `metric: statistic`, or one of them alone. The limit's unit decides between a share and a
+/// count (`errors<1%`, `errors<10`).
+fn read_subject(subject: Excerpt<'_>, limit: &str) -> Result<(Metric, Statistic), InputError> {
+    if let Some(colon) = subject.text.find(':') {
+        let (metric, rest) = subject.split_at(colon);
+        let metric = Metric::read(metric.trim())?;
+        return Ok((metric, metric.read_statistic(rest.split_at(1).1.trim())?));
+    }
+    let word = subject.trim();
+    match (word.text, Metric::of_name(word.text)) {
+        ("", _) => Err(word.error("the metric before the comparison is missing", RULE_HELP)),
+        (_, Some(metric)) => Ok((metric, metric.usual_statistic(word, limit)?)),
+        ("rate" | "count", None) => Ok((Metric::Requests, Metric::Requests.read_statistic(word)?)),
+        (_, None) => {
+            let latency = Metric::Time(Time::Latency);
+            Ok((latency, latency.read_statistic(word)?))
         }
     }
+}
 
-    /// Reads the limit in this subject's unit.
-    fn read_limit(self, limit: Part<'_>) -> Result<f64, InputError> {
-        match self.unit() {
-            Unit::Us => read_time_us(limit),
-            Unit::Fraction => read_fraction(limit),
-            Unit::PerSecond => units::parse_rate(&joined(limit.text)).map_err(|e| limit.shift(e)),
-            _ => read_count(limit),
-        }
+/// Reads the limit in the unit of what is judged.
+fn read_limit(limit: Excerpt<'_>, unit: Unit) -> Result<f64, InputError> {
+    match unit {
+        Unit::Us => read_time_us(limit),
+        Unit::Fraction => read_fraction(limit),
+        Unit::PerSecond => units::parse_rate(&joined(limit.text)).map_err(|e| limit.shift(e)),
+        _ => read_count(limit),
     }
 }
 
 impl Metric {
-    fn read(name: Part<'_>) -> Result<Self, InputError> {
+    fn read(name: Excerpt<'_>) -> Result<Self, InputError> {
         Self::of_name(name.text).ok_or_else(|| {
             let help = suggestion(name.text, METRICS.iter().map(|(name, _)| *name));
             name.error(format!("unknown metric `{}`", name.text), help)
@@ -69,119 +65,51 @@ impl Metric {
         METRICS.iter().find(|(own, _)| *own == name).map(|(_, metric)| *metric)
     }
 
-    /// `metric: statistic`.
-    fn with_statistic(self, statistic: Part<'_>) -> Result<Subject, InputError> {
-        let subject = match (self, statistic.text) {
-            (Self::Time(time), _) => Subject::Time(time, Statistic::read(statistic)?),
-            (Self::Errors, "rate") => Subject::ErrorShare,
-            (Self::Errors, "count") => Subject::ErrorCount,
-            (Self::Requests, "rate") => Subject::RequestRate,
-            (Self::Requests, "count") => Subject::RequestCount,
-            (Self::Throughput, "rate") => Subject::Throughput,
-            (Self::Differing, "rate") => Subject::DifferingShare,
-            (Self::Differing, "count") => Subject::DifferingCount,
-            _ => {
-                let reason = format!("`{}` has no `{}`", self.name(), statistic.text);
-                return Err(statistic
-                    .error(reason, "write `rate`, or `count` (of `errors`, `requests` and `differing`)"));
+    /// Reads one of its statistics.
+    fn read_statistic(self, word: Excerpt<'_>) -> Result<Statistic, InputError> {
+        match (Statistic::read_any(word.text), self) {
+            (Ok(statistic), _) if self.has(statistic) => Ok(statistic),
+            (Err(NotAStatistic::Percentile), Self::Time(_)) => {
+                let reason = NotAStatistic::Percentile.reason(word.text);
+                Err(word.error(reason, "write for example `p(99.9)`"))
             }
-        };
-        Ok(subject)
+            (Err(NotAStatistic::Unknown), Self::Time(_)) => {
+                let names = STATISTIC_NAMES.into_iter().chain(METRICS.iter().map(|(name, _)| *name));
+                let help = suggestion(word.text, names);
+                Err(word.error(NotAStatistic::Unknown.reason(word.text), help))
+            }
+            _ => {
+                let reason = format!("`{}` has no `{}`", self.name(), word.text);
+                Err(word.error(reason, self.statistics_help()))
+            }
+        }
     }
 
-    /// A metric without a statistic.
-    fn alone(self, name: Part<'_>, limit: &str) -> Result<Subject, InputError> {
+    fn statistics_help(self) -> &'static str {
         match self {
-            Self::Errors if limit.ends_with('%') => Ok(Subject::ErrorShare),
-            Self::Errors => Ok(Subject::ErrorCount),
-            Self::Requests if limit.contains('/') => Ok(Subject::RequestRate),
-            Self::Requests => Ok(Subject::RequestCount),
-            Self::Throughput => Ok(Subject::Throughput),
-            Self::Differing if limit.ends_with('%') => Ok(Subject::DifferingShare),
-            Self::Differing => Ok(Subject::DifferingCount),
+            Self::Time(_) => "write `p(95)`, `avg`, `med`, `min` or `max`",
+            _ => "write `rate`, or `count` (of `errors`, `requests` and `differing`)",
+        }
+    }
+
+    /// What the metric means where a rule names no statistic.
+    fn usual_statistic(self, name: Excerpt<'_>, limit: &str) -> Result<Statistic, InputError> {
+        let is_rate = match self {
+            Self::Errors | Self::Differing => limit.ends_with('%'),
+            Self::Requests => limit.contains('/'),
+            Self::Throughput => true,
             Self::Time(_) => {
                 let reason = format!("`{}` has several statistics, and the rule names none", name.text);
-                Err(name.error(
-                    reason,
-                    format!("write `{}: p(95)<200`, or `avg`, `med`, `min`, `max`", name.text),
-                ))
+                let help = format!("write `{}: p(95)<200`, or `avg`, `med`, `min`, `max`", name.text);
+                return Err(name.error(reason, help));
             }
-        }
-    }
-}
-
-impl Statistic {
-    pub(super) fn read(part: Part<'_>) -> Result<Self, InputError> {
-        match part.text {
-            "avg" | "mean" => Ok(Self::Mean),
-            "med" | "median" => Ok(Self::Quantile(0.5)),
-            "min" => Ok(Self::Min),
-            "max" => Ok(Self::Max),
-            text => match percent_of(text) {
-                Some(percent) => read_percentile(part, percent),
-                None => Err(unknown_statistic(part)),
-            },
-        }
-    }
-}
-
-impl Comparison {
-    /// Reads the operator at the front of `right`; what follows it is the limit.
-    pub(super) fn read(right: Part<'_>) -> Result<(Self, Part<'_>), InputError> {
-        let (operator, comparison) =
-            COMPARISONS.into_iter().find(|(operator, _)| right.text.starts_with(operator)).ok_or_else(
-                || right.error("unknown comparison", "write one of `<`, `<=`, `>`, `>=`, `==`, `!=`"),
-            )?;
-        let limit = right.split_at(operator.len()).1.trim();
-        if limit.text.is_empty() {
-            return Err(limit.error("the limit is missing", RULE_HELP));
-        }
-        Ok((comparison, limit))
-    }
-}
-
-/// A piece of the rule that remembers where it stood.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
-    text: &'a str,
-    columns_before: usize,
-}
-
-impl<'a> Part<'a> {
-    /// A whole rule.
-    pub(super) fn of(text: &'a str) -> Self {
-        Self { text, columns_before: 0 }
-    }
-
-    pub(super) fn text(self) -> &'a str {
-        self.text
-    }
-
-    /// Cuts before byte `at`, which must be a character's first.
-    pub(super) fn split_at(self, at: usize) -> (Self, Self) {
-        let (front, back) = self.text.split_at(at);
-        let columns_before = self.columns_before + front.chars().count();
-        (Self { text: front, ..self }, Self { text: back, columns_before })
-    }
-
-    pub(super) fn trim(self) -> Self {
-        let blank_bytes = self.text.len() - self.text.trim_start().len();
-        let (_, Self { text, columns_before }) = self.split_at(blank_bytes);
-        Self { text: text.trim_end(), columns_before }
-    }
-
-    pub(super) fn error(self, reason: impl Into<String>, help: impl Into<String>) -> InputError {
-        InputError { column: self.columns_before + 1, reason: reason.into(), help: help.into() }
-    }
-
-    /// An error within this part, seen from the whole rule.
-    fn shift(self, error: InputError) -> InputError {
-        InputError { column: self.columns_before + error.column, ..error }
+        };
+        Ok(if is_rate { Statistic::Rate } else { Statistic::Count })
     }
 }
 
 /// A bare number is in milliseconds, as in k6.
-fn read_time_us(limit: Part<'_>) -> Result<f64, InputError> {
+fn read_time_us(limit: Excerpt<'_>) -> Result<f64, InputError> {
     if let Some(millis) = read_number(limit.text) {
         return Ok(millis * 1e3);
     }
@@ -190,7 +118,7 @@ fn read_time_us(limit: Part<'_>) -> Result<f64, InputError> {
 }
 
 /// `1%`, or `0.01` as in k6.
-fn read_fraction(limit: Part<'_>) -> Result<f64, InputError> {
+fn read_fraction(limit: Excerpt<'_>) -> Result<f64, InputError> {
     let fraction = match limit.text.strip_suffix('%') {
         Some(percent) => read_number(percent.trim_end()).map(|percent| percent / 100.0),
         None => read_number(limit.text),
@@ -218,26 +146,10 @@ pub(super) fn joined(limit: &str) -> String {
     limit.split('/').map(|text| part(text.trim())).collect::<Vec<_>>().join("/")
 }
 
-/// What stands in `p(95)` or `p95`.
-fn percent_of(text: &str) -> Option<&str> {
-    let rest = text.strip_prefix('p')?.trim_start();
-    match rest.strip_prefix('(') {
-        Some(inner) => inner.strip_suffix(')').map(str::trim),
-        None => Some(rest).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
-    }
-}
-
-fn read_count(limit: Part<'_>) -> Result<f64, InputError> {
+fn read_count(limit: Excerpt<'_>) -> Result<f64, InputError> {
     match units::parse_count(&joined(limit.text)) {
         Ok(count) => Ok(count as f64),
         Err(error) => Err(InputError { help: COUNT_HELP.to_owned(), ..limit.shift(error) }),
-    }
-}
-
-fn read_percentile(part: Part<'_>, percent: &str) -> Result<Statistic, InputError> {
-    match read_number(percent).filter(|percent| *percent <= 100.0) {
-        Some(percent) => Ok(Statistic::Quantile(percent / 100.0)),
-        None => Err(part.error("a percentile is a number from 0 to 100", "write for example `p(99.9)`")),
     }
 }
 
@@ -246,11 +158,6 @@ pub(super) fn read_number(text: &str) -> Option<f64> {
     let is_plain = text.starts_with(|c: char| c.is_ascii_digit())
         && text.chars().all(|c| c.is_ascii_digit() || c == '.');
     text.parse().ok().filter(|number| is_plain && *number <= NUMBER_MAX)
-}
-
-fn unknown_statistic(part: Part<'_>) -> InputError {
-    let names = STATISTIC_NAMES.into_iter().chain(METRICS.iter().map(|(name, _)| *name));
-    part.error(format!("unknown statistic `{}`", part.text), suggestion(part.text, names))
 }
 
 /// Names the nearest of the known names, or says how a rule looks.
@@ -287,13 +194,14 @@ mod tests {
             ("p(95)=200", 6, "unknown comparison"),
             ("p(95)<>200", 7, "not a number"),
             ("p(101)<200", 1, "a percentile is a number from 0 to 100"),
-            ("p(1e1)<200", 1, "a percentile is a number from 0 to 100"),
             ("p(95<200", 1, "unknown statistic `p(95`"),
             ("p()<200", 1, "a percentile is a number from 0 to 100"),
             ("  latncy: avg<200", 3, "unknown metric `latncy`"),
             ("waiting: agv<200", 10, "unknown statistic `agv`"),
             ("waiting:<200", 9, "unknown statistic ``"),
             ("waiting<200", 1, "`waiting` has several statistics, and the rule names none"),
+            ("waiting: rate<1", 10, "`waiting` has no `rate`"),
+            ("value<1", 1, "`latency` has no `value`"),
             ("errors: avg<200", 9, "`errors` has no `avg`"),
             ("throughput: count>1", 13, "`throughput` has no `count`"),
             ("errors<200%", 8, "more than 100 %"),
@@ -323,7 +231,7 @@ mod tests {
             ("requests: rate > 1 k / s", "requests: rate>1k/s"),
             ("requests > 50 / 10 s", "requests>50/10s"),
         ] {
-            let limit = |rule: &str| rule.parse::<Threshold>().map(|rule| (rule.subject, rule.limit));
+            let limit = |rule: &str| rule.parse::<Threshold>().map(|rule| (rule.metric, rule.criterion));
             assert_eq!(limit(spaced), limit(close), "{spaced}");
             assert!(limit(spaced).is_ok(), "{spaced}");
         }

@@ -2,8 +2,9 @@
 
 use squall_plan::{InputError, units};
 
-use super::parse::{Part, joined, read_number};
-use super::{Comparison, Statistic, ThresholdResult, Unit};
+use super::parse::{joined, read_number};
+use super::{ThresholdResult, Unit};
+use crate::criterion::{Clause, Criterion, Excerpt, NotAStatistic, Statistic};
 use crate::{Monitor, MonitorUnit};
 
 /// A rule on a watched figure.
@@ -11,9 +12,7 @@ use crate::{Monitor, MonitorUnit};
 pub struct WatchedThreshold {
     figure: String,
     rule: String,
-    statistic: Statistic,
-    comparison: Comparison,
-    limit: f64,
+    criterion: Criterion,
 }
 
 impl WatchedThreshold {
@@ -22,15 +21,13 @@ impl WatchedThreshold {
     /// # Errors
     /// When it is no such rule; the column is one of `rule`.
     pub fn parse(figure: &str, rule: &str) -> Result<Self, InputError> {
-        let whole = Part::of(rule);
-        let operator_at = rule.find(['<', '>', '=', '!']);
-        let (left, right) =
-            whole.split_at(operator_at.ok_or_else(|| whole.error("the rule has no comparison", RULE_HELP))?);
-        let statistic =
-            Statistic::read(left.trim()).map_err(|e| InputError { help: RULE_HELP.to_owned(), ..e })?;
-        let (comparison, limit) = Comparison::read(right)?;
-        let (figure, rule) = (figure.trim().to_owned(), rule.trim().to_owned());
-        Ok(Self { figure, rule, statistic, comparison, limit: read_limit(limit)? })
+        let Clause { subject, comparison, limit } = Clause::split(rule, RULE_HELP)?;
+        let subject = subject.trim();
+        let statistic = Statistic::read_any(subject.text)
+            .and_then(|read| if read.is_of_distribution() { Ok(read) } else { Err(NotAStatistic::Unknown) })
+            .map_err(|problem| subject.error(problem.reason(subject.text), RULE_HELP))?;
+        let criterion = Criterion { statistic, comparison, limit: read_limit(limit)? };
+        Ok(Self { figure: figure.trim().to_owned(), rule: rule.trim().to_owned(), criterion })
     }
 
     /// The rule as people read it.
@@ -46,16 +43,9 @@ impl WatchedThreshold {
             inside.map(|&(_, value)| value).collect()
         });
         values.sort_by(f64::total_cmp);
-        let actual = self.statistic.of_sorted(&values);
-        ThresholdResult {
-            metric: self.figure.clone(),
-            rule: self.rule.clone(),
-            unit: monitor.map_or(Unit::Number, |monitor| Unit::from(monitor.unit)),
-            actual,
-            limit: self.limit,
-            margin: actual.map(|actual| self.comparison.margin(actual, self.limit)),
-            ok: actual.is_some_and(|actual| self.comparison.holds(actual, self.limit)),
-        }
+        let unit = monitor.map_or(Unit::Number, |monitor| Unit::from(monitor.unit));
+        let actual = self.criterion.statistic.of_sorted(&values);
+        ThresholdResult::new(&self.figure, &self.rule, unit, &self.criterion, actual)
     }
 
     /// Sources are named with their role, `target shop`, which a rule may leave out.
@@ -78,6 +68,7 @@ impl Statistic {
             Self::Quantile(q) => {
                 values[((q * values.len() as f64).ceil() as usize).clamp(1, values.len()) - 1]
             }
+            Self::Count | Self::Rate | Self::Value => return None,
         })
     }
 }
@@ -95,8 +86,8 @@ impl From<MonitorUnit> for Unit {
 }
 
 /// A number in the figure's own unit, or with a unit: `80%`, `2GB`, `1k/s`, `50ms`.
-fn read_limit(limit: Part<'_>) -> Result<f64, InputError> {
-    let text = &joined(limit.text());
+fn read_limit(limit: Excerpt<'_>) -> Result<f64, InputError> {
+    let text = &joined(limit.text);
     let plain = read_number(text.strip_suffix('%').unwrap_or(text).trim_end());
     let rate = || units::parse_rate(text).ok().filter(|_| text.contains('/'));
     let seconds = || units::parse_duration(text).ok().map(|time| time.as_secs_f64());
@@ -150,7 +141,7 @@ mod tests {
             ("max<2MB", 2e6),
             ("max<1.5", 1.5),
         ] {
-            assert_eq!(WatchedThreshold::parse("x", rule).unwrap().limit, limit, "{rule}");
+            assert_eq!(WatchedThreshold::parse("x", rule).unwrap().criterion.limit, limit, "{rule}");
         }
         for (rule, column, reason) in [
             ("cpu", 1, "the rule has no comparison"),
