@@ -2,36 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Connections and streams of HTTP/2, and what header compression saved.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Http2 {
-    /// Connections that turned out to speak HTTP/2.
-    pub connections: u64,
-    /// Requests sent on streams of their own, those sent again included.
-    pub streams: u64,
-    /// Names and values of request fields, in bytes.
-    pub header_bytes_sent: u64,
-    /// The same as they were sent.
-    pub header_bytes_sent_packed: u64,
-    /// Names and values of response fields, in bytes.
-    pub header_bytes_received: u64,
-    /// The same as they came.
-    pub header_bytes_received_packed: u64,
+use crate::figures::figures;
+
+figures! {
+    /// Connections and streams of HTTP/2, and what header compression saved.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Http2 {
+        /// Connections that turned out to speak HTTP/2.
+        pub connections: u64,
+        /// Requests sent on streams of their own, those sent again included.
+        pub streams: u64,
+        /// Names and values of request fields, in bytes.
+        pub header_bytes_sent: u64,
+        /// The same as they were sent.
+        pub header_bytes_sent_packed: u64,
+        /// Names and values of response fields, in bytes.
+        pub header_bytes_received: u64,
+        /// The same as they came.
+        pub header_bytes_received_packed: u64,
+    }
 }
 
 impl Http2 {
     /// Whether HTTP/2 was spoken at all.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
-    }
-
-    /// Adds those of another span or shard.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.connections += other.connections;
-        self.streams += other.streams;
-        self.header_bytes_sent += other.header_bytes_sent;
-        self.header_bytes_sent_packed += other.header_bytes_sent_packed;
-        self.header_bytes_received += other.header_bytes_received;
-        self.header_bytes_received_packed += other.header_bytes_received_packed;
     }
 }

@@ -8,6 +8,7 @@
 mod buckets;
 mod criterion;
 mod failure;
+mod figures;
 mod histogram;
 mod http2;
 mod machine;

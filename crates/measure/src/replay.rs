@@ -3,33 +3,36 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
+use crate::figures::{figures, most};
 
-/// Figures of a replay in a span of time.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replay {
-    /// Requests that started within [`ON_TIME_NS`] of their time.
-    pub on_time: u64,
-    /// Requests that started later: the session's earlier answer, or a free connection, was waited for.
-    pub late: u64,
-    /// Requests whose time had come but that were never sent, because the run ended first.
-    pub skipped: u64,
-    /// Records that could not be read from the recording.
-    pub unreadable: u64,
-    /// How late requests started, for any reason, in nanoseconds.
-    pub lateness: Histogram,
-    /// Requests in which a live value took the place of a recorded one.
-    pub corrected: u64,
-    /// Responses compared with the recorded ones.
-    pub compared: u64,
-    /// Of these, those that were the same as far as compared.
-    pub same: u64,
-    /// Differences by kind.
-    pub differences: Vec<Difference>,
-    /// What was learned of the recording before the run; the same in every shard.
-    pub learned: Vec<LearnedValue>,
-    /// Records that were looked through to learn it, where those were not all; else 0.
-    #[serde(default)]
-    pub looked_through: u64,
+figures! {
+    /// Figures of a replay in a span of time.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Replay {
+        /// Requests that started within [`ON_TIME_NS`] of their time.
+        pub on_time: u64,
+        /// Requests that started later: the session's earlier answer, or a free connection, was waited for.
+        pub late: u64,
+        /// Requests whose time had come but that were never sent, because the run ended first.
+        pub skipped: u64,
+        /// Records that could not be read from the recording.
+        pub unreadable: u64,
+        /// How late requests started, for any reason, in nanoseconds.
+        pub lateness: Histogram,
+        /// Requests in which a live value took the place of a recorded one.
+        pub corrected: u64,
+        /// Responses compared with the recorded ones.
+        pub compared: u64,
+        /// Of these, those that were the same as far as compared.
+        pub same: u64,
+        /// Differences by kind.
+        pub differences: Vec<Difference> as by_kind,
+        /// What was learned of the recording before the run; the same in every shard.
+        pub learned: Vec<LearnedValue> as learned_once,
+        /// Records that were looked through to learn it, where those were not all; else 0.
+        #[serde(default)]
+        pub looked_through: u64 as most,
+    }
 }
 
 /// Responses that differed in the same way.
@@ -73,61 +76,49 @@ impl Replay {
         if is_same {
             self.same += 1;
         } else {
-            self.add_difference(&Difference { row_idx, recorded_status, live_status, count: 1 });
+            let difference = Difference { row_idx, recorded_status, live_status, count: 1 };
+            by_kind::add_one(&mut self.differences, &difference);
         }
     }
+}
 
-    /// Adds the figures of another span or shard.
-    pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts_mut().into_iter().zip(other.counts()) {
-            *mine += theirs;
-        }
-        self.lateness.merge(&other.lateness);
-        other.differences.iter().for_each(|difference| self.add_difference(difference));
-        if self.learned.is_empty() {
-            self.learned.clone_from(&other.learned);
-        }
-        self.looked_through = self.looked_through.max(other.looked_through);
+mod by_kind {
+    use super::{DIFFERENCE_KIND_COUNT_MAX, Difference};
+
+    pub(super) fn add(mine: &mut Vec<Difference>, theirs: &[Difference]) {
+        theirs.iter().for_each(|difference| add_one(mine, difference));
     }
 
-    /// Empties it for the next span.
-    pub fn clear(&mut self) {
-        self.counts_mut().into_iter().for_each(|count| *count = 0);
-        self.lateness.clear();
-        self.differences.clear();
-        self.learned.clear();
-        self.looked_through = 0;
+    pub(super) fn empty(mine: &mut Vec<Difference>) {
+        mine.clear();
     }
 
     /// Kinds of differences beyond the bound are in no row of their own, but in `compared` less `same`.
-    fn add_difference(&mut self, other: &Difference) {
+    pub(super) fn add_one(mine: &mut Vec<Difference>, other: &Difference) {
         let is_kind = |one: &Difference| {
             (one.row_idx, one.recorded_status, one.live_status)
                 == (other.row_idx, other.recorded_status, other.live_status)
         };
-        if let Some(known) = self.differences.iter_mut().find(|one| is_kind(one)) {
+        if let Some(known) = mine.iter_mut().find(|one| is_kind(one)) {
             known.count += other.count;
-        } else if self.differences.len() < DIFFERENCE_KIND_COUNT_MAX {
-            self.differences.push(other.clone());
-            self.differences.sort_unstable();
+        } else if mine.len() < DIFFERENCE_KIND_COUNT_MAX {
+            mine.push(other.clone());
+            mine.sort_unstable();
+        }
+    }
+}
+
+mod learned_once {
+    use super::LearnedValue;
+
+    pub(super) fn add(mine: &mut Vec<LearnedValue>, theirs: &[LearnedValue]) {
+        if mine.is_empty() {
+            mine.extend_from_slice(theirs);
         }
     }
 
-    fn counts(&self) -> [u64; 7] {
-        [self.on_time, self.late, self.skipped, self.unreadable, self.corrected, self.compared, self.same]
-    }
-
-    /// In the order of [`counts`](Self::counts).
-    fn counts_mut(&mut self) -> [&mut u64; 7] {
-        [
-            &mut self.on_time,
-            &mut self.late,
-            &mut self.skipped,
-            &mut self.unreadable,
-            &mut self.corrected,
-            &mut self.compared,
-            &mut self.same,
-        ]
+    pub(super) fn empty(mine: &mut Vec<LearnedValue>) {
+        mine.clear();
     }
 }
 

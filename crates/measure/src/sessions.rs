@@ -5,44 +5,49 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
+use crate::figures::figures;
 
-/// Figures of handshakes and kept connections in a span of time. Recording, clearing and merging what is known never allocate.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sessions {
-    /// Handshakes, as the TLS library reports them.
-    pub handshakes: Handshakes,
-    /// Connections that were to stay open.
-    pub kept: Kept,
-    /// What this process's resident memory, that of files left out, grew by since the run's start, at its most. Each span brings what it added to
-    /// that, one shard of each process.
-    pub memory_grown_bytes: u64,
+figures! {
+    /// Figures of handshakes and kept connections in a span of time. Recording, clearing and merging what is known never allocate.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Sessions {
+        /// Handshakes, as the TLS library reports them.
+        pub handshakes: Handshakes,
+        /// Connections that were to stay open.
+        pub kept: Kept,
+        /// What this process's resident memory, that of files left out, grew by since the run's start, at its most. Each span brings what it added to
+        /// that, one shard of each process.
+        pub memory_grown_bytes: u64,
+    }
 }
 
-/// Whole handshakes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handshakes {
-    /// With a certificate and a key exchange of their own.
-    pub full: u64,
-    /// Resumed from an earlier session.
-    pub resumed: u64,
-    /// Of the full ones, those for which the server asked for another key-exchange group first (`HelloRetryRequest`).
-    pub hello_retries: u64,
-    /// Those that were meant to resume a session, and had none to show: no ticket had come in time.
-    pub without_ticket: u64,
-    /// Resumed, with the request accepted as early data (0-RTT).
-    pub early_data_accepted: u64,
-    /// The server did not take the early data, so the request was sent again.
-    pub early_data_rejected: u64,
-    /// Bytes written, below TLS, by whole handshakes.
-    pub bytes_sent: u64,
-    /// Bytes read, below TLS, by whole handshakes.
-    pub bytes_received: u64,
-    /// TLS time of full handshakes, in nanoseconds.
-    pub full_time: Histogram,
-    /// TLS time of resumed handshakes, in nanoseconds.
-    pub resumed_time: Histogram,
-    /// What was agreed on, and how often.
-    pub negotiated: Vec<Negotiated>,
+figures! {
+    /// Whole handshakes.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Handshakes {
+        /// With a certificate and a key exchange of their own.
+        pub full: u64,
+        /// Resumed from an earlier session.
+        pub resumed: u64,
+        /// Of the full ones, those for which the server asked for another key-exchange group first (`HelloRetryRequest`).
+        pub hello_retries: u64,
+        /// Those that were meant to resume a session, and had none to show: no ticket had come in time.
+        pub without_ticket: u64,
+        /// Resumed, with the request accepted as early data (0-RTT).
+        pub early_data_accepted: u64,
+        /// The server did not take the early data, so the request was sent again.
+        pub early_data_rejected: u64,
+        /// Bytes written, below TLS, by whole handshakes.
+        pub bytes_sent: u64,
+        /// Bytes read, below TLS, by whole handshakes.
+        pub bytes_received: u64,
+        /// TLS time of full handshakes, in nanoseconds.
+        pub full_time: Histogram,
+        /// TLS time of resumed handshakes, in nanoseconds.
+        pub resumed_time: Histogram,
+        /// What was agreed on, and how often.
+        pub negotiated: Vec<Negotiated> as by_terms,
+    }
 }
 
 /// What handshakes agreed on.
@@ -71,42 +76,28 @@ pub struct Terms {
     pub chain_bytes: u32,
 }
 
-/// Connections that were to stay open.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
-    /// Opened (TLS and first request included), those opened again among them.
-    pub opened: u64,
-    /// Opened again after the server had closed.
-    pub reopened: u64,
-    /// Ended by the server in order: a FIN, a `close_notify` or a GOAWAY.
-    pub closed_by_server: u64,
-    /// Ended by a reset, by the server or something between.
-    pub reset: u64,
-    /// Ended because a ping was not answered, or the server broke the protocol.
-    pub broken: u64,
-    /// Closed by us at the end.
-    pub closed_by_us: u64,
-    /// How long connections lived that we did not close, in nanoseconds.
-    pub lifetime: Histogram,
-    /// Pings sent.
-    pub pings: u64,
-    /// From a ping to its answer, in nanoseconds.
-    pub ping_time: Histogram,
-}
-
-impl Sessions {
-    /// Adds the figures of another span or shard.
-    pub fn merge(&mut self, other: &Self) {
-        self.handshakes.merge(&other.handshakes);
-        self.kept.merge(&other.kept);
-        self.memory_grown_bytes += other.memory_grown_bytes;
-    }
-
-    /// Empties it for the next span, and keeps its memory.
-    pub fn clear(&mut self) {
-        self.handshakes.clear();
-        self.kept.clear();
-        self.memory_grown_bytes = 0;
+figures! {
+    /// Connections that were to stay open.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Kept {
+        /// Opened (TLS and first request included), those opened again among them.
+        pub opened: u64,
+        /// Opened again after the server had closed.
+        pub reopened: u64,
+        /// Ended by the server in order: a FIN, a `close_notify` or a GOAWAY.
+        pub closed_by_server: u64,
+        /// Ended by a reset, by the server or something between.
+        pub reset: u64,
+        /// Ended because a ping was not answered, or the server broke the protocol.
+        pub broken: u64,
+        /// Closed by us at the end.
+        pub closed_by_us: u64,
+        /// How long connections lived that we did not close, in nanoseconds.
+        pub lifetime: Histogram,
+        /// Pings sent.
+        pub pings: u64,
+        /// From a ping to its answer, in nanoseconds.
+        pub ping_time: Histogram,
     }
 }
 
@@ -124,62 +115,34 @@ impl Handshakes {
 
     /// Adds terms that were agreed on `count` times; beyond `TERMS_COUNT_MAX` kinds they share one row.
     pub fn add_terms(&mut self, terms: &Terms, count: u64) {
-        let is_full = self.negotiated.len() >= TERMS_COUNT_MAX;
-        let terms = if is_full && !self.knows(terms) { &Terms::other() } else { terms };
-        match self.negotiated.iter_mut().find(|known| known.terms == *terms) {
+        by_terms::add_one(&mut self.negotiated, terms, count);
+    }
+}
+
+mod by_terms {
+    use super::{Negotiated, TERMS_COUNT_MAX, Terms};
+
+    pub(super) fn add(mine: &mut Vec<Negotiated>, theirs: &[Negotiated]) {
+        for Negotiated { terms, count } in theirs.iter().filter(|known| known.count > 0) {
+            add_one(mine, terms, *count);
+        }
+        mine.sort_by(|left, right| left.terms.cmp(&right.terms));
+    }
+
+    /// Which terms there were is kept.
+    pub(super) fn empty(mine: &mut [Negotiated]) {
+        mine.iter_mut().for_each(|known| known.count = 0);
+    }
+
+    pub(super) fn add_one(mine: &mut Vec<Negotiated>, terms: &Terms, count: u64) {
+        let has_space = mine.len() < TERMS_COUNT_MAX;
+        match mine.iter_mut().find(|known| known.terms == *terms) {
             Some(known) => known.count += count,
-            None => self.negotiated.push(Negotiated { terms: terms.clone(), count }),
+            None if has_space || *terms == Terms::other() => {
+                mine.push(Negotiated { terms: terms.clone(), count });
+            }
+            None => add_one(mine, &Terms::other(), count),
         }
-    }
-
-    fn knows(&self, terms: &Terms) -> bool {
-        self.negotiated.iter().any(|known| known.terms == *terms)
-    }
-
-    fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts_mut().into_iter().zip(other.counts()) {
-            *mine += theirs;
-        }
-        self.full_time.merge(&other.full_time);
-        self.resumed_time.merge(&other.resumed_time);
-        for Negotiated { terms, count } in other.negotiated.iter().filter(|known| known.count > 0) {
-            self.add_terms(terms, *count);
-        }
-        self.negotiated.sort_by(|left, right| left.terms.cmp(&right.terms));
-    }
-
-    fn clear(&mut self) {
-        self.counts_mut().into_iter().for_each(|count| *count = 0);
-        self.full_time.clear();
-        self.resumed_time.clear();
-        self.negotiated.iter_mut().for_each(|known| known.count = 0);
-    }
-
-    fn counts(&self) -> [u64; 8] {
-        [
-            self.full,
-            self.resumed,
-            self.hello_retries,
-            self.without_ticket,
-            self.early_data_accepted,
-            self.early_data_rejected,
-            self.bytes_sent,
-            self.bytes_received,
-        ]
-    }
-
-    /// In the order of [`counts`](Self::counts).
-    fn counts_mut(&mut self) -> [&mut u64; 8] {
-        [
-            &mut self.full,
-            &mut self.resumed,
-            &mut self.hello_retries,
-            &mut self.without_ticket,
-            &mut self.early_data_accepted,
-            &mut self.early_data_rejected,
-            &mut self.bytes_sent,
-            &mut self.bytes_received,
-        ]
     }
 }
 
@@ -201,30 +164,6 @@ impl Kept {
     /// Connections that ended other than by us.
     pub fn lost(&self) -> u64 {
         self.closed_by_server + self.reset + self.broken
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.opened += other.opened;
-        self.reopened += other.reopened;
-        self.closed_by_server += other.closed_by_server;
-        self.reset += other.reset;
-        self.broken += other.broken;
-        self.closed_by_us += other.closed_by_us;
-        self.lifetime.merge(&other.lifetime);
-        self.pings += other.pings;
-        self.ping_time.merge(&other.ping_time);
-    }
-
-    fn clear(&mut self) {
-        self.opened = 0;
-        self.reopened = 0;
-        self.closed_by_server = 0;
-        self.reset = 0;
-        self.broken = 0;
-        self.closed_by_us = 0;
-        self.lifetime.clear();
-        self.pings = 0;
-        self.ping_time.clear();
     }
 }
 

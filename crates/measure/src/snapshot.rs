@@ -8,125 +8,134 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::figures::{figures, fixed, most};
 use crate::{
     Failures, Histogram, Http2, Outcome, Phases, Replay, Sample, ScriptFigures, Sessions, StatusCounts,
 };
 
-/// All figures of a span of time. Snapshots of any two spans or shards of the same run merge into one.
-///
-/// Recording and clearing never allocate; nor does merging, when both have the same rows and the other brings no new failure example.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Snapshot {
-    /// Whether requests start by a schedule: then latency counts from the intended start, and service time is reported separately.
-    pub open_model: bool,
-    /// Requests begun (each settles as ok, failed, or interrupted; maybe in a later second).
-    pub requests_started: u64,
-    /// Requests made again on a new connection because a reused one died before any byte came.
-    pub requests_retried: u64,
-    /// Requests made in the warm-up; they are in no other figure.
-    pub requests_warmup: u64,
-    /// Open model: arrivals that the schedule asked for in this span, sent or not; those of the warm-up left out.
-    pub arrivals_asked: u64,
-    /// Of these, those sent: hops of redirects are requests, and no arrivals.
-    #[serde(default)]
-    pub arrivals_sent: u64,
-    /// Of those asked for, those of machines that were lost before they could send them.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub arrivals_lost: u64,
-    /// TCP connections opened (TLS included where spoken).
-    pub connections_opened: u64,
-    /// Requests that went out on a connection that had carried one before.
-    pub connections_reused: u64,
-    /// Bytes written to sockets, below TLS.
-    pub wire_bytes_sent: u64,
-    /// Bytes read from sockets, below TLS.
-    pub wire_bytes_received: u64,
-    /// Name look-ups.
-    pub looking_up: Histogram,
-    /// Phases of successful requests.
-    pub phases: PhaseHistograms,
-    /// Latency of failed requests, never mixed with that of successes.
-    pub latency_failed: Histogram,
-    /// Failures by cause and phase.
-    pub failures: Failures,
-    /// The generator's own state.
-    pub generator: Generator,
-    /// Figures by row.
-    pub rows: Vec<Row>,
-    /// What only handshakes and kept connections have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sessions: Option<Box<Sessions>>,
-    /// The metrics of a script.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub script: Option<Box<ScriptFigures>>,
-    /// What only HTTP/2 has.
-    #[serde(default, skip_serializing_if = "Http2::is_empty")]
-    pub http2: Http2,
-    /// What only the replay of recorded traffic has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replay: Option<Box<Replay>>,
+figures! {
+    /// All figures of a span of time. Snapshots of any two spans or shards of the same run merge into one.
+    ///
+    /// Recording and clearing never allocate; nor does merging, when both have the same rows and the other brings no new failure example.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+    pub struct Snapshot {
+        /// Whether requests start by a schedule: then latency counts from the intended start, and service time is reported separately.
+        pub open_model: bool as fixed,
+        /// Requests begun (each settles as ok, failed, or interrupted; maybe in a later second).
+        pub requests_started: u64,
+        /// Requests made again on a new connection because a reused one died before any byte came.
+        pub requests_retried: u64,
+        /// Requests made in the warm-up; they are in no other figure.
+        pub requests_warmup: u64,
+        /// Open model: arrivals that the schedule asked for in this span, sent or not; those of the warm-up left out.
+        pub arrivals_asked: u64,
+        /// Of these, those sent: hops of redirects are requests, and no arrivals.
+        #[serde(default)]
+        pub arrivals_sent: u64,
+        /// Of those asked for, those of machines that were lost before they could send them.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub arrivals_lost: u64,
+        /// TCP connections opened (TLS included where spoken).
+        pub connections_opened: u64,
+        /// Requests that went out on a connection that had carried one before.
+        pub connections_reused: u64,
+        /// Bytes written to sockets, below TLS.
+        pub wire_bytes_sent: u64,
+        /// Bytes read from sockets, below TLS.
+        pub wire_bytes_received: u64,
+        /// Name look-ups.
+        pub looking_up: Histogram,
+        /// Phases of successful requests.
+        pub phases: PhaseHistograms,
+        /// Latency of failed requests, never mixed with that of successes.
+        pub latency_failed: Histogram,
+        /// Failures by cause and phase.
+        pub failures: Failures,
+        /// The generator's own state.
+        pub generator: Generator,
+        /// Figures by row.
+        pub rows: Vec<Row>,
+        /// What only handshakes and kept connections have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub sessions: Option<Box<Sessions>>,
+        /// The metrics of a script.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub script: Option<Box<ScriptFigures>>,
+        /// What only HTTP/2 has.
+        #[serde(default, skip_serializing_if = "Http2::is_empty")]
+        pub http2: Http2,
+        /// What only the replay of recorded traffic has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub replay: Option<Box<Replay>>,
+    }
 }
 
-/// Figures of one row: one load, protocol, method and URL pattern.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
-    /// Requests that ended well.
-    pub ok: u64,
-    /// Requests that failed.
-    pub failed: u64,
-    /// Requests still open when the run was cut off.
-    pub interrupted: u64,
-    /// Bytes written for its requests, above TLS.
-    pub bytes_sent: u64,
-    /// Bytes read for its requests, above TLS.
-    pub bytes_received: u64,
-    /// Latency of successful requests.
-    pub latency: Histogram,
-    /// Responses by status, those of failed requests included.
-    pub status: StatusCounts,
+figures! {
+    /// Figures of one row: one load, protocol, method and URL pattern.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Row {
+        /// Requests that ended well.
+        pub ok: u64,
+        /// Requests that failed.
+        pub failed: u64,
+        /// Requests still open when the run was cut off.
+        pub interrupted: u64,
+        /// Bytes written for its requests, above TLS.
+        pub bytes_sent: u64,
+        /// Bytes read for its requests, above TLS.
+        pub bytes_received: u64,
+        /// Latency of successful requests.
+        pub latency: Histogram,
+        /// Responses by status, those of failed requests included.
+        pub status: StatusCounts,
+    }
 }
 
-/// One histogram per phase, of successful requests. Connecting and TLS count only requests that opened a connection.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PhaseHistograms {
-    /// From the intended start until a connection was there to use.
-    pub blocked: Histogram,
-    /// TCP connect.
-    pub connecting: Histogram,
-    /// TLS handshake.
-    pub tls_handshaking: Histogram,
-    /// Writing the request.
-    pub sending: Histogram,
-    /// From the last byte written to the first byte read.
-    pub waiting: Histogram,
-    /// From the first byte read to the last.
-    pub receiving: Histogram,
-    /// Sending, waiting and receiving together: k6's `http_req_duration`, and the service time of an open model. Of a connection
-    /// that was made for its own sake: connecting and TLS as well.
-    pub duration: Histogram,
-    /// All phases together.
-    pub total: Histogram,
+figures! {
+    /// One histogram per phase, of successful requests. Connecting and TLS count only requests that opened a connection.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct PhaseHistograms {
+        /// From the intended start until a connection was there to use.
+        pub blocked: Histogram,
+        /// TCP connect.
+        pub connecting: Histogram,
+        /// TLS handshake.
+        pub tls_handshaking: Histogram,
+        /// Writing the request.
+        pub sending: Histogram,
+        /// From the last byte written to the first byte read.
+        pub waiting: Histogram,
+        /// From the first byte read to the last.
+        pub receiving: Histogram,
+        /// Sending, waiting and receiving together: k6's `http_req_duration`, and the service time of an open model. Of a connection
+        /// that was made for its own sake: connecting and TLS as well.
+        pub duration: Histogram,
+        /// All phases together.
+        pub total: Histogram,
+    }
 }
 
-/// The generator's own state in a span: how late and how busy it was.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Generator {
-    /// Length of the span, summed over shards.
-    pub wall: Duration,
-    /// Time between waking and waiting again, summed over shards.
-    pub busy: Duration,
-    /// CPU time of the shards' threads, summed.
-    pub cpu: Duration,
-    /// Longest turn of a loop.
-    pub stall_max: Duration,
-    /// Open model: how late each arrival was sent although a connection was free, in nanoseconds: the
-    /// generator's own fault.
-    pub schedule_lag: Histogram,
-    /// Connections open at the span's end, summed over shards; in a run's total the most at the end of any second.
-    pub connections_open: u64,
-    /// Open model: arrivals waiting for a connection at the span's end, summed over shards; in a run's total the most at the
-    /// end of any second.
-    pub arrivals_waiting: u64,
+figures! {
+    /// The generator's own state in a span: how late and how busy it was.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Generator {
+        /// Length of the span, summed over shards.
+        pub wall: Duration,
+        /// Time between waking and waiting again, summed over shards.
+        pub busy: Duration,
+        /// CPU time of the shards' threads, summed.
+        pub cpu: Duration,
+        /// Longest turn of a loop.
+        pub stall_max: Duration as most,
+        /// Open model: how late each arrival was sent although a connection was free, in nanoseconds: the
+        /// generator's own fault.
+        pub schedule_lag: Histogram,
+        /// Connections open at the span's end, summed over shards; in a run's total the most at the end of any second.
+        pub connections_open: u64,
+        /// Open model: arrivals waiting for a connection at the span's end, summed over shards; in a run's total the most at the
+        /// end of any second.
+        pub arrivals_waiting: u64,
+    }
 }
 
 impl Snapshot {
@@ -134,27 +143,9 @@ impl Snapshot {
     pub fn new(row_count: usize, open_model: bool) -> Self {
         Self {
             open_model,
-            requests_started: 0,
-            requests_retried: 0,
-            requests_warmup: 0,
-            arrivals_asked: 0,
-            arrivals_sent: 0,
-            arrivals_lost: 0,
-            connections_opened: 0,
-            connections_reused: 0,
-            wire_bytes_sent: 0,
-            wire_bytes_received: 0,
-            looking_up: Histogram::new(),
-            phases: PhaseHistograms::default(),
-            latency_failed: Histogram::new(),
-            failures: Failures::default(),
-            generator: Generator::default(),
             // `vec![row; n]` would copy, and so touch, every page of a histogram.
             rows: repeat_with(Row::default).take(row_count).collect(),
-            sessions: None,
-            script: None,
-            http2: Http2::default(),
-            replay: None,
+            ..Self::default()
         }
     }
 
@@ -201,70 +192,6 @@ impl Snapshot {
             Outcome::Interrupted => row.interrupted += 1,
         }
         sample.outcome == Outcome::Ok
-    }
-
-    /// Adds another snapshot of the same run.
-    pub fn merge(&mut self, other: &Self) {
-        let row_count = self.rows.len().max(other.rows.len());
-        self.rows.resize_with(row_count, Row::default);
-        for (mine, theirs) in self.rows.iter_mut().zip(&other.rows) {
-            mine.merge(theirs);
-        }
-        self.requests_started += other.requests_started;
-        self.requests_retried += other.requests_retried;
-        self.requests_warmup += other.requests_warmup;
-        self.arrivals_asked += other.arrivals_asked;
-        self.arrivals_sent += other.arrivals_sent;
-        self.arrivals_lost += other.arrivals_lost;
-        self.connections_opened += other.connections_opened;
-        self.connections_reused += other.connections_reused;
-        self.wire_bytes_sent += other.wire_bytes_sent;
-        self.wire_bytes_received += other.wire_bytes_received;
-        self.looking_up.merge(&other.looking_up);
-        self.phases.merge(&other.phases);
-        self.latency_failed.merge(&other.latency_failed);
-        self.failures.merge(&other.failures);
-        self.generator.merge(&other.generator);
-        self.http2.merge(&other.http2);
-        if let Some(theirs) = &other.sessions {
-            self.sessions.get_or_insert_default().merge(theirs);
-        }
-        if let Some(theirs) = &other.replay {
-            self.replay.get_or_insert_default().merge(theirs);
-        }
-        if let Some(theirs) = &other.script {
-            self.script.get_or_insert_default().merge(theirs);
-        }
-    }
-
-    /// Empties it for the next span; keeps its memory, and of which kinds of failure an example was given.
-    pub fn clear(&mut self) {
-        self.rows.iter_mut().for_each(Row::clear);
-        self.requests_started = 0;
-        self.requests_retried = 0;
-        self.requests_warmup = 0;
-        self.arrivals_asked = 0;
-        self.arrivals_sent = 0;
-        self.arrivals_lost = 0;
-        self.connections_opened = 0;
-        self.connections_reused = 0;
-        self.wire_bytes_sent = 0;
-        self.wire_bytes_received = 0;
-        self.looking_up.clear();
-        self.phases.clear();
-        self.latency_failed.clear();
-        self.failures.clear();
-        self.generator.clear();
-        self.http2 = Http2::default();
-        if let Some(sessions) = &mut self.sessions {
-            sessions.clear();
-        }
-        if let Some(replay) = &mut self.replay {
-            replay.clear();
-        }
-        if let Some(script) = &mut self.script {
-            script.clear();
-        }
     }
 
     /// Requests that ended well.
@@ -329,26 +256,6 @@ impl Row {
     pub fn settled(&self) -> u64 {
         self.ok + self.failed + self.interrupted
     }
-
-    fn merge(&mut self, other: &Self) {
-        self.ok += other.ok;
-        self.failed += other.failed;
-        self.interrupted += other.interrupted;
-        self.bytes_sent += other.bytes_sent;
-        self.bytes_received += other.bytes_received;
-        self.latency.merge(&other.latency);
-        self.status.merge(&other.status);
-    }
-
-    fn clear(&mut self) {
-        self.ok = 0;
-        self.failed = 0;
-        self.interrupted = 0;
-        self.bytes_sent = 0;
-        self.bytes_received = 0;
-        self.latency.clear();
-        self.status.clear();
-    }
 }
 
 impl PhaseHistograms {
@@ -400,51 +307,5 @@ impl PhaseHistograms {
         self.sending.record(phases.sending_ns);
         self.waiting.record(phases.waiting_ns);
         self.receiving.record(phases.receiving_ns);
-    }
-
-    fn merge(&mut self, other: &Self) {
-        for (mine, (_, theirs)) in self.all_mut().into_iter().zip(other.iter()) {
-            mine.merge(theirs);
-        }
-    }
-
-    fn clear(&mut self) {
-        self.all_mut().into_iter().for_each(Histogram::clear);
-    }
-
-    /// In the order of [`iter`](Self::iter).
-    fn all_mut(&mut self) -> [&mut Histogram; 8] {
-        [
-            &mut self.blocked,
-            &mut self.connecting,
-            &mut self.tls_handshaking,
-            &mut self.sending,
-            &mut self.waiting,
-            &mut self.receiving,
-            &mut self.duration,
-            &mut self.total,
-        ]
-    }
-}
-
-impl Generator {
-    fn merge(&mut self, other: &Self) {
-        self.wall += other.wall;
-        self.busy += other.busy;
-        self.cpu += other.cpu;
-        self.stall_max = self.stall_max.max(other.stall_max);
-        self.schedule_lag.merge(&other.schedule_lag);
-        self.connections_open += other.connections_open;
-        self.arrivals_waiting += other.arrivals_waiting;
-    }
-
-    fn clear(&mut self) {
-        self.wall = Duration::ZERO;
-        self.busy = Duration::ZERO;
-        self.cpu = Duration::ZERO;
-        self.stall_max = Duration::ZERO;
-        self.schedule_lag.clear();
-        self.connections_open = 0;
-        self.arrivals_waiting = 0;
     }
 }

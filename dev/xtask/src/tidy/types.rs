@@ -41,7 +41,8 @@ fn package(path: &Path) -> Option<&str> {
 fn type_names(text: &str) -> impl Iterator<Item = &str> {
     let product = text.split("#[cfg(test)]\nmod ").next().unwrap_or(text);
     product.lines().filter_map(|line| {
-        // Associated types are indented, and are not names of their own.
+        // Associated types are indented, and are not names of their own; structs are indented within macros.
+        let line = if line.contains(" type ") { line } else { line.trim_start() };
         let rest = line.strip_prefix("pub(crate) ").or_else(|| line.strip_prefix("pub "))?;
         let rest = KEYWORDS.iter().find_map(|keyword| rest.strip_prefix(keyword))?;
         rest.split(|c: char| !c.is_alphanumeric()).next().filter(|name| !name.is_empty())
