@@ -3,6 +3,7 @@
 //! Never: sockets, the clock, metrics.
 
 mod client;
+pub mod events;
 pub mod h1;
 pub mod h2;
 pub mod ws;
