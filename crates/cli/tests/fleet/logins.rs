@@ -21,7 +21,8 @@ fn farm(count: u32) -> Lab {
 
 /// Has each of the farm's addresses make one request.
 fn run(lab: &Lab, count: u32, ssh: &str) -> Output {
-    let mut plan = format!("ssh: {ssh}\nmachines:\n");
+    // On a busy machine, so many agents take longer to give a sign of life than the default allows.
+    let mut plan = format!("ssh: {ssh}\nlost_after: 5m\nmachines:\n");
     for number in 1..=count {
         writeln!(plan, "  f{number}: {}", Lab::farm_address(number)).unwrap();
     }
