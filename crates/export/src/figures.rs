@@ -23,6 +23,7 @@ pub(crate) struct Moment {
 pub(crate) struct Figure {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
+    pub(crate) unit: FigureUnit,
     pub(crate) help: &'static str,
     /// Sorted by name.
     pub(crate) labels: Vec<(&'static str, String)>,
@@ -36,6 +37,14 @@ pub(crate) enum Kind {
     Counter,
     /// Goes up and down.
     Gauge,
+}
+
+/// What a figure's value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FigureUnit {
+    /// A number or a share.
+    Number,
+    Seconds,
 }
 
 /// What the figures are made of, of a run under way or at its end.
@@ -126,7 +135,7 @@ fn of_schedule(source: &Source<'_>) -> impl Iterator<Item = Figure> {
     let asked = source.total.arrivals_asked;
     let lag = source.second.schedule_lag.quantile(0.99);
     let lag = lag.map(|ns| {
-        gauge("squall_schedule_lag_p99", "How late requests are sent, in seconds.", ns as f64 / 1e9)
+        seconds("squall_schedule_lag_p99", "How late requests are sent, in seconds.", ns as f64 / 1e9)
     });
     [counter("squall_requests_asked_total", "Requests scheduled so far.", asked)].into_iter().chain(lag)
 }
@@ -177,21 +186,25 @@ fn of_row(key: &RowKey, row: &Row) -> Vec<Figure> {
             quantile(name, help, &row.latency, q).map(|figure| Figure { labels: labels.clone(), ..figure }),
         );
     }
-    let mean = row.latency.mean().map(|ns| gauge("k6_http_req_duration_avg", help, ns / 1e9));
+    let mean = row.latency.mean().map(|ns| seconds("k6_http_req_duration_avg", help, ns / 1e9));
     figures.extend(mean.map(|figure| Figure { labels: labels.clone(), ..figure }));
     figures
 }
 
 fn quantile(name: &'static str, help: &'static str, times: &Histogram, q: f64) -> Option<Figure> {
-    times.quantile(q).map(|ns| gauge(name, help, ns as f64 / 1e9))
+    times.quantile(q).map(|ns| seconds(name, help, ns as f64 / 1e9))
 }
 
 fn counter(name: &'static str, help: &'static str, value: u64) -> Figure {
-    Figure { name, kind: Kind::Counter, help, labels: Vec::new(), value: value as f64 }
+    Figure { kind: Kind::Counter, ..gauge(name, help, value as f64) }
 }
 
 fn gauge(name: &'static str, help: &'static str, value: f64) -> Figure {
-    Figure { name, kind: Kind::Gauge, help, labels: Vec::new(), value }
+    Figure { name, kind: Kind::Gauge, unit: FigureUnit::Number, help, labels: Vec::new(), value }
+}
+
+fn seconds(name: &'static str, help: &'static str, value: f64) -> Figure {
+    Figure { unit: FigureUnit::Seconds, ..gauge(name, help, value) }
 }
 
 /// The name that the JSON contract has for a value.

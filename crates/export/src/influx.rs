@@ -32,13 +32,14 @@ fn escaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Figure, Kind};
+    use crate::figures::{Figure, FigureUnit, Kind};
 
     #[test]
     fn tags_are_escaped_and_empty_ones_left_out() {
         let figure = Figure {
             name: "a",
             kind: Kind::Gauge,
+            unit: FigureUnit::Number,
             help: "",
             labels: vec![("m", String::new()), ("n", "x y,z=1".to_owned())],
             value: 1.5,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::figures::{Figure, Kind, Moment};
+use crate::figures::{Figure, FigureUnit, Kind, Moment};
 
 /// The body of a request to `/v1/metrics`.
 pub(crate) fn request(moment: &Moment) -> Vec<u8> {
@@ -17,12 +17,11 @@ pub(crate) fn request(moment: &Moment) -> Vec<u8> {
 fn metric(figures: &[Figure], moment: &Moment) -> Value {
     let first = &figures[0];
     let points: Vec<Value> = figures.iter().map(|figure| point(figure, moment)).collect();
-    let unit =
-        if first.name.contains("duration") || first.name.contains("_req_") && first.name.ends_with("p99") {
-            "s"
-        } else {
-            "1"
-        };
+    // As UCUM writes them.
+    let unit = match first.unit {
+        FigureUnit::Number => "1",
+        FigureUnit::Seconds => "s",
+    };
     let mut metric = json!({"name": first.name, "description": first.help, "unit": unit});
     // Cumulative since the run's start: AGGREGATION_TEMPORALITY_CUMULATIVE is 2.
     match first.kind {

@@ -78,11 +78,13 @@ const BYTES: u8 = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::FigureUnit;
 
     fn moment() -> Moment {
         let figure = |value: f64| Figure {
             name: "a_total",
             kind: Kind::Counter,
+            unit: FigureUnit::Number,
             help: "What.",
             labels: vec![("name", "x\"\\\n".to_owned())],
             value,

@@ -64,7 +64,7 @@ const DATAGRAM_BYTES_MAX: usize = 1432;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Figure;
+    use crate::figures::{Figure, FigureUnit};
 
     #[test]
     fn counters_are_sent_as_differences() {
@@ -74,6 +74,7 @@ mod tests {
             figures: vec![Figure {
                 name: "k6_http_reqs_total",
                 kind: Kind::Counter,
+                unit: FigureUnit::Number,
                 help: "",
                 labels: vec![("name", "a|b".to_owned())],
                 value,

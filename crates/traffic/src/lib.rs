@@ -31,7 +31,7 @@ pub mod write;
 pub use difference::Side;
 pub use error::{Place, Problem, WriteError};
 pub use pipe::Piped;
-pub use read::{Format, LogPattern, Notes, OpenError, PatternError, ReadOptions, Source, open};
+pub use read::{Format, LogPattern, Notes, OpenError, PatternError, ReadOptions, Source, Unrecognized, open};
 pub use record::{Field, Record, Request, Response, Scheme, Version, body_check, key_of};
 pub use redirect::Redirect;
 pub use session::{SessionBy, Sessions};

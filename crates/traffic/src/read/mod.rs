@@ -31,7 +31,7 @@ use crate::{Problem, Record, store};
 pub use log_pattern::{LogPattern, PatternError};
 pub use notes::Notes;
 pub use postman::environment;
-pub use sniff::{Format, OpenError};
+pub use sniff::{Format, OpenError, Unrecognized};
 
 /// A recording that is read record by record.
 pub trait Source {

@@ -47,8 +47,8 @@ pub enum OpenError {
     Unknown {
         /// The file.
         path: PathBuf,
-        /// What it looks like.
-        reason: String,
+        /// Why not.
+        reason: Unrecognized,
     },
     /// A folder without files of pairs.
     #[error("no RRPair file (*.md, *.json) in the folder `{}`", path.display())]
@@ -56,6 +56,20 @@ pub enum OpenError {
         /// The folder.
         path: PathBuf,
     },
+}
+
+/// Why the format of a file cannot be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unrecognized {
+    /// There is nothing in it.
+    #[error("it is empty")]
+    Empty,
+    /// It begins with the byte order mark of UTF-16.
+    #[error("it is UTF-16")]
+    Utf16,
+    /// Its beginning is that of no format.
+    #[error("its content matches no known format")]
+    Content,
 }
 
 impl OpenError {
@@ -67,10 +81,10 @@ impl OpenError {
     pub fn help(&self) -> String {
         match self {
             Self::Os { .. } => "check the path and its permissions".to_owned(),
-            Self::Unknown { reason, .. } if reason.contains("UTF-16") => {
+            Self::Unknown { reason: Unrecognized::Utf16, .. } => {
                 "convert it: `iconv -f UTF-16 -t UTF-8 FILE`".to_owned()
             }
-            Self::Unknown { .. } => {
+            Self::Unknown { reason: Unrecognized::Empty | Unrecognized::Content, .. } => {
                 let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
                 format!("name the format with --format: {}", names.join(", "))
             }
@@ -123,17 +137,17 @@ impl FromStr for Format {
 /// Looks at the beginning of a file.
 pub(super) fn format_of(path: &Path, input: &mut Input, has_log_pattern: bool) -> Result<Format, OpenError> {
     let start = input.fill().map_err(|error| OpenError::io(path, error))?;
-    let unknown = |reason: &str| OpenError::Unknown { path: path.to_owned(), reason: reason.to_owned() };
+    let unknown = |reason: Unrecognized| OpenError::Unknown { path: path.to_owned(), reason };
     if has_log_pattern {
         return Ok(Format::AccessLog);
     }
     if start.is_empty() {
-        return Err(unknown("it is empty"));
+        return Err(unknown(Unrecognized::Empty));
     }
     if start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]) {
-        return Err(unknown("it is UTF-16"));
+        return Err(unknown(Unrecognized::Utf16));
     }
-    guess(start).ok_or_else(|| unknown("its content matches no known format"))
+    guess(start).ok_or_else(|| unknown(Unrecognized::Content))
 }
 
 fn guess(start: &[u8]) -> Option<Format> {
