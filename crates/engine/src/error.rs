@@ -49,11 +49,8 @@ pub enum Error {
         reason: String,
     },
     /// A script's options forbid a request.
-    #[error("{reason}")]
-    Refused {
-        /// k6's words for it.
-        reason: &'static str,
-    },
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
     /// The operating system refused something that the generator itself needs.
     #[error("cannot {what}: {source}")]
     Os {
@@ -80,6 +77,17 @@ pub enum Error {
     },
 }
 
+/// Why a script's options forbid a request, in k6's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Forbidden {
+    /// `blacklistIPs` has the host's address.
+    #[error("ip is blacklisted")]
+    Address,
+    /// `blockHostnames` has the host's name.
+    #[error("hostname is blocked")]
+    Name,
+}
+
 impl Error {
     /// What the user can do about it.
     pub fn help(&self) -> Option<String> {
@@ -92,7 +100,7 @@ impl Error {
                 format!("check the spelling, or give an address: --resolve {host}:{port}:192.0.2.1")
             }
             Self::Script(error) => error.help.clone(),
-            Self::Os { .. } | Self::Refused { .. } => return None,
+            Self::Os { .. } | Self::Forbidden(_) => return None,
             Self::TooFewDescriptors { needed, reserved, limit } => {
                 let raise = format!(
                     "raise the hard limit before the run: `ulimit -Hn {needed}` as root, or `LimitNOFILE={needed}` for a service"

@@ -33,7 +33,7 @@ pub use driver::script::{
     ScriptEnd, ScriptRun, Sections, SetupPart, Stage, Submetric, SummaryRun, empty_figures, metric_of,
     submetrics,
 };
-pub use error::Error;
+pub use error::{Error, Forbidden};
 pub use observer::{Observer, Span};
 pub use pace::lag_allowed;
 pub use preflight::{Need, Resource, check, needs};

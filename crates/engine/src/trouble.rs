@@ -3,12 +3,14 @@
 use std::io;
 use std::time::Duration;
 
+use rustls::CertificateError;
 use squall_measure::{Cause, Phase};
 use squall_plan::limits::{RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
 use squall_plan::units::DurationText;
 use squall_wire::ProtocolError;
 use squall_wire::h1::{DecodeError, DecodeErrorKind};
 
+use crate::error::Forbidden;
 use crate::sys::nanoseconds;
 use crate::tls;
 
@@ -18,6 +20,19 @@ pub(crate) struct Trouble {
     pub(crate) cause: Cause,
     pub(crate) phase: Phase,
     pub(crate) text: String,
+    pub(crate) detail: Detail,
+}
+
+/// What k6's error codes distinguish, and causes do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    None,
+    /// The certificate is not for the server's name.
+    CertificateName,
+    /// The certificate's issuer is not trusted.
+    CertificateIssuer,
+    /// A script's options forbid it.
+    Forbidden(Forbidden),
 }
 
 /// How long a slot rests whose connect has failed so often in a row.
@@ -33,7 +48,7 @@ pub(crate) fn time_limit(ns: u64) -> DurationText {
 
 impl Trouble {
     pub(crate) fn new(cause: Cause, phase: Phase, text: String) -> Self {
-        Self { cause, phase, text }
+        Self { cause, phase, text, detail: Detail::None }
     }
 
     /// The peer closed the connection.
@@ -50,7 +65,14 @@ impl Trouble {
     }
 
     pub(crate) fn tls(error: &rustls::Error, phase: Phase) -> Self {
-        Self::new(tls::cause_of(error), phase, error.to_string())
+        let detail = match error {
+            rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            ) => Detail::CertificateName,
+            rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => Detail::CertificateIssuer,
+            _ => Detail::None,
+        };
+        Self { detail, ..Self::new(tls::cause_of(error), phase, error.to_string()) }
     }
 
     /// The peer broke a rule of its protocol, or ended in the middle of it.

@@ -26,8 +26,8 @@ use self::origin::{OriginKey, OriginTable, refuse_forwarded_h2};
 use self::redirect::redirect_plan;
 use self::request::{Source, Template, open_body};
 use self::rows::RowTable;
-use crate::Error;
 use crate::dns::Names;
+use crate::{Error, Forbidden};
 
 pub(crate) use self::origin::{Dial, Origin, resolve_rule};
 pub(crate) use self::replay::{PreparedReplay, ReplayOrigin, now_ns};
@@ -172,8 +172,8 @@ impl Prepared {
     /// Prepares a request that a driver has decided: its origin, its row, its bytes. A name that is new is looked up.
     pub(crate) fn prepare_call(&mut self, spec: &Spec, route: &Route) -> Result<PreparedRequest, Error> {
         let plan = &spec.plan;
-        if let Some(reason) = route.refused {
-            return Err(Error::Refused { reason });
+        if let Some(forbidden) = route.forbidden {
+            return Err(forbidden.into());
         }
         let own = |origin: &&Origin| origin.key.tls_idx == 0 && origin.tls.is_some();
         let shared = self.origins.iter().find(own).and_then(|origin| origin.tls.as_ref());
@@ -226,10 +226,10 @@ impl Prepared {
         // An IPv4 address reaches the same host when it is written as an IPv6 one (RFC 4291 2.5.5.2).
         let is_forbidden = |address: &IpAddr| {
             let forms = [*address, address.to_canonical(), as_ipv6(address)];
-            route.forbidden.iter().any(|net| forms.iter().any(|form| net.contains(form)))
+            route.forbidden_networks.iter().any(|net| forms.iter().any(|form| net.contains(form)))
         };
         if self.names.addresses(*name_idx).iter().any(is_forbidden) {
-            return Err(Error::Refused { reason: "ip is blacklisted" });
+            return Err(Forbidden::Address.into());
         }
         Ok(())
     }

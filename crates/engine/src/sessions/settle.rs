@@ -110,7 +110,7 @@ impl SessionShard {
     }
 
     fn keep_example(&mut self, slot_idx: usize, trouble: &Trouble) {
-        let Trouble { cause, phase, text } = trouble;
+        let Trouble { cause, phase, text, .. } = trouble;
         if !self.pulse.snapshot.failures.wants_example(*cause, *phase) {
             return;
         }

@@ -4,8 +4,9 @@ use squall_measure::{Cause, Phase, Phases};
 use squall_script::{Reply, ReplyFailure, Timing};
 use squall_wire::Version;
 
+use crate::Forbidden;
 use crate::driver::Ended;
-use crate::trouble::Trouble;
+use crate::trouble::{Detail, Trouble};
 
 /// The reply of a request that has ended.
 pub(super) fn reply_of(ended: Ended) -> Reply {
@@ -61,11 +62,11 @@ fn failure(trouble: &Trouble) -> ReplyFailure {
         Cause::Unreachable | Cause::OutOfResources if is_dialling(trouble) => {
             (1210, format!("dial: {}", trouble.text))
         }
-        Cause::TlsCertificate => certificate(&trouble.text),
+        Cause::TlsCertificate => certificate(trouble),
         Cause::TlsAlert | Cause::TlsProtocol => (1300, format!("tls: {}", trouble.text)),
         Cause::StreamReset | Cause::StreamRefused => (1630, trouble.text.clone()),
         Cause::ConnectionClosed => (1000, "EOF".to_owned()),
-        _ => (code_of(&trouble.text), trouble.text.clone()),
+        _ => (code_of(trouble.detail), trouble.text.clone()),
     };
     ReplyFailure { code, text }
 }
@@ -76,20 +77,18 @@ fn is_dialling(trouble: &Trouble) -> bool {
 }
 
 /// k6's code of what its options forbid; of anything else that of an unknown error.
-fn code_of(text: &str) -> u16 {
-    match text {
-        "ip is blacklisted" => 1110,
-        "hostname is blocked" => 1111,
+const fn code_of(detail: Detail) -> u16 {
+    match detail {
+        Detail::Forbidden(Forbidden::Address) => 1110,
+        Detail::Forbidden(Forbidden::Name) => 1111,
         _ => 1000,
     }
 }
 
-fn certificate(text: &str) -> (u16, String) {
-    if text.contains("NotValidForName") {
-        return (1311, "x509: certificate doesn't match hostname".to_owned());
+fn certificate(trouble: &Trouble) -> (u16, String) {
+    match trouble.detail {
+        Detail::CertificateName => (1311, "x509: certificate doesn't match hostname".to_owned()),
+        Detail::CertificateIssuer => (1310, "x509: unknown authority".to_owned()),
+        _ => (1300, format!("tls: {}", trouble.text)),
     }
-    if text.contains("UnknownIssuer") {
-        return (1310, "x509: unknown authority".to_owned());
-    }
-    (1300, format!("tls: {text}"))
 }

@@ -9,7 +9,7 @@ use squall_plan::{ClientIdentity, TlsPolicy};
 use squall_script::{ClientConfig as Client, Dns, HostPattern, HostRules, Options, Program, Spec};
 
 use crate::prepare::Route;
-use crate::{Error, tls};
+use crate::{Error, Forbidden, tls};
 
 /// The ways to all hosts, made once for a run.
 #[derive(Debug)]
@@ -50,11 +50,11 @@ impl Routes {
         let host = spec.plan.url.host_str().unwrap_or_default();
         let is_blocked = self.blocked.iter().any(|pattern| pattern.matches(host));
         Route {
-            refused: is_blocked.then_some("hostname is blocked"),
+            forbidden: is_blocked.then_some(Forbidden::Name),
             dial: self.hosts.find(host, spec.plan.url.port_or_known_default().unwrap_or_default()),
             tls: self.tls(spec.client, host),
             dns: self.dns,
-            forbidden: Arc::clone(&self.forbidden),
+            forbidden_networks: Arc::clone(&self.forbidden),
         }
     }
 

@@ -9,6 +9,7 @@ use squall_script::Spec;
 use squall_wire::Version;
 use squall_wire::h1::Response;
 
+use crate::Error;
 use crate::driver::{Call, Driver};
 use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
@@ -16,7 +17,7 @@ use crate::shard::connections::OriginState;
 use crate::shard::connections::conn::{ConnState, Exchange};
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
-use crate::trouble::Trouble;
+use crate::trouble::{Detail, Trouble};
 
 /// A call in flight.
 pub(in crate::shard) struct CallInFlight {
@@ -55,7 +56,11 @@ impl Connections {
         recorder.add_rows(self);
         let prepared = prepared.map_err(|error| {
             let cause = if error.is_target_unreachable() { Cause::NameNotResolved } else { Cause::Other };
-            trouble(cause, error.to_string())
+            let detail = match error {
+                Error::Forbidden(forbidden) => Detail::Forbidden(forbidden),
+                _ => Detail::None,
+            };
+            Trouble { detail, ..trouble(cause, error.to_string()) }
         })?;
         let prepared = Rc::new(prepared);
         // Nothing else fills the cell of a spec, and a spec belongs to one shard.

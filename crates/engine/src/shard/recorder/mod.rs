@@ -76,7 +76,7 @@ impl ShardRecorder {
         (status, timeout_ns): (u16, u64),
         trouble: Trouble,
     ) {
-        let Trouble { cause, phase, mut text } = trouble;
+        let Trouble { cause, phase, mut text, .. } = trouble;
         if !self.pulse.snapshot.failures.wants_example(cause, phase) {
             return;
         }
