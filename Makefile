@@ -52,9 +52,8 @@ test: test-deps ui lint docs ui-test ## runs every check: lint, documentation, t
 
 lint: build-deps ## checks formatting, clippy, project conventions and licences
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	@# Nothing is linked, so libFuzzer itself is not built.
-	CUSTOM_LIBFUZZER_PATH=none/libfuzzer.a $(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --target-dir target --bins
+	CUSTOM_LIBFUZZER_PATH=none/libfuzzer.a $(CARGO) clippy --workspace --all-targets --features squall-fuzz/targets -- -D warnings
 	$(CARGO) xtask tidy
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check licenses bans sources; else echo "cargo-deny is not installed: licences were not checked"; fi
 

@@ -9,14 +9,19 @@ use squall_plan::file::{PlanFile, Problem, PtrFile, PtrOptions, Variables, is_pt
 fuzz_target!(|text: &str| {
     let environment = |name: &str| (name.len() < 3).then(|| "value".to_owned());
     let given = [("given".to_owned(), "1s".to_owned())];
-    match PlanFile::parse(text, &Variables { given: &given, environment: &environment, hosts: &|_| Ok(text.to_owned()) }) {
+    match PlanFile::parse(
+        text,
+        &Variables { given: &given, environment: &environment, hosts: &|_| Ok(text.to_owned()) },
+    ) {
         Ok(file) => assert!(file.loads().next().is_some()),
         Err(problems) => check(text, &problems),
     }
     is_ptr(text);
     for external in [false, true] {
         let options = PtrOptions { external, ..PtrOptions::default() };
-        if let Err(problems) = parse_ptr(&[PtrFile { text: text.to_owned(), folder: String::new() }], &options) {
+        if let Err(problems) =
+            parse_ptr(&[PtrFile { text: text.to_owned(), folder: String::new() }], &options)
+        {
             check(text, &problems.into_iter().map(|(_, problem)| problem).collect::<Vec<_>>());
         }
     }

@@ -14,8 +14,8 @@ use libfuzzer_sys::fuzz_target;
 use squall_plan::log_mask::masked_line;
 use squall_plan::printable::{csv_cell, printable};
 use squall_script::{
-    Console, MetricId, NoRecorder, Options, Program, ProgramSetup, Recorder, SampleForm, SampleOutput, SampleStream,
-    SystemTags, Tags, TimeForm,
+    Console, MetricId, NoRecorder, Options, Program, ProgramSetup, Recorder, SampleForm, SampleOutput,
+    SampleStream, SystemTags, Tags, TimeForm,
 };
 
 #[derive(Arbitrary, Debug)]
@@ -31,7 +31,8 @@ fuzz_target!(|input: Input| {
     let program = PROGRAM.get_or_init(program);
     let options = Options::of(Vec::new()).expect("the defaults");
     let text = Text::default();
-    let output = SampleOutput::new(SampleForm::Csv(TimeForm::Unix), Box::new(text.clone()), program, &options);
+    let output =
+        SampleOutput::new(SampleForm::Csv(TimeForm::Unix), Box::new(text.clone()), program, &options);
     let stream = SampleStream::new(Rc::new(NoRecorder), &[Arc::new(output)], &[]);
     let metadata = [("note".to_owned(), input.metadata.clone())];
     let own = [("own".to_owned(), input.tag.clone())];
@@ -53,7 +54,8 @@ fuzz_target!(|input: Input| {
     let [header, row] = &rows[..] else { panic!("{} rows of {written:?}", rows.len()) };
     assert_eq!(header.len(), row.len(), "{written:?}");
     let cell = |name: &str| row[header.iter().position(|known| known == name).expect("a column")].clone();
-    let shown = |text: &str| if text.contains("://") { masked_line(text).into_owned() } else { text.to_owned() };
+    let shown =
+        |text: &str| if text.contains("://") { masked_line(text).into_owned() } else { text.to_owned() };
     for (name, value) in [("scenario", &input.scenario), ("group", &input.group), ("check", &input.check)] {
         assert_eq!(cell(name), csv_cell(&shown(value)), "{name} of {written:?}");
     }
@@ -111,7 +113,9 @@ impl Reader {
     }
 
     fn rows(&mut self, text: &str) -> Vec<Vec<String>> {
-        writeln!(self.ask, "{}", serde_json::Value::from(text)).and_then(|()| self.ask.flush()).expect("a reader");
+        writeln!(self.ask, "{}", serde_json::Value::from(text))
+            .and_then(|()| self.ask.flush())
+            .expect("a reader");
         let mut line = String::new();
         self.told.read_line(&mut line).expect("an answer");
         serde_json::from_str(&line).expect("rows")

@@ -16,18 +16,19 @@ use rustls::{ALL_VERSIONS, ServerConfig, ServerConnection};
 use squall_engine::{Control, run};
 use squall_measure::RunRecorder;
 use squall_plan::{
-    CloseMode, ConnectionPolicy, Endpoint, HandshakeLoad, IdleLoad, IdleProtocol, Load, Network, Ping, PingKind, Plan,
-    Profile, Resumption, Segment, SessionRequest, Stop, TlsPolicy, Weighted, What, When,
+    CloseMode, ConnectionPolicy, Endpoint, HandshakeLoad, IdleLoad, IdleProtocol, Load, Network, Ping,
+    PingKind, Plan, Profile, Resumption, Segment, SessionRequest, Stop, TlsPolicy, Weighted, What, When,
 };
 use squall_testkit::Authority;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&kind, script)) = data.split_first() else { return };
     let server = SERVER.get_or_init(Server::start);
-    server.script.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&Script {
-        is_damage: kind % 4 == 0,
-        bytes: script.to_vec(),
-    });
+    server
+        .script
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone_from(&Script { is_damage: kind % 4 == 0, bytes: script.to_vec() });
     let what = match kind % 4 {
         0 | 1 => handshakes(server.address, kind & 4 != 0),
         2 => idle(server.address, IdleProtocol::Http1, PingKind::Request(request())),
@@ -151,7 +152,10 @@ fn plan(what: What) -> Plan {
         what,
         when: When::Closed { connections: Profile::constant(2.0), users: None },
         stop,
-        connections: ConnectionPolicy { connect_timeout: Duration::from_millis(200), ..ConnectionPolicy::default() },
+        connections: ConnectionPolicy {
+            connect_timeout: Duration::from_millis(200),
+            ..ConnectionPolicy::default()
+        },
         network: Network::default(),
         tls: TlsPolicy { insecure: true, ..TlsPolicy::default() },
         segment: Segment::WHOLE,

@@ -20,10 +20,10 @@ fuzz_target!(|input: Input| {
 });
 
 /// Type and data of each event, and whether one was too large.
-fn events(input: &Input, step: usize) -> (Vec<(Vec<u8>, Vec<u8>)>, bool) {
+fn events(input: &Input, step: usize) -> (Vec<[Vec<u8>; 2]>, bool) {
     let format = if input.is_lines { EventFormat::Lines } else { EventFormat::EventStream };
     let mut decoder = EventDecoder::new(format, EVENT_BYTES_MAX);
-    let owned = |event: StreamEvent<'_>| (event.kind.to_vec(), event.data.to_vec());
+    let owned = |event: StreamEvent<'_>| [event.kind.to_vec(), event.data.to_vec()];
     let mut seen = Vec::new();
     for mut piece in input.bytes.chunks(step) {
         loop {

@@ -104,7 +104,8 @@ fn ours(input: &Input, config: Arc<ClientConfig>, server: Arc<ServerConfig>) -> 
 }
 
 fn theirs(input: &Input, config: Arc<ClientConfig>, server: Arc<ServerConfig>) -> Seen {
-    let mut client = ClientConnection::new(config, "localhost".try_into().expect("a name")).expect("a session");
+    let mut client =
+        ClientConnection::new(config, "localhost".try_into().expect("a name")).expect("a session");
     let mut server = ServerConnection::new(server).expect("a server");
     while client.is_handshaking() || client.wants_write() {
         let mut flight = Vec::new();
@@ -192,7 +193,8 @@ fn bytes(input: &Input, server: ServerConnection) -> Vec<u8> {
             Record::Raw(data) => bytes.extend_from_slice(data),
         }
     }
-    let is_kept = |place: u16| begins.iter().any(|begin| (0..3).contains(&usize::from(place).wrapping_sub(*begin)));
+    let is_kept =
+        |place: u16| begins.iter().any(|begin| (0..3).contains(&usize::from(place).wrapping_sub(*begin)));
     if let Some((place, change)) = input.damage.filter(|(place, _)| !is_kept(*place))
         && let Some(byte) = bytes.get_mut(usize::from(place))
     {

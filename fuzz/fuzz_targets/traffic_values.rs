@@ -18,7 +18,11 @@ fuzz_target!(|input: Vec<(&str, &[u8], &[u8], &str)>| {
         let headers = vec![Field::new("Cookie", text), Field::new("X-Token", answered)];
         let target = format!("/{text}");
         let request = Request { target, headers, body: sent.to_vec(), ..Request::default() };
-        learner.add(ordinal, 0, &Record { session: 1, request, response: Some(response), ..Record::default() });
+        learner.add(
+            ordinal,
+            0,
+            &Record { session: 1, request, response: Some(response), ..Record::default() },
+        );
         live.set(text.as_bytes().to_vec(), sent.to_vec());
         let headers = vec![Field::new("Content-Type", coding), Field::new("X-Token", answered)];
         let target = format!("/{text}");

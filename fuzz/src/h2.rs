@@ -1,7 +1,7 @@
 //! What the fuzz targets of HTTP/2 have in common: a client with requests in flight, and all that can be seen of it.
 
-use squall_wire::h1::{Fields, HeadView, RequestHead, RequestKind, Sink};
 use squall_wire::Event;
+use squall_wire::h1::{Fields, HeadView, RequestHead, RequestKind, Sink};
 use squall_wire::h2::{Client, Error, FieldBlock, FieldTable, HeadCache, Request, Setup, prepare};
 
 /// Requests that are in flight where nothing else is said.
@@ -34,7 +34,8 @@ pub struct Seen {
 impl Peer {
     /// A client with small windows, and requests in flight; every other one has a body.
     pub fn new(request_count: u32) -> Self {
-        let setup = Setup { stream_count: REQUEST_COUNT, window_bytes: 1_000, connection_window_bytes: 65_535 };
+        let setup =
+            Setup { stream_count: REQUEST_COUNT, window_bytes: 1_000, connection_window_bytes: 65_535 };
         let mut table = FieldTable::default();
         let head = RequestHead {
             method: "GET",
@@ -44,7 +45,8 @@ impl Peer {
             content_length: None,
         };
         let fields = prepare(&head, "http", Some(&mut table)).expect("a good head");
-        let mut peer = Self { client: Client::new(setup), sent: Vec::new(), table, fields, seen: Seen::default() };
+        let mut peer =
+            Self { client: Client::new(setup), sent: Vec::new(), table, fields, seen: Seen::default() };
         (0..request_count).for_each(|nth| peer.ask(u64::from(nth % 2) * BODY_BYTES));
         peer
     }

@@ -5,7 +5,7 @@ pub mod traffic;
 
 use squall_plan::InputError;
 
-/// Checks that an error can be shown to whoever wrote `text`: it points into it, and says something.
+/// Checks that an error can be shown to the author of `text`: it points into it, and says something.
 pub fn check_error(text: &str, error: &InputError) {
     let column_max = text.chars().count() + 1;
     assert!((1..=column_max).contains(&error.column), "column {} of {column_max}: {error:?}", error.column);

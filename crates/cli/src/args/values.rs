@@ -26,10 +26,6 @@ pub(super) fn time(text: &str) -> Result<Duration, InputError> {
     if time.is_zero() { Err(refused("must not be zero", "write a time such as `10s`")) } else { Ok(time) }
 }
 
-pub(super) fn whole(text: &str) -> Result<u64, InputError> {
-    parse_count(text)
-}
-
 /// A number that k6 reads before it judges it: its exit code depends on that.
 pub(super) fn signed(text: &str) -> Result<i64, InputError> {
     text.parse().or_else(|_| parse_count(text).map(|count| i64::try_from(count).unwrap_or(i64::MAX)))

@@ -8,48 +8,48 @@ use serde_json::Value;
 use super::Findings;
 
 /// What a crate may use.
-struct Room {
+struct Package {
     package: &'static str,
-    /// Rooms of ours that it may use.
+    /// Packages of ours that it may use.
     may_use: &'static [&'static str],
-    /// Crates that would teach it what it must never know.
+    /// Crates that would teach it what it must not use.
     must_not_use: &'static [&'static str],
 }
 
-const ROOMS: &[Room] = &[
-    Room { package: "squall-plan", may_use: &[], must_not_use: SYSTEM },
-    Room { package: "squall-wire", may_use: &[], must_not_use: SYSTEM },
-    Room { package: "squall-measure", may_use: &["squall-plan"], must_not_use: SYSTEM },
-    Room { package: "squall-traffic", may_use: &["squall-plan"], must_not_use: SYSTEM },
-    Room {
+const PACKAGES: &[Package] = &[
+    Package { package: "squall-plan", may_use: &[], must_not_use: SYSTEM },
+    Package { package: "squall-wire", may_use: &[], must_not_use: SYSTEM },
+    Package { package: "squall-measure", may_use: &["squall-plan"], must_not_use: SYSTEM },
+    Package { package: "squall-traffic", may_use: &["squall-plan"], must_not_use: SYSTEM },
+    Package {
         package: "squall-engine",
         may_use: &["squall-plan", "squall-wire", "squall-measure", "squall-traffic", "squall-script"],
         must_not_use: &["clap"],
     },
-    Room {
+    Package {
         package: "squall-script",
         may_use: &["squall-plan"],
         must_not_use: &["tokio", "mio", "socket2", "hyper", "rustix", "clap"],
     },
-    Room {
+    Package {
         package: "squall-fleet",
         may_use: &["squall-plan", "squall-measure"],
         must_not_use: &["clap", "tokio"],
     },
-    Room {
+    Package {
         package: "squall-report",
         may_use: &["squall-plan", "squall-measure", "squall-study"],
         must_not_use: NETWORK,
     },
-    Room {
+    Package {
         package: "squall-export",
         may_use: &["squall-plan", "squall-measure", "squall-report"],
         must_not_use: &["clap", "rustix"],
     },
-    Room { package: "squall-study", may_use: &["squall-plan", "squall-measure"], must_not_use: SYSTEM },
-    Room { package: "squall-proxy", may_use: &["squall-plan", "squall-traffic"], must_not_use: &["clap"] },
-    Room { package: "squall-server", may_use: &["squall-plan", "squall-wire"], must_not_use: &["clap"] },
-    Room {
+    Package { package: "squall-study", may_use: &["squall-plan", "squall-measure"], must_not_use: SYSTEM },
+    Package { package: "squall-proxy", may_use: &["squall-plan", "squall-traffic"], must_not_use: &["clap"] },
+    Package { package: "squall-server", may_use: &["squall-plan", "squall-wire"], must_not_use: &["clap"] },
+    Package {
         package: "squall",
         may_use: &[
             "squall-plan",
@@ -66,10 +66,23 @@ const ROOMS: &[Room] = &[
         ],
         must_not_use: &[],
     },
-    Room { package: "squall-testkit", may_use: &["squall-measure"], must_not_use: &[] },
-    Room { package: "squall-floor", may_use: &[], must_not_use: NETWORK },
-    Room { package: "squall-compare", may_use: &["squall-testkit"], must_not_use: &[] },
-    Room { package: "xtask", may_use: &[], must_not_use: NETWORK },
+    Package { package: "squall-testkit", may_use: &["squall-measure"], must_not_use: &[] },
+    Package { package: "squall-floor", may_use: &[], must_not_use: NETWORK },
+    Package { package: "squall-compare", may_use: &["squall-testkit"], must_not_use: &[] },
+    Package {
+        package: "squall-fuzz",
+        may_use: &[
+            "squall-plan",
+            "squall-wire",
+            "squall-measure",
+            "squall-traffic",
+            "squall-engine",
+            "squall-script",
+            "squall-testkit",
+        ],
+        must_not_use: NETWORK,
+    },
+    Package { package: "xtask", may_use: &[], must_not_use: NETWORK },
 ];
 
 /// Tests of any crate may use these as well.
@@ -99,24 +112,25 @@ fn packages(root: &Path) -> Result<Vec<Value>, String> {
 
 fn check_package(package: &Value, findings: &mut Findings) {
     let name = text(package, "name");
-    let Some(room) = ROOMS.iter().find(|room| room.package == name) else {
-        findings.push(name, "is not in the table of rooms: say there and in ARCHITECTURE.md what it may use");
+    let Some(allowed) = PACKAGES.iter().find(|allowed| allowed.package == name) else {
+        findings
+            .push(name, "is not in the list of packages: state there and in ARCHITECTURE.md what it may use");
         return;
     };
     for dependency in package["dependencies"].as_array().into_iter().flatten() {
-        check_dependency(room, dependency, findings);
+        check_dependency(allowed, dependency, findings);
     }
 }
 
-fn check_dependency(room: &Room, dependency: &Value, findings: &mut Findings) {
+fn check_dependency(allowed: &Package, dependency: &Value, findings: &mut Findings) {
     let used = text(dependency, "name");
     let ours = !dependency["path"].is_null();
     let for_tests = text(dependency, "kind") == "dev";
-    if ours && !room.may_use.contains(&used) && !(for_tests && FOR_TESTS.contains(&used)) {
-        findings.push(room.package, format!("must not use {used}"));
+    if ours && !allowed.may_use.contains(&used) && !(for_tests && FOR_TESTS.contains(&used)) {
+        findings.push(allowed.package, format!("must not use {used}"));
     }
-    if !for_tests && room.must_not_use.contains(&used) {
-        findings.push(room.package, format!("must never know {used}"));
+    if !for_tests && allowed.must_not_use.contains(&used) {
+        findings.push(allowed.package, format!("must not use {used}"));
     }
 }
 

@@ -16,9 +16,9 @@ pub(super) struct Source {
 /// Reads every Rust file of the project.
 pub(super) fn read(root: &Path, findings: &mut Findings) -> Vec<Source> {
     let mut files = Vec::new();
-    for room in ["crates", "dev", "bench", "fuzz"] {
-        if let Err(error) = read_folder(root, &root.join(room), &mut files) {
-            findings.push(room, error);
+    for folder in ["crates", "dev", "bench", "fuzz"] {
+        if let Err(error) = read_folder(root, &root.join(folder), &mut files) {
+            findings.push(folder, error);
         }
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
