@@ -1,6 +1,7 @@
 //! Why a script cannot be run: one message, its place, and how to fix it.
 
-use crate::vm::{Ctx, Value};
+use crate::loading::LoadError;
+use crate::vm::{Ctx, Thrown, Value};
 
 /// Why a script cannot be run, or why a part of it failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +67,7 @@ impl ScriptError {
             message.push_str("\n\t");
             message.push_str(line);
         }
-        Self { message, place, help: help_for(&describe(exception)), kind: ErrorKind::Exception }
+        Self { message, place, help: help_for(exception), kind: ErrorKind::Exception }
     }
 }
 
@@ -114,33 +115,60 @@ fn place_in(line: &str) -> Option<String> {
     (is_number(column) && is_number(row)).then(|| inside.trim_start_matches("file://").to_owned())
 }
 
-fn help_for(message: &str) -> String {
-    if let Some(help) = crate::api::missing::help(message) {
+/// The help that the error was thrown with, or that for what the engine itself throws, of which it says no more than the words.
+fn help_for(exception: &Value<'_>) -> String {
+    if let Some(help) = property(exception, HELP) {
         return help;
     }
-    let help = match message {
-        text if text.contains("SyntaxError") => "correct the script at that position",
-        text if text.contains("stack overflow") || text.contains("call stack size") => {
+    let help = match (property(exception, "name").as_deref(), property(exception, "message").as_deref()) {
+        (Some("SyntaxError"), _) => "correct the script at that position",
+        (Some("InternalError"), Some("out of memory")) => {
+            "the script exceeds the memory limit of one virtual user"
+        }
+        (Some("RangeError"), Some("Maximum call stack size exceeded")) => {
             "a function calls itself without end"
         }
-        text if text.contains("cannot load the module") => {
-            "check the network, or download the module and import it by its path"
-        }
-        text if text.contains("couldn't be recognised") => {
-            "npm packages are not resolved: import a relative path, an https:// URL, or one of k6's own modules"
-        }
-        text if text.contains("did not contain valid UTF-8") => "save the file as UTF-8",
-        text if text.contains("cannot read `") => {
-            "check the path: it is relative to the importing file and includes the extension"
-        }
-        text if text.starts_with("NotFoundError: no such file") => {
-            "check the path: it is relative to the folder of the main script"
-        }
-        text if text.contains("out of memory") => "the script exceeds the memory limit of one virtual user",
         _ => "the script threw an exception that it did not catch",
     };
     help.to_owned()
 }
+
+fn property(exception: &Value<'_>, name: &str) -> Option<String> {
+    if !exception.is_object() {
+        return None;
+    }
+    match exception.get(name) {
+        Ok(value) => value.as_text().map(|text| text.to_owned()),
+        Err(_) => {
+            drop(exception.ctx().take_exception());
+            None
+        }
+    }
+}
+
+/// Throws that a module or a file cannot be had.
+pub(crate) fn throw(ctx: Ctx<'_>, problem: &LoadError) -> Thrown {
+    let thrown = ctx.throw_error(&problem.to_string());
+    problem.help().map_or(thrown, |help| rethrown_with(ctx, HELP, help))
+}
+
+/// The same as an error with another name.
+pub(crate) fn throw_as(ctx: Ctx<'_>, name: &str, problem: &LoadError) -> Thrown {
+    throw(ctx, problem);
+    rethrown_with(ctx, "name", name)
+}
+
+/// Throws the pending exception with one property more, which is not enumerated.
+pub(crate) fn rethrown_with(ctx: Ctx<'_>, name: &str, value: &str) -> Thrown {
+    let error = ctx.take_exception();
+    match error.define_hidden(name, ctx.string(value)) {
+        Ok(()) => ctx.throw_value(error),
+        Err(Thrown) => Thrown,
+    }
+}
+
+/// Where an error has its help; no property of a script is named so by chance.
+const HELP: &str = "squall.help";
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,8 @@ use foldhash::fast::FixedState;
 use crate::api;
 use crate::api::timers::Timers;
 use crate::cookies::Jar;
-use crate::error::{ErrorKind, ScriptError};
+use crate::error::{ErrorKind, ScriptError, throw};
+use crate::loading::LoadError;
 use crate::metrics::Tags;
 use crate::program::{Loaded, Source};
 use crate::step::{Reply, Request, Step};
@@ -276,15 +277,17 @@ impl Host {
         })
     }
 
-    pub(crate) fn resolve(&self, base: &str, name: &str) -> Result<String, String> {
+    pub(crate) fn resolve(&self, base: &str, name: &str) -> Result<String, LoadError> {
         crate::resolve::resolve(base, name)
     }
 
     /// The full name of what an import statement of the module `base` says.
-    pub(crate) fn resolve_import(&self, base: &str, name: &str) -> Result<String, String> {
+    pub(crate) fn resolve_import(&self, ctx: Ctx<'_>, base: &str, name: &str) -> JsResult<String> {
         let resolved = self.resolve(base, name);
-        self.source.note_import(base, name, resolved.as_deref().unwrap_or_default());
-        resolved.map(|resolved| self.source.with_unknown(base, resolved))
+        self.source.note_import(base, name, resolved.as_ref().map_or("", String::as_str));
+        resolved
+            .map(|resolved| self.source.with_unknown(base, resolved))
+            .map_err(|problem| throw(ctx, &problem))
     }
 
     /// What an import gives, by its full name; behind a `#` are names that the module may lack.

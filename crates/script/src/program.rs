@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,8 @@ use crate::api::http::fasthttp::ClientConfig;
 use crate::api::{self, data::ArrayData};
 use crate::callee::callees_at;
 use crate::console::{Console, Level};
-use crate::error::{ErrorKind, ScriptError, describe, frames_of};
+use crate::error::{ErrorKind, ScriptError, describe, frames_of, throw};
+use crate::loading::LoadError;
 use crate::metrics::{BUILTINS, MetricDef, MetricId};
 use crate::options::{Layer, LayerKind, Runtime};
 use crate::resolve::{file_path, file_url};
@@ -240,20 +241,20 @@ impl Building {
     }
 
     /// The text of a module of the script, or of our own.
-    fn text(&self, name: &str) -> Result<String, String> {
+    fn text(&self, name: &str) -> Result<String, LoadError> {
         if let Some(text) = self.entry_text.as_ref().filter(|_| name == self.entry) {
             return Ok(text.clone());
         }
         if name.starts_with("https://") {
-            let fetch = self.fetch.as_ref().ok_or("modules cannot be loaded over the network here")?;
-            return fetch(name).map_err(|problem| format!("cannot load the module `{name}`: {problem}"));
+            let fetch = self.fetch.as_ref().ok_or(LoadError::NoNetwork)?;
+            return fetch(name).map_err(|problem| LoadError::Fetch { name: name.to_owned(), problem });
         }
-        let Some(path) = file_path(name) else { return Err(api::missing::module(name)) };
-        files::read_text(&path, SCRIPT_FILE_BYTES_MAX).map_err(|error| cannot_read(&path, &error))
+        let Some(path) = file_path(name) else { return Err(api::unsupported(name)) };
+        files::read_text(&path, SCRIPT_FILE_BYTES_MAX).map_err(|source| LoadError::Read { path, source })
     }
 
     fn compile<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Loaded<'js>> {
-        let text = self.text(name).map_err(|problem| ctx.throw_error(&problem))?;
+        let text = self.text(name).map_err(|problem| throw(ctx, &problem))?;
         let script = SourceText::parse(name, text).map_err(|problem| ctx.throw("SyntaxError", &problem))?;
         if script.is_module {
             self.note_unknown(ctx, name, &script)?;
@@ -429,17 +430,18 @@ impl Source {
     }
 
     /// The bytes of a file, as `open` gives them.
-    pub(crate) fn file(&self, name: &str) -> Result<Arc<[u8]>, String> {
+    pub(crate) fn file(&self, name: &str) -> Result<Arc<[u8]>, LoadError> {
         match self {
-            Self::Built(program) => program.files.get(name).cloned().ok_or_else(|| {
-                format!("open() can't be used with files that weren't previously opened during initialization (__VU==0), path: \"{name}\"")
-            }),
+            Self::Built(program) => {
+                program.files.get(name).cloned().ok_or_else(|| LoadError::NotOpened(name.to_owned()))
+            }
             Self::Building(building) => {
                 if let Some(bytes) = building.files.borrow().get(name) {
                     return Ok(Arc::clone(bytes));
                 }
-                let path = file_path(name).ok_or_else(|| format!("`{name}` is not a file"))?;
-                let bytes = files::read(&path, OPENED_FILE_BYTES_MAX).map_err(|error| cannot_read(&path, &error))?;
+                let path = file_path(name).ok_or_else(|| LoadError::NotAFile(name.to_owned()))?;
+                let bytes = files::read(&path, OPENED_FILE_BYTES_MAX)
+                    .map_err(|source| LoadError::Read { path, source })?;
                 let bytes: Arc<[u8]> = bytes.into();
                 building.files.borrow_mut().insert(name.to_owned(), Arc::clone(&bytes));
                 Ok(bytes)
@@ -579,8 +581,4 @@ impl Shared {
     fn for_init(console: Arc<Console>) -> Self {
         Self::new(Arc::new(Runtime::default()), Rc::new(crate::user::NoRecorder), console, Arc::default())
     }
-}
-
-fn cannot_read(path: &Path, error: &std::io::Error) -> String {
-    format!("cannot read `{}`: {error}", path.display())
 }

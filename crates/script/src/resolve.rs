@@ -2,8 +2,10 @@
 
 use url::Url;
 
+use crate::loading::LoadError;
+
 /// The full name of what `specifier` means in the module `base`.
-pub(crate) fn resolve(base: &str, specifier: &str) -> Result<String, String> {
+pub(crate) fn resolve(base: &str, specifier: &str) -> Result<String, LoadError> {
     if specifier == "k6" || specifier.starts_with("k6/") {
         return Ok(specifier.to_owned());
     }
@@ -11,7 +13,7 @@ pub(crate) fn resolve(base: &str, specifier: &str) -> Result<String, String> {
 }
 
 /// The same of what lies somewhere: k6's own modules do not.
-pub(crate) fn resolve_place(base: &str, specifier: &str) -> Result<String, String> {
+pub(crate) fn resolve_place(base: &str, specifier: &str) -> Result<String, LoadError> {
     if specifier.starts_with("file://") || specifier.starts_with("https://") {
         let allowed = !(specifier.starts_with("file://") && base.starts_with("https://"));
         return if allowed { Ok(specifier.to_owned()) } else { Err(from_remote(base, specifier)) };
@@ -34,12 +36,12 @@ pub(crate) fn file_path(name: &str) -> Option<std::path::PathBuf> {
     Url::parse(name).ok().filter(|url| url.scheme() == "file").and_then(|url| url.to_file_path().ok())
 }
 
-fn from_remote(base: &str, specifier: &str) -> String {
-    format!("the module `{base}` was loaded over the network and may not load the file `{specifier}`")
+fn from_remote(base: &str, specifier: &str) -> LoadError {
+    LoadError::FromRemote { base: base.to_owned(), specifier: specifier.to_owned() }
 }
 
-fn unknown(specifier: &str) -> String {
-    format!("The moduleSpecifier \"{specifier}\" couldn't be recognised as something k6 supports")
+fn unknown(specifier: &str) -> LoadError {
+    LoadError::Specifier(specifier.to_owned())
 }
 
 #[cfg(test)]
@@ -56,10 +58,10 @@ mod tests {
             ("/abs/lib.js", "file:///abs/lib.js"),
             ("https://jslib.k6.io/x/1.0/index.js", "https://jslib.k6.io/x/1.0/index.js"),
         ] {
-            assert_eq!(resolve(base, specifier).as_deref(), Ok(expected));
+            assert_eq!(resolve(base, specifier).unwrap(), expected);
         }
-        assert!(resolve(base, "lodash").unwrap_err().contains("couldn't be recognised"));
-        assert_eq!(resolve("https://a.example/x/y.js", "./z.js").as_deref(), Ok("https://a.example/x/z.js"));
+        assert!(matches!(resolve(base, "lodash"), Err(LoadError::Specifier(_))));
+        assert_eq!(resolve("https://a.example/x/y.js", "./z.js").unwrap(), "https://a.example/x/z.js");
         assert!(resolve("https://a.example/x.js", "file:///etc/passwd").is_err());
     }
 }

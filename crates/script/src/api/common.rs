@@ -1,5 +1,6 @@
 //! CommonJS: files without `import` and `export`, and `require`.
 
+use crate::error::throw;
 use crate::program::Loaded;
 use crate::vm::{Call, Ctx, Fun, JsResult, Module, Value};
 
@@ -47,7 +48,7 @@ fn require<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     ctx.host().require_init(ctx, "require()")?;
     let specifier = call.arg(0).to_string()?;
     let base = ctx.caller_file(1).unwrap_or_else(|| ctx.host().source.entry().to_owned());
-    let name = ctx.host().resolve(&base, &specifier).map_err(|problem| ctx.throw_error(&problem))?;
+    let name = ctx.host().resolve(&base, &specifier).map_err(|problem| throw(ctx, &problem))?;
     if super::is_native(&name) {
         return native(ctx, &name);
     }

@@ -8,7 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::promised;
+use crate::error::{rethrown_with, throw, throw_as};
 use crate::host::Phase;
+use crate::loading::LoadError;
 use crate::resolve::{file_path, file_url};
 use crate::vm::{Call, Ctx, Fun, JsResult, Thrown, Value};
 
@@ -103,16 +105,16 @@ fn open_path(ctx: Ctx<'_>, path: &str) -> JsResult<File> {
 }
 
 /// Why a file cannot be opened.
-fn explain(ctx: Ctx<'_>, name: &str, problem: &str) -> Thrown {
+fn explain(ctx: Ctx<'_>, name: &str, problem: &LoadError) -> Thrown {
     let path = file_path(name).unwrap_or_default();
     if path.is_dir() {
         let problem = format!("cannot open {path:?}: opening a directory is not supported");
         return fail(ctx, "InvalidResourceError", &problem);
     }
     if !path.exists() {
-        return fail(ctx, "NotFoundError", &format!("no such file or directory {path:?}"));
+        return throw_as(ctx, "NotFoundError", &LoadError::NoFile(path));
     }
-    ctx.throw_error(problem)
+    throw(ctx, problem)
 }
 
 fn file_object(ctx: Ctx<'_>, file: File) -> JsResult<Value<'_>> {
@@ -183,12 +185,8 @@ fn whole(value: &Value<'_>, name: &str) -> JsResult<i64> {
 
 /// Throws an `Error` that has the name by which scripts tell errors of this module apart.
 fn fail(ctx: Ctx<'_>, name: &str, message: &str) -> Thrown {
-    let thrown = ctx.throw_error(message);
-    let error = ctx.take_exception();
-    match error.define_hidden("name", ctx.string(name)) {
-        Ok(()) => ctx.throw_value(error),
-        Err(Thrown) => thrown,
-    }
+    ctx.throw_error(message);
+    rethrown_with(ctx, "name", name)
 }
 
 const TYPE_ERROR: &str = "TypeError";

@@ -15,7 +15,6 @@ pub(crate) mod http;
 mod k6;
 pub(crate) mod meta;
 mod metrics;
-pub(crate) mod missing;
 mod open;
 mod stack;
 mod streams;
@@ -25,7 +24,10 @@ pub(crate) mod timers;
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 
+use crate::error::throw;
 use crate::host::Phase;
+use crate::loading::LoadError;
+use crate::missing;
 use crate::vm::{Call, Ctx, Fun, JsResult, Thrown, Value};
 
 /// A native module: its name, and what makes its exports.
@@ -55,6 +57,11 @@ pub(crate) fn is_native(name: &str) -> bool {
     native_names().any(|known| known == name)
 }
 
+/// Why a module is not one of them.
+pub(crate) fn unsupported(name: &str) -> LoadError {
+    missing::module(name, native_names())
+}
+
 /// Their names.
 fn native_names() -> impl Iterator<Item = &'static str> {
     NATIVES.iter().map(|(name, _)| *name)
@@ -67,7 +74,7 @@ pub(crate) fn instantiate<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Exports<'j
         return exports_of(object);
     }
     let make = NATIVES.iter().find(|(known, _)| *known == name).map(|(_, make)| make);
-    let mut exports = make.ok_or_else(|| ctx.throw_error(&missing::module(name)))?(ctx)?;
+    let mut exports = make.ok_or_else(|| throw(ctx, &unsupported(name)))?(ctx)?;
     if !exports.iter().any(|(export, _)| export == "default") {
         let object = ctx.object();
         exports.iter().try_for_each(|(export, value)| object.set(export, value.clone()))?;

@@ -1,5 +1,6 @@
 //! `open`: files, in the init stage.
 
+use crate::error::throw;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 /// Makes `open` a global.
@@ -17,7 +18,7 @@ fn open<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let base = ctx.caller_file(1).unwrap_or_else(|| ctx.host().source.entry().to_owned());
     let name = url::Url::parse(&base).and_then(|base| base.join(&escaped(&path)));
     let name = name.map_err(|error| ctx.throw_error(&format!("cannot open `{path}`: {error}")))?;
-    let bytes = ctx.host().source.file(name.as_str()).map_err(|problem| ctx.throw_error(&problem))?;
+    let bytes = ctx.host().source.file(name.as_str()).map_err(|problem| throw(ctx, &problem))?;
     match call.arg(1).as_text().as_deref() {
         Some("b") => ctx.array_buffer(&bytes),
         _ => Ok(ctx.string(&String::from_utf8_lossy(&bytes))),

@@ -157,12 +157,9 @@ unsafe extern "C" fn on_normalise(
     // SAFETY: the engine gives a live context and two NUL-terminated names; the result is freed by the engine.
     unsafe {
         let ctx = Ctx::from_raw(context);
-        match ctx.host().resolve_import(&borrowed_text(base), &borrowed_text(name)) {
+        match ctx.host().resolve_import(ctx, &borrowed_text(base), &borrowed_text(name)) {
             Ok(resolved) => qjs::js_strdup(context, c_text(&resolved).as_ptr()),
-            Err(problem) => {
-                ctx.throw_error(&problem);
-                ptr::null_mut()
-            }
+            Err(Thrown) => ptr::null_mut(),
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Never: decides what there is; the table of modules in `api` does.
 
+use crate::loading::LoadError;
+
 /// Modules by the beginning of their names, the first that fits: why there is none, and what to do instead.
 const MODULES: &[(&str, &str, &str)] = &[
     ("k6/browser", BROWSER, "measure pages with k6, and their requests with squall"),
@@ -32,24 +34,15 @@ const NO_MODULE: &str = "`crypto` is a global";
 const EXTENSION: &str = "it is an extension of k6, written in Go";
 const WITH_K6: &str = "run this script with k6";
 
-/// Why a module cannot be had.
-pub(crate) fn module(name: &str) -> String {
-    let why = entry(name).map_or("k6 has no such module", |(_, why, _)| why);
-    format!("{MODULE_BEGIN}{name}` is not supported: {why}")
+/// Why there is no such module; `supported` are those that there are.
+pub(crate) fn module(name: &str, supported: impl Iterator<Item = &'static str>) -> LoadError {
+    let known = MODULES.iter().find(|(begin, ..)| name.starts_with(begin));
+    let (why, help) = match known {
+        Some((_, why, help)) => (*why, (*help).to_owned()),
+        None => {
+            let names: Vec<&str> = supported.collect();
+            ("k6 has no such module", format!("supported modules: {}", names.join(", ")))
+        }
+    };
+    LoadError::Unsupported { name: name.to_owned(), why, help }
 }
-
-/// The help for a message of `module`; none: it is another.
-pub(crate) fn help(message: &str) -> Option<String> {
-    let (_, rest) = message.split_once(MODULE_BEGIN)?;
-    let (name, _) = rest.split_once("` is not supported")?;
-    Some(match entry(name) {
-        Some((_, _, help)) => (*help).to_owned(),
-        None => format!("supported modules: {}", super::native_names().collect::<Vec<_>>().join(", ")),
-    })
-}
-
-fn entry(name: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
-    MODULES.iter().find(|(begin, ..)| name.starts_with(begin))
-}
-
-const MODULE_BEGIN: &str = "the module `";
