@@ -1,49 +1,65 @@
 //! One point of a series as numbers: small enough that a page holds a day, wide enough that every chart is drawn from it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Serialize;
 use squall_measure::{ReasonKind, SeriesPoint, Sketch};
 
-/// The columns of [`Point::v`], in order. `at_s` and `span_s` are in seconds, other times in microseconds; counts and bytes are those of
-/// the span.
-pub const COLUMNS: &[&str] = &[
-    "at_s",
-    "span_s",
-    "started",
-    "asked",
-    "ok",
-    "failed",
-    "interrupted",
-    "in",
-    "out",
-    "opened",
-    "open",
-    "waiting",
-    "min",
-    "mean",
-    "p50",
-    "p90",
-    "p99",
-    "p99_9",
-    "max",
-    "lag_p99",
-    "busy",
-    "descheduled",
-    "cpu",
-    "rss",
-    "blocked",
-    "connecting",
-    "tls",
-    "sending",
-    "wait",
-    "receiving",
+/// What a column shows of a point; `None` where the point has no such value.
+type Show = fn(&Moment<'_>) -> Option<f64>;
+
+/// A point of a series, and where it is.
+struct Moment<'a> {
+    at_s: f64,
+    is_open: bool,
+    point: &'a SeriesPoint,
+}
+
+/// The columns of [`Point::v`] by name, in order. `at_s` and `span_s` are in seconds, other times in microseconds; counts and bytes are
+/// those of the span. Phases are means over all successful requests, so that they add up to the mean of the whole.
+const COLUMNS: &[(&str, Show)] = &[
+    ("at_s", |moment| Some(moment.at_s)),
+    ("span_s", |moment| Some(thousandths(moment.point.wall.as_secs_f64()))),
+    ("started", |moment| count(moment.point.started)),
+    ("asked", |moment| count(moment.point.asked).filter(|_| moment.is_open)),
+    ("ok", |moment| count(moment.point.ok)),
+    ("failed", |moment| count(moment.point.failed)),
+    ("interrupted", |moment| count(moment.point.interrupted)),
+    ("in", |moment| count(moment.point.wire_bytes_received)),
+    ("out", |moment| count(moment.point.wire_bytes_sent)),
+    ("opened", |moment| count(moment.point.connections_opened)),
+    ("open", |moment| count(moment.point.connections_open)),
+    ("waiting", |moment| count(moment.point.arrivals_waiting).filter(|_| moment.is_open)),
+    ("min", |moment| moment.point.latency.min().map(micros)),
+    ("mean", |moment| moment.point.latency.mean().map(|mean_ns| micros(mean_ns.round() as u64))),
+    ("p50", |moment| moment.point.latency.quantile(0.5).map(micros)),
+    ("p90", |moment| moment.point.latency.quantile(0.9).map(micros)),
+    ("p99", |moment| moment.point.latency.quantile(0.99).map(micros)),
+    ("p99_9", |moment| moment.point.latency.quantile(0.999).map(micros)),
+    ("max", |moment| moment.point.latency.max().map(micros)),
+    ("lag_p99", |moment| moment.point.schedule_lag.quantile(0.99).map(micros)),
+    ("busy", |moment| Some(thousandths(moment.point.busy_max))),
+    ("descheduled", |moment| Some(thousandths(moment.point.descheduled_max))),
+    ("cpu", |moment| moment.point.machine.map(|machine| thousandths(machine.cpu_fraction))),
+    ("rss", |moment| moment.point.machine.map(|machine| machine.process_rss_bytes as f64)),
+    ("blocked", |moment| moment.mean(moment.point.phases.blocked)),
+    ("connecting", |moment| moment.mean(moment.point.phases.connecting)),
+    ("tls", |moment| moment.mean(moment.point.phases.tls_handshaking)),
+    ("sending", |moment| moment.mean(moment.point.phases.sending)),
+    ("wait", |moment| moment.mean(moment.point.phases.waiting)),
+    ("receiving", |moment| moment.mean(moment.point.phases.receiving)),
 ];
+
+/// The names of the columns.
+pub(crate) fn names() -> Vec<&'static str> {
+    COLUMNS.iter().map(|(name, _)| *name).collect()
+}
 
 /// A point: its columns, and what few points have.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
-    /// A value for each of [`COLUMNS`]; `null` where there is none.
+    /// A value for each of the series' columns; `null` where there is none.
     pub v: Vec<Option<f64>>,
     /// Latencies by size: pairs of a bucket of `heat_bucket` and a count, in one list.
     pub h: Vec<u64>,
@@ -58,15 +74,10 @@ pub struct Point {
 impl Point {
     /// The point that begins `at_s` seconds after the start.
     pub(crate) fn new(at_s: f64, point: &SeriesPoint, is_open: bool) -> Self {
-        let mut v = counts(at_s, point, is_open);
-        v.extend(times(&point.latency));
-        v.push(point.schedule_lag.quantile(0.99).map(micros));
-        v.extend(state(point));
-        v.extend(phases(point));
-        debug_assert_eq!(v.len(), COLUMNS.len());
+        let moment = Moment { at_s, is_open, point };
         let cause = |&(cause, count): &(squall_measure::Cause, u64)| (super::run::name_of(&cause), count);
         Self {
-            v,
+            v: COLUMNS.iter().map(|(_, show)| show(&moment)).collect(),
             h: heat(&point.latency),
             e: point.failures.iter().map(cause).collect(),
             w: point.warnings.clone(),
@@ -74,56 +85,12 @@ impl Point {
     }
 }
 
-fn counts(at_s: f64, point: &SeriesPoint, is_open: bool) -> Vec<Option<f64>> {
-    let count = |value: u64| Some(value as f64);
-    vec![
-        Some(at_s),
-        Some(thousandths(point.wall.as_secs_f64())),
-        count(point.started),
-        is_open.then_some(point.asked as f64),
-        count(point.ok),
-        count(point.failed),
-        count(point.interrupted),
-        count(point.wire_bytes_received),
-        count(point.wire_bytes_sent),
-        count(point.connections_opened),
-        count(point.connections_open),
-        is_open.then_some(point.arrivals_waiting as f64),
-    ]
-}
-
-fn times(times: &Sketch) -> Vec<Option<f64>> {
-    let quantile = |q| times.quantile(q).map(micros);
-    vec![
-        times.min().map(micros),
-        times.mean().map(|mean_ns| micros(mean_ns.round() as u64)),
-        quantile(0.5),
-        quantile(0.9),
-        quantile(0.99),
-        quantile(0.999),
-        times.max().map(micros),
-    ]
-}
-
-fn state(point: &SeriesPoint) -> Vec<Option<f64>> {
-    let machine = point.machine.as_ref();
-    vec![
-        Some(thousandths(point.busy_max)),
-        Some(thousandths(point.descheduled_max)),
-        machine.map(|machine| thousandths(machine.cpu_fraction)),
-        machine.map(|machine| machine.process_rss_bytes as f64),
-    ]
-}
-
-/// The mean of each phase over all successful requests, so that they add up to the mean of the whole.
-fn phases(point: &SeriesPoint) -> Vec<Option<f64>> {
-    let sums = &point.phases;
-    let all =
-        [sums.blocked, sums.connecting, sums.tls_handshaking, sums.sending, sums.waiting, sums.receiving];
-    let mean = |sum: std::time::Duration| {
-        (point.ok > 0).then(|| micros((sum.as_nanos() / u128::from(point.ok)) as u64))
-    };
-    all.into_iter().map(mean).collect()
+impl Moment<'_> {
+    /// A sum over all successful requests as their mean.
+    fn mean(&self, sum: Duration) -> Option<f64> {
+        let ok = self.point.ok;
+        (ok > 0).then(|| micros((sum.as_nanos() / u128::from(ok)) as u64))
+    }
 }
 
 /// Latencies by [`heat_bucket`], as pairs in one list.
@@ -142,6 +109,10 @@ fn heat(times: &Sketch) -> Vec<u64> {
 /// Four buckets per doubling: bucket `n` holds times from 2^(n/4) to 2^((n+1)/4) nanoseconds.
 fn heat_bucket(value_ns: u64) -> u64 {
     ((value_ns.max(1) as f64).log2() * 4.0) as u64
+}
+
+fn count(value: u64) -> Option<f64> {
+    Some(value as f64)
 }
 
 fn micros(ns: u64) -> f64 {

@@ -17,7 +17,7 @@ use squall_measure::RunRecord;
 
 use crate::studies::{CapacityPage, ComparePage, IndexPage, SweepPage};
 
-pub use columns::{COLUMNS, Point};
+pub use columns::Point;
 pub use feed::{Feed, FeedState, Position};
 pub use kinds::Block;
 pub use lines::{LineKind, PartLine};

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use super::columns;
 use super::svg::{Axis, Chart};
-use super::{COLUMNS, Page, RunPage, escaped};
+use super::{Page, RunPage, escaped};
 use crate::studies::{IndexPage, ListedRun};
 use crate::style::Style;
 use crate::{terminal, units};
@@ -117,7 +118,7 @@ fn points_table(run: &RunPage) -> String {
 }
 
 fn column(name: &str) -> usize {
-    COLUMNS.iter().position(|column| *column == name).expect("the name is one of COLUMNS")
+    columns::names().iter().position(|column| *column == name).expect("the name is one of the columns")
 }
 
 fn micros(value: f64) -> String {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use squall_measure::{Cause, Event, Histogram, Monitor, Row, RowKey, RunRecord, ToolRun};
 use squall_plan::{Plan, What};
 
-use super::columns::{COLUMNS, Point};
+use super::columns::{self, Point};
 use super::kinds::{self, Block};
 use super::lines::{PartLine, lines};
 use crate::summary::{LoadKind, Summary};
@@ -56,7 +56,7 @@ pub struct Curve {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
     /// The names of the points' values.
-    pub columns: &'static [&'static str],
+    pub columns: Vec<&'static str>,
     /// In time order.
     pub points: Vec<Point>,
 }
@@ -69,7 +69,7 @@ impl From<&RunRecord> for RunPage {
         let point = |(idx, point)| Point::new(idx as f64 * step_s, point, is_open);
         let points = series.points.iter().enumerate().map(point).collect();
         let page = Self::without_series(record, Vec::new(), PART_POINT_COUNT_MAX);
-        Self { series: Series { columns: COLUMNS, points }, ..page }
+        Self { series: Series { columns: columns::names(), points }, ..page }
     }
 }
 
@@ -100,7 +100,7 @@ impl RunPage {
             cause_labels: causes.iter().map(cause_label).collect(),
             warmup_s: record.plan.warmup.as_secs_f64(),
             curves: curves(record, &summary),
-            series: Series { columns: COLUMNS, points: Vec::new() },
+            series: Series { columns: columns::names(), points: Vec::new() },
             monitors: record.monitors.iter().map(thinned).collect(),
             events: record.events.clone(),
             parts,

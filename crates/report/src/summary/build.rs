@@ -2,17 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
-use squall_measure::{
-    FailureCount, Histogram, MachineSecond, PhaseHistograms, RowKey, RunRecord, SeriesPoint, Sketch,
-    Snapshot, StatusCounts,
-};
+use squall_measure::{FailureCount, Histogram, PhaseHistograms, RowKey, RunRecord, Sketch, StatusCounts};
 
 use super::*;
 use crate::time;
 
 impl From<&RunRecord> for Summary {
     fn from(record: &RunRecord) -> Self {
-        Self { series: series(record), ..Self::of_totals(record) }
+        Self { series: series::series(record), ..Self::of_totals(record) }
     }
 }
 
@@ -28,7 +25,7 @@ impl Summary {
             verdict: Verdict::from(&record.verdict),
             stopped_by: record.stopped_by,
             duration_s: record.duration.as_secs_f64(),
-            totals: totals(record),
+            totals: totals::totals(record),
             latency_us: Distribution::from(total.latency().as_ref()),
             failed_latency_us: Distribution::from(&total.latency_failed),
             service_us: total.service().map(Distribution::from),
@@ -37,7 +34,7 @@ impl Summary {
             errors: total.failures.kinds().into_iter().map(ErrorGroup::from).collect(),
             rows: record.rows.iter().zip(&total.rows).filter(|row| is_told(row, record)).map(row).collect(),
             thresholds: record.thresholds.clone(),
-            generator: generator(record),
+            generator: generator::generator(record),
             series: Vec::new(),
             machine: record.machine.as_ref().map(Machine::from),
             environment: record.environment.clone(),
@@ -117,53 +114,6 @@ impl From<FailureCount> for ErrorGroup {
     }
 }
 
-impl From<&MachineSecond> for Machine {
-    fn from(worst: &MachineSecond) -> Self {
-        Self {
-            cpu_max: worst.cpu_fraction,
-            steal_max: worst.steal_fraction,
-            descriptors_open_max: worst.descriptors_open,
-            descriptors_limit: worst.descriptors_limit,
-            ports_used_max: worst.ports_used,
-            ports_available: worst.ports_available,
-            process_rss_bytes_max: worst.process_rss_bytes,
-            process_cpu_s: worst.process_cpu.as_secs_f64(),
-        }
-    }
-}
-
-fn totals(record: &RunRecord) -> Totals {
-    let total = &record.total;
-    Totals {
-        kinds: kinds::kinds(record),
-        requests: total.requests_started,
-        ok: total.ok(),
-        failed: total.failed(),
-        interrupted: total.interrupted(),
-        rate_per_s: three_decimals(record.rate_per_s()),
-        requests_asked: asked(total, total.arrivals_asked),
-        requests_never_sent: asked(total, total.arrivals_asked.saturating_sub(total.arrivals_sent)),
-        retries: total.requests_retried,
-        warmup_requests: total.requests_warmup,
-        bytes_received: total.wire_bytes_received,
-        bytes_sent: total.wire_bytes_sent,
-        connections_opened: total.connections_opened,
-        connections_reused: total.connections_reused,
-        handshakes: sessions::handshakes(record),
-        idle_connections: sessions::idle_connections(record),
-        http2: (!total.http2.is_empty()).then_some(total.http2),
-        replay: replay::replay(record),
-        iterations: script::counted(record, "iterations"),
-        iterations_dropped: script::counted(record, "dropped_iterations"),
-        script: script::script(record),
-    }
-}
-
-/// A closed model asks for nothing.
-fn asked(total: &Snapshot, arrivals: u64) -> Option<u64> {
-    total.open_model.then_some(arrivals)
-}
-
 fn phases(phases: &PhaseHistograms, looking_up: &Histogram) -> Phases {
     Phases {
         blocked: Distribution::from(&phases.blocked),
@@ -209,54 +159,6 @@ fn row((key, figures): (&RowKey, &squall_measure::Row)) -> Row {
     }
 }
 
-fn generator(record: &RunRecord) -> Generator {
-    let generator = &record.total.generator;
-    let ended_count = record.total.ok() + record.total.failed();
-    let cpu_us = generator.cpu.as_secs_f64() * 1e6;
-    Generator {
-        cpu_us_per_request: (ended_count > 0).then(|| three_decimals(cpu_us / ended_count as f64)),
-        schedule_lag_us_p99: generator.schedule_lag.quantile(0.99).map(Micros),
-        busy: share(generator.busy, generator.wall),
-        cpu_cores: share(generator.cpu, record.duration),
-        stall_us_max: Micros(u64::try_from(generator.stall_max.as_nanos()).unwrap_or(u64::MAX)),
-        threads: record.shard_count,
-        start_skew_ms: record.start_skew.map(|skew| three_decimals(skew.as_secs_f64() * 1e3)),
-    }
-}
-
-fn series(record: &RunRecord) -> Vec<Point> {
-    let step_s = f64::from(record.series.seconds_per_point);
-    let at = |(idx, point)| self::point(idx as f64 * step_s, point, &record.total);
-    record.series.points.iter().enumerate().map(at).collect()
-}
-
-fn point(at_s: f64, point: &SeriesPoint, total: &Snapshot) -> Point {
-    Point {
-        at_s,
-        span_s: point.wall.as_secs_f64(),
-        started: point.started,
-        asked: asked(total, point.asked),
-        ok: point.ok,
-        failed: point.failed,
-        interrupted: point.interrupted,
-        rate_per_s: three_decimals(point.rate_per_s()),
-        bytes_received: point.wire_bytes_received,
-        bytes_sent: point.wire_bytes_sent,
-        latency_us: Distribution::from(&point.latency),
-        connections_opened: point.connections_opened,
-        connections_open: point.connections_open,
-        arrivals_waiting: point.arrivals_waiting,
-        schedule_lag_us_p99: point.schedule_lag.quantile(0.99).map(Micros),
-        busy: three_decimals(point.busy_max),
-        warnings: point.warnings.clone(),
-    }
-}
-
 fn whole(mean_ns: f64) -> Micros {
     Micros(mean_ns.round() as u64)
-}
-
-/// A part of a whole; zero of nothing.
-fn share(part: Duration, whole: Duration) -> f64 {
-    if whole.is_zero() { 0.0 } else { three_decimals(part.as_secs_f64() / whole.as_secs_f64()) }
 }

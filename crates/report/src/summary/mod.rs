@@ -4,28 +4,34 @@
 //! order in which they stand here. A name, once released, keeps its meaning; new fields may come.
 
 mod build;
+mod generator;
 mod kinds;
 mod parts;
 mod replay;
 mod script;
+mod series;
 mod sessions;
+mod totals;
 
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 use squall_measure::{
-    Cause, Event, Http2, PartKind, Phase, Protocol, ReasonKind, Status, StoppedBy, ThresholdResult, ToolRun,
+    Cause, Event, PartKind, Phase, Protocol, ReasonKind, Status, StoppedBy, ThresholdResult, ToolRun,
 };
 use squall_plan::{Load, Plan, When};
 
 pub(crate) use build::is_told;
+pub use generator::{Generator, Machine};
 pub(crate) use kinds::parts_of;
 pub use kinds::{KindTotals, LoadKind};
 pub use parts::{Figures, Part, PhaseMeans, Share, Watched};
 pub(crate) use parts::{Span, length_s, most_at_once};
 pub use replay::{Difference, Replay};
 pub use script::{Check, Metric, Script};
+pub use series::Point;
 pub use sessions::{Handshakes, IdleConnections, Negotiated};
+pub use totals::Totals;
 
 /// Everything about one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -116,61 +122,6 @@ pub struct Reason {
     pub seconds: u32,
 }
 
-/// Counts over the measured part of the run. `requests` = `ok` + `failed` + `interrupted`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Totals {
-    /// Requests, handshakes and idle connections, separately: the fields below count everything that the run made.
-    pub kinds: Vec<KindTotals>,
-    /// Requests begun.
-    pub requests: u64,
-    /// Requests with a whole response that met every expectation.
-    pub ok: u64,
-    /// Requests that failed; see `errors`.
-    pub failed: u64,
-    /// Requests still open when the run was cut off.
-    pub interrupted: u64,
-    /// Requests that ended well or failed, per second of `duration_s`.
-    pub rate_per_s: f64,
-    /// Open model: requests that the schedule asked for.
-    pub requests_asked: Option<u64>,
-    /// Of these, those never sent.
-    pub requests_never_sent: Option<u64>,
-    /// Requests made again on a new connection because a reused one died before any byte of the answer; counted once
-    /// in `requests`.
-    pub retries: u64,
-    /// Requests made in the warm-up; they are in no other figure.
-    pub warmup_requests: u64,
-    /// Bytes read from sockets, below TLS.
-    pub bytes_received: u64,
-    /// Bytes written to sockets, below TLS.
-    pub bytes_sent: u64,
-    /// Connections opened.
-    pub connections_opened: u64,
-    /// Requests that went out on a connection that had carried one before.
-    pub connections_reused: u64,
-    /// TLS handshakes, where they are what the run is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub handshakes: Option<Handshakes>,
-    /// Connections that were to stay open.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_connections: Option<IdleConnections>,
-    /// What only HTTP/2 has; where it was spoken.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub http2: Option<Http2>,
-    /// The replay of recorded traffic.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replay: Option<Replay>,
-    /// Iterations of scripts that came to their end (k6's `iterations`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub iterations: Option<u64>,
-    /// Iterations that were due, but for which no user was free (k6's `dropped_iterations`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub iterations_dropped: Option<u64>,
-    /// What scripts measured themselves.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub script: Option<Script>,
-}
-
 /// Percentiles and bounds of a set of times; `null` where the set is empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Distribution {
@@ -259,86 +210,6 @@ pub struct Row {
     pub latency_us: Distribution,
     /// Responses by status code.
     pub status: BTreeMap<String, u64>,
-}
-
-/// The generator's own state over the measured part.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Generator {
-    /// CPU time of its threads (user and system) for each request.
-    pub cpu_us_per_request: Option<f64>,
-    /// Open model: how late requests were sent although a connection was free, 99th percentile.
-    pub schedule_lag_us_p99: Option<Micros>,
-    /// Share of time in which the event loops were not waiting, 0 to 1.
-    pub busy: f64,
-    /// CPU time of its threads, in seconds per second: 1 is one core.
-    pub cpu_cores: f64,
-    /// Longest turn of an event loop.
-    pub stall_us_max: Micros,
-    /// Event loops.
-    pub threads: u32,
-    /// Several machines: the longest time between the first one's start and the last one's, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start_skew_ms: Option<f64>,
-}
-
-/// The machine that made the load: the worst of any second, of CPU time the sum. A limit of 0 is not known.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Machine {
-    /// Share of all CPUs in use, by any process, 0 to 1.
-    pub cpu_max: f64,
-    /// Share of all CPUs that the hypervisor gave to others, 0 to 1.
-    pub steal_max: f64,
-    /// Descriptors that the process had open.
-    pub descriptors_open_max: u64,
-    /// Descriptors that the process may have open.
-    pub descriptors_limit: u64,
-    /// Local ports in use.
-    pub ports_used_max: u64,
-    /// Local ports that there are, over all source addresses.
-    pub ports_available: u64,
-    /// Resident memory of the process.
-    pub process_rss_bytes_max: u64,
-    /// CPU time of the whole process, in seconds.
-    pub process_cpu_s: f64,
-}
-
-/// One point of the series.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Point {
-    /// Start of its span, in seconds after the start of the run.
-    pub at_s: f64,
-    /// Length of its span, in seconds.
-    pub span_s: f64,
-    /// Requests begun.
-    pub started: u64,
-    /// Open model: requests that the schedule asked for.
-    pub asked: Option<u64>,
-    /// Requests that ended well.
-    pub ok: u64,
-    /// Requests that failed.
-    pub failed: u64,
-    /// Requests cut off by the run's end.
-    pub interrupted: u64,
-    /// Requests per second that ended well or failed.
-    pub rate_per_s: f64,
-    /// Bytes read from sockets, below TLS.
-    pub bytes_received: u64,
-    /// Bytes written to sockets, below TLS.
-    pub bytes_sent: u64,
-    /// Latencies of successful requests that ended in this span; percentiles within 0.8 %.
-    pub latency_us: Distribution,
-    /// Connections opened.
-    pub connections_opened: u64,
-    /// Connections open at its end.
-    pub connections_open: u64,
-    /// Open model: requests waiting for a connection at its end.
-    pub arrivals_waiting: u64,
-    /// Open model: how late requests were sent although a connection was free, 99th percentile.
-    pub schedule_lag_us_p99: Option<Micros>,
-    /// Share of its time in which the busiest event loop was not waiting, 0 to 1.
-    pub busy: f64,
-    /// What impaired the measurement in this span.
-    pub warnings: Vec<ReasonKind>,
 }
 
 impl Summary {

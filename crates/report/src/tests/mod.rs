@@ -4,6 +4,7 @@
 
 mod build;
 mod connections;
+mod contract;
 pub(crate) mod fixture;
 pub(crate) mod mixed;
 mod saved;
