@@ -18,7 +18,6 @@ mod prepare;
 mod pulse;
 mod ready;
 mod run;
-mod sessions;
 mod setup;
 mod shard;
 mod shard_count;

@@ -25,6 +25,8 @@ pub(crate) struct Second {
 pub(crate) struct Pulse {
     pub(crate) snapshot: Box<Snapshot>,
     pub(crate) connections_open: u64,
+    /// Samples are of connections that were opened for their own sake, not of requests.
+    pub(crate) has_sessions: bool,
     /// Requests open at the end of the second, by row, as the shard last set them.
     pub(crate) open_rows: Vec<u64>,
     shard_idx: u32,
@@ -66,6 +68,7 @@ impl Pulse {
         Self {
             snapshot: Box::new(Snapshot::new(row_count, is_open_model)),
             connections_open: 0,
+            has_sessions: false,
             open_rows: Vec::new(),
             shard_idx,
             seconds,
@@ -104,7 +107,10 @@ impl Pulse {
     pub(crate) fn record(&mut self, sample: &Sample) {
         #[cfg(test)]
         crate::sys::simulated::note_sample(sample);
-        self.snapshot.record(sample);
+        match self.has_sessions {
+            false => self.snapshot.record(sample),
+            true => self.snapshot.record_session(sample),
+        }
     }
 
     /// The loop begins to wait.

@@ -1,38 +1,31 @@
-//! A load that is ready to be driven, whichever kind of event loop drives it.
+//! A load that is ready to be driven.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use squall_measure::RowKey;
-use squall_plan::{Load, What};
+use squall_plan::Load;
 
 use crate::dns::Names;
 use crate::driver::{Driver, DriverBox, DriverFactory, ShardPart};
 use crate::setup::ShardSetup;
 use crate::shard::{Shard, warm_up_tls};
-use crate::{Error, prepare, sessions};
+use crate::{Error, prepare};
 
-/// A load, by its kind of event loop.
+/// A load, by who decides what it does.
 #[derive(Clone)]
 pub(crate) enum Ready {
-    /// Requests on connections: `shard`.
-    Requests(Arc<prepare::Prepared>),
-    /// Requests that a driver decides: `shard` as well.
+    /// What the plan says.
+    Planned(Arc<prepare::Prepared>),
+    /// What a driver decides.
     Driven(Arc<prepare::Prepared>, Arc<dyn DriverFactory>),
-    /// Connections for their own sake: `sessions`.
-    Sessions(Arc<sessions::PreparedSessions>),
 }
 
 impl Ready {
     /// Prepares a load: opens its files, reads its certificates, resolves its names. Its rows follow `rows`.
     pub(crate) fn new(load: &Load, rows: Vec<RowKey>, stop: &Arc<AtomicBool>) -> Result<Self, Error> {
-        Ok(match load.what {
-            What::Handshake(_) | What::Idle(_) => {
-                Self::Sessions(Arc::new(sessions::PreparedSessions::new(load, rows, stop)?))
-            }
-            _ => Self::Requests(Arc::new(prepare::Prepared::new(load, rows, stop)?)),
-        })
+        Ok(Self::Planned(Arc::new(prepare::Prepared::new(load, rows, stop)?)))
     }
 
     /// A load whose requests a driver decides.
@@ -44,39 +37,41 @@ impl Ready {
     pub(crate) fn book(&self) -> Option<&prepare::RowBook> {
         match self {
             Self::Driven(prepared, _) => prepared.book.as_deref(),
-            Self::Requests(_) | Self::Sessions(_) => None,
+            Self::Planned(_) => None,
+        }
+    }
+
+    /// Whether connections are opened for their own sake.
+    pub(crate) fn opens_connections(&self) -> bool {
+        self.prepared().sessions.is_some()
+    }
+
+    fn prepared(&self) -> &prepare::Prepared {
+        match self {
+            Self::Planned(prepared) | Self::Driven(prepared, _) => prepared,
         }
     }
 
     /// The load as planned.
     pub(crate) fn load(&self) -> &Load {
-        match self {
-            Self::Requests(prepared) | Self::Driven(prepared, _) => &prepared.load,
-            Self::Sessions(prepared) => &prepared.load,
-        }
+        &self.prepared().load
     }
 
     /// Rows of figures, those of the loads before this one included.
     pub(crate) fn rows(&self) -> &[RowKey] {
-        match self {
-            Self::Requests(prepared) | Self::Driven(prepared, _) => &prepared.rows,
-            Self::Sessions(prepared) => &prepared.rows,
-        }
+        &self.prepared().rows
     }
 
     /// Names of its targets.
     pub(crate) fn names(&self) -> &Names {
-        match self {
-            Self::Requests(prepared) | Self::Driven(prepared, _) => &prepared.names,
-            Self::Sessions(prepared) => &prepared.names,
-        }
+        &self.prepared().names
     }
 
     /// Where connections go; `None` where a script decides that while it runs.
     pub(crate) fn endpoints(&self) -> Option<Vec<SocketAddr>> {
         match self {
             Self::Driven(..) => None,
-            Self::Requests(_) | Self::Sessions(_) => Some(self.names().endpoints().collect()),
+            Self::Planned(_) => Some(self.names().endpoints().collect()),
         }
     }
 
@@ -85,18 +80,15 @@ impl Ready {
         let load = self.load();
         let one_target = load.segment.part_of(load.when.connection_count_max());
         match self {
-            Self::Requests(prepared) => one_target * prepared.target_count(),
+            Self::Planned(prepared) => one_target * prepared.pool_count(),
             // How many hosts a script asks is not known before.
-            Self::Driven(..) | Self::Sessions(_) => one_target,
+            Self::Driven(..) => one_target,
         }
     }
 
     /// Does on a new thread what must not happen within the run.
     pub(crate) fn warm_up(&self) {
-        match self {
-            Self::Requests(prepared) | Self::Driven(prepared, _) => warm_up_tls(prepared),
-            Self::Sessions(prepared) => sessions::warm_up(prepared),
-        }
+        warm_up_tls(self.prepared());
     }
 }
 
@@ -119,9 +111,7 @@ impl ShardSetup<Ready> {
                     None => Ok(start_ns),
                 }
             }
-            Ready::Requests(prepared) => Shard::new(self.with(prepared), start_ns).and_then(Shard::run),
-            Ready::Sessions(prepared) => sessions::SessionShard::new(self.with(prepared), start_ns)
-                .and_then(sessions::SessionShard::run),
+            Ready::Planned(prepared) => Shard::new(self.with(prepared), start_ns).and_then(Shard::run),
         }
     }
 }

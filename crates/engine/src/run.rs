@@ -155,7 +155,7 @@ impl Collector {
     ) -> Result<Vec<JoinHandle<Result<u64, Error>>>, Error> {
         let mut handles = Vec::new();
         let mut gate = Gate::default();
-        let first_of_sessions = loads.iter().position(|ready| matches!(ready, Ready::Sessions(_)));
+        let first_of_sessions = loads.iter().position(|ready| ready.opens_connections());
         for (load_idx, ready) in (0..).zip(loads) {
             let shard_count = shard_count(ready.load(), thread_count(plan));
             for shard_idx in 0..shard_count {

@@ -91,6 +91,8 @@ pub enum Event {
     },
     /// The peer allows more, or fewer, requests than before.
     Allowance,
+    /// The peer has answered a [`ping`](Client::ping).
+    Pong,
     /// The peer takes no new requests; see [`Client::next_unprocessed`].
     GoingAway,
 }
@@ -212,6 +214,20 @@ impl Client {
     pub fn write_control(&mut self, out: &mut Vec<u8>) {
         if let Self::H2(client) = self {
             client.write_control(out);
+        }
+    }
+
+    /// Asks the peer for a sign of life, where the protocol has one: [`Event::Pong`].
+    pub fn ping(&mut self) {
+        if let Self::H2(client) = self {
+            client.ping();
+        }
+    }
+
+    /// The peer has sent nothing more for now, on a connection that is kept without requests.
+    pub const fn note_pause(&mut self) {
+        if let Self::H2(client) = self {
+            client.note_pause();
         }
     }
 

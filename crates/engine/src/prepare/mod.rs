@@ -12,6 +12,7 @@ mod request;
 mod rotation;
 mod route;
 mod rows;
+mod sessions;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,16 +26,18 @@ use squall_script::Spec;
 use self::origin::{OriginKey, OriginTable, refuse_forwarded_h2};
 use self::redirect::redirect_plan;
 use self::request::{Source, Template, open_body};
+use self::rotation::rotation;
 use self::rows::RowTable;
+use self::sessions::SessionTable;
 use crate::dns::Names;
 use crate::{Error, Forbidden};
 
-pub(crate) use self::origin::{Dial, Origin, resolve_rule};
+pub(crate) use self::origin::{Dial, Origin, OriginTls};
 pub(crate) use self::replay::{PreparedReplay, ReplayOrigin, now_ns};
 pub(crate) use self::request::{FileBody, IDEMPOTENT_METHODS, Part, PreparedRequest};
-pub(crate) use self::rotation::rotation;
 pub(crate) use self::route::Route;
 pub(crate) use self::rows::{RowBook, VersionRows};
+pub(crate) use self::sessions::{Conduct, KeepAlive, KeepAliveKind, PreparedSessions};
 
 /// A load, ready to be driven.
 #[derive(Debug)]
@@ -55,6 +58,8 @@ pub(crate) struct Prepared {
     pub(crate) replay: Option<Arc<PreparedReplay>>,
     /// Rows made at run time, where a driver decides the requests.
     pub(crate) book: Option<Arc<RowBook>>,
+    /// What a load of connections has besides.
+    pub(crate) sessions: Option<PreparedSessions>,
 }
 
 impl Prepared {
@@ -63,7 +68,8 @@ impl Prepared {
         let http = match &load.what {
             What::Http(http) => http,
             What::Replay(replay) => return Self::of_recording(load, replay, rows, stop),
-            _ => unreachable!("loads of requests come here"),
+            What::Handshake(_) | What::Idle(_) => return Self::of_sessions(load, rows, stop),
+            _ => unreachable!("a script's load has a driver"),
         };
         let mut origins = OriginTable::new(load);
         let mut rows = RowTable { load: &load.name, begin: rows.len(), rows };
@@ -138,6 +144,16 @@ impl Prepared {
         Ok(Self { origins, rows, names, replay, ..Self::empty(load.clone()) })
     }
 
+    /// The same for connections that are opened for their own sake: requests open them, and behind those are the ones that keep them alive.
+    fn of_sessions(load: &Load, rows: Vec<RowKey>, stop: &Arc<AtomicBool>) -> Result<Self, Error> {
+        let table = SessionTable::new(load, rows)?;
+        let SessionTable { origins, names, rows, mut requests, pings, weights, config, .. } = table;
+        requests.extend(pings);
+        let names = names.resolve(&load.network.sources, stop)?;
+        let (rotation, sessions) = (rotation(&weights)?, Some(PreparedSessions::new(load, config)));
+        Ok(Self { requests, rotation, origins, rows, names, sessions, ..Self::empty(load.clone()) })
+    }
+
     /// A load whose requests a driver decides.
     pub(crate) fn for_driver(load: &Load) -> Self {
         let plain = HttpLoad {
@@ -166,6 +182,7 @@ impl Prepared {
             load,
             replay: None,
             book: None,
+            sessions: None,
         }
     }
 
@@ -234,8 +251,13 @@ impl Prepared {
         Ok(())
     }
 
+    /// Pools of connections that are opened, each with as many as the plan says: connections by themselves are in one.
+    pub(crate) fn pool_count(&self) -> u64 {
+        if self.sessions.is_some() { 1 } else { self.target_count() }
+    }
+
     /// Origins that the plan's requests lead to, those of redirects left out.
-    pub(crate) fn target_count(&self) -> u64 {
+    fn target_count(&self) -> u64 {
         if self.replay.is_some() {
             return self.origins.len() as u64;
         }
@@ -250,6 +272,9 @@ impl Prepared {
 
     /// The most requests that a connection of this load carries at a time: a closed model has as many users for each.
     pub(crate) fn requests_per_connection(&self) -> u32 {
+        if self.sessions.is_some() {
+            return 1;
+        }
         let policy = &self.load.connections;
         let of = |origin: &Origin| match origin.key.http {
             HttpVersion::Http11 => policy.pipeline_depth,
@@ -260,12 +285,13 @@ impl Prepared {
         planned.map(of).max().map_or(1, std::num::NonZero::get)
     }
 
-    /// The HTTP part of the load.
+    /// How requests are made, and their responses judged.
     pub(crate) fn http(&self) -> &HttpLoad {
-        match &self.load.what {
-            What::Http(http) => http,
-            What::Replay(replay) => &replay.http,
-            _ => unreachable!("loads of requests come here"),
+        match (&self.load.what, &self.sessions) {
+            (_, Some(sessions)) => &sessions.http,
+            (What::Http(http), _) => http,
+            (What::Replay(replay), _) => &replay.http,
+            _ => unreachable!("what is prepared for a driver has an HTTP load of its own"),
         }
     }
 

@@ -82,6 +82,10 @@ impl Origin {
 }
 
 impl OriginKey {
+    pub(super) fn new(is_tls: bool, host: &str, port: u16, http: HttpVersion) -> Self {
+        Self { is_tls, host: host.to_owned(), port, http, tls_idx: 0 }
+    }
+
     /// `http`: as asked for. Over plain TCP nothing is negotiated.
     pub(super) fn of(url: &Url, http: HttpVersion) -> Option<Self> {
         let is_tls = match url.scheme() {
@@ -90,13 +94,7 @@ impl OriginKey {
             _ => return None,
         };
         let http = if http == HttpVersion::Auto && !is_tls { HttpVersion::Http11 } else { http };
-        Some(Self {
-            is_tls,
-            host: url.host_str()?.to_owned(),
-            port: url.port_or_known_default()?,
-            http,
-            tls_idx: 0,
-        })
+        Some(Self::new(is_tls, url.host_str()?, url.port_or_known_default()?, http))
     }
 }
 
@@ -220,7 +218,7 @@ fn connect_to(network: &Network, host: &str, port: u16) -> (String, u16) {
 }
 
 /// curl's `--resolve`: the first matching rule.
-pub(crate) fn resolve_rule(network: &Network, host: &str, port: u16) -> Option<Arc<[IpAddr]>> {
+pub(super) fn resolve_rule(network: &Network, host: &str, port: u16) -> Option<Arc<[IpAddr]>> {
     let matching = network.resolve.iter().find(|rule| {
         rule.host.as_deref().is_none_or(|name| name.eq_ignore_ascii_case(host))
             && rule.port.is_none_or(|p| p == port)

@@ -14,6 +14,11 @@ use super::origin::OriginKey;
 pub(crate) struct VersionRows([u32; 2]);
 
 impl VersionRows {
+    /// One row, whatever is spoken.
+    pub(super) const fn same(row_idx: u32) -> Self {
+        Self([row_idx; 2])
+    }
+
     /// The row for requests in this version.
     pub(crate) const fn of(self, version: Version) -> u32 {
         self.0[version as usize]

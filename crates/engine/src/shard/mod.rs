@@ -26,9 +26,6 @@ use crate::setup::ShardSetup;
 use crate::sys::{monotonic_ns, sleep_until};
 use crate::tls::TlsStream;
 
-pub(crate) use schedule::Life;
-pub(crate) use schedule::demand::Demand;
-
 use connections::Connections;
 use recorder::ShardRecorder;
 use recorder::sink::ResponseSink;
@@ -53,9 +50,10 @@ pub(crate) fn warm_up_tls(prepared: &Prepared) {
 impl Shard {
     /// A loop that starts at `start_ns` on the monotonic clock.
     pub(crate) fn new(setup: ShardSetup<Arc<Prepared>>, start_ns: u64) -> Result<Self, Error> {
-        let (share, warmup_ns) = (setup.share, setup.warmup_ns);
+        let (share, warmup_ns, watches_memory) = (setup.share, setup.warmup_ns, setup.watches_memory);
         let (pulse, prepared, control) = setup.into_pulse(start_ns);
-        let schedule = ShardSchedule::new(&prepared, share, (start_ns, warmup_ns), control.clone())?;
+        let schedule =
+            ShardSchedule::new(&prepared, share, (start_ns, warmup_ns), (control.clone(), watches_memory))?;
         let recorder = ShardRecorder::new(pulse, &prepared, share, start_ns);
         let connections = Connections::new(prepared, share, (start_ns, warmup_ns), control)?;
         Ok(Self { connections, schedule, recorder })
@@ -169,7 +167,12 @@ impl Shard {
         let Self { connections, schedule, recorder } = self;
         schedule.tell_recorded(recorder);
         schedule.fill_driven(connections, recorder);
+        if let Some(sessions) = &mut schedule.sessions {
+            sessions.note_memory(&mut recorder.pulse);
+            schedule.count_farewells(connections, recorder);
+        }
         recorder.pulse.end(connections.now_ns, schedule.backlog(connections));
         connections.part_with_all(recorder);
+        connections.part_with_parked(recorder);
     }
 }

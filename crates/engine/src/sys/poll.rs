@@ -43,8 +43,12 @@ impl Poller {
 
     /// Watches a socket for everything, edge-triggered, until it is closed.
     pub(crate) fn watch(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), flags)?)
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), FLAGS)?)
+    }
+
+    /// Gives a watched socket another token; what it is ready for is reported again.
+    pub(crate) fn rewatch(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(token), FLAGS)?)
     }
 
     /// Waits for events, at most `timeout`; returns how many there are.
@@ -91,6 +95,10 @@ impl Poller {
         }
     }
 }
+
+/// Everything, edge-triggered.
+const FLAGS: EventFlags =
+    EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
 
 /// Events taken per wait: enough for a batch, few enough that other work is not starved.
 const EVENT_COUNT: usize = 512;

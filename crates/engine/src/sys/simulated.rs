@@ -198,7 +198,10 @@ impl Poller {
     }
 
     pub(crate) fn with_capacity(event_count: usize) -> io::Result<Self> {
-        Ok(Self::Real(poll::Poller::with_capacity(event_count)?))
+        match with(|_| ()) {
+            Some(()) => Ok(Self::Simulated(Vec::new())),
+            None => Ok(Self::Real(poll::Poller::with_capacity(event_count)?)),
+        }
     }
 
     pub(crate) fn watch(&self, socket: &Fd, token: u64) -> io::Result<()> {
@@ -206,6 +209,17 @@ impl Poller {
             (Self::Real(poller), Fd::Real(socket)) => poller.watch(socket, token),
             (Self::Simulated(_), Fd::Simulated(own)) => {
                 with(|world| world.watch(own.0, token));
+                Ok(())
+            }
+            _ => unreachable!("a real socket in a simulated loop, or the reverse"),
+        }
+    }
+
+    pub(crate) fn rewatch(&self, socket: &Fd, token: u64) -> io::Result<()> {
+        match (self, socket) {
+            (Self::Real(poller), Fd::Real(socket)) => poller.rewatch(socket, token),
+            (Self::Simulated(_), Fd::Simulated(own)) => {
+                with(|world| world.rewatch(own.0, token));
                 Ok(())
             }
             _ => unreachable!("a real socket in a simulated loop, or the reverse"),

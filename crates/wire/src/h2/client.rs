@@ -229,6 +229,18 @@ impl Client {
             || self.send_window > 0 && self.sending.iter().any(|slot| self.streams.get(*slot).send_window > 0)
     }
 
+    /// Asks the peer for a sign of life; its answer is [`Event::Pong`](crate::Event::Pong).
+    pub fn ping(&mut self) {
+        self.input.awaits_pong = true;
+        frame::put(&mut self.control, frame::PING, 0, 0, PING_DATA);
+    }
+
+    /// The peer has sent nothing more for now: what has no effect is bounded within one stretch of frames, not over the life of a connection that is
+    /// kept without requests.
+    pub const fn note_pause(&mut self) {
+        self.input.idle_frame_count = 0;
+    }
+
     /// Appends what is sent besides requests: settings, acknowledgements, windows, resets.
     pub fn write_control(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.control);
@@ -305,3 +317,6 @@ impl Client {
         Ok(())
     }
 }
+
+/// It means nothing.
+const PING_DATA: &[u8; 8] = b"squall\0\0";

@@ -23,7 +23,9 @@ pub(super) struct Input {
     data: Option<Data>,
     block: Block,
     has_settings: bool,
-    idle_frame_count: u32,
+    /// A ping of ours is not answered yet.
+    pub(super) awaits_pong: bool,
+    pub(super) idle_frame_count: u32,
 }
 
 impl Input {
@@ -544,6 +546,9 @@ impl Client {
     fn on_ping(&mut self, head: FrameHead, payload: &[u8]) -> Result<Option<Event>, Error> {
         if payload.len() != 8 {
             return Err(frame_size("PING with a wrong length"));
+        }
+        if head.has(frame::ACK) && std::mem::take(&mut self.input.awaits_pong) {
+            return Ok(Some(Event::Pong));
         }
         self.note_idle_frame()?;
         if !head.has(frame::ACK) {

@@ -4,6 +4,5 @@
 
 mod allocations;
 mod conversation;
-mod idle;
 mod pieces;
 mod requests;

@@ -192,3 +192,37 @@ fn answers_that_nobody_reads_have_a_bound() {
         assert!(control.len() < 80 * 1024, "{what}: {} bytes, {refused}", control.len());
     }
 }
+
+/// Settings come first, from every server.
+const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+#[test]
+fn a_ping_is_answered_once_and_other_acknowledgements_mean_nothing() {
+    let mut conversation = Conversation::with_requests(0);
+    let pong = frame(6, 1, 0, b"squall\0\0");
+    conversation.read(&[&SETTINGS[..], &pong].concat()).unwrap();
+    conversation.client.ping();
+    conversation.read(&[&pong[..], &pong].concat()).unwrap();
+    assert_eq!(conversation.seen.lines, ["Allowance", "Pong"]);
+    let mut out = Vec::new();
+    conversation.client.write_control(&mut out);
+    assert_eq!(out, [frame(4, 1, 0, &[]), frame(6, 0, 0, b"squall\0\0")].concat());
+}
+
+/// A connection without requests may live for as many pings as it likes, but not for a flood of them.
+#[test]
+fn frames_without_effect_are_bounded_between_pauses() {
+    let ping = frame(6, 0, 0, &[7; 8]);
+    for (pauses, is_accepted) in [(true, true), (false, false)] {
+        let mut conversation = Conversation::with_requests(0);
+        conversation.read(&SETTINGS).unwrap();
+        let mut read = |_| {
+            if pauses {
+                conversation.client.note_pause();
+            }
+            conversation.client.write_control(&mut Vec::new());
+            conversation.read(&ping)
+        };
+        assert_eq!((0..20_000).try_for_each(&mut read).is_ok(), is_accepted, "pauses: {pauses}");
+    }
+}

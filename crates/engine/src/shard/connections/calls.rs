@@ -51,7 +51,7 @@ impl Connections {
         // An origin that is refused stands among the others too.
         for origin_idx in origin_count..self.prepared.origins.len() {
             self.dialer.add(&self.prepared.origins[origin_idx].dial, &self.prepared.names);
-            self.origin_states.push(OriginState::new(self.limits.stride));
+            self.origin_states.push(OriginState::new(self.limits.stride == 1));
         }
         recorder.add_rows(self);
         let prepared = prepared.map_err(|error| {

@@ -24,8 +24,9 @@ pub(in crate::shard) struct Conn {
     pub(in crate::shard) generation: u32,
     pub(in crate::shard) socket: Option<Fd>,
     pub(in crate::shard) tls: Option<Box<TlsStream>>,
-    /// What it speaks, once it is open. Before that, at most one request waits for it, in slot 0.
+    /// What it speaks, once it is open; an open connection without it carries nothing, and what comes is dropped.
     pub(in crate::shard) client: Option<Client>,
+    /// One request waits for it to be ready, in slot 0.
     pub(in crate::shard) has_opener: bool,
     /// What a socket did not take; made when that happens first.
     pub(in crate::shard) held: Option<Box<HeldBytes>>,
@@ -66,6 +67,57 @@ pub(in crate::shard) struct ConnCold {
     pub(in crate::shard) ready_ns: u64,
     /// When the peer last sent anything, where single requests can be given up.
     pub(in crate::shard) heard_ns: u64,
+    /// What the TLS handshake has taken on the wire so far.
+    pub(in crate::shard) handshake_bytes: HandshakeBytes,
+    /// Of a connection that was opened for its own sake: how far it is.
+    pub(in crate::shard) stage: SessionStage,
+    /// Its handshake was meant to resume a session, and there was none.
+    pub(in crate::shard) lacks_ticket: bool,
+    /// It takes the place of one that was to be kept, and has ended.
+    pub(in crate::shard) is_reopening: bool,
+    /// When a ping was sent that is not answered yet; 0: none was.
+    pub(in crate::shard) pinged_ns: u64,
+    /// What closes the TLS session that it had.
+    pub(in crate::shard) goodbye: Option<Box<Goodbye>>,
+}
+
+/// Bytes on the wire.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::shard) struct HandshakeBytes {
+    pub(in crate::shard) sent: u64,
+    pub(in crate::shard) received: u64,
+}
+
+/// How far a connection is that was opened for its own sake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::shard) enum SessionStage {
+    /// It is opened, and its request answered.
+    #[default]
+    Attempt,
+    /// It waits for a ticket, so that later handshakes can resume.
+    AwaitingTicket,
+    /// It is kept open.
+    Kept,
+}
+
+/// A sealed `close_notify`: 24 bytes in TLS 1.3, at most 31 in TLS 1.2 with AEADs.
+#[derive(Debug)]
+pub(in crate::shard) struct Goodbye {
+    len: u8,
+    bytes: [u8; 31],
+}
+
+impl Goodbye {
+    /// `None`: the session could not seal one.
+    pub(in crate::shard) fn new(record: &[u8]) -> Option<Self> {
+        let mut goodbye = Self { len: record.len() as u8, bytes: [0; 31] };
+        goodbye.bytes.get_mut(..record.len())?.copy_from_slice(record);
+        (!record.is_empty()).then_some(goodbye)
+    }
+
+    pub(in crate::shard) fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
 }
 
 /// The life of a slot.
@@ -233,10 +285,7 @@ impl Conn {
 
     /// Requests in flight.
     pub(in crate::shard) fn in_flight(&self) -> u32 {
-        match &self.client {
-            Some(client) => client.in_flight(),
-            None => u32::from(self.has_opener),
-        }
+        self.client.as_ref().map_or(0, Client::in_flight) + u32::from(self.has_opener)
     }
 
     /// Whether one more request may be put on it.

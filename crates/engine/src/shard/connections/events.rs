@@ -24,6 +24,7 @@ impl Connections {
                     closed: false,
                 };
                 self.on_open_event(schedule, recorder, conn_idx, readiness);
+                schedule.settle_down(self, recorder, conn_idx);
             }
         }
         // Its capacity is kept; what was added meanwhile is for the next turn.
@@ -38,19 +39,42 @@ impl Connections {
         event: Readiness,
     ) {
         let conn_idx = (event.token & u64::from(u32::MAX)) as usize;
-        let conn = &mut self.conns[conn_idx];
+        let Some(conn) = self.conns.get_mut(conn_idx) else {
+            return self.on_parked_event(schedule, recorder, event);
+        };
         if conn.token(conn_idx) != event.token {
             return;
         }
         conn.peer_closed |= event.closed;
         match conn.state {
             ConnState::Vacant => {}
-            ConnState::Connecting if event.writable => self.on_connect_event(schedule, recorder, conn_idx),
+            ConnState::Connecting if event.writable => {
+                self.on_connect_event(schedule, recorder, conn_idx, event.closed);
+            }
             ConnState::Connecting => {}
             ConnState::Tunnelling => self.on_tunnel_event(schedule, recorder, conn_idx, event),
             ConnState::Handshaking => self.handshake(schedule, recorder, conn_idx),
             ConnState::Open => self.on_open_event(schedule, recorder, conn_idx, event),
         }
+        if schedule.sessions.is_some() {
+            schedule.settle_down(self, recorder, conn_idx);
+        }
+    }
+
+    /// The peer of a silent connection sends something, or has closed. That its socket is writable is no news.
+    fn on_parked_event(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        event: Readiness,
+    ) {
+        let Some(place) = self.parked_place(event.token).filter(|_| event.readable) else { return };
+        let Some(conn_idx) = schedule.wake_parked(self, recorder, place) else { return };
+        let conn = &mut self.conns[conn_idx];
+        conn.peer_closed = event.closed;
+        let token = conn.token(conn_idx);
+        self.on_open_event(schedule, recorder, conn_idx, Readiness { token, ..event });
+        schedule.settle_down(self, recorder, conn_idx);
     }
 
     fn on_tunnel_event(

@@ -1,7 +1,7 @@
 //! The connections of one event loop, and the requests in flight on them.
 //!
 //! Owns: sockets, pools, the exchange table, the poller, the buffers of reads and writes. Never: decides what starts when.
-//! Its methods are in `open` (connect, tunnel, TLS), `events`, `send`, `receive` and `acks` (bytes), `streams` (requests on an open connection), `pool`
+//! Its methods are in `open` (connect, tunnel, TLS), `parked` (kept and silent), `events`, `send`, `receive` and `acks` (bytes), `streams` (requests on an open connection), `pool`
 //! (which connection a request gets) and `settle` (how each request ends).
 
 mod acks;
@@ -9,6 +9,7 @@ pub(super) mod calls;
 pub(super) mod conn;
 mod events;
 mod open;
+pub(super) mod parked;
 pub(super) mod pool;
 mod receive;
 mod send;
@@ -18,7 +19,7 @@ mod streams;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use squall_plan::When;
+use squall_plan::{CloseMode, When};
 use squall_wire::{HeadCaches, Version};
 
 use crate::dial::Dialer;
@@ -28,6 +29,7 @@ use crate::prepare::{Prepared, PreparedRequest};
 use crate::shard::connections::acks::AckTrial;
 use crate::shard::connections::calls::CallInFlight;
 use crate::shard::connections::conn::{Conn, Exchange, Pool, RequestId};
+use crate::shard::connections::parked::ParkedTable;
 use crate::shard::connections::pool::slot_count_max;
 use crate::sys::{Poller, nanoseconds};
 use crate::{Control, Error};
@@ -45,6 +47,8 @@ pub(in crate::shard) struct Connections {
     pub(in crate::shard) wide_parts: Vec<u32>,
     /// When each slot's present state has lasted too long; apart from the slots because all are looked at often.
     pub(in crate::shard) deadlines: Vec<u64>,
+    /// Connections that are kept and silent.
+    pub(in crate::shard) parked: ParkedTable,
     /// One pool for each origin, or for each user and origin where a driver decides.
     pub(in crate::shard) pools: Vec<Pool>,
     pub(in crate::shard) origin_states: Vec<OriginState>,
@@ -134,8 +138,14 @@ pub(in crate::shard) struct Limits {
     pub(in crate::shard) h2_stride: u32,
     /// Slots per origin.
     pub(in crate::shard) slot_count_max: u32,
+    /// Connections whose opening begins in one turn of the loop.
+    pub(in crate::shard) open_per_turn_max: u32,
     /// A closed model's slot rests after a failed connect; an open model's arrivals are all tried.
     pub(in crate::shard) rests_after_failure: bool,
+    /// A short write may follow another that is not acknowledged yet.
+    pub(in crate::shard) writes_twice: bool,
+    /// How connections are closed from our side.
+    pub(in crate::shard) close: CloseMode,
 }
 
 impl Connections {
@@ -151,13 +161,19 @@ impl Connections {
         let mut dialer = Dialer::new(&prepared.load, share);
         prepared.origins.iter().for_each(|origin| dialer.add(&origin.dial, &prepared.names));
         let os = |source| Error::Os { what: "create an epoll instance", source };
+        let poller = match &prepared.sessions {
+            None => Poller::new(),
+            Some(_) => Poller::with_capacity(HANDSHAKES_PER_TURN),
+        };
+        let is_alone = limits.stride == 1 && prepared.sessions.is_none();
         Ok(Self {
-            poller: Poller::new().map_err(os)?,
+            poller: poller.map_err(os)?,
             conns: Vec::new(),
             exchanges: Vec::new(),
             wide_parts: Vec::new(),
-            origin_states: (0..origin_count).map(|_| OriginState::new(limits.stride)).collect(),
+            origin_states: (0..origin_count).map(|_| OriginState::new(is_alone)).collect(),
             deadlines: Vec::new(),
+            parked: ParkedTable::default(),
             pools: (0..origin_count as u32).map(|origin_idx| Pool::new(origin_idx, None)).collect(),
             dialer,
             turn: TurnLists::default(),
@@ -196,9 +212,9 @@ pub(in crate::shard) fn request_of<'a>(
 }
 
 impl OriginState {
-    /// `stride`: requests in flight on one connection.
-    pub(in crate::shard) fn new(stride: u32) -> Self {
-        Self { version: None, acks: AckTrial::new(stride == 1) }
+    /// `is_alone`: whether a read holds one response.
+    pub(in crate::shard) fn new(is_alone: bool) -> Self {
+        Self { version: None, acks: AckTrial::new(is_alone) }
     }
 }
 
@@ -218,6 +234,7 @@ impl Limits {
     fn new(prepared: &Prepared, share: Share, warm_until_ns: u64) -> Self {
         let policy = &prepared.load.connections;
         let stride = stride(prepared);
+        let conduct = prepared.sessions.as_ref().map(|sessions| sessions.conduct);
         Self {
             warm_until_ns,
             timeout_ns: nanoseconds(prepared.http().timeout),
@@ -230,7 +247,11 @@ impl Limits {
             stride,
             h2_stride: stride,
             slot_count_max: slot_count_max(&prepared.load.when, share),
-            rests_after_failure: matches!(prepared.load.when, When::Closed { .. }),
+            open_per_turn_max: if conduct.is_some() { HANDSHAKES_OPEN_PER_TURN } else { OPEN_PER_TURN_MAX },
+            // Where connections are the load, their schedule decides that.
+            rests_after_failure: matches!(prepared.load.when, When::Closed { .. }) && conduct.is_none(),
+            writes_twice: conduct.is_none_or(|conduct| conduct.writes_twice()),
+            close: conduct.map_or(policy.close, |conduct| conduct.close),
         }
     }
 
@@ -250,6 +271,15 @@ pub(in crate::shard) fn stride(prepared: &Prepared) -> u32 {
         false => prepared.load.connections.pipeline_depth.get(),
     }
 }
+
+/// Connections whose opening begins in one turn of the loop: more would keep the responses of the others waiting.
+const OPEN_PER_TURN_MAX: u32 = 64;
+
+/// The same where they are the load: the first of them is seen to be established only after the last was begun, some 13 us each.
+const HANDSHAKES_OPEN_PER_TURN: u32 = 16;
+
+/// Events handled in one turn of such a load: each may be a handshake of 100 us and more.
+const HANDSHAKES_PER_TURN: usize = 64;
 
 /// One read takes at most this much; larger unread bodies are dropped inside the kernel.
 const READ_BYTES: usize = 64 * 1024;

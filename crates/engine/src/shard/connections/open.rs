@@ -26,17 +26,19 @@ impl Connections {
         recorder: &mut ShardRecorder,
         pool_idx: usize,
     ) -> Option<usize> {
+        let is_allowed = self.pools[pool_idx].slots.len() < self.limits.slot_count_max as usize;
+        is_allowed.then(|| self.push_slot(recorder, pool_idx))
+    }
+
+    pub(in crate::shard) fn push_slot(&mut self, recorder: &mut ShardRecorder, pool_idx: usize) -> usize {
         let conn_idx = self.conns.len();
         let pool = &mut self.pools[pool_idx];
-        if pool.slots.len() >= self.limits.slot_count_max as usize {
-            return None;
-        }
         pool.slots.push(conn_idx as u32);
         let origin_idx = pool.origin_idx;
         let home_place = self.add_places(recorder, self.limits.stride);
         self.conns.push(Conn::new(pool_idx as u32, origin_idx, home_place));
         self.deadlines.push(u64::MAX);
-        Some(conn_idx)
+        conn_idx
     }
 
     /// Begins to open a vacant slot's connection.
@@ -76,7 +78,7 @@ impl Connections {
 
     fn dial(&mut self, conn_idx: usize) -> io::Result<Connect> {
         let origin_idx = self.conns[conn_idx].origin_idx as usize;
-        let caller = Caller { user: self.user_of(conn_idx), writes_twice: true };
+        let caller = Caller { user: self.user_of(conn_idx), writes_twice: self.limits.writes_twice };
         let Prepared { origins, names, .. } = &*self.prepared;
         let dial = &origins[origin_idx].dial;
         let remote = self.dialer.next_remote(origin_idx, dial, names);
@@ -96,21 +98,24 @@ impl Connections {
         Ok(connect.done)
     }
 
-    /// The connect has ended, one way or the other.
+    /// The connect has ended, one way or the other. Only a socket that is closed at once can have failed.
     pub(in crate::shard) fn on_connect_event(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
         conn_idx: usize,
+        is_closed: bool,
     ) {
         let Some(socket) = &self.conns[conn_idx].socket else { return };
-        match connection_error(socket) {
+        match if is_closed { connection_error(socket) } else { Ok(()) } {
             Ok(()) => self.on_connected(schedule, recorder, conn_idx),
             Err(error) => self.fail(schedule, recorder, conn_idx, &Trouble::io(&error, Phase::Connecting)),
         }
     }
 
     fn on_connected(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder, conn_idx: usize) {
+        // Handshakes of the same turn may have taken long.
+        self.now_ns = monotonic_ns();
         self.conns[conn_idx].cold.connected_ns = self.now_ns;
         let origin_idx = self.conns[conn_idx].origin_idx as usize;
         if let Some(prelude) = &self.prepared.origins[origin_idx].prelude {
@@ -221,7 +226,14 @@ impl Connections {
         let Some(origin_tls) = &self.prepared.origins[origin_idx].tls else {
             return self.on_open(schedule, recorder, conn_idx);
         };
-        match TlsStream::new(Arc::clone(&origin_tls.config), origin_tls.server_name.clone()) {
+        let begun = match &mut schedule.sessions {
+            None => TlsStream::new(Arc::clone(&origin_tls.config), origin_tls.server_name.clone()),
+            Some(sessions) => {
+                let request = &self.prepared.requests[origin_idx].bytes;
+                sessions.start_tls(origin_tls, request, &mut self.conns[conn_idx].cold)
+            }
+        };
+        match begun {
             Ok(session) => {
                 self.conns[conn_idx].tls = Some(Box::new(session));
                 self.conns[conn_idx].state = ConnState::Handshaking;
@@ -262,13 +274,24 @@ impl Connections {
             match self.read_tls(recorder, conn_idx, Phase::TlsHandshaking)? {
                 None => return Ok(false),
                 Some(Read1 { bytes: 0, .. }) => return Err(Trouble::closed(Phase::TlsHandshaking)),
-                Some(_) => {}
+                Some(_) => self.check_handshake_size(conn_idx)?,
             }
         }
     }
 
-    /// The session stands; whether it speaks what was asked for was decided by ALPN.
+    /// A server may not keep us busy with a handshake that has no end.
+    fn check_handshake_size(&self, conn_idx: usize) -> Result<(), Trouble> {
+        if self.conns[conn_idx].cold.handshake_bytes.received <= HANDSHAKE_BYTES_MAX {
+            return Ok(());
+        }
+        let text = format!("handshake not finished after {HANDSHAKE_BYTES_MAX} bytes");
+        Err(Trouble::new(Cause::TlsProtocol, Phase::TlsHandshaking, text))
+    }
+
+    /// The session is established; whether it speaks what was asked for was decided by ALPN.
     fn on_handshaken(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder, conn_idx: usize) {
+        self.now_ns = monotonic_ns();
+        schedule.count_handshake(self, recorder, conn_idx);
         let conn = &self.conns[conn_idx];
         let asked = self.prepared.origins[conn.origin_idx as usize].key.http;
         match negotiated(asked, conn.tls.as_ref().and_then(|session| session.alpn())) {
@@ -288,7 +311,11 @@ impl Connections {
         recorder.pulse.snapshot.connections_opened += 1;
         recorder.pulse.connections_open += 1;
         self.control.note_connected();
-        self.begin_requests(recorder, conn_idx);
+        if schedule.sessions.is_some() {
+            return schedule.on_session_ready(self, recorder, conn_idx);
+        }
+        let client = self.new_client(conn_idx);
+        self.begin_requests(recorder, conn_idx, client);
         // Whether an HTTP/2 server takes requests is seen by the first response.
         if self.conns[conn_idx].client.as_ref().is_some_and(Client::answers_in_order) {
             self.conns[conn_idx].cold.failure_count = 0;
@@ -365,6 +392,9 @@ fn negotiated(asked: HttpVersion, alpn: Option<&[u8]>) -> Result<(), Trouble> {
     };
     Err(Trouble::new(Cause::VersionNotNegotiated, Phase::TlsHandshaking, text))
 }
+
+/// Certificate chains take some kilobytes; a handshake that is larger than this never ends.
+const HANDSHAKE_BYTES_MAX: u64 = 256 * 1024;
 
 /// Largest read while the proxy's answer is awaited.
 const TUNNEL_READ_BYTES: usize = 4096;

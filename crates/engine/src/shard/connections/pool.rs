@@ -136,7 +136,7 @@ impl Connections {
 
     /// Whether one more connection may be opened in this turn.
     pub(in crate::shard) fn may_open(&self) -> bool {
-        self.counts.opened_this_turn < OPEN_PER_TURN_MAX
+        self.counts.opened_this_turn < self.limits.open_per_turn_max
     }
 
     /// Puts a request on a connection; opens the connection first where it is not.
@@ -154,18 +154,28 @@ impl Connections {
             recorder.pulse.count_start(exchange.is_warmup, exchange.redirect_count > 0);
             self.counts.open += 1;
         }
-        let conn = &mut self.conns[conn_idx];
-        if conn.client.is_some() {
+        if self.conns[conn_idx].client.is_some() {
             self.reserve_slot(recorder, conn_idx, exchange);
         } else {
-            conn.has_opener = true;
-            let place = self.place_of(conn_idx, 0);
-            self.exchanges[place] = exchange;
-            self.open(schedule, recorder, conn_idx);
+            self.open_for(schedule, recorder, conn_idx, exchange);
         }
         if self.has_free_slot(conn_idx) {
             self.list_idle(conn_idx);
         }
+    }
+
+    /// Opens a connection for a request.
+    pub(in crate::shard) fn open_for(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        exchange: Exchange,
+    ) {
+        self.conns[conn_idx].has_opener = true;
+        let place = self.place_of(conn_idx, 0);
+        self.exchanges[place] = exchange;
+        self.open(schedule, recorder, conn_idx);
     }
 
     /// A place among the requests made at run time, with the buffers of an earlier one.
@@ -206,6 +216,3 @@ impl Connections {
 pub(in crate::shard) fn slot_count_max(when: &When, share: Share) -> u32 {
     (share.part_of(when.connection_count_max()) as u32).max(1)
 }
-
-/// Connections whose opening begins in one turn of the loop: more would keep the answers of the others waiting.
-pub(in crate::shard) const OPEN_PER_TURN_MAX: u32 = 64;

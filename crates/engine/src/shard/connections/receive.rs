@@ -168,7 +168,6 @@ impl Connections {
         while self.is_same(conn_idx, generation) {
             let first_ns = recorder.receive_times.time_of(self.now_ns, 0);
             let conn = &mut self.conns[conn_idx];
-            let Some(client) = &mut conn.client else { return Ok(()) };
             let input = match &conn.tls {
                 None if begin == bytes => return Ok(()),
                 None => &self.io.read[begin..bytes],
@@ -178,6 +177,14 @@ impl Connections {
                     Ok(Some(chunk)) => chunk,
                     Err(error) => return Err(Trouble::tls(&error, Phase::Receiving)),
                 },
+            };
+            let Some(client) = &mut conn.client else {
+                let bytes = input.len();
+                begin += bytes;
+                if let Some(session) = &mut conn.tls {
+                    session.consume(bytes);
+                }
+                continue;
             };
             if client.can_cancel() {
                 conn.cold.heard_ns = self.now_ns;
@@ -225,7 +232,11 @@ impl Connections {
         };
         let wanted = reader.wanted;
         self.note_answer(recorder, conn_idx, how, bytes, wanted);
-        let Some(session) = &mut self.conns[conn_idx].tls else { return Ok(None) };
+        let conn = &mut self.conns[conn_idx];
+        if conn.state == ConnState::Handshaking {
+            conn.cold.handshake_bytes.received += bytes as u64;
+        }
+        let Some(session) = &mut conn.tls else { return Ok(None) };
         match session.process() {
             Ok(plain_bytes) => recorder.receive_times.read_stamps.begin(self.now_ns, bytes, plain_bytes),
             Err(error) => {
@@ -300,6 +311,10 @@ impl Connections {
                 }
             }
             Event::Failed { slot, failure } => self.fail_alone(schedule, recorder, conn_idx, slot, failure),
+            Event::Allowance if schedule.sessions.is_some() => {
+                schedule.on_session_settings(self, recorder, conn_idx);
+            }
+            Event::Pong => schedule.on_pong(self, recorder, conn_idx),
             // The peer allows more streams than before: requests that wait for a connection may have them.
             Event::Allowance if self.has_free_slot(conn_idx) && self.conns[conn_idx].in_flight() > 0 => {
                 self.list_idle(conn_idx);

@@ -201,6 +201,27 @@ impl Connections {
         Ok(true)
     }
 
+    /// The request that is next has left already, with the TLS handshake: only its response is awaited.
+    pub(in crate::shard) fn note_sent_early(&mut self, conn_idx: usize) {
+        let conn = &mut self.conns[conn_idx];
+        let Some(client) = &mut conn.client else { return };
+        let Some(slot) = client.next_reserved() else { return };
+        let exchange = &mut self.exchanges[(conn.first_place + slot) as usize];
+        let request = request_of(&self.prepared, &self.made.requests, exchange.request).on_wire();
+        self.io.out.clear();
+        client.start(&self.prepared.origins[conn.origin_idx as usize].fields, request, &mut self.io.out);
+        (exchange.start_ns, exchange.sent_ns) = (self.now_ns, self.now_ns);
+        exchange.sent_bytes = self.io.out.len() as u64;
+        self.io.out.clear();
+    }
+
+    /// Bytes that are no request go out before anything else; how many wait to be sent then.
+    pub(in crate::shard) fn hold_back(&mut self, conn_idx: usize, bytes: &[u8]) -> usize {
+        let held = self.conns[conn_idx].held.get_or_insert_default();
+        held.rest.extend_from_slice(bytes);
+        held.rest.len() - held.written_bytes
+    }
+
     /// Whether what follows is a large body without framing, which is not copied.
     fn is_body_next(&self, conn_idx: usize) -> bool {
         let client = self.conns[conn_idx].client.as_ref();
@@ -390,6 +411,9 @@ impl Connections {
         let (Some(session), Some(socket)) = (&mut conn.tls, &conn.socket) else { return Ok(()) };
         let mut wire_bytes = 0;
         let flushed = flush_session(session, socket, &mut wire_bytes);
+        if conn.state == ConnState::Handshaking {
+            conn.cold.handshake_bytes.sent += wire_bytes;
+        }
         self.count_sent(recorder, conn_idx, wire_bytes);
         flushed.map(drop)
     }

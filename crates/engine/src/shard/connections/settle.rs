@@ -14,7 +14,7 @@ use crate::shard::connections::conn::{ConnState, Exchange, RequestId};
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::Life;
 use crate::shard::schedule::ShardSchedule;
-use crate::sys::reset_on_close;
+use crate::sys::{reset_on_close, send};
 use crate::trouble::Trouble;
 
 impl Connections {
@@ -27,6 +27,9 @@ impl Connections {
         slot: u32,
         response: &Response,
     ) {
+        if schedule.sessions.is_some() {
+            return schedule.on_session_response(self, recorder, (conn_idx, slot), response);
+        }
         let exchange = self.exchanges[self.place_of(conn_idx, slot)];
         self.conns[conn_idx].expects_large_body = response.body_bytes >= LARGE_BODY_BYTES;
         let hop = self.conclude(schedule, recorder, conn_idx, slot, &exchange, response);
@@ -114,7 +117,7 @@ impl Connections {
     }
 
     /// Whether a whole response is what the plan expects.
-    fn judge(
+    pub(in crate::shard) fn judge(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -154,6 +157,9 @@ impl Connections {
         conn_idx: usize,
         trouble: &Trouble,
     ) {
+        if schedule.lose_kept(self, recorder, conn_idx, trouble) {
+            return;
+        }
         let conn = &self.conns[conn_idx];
         let was_open = conn.state == ConnState::Open;
         let is_in_order = conn.client.as_ref().is_some_and(Client::answers_in_order);
@@ -176,6 +182,7 @@ impl Connections {
             self.turn.ready.push(conn_idx as u32);
         }
         self.send_again(recorder, conn_idx, retries);
+        schedule.note_session_end(self, conn_idx);
         self.vacate(recorder, conn_idx);
     }
 
@@ -275,6 +282,8 @@ impl Connections {
         let phases = self.phases(conn_idx, exchange);
         let latency_ns = match (recorder.pulse.is_open_model(), outcome) {
             (true, _) => self.now_ns.saturating_sub(exchange.intended_ns),
+            // Opening a connection for its own sake is all that it takes.
+            (false, _) if recorder.pulse.has_sessions => phases.total_ns() - phases.blocked_ns,
             // What was never sent took until its connection failed, less the rest that its user had before.
             (false, Outcome::Failed(..)) if exchange.start_ns == 0 => {
                 self.now_ns.saturating_sub(exchange.assigned_ns)
@@ -325,18 +334,24 @@ impl Connections {
         if self.conns[conn_idx].in_flight() > 0 {
             return self.fail(schedule, recorder, conn_idx, &Trouble::closed(Phase::Waiting));
         }
+        if schedule.sessions.is_some() {
+            return schedule.on_session_eof(self, recorder, conn_idx);
+        }
         self.part(recorder, conn_idx);
         self.vacate(recorder, conn_idx);
     }
 
     /// What goes before a close from our side, as the plan wants it. Whether the peer still hears it is of no importance.
-    fn part(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
+    pub(in crate::shard) fn part(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         self.drop_peeked(conn_idx);
-        match (self.prepared.load.connections.close, &self.conns[conn_idx].socket) {
+        match (self.limits.close, &self.conns[conn_idx].socket) {
             (CloseMode::Rst, Some(socket)) => {
                 let _ = reset_on_close(socket);
             }
-            (CloseMode::Notify, Some(_)) => {
+            (CloseMode::Notify, Some(socket)) => {
+                if let Some(goodbye) = &self.conns[conn_idx].cold.goodbye {
+                    let _ = send(socket, goodbye.bytes(), false);
+                }
                 self.write_goodbye(recorder, conn_idx, ErrorCode::NO_ERROR);
                 if let Some(session) = &mut self.conns[conn_idx].tls {
                     session.send_close_notify();
@@ -383,13 +398,15 @@ impl Connections {
         recorder: &mut ShardRecorder,
         conn_idx: usize,
     ) {
-        match self.conns[conn_idx].state {
+        let state = self.conns[conn_idx].state;
+        match state {
             ConnState::Vacant => self.end_rest(conn_idx),
             ConnState::Connecting => self.end_late_opening(schedule, recorder, conn_idx, Phase::Connecting),
             ConnState::Tunnelling => self.end_late_opening(schedule, recorder, conn_idx, Phase::Tunnelling),
             ConnState::Handshaking => {
                 self.end_late_opening(schedule, recorder, conn_idx, Phase::TlsHandshaking);
             }
+            ConnState::Open if schedule.on_session_deadline(self, recorder, conn_idx) => {}
             ConnState::Open => self.end_late_requests(schedule, recorder, conn_idx),
         }
     }
@@ -416,6 +433,10 @@ impl Connections {
         schedule.life = Life::Draining { until_ns: 0 };
         self.turn.hops.clear();
         for conn_idx in 0..self.conns.len() {
+            // What was kept until now is ours to close at the end.
+            if self.is_kept(conn_idx) {
+                continue;
+            }
             for slot in self.slots(conn_idx) {
                 let exchange = self.exchanges[self.place_of(conn_idx, slot)];
                 self.interrupt(recorder, conn_idx, &exchange);

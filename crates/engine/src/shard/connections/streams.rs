@@ -18,8 +18,12 @@ use crate::trouble::Trouble;
 
 impl Connections {
     /// The connection is ready: the request that it was opened for gets the first slot.
-    pub(in crate::shard) fn begin_requests(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
-        let client = self.new_client(conn_idx);
+    pub(in crate::shard) fn begin_requests(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        client: Client,
+    ) {
         self.note_version(conn_idx, client.version());
         recorder.pulse.snapshot.http2.connections += u64::from(client.can_cancel());
         let has_streams = client.can_cancel();
@@ -50,7 +54,7 @@ impl Connections {
         first_place as u32
     }
 
-    fn new_client(&self, conn_idx: usize) -> Client {
+    pub(in crate::shard) fn new_client(&self, conn_idx: usize) -> Client {
         if !self.speaks_h2(conn_idx) {
             return Client::H1(h1::Client::new(self.limits.depth));
         }
@@ -101,10 +105,9 @@ impl Connections {
     /// Slots of the requests in flight on a connection, the oldest first.
     pub(in crate::shard) fn slots(&self, conn_idx: usize) -> Vec<u32> {
         let conn = &self.conns[conn_idx];
-        match &conn.client {
-            Some(client) => client.slots(),
-            None => Vec::from_iter(conn.has_opener.then_some(0)),
-        }
+        let mut slots = conn.client.as_ref().map_or_else(Vec::new, Client::slots);
+        slots.extend(conn.has_opener.then_some(0));
+        slots
     }
 
     /// The server does not accept header lists of this size: the request fails without being sent.

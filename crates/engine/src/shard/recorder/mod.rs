@@ -35,7 +35,8 @@ pub(in crate::shard) struct ShardRecorder {
 
 impl ShardRecorder {
     /// Nothing is recorded yet.
-    pub(in crate::shard) fn new(pulse: Pulse, prepared: &Prepared, share: Share, start_ns: u64) -> Self {
+    pub(in crate::shard) fn new(mut pulse: Pulse, prepared: &Prepared, share: Share, start_ns: u64) -> Self {
+        pulse.has_sessions = prepared.sessions.is_some();
         Self {
             pulse,
             sink: ResponseSink::new(prepared.http().follow_count_max > 0),
@@ -117,5 +118,5 @@ fn batches(prepared: &Prepared, share: Share) -> bool {
         When::Open { pacing, .. } => *pacing != Pacing::Precise,
         When::Closed { .. } => in_flight_max() >= GATHER_IN_FLIGHT_MIN,
     };
-    waits && prepared.load.network.unix_socket.is_none() && has_stamps()
+    waits && prepared.sessions.is_none() && prepared.load.network.unix_socket.is_none() && has_stamps()
 }

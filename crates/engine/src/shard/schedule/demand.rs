@@ -164,6 +164,13 @@ impl Demand {
         is_left
     }
 
+    /// What comes next in the rotation.
+    pub(in crate::shard) fn next_of_rotation(&mut self, rotation: &[u32]) -> u32 {
+        let next = rotation[self.rotation_next];
+        self.rotation_next = (self.rotation_next + 1) % rotation.len();
+        next
+    }
+
     fn is_closed_model(&self) -> bool {
         matches!(self.kind, Kind::Closed { .. })
     }
@@ -225,6 +232,9 @@ impl ShardSchedule {
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
     ) {
+        if self.sessions.is_some() {
+            return self.adjust_session_users(connections);
+        }
         let missing = self.demand.missing_users(connections.now_ns.saturating_sub(self.times.start_ns));
         for _ in 0..missing.max(0) {
             self.demand.add_users(1);
@@ -238,6 +248,9 @@ impl ShardSchedule {
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
     ) {
+        if self.sessions.is_some() {
+            return self.release_sessions(connections, recorder);
+        }
         connections.serve_hops(self, recorder);
         if matches!(self.demand.kind, Kind::Recorded { .. }) {
             return self.release_recorded(connections, recorder);
@@ -282,6 +295,9 @@ impl ShardSchedule {
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
     ) {
+        if self.sessions.is_some() {
+            return self.serve_sessions(connections, recorder);
+        }
         connections.serve_hops(self, recorder);
         let mut ready = std::mem::take(&mut connections.turn.ready);
         for conn_idx in ready.drain(..) {
@@ -334,9 +350,7 @@ impl ShardSchedule {
         if self.replay.is_some() {
             return self.next_of_recording(connections, intended_ns);
         }
-        let rotation = &connections.prepared.rotation;
-        let request = RequestId(rotation[self.demand.rotation_next]);
-        self.demand.rotation_next = (self.demand.rotation_next + 1) % rotation.len();
+        let request = RequestId(self.demand.next_of_rotation(&connections.prepared.rotation));
         Some(Exchange { request, intended_ns, ..Exchange::default() })
     }
 

@@ -1,12 +1,13 @@
 //! What starts when in one event loop, and when it ends.
 //!
 //! Owns: users and arrivals, the driver or the recording that decides requests, the time limits of the load, how the loop waits.
-//! Never: sockets. Its methods are in `demand` (users and arrivals), `driven` (a script's calls), `replay` (recorded traffic) and `wait` (how
+//! Never: sockets. Its methods are in `demand` (users and arrivals), `driven` (a script's calls), `replay` (recorded traffic), `sessions` (connections by themselves) and `wait` (how
 //! long, and how).
 
 pub(crate) mod demand;
 pub(super) mod driven;
 mod replay;
+pub(super) mod sessions;
 mod trial;
 pub(super) mod wait;
 
@@ -19,6 +20,7 @@ use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::demand::Demand;
 use crate::shard::schedule::driven::Driven;
 use crate::shard::schedule::replay::Replay;
+use crate::shard::schedule::sessions::SessionSchedule;
 use crate::shard::schedule::wait::Waiter;
 use crate::sys::{Clock, nanoseconds};
 use crate::{Control, Error, Stop};
@@ -32,6 +34,8 @@ pub(in crate::shard) struct ShardSchedule {
     pub(in crate::shard) waiter: Waiter,
     /// Recorded traffic, where the load is that.
     pub(in crate::shard) replay: Option<Box<Replay>>,
+    /// Connections that are opened for their own sake, where the load is that.
+    pub(in crate::shard) sessions: Option<Box<SessionSchedule>>,
     /// Who decides the requests at run time, where the plan does not.
     pub(in crate::shard) driven: Option<Driven>,
     pub(in crate::shard) life: Life,
@@ -62,7 +66,7 @@ impl ShardSchedule {
         prepared: &Prepared,
         share: Share,
         (start_ns, warmup_ns): (u64, u64),
-        control: Control,
+        (control, watches_memory): (Control, bool),
     ) -> Result<Self, Error> {
         let load = &prepared.load;
         let times = Times::new(prepared, start_ns);
@@ -73,8 +77,9 @@ impl ShardSchedule {
             control,
             times,
             demand: Demand::new(load, share, per_connection, (length_ns, warmup_ns)),
-            waiter: Waiter::new(&load.when, share),
+            waiter: Waiter::new(&load.when, share, prepared.sessions.is_some()),
             replay: Replay::new(prepared, share)?,
+            sessions: SessionSchedule::new(prepared, share, start_ns, watches_memory),
             driven: None,
             life: Life::Running,
         })
@@ -95,6 +100,9 @@ impl ShardSchedule {
         let backlog = self.backlog(connections);
         if connections.now_ns >= recorder.pulse.second_end_ns() {
             self.fill_driven(connections, recorder);
+            if let Some(sessions) = &mut self.sessions {
+                sessions.note_memory(&mut recorder.pulse);
+            }
             // Only a script can hold its loop for ever.
             if self.driven.is_some() {
                 recorder.pulse.open_rows = connections.open_rows(recorder);
@@ -126,7 +134,8 @@ impl ShardSchedule {
         // What waits for another request of its session waits for the server, too; once the load drains, it is skipped.
         let running = self.replay.as_ref().filter(|_| self.life == Life::Running);
         let held_count = running.map_or(0, |replay| replay.pending_count() as u64);
-        self.demand.backlog(connections.counts.waiting + held_count)
+        let session_count = self.sessions.as_ref().map_or(0, |sessions| sessions.waiting_count());
+        self.demand.backlog(connections.counts.waiting + held_count + session_count)
     }
 
     pub(in crate::shard) fn sleep_until_start(&mut self, connections: &mut Connections) {
@@ -166,7 +175,8 @@ impl ShardSchedule {
         let retry_count = connections.pools.iter().map(|pool| pool.waiting.len() as u64).sum();
         let dropped_count = connections.counts.waiting - retry_count;
         self.skip_recorded(recorder, dropped_count);
-        self.demand.note_unsent(dropped_count);
+        let session_count = self.sessions.as_mut().map_or(0, |sessions| sessions.drop_waiting());
+        self.demand.note_unsent(dropped_count + session_count);
         connections.counts.waiting = retry_count;
     }
 
@@ -181,7 +191,8 @@ impl ShardSchedule {
             || (self.demand.is_exhausted()
                 && connections.waiting_count() == 0
                 && connections.turn.ready.is_empty()
-                && self.pending_recorded() == 0)
+                && self.pending_recorded() == 0
+                && self.sessions.as_ref().is_none_or(|sessions| sessions.is_at_rest()))
     }
 
     /// Ends what has lasted too long: connects, responses, and the rests of slots that failed.
@@ -199,8 +210,16 @@ impl ShardSchedule {
                 connections.on_deadline(self, recorder, conn_idx);
             }
         }
+        if self.sessions.is_some() {
+            self.sweep_parked(connections, recorder);
+        }
         if self.life == Life::Running {
             self.adjust_users(connections, recorder);
+        }
+        let now_ns = connections.now_ns;
+        let is_timeless = self.sessions.as_ref().is_some_and(|sessions| sessions.is_timeless(now_ns));
+        if is_timeless && connections.are_all_silent() {
+            self.times.next_sweep_ns = now_ns + SILENT_SWEEP_NS;
         }
     }
 }
@@ -209,14 +228,21 @@ impl Times {
     fn new(prepared: &Prepared, start_ns: u64) -> Self {
         let drain_max_ns = nanoseconds(squall_plan::limits::DRAIN_MAX);
         let length = prepared.load.stop.duration;
+        let timeout = match &prepared.sessions {
+            None => prepared.http().timeout,
+            Some(_) => prepared.http().timeout.max(prepared.load.connections.connect_timeout),
+        };
         Self {
             start_ns,
             stop_at_ns: length.map_or(u64::MAX, |length| start_ns + nanoseconds(length)),
-            drain_ns: nanoseconds(prepared.http().timeout).min(drain_max_ns),
+            drain_ns: nanoseconds(timeout).min(drain_max_ns),
             next_sweep_ns: start_ns,
         }
     }
 }
 
 /// How often deadlines are looked at: time-outs are met within this.
-const SWEEP_NS: u64 = 10_000_000;
+pub(in crate::shard) const SWEEP_NS: u64 = 10_000_000;
+
+/// The same where there is none. The user's stop is seen within this, too.
+const SILENT_SWEEP_NS: u64 = 100_000_000;

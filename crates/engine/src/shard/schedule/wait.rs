@@ -42,6 +42,8 @@ pub(in crate::shard) struct Waiter {
 #[derive(Debug)]
 enum Mode {
     Closed,
+    /// Connections by themselves: a handshake takes longer than any wake-up.
+    Sessions,
     /// Open model, each arrival at its own time.
     Precise,
     /// Open model on a grid.
@@ -62,8 +64,10 @@ pub(in crate::shard) enum Plan {
 }
 
 impl Waiter {
-    pub(in crate::shard) fn new(when: &When, share: Share) -> Self {
+    /// `has_sessions`: connections are opened for their own sake.
+    pub(in crate::shard) fn new(when: &When, share: Share, has_sessions: bool) -> Self {
         let mode = match when {
+            _ if has_sessions => Mode::Sessions,
             When::Closed { .. } => Mode::Closed,
             When::Open { pacing: Pacing::Precise, .. } => Mode::Precise,
             When::Open { pacing, rate, .. } => {
@@ -140,7 +144,8 @@ impl ShardSchedule {
         let has_work = !connections.turn.ready.is_empty()
             || !connections.turn.hops.is_empty()
             || !connections.turn.unfinished.is_empty()
-            || !connections.turn.unsent.is_empty();
+            || !connections.turn.unsent.is_empty()
+            || self.has_session_work(connections);
         if has_work || self.waiter.is_batch_full || self.has_more_to_open(connections) {
             return Plan::Block(Duration::ZERO);
         }
@@ -172,6 +177,13 @@ impl ShardSchedule {
         }
     }
 
+    fn has_session_work(&self, connections: &Connections) -> bool {
+        let is_running = self.life == Life::Running;
+        self.sessions
+            .as_ref()
+            .is_some_and(|sessions| is_running && sessions.has_work(connections.counts.open))
+    }
+
     /// When the loop has something to do whatever comes.
     pub(in crate::shard) fn next_timer_ns(&self, recorder: &ShardRecorder) -> u64 {
         let driven_ns = self
@@ -184,8 +196,7 @@ impl ShardSchedule {
 
     /// Requests wait, and slots for them are left, but enough were opened in this turn.
     fn has_more_to_open(&self, connections: &Connections) -> bool {
-        connections.counts.opened_this_turn >= crate::shard::connections::pool::OPEN_PER_TURN_MAX
-            && connections.waiting_count() > 0
+        !connections.may_open() && connections.waiting_count() > 0
     }
 
     /// A closed model's other way to wait: with few requests in flight it spins, with many it lets answers gather, where each

@@ -136,6 +136,20 @@ impl World {
         self.sockets[idx].token = Some(token);
     }
 
+    /// Linux reports again what the socket is ready for.
+    pub(super) fn rewatch(&mut self, idx: usize, token: u64) {
+        let socket = &mut self.sockets[idx];
+        socket.token = Some(token);
+        let readable = !socket.inbox.is_empty() || socket.has_ended || socket.is_reset;
+        let edge = Edge {
+            readable,
+            writable: socket.space_bytes > 0,
+            closed: socket.has_ended || socket.is_reset,
+            is_listed: false,
+        };
+        self.list(idx, edge);
+    }
+
     pub(super) fn close(&mut self, idx: usize) {
         self.note(|| format!("client closes {idx}"));
         self.sockets[idx].is_closed = true;
