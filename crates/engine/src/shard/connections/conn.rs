@@ -78,7 +78,7 @@ pub(in crate::shard) struct ConnCold {
     /// When a ping was sent that is not answered yet; 0: none was.
     pub(in crate::shard) pinged_ns: u64,
     /// What closes the TLS session that it had.
-    pub(in crate::shard) goodbye: Option<Box<Goodbye>>,
+    pub(in crate::shard) goodbye: Option<Goodbye>,
 }
 
 /// Bytes on the wire.

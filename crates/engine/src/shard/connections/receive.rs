@@ -194,7 +194,7 @@ impl Connections {
                 Ok(progress) => progress,
                 Err(error) => {
                     // Bytes that are no response are the first of one all the same.
-                    if let Some(slot) = client.next_answered() {
+                    if let Some(slot) = client.next_answered().or(conn.has_opener.then_some(0)) {
                         self.exchanges[(conn.first_place + slot) as usize].note_first_byte(first_ns);
                     }
                     return self.on_protocol_error(schedule, recorder, conn_idx, &error);
