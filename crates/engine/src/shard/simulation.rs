@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use squall_measure::{Outcome, Snapshot};
 use squall_plan::{
-    Arrival, Body, ConnectionPolicy, Expect, HttpLoad, HttpVersion, Load, Network, Pacing, Profile,
-    RequestPlan, Segment, Stop, TlsPolicy, Weighted, What, When,
+    Arrival, Body, CloseMode, ConnectionPolicy, Endpoint, Expect, HandshakeLoad, HttpLoad, HttpVersion,
+    IdleLoad, IdleProtocol, Load, Network, Pacing, Ping, PingKind, Profile, RequestPlan, Resumption,
+    ResumptionMode, Segment, SessionRequest, Stop, TlsPolicy, Weighted, What, When,
 };
 
 use super::Shard;
@@ -29,6 +30,19 @@ struct Case {
     behaviour: Behaviour,
 }
 
+/// Draws what a seed stands for.
+struct Draw(SplitMix);
+
+impl Draw {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0.next() % bound
+    }
+
+    fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len() as u64) as usize]
+    }
+}
+
 /// What is left of a run.
 struct LoopEnd {
     world: World,
@@ -42,46 +56,70 @@ struct LoopEnd {
 
 impl Case {
     fn new(seed: u64) -> Self {
-        let mut random = SplitMix::new(seed ^ 0x5157_4c4c);
-        let mut below = |bound: u64| random.next() % bound;
-        let speaks = if below(2) == 0 { Speaks::H1 } else { Speaks::H2 };
+        let mut draw = Draw(SplitMix::new(seed ^ 0x5157_4c4c));
+        let kind =
+            draw.one_of(&[Kind::Requests, Kind::Requests, Kind::Requests, Kind::Handshakes, Kind::Idle]);
+        // The request that follows a handshake is one of HTTP/1.1.
+        let has_h2 = draw.below(2) == 0 && kind != Kind::Handshakes;
+        let speaks = if has_h2 { Speaks::H2 } else { Speaks::H1 };
+        let is_tls = kind == Kind::Handshakes || draw.below(4) == 0;
         // A third of the runs have no fault at all, a third have some, a third have many.
-        let rate = [0, 5, 60][below(3) as usize];
-        let fault = |below: &mut dyn FnMut(u64) -> u64| below(rate + 1) as u32;
+        let rate = draw.one_of(&[0, 5, 60]);
+        let mut fault = || draw.below(rate + 1) as u32;
         let behaviour = Behaviour {
             speaks,
-            socket_bytes: [200, 4_000, 100_000][below(3) as usize],
-            delay_ns_max: [1, 50_000, 5_000_000][below(3) as usize],
-            body_bytes_max: [0, 100, 20_000][below(3) as usize],
-            refused: fault(&mut below),
-            ends: fault(&mut below),
-            cuts: fault(&mut below),
-            stalls: fault(&mut below) / 4,
-            errors: fault(&mut below),
-            farewells: fault(&mut below),
-            resets: fault(&mut below),
-            garbage: fault(&mut below),
+            is_tls,
+            refused: fault(),
+            ends: fault(),
+            cuts: fault(),
+            stalls: fault() / 4,
+            errors: fault(),
+            redirects: if kind == Kind::Requests { fault() } else { 0 },
+            farewells: fault(),
+            resets: fault(),
+            garbage: fault(),
+            closes: fault(),
+            socket_bytes: draw.one_of(&[200, 4_000, 100_000]),
+            delay_ns_max: draw.one_of(&[1, 50_000, 5_000_000]),
+            body_bytes_max: draw.one_of(&[0, 100, 20_000]),
         };
-        let depth = NonZeroU32::new([1, 1, 3, 8][below(4) as usize]).expect("not 0");
-        let connection_count = 1 + below(12);
-        let count = 20 + below(300);
-        let when = match below(3) {
-            0 => When::Open {
-                rate: Profile::constant(500.0 + below(20_000) as f64),
-                arrival: [Arrival::Constant, Arrival::Poisson][below(2) as usize],
-                pacing: [Pacing::Precise, Pacing::Balanced][below(2) as usize],
+        let connection_count = 1 + draw.below(12);
+        // What is encrypted costs real time.
+        let count = if is_tls { 20 + draw.below(40) } else { 20 + draw.below(300) };
+        let when = match draw.below(3) {
+            0 if kind != Kind::Idle => When::Open {
+                rate: Profile::constant(500.0 + draw.below(if is_tls { 3_000 } else { 20_000 }) as f64),
+                arrival: draw.one_of(&[Arrival::Constant, Arrival::Poisson]),
+                pacing: draw.one_of(&[Pacing::Precise, Pacing::Balanced]),
                 connection_count_max: NonZeroU32::new(connection_count as u32).expect("not 0"),
             },
             _ => When::Closed { connections: Profile::constant(connection_count as f64), users: None },
         };
-        let stop = match below(3) {
-            0 => Stop { duration: Some(Duration::from_millis(5 + below(60))), count: None },
-            _ => Stop { duration: None, count: Some(count) },
+        let stop = match draw.below(3) {
+            1 | 2 if kind != Kind::Idle => Stop { duration: None, count: Some(count) },
+            _ => Stop { duration: Some(Duration::from_millis(5 + draw.below(60))), count: None },
         };
-        // What a small socket passes on in time.
-        let body_bytes_max = behaviour.socket_bytes * 10;
-        let body = vec![b'b'; [0, 0, 300, 40_000][below(4) as usize].min(body_bytes_max)];
-        Self { load: load(speaks, depth, when, stop, body), behaviour }
+        let what = match kind {
+            Kind::Requests => requests(&mut draw, &behaviour),
+            Kind::Handshakes => handshakes(&mut draw),
+            Kind::Idle => idle(&mut draw, &behaviour),
+        };
+        let depth = NonZeroU32::new(draw.one_of(&[1, 1, 3, 8])).expect("not 0");
+        Self { load: load(what, depth, when, stop), behaviour }
+    }
+
+    /// Whether connections are opened for their own sake.
+    fn has_sessions(&self) -> bool {
+        matches!(self.load.what, What::Handshake(_) | What::Idle(_))
+    }
+
+    /// Whether responses come that are counted as no sample's, or some of whose bytes leave before the connection is ready.
+    fn has_others(&self) -> bool {
+        match &self.load.what {
+            What::Idle(idle) => idle.ping.is_some(),
+            What::Handshake(handshake) => handshake.resumption.early_data,
+            _ => false,
+        }
     }
 
     /// Runs it with a world of this seed.
@@ -106,8 +144,10 @@ impl Case {
         let ((open_count, waiting_count, in_flight, held_place_count), world) = live_in(world, || {
             let mut shard = Shard::new(setup, 2_000_000_000).expect("a good load");
             shard.run_to_end().expect("a simulated network does not fail");
-            let in_flight =
-                shard.connections.conns.iter().map(super::connections::conn::Conn::in_flight).sum();
+            // A kept connection may wait for the answer to a ping.
+            let is_owed = |conn_idx: &usize| !shard.connections.is_kept(*conn_idx);
+            let conn_idxs = (0..shard.connections.conns.len()).filter(is_owed);
+            let in_flight = conn_idxs.map(|conn_idx| shard.connections.conns[conn_idx].in_flight()).sum();
             let held = shard.connections.made.requests.len() - shard.connections.made.free.len();
             (shard.connections.counts.open, shard.connections.counts.waiting, in_flight, held)
         });
@@ -135,7 +175,47 @@ impl LoopEnd {
         if let Some((what, one, other)) = counts.iter().find(|(_, one, other)| one != other) {
             return Some(format!("{what}: {one}, not {other}"));
         }
-        self.time_problem(case).or_else(|| self.schedule_problem(case)).or_else(|| self.fault_problem(case))
+        let problem = self.time_problem(case).or_else(|| self.schedule_problem(case));
+        problem.or_else(|| self.fault_problem(case)).or_else(|| self.session_problem(case))
+    }
+
+    /// Connections that were opened for their own sake end in exactly one count, and took as long to open as the network says.
+    fn session_problem(&self, case: &Case) -> Option<String> {
+        if !case.has_sessions() {
+            return None;
+        }
+        let ok_count =
+            self.world.samples.iter().filter(|sample| sample.outcome == Outcome::Ok).count() as u64;
+        let sessions = self.total.sessions.clone().unwrap_or_default();
+        let (made, kept) = (&sessions.handshakes, &sessions.kept);
+        let ended = kept.lost() + kept.closed_by_us;
+        if kept.opened != ended || kept.lifetime.count() != kept.lost() || kept.ping_time.count() > kept.pings
+        {
+            return Some(format!("connections kept and ended: {kept:?}"));
+        }
+        let (is_bare, is_idle) = match &case.load.what {
+            What::Handshake(load) => (load.request.is_none(), false),
+            What::Idle(load) => (load.first_request.is_none() && load.protocol == IdleProtocol::Http1, true),
+            _ => (false, false),
+        };
+        if is_idle && kept.opened < ok_count {
+            return Some(format!("{ok_count} connections are open, but {} are kept", kept.opened));
+        }
+        let is_right = if is_bare { made.count() == ok_count } else { made.count() >= ok_count };
+        if case.behaviour.is_tls && !is_right {
+            return Some(format!("{} handshakes of {ok_count} connections", made.count()));
+        }
+        let mut connects = self.world.connects.clone();
+        let ok = self.world.samples.iter().filter(|sample| sample.outcome == Outcome::Ok);
+        for sample in ok {
+            let own = sample.phases.connecting_ns.unwrap_or(0);
+            let Some(at) = connects.iter().position(|connect| *connect == own) else {
+                return Some(format!("no connect took {own} ns: {sample:?}"));
+            };
+            connects.swap_remove(at);
+        }
+        let is_lost = self.world.fault_count == 0 && kept.lost() > 0;
+        is_lost.then(|| format!("a connection was lost without a fault: {kept:?}"))
     }
 
     /// Each whole response took as long as the network says.
@@ -143,7 +223,7 @@ impl LoopEnd {
         let is_open_model = matches!(case.load.when, When::Open { .. });
         // A response that comes after its request was cancelled is not counted, but the network does not know that.
         let gives_up = case.behaviour.speaks == Speaks::H2 && case.behaviour.stalls > 0;
-        if gives_up {
+        if gives_up || case.has_others() {
             return None;
         }
         let whole = self.world.samples.iter().filter(|sample| sample.status != 0);
@@ -195,26 +275,96 @@ impl LoopEnd {
     }
 }
 
-fn load(speaks: Speaks, depth: NonZeroU32, when: When, stop: Stop, body: Vec<u8>) -> Load {
+/// What a load is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Requests,
+    Handshakes,
+    Idle,
+}
+
+fn requests(draw: &mut Draw, behaviour: &Behaviour) -> What {
+    // What a small socket passes on in time.
+    let body_bytes_max = behaviour.socket_bytes * 10;
+    let body = vec![b'b'; draw.one_of(&[0, 0, 300, 40_000]).min(body_bytes_max)];
+    let url = if behaviour.is_tls { "https://127.0.0.1:443/" } else { "http://127.0.0.1:80/" };
     let request = RequestPlan {
         weight: NonZeroU32::MIN,
         method: if body.is_empty() { "GET" } else { "PUT" }.to_owned(),
-        url: "http://127.0.0.1:80/".parse().expect("a URL"),
+        url: url.parse().expect("a URL"),
         pattern: "/".to_owned(),
         headers: Vec::new(),
         body: if body.is_empty() { Body::Empty } else { Body::Bytes(body) },
-        http: if speaks == Speaks::H1 { HttpVersion::Http11 } else { HttpVersion::Http2 },
+        http: if behaviour.speaks == Speaks::H1 { HttpVersion::Http11 } else { HttpVersion::Http2 },
     };
-    let http = HttpLoad {
+    What::Http(HttpLoad {
         requests: vec![request],
         user_agents: vec![Weighted { weight: NonZeroU32::MIN, value: String::new() }],
-        follow_count_max: 0,
+        follow_count_max: draw.one_of(&[0, 1, 5]),
         expect: Expect::default(),
         timeout: Duration::from_millis(400),
+    })
+}
+
+fn session_request(draw: &mut Draw) -> Option<SessionRequest> {
+    let request = SessionRequest { path: "/".to_owned(), timeout: Duration::from_millis(400) };
+    (draw.below(2) == 0).then_some(request)
+}
+
+fn target(port: u16) -> Vec<Weighted<Endpoint>> {
+    vec![Weighted::once(Endpoint { host: "127.0.0.1".to_owned(), port })]
+}
+
+const CLOSE_MODES: [CloseMode; 3] = [CloseMode::Rst, CloseMode::Fin, CloseMode::Notify];
+
+fn handshakes(draw: &mut Draw) -> What {
+    let request = session_request(draw);
+    let mode = draw.one_of(&[ResumptionMode::Off, ResumptionMode::Psk, ResumptionMode::Ticket]);
+    let resumption = match mode {
+        ResumptionMode::Off => Resumption::OFF,
+        _ => Resumption {
+            mode,
+            ratio: draw.one_of(&[1.0, 0.5]),
+            early_data: request.is_some() && draw.below(2) == 0,
+        },
     };
+    What::Handshake(HandshakeLoad {
+        targets: target(443),
+        server_names: Vec::new(),
+        resumption,
+        request,
+        hold: Duration::from_millis(draw.one_of(&[0, 0, 3])),
+        close: draw.one_of(&CLOSE_MODES),
+    })
+}
+
+fn idle(draw: &mut Draw, behaviour: &Behaviour) -> What {
+    let is_http2 = behaviour.speaks == Speaks::H2;
+    let request = session_request(draw);
+    let kind = match (is_http2, &request) {
+        (true, _) => PingKind::H2,
+        (false, Some(request)) => PingKind::Request(request.clone()),
+        (false, None) => PingKind::Byte,
+    };
+    let every = Duration::from_millis(2 + draw.below(8));
+    let ping = Ping { every, kind, timeout: Duration::from_millis(100) };
+    What::Idle(IdleLoad {
+        targets: target(if behaviour.is_tls { 443 } else { 80 }),
+        tls: behaviour.is_tls,
+        protocol: if is_http2 { IdleProtocol::Http2 } else { IdleProtocol::Http1 },
+        first_request: request.filter(|_| !is_http2),
+        ping: (draw.below(2) == 0).then_some(ping),
+        jitter: Duration::from_millis(draw.one_of(&[0, 5])),
+        reopens: draw.below(3) > 0,
+        keeps_sessions: draw.below(2) == 0,
+        close: draw.one_of(&CLOSE_MODES),
+    })
+}
+
+fn load(what: What, depth: NonZeroU32, when: When, stop: Stop) -> Load {
     Load {
         name: "simulated".to_owned(),
-        what: What::Http(http),
+        what,
         when,
         stop,
         // The simulated server does not count windows: these are never used up.
@@ -226,7 +376,7 @@ fn load(speaks: Speaks, depth: NonZeroU32, when: When, stop: Stop, body: Vec<u8>
             ..ConnectionPolicy::default()
         },
         network: Network::default(),
-        tls: TlsPolicy::default(),
+        tls: TlsPolicy { insecure: true, ..TlsPolicy::default() },
         segment: Segment::WHOLE,
     }
 }
@@ -252,8 +402,9 @@ fn runs_of_all_seeds_count_and_time_what_the_network_did() {
         if let Some(problem) = ended.problem(&case) {
             let log: Vec<&str> = ended.world.log.iter().map(String::as_str).collect();
             panic!(
-                "seed {seed}: {problem}\n{:?}\n{:?} {:?} depth {}\n{}",
+                "seed {seed}: {problem}\n{:?}\n{:?}\n{:?} {:?} depth {}\n{}",
                 case.behaviour,
+                case.load.what,
                 case.load.when,
                 case.load.stop,
                 case.load.connections.pipeline_depth,

@@ -3,6 +3,7 @@
 //! What an event loop asks of the system goes through the functions of this file, which stand in for those of the same names in `sys`. On a
 //! thread with a [`World`] they answer from it; on every other they call the system. Time moves only while the loop waits.
 
+mod secure;
 mod server;
 mod world;
 

@@ -244,8 +244,8 @@ impl Connections {
         }
         if let Some(idx) = exchange.request.dynamic_idx() {
             schedule.end_recorded(idx);
-            self.made.free.push(idx);
         }
+        self.give_back(exchange);
     }
 
     /// Open requests by row: what is interrupted if the loop never comes back.
@@ -431,7 +431,9 @@ impl Connections {
         recorder: &mut ShardRecorder,
     ) {
         schedule.life = Life::Draining { until_ns: 0 };
-        self.turn.hops.clear();
+        for hop in std::mem::take(&mut self.turn.hops) {
+            self.give_back(&hop);
+        }
         for conn_idx in 0..self.conns.len() {
             // What was kept until now is ours to close at the end.
             if self.is_kept(conn_idx) {
@@ -440,6 +442,7 @@ impl Connections {
             for slot in self.slots(conn_idx) {
                 let exchange = self.exchanges[self.place_of(conn_idx, slot)];
                 self.interrupt(recorder, conn_idx, &exchange);
+                self.give_back(&exchange);
             }
             self.vacate(recorder, conn_idx);
         }
@@ -450,8 +453,14 @@ impl Connections {
                 if exchange.is_retry() {
                     self.interrupt(recorder, 0, &exchange);
                 }
+                self.give_back(&exchange);
             }
         }
+    }
+
+    /// The place of a request that was made at run time is free again.
+    pub(in crate::shard) fn give_back(&mut self, exchange: &Exchange) {
+        self.made.free.extend(exchange.request.dynamic_idx());
     }
 
     pub(in crate::shard) fn interrupt(

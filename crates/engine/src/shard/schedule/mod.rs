@@ -169,10 +169,17 @@ impl ShardSchedule {
 
     pub(in crate::shard) fn drain(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
         self.life = Life::Draining { until_ns: connections.now_ns + self.times.drain_ns };
-        for pool in &mut connections.pools {
-            pool.waiting.retain(|waiting| waiting.is_retry());
+        let mut retry_count = 0;
+        for pool_idx in 0..connections.pools.len() {
+            for waiting in std::mem::take(&mut connections.pools[pool_idx].waiting) {
+                if waiting.is_retry() {
+                    retry_count += 1;
+                    connections.pools[pool_idx].waiting.push_back(waiting);
+                } else {
+                    connections.give_back(&waiting);
+                }
+            }
         }
-        let retry_count = connections.pools.iter().map(|pool| pool.waiting.len() as u64).sum();
         let dropped_count = connections.counts.waiting - retry_count;
         self.skip_recorded(recorder, dropped_count);
         let session_count = self.sessions.as_mut().map_or(0, |sessions| sessions.drop_waiting());

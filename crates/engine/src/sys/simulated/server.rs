@@ -17,6 +17,7 @@ pub(crate) enum Speaks {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Behaviour {
     pub(crate) speaks: Speaks,
+    pub(crate) is_tls: bool,
     /// Bytes that a socket takes before it blocks.
     pub(crate) socket_bytes: usize,
     pub(crate) delay_ns_max: u64,
@@ -31,8 +32,12 @@ pub(crate) struct Behaviour {
     pub(crate) stalls: u32,
     /// The answer has status 500.
     pub(crate) errors: u32,
+    /// The answer leads elsewhere on the same server.
+    pub(crate) redirects: u32,
     /// The answer is the connection's last: `Connection: close`, or GOAWAY.
     pub(crate) farewells: u32,
+    /// Connections that the server ends, or resets, on its own at some moment.
+    pub(crate) closes: u32,
     /// HTTP/2: the stream is reset; every other time as one that was not processed.
     pub(crate) resets: u32,
     /// Bytes that are no HTTP.
@@ -83,6 +88,7 @@ enum Fate {
     Cuts,
     Stalls,
     Error,
+    Redirect,
     Farewell,
     Reset,
     Garbage,
@@ -96,6 +102,7 @@ impl Behaviour {
             (self.cuts, Fate::Cuts),
             (self.stalls, Fate::Stalls),
             (self.errors, Fate::Error),
+            (self.redirects, Fate::Redirect),
             (self.farewells, Fate::Farewell),
             (if self.speaks == Speaks::H2 { self.resets } else { 0 }, Fate::Reset),
             (self.garbage, Fate::Garbage),
@@ -114,7 +121,11 @@ impl Behaviour {
             delay_ns: random.next() % (self.delay_ns_max + 1),
             request_offset: Some(offset),
             is_fault: fate != Fate::Answered,
-            status: if fate == Fate::Error { 500 } else { 200 },
+            status: match fate {
+                Fate::Error => 500,
+                Fate::Redirect => 302,
+                _ => 200,
+            },
             ..Answer::default()
         }
     }
@@ -185,7 +196,7 @@ impl Peer {
     /// What a fate makes of an answer, where it is the same in each protocol.
     fn apply(&mut self, fate: Fate, answer: &mut Answer, random: &mut SplitMix) {
         match fate {
-            Fate::Answered | Fate::Error | Fate::Reset => {}
+            Fate::Answered | Fate::Error | Fate::Redirect | Fate::Reset => {}
             Fate::Farewell => {
                 answer.ends = (self.speaks == Speaks::H1).then_some(false);
                 self.is_over = true;
@@ -287,7 +298,12 @@ impl Peer {
         let mut answer = behaviour.answer(fate, offset, random);
         let body = behaviour.body(random);
         // :status 200 and :status 500 of the static table (RFC 7541 A).
-        let head = if answer.status == 500 { [0x8e] } else { [0x88] };
+        let head: &[u8] = match answer.status {
+            500 => &[0x8e],
+            // :status 302 and location: /r, both written out, with names of the static table.
+            302 => b"\x08\x03302\x0f\x1f\x02/r",
+            _ => &[0x88],
+        };
         answer.bytes = match fate {
             Fate::Reset => {
                 answer.status = 0;
@@ -300,11 +316,11 @@ impl Peer {
                 let last_id = id.saturating_sub(2);
                 frame(GOAWAY, 0, 0, &[last_id.to_be_bytes(), [0; 4]].concat())
             }
-            _ if body.is_empty() => frame(HEADERS, 5, id, &head),
+            _ if body.is_empty() => frame(HEADERS, 5, id, head),
             _ => {
                 let (most, last) = body.split_at(body.len() / 2);
                 let frames =
-                    [frame(HEADERS, 4, id, &head), frame(DATA, 0, id, most), frame(DATA, 1, id, last)];
+                    [frame(HEADERS, 4, id, head), frame(DATA, 0, id, most), frame(DATA, 1, id, last)];
                 frames.concat()
             }
         };
@@ -317,7 +333,8 @@ impl Peer {
 fn h1_response(status: u16, is_last: bool, body: &[u8], random: &mut SplitMix) -> Vec<u8> {
     let connection = if is_last { "Connection: close\r\n" } else { "" };
     let interim = if random.next().is_multiple_of(16) { "HTTP/1.1 103 Early Hints\r\n\r\n" } else { "" };
-    let mut bytes = format!("{interim}HTTP/1.1 {status} OK\r\n{connection}").into_bytes();
+    let location = if status == 302 { "Location: /r\r\n" } else { "" };
+    let mut bytes = format!("{interim}HTTP/1.1 {status} OK\r\n{connection}{location}").into_bytes();
     if random.next().is_multiple_of(2) {
         bytes.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
         bytes.extend_from_slice(body);

@@ -5,10 +5,13 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use squall_measure::Sample;
 
+use super::secure::{SecurePeer, server_config};
 use super::server::{Answer, Behaviour, Peer, Speaks};
 use crate::pace::SplitMix;
 use crate::sys::{Readiness, Recv};
@@ -19,6 +22,8 @@ pub(crate) struct World {
     pub(crate) samples: Vec<Sample>,
     /// What the network saw of each response that arrived whole.
     pub(crate) truths: Vec<Truth>,
+    /// How long each connect took that succeeded.
+    pub(crate) connects: Vec<u64>,
     /// Whole requests that reached the server.
     pub(crate) received_count: u64,
     pub(crate) fault_count: u64,
@@ -26,6 +31,7 @@ pub(crate) struct World {
     pub(crate) log: VecDeque<String>,
     pub(super) random: SplitMix,
     behaviour: Behaviour,
+    tls: Option<Arc<ServerConfig>>,
     sockets: Vec<Socket>,
     /// Sockets with an edge that was not reported yet.
     ready: VecDeque<usize>,
@@ -74,6 +80,8 @@ struct Socket {
     is_blocked: bool,
     edge: Edge,
     peer: Peer,
+    secure: Option<SecurePeer>,
+    connect_ns: u64,
     /// Where each write began in the stream, how much it offered, and when.
     offers: Vec<(u64, u64, u64)>,
     sent_bytes: u64,
@@ -96,10 +104,12 @@ impl World {
             now_ns: BEGIN_NS,
             samples: Vec::new(),
             truths: Vec::new(),
+            connects: Vec::new(),
             received_count: 0,
             fault_count: 0,
             log: VecDeque::new(),
             random: SplitMix::new(seed),
+            tls: behaviour.is_tls.then(server_config),
             behaviour,
             sockets: Vec::new(),
             ready: VecDeque::new(),
@@ -119,12 +129,19 @@ impl World {
         self.sockets.push(Socket {
             space_bytes,
             peer: Peer::new(self.behaviour.speaks),
+            secure: self.tls.as_ref().map(SecurePeer::new),
+            connect_ns: self.now_ns,
             ..Socket::default()
         });
         let is_refused = self.has_fault(self.behaviour.refused);
         let result = if is_refused { Err(io::ErrorKind::ConnectionRefused) } else { Ok(()) };
         let at_ns = self.now_ns + 1 + self.below(300_000);
         self.at(at_ns, idx, Action::Connected(result));
+        if self.has_fault(self.behaviour.closes) {
+            let at_ns = at_ns + 1 + self.below(20_000_000);
+            let is_reset = self.one_in(2);
+            self.at(at_ns, idx, Action::End { is_reset, completes: None });
+        }
         idx
     }
 
@@ -266,6 +283,9 @@ impl World {
         match action {
             Action::Connected(result) => {
                 self.note(|| format!("{idx} connected: {result:?}"));
+                if result.is_ok() {
+                    self.connects.push(self.now_ns - self.sockets[idx].connect_ns);
+                }
                 self.sockets[idx].connect_error = result.err();
                 self.list(idx, Edge { writable: true, closed: result.is_err(), ..Edge::default() });
             }
@@ -280,6 +300,7 @@ impl World {
             }
             Action::ToServer(bytes) => self.serve(idx, &bytes),
             Action::Answer(answer) => self.answer(idx, answer),
+            Action::ToClient(..) if self.sockets[idx].has_ended => {}
             Action::ToClient(bytes, completes) => {
                 self.sockets[idx].inbox.extend(bytes);
                 self.note_whole(idx, completes);
@@ -306,8 +327,14 @@ impl World {
 
     /// The server reads, and does something about it now or later.
     fn serve(&mut self, idx: usize, bytes: &[u8]) {
-        let mut peer = std::mem::take(&mut self.sockets[idx].peer);
-        let answers = peer.take(bytes, &self.behaviour, &mut self.random);
+        let socket = &mut self.sockets[idx];
+        let opened = socket.secure.as_mut().map(|secure| secure.open(bytes));
+        let mut peer = std::mem::take(&mut socket.peer);
+        let plain = opened.as_ref().map_or(bytes, |(plain, _)| plain);
+        let answers = peer.take(plain, &self.behaviour, &mut self.random);
+        if let Some((_, output)) = opened.filter(|(_, output)| !output.is_empty()) {
+            self.send_to_client(idx, self.now_ns, &output, None);
+        }
         self.sockets[idx].peer = peer;
         for answer in answers {
             self.fault_count += u64::from(answer.is_fault);
@@ -328,8 +355,33 @@ impl World {
         let Answer { delay_ns, bytes, request_offset, status, ends, lasts_until_close, .. } = answer;
         let at_end = |is_wanted: bool, start_ns| (is_wanted && status != 0).then_some((start_ns, status));
         let start_ns = request_offset.map_or(0, |offset| self.offered_ns(idx, offset));
-        let mut at_ns = self.now_ns + delay_ns;
-        let mut rest = bytes.as_slice();
+        let begin_ns = self.now_ns + delay_ns;
+        // The end of a TLS session is announced where a response lasts until then, and that completes it.
+        let is_announced = lasts_until_close && self.behaviour.is_tls;
+        let bytes = match &mut self.sockets[idx].secure {
+            Some(secure) if !bytes.is_empty() => secure.seal(&bytes, is_announced),
+            _ => bytes,
+        };
+        let completes = at_end(!lasts_until_close || is_announced, start_ns);
+        let at_ns = self.send_to_client(idx, begin_ns, &bytes, completes);
+        if let Some(is_reset) = ends {
+            let at_ns = self.sockets[idx].last_to_client_ns.max(at_ns) + 1 + self.below(20_000);
+            self.sockets[idx].last_to_client_ns = at_ns;
+            let completes = at_end(lasts_until_close && !is_announced, start_ns);
+            self.at(at_ns, idx, Action::End { is_reset, completes });
+        }
+    }
+
+    /// Bytes leave for the client, in pieces of any size; when the last of them arrives, and completes a response.
+    fn send_to_client(
+        &mut self,
+        idx: usize,
+        begin_ns: u64,
+        bytes: &[u8],
+        completes: Option<(u64, u16)>,
+    ) -> u64 {
+        let mut at_ns = begin_ns;
+        let mut rest = bytes;
         while !rest.is_empty() {
             let piece_bytes =
                 if self.one_in(3) { 1 + self.below(rest.len() as u64) as usize } else { rest.len() };
@@ -337,18 +389,16 @@ impl World {
             rest = after;
             at_ns = self.sockets[idx].last_to_client_ns.max(at_ns) + 1 + self.below(20_000);
             self.sockets[idx].last_to_client_ns = at_ns;
-            let completes = at_end(rest.is_empty() && !lasts_until_close, start_ns);
+            let completes = completes.filter(|_| rest.is_empty());
             self.at(at_ns, idx, Action::ToClient(piece.to_vec(), completes));
         }
-        if let Some(is_reset) = ends {
-            let at_ns = self.sockets[idx].last_to_client_ns.max(at_ns) + 1 + self.below(20_000);
-            self.sockets[idx].last_to_client_ns = at_ns;
-            self.at(at_ns, idx, Action::End { is_reset, completes: at_end(lasts_until_close, start_ns) });
-        }
+        at_ns
     }
 
     /// When the byte at an offset of the client's stream was first offered to the socket.
     fn offered_ns(&self, idx: usize, offset: u64) -> u64 {
+        let secure = self.sockets[idx].secure.as_ref();
+        let offset = secure.map_or(offset, |secure| secure.offset_of(offset));
         let covers = |(begin, bytes, _): &&(u64, u64, u64)| *begin <= offset && offset < begin + bytes;
         self.sockets[idx].offers.iter().find(covers).map_or(self.now_ns, |(.., at_ns)| *at_ns)
     }
