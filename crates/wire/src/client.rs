@@ -9,6 +9,11 @@ use crate::h2::{self, ErrorCode, FieldBlock, FieldTable, StreamFailure};
 ///
 /// A request takes a slot with [`reserve`](Self::reserve), which names it from then on; it leaves with [`start`](Self::start) and as many
 /// [`next_chunk`](Self::next_chunk) as its body needs; [`decode`](Self::decode) reports what came of it.
+///
+/// A stream that lasts longer is the same in more steps. [`start_stream`](Self::start_stream) sends the head; the body grows with
+/// [`extend`](Self::extend) until [`finish`](Self::finish), and [`unsent_bytes`](Self::unsent_bytes) says how much of it the peer has not allowed
+/// yet. The response is reported as it comes: interim responses, head, data and trailers to the [`Sink`], and every piece as
+/// [`Event::Received`]. A consumer that cannot keep up [pauses](Self::pause) it, and then the peer has to wait.
 #[derive(Debug)]
 pub enum Client {
     /// HTTP/1.1: responses come in the order of their requests.
@@ -59,6 +64,8 @@ pub struct Chunk {
     pub bytes: usize,
     /// Nothing follows it.
     pub is_last: bool,
+    /// What must follow the piece to frame it.
+    pub tail: &'static [u8],
 }
 
 /// What one call has decoded.
@@ -178,10 +185,68 @@ impl Client {
         }
     }
 
-    /// The next piece of a body, at most `bytes_max` long; what frames it is appended, and the caller appends the piece itself.
+    /// Appends the head of the [`next_reserved`](Self::next_reserved) request, whose body comes bit by bit. In HTTP/1.1 the head must say
+    /// `Transfer-Encoding: chunked`, and no other request starts before the body is finished. `request.body_bytes`: what is there already.
+    pub fn start_stream(&mut self, table: &FieldTable, request: Request<'_>, out: &mut Vec<u8>) {
+        let Some(slot) = self.next_reserved() else { return debug_assert!(false, "no request to start") };
+        let body_bytes = request.body_bytes;
+        match self {
+            Self::H1(client) => client.start_stream(request.head, request.kind, out),
+            Self::H2(client) => {
+                let fields =
+                    request.fields.expect("a request is prepared for each version that its origin may speak");
+                client.start_stream(table, h2::Request { fields, kind: request.kind, body_bytes: 0 }, out);
+            }
+        }
+        self.extend(slot, body_bytes);
+    }
+
+    /// So many more bytes of a stream's body are there to be handed out.
+    pub fn extend(&mut self, slot: u32, bytes: u64) {
+        match self {
+            Self::H1(client) => client.extend(slot, bytes),
+            Self::H2(client) => client.extend(slot, bytes),
+        }
+    }
+
+    /// A stream's body ends with what is there.
+    pub fn finish(&mut self, slot: u32) {
+        match self {
+            Self::H1(client) => client.finish(slot),
+            Self::H2(client) => client.finish(slot),
+        }
+    }
+
+    /// Bytes of a body that are there and have not been handed out: who extends it faster than the peer takes it should wait.
+    pub fn unsent_bytes(&self, slot: u32) -> u64 {
+        match self {
+            Self::H1(client) => client.unsent_bytes(slot),
+            Self::H2(client) => client.unsent_bytes(slot),
+        }
+    }
+
+    /// No more of this response is wanted for now. What has come already is still reported; in HTTP/1.1 [`wants_read`](Self::wants_read) says
+    /// that nothing is to be read, in HTTP/2 the stream's window stays as it is.
+    pub fn pause(&mut self, slot: u32) {
+        match self {
+            Self::H1(client) => client.pause(slot),
+            Self::H2(client) => client.pause(slot),
+        }
+    }
+
+    /// More of it is wanted again. What the socket has must be read: it may not report that a second time.
+    pub fn resume(&mut self, slot: u32) {
+        match self {
+            Self::H1(client) => client.resume(slot),
+            Self::H2(client) => client.resume(slot),
+        }
+    }
+
+    /// The next piece of a body, at most `bytes_max` long; what frames it is appended, and the caller appends the
+    /// piece itself and its [tail](Chunk::tail).
     pub fn next_chunk(&mut self, bytes_max: usize, out: &mut Vec<u8>) -> Option<Chunk> {
         match self {
-            Self::H1(client) => client.next_chunk(bytes_max),
+            Self::H1(client) => client.next_chunk(bytes_max, out),
             Self::H2(client) => client.next_chunk(bytes_max, out),
         }
     }
@@ -189,23 +254,15 @@ impl Client {
     /// Bytes of a body that can be written as they are, without framing; 0: none are to be sent, or they need frames.
     pub const fn unframed_body_bytes(&self) -> u64 {
         match self {
-            Self::H1(client) => client.body_left_bytes(),
+            Self::H1(client) => client.unframed_body_bytes(),
             Self::H2(_) => 0,
-        }
-    }
-
-    /// Bytes that frame each piece of a body.
-    pub const fn chunk_overhead_bytes(&self) -> u64 {
-        match self {
-            Self::H1(_) => 0,
-            Self::H2(_) => h2::FRAME_HEAD_BYTES as u64,
         }
     }
 
     /// Whether anything could be sent now.
     pub fn wants_write(&self) -> bool {
         match self {
-            Self::H1(client) => client.next_reserved().is_some() || client.body_left_bytes() > 0,
+            Self::H1(client) => client.next_reserved().is_some() || client.has_chunk(),
             Self::H2(client) => client.next_reserved().is_some() || client.wants_write(),
         }
     }
@@ -257,9 +314,9 @@ impl Client {
     }
 
     /// Whether a response is being waited for, or the peer may send at any time.
-    pub const fn wants_read(&self) -> bool {
+    pub fn wants_read(&self) -> bool {
         match self {
-            Self::H1(client) => client.in_flight() > 0,
+            Self::H1(client) => client.wants_read(),
             Self::H2(_) => true,
         }
     }

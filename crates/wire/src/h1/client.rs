@@ -23,7 +23,21 @@ pub struct Client {
     /// The body of the request that was started last: bytes handed out, and bytes still to come.
     body_sent_bytes: u64,
     body_left_bytes: u64,
+    upload: Upload,
+    /// The slot of a response that is not wanted for now.
+    paused_slot: Option<u16>,
     is_ending: bool,
+}
+
+/// How the body of the request that was started last goes out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Upload {
+    /// As it is; its length is known.
+    Plain,
+    /// In chunks (RFC 9112 7.1), and there may be more.
+    Open,
+    /// In chunks, and the last one is to come.
+    Finished,
 }
 
 impl Client {
@@ -39,6 +53,8 @@ impl Client {
             started_count: 0,
             body_sent_bytes: 0,
             body_left_bytes: 0,
+            upload: Upload::Plain,
+            paused_slot: None,
             is_ending: false,
         }
     }
@@ -69,7 +85,7 @@ impl Client {
 
     /// The request to be started next, once the body of the one before it has been handed out.
     pub const fn next_reserved(&self) -> Option<u32> {
-        if self.started_count == self.reserved_count || self.body_left_bytes > 0 {
+        if self.started_count == self.reserved_count || !self.is_sent() {
             return None;
         }
         Some(self.slot_of(self.started_count))
@@ -84,24 +100,67 @@ impl Client {
             self.kinds[self.slot_of(self.started_count) as usize] = kind;
         }
         self.started_count += 1;
-        (self.body_sent_bytes, self.body_left_bytes) = (0, body_bytes);
+        (self.body_sent_bytes, self.body_left_bytes, self.upload) = (0, body_bytes, Upload::Plain);
         out.extend_from_slice(head);
     }
 
-    /// The next piece of the body of the request that was started last, at most `bytes_max` long. `None`: all of it was handed out.
-    pub fn next_chunk(&mut self, bytes_max: usize) -> Option<Chunk> {
-        if self.body_left_bytes == 0 || bytes_max == 0 {
+    /// The same for a body that comes bit by bit: the head must say that it is sent in chunks.
+    pub fn start_stream(&mut self, head: &[u8], kind: RequestKind, out: &mut Vec<u8>) {
+        self.start(head, kind, 0, out);
+        self.upload = Upload::Open;
+    }
+
+    /// So many more bytes of the body are there.
+    pub fn extend(&mut self, slot: u32, bytes: u64) {
+        let is_open = self.upload == Upload::Open && slot == self.last_started();
+        debug_assert!(is_open, "no body to extend");
+        self.body_left_bytes += if is_open { bytes } else { 0 };
+    }
+
+    /// The body ends with what is there.
+    pub fn finish(&mut self, slot: u32) {
+        if self.upload == Upload::Open && slot == self.last_started() {
+            self.upload = Upload::Finished;
+        }
+    }
+
+    /// Bytes of a body that are there and have not been handed out.
+    pub const fn unsent_bytes(&self, slot: u32) -> u64 {
+        if slot == self.last_started() { self.body_left_bytes } else { 0 }
+    }
+
+    /// The next piece of the body of the request that was started last, at most `bytes_max` long. `None`: all that is there was handed out.
+    pub fn next_chunk(&mut self, bytes_max: usize, out: &mut Vec<u8>) -> Option<Chunk> {
+        if !self.has_chunk() || bytes_max == 0 {
             return None;
         }
-        let chunk = Chunk {
-            slot: self.slot_of(self.started_count.saturating_sub(1)),
+        let bytes = self.body_left_bytes.min(bytes_max as u64) as usize;
+        let mut chunk = Chunk {
+            slot: self.last_started(),
             offset: self.body_sent_bytes,
-            bytes: self.body_left_bytes.min(bytes_max as u64) as usize,
+            bytes,
             is_last: self.body_left_bytes <= bytes_max as u64,
+            tail: b"",
         };
-        self.body_sent_bytes += chunk.bytes as u64;
-        self.body_left_bytes -= chunk.bytes as u64;
+        self.body_sent_bytes += bytes as u64;
+        self.body_left_bytes -= bytes as u64;
+        match self.upload {
+            Upload::Plain => {}
+            Upload::Open | Upload::Finished if bytes > 0 => {
+                out.extend_from_slice(format!("{bytes:x}\r\n").as_bytes());
+                (chunk.is_last, chunk.tail) = (false, b"\r\n");
+            }
+            Upload::Open | Upload::Finished => {
+                out.extend_from_slice(b"0\r\n\r\n");
+                self.upload = Upload::Plain;
+            }
+        }
         Some(chunk)
+    }
+
+    /// Whether a piece of a body could be handed out.
+    pub const fn has_chunk(&self) -> bool {
+        self.body_left_bytes > 0 || matches!(self.upload, Upload::Finished)
     }
 
     /// The end of a piece was not sent after all: the next piece begins with it.
@@ -110,9 +169,29 @@ impl Client {
         self.body_left_bytes += bytes as u64;
     }
 
-    /// Bytes of a body that have not been handed out.
-    pub const fn body_left_bytes(&self) -> u64 {
-        self.body_left_bytes
+    /// Bytes of a body that are sent as they are and have not been handed out.
+    pub const fn unframed_body_bytes(&self) -> u64 {
+        if matches!(self.upload, Upload::Plain) { self.body_left_bytes } else { 0 }
+    }
+
+    /// Whether the request that was started last has been handed out to its end.
+    const fn is_sent(&self) -> bool {
+        self.body_left_bytes == 0 && matches!(self.upload, Upload::Plain)
+    }
+
+    /// The response in this slot is not wanted for now.
+    pub const fn pause(&mut self, slot: u32) {
+        self.paused_slot = Some(slot as u16);
+    }
+
+    /// It is wanted again.
+    pub fn resume(&mut self, slot: u32) {
+        self.paused_slot = self.paused_slot.filter(|paused| u32::from(*paused) != slot);
+    }
+
+    /// Whether a response is waited for, and wanted now.
+    pub fn wants_read(&self) -> bool {
+        self.reserved_count > 0 && self.paused_slot != Some(self.oldest_slot)
     }
 
     /// Decodes what belongs to the oldest response, and stops right after its last byte.
@@ -186,7 +265,8 @@ impl Client {
     fn received(&mut self, bytes: usize, response: Option<Response>) -> Event {
         let slot = self.oldest_slot.into();
         if let Some(response) = &response {
-            let is_sent = self.started_count > 1 || self.body_left_bytes == 0;
+            let is_sent = self.started_count > 1 || self.is_sent();
+            self.paused_slot = self.paused_slot.filter(|paused| *paused != self.oldest_slot);
             self.is_ending |= !response.keep_alive || !is_sent;
             self.oldest_slot = self.slot_of(1) as u16;
             self.reserved_count -= 1;
@@ -196,6 +276,10 @@ impl Client {
             }
         }
         Event::Received { slot, bytes: bytes as u32, response }
+    }
+
+    const fn last_started(&self) -> u32 {
+        self.slot_of(self.started_count.saturating_sub(1))
     }
 
     const fn slot_of(&self, nth: u16) -> u32 {

@@ -151,6 +151,53 @@ impl Client {
     /// Appends the head of the [`next_reserved`](Self::next_reserved) request. `table`: the one its fields were prepared with, the same for the
     /// whole connection.
     pub fn start(&mut self, table: &FieldTable, request: Request<'_>, out: &mut Vec<u8>) {
+        self.start_with(table, request, false, out);
+    }
+
+    /// The same for a body that comes bit by bit.
+    pub fn start_stream(&mut self, table: &FieldTable, request: Request<'_>, out: &mut Vec<u8>) {
+        self.start_with(table, request, true, out);
+    }
+
+    /// So many more bytes of the body are there.
+    pub fn extend(&mut self, slot: u32, bytes: u64) {
+        let stream = self.streams.at(slot);
+        // A stream that the peer has ended takes nothing more.
+        if stream.is_live() && stream.is_open {
+            stream.left_bytes += bytes;
+        }
+    }
+
+    /// The body ends with what is there.
+    pub fn finish(&mut self, slot: u32) {
+        self.streams.at(slot).is_open = false;
+    }
+
+    /// Bytes of a body that are there and have not been handed out.
+    pub fn unsent_bytes(&self, slot: u32) -> u64 {
+        self.streams.get(slot).left_bytes
+    }
+
+    /// The response in this slot is not wanted for now: its window is opened no further.
+    pub fn pause(&mut self, slot: u32) {
+        self.streams.at(slot).is_paused = true;
+    }
+
+    /// It is wanted again.
+    pub fn resume(&mut self, slot: u32) {
+        let window_bytes = self.setup.window_bytes;
+        let stream = self.streams.at(slot);
+        if std::mem::take(&mut stream.is_paused)
+            && stream.is_live()
+            && stream.receive_window <= window_bytes / 2
+        {
+            let increment = window_bytes - std::mem::replace(&mut stream.receive_window, window_bytes);
+            let id = stream.id;
+            frame::put(&mut self.control, frame::WINDOW_UPDATE, 0, id, &increment.to_be_bytes());
+        }
+    }
+
+    fn start_with(&mut self, table: &FieldTable, request: Request<'_>, is_open: bool, out: &mut Vec<u8>) {
         let Some(slot) = self.reserved.pop_front() else {
             debug_assert!(false, "no request to start");
             return;
@@ -160,11 +207,12 @@ impl Client {
         stream.receive_window = self.setup.window_bytes;
         stream.send_window = self.peer.window_bytes;
         stream.left_bytes = request.body_bytes;
-        let stream_id = stream.id;
-        if request.body_bytes > 0 {
+        (stream.is_uploading, stream.is_open) = (is_open || request.body_bytes > 0, is_open);
+        let (stream_id, is_uploading) = (stream.id, stream.is_uploading);
+        if is_uploading {
             self.sending.push_back(slot);
         }
-        let flags = if request.body_bytes == 0 { frame::END_STREAM } else { 0 };
+        let flags = if is_uploading { 0 } else { frame::END_STREAM };
         let begin = out.len();
         out.extend_from_slice(&[0; frame::HEAD_BYTES]);
         self.encoder.encode(table, request.fields, out);
@@ -196,20 +244,24 @@ impl Client {
     /// The caller appends the body's bytes. `bytes_max`: how many it can take.
     pub fn next_chunk(&mut self, bytes_max: usize, out: &mut Vec<u8>) -> Option<Chunk> {
         let limit = self.peer.frame_bytes_max.min(self.send_window.max(0) as u32).min(bytes_max as u32);
-        if limit == 0 {
-            return None;
-        }
-        let ready = self.sending.iter().position(|slot| self.streams.get(*slot).send_window > 0)?;
+        // A frame without data, which ends a body that was finished late, needs no window.
+        let is_ready = |slot: &u32| {
+            let stream = self.streams.get(*slot);
+            stream.has_chunk() && (limit > 0 || stream.left_bytes == 0)
+        };
+        let ready = self.sending.iter().position(is_ready)?;
         self.sending.rotate_left(ready);
         let slot = self.sending.pop_front()?;
         let stream = self.streams.at(slot);
-        let bytes = u64::from(limit.min(stream.send_window as u32)).min(stream.left_bytes);
+        let bytes = u64::from(limit.min(stream.send_window.max(0) as u32)).min(stream.left_bytes);
         let chunk = Chunk {
             slot,
             offset: stream.sent_bytes,
             bytes: bytes as usize,
-            is_last: bytes == stream.left_bytes,
+            is_last: bytes == stream.left_bytes && !stream.is_open,
+            tail: b"",
         };
+        stream.is_uploading = !chunk.is_last;
         stream.send_window -= bytes as i32;
         self.send_window -= bytes as i32;
         stream.sent_bytes += bytes;
@@ -226,7 +278,10 @@ impl Client {
     /// Whether anything could be sent now besides new requests.
     pub fn wants_write(&self) -> bool {
         !self.control.is_empty()
-            || self.send_window > 0 && self.sending.iter().any(|slot| self.streams.get(*slot).send_window > 0)
+            || self.sending.iter().any(|slot| {
+                let stream = self.streams.get(*slot);
+                stream.has_chunk() && (self.send_window > 0 || stream.left_bytes == 0)
+            })
     }
 
     /// Asks the peer for a sign of life; its answer is [`Event::Pong`](crate::Event::Pong).
@@ -302,7 +357,7 @@ impl Client {
     }
 
     fn stop_sending(&mut self, slot: u32) {
-        if self.streams.get(slot).left_bytes > 0 {
+        if self.streams.get(slot).is_uploading {
             self.sending.retain(|one| *one != slot);
         }
     }

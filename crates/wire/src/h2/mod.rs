@@ -20,7 +20,6 @@ mod stream;
 
 pub use client::{Client, GoAway, HeaderBytes, Request};
 pub use error::{Error, ErrorCode, StreamFailure};
-pub(crate) use frame::HEAD_BYTES as FRAME_HEAD_BYTES;
 pub use head::HeadCache;
 pub use hpack::{FieldBlock, FieldTable};
 pub use request::prepare;

@@ -292,7 +292,7 @@ impl Client {
         let window_bytes = self.setup.window_bytes;
         let stream = self.streams.at(slot);
         let (id, left) = (stream.id, stream.receive_window);
-        if left > window_bytes / 2 {
+        if left > window_bytes / 2 || stream.is_paused {
             return Ok(());
         }
         stream.receive_window = window_bytes;
@@ -489,7 +489,7 @@ impl Client {
             return self.fail(slot, ErrorCode::PROTOCOL_ERROR, "body length differs from content-length");
         }
         self.input.idle_frame_count = 0;
-        if stream.left_bytes > 0 {
+        if stream.is_uploading {
             // RFC 9113 8.1: the server needs no more of the request.
             self.reset(slot, ErrorCode::NO_ERROR);
         } else {

@@ -24,6 +24,12 @@ pub(super) struct Stream {
     /// Bytes of the request's body that are sent, and that are to be.
     pub(super) sent_bytes: u64,
     pub(super) left_bytes: u64,
+    /// The request's last frame has not been handed out.
+    pub(super) is_uploading: bool,
+    /// There may be more of its body.
+    pub(super) is_open: bool,
+    /// The response is not wanted for now.
+    pub(super) is_paused: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +80,15 @@ impl Stream {
         send_window: 0,
         sent_bytes: 0,
         left_bytes: 0,
+        is_uploading: false,
+        is_open: false,
+        is_paused: false,
     };
+
+    /// Whether a frame of the body could be handed out, if its connection's window is open.
+    pub(super) const fn has_chunk(&self) -> bool {
+        if self.left_bytes > 0 { self.send_window > 0 } else { !self.is_open }
+    }
 
     pub(super) fn is_live(&self) -> bool {
         !matches!(self.state, State::Free | State::Reset)

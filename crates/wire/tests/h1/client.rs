@@ -59,11 +59,11 @@ fn a_body_is_handed_out_before_the_next_request_starts() {
     client.reserve().unwrap();
     client.start(b"POST", RequestKind::Other, 10, &mut out);
     assert_eq!((out.as_slice(), client.next_reserved()), (&b"POST"[..], None));
-    let chunk = |offset, bytes, is_last| Some(Chunk { slot: 0, offset, bytes, is_last });
-    assert_eq!(client.next_chunk(6), chunk(0, 6, false));
+    let chunk = |offset, bytes, is_last| Some(Chunk { slot: 0, offset, bytes, is_last, tail: b"" });
+    assert_eq!(client.next_chunk(6, &mut out), chunk(0, 6, false));
     client.return_chunk(2);
-    assert_eq!(client.next_chunk(100), chunk(4, 6, true));
-    assert_eq!((client.next_chunk(100), client.next_reserved()), (None, Some(1)));
+    assert_eq!(client.next_chunk(100, &mut out), chunk(4, 6, true));
+    assert_eq!((client.next_chunk(100, &mut out), client.next_reserved()), (None, Some(1)));
 }
 
 /// The server is still owed a part of the request: it cannot tell where the next one would begin.
@@ -72,7 +72,7 @@ fn a_response_before_the_request_is_sent_ends_the_connection() {
     let mut client = Client::new(2);
     client.reserve().unwrap();
     client.start(b"POST", RequestKind::Other, 10, &mut Vec::new());
-    client.next_chunk(4).unwrap();
+    client.next_chunk(4, &mut Vec::new()).unwrap();
     assert_eq!(responses(&mut client, OK, 1000), Ok(vec![(0, 2)]));
     assert_eq!((client.is_ending(), client.free_count()), (true, 0));
 }

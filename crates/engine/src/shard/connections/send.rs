@@ -191,12 +191,13 @@ impl Connections {
         let bytes_max = WRITE_BYTES.saturating_sub(begin);
         let Some(client) = &mut self.conns[conn_idx].client else { return Ok(false) };
         let Some(chunk) = client.next_chunk(bytes_max, &mut self.io.out) else { return Ok(false) };
-        let overhead_bytes = client.chunk_overhead_bytes();
+        let overhead_bytes = (self.io.out.len() - begin + chunk.tail.len()) as u64;
         if let Err(trouble) = self.append_body(conn_idx, chunk) {
             self.io.out.truncate(begin);
             self.give_up_body(schedule, recorder, conn_idx, chunk.slot, trouble)?;
             return Ok(true);
         }
+        self.io.out.extend_from_slice(chunk.tail);
         self.note_chunk(conn_idx, chunk, overhead_bytes);
         Ok(true)
     }
@@ -312,7 +313,7 @@ impl Connections {
     /// Writes a piece of a large body from where it lies; true when the socket may take more.
     fn write_body(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) -> Result<bool, Trouble> {
         let Some(Client::H1(client)) = &mut self.conns[conn_idx].client else { return Ok(false) };
-        let Some(chunk) = client.next_chunk(PART_BYTES_MAX) else { return Ok(true) };
+        let Some(chunk) = client.next_chunk(PART_BYTES_MAX, &mut self.io.out) else { return Ok(true) };
         let written = self.write_chunk(recorder, conn_idx, chunk)?;
         if let Some(Client::H1(client)) = &mut self.conns[conn_idx].client {
             client.return_chunk(chunk.bytes - written.taken);
