@@ -52,6 +52,9 @@ struct LoopEnd {
     waiting_count: u64,
     in_flight: u32,
     held_place_count: usize,
+    /// Slots and parking places that were made.
+    slot_count: usize,
+    parking_count: usize,
 }
 
 impl Case {
@@ -141,7 +144,7 @@ impl Case {
             watches_memory: false,
         };
         let world = World::new(seed, self.behaviour);
-        let ((open_count, waiting_count, in_flight, held_place_count), world) = live_in(world, || {
+        let (end, world) = live_in(world, || {
             let mut shard = Shard::new(setup, 2_000_000_000).expect("a good load");
             shard.run_to_end().expect("a simulated network does not fail");
             // A kept connection may wait for the answer to a ping.
@@ -149,13 +152,25 @@ impl Case {
             let conn_idxs = (0..shard.connections.conns.len()).filter(is_owed);
             let in_flight = conn_idxs.map(|conn_idx| shard.connections.conns[conn_idx].in_flight()).sum();
             let held = shard.connections.made.requests.len() - shard.connections.made.free.len();
-            (shard.connections.counts.open, shard.connections.counts.waiting, in_flight, held)
+            let connections = &shard.connections;
+            let made = (connections.conns.len(), connections.parked.place_count());
+            (connections.counts.open, connections.counts.waiting, in_flight, held, made)
         });
+        let (open_count, waiting_count, in_flight, held_place_count, (slot_count, parking_count)) = end;
         let mut total = Snapshot::new(0, false);
         for second in collected.try_iter() {
             total.merge(&second.snapshot);
         }
-        LoopEnd { world, total, open_count, waiting_count, in_flight, held_place_count }
+        LoopEnd {
+            world,
+            total,
+            open_count,
+            waiting_count,
+            in_flight,
+            held_place_count,
+            slot_count,
+            parking_count,
+        }
     }
 }
 
@@ -183,6 +198,11 @@ impl LoopEnd {
     fn session_problem(&self, case: &Case) -> Option<String> {
         if !case.has_sessions() {
             return None;
+        }
+        let count_max = case.load.when.connection_count_max() as usize;
+        if self.slot_count > count_max || self.parking_count > count_max {
+            let (slots, places) = (self.slot_count, self.parking_count);
+            return Some(format!("{slots} slots and {places} parking places for {count_max} connections"));
         }
         let ok_count =
             self.world.samples.iter().filter(|sample| sample.outcome == Outcome::Ok).count() as u64;
@@ -347,7 +367,8 @@ fn idle(draw: &mut Draw, behaviour: &Behaviour) -> What {
         (false, None) => PingKind::Byte,
     };
     let every = Duration::from_millis(2 + draw.below(8));
-    let ping = Ping { every, kind, timeout: Duration::from_millis(100) };
+    // Less than most runs last: an answer that is not heard loses its connection.
+    let ping = Ping { every, kind, timeout: Duration::from_millis(30) };
     What::Idle(IdleLoad {
         targets: target(if behaviour.is_tls { 443 } else { 80 }),
         tls: behaviour.is_tls,

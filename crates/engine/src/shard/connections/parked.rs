@@ -53,6 +53,12 @@ impl ParkedTable {
         self.places.len() - self.vacant.len()
     }
 
+    /// How many places were made.
+    #[cfg(test)]
+    pub(in crate::shard) fn place_count(&self) -> usize {
+        self.places.len()
+    }
+
     /// Whether any has a time that will be over.
     pub(in crate::shard) fn has_deadlines(&self) -> bool {
         self.next_deadline_ns < u64::MAX && self.count() > 0

@@ -95,7 +95,6 @@ impl ShardSchedule {
         response: &Response,
     ) {
         connections.conns[conn_idx].client = None;
-        connections.deadlines[conn_idx] = u64::MAX;
         if connections.conns[conn_idx].cold.stage == SessionStage::Kept {
             self.on_pong(connections, recorder, conn_idx);
             if !response.keep_alive {
