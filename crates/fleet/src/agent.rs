@@ -21,7 +21,8 @@ use crate::delivery::Delivery;
 use crate::facts::facts;
 use crate::janitor::Janitor;
 use crate::monitor::machine::{MachineMonitor, absent_processes};
-use crate::monitor::web::{Page, PageWatch};
+use crate::monitor::web::PageWatch;
+use crate::page::Page;
 use crate::protocol::{
     FilePart, Found, HookOrder, LoadEnd, LoadOrder, Monitored, Order, PROTOCOL_VERSION, Ready, Report,
     Trouble, WayBack,

@@ -9,20 +9,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use squall_plan::limits::SPOOL_BYTES_MAX;
 
-use crate::protocol::{self, Frame};
-
-/// What can be delivered.
-pub(crate) trait Message: Serialize + Clone + Send + 'static {
-    /// Whether it is about this moment only: such a message is lost with its connection.
-    fn is_momentary(&self) -> bool;
-
-    /// It is written now.
-    fn stamp(&mut self);
-}
+use crate::protocol::{self, Frame, Message};
 
 /// The messages to the other end.
 #[derive(Debug)]
@@ -282,6 +272,8 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use serde::Deserialize;
+
+    use serde::Serialize;
 
     use super::*;
 

@@ -19,6 +19,7 @@ mod link;
 mod logins;
 mod monitor;
 mod order;
+mod page;
 mod protocol;
 mod receive_file;
 mod ssh;

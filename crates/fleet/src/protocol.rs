@@ -14,9 +14,8 @@ use squall_measure::{MachineSecond, MonitorUnit, RowKey, Snapshot, StoppedBy, To
 use squall_plan::{OptionProblem, Plan, Segment};
 
 use crate::clock::unix_ns;
-use crate::delivery::Message;
-use crate::monitor::web::Page;
 use crate::order::LoadWork;
+use crate::page::Page;
 
 /// Rises when an older end would misunderstand.
 pub(crate) const PROTOCOL_VERSION: u32 = 6;
@@ -389,6 +388,15 @@ impl From<OptionProblem> for Trouble {
     fn from(problem: OptionProblem) -> Self {
         Self::new(problem.message, problem.help)
     }
+}
+
+/// What can be delivered.
+pub(crate) trait Message: Serialize + Clone + Send + 'static {
+    /// Whether it is about this moment only: such a message is lost with its connection.
+    fn is_momentary(&self) -> bool;
+
+    /// It is written now.
+    fn stamp(&mut self);
 }
 
 impl Message for Order {

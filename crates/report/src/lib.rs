@@ -6,6 +6,7 @@
 
 pub mod csv;
 mod error;
+mod files;
 mod glance;
 mod hints;
 pub mod json;

@@ -20,6 +20,8 @@ use squall_measure::{RUN_RECORD_SCHEMA, RunRecord};
 use squall_plan::files::{self, Access};
 use squall_plan::{Plan, limits};
 
+pub use crate::files::{PAGE_FILE, RECORD_FILE};
+use crate::files::{PLAN_FILE, SUMMARY_FILE, TEXT_FILE};
 use crate::style::Style;
 use crate::{Error, Summary, json, page, terminal, time};
 
@@ -37,16 +39,6 @@ pub struct RunFolder {
     path: PathBuf,
     is_filled: bool,
 }
-
-/// The name of the file that makes a folder a saved run.
-pub const RECORD_FILE: &str = "run.json";
-
-const SUMMARY_FILE: &str = "summary.json";
-const TEXT_FILE: &str = "summary.txt";
-const PLAN_FILE: &str = "plan.json";
-
-/// The name of the page.
-pub const PAGE_FILE: &str = "report.html";
 
 impl Store {
     /// A place that the user named with `--results`: every run stays.

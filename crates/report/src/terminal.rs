@@ -9,11 +9,11 @@ use std::time::Duration;
 use squall_measure::{Http2, Status, StoppedBy, ThresholdResult};
 use squall_plan::{HttpVersion, Load, Profile, RequestPlan, What, When};
 
+use crate::files::PAGE_FILE;
 use crate::parts::{made_by_tools, part_lines, settled_by_tools};
 use crate::replay::{comparison_facts, difference_lines, fidelity_facts, learned_lines};
 use crate::script::{check_facts, iteration_facts};
 use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
-use crate::store::PAGE_FILE;
 use crate::style::{Style, Tone};
 use crate::summary::{
     Distribution, ErrorGroup, KindTotals, LoadKind, Reason, Replay, Row, Summary, most_at_once, rate_per_s,

@@ -27,8 +27,8 @@ use self::step::Step;
 use crate::clock::unix_ns;
 use crate::ledger::Ledger;
 use crate::link::{Arrival, Link};
-use crate::monitor::web::Page;
 use crate::order::FleetPlan;
+use crate::page::Page;
 use crate::protocol::{Found, Order, Trouble};
 use crate::transport::Transport;
 

@@ -7,7 +7,7 @@ use squall_plan::file::{MonitorSpec, Watched};
 
 use super::step::Step;
 use super::{Fleet, Steer, Watcher};
-use crate::monitor::web::Page;
+use crate::page::Page;
 use crate::protocol::{Monitored, Order, Trouble};
 
 impl Fleet<'_> {

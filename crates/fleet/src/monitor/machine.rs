@@ -11,6 +11,7 @@ use squall_measure::MonitorUnit;
 
 use super::process::{self, Processes};
 use super::rates::Rates;
+use super::sample::Sample;
 use crate::protocol::SeriesName;
 
 /// Samples this machine.
@@ -21,15 +22,6 @@ pub(crate) struct MachineMonitor {
     rates: Rates,
     processes: Vec<Processes>,
     restarts: Vec<String>,
-}
-
-/// One sample while it is made.
-pub(super) struct Sample<'a> {
-    numbers: &'a mut HashMap<String, u32>,
-    rates: &'a mut Rates,
-    now: Instant,
-    new: Vec<SeriesName>,
-    values: Vec<(u32, f64)>,
 }
 
 /// Jiffies since boot.
@@ -73,35 +65,6 @@ impl MachineMonitor {
     /// Processes that were started again since the last call, as sentences.
     pub(crate) fn take_restarts(&mut self) -> Vec<String> {
         std::mem::take(&mut self.restarts)
-    }
-}
-
-impl Sample<'_> {
-    pub(super) fn add(&mut self, name: &str, unit: MonitorUnit, value: f64) {
-        let number = match self.numbers.get(name) {
-            Some(&number) => number,
-            None => {
-                let number = self.numbers.len() as u32;
-                self.numbers.insert(name.to_owned(), number);
-                self.new.push(SeriesName { name: name.to_owned(), unit });
-                number
-            }
-        };
-        self.values.push((number, value));
-    }
-
-    /// A counter, as how fast it grows.
-    pub(super) fn add_rate(&mut self, name: &str, counter: f64) {
-        if let Some(per_s) = self.rates.per_s(name, self.now, counter) {
-            self.add(name, MonitorUnit::PerSecond, per_s);
-        }
-    }
-
-    /// A number of seconds that grows with use, as percent of one CPU.
-    pub(super) fn add_cpu_seconds(&mut self, name: &str, seconds: f64) {
-        if let Some(per_s) = self.rates.per_s(name, self.now, seconds) {
-            self.add(name, MonitorUnit::Percent, per_s * 100.0);
-        }
     }
 }
 

@@ -5,4 +5,5 @@ pub(crate) mod machine;
 mod pages;
 mod process;
 mod rates;
+mod sample;
 pub(crate) mod web;

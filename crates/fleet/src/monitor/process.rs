@@ -5,7 +5,7 @@ use std::fs;
 
 use squall_measure::MonitorUnit;
 
-use super::machine::Sample;
+use super::sample::Sample;
 
 /// The processes of one name.
 #[derive(Debug)]

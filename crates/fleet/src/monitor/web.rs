@@ -9,31 +9,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant, SystemTime};
 use std::{io, thread};
 
-use serde::{Deserialize, Serialize};
 use squall_measure::MonitorUnit;
-use squall_plan::file::{MonitorSpec, Watched};
 
 use super::pages::{self, Figure};
 use super::rates::Rates;
 use crate::clock::unix_ns;
+use crate::page::{Page, PageKind};
 use crate::protocol::{Report, SeriesName};
-
-/// A page and how it is read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Page {
-    /// The number of its monitor in the plan; samples carry it.
-    pub(crate) monitor_idx: u32,
-    url: String,
-    kind: PageKind,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum PageKind {
-    Prometheus { series: Vec<String> },
-    Nginx,
-    H2o,
-}
 
 /// A page that is read every second until this is dropped.
 #[derive(Debug)]
@@ -43,17 +25,6 @@ pub(crate) struct PageWatch {
 }
 
 impl Page {
-    /// The page that a monitor reads; `None` when it reads none.
-    pub(crate) fn of(monitor_idx: usize, spec: &MonitorSpec) -> Option<Self> {
-        let (url, kind) = match &spec.what {
-            Watched::Machine { .. } => return None,
-            Watched::Prometheus { url, series } => (url, PageKind::Prometheus { series: series.clone() }),
-            Watched::Nginx { url } => (url, PageKind::Nginx),
-            Watched::H2o { url } => (url, PageKind::H2o),
-        };
-        Some(Self { monitor_idx: monitor_idx as u32, url: url.value.clone(), kind })
-    }
-
     /// Reads it once. Gives the series that the plan names and that the page does not have yet.
     ///
     /// # Errors

@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 use squall_measure::{ReasonKind, SeriesPoint, Sketch};
 
+use super::values::{name_of, rounded};
+
 /// What a column shows of a point; `None` where the point has no such value.
 type Show = fn(&Moment<'_>) -> Option<f64>;
 
@@ -20,7 +22,7 @@ struct Moment<'a> {
 /// those of the span. Phases are means over all successful requests, so that they add up to the mean of the whole.
 const COLUMNS: &[(&str, Show)] = &[
     ("at_s", |moment| Some(moment.at_s)),
-    ("span_s", |moment| Some(thousandths(moment.point.wall.as_secs_f64()))),
+    ("span_s", |moment| Some(rounded(moment.point.wall.as_secs_f64()))),
     ("started", |moment| count(moment.point.started)),
     ("asked", |moment| count(moment.point.asked).filter(|_| moment.is_open)),
     ("ok", |moment| count(moment.point.ok)),
@@ -39,9 +41,9 @@ const COLUMNS: &[(&str, Show)] = &[
     ("p99_9", |moment| moment.point.latency.quantile(0.999).map(micros)),
     ("max", |moment| moment.point.latency.max().map(micros)),
     ("lag_p99", |moment| moment.point.schedule_lag.quantile(0.99).map(micros)),
-    ("busy", |moment| Some(thousandths(moment.point.busy_max))),
-    ("descheduled", |moment| Some(thousandths(moment.point.descheduled_max))),
-    ("cpu", |moment| moment.point.machine.map(|machine| thousandths(machine.cpu_fraction))),
+    ("busy", |moment| Some(rounded(moment.point.busy_max))),
+    ("descheduled", |moment| Some(rounded(moment.point.descheduled_max))),
+    ("cpu", |moment| moment.point.machine.map(|machine| rounded(machine.cpu_fraction))),
     ("rss", |moment| moment.point.machine.map(|machine| machine.process_rss_bytes as f64)),
     ("blocked", |moment| moment.mean(moment.point.phases.blocked)),
     ("connecting", |moment| moment.mean(moment.point.phases.connecting)),
@@ -75,7 +77,7 @@ impl Point {
     /// The point that begins `at_s` seconds after the start.
     pub(crate) fn new(at_s: f64, point: &SeriesPoint, is_open: bool) -> Self {
         let moment = Moment { at_s, is_open, point };
-        let cause = |&(cause, count): &(squall_measure::Cause, u64)| (super::run::name_of(&cause), count);
+        let cause = |&(cause, count): &(squall_measure::Cause, u64)| (name_of(&cause), count);
         Self {
             v: COLUMNS.iter().map(|(_, show)| show(&moment)).collect(),
             h: heat(&point.latency),
@@ -117,8 +119,4 @@ fn count(value: u64) -> Option<f64> {
 
 fn micros(ns: u64) -> f64 {
     (ns as f64 / 10.0).round() / 100.0
-}
-
-fn thousandths(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
 }

@@ -105,7 +105,7 @@ impl Feed {
         };
         *position = Position { generation: self.generation, point_count: self.points.len() };
         let goal = self.goal.map_or_else(|| "null".to_owned(), |goal| goal.as_secs_f64().to_string());
-        let state = super::run::name_of(&self.state);
+        let state = super::values::name_of(&self.state);
         format!(
             "{{\"page\":{},\"from\":{from},\"points\":[{}],\"generation\":{},\"elapsed_s\":{:.3},\"goal_s\":{goal},\"state\":\"{state}\"}}",
             self.head,

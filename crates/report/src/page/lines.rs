@@ -275,7 +275,7 @@ impl From<&squall_measure::Part> for PartLine {
         };
         let generator = &part.total.generator;
         let wall_s = generator.wall.as_secs_f64();
-        let busy = (wall_s > 0.0).then(|| super::run::rounded(generator.busy.as_secs_f64() / wall_s));
+        let busy = (wall_s > 0.0).then(|| super::values::rounded(generator.busy.as_secs_f64() / wall_s));
         Self {
             status: Some(part.verdict.status),
             problem: part.problem.clone(),
@@ -298,7 +298,7 @@ impl From<&MachineGlance<'_>> for PartLine {
         Self {
             status: Some(recorder.verdict().status),
             problem: problem.map(str::to_owned),
-            busy: recorder.last_second().map(|second| super::run::rounded(second.busy_max)),
+            busy: recorder.last_second().map(|second| super::values::rounded(second.busy_max)),
             ..Self::new(LineKind::Machine, name, (0.0, duration_s.max(0.0)), Figures::from(recorder.total()))
         }
     }

@@ -11,6 +11,7 @@ mod lines;
 mod plain;
 mod run;
 pub(crate) mod svg;
+mod values;
 
 use serde::Serialize;
 use squall_measure::RunRecord;

@@ -9,6 +9,7 @@ use squall_plan::{Plan, What};
 use super::columns::{self, Point};
 use super::kinds::{self, Block};
 use super::lines::{PartLine, lines};
+use super::values::{name_of, rounded};
 use crate::summary::{LoadKind, Summary};
 use crate::{terminal, wording};
 
@@ -167,15 +168,6 @@ fn shorten(plan: &mut Plan) {
             http.requests.truncate(PLAN_REQUEST_COUNT_MAX);
         }
     }
-}
-
-/// The name that the JSON contract has for a value.
-pub(super) fn name_of(value: &impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-pub(super) fn rounded(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
 }
 
 /// Most points on a page: more than a screen has columns to tell apart, and a day stays far below 3 MB.

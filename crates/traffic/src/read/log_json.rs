@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::access_log::Line;
-use super::log_pattern::{Var, header_name};
+use super::log_line::{Line, Var, header_name};
 use super::time;
 
 /// Where in an object things are.

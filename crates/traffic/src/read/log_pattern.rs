@@ -3,7 +3,8 @@
 use std::str::FromStr;
 
 use super::log_json::JsonFields;
-use super::log_presets::{Preset, preset};
+use super::log_line::{Var, header_name};
+use super::log_presets::{self, Preset};
 
 /// How to read a line.
 #[derive(Debug, Clone)]
@@ -33,54 +34,6 @@ pub(super) enum Part {
     Var(Var),
 }
 
-/// What a variable holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Var {
-    Ignored,
-    Client,
-    /// `address:port`, which is a connection.
-    ClientPort,
-    /// What identifies a client better than its address.
-    Session,
-    /// `10/Oct/2000:13:55:36 -0700`, maybe in brackets.
-    CommonTime,
-    IsoTime,
-    /// Whatever it looks like: ISO 8601, common, or since the epoch.
-    AnyTime,
-    /// `06/Feb/2009:12:14:14.655`, or `2009-02-06 12:14:14`, in an unspecified zone.
-    LocalTime,
-    /// `2009-02-06`, with `12:14:14` in another column.
-    Date,
-    TimeOfDay,
-    /// Seconds since the epoch, with milliseconds.
-    EpochSeconds,
-    EpochMillis,
-    EpochMicros,
-    /// `GET /path HTTP/1.1`
-    RequestLine,
-    Method,
-    /// Path, maybe with the query.
-    Target,
-    Query,
-    Protocol,
-    Status,
-    Bytes,
-    Scheme,
-    Host,
-    Port,
-    Header(String),
-    Cookie(String),
-    /// How long it took, in seconds, milliseconds or microseconds.
-    Seconds,
-    Millis,
-    Micros,
-    Nanos,
-    /// One of several times that add up; less than 0 where there was none.
-    SecondsMore,
-    Connection,
-    Body,
-}
-
 /// A pattern that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
@@ -94,6 +47,24 @@ impl LogPattern {
     pub fn combined() -> Self {
         let text = r#"$remote_addr $_ $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent""#;
         text.parse().unwrap_or(Self { layout: Layout::W3c, logs_start: false })
+    }
+
+    /// The format of that name.
+    fn named(name: &str) -> Option<Self> {
+        if let Some((preset, logs_start)) = log_presets::preset(name) {
+            return Some(Self { layout: Layout::Preset(preset), logs_start });
+        }
+        match name {
+            "iis" | "cloudfront" | "w3c" => Some(Self { layout: Layout::W3c, logs_start: false }),
+            "caddy" | "traefik" => Self::json(name).ok(),
+            _ => None,
+        }
+    }
+
+    /// The format that the first lines of a log look like; what looks like none is combined.
+    pub(super) fn of_lines(text: &str) -> Self {
+        let name = log_presets::name_of(text.trim_start());
+        name.and_then(Self::named).unwrap_or_else(Self::combined)
     }
 
     /// JSON logs: `ts=time,method=request.method,url=request.uri`, or the name of a server (`caddy`, `traefik`).
@@ -114,7 +85,7 @@ impl FromStr for LogPattern {
             "combined" | "main" => return Ok(Self::combined()),
             "common" => return r#"%h %l %u %t "%r" %>s %b"#.parse(),
             name => {
-                if let Some(pattern) = preset(name) {
+                if let Some(pattern) = Self::named(name) {
                     return Ok(pattern);
                 }
             }
@@ -235,15 +206,6 @@ fn apache(text: &str) -> Result<(Part, usize), PatternError> {
         _ => Var::Ignored,
     };
     Ok((Part::Var(var), at + letter.len_utf8()))
-}
-
-/// `user_agent` is `User-Agent`.
-pub(super) fn header_name(name: &str) -> String {
-    let word = |word: &str| {
-        let mut chars = word.chars();
-        chars.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
-    };
-    name.split('_').map(word).collect::<Vec<_>>().join("-")
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-use super::access_log::Line;
-use super::log_pattern::{Layout, LogPattern, Var};
+use super::log_line::{Line, Var};
 use super::time;
 
 /// A format by a regular expression whose groups are named after what they hold.
@@ -64,25 +63,22 @@ fn var(group: &str) -> Option<Var> {
     })
 }
 
-/// The format of that name.
-pub(super) fn preset(name: &str) -> Option<LogPattern> {
-    let regex =
-        |name, regex, logs_start| LogPattern { layout: Layout::Preset(Preset { name, regex }), logs_start };
-    Some(match name {
-        "alb" => regex("alb", alb, false),
-        "elb" => regex("elb", elb, true),
-        "haproxy" => regex("haproxy", haproxy, true),
-        "iis" | "cloudfront" | "w3c" => LogPattern { layout: Layout::W3c, logs_start: false },
-        "caddy" | "traefik" => return LogPattern::json(name).ok(),
+/// The format of that name, and whether its times are those of the request.
+pub(super) fn preset(name: &str) -> Option<(Preset, bool)> {
+    let (name, regex, logs_start): (_, fn() -> &'static Regex, _) = match name {
+        "alb" => ("alb", alb, false),
+        "elb" => ("elb", elb, true),
+        "haproxy" => ("haproxy", haproxy, true),
         _ => return None,
-    })
+    };
+    Some((Preset { name, regex }, logs_start))
 }
 
-/// The format whose first lines these look like.
-pub(super) fn preset_of(text: &str) -> Option<LogPattern> {
+/// The name of the format whose first lines these look like, which may be one of JSON or of columns.
+pub(super) fn name_of(text: &str) -> Option<&'static str> {
     let lines = || text.lines().take(LINES_LOOKED_AT);
     let matches = |regex: &Regex| lines().any(|line| regex.is_match(line));
-    let name = match () {
+    Some(match () {
         () if lines().any(|line| line.starts_with("#Fields:")) => "w3c",
         () if text.starts_with('{') && text.contains("\"http.log.access") => "caddy",
         () if text.starts_with('{')
@@ -96,13 +92,7 @@ pub(super) fn preset_of(text: &str) -> Option<LogPattern> {
         () if matches(elb()) => "elb",
         () if matches(haproxy()) => "haproxy",
         () => return None,
-    };
-    preset(name)
-}
-
-/// The same; what looks like none is combined.
-pub(super) fn pattern_of(text: &str) -> LogPattern {
-    preset_of(text.trim_start()).unwrap_or_else(LogPattern::combined)
+    })
 }
 
 fn compiled(cell: &'static OnceLock<Regex>, pattern: &str) -> &'static Regex {
@@ -140,7 +130,7 @@ const LINES_LOOKED_AT: usize = 20;
 mod tests {
     use super::super::tests::good;
     use super::super::{Format, ReadOptions, open_bytes};
-    use super::*;
+    use super::super::LogPattern;
     use crate::Record;
 
     /// Time in ms since 2020, method, URL, status, latency in ms, and header fields.

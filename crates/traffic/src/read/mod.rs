@@ -10,6 +10,7 @@ mod har;
 pub(crate) mod http1;
 mod json_items;
 mod log_json;
+mod log_line;
 mod log_pattern;
 mod log_presets;
 mod mitm;
@@ -99,7 +100,7 @@ fn reader(
             let mut input = input;
             // What cannot be read now cannot be read later either, and is reported then.
             let start = input.fill().unwrap_or_default();
-            let guessed = || log_presets::pattern_of(&String::from_utf8_lossy(start));
+            let guessed = || LogPattern::of_lines(&String::from_utf8_lossy(start));
             let pattern = options.log_pattern.clone().unwrap_or_else(guessed);
             Box::new(access_log::AccessLog::new(input, pattern))
         }

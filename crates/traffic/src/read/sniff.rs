@@ -163,7 +163,7 @@ fn guess(start: &[u8]) -> Option<Format> {
             Some(Format::RrpairText)
         }
         () if text.lines().take(20).any(|line| line.trim_start().starts_with("curl ")) => Some(Format::Curl),
-        () if log_presets::preset_of(text).is_some() => Some(Format::AccessLog),
+        () if log_presets::name_of(text).is_some() => Some(Format::AccessLog),
         () if first_line.contains('[') && first_line.contains("] \"") => Some(Format::AccessLog),
         () => None,
     }
@@ -176,7 +176,7 @@ fn json(text: &str) -> Option<Format> {
         () if has(&["\"_postman_id\"", "schema.getpostman.com", "\"item\""]) && !has(&["\"entries\""]) => {
             Some(Format::Postman)
         }
-        () if log_presets::preset_of(text).is_some() => Some(Format::AccessLog),
+        () if log_presets::name_of(text).is_some() => Some(Format::AccessLog),
         () if has(&["\"log\""]) => Some(Format::Har),
         () => None,
     }

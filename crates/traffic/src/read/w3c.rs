@@ -2,8 +2,7 @@
 
 use percent_encoding::percent_decode_str;
 
-use super::access_log::Line;
-use super::log_pattern::Var;
+use super::log_line::{Line, Var};
 use super::time;
 
 /// The columns that the file has named last.

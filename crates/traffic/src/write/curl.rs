@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use squall_plan::shell::{printf_format, quoted};
 
-use super::{Sink, lossless};
+use super::sink::{Sink, lossless};
 use crate::Record;
 
 /// The writer.

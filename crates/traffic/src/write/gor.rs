@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::Sink;
+use super::sink::Sink;
 use crate::{Field, Record, Response};
 
 /// The writer.

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{Sink, iso, lossless};
+use super::sink::{Sink, iso, lossless};
 use crate::{Field, Record, Scheme};
 
 /// The writer.

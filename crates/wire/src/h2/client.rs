@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::frame::{self, FrameHead};
 use super::hpack::{Decoder, Encoder, FieldBlock, FieldTable};
-use super::receive::Input;
+use super::input::Input;
 use super::settings::{PeerSettings, Setup, WINDOW_BYTES_INITIAL};
 use super::stream::{State, Streams};
 use super::{Error, ErrorCode};

@@ -12,6 +12,7 @@ mod field;
 mod frame;
 mod head;
 mod hpack;
+mod input;
 pub mod limits;
 mod receive;
 mod request;

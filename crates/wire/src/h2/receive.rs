@@ -4,6 +4,7 @@ use super::client::{Client, GoAway};
 use super::error::{calm, flow_control, frame_size, protocol, stream_closed};
 use super::frame::{self, FrameHead, HEAD_BYTES};
 use super::head::{Fault, Head, HeadCache, Wanted};
+use super::input::{Block, Data};
 use super::limits::{
     CONTINUATION_COUNT_MAX, CONTROL_BYTES_MAX, CONTROL_BYTES_PER_STREAM_MAX, FRAME_BYTES_MAX,
     HEADER_BLOCK_BYTES_MAX, IDLE_FRAME_COUNT_MAX,
@@ -14,52 +15,6 @@ use super::{Error, ErrorCode, StreamFailure};
 use crate::h1::limits::INTERIM_RESPONSE_COUNT_MAX;
 use crate::h1::{Fields, HeadView, RequestKind, Response, Sink};
 use crate::{Event, Progress};
-
-/// Where in the peer's bytes we are.
-#[derive(Debug, Default)]
-pub(super) struct Input {
-    /// A frame that came in pieces; DATA frames keep nothing here but their head.
-    partial: Vec<u8>,
-    data: Option<Data>,
-    block: Block,
-    has_settings: bool,
-    /// A ping of ours is not answered yet.
-    pub(super) awaits_pong: bool,
-    pub(super) idle_frame_count: u32,
-}
-
-impl Input {
-    /// What is still to come of a DATA frame belongs to no request, where it was this request's.
-    pub(super) fn disown(&mut self, slot: u32) {
-        if let Some(data) = &mut self.data {
-            data.slot = data.slot.filter(|one| *one != slot);
-        }
-    }
-}
-
-/// The rest of a DATA frame.
-#[derive(Debug, Clone, Copy)]
-struct Data {
-    /// `None`: it is not wanted.
-    slot: Option<u32>,
-    bytes_left: u32,
-    padding_left: u32,
-    /// The first byte says how much padding there is.
-    awaits_padding: bool,
-    is_end: bool,
-}
-
-/// A header block that goes on in CONTINUATION frames.
-#[derive(Debug, Default)]
-struct Block {
-    /// 0: none is open.
-    stream_id: u32,
-    is_end: bool,
-    bytes: Vec<u8>,
-    frame_count: u32,
-    /// Of all its frames, heads included.
-    frame_bytes: u32,
-}
 
 /// What is read, and for which request.
 struct Readers<'a, S> {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use self::helpers::{BYTES, SEND, extraction};
 use self::template::{Text, Variable};
-use super::{Printable, Sink, lossless};
+use super::sink::{Printable, Sink, lossless};
 use crate::Record;
 use crate::play::{Grammar, Learned, Live, Locator, Supplied};
 use crate::redact::REDACTED_NUMBER;

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::play::{Grammar, Live};
-use crate::write::lossless;
+use crate::write::sink::lossless;
 
 /// A value of the script.
 pub(super) struct Variable {
