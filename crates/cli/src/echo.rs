@@ -1,21 +1,19 @@
 //! What a run is about to do, in a few lines: shown before it starts, and all that `--dry-run` shows.
 
 use std::fmt::Write;
-use std::num::NonZeroU32;
 use std::path::Path;
 
 use squall_engine::{Need, Resource};
+use squall_plan::load::{
+    CONNECTION_COUNT_DEFAULT, CONNECTION_COUNT_MAX_DEFAULT, DURATION_DEFAULT, IDLE_COUNT_DEFAULT,
+};
 use squall_plan::mask::masked_url;
 use squall_plan::units::DurationText;
 use squall_plan::{
-    Arrival, CloseMode, Endpoint, HandshakeLoad, HttpLoad, IdleLoad, IdleProtocol, Load, Network, Pacing,
-    PingKind, Plan, Profile, ReplayLoad, ReplayPace, Resumption, ResumptionMode, Stage, Stop, TlsPolicy,
-    TlsVersions, Weighted, What, When,
+    Arrival, CloseMode, Endpoint, HandshakeLoad, HttpLoad, IdleLoad, IdleProtocol, Load, LoadSpec, Network,
+    Pacing, PingKind, Plan, Profile, ReplayLoad, ReplayPace, Resumption, ResumptionMode, Stage, Stop,
+    TlsPolicy, TlsVersions, Weighted, What, When,
 };
-
-use crate::args::{HandshakeLoadArgs, IdleLoadArgs, LoadArgs};
-use crate::load::sessions::IDLE_COUNT_DEFAULT;
-use crate::load::timing::{CONNECTION_COUNT_DEFAULT, CONNECTION_COUNT_MAX_DEFAULT, DURATION_DEFAULT};
 
 /// A plan that is about to be run.
 pub(crate) struct Echo<'a> {
@@ -295,33 +293,24 @@ fn tls(load: &Load) -> Option<String> {
     (load.speaks_tls() && !parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// What `squall http` chose automatically.
-pub(crate) fn defaults(args: &LoadArgs, users: Option<NonZeroU32>) -> Option<String> {
-    let has_ramp = args.ramp.is_some();
-    let flags = [
-        connections_default(args.connections.is_some(), args.rate.is_some(), has_ramp && users.is_none()),
-        duration_default(args.duration.is_some() || has_ramp || args.requests.is_some()),
-    ];
-    joined(flags)
-}
-
-/// What `squall handshake` chose automatically.
-pub(crate) fn handshake_defaults(args: &HandshakeLoadArgs) -> Option<String> {
-    let has_count = args.connections.is_some() || args.per_thread.is_some();
-    let has_end = args.duration.is_some() || args.seconds.is_some() || args.handshakes.is_some();
-    let has_ramp = args.ramp.is_some();
+/// What `squall http` or `squall handshake` chose automatically.
+pub(crate) fn defaults(spec: &LoadSpec) -> Option<String> {
+    let has_any = |names: &[&str]| names.iter().any(|name| spec.has(name));
+    let has_ramp = has_any(&["ramp"]);
     joined([
-        connections_default(has_count, args.rate.is_some(), has_ramp),
-        duration_default(has_end || has_ramp),
+        connections_default(
+            has_any(&["connections", "per-thread"]),
+            has_any(&["rate"]),
+            has_ramp && !has_any(&["users"]),
+        ),
+        duration_default(has_ramp || has_any(&["duration", "seconds", "requests", "handshakes"])),
     ])
 }
 
 /// What `squall idle` chose automatically.
-pub(crate) fn idle_defaults(args: &IdleLoadArgs) -> Option<String> {
-    let connections = args.connections.is_none().then(|| format!("--connections {IDLE_COUNT_DEFAULT}"));
-    let duration = args
-        .duration
-        .is_none()
+pub(crate) fn idle_defaults(spec: &LoadSpec) -> Option<String> {
+    let connections = (!spec.has("connections")).then(|| format!("--connections {IDLE_COUNT_DEFAULT}"));
+    let duration = (!spec.has("duration"))
         .then(|| format!("--duration of the opening and {}", DurationText(DURATION_DEFAULT)));
     joined([connections, duration])
 }

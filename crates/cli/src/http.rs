@@ -16,8 +16,9 @@ use crate::{echo, load, output, signals};
 
 /// Makes the run, or with `--dry-run` shows what it would be.
 pub(crate) fn run(args: &HttpArgs) -> Result<ExitCode, Failure> {
-    let plan = load::plan(args)?;
-    make(&plan, &args.output, echo::defaults(&args.load, args.users))
+    let spec = args.spec();
+    let plan = load::http_plan(&spec)?;
+    make(&plan, &args.output, echo::defaults(&spec))
 }
 
 /// Makes the run of a plan, or with `--dry-run` shows what it would be. `defaults`: the defaults that applied.

@@ -13,9 +13,11 @@ use std::path::Path;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
-use squall_plan::{InputError, OptionProblem, Problems, nearest, option_name};
+use squall_plan::load as plans;
+use squall_plan::{InputError, LoadSpec, OptionProblem, Problems, nearest, option_name};
+use squall_script::script_settings;
 
-pub(crate) use given::{GivenWord, GivenWords, is_argument};
+use given::GivenWords;
 
 use crate::args::{Cli, Command, OVERVIEW};
 use crate::failure::{ExitCode, Failure};
@@ -68,15 +70,28 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request,
 /// All that is wrong with flags of which at least one is.
 fn all_problems(argv: &[OsString]) -> Problems {
     let mut given = GivenWords::of_argv(argv);
-    let plan = match given.parsed() {
-        _ if given.has_unknown_flag => None,
-        Some(Command::Http(args)) if args.urls_file.is_none() => Some(load::portable(&args)),
-        Some(Command::Handshake(args)) => Some(load::sessions::handshake_plan(&args)),
-        Some(Command::Idle(args)) => Some(load::sessions::idle_plan(&args)),
-        _ => None,
+    let of_load = given.parsed().and_then(|command| problems_of(&command, given.has_unknown_flag));
+    given.note_all(of_load.unwrap_or_default());
+    Problems(given.problems)
+}
+
+/// What is wrong with the load of a command, as far as it is there. With an unknown flag, what looks like an argument may be its value.
+fn problems_of(command: &Command, has_unknown_flag: bool) -> Option<Problems> {
+    let part = |spec: LoadSpec| {
+        let arguments = if has_unknown_flag { Vec::new() } else { spec.arguments };
+        LoadSpec { is_whole: false, arguments, ..spec }
     };
-    plan.and_then(|plan| given.noted(plan));
-    Problems(given.problems.into_iter().map(|(_, problem)| problem).collect())
+    match command {
+        Command::Http(args) => plans::http(&part(args.spec()), load::typed()).err(),
+        Command::Handshake(args) => plans::handshake(&part(args.spec()), load::typed()).err(),
+        Command::Idle(args) => plans::idle(&part(args.spec()), load::typed()).err(),
+        Command::Replay(args) => plans::replay(&part(args.spec()), load::typed()).err(),
+        Command::Run(args) => {
+            let spec = part(args.load.spec(args.files.first().map(|path| path.to_string_lossy()), None));
+            script_settings(&spec, load::typed()).err()
+        }
+        _ => None,
+    }
 }
 
 /// Reads the words of a load, as behind `squall`; `argv[1]` names the command. Where help is asked for, nothing is wrong: `None`.
@@ -97,11 +112,10 @@ fn problem(error: &clap::Error, word: &str) -> OptionProblem {
         incomplete(word, error).unwrap_or_else(|| pointed(failure(error, word), word));
     let shown = context(error, ContextKind::InvalidArg);
     let first = shown.split(", ").next().filter(|first| !first.is_empty());
-    let value = context(error, ContextKind::InvalidValue);
     let other = context(error, ContextKind::PriorArg);
     OptionProblem {
         option: first.map(|first| option_name(first).to_owned()),
-        value: Some(value).filter(|value| !value.is_empty()),
+        place: None,
         others: Some(option_name(&other).to_owned()).filter(|name| !name.is_empty()).into_iter().collect(),
         message,
         help,
@@ -416,7 +430,8 @@ mod tests {
     #[test]
     fn help_and_version_are_results_not_failures() {
         for flag in ["-h", "--help", "-V", "--version"] {
-            assert!(matches!(parse(["squall", flag].map(OsString::from)), Ok(Request::Show(_))), "{flag}");
+            let words = ["squall", "--rate", "5x", flag].map(OsString::from);
+            assert!(matches!(parse(words), Ok(Request::Show(_))), "{flag}");
         }
     }
 }

@@ -560,7 +560,8 @@ mod tests {
     use squall_measure::{
         Cause, FailureExample, Phase, Protocol, ScriptMetric, ScriptUnit, ScriptValue, StoppedBy,
     };
-    use squall_plan::file::{Machine, MachineSettings, Reach, Text};
+    use squall_plan::Text;
+    use squall_plan::file::{Machine, MachineSettings, Reach};
 
     use super::*;
     use crate::order::{FleetLoad, FleetStep, LoadWork, RuleKind};

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use squall_measure::{Monitor, Rules, Snapshot, Threshold, ThresholdResult, WatchedThreshold};
-use squall_plan::file::{Machine, MonitorSpec, Text};
+use squall_plan::Text;
+use squall_plan::file::{Machine, MonitorSpec};
 use squall_plan::{Plan, PortablePlan, ScriptSettings, Segment};
 
 use crate::tool::ToolLoad;

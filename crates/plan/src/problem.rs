@@ -1,21 +1,20 @@
-//! What is wrong with a load, as values: which option, which of its texts, and what to write instead.
+//! What is wrong with a load, as values: which option, where it was written, and what to write instead.
 //!
-//! Owns: the wording that all options share. Never: where an option was written; the reader of flags and the reader of plan files
-//! know that.
+//! Owns: the wording that all options share.
 
 use std::io;
 use std::path::Path;
 
-use crate::InputError;
 use crate::mask::masked_text;
+use crate::{InputError, Place};
 
 /// One thing that is wrong with the options of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionProblem {
     /// The option's long name without dashes, or an argument's as the help shows it, such as `URL`; `None`: not one option alone.
     pub option: Option<String>,
-    /// The wrong text, where the option may have several.
-    pub value: Option<String>,
+    /// Where the wrong text was written; `None`: where its option was.
+    pub place: Option<Place>,
     /// Other options that it depends on: where one of them is wrong itself, this only follows.
     pub others: Vec<String>,
     /// What: lowercase, without a final period.
@@ -32,28 +31,23 @@ impl OptionProblem {
 
     /// A problem of no single option.
     pub fn whole(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { option: None, value: None, others: Vec::new(), message: message.into(), help: help.into() }
+        Self { option: None, place: None, others: Vec::new(), message: message.into(), help: help.into() }
     }
 
     /// A value that cannot be read. `shown`: the flag as the help shows it, such as `--rate <RATE>`, or an argument's name.
     pub fn invalid(shown: &str, value: &str, error: &InputError) -> Self {
         let column = if error.column > 1 { format!(" at column {}", error.column) } else { String::new() };
-        let message = format!(
-            "invalid value `{}` for `{shown}`: {}{column}",
-            masked_text(value).escape_debug(),
-            error.reason
-        );
-        Self { value: Some(value.to_owned()), ..Self::of(option_name(shown), message, error.help.clone()) }
+        let why = if error.reason.is_empty() { String::new() } else { format!(": {}", error.reason) };
+        let value = masked_text(value);
+        let message = format!("invalid value `{}` for `{shown}`{why}{column}", value.escape_debug());
+        Self::of(option_name(shown), message, error.help.clone())
     }
 
     /// A file that cannot be read. `shown` as for [`OptionProblem::invalid`].
     pub fn file(shown: &str, path: &Path, error: &io::Error) -> Self {
         let purpose = if shown.starts_with('-') { format!(" for `{shown}`") } else { String::new() };
         let message = format!("cannot read `{}`{purpose}: {error}", path.display());
-        Self {
-            value: Some(path.to_string_lossy().into_owned()),
-            ..Self::of(option_name(shown), message, "check the path and its permissions")
-        }
+        Self::of(option_name(shown), message, "check the path and its permissions")
     }
 
     /// The same, depending on these other options.
@@ -62,10 +56,10 @@ impl OptionProblem {
         Self { others: others.iter().map(|name| (*name).to_owned()).collect(), ..self }
     }
 
-    /// The same, about this text of the option.
+    /// The same, about the text that was written there.
     #[must_use]
-    pub fn about(self, value: &str) -> Self {
-        Self { value: Some(value.to_owned()), ..self }
+    pub fn at(self, place: Place) -> Self {
+        Self { place: Some(place), ..self }
     }
 }
 
@@ -77,7 +71,7 @@ pub fn option_name(shown: &str) -> &str {
     }
 }
 
-/// All that is wrong with a load; never empty where it is an error.
+/// All that is wrong with a load. It is empty where all of that was known before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Problems(pub Vec<OptionProblem>);
 

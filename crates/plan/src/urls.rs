@@ -121,6 +121,24 @@ pub fn parse_url(text: &str) -> Result<Url, InputError> {
     }
 }
 
+/// Reads `http://host:port`, with a prefix of the path where there is one.
+///
+/// # Errors
+/// When it is more than the beginning of an `http` or `https` URL.
+pub fn parse_base(text: &str) -> Result<Url, InputError> {
+    let help = "write scheme, host and port, such as http://localhost:8080, and optionally a path prefix";
+    let url = Url::parse(text).map_err(|error| InputError::at(text, 0, error.to_string(), help))?;
+    let is_base = matches!(url.scheme(), "http" | "https")
+        && url.has_host()
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty();
+    match is_base {
+        true => Ok(url),
+        false => Err(InputError::at(text, 0, "not the beginning of an http or https URL", help)),
+    }
+}
+
 fn refuse_control(text: &str) -> Result<(), InputError> {
     match text.char_indices().find(|(_, c)| c.is_control()) {
         Some((offset, _)) => Err(InputError::at(text, offset, "a control character", URL_HELP)),

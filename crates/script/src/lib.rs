@@ -38,7 +38,8 @@ pub use metrics::{
 };
 pub use options::{
     Dns, DnsPolicy, DnsSelect, Executor, HostPattern, HostRules, Layer, LayerKind, Options, Runtime,
-    ScenarioConfig, Stage, ThresholdSource, TlsAuth, duration, env_layer, is_option_variable, stages,
+    ScenarioConfig, Stage, ThresholdSource, TlsAuth, duration, env_layer, is_option_variable,
+    script_settings,
 };
 pub use program::{Fetch, Program, ProgramSetup};
 pub use samples::{SampleForm, SampleOutput, SampleStream, TimeForm};

@@ -8,6 +8,7 @@
 )]
 
 mod http;
+mod load;
 mod replay;
 mod run;
 mod script;
@@ -24,22 +25,17 @@ use crate::streams::Out;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use squall_report::{ColorChoice, Format, OutputSpec};
 
-pub(crate) use http::{
-    ArrivalArg, ConnectionArgs, H2cArg, HttpArg, HttpArgs, LoadArgs, OutputArgs, PacingArg, RequestArgs,
-    TlsArgs, TlsSettingArgs, TlsVersionArg,
-};
-pub(crate) use replay::{CompareArg, DealArg, ReplayArgs, ReplayRequestArgs};
+pub(crate) use http::{HttpArgs, OutputArgs};
+pub(crate) use load::{LoadFlags, OfRecording};
+pub(crate) use replay::ReplayArgs;
 pub(crate) use run::{
     AgentArgs, DriversArg, FleetArgs, NewArgs, PLAN_FLAGS, PTR_FLAGS, PlanArgs, PlanCommand, PlanFileArgs,
     PtrReadingArgs, RunArgs,
 };
 pub(crate) use script::{LogFormatArg, SCRIPT_FLAGS, ScriptArgs, SummaryArg, SummaryModeArg};
-pub(crate) use sessions::{
-    CloseArg, HandshakeArgs, HandshakeLoadArgs, IdleArgs, IdleLoadArgs, PingArg, ResumptionArg,
-    ResumptionArgs, SessionNetworkArgs, TicketsArg,
-};
+pub(crate) use sessions::{HandshakeArgs, IdleArgs};
 pub(crate) use study::{CapacityArgs, CompareArgs, Levels, RunsArgs, StudyOutputArgs, SweepArgs};
-pub(crate) use traffic::{ConvertArgs, MockArgs, ReadArgs, RecordArgs, RedactArgs, ViewArgs};
+pub(crate) use traffic::{ConvertArgs, MockArgs, RecordArgs, RedactArgs, ViewArgs, session_by};
 pub(crate) use values::Statuses;
 
 /// What was typed.

@@ -9,6 +9,7 @@ use squall_plan::InputError;
 use squall_plan::file::check_destination;
 
 use super::OutputArgs;
+use super::load::{LoadFlags, OfScript};
 use super::values::refused;
 
 /// Heading of the flags that only plans have.
@@ -30,6 +31,8 @@ pub(crate) struct RunArgs {
     pub plan: PlanArgs,
     #[command(flatten)]
     pub fleet: FleetArgs,
+    #[command(flatten)]
+    pub load: LoadFlags<OfScript>,
     #[command(flatten)]
     pub script: Box<super::ScriptArgs>,
     #[command(flatten)]

@@ -6,60 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use squall_plan::InputError;
+use squall_plan::urls::parse_base;
+use squall_traffic::SessionBy;
 use squall_traffic::redact::Rules;
-use squall_traffic::{Format, LogPattern, SessionBy};
 use url::Url;
 
 use super::PtrReadingArgs;
-
-/// How a recording is read: the same for every command.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Reading")]
-pub(crate) struct ReadArgs {
-    /// Of a Postman collection the saved responses, in place of its requests.
-    #[arg(skip)]
-    pub saved_responses: bool,
-    /// Format of the recording [default: detected from its content]
-    ///
-    /// har, gor, rrpair, rrpair-md, log, mitmproxy, curl, postman or squall.
-    #[arg(long, value_name = "FORMAT", value_parser = format)]
-    pub format: Option<Format>,
-    /// Line format of an access log [default: detected, else combined]
-    ///
-    /// nginx's variables ($time_local, $request, ...), Apache's (%t, %r, ...), or a name: combined, common, alb, elb, cloudfront, iis,
-    /// haproxy, caddy or traefik. Timestamps are taken as the end of the request, or with Apache's variables as its start.
-    #[arg(long, value_name = "PATTERN", value_parser = log_pattern)]
-    pub log_pattern: Option<LogPattern>,
-    /// Fields of a JSON access log: ts=NAME,method=NAME,url=NAME,...
-    ///
-    /// Names may lead into objects (request.uri). Fields are ts (when the request ended) or start, method, url, query, host, scheme,
-    /// status, duration (seconds; also duration_ms, _us, _ns), client, session, user_agent, referer, headers, header.NAME, body.
-    #[arg(long, value_name = "FIELDS", value_parser = log_json, conflicts_with = "log_pattern")]
-    pub log_json: Option<LogPattern>,
-    /// Values of a Postman collection's variables: an exported environment, or lines of NAME=VALUE (repeatable)
-    #[arg(long, value_name = "FILE")]
-    pub env_file: Vec<PathBuf>,
-    /// Skip records that cannot be read
-    #[arg(long)]
-    pub skip_bad: bool,
-    /// Only requests to this host, such as api.example or *.example (repeatable)
-    #[arg(long, value_name = "HOST")]
-    pub only_host: Vec<String>,
-    /// Only requests whose path starts with this (repeatable)
-    #[arg(long, value_name = "PATH")]
-    pub only_path: Vec<String>,
-    /// What identifies a client: auto, cookie:NAME, header:NAME, address or connection [default: as recorded, else auto]
-    ///
-    /// auto: the cookie or token that a response gave, else a session cookie, Authorization, X-Forwarded-For, or the connection.
-    #[arg(long, value_name = "WHAT", value_parser = session_by)]
-    pub session_by: Option<SessionBy>,
-    /// Pipe each record through this shell command, as one line of JSON in each direction
-    ///
-    /// Its keys are method, url, headers ([[name, value], ...]), body or body_base64. The command answers each line, in order, with an
-    /// object of its changes ({} for none), or with null to drop the record.
-    #[arg(long, value_name = "COMMAND")]
-    pub pipe: Option<String>,
-}
+use super::load::{LoadFlags, OfRecording};
 
 /// `squall convert`.
 #[derive(Debug, Args)]
@@ -76,7 +29,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long = "as", value_name = "FORMAT")]
     pub output_format: Option<String>,
     /// Send all requests here instead of to the recorded server: http://host:port or http://host:port/prefix
-    #[arg(long, value_name = "URL", value_parser = base)]
+    #[arg(long, value_name = "URL", value_parser = parse_base)]
     pub to: Option<Url>,
     /// Redact secrets: cookies, credentials, and fields with secret-like names
     #[arg(long)]
@@ -90,7 +43,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
-    pub read: ReadArgs,
+    pub read: LoadFlags<OfRecording>,
     #[command(flatten)]
     pub ptr: PtrReadingArgs,
 }
@@ -120,7 +73,7 @@ pub(crate) struct ViewArgs {
     #[arg(long)]
     pub show_secrets: bool,
     #[command(flatten)]
-    pub read: ReadArgs,
+    pub read: LoadFlags<OfRecording>,
 }
 
 /// What is a secret.
@@ -149,7 +102,7 @@ pub(crate) struct RecordArgs {
     #[arg(value_name = "FILE", default_value = "recording.squall")]
     pub output: PathBuf,
     /// Record requests to this server: http://host:port or http://host:port/prefix
-    #[arg(long, value_name = "URL", value_parser = base, required_unless_present = "proxy", conflicts_with = "proxy")]
+    #[arg(long, value_name = "URL", value_parser = parse_base, required_unless_present = "proxy", conflicts_with = "proxy")]
     pub to: Option<Url>,
     /// Act as the clients' HTTP proxy, and record their requests to any server
     #[arg(long)]
@@ -239,7 +192,7 @@ pub(crate) struct MockArgs {
     #[arg(long, value_name = "FILE")]
     pub cacert: Vec<PathBuf>,
     #[command(flatten)]
-    pub read: ReadArgs,
+    pub read: LoadFlags<OfRecording>,
 }
 
 fn factor(text: &str) -> Result<f64, InputError> {
@@ -248,38 +201,9 @@ fn factor(text: &str) -> Result<f64, InputError> {
     if (0.0..=1000.0).contains(&number) { Ok(number) } else { Err(refused("not between 0 and 1000", help)) }
 }
 
-fn format(text: &str) -> Result<Format, InputError> {
-    let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-    text.parse().map_err(|reason| refused(reason, format!("formats are {}", names.join(", "))))
-}
-
-fn log_pattern(text: &str) -> Result<LogPattern, InputError> {
-    text.parse().map_err(|error: squall_traffic::PatternError| {
-        refused(error.reason, "write it as in the server's configuration, '$remote_addr [$time_local] \"$request\" $status', or name a format such as alb")
-    })
-}
-
-fn log_json(text: &str) -> Result<LogPattern, InputError> {
-    LogPattern::json(text).map_err(|error| {
-        refused(error.reason, "write the names of the log's fields: ts=time,method=request.method,url=request.uri,status=status")
-    })
-}
-
-/// `http://host:port`, with a prefix of the path where there is one.
-pub(super) fn base(text: &str) -> Result<Url, InputError> {
-    let help = "write scheme, host and port, such as http://localhost:8080, and optionally a path prefix";
-    let url = Url::parse(text).map_err(|error| refused(error.to_string(), help))?;
-    let is_base = matches!(url.scheme(), "http" | "https")
-        && url.has_host()
-        && url.query().is_none()
-        && url.fragment().is_none()
-        && url.username().is_empty();
-    if is_base { Ok(url) } else { Err(refused("not the beginning of an http or https URL", help)) }
-}
-
 /// `http://host:port`, without a path.
 fn origin(text: &str) -> Result<Url, InputError> {
-    let url = base(text)?;
+    let url = parse_base(text)?;
     let help = "write scheme, host and port, such as http://localhost:8080";
     if url.path() == "/" {
         Ok(url)
@@ -296,7 +220,7 @@ fn keep_name(text: &str) -> Result<String, InputError> {
     Rules::default().keep(text).map(|()| text.to_owned())
 }
 
-fn session_by(text: &str) -> Result<SessionBy, InputError> {
+pub(crate) fn session_by(text: &str) -> Result<SessionBy, InputError> {
     text.parse()
         .map_err(|reason| refused(reason, "write auto, cookie:NAME, header:NAME, address or connection"))
 }

@@ -1,57 +1,11 @@
-//! How connections are made: their policy, local addresses, proxies, TLS.
+//! The local addresses that a load uses: which ones this machine has, and whether it may use them.
 
-use std::fs::File;
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::num::NonZeroU32;
-use std::path::Path;
 
-use squall_plan::limits::{SOURCE_COUNT_MAX, WINDOW_BYTES_DEFAULT};
+use squall_plan::limits::SOURCE_COUNT_MAX;
+use squall_plan::load::impossible;
 use squall_plan::rules::{Source, addresses_of};
-use squall_plan::{
-    ClientIdentity, CloseMode, ConnectionPolicy, H2c, Network, OptionProblem, Plan, PortablePlan, Problems,
-    TlsPolicy, TlsVersions,
-};
-
-use super::impossible;
-use crate::args::{CloseArg, ConnectionArgs, H2cArg, TlsArgs, TlsSettingArgs, TlsVersionArg};
-
-/// How connections are kept and closed.
-pub(super) fn connection_policy(args: &ConnectionArgs) -> ConnectionPolicy {
-    ConnectionPolicy {
-        request_count_max: if args.no_keepalive {
-            Some(NonZeroU32::MIN)
-        } else {
-            args.requests_per_connection
-        },
-        age_max: args.max_connection_age,
-        pipeline_depth: args.pipeline,
-        h2c: if args.h2c == Some(H2cArg::Upgrade) { H2c::Upgrade } else { H2c::Prior },
-        close: close_mode(args.close).unwrap_or(CloseMode::Notify),
-        stream_count: args.streams,
-        window_bytes: args.window.unwrap_or(WINDOW_BYTES_DEFAULT),
-        connection_window_bytes: args.connection_window.unwrap_or(WINDOW_BYTES_DEFAULT),
-        connect_timeout: args.connect_timeout,
-    }
-}
-
-pub(super) fn close_mode(arg: Option<CloseArg>) -> Option<CloseMode> {
-    arg.map(|arg| match arg {
-        CloseArg::Rst => CloseMode::Rst,
-        CloseArg::Fin => CloseMode::Fin,
-        CloseArg::Notify => CloseMode::Notify,
-    })
-}
-
-/// Where packets go.
-pub(super) fn network(args: &ConnectionArgs) -> Network {
-    Network {
-        resolve: args.resolve.clone(),
-        connect_to: args.connect_to.clone(),
-        unix_socket: args.unix_socket.clone(),
-        sources: Vec::new(),
-        proxy: args.proxy.clone(),
-    }
-}
+use squall_plan::{OptionProblem, Plan, PortablePlan};
 
 /// The plan as this machine makes it: with its own addresses, of which there may be too many.
 pub(crate) fn settled(plan: PortablePlan) -> Result<Plan, OptionProblem> {
@@ -59,52 +13,6 @@ pub(crate) fn settled(plan: PortablePlan) -> Result<Plan, OptionProblem> {
     let plan = plan.settle(&addresses)?;
     plan.validate().map_err(|error| impossible(&error))?;
     Ok(plan)
-}
-
-/// How TLS is spoken.
-pub(super) fn tls_policy(args: &TlsArgs) -> Result<TlsPolicy, Problems> {
-    let settings = tls_settings(&args.settings)?;
-    Ok(TlsPolicy { versions: tls_versions(args.tls), sni: args.sni.clone(), ..settings })
-}
-
-/// Which versions are offered.
-pub(super) fn tls_versions(arg: Option<TlsVersionArg>) -> TlsVersions {
-    match arg {
-        None | Some(TlsVersionArg::Any) => TlsVersions::Any,
-        Some(TlsVersionArg::Tls12) => TlsVersions::Tls12,
-        Some(TlsVersionArg::Tls13) => TlsVersions::Tls13,
-    }
-}
-
-/// What every load that speaks TLS has in common. The files are opened here, so that a wrong path costs no run.
-pub(super) fn tls_settings(args: &TlsSettingArgs) -> Result<TlsPolicy, Problems> {
-    let mut problems = Problems::default();
-    for path in &args.cacert {
-        problems.take(readable("--cacert", path));
-    }
-    let client_identity = args.cert.as_ref().map(|cert_file| {
-        problems.take(readable("--cert", cert_file));
-        if let Some(key_file) = &args.key {
-            problems.take(readable("--key", key_file));
-        }
-        let key_file = args.key.as_ref().unwrap_or(cert_file).clone();
-        ClientIdentity { cert_file: cert_file.clone(), key_file }
-    });
-    problems.end()?;
-    Ok(TlsPolicy {
-        insecure: args.insecure,
-        ca_files: args.cacert.clone(),
-        client_identity,
-        ciphers: args.ciphers.clone(),
-        groups: args.groups.clone(),
-        key_log: args.key_log.clone(),
-        alpn: args.alpn.clone().unwrap_or_else(|| TlsPolicy::default().alpn),
-        ..TlsPolicy::default()
-    })
-}
-
-fn readable(flag: &str, path: &Path) -> Result<(), OptionProblem> {
-    File::open(path).map(drop).map_err(|error| OptionProblem::file(flag, path, &error))
 }
 
 /// All local addresses, each of them this machine's own.

@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value as Json, json};
 use squall_engine::{ScriptEnd, ScriptRun, SetupPart, Stage, Submetric, submetrics};
 use squall_measure::{MetricRules, Rule, Rules, ScriptThreshold};
 use squall_plan::files::{read_text, read_text_from};
 use squall_plan::limits::{PLAN_FILE_BYTES_MAX, SCRIPT_FILE_BYTES_MAX};
 use squall_plan::{
-    ConnectionPolicy, Load, Network, OptionProblem, Plan, Problems, Profile, Proxy, ScriptLoad,
-    ScriptSettings, Segment, Stop, TlsPolicy, What, When,
+    ConnectionPolicy, Load, Network, Plan, Profile, Proxy, ScriptLoad, ScriptSettings, Segment, Stop,
+    TlsPolicy, What, When,
 };
 use squall_report::ColorChoice;
 use squall_script::{
@@ -25,7 +24,6 @@ use squall_script::{
 };
 
 use super::source_line;
-use crate::args::{HttpArg, ScriptArgs, SummaryModeArg};
 use crate::failure::{ExitCode, Failure};
 use crate::run::{fetch::fetcher, k6_env};
 
@@ -275,106 +273,11 @@ fn options(settings: &ScriptSettings, program: &Program) -> Result<Options, Fail
     Ok(options)
 }
 
-/// What flags say of a script, each value separately: its options decide how they combine.
-pub(crate) fn settings(flags: &ScriptArgs) -> Result<ScriptSettings, Problems> {
-    let mut problems = Problems::default();
-    let mut options = Map::new();
-    for (flag, name, value) in flag_options(flags) {
-        let value = problems.take(value).unwrap_or(Json::Null);
-        let mut alone = Map::from_iter([(name.to_owned(), value)]);
-        // A sequence is one of segments, of which this process has one.
-        if let Some(segment) = flags.execution_segment.as_ref().filter(|_| name == "executionSegmentSequence")
-        {
-            alone.insert("executionSegment".to_owned(), segment.clone().into());
-        }
-        let layer = Layer { kind: LayerKind::Flags, options: alone };
-        problems.take(layer.check().map_err(|error| {
-            let Failure { message, help, .. } = script_failure(&error, "");
-            OptionProblem::of(flag, message, help)
-        }));
-        options.extend(layer.options.into_iter().filter(|(_, value)| !value.is_null()));
-    }
-    for pair in flags.env.iter().filter(|pair| pair.is_empty() || pair.starts_with('=')) {
-        let message = format!("`--env {pair}` has no name");
-        let problem = OptionProblem::of("env", message, "write it like `--env NAME=value`").about(pair);
-        problems.0.push(problem);
-    }
-    problems.end()?;
-    Ok(ScriptSettings {
-        env: flags.env.clone(),
-        sees_environment: match flags.no_system_env_vars {
-            true => Some(false),
-            false => flags.include_system_env_vars.then_some(true),
-        },
-        options,
-        config: flags.config.clone(),
-        skips_thresholds: flags.no_thresholds,
-        has_sections: flags.summary_mode == Some(SummaryModeArg::Full),
-        is_exact: flags.exact,
-        threads: flags.threads,
-    })
-}
-
-/// Flags that are options of k6: the flag, the option, the value.
-fn flag_options(
-    flags: &ScriptArgs,
-) -> impl Iterator<Item = (&'static str, &'static str, Result<Json, OptionProblem>)> {
-    let text = |text: &Option<String>| text.clone().map(Json::from);
-    let list = |list: &[String]| (!list.is_empty()).then(|| Json::from(list.to_vec()));
-    let switch = |is_set: bool| is_set.then_some(Json::Bool(true));
-    let segment = &flags.execution_segment_sequence;
-    let given = [
-        ("vus", "vus", flags.vus.map(Json::from)),
-        ("duration", "duration", text(&flags.duration)),
-        ("iterations", "iterations", flags.iterations.map(Json::from)),
-        ("rps", "rps", flags.rps.map(Json::from)),
-        ("batch", "batch", flags.batch.map(Json::from)),
-        ("batch-per-host", "batchPerHost", flags.batch_per_host.map(Json::from)),
-        ("max-redirects", "maxRedirects", flags.max_redirects.map(Json::from)),
-        ("user-agent", "userAgent", text(&flags.user_agent)),
-        ("min-iteration-duration", "minIterationDuration", text(&flags.min_iteration_duration)),
-        ("summary-trend-stats", "summaryTrendStats", text(&flags.summary_trend_stats)),
-        ("summary-time-unit", "summaryTimeUnit", text(&flags.summary_time_unit)),
-        ("system-tags", "systemTags", text(&flags.system_tags)),
-        ("dns", "dns", text(&flags.dns)),
-        ("execution-segment", "executionSegment", text(&flags.execution_segment)),
-        ("execution-segment-sequence", "executionSegmentSequence", text(segment)),
-        ("http-debug", "httpDebug", text(&flags.http_debug)),
-        ("blacklist-ip", "blacklistIPs", list(&flags.blacklist_ip)),
-        ("block-hostnames", "blockHostnames", list(&flags.block_hostnames)),
-        ("http", "ext", flags.http.map(|version| json!({ "squall": { "http": http_name(version) } }))),
-        ("local-ips", "localIPs", text(&flags.local_ips)),
-        ("insecure-skip-tls-verify", "insecureSkipTLSVerify", switch(flags.insecure_skip_tls_verify)),
-        ("discard-response-bodies", "discardResponseBodies", switch(flags.discard_response_bodies)),
-        ("no-connection-reuse", "noConnectionReuse", switch(flags.no_connection_reuse)),
-        ("no-vu-connection-reuse", "noVUConnectionReuse", switch(flags.no_vu_connection_reuse)),
-        ("throw", "throw", switch(flags.throws)),
-        ("no-setup", "noSetup", switch(flags.no_setup)),
-        ("no-teardown", "noTeardown", switch(flags.no_teardown)),
-        ("stage", "stages", (!flags.stage.is_empty()).then(|| squall_script::stages(&flags.stage.join(",")))),
-    ];
-    let given = given.into_iter().filter_map(|(flag, name, value)| Some((flag, name, Ok(value?))));
-    given.chain((!flags.tag.is_empty()).then(|| ("tag", "tags", tags(&flags.tag))))
-}
-
-fn tags(pairs: &[String]) -> Result<Json, OptionProblem> {
-    let tag = |pair: &String| match pair.split_once('=') {
-        Some((name, value)) => Ok((name.to_owned(), value.into())),
-        None => {
-            let help = "write it like `--tag build=42`";
-            Err(OptionProblem::of("tag", "`--tag` needs NAME=VALUE", help).about(pair))
-        }
-    };
-    pairs.iter().map(tag).collect::<Result<Map<_, _>, _>>().map(Json::Object)
-}
-
-/// A version of HTTP as `ext.squall.http` has it.
-fn http_name(version: HttpArg) -> &'static str {
-    match version {
-        HttpArg::Http11 => "1.1",
-        HttpArg::Http2 => "2",
-        HttpArg::Auto => "auto",
-    }
+/// The settings with what the environment says where nothing else does.
+pub(crate) fn with_environment(settings: ScriptSettings) -> ScriptSettings {
+    let of_environment = || std::env::var_os("K6_CONFIG").filter(|path| !path.is_empty());
+    let config = settings.config.or_else(|| of_environment().map(PathBuf::from));
+    ScriptSettings { config: config.map(|path| std::path::absolute(&path).unwrap_or(path)), ..settings }
 }
 
 fn rules(program: &Program, options: &Options, submetrics: &[Submetric]) -> Result<Rules, Failure> {

@@ -13,7 +13,7 @@ use crate::usage::{Request, parse};
 fn plan(flags: &str) -> Plan {
     let argv = ["squall"].into_iter().chain(flags.split_whitespace()).chain(["http://x/"]);
     match parse(argv.map(Into::into)) {
-        Ok(Request::Do(Command::Http(args))) => super::plan(&args).unwrap(),
+        Ok(Request::Do(Command::Http(args))) => super::http_plan(&args.spec()).unwrap(),
         other => panic!("{flags}: {other:?}"),
     }
 }
@@ -229,7 +229,7 @@ fn addresses_of_a_machine_may_make_a_plan_too_large() {
         let argv = ["squall", "idle", "127.0.0.1:1", "-c", count, "--source", "127.0.0.1-127.0.0.3"];
         match parse(argv.map(Into::into)) {
             Ok(Request::Do(Command::Idle(args))) => {
-                super::settled(super::sessions::idle_plan(&args).unwrap())
+                super::settled(squall_plan::load::idle(&args.spec(), super::typed()).unwrap())
             }
             other => panic!("{other:?}"),
         }

@@ -14,14 +14,15 @@ use squall_fleet::{
 };
 use squall_measure::{Threshold, WatchedThreshold};
 use squall_plan::file::{
-    self, Hook, HostSource, LoadOption, LoadSpec, Machine, MachineSettings, Place, PlanFile, Problem,
-    PtrFile, PtrOptions, Reach, Rule, Text, Variables, Watched,
+    self, Hook, HostSource, Machine, MachineSettings, PlanFile, Problem, PtrFile, PtrOptions, Reach,
+    Variables, Watched,
 };
 use squall_plan::files::read_text;
 use squall_plan::limits::{LOST_AFTER_DEFAULT, PLAN_FILE_BYTES_MAX, PROBLEM_COUNT_MAX};
 use squall_plan::mask::masked_text;
+use squall_plan::options::LoadType;
 use squall_plan::urls::parse_target;
-use squall_plan::{InputError, Load, Plan, Segment, When, nearest};
+use squall_plan::{InputError, Load, LoadSpec, Place, Plan, PlanRule, Segment, Text, When, nearest};
 
 use super::loads::{self, ReadLoad};
 use crate::args::{DriversArg, PlanArgs, PlanFileArgs, PtrReadingArgs};
@@ -410,7 +411,7 @@ impl<'a> Reader<'a> {
         }
         // A path of a target that is none leads nowhere.
         if self.file.target.as_ref().is_some_and(|target| self.is_spoiled(target))
-            && !loads::takes_file(&spec.kind.value)
+            && !LoadType::of(&spec.kind.value).is_some_and(LoadType::takes_file)
         {
             (spec.is_whole, spec.arguments) = (false, Vec::new());
         }
@@ -451,21 +452,14 @@ impl<'a> Reader<'a> {
                     text.value = format!("{}{}", target.value.trim_end_matches('/'), text.value);
                 }
             }
-            None => spec.options.push(LoadOption {
-                name: Text { value: "url".to_owned(), place: target.place },
-                values: vec![target.clone()],
-            }),
+            None => spec.push("url", target.clone()),
         }
     }
 
     /// A script sees the target in its `__ENV`.
     fn aim_script(&self, spec: &mut LoadSpec) {
         let Some(target) = &self.file.target else { return };
-        let value = format!("TARGET={}", target.value);
-        spec.options.push(LoadOption {
-            name: Text { value: "env".to_owned(), place: target.place },
-            values: vec![Text { value, place: target.place }],
-        });
+        spec.push("env", Text { value: format!("TARGET={}", target.value), place: target.place });
     }
 
     /// Recorded requests go to the target instead of where they went, unless the load says where.
@@ -474,10 +468,7 @@ impl<'a> Reader<'a> {
         let Some(target) = self.file.target.as_ref().filter(|_| !is_aimed) else { return };
         let origin = url::Url::parse(&target.value).map(|url| url.origin().ascii_serialization());
         let value = origin.unwrap_or_else(|_| target.value.clone());
-        spec.options.push(LoadOption {
-            name: Text { value: "to".to_owned(), place: target.place },
-            values: vec![Text { value, place: target.place }],
-        });
+        spec.push("to", Text { value, place: target.place });
     }
 
     /// Paths become URLs of the target; without any argument the target itself is meant.
@@ -548,9 +539,9 @@ impl<'a> Reader<'a> {
         target.into_iter().collect()
     }
 
-    fn rules(&mut self, rules: &[Rule]) -> Vec<FleetRule> {
+    fn rules(&mut self, rules: &[PlanRule]) -> Vec<FleetRule> {
         let mut parsed = Vec::new();
-        for Rule { text, monitor, abort } in rules {
+        for PlanRule { text, monitor, abort } in rules {
             let what = match monitor {
                 None => text.value.parse::<Threshold>().map(RuleKind::Load),
                 Some(figure) => self.watched(figure, &text.value),

@@ -9,15 +9,15 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json};
 use squall_engine::{Control, ScriptEnd, ScriptRun, Stage, SummaryRun};
 use squall_measure::{Rules, RunRecord, RunRecorder, ScriptFigures, StoppedBy, ThresholdResult};
-use squall_plan::Plan;
 use squall_plan::files::read_text;
 use squall_plan::limits::SCRIPT_FILE_BYTES_MAX;
 use squall_plan::printable::printable_json;
+use squall_plan::{Plan, ScriptSettings};
 use squall_report::Ask;
 use squall_report::k6::{
     ScriptSection, ScriptSummary, TextForm, TextMode, export, machine_data, summary_data, summary_text,
 };
-use squall_script::{Console, ErrorKind, Form, Level, Outcome, ScriptError};
+use squall_script::{Console, ErrorKind, Form, Level, Outcome, ScriptError, script_settings};
 
 use crate::args::{LogFormatArg, RunArgs, ScriptArgs, SummaryArg, SummaryModeArg};
 use crate::faces::Faces;
@@ -41,7 +41,7 @@ pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
 
 /// What it would do; nothing is sent.
 pub(super) fn planned(path: &Path, args: &RunArgs) -> Result<Plan, Failure> {
-    let settings = load::script::settings(&args.script)?;
+    let settings = settings(path, args)?;
     let reader = ScriptReader::plain(Box::new(std::io::sink()));
     let script = load::script::read(path, args.output.name.as_deref(), &settings, reader)?;
     load::script::check(&script.plan)?;
@@ -53,7 +53,7 @@ fn start(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
     let patience = Patience::unless_quiet(&args.output.faces, doing);
     let args = &k6_env::with_outputs(args)?;
     let reader = ScriptReader::new(console(&args.script)?, args.output.faces.color.into());
-    let settings = load::script::settings(&args.script)?;
+    let settings = settings(path, args)?;
     let LoadScript { plan, rules, run } =
         load::script::read(path, args.output.name.as_deref(), &settings, reader)?;
     drop(patience);
@@ -64,6 +64,14 @@ fn start(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     load::script::check(&script.plan)?;
     script.make()
+}
+
+/// The settings that were typed.
+fn settings(path: &Path, args: &RunArgs) -> Result<ScriptSettings, Failure> {
+    let spec = args.load.spec([path.to_string_lossy()], args.output.name.as_deref());
+    let settings = load::script::with_environment(script_settings(&spec, load::typed())?);
+    let has_sections = args.script.summary_mode == Some(SummaryModeArg::Full);
+    Ok(ScriptSettings { has_sections, ..settings })
 }
 
 /// What is logged at the first signal.

@@ -22,7 +22,7 @@ pub(crate) fn planned(args: &[String]) -> Result<Planned, Failure> {
     match usage::parse(argv)? {
         Request::Do(Command::Http(args)) => {
             refuse_file(&args.urls)?;
-            Ok(Planned { plan: load::plan(&args)?, has_tools: false })
+            Ok(Planned { plan: load::http_plan(&args.spec())?, has_tools: false })
         }
         Request::Do(Command::Run(args)) => run::planned(&args),
         _ => Err(Failure::usage(

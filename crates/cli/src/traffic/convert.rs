@@ -14,6 +14,7 @@ use squall_traffic::write::{K6, SinkFormat, sink};
 use squall_traffic::{Imported, Record, Redirect, Side, WriteError};
 
 use super::import::{playable, read_into, text_output, unwritable};
+use super::reading::ReadArgs;
 use super::{redact, summary};
 use crate::args::ConvertArgs;
 use crate::failure::{ExitCode, Failure};
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
     }
     plan_file::refuse_ptr_flags(&args.input, &args.ptr)?;
     let (Some(path), false) = (&args.output, args.dry_run) else {
-        output::plain(&summary::of_file(&args.input, &args.read)?)?;
+        output::plain(&summary::of_file(&args.input, &ReadArgs::typed(&args.read)?)?)?;
         return Ok(ExitCode::Ok);
     };
     if args.diff {
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
 /// Shows what two recordings differ in. Like `diff`, it is no failure when they do.
 fn difference(one: &Path, two: &Path, args: &ConvertArgs) -> Result<ExitCode, Failure> {
     let side = |path: &Path| -> Result<Side, Failure> {
-        let playable = playable(path, &args.read)?;
+        let playable = playable(path, &ReadArgs::typed(&args.read)?)?;
         let mut side = Side::default();
         each(&playable.recording, |_, record| {
             side.add(record);
@@ -123,10 +124,9 @@ fn to_squall(args: &ConvertArgs, path: &Path) -> Result<Imported, Failure> {
     if path.as_os_str() == "-" {
         return Err(Failure::usage("a .squall file cannot be written to stdout", "name a file"));
     }
-    let redactor = redactor(args)?;
-    let imported = replace(path, |writer| {
-        read_into(&args.input, &args.read, writer, &mut change(args, redactor.as_ref()))
-    })?;
+    let (read, redactor) = (ReadArgs::typed(&args.read)?, redactor(args)?);
+    let imported =
+        replace(path, |writer| read_into(&args.input, &read, writer, &mut change(args, redactor.as_ref())))?;
     if let Some(redactor) = &redactor
         && !redact::is_swept(path, redactor)?
     {
@@ -146,13 +146,14 @@ fn to_foreign(args: &ConvertArgs, path: &Path, format: SinkFormat) -> Result<Imp
             "name a file, or pipe the output to a program",
         ));
     }
+    let read = ReadArgs::typed(&args.read)?;
     let place = Path::new("a temporary file");
     let os = |source| WriteError::Os { path: place.to_owned(), source };
     let file = tempfile::tempfile().map_err(|error| unwritable(&os(error)))?;
     let writer = file.try_clone().map_err(os).and_then(|file| Writer::on_file(file, place));
     let writer = writer.map_err(|error| unwritable(&error))?;
     let redactor = redactor(args)?;
-    let imported = read_into(&args.input, &args.read, writer, &mut change(args, redactor.as_ref()))?;
+    let imported = read_into(&args.input, &read, writer, &mut change(args, redactor.as_ref()))?;
     match write_foreign(file, path, format, redactor.as_ref()) {
         // A reader of stdout that has gone away has what it wanted.
         Err(error) if path.as_os_str() == "-" && error.kind() == ErrorKind::BrokenPipe => {}

@@ -15,7 +15,7 @@ use squall_traffic::{
 };
 
 use super::progress::ReadProgress;
-use crate::args::ReadArgs;
+use super::reading::ReadArgs;
 use crate::failure::Failure;
 use crate::output;
 
@@ -59,7 +59,7 @@ pub(super) fn playable(path: &Path, args: &ReadArgs) -> Result<Playable, Failure
 /// How a recording is read to be played: one whose recorder was killed has no index, and maybe half a record at its end.
 pub(super) fn as_played(path: &Path, args: &ReadArgs) -> ReadArgs {
     let is_cut_off = matches!(Recording::open(path), Err(OpenStoreError::NoIndex { .. }));
-    ReadArgs { skip_bad: args.skip_bad || is_cut_off, ..copied(args) }
+    ReadArgs { skip_bad: args.skip_bad || is_cut_off, ..args.clone() }
 }
 
 fn imported(path: &Path, args: &ReadArgs) -> Result<Playable, Failure> {
@@ -119,7 +119,7 @@ pub(super) fn assign_session(sessions: &mut Sessions, record: &mut Record, args:
 pub(super) fn source(path: &Path, args: &ReadArgs) -> Result<Box<dyn Source>, Failure> {
     let options = ReadOptions {
         format: args.format,
-        log_pattern: args.log_pattern.clone().or_else(|| args.log_json.clone()),
+        log_pattern: args.log_pattern.clone(),
         variables: variables(&args.env_file)?,
         saved_responses: args.saved_responses,
     };
@@ -159,21 +159,6 @@ fn is_filtered(args: &ReadArgs) -> bool {
         || !args.only_path.is_empty()
         || args.pipe.is_some()
         || args.session_by.is_some()
-}
-
-pub(super) fn copied(args: &ReadArgs) -> ReadArgs {
-    ReadArgs {
-        saved_responses: args.saved_responses,
-        format: args.format,
-        log_pattern: args.log_pattern.clone(),
-        log_json: args.log_json.clone(),
-        env_file: args.env_file.clone(),
-        skip_bad: args.skip_bad,
-        only_host: args.only_host.clone(),
-        only_path: args.only_path.clone(),
-        session_by: args.session_by.clone(),
-        pipe: args.pipe.clone(),
-    }
 }
 
 /// What was odd, left out or moved.

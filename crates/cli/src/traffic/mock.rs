@@ -8,9 +8,10 @@ use squall_report::units::counted;
 use squall_traffic::Scheme;
 use url::Position;
 
-use super::import::{copied, playable};
+use super::import::playable;
+use super::reading::ReadArgs;
 use super::record::{authority, refused};
-use crate::args::{MockArgs, ReadArgs};
+use crate::args::MockArgs;
 use crate::failure::{ExitCode, Failure};
 use crate::output;
 use crate::signals;
@@ -19,7 +20,7 @@ use crate::signals;
 pub(crate) fn run(args: &MockArgs) -> Result<ExitCode, Failure> {
     let (stop, stopped) = mpsc::channel();
     let _watch = signals::until_asked(move || stop.send(()).unwrap_or_default())?;
-    let read = ReadArgs { saved_responses: true, ..copied(&args.read) };
+    let read = ReadArgs { saved_responses: true, ..ReadArgs::typed(&args.read)? };
     let playable = playable(&args.file, &read)?;
     if !playable.recording.index().has_responses {
         let message = format!("`{}` has no responses to serve", args.file.display());

@@ -4,6 +4,7 @@ pub(crate) mod convert;
 mod import;
 pub(crate) mod mock;
 mod progress;
+pub(crate) mod reading;
 pub(crate) mod record;
 mod redact;
 pub(crate) mod replay;

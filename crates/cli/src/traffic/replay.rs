@@ -1,12 +1,13 @@
 //! `squall replay`: recorded requests, played back.
 
-use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
+use squall_measure::Threshold;
+use squall_plan::load::{ReplayDraft, ReplayFacts};
 use squall_plan::units::DurationText;
-use squall_plan::{OptionProblem, Plan, PortablePlan, Problems, What};
+use squall_plan::{LoadSpec, OptionProblem, Plan, PortablePlan, Problems, Text, What};
 use squall_report::units::counted;
 use squall_traffic::change::Changes;
 use squall_traffic::play::{Silence, Unfilled};
@@ -15,44 +16,62 @@ use squall_traffic::store::Recording;
 pub(crate) use super::import::Playable;
 use super::import::{as_played, playable};
 use super::summary;
-use crate::args::{Command, OutputArgs, ReplayArgs, RunArgs};
+use crate::args::{OutputArgs, ReplayArgs, RunArgs};
 use crate::failure::{ExitCode, Failure};
 use crate::patience::Patience;
-use crate::usage::{self, Request};
 use crate::{http, load, output};
 
 /// Plays the recording, or with `--dry-run` shows what it holds.
 pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
-    play(args, &args.output)
+    play(&args.file, &args.spec(), &args.output)
 }
 
-fn play(args: &ReplayArgs, shown: &OutputArgs) -> Result<ExitCode, Failure> {
+fn play(file: &Path, spec: &LoadSpec, shown: &OutputArgs) -> Result<ExitCode, Failure> {
+    let draft = squall_plan::load::replay(spec, load::typed())?;
     if shown.dry_run {
-        output::plain(&summary::of_file(&args.file, &as_played(&args.file, &args.read))?)?;
+        let read = as_played(file, &draft.reading.into());
+        output::plain(&summary::of_file(file, &read)?)?;
         return Ok(ExitCode::Ok);
     }
     // A terminal sees how far it is.
     let patience = match std::io::stderr().is_terminal() {
         true => None,
-        false => Patience::unless_quiet(&shown.faces, format!("reading {}", args.file.display())),
+        false => Patience::unless_quiet(&shown.faces, format!("reading {}", file.display())),
     };
-    let (plan, _playable) = prepared(args, shown)?;
+    let (plan, _playable) = prepared(file, draft, shown.faces.quiet > 0)?;
     let plan = load::settled(plan)?;
     drop(patience);
     http::make(&plan, shown, None)
 }
 
 /// The plan, and the recording, which must live as long.
-pub(crate) fn prepared(args: &ReplayArgs, shown: &OutputArgs) -> Result<(PortablePlan, Playable), Problems> {
+pub(crate) fn prepared(
+    file: &Path,
+    draft: ReplayDraft,
+    is_quiet: bool,
+) -> Result<(PortablePlan, Playable), Problems> {
     let of_file = |failure: Failure| OptionProblem::of("FILE", failure.message, failure.help);
-    let playable = playable(&args.file, &args.read).map_err(of_file)?;
-    if playable.recording.index().record_count == 0 {
-        let message = format!("`{}` contains no requests that can be sent", args.file.display());
+    Changes::new(draft.changes(), 0).map_err(|error| {
+        OptionProblem::whole(format!("cannot change requests: {}", error.reason), error.help)
+    })?;
+    let playable = playable(file, &draft.reading.clone().into()).map_err(of_file)?;
+    let index = playable.recording.index();
+    if index.record_count == 0 {
+        let message = format!("`{}` contains no requests that can be sent", file.display());
         return Err(OptionProblem::of("FILE", message, "`--dry-run` shows what it contains").into());
     }
-    let silence = silence(args, &playable.recording).map_err(of_file)?;
-    let plan = load::replay::plan(args, shown, playable.path(), playable.recording.index(), silence.cut_ns)?;
-    if shown.faces.quiet == 0 {
+    let silence = silence(draft.max_gap, &playable.recording).map_err(of_file)?;
+    let facts = ReplayFacts {
+        recording: playable.path(),
+        length: Duration::from_nanos(index.length_ns().saturating_sub(silence.cut_ns)),
+        record_count: index.record_count,
+        has_responses: index.has_responses,
+    };
+    let is_about_differing =
+        |rule: &String| rule.parse::<Threshold>().is_ok_and(|rule| rule.metric() == "differing");
+    let is_judged = draft.thresholds().iter().any(is_about_differing);
+    let plan = draft.plan(file, facts, is_judged)?;
+    if !is_quiet {
         if silence.count > 0 {
             let cut = DurationText(Duration::from_secs(silence.cut_ns / 1_000_000_000));
             output::note(&format!("{} cut by --max-gap, {cut} in total", counted(silence.count, "silence")));
@@ -63,9 +82,9 @@ pub(crate) fn prepared(args: &ReplayArgs, shown: &OutputArgs) -> Result<(Portabl
 }
 
 /// What `--max-gap` cuts of the recording.
-fn silence(args: &ReplayArgs, recording: &Recording) -> Result<Silence, Failure> {
+fn silence(max_gap: Option<Duration>, recording: &Recording) -> Result<Silence, Failure> {
     let mut silence = Silence::default();
-    let Some(gap) = args.play.max_gap else { return Ok(silence) };
+    let Some(gap) = max_gap else { return Ok(silence) };
     let mut cursor = recording.cursor(1 << 20);
     while let Some(frame) = cursor.peek().map_err(|error| damaged(&error))? {
         silence.pass(frame.time_ns, u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX));
@@ -110,21 +129,22 @@ const UNFILLED_SHOWN_MAX: usize = 12;
 
 /// `squall run FILE`: plays it as `squall replay FILE` does.
 pub(crate) fn run_file(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
-    play(&file_args(path)?, &args.output)
+    let spec = LoadSpec { name: args.output.name.clone().unwrap_or_default(), ..spec_of(path) };
+    play(path, &spec, &args.output)
 }
 
 /// What `squall run FILE` would do.
 pub(crate) fn planned(path: &Path) -> Result<Plan, Failure> {
-    let args = file_args(path)?;
-    Ok(prepared(&args, &args.output)?.0.plan)
+    let draft = squall_plan::load::replay(&spec_of(path), load::typed())?;
+    Ok(prepared(path, draft, false)?.0.plan)
 }
 
-/// The arguments of `squall replay FILE`.
-fn file_args(path: &Path) -> Result<ReplayArgs, Failure> {
-    let argv =
-        ["squall", "replay", "--"].map(OsString::from).into_iter().chain([path.as_os_str().to_owned()]);
-    match usage::parse(argv)? {
-        Request::Do(Command::Replay(replay)) => Ok(*replay),
-        _ => unreachable!("`replay` was asked for"),
+/// `squall replay FILE`.
+fn spec_of(path: &Path) -> LoadSpec {
+    LoadSpec {
+        kind: Text::typed("replay"),
+        arguments: vec![Text::typed(path.to_string_lossy())],
+        is_whole: true,
+        ..LoadSpec::default()
     }
 }

@@ -10,7 +10,7 @@ use squall_traffic::Summary;
 
 use super::import::{assign_session, is_wanted, sessions, source, unreadable};
 use super::progress::ReadProgress;
-use crate::args::ReadArgs;
+use super::reading::ReadArgs;
 use crate::failure::Failure;
 
 /// Reads a recording to its end.

@@ -11,12 +11,13 @@ use squall_traffic::{Field, Record, WriteError};
 
 use super::convert::each;
 use super::import::{playable, text_output, unwritable};
+use super::reading::ReadArgs;
 use crate::args::{Statuses, ViewArgs};
 use crate::failure::{ExitCode, Failure};
 
 /// Shows what the recording has.
 pub(crate) fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
-    let playable = playable(&args.file, &args.read)?;
+    let playable = playable(&args.file, &ReadArgs::typed(&args.read)?)?;
     let mut out = text_output("-".as_ref())?;
     let redactor = (!args.show_secrets).then(|| Redactor::new(Rules::default()));
     let mut shown = Shown { args, first_ns: None, count: 0, is_found: false };

@@ -1,4 +1,4 @@
-//! The words of a command or of a load of a plan file, of which those that are wrong are taken out one by one: so all that is wrong is
+//! The words of a command line, of which those that are wrong are taken out one by one: so all that is wrong is
 //! found at once, and nothing is reported that only follows from another mistake.
 //!
 //! Owns: which word a problem is about. Never: what a value means.
@@ -6,55 +6,35 @@
 use std::ffi::OsString;
 
 use clap::{Arg, CommandFactory};
-use squall_plan::file::Place;
 use squall_plan::{OptionProblem, Problems};
 
 use super::command;
 use crate::args::{Cli, Command};
 
 /// An option with one of its values, or an argument.
-pub(crate) struct GivenWord {
+pub(super) struct GivenWord {
     /// The option's long name; `None`: an argument.
-    pub(crate) option: Option<String>,
-    /// The value as written.
-    pub(crate) value: Option<String>,
-    /// The same as it is read: of a file of a plan, where it is from here.
-    pub(crate) read: String,
-    /// All of it, as on a command line.
-    pub(crate) written: Vec<OsString>,
-    /// Where it is, in a plan file.
-    pub(crate) place: Place,
+    option: Option<String>,
+    /// As typed, with its value.
+    written: Vec<OsString>,
 }
 
 /// Words, what is wrong with them, and what was taken out for that.
-pub(crate) struct GivenWords {
+pub(super) struct GivenWords {
     /// The program, and the command where one is named.
     command: Vec<OsString>,
-    pub(crate) words: Vec<GivenWord>,
+    words: Vec<GivenWord>,
     /// Options and kinds of arguments that were taken out.
     gone: Vec<String>,
-    pub(crate) is_reduced: bool,
+    is_reduced: bool,
     /// Whether a flag is none of the command's: the argument after it may be meant as its value.
-    pub(crate) has_unknown_flag: bool,
-    /// Each with the place of the word that it is about; `None`: of none.
-    pub(crate) problems: Vec<(Option<Place>, OptionProblem)>,
+    pub(super) has_unknown_flag: bool,
+    pub(super) problems: Vec<OptionProblem>,
 }
 
 impl GivenWords {
-    pub(crate) fn new(command: &[&str], words: Vec<GivenWord>) -> Self {
-        let command = command.iter().map(OsString::from).collect();
-        Self {
-            command,
-            words,
-            gone: Vec::new(),
-            is_reduced: false,
-            has_unknown_flag: false,
-            problems: Vec::new(),
-        }
-    }
-
     /// The words of a command line.
-    pub(crate) fn of_argv(argv: &[OsString]) -> Self {
+    pub(super) fn of_argv(argv: &[OsString]) -> Self {
         let mut root = Cli::command();
         root.build();
         let named = argv.get(1).and_then(|word| root.find_subcommand(word));
@@ -69,11 +49,11 @@ impl GivenWords {
         let is_known = |name: &str| flags.iter().any(|flag| flag.get_long() == Some(name));
         let has_unknown_flag =
             words.iter().filter_map(|word| word.option.as_deref()).any(|name| !is_known(name));
-        Self { command, has_unknown_flag, ..Self::new(&[], words) }
+        Self { command, words, gone: Vec::new(), is_reduced: false, has_unknown_flag, problems: Vec::new() }
     }
 
     /// The typed arguments, as soon as what remains can be read.
-    pub(crate) fn parsed(&mut self) -> Option<Command> {
+    pub(super) fn parsed(&mut self) -> Option<Command> {
         loop {
             match self.read_without(None) {
                 Ok(command) => return Some(command),
@@ -103,33 +83,11 @@ impl GivenWords {
         (0..self.words.len()).filter(|_| !self.has_unknown_flag).find(is_another)
     }
 
-    /// Takes out the words for which there is a problem: one that is reported, or one that is known.
-    pub(crate) fn leave_out(&mut self, problem: impl Fn(&GivenWord) -> Option<Option<OptionProblem>>) {
-        let mut word_idx = 0;
-        while let Some(word) = self.words.get(word_idx) {
-            let Some(problem) = problem(word) else {
-                word_idx += 1;
-                continue;
-            };
-            let place = word.place;
-            let problem = problem.map(|problem| (Some(place), problem));
-            self.problems.extend(problem.filter(|problem| !self.problems.contains(problem)));
-            self.take_out(word_idx);
-        }
-    }
-
-    /// The value, or `None` and its problems noted.
-    pub(crate) fn noted<T>(&mut self, result: Result<T, impl Into<Problems>>) -> Option<T> {
-        let mut problems = Problems::default();
-        let value = problems.take(result);
-        for problem in problems.0 {
-            self.note(problem);
-        }
-        value
-    }
-
-    fn note(&mut self, problem: OptionProblem) {
-        self.note_at(self.word_of(&problem), problem);
+    /// Notes what is wrong with the values, unless it only follows from something else.
+    pub(super) fn note_all(&mut self, problems: Problems) {
+        let is_gone = |name: &String| self.gone.contains(name);
+        let follows = |problem: &OptionProblem| problem.others.iter().chain(&problem.option).any(is_gone);
+        self.problems.extend(problems.0.into_iter().filter(|problem| !follows(problem)));
     }
 
     /// Reports a problem about a word, unless it only follows from another.
@@ -137,8 +95,7 @@ impl GivenWords {
         let is_gone = |name: &String| self.gone.contains(name);
         let follows = problem.others.iter().chain(&problem.option).any(is_gone);
         if !(follows || self.is_reduced && word_idx.is_none()) {
-            let place = word_idx.map(|idx| self.words[idx].place);
-            self.problems.push((place, problem));
+            self.problems.push(problem);
         }
     }
 
@@ -150,18 +107,14 @@ impl GivenWords {
         }
     }
 
-    /// The word that a problem is about: that with its value, else the first of its option.
+    /// The first word of the option that a problem is about.
     fn word_of(&self, problem: &OptionProblem) -> Option<usize> {
         let option = problem.option.as_deref()?;
         let is_own = |word: &GivenWord| match &word.option {
             Some(name) => name == option,
             None => is_argument(option),
         };
-        let with_value = problem.value.as_ref().and_then(|value| {
-            let says = |word: &GivenWord| word.read == *value || word.value.as_ref() == Some(value);
-            self.words.iter().position(|word| is_own(word) && says(word))
-        });
-        with_value.or_else(|| self.words.iter().position(is_own))
+        self.words.iter().position(is_own)
     }
 }
 
@@ -188,14 +141,11 @@ fn split(word: OsString, flags: &[&Arg], rest: &mut impl Iterator<Item = OsStrin
     let takes_next = attached.is_none()
         && flag.is_some_and(|flag| flag.get_action().takes_values() && !flag.is_require_equals_set());
     let next = if takes_next { rest.next() } else { None };
-    let value = attached.or_else(|| next.as_ref().map(|next| next.to_string_lossy().into_owned()));
-    let read = value.clone().unwrap_or_default();
-    let written = std::iter::once(word).chain(next).collect();
-    GivenWord { option, value, read, written, place: Place::START }
+    GivenWord { option, written: std::iter::once(word).chain(next).collect() }
 }
 
 /// Whether a problem is about an argument.
-pub(crate) fn is_argument(option: &str) -> bool {
+pub(super) fn is_argument(option: &str) -> bool {
     ARGUMENTS.contains(&option)
 }
 
@@ -213,24 +163,20 @@ mod tests {
     #[test]
     fn words_are_flags_with_their_values_and_arguments() {
         let split = |text: &str| {
-            let words = given(text).words.into_iter();
-            words
-                .map(|word| match (word.option, word.value) {
-                    (Some(option), Some(value)) => format!("{option}={value}"),
-                    (Some(option), None) => option,
-                    (None, value) => value.unwrap_or_default(),
-                })
-                .collect::<Vec<_>>()
-                .join(" ")
+            let options = given(text).words.into_iter().map(|word| match word.option {
+                Some(option) => format!("{option}:{}", word.written.len()),
+                None => word.written[0].to_string_lossy().into_owned(),
+            });
+            options.collect::<Vec<_>>().join(" ")
         };
         for (text, expected) in [
             (
                 "-c 10 -n5 http://x/ --rate=5x --insecure y/",
-                "connections=10 requests=5 http://x/ rate=5x insecure y/",
+                "connections:2 requests:1 http://x/ rate:1 insecure:1 y/",
             ),
-            ("handshake -t 2 x:1 --no-such 5", "threads=2 x:1 no-such 5"),
-            ("http --h2c x/ -k", "h2c x/ -k"),
-            ("x/ --duration", "x/ duration"),
+            ("handshake -t 2 x:1 --no-such 5", "threads:2 x:1 no-such:1 5"),
+            ("http --h2c x/ -k", "h2c:1 x/ -k:1"),
+            ("x/ --duration", "x/ duration:1"),
         ] {
             assert_eq!(split(text), expected, "{text}");
         }
@@ -239,19 +185,18 @@ mod tests {
     #[test]
     fn all_that_is_wrong_is_found_and_nothing_that_follows() {
         let wrong = |text: &str| {
-            let mut given = given(text);
-            given.parsed();
-            let options = given.problems.into_iter().map(|(_, problem)| problem.option.unwrap_or_default());
-            options.collect::<Vec<_>>().join(" ")
+            let argv = format!("squall {text}").split(' ').map(OsString::from).collect::<Vec<_>>();
+            let problems = super::super::all_problems(&argv).0.into_iter();
+            problems.map(|problem| problem.option.unwrap_or_default()).collect::<Vec<_>>().join(" ")
         };
         for (text, expected) in [
-            ("-c 10 x/", ""),
-            ("--rate 5x -d 10 --timeout 1q x/", "rate duration timeout"),
-            ("--key k --cert c --rate 0x x/", "rate"),
-            ("--body a --body-file b --follow 51 --window x x/", "body follow window"),
-            ("--key k --window x x/", "cert window"),
-            ("idle --sni x --tls=9 host:1", "tls"),
-            ("--rate 5x --help", "rate"),
+            ("--rate 5x -d 10 --timeout 1q --color no x/", "rate duration timeout color"),
+            ("--key k --window x --color no x/", "key window color"),
+            ("--no-such --rate 5x 7", "no-such rate"),
+            ("--conections 5 --duraton 5s http://x/", "conections duraton"),
+            ("--rate --arrival poisson x/ --color", "rate color"),
+            ("--rate 1 --rate 2 --window x x/", "rate window"),
+            ("replay x.har --speed fast --live --quiet", "speed live"),
             ("--version --rate 5x x/", ""),
         ] {
             let found = wrong(text);

@@ -144,7 +144,7 @@ fn a_script_that_cannot_be_run_is_refused_before_the_first_run() {
     let results = place.folder.path().join("studies");
     for (wrong, message, help) in [
         (&large, "20000000 connections", "correct the script's options"),
-        (&untagged, "`--tag` needs NAME=VALUE", "write it like"),
+        (&untagged, "invalid value `untagged` for `--tag <NAME=VALUE>`: no `=`", "write NAME=VALUE"),
     ] {
         refused(&["compare", "--run", &good, wrong, "--results", results.to_str().unwrap()], message, help);
         assert!(!results.exists());

@@ -133,5 +133,4 @@ const FLAGS: &[&[&str]] = &[
     &["replay", "wrong.har", "--speed", "fast", "--set-form", "password", "--to", "nowhere"],
     &["run", "wrong.js", "--vus", "many", "--rps", "5/q"],
     &["run", "wrong.js", "--duration", "soon", "--tag", "novalue"],
-    &["--rate", "5x", "--help"],
 ];

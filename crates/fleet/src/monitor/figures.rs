@@ -66,7 +66,7 @@ const NGINX_FIGURES: [&str; 7] = [
 mod tests {
     use std::time::Duration;
 
-    use squall_plan::file::Text;
+    use squall_plan::Text;
 
     use super::*;
     use crate::monitor::machine::MachineMonitor;

@@ -23,7 +23,7 @@ use squall_measure::ToolFigures;
 use squall_plan::mask::{MASK, is_secret_name, masked_text};
 use squall_plan::units::{DurationText, parse_count, parse_duration, parse_rate};
 use squall_plan::urls::is_token;
-use squall_plan::{OptionProblem, Problems, Segment};
+use squall_plan::{GivenOption, LoadSpec, OptionProblem, Place, Problems, Segment, Text};
 
 pub use job::ToolJob;
 
@@ -133,10 +133,10 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// A load for a tool as people read it: without its secrets.
-fn shown(name: &str, options: &[(String, String)]) -> String {
-    let own = options.iter().flat_map(|(key, value)| match key.as_str() {
+fn shown<'a>(name: &str, options: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let own = options.flat_map(|(key, value)| match key {
         "command" => value.split_whitespace().map(str::to_owned).collect(),
-        "args" => vec![value.clone()],
+        "args" => vec![value.to_owned()],
         _ if value.is_empty() => vec![format!("--{key}")],
         _ => vec![format!("--{key}={value}")],
     });
@@ -168,28 +168,46 @@ fn masked_word(word: &str) -> String {
     }
 }
 
-/// Reads the load of a tool. An option without a value is a switch; an option may be there several times.
+/// Reads the load of a tool. An option without a value is a switch; an option may be there several times. `spoiled`: places with
+/// problems that are known already.
 ///
 /// # Errors
 /// All that is wrong with it: no such tool, options that it does not understand, values that cannot be read, and what it cannot do.
-pub fn read(name: &str, options: &[(String, String)]) -> Result<ToolLoad, Problems> {
-    let tool = by_name(name)?;
-    let mut load = ToolLoad { name: name.to_owned(), shown: shown(name, options), ..ToolLoad::default() };
+pub fn read(spec: &LoadSpec, spoiled: &[Place]) -> Result<ToolLoad, Problems> {
+    let is_spoiled = |text: &Text| spoiled.contains(&text.place);
+    let name = spec.arguments.first().cloned().unwrap_or_default();
+    let tool = by_name(&name.value).map_err(|problem| problem.at(name.place))?;
+    let mut options = Vec::new();
+    for GivenOption { name, values } in spec.options.iter().filter(|option| !is_spoiled(&option.name)) {
+        let switch = values.is_empty().then(|| (name.value.clone(), String::new(), name.place));
+        let values = values.iter().filter(|text| !is_spoiled(text));
+        options.extend(values.map(|text| (name.value.clone(), text.value.clone(), text.place)).chain(switch));
+    }
+    let more = spec.arguments.iter().skip(1);
+    options.extend(more.map(|text| (text.value.clone(), String::new(), text.place)));
+    let pairs = options.iter().map(|(key, value, _)| (key.as_str(), value.as_str()));
+    let shown = shown(&name.value, pairs);
+    let mut load = ToolLoad { name: name.value, shown, ..ToolLoad::default() };
     let mut problems = Problems::default();
-    for (key, value) in options {
+    for (key, value, place) in &options {
         let set = if COMMON_KEYS.contains(&key.as_str()) || tool.keys().contains(&key.as_str()) {
-            load.set(key, value)
+            load.set(key, value).map_err(|problem| problem.at(*place))
         } else {
             let keys = [COMMON_KEYS, tool.keys()].concat().join(", ");
-            Err(OptionProblem::of(
-                key,
-                format!("{name} has no option `{key}`"),
-                format!("its options: {keys}"),
-            ))
+            let message = format!("{} has no option `{key}`", load.name);
+            Err(OptionProblem::of(key, message, format!("its options: {keys}")))
         };
         problems.take(set);
     }
     problems.end()?;
+    let is_whole = spec.is_whole
+        && !spec
+            .options
+            .iter()
+            .any(|option| is_spoiled(&option.name) || option.values.iter().any(is_spoiled));
+    if !is_whole {
+        return Err(Problems::default());
+    }
     if load.command.is_empty() {
         tool.words(&load)?;
     }
@@ -200,7 +218,7 @@ fn by_name(name: &str) -> Result<&'static dyn Tool, OptionProblem> {
     let tool = TOOLS.iter().find(|tool| tool.name() == name).copied();
     tool.ok_or_else(|| {
         let help = format!("tools: {}", names().join(", "));
-        OptionProblem::of(ARGUMENT, format!("unknown tool `{name}`"), help).about(name)
+        OptionProblem::of(ARGUMENT, format!("unknown tool `{name}`"), help)
     })
 }
 
@@ -242,7 +260,7 @@ impl ToolLoad {
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), OptionProblem> {
         let wrong = |error: squall_plan::InputError| {
-            OptionProblem::of(key, format!("`{key}: {value}`: {}", error.reason), error.help).about(value)
+            OptionProblem::of(key, format!("`{key}: {value}`: {}", error.reason), error.help)
         };
         let text = || Some(value.to_owned());
         match key {

@@ -8,12 +8,13 @@ fn tool(name: &str) -> &'static dyn Tool {
 
 /// A load from words such as `--key=value`, and a machine's part of it.
 fn load(words: &[&str], segment: Segment) -> Result<(&'static dyn Tool, ToolLoad), Problems> {
-    let option = |word: &&str| {
+    let arguments = vec![Text::typed(words[0])];
+    let mut spec = LoadSpec { arguments, is_whole: true, ..LoadSpec::default() };
+    for word in &words[1..] {
         let (key, value) = word.trim_start_matches("--").split_once('=').unwrap();
-        (key.to_owned(), value.to_owned())
-    };
-    let options: Vec<(String, String)> = words[1..].iter().map(option).collect();
-    let mut load = read(words[0], &options)?;
+        spec.push(key, Text::typed(value));
+    }
+    let mut load = read(&spec, &[])?;
     let tool = by_name(&load.name)?;
     load.divide(tool, segment);
     Ok((tool, load))

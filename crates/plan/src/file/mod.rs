@@ -12,7 +12,6 @@ mod read;
 mod variables;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -21,6 +20,8 @@ pub use inventory::{HostList, HostSource};
 pub use ptr::{PtrFile, PtrOptions, is_ptr, parse_ptr, ptr_plan_text};
 pub use read::{LOAD_KINDS, check_destination, parse_lost_after};
 pub use variables::Variables;
+
+use crate::spec::{LoadSpec, Place, PlanRule, Text};
 
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -42,7 +43,7 @@ pub struct PlanFile {
     /// Steps in sequence; at least one.
     pub steps: Vec<Step>,
     /// Rules for the whole run.
-    pub thresholds: Vec<Rule>,
+    pub thresholds: Vec<PlanRule>,
     /// A machine that is silent for so long is lost.
     pub lost_after: Option<Duration>,
     /// Machines that may be lost in a run that succeeds.
@@ -199,72 +200,11 @@ pub struct Step {
     /// How long nothing happens after it.
     pub pause: Duration,
     /// Rules for this step.
-    pub thresholds: Vec<Rule>,
+    pub thresholds: Vec<PlanRule>,
     /// Commands before it, after those before each step.
     pub before: Vec<Hook>,
     /// Commands after it, ahead of those after each step.
     pub after: Vec<Hook>,
-}
-
-/// One load, as written.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LoadSpec {
-    /// Its name in reports; unique within the plan.
-    pub name: String,
-    /// The command that makes it: one of [`LOAD_KINDS`].
-    pub kind: Text,
-    /// The command's arguments, such as URLs.
-    pub arguments: Vec<Text>,
-    /// The command's flags.
-    pub options: Vec<LoadOption>,
-    /// Whether arguments and options are all there: none was left out because it could not be read.
-    pub is_whole: bool,
-    /// Machines that make it; empty: all.
-    pub on: Vec<Text>,
-    /// Whether each machine makes all of it. Otherwise they make it together, each its part.
-    pub per_machine: bool,
-    /// How long after the step it starts.
-    pub start_after: Duration,
-    /// Rules for this load.
-    pub thresholds: Vec<Rule>,
-}
-
-/// A flag of a load.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadOption {
-    /// Its name without dashes.
-    pub name: Text,
-    /// Its values, each of which is a flag of its own; empty: a flag without a value.
-    pub values: Vec<Text>,
-}
-
-/// A rule that a result must meet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    /// Such as `p(95)<200`.
-    pub text: Text,
-    /// The watched figure that it is about, such as `shop cpu`; `None`: it is about the load.
-    pub monitor: Option<Text>,
-    /// Whether the run ends as soon as it is broken.
-    pub abort: bool,
-}
-
-/// A text and where it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Text {
-    /// The text.
-    pub value: String,
-    /// Where it begins.
-    pub place: Place,
-}
-
-/// A place in a file, both from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// Line.
-    pub line: usize,
-    /// Column, in characters.
-    pub column: usize,
 }
 
 /// One thing that is wrong with a plan file.
@@ -358,23 +298,6 @@ impl MonitorSpec {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         // Reports and saved files name it: user information does not belong there.
         authority.rsplit('@').next().unwrap_or_default().to_owned()
-    }
-}
-
-impl Place {
-    /// Where a file begins.
-    pub const START: Self = Self { line: 1, column: 1 };
-}
-
-impl Default for Place {
-    fn default() -> Self {
-        Self::START
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.line, self.column)
     }
 }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::document::{Node, Value};
 use super::inventory::{self, Groups, HostList};
 use super::{
-    FileSpec, Hook, LoadOption, LoadSpec, Machine, MachineSettings, MonitorSpec, Place, PlanFile, Problem,
-    Reach, Rule, SshSpec, Step, Text, Watched,
+    FileSpec, Hook, Machine, MachineSettings, MonitorSpec, PlanFile, Problem, Reach, SshSpec, Step, Watched,
 };
 use crate::limits::{LOST_AFTER_MAX, LOST_AFTER_MIN, MACHINE_COUNT_MAX};
 use crate::mask::masked_text;
+use crate::spec::{GivenOption, LoadSpec, Place, PlanRule, Text};
 use crate::units::{parse_duration, parse_weight};
 use crate::{InputError, nearest};
 
@@ -183,7 +183,7 @@ fn load(node: &Node, problems: &mut Vec<Problem>) -> Option<LoadSpec> {
 }
 
 /// `key: true` is a flag, `key: false` is none, a list is the flag several times, and a mapping its `name: value` pairs.
-fn option(key: &Text, node: &Node, problems: &mut Vec<Problem>) -> Option<LoadOption> {
+fn option(key: &Text, node: &Node, problems: &mut Vec<Problem>) -> Option<GivenOption> {
     let name = Text { value: key.value.replace('_', "-"), place: key.place };
     let values = match &node.value {
         Value::Scalar(text) if text == "true" => Vec::new(),
@@ -191,7 +191,7 @@ fn option(key: &Text, node: &Node, problems: &mut Vec<Problem>) -> Option<LoadOp
         Value::Null => Vec::new(),
         _ => texts(node, if PAIRS_WITH_COLON.contains(&name.value.as_str()) { ": " } else { "=" }, problems),
     };
-    Some(LoadOption { name, values })
+    Some(GivenOption { name, values })
 }
 
 fn machines(node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> Vec<Machine> {
@@ -655,7 +655,7 @@ impl<'n, 'p> Keys<'n, 'p> {
     }
 
     /// `thresholds`: texts, or mappings with `rule` and `abort`.
-    fn rules(&mut self) -> Vec<Rule> {
+    fn rules(&mut self) -> Vec<PlanRule> {
         self.take("thresholds").map_or_else(Vec::new, |node| each(node, self.problems, rule))
     }
 
@@ -773,9 +773,9 @@ impl<'n, 'p> Keys<'n, 'p> {
     }
 }
 
-fn rule(node: &Node, problems: &mut Vec<Problem>) -> Option<Rule> {
+fn rule(node: &Node, problems: &mut Vec<Problem>) -> Option<PlanRule> {
     if !matches!(node.value, Value::Map(_)) {
-        return single(node, problems).map(|text| Rule { text, monitor: None, abort: false });
+        return single(node, problems).map(|text| PlanRule { text, monitor: None, abort: false });
     }
     let mut keys = Keys::of(node, "a threshold", problems);
     let (text, monitor) = (keys.text("rule"), keys.text("monitor"));
@@ -784,7 +784,7 @@ fn rule(node: &Node, problems: &mut Vec<Problem>) -> Option<Rule> {
         keys.missing("rule", "write `rule: p(95)<200` and `abort: true`");
     }
     keys.finish(&["rule", "monitor", "abort"]);
-    text.map(|text| Rule { text, monitor, abort })
+    text.map(|text| PlanRule { text, monitor, abort })
 }
 
 /// The nearest of the known names, or all of them.

@@ -120,7 +120,7 @@ pub fn is_option_variable(name: &str) -> bool {
 }
 
 /// `10s:5,1m:20` as stages.
-pub fn stages(text: &str) -> Json {
+pub(super) fn stages(text: &str) -> Json {
     let stage = |part: &str| match part.split_once(':') {
         Some((duration, target)) => {
             let target = target.trim().parse::<u64>().map_or_else(|_| target.into(), Json::from);

@@ -2,6 +2,7 @@
 //!
 //! A layer is a JSON object with k6's names, whatever it came from: the defaults, a config file, the script, `K6_*` variables, flags.
 
+mod given;
 mod layer;
 mod network;
 mod own;
@@ -19,7 +20,8 @@ use crate::error::{ErrorKind, ScriptError};
 use crate::metrics::SystemTags;
 use crate::segment::Stripes;
 
-pub use layer::{Layer, LayerKind, env_layer, is_option_variable, stages};
+pub use given::script_settings;
+pub use layer::{Layer, LayerKind, env_layer, is_option_variable};
 pub(crate) use own::{HTTP_HELP, http_version};
 
 pub use network::{Dns, DnsPolicy, DnsSelect, HostPattern, HostRules, TlsAuth};

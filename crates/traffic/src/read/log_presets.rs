@@ -128,9 +128,9 @@ const LINES_LOOKED_AT: usize = 20;
 
 #[cfg(test)]
 mod tests {
+    use super::super::LogPattern;
     use super::super::tests::good;
     use super::super::{Format, ReadOptions, open_bytes};
-    use super::super::LogPattern;
     use crate::Record;
 
     /// Time in ms since 2020, method, URL, status, latency in ms, and header fields.

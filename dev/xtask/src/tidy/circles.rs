@@ -196,7 +196,6 @@ const fn circle(package: &'static str, first: &'static str, module_count: usize)
 
 const CIRCLES: &[Circle] = &[
     circle("cli", "args", 2),
-    circle("cli", "run", 3),
     circle("engine", "prepare", 5),
     circle("engine", "shard::connections", 9),
     circle("fleet", "attach", 5),

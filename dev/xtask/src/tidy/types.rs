@@ -106,7 +106,6 @@ const TO_RENAME: &[&str] = &[
     "Response",
     "Route",
     "Row",
-    "Rule",
     "Rules",
     "Series",
     "Server",

@@ -3,9 +3,10 @@
 //! What a scenario leaves out has the default of the tool that PTR started. `docs/ptr.md` has all keys in a table.
 //! Owns: that mapping. Never: reads a value itself; `fields` does.
 
-use super::super::{LoadOption, LoadSpec, Place, Text};
+use super::super::{LoadSpec, Place, Text};
 use super::fields::{Fields, Unit};
 use super::{Common, Reader};
+use crate::GivenOption;
 
 /// What makes the load of a file's scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -294,7 +295,7 @@ impl Reader<'_> {
         let name = if is_http { "source" } else { "bind-to-nics" };
         let pattern = |nic: &str| if is_http { format!("nic:{nic}*") } else { nic.to_owned() };
         let values = nics.iter().map(|nic| word(&pattern(&nic.value), nic.place));
-        load.options.push(LoadOption { name: word(name, first.place), values: values.collect() });
+        load.options.push(GivenOption { name: word(name, first.place), values: values.collect() });
     }
 
     fn http_url(&mut self, config: &Fields<'_>, common: &Common, path: Option<&Text>) -> Option<Text> {
@@ -327,12 +328,12 @@ impl Reader<'_> {
 
 fn push(load: &mut LoadSpec, name: &str, value: Option<Text>) {
     if let Some(value) = value {
-        load.options.push(LoadOption { name: word(name, value.place), values: vec![value] });
+        load.options.push(GivenOption { name: word(name, value.place), values: vec![value] });
     }
 }
 
-fn flag(name: &str, place: Place) -> LoadOption {
-    LoadOption { name: word(name, place), values: Vec::new() }
+fn flag(name: &str, place: Place) -> GivenOption {
+    GivenOption { name: word(name, place), values: Vec::new() }
 }
 
 /// A count as the reader left it.

@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 
-use super::super::{FileSpec, LoadOption, LoadSpec, Machine, PlanFile, Reach, SshSpec, Text};
+use super::super::{FileSpec, LoadSpec, Machine, PlanFile, Reach, SshSpec, Text};
+use crate::GivenOption;
 use crate::units::DurationText;
 
 /// A plan that was read from PTR files, as a plan file.
@@ -82,7 +83,7 @@ fn load_lines(load: &LoadSpec) -> String {
     if load.per_machine {
         key("per_machine", "true");
     }
-    for LoadOption { name, values } in &load.options {
+    for GivenOption { name, values } in &load.options {
         let value = if values.is_empty() { "true".to_owned() } else { list(values) };
         key(&name.value, &value);
     }
