@@ -9,6 +9,7 @@ use squall_fleet::{FleetHook, FleetPlan, LoadWork, MachineView, Refusal, Steer, 
 use squall_measure::{PartKind, RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::PortablePlan;
 use squall_plan::file::Reach;
+use squall_plan::options::plan_schema;
 use squall_plan::rules::Source;
 use squall_plan::units::DurationText;
 use squall_report::{Ask, MachineGlance};
@@ -209,7 +210,7 @@ pub(crate) fn look(command: &PlanCommand) -> Result<ExitCode, Failure> {
             output::plain(&text)?;
         }
         PlanCommand::Show(args) => output::plain(&shown(&plan_file::read_files(args)?))?,
-        PlanCommand::Schema => output::result(PLAN_SCHEMA)?,
+        PlanCommand::Schema => output::result(&plan_schema())?,
     }
     Ok(ExitCode::Ok)
 }
@@ -339,9 +340,6 @@ fn reached(reach: &Reach, makes_load: bool) -> String {
 fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
-
-/// The JSON Schema (2020-12) of plan files.
-pub(crate) const PLAN_SCHEMA: &str = include_str!("../../../../schema/plan.schema.json");
 
 /// A plan to start from.
 const STARTER: &str = include_str!("starter.yaml");

@@ -108,6 +108,7 @@ const PAGES_AT_ONCE: usize = 8;
 /// Pages that show nothing that could be run, with the reason.
 const WITHOUT_EXAMPLES: &[(&str, &str)] = &[
     ("glossary.md", "defines terms"),
+    ("load-options.md", "is written from the table of options"),
     ("bench.md", "reports measurements of minutes, against other tools"),
     ("study.md", "reports a measurement of minutes, against real servers"),
     ("experiments/README.md", "its plans are checked by the tests of `usage`"),

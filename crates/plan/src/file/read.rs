@@ -19,7 +19,7 @@ use crate::{InputError, nearest};
 pub const LOAD_KINDS: &[&str] = &["http", "script", "handshake", "idle", "replay", "tool"];
 
 /// Every key that a plan file may have.
-const PLAN_KEYS: &[&str] = &[
+pub(super) const PLAN_KEYS: &[&str] = &[
     "lost_after",
     "allow_lost",
     "name",

@@ -279,3 +279,15 @@ fn what_is_wrong_with_ranges_and_inventories_is_reported() {
         assert!(problems.iter().any(|problem| problem.message == expected), "{machines}: {problems:?}");
     }
 }
+
+#[test]
+fn the_schema_has_every_key_of_a_plan() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/plan.schema.json");
+    let schema: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut known: Vec<&str> = read::PLAN_KEYS.to_vec();
+    let mut listed: Vec<&str> =
+        schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    known.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(known, listed);
+}

@@ -4,6 +4,7 @@
 //! Owns: names, help, how values are written, which options exclude or need others. Never: what options mean together (`load`).
 
 mod reading;
+mod schema;
 #[allow(
     rustdoc::broken_intra_doc_links,
     rustdoc::invalid_html_tags,
@@ -13,9 +14,12 @@ pub mod table;
 pub mod values;
 
 pub use reading::{ReadContext, Reading};
+pub use schema::plan_schema;
 pub use values::ValueForm;
 
-use values::ValueReader;
+use std::path::PathBuf;
+
+use values::Named;
 
 use crate::{InputError, OptionProblem, nearest};
 
@@ -265,12 +269,17 @@ impl LoadOption {
 }
 
 /// A row of the table: an option with a value.
-const fn option<T>(name: &'static str, value_name: &'static str, reader: &ValueReader<T>) -> TypedOption<T> {
+const fn option<T>(
+    name: &'static str,
+    value_name: &'static str,
+    form: ValueForm,
+    read: fn(&str) -> Result<T, InputError>,
+) -> TypedOption<T> {
     let option = LoadOption {
         name,
         short: None,
         value_name,
-        form: reader.form,
+        form,
         arity: Arity::One,
         default: None,
         group: "",
@@ -284,12 +293,27 @@ const fn option<T>(name: &'static str, value_name: &'static str, reader: &ValueR
         requires: None,
         of: &[],
     };
-    TypedOption { option, read: reader.read }
+    TypedOption { option, read }
 }
 
 /// A row of the table: an option without a value.
 const fn switch(name: &'static str) -> TypedOption<()> {
-    option(name, "", &ValueReader { form: ValueForm::Switch, read: |_| Ok(()) })
+    option(name, "", ValueForm::Switch, |_| Ok(()))
+}
+
+/// A row of the table: any text.
+const fn text(name: &'static str, value_name: &'static str) -> TypedOption<String> {
+    option(name, value_name, ValueForm::Text, |text| Ok(text.to_owned()))
+}
+
+/// A row of the table: a file that goes with the load.
+const fn file(name: &'static str) -> TypedOption<PathBuf> {
+    option(name, "FILE", ValueForm::File, values::path)
+}
+
+/// A row of the table: a few names.
+const fn choice<T: Named>(name: &'static str, value_name: &'static str) -> TypedOption<T> {
+    option(name, value_name, ValueForm::Choice(values::names::<T>), values::by_name::<T>)
 }
 
 impl<T> TypedOption<T> {
@@ -384,5 +408,7 @@ const KEYS_OF_ALL: &[&str] = &["name", "on", "per_machine", "start_after", "thre
 const OF_THE_RUN: &[&str] =
     &["name", "results", "no-save", "out", "json", "quiet", "color", "live", "web", "dry-run", "threshold"];
 
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod tests;

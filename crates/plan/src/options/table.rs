@@ -7,11 +7,14 @@ use std::time::Duration;
 use url::Url;
 
 use super::LoadType::{Handshake, Http, Idle, Recording, Replay, Script};
+use super::ValueForm::{Number, Path, Rate, Size, Text, Time};
 use super::Written::{AsFlag, AsLetter};
 use super::values::{self, CsvPer, HeaderSource, PingWith, Tickets};
-use super::{Hyphens, LoadOption, TypedOption, option, switch};
-use crate::rules::Source;
-use crate::units::Ramp;
+use super::{Hyphens, LoadOption, TypedOption, choice, file, option, switch, text};
+use crate::endpoints::{parse_path, parse_weighted};
+use crate::rules::{Source, parse_connect_to, parse_proxy, parse_resolve, parse_source, parse_statuses};
+use crate::units::{Ramp, parse_count, parse_duration, parse_ramp, parse_rate, parse_size};
+use crate::urls::{parse_base, parse_method};
 use crate::{
     Arrival, CloseMode, Compare, ConnectToRule, H2c, Header, HttpVersion, IdleProtocol, Pacing, Proxy,
     ResolveRule, ResumptionMode, TlsVersions, Weighted,
@@ -50,22 +53,22 @@ options! { URL_LIST, "", &[Http];
     /// Read URLs from a file, one `[METHOD ][WEIGHT@]URL` per line; `-` is stdin
     ///
     /// Blank lines and lines that start with `#` are skipped.
-    URLS_FILE: PathBuf = option("urls", "FILE", &values::FILE);
+    URLS_FILE: PathBuf = file("urls");
 }
 
 options! { PLAY, "Replay", &[Replay];
     /// Replay speed relative to the recording, such as 10 or 0.5 [default: 1]
-    SPEED: f64 = option("speed", "FACTOR", &values::SPEED).conflicts(&["rate", "asap"]);
+    SPEED: f64 = option("speed", "FACTOR", Text, values::speed).conflicts(&["rate", "asap"]);
     /// Replay as fast as responses arrive: each of --connections plays the whole recording
     ASAP: () = switch("asap").conflicts(&["rate", "users"]);
     /// Copies of the recorded clients to run at the same time [default: 1]
-    REPLAY_USERS: NonZeroU32 = option("users", "N", &values::CONNECTIONS);
+    REPLAY_USERS: NonZeroU32 = option("users", "N", Number, values::connections);
     /// Delay between the starts of consecutive copies [default: 10s / users]
-    USER_SHIFT: Duration = option("user-shift", "TIME", &values::DURATION).requires("users");
+    USER_SHIFT: Duration = option("user-shift", "TIME", Time, parse_duration).requires("users");
     /// Start again at the end, until --duration or --requests is reached
     LOOPS: () = switch("loop");
     /// Shorten longer pauses in the recording to this, before applying --speed
-    MAX_GAP: Duration = option("max-gap", "TIME", &values::DURATION).conflicts(&["rate", "asap"]);
+    MAX_GAP: Duration = option("max-gap", "TIME", Time, parse_duration).conflicts(&["rate", "asap"]);
     /// Do not wait for responses that a session waited for when it was recorded
     NO_ORDER: () = switch("no-order");
     /// Share connections, instead of one for each recorded connection
@@ -76,44 +79,44 @@ options! { LOAD, "Load", &[Http, Replay];
     /// Concurrent connections [default: 50]
     ///
     /// With --rate, the maximum [default: 1000]: an arrival that finds no free connection waits, and its latency includes the wait.
-    CONNECTIONS: NonZeroU32 = option("connections", "N", &values::CONNECTIONS).short('c').of(&[Http]);
+    CONNECTIONS: NonZeroU32 = option("connections", "N", Number, values::connections).short('c').of(&[Http]);
     /// Maximum concurrent connections [default: 1000]; with --asap, the number kept busy [default: 50]
-    REPLAY_CONNECTIONS: NonZeroU32 = option("connections", "N", &values::CONNECTIONS).short('c').of(&[Replay]);
+    REPLAY_CONNECTIONS: NonZeroU32 = option("connections", "N", Number, values::connections).short('c').of(&[Replay]);
     /// How long to start new requests [default: 10s]
     ///
     /// With --ramp, the default is the ramp's length; with -n, there is no time limit unless one is given.
-    DURATION: Duration = option("duration", "TIME", &values::TIME).short('d').of(&[Http]);
+    DURATION: Duration = option("duration", "TIME", Time, values::time).short('d').of(&[Http]);
     /// Stop after this time [default: the end of the recording; 10s with --loop]
-    REPLAY_DURATION: Duration = option("duration", "TIME", &values::TIME).short('d').of(&[Replay]);
+    REPLAY_DURATION: Duration = option("duration", "TIME", Time, values::time).short('d').of(&[Replay]);
     /// Number of requests to start; with -d, whichever limit is reached first
-    REQUESTS: NonZeroU64 = option("requests", "N", &values::REQUESTS).short('n');
+    REQUESTS: NonZeroU64 = option("requests", "N", Number, values::requests).short('n');
     /// Open model: start this many requests per second, such as 10k/s
     ///
     /// Requests follow the schedule whether or not the server keeps up, and latency counts from the scheduled start: a
     /// server that stalls shows in the percentiles.
-    RATE: f64 = option("rate", "RATE", &values::RATE).short('r');
+    RATE: f64 = option("rate", "RATE", Rate, parse_rate).short('r');
     /// Ramp connections, users or the rate in stages: 10s:100,1m:1000
     ///
     /// Each stage is TIME:TARGET. The target is a rate with --rate, a number of users with --users, otherwise a number of connections. The value moves linearly to each target, starting at --rate, --users or --connections (default 1).
-    RAMP: Ramp = option("ramp", "STAGES", &values::RAMP);
+    RAMP: Ramp = option("ramp", "STAGES", Text, parse_ramp);
     /// Arrival process of the open model: constant or poisson
-    ARRIVAL: Arrival = option("arrival", "HOW", &values::ARRIVAL).rare();
+    ARRIVAL: Arrival = choice("arrival", "HOW").rare();
     /// How precisely the open model follows its schedule: precise, balanced or cheap [default: balanced]
     ///
     /// `precise` spins between arrivals and uses a whole CPU per thread; `balanced` sends in ticks of 0.8 ms, `cheap` in ticks of 1 ms.
-    PACING: Pacing = option("pacing", "HOW", &values::PACING).rare();
+    PACING: Pacing = choice("pacing", "HOW").rare();
     /// Generate load for this long before measuring, in addition to --duration
-    WARMUP: Duration = option("warmup", "TIME", &values::DURATION);
+    WARMUP: Duration = option("warmup", "TIME", Time, parse_duration);
     /// Event-loop threads [default: one per CPU available to this process]
-    THREADS: NonZeroU32 = option("threads", "N", &values::THREADS);
+    THREADS: NonZeroU32 = option("threads", "N", Number, values::threads);
     /// Fail the run unless this holds, such as 'p(95)<200' (repeatable)
     ///
     /// The exit code is then 3. A rule is a metric, a comparison and a value; latencies are in milliseconds unless a unit is given.
-    THRESHOLD: String = option("threshold", "RULE", &values::TEXT).many().written(AsFlag);
+    THRESHOLD: String = text("threshold", "RULE").many().written(AsFlag);
     /// Users who share the connections and wait for a free one [default: connections x streams]
     ///
     /// Each user sends its next request after the previous response. The wait is the phase `blocked`, as in k6, and not part of the latency. With --ramp, the stages set the number of users.
-    USERS: NonZeroU32 = option("users", "N", &values::CONNECTIONS).conflicts(&["rate"]).of(&[Http]);
+    USERS: NonZeroU32 = option("users", "N", Number, values::connections).conflicts(&["rate"]).of(&[Http]);
 }
 
 options! { HANDSHAKE_LOAD, "Load", &[Handshake];
@@ -121,115 +124,115 @@ options! { HANDSHAKE_LOAD, "Load", &[Handshake];
     ///
     /// With --rate, the maximum [default: 1000, plus those that --hold keeps]: a handshake that finds no free one waits, and
     /// its latency includes the wait.
-    HANDSHAKE_CONNECTIONS: NonZeroU32 = option("connections", "N", &values::HANDSHAKE_CONNECTIONS).short('c');
+    HANDSHAKE_CONNECTIONS: NonZeroU32 = option("connections", "N", Number, values::handshake_connections).short('c');
     /// How long to start new handshakes [default: 10s]
-    HANDSHAKE_DURATION: Duration = option("duration", "TIME", &values::TIME).short('d');
+    HANDSHAKE_DURATION: Duration = option("duration", "TIME", Time, values::time).short('d');
     /// Number of handshakes to start; with -d, whichever limit is reached first
-    HANDSHAKES: NonZeroU64 = option("handshakes", "N", &values::REQUESTS).short('n');
+    HANDSHAKES: NonZeroU64 = option("handshakes", "N", Number, values::requests).short('n');
     /// Open model: start this many handshakes per second, such as 1k/s
     ///
     /// Handshakes follow the schedule whether or not the server keeps up. Scheduled, started and completed ones are counted separately.
-    HANDSHAKE_RATE: f64 = option("rate", "RATE", &values::RATE).short('r');
+    HANDSHAKE_RATE: f64 = option("rate", "RATE", Rate, parse_rate).short('r');
     /// Ramp connections or the rate in stages: 10s:100,1m:1000
-    HANDSHAKE_RAMP: Ramp = option("ramp", "STAGES", &values::RAMP);
+    HANDSHAKE_RAMP: Ramp = option("ramp", "STAGES", Text, parse_ramp);
     /// Arrival process of the open model: constant or poisson
-    HANDSHAKE_ARRIVAL: Arrival = option("arrival", "HOW", &values::ARRIVAL).rare();
+    HANDSHAKE_ARRIVAL: Arrival = choice("arrival", "HOW").rare();
     /// How precisely the open model follows its schedule: precise, balanced or cheap [default: balanced]
-    HANDSHAKE_PACING: Pacing = option("pacing", "HOW", &values::PACING).rare();
+    HANDSHAKE_PACING: Pacing = choice("pacing", "HOW").rare();
     /// Make handshakes for this long before measuring, in addition to --duration
-    HANDSHAKE_WARMUP: Duration = option("warmup", "TIME", &values::DURATION).rare();
+    HANDSHAKE_WARMUP: Duration = option("warmup", "TIME", Time, parse_duration).rare();
     /// Event-loop threads [default: one per CPU available to this process]
-    HANDSHAKE_THREADS: NonZeroU32 = option("threads", "N", &values::THREADS).short('t');
+    HANDSHAKE_THREADS: NonZeroU32 = option("threads", "N", Number, values::threads).short('t');
     /// Fail the run unless this holds, such as 'tls_handshaking: p(99)<20' (repeatable)
-    HANDSHAKE_THRESHOLD: String = option("threshold", "RULE", &values::TEXT).many().written(AsFlag);
+    HANDSHAKE_THRESHOLD: String = text("threshold", "RULE").many().written(AsFlag);
     /// As in tls-perf: connections per thread, with one thread unless -t is given
-    PER_THREAD: NonZeroU32 = option("per-thread", "N", &values::CONNECTIONS).short('l').conflicts(&["connections", "rate", "ramp"]).rare().written(AsLetter);
+    PER_THREAD: NonZeroU32 = option("per-thread", "N", Number, values::connections).short('l').conflicts(&["connections", "rate", "ramp"]).rare().written(AsLetter);
     /// As in tls-perf: seconds for which to start handshakes
-    SECONDS: Duration = option("seconds", "SECONDS", &values::SECONDS).short('T').conflicts(&["duration"]).rare().written(AsLetter);
+    SECONDS: Duration = option("seconds", "SECONDS", Time, values::seconds).short('T').conflicts(&["duration"]).rare().written(AsLetter);
 }
 
 options! { IDLE_LOAD, "Load", &[Idle];
     /// Connections for each local address [default: 1000]
-    IDLE_CONNECTIONS: NonZeroU32 = option("connections", "N", &values::CONNECTIONS).short('c');
+    IDLE_CONNECTIONS: NonZeroU32 = option("connections", "N", Number, values::connections).short('c');
     /// Total duration, including the opening of connections [default: the opening plus 10s]
-    IDLE_DURATION: Duration = option("duration", "TIME", &values::TIME).short('d');
+    IDLE_DURATION: Duration = option("duration", "TIME", Time, values::time).short('d');
     /// Open this many connections per second [default: as fast as the server accepts]
-    OPEN_RATE: f64 = option("open-rate", "RATE", &values::RATE);
+    OPEN_RATE: f64 = option("open-rate", "RATE", Rate, parse_rate);
     /// Minimum time between opening two connections from the same local address
-    PAUSE: Duration = option("pause", "TIME", &values::TIME).conflicts(&["open-rate"]);
+    PAUSE: Duration = option("pause", "TIME", Time, values::time).conflicts(&["open-rate"]);
     /// Delay each connection and each ping by a random time of up to this
-    JITTER: Duration = option("jitter", "TIME", &values::TIME);
+    JITTER: Duration = option("jitter", "TIME", Time, values::time);
     /// Do not reopen connections that the server closed
     NO_REOPEN: () = switch("no-reopen");
     /// How connections are closed at the end: rst, fin or notify [default: notify]
-    IDLE_CLOSE: CloseMode = option("close", "HOW", &values::CLOSE).rare();
+    IDLE_CLOSE: CloseMode = choice("close", "HOW").rare();
     /// Event-loop threads [default: one per CPU available to this process]
-    IDLE_THREADS: NonZeroU32 = option("threads", "N", &values::THREADS).rare();
+    IDLE_THREADS: NonZeroU32 = option("threads", "N", Number, values::threads).rare();
     /// Fail the run unless this holds, such as 'errors<1%' (repeatable)
-    IDLE_THRESHOLD: String = option("threshold", "RULE", &values::TEXT).many().written(AsFlag);
+    IDLE_THRESHOLD: String = text("threshold", "RULE").many().written(AsFlag);
 }
 
 options! { REQUESTS_SENT, "Request", &[Http];
     /// Method [default: GET, or POST with a body]
-    METHOD: String = option("method", "METHOD", &values::METHOD).short('X');
+    METHOD: String = option("method", "METHOD", Text, parse_method).short('X');
     /// Header field 'Name: value', or @FILE to read several (repeatable)
     ///
     /// The file has one field per line.
-    HEADER: HeaderSource = option("header", "HEADER", &values::HEADER).short('H').many();
+    HEADER: HeaderSource = option("header", "HEADER", Text, values::header_source).short('H').many();
     /// Request body
-    BODY: String = option("body", "TEXT", &values::TEXT).hyphens(Hyphens::Any);
+    BODY: String = text("body", "TEXT").hyphens(Hyphens::Any);
     /// File to stream as the body of each request
-    BODY_FILE: PathBuf = option("body-file", "FILE", &values::FILE).conflicts(&["body"]);
+    BODY_FILE: PathBuf = file("body-file").conflicts(&["body"]);
     /// Form field NAME=VALUE (repeatable)
     ///
     /// Sent URL-encoded, with `Content-Type: application/x-www-form-urlencoded` unless --header says otherwise.
-    FORM: (String, String) = option("form", "FIELD", &values::FIELD).many().conflicts(&["body", "body-file"]).hyphens(Hyphens::Any);
+    FORM: (String, String) = option("form", "FIELD", Text, values::field).many().conflicts(&["body", "body-file"]).hyphens(Hyphens::Any);
     /// Basic authorization
-    BASIC: Header = option("basic", "USER:PASSWORD", &values::BASIC).rare().secret();
+    BASIC: Header = option("basic", "USER:PASSWORD", Text, values::basic).rare().secret();
     /// Cookie NAME=VALUE (repeatable)
-    COOKIE: String = option("cookie", "COOKIE", &values::COOKIE).many().rare().secret();
+    COOKIE: String = option("cookie", "COOKIE", Text, values::cookie).many().rare().secret();
     /// User-Agent, [WEIGHT@]TEXT; several are sent in rotation (repeatable)
-    USER_AGENT: Weighted<String> = option("user-agent", "TEXT", &values::USER_AGENT).many().rare();
+    USER_AGENT: Weighted<String> = option("user-agent", "TEXT", Text, values::user_agent).many().rare();
     /// Redirects to follow per request [default: 0, a redirect counts as the response]
-    FOLLOW: u32 = option("follow", "N", &values::REDIRECTS).rare();
+    FOLLOW: u32 = option("follow", "N", Number, values::redirects).rare();
     /// Time limit from sending a request to the end of its response
-    TIMEOUT: Duration = option("timeout", "TIME", &values::TIME).default("30s");
+    TIMEOUT: Duration = option("timeout", "TIME", Time, values::time).default("30s");
     /// Statuses that count as success, such as 200,2xx,301-399 [default: 200-399]
-    EXPECT_STATUS: Vec<(u16, u16)> = option("expect-status", "LIST", &values::STATUSES).rare();
+    EXPECT_STATUS: Vec<(u16, u16)> = option("expect-status", "LIST", Text, parse_statuses).rare();
     /// Fail responses whose body does not have this length
-    EXPECT_BODY_BYTES: u64 = option("expect-body-bytes", "SIZE", &values::SIZE).rare();
+    EXPECT_BODY_BYTES: u64 = option("expect-body-bytes", "SIZE", Size, parse_size).rare();
     /// Fail responses whose body length differs from the first one's
     EXPECT_SAME_LENGTH: () = switch("expect-same-length").conflicts(&["expect-body-bytes"]).rare();
 }
 
 options! { REPLAY_CHANGES, "Request", &[Replay];
     /// Send all requests here instead of to the recorded server: http://host:port or http://host:port/prefix
-    TO: Url = option("to", "URL", &values::BASE);
+    TO: Url = option("to", "URL", Text, parse_base);
     /// With --to: leave the fields Host, Origin and Referer as recorded
     KEEP_HOST: () = switch("keep-host").requires("to");
     /// Set a header field: 'Name: value' (repeatable)
     ///
     /// Values are templates: {user} is the number of the copy, {record} that of the request in the recording, {unique} a
     /// number unique to the request, {now_ms} and {now_s} the current time, {csv.NAME} a column of --csv; {{ is a brace.
-    SET_HEADER: (String, String) = option("set-header", "HEADER", &values::HEADER_PAIR).many();
+    SET_HEADER: (String, String) = option("set-header", "HEADER", Text, values::header_pair).many();
     /// Remove a header field (repeatable)
-    DROP_HEADER: String = option("drop-header", "NAME", &values::HEADER_NAME).many();
+    DROP_HEADER: String = option("drop-header", "NAME", Text, values::header_name).many();
     /// Set a parameter of the query: NAME=VALUE (repeatable)
-    SET_QUERY: (String, String) = option("set-query", "PARAMETER", &values::PAIR).many();
+    SET_QUERY: (String, String) = option("set-query", "PARAMETER", Text, values::pair).many();
     /// Set a field in forms that contain it, urlencoded or multipart: NAME=VALUE (repeatable)
-    SET_FORM: (String, String) = option("set-form", "FIELD", &values::PAIR).many();
+    SET_FORM: (String, String) = option("set-form", "FIELD", Text, values::pair).many();
     /// Set a value in JSON bodies that contain it: /path/to/it=VALUE, where * is any name or index (repeatable)
-    SET_JSON: (String, String) = option("set-json", "VALUE", &values::JSON_PAIR).many();
+    SET_JSON: (String, String) = option("set-json", "VALUE", Text, values::json_pair).many();
     /// Set a cookie: NAME=VALUE (repeatable)
-    SET_COOKIE: (String, String) = option("set-cookie", "COOKIE", &values::COOKIE_PAIR).many();
+    SET_COOKIE: (String, String) = option("set-cookie", "COOKIE", Text, values::cookie_pair).many();
     /// Replace what a regular expression matches in URLs and bodies: 'PATTERN=>TEXT' (repeatable)
     ///
     /// TEXT is a template in which $1 is the pattern's first group, and {{ a brace.
-    REPLACE: (String, String) = option("replace", "RULE", &values::REPLACEMENT).many();
+    REPLACE: (String, String) = option("replace", "RULE", Text, values::replacement).many();
     /// CSV file with a header row, whose columns templates use as {csv.NAME}
-    CSV: PathBuf = option("csv", "FILE", &values::FILE);
+    CSV: PathBuf = file("csv");
     /// When to take the next row of --csv: for each user (a copy of the recorded clients) or each request
-    CSV_PER: CsvPer = option("csv-per", "WHO", &values::CSV_PER).default("user").requires("csv");
+    CSV_PER: CsvPer = choice("csv-per", "WHO").default("user").requires("csv");
     /// Shift recorded timestamps to the present, in URLs, header fields and bodies
     ///
     /// ISO 8601 times and dates, and seconds or milliseconds since the epoch, that lie within a year of their request.
@@ -237,183 +240,183 @@ options! { REPLAY_CHANGES, "Request", &[Replay];
     /// Give each copy unique ids in place of those that clients made up: UUIDs, or what this regular expression matches
     ///
     /// Within a copy the same id always maps to the same new id, of the same format. Ids from the server are handled by learning.
-    UNIQUE_IDS: String = option("unique-ids", "PATTERN", &values::TEXT).or("");
+    UNIQUE_IDS: String = text("unique-ids", "PATTERN").or("");
     /// Re-sign JSON Web Tokens, valid from now, with the key in this file: RSA or EC (PEM), or a secret
-    SIGN_JWT: PathBuf = option("sign-jwt", "FILE", &values::FILE);
+    SIGN_JWT: PathBuf = file("sign-jwt");
     /// With --sign-jwt: set a claim, NAME=VALUE; a template (repeatable)
-    JWT_CLAIM: (String, String) = option("jwt-claim", "CLAIM", &values::PAIR).many().requires("sign-jwt");
+    JWT_CLAIM: (String, String) = option("jwt-claim", "CLAIM", Text, values::pair).many().requires("sign-jwt");
     /// Do not learn which response values reappear in later requests
     ///
     /// Session ids, tokens and ids of created objects are learned; live values replace the recorded ones.
     NO_LEARN: () = switch("no-learn");
     /// What to compare with the recorded response: nothing, status or body
-    COMPARE: Compare = option("compare", "WHAT", &values::COMPARE).default("status");
+    COMPARE: Compare = choice("compare", "WHAT").default("status");
     /// Time limit from sending a request to the end of its response
-    REPLAY_TIMEOUT: Duration = option("timeout", "TIME", &values::TIME).default("30s");
+    REPLAY_TIMEOUT: Duration = option("timeout", "TIME", Time, values::time).default("30s");
 }
 
 options! { READING, "Reading", &[Replay, Recording];
     /// Format of the recording [default: detected from its content]
     ///
     /// har, gor, rrpair, rrpair-md, log, mitmproxy, curl, postman or squall.
-    FORMAT: String = option("format", "FORMAT", &values::TEXT);
+    FORMAT: String = text("format", "FORMAT");
     /// Line format of an access log [default: detected, else combined]
     ///
     /// nginx's variables ($time_local, $request, ...), Apache's (%t, %r, ...), or a name: combined, common, alb, elb, cloudfront, iis,
     /// haproxy, caddy or traefik. Timestamps are taken as the end of the request, or with Apache's variables as its start.
-    LOG_PATTERN: String = option("log-pattern", "PATTERN", &values::TEXT);
+    LOG_PATTERN: String = text("log-pattern", "PATTERN");
     /// Fields of a JSON access log: ts=NAME,method=NAME,url=NAME,...
     ///
     /// Names may lead into objects (request.uri). Fields are ts (when the request ended) or start, method, url, query, host, scheme,
     /// status, duration (seconds; also duration_ms, _us, _ns), client, session, user_agent, referer, headers, header.NAME, body.
-    LOG_JSON: String = option("log-json", "FIELDS", &values::TEXT).conflicts(&["log-pattern"]);
+    LOG_JSON: String = text("log-json", "FIELDS").conflicts(&["log-pattern"]);
     /// Values of a Postman collection's variables: an exported environment, or lines of NAME=VALUE (repeatable)
-    ENV_FILE: PathBuf = option("env-file", "FILE", &values::FILE).many();
+    ENV_FILE: PathBuf = file("env-file").many();
     /// Skip records that cannot be read
     SKIP_BAD: () = switch("skip-bad");
     /// Only requests to this host, such as api.example or *.example (repeatable)
-    ONLY_HOST: String = option("only-host", "HOST", &values::TEXT).many();
+    ONLY_HOST: String = text("only-host", "HOST").many();
     /// Only requests whose path starts with this (repeatable)
-    ONLY_PATH: String = option("only-path", "PATH", &values::TEXT).many();
+    ONLY_PATH: String = text("only-path", "PATH").many();
     /// What identifies a client: auto, cookie:NAME, header:NAME, address or connection [default: as recorded, else auto]
     ///
     /// auto: the cookie or token that a response gave, else a session cookie, Authorization, X-Forwarded-For, or the connection.
-    SESSION_BY: String = option("session-by", "WHAT", &values::TEXT);
+    SESSION_BY: String = text("session-by", "WHAT");
     /// Pipe each record through this shell command, as one line of JSON in each direction
     ///
     /// Its keys are method, url, headers ([[name, value], ...]), body or body_base64. The command answers each line, in order, with an
     /// object of its changes ({} for none), or with null to drop the record.
-    PIPE: String = option("pipe", "COMMAND", &values::TEXT);
+    PIPE: String = text("pipe", "COMMAND");
 }
 
 options! { RESUMED, "Handshake", &[Handshake];
     /// Resume earlier sessions: by id or ticket in TLS 1.2, by ticket or psk in TLS 1.3; or off [default: off]
     ///
     /// `id` needs TLS 1.2, `psk` TLS 1.3; `ticket` works with both. Actual resumptions are counted, as reported by the TLS library.
-    RESUMPTION: ResumptionMode = option("resumption", "HOW", &values::RESUMPTION);
+    RESUMPTION: ResumptionMode = choice("resumption", "HOW");
     /// Share of the handshakes that try to resume: 0 to 1, or a percentage [default: 1]
-    RESUMPTION_RATIO: f64 = option("resumption-ratio", "SHARE", &values::SHARE).requires("resumption");
+    RESUMPTION_RATIO: f64 = option("resumption-ratio", "SHARE", Text, values::share).requires("resumption");
     /// Send the request of resumed TLS 1.3 handshakes as early data (0-RTT) if the ticket allows it
     ///
     /// Rejected early data is sent again after the handshake. Both are counted, as reported by the TLS library.
     EARLY_DATA: () = switch("early-data").requires("request");
     /// As in tls-perf: on is --resumption ticket; advertise offers tickets and resumes nothing; or off
-    TICKETS: Tickets = option("tickets", "HOW", &values::TICKETS).conflicts(&["resumption"]).rare();
+    TICKETS: Tickets = choice("tickets", "HOW").conflicts(&["resumption"]).rare();
 }
 
 options! { AFTERWARDS, "After the handshake", &[Handshake];
     /// Make one HTTP/1.1 GET request for this path on each connection
-    REQUEST: String = option("request", "PATH", &values::REQUEST_PATH);
+    REQUEST: String = option("request", "PATH", Text, parse_path);
     /// Time limit from sending the request to the end of the response
-    HANDSHAKE_TIMEOUT: Duration = option("timeout", "TIME", &values::TIME).default("30s").rare();
+    HANDSHAKE_TIMEOUT: Duration = option("timeout", "TIME", Time, values::time).default("30s").rare();
     /// Keep each connection open for this long afterwards
-    HOLD: Duration = option("hold", "TIME", &values::TIME);
+    HOLD: Duration = option("hold", "TIME", Time, values::time);
     /// How connections are closed: rst, fin or notify [default: rst]
     ///
     /// `rst` resets them, which leaves no port in TIME_WAIT; `fin` only closes TCP; `notify` sends close_notify first.
-    HANDSHAKE_CLOSE: CloseMode = option("close", "HOW", &values::CLOSE);
+    HANDSHAKE_CLOSE: CloseMode = choice("close", "HOW");
 }
 
 options! { TALK, "What is said", &[Idle];
     /// Make one HTTP/1.1 GET request for this path before going idle; the default path is /
-    AFTER_REQUEST: String = option("after-request", "PATH", &values::REQUEST_PATH).or("/");
+    AFTER_REQUEST: String = option("after-request", "PATH", Text, parse_path).or("/");
     /// HTTP version [default: 1]; with 2, exchange settings and answer the server's pings
-    IDLE_HTTP: IdleProtocol = option("http", "VERSION", &values::IDLE_HTTP);
+    IDLE_HTTP: IdleProtocol = choice("http", "VERSION");
     /// Send a ping after this much idle time
-    PING: Duration = option("ping", "TIME", &values::TIME);
+    PING: Duration = option("ping", "TIME", Time, values::time);
     /// What to send as a ping: byte or request [default: request; with --http 2, a PING frame]
-    PING_WITH: PingWith = option("ping-with", "WHAT", &values::PING_WITH).requires("ping");
+    PING_WITH: PingWith = choice("ping-with", "WHAT").requires("ping");
     /// Time limit for the response to a request or a ping
-    IDLE_TIMEOUT: Duration = option("timeout", "TIME", &values::TIME).default("30s").rare();
+    IDLE_TIMEOUT: Duration = option("timeout", "TIME", Time, values::time).default("30s").rare();
 }
 
 options! { CONNECTED, "Connection", &[Http, Replay];
     /// Open a new connection for each request
     NO_KEEPALIVE: () = switch("no-keepalive").conflicts(&["requests-per-connection"]);
     /// Close a connection after this many requests
-    REQUESTS_PER_CONNECTION: NonZeroU32 = option("requests-per-connection", "N", &values::COUNT).rare();
+    REQUESTS_PER_CONNECTION: NonZeroU32 = option("requests-per-connection", "N", Number, values::count).rare();
     /// Close a connection older than this, after its current response
-    MAX_CONNECTION_AGE: Duration = option("max-connection-age", "TIME", &values::TIME).rare();
+    MAX_CONNECTION_AGE: Duration = option("max-connection-age", "TIME", Time, values::time).rare();
     /// How connections are closed: rst, fin or notify [default: notify]
     ///
     /// `notify` sends GOAWAY and TLS close_notify first; `fin` only closes TCP; `rst` resets the connection, which leaves no port in TIME_WAIT.
-    CLOSE: CloseMode = option("close", "HOW", &values::CLOSE).rare();
+    CLOSE: CloseMode = choice("close", "HOW").rare();
     /// HTTP version: 1.1, 2 or auto (the server chooses) [default: 1.1]
     ///
     /// Over TLS the version is negotiated by ALPN; `2` fails if the server does not support it. Over plain TCP, `2` is h2c by prior
     /// knowledge and `auto` is 1.1. A URL with the scheme `h2` (TLS) or `h2c` (plain TCP) implies HTTP/2.
-    HTTP: HttpVersion = option("http", "VERSION", &values::HTTP).of(&[Http]);
+    HTTP: HttpVersion = choice("http", "VERSION").of(&[Http]);
     /// HTTP version: 1.1, 2 or auto (the server chooses) [default: auto]
-    REPLAY_HTTP: HttpVersion = option("http", "VERSION", &values::HTTP).of(&[Replay]);
+    REPLAY_HTTP: HttpVersion = choice("http", "VERSION").of(&[Replay]);
     /// Use HTTP/2 for http URLs: by prior knowledge, or with --h2c=upgrade by an HTTP/1.1 upgrade
     ///
     /// The upgrade request is an `OPTIONS *` at the start of each connection, and is not counted.
-    H2C: H2c = option("h2c", "HOW", &values::H2C).or("prior").rare();
+    H2C: H2c = choice("h2c", "HOW").or("prior").rare();
     /// Concurrent requests per HTTP/2 connection, up to the server's limit
-    STREAMS: NonZeroU32 = option("streams", "N", &values::STREAMS).default("1").of(&[Http]);
+    STREAMS: NonZeroU32 = option("streams", "N", Number, values::streams).default("1").of(&[Http]);
     /// Concurrent requests per HTTP/2 connection, up to the server's limit [default: 100]
-    REPLAY_STREAMS: NonZeroU32 = option("streams", "N", &values::STREAMS).of(&[Replay]);
+    REPLAY_STREAMS: NonZeroU32 = option("streams", "N", Number, values::streams).of(&[Replay]);
     /// HTTP/2: flow-control window of each stream [default: 1GiB]
-    WINDOW: u32 = option("window", "SIZE", &values::WINDOW).rare();
+    WINDOW: u32 = option("window", "SIZE", Size, values::stream_window).rare();
     /// HTTP/2: flow-control window of each connection [default: 1GiB]
-    CONNECTION_WINDOW: u32 = option("connection-window", "SIZE", &values::CONNECTION_WINDOW).rare();
+    CONNECTION_WINDOW: u32 = option("connection-window", "SIZE", Size, values::connection_window).rare();
     /// Pipelined requests in flight per HTTP/1.1 connection
-    PIPELINE: NonZeroU32 = option("pipeline", "N", &values::PIPELINE).default("1").conflicts(&["no-keepalive", "rate"]).rare();
+    PIPELINE: NonZeroU32 = option("pipeline", "N", Number, values::pipeline).default("1").conflicts(&["no-keepalive", "rate"]).rare();
     /// Time limit for opening a connection, including proxy and TLS handshakes
-    CONNECT_TIMEOUT: Duration = option("connect-timeout", "TIME", &values::TIME).default("10s").rare();
+    CONNECT_TIMEOUT: Duration = option("connect-timeout", "TIME", Time, values::time).default("10s").rare();
     /// Time limit for opening a connection, including the TLS handshake
-    SESSION_CONNECT_TIMEOUT: Duration = option("connect-timeout", "TIME", &values::TIME).default("10s").rare().of(&[Handshake, Idle]);
+    SESSION_CONNECT_TIMEOUT: Duration = option("connect-timeout", "TIME", Time, values::time).default("10s").rare().of(&[Handshake, Idle]);
     /// Connect to another host, HOST:PORT:HOST:PORT, keeping the Host header and SNI, as in curl (repeatable)
-    CONNECT_TO: ConnectToRule = option("connect-to", "RULE", &values::CONNECT_TO).many().rare();
+    CONNECT_TO: ConnectToRule = option("connect-to", "RULE", Text, parse_connect_to).many().rare();
     /// Use this address for a name, HOST:PORT:ADDRESS[,ADDRESS], as in curl (repeatable)
-    RESOLVE: ResolveRule = option("resolve", "RULE", &values::RESOLVE).many().rare().of(&[Http, Handshake, Idle, Replay]);
+    RESOLVE: ResolveRule = option("resolve", "RULE", Text, parse_resolve).many().rare().of(&[Http, Handshake, Idle, Replay]);
     /// Connect to this Unix socket instead of the URL's host
-    UNIX_SOCKET: PathBuf = option("unix-socket", "PATH", &values::PATH).conflicts(&["connect-to", "resolve", "proxy", "source"]).rare();
+    UNIX_SOCKET: PathBuf = option("unix-socket", "PATH", Path, values::path).conflicts(&["connect-to", "resolve", "proxy", "source"]).rare();
     /// Local addresses to use in rotation: IP, IP-IP, IP/PREFIX or nic:eth* (repeatable)
     ///
     /// Each local address provides about 28,000 ports per server address.
-    SOURCE: Source = option("source", "ADDRESSES", &values::SOURCE).many().rare();
+    SOURCE: Source = option("source", "ADDRESSES", Text, parse_source).many().rare();
     /// Local addresses to use in rotation: IP, IP-IP, IP/PREFIX or nic:eth* (repeatable)
     ///
     /// Each local address provides about 28,000 ports per server address.
-    SESSION_SOURCE: Source = option("source", "ADDRESSES", &values::SOURCE).many().of(&[Handshake, Idle]);
+    SESSION_SOURCE: Source = option("source", "ADDRESSES", Text, parse_source).many().of(&[Handshake, Idle]);
     /// Use the addresses of all interfaces with this name prefix; same as --source nic:PREFIX* (repeatable)
-    BIND_TO_NICS: String = option("bind-to-nics", "PREFIX", &values::TEXT).many().rare().of(&[Handshake, Idle]);
+    BIND_TO_NICS: String = text("bind-to-nics", "PREFIX").many().rare().of(&[Handshake, Idle]);
     /// HTTP proxy: CONNECT for https, absolute URLs for http; environment variables are ignored
-    PROXY: Proxy = option("proxy", "URL", &values::PROXY).rare();
+    PROXY: Proxy = option("proxy", "URL", Text, parse_proxy).rare();
 }
 
 options! { ENCRYPTED, "TLS", &[Http, Handshake, Idle, Replay];
     /// Use TLS; --tls=1.2 or --tls=1.3 offers only that version
-    IDLE_TLS: TlsVersions = option("tls", "VERSION", &values::TLS).or("any").of(&[Idle]);
+    IDLE_TLS: TlsVersions = choice("tls", "VERSION").or("any").of(&[Idle]);
     /// Do not verify the server's certificate
     INSECURE: () = switch("insecure");
     /// Trust these certificates (PEM) instead of the system's (repeatable)
-    CACERT: PathBuf = option("cacert", "FILE", &values::FILE).many().rare();
+    CACERT: PathBuf = file("cacert").many().rare();
     /// Client certificate chain (PEM), for mutual TLS
-    CERT: PathBuf = option("cert", "FILE", &values::FILE).rare();
+    CERT: PathBuf = file("cert").rare();
     /// Private key of --cert (PEM) [default: read from the --cert file]
-    KEY: PathBuf = option("key", "FILE", &values::FILE).requires("cert").rare();
+    KEY: PathBuf = file("key").requires("cert").rare();
     /// Cipher suites to offer, as comma-separated IANA names
-    CIPHERS: String = option("ciphers", "LIST", &values::TEXT).list().rare();
+    CIPHERS: String = text("ciphers", "LIST").list().rare();
     /// Key-exchange groups to offer, separated by commas [default: X25519,secp256r1,secp384r1]
     ///
     /// Post-quantum hybrids are X25519MLKEM768 and SECP256R1MLKEM768.
-    GROUPS: String = option("groups", "LIST", &values::TEXT).list().rare();
+    GROUPS: String = text("groups", "LIST").list().rare();
     /// Append TLS session secrets to this file in NSS key-log format, for decrypting captures
-    KEY_LOG: PathBuf = option("key-log", "FILE", &values::FILE).rare();
+    KEY_LOG: PathBuf = file("key-log").rare();
     /// ALPN protocols to offer, separated by commas [default: from the HTTP version]
-    ALPN: String = option("alpn", "LIST", &values::TEXT).list().rare();
+    ALPN: String = text("alpn", "LIST").list().rare();
     /// TLS version to offer: 1.2, 1.3 or any [default: any]
-    TLS: TlsVersions = option("tls", "VERSION", &values::TLS).rare().of(&[Http, Replay]);
+    TLS: TlsVersions = choice("tls", "VERSION").rare().of(&[Http, Replay]);
     /// Server name to send and verify instead of the URL's host
-    SNI: String = option("sni", "NAME", &values::TEXT).rare().of(&[Http, Replay]);
+    SNI: String = text("sni", "NAME").rare().of(&[Http, Replay]);
     /// TLS version to offer: 1.2, 1.3 or any [default: any]
-    HANDSHAKE_TLS: TlsVersions = option("tls", "VERSION", &values::TLS).of(&[Handshake]);
+    HANDSHAKE_TLS: TlsVersions = choice("tls", "VERSION").of(&[Handshake]);
     /// Server name to send and verify instead of the host, [WEIGHT@]NAME (repeatable)
-    HANDSHAKE_SNI: Weighted<String> = option("sni", "NAME", &values::SERVER_NAME).many().of(&[Handshake]);
+    HANDSHAKE_SNI: Weighted<String> = option("sni", "NAME", Text, parse_weighted).many().of(&[Handshake]);
     /// Server name to send and verify instead of the host
-    IDLE_SNI: String = option("sni", "NAME", &values::TEXT).requires("tls").rare().of(&[Idle]);
+    IDLE_SNI: String = text("sni", "NAME").requires("tls").rare().of(&[Idle]);
     /// Keep each full TLS session, not only what is needed to close it
     ///
     /// A silent connection needs a few bytes, a full session several kilobytes. Only a full session can process what the
@@ -423,29 +426,29 @@ options! { ENCRYPTED, "TLS", &[Http, Handshake, Idle, Replay];
 
 options! { SCRIPTED, "k6 scripts", &[Script];
     /// Virtual users
-    SCRIPT_VUS: i64 = option("vus", "N", &values::SIGNED).short('u').hyphens(Hyphens::Numbers);
+    SCRIPT_VUS: i64 = option("vus", "N", Number, values::signed).short('u').hyphens(Hyphens::Numbers);
     /// How long virtual users iterate
-    SCRIPT_DURATION: String = option("duration", "TIME", &values::TEXT).short('d').hyphens(Hyphens::Any);
+    SCRIPT_DURATION: String = text("duration", "TIME").short('d').hyphens(Hyphens::Any);
     /// Total iterations, shared by the virtual users
-    SCRIPT_ITERATIONS: i64 = option("iterations", "N", &values::SIGNED).short('i').hyphens(Hyphens::Numbers);
+    SCRIPT_ITERATIONS: i64 = option("iterations", "N", Number, values::signed).short('i').hyphens(Hyphens::Numbers);
     /// Stage of a ramp of virtual users, TIME:TARGET (repeatable)
-    SCRIPT_STAGE: String = option("stage", "TIME:N", &values::TEXT).short('s').hyphens(Hyphens::Any).many();
+    SCRIPT_STAGE: String = text("stage", "TIME:N").short('s').hyphens(Hyphens::Any).many();
     /// Environment variable for the script's __ENV, NAME=VALUE (repeatable)
-    SCRIPT_ENV: String = option("env", "NAME=VALUE", &values::VARIABLE).short('e').many();
+    SCRIPT_ENV: String = option("env", "NAME=VALUE", Text, values::variable).short('e').many();
     /// Tag to add to every sample, NAME=VALUE (repeatable)
-    SCRIPT_TAG: (String, String) = option("tag", "NAME=VALUE", &values::PAIR).many();
+    SCRIPT_TAG: (String, String) = option("tag", "NAME=VALUE", Text, values::pair).many();
     /// Maximum requests per second across all virtual users
-    SCRIPT_RPS: f64 = option("rps", "N", &values::SIGNED_RATE).hyphens(Hyphens::Numbers);
+    SCRIPT_RPS: f64 = option("rps", "N", Rate, values::signed_rate).hyphens(Hyphens::Numbers);
     /// Maximum concurrent requests in a batch
-    SCRIPT_BATCH: i64 = option("batch", "N", &values::SIGNED).hyphens(Hyphens::Numbers);
+    SCRIPT_BATCH: i64 = option("batch", "N", Number, values::signed).hyphens(Hyphens::Numbers);
     /// Maximum connections from one virtual user to one host
-    SCRIPT_BATCH_PER_HOST: i64 = option("batch-per-host", "N", &values::SIGNED).hyphens(Hyphens::Numbers);
+    SCRIPT_BATCH_PER_HOST: i64 = option("batch-per-host", "N", Number, values::signed).hyphens(Hyphens::Numbers);
     /// Maximum number of redirects to follow
-    SCRIPT_MAX_REDIRECTS: i64 = option("max-redirects", "N", &values::SIGNED).hyphens(Hyphens::Numbers);
+    SCRIPT_MAX_REDIRECTS: i64 = option("max-redirects", "N", Number, values::signed).hyphens(Hyphens::Numbers);
     /// User-Agent for requests that set none
-    SCRIPT_USER_AGENT: String = option("user-agent", "TEXT", &values::TEXT);
+    SCRIPT_USER_AGENT: String = text("user-agent", "TEXT");
     /// Minimum duration of an iteration
-    SCRIPT_MIN_ITERATION_DURATION: String = option("min-iteration-duration", "TIME", &values::TEXT).hyphens(Hyphens::Any);
+    SCRIPT_MIN_ITERATION_DURATION: String = text("min-iteration-duration", "TIME").hyphens(Hyphens::Any);
     /// Do not verify certificates
     SCRIPT_INSECURE_SKIP_TLS_VERIFY: () = switch("insecure-skip-tls-verify");
     /// Do not keep bodies of responses
@@ -463,35 +466,35 @@ options! { SCRIPTED, "k6 scripts", &[Script];
     /// Do not evaluate thresholds
     SCRIPT_NO_THRESHOLDS: () = switch("no-thresholds");
     /// Statistics shown for trends, such as avg,p(99)
-    SCRIPT_SUMMARY_TREND_STATS: String = option("summary-trend-stats", "LIST", &values::TEXT);
+    SCRIPT_SUMMARY_TREND_STATS: String = text("summary-trend-stats", "LIST");
     /// Unit of times in the summary: s, ms or us
-    SCRIPT_SUMMARY_TIME_UNIT: String = option("summary-time-unit", "UNIT", &values::TEXT);
+    SCRIPT_SUMMARY_TIME_UNIT: String = text("summary-time-unit", "UNIT");
     /// System tags that samples carry
-    SCRIPT_SYSTEM_TAGS: String = option("system-tags", "LIST", &values::TEXT);
+    SCRIPT_SYSTEM_TAGS: String = text("system-tags", "LIST");
     /// HTTP version: 1.1, 2 or auto; takes precedence over the script's own `ext.squall`
-    SCRIPT_HTTP: HttpVersion = option("http", "VERSION", &values::HTTP);
+    SCRIPT_HTTP: HttpVersion = choice("http", "VERSION");
     /// Local addresses that virtual users connect from
-    SCRIPT_LOCAL_IPS: String = option("local-ips", "LIST", &values::TEXT);
+    SCRIPT_LOCAL_IPS: String = text("local-ips", "LIST");
     /// Which of a name's addresses are used, such as select=first,policy=onlyIPv4
-    SCRIPT_DNS: String = option("dns", "LIST", &values::TEXT);
+    SCRIPT_DNS: String = text("dns", "LIST");
     /// Part of the test that this process runs, FROM:TO, such as 0:1/3
-    SCRIPT_EXECUTION_SEGMENT: String = option("execution-segment", "FROM:TO", &values::TEXT);
+    SCRIPT_EXECUTION_SEGMENT: String = text("execution-segment", "FROM:TO");
     /// Boundaries of all parts of the test, such as 0,1/3,2/3,1
-    SCRIPT_EXECUTION_SEGMENT_SEQUENCE: String = option("execution-segment-sequence", "LIST", &values::TEXT);
+    SCRIPT_EXECUTION_SEGMENT_SEQUENCE: String = text("execution-segment-sequence", "LIST");
     /// IP range that the script may not connect to (repeatable)
-    SCRIPT_BLACKLIST_IP: String = option("blacklist-ip", "CIDR", &values::TEXT).list();
+    SCRIPT_BLACKLIST_IP: String = text("blacklist-ip", "CIDR").list();
     /// Host names that the script may not connect to, such as *.example.com (repeatable)
-    SCRIPT_BLOCK_HOSTNAMES: String = option("block-hostnames", "PATTERN", &values::TEXT).list();
+    SCRIPT_BLOCK_HOSTNAMES: String = text("block-hostnames", "PATTERN").list();
     /// JSON file of options
-    SCRIPT_CONFIG: PathBuf = option("config", "FILE", &values::FILE);
+    SCRIPT_CONFIG: PathBuf = file("config");
     /// Hide squall's own environment variables from the script
     SCRIPT_NO_SYSTEM_ENV_VARS: () = switch("no-system-env-vars");
     /// Keep every trend value, for exact percentiles; memory use grows with the run
     SCRIPT_EXACT: () = switch("exact");
     /// Event-loop threads [default: one per CPU available to this process]
-    SCRIPT_THREADS: NonZeroU32 = option("threads", "N", &values::THREADS);
+    SCRIPT_THREADS: NonZeroU32 = option("threads", "N", Number, values::threads);
     /// Accepted for compatibility with k6; has no effect
     SCRIPT_INCLUDE_SYSTEM_ENV_VARS: () = switch("include-system-env-vars").hidden();
     /// Accepted for compatibility with k6, with a warning
-    SCRIPT_HTTP_DEBUG: String = option("http-debug", "", &values::TEXT).or("headers").hidden();
+    SCRIPT_HTTP_DEBUG: String = text("http-debug", "").or("headers").hidden();
 }

@@ -88,7 +88,7 @@ fn all_that_is_wrong_is_found_and_nothing_that_follows() {
         (LoadType::Http, "streams=4 http=3 /x", "http@11"),
         (LoadType::Http, "pipeline=4 /ftp://x/", "URL@11"),
         (LoadType::Http, "header=a:b header=c", "header@11"),
-        (LoadType::Http, "insecure=yes rate=1 rate=2 rate /x", "insecure@10 rate@12"),
+        (LoadType::Http, "insecure=yes rate=1 rate=2 /x", "insecure@10 rate@12"),
         (LoadType::Idle, "sni=x tls=9 /host:1", "tls@11"),
         (LoadType::Idle, "tls insecure /host:1", ""),
         (LoadType::Idle, "pause=1s open-rate=5/s connections=x /host:1", "pause@10 connections@12"),

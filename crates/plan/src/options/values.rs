@@ -4,28 +4,17 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use url::Url;
-
 use crate::limits::{
     CONNECTION_COUNT_MAX, CONNECTION_WINDOW_BYTES_MIN, PIPELINE_DEPTH_MAX, REDIRECT_COUNT_MAX,
     STREAM_COUNT_MAX, THREAD_COUNT_MAX, WINDOW_BYTES_MAX,
 };
-use crate::rules::{
-    Source, parse_connect_to, parse_header, parse_proxy, parse_resolve, parse_source, parse_statuses,
-};
-use crate::units::{Ramp, parse_count, parse_duration, parse_ramp, parse_rate, parse_size, parse_weight};
-use crate::urls::{basic_authorization, is_token, parse_base, parse_method};
+use crate::rules::parse_header;
+use crate::units::{parse_count, parse_duration, parse_rate, parse_size, parse_weight};
+use crate::urls::{basic_authorization, is_token};
 use crate::{
-    Arrival, CloseMode, Compare, ConnectToRule, H2c, Header, HttpVersion, IdleProtocol, InputError, Pacing,
-    Proxy, ResolveRule, ResumptionMode, TlsVersions, Weighted,
+    Arrival, CloseMode, Compare, H2c, Header, HttpVersion, IdleProtocol, InputError, Pacing, ResumptionMode,
+    TlsVersions, Weighted,
 };
-
-/// How a value is read.
-#[derive(Debug)]
-pub(crate) struct ValueReader<T: 'static> {
-    pub(super) form: ValueForm,
-    pub(super) read: fn(&str) -> Result<T, InputError>,
-}
 
 /// How a value is written.
 #[derive(Debug, Clone, Copy)]
@@ -51,89 +40,21 @@ pub enum ValueForm {
 }
 
 /// A value that has a name for each of its few variants.
-trait Named: Sized + Copy + 'static {
+pub trait Named: Sized + Copy + 'static {
+    /// Each name with its variant.
     const NAMES: &'static [(&'static str, Self)];
 }
 
-const fn choice<T: Named>() -> ValueReader<T> {
-    fn names<T: Named>() -> Vec<&'static str> {
-        T::NAMES.iter().map(|(name, _)| *name).collect()
-    }
-    fn read<T: Named>(text: &str) -> Result<T, InputError> {
-        let named = T::NAMES.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
-        named.ok_or_else(|| refused("", format!("possible values: {}", names::<T>().join(", "))))
-    }
-    ValueReader { form: ValueForm::Choice(names::<T>), read: read::<T> }
+/// The names of all variants.
+pub(super) fn names<T: Named>() -> Vec<&'static str> {
+    T::NAMES.iter().map(|(name, _)| *name).collect()
 }
 
-const fn reader<T>(form: ValueForm, read: fn(&str) -> Result<T, InputError>) -> ValueReader<T> {
-    ValueReader { form, read }
+/// The variant of that name.
+pub(super) fn by_name<T: Named>(text: &str) -> Result<T, InputError> {
+    let named = T::NAMES.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+    named.ok_or_else(|| refused("", format!("possible values: {}", names::<T>().join(", "))))
 }
-
-pub(super) const TEXT: ValueReader<String> = reader(ValueForm::Text, |text| Ok(text.to_owned()));
-pub(super) const FILE: ValueReader<PathBuf> = reader(ValueForm::File, |text| Ok(text.into()));
-pub(super) const PATH: ValueReader<PathBuf> = reader(ValueForm::Path, |text| Ok(text.into()));
-/// A duration, which may be zero.
-pub(super) const DURATION: ValueReader<Duration> = reader(ValueForm::Time, parse_duration);
-/// A duration that is not zero.
-pub(super) const TIME: ValueReader<Duration> = reader(ValueForm::Time, time);
-pub(super) const SECONDS: ValueReader<Duration> = reader(ValueForm::Time, seconds);
-pub(super) const RATE: ValueReader<f64> = reader(ValueForm::Rate, parse_rate);
-pub(super) const SIGNED_RATE: ValueReader<f64> = reader(ValueForm::Rate, signed_rate);
-pub(super) const RAMP: ValueReader<Ramp> = reader(ValueForm::Text, parse_ramp);
-pub(super) const SHARE: ValueReader<f64> = reader(ValueForm::Text, share);
-pub(super) const SPEED: ValueReader<f64> = reader(ValueForm::Text, speed);
-pub(super) const SIZE: ValueReader<u64> = reader(ValueForm::Size, parse_size);
-pub(super) const SIGNED: ValueReader<i64> = reader(ValueForm::Number, signed);
-pub(super) const REQUESTS: ValueReader<NonZeroU64> = reader(ValueForm::Number, requests);
-pub(super) const CONNECTIONS: ValueReader<NonZeroU32> = reader(ValueForm::Number, connections);
-pub(super) const HANDSHAKE_CONNECTIONS: ValueReader<NonZeroU32> =
-    reader(ValueForm::Number, handshake_connections);
-pub(super) const COUNT: ValueReader<NonZeroU32> = reader(ValueForm::Number, |text| counted(text, u32::MAX));
-pub(super) const PIPELINE: ValueReader<NonZeroU32> =
-    reader(ValueForm::Number, |text| counted(text, PIPELINE_DEPTH_MAX));
-pub(super) const STREAMS: ValueReader<NonZeroU32> =
-    reader(ValueForm::Number, |text| counted(text, STREAM_COUNT_MAX));
-pub(super) const THREADS: ValueReader<NonZeroU32> = reader(ValueForm::Number, threads);
-pub(super) const REDIRECTS: ValueReader<u32> = reader(ValueForm::Number, redirects);
-pub(super) const WINDOW: ValueReader<u32> = reader(ValueForm::Size, |text| window(text, 1));
-pub(super) const CONNECTION_WINDOW: ValueReader<u32> =
-    reader(ValueForm::Size, |text| window(text, CONNECTION_WINDOW_BYTES_MIN));
-pub(super) const STATUSES: ValueReader<Vec<(u16, u16)>> = reader(ValueForm::Text, parse_statuses);
-pub(super) const METHOD: ValueReader<String> = reader(ValueForm::Text, parse_method);
-pub(super) const HEADER: ValueReader<HeaderSource> = reader(ValueForm::Text, header_source);
-pub(super) const BASIC: ValueReader<Header> = reader(ValueForm::Text, basic);
-pub(super) const COOKIE: ValueReader<String> = reader(ValueForm::Text, cookie);
-pub(super) const USER_AGENT: ValueReader<Weighted<String>> = reader(ValueForm::Text, user_agent);
-pub(super) const FIELD: ValueReader<(String, String)> = reader(ValueForm::Text, field);
-pub(super) const VARIABLE: ValueReader<String> = reader(ValueForm::Text, variable);
-pub(super) const PAIR: ValueReader<(String, String)> = reader(ValueForm::Text, pair);
-pub(super) const JSON_PAIR: ValueReader<(String, String)> = reader(ValueForm::Text, json_pair);
-pub(super) const COOKIE_PAIR: ValueReader<(String, String)> = reader(ValueForm::Text, cookie_pair);
-pub(super) const HEADER_PAIR: ValueReader<(String, String)> = reader(ValueForm::Text, header_pair);
-pub(super) const HEADER_NAME: ValueReader<String> =
-    reader(ValueForm::Text, |text| token(text.trim_end_matches(':').trim()));
-pub(super) const REPLACEMENT: ValueReader<(String, String)> = reader(ValueForm::Text, replacement);
-pub(super) const BASE: ValueReader<Url> = reader(ValueForm::Text, parse_base);
-pub(super) const REQUEST_PATH: ValueReader<String> = reader(ValueForm::Text, crate::endpoints::parse_path);
-pub(super) const SERVER_NAME: ValueReader<Weighted<String>> =
-    reader(ValueForm::Text, crate::endpoints::parse_weighted);
-pub(super) const CONNECT_TO: ValueReader<ConnectToRule> = reader(ValueForm::Text, parse_connect_to);
-pub(super) const RESOLVE: ValueReader<ResolveRule> = reader(ValueForm::Text, parse_resolve);
-pub(super) const SOURCE: ValueReader<Source> = reader(ValueForm::Text, parse_source);
-pub(super) const PROXY: ValueReader<Proxy> = reader(ValueForm::Text, parse_proxy);
-pub(super) const ARRIVAL: ValueReader<Arrival> = choice();
-pub(super) const PACING: ValueReader<Pacing> = choice();
-pub(super) const CLOSE: ValueReader<CloseMode> = choice();
-pub(super) const HTTP: ValueReader<HttpVersion> = choice();
-pub(super) const H2C: ValueReader<H2c> = choice();
-pub(super) const TLS: ValueReader<TlsVersions> = choice();
-pub(super) const RESUMPTION: ValueReader<ResumptionMode> = choice();
-pub(super) const TICKETS: ValueReader<Tickets> = choice();
-pub(super) const IDLE_HTTP: ValueReader<IdleProtocol> = choice();
-pub(super) const PING_WITH: ValueReader<PingWith> = choice();
-pub(super) const COMPARE: ValueReader<Compare> = choice();
-pub(super) const CSV_PER: ValueReader<CsvPer> = choice();
 
 /// `--header`: a field, or a file of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -239,35 +160,35 @@ pub fn time(text: &str) -> Result<Duration, InputError> {
 }
 
 /// Whole seconds, as other tools write them; or any duration.
-fn seconds(text: &str) -> Result<Duration, InputError> {
+pub(super) fn seconds(text: &str) -> Result<Duration, InputError> {
     let is_bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_bare { time(&format!("{text}s")) } else { time(text) }
 }
 
 /// A number that k6 reads before it judges it: its exit code depends on that.
-fn signed(text: &str) -> Result<i64, InputError> {
+pub(super) fn signed(text: &str) -> Result<i64, InputError> {
     text.parse().or_else(|_| parse_count(text).map(|count| i64::try_from(count).unwrap_or(i64::MAX)))
 }
 
 /// k6's `--rps`: 0 sets no limit, and neither does a negative rate.
-fn signed_rate(text: &str) -> Result<f64, InputError> {
+pub(super) fn signed_rate(text: &str) -> Result<f64, InputError> {
     match text.parse() {
         Ok(rate) if rate < 0.0 => Ok(rate),
         _ => parse_rate(text),
     }
 }
 
-fn requests(text: &str) -> Result<NonZeroU64, InputError> {
+pub(super) fn requests(text: &str) -> Result<NonZeroU64, InputError> {
     NonZeroU64::new(parse_count(text)?)
         .ok_or_else(|| refused("no requests to measure", "remove it to run for a time: `-d 10s`"))
 }
 
-fn connections(text: &str) -> Result<NonZeroU32, InputError> {
+pub(super) fn connections(text: &str) -> Result<NonZeroU32, InputError> {
     counted(text, CONNECTION_COUNT_MAX)
 }
 
 /// Connections of `squall handshake`, where tls-perf's `-c` is something else.
-fn handshake_connections(text: &str) -> Result<NonZeroU32, InputError> {
+pub(super) fn handshake_connections(text: &str) -> Result<NonZeroU32, InputError> {
     let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic());
     let help = "cipher suites are `--ciphers LIST`, by their IANA names";
     connections(text).map_err(|error| match is_name {
@@ -284,8 +205,30 @@ pub fn threads(text: &str) -> Result<NonZeroU32, InputError> {
     counted(text, THREAD_COUNT_MAX)
 }
 
+pub(super) fn count(text: &str) -> Result<NonZeroU32, InputError> {
+    counted(text, u32::MAX)
+}
+
+pub(super) fn pipeline(text: &str) -> Result<NonZeroU32, InputError> {
+    counted(text, PIPELINE_DEPTH_MAX)
+}
+
+pub(super) fn streams(text: &str) -> Result<NonZeroU32, InputError> {
+    counted(text, STREAM_COUNT_MAX)
+}
+
+/// A stream's flow-control window.
+pub(super) fn stream_window(text: &str) -> Result<u32, InputError> {
+    window(text, 1)
+}
+
+/// A connection's flow-control window.
+pub(super) fn connection_window(text: &str) -> Result<u32, InputError> {
+    window(text, CONNECTION_WINDOW_BYTES_MIN)
+}
+
 /// A part of a whole: `0.8` or `80%`.
-fn share(text: &str) -> Result<f64, InputError> {
+pub(super) fn share(text: &str) -> Result<f64, InputError> {
     let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
     let share = number.trim().parse::<f64>().ok().map(|number| number / whole);
     let is_share = |share: &f64| (0.0..=1.0).contains(share);
@@ -294,7 +237,7 @@ fn share(text: &str) -> Result<f64, InputError> {
         .ok_or_else(|| refused("not a fraction or percentage", "write a number from 0 to 1, or `80%`"))
 }
 
-fn speed(text: &str) -> Result<f64, InputError> {
+pub(super) fn speed(text: &str) -> Result<f64, InputError> {
     let help = "write a factor such as 10, 0.5 or 2x";
     let number: f64 = text.trim_end_matches('x').parse().map_err(|_| refused("not a number", help))?;
     match number {
@@ -313,7 +256,7 @@ fn window(text: &str, min: u32) -> Result<u32, InputError> {
     }
 }
 
-fn redirects(text: &str) -> Result<u32, InputError> {
+pub(super) fn redirects(text: &str) -> Result<u32, InputError> {
     match u32::try_from(parse_count(text)?) {
         Ok(count) if count <= REDIRECT_COUNT_MAX => Ok(count),
         _ => Err(refused(format!("more than {REDIRECT_COUNT_MAX}"), "follow fewer redirects")),
@@ -333,20 +276,20 @@ pub fn counted(text: &str, max: u32) -> Result<NonZeroU32, InputError> {
     }
 }
 
-fn header_source(text: &str) -> Result<HeaderSource, InputError> {
+pub(super) fn header_source(text: &str) -> Result<HeaderSource, InputError> {
     match text.strip_prefix('@') {
         Some(path) => Ok(HeaderSource::File(path.into())),
         None => parse_header(text).map(HeaderSource::Field),
     }
 }
 
-fn basic(text: &str) -> Result<Header, InputError> {
+pub(super) fn basic(text: &str) -> Result<Header, InputError> {
     let help = "write it as `USER:PASSWORD`; the password may be empty";
     let (user, password) = text.split_once(':').ok_or_else(|| refused("no colon", help))?;
     Ok(Header { name: "Authorization".to_owned(), value: basic_authorization(user, password) })
 }
 
-fn cookie(text: &str) -> Result<String, InputError> {
+pub(super) fn cookie(text: &str) -> Result<String, InputError> {
     let help = "write a cookie as `NAME=VALUE`";
     match (text.contains('='), text.chars().any(char::is_control)) {
         (false, _) => Err(refused("no `=`", help)),
@@ -356,7 +299,7 @@ fn cookie(text: &str) -> Result<String, InputError> {
 }
 
 /// `[WEIGHT@]TEXT`.
-fn user_agent(text: &str) -> Result<Weighted<String>, InputError> {
+pub(super) fn user_agent(text: &str) -> Result<Weighted<String>, InputError> {
     let (weight, value) = match text.split_once('@') {
         Some((weight, value)) if !weight.is_empty() && weight.bytes().all(|b| b.is_ascii_digit()) => {
             (parse_weight(weight)?, value)
@@ -367,22 +310,22 @@ fn user_agent(text: &str) -> Result<Weighted<String>, InputError> {
 }
 
 /// `NAME=VALUE`, or the name of a variable that the machine has.
-fn variable(text: &str) -> Result<String, InputError> {
+pub(super) fn variable(text: &str) -> Result<String, InputError> {
     match text.is_empty() || text.starts_with('=') {
         true => Err(refused("no name", "write it as `NAME=value`")),
         false => Ok(text.to_owned()),
     }
 }
 
-fn field(text: &str) -> Result<(String, String), InputError> {
+pub(super) fn field(text: &str) -> Result<(String, String), InputError> {
     named(text, '=', || refused("no `=`", "write a field as `NAME=VALUE`"))
 }
 
-fn pair(text: &str) -> Result<(String, String), InputError> {
+pub(super) fn pair(text: &str) -> Result<(String, String), InputError> {
     named(text, '=', || refused("no `=`", "write NAME=VALUE"))
 }
 
-fn json_pair(text: &str) -> Result<(String, String), InputError> {
+pub(super) fn json_pair(text: &str) -> Result<(String, String), InputError> {
     let (pointer, value) = pair(text)?;
     match pointer.starts_with('/') {
         true => Ok((pointer, value)),
@@ -390,17 +333,17 @@ fn json_pair(text: &str) -> Result<(String, String), InputError> {
     }
 }
 
-fn cookie_pair(text: &str) -> Result<(String, String), InputError> {
+pub(super) fn cookie_pair(text: &str) -> Result<(String, String), InputError> {
     let (name, value) = pair(text)?;
     Ok((token(&name)?, value))
 }
 
-fn header_pair(text: &str) -> Result<(String, String), InputError> {
+pub(super) fn header_pair(text: &str) -> Result<(String, String), InputError> {
     let (name, value) = named(text, ':', || refused("no colon", "write 'Name: value'"))?;
     Ok((token(name.trim())?, value.trim().to_owned()))
 }
 
-fn replacement(text: &str) -> Result<(String, String), InputError> {
+pub(super) fn replacement(text: &str) -> Result<(String, String), InputError> {
     let help = "write 'PATTERN=>TEXT', with $1 for groups";
     let (pattern, with) = text.split_once("=>").ok_or_else(|| refused("no `=>`", help))?;
     Ok((pattern.to_owned(), with.to_owned()))
@@ -413,6 +356,14 @@ fn named(
 ) -> Result<(String, String), InputError> {
     let (name, value) = text.split_once(between).ok_or_else(missing)?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+pub(super) fn header_name(text: &str) -> Result<String, InputError> {
+    token(text.trim_end_matches(':').trim())
+}
+
+pub(super) fn path(text: &str) -> Result<PathBuf, InputError> {
+    Ok(text.into())
 }
 
 fn token(name: &str) -> Result<String, InputError> {
