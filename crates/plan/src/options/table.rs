@@ -13,7 +13,7 @@ use super::values::{self, CsvPer, HeaderSource, PingWith, Tickets};
 use super::{Hyphens, LoadOption, TypedOption, choice, file, option, switch, text};
 use crate::endpoints::{parse_path, parse_weighted};
 use crate::rules::{Source, parse_connect_to, parse_proxy, parse_resolve, parse_source, parse_statuses};
-use crate::units::{Ramp, parse_count, parse_duration, parse_ramp, parse_rate, parse_size};
+use crate::units::{Ramp, parse_duration, parse_ramp, parse_rate, parse_size};
 use crate::urls::{parse_base, parse_method};
 use crate::{
     Arrival, CloseMode, Compare, ConnectToRule, H2c, Header, HttpVersion, IdleProtocol, Pacing, Proxy,
