@@ -18,6 +18,7 @@ mod prepare;
 mod pulse;
 mod ready;
 mod run;
+mod settle;
 mod setup;
 mod shard;
 mod shard_count;
@@ -37,6 +38,7 @@ pub use observer::{Observer, Span};
 pub use pace::lag_allowed;
 pub use preflight::{Need, Resource, check, needs};
 pub use run::{run, run_driven};
+pub use settle::settled;
 #[cfg(feature = "fuzzing")]
 pub use tls::fuzzing;
 

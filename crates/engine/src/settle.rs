@@ -8,7 +8,10 @@ use squall_plan::rules::{Source, addresses_of};
 use squall_plan::{OptionProblem, Plan, PortablePlan};
 
 /// The plan as this machine makes it: with its own addresses, of which there may be too many.
-pub(crate) fn settled(plan: PortablePlan) -> Result<Plan, OptionProblem> {
+///
+/// # Errors
+/// Addresses that are not this machine's, and a load that cannot be made with them.
+pub fn settled(plan: PortablePlan) -> Result<Plan, OptionProblem> {
     let addresses = sources(&plan.sources)?;
     let plan = plan.settle(&addresses)?;
     plan.validate().map_err(|error| impossible(&error))?;

@@ -1,11 +1,9 @@
-//! What loads need of this machine and of other crates before they are plans: its addresses, and checks of single values.
+//! What loads need of the crates above `plan`: checks of single values, and scripts, ready to run.
 
-mod network;
 pub(crate) mod script;
 mod source_line;
 
-pub(crate) use network::settled;
-
+use squall_engine::settled;
 use squall_measure::Threshold;
 use squall_plan::options::ReadContext;
 use squall_plan::{InputError, LoadSpec, Plan, Problems};

@@ -229,7 +229,7 @@ fn addresses_of_a_machine_may_make_a_plan_too_large() {
         let argv = ["squall", "idle", "127.0.0.1:1", "-c", count, "--source", "127.0.0.1-127.0.0.3"];
         match parse(argv.map(Into::into)) {
             Ok(Request::Do(Command::Idle(args))) => {
-                super::settled(squall_plan::load::idle(&args.spec(), super::typed()).unwrap())
+                squall_engine::settled(squall_plan::load::idle(&args.spec(), super::typed()).unwrap())
             }
             other => panic!("{other:?}"),
         }

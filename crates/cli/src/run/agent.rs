@@ -43,7 +43,7 @@ impl Worker for Engine {
     fn prepare(&self, order: &LoadOrder, folder: &Path, voice: Voice) -> Result<Box<dyn Job>, Trouble> {
         let (mut plan, script) = match &order.work {
             LoadWork::Tool(tool) => return Ok(Box::new(ToolJob::new(order, tool, folder)?)),
-            LoadWork::Plan(plan) => (load::settled((**plan).clone())?, None),
+            LoadWork::Plan(plan) => (squall_engine::settled((**plan).clone())?, None),
             LoadWork::Script(work) => {
                 let script = script(work, voice)
                     .map_err(|failure| Trouble::new(failure.message, failure.help))?

@@ -39,7 +39,7 @@ fn play(file: &Path, spec: &LoadSpec, shown: &OutputArgs) -> Result<ExitCode, Fa
         false => Patience::unless_quiet(&shown.faces, format!("reading {}", file.display())),
     };
     let (plan, _playable) = prepared(file, draft, shown.faces.quiet > 0)?;
-    let plan = load::settled(plan)?;
+    let plan = squall_engine::settled(plan)?;
     drop(patience);
     http::make(&plan, shown, None)
 }
