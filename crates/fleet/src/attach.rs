@@ -10,8 +10,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use crate::attempt::MARK;
 use crate::protocol::{self, Order, Trouble, WayBack};
-use crate::transport::MARK;
 
 /// Carries standard input and output to the agent that listens at a socket, until either ends.
 ///

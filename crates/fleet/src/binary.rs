@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 use squall_plan::files;
 use squall_plan::limits::PROGRAM_BYTES_MAX;
 
+use crate::attempt::{Attempt, Awaited, MARK, Opened};
 use crate::protocol::Trouble;
 use crate::terms::{Terms, prelude};
-use crate::transport::{Attempt, Awaited, MARK, Opened};
 
 /// The program files that machines can be sent.
 #[derive(Debug)]

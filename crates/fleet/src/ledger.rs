@@ -12,7 +12,6 @@ use squall_measure::{
 use squall_plan::Plan;
 
 use crate::absent::{Progress, Unreported};
-use crate::fleet::MachineView;
 use crate::order::{Evidence, FleetPlan, FleetRule};
 
 /// All scopes of a run.
@@ -85,6 +84,17 @@ pub(crate) struct Source {
     pub(crate) origin_s: u32,
     /// When its step began.
     pub(crate) step_origin_s: u32,
+}
+
+/// A machine while the run goes on.
+#[derive(Debug, Clone, Copy)]
+pub struct MachineView<'a> {
+    /// The name that the plan gives it.
+    pub name: &'a str,
+    /// Its figures so far.
+    pub recorder: &'a RunRecorder,
+    /// Why it does no more, where it does not.
+    pub problem: Option<&'a str>,
 }
 
 impl Ledger {

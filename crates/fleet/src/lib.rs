@@ -6,6 +6,7 @@
 mod absent;
 mod agent;
 mod attach;
+mod attempt;
 mod binary;
 mod clock;
 mod delivery;
@@ -30,8 +31,9 @@ mod transport;
 pub use agent::{Beginner, Job, Port, Voice, Worker, serve};
 pub use attach::attach;
 pub use clock::unix_ns;
-pub use fleet::{MachineView, Outcome, Refusal, Steer, Watcher, run};
+pub use fleet::{Outcome, Refusal, Steer, Watcher, run};
 pub use key::check_key;
+pub use ledger::MachineView;
 pub use monitor::figures::unless_figure;
 pub use order::{
     FileOrder, FleetHook, FleetLoad, FleetPlan, FleetRule, FleetStep, LoadWork, RuleKind, ScriptWork,

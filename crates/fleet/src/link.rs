@@ -14,10 +14,11 @@ use std::time::{Duration, Instant, SystemTime};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
+use crate::attempt::{Attempt, Awaited, Errors, Opened};
 use crate::clock::{ClockOffset, Exchange, unix_ns};
 use crate::delivery::Delivery;
 use crate::protocol::{self, Destination, FilePart, Order, PROTOCOL_VERSION, Report, Trouble, WayBack};
-use crate::transport::{Attempt, Awaited, Errors, Opened, Transport};
+use crate::transport::Transport;
 
 /// Something that came from a machine.
 #[derive(Debug)]
@@ -395,22 +396,15 @@ fn take_clock(clock: &mut ClockOffset, report: &Report, came_ns: u64) -> bool {
 
 fn ask(orders: &mut impl Write, order: &Order) -> Result<(), Trouble> {
     // A pipe whose reader has gone.
-    protocol::write(orders, order).map_err(|_| no_agent("it ended"))
+    protocol::write(orders, order).map_err(|_| Trouble::no_agent("it ended"))
 }
 
 fn answer(reports: &mut impl Read, delivery: &Delivery<Order>) -> Result<Report, Trouble> {
     match delivery.read(reports) {
         Ok(Some(report)) => Ok(report),
-        Ok(None) => Err(no_agent("it ended")),
-        Err(error) => Err(no_agent(&error.to_string())),
+        Ok(None) => Err(Trouble::no_agent("it ended")),
+        Err(error) => Err(Trouble::no_agent(&error.to_string())),
     }
-}
-
-pub(crate) fn no_agent(why: &str) -> Trouble {
-    Trouble::new(
-        format!("the agent does not answer: {why}"),
-        "the command must start `squall agent`, with nothing else on its standard output",
-    )
 }
 
 /// What the other end said at last explains more than its silence; an agent says what is wrong and what to do.

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use squall_plan::limits::{LOGIN_TRY_COUNT_MAX, LOGINS_AT_ONCE_MAX};
 
+use crate::attempt::{Attempt, Awaited, Errors, Opened};
 use crate::janitor::make_folder;
 use crate::protocol::Trouble;
 use crate::ssh::{self, Jump, LoginFailure};
-use crate::transport::{Attempt, Awaited, Errors};
 
 /// The logins of one controller.
 #[derive(Debug, Default)]
@@ -115,6 +115,16 @@ impl FailedLogin {
     /// A failure before ssh was started, or one that the other end described.
     pub(crate) fn plain(trouble: Trouble) -> Self {
         Self { trouble, errors: String::new() }
+    }
+
+    /// What went wrong, by what was reported or by what the process said on standard error.
+    pub(crate) fn of(opened: Opened, told: Option<Trouble>, by_errors: impl Fn(&str) -> Trouble) -> Self {
+        let errors = opened.end();
+        if let Some(trouble) = told {
+            return Self::plain(trouble);
+        }
+        let errors = errors.text();
+        Self { trouble: by_errors(&errors), errors }
     }
 }
 

@@ -382,6 +382,14 @@ impl Trouble {
     pub fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { message: message.into(), help: help.into(), is_target_unreachable: false }
     }
+
+    /// An agent that says nothing more.
+    pub(crate) fn no_agent(why: &str) -> Self {
+        Self::new(
+            format!("the agent does not answer: {why}"),
+            "the command must start `squall agent`, with nothing else on its standard output",
+        )
+    }
 }
 
 impl From<OptionProblem> for Trouble {

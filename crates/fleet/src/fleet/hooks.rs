@@ -4,17 +4,11 @@ use std::time::Instant;
 
 use squall_measure::{Event, EventKind};
 
-use super::step::{Step, listed};
+use super::jobs::{HookMoment, Step};
+use super::step::listed;
 use super::{Fleet, Steer, Watcher};
 use crate::order::FleetHook;
 use crate::protocol::{HookOrder, Order, Trouble};
-
-/// When hooks run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HookMoment {
-    Before,
-    After,
-}
 
 impl Fleet<'_> {
     /// Runs the hooks of a step, each on all its machines at the same time.

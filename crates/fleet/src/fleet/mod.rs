@@ -8,6 +8,7 @@
 
 mod files;
 mod hooks;
+mod jobs;
 mod monitored;
 mod open;
 mod reports;
@@ -22,10 +23,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use squall_measure::{Event, EventKind, Monitor, RunRecord, RunRecorder, StoppedBy, ToolRun};
 
-use self::hooks::HookMoment;
-use self::step::Step;
+use self::jobs::{HookMoment, Step};
 use crate::clock::unix_ns;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, MachineView};
 use crate::link::{Arrival, Link};
 use crate::order::FleetPlan;
 use crate::page::Page;
@@ -65,17 +65,6 @@ pub trait Watcher {
 
     /// About every 100 ms: what is known by then, of the whole and of each machine.
     fn look(&mut self, recorder: &RunRecorder, machines: &[MachineView<'_>]);
-}
-
-/// A machine while the run goes on.
-#[derive(Debug, Clone, Copy)]
-pub struct MachineView<'a> {
-    /// The name that the plan gives it.
-    pub name: &'a str,
-    /// Its figures so far.
-    pub recorder: &'a RunRecorder,
-    /// Why it does no more, where it does not.
-    pub problem: Option<&'a str>,
 }
 
 /// What a fleet brings home.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use squall_measure::EventKind;
 use squall_plan::file::{MonitorSpec, Watched};
 
-use super::step::Step;
+use super::jobs::Step;
 use super::{Fleet, Steer, Watcher};
 use crate::page::Page;
 use crate::protocol::{Monitored, Order, Trouble};

@@ -11,13 +11,14 @@ use squall_plan::file::Reach;
 
 use super::step::{TURN, listed};
 use super::{Fleet, Refusal, Steer, Watcher};
+use crate::attempt::Attempt;
 use crate::binary::Binary;
 use crate::ledger::Ledger;
 use crate::link::{Arrival, Link};
 use crate::logins::Logins;
 use crate::order::FleetPlan;
 use crate::protocol::Trouble;
-use crate::transport::{self, Attempt, Transport, Ways};
+use crate::transport::{self, Transport, Ways};
 
 impl<'a> Fleet<'a> {
     /// Opens the way to every machine, all at the same time.

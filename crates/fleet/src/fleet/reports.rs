@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use squall_measure::{Event, EventKind, StoppedBy, ToolFigures, ToolRun};
 
-use super::step::{State, Step};
+use super::jobs::{State, Step};
 use super::{Fleet, SECOND_NS, Watcher};
 use crate::absent::Unreported;
 use crate::clock::unix_ns;

@@ -198,8 +198,6 @@ const CIRCLES: &[Circle] = &[
     circle("cli", "args", 2),
     circle("engine", "prepare", 5),
     circle("engine", "shard::connections", 9),
-    circle("fleet", "attach", 5),
-    circle("fleet", "fleet", 4),
     circle("plan", "file::inventory", 2),
     circle("plan", "file::ptr", 3),
     circle("script", "api", 20),
