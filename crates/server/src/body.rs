@@ -10,7 +10,11 @@ use std::{
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::{connection::Ticket, pause::pause, sequence::noise};
+use crate::{
+    connection::{Cut, Ticket},
+    pause::pause,
+    sequence::noise,
+};
 
 /// What a body is made of.
 pub(crate) enum Source {
@@ -31,15 +35,6 @@ pub(crate) enum Step {
     Until(Duration),
     /// Break the connection off.
     Cut(Cut),
-}
-
-/// How a connection is broken off on purpose; to hyper it is an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Cut {
-    #[error("the route closes the connection")]
-    Close,
-    #[error("the route resets the connection")]
-    Reset,
 }
 
 impl Source {

@@ -10,7 +10,7 @@ use hyper::{
 };
 use percent_encoding::percent_decode_str;
 
-use crate::{duration, reply::Refusal, size, target::Shared};
+use crate::{duration, reply::Refusal, shared::Shared, size};
 
 /// A request as handlers see it.
 pub(crate) struct Call<'a> {

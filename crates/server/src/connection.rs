@@ -18,10 +18,9 @@ use tokio::{
 };
 
 use crate::{
-    body::Cut,
     log::{End, Entry},
+    shared::Worker,
     stats::Counters,
-    worker::Worker,
 };
 
 /// What socket, service and bodies of one connection share. They all run on one thread; the atomics only say so to the compiler.
@@ -82,6 +81,15 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.worker.counters().connections_closed.add(1);
     }
+}
+
+/// How a connection is broken off on purpose; to hyper it is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Cut {
+    #[error("the route closes the connection")]
+    Close,
+    #[error("the route resets the connection")]
+    Reset,
 }
 
 /// A request that is open. Dropping it counts the request as over, and logs it.

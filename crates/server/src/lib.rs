@@ -13,6 +13,7 @@
 
 mod body;
 mod call;
+mod channels;
 mod connection;
 mod duration;
 mod error;
@@ -24,6 +25,7 @@ mod pause;
 mod reply;
 mod routes;
 mod sequence;
+mod shared;
 mod size;
 mod stats;
 mod target;

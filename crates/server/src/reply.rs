@@ -9,10 +9,7 @@ use hyper::{
 };
 use serde::Serialize;
 
-use crate::{
-    body::{Cut, Source},
-    websocket::WebSocketSession,
-};
+use crate::{body::Source, connection::Cut, websocket::WebSocketSession};
 
 /// What a handler answers.
 pub(crate) struct Reply {

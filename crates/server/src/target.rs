@@ -5,7 +5,6 @@ use std::{
     net::SocketAddr,
     sync::Arc,
     thread::{self, JoinHandle},
-    time::Duration,
 };
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -16,13 +15,14 @@ use tokio::{
 };
 
 use crate::{
-    Error, Options, Stats, limits,
+    Error, Options, Stats,
+    channels::Channels,
+    limits,
     log::{self, Log},
-    sequence::Sequence,
+    shared::{Sequences, Shared, Worker},
     stats::Counters,
     tls::Identity,
-    websocket::Channels,
-    worker::{Accepted, Worker},
+    worker::Accepted,
 };
 
 /// A server that runs in its own threads until it is stopped or dropped.
@@ -122,39 +122,6 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         self.end();
-    }
-}
-
-/// What all threads read, and the few numbers that they hand out together.
-pub(crate) struct Shared {
-    pub(crate) tls: Option<Identity>,
-    pub(crate) head_timeout: Duration,
-    /// One for each worker.
-    pub(crate) counters: Vec<Counters>,
-    pub(crate) sequences: Sequences,
-    pub(crate) channels: Channels,
-}
-
-/// One sequence for each purpose, so that the draws of one route do not depend on calls of another.
-#[derive(Default)]
-pub(crate) struct Sequences {
-    pub(crate) connection: Sequence,
-    pub(crate) delay: Sequence,
-    pub(crate) latency: Sequence,
-    pub(crate) status: Sequence,
-    pub(crate) uuid: Sequence,
-    pub(crate) nonce: Sequence,
-}
-
-impl Shared {
-    pub(crate) fn stats(&self) -> Stats {
-        let mut sum = Stats::default();
-        self.counters.iter().for_each(|counters| counters.add_to(&mut sum));
-        sum
-    }
-
-    pub(crate) fn scheme(&self) -> &'static str {
-        if self.tls.is_some() { "https" } else { "http" }
     }
 }
 

@@ -1,11 +1,6 @@
 //! One WebSocket connection, from the upgrade to its closing handshake.
 
-use std::{
-    collections::HashMap,
-    io,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
@@ -19,7 +14,12 @@ use tokio::{
     time::{Interval, interval_at},
 };
 
-use crate::{connection::Ticket, limits, pause::pause};
+use crate::{
+    channels::{Membership, Post},
+    connection::Ticket,
+    limits,
+    pause::pause,
+};
 
 /// What a route does with the messages of a connection.
 pub(crate) struct WebSocketSession {
@@ -32,37 +32,6 @@ pub(crate) struct WebSocketSession {
     pub(crate) close: Option<(u64, CloseCode)>,
     /// Where messages go; none: back.
     pub(crate) membership: Option<Membership>,
-}
-
-/// All connections that share their messages.
-type Channel = broadcast::Sender<Arc<Post>>;
-
-/// A connection's place in a channel.
-pub(crate) struct Membership {
-    channel: Channel,
-    posts: broadcast::Receiver<Arc<Post>>,
-}
-
-/// A message on its way to all of a channel.
-pub(crate) struct Post {
-    kind: MessageKind,
-    bytes: Vec<u8>,
-}
-
-/// The channels by name.
-#[derive(Default)]
-pub(crate) struct Channels(Mutex<HashMap<String, Channel>>);
-
-impl Channels {
-    /// Joins the channel of this name; those without members are forgotten.
-    pub(crate) fn join(&self, name: &str) -> Membership {
-        let mut channels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        channels.retain(|known, channel| known == name || channel.receiver_count() > 0);
-        let made = || broadcast::channel(limits::CHANNEL_MESSAGE_COUNT_MAX).0;
-        let channel = channels.entry(name.to_owned()).or_insert_with(made).clone();
-        let posts = channel.subscribe();
-        Membership { channel, posts }
-    }
 }
 
 /// Why a connection ends.

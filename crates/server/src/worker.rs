@@ -23,28 +23,19 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, rustls::HandshakeKind};
 
 use crate::{
-    body::{Body, Cut},
+    body::Body,
     call::{Call, Received},
-    connection::{Connection, Socket, Ticket},
+    connection::{Connection, Cut, Socket, Ticket},
     limits,
-    log::Log,
     pause::pause,
     reply::{Fate, Refusal, Reply},
     routes::{self, Intake},
-    stats::Counters,
-    target::Shared,
+    shared::Worker,
     websocket,
 };
 
 /// A connection on its way from the acceptor to a worker.
 pub(crate) type Accepted = (std::net::TcpStream, SocketAddr);
-
-/// What one thread owns.
-pub(crate) struct Worker {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) index: usize,
-    pub(crate) log: Option<Log>,
-}
 
 impl Worker {
     /// Serves until no more connections can come, then drops what is open.
@@ -59,22 +50,6 @@ impl Worker {
         });
         drop(runtime); // the last requests are logged here
         self.flush_log();
-    }
-
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.shared.counters[self.index]
-    }
-
-    pub(crate) fn write_log(&self, line: &str) {
-        if self.log.as_ref().is_some_and(|log| log.write(line).is_err()) {
-            self.counters().log_lines_lost.add(1);
-        }
-    }
-
-    fn flush_log(&self) {
-        if self.log.as_ref().is_some_and(|log| log.flush().is_err()) {
-            self.counters().log_lines_lost.add(1);
-        }
     }
 }
 

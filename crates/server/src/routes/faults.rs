@@ -5,8 +5,9 @@ use std::time::Duration;
 use hyper::header::CONNECTION;
 
 use crate::{
-    body::{Cut, Source, Step, block},
+    body::{Source, Step, block},
     call::Call,
+    connection::Cut,
     limits::REPLY_BYTES_MAX,
     reply::{Fate, Refusal, Reply},
 };

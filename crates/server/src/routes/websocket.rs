@@ -14,9 +14,10 @@ use squall_wire::ws::{CloseCode, deflate::Params, handshake};
 
 use crate::{
     call::Call,
+    channels::Membership,
     limits::SEQUENCE_COUNT_MAX,
     reply::{Refusal, Reply},
-    websocket::{Membership, WebSocketSession},
+    websocket::WebSocketSession,
 };
 
 pub(super) fn echo(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -205,7 +205,6 @@ const CIRCLES: &[Circle] = &[
     circle("script", "api::subtle::aes", 6),
     circle("script", "typescript::namespace", 2),
     circle("script", "vm::lists", 2),
-    circle("server", "body", 9),
 ];
 
 #[cfg(test)]

@@ -1,0 +1,63 @@
+//! What all threads of the server share, and what each has for itself.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{Stats, channels::Channels, log::Log, sequence::Sequence, stats::Counters, tls::Identity};
+
+/// What all threads read, and the few numbers that they hand out together.
+pub(crate) struct Shared {
+    pub(crate) tls: Option<Identity>,
+    pub(crate) head_timeout: Duration,
+    /// One for each worker.
+    pub(crate) counters: Vec<Counters>,
+    pub(crate) sequences: Sequences,
+    pub(crate) channels: Channels,
+}
+
+/// What one thread owns.
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) index: usize,
+    pub(crate) log: Option<Log>,
+}
+
+/// One sequence for each purpose, so that the draws of one route do not depend on calls of another.
+#[derive(Default)]
+pub(crate) struct Sequences {
+    pub(crate) connection: Sequence,
+    pub(crate) delay: Sequence,
+    pub(crate) latency: Sequence,
+    pub(crate) status: Sequence,
+    pub(crate) uuid: Sequence,
+    pub(crate) nonce: Sequence,
+}
+
+impl Shared {
+    pub(crate) fn stats(&self) -> Stats {
+        let mut sum = Stats::default();
+        self.counters.iter().for_each(|counters| counters.add_to(&mut sum));
+        sum
+    }
+
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+}
+
+impl Worker {
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.shared.counters[self.index]
+    }
+
+    pub(crate) fn write_log(&self, line: &str) {
+        if self.log.as_ref().is_some_and(|log| log.write(line).is_err()) {
+            self.counters().log_lines_lost.add(1);
+        }
+    }
+
+    pub(crate) fn flush_log(&self) {
+        if self.log.as_ref().is_some_and(|log| log.flush().is_err()) {
+            self.counters().log_lines_lost.add(1);
+        }
+    }
+}
