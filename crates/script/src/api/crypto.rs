@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
 use sha2::digest::{FixedOutput, Update};
 
+use super::random::random;
 use super::{by_pieces, hex};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
@@ -247,24 +248,11 @@ fn random_uuid<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     Ok(call.ctx().string(&parts.join("-")))
 }
 
-/// So many random bytes.
-pub(super) fn random(ctx: Ctx<'_>, count: usize) -> JsResult<Vec<u8>> {
-    let mut bytes = vec![0; count];
-    for piece in bytes.chunks_mut(RANDOM_PIECE_BYTES) {
-        getrandom::fill(piece).map_err(|error| ctx.throw_error(&format!("no random bytes: {error}")))?;
-        ctx.host().give_way(ctx)?;
-    }
-    Ok(bytes)
-}
-
 /// Web Cryptography API 10.1.1: more in one call is a QuotaExceededError.
 const RANDOM_VALUES_BYTES_MAX: f64 = 65_536.0;
 
 /// Longer than a block of any hash.
 const KEY_BYTES_MAX: usize = 1024;
-
-/// Random bytes that the system gives in less than a millisecond.
-const RANDOM_PIECE_BYTES: usize = 128 * 1024;
 
 /// Most random bytes in one call.
 const RANDOM_BYTES_MAX: f64 = 1e8;

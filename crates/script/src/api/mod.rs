@@ -16,6 +16,7 @@ mod k6;
 pub(crate) mod meta;
 mod metrics;
 mod open;
+mod random;
 mod stack;
 mod streams;
 mod subtle;

@@ -5,6 +5,7 @@
 
 mod emit;
 mod namespace;
+mod space;
 mod types;
 
 use oxc_parser::ParserReturn;

@@ -3,63 +3,19 @@
 use std::collections::HashSet;
 
 use oxc_ast::ast::{
-    BindingPattern, Declaration, Statement, TSModuleReference, TSNamespaceDeclaration,
-    TSNamespaceDeclarationBody, TSTypeName, VariableDeclarationKind,
+    BindingPattern, Declaration, Statement, TSNamespaceDeclaration, TSNamespaceDeclarationBody,
+    VariableDeclarationKind,
 };
 use oxc_ast_visit::Visit;
 use oxc_span::{GetSpan, Span};
 
+use super::space::{Space, declaration_of, has_values};
 use super::types::Finder;
-
-/// A block that is being rewritten.
-pub(super) struct Space {
-    name: String,
-    /// What earlier blocks of it export, and this one does not declare.
-    earlier: HashSet<String>,
-}
 
 /// What a block exports: a name, and whether it can be assigned.
 struct Export {
     name: String,
     is_variable: bool,
-}
-
-/// Whether there is code in a namespace.
-pub(super) fn has_values(it: &TSNamespaceDeclaration<'_>) -> bool {
-    let TSNamespaceDeclarationBody::TSModuleBlock(block) = &it.body else {
-        let TSNamespaceDeclarationBody::TSNamespaceDeclaration(inner) = &it.body else { return false };
-        return has_values(inner);
-    };
-    block.body.iter().any(|statement| match declaration_of(statement) {
-        Some(Declaration::TSTypeAliasDeclaration(_) | Declaration::TSInterfaceDeclaration(_)) => false,
-        Some(Declaration::TSNamespaceDeclaration(inner)) => !inner.declare && has_values(inner),
-        _ => true,
-    })
-}
-
-/// The first name of what an `import x = a.b` stands for.
-pub(super) fn first_name(reference: &TSModuleReference<'_>) -> Option<String> {
-    match reference {
-        TSModuleReference::IdentifierReference(it) => Some(it.name.to_string()),
-        TSModuleReference::QualifiedName(it) => {
-            let mut left = &it.left;
-            while let TSTypeName::QualifiedName(inner) = left {
-                left = &inner.left;
-            }
-            match left {
-                TSTypeName::IdentifierReference(it) => Some(it.name.to_string()),
-                _ => None,
-            }
-        }
-        TSModuleReference::ExternalModuleReference(_) => None,
-    }
-}
-
-fn declaration_of<'b, 'a>(statement: &'b Statement<'a>) -> Option<&'b Declaration<'a>> {
-    match statement {
-        Statement::ExportDeclaration(export) => Some(&export.declaration),
-        other => other.as_declaration(),
-    }
 }
 
 impl Finder<'_> {

@@ -15,7 +15,7 @@ use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::scope::ScopeFlags;
 
-use super::{Edits, Problem, emit, namespace};
+use super::{Edits, Problem, emit, space};
 
 /// The edits that leave a program's code alone.
 pub(super) fn edits_of(program: &Program<'_>, text: &str) -> Result<Edits, Problem> {
@@ -55,7 +55,7 @@ pub(super) struct Finder<'t> {
     /// `import a = b.c`: the statement, and its name.
     aliases: Vec<(Span, String)>,
     /// The namespaces that are open.
-    pub(super) spaces: Vec<namespace::Space>,
+    pub(super) spaces: Vec<space::Space>,
     /// Of each namespace what its blocks so far export.
     pub(super) exported: HashMap<String, Vec<String>>,
 }
@@ -143,7 +143,7 @@ impl Finder<'_> {
             Declaration::ClassDeclaration(it) => it.declare,
             Declaration::TSEnumDeclaration(it) => it.declare,
             Declaration::FunctionDeclaration(it) => it.declare || it.body.is_none(),
-            Declaration::TSNamespaceDeclaration(it) => it.declare || !namespace::has_values(it),
+            Declaration::TSNamespaceDeclaration(it) => it.declare || !space::has_values(it),
             Declaration::TSImportEqualsDeclaration(it) => it.import_kind == ImportOrExportKind::Type,
         }
     }
@@ -187,7 +187,7 @@ impl<'a> Visit<'a> for Finder<'_> {
                 Declaration::TSNamespaceDeclaration(space) => self.namespace(space, export.span.start, true),
                 _ => walk::walk_statement(self, it),
             },
-            Statement::TSNamespaceDeclaration(space) if !space.declare && namespace::has_values(space) => {
+            Statement::TSNamespaceDeclaration(space) if !space.declare && space::has_values(space) => {
                 self.namespace(space, space.span.start, false);
             }
             Statement::ExportNamedDeclaration(export) => {
@@ -237,7 +237,7 @@ impl<'a> Visit<'a> for Finder<'_> {
     fn visit_ts_import_equals_declaration(&mut self, it: &TSImportEqualsDeclaration<'a>) {
         self.aliases.push((it.span, it.id.name.to_string()));
         self.visit_binding_identifier(&it.id);
-        if let Some(name) = namespace::first_name(&it.module_reference) {
+        if let Some(name) = space::first_name(&it.module_reference) {
             self.used.insert(name);
         }
     }

@@ -7,6 +7,13 @@ use super::value::Value;
 use super::{Call, Fun, JsResult};
 
 impl<'js> Value<'js> {
+    /// `JSON.stringify`; `None` where it gives `undefined`.
+    pub(crate) fn to_json(&self) -> JsResult<Option<String>> {
+        let ctx = self.ctx();
+        let replacer = ctx.host().kept(ctx, "replacer", || ctx.function(&REPLACER))?;
+        self.to_json_with(&replacer)
+    }
+
     /// The elements of an array-like, of which there may be a bounded number.
     pub(crate) fn elements(&self) -> JsResult<Vec<Self>> {
         let count = self.length()?;
@@ -52,7 +59,7 @@ impl<'js> Value<'js> {
 }
 
 /// Given to `JSON.stringify`, which calls it for each value: it leaves the value as it is, and lets others have their turn.
-pub(super) const REPLACER: Fun = Fun::new(c"", 2, give_way_and_keep);
+const REPLACER: Fun = Fun::new(c"", 2, give_way_and_keep);
 
 fn give_way_and_keep<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let host = call.ctx().host();

@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 
 use rquickjs_sys as qjs;
 
-use super::{Ctx, JsResult, Thrown, c_text, lists};
+use super::{Ctx, JsResult, Thrown, c_text};
 
 /// A value of a context.
 pub(crate) struct Value<'js> {
@@ -386,13 +386,11 @@ impl<'js> Value<'js> {
         }
     }
 
-    /// `JSON.stringify`; `None` where it gives `undefined`.
-    pub(crate) fn to_json(&self) -> JsResult<Option<String>> {
-        let replacer = self.ctx.host().kept(self.ctx, "replacer", || self.ctx.function(&lists::REPLACER))?;
-        let ctx = self.ctx.as_ptr();
+    /// `JSON.stringify` with a replacer; `None` where it gives `undefined`.
+    pub(super) fn to_json_with(&self, replacer: &Self) -> JsResult<Option<String>> {
         // SAFETY: gives an owned value; the replacer is borrowed.
         let text = unsafe {
-            let raw = qjs::JS_JSONStringify(ctx, self.raw, replacer.raw, qjs::JS_UNDEFINED);
+            let raw = qjs::JS_JSONStringify(self.ctx.as_ptr(), self.raw, replacer.raw, qjs::JS_UNDEFINED);
             Self::checked(self.ctx, raw)?
         };
         if text.is_undefined() { Ok(None) } else { text.to_string().map(Some) }

@@ -201,10 +201,6 @@ const CIRCLES: &[Circle] = &[
     circle("plan", "file::inventory", 2),
     circle("plan", "file::ptr", 3),
     circle("script", "api", 20),
-    circle("script", "api::crypto", 2),
-    circle("script", "api::subtle::aes", 6),
-    circle("script", "typescript::namespace", 2),
-    circle("script", "vm::lists", 2),
 ];
 
 #[cfg(test)]

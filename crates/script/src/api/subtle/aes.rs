@@ -9,15 +9,9 @@ use super::algorithm::{self, Name};
 use super::error::{Fault, Outcome};
 use super::evp::Gcm;
 use super::jwk::Jwk;
-use super::key::{Format, Material, Usage};
+use super::key::Material;
+use super::usage::{Format, Usage, Way};
 use crate::vm::{Ctx, Value};
-
-/// Which way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    Encrypt,
-    Decrypt,
-}
 
 /// A mode with its parameters.
 enum Mode {

@@ -14,7 +14,7 @@ use aws_lc_rs::signature::{
 use super::algorithm::{self, Hash, Name};
 use super::error::{Fault, Outcome};
 use super::jwk::{self, Jwk};
-use super::key::{Format, Usage};
+use super::usage::{Format, Usage};
 use crate::vm::{Ctx, Value};
 
 /// A curve.

@@ -9,8 +9,8 @@ use std::ptr::{self, NonNull};
 
 use aws_lc_sys as lc;
 
-use super::aes::Way;
 use super::algorithm::Hash;
+use super::usage::Way;
 
 /// A private or public key of RSA.
 pub(super) struct RsaKey(Owned<lc::EVP_PKEY>);

@@ -5,7 +5,8 @@ use aws_lc_rs::{constant_time, hmac};
 use super::algorithm::{self, Hash, Name};
 use super::error::{Fault, Outcome};
 use super::jwk::Jwk;
-use super::key::{Format, Material, Usage};
+use super::key::Material;
+use super::usage::{Format, Usage};
 use crate::api::by_pieces;
 use crate::vm::{Ctx, Value};
 

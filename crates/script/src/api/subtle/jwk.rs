@@ -3,9 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, URL_SAFE_NO_PAD};
 
-use super::algorithm::{Hash, Name};
 use super::error::{Fault, Outcome};
-use super::key::{self, CryptoKey, Material};
 use crate::vm::{Ctx, JsResult, Value};
 
 /// A key in its JSON form, of the type that the algorithm wants.
@@ -60,32 +58,6 @@ pub(super) fn object<'js>(
         jwk.set(member, ctx.string(&URL_SAFE_NO_PAD.encode(bytes)))?;
     }
     Ok(jwk)
-}
-
-/// The JWK of a secret key.
-pub(super) fn of_secret<'js>(ctx: Ctx<'js>, key: &CryptoKey, bytes: &[u8]) -> JsResult<Value<'js>> {
-    // RFC 7518 3.1, 5.1: `HS256`, `A128GCM`; CBC and CTR alone are WebCrypto's.
-    let alg = match (&key.material, key.name) {
-        (Material::Hmac(hash, _), _) => hmac_alg(*hash).to_owned(),
-        (_, name) => format!("A{}{}", bytes.len() * 8, aes_mode(name)),
-    };
-    let jwk = object(ctx, &[("kty", "oct"), ("alg", &alg)], &[("k", bytes)])?;
-    jwk.set("ext", ctx.bool(key.extractable))?;
-    jwk.set("key_ops", key::usages(ctx, &key.usages)?)?;
-    Ok(jwk)
-}
-
-fn hmac_alg(hash: Hash) -> &'static str {
-    match hash {
-        Hash::Sha1 => "HS1",
-        Hash::Sha256 => "HS256",
-        Hash::Sha384 => "HS384",
-        Hash::Sha512 => "HS512",
-    }
-}
-
-fn aes_mode(name: Name) -> &'static str {
-    name.text().strip_prefix("AES-").unwrap_or_default()
 }
 
 /// Without padding, and where the last letter has unused bits, as Go reads it.

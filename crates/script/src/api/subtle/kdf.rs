@@ -6,7 +6,8 @@ use aws_lc_rs::pbkdf2;
 
 use super::algorithm::{self, Hash, Name};
 use super::error::{Fault, Outcome};
-use super::key::{Format, Material, Usage};
+use super::key::Material;
+use super::usage::{Format, Usage};
 use crate::api::off_loop;
 use crate::vm::{Ctx, Value};
 

@@ -2,9 +2,10 @@
 //!
 //! Never: the key's bytes as a property; only `exportKey` gives them out, if the key may be exported.
 
-use super::algorithm::{self, Hash, Name};
+use super::algorithm::{Hash, Name};
 use super::error::{Fault, Outcome};
-use super::{ec, rsa};
+use super::usage::{Usage, usages};
+use super::{ec, jwk, rsa};
 use crate::vm::{Ctx, JsResult, Value};
 
 /// A key.
@@ -30,28 +31,6 @@ pub(super) enum Kind {
     Secret,
     Private,
     Public,
-}
-
-/// What a key may be used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Usage {
-    Encrypt,
-    Decrypt,
-    Sign,
-    Verify,
-    DeriveKey,
-    DeriveBits,
-    WrapKey,
-    UnwrapKey,
-}
-
-/// How a key is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
-    Raw,
-    Pkcs8,
-    Spki,
-    Jwk,
 }
 
 impl CryptoKey {
@@ -106,6 +85,19 @@ impl CryptoKey {
         Ok(value)
     }
 
+    /// The JWK of a secret key.
+    pub(super) fn secret_jwk<'js>(&self, ctx: Ctx<'js>, bytes: &[u8]) -> JsResult<Value<'js>> {
+        // RFC 7518 3.1, 5.1: `HS256`, `A128GCM`; CBC and CTR alone are WebCrypto's.
+        let alg = match (&self.material, self.name) {
+            (Material::Hmac(hash, _), _) => hmac_alg(*hash).to_owned(),
+            (_, name) => format!("A{}{}", bytes.len() * 8, aes_mode(name)),
+        };
+        let jwk = jwk::object(ctx, &[("kty", "oct"), ("alg", &alg)], &[("k", bytes)])?;
+        jwk.set("ext", ctx.bool(self.extractable))?;
+        jwk.set("key_ops", usages(ctx, &self.usages)?)?;
+        Ok(jwk)
+    }
+
     fn algorithm<'js>(&self, ctx: Ctx<'js>) -> JsResult<Value<'js>> {
         let algorithm = ctx.object();
         let bits = |bytes: &Vec<u8>| ctx.number((bytes.len() * 8) as f64);
@@ -127,87 +119,21 @@ impl CryptoKey {
     }
 }
 
+fn hmac_alg(hash: Hash) -> &'static str {
+    match hash {
+        Hash::Sha1 => "HS1",
+        Hash::Sha256 => "HS256",
+        Hash::Sha384 => "HS384",
+        Hash::Sha512 => "HS512",
+    }
+}
+
+fn aes_mode(name: Name) -> &'static str {
+    name.text().strip_prefix("AES-").unwrap_or_default()
+}
+
 fn set_hash(algorithm: &Value<'_>, hash: Hash) -> JsResult<()> {
     let object = algorithm.ctx().object();
     object.set("name", algorithm.ctx().string(hash.text()))?;
     algorithm.set("hash", object)
-}
-
-impl Usage {
-    const ALL: [Self; 8] = [
-        Self::Encrypt,
-        Self::Decrypt,
-        Self::Sign,
-        Self::Verify,
-        Self::DeriveKey,
-        Self::DeriveBits,
-        Self::WrapKey,
-        Self::UnwrapKey,
-    ];
-
-    /// The usages that a script lists, each once.
-    pub(super) fn listed(value: &Value<'_>) -> Outcome<Vec<Self>> {
-        if value.is_nullish() {
-            return Ok(Vec::new());
-        }
-        if !value.is_array() {
-            return Err(Fault::Type("usages must be an array of texts".to_owned()));
-        }
-        let mut usages = Vec::new();
-        for element in algorithm::elements(value)? {
-            let text = element.to_string()?;
-            let usage = Self::ALL.into_iter().find(|usage| usage.text() == text);
-            let usage = usage.ok_or_else(|| Fault::Syntax(format!("`{text}` is no usage of a key")))?;
-            if !usages.contains(&usage) {
-                usages.push(usage);
-            }
-        }
-        Ok(usages)
-    }
-
-    /// Refuses usages that the algorithm has not.
-    pub(super) fn check(usages: &[Self], known: &[Self]) -> Outcome<()> {
-        match usages.iter().find(|usage| !known.contains(usage)) {
-            Some(usage) => {
-                Err(Fault::Syntax(format!("keys of this algorithm are not for `{}`", usage.text())))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Self::Encrypt => "encrypt",
-            Self::Decrypt => "decrypt",
-            Self::Sign => "sign",
-            Self::Verify => "verify",
-            Self::DeriveKey => "deriveKey",
-            Self::DeriveBits => "deriveBits",
-            Self::WrapKey => "wrapKey",
-            Self::UnwrapKey => "unwrapKey",
-        }
-    }
-}
-
-/// Usages as a script sees them.
-pub(super) fn usages<'js>(ctx: Ctx<'js>, usages: &[Usage]) -> JsResult<Value<'js>> {
-    ctx.array_of(usages.iter().map(|usage| ctx.string(usage.text())))
-}
-
-impl Format {
-    /// A format by its name.
-    pub(super) fn named(text: &str) -> Option<Self> {
-        Some(match text {
-            "raw" => Self::Raw,
-            "pkcs8" => Self::Pkcs8,
-            "spki" => Self::Spki,
-            "jwk" => Self::Jwk,
-            _ => return None,
-        })
-    }
-
-    /// That an algorithm's keys are not written so.
-    pub(super) fn refused(name: Name) -> Fault {
-        Fault::NotSupported(format!("keys of {} have no such format", name.text()))
-    }
 }

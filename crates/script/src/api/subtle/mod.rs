@@ -12,13 +12,15 @@ mod jwk;
 mod kdf;
 mod key;
 mod rsa;
+mod usage;
 
 use algorithm::{Hash, Name};
 use error::{Fault, Outcome};
-use key::{CryptoKey, Format, Kind, Material, Usage};
+use key::{CryptoKey, Kind, Material};
+use usage::{Format, Usage, Way};
 
 use super::by_pieces;
-use super::crypto::random;
+use super::random::random;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 /// `crypto.subtle`, made when it is first asked for.
@@ -31,11 +33,11 @@ pub(super) fn subtle<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 }
 
 const FUNCTIONS: &[Fun] = &[
-    Fun::new(c"decrypt", 3, |call: &Call<'_>| promise(call.ctx(), crypt(call, aes::Way::Decrypt))),
+    Fun::new(c"decrypt", 3, |call: &Call<'_>| promise(call.ctx(), crypt(call, Way::Decrypt))),
     Fun::new(c"deriveBits", 3, |call: &Call<'_>| promise(call.ctx(), derive_bits(call))),
     Fun::new(c"deriveKey", 5, |call: &Call<'_>| promise(call.ctx(), derive_key(call))),
     Fun::new(c"digest", 2, |call: &Call<'_>| promise(call.ctx(), digest(call))),
-    Fun::new(c"encrypt", 3, |call: &Call<'_>| promise(call.ctx(), crypt(call, aes::Way::Encrypt))),
+    Fun::new(c"encrypt", 3, |call: &Call<'_>| promise(call.ctx(), crypt(call, Way::Encrypt))),
     Fun::new(c"exportKey", 2, |call: &Call<'_>| promise(call.ctx(), export_key(call))),
     Fun::new(c"generateKey", 3, |call: &Call<'_>| promise(call.ctx(), generate_key(call))),
     Fun::new(c"importKey", 5, |call: &Call<'_>| promise(call.ctx(), import_key(call))),
@@ -61,11 +63,11 @@ fn digest<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
     Ok(call.ctx().array_buffer(hasher.finish().as_ref())?)
 }
 
-fn crypt<'js>(call: &Call<'js>, way: aes::Way) -> Outcome<Value<'js>> {
+fn crypt<'js>(call: &Call<'js>, way: Way) -> Outcome<Value<'js>> {
     let (params, key, data) = (call.arg(0), call.arg(1), algorithm::data(&call.arg(2))?);
     let (operation, usage) = match way {
-        aes::Way::Encrypt => ("encrypt", Usage::Encrypt),
-        aes::Way::Decrypt => ("decrypt", Usage::Decrypt),
+        Way::Encrypt => ("encrypt", Usage::Encrypt),
+        Way::Decrypt => ("decrypt", Usage::Decrypt),
     };
     let name = Name::asked(&params, operation, CIPHERS)?;
     let bytes = match &CryptoKey::usable(&key, name, usage)?.material {
@@ -181,7 +183,7 @@ fn export_key<'js>(call: &Call<'js>) -> Outcome<Value<'js>> {
         Material::Ec(ec) => ec.export(ctx, format),
         Material::Secret(bytes) | Material::Hmac(_, bytes) => match format {
             Format::Raw => Ok(ctx.array_buffer(bytes)?),
-            Format::Jwk => Ok(jwk::of_secret(ctx, key, bytes)?),
+            Format::Jwk => Ok(key.secret_jwk(ctx, bytes)?),
             Format::Pkcs8 | Format::Spki => Err(Format::refused(key.name)),
         },
     }

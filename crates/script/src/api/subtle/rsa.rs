@@ -2,12 +2,11 @@
 
 use std::rc::Rc;
 
-use super::aes::Way;
 use super::algorithm::{self, Hash, Name};
 use super::error::{Fault, Outcome};
 use super::evp::{Padding, RsaKey};
 use super::jwk::{self, Jwk};
-use super::key::{Format, Usage};
+use super::usage::{Format, Usage, Way};
 use crate::api::off_loop;
 use crate::vm::{Ctx, Value};
 
