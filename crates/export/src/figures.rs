@@ -15,14 +15,14 @@ pub(crate) struct Moment {
     /// When the run started, in milliseconds since 1970.
     pub(crate) started_unix_ms: u64,
     /// Every figure; those of one name stand together.
-    pub(crate) figures: Vec<Figure>,
+    pub(crate) figures: Vec<OutputFigure>,
 }
 
 /// One figure.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Figure {
+pub(crate) struct OutputFigure {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: OutputKind,
     pub(crate) unit: FigureUnit,
     pub(crate) help: &'static str,
     /// Sorted by name.
@@ -32,7 +32,7 @@ pub(crate) struct Figure {
 
 /// How a figure moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OutputKind {
     /// Only grows.
     Counter,
     /// Goes up and down.
@@ -95,7 +95,7 @@ impl Moment {
     }
 }
 
-fn of_run(source: &Source<'_>) -> Vec<Figure> {
+fn of_run(source: &Source<'_>) -> Vec<OutputFigure> {
     let mut figures = always(source);
     if source.total.open_model {
         figures.extend(of_schedule(source));
@@ -106,7 +106,7 @@ fn of_run(source: &Source<'_>) -> Vec<Figure> {
 }
 
 /// What every run has.
-fn always(source: &Source<'_>) -> Vec<Figure> {
+fn always(source: &Source<'_>) -> Vec<OutputFigure> {
     let Source { total, second, status, .. } = source;
     let failed = total.failed() as f64 / (total.ok() + total.failed()).max(1) as f64;
     let verdict = match status {
@@ -131,7 +131,7 @@ fn always(source: &Source<'_>) -> Vec<Figure> {
     ]
 }
 
-fn of_schedule(source: &Source<'_>) -> impl Iterator<Item = Figure> {
+fn of_schedule(source: &Source<'_>) -> impl Iterator<Item = OutputFigure> {
     let asked = source.total.arrivals_asked;
     let lag = source.second.schedule_lag.quantile(0.99);
     let lag = lag.map(|ns| {
@@ -140,14 +140,14 @@ fn of_schedule(source: &Source<'_>) -> impl Iterator<Item = Figure> {
     [counter("squall_requests_asked_total", "Requests scheduled so far.", asked)].into_iter().chain(lag)
 }
 
-fn of_failures(total: &Snapshot) -> impl Iterator<Item = Figure> {
-    total.failures.kinds().into_iter().map(|kind| Figure {
+fn of_failures(total: &Snapshot) -> impl Iterator<Item = OutputFigure> {
+    total.failures.kinds().into_iter().map(|kind| OutputFigure {
         labels: vec![("cause", name_of(&kind.cause)), ("phase", name_of(&kind.phase))],
         ..counter("squall_failures_total", "Requests that failed, by cause and phase.", kind.count)
     })
 }
 
-fn of_phases(total: &Snapshot) -> impl Iterator<Item = Figure> {
+fn of_phases(total: &Snapshot) -> impl Iterator<Item = OutputFigure> {
     let help = "A phase of successful requests, 99th percentile in seconds.";
     let phases = [
         ("k6_http_req_blocked_p99", &total.phases.blocked),
@@ -160,7 +160,7 @@ fn of_phases(total: &Snapshot) -> impl Iterator<Item = Figure> {
     phases.into_iter().filter_map(move |(name, times)| quantile(name, help, times, 0.99))
 }
 
-fn of_row(key: &RowKey, row: &Row) -> Vec<Figure> {
+fn of_row(key: &RowKey, row: &Row) -> Vec<OutputFigure> {
     let labels = vec![
         ("method", key.method.clone()),
         ("name", key.url.clone()),
@@ -183,28 +183,29 @@ fn of_row(key: &RowKey, row: &Row) -> Vec<Figure> {
         ("k6_http_req_duration_min", 0.0),
     ] {
         figures.extend(
-            quantile(name, help, &row.latency, q).map(|figure| Figure { labels: labels.clone(), ..figure }),
+            quantile(name, help, &row.latency, q)
+                .map(|figure| OutputFigure { labels: labels.clone(), ..figure }),
         );
     }
     let mean = row.latency.mean().map(|ns| seconds("k6_http_req_duration_avg", help, ns / 1e9));
-    figures.extend(mean.map(|figure| Figure { labels: labels.clone(), ..figure }));
+    figures.extend(mean.map(|figure| OutputFigure { labels: labels.clone(), ..figure }));
     figures
 }
 
-fn quantile(name: &'static str, help: &'static str, times: &Histogram, q: f64) -> Option<Figure> {
+fn quantile(name: &'static str, help: &'static str, times: &Histogram, q: f64) -> Option<OutputFigure> {
     times.quantile(q).map(|ns| seconds(name, help, ns as f64 / 1e9))
 }
 
-fn counter(name: &'static str, help: &'static str, value: u64) -> Figure {
-    Figure { kind: Kind::Counter, ..gauge(name, help, value as f64) }
+fn counter(name: &'static str, help: &'static str, value: u64) -> OutputFigure {
+    OutputFigure { kind: OutputKind::Counter, ..gauge(name, help, value as f64) }
 }
 
-fn gauge(name: &'static str, help: &'static str, value: f64) -> Figure {
-    Figure { name, kind: Kind::Gauge, unit: FigureUnit::Number, help, labels: Vec::new(), value }
+fn gauge(name: &'static str, help: &'static str, value: f64) -> OutputFigure {
+    OutputFigure { name, kind: OutputKind::Gauge, unit: FigureUnit::Number, help, labels: Vec::new(), value }
 }
 
-fn seconds(name: &'static str, help: &'static str, value: f64) -> Figure {
-    Figure { unit: FigureUnit::Seconds, ..gauge(name, help, value) }
+fn seconds(name: &'static str, help: &'static str, value: f64) -> OutputFigure {
+    OutputFigure { unit: FigureUnit::Seconds, ..gauge(name, help, value) }
 }
 
 /// The name that the JSON contract has for a value.

@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::Error;
 
 /// What is answered.
-pub(crate) enum Answer {
+pub(crate) enum HttpAnswer {
     /// A whole body.
     Whole { status: StatusCode, kind: &'static str, body: Bytes },
     /// Server-sent events, as they come.
@@ -32,7 +32,7 @@ pub(crate) enum Answer {
 }
 
 /// What is asked.
-pub(crate) struct Asked<'a> {
+pub(crate) struct HttpAsked<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     /// Whether it carries the header that only the page's own script sends: a form of another site cannot.
@@ -41,15 +41,15 @@ pub(crate) struct Asked<'a> {
 
 /// A server until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct HttpServer {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-type Handler = dyn Fn(&Asked<'_>) -> Answer + Send + Sync;
+type Handler = dyn Fn(&HttpAsked<'_>) -> HttpAnswer + Send + Sync;
 
-impl Server {
+impl HttpServer {
     /// Listens, and answers on a separate thread.
     pub(crate) fn start(address: SocketAddr, handler: Arc<Handler>) -> Result<Self, Error> {
         let failed = |source: io::Error| Error::OsListen { address: address.to_string(), source };
@@ -70,7 +70,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for HttpServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         // A thread that panicked has said so on stderr.
@@ -111,10 +111,10 @@ async fn serve(
     tokio::time::sleep(FAREWELL).await;
 }
 
-fn respond(address: SocketAddr, handler: &Arc<Handler>, request: &Request<Incoming>) -> Response<Body> {
+fn respond(address: SocketAddr, handler: &Arc<Handler>, request: &Request<Incoming>) -> Response<AnswerBody> {
     let answer = if is_for_us(address, request.headers().get(HOST)) {
         let is_from_page = request.headers().contains_key("x-squall");
-        handler(&Asked { method: request.method(), path: request.uri().path(), is_from_page })
+        handler(&HttpAsked { method: request.method(), path: request.uri().path(), is_from_page })
     } else {
         text(StatusCode::FORBIDDEN, "this server only answers requests for its own address")
     };
@@ -134,14 +134,14 @@ fn is_for_us(address: SocketAddr, host: Option<&HeaderValue>) -> bool {
     name == "localhost" || name.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
-pub(crate) fn text(status: StatusCode, text: &'static str) -> Answer {
-    Answer::Whole { status, kind: "text/plain; charset=utf-8", body: Bytes::from_static(text.as_bytes()) }
+pub(crate) fn text(status: StatusCode, text: &'static str) -> HttpAnswer {
+    HttpAnswer::Whole { status, kind: "text/plain; charset=utf-8", body: Bytes::from_static(text.as_bytes()) }
 }
 
-fn response(answer: Answer) -> Response<Body> {
+fn response(answer: HttpAnswer) -> Response<AnswerBody> {
     let (status, kind, body) = match answer {
-        Answer::Whole { status, kind, body } => (status, kind, Body::Whole(Some(body))),
-        Answer::Events(events) => (StatusCode::OK, "text/event-stream", Body::Events(events)),
+        HttpAnswer::Whole { status, kind, body } => (status, kind, AnswerBody::Whole(Some(body))),
+        HttpAnswer::Events(events) => (StatusCode::OK, "text/event-stream", AnswerBody::Events(events)),
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -161,12 +161,12 @@ const EVERY_RESPONSE: [(HeaderName, &str); 4] = [
 ];
 
 /// The body of an answer.
-pub(crate) enum Body {
+pub(crate) enum AnswerBody {
     Whole(Option<Bytes>),
     Events(mpsc::Receiver<Bytes>),
 }
 
-impl http_body::Body for Body {
+impl http_body::Body for AnswerBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -32,13 +32,13 @@ fn escaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Figure, FigureUnit, Kind};
+    use crate::figures::{FigureUnit, OutputFigure, OutputKind};
 
     #[test]
     fn tags_are_escaped_and_empty_ones_left_out() {
-        let figure = Figure {
+        let figure = OutputFigure {
             name: "a",
-            kind: Kind::Gauge,
+            kind: OutputKind::Gauge,
             unit: FigureUnit::Number,
             help: "",
             labels: vec![("m", String::new()), ("n", "x y,z=1".to_owned())],

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::figures::{Figure, FigureUnit, Kind, Moment};
+use crate::figures::{FigureUnit, Moment, OutputFigure, OutputKind};
 
 /// The body of a request to `/v1/metrics`.
 pub(crate) fn request(moment: &Moment) -> Vec<u8> {
@@ -14,7 +14,7 @@ pub(crate) fn request(moment: &Moment) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-fn metric(figures: &[Figure], moment: &Moment) -> Value {
+fn metric(figures: &[OutputFigure], moment: &Moment) -> Value {
     let first = &figures[0];
     let points: Vec<Value> = figures.iter().map(|figure| point(figure, moment)).collect();
     // As UCUM writes them.
@@ -25,16 +25,16 @@ fn metric(figures: &[Figure], moment: &Moment) -> Value {
     let mut metric = json!({"name": first.name, "description": first.help, "unit": unit});
     // Cumulative since the run's start: AGGREGATION_TEMPORALITY_CUMULATIVE is 2.
     match first.kind {
-        Kind::Counter => {
+        OutputKind::Counter => {
             metric["sum"] = json!({"dataPoints": points, "aggregationTemporality": 2, "isMonotonic": true});
         }
-        Kind::Gauge => metric["gauge"] = json!({"dataPoints": points}),
+        OutputKind::Gauge => metric["gauge"] = json!({"dataPoints": points}),
     }
     metric
 }
 
 /// 64-bit integers are strings in OTLP's JSON.
-fn point(figure: &Figure, moment: &Moment) -> Value {
+fn point(figure: &OutputFigure, moment: &Moment) -> Value {
     let attributes: Vec<Value> = figure.labels.iter().map(|(key, value)| attribute(key, value)).collect();
     let start_ns = u128::from(moment.started_unix_ms) * 1_000_000;
     json!({"attributes": attributes, "startTimeUnixNano": start_ns.to_string(), "timeUnixNano": moment.unix_ns().to_string(), "asDouble": figure.value})

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::figures::{Figure, Kind, Moment};
+use crate::figures::{Moment, OutputFigure, OutputKind};
 
 /// The exposition of a moment.
 pub(crate) fn exposition(moment: &Moment) -> String {
@@ -10,7 +10,7 @@ pub(crate) fn exposition(moment: &Moment) -> String {
     let mut last = "";
     for figure in &moment.figures {
         if figure.name != last {
-            let kind = if figure.kind == Kind::Counter { "counter" } else { "gauge" };
+            let kind = if figure.kind == OutputKind::Counter { "counter" } else { "gauge" };
             let _ = writeln!(text, "# HELP {0} {1}\n# TYPE {0} {kind}", figure.name, figure.help);
             last = figure.name;
         }
@@ -32,7 +32,7 @@ pub(crate) fn remote_write(moment: &Moment) -> Vec<u8> {
 }
 
 /// TimeSeries { labels = 1 (sorted, the name among them), samples = 2 }.
-fn series(figure: &Figure, unix_ms: u64) -> Vec<u8> {
+fn series(figure: &OutputFigure, unix_ms: u64) -> Vec<u8> {
     let mut series = Vec::new();
     let name = ("__name__", figure.name);
     // "__name__" sorts before every label, which begin with a lowercase letter.
@@ -81,9 +81,9 @@ mod tests {
     use crate::figures::FigureUnit;
 
     fn moment() -> Moment {
-        let figure = |value: f64| Figure {
+        let figure = |value: f64| OutputFigure {
             name: "a_total",
-            kind: Kind::Counter,
+            kind: OutputKind::Counter,
             unit: FigureUnit::Number,
             help: "What.",
             labels: vec![("name", "x\"\\\n".to_owned())],

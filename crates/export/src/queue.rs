@@ -25,7 +25,7 @@ struct State {
 
 /// What is to be sent next.
 #[derive(Debug)]
-pub(crate) struct Next {
+pub(crate) struct NextMessage {
     pub(crate) moment: Moment,
     /// There will be no other.
     pub(crate) is_last: bool,
@@ -48,7 +48,7 @@ impl Queue {
     }
 
     /// Waits for the oldest moment there is; `None` after the last one.
-    pub(crate) fn next(&self) -> Option<Next> {
+    pub(crate) fn next(&self) -> Option<NextMessage> {
         let mut state = self.lock();
         while state.moments.is_empty() && state.ended_at.is_none() {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -70,13 +70,13 @@ impl State {
     }
 
     /// A receiver that has not taken the older ones soon after the end gets the last one alone: it has all the counts.
-    fn next(&mut self, now: Instant) -> Option<Next> {
+    fn next(&mut self, now: Instant) -> Option<NextMessage> {
         let is_late = self.ended_at.is_some_and(|ended_at| now.duration_since(ended_at) > BACKLOG_MAX);
         if is_late {
             self.moments.drain(..self.moments.len().saturating_sub(1));
         }
         let moment = self.moments.pop_front()?;
-        Some(Next { moment, is_last: self.ended_at.is_some() && self.moments.is_empty() })
+        Some(NextMessage { moment, is_last: self.ended_at.is_some() && self.moments.is_empty() })
     }
 }
 

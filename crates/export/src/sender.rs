@@ -15,7 +15,7 @@ use squall_measure::{RunRecord, RunRecorder};
 use squall_plan::mask::masked_text;
 
 use crate::figures::Moment;
-use crate::queue::{Next, Queue};
+use crate::queue::{NextMessage, Queue};
 use crate::{Error, influx, otlp, prometheus, statsd};
 
 /// Where figures go, and how they look there.
@@ -54,7 +54,7 @@ struct Outcome {
 /// What carries a moment away.
 enum Carrier {
     Http { agent: ureq::Agent, url: String, kind: PushKind, token: Option<String> },
-    Udp { socket: UdpSocket, counters: statsd::Counters },
+    Udp { socket: UdpSocket, counters: statsd::SentCounters },
 }
 
 impl Push {
@@ -103,7 +103,7 @@ impl Push {
 fn carry(mut carrier: Carrier, moments: &Queue) -> Outcome {
     let mut outcome = Outcome::default();
     let mut silent_until = Instant::now();
-    while let Some(Next { moment, is_last }) = moments.next() {
+    while let Some(NextMessage { moment, is_last }) = moments.next() {
         if Instant::now() < silent_until && !is_last {
             continue;
         }
@@ -124,7 +124,7 @@ impl Carrier {
         let bad = |reason: String| Error::UserBadTarget { given: masked_text(target), reason };
         if kind == PushKind::Statsd {
             let socket = connected(target).map_err(|error| bad(error.to_string()))?;
-            return Ok(Self::Udp { socket, counters: statsd::Counters::default() });
+            return Ok(Self::Udp { socket, counters: statsd::SentCounters::default() });
         }
         let url = url::Url::parse(target).map_err(|error| bad(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {

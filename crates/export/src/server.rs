@@ -9,14 +9,14 @@ use hyper::{Method, StatusCode};
 use squall_measure::RunRecorder;
 
 use crate::figures::Moment;
-use crate::http::{Answer, Asked, Server, text};
+use crate::http::{HttpAnswer, HttpAsked, HttpServer, text};
 use crate::{Error, prometheus};
 
 /// The page, until it is dropped.
 #[derive(Debug)]
 pub struct Metrics {
     text: Arc<Mutex<Bytes>>,
-    server: Server,
+    server: HttpServer,
     next_at: Duration,
 }
 
@@ -25,7 +25,8 @@ impl Metrics {
     pub fn start(address: SocketAddr) -> Result<Self, Error> {
         let text: Arc<Mutex<Bytes>> = Arc::default();
         let shown = Arc::clone(&text);
-        let server = Server::start(address, Arc::new(move |asked: &Asked<'_>| answer(asked, &shown)))?;
+        let server =
+            HttpServer::start(address, Arc::new(move |asked: &HttpAsked<'_>| answer(asked, &shown)))?;
         Ok(Self { text, server, next_at: Duration::ZERO })
     }
 
@@ -44,9 +45,9 @@ impl Metrics {
     }
 }
 
-fn answer(asked: &Asked<'_>, shown: &Mutex<Bytes>) -> Answer {
+fn answer(asked: &HttpAsked<'_>, shown: &Mutex<Bytes>) -> HttpAnswer {
     match (asked.method, asked.path) {
-        (&Method::GET, "/metrics") => Answer::Whole {
+        (&Method::GET, "/metrics") => HttpAnswer::Whole {
             status: StatusCode::OK,
             kind: "text/plain; version=0.0.4; charset=utf-8",
             body: shown.lock().unwrap_or_else(PoisonError::into_inner).clone(),

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::figures::{Kind, Moment};
+use crate::figures::{Moment, OutputKind};
 
 /// What has been sent of each counter, so that differences can be sent.
 #[derive(Debug, Default)]
-pub(crate) struct Counters(HashMap<String, f64>);
+pub(crate) struct SentCounters(HashMap<String, f64>);
 
 /// A moment as it is sent.
 #[derive(Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub(crate) struct Datagrams {
     values: Vec<(String, f64)>,
 }
 
-impl Counters {
+impl SentCounters {
     /// What came since the moment that was [`commit`](Self::commit)ted last.
     pub(crate) fn datagrams(&self, moment: &Moment) -> Datagrams {
         let (mut datagrams, mut values) = (vec![String::new()], Vec::new());
@@ -27,8 +27,8 @@ impl Counters {
             let tags = if tags.is_empty() { String::new() } else { format!("|#{}", tags.join(",")) };
             let name = figure.name.trim_end_matches("_total").replacen('_', ".", 1);
             let line = match figure.kind {
-                Kind::Gauge => format!("{name}:{}|g{tags}\n", figure.value),
-                Kind::Counter => {
+                OutputKind::Gauge => format!("{name}:{}|g{tags}\n", figure.value),
+                OutputKind::Counter => {
                     let key = format!("{name}{tags}");
                     let more = figure.value - self.0.get(&key).unwrap_or(&0.0);
                     if more == 0.0 {
@@ -64,23 +64,23 @@ const DATAGRAM_BYTES_MAX: usize = 1432;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Figure, FigureUnit};
+    use crate::figures::{FigureUnit, OutputFigure};
 
     #[test]
     fn counters_are_sent_as_differences() {
         let moment = |value| Moment {
             unix_ms: 0,
             started_unix_ms: 0,
-            figures: vec![Figure {
+            figures: vec![OutputFigure {
                 name: "k6_http_reqs_total",
-                kind: Kind::Counter,
+                kind: OutputKind::Counter,
                 unit: FigureUnit::Number,
                 help: "",
                 labels: vec![("name", "a|b".to_owned())],
                 value,
             }],
         };
-        let mut counters = Counters::default();
+        let mut counters = SentCounters::default();
         for (value, is_sent, expected) in [
             (5.0, true, Some("k6.http_reqs:5|c|#name:a_b\n")),
             (7.0, true, Some("k6.http_reqs:2|c|#name:a_b\n")),

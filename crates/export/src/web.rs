@@ -12,13 +12,13 @@ use squall_report::page::{self, Feed, FeedState, Position};
 use tokio::sync::mpsc;
 
 use crate::Error;
-use crate::http::{Answer, Asked, Server, text};
+use crate::http::{HttpAnswer, HttpAsked, HttpServer, text};
 
 /// The live page, until it is dropped.
 #[derive(Debug)]
 pub struct Web {
     shared: Arc<Mutex<Shared>>,
-    server: Server,
+    server: HttpServer,
     next_at: Duration,
 }
 
@@ -43,8 +43,10 @@ impl Web {
         let shared =
             Arc::new(Mutex::new(Shared { feed: Feed::default(), viewers: Vec::new(), stop_count: 0 }));
         let seen = Arc::clone(&shared);
-        let server =
-            Server::start(address, Arc::new(move |asked: &Asked<'_>| answer(asked, &document, &seen)))?;
+        let server = HttpServer::start(
+            address,
+            Arc::new(move |asked: &HttpAsked<'_>| answer(asked, &document, &seen)),
+        )?;
         Ok(Self { shared, server, next_at: Duration::ZERO })
     }
 
@@ -110,12 +112,14 @@ impl Shared {
     }
 }
 
-fn answer(asked: &Asked<'_>, document: &Bytes, shared: &Mutex<Shared>) -> Answer {
+fn answer(asked: &HttpAsked<'_>, document: &Bytes, shared: &Mutex<Shared>) -> HttpAnswer {
     match (asked.method, asked.path) {
-        (&Method::GET, "/") => {
-            Answer::Whole { status: StatusCode::OK, kind: "text/html; charset=utf-8", body: document.clone() }
-        }
-        (&Method::GET, "/events") => Answer::Events(lock(shared).admit()),
+        (&Method::GET, "/") => HttpAnswer::Whole {
+            status: StatusCode::OK,
+            kind: "text/html; charset=utf-8",
+            body: document.clone(),
+        },
+        (&Method::GET, "/events") => HttpAnswer::Events(lock(shared).admit()),
         (&Method::POST, "/stop") if asked.is_from_page => {
             lock(shared).stop_count += 1;
             text(StatusCode::ACCEPTED, "stopping")

@@ -22,7 +22,7 @@ use crate::facts::facts;
 use crate::janitor::Janitor;
 use crate::monitor::machine::{MachineMonitor, absent_processes};
 use crate::monitor::web::PageWatch;
-use crate::page::Page;
+use crate::page::MonitoredPage;
 use crate::protocol::{
     FilePart, Found, HookOrder, LoadEnd, LoadOrder, Monitored, Order, PROTOCOL_VERSION, Ready, Report,
     Trouble, WayBack,
@@ -408,7 +408,7 @@ impl<'a> Agent<'a> {
         self.read_also(wanted.pages);
     }
 
-    fn read_also(&mut self, pages: Vec<Page>) {
+    fn read_also(&mut self, pages: Vec<MonitoredPage>) {
         for page in pages {
             match page.watch(self.reports.clone()) {
                 Ok(page) => self.pages.push(page),

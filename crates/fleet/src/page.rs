@@ -5,7 +5,7 @@ use squall_plan::file::{MonitorSpec, Watched};
 
 /// A page and how it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Page {
+pub(crate) struct MonitoredPage {
     /// The number of its monitor in the plan; samples carry it.
     pub(crate) monitor_idx: u32,
     pub(crate) url: String,
@@ -20,7 +20,7 @@ pub(crate) enum PageKind {
     H2o,
 }
 
-impl Page {
+impl MonitoredPage {
     /// The page that a monitor reads; `None` when it reads none.
     pub(crate) fn of(monitor_idx: usize, spec: &MonitorSpec) -> Option<Self> {
         let (url, kind) = match &spec.what {

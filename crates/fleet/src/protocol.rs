@@ -15,7 +15,7 @@ use squall_plan::{OptionProblem, Plan, Segment};
 
 use crate::clock::unix_ns;
 use crate::order::LoadWork;
-use crate::page::Page;
+use crate::page::MonitoredPage;
 
 /// Rises when an older end would misunderstand.
 pub(crate) const PROTOCOL_VERSION: u32 = 6;
@@ -53,7 +53,7 @@ pub(crate) enum Order {
     /// Watches these from now on; the machine's own figures are always watched.
     Watch(Monitored),
     /// Reads these pages as well: the machine that read them was lost.
-    ReadAlso(Vec<Page>),
+    ReadAlso(Vec<MonitoredPage>),
     /// Runs a command; answered by `HookEnded`.
     Hook(HookOrder),
     /// Prepares the loads of a step.
@@ -88,7 +88,7 @@ pub(crate) struct Monitored {
     /// Processes, by name or pid.
     pub processes: Vec<String>,
     /// Pages that it reads.
-    pub pages: Vec<Page>,
+    pub pages: Vec<MonitoredPage>,
 }
 
 /// What a machine found of what it is to watch.

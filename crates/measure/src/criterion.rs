@@ -9,7 +9,7 @@ use squall_plan::InputError;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Criterion {
     pub(crate) statistic: Statistic,
-    pub(crate) comparison: Comparison,
+    pub(crate) comparison: Relation,
     pub(crate) limit: f64,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Statistic {
 
 /// How a value must compare with a limit. k6's `===` is `==`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comparison {
+pub(crate) enum Relation {
     Less,
     LessOrEqual,
     Greater,
@@ -41,7 +41,7 @@ pub(crate) enum Comparison {
 pub(crate) struct Clause<'a> {
     /// What is before the comparison.
     pub(crate) subject: Excerpt<'a>,
-    pub(crate) comparison: Comparison,
+    pub(crate) comparison: Relation,
     /// What is behind it, trimmed; not empty.
     pub(crate) limit: Excerpt<'a>,
 }
@@ -128,7 +128,7 @@ fn percentile(percent: &str) -> Result<Statistic, NotAStatistic> {
     quantile.map(Statistic::Quantile).ok_or(NotAStatistic::Percentile)
 }
 
-impl Comparison {
+impl Relation {
     fn holds(self, actual: f64, limit: f64) -> bool {
         match self {
             Self::Less => actual < limit,
@@ -199,14 +199,14 @@ impl<'a> Excerpt<'a> {
 }
 
 /// By their signs, longer ones first.
-const COMPARISONS: [(&str, Comparison); 7] = [
-    ("===", Comparison::Equal),
-    ("==", Comparison::Equal),
-    ("!=", Comparison::NotEqual),
-    ("<=", Comparison::LessOrEqual),
-    (">=", Comparison::GreaterOrEqual),
-    ("<", Comparison::Less),
-    (">", Comparison::Greater),
+const COMPARISONS: [(&str, Relation); 7] = [
+    ("===", Relation::Equal),
+    ("==", Relation::Equal),
+    ("!=", Relation::NotEqual),
+    ("<=", Relation::LessOrEqual),
+    (">=", Relation::GreaterOrEqual),
+    ("<", Relation::Less),
+    (">", Relation::Greater),
 ];
 
 const COMPARISON_HELP: &str = "write one of `<`, `<=`, `>`, `>=`, `==`, `!=`";

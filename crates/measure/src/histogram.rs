@@ -9,7 +9,7 @@ use std::ops::Range;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::buckets;
-use crate::sparse::{Sparse, Totals};
+use crate::sparse::{ExactTotals, Sparse};
 
 /// Counts of values by size. Reported values are within 0.1 % of the recorded ones; minimum, maximum, sum and count are exact.
 ///
@@ -17,7 +17,7 @@ use crate::sparse::{Sparse, Totals};
 #[derive(PartialEq, Eq)]
 pub struct Histogram {
     counts: Box<[u64]>,
-    totals: Totals,
+    totals: ExactTotals,
 }
 
 impl Histogram {
@@ -26,7 +26,7 @@ impl Histogram {
 
     /// An empty histogram. Its memory is reserved now and touched as values come.
     pub fn new() -> Self {
-        Self { counts: vec![0; Scale::BUCKET_COUNT].into_boxed_slice(), totals: Totals::EMPTY }
+        Self { counts: vec![0; Scale::BUCKET_COUNT].into_boxed_slice(), totals: ExactTotals::EMPTY }
     }
 
     /// Counts one value.
@@ -57,7 +57,7 @@ impl Histogram {
     pub fn clear(&mut self) {
         let touched = self.touched();
         self.counts[touched].fill(0);
-        self.totals = Totals::EMPTY;
+        self.totals = ExactTotals::EMPTY;
     }
 
     /// How many values were counted.
@@ -101,7 +101,7 @@ impl Histogram {
         self.filled().map(|(bucket_idx, count)| (Scale::middle(bucket_idx), count))
     }
 
-    pub(crate) fn totals(&self) -> &Totals {
+    pub(crate) fn totals(&self) -> &ExactTotals {
         &self.totals
     }
 

@@ -4,19 +4,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::Histogram;
 use crate::buckets;
-use crate::sparse::{Sparse, Totals};
+use crate::sparse::{ExactTotals, Sparse};
 
 /// Counts of values by size, to 0.8 %; minimum, maximum, sum and count are exact. Only buckets that hold values take memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sketch {
     buckets: Vec<Bucket>,
-    totals: Totals,
+    totals: ExactTotals,
 }
 
 impl Sketch {
     /// An empty sketch.
     pub fn new() -> Self {
-        Self { buckets: Vec::new(), totals: Totals::EMPTY }
+        Self { buckets: Vec::new(), totals: ExactTotals::EMPTY }
     }
 
     /// Adds all values of another sketch.

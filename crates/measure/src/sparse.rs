@@ -6,14 +6,14 @@ use crate::buckets::Scale;
 
 /// Exact figures kept in addition to the buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Totals {
+pub(crate) struct ExactTotals {
     pub(crate) count: u64,
     pub(crate) sum_ns: u128,
     pub(crate) min_ns: u64,
     pub(crate) max_ns: u64,
 }
 
-impl Totals {
+impl ExactTotals {
     /// Of no values.
     pub(crate) const EMPTY: Self = Self { count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 };
 
@@ -82,26 +82,26 @@ pub(crate) struct Sparse {
 }
 
 impl Sparse {
-    pub(crate) fn new(totals: &Totals, filled: impl Iterator<Item = (usize, u64)>) -> Self {
+    pub(crate) fn new(totals: &ExactTotals, filled: impl Iterator<Item = (usize, u64)>) -> Self {
         let mut buckets = Vec::new();
         let mut previous_idx = 0;
         for (bucket_idx, count) in filled {
             buckets.extend([(bucket_idx - previous_idx) as u64, count]);
             previous_idx = bucket_idx;
         }
-        let Totals { count, sum_ns, max_ns, .. } = *totals;
+        let ExactTotals { count, sum_ns, max_ns, .. } = *totals;
         Self { count, sum_ns, min_ns: totals.min().unwrap_or(0), max_ns, buckets }
     }
 
     /// The buckets, smallest first, with the totals that belong to them.
-    pub(crate) fn read<const BITS: u32>(&self) -> Result<(Totals, Vec<(usize, u64)>), SparseError> {
+    pub(crate) fn read<const BITS: u32>(&self) -> Result<(ExactTotals, Vec<(usize, u64)>), SparseError> {
         let filled = self.filled(Scale::<BITS>::BUCKET_COUNT)?;
         let counted = filled.iter().try_fold(0u64, |sum, &(_, count)| sum.checked_add(count));
         if counted != Some(self.count) {
             return Err(SparseError::Totals);
         }
         let (Some(first), Some(last)) = (filled.first(), filled.last()) else {
-            return Ok((Totals::EMPTY, filled));
+            return Ok((ExactTotals::EMPTY, filled));
         };
         let sums = u128::from(self.min_ns) * u128::from(self.count)
             ..=u128::from(self.max_ns) * u128::from(self.count);
@@ -110,7 +110,7 @@ impl Sparse {
             && sums.contains(&self.sum_ns);
         let Self { count, sum_ns, min_ns, max_ns, .. } = *self;
         if is_whole {
-            Ok((Totals { count, sum_ns, min_ns, max_ns }, filled))
+            Ok((ExactTotals { count, sum_ns, min_ns, max_ns }, filled))
         } else {
             Err(SparseError::Totals)
         }

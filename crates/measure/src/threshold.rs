@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::criterion::{Comparison, Criterion, Statistic};
+use crate::criterion::{Criterion, Relation, Statistic};
 use crate::run::per_s;
 use crate::script::Judged;
 use crate::{Histogram, Snapshot};
@@ -119,7 +119,7 @@ impl Threshold {
     /// Whether it asks for an amount of load: little load does not meet it, however good the target is.
     pub fn wants_load(&self) -> bool {
         matches!(self.metric, Metric::Requests | Metric::Throughput)
-            && matches!(self.criterion.comparison, Comparison::Greater | Comparison::GreaterOrEqual)
+            && matches!(self.criterion.comparison, Relation::Greater | Relation::GreaterOrEqual)
     }
 
     /// Judges a run by its figures and its measured time.

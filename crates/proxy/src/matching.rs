@@ -31,7 +31,7 @@ pub enum Likeness {
 
 /// A request as far as it is compared.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct MockRequest<'a> {
     /// Host and port; `None` where it says nothing: the client asked the mock by its own address.
     pub(crate) host: Option<&'a str>,
     pub(crate) method: &'a str,
@@ -41,7 +41,7 @@ pub(crate) struct Asked<'a> {
 
 /// What requests that are alike have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Key(Likeness, u64);
+pub(crate) struct MatchKey(Likeness, u64);
 
 impl Likeness {
     /// Every level, the most exact first.
@@ -60,7 +60,7 @@ impl Likeness {
 
 impl Ignored {
     /// The keys under which a request is found, the most exact first.
-    pub(crate) fn keys(&self, asked: Asked<'_>) -> [Key; 4] {
+    pub(crate) fn keys(&self, asked: MockRequest<'_>) -> [MatchKey; 4] {
         let (path, query) = asked.target.split_once('?').unwrap_or((asked.target, ""));
         let query = self.compared_query(query);
         let json: Option<Value> = serde_json::from_slice(asked.body).ok();
@@ -85,7 +85,7 @@ impl Ignored {
             let head = [host.as_bytes(), asked.method.as_bytes(), path.as_bytes()];
             // NUL is in none of them but bodies, which come last.
             let all: Vec<&[u8]> = head.into_iter().chain(parts.iter().copied()).collect();
-            Key(likeness, key_of(&all.join(&0)))
+            MatchKey(likeness, key_of(&all.join(&0)))
         })
     }
 
@@ -190,7 +190,7 @@ mod tests {
             let mut words = text.splitn(3, ' ');
             let mut word = || words.next().unwrap_or_default().to_owned();
             let (method, target, body) = (word(), word(), word());
-            ignored.keys(Asked { host: None, method: &method, target: &target, body: body.as_bytes() })
+            ignored.keys(MockRequest { host: None, method: &method, target: &target, body: body.as_bytes() })
         };
         let recorded = keys(recorded);
         keys(asked).into_iter().find(|key| recorded.contains(key)).map(|key| key.0)

@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 
 use crate::body::{Carried, Tap};
 use crate::listener::{Listener, speaks_tls};
-use crate::matching::{Asked, Ignored, Key, Likeness};
+use crate::matching::{Ignored, Likeness, MatchKey, MockRequest};
 use crate::record::{client_tls, refuse};
 use crate::upstream::{ClientTls, Server, Upstream, Wanted};
 use crate::{Authority, Error, tunnel};
@@ -107,7 +107,7 @@ struct Kinds(Mutex<BTreeMap<String, u64>>);
 /// Where in the recording the answers are, by what they answer.
 #[derive(Debug, Default)]
 struct Index {
-    answers: HashMap<Key, Answers>,
+    answers: HashMap<MatchKey, Answers>,
     hosts: HashSet<String>,
 }
 
@@ -206,7 +206,7 @@ impl Index {
             let host = without_default_port(view.authority);
             // Under its host for clients that name it, and without for those that only know the mock.
             for host in [Some(host.as_str()), None] {
-                let asked = Asked { host, method: view.method, target: view.target, body };
+                let asked = MockRequest { host, method: view.method, target: view.target, body };
                 for key in ignored.keys(asked) {
                     index.answers.entry(key).or_default().offsets.push(offset);
                 }
@@ -366,11 +366,15 @@ impl Shared {
         let methods = [question.method.as_str(), "GET"];
         let methods = &methods[..if question.method == Method::HEAD { 2 } else { 1 }];
         let keys = methods.iter().map(|method| {
-            let asked =
-                Asked { host: host.as_deref(), method, target: &question.target, body: question.body() };
+            let asked = MockRequest {
+                host: host.as_deref(),
+                method,
+                target: &question.target,
+                body: question.body(),
+            };
             self.options.ignored.keys(asked)
         });
-        let keys: Vec<[Key; 4]> = keys.collect();
+        let keys: Vec<[MatchKey; 4]> = keys.collect();
         let levels = if self.options.is_strict { &Likeness::ALL[..1] } else { &Likeness::ALL[..] };
         let mut ranked = levels
             .iter()

@@ -5,13 +5,13 @@ use squall_traffic::Redirect;
 
 /// The two names of one server.
 #[derive(Debug)]
-pub(crate) struct Names<'a> {
+pub(crate) struct ServerNames<'a> {
     /// `http://127.0.0.1:4000`, as the client calls the proxy.
     pub(crate) proxy: String,
     pub(crate) server: &'a Redirect,
 }
 
-impl Names<'_> {
+impl ServerNames<'_> {
     /// `Origin` and `Referer` of a request: servers compare them with their own name.
     pub(crate) fn to_server(&self, headers: &mut HeaderMap) {
         for name in [ORIGIN, REFERER] {
@@ -121,8 +121,8 @@ mod tests {
         headers
     }
 
-    fn names(server: &Redirect) -> Names<'_> {
-        Names { proxy: "http://127.0.0.1:4000".to_owned(), server }
+    fn names(server: &Redirect) -> ServerNames<'_> {
+        ServerNames { proxy: "http://127.0.0.1:4000".to_owned(), server }
     }
 
     #[test]

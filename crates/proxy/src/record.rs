@@ -29,7 +29,7 @@ use tokio::net::TcpStream;
 
 use crate::body::{Carried, Tap, Tapped};
 use crate::listener::{Listener, speaks_tls};
-use crate::names::Names;
+use crate::names::ServerNames;
 use crate::upstream::{ClientTls, Server, Upstream, Wanted};
 use crate::{Authority, Error, tunnel};
 
@@ -369,7 +369,7 @@ impl Client {
         let response = self.upstream.send(&server, wanted, outgoing).await?;
         let mut response = half.finish(response);
         if let (Some(proxy), Role::Reverse(server)) = (proxy, &self.shared.options.role) {
-            let leads_away = Names { proxy, server }.to_client(response.headers_mut());
+            let leads_away = ServerNames { proxy, server }.to_client(response.headers_mut());
             self.shared.led_away.fetch_add(u64::from(leads_away), Relaxed);
         }
         Ok(response)
@@ -386,7 +386,7 @@ impl Client {
         *request.uri_mut() = target;
         let proxy = named.map(|authority| format!("{scheme}://{authority}"));
         if let Some(proxy) = proxy.clone() {
-            Names { proxy, server }.to_server(request.headers_mut());
+            ServerNames { proxy, server }.to_server(request.headers_mut());
         }
         Ok(proxy)
     }

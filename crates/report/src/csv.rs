@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use squall_plan::printable::csv_cell;
 
-use crate::summary::{Distribution, Micros, Point, Row, Summary, rate_per_s};
+use crate::summary::{Distribution, Micros, Point, RowSummary, Summary, rate_per_s};
 
 /// Every line of the summary's CSV, with a header.
 pub fn draw(summary: &Summary) -> String {
@@ -75,7 +75,7 @@ fn of_point(point: &Point) -> Line<'_> {
     }
 }
 
-fn of_row(row: &Row, duration_s: f64) -> Line<'_> {
+fn of_row(row: &RowSummary, duration_s: f64) -> Line<'_> {
     Line {
         scope: "row",
         load: csv_cell(&row.load),

@@ -2,7 +2,7 @@
 
 use squall_measure::{EventKind, MonitorUnit, PartKind, ToolRun};
 
-use crate::summary::{Figures, LoadKind, Part, Summary, Watched};
+use crate::summary::{Figures, LoadKind, MonitorSummary, Part, Summary};
 use crate::units;
 
 /// Lines with their titles: of each kind of part where there are several, then tools, targets and marked moments.
@@ -148,7 +148,7 @@ fn tool_facts(run: &ToolRun) -> Vec<String> {
 }
 
 /// Of each watched target its CPU, its memory and its processes, at their highest.
-fn watched_lines(monitors: &[Watched]) -> Vec<(&'static str, Vec<String>)> {
+fn watched_lines(monitors: &[MonitorSummary]) -> Vec<(&'static str, Vec<String>)> {
     let mut lines: Vec<(&'static str, Vec<String>)> = Vec::new();
     for monitor in monitors.iter().filter(|monitor| monitor.source.starts_with("target")) {
         let is_told = WATCHED_SHOWN.iter().any(|name| monitor.name == *name)
@@ -166,7 +166,7 @@ fn watched_lines(monitors: &[Watched]) -> Vec<(&'static str, Vec<String>)> {
     lines
 }
 
-fn value(monitor: &Watched) -> String {
+fn value(monitor: &MonitorSummary) -> String {
     match monitor.unit {
         MonitorUnit::Percent => format!("{:.0} % (most {:.0} %)", monitor.mean, monitor.max),
         MonitorUnit::Bytes => format!("{} at most", units::bytes(monitor.max.max(0.0) as u64)),

@@ -1,10 +1,10 @@
 //! What the terminal says of a replay: how true it was to its times, what differed, what was learned.
 
-use crate::summary::Replay;
+use crate::summary::ReplaySummary;
 use crate::{units, wording};
 
 /// `98,765 on time   1,235 late   late p99 1.2 ms   0 skipped`
-pub(crate) fn fidelity_facts(replay: &Replay) -> Vec<String> {
+pub(crate) fn fidelity_facts(replay: &ReplaySummary) -> Vec<String> {
     let mut facts = Vec::new();
     if replay.lateness_us.count > 0 {
         facts.push(format!("{} on time (within 2 ms)", units::count(replay.on_time)));
@@ -21,7 +21,7 @@ pub(crate) fn fidelity_facts(replay: &Replay) -> Vec<String> {
 }
 
 /// `1,000 as recorded   2 not`
-pub(crate) fn comparison_facts(replay: &Replay) -> Vec<String> {
+pub(crate) fn comparison_facts(replay: &ReplaySummary) -> Vec<String> {
     vec![
         format!("{} as recorded", units::count(replay.same)),
         format!("{} not", units::count(replay.compared - replay.same)),
@@ -29,8 +29,8 @@ pub(crate) fn comparison_facts(replay: &Replay) -> Vec<String> {
 }
 
 /// One line for each kind of difference: `12   GET http://x/a: recorded 200, now 404`.
-pub(crate) fn difference_lines(replay: &Replay) -> Vec<String> {
-    let line = |one: &crate::summary::Difference| match one.recorded_status == one.live_status {
+pub(crate) fn difference_lines(replay: &ReplaySummary) -> Vec<String> {
+    let line = |one: &crate::summary::ReplayDifference| match one.recorded_status == one.live_status {
         true => format!("{} x {}: different body", units::count(one.count), one.request),
         false => format!(
             "{} x {}: recorded {}, now {}",
@@ -44,7 +44,7 @@ pub(crate) fn difference_lines(replay: &Replay) -> Vec<String> {
 }
 
 /// One line for each learned value: `cookie sid of POST http://x/login, in 12 requests`.
-pub(crate) fn learned_lines(replay: &Replay) -> Vec<String> {
+pub(crate) fn learned_lines(replay: &ReplaySummary) -> Vec<String> {
     let line = |one: &squall_measure::LearnedValue| {
         format!("{} of {}, in {}", one.place, one.source, units::counted(one.use_count, "request"))
     };

@@ -1,10 +1,10 @@
 //! What the terminal says of handshakes and kept connections, between the counts and the errors.
 
-use crate::summary::{Handshakes, IdleConnections, Negotiated};
+use crate::summary::{HandshakeSummary, IdleConnections, NegotiatedSummary};
 use crate::{units, wording};
 
 /// `full 50   resumed 950 (95 %)   ...`; nothing where no handshake was made.
-pub(crate) fn handshake_facts(made: &Handshakes) -> Vec<String> {
+pub(crate) fn handshake_facts(made: &HandshakeSummary) -> Vec<String> {
     let share = |part: u64| units::percent(part as f64 / made.count.max(1) as f64);
     let mut facts = vec![format!("{} full", units::count(made.full))];
     facts.push(format!("{} resumed ({})", units::count(made.resumed), share(made.resumed)));
@@ -29,7 +29,7 @@ pub(crate) fn handshake_facts(made: &Handshakes) -> Vec<String> {
 }
 
 /// `950   TLS 1.3   TLS_AES_256_GCM_SHA384   X25519   http/1.1   1 certificate of 412 B`
-pub(crate) fn negotiated_facts(row: &Negotiated) -> Vec<String> {
+pub(crate) fn negotiated_facts(row: &NegotiatedSummary) -> Vec<String> {
     let terms = &row.terms;
     let chain = (terms.chain_count > 0).then(|| {
         let certificates = units::counted(u64::from(terms.chain_count), "certificate");

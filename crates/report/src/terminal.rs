@@ -16,7 +16,8 @@ use crate::script::{check_facts, iteration_facts};
 use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
 use crate::style::{Style, Tone};
 use crate::summary::{
-    Distribution, ErrorGroup, KindTotals, LoadKind, Reason, Replay, Row, Summary, most_at_once, rate_per_s,
+    Distribution, ErrorGroup, KindTotals, LoadKind, ReasonSummary, ReplaySummary, RowSummary, Summary,
+    most_at_once, rate_per_s,
 };
 use crate::text::{Cell, INDENT, Page, Piece, Table, clean, shorten};
 use crate::{hints, units, wording};
@@ -136,7 +137,7 @@ fn verdict(page: &mut Page, summary: &Summary) {
 }
 
 /// What is wrong where the generator itself kept up is that a part of the load is missing.
-fn suspect_meaning(reasons: &[Reason]) -> &'static str {
+fn suspect_meaning(reasons: &[ReasonSummary]) -> &'static str {
     match reasons.iter().all(|reason| reason.kind.is_missing_load()) {
         true => "less load than planned was generated: compare only what was sent",
         false => "trust counts and comparisons in the run, not absolute times or rates",
@@ -144,7 +145,7 @@ fn suspect_meaning(reasons: &[Reason]) -> &'static str {
 }
 
 /// The generator was the limit only where its own reasons are as grave as the verdict.
-fn invalid_meaning(reasons: &[Reason]) -> &'static str {
+fn invalid_meaning(reasons: &[ReasonSummary]) -> &'static str {
     let mut grave = reasons.iter().filter(|reason| reason.severity == Status::Invalid);
     match grave.all(|reason| reason.kind.is_missing_load()) {
         true => "the load was not generated: do not use these results",
@@ -242,16 +243,17 @@ fn latency_cells(name: String, times: &Distribution) -> Vec<Cell> {
 }
 
 /// `POST /pay`; with the origin only where rows differ in it, and so with the protocol and the load.
-pub(crate) fn row_names(rows: &[Row]) -> Vec<String> {
+pub(crate) fn row_names(rows: &[RowSummary]) -> Vec<String> {
     // A load of one row says more by its name than by a URL that others may have as well.
     let loads: BTreeSet<&str> = rows.iter().map(|row| row.load.as_str()).collect();
     if loads.len() == rows.len() && rows.len() > 1 {
         return rows.iter().map(|row| row.load.clone()).collect();
     }
     let one_protocol = rows.windows(2).all(|pair| pair[0].protocol == pair[1].protocol);
-    let is_same = |part: fn(&Row) -> &str| rows.windows(2).all(|pair| part(&pair[0]) == part(&pair[1]));
+    let is_same =
+        |part: fn(&RowSummary) -> &str| rows.windows(2).all(|pair| part(&pair[0]) == part(&pair[1]));
     let (one_load, one_origin) = (is_same(|row| &row.load), is_same(|row| origin(&row.url)));
-    let name = |row: &Row| {
+    let name = |row: &RowSummary| {
         let url = if one_origin { &row.url[origin(&row.url).len()..] } else { &row.url };
         let load = if one_load { String::new() } else { format!("{}: ", row.load) };
         let protocol = if one_protocol { String::new() } else { format!("{} ", row.protocol) };
@@ -347,7 +349,7 @@ fn sessions(page: &mut Page, summary: &Summary) {
 }
 
 /// What only the replay of recorded traffic has.
-fn replayed(page: &mut Page, replay: &Replay) {
+fn replayed(page: &mut Page, replay: &ReplaySummary) {
     let fidelity = fidelity_facts(replay);
     if !fidelity.is_empty() {
         items(page, "REPLAY", &fidelity);

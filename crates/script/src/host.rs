@@ -24,7 +24,7 @@ pub(crate) struct Host {
     pub(crate) shared: Rc<Shared>,
     /// Where modules and files come from.
     pub(crate) source: Source,
-    pub(crate) phase: Cell<Phase>,
+    pub(crate) phase: Cell<VuPhase>,
     pub(crate) ids: Cell<Ids>,
     pub(crate) scenario: RefCell<Option<Rc<Scenario>>>,
     pub(crate) scenario_progress: Cell<Progress>,
@@ -69,7 +69,7 @@ pub(crate) struct Callee {
 
 /// What part of the script runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum VuPhase {
     /// Module bodies.
     Init,
     /// `setup()`.
@@ -110,7 +110,7 @@ impl Host {
         Self {
             shared,
             source,
-            phase: Cell::new(Phase::Init),
+            phase: Cell::new(VuPhase::Init),
             ids: Cell::new(Ids { vu, ..Ids::default() }),
             scenario: RefCell::default(),
             scenario_progress: Cell::new(Progress::Share(0.0)),
@@ -247,7 +247,7 @@ impl Host {
     /// Throws unless module bodies run.
     pub(crate) fn require_init(&self, ctx: Ctx<'_>, what: &str) -> JsResult<()> {
         match self.phase.get() {
-            Phase::Init => Ok(()),
+            VuPhase::Init => Ok(()),
             _ => Err(ctx.throw_error(&format!("{what} is only available in the init stage"))),
         }
     }
@@ -255,7 +255,7 @@ impl Host {
     /// Throws while module bodies run.
     pub(crate) fn forbid_init(&self, ctx: Ctx<'_>, what: &str) -> JsResult<()> {
         match self.phase.get() {
-            Phase::Init => Err(ctx.throw_error(&format!("{what} in the init context is not supported"))),
+            VuPhase::Init => Err(ctx.throw_error(&format!("{what} in the init context is not supported"))),
             _ => Ok(()),
         }
     }

@@ -12,7 +12,7 @@ use squall_plan::HttpVersion;
 use crate::api;
 use crate::console::{Console, Level};
 use crate::error::{ErrorKind, ScriptError};
-use crate::host::{Callee, Host, Ids, Interrupt, Phase, error_of};
+use crate::host::{Callee, Host, Ids, Interrupt, VuPhase, error_of};
 use crate::metrics::{HttpSample, MetricId, Recorder, Tags};
 use crate::options::Runtime;
 use crate::program::{Loaded, Program, Source};
@@ -376,7 +376,7 @@ fn perform(host: &Host, ctx: Ctx<'_>, work: Work) -> Outcome {
 }
 
 fn init(host: &Host, ctx: Ctx<'_>) -> Result<(), ScriptError> {
-    host.phase.set(Phase::Init);
+    host.phase.set(VuPhase::Init);
     error_of(ctx, api::install_globals(ctx))?;
     let entry = host.source.entry().to_owned();
     let exports = match error_of(ctx, host.source.load(ctx, &entry))? {
@@ -433,7 +433,7 @@ fn not_a_number(value: &Value<'_>, depth: usize) -> JsResult<Option<String>> {
 }
 
 fn setup(host: &Host, ctx: Ctx<'_>) -> Result<Option<String>, ScriptError> {
-    enter(host, Phase::Setup, "::setup");
+    enter(host, VuPhase::Setup, "::setup");
     let function = exported(host, ctx, "setup")?;
     let value = settle(host, ctx, function.call(&ctx.undefined(), &[]))?;
     // k6 breaks down on this; going on without the data would fail somewhere else.
@@ -448,7 +448,7 @@ fn setup(host: &Host, ctx: Ctx<'_>) -> Result<Option<String>, ScriptError> {
 }
 
 fn teardown(host: &Host, ctx: Ctx<'_>) -> Result<(), ScriptError> {
-    enter(host, Phase::Teardown, "::teardown");
+    enter(host, VuPhase::Teardown, "::teardown");
     let function = exported(host, ctx, "teardown")?;
     let data = setup_data(host, ctx)?;
     settle(host, ctx, function.call(&ctx.undefined(), &[&data])).map(drop)
@@ -456,7 +456,7 @@ fn teardown(host: &Host, ctx: Ctx<'_>) -> Result<(), ScriptError> {
 
 /// Calls `handleSummary`; gives the object it returns as JSON, with buffers as text.
 fn summary(host: &Host, ctx: Ctx<'_>, data: &str) -> Result<Option<String>, ScriptError> {
-    enter(host, Phase::Summary, "");
+    enter(host, VuPhase::Summary, "");
     let function = exported(host, ctx, "handleSummary")?;
     let data = error_of(ctx, ctx.parse_json(data))?;
     let value = settle(host, ctx, function.call(&ctx.undefined(), &[&data]))?;
@@ -491,7 +491,7 @@ fn texts_of(object: &Value<'_>) -> JsResult<String> {
 fn iterate(host: &Host, ctx: Ctx<'_>, iteration: &Iteration) -> Result<(), ScriptError> {
     let scenario = &iteration.scenario;
     let is_new = host.scenario.borrow().as_ref().is_none_or(|current| !Rc::ptr_eq(current, scenario));
-    host.phase.set(Phase::Iteration);
+    host.phase.set(VuPhase::Iteration);
     let mut ids = host.ids.get();
     if ids.iteration == 0 {
         error_of(ctx, api::declare_iteration(ctx))?;
@@ -546,7 +546,7 @@ fn enter_scenario(host: &Host, ctx: Ctx<'_>, scenario: &Rc<Scenario>) -> JsResul
     ctx.global().define("__ENV", env)
 }
 
-fn enter(host: &Host, phase: Phase, group: &str) {
+fn enter(host: &Host, phase: VuPhase, group: &str) {
     host.phase.set(phase);
     // Each has its own user in k6.
     host.jar.borrow_mut().clear_all();
@@ -584,7 +584,7 @@ fn settle<'js>(host: &Host, ctx: Ctx<'js>, called: JsResult<Value<'js>>) -> Resu
             error_of(ctx, job)?;
         }
         let settled = value.is_promise().then(|| value.settled()).flatten();
-        if let Some(Err(reason)) = settled.filter(|_| host.phase.get() == Phase::Init) {
+        if let Some(Err(reason)) = settled.filter(|_| host.phase.get() == VuPhase::Init) {
             return Err(ScriptError::of(&reason));
         }
         if let Some(error) = host.take_rejection(ctx) {

@@ -111,7 +111,7 @@ fn repeat(block: Bytes, from: u64, length: u64) -> impl Iterator<Item = Step> {
 }
 
 /// A response body on its way; it holds the request's ticket, which is closed when the body is dropped.
-pub(crate) struct Body {
+pub(crate) struct ReplyBody {
     source: Source,
     /// None: the connection goes on after the response, and has it.
     ticket: Option<Ticket>,
@@ -119,7 +119,7 @@ pub(crate) struct Body {
     wait: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-impl Body {
+impl ReplyBody {
     pub(crate) fn new(source: Source, ticket: Ticket) -> Self {
         let mut body = Self { source, ticket: Some(ticket), begun: None, wait: None };
         body.note_end();
@@ -157,7 +157,7 @@ impl Body {
     }
 }
 
-impl http_body::Body for Body {
+impl http_body::Body for ReplyBody {
     type Data = Bytes;
     type Error = Cut;
 

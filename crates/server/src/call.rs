@@ -10,7 +10,7 @@ use hyper::{
 };
 use percent_encoding::percent_decode_str;
 
-use crate::{duration, reply::Refusal, shared::Shared, size};
+use crate::{duration, reply::Refusal, shared::SharedState, size};
 
 /// A request as handlers see it.
 pub(crate) struct Call<'a> {
@@ -18,7 +18,7 @@ pub(crate) struct Call<'a> {
     pub(crate) args: Args<'a>,
     pub(crate) body: Received,
     pub(crate) peer: SocketAddr,
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a SharedState,
 }
 
 /// A request body: how long it was, and its bytes when the route asked for them.

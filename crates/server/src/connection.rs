@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    log::{End, Entry},
+    log::{Entry, RequestEnd},
     shared::Worker,
     stats::Counters,
 };
@@ -123,7 +123,7 @@ impl Ticket {
 
     fn log(&self, entry: &Entry) {
         let Self { connection, status, body_bytes, is_complete, .. } = self;
-        let end = End {
+        let end = RequestEnd {
             connection: connection.id,
             status: *status,
             body_bytes: *body_bytes,

@@ -54,12 +54,12 @@ impl Entry {
     }
 
     /// `<unix time> <connection> <method> <target> <status> <body bytes> <service time in us> <ok|cut>`
-    pub(crate) fn line(&self, end: &End) -> String {
+    pub(crate) fn line(&self, end: &RequestEnd) -> String {
         let at = self.at.duration_since(UNIX_EPOCH).unwrap_or_default();
         let took_us = self.begun.elapsed().as_micros();
         let result = if end.is_complete { "ok" } else { "cut" };
         let Self { method, target, .. } = self;
-        let End { connection, status, body_bytes, .. } = end;
+        let RequestEnd { connection, status, body_bytes, .. } = end;
         let (seconds, micros) = (at.as_secs(), at.subsec_micros());
         format!(
             "{seconds}.{micros:06} {connection} {method} {target} {status} {body_bytes} {took_us} {result}\n"
@@ -68,7 +68,7 @@ impl Entry {
 }
 
 /// What is known of a request when it is over.
-pub(crate) struct End {
+pub(crate) struct RequestEnd {
     /// Number of the connection, from 1 on.
     pub(crate) connection: u64,
     /// 0 when there was no response.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{Stats, channels::Channels, log::Log, sequence::Sequence, stats::Counters, tls::Identity};
 
 /// What all threads read, and the few numbers that they hand out together.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) tls: Option<Identity>,
     pub(crate) head_timeout: Duration,
     /// One for each worker.
@@ -16,7 +16,7 @@ pub(crate) struct Shared {
 
 /// What one thread owns.
 pub(crate) struct Worker {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedState>,
     pub(crate) index: usize,
     pub(crate) log: Option<Log>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Sequences {
     pub(crate) nonce: Sequence,
 }
 
-impl Shared {
+impl SharedState {
     pub(crate) fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         self.counters.iter().for_each(|counters| counters.add_to(&mut sum));

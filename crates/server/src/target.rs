@@ -19,7 +19,7 @@ use crate::{
     channels::Channels,
     limits,
     log::{self, Log},
-    shared::{Sequences, Shared, Worker},
+    shared::{Sequences, SharedState, Worker},
     stats::Counters,
     tls::Identity,
     worker::Accepted,
@@ -30,7 +30,7 @@ use crate::{
 /// Stopping is prompt: open connections are closed, whatever they were doing.
 pub struct Target {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     /// Dropping it ends the acceptor, and the workers with it.
     stop: Option<oneshot::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
@@ -46,7 +46,7 @@ impl Target {
         let listener = listen(options.listen)?;
         let address =
             listener.local_addr().map_err(|source| Error::Listen { address: options.listen, source })?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedState {
             tls,
             head_timeout: options.head_timeout,
             counters: (0..options.threads.get()).map(|_| Counters::default()).collect(),
@@ -147,7 +147,7 @@ fn open_listener(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 
 /// Deals connections out to the workers in turn: with few of them, an even share matters more than a saved wake-up.
 async fn accept(
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     listener: TcpListener,
     workers: Vec<mpsc::Sender<Accepted>>,
     stopped: oneshot::Receiver<()>,
@@ -165,7 +165,7 @@ async fn accept(
     }
 }
 
-async fn accept_one(shared: &Shared, listener: &TcpListener) -> Accepted {
+async fn accept_one(shared: &SharedState, listener: &TcpListener) -> Accepted {
     loop {
         match listener.accept().await.and_then(hand_over) {
             Ok(accepted) => return accepted,

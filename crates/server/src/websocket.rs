@@ -35,7 +35,7 @@ pub(crate) struct WebSocketSession {
 }
 
 /// Why a connection ends.
-enum End {
+enum RequestEnd {
     /// By a closing handshake that the client began.
     Closed,
     /// By one that this end begins. The bytes have been read and not decoded.
@@ -46,13 +46,13 @@ enum End {
     Broken,
 }
 
-impl From<ws::Error> for End {
+impl From<ws::Error> for RequestEnd {
     fn from(error: ws::Error) -> Self {
         Self::Violation(error)
     }
 }
 
-impl From<io::Error> for End {
+impl From<io::Error> for RequestEnd {
     fn from(_: io::Error) -> Self {
         Self::Broken
     }
@@ -116,7 +116,7 @@ impl Sender {
 
 impl Peer {
     /// Receives and sends until there is a reason to end.
-    async fn talk(&mut self) -> End {
+    async fn talk(&mut self) -> RequestEnd {
         let mut pings =
             self.session.ping.map(|every| interval_at(tokio::time::Instant::now() + every, every));
         // A silent connection holds little; one that is busy reads more at a time.
@@ -131,7 +131,7 @@ impl Peer {
                         }
                         step
                     }
-                    Ok(0) | Err(_) => Err(End::Broken),
+                    Ok(0) | Err(_) => Err(RequestEnd::Broken),
                 },
                 post = next_post(&mut self.session.membership) => self.deliver(post).await,
                 () = tick(&mut pings) => {
@@ -140,7 +140,7 @@ impl Peer {
                 }
             };
             let step = match step {
-                Ok(()) => self.sender.flush(&mut self.io).await.map_err(End::from),
+                Ok(()) => self.sender.flush(&mut self.io).await.map_err(RequestEnd::from),
                 end => end,
             };
             if let Err(end) = step {
@@ -149,7 +149,7 @@ impl Peer {
         }
     }
 
-    async fn receive(&mut self, mut input: &mut [u8]) -> Result<(), End> {
+    async fn receive(&mut self, mut input: &mut [u8]) -> Result<(), RequestEnd> {
         loop {
             let decoded = self.decoder.decode(input)?;
             let consumed = decoded.consumed;
@@ -167,20 +167,24 @@ impl Peer {
                 Some(Event::Pong(_)) => {}
                 Some(Event::Close(code, reason)) => {
                     self.sender.outbox.close(code, reason, None, &mut self.sender.out);
-                    return Err(End::Closed);
+                    return Err(RequestEnd::Closed);
                 }
             }
             if let Some((count, code)) = self.session.close
                 && self.received_count >= count
             {
-                return Err(End::Close(code, "", input[consumed..].to_vec()));
+                return Err(RequestEnd::Close(code, "", input[consumed..].to_vec()));
             }
             input = &mut input[consumed..];
         }
     }
 
-    async fn deliver(&mut self, post: Result<Arc<Post>, broadcast::error::RecvError>) -> Result<(), End> {
-        let slow = |_lagged| End::Close(CloseCode::TRY_AGAIN, "this client reads too slowly", Vec::new());
+    async fn deliver(
+        &mut self,
+        post: Result<Arc<Post>, broadcast::error::RecvError>,
+    ) -> Result<(), RequestEnd> {
+        let slow =
+            |_lagged| RequestEnd::Close(CloseCode::TRY_AGAIN, "this client reads too slowly", Vec::new());
         let post = post.map_err(slow)?;
         pause(self.session.delay).await;
         self.sender.message(post.kind, &post.bytes);
@@ -188,8 +192,8 @@ impl Peer {
     }
 
     /// Ends the connection; it counts as complete if both ends have closed it properly.
-    async fn finish(mut self, end: End) {
-        if matches!(end, End::Broken) {
+    async fn finish(mut self, end: RequestEnd) {
+        if matches!(end, RequestEnd::Broken) {
             return;
         }
         let ended = tokio::time::timeout(CLOSE_TIME, self.close(end)).await;
@@ -197,16 +201,16 @@ impl Peer {
     }
 
     /// Says why, and waits for the client's end; whether that was a proper one.
-    async fn close(&mut self, end: End) -> bool {
+    async fn close(&mut self, end: RequestEnd) -> bool {
         let Sender { outbox, out, .. } = &mut self.sender;
-        let is_proper = !matches!(end, End::Violation(_));
+        let is_proper = !matches!(end, RequestEnd::Violation(_));
         let rest = match end {
-            End::Closed | End::Broken => None,
-            End::Close(code, reason, rest) => {
+            RequestEnd::Closed | RequestEnd::Broken => None,
+            RequestEnd::Close(code, reason, rest) => {
                 outbox.close(code, reason, None, out);
                 Some(rest)
             }
-            End::Violation(error) => {
+            RequestEnd::Violation(error) => {
                 outbox.close(error.close_code(), &error.to_string(), None, out);
                 None
             }
@@ -250,7 +254,7 @@ async fn pass_on(
     session: &WebSocketSession,
     sender: &mut Sender,
     io: &mut TokioIo<Upgraded>,
-) -> Result<(), End> {
+) -> Result<(), RequestEnd> {
     if let Some(membership) = &session.membership {
         // Fails when there is no receiver, and this connection is one.
         let _ = membership.channel.send(Arc::new(Post { kind: message.kind, bytes: message.bytes.to_vec() }));

@@ -23,7 +23,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, rustls::HandshakeKind};
 
 use crate::{
-    body::Body,
+    body::ReplyBody,
     call::{Call, Received},
     connection::{Connection, Cut, Socket, Ticket},
     limits,
@@ -103,7 +103,7 @@ async fn serve_http(
     drop(served); // a client that breaks off, or talks nonsense, is its own affair: the ticket has counted it
 }
 
-async fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+async fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> Result<Response<ReplyBody>, Cut> {
     let (mut head, body) = request.into_parts();
     let ticket = Ticket::new(Arc::clone(&connection), &head);
     let reply = match routes::find(&head) {
@@ -157,7 +157,7 @@ fn received(intake: Intake, length: u64, bytes: Bytes) -> Result<Received, Refus
     Ok(Received { length, bytes })
 }
 
-async fn send(head: &mut Parts, reply: Reply, mut ticket: Ticket) -> Result<Response<Body>, Cut> {
+async fn send(head: &mut Parts, reply: Reply, mut ticket: Ticket) -> Result<Response<ReplyBody>, Cut> {
     match reply.fate {
         Fate::Answer => {}
         Fate::Hang => std::future::pending().await, // until the client gives up, or the server stops
@@ -168,16 +168,16 @@ async fn send(head: &mut Parts, reply: Reply, mut ticket: Ticket) -> Result<Resp
         && let Some(upgrade) = head.extensions.remove::<OnUpgrade>()
     {
         tokio::spawn(websocket::serve(upgrade, *session, ticket));
-        return Ok(response(reply.status, reply.headers, Body::none()));
+        return Ok(response(reply.status, reply.headers, ReplyBody::none()));
     }
     // hyper sends no body in these cases, and so never asks for it.
     let is_bodiless = head.method == Method::HEAD
         || matches!(reply.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     ticket.is_complete = is_bodiless;
-    Ok(response(reply.status, reply.headers, Body::new(reply.source, ticket)))
+    Ok(response(reply.status, reply.headers, ReplyBody::new(reply.source, ticket)))
 }
 
-fn response(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
+fn response(status: StatusCode, headers: HeaderMap, body: ReplyBody) -> Response<ReplyBody> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;

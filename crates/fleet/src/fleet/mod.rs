@@ -28,7 +28,7 @@ use crate::clock::unix_ns;
 use crate::ledger::{Ledger, MachineView};
 use crate::link::{Arrival, Link};
 use crate::order::FleetPlan;
-use crate::page::Page;
+use crate::page::MonitoredPage;
 use crate::protocol::{Found, Order, Trouble};
 use crate::transport::Transport;
 
@@ -123,7 +123,7 @@ struct Fleet<'a> {
     /// By machine: what it found of what it is to watch.
     found: Vec<Option<Found>>,
     /// By machine: the pages that it reads.
-    pages: Vec<Vec<Page>>,
+    pages: Vec<Vec<MonitoredPage>>,
     /// By number of the monitor: series that its page did not have before the load.
     absent_series: Vec<(usize, Vec<String>)>,
     /// The number of the hook that ran last, and by machine how it ended there.

@@ -7,7 +7,7 @@ use squall_plan::file::{MonitorSpec, Watched};
 
 use super::jobs::Step;
 use super::{Fleet, Steer, Watcher};
-use crate::page::Page;
+use crate::page::MonitoredPage;
 use crate::protocol::{Monitored, Order, Trouble};
 
 impl Fleet<'_> {
@@ -50,7 +50,7 @@ impl Fleet<'_> {
                     wanted.processes.extend(processes.iter().cloned());
                 }
                 _ if monitor.from.as_ref().is_none_or(|from| from.value == *name) => {
-                    wanted.pages.extend(Page::of(monitor_idx, monitor));
+                    wanted.pages.extend(MonitoredPage::of(monitor_idx, monitor));
                 }
                 _ => {}
             }

@@ -14,7 +14,7 @@ use squall_measure::MonitorUnit;
 use super::pages::{self, Figure};
 use super::rates::Rates;
 use crate::clock::unix_ns;
-use crate::page::{Page, PageKind};
+use crate::page::{MonitoredPage, PageKind};
 use crate::protocol::{Report, SeriesName};
 
 /// A page that is read every second until this is dropped.
@@ -24,7 +24,7 @@ pub(crate) struct PageWatch {
     _alive: Sender<()>,
 }
 
-impl Page {
+impl MonitoredPage {
     /// Reads it once. Gives the series that the plan names and that the page does not have yet.
     ///
     /// # Errors

@@ -61,7 +61,7 @@ struct Face<'a> {
 }
 
 /// A line of metrics before it is aligned.
-struct Row {
+struct RowSummary {
     name: String,
     cells: Cells,
 }
@@ -179,7 +179,7 @@ impl Face<'_> {
                 continue;
             }
             lines.push(format!("    {}", self.form.style.paint(Tone::Title, title)));
-            let rows: Vec<Row> = shown.into_iter().map(|metric| self.row(metric)).collect();
+            let rows: Vec<RowSummary> = shown.into_iter().map(|metric| self.row(metric)).collect();
             self.align(lines, &rows);
             lines.push(String::new());
         }
@@ -245,7 +245,7 @@ impl Face<'_> {
         }
     }
 
-    fn row(&self, metric: &ScriptMetric) -> Row {
+    fn row(&self, metric: &ScriptMetric) -> RowSummary {
         let name = if metric.tags.is_empty() {
             metric.name.clone()
         } else {
@@ -274,11 +274,11 @@ impl Face<'_> {
                 Cells::Other(units::percent(values[0].1), vec![format!("{trues} out of {total}")])
             }
         };
-        Row { name: clean(&name), cells }
+        RowSummary { name: clean(&name), cells }
     }
 
     /// Names are filled with dots, and columns are as wide as their widest cell in the block.
-    fn align(&self, lines: &mut Vec<String>, rows: &[Row]) {
+    fn align(&self, lines: &mut Vec<String>, rows: &[RowSummary]) {
         let length = |text: &str| text.chars().count();
         let all = self.all_rows();
         let name_width = all.iter().map(|row| length(&row.name)).max().unwrap_or(0) + 3;
@@ -321,7 +321,7 @@ impl Face<'_> {
         }
     }
 
-    fn all_rows(&self) -> Vec<Row> {
+    fn all_rows(&self) -> Vec<RowSummary> {
         let metrics = SECTIONS.iter().flat_map(|(_, prefixes)| self.metrics_of(prefixes));
         metrics.map(|metric| self.row(metric)).collect()
     }

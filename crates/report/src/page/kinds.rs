@@ -7,12 +7,12 @@ use squall_measure::{RunRecord, ScriptFigures, ScriptMetric, ScriptUnit, ScriptV
 
 use crate::replay::{comparison_facts, fidelity_facts};
 use crate::sessions::kept_facts;
-use crate::summary::{Distribution, Handshakes, IdleConnections, Replay, Summary};
+use crate::summary::{Distribution, HandshakeSummary, IdleConnections, ReplaySummary, Summary};
 use crate::{units, wording};
 
 /// A table of a kind of run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Block {
+pub struct FactBlock {
     /// Above it.
     pub title: &'static str,
     /// Whether it is what the run was made for: then it stands before the charts.
@@ -26,7 +26,7 @@ pub struct Block {
 }
 
 /// All blocks that a run has something for.
-pub(super) fn blocks(record: &RunRecord, summary: &Summary) -> Vec<Block> {
+pub(super) fn blocks(record: &RunRecord, summary: &Summary) -> Vec<FactBlock> {
     let totals = &summary.totals;
     let mut blocks = Vec::new();
     blocks.extend(totals.handshakes.iter().flat_map(of_handshakes));
@@ -38,7 +38,7 @@ pub(super) fn blocks(record: &RunRecord, summary: &Summary) -> Vec<Block> {
     blocks
 }
 
-fn of_handshakes(made: &Handshakes) -> [Block; 2] {
+fn of_handshakes(made: &HandshakeSummary) -> [FactBlock; 2] {
     let row = |name: &str, count: u64, times: &Distribution| {
         let share = units::percent(count as f64 / made.count.max(1) as f64);
         [vec![name.to_owned(), units::count(count), share], times_of(times)].concat()
@@ -46,7 +46,7 @@ fn of_handshakes(made: &Handshakes) -> [Block; 2] {
     let kinds = [("full", made.full, &made.full_us), ("resumed", made.resumed, &made.resumed_us)];
     let rows =
         kinds.iter().filter(|(_, count, _)| *count > 0).map(|(name, count, times)| row(name, *count, times));
-    let handshakes = Block {
+    let handshakes = FactBlock {
         title: "Handshakes",
         is_headline: true,
         head: [&["kind", "count", "share"][..], &TIMES].concat(),
@@ -62,7 +62,7 @@ fn of_handshakes(made: &Handshakes) -> [Block; 2] {
         let words = [&terms.version, &terms.cipher, &terms.group, &terms.alpn].map(|word| or_dash(word));
         [words.to_vec(), vec![certificates, units::count(one.count)]].concat()
     });
-    let negotiated = Block {
+    let negotiated = FactBlock {
         title: "Negotiated",
         is_headline: true,
         head: vec!["version", "cipher suite", "group", "ALPN", "certificates", "count"],
@@ -72,11 +72,11 @@ fn of_handshakes(made: &Handshakes) -> [Block; 2] {
     [handshakes, negotiated]
 }
 
-fn of_kept(kept: &IdleConnections) -> Block {
+fn of_kept(kept: &IdleConnections) -> FactBlock {
     facts("Kept connections", kept_facts(kept))
 }
 
-fn of_replay(replay: &Replay) -> [Block; 3] {
+fn of_replay(replay: &ReplaySummary) -> [FactBlock; 3] {
     let told = if replay.compared > 0 { comparison_facts(replay) } else { Vec::new() };
     let corrected = (replay.corrected > 0)
         .then(|| format!("{} with live values", units::counted(replay.corrected, "request")));
@@ -95,14 +95,14 @@ fn of_replay(replay: &Replay) -> [Block; 3] {
         .map(|one| vec![one.place.clone(), one.source.clone(), units::count(one.use_count)]);
     [
         facts("Replay", fidelity_facts(replay).into_iter().chain(told).chain(corrected).collect()),
-        Block {
+        FactBlock {
             title: "Answered differently",
             is_headline: false,
             head: vec!["request", "recorded", "now", "count"],
             rows: differences.take(ROW_COUNT_MAX).collect(),
             figure_count: 3,
         },
-        Block {
+        FactBlock {
             title: "Learned",
             is_headline: false,
             head: vec!["value", "of the answer to", "used in requests"],
@@ -112,7 +112,7 @@ fn of_replay(replay: &Replay) -> [Block; 3] {
     ]
 }
 
-fn of_script(script: &ScriptFigures, duration_s: f64) -> [Block; 2] {
+fn of_script(script: &ScriptFigures, duration_s: f64) -> [FactBlock; 2] {
     let checks = script.checks.iter().map(|check| {
         let held = check.passes as f64 / (check.passes + check.fails).max(1) as f64;
         let sign = if check.fails == 0 { "✓" } else { "✗" };
@@ -122,14 +122,14 @@ fn of_script(script: &ScriptFigures, duration_s: f64) -> [Block; 2] {
     });
     let metrics = script.metrics.iter().filter(|metric| !metric.value.is_empty());
     [
-        Block {
+        FactBlock {
             title: "Checks",
             is_headline: true,
             head: vec!["check", "group", "held", "passes", "fails"],
             rows: checks.collect(),
             figure_count: 3,
         },
-        Block {
+        FactBlock {
             title: "Metrics of the script",
             is_headline: false,
             head: vec!["metric", "figures"],
@@ -176,9 +176,9 @@ fn in_unit(value: f64, unit: ScriptUnit) -> String {
 }
 
 /// One line of words for each fact.
-fn facts(title: &'static str, facts: Vec<String>) -> Block {
+fn facts(title: &'static str, facts: Vec<String>) -> FactBlock {
     let rows = facts.into_iter().map(|fact| vec![fact]).collect();
-    Block { title, is_headline: true, head: vec!["fact"], rows, figure_count: 0 }
+    FactBlock { title, is_headline: true, head: vec!["fact"], rows, figure_count: 0 }
 }
 
 fn times_of(times: &Distribution) -> Vec<String> {

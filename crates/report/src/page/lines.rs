@@ -189,7 +189,7 @@ fn measured_s(record: &RunRecord, shares: &[&Share]) -> f64 {
     }
 }
 
-fn of_share<'a>(share: &summary::Share, series: &'a Share) -> Draft<'a> {
+fn of_share<'a>(share: &summary::ShareSummary, series: &'a Share) -> Draft<'a> {
     let name = format!("{} on {}", share.load, share.machine);
     let line = PartLine {
         makes: share.makes,

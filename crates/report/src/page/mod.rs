@@ -20,10 +20,10 @@ use crate::studies::{CapacityPage, ComparePage, IndexPage, SweepPage};
 
 pub use columns::Point;
 pub use feed::{Feed, FeedState, Position};
-pub use kinds::Block;
+pub use kinds::FactBlock;
 pub use lines::{LineKind, PartLine};
 pub(crate) use run::curve;
-pub use run::{Curve, RunPage, Series};
+pub use run::{Curve, PageSeries, RunPage};
 
 /// What a page shows; the browser chooses how by `kind`.
 #[derive(Debug, Clone, Serialize)]

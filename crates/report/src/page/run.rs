@@ -7,7 +7,7 @@ use squall_measure::{Cause, Event, Histogram, Monitor, Row, RowKey, RunRecord, T
 use squall_plan::{Plan, What};
 
 use super::columns::{self, Point};
-use super::kinds::{self, Block};
+use super::kinds::{self, FactBlock};
 use super::lines::{PartLine, lines};
 use super::values::{name_of, rounded};
 use crate::summary::{LoadKind, Summary};
@@ -31,7 +31,7 @@ pub struct RunPage {
     /// Percentile curves: all successful requests first, then other sets.
     pub curves: Vec<Curve>,
     /// The run over time.
-    pub series: Series,
+    pub series: PageSeries,
     /// Metrics monitored during the load.
     pub monitors: Vec<Monitor>,
     /// Moments to mark.
@@ -39,7 +39,7 @@ pub struct RunPage {
     /// Kinds, steps, loads, machines, and loads on machines, each with its own figures.
     pub parts: Vec<PartLine>,
     /// What only this kind of run has.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<FactBlock>,
     /// What foreign tools printed.
     pub tools: Vec<ToolRun>,
 }
@@ -55,7 +55,7 @@ pub struct Curve {
 
 /// A run over time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Series {
+pub struct PageSeries {
     /// The names of the points' values.
     pub columns: Vec<&'static str>,
     /// In time order.
@@ -70,7 +70,7 @@ impl From<&RunRecord> for RunPage {
         let point = |(idx, point)| Point::new(idx as f64 * step_s, point, is_open);
         let points = series.points.iter().enumerate().map(point).collect();
         let page = Self::without_series(record, Vec::new(), PART_POINT_COUNT_MAX);
-        Self { series: Series { columns: columns::names(), points }, ..page }
+        Self { series: PageSeries { columns: columns::names(), points }, ..page }
     }
 }
 
@@ -101,7 +101,7 @@ impl RunPage {
             cause_labels: causes.iter().map(cause_label).collect(),
             warmup_s: record.plan.warmup.as_secs_f64(),
             curves: curves(record, &summary),
-            series: Series { columns: columns::names(), points: Vec::new() },
+            series: PageSeries { columns: columns::names(), points: Vec::new() },
             monitors: record.monitors.iter().map(thinned).collect(),
             events: record.events.clone(),
             parts,

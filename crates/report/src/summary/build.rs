@@ -22,7 +22,7 @@ impl Summary {
             squall: record.squall_version.clone(),
             name: record.plan.name.clone(),
             started_at: time::rfc3339(SystemTime::UNIX_EPOCH + Duration::from_millis(record.started_unix_ms)),
-            verdict: Verdict::from(&record.verdict),
+            verdict: VerdictSummary::from(&record.verdict),
             stopped_by: record.stopped_by,
             duration_s: record.duration.as_secs_f64(),
             totals: totals::totals(record),
@@ -36,7 +36,7 @@ impl Summary {
             thresholds: record.thresholds.clone(),
             generator: generator::generator(record),
             series: Vec::new(),
-            machine: record.machine.as_ref().map(Machine::from),
+            machine: record.machine.as_ref().map(MachineSummary::from),
             environment: record.environment.clone(),
             parts: parts::parts(record),
             shares: parts::shares(record),
@@ -48,14 +48,14 @@ impl Summary {
     }
 }
 
-impl From<&squall_measure::Verdict> for Verdict {
+impl From<&squall_measure::Verdict> for VerdictSummary {
     fn from(verdict: &squall_measure::Verdict) -> Self {
-        let reasons = |reasons: &[squall_measure::Reason]| reasons.iter().map(Reason::from).collect();
+        let reasons = |reasons: &[squall_measure::Reason]| reasons.iter().map(ReasonSummary::from).collect();
         Self { status: verdict.status, reasons: reasons(&verdict.reasons), notes: reasons(&verdict.notes) }
     }
 }
 
-impl From<&squall_measure::Reason> for Reason {
+impl From<&squall_measure::Reason> for ReasonSummary {
     fn from(reason: &squall_measure::Reason) -> Self {
         Self {
             kind: reason.kind,
@@ -114,8 +114,8 @@ impl From<FailureCount> for ErrorGroup {
     }
 }
 
-fn phases(phases: &PhaseHistograms, looking_up: &Histogram) -> Phases {
-    Phases {
+fn phases(phases: &PhaseHistograms, looking_up: &Histogram) -> PhaseSummary {
+    PhaseSummary {
         blocked: Distribution::from(&phases.blocked),
         looking_up: Distribution::from(looking_up),
         connecting: Distribution::from(&phases.connecting),
@@ -143,8 +143,8 @@ pub(crate) fn is_told((key, figures): &(&RowKey, &squall_measure::Row), record: 
     figures.settled() > 0 || !record.rows.iter().zip(&record.total.rows).any(has_figures)
 }
 
-fn row((key, figures): (&RowKey, &squall_measure::Row)) -> Row {
-    Row {
+fn row((key, figures): (&RowKey, &squall_measure::Row)) -> RowSummary {
+    RowSummary {
         load: key.load.clone(),
         protocol: key.protocol,
         method: key.method.clone(),

@@ -9,7 +9,7 @@ use super::{Micros, three_decimals};
 
 /// The generator's own state over the measured part.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Generator {
+pub struct GeneratorSummary {
     /// CPU time of its threads (user and system) for each request.
     pub cpu_us_per_request: Option<f64>,
     /// Open model: how late requests were sent although a connection was free, 99th percentile.
@@ -29,7 +29,7 @@ pub struct Generator {
 
 /// The machine that made the load: the worst of any second, of CPU time the sum. A limit of 0 is not known.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Machine {
+pub struct MachineSummary {
     /// Share of all CPUs in use, by any process, 0 to 1.
     pub cpu_max: f64,
     /// Share of all CPUs that the hypervisor gave to others, 0 to 1.
@@ -48,11 +48,11 @@ pub struct Machine {
     pub process_cpu_s: f64,
 }
 
-pub(super) fn generator(record: &RunRecord) -> Generator {
+pub(super) fn generator(record: &RunRecord) -> GeneratorSummary {
     let generator = &record.total.generator;
     let ended_count = record.total.ok() + record.total.failed();
     let cpu_us = generator.cpu.as_secs_f64() * 1e6;
-    Generator {
+    GeneratorSummary {
         cpu_us_per_request: (ended_count > 0).then(|| three_decimals(cpu_us / ended_count as f64)),
         schedule_lag_us_p99: generator.schedule_lag.quantile(0.99).map(Micros),
         busy: share(generator.busy, generator.wall),
@@ -63,7 +63,7 @@ pub(super) fn generator(record: &RunRecord) -> Generator {
     }
 }
 
-impl From<&MachineSecond> for Machine {
+impl From<&MachineSecond> for MachineSummary {
     fn from(worst: &MachineSecond) -> Self {
         Self {
             cpu_max: worst.cpu_fraction,

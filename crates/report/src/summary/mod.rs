@@ -22,15 +22,15 @@ use squall_measure::{
 use squall_plan::{Load, Plan, When};
 
 pub(crate) use build::is_told;
-pub use generator::{Generator, Machine};
+pub use generator::{GeneratorSummary, MachineSummary};
 pub(crate) use kinds::parts_of;
 pub use kinds::{KindTotals, LoadKind};
-pub use parts::{Figures, Part, PhaseMeans, Share, Watched};
+pub use parts::{Figures, MonitorSummary, Part, PhaseMeans, ShareSummary};
 pub(crate) use parts::{Span, length_s, most_at_once};
-pub use replay::{Difference, Replay};
+pub use replay::{ReplayDifference, ReplaySummary};
 pub use script::{Check, Metric, Script};
 pub use series::Point;
-pub use sessions::{Handshakes, IdleConnections, Negotiated};
+pub use sessions::{HandshakeSummary, IdleConnections, NegotiatedSummary};
 pub use totals::Totals;
 
 /// Everything about one run.
@@ -45,7 +45,7 @@ pub struct Summary {
     /// When the run started, RFC 3339 in UTC.
     pub started_at: String,
     /// Whether the generator was fit to measure this.
-    pub verdict: Verdict,
+    pub verdict: VerdictSummary,
     /// Why the run ended.
     pub stopped_by: StoppedBy,
     /// Length of the measured part, in seconds: from the end of the warm-up to the last figure.
@@ -59,31 +59,31 @@ pub struct Summary {
     /// Open model only: times of successful requests from the moment they were sent.
     pub service_us: Option<Distribution>,
     /// Phases of successful requests.
-    pub phases_us: Phases,
+    pub phases_us: PhaseSummary,
     /// Responses by status code.
     pub status: BTreeMap<String, u64>,
     /// Failures by cause and phase, the most frequent first.
     pub errors: Vec<ErrorGroup>,
     /// Figures by load, protocol, method and URL pattern.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RowSummary>,
     /// The plan's rules and whether they were met.
     pub thresholds: Vec<ThresholdResult>,
     /// The generator's own state.
-    pub generator: Generator,
+    pub generator: GeneratorSummary,
     /// One point per second, warm-up included, or per several in long runs.
     pub series: Vec<Point>,
     /// The machine that made the load, at its worst; `None` when it was not read.
-    pub machine: Option<Machine>,
+    pub machine: Option<MachineSummary>,
     /// Facts about that machine, by name.
     pub environment: BTreeMap<String, String>,
     /// Steps, loads and machines of a plan, each with its own figures; empty for a run of one load on one machine that had no problem.
     pub parts: Vec<Part>,
     /// What each machine made of each load; empty where the run had one load on one machine.
-    pub shares: Vec<Share>,
+    pub shares: Vec<ShareSummary>,
     /// What foreign tools did; their figures are in no other.
     pub tools: Vec<ToolRun>,
     /// What was monitored during the load.
-    pub monitors: Vec<Watched>,
+    pub monitors: Vec<MonitorSummary>,
     /// Marked moments, in time order.
     pub events: Vec<Event>,
     /// The plan as it was run, secrets masked.
@@ -96,18 +96,18 @@ pub struct Micros(pub u64);
 
 /// Whether the generator was fit to measure what it measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct VerdictSummary {
     /// How far squall's own figures can be trusted; a foreign tool's are not judged.
     pub status: Status,
     /// Why not further, the gravest first; empty when valid.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<ReasonSummary>,
     /// What explains the figures without impairing them, such as a backlog that the server caused.
-    pub notes: Vec<Reason>,
+    pub notes: Vec<ReasonSummary>,
 }
 
 /// One finding about the generator.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Reason {
+pub struct ReasonSummary {
     /// What it is.
     pub kind: ReasonKind,
     /// What it does to the verdict; `VALID` in a note.
@@ -147,7 +147,7 @@ pub struct Distribution {
 
 /// k6's phases of successful requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Phases {
+pub struct PhaseSummary {
     /// From the intended start until a connection was there to use, dialling excluded.
     pub blocked: Distribution,
     /// Name look-ups.
@@ -187,7 +187,7 @@ pub struct ErrorGroup {
 
 /// Figures of one load, protocol, method and URL pattern.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct RowSummary {
     /// The load's name.
     pub load: String,
     /// Protocol spoken.

@@ -40,7 +40,7 @@ pub struct Part {
 
 /// What one machine made of one load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Share {
+pub struct ShareSummary {
     /// The load's name.
     pub load: String,
     /// The machine's name.
@@ -161,7 +161,7 @@ impl PhaseMeans {
 
 /// A watched figure, without its samples, which `run.json` has.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Watched {
+pub struct MonitorSummary {
     /// Who it is about.
     pub source: String,
     /// What it is.
@@ -201,13 +201,13 @@ pub(super) fn parts(record: &RunRecord) -> Vec<Part> {
 }
 
 /// What each machine made of each load.
-pub(super) fn shares(record: &RunRecord) -> Vec<Share> {
+pub(super) fn shares(record: &RunRecord) -> Vec<ShareSummary> {
     let share = |share: &squall_measure::Share| {
         let is_own = |part: &&squall_measure::Part| part.kind == PartKind::Load && part.name == share.load;
         let load = record.parts.iter().find(is_own);
         let duration_s = load.map_or(record.duration, |load| load.duration).as_secs_f64();
         let figures = Figures::from(&share.series.total());
-        Share {
+        ShareSummary {
             load: share.load.clone(),
             machine: share.machine.clone(),
             makes: LoadKind::of_named(&record.plan, &share.load),
@@ -251,10 +251,10 @@ pub(crate) fn length_s(spans: &[Span]) -> f64 {
 }
 
 /// What was watched.
-pub(super) fn monitors(record: &RunRecord) -> Vec<Watched> {
+pub(super) fn monitors(record: &RunRecord) -> Vec<MonitorSummary> {
     let watched = |monitor: &Monitor| {
         let values = || monitor.samples.iter().map(|&(_, value)| value);
-        Watched {
+        MonitorSummary {
             source: monitor.source.clone(),
             name: monitor.name.clone(),
             unit: monitor.unit,

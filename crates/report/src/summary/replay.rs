@@ -7,7 +7,7 @@ use super::Distribution;
 
 /// The replay of recorded traffic.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Replay {
+pub struct ReplaySummary {
     /// Requests that started within 2 ms of their time.
     pub on_time: u64,
     /// Requests that started later.
@@ -25,7 +25,7 @@ pub struct Replay {
     /// Of these, those that were the same.
     pub same: u64,
     /// Differences by kind, the most frequent first.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<ReplayDifference>,
     /// Values of responses that came back in later requests of the recording.
     pub learned: Vec<LearnedValue>,
     /// Records that were looked through to learn them, where those were not all.
@@ -35,7 +35,7 @@ pub struct Replay {
 
 /// Responses that differed in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct ReplayDifference {
     /// Method and URL pattern.
     pub request: String,
     /// Recorded status.
@@ -47,12 +47,12 @@ pub struct Difference {
 }
 
 /// The replay of a run; `None` where nothing was replayed.
-pub(super) fn replay(record: &RunRecord) -> Option<Replay> {
+pub(super) fn replay(record: &RunRecord) -> Option<ReplaySummary> {
     let made = record.total.replay.as_deref()?;
-    let mut differences: Vec<Difference> = made
+    let mut differences: Vec<ReplayDifference> = made
         .differences
         .iter()
-        .map(|one| Difference {
+        .map(|one| ReplayDifference {
             request: record
                 .rows
                 .get(one.row_idx as usize)
@@ -63,7 +63,7 @@ pub(super) fn replay(record: &RunRecord) -> Option<Replay> {
         })
         .collect();
     differences.sort_by_key(|one| std::cmp::Reverse(one.count));
-    Some(Replay {
+    Some(ReplaySummary {
         on_time: made.on_time,
         late: made.late,
         skipped: made.skipped,

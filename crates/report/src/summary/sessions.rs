@@ -8,7 +8,7 @@ use super::{Distribution, Span, most_at_once, rate_per_s, three_decimals};
 
 /// TLS handshakes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Handshakes {
+pub struct HandshakeSummary {
     /// Whole handshakes.
     pub count: u64,
     /// Per second of `duration_s`.
@@ -36,12 +36,12 @@ pub struct Handshakes {
     /// TLS time of resumed handshakes.
     pub resumed_us: Distribution,
     /// What was agreed on, the most frequent first.
-    pub negotiated: Vec<Negotiated>,
+    pub negotiated: Vec<NegotiatedSummary>,
 }
 
 /// Terms, and how many handshakes agreed on them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Negotiated {
+pub struct NegotiatedSummary {
     /// How many.
     pub count: u64,
     /// On what.
@@ -79,17 +79,17 @@ pub struct IdleConnections {
 }
 
 /// The handshakes of a run; `None` where no load was made of connections, or none spoke TLS.
-pub(super) fn handshakes(record: &RunRecord) -> Option<Handshakes> {
+pub(super) fn handshakes(record: &RunRecord) -> Option<HandshakeSummary> {
     let made = &sessions(record)?.handshakes;
-    let mut negotiated: Vec<Negotiated> = made
+    let mut negotiated: Vec<NegotiatedSummary> = made
         .negotiated
         .iter()
-        .map(|known| Negotiated { count: known.count, terms: known.terms.clone() })
+        .map(|known| NegotiatedSummary { count: known.count, terms: known.terms.clone() })
         .collect();
     negotiated.sort_by_key(|row| std::cmp::Reverse(row.count));
     let is_early = record.plan.loads.iter().any(sends_early_data);
     let is_spoken = |load: &squall_plan::Load| load.what.endpoints().is_some() && load.speaks_tls();
-    record.plan.loads.iter().any(is_spoken).then(|| Handshakes {
+    record.plan.loads.iter().any(is_spoken).then(|| HandshakeSummary {
         count: made.count(),
         per_s: rate_per_s(made.count(), record.duration.as_secs_f64()),
         full: made.full,

@@ -4,7 +4,8 @@ use serde::Serialize;
 use squall_measure::{Http2, RunRecord, Snapshot};
 
 use super::{
-    Handshakes, IdleConnections, KindTotals, Replay, Script, kinds, replay, script, sessions, three_decimals,
+    HandshakeSummary, IdleConnections, KindTotals, ReplaySummary, Script, kinds, replay, script, sessions,
+    three_decimals,
 };
 
 /// Counts over the measured part of the run. `requests` = `ok` + `failed` + `interrupted`.
@@ -41,7 +42,7 @@ pub struct Totals {
     pub connections_reused: u64,
     /// TLS handshakes, where they are what the run is about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub handshakes: Option<Handshakes>,
+    pub handshakes: Option<HandshakeSummary>,
     /// Connections that were to stay open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_connections: Option<IdleConnections>,
@@ -50,7 +51,7 @@ pub struct Totals {
     pub http2: Option<Http2>,
     /// The replay of recorded traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub replay: Option<Replay>,
+    pub replay: Option<ReplaySummary>,
     /// Iterations of scripts that came to their end (k6's `iterations`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::host::Phase;
+use crate::host::VuPhase;
 use crate::user::{Counts, Pending};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
@@ -102,7 +102,7 @@ fn in_scenario<'js>(
 ) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
     let scenario = ctx.host().scenario.borrow().clone();
-    match scenario.filter(|_| ctx.host().phase.get() == Phase::Iteration) {
+    match scenario.filter(|_| ctx.host().phase.get() == VuPhase::Iteration) {
         Some(scenario) => Ok(of(ctx, &scenario)),
         None => {
             Err(ctx.throw_error("getting scenario information outside of the VU context is not supported"))
@@ -133,7 +133,7 @@ fn abort<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 fn fail<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, reason) = (call.ctx(), call.arg(0));
     // k6 has decided on the exit code before it calls `handleSummary`.
-    if ctx.host().phase.get() != Phase::Summary {
+    if ctx.host().phase.get() != VuPhase::Summary {
         ctx.host().shared.counts.is_failed.store(true, Ordering::Relaxed);
     }
     let mut text = "test marked as failed".to_owned();

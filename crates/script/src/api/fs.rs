@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::promised;
 use crate::error::{rethrown_with, throw, throw_as};
-use crate::host::Phase;
+use crate::host::VuPhase;
 use crate::loading::LoadError;
 use crate::resolve::{file_path, file_url};
 use crate::vm::{Call, Ctx, Fun, JsResult, Thrown, Value};
@@ -80,7 +80,7 @@ impl File {
 
 fn open<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, path) = (call.ctx(), call.arg(0));
-    if ctx.host().phase.get() != Phase::Init {
+    if ctx.host().phase.get() != VuPhase::Init {
         let problem = "open() failed; reason: opening a file is allowed only in the Init context";
         return Err(fail(ctx, "ForbiddenError", problem));
     }

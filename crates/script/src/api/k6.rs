@@ -1,6 +1,6 @@
 //! The module `k6`: check, group, sleep, fail, randomSeed.
 
-use crate::host::Phase;
+use crate::host::VuPhase;
 use crate::metrics::{MetricId, Tags};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
@@ -82,7 +82,7 @@ fn sleep<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
     let host = ctx.host();
     let seconds = call.arg(0).to_number()?;
-    if seconds.is_nan() || seconds <= 0.0 || host.phase.get() == Phase::Summary {
+    if seconds.is_nan() || seconds <= 0.0 || host.phase.get() == VuPhase::Summary {
         return Ok(ctx.undefined());
     }
     let until_ns = host.now_ns.get().saturating_add((seconds * 1e9) as u64);

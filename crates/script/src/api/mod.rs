@@ -26,7 +26,7 @@ use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 
 use crate::error::throw;
-use crate::host::Phase;
+use crate::host::VuPhase;
 use crate::loading::LoadError;
 use crate::missing;
 use crate::vm::{Call, Ctx, Fun, JsResult, Thrown, Value};
@@ -211,7 +211,7 @@ pub(crate) fn off_loop<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JsResult<T> {
     let host = ctx.host();
-    if matches!(host.phase.get(), Phase::Init | Phase::Summary) {
+    if matches!(host.phase.get(), VuPhase::Init | VuPhase::Summary) {
         return Ok(work());
     }
     let (done, result) = mpsc::channel();

@@ -10,7 +10,7 @@ use self::rows::{Options, Rows};
 use super::data::{self, ArrayData};
 use super::fs::File;
 use super::promised;
-use crate::host::Phase;
+use crate::host::VuPhase;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
@@ -55,7 +55,7 @@ fn shared<'js>(ctx: Ctx<'js>, name: &str, mut rows: Rows) -> JsResult<Value<'js>
 
 fn make_parser<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, file) = (call.ctx(), call.arg(0));
-    if ctx.host().phase.get() != Phase::Init {
+    if ctx.host().phase.get() != VuPhase::Init {
         return Err(ctx.throw_error("csv Parser constructor must be called in the init context"));
     }
     if file.is_nullish() {
