@@ -3,6 +3,7 @@
 //! Owns: the plan's types, its units (durations, rates, sizes), its limits, and the schedules' arithmetic.
 //! Never: sockets, JavaScript, terminals, the clock.
 
+pub mod cookies;
 pub mod endpoints;
 pub mod file;
 pub mod files;

@@ -11,6 +11,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::str::FromStr;
 
+use squall_plan::cookies::cookie_pairs;
 use squall_plan::secret::{Secrecy, looks_random};
 
 use crate::play::{Locator, ResponseText, tokens};
@@ -192,8 +193,8 @@ fn given(response: &Response) -> Vec<Given> {
 }
 
 fn cookies(request: &Request) -> impl Iterator<Item = (&str, &str)> {
-    let text = request.header("cookie").and_then(|value| std::str::from_utf8(value).ok()).unwrap_or_default();
-    text.split(';').filter_map(|pair| pair.trim().split_once('='))
+    let text = |(name, value)| Some((str::from_utf8(name).ok()?, str::from_utf8(value).ok()?));
+    cookie_pairs(request.header("cookie").unwrap_or_default()).filter_map(text)
 }
 
 /// Marks what was given to several sessions.

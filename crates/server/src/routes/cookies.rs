@@ -2,6 +2,7 @@
 
 use hyper::header::{COOKIE, SET_COOKIE};
 use serde_json::{Map, Value, json};
+use squall_plan::cookies::cookie_pairs;
 
 use super::redirects::found;
 use crate::{
@@ -10,10 +11,10 @@ use crate::{
 };
 
 pub(super) fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let lines = call.head.headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    let cookies: Map<String, Value> =
-        pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().into())).collect();
+    let fields = call.head.headers.get_all(COOKIE).iter();
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let pairs = fields.flat_map(|field| cookie_pairs(field.as_bytes()));
+    let cookies: Map<String, Value> = pairs.map(|(name, value)| (text(name), text(value).into())).collect();
     Ok(Reply::json(&json!({ "cookies": cookies })))
 }
 

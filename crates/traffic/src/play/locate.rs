@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::Value;
+use squall_plan::cookies::set_cookie_pair;
 use squall_plan::secret::looks_random;
 
 use crate::markup;
@@ -100,10 +101,8 @@ impl ResponseText<'_> {
 fn field_values(name: &str, value: &[u8], give: &mut dyn FnMut(Locator, &[u8])) {
     match name {
         "set-cookie" => {
-            let pair = value.split(|byte| *byte == b';').next().unwrap_or_default();
-            if let Some(at) = memchr::memchr(b'=', pair) {
-                let name = String::from_utf8_lossy(pair[..at].trim_ascii()).into_owned();
-                let value = pair[at + 1..].trim_ascii();
+            if let Some((name, value)) = set_cookie_pair(value) {
+                let name = String::from_utf8_lossy(name).into_owned();
                 give(Locator::Cookie(name.clone()), value);
                 let decoded: Vec<u8> = percent_encoding::percent_decode(value).collect();
                 give(Locator::CookieDecoded(name), &decoded);

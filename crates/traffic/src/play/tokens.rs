@@ -2,6 +2,7 @@
 
 use memchr::memmem;
 use serde_json::Value;
+use squall_plan::cookies::cookie_pairs;
 
 use crate::Request;
 use crate::redact::PLACEHOLDER;
@@ -11,13 +12,7 @@ pub(crate) fn each(request: &Request, give: &mut dyn FnMut(&[u8])) {
     target(&request.target, give);
     for field in &request.headers {
         match field.name.to_ascii_lowercase().as_str() {
-            "cookie" => {
-                let pairs = field
-                    .value
-                    .split(|byte| *byte == b';')
-                    .filter_map(|pair| pair.splitn(2, |byte| *byte == b'=').nth(1));
-                pairs.for_each(|value| give(value.trim_ascii()));
-            }
+            "cookie" => cookie_pairs(&field.value).for_each(|(_, value)| give(value)),
             "accept" | "accept-encoding" | "accept-language" | "user-agent" | "content-type" | "origin" => {}
             "referer" => target(&String::from_utf8_lossy(&field.value), give),
             _ => {
