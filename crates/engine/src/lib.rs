@@ -30,8 +30,7 @@ mod trouble;
 pub use control::Control;
 pub use driver::DriverFactory;
 pub use driver::script::{
-    ScriptEnd, ScriptRun, Sections, SetupPart, Stage, Submetric, SummaryRun, empty_figures, metric_of,
-    submetrics,
+    LoadScript, ScriptEnd, ScriptRun, ScriptSource, Sections, SetupPart, Stage, Submetric, SummaryRun,
 };
 pub use error::{Error, Forbidden};
 pub use observer::{Observer, Span};

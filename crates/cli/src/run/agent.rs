@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use squall_engine::{Control, DriverFactory, Observer, ScriptEnd, ScriptRun, Span, Stage};
+use squall_engine::{Control, DriverFactory, LoadScript, Observer, ScriptEnd, ScriptRun, Span, Stage};
 use squall_fleet::tool::ToolJob;
 use squall_fleet::{
     Beginner, Job, LoadEnd, LoadOrder, LoadWork, Port, Ready, ScriptWork, Trouble, Voice, Worker, attach,
@@ -17,7 +17,7 @@ use crate::args::AgentArgs;
 use crate::failure::{ExitCode, Failure};
 use crate::load::{
     self,
-    script::{LoadScript, ScriptReader},
+    script::{ScriptReader, stage_failure},
 };
 use crate::signals::Watch;
 
@@ -101,7 +101,7 @@ impl Job for EngineJob {
         let mut reporter = Reporter { port, stage: stage.clone(), started: &started };
         let record = squall_engine::run_driven(&plan, factories, &control, &mut reporter);
         let record = record.map_err(|error| trouble(&error))?;
-        let failure = stage.and_then(|stage| LoadScript::failure(&stage));
+        let failure = stage.and_then(|stage| stage_failure(&stage));
         Ok(LoadEnd {
             started_unix_ns: port.started_unix_ns(),
             duration: record.duration,

@@ -70,7 +70,6 @@ fn read_replay(spec: &LoadSpec, context: ReadContext<'_>) -> Result<ReadLoad, Pr
 }
 
 fn read_script(spec: &LoadSpec, context: ReadContext<'_>) -> Result<ReadLoad, Problems> {
-    // What is relative in the environment is relative to this folder; the machine that makes the load has another.
     let settings = script::with_environment(script_settings(spec, context)?);
     let path = spec.arguments.first().map(|text| PathBuf::from(&text.value)).unwrap_or_default();
     // What a script says as it is read is for the machines that run it.

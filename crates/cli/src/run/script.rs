@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
-use squall_engine::{Control, ScriptEnd, ScriptRun, Stage, SummaryRun};
+use squall_engine::{Control, LoadScript, ScriptEnd, ScriptRun, Stage, SummaryRun};
 use squall_measure::{Rules, RunRecord, RunRecorder, ScriptFigures, StoppedBy, ThresholdResult};
 use squall_plan::files::read_text;
 use squall_plan::limits::SCRIPT_FILE_BYTES_MAX;
@@ -24,7 +24,7 @@ use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
 use crate::http::{steered, warn_of_stuck};
 use crate::load;
-use crate::load::script::{LoadScript, ScriptReader, part_name, refused, script_failure};
+use crate::load::script::{ScriptReader, part_name, refused, script_failure};
 use crate::output;
 use crate::patience::Patience;
 use crate::run::{k6_env, samples};

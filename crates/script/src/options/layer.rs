@@ -28,6 +28,15 @@ pub enum LayerKind {
 }
 
 impl Layer {
+    /// The options in a configuration file.
+    ///
+    /// # Errors
+    /// Why it is no JSON object.
+    pub fn of_file(text: &str) -> Result<Self, String> {
+        let options = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        Ok(Self { kind: LayerKind::File, options })
+    }
+
     /// Reads the values that flags give, each independently: how they combine is for [`Options::of`](super::Options::of).
     ///
     /// # Errors

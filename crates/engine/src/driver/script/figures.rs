@@ -43,7 +43,7 @@ pub(super) struct Figures {
 ///
 /// # Errors
 /// The first name that is no metric of the script, or whose tags cannot be read.
-pub fn submetrics<'a>(
+pub(super) fn submetrics<'a>(
     program: &Program,
     names: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<Submetric>, String> {
@@ -65,7 +65,7 @@ pub fn submetrics<'a>(
 }
 
 /// The figures of a program before anything is measured.
-pub fn empty_figures(program: &Program, submetrics: &[Submetric]) -> ScriptFigures {
+pub(super) fn empty_figures(program: &Program, submetrics: &[Submetric]) -> ScriptFigures {
     Figures::new(program, submetrics, false).into_inner()
 }
 
@@ -73,7 +73,7 @@ pub fn empty_figures(program: &Program, submetrics: &[Submetric]) -> ScriptFigur
 ///
 /// # Errors
 /// When there is no such metric.
-pub fn metric_of(program: &Program, submetrics: &[Submetric], name: &str) -> Result<usize, String> {
+pub(super) fn metric_of(program: &Program, submetrics: &[Submetric], name: &str) -> Result<usize, String> {
     let (base, filter) = name.split_once('{').unwrap_or((name, ""));
     let idx = program.metrics().position(|metric| metric.name == base.trim());
     let idx = idx.ok_or_else(|| format!("there is no metric `{}`", base.trim()))?;

@@ -2,9 +2,10 @@
 //!
 //! `stage` is what the shards share, `users` the virtual users of one shard, `runner` one scenario on one shard, `schedule` the
 //! arithmetic of k6's executors, `figures` what is measured, `reply` how the end of a request looks to a script,
-//! `part` which part of the work is whose, `summary` the call of `handleSummary()` after all of it.
+//! `load` how a script becomes one, `part` which part of the work is whose, `summary` the call of `handleSummary()` after all of it.
 
 mod figures;
+mod load;
 mod part;
 mod reply;
 mod routes;
@@ -39,7 +40,8 @@ use sections::SectionRecorder;
 use stage::Phase;
 use users::Users;
 
-pub use figures::{Submetric, empty_figures, metric_of, submetrics};
+pub use figures::Submetric;
+pub use load::{LoadScript, ScriptSource};
 pub use sections::Sections;
 pub use stage::{ScriptEnd, SetupPart, Stage};
 pub use summary::SummaryRun;
