@@ -31,6 +31,11 @@ pub(crate) struct Share {
 }
 
 impl Share {
+    /// The most connections that this shard opens to one origin.
+    pub(crate) fn connection_count_max(self, when: &When) -> u32 {
+        (self.part_of(when.connection_count_max()) as u32).max(1)
+    }
+
     /// How many of `whole` items are this shard's; those of all shards of all machines add up to it.
     pub(crate) fn part_of(self, whole: u64) -> u64 {
         let own = self.segment.part_of(whole);

@@ -5,6 +5,7 @@
 //! `origin` is where requests go, `request` one of them in bytes, `rows` whose figures are which, `rotation` their order, `redirect` what
 //! follows.
 
+mod encode;
 mod origin;
 mod redirect;
 mod replay;
@@ -291,7 +292,7 @@ impl Prepared {
             (_, Some(sessions)) => &sessions.http,
             (What::Http(http), _) => http,
             (What::Replay(replay), _) => &replay.http,
-            _ => unreachable!("what is prepared for a driver has an HTTP load of its own"),
+            _ => unreachable!("what is prepared for a driver has a plain HTTP load"),
         }
     }
 

@@ -11,8 +11,8 @@ use squall_wire::h1::{RequestHead, RequestKind};
 use squall_wire::h2::FieldTable;
 use url::Url;
 
-use super::Route;
-use super::request::encode;
+use super::encode::encode;
+use super::route::Route;
 use crate::dns::Names;
 use crate::{Error, tls};
 

@@ -12,7 +12,7 @@ use squall_traffic::play::{Division, Learned, PlayOptions, PlayShare};
 use squall_traffic::store::{Origin, Recording};
 use url::Url;
 
-use super::VersionRows;
+use super::rows::VersionRows;
 use crate::Error;
 use crate::pace::Share;
 use crate::sys::nanoseconds;

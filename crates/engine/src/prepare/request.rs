@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use squall_plan::{Body, Header, HttpVersion, Proxy, RequestPlan};
 use squall_traffic::{Spooled, Stretch};
-use squall_wire::h1::{self, RequestHead, RequestKind};
+use squall_wire::h1::{RequestHead, RequestKind};
 use squall_wire::h2::{self, FieldBlock, FieldTable};
 
+use super::encode::{cannot_encode, encode};
 use super::rows::VersionRows;
 use crate::Error;
 
@@ -203,19 +204,6 @@ impl Template<'_> {
     }
 }
 
-pub(super) fn encode(head: &RequestHead<'_>, place: &str) -> Result<Box<[u8]>, Error> {
-    let mut bytes = Vec::new();
-    h1::encode_head(head, &mut bytes).map_err(|error| cannot_encode(&error, place))?;
-    Ok(bytes.into_boxed_slice())
-}
-
-fn cannot_encode(error: &h1::EncodeError, place: &str) -> Error {
-    Error::Plan {
-        problem: format!("cannot encode the request for `{place}`: {error}"),
-        help: "check its method, headers and URL".to_owned(),
-    }
-}
-
 fn content_length(body: &Body) -> Option<u64> {
     match body {
         Body::Empty => None,
@@ -233,9 +221,6 @@ pub(super) fn open_body(body: &Body) -> Result<Option<FileBody>, Error> {
     })?;
     Ok(Some(FileBody::of(Arc::new(file), *bytes)))
 }
-
-// A plan that validates can be encoded; neither crate may see the other.
-const _: () = assert!(squall_plan::limits::REQUEST_HEAD_BYTES_MAX == h1::limits::REQUEST_HEAD_BYTES_MAX);
 
 /// RFC 9110 9.2.2.
 pub(crate) const IDEMPOTENT_METHODS: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];

@@ -16,8 +16,9 @@ use squall_wire::h1::RequestHead;
 use squall_wire::h2::FieldTable;
 
 use crate::dns::Names;
+use crate::prepare::encode::encode;
 use crate::prepare::origin::{Dial, Origin, OriginKey, OriginTls, resolve_rule};
-use crate::prepare::request::{PreparedRequest, encode};
+use crate::prepare::request::PreparedRequest;
 use crate::prepare::rows::VersionRows;
 use crate::sys::nanoseconds;
 use crate::{Error, tls};

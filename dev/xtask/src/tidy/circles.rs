@@ -196,8 +196,6 @@ const fn circle(package: &'static str, first: &'static str, module_count: usize)
 
 const CIRCLES: &[Circle] = &[
     circle("cli", "args", 2),
-    circle("engine", "prepare", 5),
-    circle("engine", "shard::connections", 9),
     circle("plan", "file::inventory", 2),
     circle("plan", "file::ptr", 3),
     circle("script", "api", 20),

@@ -8,9 +8,10 @@ use squall_measure::{ScriptFigures, ScriptValue, Snapshot};
 use squall_plan::{Segment, TlsPolicy};
 use squall_script::{Console, Form, Level, Options, Program, ProgramSetup};
 
+use super::figures::submetrics;
 use super::part::Part;
 use super::users::Clock;
-use super::{ScriptDriver, ScriptRun, submetrics};
+use super::{ScriptDriver, ScriptRun};
 use crate::driver::{Driver, Port};
 use crate::pace::Share;
 

@@ -6,18 +6,12 @@
 //! such an answer is peeked at, the requests of the turn go out, and only then the answer is dropped from the socket.
 //! The kernel's counts tell where that pays: one connection to each origin is looked at now and then.
 
-use std::io;
-use std::mem;
-
-use crate::shard::connections::Connections;
-use crate::shard::connections::conn::ConnState;
-use crate::shard::recorder::ShardRecorder;
-use crate::sys::{Recv, Segments, recv, segments};
+use crate::sys::Segments;
 
 /// Learns whether reads of an origin's answers cause bare acknowledgements, and whether peeking spares them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::shard) struct AckTrial {
-    peeks: bool,
+    pub(in crate::shard) peeks: bool,
     /// Until then things stay as they are.
     rests_until_ns: u64,
     sample: Option<Sample>,
@@ -39,7 +33,12 @@ impl AckTrial {
     }
 
     /// A connection was read. `segments` is asked at the first and at the last read of a sample.
-    fn note_read(&mut self, token: u64, now_ns: u64, segments: impl FnOnce() -> Option<Segments>) {
+    pub(in crate::shard) fn note_read(
+        &mut self,
+        token: u64,
+        now_ns: u64,
+        segments: impl FnOnce() -> Option<Segments>,
+    ) {
         if now_ns < self.rests_until_ns {
             return;
         }
@@ -73,77 +72,6 @@ impl AckTrial {
         };
         self.peeks = is_apart && if self.peeks { are_few } else { are_many };
         self.rests_until_ns = now_ns + rest_ns;
-    }
-}
-
-impl Connections {
-    /// Reads an answer, or a part of one, into the shared buffer.
-    pub(in crate::shard) fn recv_answer(
-        &mut self,
-        recorder: &mut ShardRecorder,
-        conn_idx: usize,
-        wanted: usize,
-        how: Recv,
-    ) -> io::Result<usize> {
-        let Some(socket) = &self.conns[conn_idx].socket else { return Err(io::ErrorKind::WouldBlock.into()) };
-        let bytes = self.io.recv(&mut recorder.receive_times, socket, (wanted, how), &mut self.now_ns)?;
-        self.note_answer(recorder, conn_idx, how, bytes, wanted);
-        Ok(bytes)
-    }
-
-    /// How the next answer is to be read.
-    pub(in crate::shard) fn answer_mode(&mut self, conn_idx: usize) -> Recv {
-        self.drop_peeked(conn_idx);
-        let conn = &self.conns[conn_idx];
-        let peeks = self.origin_states[conn.origin_idx as usize].acks.peeks;
-        // Whoever has closed wants no acknowledgement soon, and is read on.
-        if peeks && !conn.peer_closed && conn.state == ConnState::Open { Recv::Peek } else { Recv::Take }
-    }
-
-    /// So much of an answer was read that way.
-    pub(in crate::shard) fn note_answer(
-        &mut self,
-        recorder: &mut ShardRecorder,
-        conn_idx: usize,
-        how: Recv,
-        bytes: usize,
-        wanted: usize,
-    ) {
-        self.count_received(recorder, conn_idx, bytes as u64);
-        let conn = &mut self.conns[conn_idx];
-        if how == Recv::Peek && bytes > 0 {
-            conn.peeked_bytes = bytes as u32;
-            self.turn.peeked.push(conn_idx as u32);
-        }
-        let token = conn.token(conn_idx);
-        if let Some(socket) = &conn.socket {
-            self.origin_states[conn.origin_idx as usize]
-                .acks
-                .note_read(token, self.now_ns, || segments(socket));
-        }
-        if bytes == wanted {
-            // There is more, which is read next.
-            self.drop_peeked(conn_idx);
-        }
-    }
-
-    /// Whatever was peeked at in this turn is dropped from its socket.
-    pub(in crate::shard) fn drop_all_peeked(&mut self) {
-        while let Some(conn_idx) = self.turn.peeked.pop() {
-            self.drop_peeked(conn_idx as usize);
-        }
-    }
-
-    /// What the connection's last read has left in the socket is dropped.
-    pub(in crate::shard) fn drop_peeked(&mut self, conn_idx: usize) {
-        let conn = &mut self.conns[conn_idx];
-        let bytes = mem::take(&mut conn.peeked_bytes) as usize;
-        if bytes > 0
-            && let Some(socket) = &conn.socket
-        {
-            // A connection that has broken meanwhile says so at its next read.
-            let _ = recv(socket, &mut self.io.discard[..bytes], Recv::Drop);
-        }
     }
 }
 

@@ -10,26 +10,14 @@ use squall_wire::Version;
 use squall_wire::h1::Response;
 
 use crate::Error;
-use crate::driver::{Call, Driver};
+use crate::driver::Driver;
 use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
 use crate::shard::connections::OriginState;
-use crate::shard::connections::conn::{ConnState, Exchange};
+use crate::shard::connections::conn::{CallInFlight, ConnState, Exchange};
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
 use crate::trouble::{Detail, Trouble};
-
-/// A call in flight.
-pub(in crate::shard) struct CallInFlight {
-    pub(in crate::shard) call: Call,
-    pub(in crate::shard) pool_idx: u32,
-}
-
-impl CallInFlight {
-    fn timeout_ns(&self) -> u64 {
-        self.call.request.timeout.as_nanos() as u64
-    }
-}
 
 impl Connections {
     pub(in crate::shard) fn prepared_call(

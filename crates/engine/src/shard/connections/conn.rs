@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use squall_wire::Client;
 use squall_wire::h1::Decoder;
 
+use crate::driver::Call;
 use crate::sys::Fd;
 use crate::tls::TlsStream;
 
@@ -190,6 +191,18 @@ pub(in crate::shard) struct Exchange {
 /// A request: one of the plan's, or one made at run time (a redirect).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::shard) struct RequestId(pub(in crate::shard) u32);
+
+/// A call in flight.
+pub(in crate::shard) struct CallInFlight {
+    pub(in crate::shard) call: Call,
+    pub(in crate::shard) pool_idx: u32,
+}
+
+impl CallInFlight {
+    pub(in crate::shard) fn timeout_ns(&self) -> u64 {
+        self.call.request.timeout.as_nanos() as u64
+    }
+}
 
 /// The connections to one origin; where a driver decides, those of one user.
 #[derive(Debug)]

@@ -1,15 +1,17 @@
 //! The connections of one event loop, and the requests in flight on them.
 //!
 //! Owns: sockets, pools, the exchange table, the poller, the buffers of reads and writes. Never: decides what starts when.
-//! Its methods are in `open` (connect, tunnel, TLS), `parked` (kept and silent), `events`, `send`, `receive` and `acks` (bytes), `streams` (requests on an open connection), `pool`
+//! Its methods are in `open` (connect, tunnel, TLS), `park` (kept and silent), `events`, `send`, `receive` and `peek` (bytes), `streams` (requests on an open connection), `pool`
 //! (which connection a request gets) and `settle` (how each request ends).
 
 mod acks;
-pub(super) mod calls;
+mod calls;
 pub(super) mod conn;
 mod events;
 mod open;
+mod park;
 pub(super) mod parked;
+mod peek;
 pub(super) mod pool;
 mod receive;
 mod send;
@@ -27,10 +29,8 @@ use crate::driver::Port;
 use crate::pace::Share;
 use crate::prepare::{Prepared, PreparedRequest};
 use crate::shard::connections::acks::AckTrial;
-use crate::shard::connections::calls::CallInFlight;
-use crate::shard::connections::conn::{Conn, Exchange, Pool, RequestId};
+use crate::shard::connections::conn::{CallInFlight, Conn, Exchange, Pool, RequestId};
 use crate::shard::connections::parked::ParkedTable;
-use crate::shard::connections::pool::slot_count_max;
 use crate::sys::{Poller, nanoseconds};
 use crate::{Control, Error};
 
@@ -246,7 +246,7 @@ impl Limits {
             stream_count: policy.stream_count.get().min(stride),
             stride,
             h2_stride: stride,
-            slot_count_max: slot_count_max(&prepared.load.when, share),
+            slot_count_max: share.connection_count_max(&prepared.load.when),
             open_per_turn_max: if conduct.is_some() { HANDSHAKES_OPEN_PER_TURN } else { OPEN_PER_TURN_MAX },
             // Where connections are the load, their schedule decides that.
             rests_after_failure: matches!(prepared.load.when, When::Closed { .. }) && conduct.is_none(),

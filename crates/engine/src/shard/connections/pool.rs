@@ -2,9 +2,6 @@
 
 use std::rc::Rc;
 
-use squall_plan::When;
-
-use crate::pace::Share;
 use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{ConnState, Exchange};
@@ -210,9 +207,4 @@ impl Connections {
         self.retire(schedule, recorder, conn_idx);
         self.pools[origin_idx].vacant.pop().map(|conn_idx| conn_idx as usize)
     }
-}
-
-/// The most slots that one shard opens to one origin.
-pub(in crate::shard) fn slot_count_max(when: &When, share: Share) -> u32 {
-    (share.part_of(when.connection_count_max()) as u32).max(1)
 }

@@ -13,11 +13,10 @@ use crate::pace::Share;
 use crate::prepare::Prepared;
 use crate::pulse::Pulse;
 use crate::shard::connections::conn::Exchange;
-use crate::shard::connections::pool::slot_count_max;
 use crate::shard::connections::{Connections, stride};
 use crate::shard::recorder::sink::ResponseSink;
 use crate::shard::recorder::stamps::ReceiveTimes;
-use crate::shard::schedule::wait::GATHER_IN_FLIGHT_MIN;
+use crate::shard::schedule::waiter::GATHER_IN_FLIGHT_MIN;
 use crate::sys::has_stamps;
 use crate::trouble::{Trouble, time_limit};
 
@@ -113,7 +112,7 @@ impl ShardRecorder {
 /// Whether answers may lie unread for a while, on sockets that have receive stamps.
 fn batches(prepared: &Prepared, share: Share) -> bool {
     let in_flight_max =
-        || slot_count_max(&prepared.load.when, share).saturating_mul(prepared.requests_per_connection());
+        || share.connection_count_max(&prepared.load.when).saturating_mul(prepared.requests_per_connection());
     let waits = match &prepared.load.when {
         When::Open { pacing, .. } => *pacing != Pacing::Precise,
         When::Closed { .. } => in_flight_max() >= GATHER_IN_FLIGHT_MIN,

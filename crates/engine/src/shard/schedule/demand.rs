@@ -1,15 +1,9 @@
-//! What starts when: users of a closed model, arrivals of an open one, and the connection that each request gets.
+//! What wants requests to start: users of a closed model, arrivals of an open one. `starts` follows it.
 
-use squall_plan::limits::ARRIVALS_WAITING_MAX;
 use squall_plan::{Load, Profile, When};
 
 use crate::pace::{Arrivals, Due, Share, grid_ns};
 use crate::pulse::Backlog;
-use crate::shard::connections::Connections;
-use crate::shard::connections::conn::{Exchange, RequestId};
-use crate::shard::recorder::ShardRecorder;
-use crate::shard::schedule::Life;
-use crate::shard::schedule::ShardSchedule;
 
 /// What wants requests to start.
 #[derive(Debug)]
@@ -171,8 +165,23 @@ impl Demand {
         next
     }
 
-    fn is_closed_model(&self) -> bool {
+    pub(super) fn is_closed_model(&self) -> bool {
         matches!(self.kind, Kind::Closed { .. })
+    }
+
+    pub(super) fn is_recorded(&self) -> bool {
+        matches!(self.kind, Kind::Recorded { .. })
+    }
+
+    /// Each shard begins elsewhere in the rotation, so that few requests do not all fall on the first URL.
+    pub(super) fn begin_rotation(&mut self, rotation_count: usize, share: Share) {
+        let Share { shard_idx, shard_count, .. } = share;
+        self.rotation_next = rotation_count.max(1) * shard_idx as usize / shard_count as usize;
+    }
+
+    /// There is nothing left to be started.
+    pub(super) fn exhaust(&mut self) {
+        self.remaining = Some(0);
     }
 
     pub(crate) fn add_users(&mut self, difference: i64) {
@@ -198,172 +207,5 @@ impl ClosedUsers {
     fn count_at(&self, at_ns: u64) -> u32 {
         let whole = self.profile.value_at(at_ns as f64 / 1e9).floor().max(0.0) as u64;
         self.share.part_of(whole) as u32 * self.per_connection
-    }
-}
-
-impl ShardSchedule {
-    pub(in crate::shard) fn spawn_first_users(
-        &mut self,
-        connections: &mut Connections,
-        recorder: &mut ShardRecorder,
-    ) {
-        // Each shard begins elsewhere in the rotation, so that few requests do not all fall on the first URL.
-        let rotation_count = connections.prepared.rotation.len().max(1);
-        let Share { shard_idx, shard_count, .. } = self.share;
-        self.demand.rotation_next = rotation_count * shard_idx as usize / shard_count as usize;
-        self.adjust_users(connections, recorder);
-    }
-
-    /// Follows the profile of users or the schedule of arrivals up to now.
-    pub(in crate::shard) fn follow_schedule(
-        &mut self,
-        connections: &mut Connections,
-        recorder: &mut ShardRecorder,
-    ) {
-        connections.counts.opened_this_turn = 0;
-        if self.life == Life::Running {
-            self.release_arrivals(connections, recorder);
-        }
-    }
-
-    /// Starts users that the profile wants by now. Those that it wants no more end when their request ends.
-    pub(in crate::shard) fn adjust_users(
-        &mut self,
-        connections: &mut Connections,
-        recorder: &mut ShardRecorder,
-    ) {
-        if self.sessions.is_some() {
-            return self.adjust_session_users(connections);
-        }
-        let missing = self.demand.missing_users(connections.now_ns.saturating_sub(self.times.start_ns));
-        for _ in 0..missing.max(0) {
-            self.demand.add_users(1);
-            self.continue_user(connections, recorder, None);
-        }
-    }
-
-    /// Starts all arrivals that are due.
-    pub(in crate::shard) fn release_arrivals(
-        &mut self,
-        connections: &mut Connections,
-        recorder: &mut ShardRecorder,
-    ) {
-        if self.sessions.is_some() {
-            return self.release_sessions(connections, recorder);
-        }
-        connections.serve_hops(self, recorder);
-        if matches!(self.demand.kind, Kind::Recorded { .. }) {
-            return self.release_recorded(connections, recorder);
-        }
-        let at_ns = connections.now_ns.saturating_sub(self.times.start_ns);
-        while let Some(due) = self.demand.pop_arrival(at_ns) {
-            let intended_ns = self.times.start_ns + due.intended_ns;
-            if self.replay.as_ref().is_some_and(|replay| replay.is_full()) {
-                self.demand.note_asked(due.intended_ns);
-                self.demand.note_unsent(1);
-                continue;
-            }
-            let exchange = self.next_exchange(connections, intended_ns);
-            // A recorded request that waits for another one is asked for, too.
-            if exchange.is_some() || self.replay.as_ref().is_some_and(|replay| !replay.is_ended()) {
-                self.demand.note_asked(due.intended_ns);
-            }
-            let Some(exchange) = exchange else { continue };
-            if connections.counts.waiting >= ARRIVALS_WAITING_MAX {
-                self.demand.note_unsent(1);
-            } else if connections.place(self, recorder, exchange) {
-                let late_ns = connections.now_ns.saturating_sub(self.times.start_ns + due.exact_ns);
-                recorder.pulse.snapshot.generator.schedule_lag.record(late_ns);
-            }
-        }
-    }
-
-    /// Starts what arrivals and those who wait have free connections for, and sends it.
-    pub(in crate::shard) fn start_next(
-        &mut self,
-        connections: &mut Connections,
-        recorder: &mut ShardRecorder,
-    ) {
-        self.start_released(connections, recorder);
-        connections.serve_waiting(self, recorder);
-        connections.send_unsent(self, recorder);
-    }
-
-    /// Lets the users go on whose requests have ended, on the connections that these have left; redirects go before.
-    pub(in crate::shard) fn serve_ready(
-        &mut self,
-        connections: &mut Connections,
-        recorder: &mut ShardRecorder,
-    ) {
-        if self.sessions.is_some() {
-            return self.serve_sessions(connections, recorder);
-        }
-        connections.serve_hops(self, recorder);
-        let mut ready = std::mem::take(&mut connections.turn.ready);
-        for conn_idx in ready.drain(..) {
-            if self.demand.is_closed_model() {
-                self.continue_user(connections, recorder, Some(conn_idx as usize));
-            } else {
-                connections.offer(self, recorder, conn_idx as usize);
-            }
-        }
-        // What was added meanwhile (a send that failed at once) is for the next turn.
-        ready.append(&mut connections.turn.ready);
-        connections.turn.ready = ready;
-    }
-
-    /// A user's next request, on the connection it has where that leads to the same origin; or the user's end.
-    fn continue_user(
-        &mut self,
-        connections: &mut Connections,
-        recorder: &mut ShardRecorder,
-        conn_idx: Option<usize>,
-    ) {
-        let at_ns = connections.now_ns.saturating_sub(self.times.start_ns);
-        let is_wanted = self.life == Life::Running && self.demand.missing_users(at_ns) >= 0;
-        let next = (is_wanted && self.demand.take_one(at_ns))
-            .then(|| self.next_exchange(connections, connections.now_ns))
-            .flatten();
-        let Some(exchange) = next else {
-            self.demand.add_users(-1);
-            if let Some(conn_idx) = conn_idx {
-                connections.retire(self, recorder, conn_idx);
-            }
-            return;
-        };
-        match conn_idx {
-            Some(conn_idx) if connections.fits(conn_idx, &exchange) => {
-                connections.assign(self, recorder, conn_idx, exchange);
-            }
-            Some(conn_idx) => {
-                connections.place(self, recorder, exchange);
-                connections.offer(self, recorder, conn_idx);
-            }
-            None => {
-                connections.place(self, recorder, exchange);
-            }
-        }
-    }
-
-    /// The next request; `None` where a recording has no more.
-    fn next_exchange(&mut self, connections: &mut Connections, intended_ns: u64) -> Option<Exchange> {
-        if self.replay.is_some() {
-            return self.next_of_recording(connections, intended_ns);
-        }
-        let request = RequestId(self.demand.next_of_rotation(&connections.prepared.rotation));
-        Some(Exchange { request, intended_ns, ..Exchange::default() })
-    }
-
-    /// The next request of a recording that only gives the order.
-    fn next_of_recording(&mut self, connections: &mut Connections, intended_ns: u64) -> Option<Exchange> {
-        let is_closed_model = self.demand.is_closed_model();
-        let next = match is_closed_model {
-            true => self.next_of_copies(connections),
-            false => self.next_recorded(connections, None, intended_ns),
-        };
-        if next.is_none() && self.has_played_all() {
-            self.demand.remaining = Some(0);
-        }
-        next
     }
 }

@@ -1,15 +1,18 @@
 //! What starts when in one event loop, and when it ends.
 //!
 //! Owns: users and arrivals, the driver or the recording that decides requests, the time limits of the load, how the loop waits.
-//! Never: sockets. Its methods are in `demand` (users and arrivals), `driven` (a script's calls), `replay` (recorded traffic), `sessions` (connections by themselves) and `wait` (how
+//! Never: sockets. Its methods are in `starts` (users and arrivals), `drive` (a script's calls), `replay` (recorded traffic), `sessions` (connections by themselves) and `wait` (how
 //! long, and how).
 
-pub(crate) mod demand;
+pub(super) mod demand;
+mod drive;
 pub(super) mod driven;
 mod replay;
 pub(super) mod sessions;
+mod starts;
 mod trial;
 pub(super) mod wait;
+pub(super) mod waiter;
 
 use crate::driver::Driver;
 use crate::pace::Share;
@@ -21,7 +24,7 @@ use crate::shard::schedule::demand::Demand;
 use crate::shard::schedule::driven::Driven;
 use crate::shard::schedule::replay::Replay;
 use crate::shard::schedule::sessions::SessionSchedule;
-use crate::shard::schedule::wait::Waiter;
+use crate::shard::schedule::waiter::{SWEEP_NS, Waiter};
 use crate::sys::{Clock, nanoseconds};
 use crate::{Control, Error, Stop};
 
@@ -248,8 +251,5 @@ impl Times {
     }
 }
 
-/// How often deadlines are looked at: time-outs are met within this.
-pub(in crate::shard) const SWEEP_NS: u64 = 10_000_000;
-
-/// The same where there is none. The user's stop is seen within this, too.
+/// How often it is looked whether there are deadlines, where there is none. The user's stop is seen within this, too.
 const SILENT_SWEEP_NS: u64 = 100_000_000;

@@ -21,8 +21,7 @@ use crate::pace::{Share, SplitMix};
 use crate::prepare::{Conduct, OriginTls, Prepared};
 use crate::pulse::Pulse;
 use crate::shard::connections::conn::ConnCold;
-use crate::shard::connections::pool::slot_count_max;
-use crate::shard::schedule::SWEEP_NS;
+use crate::shard::schedule::waiter::SWEEP_NS;
 use crate::sys::{nanoseconds, process_data_bytes};
 use crate::tls::TlsStream;
 
@@ -102,7 +101,7 @@ impl SessionSchedule {
             random: SplitMix::new(u64::from(share.shard_idx) + 1),
             memory: watches_memory.then(Memory::new),
             is_open_model: matches!(prepared.load.when, When::Open { .. }),
-            count_max: slot_count_max(&prepared.load.when, share),
+            count_max: share.connection_count_max(&prepared.load.when),
             live_count: 0,
             waiting: VecDeque::new(),
             resting: BinaryHeap::new(),

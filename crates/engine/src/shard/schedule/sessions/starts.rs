@@ -8,7 +8,8 @@ use super::{Ended, Wanted};
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{ConnState, Exchange, RequestId, SessionStage};
 use crate::shard::recorder::ShardRecorder;
-use crate::shard::schedule::{Life, SWEEP_NS, ShardSchedule};
+use crate::shard::schedule::waiter::SWEEP_NS;
+use crate::shard::schedule::{Life, ShardSchedule};
 use crate::sys::nanoseconds;
 use crate::trouble::reconnect_pause_ns;
 

@@ -10,7 +10,8 @@ use crate::prepare::{KeepAlive, KeepAliveKind};
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{ConnState, Exchange, RequestId, SessionStage};
 use crate::shard::recorder::ShardRecorder;
-use crate::shard::schedule::{SWEEP_NS, ShardSchedule};
+use crate::shard::schedule::ShardSchedule;
+use crate::shard::schedule::waiter::SWEEP_NS;
 use crate::tls::EarlyData;
 use crate::trouble::Trouble;
 
