@@ -3,7 +3,7 @@
 //! Owns: what the versions have in common. Never: sockets, the clock, bodies.
 
 use crate::h1::{self, DecodeError, RequestKind, Response, Sink};
-use crate::h2::{self, ErrorCode, FieldBlock, FieldTable, StreamFailure};
+use crate::h2::{self, ErrorCode, FieldBlock, FieldTable, HeaderBytes, StreamFailure};
 
 /// The client's side of one connection.
 ///
@@ -112,6 +112,16 @@ pub enum ProtocolError {
     H1(#[from] DecodeError),
     /// Of HTTP/2; the peer should be sent its code in GOAWAY.
     H2(#[from] h2::Error),
+}
+
+impl ProtocolError {
+    /// What the peer should be told before the connection ends, where the protocol has words for that.
+    pub const fn goodbye_code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::H1(_) => None,
+            Self::H2(error) => Some(error.code),
+        }
+    }
 }
 
 impl Client {
@@ -251,6 +261,13 @@ impl Client {
         }
     }
 
+    /// The end of a piece that needs no framing was not sent after all: the next piece begins with it.
+    pub const fn return_chunk(&mut self, bytes: usize) {
+        if let Self::H1(client) = self {
+            client.return_chunk(bytes);
+        }
+    }
+
     /// Bytes of a body that can be written as they are, without framing; 0: none are to be sent, or they need frames.
     pub const fn unframed_body_bytes(&self) -> u64 {
         match self {
@@ -321,7 +338,15 @@ impl Client {
         }
     }
 
-    /// So many bytes of the body were discarded unread: at most [`h1::Client::skippable_bytes`].
+    /// Bytes of a response's body that may be discarded unread, and then [skipped](Self::skip).
+    pub const fn skippable_bytes(&self) -> u64 {
+        match self {
+            Self::H1(client) => client.skippable_bytes(),
+            Self::H2(_) => 0,
+        }
+    }
+
+    /// So many bytes of the body were discarded unread: at most [`skippable_bytes`](Self::skippable_bytes).
     pub fn skip(&mut self, bytes: u64) -> Option<Event> {
         match self {
             Self::H1(client) => Some(client.skip(bytes)),
@@ -334,6 +359,22 @@ impl Client {
         match self {
             Self::H1(client) => client.next_answered(),
             Self::H2(_) => None,
+        }
+    }
+
+    /// Whether the next byte begins a response, where responses come one after the other.
+    pub const fn is_between_responses(&self) -> bool {
+        match self {
+            Self::H1(client) => client.is_between_responses(),
+            Self::H2(_) => false,
+        }
+    }
+
+    /// What the compression of header fields has saved since it was asked last.
+    pub fn take_header_bytes(&mut self) -> HeaderBytes {
+        match self {
+            Self::H1(_) => HeaderBytes::default(),
+            Self::H2(client) => std::mem::take(&mut client.headers),
         }
     }
 

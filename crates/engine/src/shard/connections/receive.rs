@@ -125,7 +125,7 @@ impl Connections {
     fn wanted_of(&self, recorder: &ShardRecorder, conn_idx: usize, how: Recv) -> (usize, Recv) {
         let conn = &self.conns[conn_idx];
         let whole = (self.io.read.len(), how);
-        let Some(Client::H1(client)) = &conn.client else { return whole };
+        let Some(client) = &conn.client else { return whole };
         let skippable = client.skippable_bytes() as usize;
         let is_head_next = conn.expects_large_body && client.is_between_responses();
         if skippable < DISCARD_BYTES_MIN && !is_head_next {
@@ -194,7 +194,7 @@ impl Connections {
                 Ok(progress) => progress,
                 Err(error) => {
                     // Bytes that are no response are the first of one all the same.
-                    if let Some(slot) = client.next_answered().or(conn.has_opener.then_some(0)) {
+                    if let Some(slot) = client.next_answered().or_else(|| conn.has_opener.then_some(0)) {
                         self.exchanges[(conn.first_place + slot) as usize].note_first_byte(first_ns);
                     }
                     return self.on_protocol_error(schedule, recorder, conn_idx, &error);
@@ -281,13 +281,13 @@ impl Connections {
         conn_idx: usize,
         error: &ProtocolError,
     ) -> Result<(), Trouble> {
-        match error {
-            ProtocolError::H2(error) => self.write_goodbye(recorder, conn_idx, error.code),
-            ProtocolError::H1(_) if self.conns[conn_idx].in_flight() == 0 => {
+        match error.goodbye_code() {
+            Some(code) => self.write_goodbye(recorder, conn_idx, code),
+            None if self.conns[conn_idx].in_flight() == 0 => {
                 self.close(schedule, recorder, conn_idx);
                 return Ok(());
             }
-            ProtocolError::H1(_) => {}
+            None => {}
         }
         Err(Trouble::protocol(error, Phase::Receiving))
     }

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 
 use squall_measure::{Cause, Phase};
 use squall_traffic::Stretch;
+use squall_wire::Chunk;
 use squall_wire::h2::ErrorCode;
-use squall_wire::{Chunk, Client};
 
 use crate::prepare::Part;
 use crate::shard::connections::Connections;
@@ -312,10 +312,10 @@ impl Connections {
 
     /// Writes a piece of a large body from where it lies; true when the socket may take more.
     fn write_body(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) -> Result<bool, Trouble> {
-        let Some(Client::H1(client)) = &mut self.conns[conn_idx].client else { return Ok(false) };
+        let Some(client) = &mut self.conns[conn_idx].client else { return Ok(false) };
         let Some(chunk) = client.next_chunk(PART_BYTES_MAX, &mut self.io.out) else { return Ok(true) };
         let written = self.write_chunk(recorder, conn_idx, chunk)?;
-        if let Some(Client::H1(client)) = &mut self.conns[conn_idx].client {
+        if let Some(client) = &mut self.conns[conn_idx].client {
             client.return_chunk(chunk.bytes - written.taken);
         }
         let is_last = chunk.is_last && written.taken == chunk.bytes;
@@ -421,8 +421,8 @@ impl Connections {
 
     /// Moves what HPACK saved into the metrics.
     pub(in crate::shard) fn note_header_bytes(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
-        let Some(Client::H2(client)) = &mut self.conns[conn_idx].client else { return };
-        let bytes = std::mem::take(&mut client.headers);
+        let Some(client) = &mut self.conns[conn_idx].client else { return };
+        let bytes = client.take_header_bytes();
         let http2 = &mut recorder.pulse.snapshot.http2;
         http2.header_bytes_sent += bytes.sent;
         http2.header_bytes_sent_packed += bytes.sent_packed;
