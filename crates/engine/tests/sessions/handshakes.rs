@@ -20,6 +20,7 @@ fn every_full_handshake_is_the_servers_too() {
     for (versions, name) in [(&[&TLS12][..], "TLS 1.2"), (&[&TLS13], "TLS 1.3")] {
         let server = Server::start(versions, Then::Serve);
         let record = record(&handshakes(&server, 8, 200));
+        assert!(server.wait_for_handshakes(200));
         assert_eq!((record.total.ok(), record.total.failed(), record.stopped_by), (200, 0, StoppedBy::Count));
         let made = &sessions(&record).handshakes;
         assert_eq!((made.full, made.resumed, server.full(), server.resumed()), (200, 0, 200, 0), "{name}");
@@ -53,6 +54,7 @@ fn what_is_resumed_is_what_the_server_resumed() {
         let plan =
             with_handshake(handshakes(&server, 4, 100), |load| load.resumption = resumption(mode, 1.0));
         let record = record(&plan);
+        assert!(server.wait_for_handshakes(100));
         let made = &sessions(&record).handshakes;
         assert_eq!((made.full, made.resumed), (server.full(), server.resumed()), "{mode:?} {versions:?}");
         assert_eq!(made.count(), 100);
@@ -138,6 +140,7 @@ fn a_part_resumes_when_a_part_is_asked_for() {
         load.resumption = resumption(ResumptionMode::Psk, 0.25);
     });
     let record = record(&plan);
+    assert!(server.wait_for_handshakes(200));
     let made = &sessions(&record).handshakes;
     assert_eq!((made.full, made.resumed), (server.full(), server.resumed()));
     assert_eq!(made.resumed + made.without_ticket, 50);

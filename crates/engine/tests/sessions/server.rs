@@ -91,6 +91,11 @@ impl Server {
         self.seen.early_requests.load(Ordering::SeqCst)
     }
 
+    /// Waits until so many handshakes are over on this side, too: the last flight may be the client's.
+    pub(crate) fn wait_for_handshakes(&self, count: u64) -> bool {
+        squall_testkit::wait_until(Duration::from_secs(20), || self.full() + self.resumed() >= count)
+    }
+
     /// Waits until so many clients have said goodbye.
     pub(crate) fn wait_for_goodbyes(&self, count: u64) -> bool {
         squall_testkit::wait_until(Duration::from_secs(20), || {
