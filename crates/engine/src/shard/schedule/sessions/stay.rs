@@ -201,7 +201,11 @@ impl ShardSchedule {
             return;
         }
         if let Some(client) = &mut conn.client {
-            return client.note_pause();
+            client.note_pause();
+            if let Some(session) = &mut conn.tls {
+                session.shed_buffers();
+            }
+            return;
         }
         let drops_session = self.sessions.as_ref().is_some_and(|sessions| sessions.conduct.drops_session);
         if let Err(error) = connections.park(conn_idx, drops_session) {
