@@ -68,7 +68,8 @@ pub struct LoadOption {
     /// Whether messages leave the value out.
     pub is_secret: bool,
     docs: &'static [&'static str],
-    conflicts: &'static [&'static str],
+    /// Options that it excludes, and that exclude it.
+    pub conflicts: &'static [&'static str],
     requires: Option<&'static str>,
     of: &'static [LoadType],
 }
