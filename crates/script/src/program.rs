@@ -22,7 +22,9 @@ use crate::resolve::{file_path, file_url};
 use crate::source::SourceText;
 use crate::syntax;
 use crate::user::{Outcome, Shared, User, Work};
-use crate::vm::{Code, Ctx, JsResult, Module, Thrown, Value, compile_function, compile_module};
+use crate::vm::{
+    Code, Ctx, JsResult, Module, Thrown, Value, compile_function, compile_module, return_free_memory,
+};
 
 /// A compiled script.
 #[derive(Debug)]
@@ -176,7 +178,9 @@ impl Program {
                 "stop its timers before the init code ends",
             )
         })?;
-        Ok(Arc::new(building.finish()))
+        let program = building.finish();
+        return_free_memory();
+        Ok(Arc::new(program))
     }
 
     /// The `options` that the script exports; null when it exports none.

@@ -161,7 +161,7 @@ impl Chunk {
 }
 
 impl Drop for Heap {
-    /// Whoever has blocks holds the heap, so that chunks without any are all that is left.
+    /// Owners of blocks hold the heap, so that chunks without any are all that is left.
     fn drop(&mut self) {
         for head in &self.open {
             let mut chunk = head.get();
@@ -174,6 +174,19 @@ impl Drop for Heap {
                 }
             }
         }
+    }
+}
+
+/// Gives free memory of the system's allocator back to the system. Parsing a large script takes tens of megabytes, which the allocators of
+/// other threads cannot use.
+pub(crate) fn return_free_memory() {
+    #[cfg(target_env = "gnu")]
+    {
+        unsafe extern "C" {
+            fn malloc_trim(pad_bytes: usize) -> std::ffi::c_int;
+        }
+        // SAFETY: glibc's; safe to call from any thread.
+        unsafe { malloc_trim(0) };
     }
 }
 

@@ -24,7 +24,7 @@ use crate::host::Host;
 
 pub(crate) use fiber::{Fiber, Suspender};
 pub(crate) use function::{Call, Fun};
-pub(crate) use heap::Heap;
+pub(crate) use heap::{Heap, return_free_memory};
 pub(crate) use module::{Code, Imported, Module, compile_function, compile_module};
 pub(crate) use record::{Field, Lazy, RecordKind};
 pub(crate) use value::{Kept, Key, Value};
