@@ -115,7 +115,7 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// What the peer should be told before the connection ends, where the protocol has words for that.
+    /// The code to send before the connection is closed, if the protocol has one.
     pub const fn goodbye_code(&self) -> Option<ErrorCode> {
         match self {
             Self::H1(_) => None,
@@ -195,7 +195,7 @@ impl Client {
         }
     }
 
-    /// Appends the head of the [`next_reserved`](Self::next_reserved) request, whose body comes bit by bit. In HTTP/1.1 the head must say
+    /// Appends the head of the [`next_reserved`](Self::next_reserved) request, whose body comes in pieces. In HTTP/1.1 the head must say
     /// `Transfer-Encoding: chunked`, and no other request starts before the body is finished. `request.body_bytes`: what is there already.
     pub fn start_stream(&mut self, table: &FieldTable, request: Request<'_>, out: &mut Vec<u8>) {
         let Some(slot) = self.next_reserved() else { return debug_assert!(false, "no request to start") };
@@ -299,9 +299,17 @@ impl Client {
     }
 
     /// The peer has sent nothing more for now, on a connection that is kept without requests.
-    pub const fn note_pause(&mut self) {
+    pub fn note_pause(&mut self) {
         if let Self::H2(client) = self {
             client.note_pause();
+        }
+    }
+
+    /// Bytes that the protocol itself waits to send.
+    pub const fn control_bytes(&self) -> usize {
+        match self {
+            Self::H1(_) => 0,
+            Self::H2(client) => client.control_bytes(),
         }
     }
 

@@ -94,6 +94,9 @@ impl EventDecoder {
     /// The body has ended: the last line is an event even without a line break. What is left of an event stream is not (section 9.2.6).
     pub fn finish(&mut self) -> Option<StreamEvent<'_>> {
         self.clear_dispatched();
+        if self.line.ends_with(b"\r") {
+            self.line.pop();
+        }
         let is_event = self.format == EventFormat::Lines && !self.line.is_empty();
         std::mem::swap(&mut self.line, &mut self.fields.data);
         self.line.clear();
@@ -298,7 +301,8 @@ mod tests {
     fn lines_are_events() {
         let expected = [("message", "{\"a\":1}"), ("message", "{}"), ("message", "[1]")];
         assert_events(EventFormat::Lines, "{\"a\":1}\n\n{}\r\n\r\n[1]", &expected);
-        assert_events(EventFormat::Lines, "\n\r\n", &[]);
+        assert_events(EventFormat::Lines, "\n\r\n\r", &[]);
+        assert_events(EventFormat::Lines, "1\r\n2\r", &[("message", "1"), ("message", "2")]);
     }
 
     #[test]

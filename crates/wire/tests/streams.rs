@@ -153,7 +153,10 @@ fn a_peer_that_allows_no_more_holds_a_body_back() {
 fn a_response_that_comes_before_the_body_is_finished_ends_the_stream() {
     let (mut stream, _) = Stream::start(Version::H1, SETTINGS);
     assert!(stream.read(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
-    assert!(stream.client.is_ending(), "what is left of the body cannot be told from the next request");
+    assert!(
+        stream.client.is_ending(),
+        "what is left of the body cannot be distinguished from the next request"
+    );
 
     let (mut stream, _) = Stream::start(Version::H2, SETTINGS);
     assert!(stream.read(&frame(1, 5, 1, &[0x88])));

@@ -252,7 +252,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Pools of connections that are opened, each with as many as the plan says: connections by themselves are in one.
+    /// Pools of connections that are opened, each with as many as the plan says: those without a request load are in one.
     pub(crate) fn pool_count(&self) -> u64 {
         if self.sessions.is_some() { 1 } else { self.target_count() }
     }

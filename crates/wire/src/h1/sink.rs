@@ -6,7 +6,7 @@ use super::field::strip_cr;
 use super::head::{Head, REASON_INDEX};
 use super::{Fields, Version};
 
-/// Hears what a response holds, in the order in which it comes. Whoever wants nothing passes `&mut ()`.
+/// Receives the content of a response in the order in which it arrives. `&mut ()` ignores it.
 pub trait Sink {
     /// An interim response (100-199, never 101). The final one follows.
     fn interim(&mut self, _status: u16) {}

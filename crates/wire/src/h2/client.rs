@@ -32,6 +32,8 @@ pub struct Client {
     reserved: VecDeque<u32>,
     /// Streams with a body that is not sent whole.
     pub(super) sending: VecDeque<u32>,
+    /// A body came in pieces: a frame without data may end it, for which no window has to be open.
+    has_streamed: bool,
     pub(super) send_window: i32,
     pub(super) receive_window: u32,
     pub(super) goaway: Option<GoAway>,
@@ -87,6 +89,7 @@ impl Client {
             control,
             reserved: VecDeque::new(),
             sending: VecDeque::new(),
+            has_streamed: false,
             send_window: WINDOW_BYTES_INITIAL as i32,
             receive_window: setup.connection_window_bytes.max(WINDOW_BYTES_INITIAL),
             goaway: None,
@@ -154,8 +157,9 @@ impl Client {
         self.start_with(table, request, false, out);
     }
 
-    /// The same for a body that comes bit by bit.
+    /// The same for a body that comes in pieces.
     pub fn start_stream(&mut self, table: &FieldTable, request: Request<'_>, out: &mut Vec<u8>) {
+        self.has_streamed = true;
         self.start_with(table, request, true, out);
     }
 
@@ -188,7 +192,7 @@ impl Client {
         let window_bytes = self.setup.window_bytes;
         let stream = self.streams.at(slot);
         if std::mem::take(&mut stream.is_paused)
-            && stream.is_live()
+            && matches!(stream.state, State::Head | State::Body)
             && stream.receive_window <= window_bytes / 2
         {
             let increment = window_bytes - std::mem::replace(&mut stream.receive_window, window_bytes);
@@ -249,6 +253,9 @@ impl Client {
             let stream = self.streams.get(*slot);
             stream.has_chunk() && (limit > 0 || stream.left_bytes == 0)
         };
+        if limit == 0 && !self.has_streamed {
+            return None;
+        }
         let ready = self.sending.iter().position(is_ready)?;
         self.sending.rotate_left(ready);
         let slot = self.sending.pop_front()?;
@@ -278,10 +285,11 @@ impl Client {
     /// Whether anything could be sent now besides new requests.
     pub fn wants_write(&self) -> bool {
         !self.control.is_empty()
-            || self.sending.iter().any(|slot| {
-                let stream = self.streams.get(*slot);
-                stream.has_chunk() && (self.send_window > 0 || stream.left_bytes == 0)
-            })
+            || (self.send_window > 0 || self.has_streamed)
+                && self.sending.iter().any(|slot| {
+                    let stream = self.streams.get(*slot);
+                    stream.has_chunk() && (self.send_window > 0 || stream.left_bytes == 0)
+                })
     }
 
     /// Asks the peer for a sign of life; its answer is [`Event::Pong`](crate::Event::Pong).
@@ -292,8 +300,15 @@ impl Client {
 
     /// The peer has sent nothing more for now: what has no effect is bounded within one stretch of frames, not over the life of a connection that is
     /// kept without requests.
-    pub const fn note_pause(&mut self) {
+    pub fn note_pause(&mut self) {
         self.input.idle_frame_count = 0;
+        self.input.partial.shrink_to_fit();
+        self.control.shrink_to_fit();
+    }
+
+    /// Bytes of settings, acknowledgements, windows and resets that wait to be sent.
+    pub const fn control_bytes(&self) -> usize {
+        self.control.len()
     }
 
     /// Appends what is sent besides requests: settings, acknowledgements, windows, resets.

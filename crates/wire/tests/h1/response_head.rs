@@ -115,7 +115,7 @@ fn head_view_finds_fields_in_any_case() {
     let mut check = Check(false);
     let input = b"HTTP/1.0 302 Found\r\nServer: x\r\nLocation: /next\r\nlocation: /other\r\n\r\n";
     Decoder::new().decode(&mut HeadCache::default(), input, &mut check).unwrap();
-    assert!(check.0, "no head was told");
+    assert!(check.0, "no head was reported");
 }
 
 #[test]

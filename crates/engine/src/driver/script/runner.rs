@@ -55,7 +55,7 @@ struct Member {
     /// When its iteration is interrupted.
     kill_ns: u64,
     iteration_count: u64,
-    /// It iterates until it is stopped; told of as active.
+    /// It iterates until it is stopped; counted as active.
     is_active: bool,
 }
 

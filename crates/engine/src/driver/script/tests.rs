@@ -308,7 +308,7 @@ fn arrivals_come_at_their_times_whatever_the_iterations_do() {
     assert_eq!(ran.starts_ms.len(), 20_000);
     let late_ms = |(nth, start_ms): (usize, &f64)| (start_ms - nth as f64 / 20.0).abs();
     let worst_ms = ran.starts_ms.iter().enumerate().map(late_ms).fold(0.0, f64::max);
-    assert!(worst_ms < 0.001, "{worst_ms} ms beside its time");
+    assert!(worst_ms < 0.001, "{worst_ms} ms off schedule");
 }
 
 #[test]

@@ -93,11 +93,6 @@ impl Connections {
         conn.state == ConnState::Open && conn.cold.stage == SessionStage::Kept
     }
 
-    /// Whether all connections are parked, and none has a time that will be over.
-    pub(in crate::shard) fn are_all_silent(&self) -> bool {
-        self.pools[0].vacant.len() == self.conns.len() && !self.parked.has_deadlines()
-    }
-
     /// The run is over: what is parked is closed.
     pub(in crate::shard) fn part_with_parked(&mut self, recorder: &mut ShardRecorder) {
         for place in self.parked.places() {

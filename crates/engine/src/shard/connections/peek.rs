@@ -29,7 +29,7 @@ impl Connections {
         self.drop_peeked(conn_idx);
         let conn = &self.conns[conn_idx];
         let peeks = self.origin_states[conn.origin_idx as usize].acks.peeks;
-        // Whoever has closed wants no acknowledgement soon, and is read on.
+        // A peer that has closed needs no quick acknowledgement: its bytes are taken at once.
         if peeks && !conn.peer_closed && conn.state == ConnState::Open { Recv::Peek } else { Recv::Take }
     }
 

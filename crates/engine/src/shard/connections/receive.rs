@@ -97,7 +97,8 @@ impl Connections {
                 Read1 { bytes, .. } => self.decode(schedule, recorder, conn_idx, bytes)?,
             }
             let conn = &self.conns[conn_idx];
-            let owes_nothing = !conn.client.as_ref().is_some_and(Client::wants_read);
+            // Without a client, a ticket is waited for.
+            let owes_nothing = conn.client.as_ref().is_some_and(|client| !client.wants_read());
             if !conn.peer_closed && (read.is_short || owes_nothing) {
                 return Ok(());
             }

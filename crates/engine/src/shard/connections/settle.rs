@@ -431,6 +431,9 @@ impl Connections {
         recorder: &mut ShardRecorder,
     ) {
         schedule.life = Life::Draining { until_ns: 0 };
+        if let Some(sessions) = &mut schedule.sessions {
+            sessions.drop_waiting();
+        }
         for hop in std::mem::take(&mut self.turn.hops) {
             self.give_back(&hop);
         }

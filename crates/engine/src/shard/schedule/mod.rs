@@ -1,7 +1,7 @@
 //! What starts when in one event loop, and when it ends.
 //!
 //! Owns: users and arrivals, the driver or the recording that decides requests, the time limits of the load, how the loop waits.
-//! Never: sockets. Its methods are in `starts` (users and arrivals), `drive` (a script's calls), `replay` (recorded traffic), `sessions` (connections by themselves) and `wait` (how
+//! Never: sockets. Its methods are in `starts` (users and arrivals), `drive` (a script's calls), `replay` (recorded traffic), `sessions` (connections without a request load) and `wait` (how
 //! long, and how).
 
 pub(super) mod demand;
@@ -214,11 +214,16 @@ impl ShardSchedule {
         if connections.now_ns < self.times.next_sweep_ns {
             return;
         }
-        self.times.next_sweep_ns = connections.now_ns + SWEEP_NS;
-        for conn_idx in 0..connections.conns.len() {
+        let conn_count = connections.conns.len();
+        // Kept connections are many: a sweep takes at most about a hundredth of the time.
+        let pause_ns = if self.sessions.is_some() { conn_count as u64 * SWEEP_NS_PER_KEPT } else { 0 };
+        self.times.next_sweep_ns = connections.now_ns + SWEEP_NS.max(pause_ns);
+        let mut earliest_ns = u64::MAX;
+        for conn_idx in 0..conn_count {
             if connections.now_ns >= connections.deadlines[conn_idx] {
                 connections.on_deadline(self, recorder, conn_idx);
             }
+            earliest_ns = earliest_ns.min(connections.deadlines[conn_idx]);
         }
         if self.sessions.is_some() {
             self.sweep_parked(connections, recorder);
@@ -228,7 +233,7 @@ impl ShardSchedule {
         }
         let now_ns = connections.now_ns;
         let is_timeless = self.sessions.as_ref().is_some_and(|sessions| sessions.is_timeless(now_ns));
-        if is_timeless && connections.are_all_silent() {
+        if is_timeless && earliest_ns == u64::MAX && !connections.parked.has_deadlines() {
             self.times.next_sweep_ns = now_ns + SILENT_SWEEP_NS;
         }
     }
@@ -253,3 +258,6 @@ impl Times {
 
 /// How often it is looked whether there are deadlines, where there is none. The user's stop is seen within this, too.
 const SILENT_SWEEP_NS: u64 = 100_000_000;
+
+/// A load of connections pauses so long for each of them: looking at all takes about a hundredth of that.
+const SWEEP_NS_PER_KEPT: u64 = 100;

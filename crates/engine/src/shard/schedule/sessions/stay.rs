@@ -202,6 +202,10 @@ impl ShardSchedule {
         }
         if let Some(client) = &mut conn.client {
             client.note_pause();
+            let held_bytes = conn.held.as_ref().map_or(0, |held| held.rest.len() - held.written_bytes);
+            if client.control_bytes() + held_bytes > UNSENT_BYTES_MAX {
+                return self.lose(connections, recorder, conn_idx, Loss::Broken);
+            }
             if let Some(session) = &mut conn.tls {
                 session.shed_buffers();
             }
