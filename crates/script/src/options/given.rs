@@ -23,6 +23,7 @@ use super::layer::{Layer, LayerKind, stages};
 pub fn script_settings(spec: &LoadSpec, context: ReadContext<'_>) -> Result<ScriptSettings, Problems> {
     let mut given = GivenLayer {
         given: Reading::new(LoadType::Script, spec, context),
+        is_plan: context.spoiled.is_some(),
         segment: None,
         options: Map::new(),
     };
@@ -47,6 +48,8 @@ pub fn script_settings(spec: &LoadSpec, context: ReadContext<'_>) -> Result<Scri
 
 struct GivenLayer<'s> {
     given: Reading<'s>,
+    /// Each has a place in a plan file, which its problems name.
+    is_plan: bool,
     /// A sequence is one of segments, of which this process has one.
     segment: Option<String>,
     options: Map<String, Json>,
@@ -117,8 +120,9 @@ impl GivenLayer<'_> {
             alone.insert("executionSegment".to_owned(), segment.into());
         }
         let layer = Layer { kind: LayerKind::Flags, options: alone };
-        let checked =
-            layer.check().map_err(|error| OptionProblem::of(option.option.name, error.message, error.help));
+        let checked = layer
+            .check(self.is_plan)
+            .map_err(|error| OptionProblem::of(option.option.name, error.message, error.help));
         self.given.take(checked);
         self.options.extend(layer.options);
     }

@@ -37,21 +37,22 @@ impl Layer {
         Ok(Self { kind: LayerKind::File, options })
     }
 
-    /// Reads the values that flags give, each independently: how they combine is for [`Options::of`](super::Options::of).
+    /// Reads the values that flags give, each independently: how they combine is for [`Options::of`](super::Options::of). `is_strict`: what is
+    /// negative is refused here; otherwise it is for the whole to judge, whose exit code k6 has for it.
     ///
     /// # Errors
     /// The first value that cannot be read.
-    pub fn check(&self) -> Result<(), ScriptError> {
+    pub fn check(&self, is_strict: bool) -> Result<(), ScriptError> {
         let (read, mut warnings) = (Reader(&self.options), Vec::new());
-        // What is negative, and a stage without a target, are for the whole to judge, as in k6.
-        if !self.options.get("duration").is_some_and(is_negative) {
+        let is_left = |value: &Json| !is_strict && is_negative(value);
+        if !self.options.get("duration").is_some_and(is_left) {
             read.duration("duration")?;
         }
         read.pause("minIterationDuration")?;
         let stages = self.options.get("stages").and_then(Json::as_array);
-        let is_stage = |stage: &Json| {
-            stage.is_object() && !is_negative(&stage["duration"]) && !is_negative(&stage["target"])
-        };
+        // A stage without a target is for the whole to judge, as in k6.
+        let is_stage =
+            |stage: &Json| stage.is_object() && !is_left(&stage["duration"]) && !is_left(&stage["target"]);
         if stages.is_some_and(|stages| stages.iter().all(is_stage)) {
             super::scenario::stages(&read, "stages")?;
         }

@@ -351,14 +351,8 @@ impl Reader<'_> {
 
     /// A duration that is none by default, and where it is negative, as in k6.
     pub(crate) fn pause(&self, name: &str) -> Result<Duration, ScriptError> {
-        let is_none = |value: &Json| {
-            let positive = value.as_str().map(|text| text.trim().trim_start_matches('-'));
-            is_negative(value) && positive.is_none_or(|text| duration(text).is_some())
-        };
-        if self.get(name).is_some_and(is_none) {
-            return Ok(Duration::ZERO);
-        }
-        Ok(self.duration(name)?.unwrap_or_default())
+        let is_none = self.get(name).is_some_and(is_negative);
+        if is_none { Ok(Duration::ZERO) } else { Ok(self.duration(name)?.unwrap_or_default()) }
     }
 
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>, ScriptError> {
@@ -409,7 +403,10 @@ pub(crate) fn wrong(name: &str, problem: &str, help: &str) -> ScriptError {
 pub(crate) fn is_negative(value: &Json) -> bool {
     match value {
         Json::Number(number) => number.as_f64().is_some_and(|number| number < 0.0),
-        Json::String(text) => text.trim().starts_with('-'),
+        Json::String(text) => {
+            let positive = text.trim().strip_prefix('-');
+            positive.is_some_and(|text| duration(text).is_some() || text.parse::<f64>().is_ok())
+        }
         _ => false,
     }
 }
@@ -491,13 +488,14 @@ mod tests {
 
     #[test]
     fn limits_and_pauses_below_nothing_are_none() {
-        let options =
-            serde_json::json!({ "a": -1, "b": "-2", "c": 3, "d": u64::MAX, "e": "-1s", "f": "-x", "g": 500 });
+        let options = serde_json::json!({ "a": -1, "b": "-2", "c": 3, "d": u64::MAX, "e": "-1s", "f": "-x", "g": 500, "h": "--x" });
         let read = Reader(options.as_object().unwrap());
         let limits = ["a", "b", "c", "d", "none"].map(|name| read.limit(name).unwrap());
         assert_eq!(limits, [Some(0), Some(0), Some(3), Some(u32::MAX), None]);
         let pauses = ["a", "e", "g", "none"].map(|name| read.pause(name).unwrap().as_millis());
         assert_eq!(pauses, [0, 0, 500, 0]);
-        assert!(read.limit("e").is_err() && read.pause("f").is_err());
+        assert!(read.limit("e").is_err() && read.pause("f").is_err() && read.pause("h").is_err());
+        let said = read.duration("h").unwrap_err().message;
+        assert!(said.contains("not a duration"), "{said}");
     }
 }
