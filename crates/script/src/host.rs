@@ -16,7 +16,7 @@ use crate::metrics::Tags;
 use crate::program::{Loaded, Source};
 use crate::step::{Reply, Request, Step};
 use crate::user::{Progress, Scenario, Shared};
-use crate::vm::{Ctx, Imported, JsResult, Kept, Suspender, Thrown, Value};
+use crate::vm::{Ctx, HostHooks, Imported, JsResult, Kept, Key, Suspender, Thrown, Value};
 
 /// The state of one virtual user.
 #[derive(Debug)]
@@ -43,19 +43,13 @@ pub(crate) struct Host {
     interrupt: Cell<Option<Interrupt>>,
     abort_reason: RefCell<Option<String>>,
     turn_begin: Cell<Option<Instant>>,
-    /// Calls of what looks at the clock once in a while.
-    call_count: Cell<u32>,
     /// State of a seeded `Math.random`.
     pub(crate) random: Cell<Option<u64>>,
-    class_id: Cell<u32>,
-    record_class_id: Cell<u32>,
     suspender: Suspender,
     rejections: RefCell<Vec<(Kept, Kept)>>,
     kept: RefCell<HashMap<String, Kept>>,
     /// What an iteration calls, found once for each scenario.
     pub(crate) callee: RefCell<Option<Callee>>,
-    added_parts: Cell<u32>,
-    exports: RefCell<HashMap<String, Vec<(String, Kept)>>>,
     /// Names by the engine's number for them.
     names: RefCell<HashMap<u32, Rc<str>, FixedState>>,
 }
@@ -127,50 +121,18 @@ impl Host {
             interrupt: Cell::default(),
             abort_reason: RefCell::default(),
             turn_begin: Cell::default(),
-            call_count: Cell::default(),
             random: Cell::default(),
-            class_id: Cell::default(),
-            record_class_id: Cell::default(),
             suspender: Suspender::default(),
             rejections: RefCell::default(),
             kept: RefCell::default(),
             callee: RefCell::default(),
-            added_parts: Cell::default(),
-            exports: RefCell::default(),
             names: RefCell::new(HashMap::with_hasher(FixedState::default())),
         }
     }
 
     /// The host of a context.
     pub(crate) fn of(ctx: Ctx<'_>) -> &Self {
-        ctx.host()
-    }
-
-    pub(crate) fn suspender(&self) -> &Suspender {
-        &self.suspender
-    }
-
-    pub(crate) fn class_id(&self) -> u32 {
-        self.class_id.get()
-    }
-
-    pub(crate) fn set_class_id(&self, class_id: u32) {
-        self.class_id.set(class_id);
-    }
-
-    pub(crate) fn record_class_id(&self) -> u32 {
-        self.record_class_id.get()
-    }
-
-    pub(crate) fn set_record_class_id(&self, class_id: u32) {
-        self.record_class_id.set(class_id);
-    }
-
-    /// Whether a part of the language that is added on demand is still to be added; it counts as added from now on.
-    pub(crate) fn add_lazy_part(&self, part_idx: usize) -> bool {
-        let (added, bit) = (self.added_parts.get(), 1 << part_idx);
-        self.added_parts.set(added | bit);
-        added & bit == 0
+        ctx.host::<Self>()
     }
 
     /// The script goes on now.
@@ -197,32 +159,6 @@ impl Host {
 
     pub(crate) fn abort_reason(&self) -> Option<String> {
         self.abort_reason.borrow().clone()
-    }
-
-    /// Asked by the engine from time to time: whether to end the script. A user that has had its turn gives way to others.
-    pub(crate) fn on_interrupt(&self) -> bool {
-        let begin = self.turn_begin.get().unwrap_or_else(|| {
-            let begin = Instant::now();
-            self.turn_begin.set(Some(begin));
-            begin
-        });
-        if begin.elapsed() >= TURN_MAX && self.interrupt.get().is_none() {
-            self.step.set(Step::Yield);
-            self.suspender.suspend();
-        }
-        self.interrupt.get().is_some()
-    }
-
-    /// Called by natives that work for long, every millisecond or so: others have their turn, and a run that ends ends this, too.
-    pub(crate) fn give_way(&self, ctx: Ctx<'_>) -> JsResult<()> {
-        if self.on_interrupt() { self.check_interrupt(ctx) } else { Ok(()) }
-    }
-
-    /// For what is called very often: whether to [`give_way`](Self::give_way) now.
-    pub(crate) fn is_time_to_look(&self) -> bool {
-        let count = self.call_count.get().wrapping_add(1);
-        self.call_count.set(count);
-        count.is_multiple_of(CALLS_PER_LOOK)
     }
 
     /// Leaves the script until a reply has come or the time is reached.
@@ -281,56 +217,6 @@ impl Host {
         crate::resolve::resolve(base, name)
     }
 
-    /// The full name of what an import statement of the module `base` says.
-    pub(crate) fn resolve_import(&self, ctx: Ctx<'_>, base: &str, name: &str) -> JsResult<String> {
-        let resolved = self.resolve(base, name);
-        self.source.note_import(base, name, resolved.as_ref().map_or("", String::as_str));
-        resolved
-            .map(|resolved| self.source.with_unknown(base, resolved))
-            .map_err(|problem| throw(ctx, &problem))
-    }
-
-    /// What an import gives, by its full name; behind a `#` are names that the module may lack.
-    pub(crate) fn import<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Imported<'js>> {
-        let (module, names) = name.split_once('#').unwrap_or((name, ""));
-        let mut exports = if api::is_native(module) {
-            api::instantiate(ctx, module)?
-        } else {
-            match self.source.load(ctx, module)? {
-                Loaded::Module(module) => return Ok(Imported::Module(module)),
-                Loaded::Common(function) => {
-                    let exports = api::common::run(ctx, module, &function)?;
-                    api::common::as_module(ctx, &exports)?
-                }
-            }
-        };
-        for name in names.split('#').filter(|name| !name.is_empty()) {
-            if !exports.iter().any(|(known, _)| known == name) {
-                exports.push((name.to_owned(), ctx.undefined()));
-            }
-        }
-        Ok(Imported::Exports(self.hold_exports(name, exports)))
-    }
-
-    /// Keeps export values until the module is run.
-    pub(crate) fn hold_exports(&self, name: &str, exports: Vec<(String, Value<'_>)>) -> Vec<String> {
-        let names = exports.iter().map(|(export, _)| export.clone()).collect();
-        let values = exports.into_iter().map(|(export, value)| (export, value.keep())).collect();
-        self.exports.borrow_mut().insert(name.to_owned(), values);
-        names
-    }
-
-    /// Hands over the values of a module that is being run.
-    pub(crate) fn take_exports<'js>(&self, ctx: Ctx<'js>, name: &str) -> Vec<(String, Value<'js>)> {
-        let held = self.exports.borrow_mut().remove(name).unwrap_or_default();
-        let restored = held.into_iter().map(|(export, kept)| {
-            let value = ctx.restore(&kept);
-            ctx.forget(kept);
-            (export, value)
-        });
-        restored.collect()
-    }
-
     /// A value kept under a name, made when it is first asked for.
     pub(crate) fn kept<'js>(
         &self,
@@ -359,7 +245,7 @@ impl Host {
     }
 
     /// The text of a property name, made once.
-    pub(crate) fn name_of(&self, key: crate::vm::Key<'_>) -> Rc<str> {
+    pub(crate) fn name_of(&self, key: Key<'_>) -> Rc<str> {
         if let Some(name) = self.names.borrow().get(&key.id()) {
             return Rc::clone(name);
         }
@@ -368,21 +254,6 @@ impl Host {
         // The number must not be given to another name.
         key.pin();
         name
-    }
-
-    pub(crate) fn on_rejection(&self, promise: &Value<'_>, reason: &Value<'_>, is_handled: bool) {
-        let mut rejections = self.rejections.borrow_mut();
-        if is_handled {
-            let (handled, open): (Vec<_>, Vec<_>) =
-                rejections.drain(..).partition(|(kept, _)| promise.is_kept(kept));
-            *rejections = open;
-            for (promise_kept, reason_kept) in handled {
-                promise.ctx().forget(promise_kept);
-                promise.ctx().forget(reason_kept);
-            }
-        } else {
-            rejections.push((promise.clone().keep(), reason.clone().keep()));
-        }
     }
 
     /// The first unhandled rejection; forgets all.
@@ -409,18 +280,84 @@ impl Host {
             ctx.forget(callee.data);
         }
     }
+}
 
-    /// Gives up every value that is kept: the context is about to end.
-    pub(crate) fn forget_values(&self, ctx: Ctx<'_>) {
+impl HostHooks for Host {
+    fn suspender(&self) -> &Suspender {
+        &self.suspender
+    }
+
+    /// A user that has had its turn gives way to others.
+    fn on_interrupt(&self) -> bool {
+        let begin = self.turn_begin.get().unwrap_or_else(|| {
+            let begin = Instant::now();
+            self.turn_begin.set(Some(begin));
+            begin
+        });
+        if begin.elapsed() >= TURN_MAX && self.interrupt.get().is_none() {
+            self.step.set(Step::Yield);
+            self.suspender.suspend();
+        }
+        self.interrupt.get().is_some()
+    }
+
+    /// Others have their turn, and a run that ends ends this, too.
+    fn give_way(&self, ctx: Ctx<'_>) -> JsResult<()> {
+        if self.on_interrupt() { self.check_interrupt(ctx) } else { Ok(()) }
+    }
+
+    fn on_rejection(&self, promise: &Value<'_>, reason: &Value<'_>, is_handled: bool) {
+        let mut rejections = self.rejections.borrow_mut();
+        if is_handled {
+            let (handled, open): (Vec<_>, Vec<_>) =
+                rejections.drain(..).partition(|(kept, _)| promise.is_kept(kept));
+            *rejections = open;
+            for (promise_kept, reason_kept) in handled {
+                promise.ctx().forget(promise_kept);
+                promise.ctx().forget(reason_kept);
+            }
+        } else {
+            rejections.push((promise.clone().keep(), reason.clone().keep()));
+        }
+    }
+
+    fn resolve_import(&self, ctx: Ctx<'_>, base: &str, name: &str) -> JsResult<String> {
+        let resolved = self.resolve(base, name);
+        self.source.note_import(base, name, resolved.as_ref().map_or("", String::as_str));
+        resolved
+            .map(|resolved| self.source.with_unknown(base, resolved))
+            .map_err(|problem| throw(ctx, &problem))
+    }
+
+    /// Behind a `#` are names that the module may lack.
+    fn import<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Imported<'js>> {
+        let (module, names) = name.split_once('#').unwrap_or((name, ""));
+        let mut exports = if api::is_native(module) {
+            api::instantiate(ctx, module)?
+        } else {
+            match self.source.load(ctx, module)? {
+                Loaded::Module(module) => return Ok(Imported::Module(module)),
+                Loaded::Common(function) => {
+                    let exports = api::common::run(ctx, module, &function)?;
+                    api::common::as_module(ctx, &exports)?
+                }
+            }
+        };
+        for name in names.split('#').filter(|name| !name.is_empty()) {
+            if !exports.iter().any(|(known, _)| known == name) {
+                exports.push((name.to_owned(), ctx.undefined()));
+            }
+        }
+        Ok(Imported::Exports(exports))
+    }
+
+    fn forget_values(&self, ctx: Ctx<'_>) {
         for (promise, reason) in self.rejections.borrow_mut().drain(..) {
             ctx.forget(promise);
             ctx.forget(reason);
         }
         self.kept.borrow_mut().drain().for_each(|(_, kept)| ctx.forget(kept));
         self.forget_callee(ctx);
-        for (_, exports) in self.exports.borrow_mut().drain() {
-            exports.into_iter().for_each(|(_, kept)| ctx.forget(kept));
-        }
         self.timers.borrow_mut().forget(ctx);
         self.http.end(ctx);
     }
@@ -430,9 +367,6 @@ impl Host {
 pub(crate) fn error_of<T>(ctx: Ctx<'_>, result: JsResult<T>) -> Result<T, ScriptError> {
     result.map_err(|Thrown| ScriptError::thrown(ctx))
 }
-
-/// So many calls take less than a millisecond.
-const CALLS_PER_LOOK: u32 = 1024;
 
 /// How long a user may run before others go first.
 const TURN_MAX: Duration = Duration::from_millis(5);

@@ -15,6 +15,7 @@ use crate::api::{self, data::ArrayData};
 use crate::callee::callees_at;
 use crate::console::{Console, Level};
 use crate::error::{ErrorKind, ScriptError, describe, frames_of, throw};
+use crate::host::Host;
 use crate::loading::LoadError;
 use crate::metrics::{BUILTINS, MetricDef, MetricId};
 use crate::options::{Layer, LayerKind, Runtime};
@@ -287,14 +288,14 @@ impl Building {
             let exports = api::instantiate(ctx, module)?;
             if !exports.iter().any(|(known, _)| known == export) {
                 let text = format!("the module `{module}` does not export `{export}`: it is undefined");
-                ctx.host().shared.console.line(Level::Warning, &text, "");
+                Host::of(ctx).shared.console.line(Level::Warning, &text, "");
                 unknown.push((module.clone(), export.clone()));
             }
         }
         let others =
             script.names.iter().filter(|(module, name)| name != "default" && !api::is_native(module));
         for (specifier, export) in others {
-            let Ok(resolved) = ctx.host().resolve(name, specifier) else { continue };
+            let Ok(resolved) = Host::of(ctx).resolve(name, specifier) else { continue };
             if self.is_common(&resolved) {
                 unknown.push((resolved, export.clone()));
             }

@@ -18,7 +18,7 @@ use crate::options::Runtime;
 use crate::program::{Loaded, Program, Source};
 use crate::segment::Stripes;
 use crate::step::{Reply, Request, Step};
-use crate::vm::{Ctx, Fiber, Heap, JsResult, Value, Vm, VmLimits};
+use crate::vm::{Ctx, Fiber, Heap, HostHooks, JsResult, Value, Vm, VmLimits};
 
 /// A virtual user.
 #[derive(Debug)]
@@ -329,7 +329,7 @@ impl Drop for User {
 /// The whole life of a user, on its fiber.
 fn live(host: &Rc<Host>, desk: &Desk) {
     let limits = VmLimits { memory_bytes: MEMORY_BYTES_MAX, stack_bytes: STACK_BYTES - STACK_BYTES_RESERVED };
-    let Some(vm) = Vm::new(Rc::clone(host), limits) else {
+    let Some(vm) = Vm::new(Rc::clone(host), Rc::clone(&host.shared.heap), limits) else {
         let error = ScriptError::new(ErrorKind::Load, "out of memory", "use fewer virtual users");
         *desk.outcome.borrow_mut() = Some(Outcome::Failed(error));
         return;

@@ -1,6 +1,7 @@
 //! CommonJS: files without `import` and `export`, and `require`.
 
 use crate::error::throw;
+use crate::host::Host;
 use crate::program::Loaded;
 use crate::vm::{Call, Ctx, Fun, JsResult, Module, Value};
 
@@ -12,17 +13,17 @@ pub(crate) fn install(ctx: Ctx<'_>) -> JsResult<()> {
 /// Runs a CommonJS file once; gives its `module.exports`.
 pub(crate) fn run<'js>(ctx: Ctx<'js>, name: &str, function: &Module<'js>) -> JsResult<Value<'js>> {
     let kept = format!("require {name}");
-    if let Some(exports) = ctx.host().find_kept(ctx, &kept) {
+    if let Some(exports) = Host::of(ctx).find_kept(ctx, &kept) {
         return Ok(exports);
     }
     let (module, exports) = (ctx.object(), ctx.object());
     module.set("exports", exports.clone())?;
     // Files that require each other see what the other has exported so far.
-    ctx.host().keep(ctx, &kept, exports.clone());
+    Host::of(ctx).keep(ctx, &kept, exports.clone());
     let require = ctx.global().get("require")?;
     function.run()?.call(&exports, &[&module, &exports, &require, &ctx.global()])?;
     let exports = module.get("exports")?;
-    ctx.host().keep(ctx, &kept, exports.clone());
+    Host::of(ctx).keep(ctx, &kept, exports.clone());
     Ok(exports)
 }
 
@@ -45,14 +46,14 @@ pub(crate) fn as_module<'js>(ctx: Ctx<'js>, exports: &Value<'js>) -> JsResult<su
 
 fn require<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
-    ctx.host().require_init(ctx, "require()")?;
+    Host::of(ctx).require_init(ctx, "require()")?;
     let specifier = call.arg(0).to_string()?;
-    let base = ctx.caller_file(1).unwrap_or_else(|| ctx.host().source.entry().to_owned());
-    let name = ctx.host().resolve(&base, &specifier).map_err(|problem| throw(ctx, &problem))?;
+    let base = ctx.caller_file(1).unwrap_or_else(|| Host::of(ctx).source.entry().to_owned());
+    let name = Host::of(ctx).resolve(&base, &specifier).map_err(|problem| throw(ctx, &problem))?;
     if super::is_native(&name) {
         return native(ctx, &name);
     }
-    match ctx.host().source.load(ctx, &name)? {
+    match Host::of(ctx).source.load(ctx, &name)? {
         Loaded::Common(function) => run(ctx, &name, &function),
         Loaded::Module(module) => {
             module.run()?;

@@ -1,6 +1,7 @@
 //! `console`: k6's five methods, and how it writes values.
 
 use crate::console::Level;
+use crate::host::Host;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 /// Makes `console` a global.
@@ -26,7 +27,7 @@ fn say<'js>(call: &Call<'js>, level: Level) -> JsResult<Value<'js>> {
         }
         Writer { text: &mut text, open: Vec::new() }.top(value)?;
     }
-    call.ctx().host().shared.console.line(level, &text, "console");
+    Host::of(call.ctx()).shared.console.line(level, &text, "console");
     Ok(call.ctx().undefined())
 }
 

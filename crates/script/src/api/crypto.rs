@@ -11,6 +11,7 @@ use sha2::digest::{FixedOutput, Update};
 
 use super::random::random;
 use super::{by_pieces, hex};
+use crate::host::Host;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
@@ -168,7 +169,7 @@ fn create_hmac<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 }
 
 fn hasher_object<'js>(ctx: Ctx<'js>, state: Box<dyn Growing>) -> JsResult<Value<'js>> {
-    let proto = ctx.host().kept(ctx, "hasher prototype", || {
+    let proto = Host::of(ctx).kept(ctx, "hasher prototype", || {
         let proto = ctx.object();
         ctx.set_functions(&proto, &[Fun::new(c"update", 1, update), Fun::new(c"digest", 1, digest)])?;
         Ok(proto)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::host::Host;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 /// The elements of a `SharedArray`, each as JSON.
@@ -28,7 +29,7 @@ struct Elements(Arc<ArrayData>);
 
 fn make<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, name, function) = (call.ctx(), call.arg(0).to_string()?, call.arg(1));
-    let host = ctx.host();
+    let host = Host::of(ctx);
     host.require_init(ctx, "new SharedArray")?;
     if name.is_empty() {
         return Err(ctx.throw_type("empty name provided to SharedArray's constructor"));
@@ -52,7 +53,7 @@ fn make<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 
 /// What a script sees of shared elements.
 pub(super) fn array_object(ctx: Ctx<'_>, data: Arc<ArrayData>) -> JsResult<Value<'_>> {
-    let make_proxy = ctx.host().kept(ctx, "shared array", || ctx.evaluate(PROXY))?;
+    let make_proxy = Host::of(ctx).kept(ctx, "shared array", || ctx.evaluate(PROXY))?;
     let length = ctx.number(data.0.len() as f64);
     let holder = ctx.native(&ctx.object(), Box::new(Elements(data)))?;
     make_proxy.call(&ctx.undefined(), &[&holder, &length, &ctx.function(&Fun::new(c"element", 2, element))?])

@@ -8,6 +8,7 @@ use base64::read::DecoderReader;
 use base64::write::EncoderStringWriter;
 
 use super::by_pieces;
+use crate::host::Host;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
@@ -53,7 +54,7 @@ fn decoded(ctx: Ctx<'_>, text: &str, coding: &GeneralPurpose) -> JsResult<Vec<u8
         let read = reader.by_ref().take(DECODED_PIECE_BYTES).read_to_end(&mut bytes);
         match read {
             Ok(0) => return Ok(bytes),
-            Ok(_) => ctx.host().give_way(ctx)?,
+            Ok(_) => ctx.give_way()?,
             Err(error) => return Err(ctx.throw_error(&format!("illegal base64 data: {error}"))),
         }
     }
@@ -69,7 +70,7 @@ fn lossy_text(ctx: Ctx<'_>, bytes: &[u8]) -> JsResult<String> {
         }
         if text.len() - looked_bytes >= DECODED_PIECE_BYTES as usize {
             looked_bytes = text.len();
-            ctx.host().give_way(ctx)?;
+            ctx.give_way()?;
         }
     }
     Ok(text)
@@ -102,7 +103,7 @@ fn text_decoder<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 
 /// Both classes are made together, from the two native conversions.
 fn coder<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Value<'js>> {
-    let classes = ctx.host().kept(ctx, "text coders", || {
+    let classes = Host::of(ctx).kept(ctx, "text coders", || {
         let make = ctx.evaluate(CODERS)?;
         let to_bytes = ctx.function(&Fun::new(c"encode", 1, |call: &Call<'_>| {
             call.ctx().array_buffer(call.arg(0).to_text()?.as_bytes())

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::host::VuPhase;
+use crate::host::{Host, VuPhase};
 use crate::user::{Counts, Pending};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
@@ -21,7 +21,7 @@ pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
 
 const INSTANCE: &[Fun] = &[
     Fun::new(c"currentTestRunDuration", 0, |call: &Call<'_>| {
-        Ok(call.ctx().number(call.ctx().host().now_ns.get() as f64 / 1e6))
+        Ok(call.ctx().number(Host::of(call.ctx()).now_ns.get() as f64 / 1e6))
     }),
     Fun::new(c"iterationsCompleted", 0, |call: &Call<'_>| {
         counted(call, |run, own| (&run.iterations_completed, own.iterations_completed.get()))
@@ -46,29 +46,33 @@ const SCENARIO: &[Fun] = &[
         in_scenario(call, |ctx, scenario| ctx.number(scenario.start_unix_ms as f64))
     }),
     Fun::new(c"progress", 0, |call: &Call<'_>| {
-        in_scenario(call, |ctx, _| ctx.number(ctx.host().scenario_progress.get().at(ctx.host().now_ns.get())))
+        in_scenario(call, |ctx, _| {
+            ctx.number(Host::of(ctx).scenario_progress.get().at(Host::of(ctx).now_ns.get()))
+        })
     }),
     Fun::new(c"iterationInInstance", 0, |call: &Call<'_>| {
-        in_scenario(call, |ctx, _| ctx.number(ctx.host().ids.get().scenario_iteration as f64))
+        in_scenario(call, |ctx, _| ctx.number(Host::of(ctx).ids.get().scenario_iteration as f64))
     }),
     Fun::new(c"iterationInTest", 0, |call: &Call<'_>| {
         in_scenario(call, |ctx, _| {
-            let host = ctx.host();
+            let host = Host::of(ctx);
             ctx.number(host.shared.part.whole_idx(host.ids.get().scenario_iteration) as f64)
         })
     }),
 ];
 
 const VU: &[Fun] = &[
-    Fun::new(c"idInInstance", 0, |call: &Call<'_>| count(call, call.ctx().host().ids.get().vu)),
+    Fun::new(c"idInInstance", 0, |call: &Call<'_>| count(call, Host::of(call.ctx()).ids.get().vu)),
     Fun::new(c"idInTest", 0, |call: &Call<'_>| {
-        let host = call.ctx().host();
+        let host = Host::of(call.ctx());
         let vu = host.ids.get().vu;
         count(call, if vu == 0 { 0 } else { host.shared.part.whole_idx(vu - 1) + 1 })
     }),
-    Fun::new(c"iterationInInstance", 0, |call: &Call<'_>| count(call, call.ctx().host().ids.get().iteration)),
+    Fun::new(c"iterationInInstance", 0, |call: &Call<'_>| {
+        count(call, Host::of(call.ctx()).ids.get().iteration)
+    }),
     Fun::new(c"iterationInScenario", 0, |call: &Call<'_>| {
-        count(call, call.ctx().host().ids.get().iteration_in_scenario)
+        count(call, Host::of(call.ctx()).ids.get().iteration_in_scenario)
     }),
     Fun::new(c"tags", 0, |call: &Call<'_>| tags(call.ctx())),
     Fun::new(c"metrics", 0, |call: &Call<'_>| {
@@ -91,7 +95,7 @@ fn counted<'js>(
     call: &Call<'js>,
     of: impl for<'a> FnOnce(&'a Counts, &Pending) -> (&'a AtomicU64, u64),
 ) -> JsResult<Value<'js>> {
-    let shared = &call.ctx().host().shared;
+    let shared = &Host::of(call.ctx()).shared;
     let (of_run, own) = of(&shared.counts, &shared.pending);
     count(call, of_run.load(Ordering::Relaxed).wrapping_add(own))
 }
@@ -101,8 +105,8 @@ fn in_scenario<'js>(
     of: impl FnOnce(Ctx<'js>, &crate::user::Scenario) -> Value<'js>,
 ) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
-    let scenario = ctx.host().scenario.borrow().clone();
-    match scenario.filter(|_| ctx.host().phase.get() == VuPhase::Iteration) {
+    let scenario = Host::of(ctx).scenario.borrow().clone();
+    match scenario.filter(|_| Host::of(ctx).phase.get() == VuPhase::Iteration) {
         Some(scenario) => Ok(of(ctx, &scenario)),
         None => {
             Err(ctx.throw_error("getting scenario information outside of the VU context is not supported"))
@@ -112,8 +116,8 @@ fn in_scenario<'js>(
 
 fn options<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
-    ctx.host().kept(ctx, "options", || {
-        let options = ctx.parse_json(&ctx.host().shared.options.json)?;
+    Host::of(ctx).kept(ctx, "options", || {
+        let options = ctx.parse_json(&Host::of(ctx).shared.options.json)?;
         options.freeze()?;
         Ok(options)
     })
@@ -125,28 +129,28 @@ fn abort<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     if !reason.is_undefined() {
         text = format!("{text}: {}", reason.to_text()?.to_owned());
     }
-    ctx.host().abort(text);
-    ctx.host().check_interrupt(ctx)?;
+    Host::of(ctx).abort(text);
+    Host::of(ctx).check_interrupt(ctx)?;
     Ok(ctx.undefined())
 }
 
 fn fail<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, reason) = (call.ctx(), call.arg(0));
     // k6 has decided on the exit code before it calls `handleSummary`.
-    if ctx.host().phase.get() != VuPhase::Summary {
-        ctx.host().shared.counts.is_failed.store(true, Ordering::Relaxed);
+    if Host::of(ctx).phase.get() != VuPhase::Summary {
+        Host::of(ctx).shared.counts.is_failed.store(true, Ordering::Relaxed);
     }
     let mut text = "test marked as failed".to_owned();
     if !reason.is_undefined() {
         text = format!("{text}: {}", reason.to_text()?.to_owned());
     }
-    ctx.host().shared.console.line(crate::console::Level::Error, &text, "");
+    Host::of(ctx).shared.console.line(crate::console::Level::Error, &text, "");
     Ok(ctx.undefined())
 }
 
 /// The live tags of this user: what is assigned tags later samples.
 fn tags(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
-    ctx.host().kept(ctx, "vu tags", || {
+    Host::of(ctx).kept(ctx, "vu tags", || {
         let make = ctx.evaluate(TAGS_PROXY)?;
         let access = ctx.function(&Fun::new(c"access", 3, access))?;
         make.call(&ctx.undefined(), &[&access])
@@ -155,7 +159,7 @@ fn tags(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
 
 /// The live metadata of this user: it goes with later samples, and no sub-metric asks for it.
 fn metadata(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
-    ctx.host().kept(ctx, "vu metadata", || {
+    Host::of(ctx).kept(ctx, "vu metadata", || {
         let make = ctx.evaluate(TAGS_PROXY)?;
         let access = ctx.function(&Fun::new(c"access", 3, access_metadata))?;
         make.call(&ctx.undefined(), &[&access])
@@ -165,7 +169,7 @@ fn metadata(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
 /// One operation on the metadata.
 fn access_metadata<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, operation) = (call.ctx(), call.arg(0).to_string()?);
-    let pairs = &ctx.host().metadata;
+    let pairs = &Host::of(ctx).metadata;
     if operation == "keys" {
         let names: Vec<String> = pairs.borrow().iter().map(|(name, _)| name.clone()).collect();
         return ctx.array_of(names.iter().map(|name| ctx.string(name)));
@@ -189,7 +193,7 @@ fn access_metadata<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 /// One operation on the tags: get, set, delete or keys.
 fn access<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, operation) = (call.ctx(), call.arg(0).to_string()?);
-    let host = ctx.host();
+    let host = Host::of(ctx);
     if operation == "keys" {
         let all = host.with_tags(&[], |tags| {
             tags.all().into_iter().map(|(key, _)| key.into_owned()).collect::<Vec<_>>()

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::promised;
 use crate::error::{rethrown_with, throw, throw_as};
-use crate::host::VuPhase;
+use crate::host::{Host, VuPhase};
 use crate::loading::LoadError;
 use crate::resolve::{file_path, file_url};
 use crate::vm::{Call, Ctx, Fun, JsResult, Thrown, Value};
@@ -80,7 +80,7 @@ impl File {
 
 fn open<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, path) = (call.ctx(), call.arg(0));
-    if ctx.host().phase.get() != VuPhase::Init {
+    if Host::of(ctx).phase.get() != VuPhase::Init {
         let problem = "open() failed; reason: opening a file is allowed only in the Init context";
         return Err(fail(ctx, "ForbiddenError", problem));
     }
@@ -96,7 +96,7 @@ fn open<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 
 /// Opens what a path means next to the script that is run, whichever of its modules says it.
 fn open_path(ctx: Ctx<'_>, path: &str) -> JsResult<File> {
-    let source = &ctx.host().source;
+    let source = &Host::of(ctx).source;
     let script = file_path(source.entry()).unwrap_or_default();
     let name = file_url(&script.parent().unwrap_or_else(|| Path::new("/")).join(path));
     let bytes = source.file(&name).map_err(|problem| explain(ctx, &name, &problem))?;
@@ -118,7 +118,7 @@ fn explain(ctx: Ctx<'_>, name: &str, problem: &LoadError) -> Thrown {
 }
 
 fn file_object(ctx: Ctx<'_>, file: File) -> JsResult<Value<'_>> {
-    let proto = ctx.host().kept(ctx, "file prototype", || {
+    let proto = Host::of(ctx).kept(ctx, "file prototype", || {
         let proto = ctx.object();
         ctx.set_functions(&proto, METHODS)?;
         Ok(proto)

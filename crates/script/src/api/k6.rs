@@ -1,6 +1,6 @@
 //! The module `k6`: check, group, sleep, fail, randomSeed.
 
-use crate::host::VuPhase;
+use crate::host::{Host, VuPhase};
 use crate::metrics::{MetricId, Tags};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
@@ -18,7 +18,7 @@ const FUNCTIONS: &[Fun] = &[
 
 fn check<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, value, checks) = (call.ctx(), call.arg(0), call.arg(1));
-    let host = ctx.host();
+    let host = Host::of(ctx);
     host.forbid_init(ctx, "using check()")?;
     if !checks.is_object() {
         return Err(ctx.throw_type("no checks provided to `check`"));
@@ -54,7 +54,7 @@ fn check<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 
 fn group<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
-    let host = ctx.host();
+    let host = Host::of(ctx);
     host.forbid_init(ctx, "using group()")?;
     let (name, function) = (call.arg(0).to_string()?, call.arg(1));
     if name.contains("::") {
@@ -80,7 +80,7 @@ fn group<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 
 fn sleep<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
-    let host = ctx.host();
+    let host = Host::of(ctx);
     let seconds = call.arg(0).to_number()?;
     if seconds.is_nan() || seconds <= 0.0 || host.phase.get() == VuPhase::Summary {
         return Ok(ctx.undefined());
@@ -101,7 +101,7 @@ fn fail<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 /// Replaces `Math.random` with a seeded one. Its sequence is our own: k6's is that of Go's library.
 fn random_seed<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
-    ctx.host().random.set(Some(call.arg(0).to_number()? as i64 as u64));
+    Host::of(ctx).random.set(Some(call.arg(0).to_number()? as i64 as u64));
     let random = ctx.function(&Fun::new(c"random", 0, seeded))?;
     ctx.global().get("Math")?.set("random", random)?;
     Ok(ctx.undefined())
@@ -110,8 +110,8 @@ fn random_seed<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 /// `SplitMix64`, which is the same on every machine.
 fn seeded<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
-    let state = ctx.host().random.get().unwrap_or(0).wrapping_add(0x9E37_79B9_7F4A_7C15);
-    ctx.host().random.set(Some(state));
+    let state = Host::of(ctx).random.get().unwrap_or(0).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    Host::of(ctx).random.set(Some(state));
     let mut mixed = state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

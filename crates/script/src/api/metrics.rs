@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use crate::console::Level;
+use crate::host::Host;
 use crate::metrics::{Contains, MetricDef, MetricId, MetricKind, is_metric_name};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
     let (object, mut exports) = (ctx.object(), Vec::new());
-    let proto = ctx.host().kept(ctx, PROTOTYPE, || prototype(ctx))?;
+    let proto = Host::of(ctx).kept(ctx, PROTOTYPE, || prototype(ctx))?;
     for class in CLASSES {
         let constructor = ctx.constructor(class, &proto)?;
         object.set(class.text(), constructor.clone())?;
@@ -40,7 +41,7 @@ fn prototype(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
 
 fn make<'js>(call: &Call<'js>, kind: MetricKind) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
-    ctx.host().require_init(ctx, "metrics must be declared in the init context: `new` of one")?;
+    Host::of(ctx).require_init(ctx, "metrics must be declared in the init context: `new` of one")?;
     let name = call.arg(0).to_string()?;
     if !is_metric_name(&name) {
         let rule = "Metric names must only include up to 128 ASCII letters, numbers, or underscores and start with a letter or an underscore";
@@ -48,8 +49,8 @@ fn make<'js>(call: &Call<'js>, kind: MetricKind) -> JsResult<Value<'js>> {
     }
     let contains = if call.arg(1).is_truthy() { Contains::Time } else { Contains::Default };
     let wanted = MetricDef { name: Cow::Owned(name.clone()), kind, contains };
-    let id = ctx.host().source.metric(&wanted).map_err(|problem| ctx.throw_error(&problem))?;
-    let proto = ctx.host().kept(ctx, PROTOTYPE, || prototype(ctx))?;
+    let id = Host::of(ctx).source.metric(&wanted).map_err(|problem| ctx.throw_error(&problem))?;
+    let proto = Host::of(ctx).kept(ctx, PROTOTYPE, || prototype(ctx))?;
     let object = ctx.native(&proto, Box::new(Metric { id, name: name.clone() }))?;
     object.define("name", ctx.string(&name))?;
     Ok(object)
@@ -57,7 +58,7 @@ fn make<'js>(call: &Call<'js>, kind: MetricKind) -> JsResult<Value<'js>> {
 
 fn add<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, this, value) = (call.ctx(), call.this(), call.arg(0));
-    let host = ctx.host();
+    let host = Host::of(ctx);
     let Some(metric) = this.opaque::<Metric>() else {
         return Err(ctx.throw_type("`add` must be called on a metric"));
     };

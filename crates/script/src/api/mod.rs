@@ -26,7 +26,7 @@ use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 
 use crate::error::throw;
-use crate::host::VuPhase;
+use crate::host::{Host, VuPhase};
 use crate::loading::LoadError;
 use crate::missing;
 use crate::vm::{Call, Ctx, Fun, JsResult, Thrown, Value};
@@ -71,7 +71,7 @@ fn native_names() -> impl Iterator<Item = &'static str> {
 /// The exports of a native module; the same ones for each import.
 pub(crate) fn instantiate<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Exports<'js>> {
     let kept_name = format!("module {name}");
-    if let Some(object) = ctx.host().find_kept(ctx, &kept_name) {
+    if let Some(object) = Host::of(ctx).find_kept(ctx, &kept_name) {
         return exports_of(object);
     }
     let make = NATIVES.iter().find(|(known, _)| *known == name).map(|(_, make)| make);
@@ -82,7 +82,7 @@ pub(crate) fn instantiate<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Exports<'j
         exports.push(("default".to_owned(), object));
     }
     let object = exports.iter().find(|(export, _)| export == "default");
-    object.into_iter().for_each(|(_, object)| ctx.host().keep(ctx, &kept_name, object.clone()));
+    object.into_iter().for_each(|(_, object)| Host::of(ctx).keep(ctx, &kept_name, object.clone()));
     Ok(exports)
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn install_globals(ctx: Ctx<'_>) -> JsResult<()> {
     let global = ctx.global();
     stack::install(ctx)?;
     global.set("global", global.clone())?;
-    global.set("__VU", ctx.number(ctx.host().ids.get().vu as f64))?;
+    global.set("__VU", ctx.number(Host::of(ctx).ids.get().vu as f64))?;
     global.define_getter("__ENV", ctx.function(&Fun::new(c"__ENV", 0, first_environment))?)?;
     console::install(ctx)?;
     open::install(ctx)?;
@@ -133,7 +133,7 @@ pub(crate) fn declare_iteration(ctx: Ctx<'_>) -> JsResult<()> {
 }
 
 fn iteration_number<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
-    Ok(call.ctx().number(call.ctx().host().ids.get().iteration as f64))
+    Ok(call.ctx().number(Host::of(call.ctx()).ids.get().iteration as f64))
 }
 
 /// `__ENV`, made when it is first read: most scripts never do, and the system's environment is large.
@@ -146,7 +146,7 @@ fn first_environment<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 /// A fresh `__ENV`.
 pub(crate) fn environment(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
     let env = ctx.object();
-    for (name, value) in ctx.host().source.env() {
+    for (name, value) in Host::of(ctx).source.env() {
         env.set(name, ctx.string(value))?;
     }
     Ok(env)
@@ -199,7 +199,7 @@ pub(crate) fn by_pieces(ctx: Ctx<'_>, bytes: &[u8], mut work: impl FnMut(&[u8]))
     for piece in bytes.chunks(PIECE_BYTES) {
         work(piece);
         if piece.len() == PIECE_BYTES {
-            ctx.host().give_way(ctx)?;
+            ctx.give_way()?;
         }
     }
     Ok(())
@@ -210,7 +210,7 @@ pub(crate) fn off_loop<T: Send + 'static>(
     ctx: Ctx<'_>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JsResult<T> {
-    let host = ctx.host();
+    let host = Host::of(ctx);
     if matches!(host.phase.get(), VuPhase::Init | VuPhase::Summary) {
         return Ok(work());
     }

@@ -1,6 +1,7 @@
 //! `open`: files, in the init stage.
 
 use crate::error::throw;
+use crate::host::Host;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 /// Makes `open` a global.
@@ -10,15 +11,15 @@ pub(super) fn install(ctx: Ctx<'_>) -> JsResult<()> {
 
 fn open<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
-    ctx.host().require_init(ctx, "the \"open()\" function")?;
+    Host::of(ctx).require_init(ctx, "the \"open()\" function")?;
     let path = call.arg(0).to_string()?;
     if path.is_empty() {
         return Err(ctx.throw_error("open() can't be used with an empty filename"));
     }
-    let base = ctx.caller_file(1).unwrap_or_else(|| ctx.host().source.entry().to_owned());
+    let base = ctx.caller_file(1).unwrap_or_else(|| Host::of(ctx).source.entry().to_owned());
     let name = url::Url::parse(&base).and_then(|base| base.join(&escaped(&path)));
     let name = name.map_err(|error| ctx.throw_error(&format!("cannot open `{path}`: {error}")))?;
-    let bytes = ctx.host().source.file(name.as_str()).map_err(|problem| throw(ctx, &problem))?;
+    let bytes = Host::of(ctx).source.file(name.as_str()).map_err(|problem| throw(ctx, &problem))?;
     match call.arg(1).as_text().as_deref() {
         Some("b") => ctx.array_buffer(&bytes),
         _ => Ok(ctx.string(&String::from_utf8_lossy(&bytes))),

@@ -7,7 +7,7 @@ pub(super) fn random(ctx: Ctx<'_>, count: usize) -> JsResult<Vec<u8>> {
     let mut bytes = vec![0; count];
     for piece in bytes.chunks_mut(RANDOM_PIECE_BYTES) {
         getrandom::fill(piece).map_err(|error| ctx.throw_error(&format!("no random bytes: {error}")))?;
-        ctx.host().give_way(ctx)?;
+        ctx.give_way()?;
     }
     Ok(bytes)
 }

@@ -1,5 +1,6 @@
 //! What an error's `stack` says: the error itself, then where it was thrown. What was no function gets its name.
 
+use crate::host::Host;
 use crate::program::Place;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
@@ -72,7 +73,7 @@ fn name_callee(error: &Value<'_>, frames: &[Value<'_>]) -> JsResult<()> {
     let ctx = error.ctx();
     let what = match place_of(first)? {
         Some(place) => {
-            let callees = ctx.host().source.callees_at(&place);
+            let callees = Host::of(ctx).source.callees_at(&place);
             let unknown = callees.iter().filter(|callee| !is_known_function(ctx, callee));
             let unknown: Vec<&str> = unknown.map(String::as_str).collect();
             (!unknown.is_empty()).then(|| unknown.join(" or "))

@@ -81,7 +81,7 @@ fn set<'js>(call: &Call<'js>, repeats: bool) -> JsResult<Value<'js>> {
     }
     let delay_ms = call.arg(1).to_number()?;
     let delay_ns = if delay_ms > 0.0 { (delay_ms * 1e6) as u64 } else { 0 };
-    let host = ctx.host();
+    let host = Host::of(ctx);
     let mut timers = host.timers.borrow_mut();
     timers.next_id += 1;
     let timer = Timer {
@@ -99,7 +99,7 @@ fn set<'js>(call: &Call<'js>, repeats: bool) -> JsResult<Value<'js>> {
 fn clear<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
     let id = call.arg(0).as_number().unwrap_or(0.0) as u32;
-    let mut timers = ctx.host().timers.borrow_mut();
+    let mut timers = Host::of(ctx).timers.borrow_mut();
     if let Some(idx) = timers.timers.iter().position(|timer| timer.id == id) {
         let timer = timers.timers.swap_remove(idx);
         ctx.forget(timer.function);

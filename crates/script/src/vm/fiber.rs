@@ -6,7 +6,7 @@ use std::rc::Rc;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::host::Host;
+use super::HostHooks;
 
 /// A separate stack with a piece of work on it.
 pub(crate) struct Fiber {
@@ -25,10 +25,10 @@ impl std::fmt::Debug for Fiber {
 
 impl Fiber {
     /// A fiber that has not begun; its work leaves it through the host's suspender.
-    pub(crate) fn new(
+    pub(crate) fn new<H: HostHooks>(
         stack_bytes: usize,
-        host: Rc<Host>,
-        work: impl FnOnce(&Rc<Host>) + 'static,
+        host: Rc<H>,
+        work: impl FnOnce(&Rc<H>) + 'static,
     ) -> std::io::Result<Self> {
         let stack = DefaultStack::new(stack_bytes)?;
         let coroutine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {

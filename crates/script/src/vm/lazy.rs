@@ -103,7 +103,7 @@ impl Ctx<'_> {
     }
 
     fn add_lazy_part(self, part_idx: usize) -> JsResult<()> {
-        if !self.host().add_lazy_part(part_idx) {
+        if !self.begin_lazy_part(part_idx) {
             return Ok(());
         }
         // SAFETY: the context is alive, and a part is added once.

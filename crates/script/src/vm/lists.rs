@@ -10,7 +10,7 @@ impl<'js> Value<'js> {
     /// `JSON.stringify`; `None` where it gives `undefined`.
     pub(crate) fn to_json(&self) -> JsResult<Option<String>> {
         let ctx = self.ctx();
-        let replacer = ctx.host().kept(ctx, "replacer", || ctx.function(&REPLACER))?;
+        let replacer = ctx.replacer(&REPLACER)?;
         self.to_json_with(&replacer)
     }
 
@@ -20,7 +20,7 @@ impl<'js> Value<'js> {
         self.check_count(count, ELEMENT_COUNT_MAX)?;
         let element = |idx: u32| {
             if idx % ELEMENTS_PER_LOOK == ELEMENTS_PER_LOOK - 1 {
-                self.ctx().host().give_way(self.ctx())?;
+                self.ctx().give_way()?;
             }
             self.get_idx(idx)
         };
@@ -38,7 +38,7 @@ impl<'js> Value<'js> {
         *left -= count;
         for idx in 0..count {
             if idx % ELEMENTS_PER_LOOK == ELEMENTS_PER_LOOK - 1 {
-                self.ctx().host().give_way(self.ctx())?;
+                self.ctx().give_way()?;
             }
             let element = self.get_idx(idx)?;
             // Deeper ones are as deep as the stack, which has its own bound.
@@ -62,10 +62,7 @@ impl<'js> Value<'js> {
 const REPLACER: Fun = Fun::new(c"", 2, give_way_and_keep);
 
 fn give_way_and_keep<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
-    let host = call.ctx().host();
-    if host.is_time_to_look() {
-        host.give_way(call.ctx())?;
-    }
+    call.ctx().give_way_at_times()?;
     Ok(call.arg(1))
 }
 

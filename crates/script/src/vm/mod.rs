@@ -1,4 +1,5 @@
-//! The JavaScript engine (QuickJS-ng) behind a safe border: one [`Vm`] is one virtual user's world.
+//! The JavaScript engine (QuickJS-ng) behind a safe border: one [`Vm`] is one virtual user's world, generic over the
+//! host that its native functions share.
 //!
 //! Owns: the runtime, its context and the coroutine it runs on. Never: what a script may
 //! call (`api`), or when it runs.
@@ -11,6 +12,7 @@ mod lazy;
 mod lists;
 mod module;
 mod record;
+mod state;
 mod value;
 
 use std::ffi::{CStr, c_int, c_void};
@@ -20,13 +22,14 @@ use std::rc::Rc;
 
 use rquickjs_sys as qjs;
 
-use crate::host::Host;
+use state::State;
 
 pub(crate) use fiber::{Fiber, Suspender};
 pub(crate) use function::{Call, Fun};
 pub(crate) use heap::{Heap, return_free_memory};
 pub(crate) use module::{Code, Imported, Module, compile_function, compile_module};
 pub(crate) use record::{Field, Lazy, RecordKind};
+pub(crate) use state::HostHooks;
 pub(crate) use value::{Kept, Key, Value};
 
 /// A JavaScript exception is pending in the context; [`Ctx::take_exception`] has it.
@@ -38,11 +41,12 @@ pub(crate) type JsResult<T> = Result<T, Thrown>;
 
 /// One virtual user's runtime and context.
 #[derive(Debug)]
-pub(crate) struct Vm {
+pub(crate) struct Vm<H: HostHooks> {
     runtime: NonNull<qjs::JSRuntime>,
     context: NonNull<qjs::JSContext>,
-    /// The context's opaque pointer: alive as long as the context.
-    _host: Rc<Host>,
+    /// The opaque pointer of both: alive as long as they are.
+    state: Rc<State>,
+    host: Rc<H>,
     /// Where its memory comes from.
     _heap: Rc<Heap>,
 }
@@ -51,7 +55,7 @@ pub(crate) struct Vm {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ctx<'js> {
     raw: NonNull<qjs::JSContext>,
-    _life: PhantomData<&'js Vm>,
+    _life: PhantomData<&'js State>,
 }
 
 /// How much one virtual user may take.
@@ -63,10 +67,10 @@ pub(crate) struct VmLimits {
     pub(crate) stack_bytes: usize,
 }
 
-impl Vm {
+impl<H: HostHooks> Vm<H> {
     /// A fresh world whose native functions see `host`. To be made on the stack on which it will run.
-    pub(crate) fn new(host: Rc<Host>, limits: VmLimits) -> Option<Self> {
-        let heap = Rc::clone(&host.shared.heap);
+    pub(crate) fn new(host: Rc<H>, heap: Rc<Heap>, limits: VmLimits) -> Option<Self> {
+        let state = Rc::new(State::new(&host));
         // SAFETY: a null check follows each creation; the runtime is set up before any script runs in it, on this thread.
         unsafe {
             let heap_ptr = Rc::as_ptr(&heap).cast_mut().cast::<c_void>();
@@ -80,16 +84,16 @@ impl Vm {
                 qjs::JS_FreeRuntime(runtime.as_ptr());
                 return None;
             };
-            let opaque = Rc::as_ptr(&host).cast_mut().cast::<c_void>();
+            let opaque = Rc::as_ptr(&state).cast_mut().cast::<c_void>();
             qjs::JS_SetContextOpaque(context.as_ptr(), opaque);
             qjs::JS_SetRuntimeOpaque(runtime.as_ptr(), opaque);
-            qjs::JS_SetInterruptHandler(runtime.as_ptr(), Some(on_interrupt), opaque);
-            qjs::JS_SetHostPromiseRejectionTracker(runtime.as_ptr(), Some(on_rejection), opaque);
-            let vm = Self { runtime, context, _host: host, _heap: heap };
+            qjs::JS_SetInterruptHandler(runtime.as_ptr(), Some(on_interrupt::<H>), opaque);
+            qjs::JS_SetHostPromiseRejectionTracker(runtime.as_ptr(), Some(on_rejection::<H>), opaque);
+            let vm = Self { runtime, context, state, host, _heap: heap };
             vm.add_intrinsics();
             value::register_class(runtime);
             record::register_class(runtime);
-            module::install_loader(runtime);
+            module::install_loader::<H>(runtime);
             vm.ctx().declare_lazy_parts().ok()?;
             Some(vm)
         }
@@ -116,11 +120,12 @@ impl Vm {
     }
 }
 
-impl Drop for Vm {
+impl<H: HostHooks> Drop for Vm<H> {
     fn drop(&mut self) {
         // SAFETY: the context and the runtime were made by `new` and are freed once, values of theirs having been freed before.
         unsafe {
-            Host::of(self.ctx()).forget_values(self.ctx());
+            self.host.forget_values(self.ctx());
+            self.state.forget_values(self.ctx());
             qjs::JS_FreeContext(self.context.as_ptr());
             qjs::JS_FreeRuntime(self.runtime.as_ptr());
         }
@@ -128,10 +133,9 @@ impl Drop for Vm {
 }
 
 impl<'js> Ctx<'js> {
-    /// What the script's native functions share.
-    pub(crate) fn host(self) -> &'js Host {
-        // SAFETY: the opaque pointer is the `Rc<Host>` that the VM holds, and the VM outlives 'js.
-        unsafe { &*qjs::JS_GetContextOpaque(self.raw.as_ptr()).cast::<Host>() }
+    fn state(self) -> &'js State {
+        // SAFETY: the opaque pointer is the `Rc<State>` that the VM holds, and the VM outlives 'js.
+        unsafe { &*qjs::JS_GetContextOpaque(self.raw.as_ptr()).cast::<State>() }
     }
 
     /// The raw context, for this module's files.
@@ -208,14 +212,14 @@ const GC_BYTES_IN_INIT: qjs::size_t = 64 << 20;
 const ERROR_BACK_TRACE: c_int = 2;
 
 /// Called by the engine every few thousand operations; non-zero ends the running script.
-unsafe extern "C" fn on_interrupt(_runtime: *mut qjs::JSRuntime, opaque: *mut c_void) -> c_int {
-    // SAFETY: the opaque pointer is the host that the VM holds.
-    let host = unsafe { &*opaque.cast::<Host>() };
-    c_int::from(host.on_interrupt())
+unsafe extern "C" fn on_interrupt<H: HostHooks>(_runtime: *mut qjs::JSRuntime, opaque: *mut c_void) -> c_int {
+    // SAFETY: the opaque pointer is the state that the VM holds.
+    let state = unsafe { &*opaque.cast::<State>() };
+    c_int::from(state.host::<H>().on_interrupt())
 }
 
 /// Keeps the list of promises that were rejected and not handled.
-unsafe extern "C" fn on_rejection(
+unsafe extern "C" fn on_rejection<H: HostHooks>(
     context: *mut qjs::JSContext,
     promise: qjs::JSValue,
     reason: qjs::JSValue,
@@ -226,8 +230,17 @@ unsafe extern "C" fn on_rejection(
     unsafe {
         let ctx = Ctx::from_raw(context);
         let (promise, reason) = (Value::borrow(ctx, promise), Value::borrow(ctx, reason));
-        ctx.host().on_rejection(&promise, &reason, is_handled);
+        ctx.host::<H>().on_rejection(&promise, &reason, is_handled);
     }
+}
+
+/// What a runtime carries.
+///
+/// # Safety
+/// `runtime` must be that of a live VM, and the result must not outlast it.
+unsafe fn state_of<'a>(runtime: *mut qjs::JSRuntime) -> &'a State {
+    // SAFETY: the opaque pointer is the `Rc<State>` that the VM holds.
+    unsafe { &*qjs::JS_GetRuntimeOpaque(runtime).cast::<State>() }
 }
 
 /// A NUL-terminated copy for the engine; what follows a NUL byte is cut off.

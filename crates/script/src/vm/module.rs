@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rquickjs_sys as qjs;
 
 use super::value::Value;
-use super::{Ctx, JsResult, Thrown, borrowed_text, c_text};
+use super::{Ctx, HostHooks, JsResult, Thrown, borrowed_text, c_text};
 
 /// Compiled code, shared by the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,18 +104,19 @@ impl<'js> Module<'js> {
 }
 
 impl<'js> Ctx<'js> {
-    /// Declares a module with these exports, whose values the host hands over when it is run.
-    fn declare(self, name: &str, exports: &[String]) -> JsResult<*mut qjs::JSModuleDef> {
-        let name = c_text(name);
+    /// Declares a module with these exports, whose values are set when it is run.
+    fn declare(self, name: &str, exports: Vec<(String, Value<'js>)>) -> JsResult<*mut qjs::JSModuleDef> {
+        let c_name = c_text(name);
         // SAFETY: the definition belongs to the context; export names are copied.
         unsafe {
-            let definition = qjs::JS_NewCModule(self.as_ptr(), name.as_ptr(), Some(on_run));
+            let definition = qjs::JS_NewCModule(self.as_ptr(), c_name.as_ptr(), Some(on_run));
             if definition.is_null() {
                 return Err(Thrown);
             }
-            for export in exports {
+            for (export, _) in &exports {
                 qjs::JS_AddModuleExport(self.as_ptr(), definition, c_text(export).as_ptr());
             }
+            self.hold_exports(name, exports);
             Ok(definition)
         }
     }
@@ -141,14 +142,19 @@ impl<'js> Ctx<'js> {
 }
 
 /// Lets imports come to the host.
-pub(super) fn install_loader(runtime: NonNull<qjs::JSRuntime>) {
+pub(super) fn install_loader<H: HostHooks>(runtime: NonNull<qjs::JSRuntime>) {
     // SAFETY: both callbacks find the host through the context.
     unsafe {
-        qjs::JS_SetModuleLoaderFunc(runtime.as_ptr(), Some(on_normalise), Some(on_load), ptr::null_mut());
+        qjs::JS_SetModuleLoaderFunc(
+            runtime.as_ptr(),
+            Some(on_normalise::<H>),
+            Some(on_load::<H>),
+            ptr::null_mut(),
+        );
     }
 }
 
-unsafe extern "C" fn on_normalise(
+unsafe extern "C" fn on_normalise<H: HostHooks>(
     context: *mut qjs::JSContext,
     base: *const c_char,
     name: *const c_char,
@@ -157,23 +163,23 @@ unsafe extern "C" fn on_normalise(
     // SAFETY: the engine gives a live context and two NUL-terminated names; the result is freed by the engine.
     unsafe {
         let ctx = Ctx::from_raw(context);
-        match ctx.host().resolve_import(ctx, &borrowed_text(base), &borrowed_text(name)) {
+        match ctx.host::<H>().resolve_import(ctx, &borrowed_text(base), &borrowed_text(name)) {
             Ok(resolved) => qjs::js_strdup(context, c_text(&resolved).as_ptr()),
             Err(Thrown) => ptr::null_mut(),
         }
     }
 }
 
-unsafe extern "C" fn on_load(
+unsafe extern "C" fn on_load<H: HostHooks>(
     context: *mut qjs::JSContext,
     name: *const c_char,
     _opaque: *mut c_void,
 ) -> *mut qjs::JSModuleDef {
     // SAFETY: the engine gives a live context and a NUL-terminated name.
     let (ctx, name) = unsafe { (Ctx::from_raw(context), borrowed_text(name)) };
-    match ctx.host().import(ctx, &name) {
+    match ctx.host::<H>().import(ctx, &name) {
         Ok(Imported::Module(module)) => module.definition(),
-        Ok(Imported::Exports(exports)) => ctx.declare(&name, &exports).unwrap_or(ptr::null_mut()),
+        Ok(Imported::Exports(exports)) => ctx.declare(&name, exports).unwrap_or(ptr::null_mut()),
         Err(Thrown) => ptr::null_mut(),
     }
 }
@@ -183,8 +189,8 @@ unsafe extern "C" fn on_load(
 pub(crate) enum Imported<'js> {
     /// A module of the script.
     Module(Module<'js>),
-    /// Names whose values `Host::take_exports` hands over.
-    Exports(Vec<String>),
+    /// Names and values.
+    Exports(Vec<(String, Value<'js>)>),
 }
 
 unsafe extern "C" fn on_run(context: *mut qjs::JSContext, definition: *mut qjs::JSModuleDef) -> c_int {
@@ -194,7 +200,7 @@ unsafe extern "C" fn on_run(context: *mut qjs::JSContext, definition: *mut qjs::
         let atom = qjs::JS_GetModuleName(context, definition);
         let name = Value::from_raw(ctx, qjs::JS_AtomToValue(context, atom)).to_string().unwrap_or_default();
         qjs::JS_FreeAtom(context, atom);
-        for (export, value) in ctx.host().take_exports(ctx, &name) {
+        for (export, value) in ctx.take_exports(&name) {
             qjs::JS_SetModuleExport(context, definition, c_text(&export).as_ptr(), value.into_raw());
         }
         0

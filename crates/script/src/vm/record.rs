@@ -12,7 +12,7 @@ use std::rc::Rc;
 use rquickjs_sys as qjs;
 
 use super::value::Value;
-use super::{Ctx, JsResult, Thrown};
+use super::{Ctx, JsResult, Thrown, state_of};
 
 /// What makes the fields of a record.
 pub(crate) trait Lazy: Any {
@@ -115,7 +115,7 @@ impl<'js> Ctx<'js> {
         let record = Record { kind: Rc::clone(kind), data, made: RefCell::default(), taken: Cell::default() };
         // SAFETY: the box is handed to the object, whose finalizer frees it.
         unsafe {
-            let class_id = self.host().record_class_id();
+            let class_id = self.state().record_class_id.get();
             let raw = qjs::JS_NewObjectProtoClass(self.as_ptr(), proto.raw(), class_id);
             let object = Value::checked(self, raw)?;
             qjs::JS_SetOpaque(object.raw(), Box::into_raw(Box::new(record)).cast());
@@ -128,7 +128,7 @@ impl Value<'_> {
     /// What makes the fields of a record.
     pub(super) fn lazy<T: 'static>(&self) -> Option<&T> {
         // SAFETY: an object of the class carries a `Record`, freed by the finalizer alone; the object lives while borrowed.
-        let record = unsafe { record_of(self.raw(), self.ctx().host().record_class_id()) };
+        let record = unsafe { record_of(self.raw(), self.ctx().state().record_class_id.get()) };
         let data: &dyn Any = &*record?.data;
         data.downcast_ref::<T>()
     }
@@ -143,13 +143,12 @@ pub(super) fn register_class(runtime: NonNull<qjs::JSRuntime>) {
         call: None,
         exotic: ptr::from_ref(&METHODS).cast_mut(),
     };
-    // SAFETY: the runtime is fresh; the opaque pointer is the host; the engine reads the table of methods and never writes it.
+    // SAFETY: the runtime is fresh; the engine reads the table of methods and never writes it.
     unsafe {
         let mut class_id = 0;
         qjs::JS_NewClassID(runtime.as_ptr(), &raw mut class_id);
         qjs::JS_NewClass(runtime.as_ptr(), class_id, &raw const class);
-        let host = &*qjs::JS_GetRuntimeOpaque(runtime.as_ptr()).cast::<crate::host::Host>();
-        host.set_record_class_id(class_id);
+        state_of(runtime.as_ptr()).record_class_id.set(class_id);
     }
 }
 
@@ -184,7 +183,7 @@ unsafe fn asked<T>(
     unsafe {
         let ctx = Ctx::from_raw(context);
         let object = Value::borrow(ctx, object);
-        match record_of(object.raw(), ctx.host().record_class_id()) {
+        match record_of(object.raw(), ctx.state().record_class_id.get()) {
             Some(record) => answer(&object, record),
             None => none,
         }
@@ -342,8 +341,7 @@ unsafe extern "C" fn on_set(
 unsafe extern "C" fn mark(runtime: *mut qjs::JSRuntime, object: qjs::JSValue, mark: qjs::JS_MarkFunc) {
     // SAFETY: called for objects of the class; the values are alive.
     unsafe {
-        let host = &*qjs::JS_GetRuntimeOpaque(runtime).cast::<crate::host::Host>();
-        if let Some(record) = record_of(object, host.record_class_id()) {
+        if let Some(record) = record_of(object, state_of(runtime).record_class_id.get()) {
             record.made.borrow().iter().for_each(|(_, raw)| qjs::JS_MarkValue(runtime, *raw, mark));
         }
     }
@@ -352,8 +350,7 @@ unsafe extern "C" fn mark(runtime: *mut qjs::JSRuntime, object: qjs::JSValue, ma
 unsafe extern "C" fn finalize(runtime: *mut qjs::JSRuntime, object: qjs::JSValue) {
     // SAFETY: called once for each object of the class; the box was put there by `record`, and holds references to what it made.
     unsafe {
-        let host = &*qjs::JS_GetRuntimeOpaque(runtime).cast::<crate::host::Host>();
-        let record = qjs::JS_GetOpaque(object, host.record_class_id()).cast::<Record>();
+        let record = qjs::JS_GetOpaque(object, state_of(runtime).record_class_id.get()).cast::<Record>();
         if !record.is_null() {
             let record = Box::from_raw(record);
             record.made.borrow().iter().for_each(|(_, raw)| qjs::JS_FreeValueRT(runtime, *raw));

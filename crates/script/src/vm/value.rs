@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 
 use rquickjs_sys as qjs;
 
-use super::{Ctx, JsResult, Thrown, c_text};
+use super::{Ctx, JsResult, Thrown, c_text, state_of};
 
 /// A value of a context.
 pub(crate) struct Value<'js> {
@@ -450,7 +450,7 @@ impl<'js> Value<'js> {
 
     /// The Rust value that a native object or a record carries.
     pub(crate) fn opaque<T: 'static>(&self) -> Option<&T> {
-        let class_id = self.ctx.host().class_id();
+        let class_id = self.ctx.state().class_id.get();
         // SAFETY: an object of our class carries a `Box<dyn Any>`, freed by the finalizer alone; the object lives while borrowed.
         unsafe {
             let boxed = qjs::JS_GetOpaque(self.raw, class_id).cast::<Box<dyn Any>>();
@@ -615,7 +615,7 @@ impl<'js> Ctx<'js> {
 
     /// A native object with the prototype `proto`, carrying `data` until it is collected.
     pub(crate) fn native(self, proto: &Value<'js>, data: Box<dyn Any>) -> JsResult<Value<'js>> {
-        let class_id = self.host().class_id();
+        let class_id = self.state().class_id.get();
         // SAFETY: the box is handed to the object, whose finalizer frees it.
         unsafe {
             let raw = qjs::JS_NewObjectProtoClass(self.as_ptr(), proto.raw, class_id);
@@ -716,21 +716,19 @@ pub(super) fn register_class(runtime: NonNull<qjs::JSRuntime>) {
         call: None,
         exotic: ptr::null_mut(),
     };
-    // SAFETY: the runtime is fresh; the opaque pointer is the host.
+    // SAFETY: the runtime is fresh.
     unsafe {
         let mut class_id = 0;
         qjs::JS_NewClassID(runtime.as_ptr(), &raw mut class_id);
         qjs::JS_NewClass(runtime.as_ptr(), class_id, &raw const class);
-        let host = &*qjs::JS_GetRuntimeOpaque(runtime.as_ptr()).cast::<crate::host::Host>();
-        host.set_class_id(class_id);
+        state_of(runtime.as_ptr()).class_id.set(class_id);
     }
 }
 
 unsafe extern "C" fn finalize(runtime: *mut qjs::JSRuntime, object: qjs::JSValue) {
     // SAFETY: called once for each object of the class; the box was put there by `native`.
     unsafe {
-        let host = &*qjs::JS_GetRuntimeOpaque(runtime).cast::<crate::host::Host>();
-        let boxed = qjs::JS_GetOpaque(object, host.class_id()).cast::<Box<dyn Any>>();
+        let boxed = qjs::JS_GetOpaque(object, state_of(runtime).class_id.get()).cast::<Box<dyn Any>>();
         if !boxed.is_null() {
             drop(Box::from_raw(boxed));
         }

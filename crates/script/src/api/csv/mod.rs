@@ -10,13 +10,13 @@ use self::rows::{Options, Rows};
 use super::data::{self, ArrayData};
 use super::fs::File;
 use super::promised;
-use crate::host::VuPhase;
+use crate::host::{Host, VuPhase};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
     let (module, proto) = (ctx.object(), ctx.object());
     ctx.set_functions(&proto, &[Fun::new(c"next", 0, |call: &Call<'_>| promised(call.ctx(), next(call)))])?;
-    ctx.host().keep(ctx, PARSER, proto.clone());
+    Host::of(ctx).keep(ctx, PARSER, proto.clone());
     ctx.set_functions(&module, &[Fun::new(c"parse", 2, parse)])?;
     module.set("Parser", ctx.constructor(&Fun::new(c"Parser", 2, make_parser), &proto)?)?;
     super::exports_of(module)
@@ -37,7 +37,7 @@ fn parse<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 
 /// The remaining rows; the first reader to ask gets the next one.
 fn shared<'js>(ctx: Ctx<'js>, name: &str, mut rows: Rows) -> JsResult<Value<'js>> {
-    let source = &ctx.host().source;
+    let source = &Host::of(ctx).source;
     if let Some(data) = source.array(name) {
         return data::array_object(ctx, data);
     }
@@ -55,7 +55,7 @@ fn shared<'js>(ctx: Ctx<'js>, name: &str, mut rows: Rows) -> JsResult<Value<'js>
 
 fn make_parser<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, file) = (call.ctx(), call.arg(0));
-    if ctx.host().phase.get() != VuPhase::Init {
+    if Host::of(ctx).phase.get() != VuPhase::Init {
         return Err(ctx.throw_error("csv Parser constructor must be called in the init context"));
     }
     if file.is_nullish() {
@@ -64,7 +64,7 @@ fn make_parser<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let file = file_of(&file)?;
     let options = options_of(&call.arg(1), "encountered an error while interpreting Parser options")?;
     let rows = begin(ctx, file, options)?;
-    let proto = ctx.host().kept(ctx, PARSER, || Ok(ctx.object()))?;
+    let proto = Host::of(ctx).kept(ctx, PARSER, || Ok(ctx.object()))?;
     ctx.native(&proto, Box::new(Parser(RefCell::new(rows))))
 }
 

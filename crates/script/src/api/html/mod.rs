@@ -11,6 +11,7 @@ use squall_plan::limits::HTML_DEPTH_MAX;
 use url::Url;
 
 use crate::bodies::Held;
+use crate::host::Host;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
@@ -25,7 +26,7 @@ pub(crate) fn function<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Value<'js>> {
 }
 
 fn library(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
-    ctx.host().kept(ctx, "html", || {
+    Host::of(ctx).kept(ctx, "html", || {
         let dom = ctx.object();
         ctx.set_functions(&dom, DOM)?;
         let element = ctx.evaluate(include_str!("element.js"))?.call(&ctx.undefined(), &[&dom])?;
@@ -65,14 +66,14 @@ impl Tree {
     fn of(ctx: Ctx<'_>, text: &str) -> JsResult<Self> {
         let tag_count = memchr::memchr_iter(b'<', text.as_bytes()).count();
         let bytes = text.len() * BYTES_PER_BYTE + tag_count * BYTES_PER_TAG;
-        let held = ctx.host().http.bodies.hold(bytes).map_err(|problem| ctx.throw_error(&problem))?;
+        let held = Host::of(ctx).http.bodies.hold(bytes).map_err(|problem| ctx.throw_error(&problem))?;
         let document = parsed(ctx, text)?;
         let (mut ids, mut places) = (Vec::new(), HashMap::new());
         let root = document.root();
         for (place, id) in [root.id].into_iter().chain(root.descendants_it().map(|node| node.id)).enumerate()
         {
             if place % NODES_PER_LOOK == NODES_PER_LOOK - 1 {
-                ctx.host().give_way(ctx)?;
+                ctx.give_way()?;
             }
             ids.push(id);
             places.insert(id, place);
@@ -100,7 +101,7 @@ fn parsed(ctx: Ctx<'_>, text: &str) -> JsResult<Document> {
             return Err(ctx
                 .throw_error(&format!("the page has more than {HTML_DEPTH_MAX} levels of nested elements")));
         }
-        ctx.host().give_way(ctx)?;
+        ctx.give_way()?;
     }
     Ok(parser.finish())
 }
@@ -167,7 +168,7 @@ fn select<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
         let Some(node) = id.and_then(|id| tree.document.tree.get(id)) else { continue };
         for (nth, one) in node.descendants_it().enumerate() {
             if nth % MATCHES_PER_LOOK == MATCHES_PER_LOOK - 1 {
-                ctx.host().give_way(ctx)?;
+                ctx.give_way()?;
             }
             if one.is_element() && one.is_match(&matcher) {
                 found.extend(tree.places.get(&one.id));

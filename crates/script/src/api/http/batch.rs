@@ -1,5 +1,6 @@
 //! `http.batch`: many requests at once; and the replies of `asyncRequest`.
 
+use crate::host::Host;
 use crate::vm::{Call, Ctx, JsResult, Value};
 
 use super::AsyncCall;
@@ -16,7 +17,7 @@ enum Slot<'js> {
 /// `http.batch(requests)`: an array of responses, or an object of them.
 pub(super) fn batch<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, requests) = (call.ctx(), call.arg(0));
-    ctx.host().forbid_init(ctx, "making http requests")?;
+    Host::of(ctx).forbid_init(ctx, "making http requests")?;
     if !requests.is_object() {
         return Err(ctx.throw_type("http.batch() takes an array or an object of requests"));
     }
@@ -58,7 +59,7 @@ fn slot<'js>(ctx: Ctx<'js>, item: &Value<'js>) -> JsResult<Slot<'js>> {
 
 /// Sends as many at once as the options allow, until all are done.
 fn perform<'js>(ctx: Ctx<'js>, mut slots: Vec<Slot<'js>>) -> JsResult<Vec<Value<'js>>> {
-    let host = ctx.host();
+    let host = Host::of(ctx);
     let most = (host.shared.options.batch as usize).max(1);
     loop {
         let mut flying = slots.iter().filter(|slot| matches!(slot, Slot::Flying(_))).count();
@@ -98,7 +99,7 @@ fn perform<'js>(ctx: Ctx<'js>, mut slots: Vec<Slot<'js>>) -> JsResult<Vec<Value<
 
 /// Settles the promises whose replies have come; false when none has.
 pub(crate) fn run_replies(ctx: Ctx<'_>) -> JsResult<bool> {
-    let host = ctx.host();
+    let host = Host::of(ctx);
     let mut has_run = false;
     let mut idx = 0;
     loop {
@@ -121,7 +122,7 @@ fn finish(ctx: Ctx<'_>, call: AsyncCall, response: Box<super::response::Response
     let (resolve, reject) = (ctx.restore(&call.resolve), ctx.restore(&call.reject));
     ctx.forget(call.resolve);
     ctx.forget(call.reject);
-    let settled = match response.into_value(ctx, call.exchange.throws(ctx.host())) {
+    let settled = match response.into_value(ctx, call.exchange.throws(Host::of(ctx))) {
         Ok(value) => resolve.call(&ctx.undefined(), &[&value]),
         Err(_) => reject.call(&ctx.undefined(), &[&ctx.take_exception()]),
     };

@@ -64,7 +64,7 @@ fn with_body<'js>(call: &Call<'js>, method: &str) -> JsResult<Value<'js>> {
 /// `http.asyncRequest`: a promise of the response.
 pub(super) fn async_request<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
-    let host = ctx.host();
+    let host = Host::of(ctx);
     host.forbid_init(ctx, "making http requests")?;
     let method = method_of(&call.arg(0))?;
     let asked = Asked { method: &method, url: call.arg(1), body: call.arg(2), params: call.arg(3) };
@@ -133,7 +133,7 @@ pub(super) struct Prepared {
 }
 
 fn run<'js>(ctx: Ctx<'js>, asked: &Asked<'_, 'js>) -> JsResult<Value<'js>> {
-    ctx.host().forbid_init(ctx, "making http requests")?;
+    Host::of(ctx).forbid_init(ctx, "making http requests")?;
     match asked.prepare(ctx)? {
         Ok(prepared) => exchange::perform(ctx, prepared),
         Err(failure) => refused(ctx, failure),
@@ -142,7 +142,7 @@ fn run<'js>(ctx: Ctx<'js>, asked: &Asked<'_, 'js>) -> JsResult<Value<'js>> {
 
 /// A request that cannot be made: a response with an error, or an exception. As in k6, its own `throw` is not asked.
 pub(super) fn refused(ctx: Ctx<'_>, failure: ReplyFailure) -> JsResult<Value<'_>> {
-    let shared = &ctx.host().shared;
+    let shared = &Host::of(ctx).shared;
     let throws = shared.options.throws;
     if !throws {
         shared.console.fields(Level::Warning, "Request Failed", &[("error", &failure.text)]);
@@ -153,13 +153,13 @@ pub(super) fn refused(ctx: Ctx<'_>, failure: ReplyFailure) -> JsResult<Value<'_>
 impl<'js> Asked<'_, 'js> {
     /// The request, or why it cannot be made.
     pub(super) fn prepare(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, ReplyFailure>> {
-        let words = match cache::look_up(ctx.host(), self)? {
+        let words = match cache::look_up(Host::of(ctx), self)? {
             Ok(known) => return Ok(Ok(known)),
             Err(words) => words,
         };
         let built = self.build(ctx)?;
         if let Ok(prepared) = &built {
-            cache::keep(ctx.host(), words, prepared);
+            cache::keep(Host::of(ctx), words, prepared);
         }
         Ok(built)
     }
@@ -172,7 +172,7 @@ impl<'js> Asked<'_, 'js> {
     }
 
     fn build(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, ReplyFailure>> {
-        let host = ctx.host();
+        let host = Host::of(ctx);
         let (params, encoded) = match self.read() {
             Ok(read) => read,
             Err(Flaw::Thrown(thrown)) => return Err(thrown),

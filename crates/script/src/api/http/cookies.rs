@@ -6,6 +6,7 @@ use std::rc::Rc;
 use url::Url;
 
 use crate::cookies::{Cookie, Jar, date_ms};
+use crate::host::Host;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 /// What a script holds of a jar.
@@ -21,14 +22,14 @@ impl JarObject {
     fn with<T>(&self, ctx: Ctx<'_>, use_jar: impl FnOnce(&mut Jar) -> T) -> T {
         match &self.0 {
             Some(jar) => use_jar(&mut jar.borrow_mut()),
-            None => use_jar(&mut ctx.host().jar.borrow_mut()),
+            None => use_jar(&mut Host::of(ctx).jar.borrow_mut()),
         }
     }
 }
 
 /// The class.
 pub(super) fn class(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
-    let proto = ctx.host().kept(ctx, "jar prototype", || prototype(ctx))?;
+    let proto = Host::of(ctx).kept(ctx, "jar prototype", || prototype(ctx))?;
     ctx.constructor(
         &Fun::new(c"CookieJar", 0, |call: &Call<'_>| make(call.ctx(), Some(Rc::default()))),
         &proto,
@@ -41,7 +42,7 @@ pub(super) fn jar_of_user<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 }
 
 fn make(ctx: Ctx<'_>, jar: Option<Rc<RefCell<Jar>>>) -> JsResult<Value<'_>> {
-    let proto = ctx.host().kept(ctx, "jar prototype", || prototype(ctx))?;
+    let proto = Host::of(ctx).kept(ctx, "jar prototype", || prototype(ctx))?;
     ctx.native(&proto, Box::new(JarObject(jar)))
 }
 

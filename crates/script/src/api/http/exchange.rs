@@ -387,7 +387,7 @@ fn capitalised(method: &str) -> String {
 
 /// Sends a request and waits for its response.
 pub(super) fn perform<'js>(ctx: Ctx<'js>, prepared: Prepared) -> JsResult<Value<'js>> {
-    let host = ctx.host();
+    let host = Host::of(ctx);
     let mut exchange = Exchange::begin(host, prepared);
     loop {
         match take_reply(&host.inbox, exchange.token) {

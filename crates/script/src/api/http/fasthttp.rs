@@ -79,7 +79,7 @@ const METHODS: &[Fun] = &[
 
 fn new_client<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, config) = (call.ctx(), call.arg(0));
-    ctx.host().require_init(ctx, "creating a fasthttp Client")?;
+    Host::of(ctx).require_init(ctx, "creating a fasthttp Client")?;
     let config = if config.is_object() { config } else { ctx.object() };
     let seconds = |name: &str| -> JsResult<Duration> {
         let value = config.get(name)?;
@@ -103,10 +103,10 @@ fn new_client<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
         insecure: tls.get("insecure_skip_verify")?.is_truthy(),
         certificate: (!certificate.is_empty()).then_some((certificate, key)),
     };
-    let id = ctx.host().source.client(&settings).map_err(|problem| ctx.throw_error(&problem))?;
+    let id = Host::of(ctx).source.client(&settings).map_err(|problem| ctx.throw_error(&problem))?;
     let timeout = if read + write > Duration::ZERO { dial_timeout + read + write } else { TIMEOUT };
     let client = Client { id, user_agent: text(&config, "user_agent")?, timeout };
-    let proto = ctx.host().kept(ctx, "fasthttp client", || {
+    let proto = Host::of(ctx).kept(ctx, "fasthttp client", || {
         let proto = ctx.object();
         ctx.set_functions(&proto, METHODS)?;
         Ok(proto)
@@ -179,7 +179,7 @@ fn new_file_stream<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 
 fn send<'js>(call: &Call<'js>, method: &str) -> JsResult<Value<'js>> {
     let (ctx, this, request) = (call.ctx(), call.this(), call.arg(0));
-    let host = ctx.host();
+    let host = Host::of(ctx);
     host.forbid_init(ctx, "making http requests")?;
     let client = this.opaque::<Client>().ok_or_else(|| ctx.throw_type("this is not a Client"))?;
     let request = request.opaque::<Prepared>().ok_or_else(|| ctx.throw_error("object not a Request"))?;
@@ -236,7 +236,7 @@ impl Prepared {
 /// `checkstatus(200, response, tags?)`: a check that needs no closure.
 fn check_status<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, wanted, response) = (call.ctx(), call.arg(0).to_number()?, call.arg(1));
-    let host = ctx.host();
+    let host = Host::of(ctx);
     host.forbid_init(ctx, "using checkstatus")?;
     let status = match response.opaque::<Response>() {
         Some(response) => f64::from(response.status()),

@@ -16,6 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::bodies::Bodies;
+use crate::host::Host;
 use crate::vm::{Ctx, Fun, JsResult, Kept, Value};
 
 use exchange::Exchange;
@@ -94,7 +95,7 @@ pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
 
 /// The module as an object, one for each user.
 fn object(ctx: Ctx<'_>) -> JsResult<Value<'_>> {
-    ctx.host().kept(ctx, "http", || module(ctx))
+    Host::of(ctx).kept(ctx, "http", || module(ctx))
 }
 
 fn module(ctx: Ctx<'_>) -> JsResult<Value<'_>> {

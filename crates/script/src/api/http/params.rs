@@ -8,6 +8,7 @@ use squall_plan::HttpVersion;
 
 use crate::api::{string_pairs, tag_pairs};
 use crate::cookies::Jar;
+use crate::host::Host;
 use crate::vm::{Call, Ctx, JsResult, Thrown, Value};
 
 use super::cookies::JarObject;
@@ -209,7 +210,7 @@ fn bad(text: &str) -> Flaw {
 /// `http.setResponseCallback(callback | null)`.
 pub(super) fn set_response_callback<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let callback = callback(&call.arg(0)).map_err(|text| call.ctx().throw_type(text))?;
-    *call.ctx().host().http.callback.borrow_mut() = callback;
+    *Host::of(call.ctx()).http.callback.borrow_mut() = callback;
     Ok(call.ctx().undefined())
 }
 

@@ -9,6 +9,7 @@ use crate::bodies::{Bodies, Held};
 use crate::cookies;
 use squall_plan::{Body, Header};
 
+use crate::host::Host;
 use crate::step::{Reply, ReplyFailure, Spec};
 use crate::vm::{Call, Ctx, Field, Fun, JsResult, Kept, Lazy, RecordKind, Thrown, Value};
 
@@ -78,13 +79,13 @@ impl Response {
         if let Some(failure) = self.reply.failure.as_ref().filter(|_| throws) {
             return Err(ctx.throw_error(&self.told(failure)));
         }
-        let known = ctx.host().http.response_class.borrow().clone();
+        let known = Host::of(ctx).http.response_class.borrow().clone();
         let (proto, kind) = match known {
             Some(class) => (ctx.restore(&class.proto), Rc::clone(&class.kind)),
             None => {
                 let (proto, kind) = (prototype(ctx)?, ctx.record_kind(FIELDS, METHODS.iter().map(Fun::text)));
                 let class = ResponseClass { proto: proto.clone().keep(), kind: Rc::clone(&kind) };
-                *ctx.host().http.response_class.borrow_mut() = Some(Rc::new(class));
+                *Host::of(ctx).http.response_class.borrow_mut() = Some(Rc::new(class));
                 (proto, kind)
             }
         };

@@ -3,10 +3,11 @@
 //!
 //! Absent, as in k6: byte streams, `tee`, pipes, transforms, iteration, and signals.
 
+use crate::host::Host;
 use crate::vm::{Ctx, JsResult};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
-    let library = ctx.host().kept(ctx, "streams", || {
+    let library = Host::of(ctx).kept(ctx, "streams", || {
         let common = ctx.evaluate(include_str!("common.js"))?.call(&ctx.undefined(), &[])?;
         let module = ctx.object();
         for source in [include_str!("readable.js"), include_str!("writable.js")] {

@@ -6,6 +6,7 @@ use super::algorithm::{Hash, Name};
 use super::error::{Fault, Outcome};
 use super::usage::{Usage, usages};
 use super::{ec, jwk, rsa};
+use crate::host::Host;
 use crate::vm::{Ctx, JsResult, Value};
 
 /// A key.
@@ -76,7 +77,7 @@ impl CryptoKey {
         };
         let (extractable, algorithm, usages) =
             (self.extractable, self.algorithm(ctx)?, usages(ctx, &self.usages)?);
-        let proto = ctx.host().kept(ctx, "CryptoKey prototype", || Ok(ctx.object()))?;
+        let proto = Host::of(ctx).kept(ctx, "CryptoKey prototype", || Ok(ctx.object()))?;
         let value = ctx.native(&proto, Box::new(self))?;
         value.define("type", ctx.string(kind))?;
         value.define("extractable", ctx.bool(extractable))?;

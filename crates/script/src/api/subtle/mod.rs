@@ -21,11 +21,12 @@ use usage::{Format, Usage, Way};
 
 use super::by_pieces;
 use super::random::random;
+use crate::host::Host;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 /// `crypto.subtle`, made when it is first asked for.
 pub(super) fn subtle<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
-    call.ctx().host().kept(call.ctx(), "subtle", || {
+    Host::of(call.ctx()).kept(call.ctx(), "subtle", || {
         let subtle = call.ctx().object();
         call.ctx().set_functions(&subtle, FUNCTIONS)?;
         Ok(subtle)
