@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use foldhash::fast::FixedState;
 
 use crate::api;
-use crate::api::timers::Timers;
+use crate::api::http::state::HttpState;
 use crate::cookies::Jar;
 use crate::error::{ErrorKind, ScriptError, throw};
 use crate::loading::LoadError;
 use crate::metrics::Tags;
 use crate::program::{Loaded, Source};
 use crate::step::{Reply, Request, Step};
+use crate::timers::Timers;
 use crate::user::{Progress, Scenario, Shared};
 use crate::vm::{Ctx, HostHooks, Imported, JsResult, Kept, Key, Suspender, Thrown, Value};
 
@@ -35,7 +36,7 @@ pub(crate) struct Host {
     /// `exec.vu.metrics.metadata`.
     pub(crate) metadata: RefCell<Vec<(String, String)>>,
     pub(crate) timers: RefCell<Timers>,
-    pub(crate) http: api::http::HttpState,
+    pub(crate) http: HttpState,
     pub(crate) outbox: RefCell<Vec<Request>>,
     pub(crate) inbox: RefCell<Vec<Reply>>,
     pub(crate) now_ns: Cell<u64>,
@@ -113,7 +114,7 @@ impl Host {
             tags: RefCell::new(tags),
             metadata: RefCell::default(),
             timers: RefCell::default(),
-            http: api::http::HttpState::default(),
+            http: HttpState::default(),
             outbox: RefCell::default(),
             inbox: RefCell::default(),
             now_ns: Cell::default(),

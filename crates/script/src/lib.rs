@@ -25,11 +25,11 @@ mod segment;
 mod source;
 mod step;
 mod syntax;
+mod timers;
 mod typescript;
 mod user;
 mod vm;
 
-pub use api::http::fasthttp::ClientConfig;
 pub use console::{Console, Form, Level};
 pub use error::{ErrorKind, ScriptError};
 pub use metrics::{
@@ -44,7 +44,7 @@ pub use options::{
 pub use program::{Fetch, Program, ProgramSetup};
 pub use samples::{SampleForm, SampleOutput, SampleStream, TimeForm};
 pub use segment::Stripes;
-pub use step::{Reply, ReplyFailure, Request, Spec, Step, Timing};
+pub use step::{ClientConfig, Reply, ReplyFailure, Request, Spec, Step, Timing};
 pub use user::{
     Counts, Iteration, NoRecorder, Outcome, Pending, Progress, Scenario, Shared, User, Work, log_failure,
 };

@@ -10,8 +10,7 @@ use serde_json::Value as Json;
 use squall_plan::files;
 use squall_plan::limits::{OPENED_FILE_BYTES_MAX, SCRIPT_FILE_BYTES_MAX};
 
-use crate::api::http::fasthttp::ClientConfig;
-use crate::api::{self, data::ArrayData};
+use crate::api;
 use crate::callee::callees_at;
 use crate::console::{Console, Level};
 use crate::error::{ErrorKind, ScriptError, describe, frames_of, throw};
@@ -21,6 +20,7 @@ use crate::metrics::{BUILTINS, MetricDef, MetricId};
 use crate::options::{Layer, LayerKind, Runtime};
 use crate::resolve::{file_path, file_url};
 use crate::source::SourceText;
+use crate::step::ClientConfig;
 use crate::syntax;
 use crate::user::{Outcome, Shared, User, Work};
 use crate::vm::{
@@ -87,6 +87,10 @@ pub type Fetch = Box<dyn Fn(&str) -> Result<String, String>>;
 
 /// Data of each `SharedArray` by name.
 pub(crate) type Arrays = Arc<Mutex<HashMap<String, Arc<ArrayData>>>>;
+
+/// The elements of a `SharedArray`, each as JSON.
+#[derive(Debug)]
+pub(crate) struct ArrayData(pub(crate) Vec<Box<str>>);
 
 /// A compiled module.
 #[derive(Debug, Clone)]

@@ -127,3 +127,18 @@ impl Timing {
         self.sending_ns + self.waiting_ns + self.receiving_ns
     }
 }
+
+/// What `new Client({…})` of `k6/x/fasthttp` asks for, as far as it changes how a request is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClientConfig {
+    /// Longest connect; zero: the extension's 5 s.
+    pub dial_timeout: Duration,
+    /// A connection is not used for longer; zero: any time.
+    pub connection_age_max: Duration,
+    /// HTTP proxy: `user:password@host:port`; empty: none.
+    pub proxy: String,
+    /// Certificates are not verified.
+    pub insecure: bool,
+    /// Files of the client's certificate and key, in PEM; empty: none.
+    pub certificate: Option<(String, String)>,
+}

@@ -42,7 +42,7 @@ pub struct Shared {
     /// This thread's part of them that is not added yet.
     pub pending: Pending,
     /// The requests made so far.
-    pub(crate) requests: RefCell<api::http::RequestCache>,
+    pub(crate) requests: RefCell<api::http::state::RequestCache>,
     /// This process's part of the run, for numbers that count over all processes.
     pub(crate) part: Stripes,
     /// Where the users' memory comes from.

@@ -3,18 +3,8 @@
 use std::sync::Arc;
 
 use crate::host::Host;
+use crate::program::ArrayData;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
-
-/// The elements of a `SharedArray`, each as JSON.
-#[derive(Debug)]
-pub(crate) struct ArrayData(Vec<Box<str>>);
-
-impl ArrayData {
-    /// Elements that are JSON already.
-    pub(super) fn new(elements: Vec<Box<str>>) -> Self {
-        Self(elements)
-    }
-}
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
     let class = ctx.constructor(&Fun::new(c"SharedArray", 2, make), &ctx.object())?;

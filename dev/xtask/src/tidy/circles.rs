@@ -198,7 +198,7 @@ const CIRCLES: &[Circle] = &[
     circle("cli", "args", 2),
     circle("plan", "file::inventory", 2),
     circle("plan", "file::ptr", 3),
-    circle("script", "api", 17),
+    circle("script", "api", 4),
 ];
 
 #[cfg(test)]

@@ -7,10 +7,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use self::rows::{Options, Rows};
-use super::data::{self, ArrayData};
+use super::data;
 use super::fs::File;
 use super::promised;
 use crate::host::{Host, VuPhase};
+use crate::program::ArrayData;
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
@@ -45,7 +46,7 @@ fn shared<'js>(ctx: Ctx<'js>, name: &str, mut rows: Rows) -> JsResult<Value<'js>
     loop {
         match rows.next() {
             Ok(Some(row)) => elements.push(row.to_json().into_boxed_str()),
-            Ok(None) => return data::array_object(ctx, source.keep_array(name, ArrayData::new(elements))),
+            Ok(None) => return data::array_object(ctx, source.keep_array(name, ArrayData(elements))),
             Err(problem) => {
                 return Err(ctx.throw_error(&format!("failed to read record; reason: {problem}")));
             }

@@ -3,9 +3,10 @@
 use crate::host::Host;
 use crate::vm::{Call, Ctx, JsResult, Value};
 
-use super::AsyncCall;
-use super::call::{Asked, Prepared, refused};
-use super::exchange::{Exchange, Next, take_reply};
+use super::cache::Asked;
+use super::call::refused;
+use super::exchange::{Next, take_reply};
+use super::state::{AsyncCall, Exchange, Prepared};
 
 /// One request of a batch.
 enum Slot<'js> {

@@ -3,43 +3,15 @@
 //! The words are written into one buffer (the URL, the body, the params by name and value), which is then looked up as a whole: a
 //! request that is known costs neither an allocation nor a header list.
 
-use std::collections::HashMap;
 use std::rc::Rc;
-
-use foldhash::fast::FixedState;
 
 use crate::host::Host;
 use crate::vm::{JsResult, Value};
 
-use super::call::{Asked, Prepared};
-
-/// Requests by their words.
-#[derive(Debug, Default)]
-pub(crate) struct RequestCache {
-    known: HashMap<Box<[u8]>, Prepared, FixedState>,
-    /// Words of all that are known.
-    bytes: usize,
-    /// Room for the words that are looked up.
-    words: Vec<u8>,
-}
+use super::state::Prepared;
 
 /// A request's words; `None` where they do not say all of it.
 pub(super) type Words = Option<Vec<u8>>;
-
-impl RequestCache {
-    fn find(&self, words: &[u8]) -> Option<Prepared> {
-        self.known.get(words).cloned()
-    }
-
-    fn keep(&mut self, words: &[u8], prepared: &Prepared) {
-        if self.known.len() >= COUNT_MAX || self.bytes >= BYTES_MAX {
-            self.known.clear();
-            self.bytes = 0;
-        }
-        self.bytes += words.len();
-        self.known.insert(words.into(), prepared.clone());
-    }
-}
 
 /// The request that was asked for in the same words before, or the words.
 pub(super) fn look_up(host: &Host, asked: &Asked<'_, '_>) -> JsResult<Result<Prepared, Words>> {
@@ -68,6 +40,14 @@ pub(super) fn keep(host: &Host, words: Words, prepared: &Prepared) {
         requests.keep(&words, prepared);
         requests.words = words;
     }
+}
+
+/// A request as the script asked for it.
+pub(super) struct Asked<'a, 'js> {
+    pub(super) method: &'a str,
+    pub(super) url: Value<'js>,
+    pub(super) body: Value<'js>,
+    pub(super) params: Value<'js>,
 }
 
 impl Asked<'_, '_> {
@@ -132,12 +112,6 @@ fn write_bytes(bytes: &[u8], words: &mut Vec<u8>) {
     words.extend((bytes.len() as u32).to_ne_bytes());
     words.extend(bytes);
 }
-
-/// Most requests that are known; a script that makes up URLs shall not fill the memory.
-const COUNT_MAX: usize = 4096;
-
-/// Most bytes of words of all that are known.
-const BYTES_MAX: usize = 8 << 20;
 
 /// Most bytes of words of one: larger bodies are sent as they come.
 const WORDS_BYTES_MAX: usize = 64 << 10;

@@ -12,11 +12,12 @@ use crate::host::Host;
 use crate::step::{ReplyFailure, Spec};
 use crate::vm::{Call, Ctx, JsResult, Value};
 
-use super::cache;
-use super::exchange::{self, Exchange, cookie_header};
+use super::cache::{self, Asked};
+use super::exchange::{self, cookie_header, header};
 use super::form;
-use super::params::{Flaw, Params};
+use super::params::Flaw;
 use super::response::Response;
+use super::state::{AsyncCall, Exchange, Params, Prepared};
 use super::url::Unusable;
 
 pub(super) fn get<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
@@ -80,7 +81,7 @@ pub(super) fn async_request<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
         }
     };
     let exchange = Exchange::begin(host, prepared);
-    let call = super::AsyncCall { exchange, resolve: resolve.keep(), reject: reject.keep() };
+    let call = AsyncCall { exchange, resolve: resolve.keep(), reject: reject.keep() };
     host.http.asyncs.borrow_mut().push(call);
     Ok(promise)
 }
@@ -113,23 +114,6 @@ pub(super) fn url<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 fn method_of(value: &Value<'_>) -> JsResult<String> {
     let method = if value.is_nullish() { String::new() } else { value.to_text()?.to_ascii_uppercase() };
     Ok(if method.is_empty() { "GET".to_owned() } else { method })
-}
-
-/// A request as the script asked for it.
-pub(super) struct Asked<'a, 'js> {
-    pub(super) method: &'a str,
-    pub(super) url: Value<'js>,
-    pub(super) body: Value<'js>,
-    pub(super) params: Value<'js>,
-}
-
-/// A request ready to be sent.
-#[derive(Debug, Clone)]
-pub(super) struct Prepared {
-    pub(super) spec: Rc<Spec>,
-    pub(super) params: Option<Rc<Params>>,
-    /// Why no transport takes it: its URL is one, but none of HTTP.
-    pub(super) unsent: Option<ReplyFailure>,
 }
 
 fn run<'js>(ctx: Ctx<'js>, asked: &Asked<'_, 'js>) -> JsResult<Value<'js>> {
@@ -293,11 +277,6 @@ fn headers(
         headers.push(header("Connection", "close"));
     }
     headers
-}
-
-/// A header field.
-pub(super) fn header(name: &str, value: &str) -> Header {
-    Header { name: name.to_owned(), value: value.to_owned() }
 }
 
 /// Adds cookies to those that the script wrote as a header itself.

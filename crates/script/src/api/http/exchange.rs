@@ -16,26 +16,9 @@ use crate::metrics::{HttpSample, HttpTags, Tags};
 use crate::step::{Reply, ReplyFailure, Request, Spec};
 use crate::vm::{Ctx, JsResult, Value};
 
-use super::call::{Prepared, header};
-use super::params::{Params, ResponseType};
-use super::response::{self, Response, Sent};
-use super::url::Unusable;
-
-/// A request under way.
-#[derive(Debug)]
-pub(super) struct Exchange {
-    pub(super) token: u32,
-    /// As the script asked for it.
-    asked: Rc<Spec>,
-    /// What is sent now: the same, or where a redirect led, or with a proof of who asks.
-    spec: Rc<Spec>,
-    /// `None`: nothing but the method and the URL was given.
-    params: Option<Rc<Params>>,
-    /// When the script asked for it, by the run's clock.
-    begin_ns: u64,
-    redirect_count: u32,
-    has_answered_digest: bool,
-}
+use super::response::{self, Response, Sent, failed};
+use super::state::{Exchange, Params, Prepared, ResponseType};
+use super::url::{OTHER_CODE, Unusable};
 
 /// What a reply leads to.
 pub(super) enum Next {
@@ -365,24 +348,14 @@ fn cookie_value(value: &str) -> Cow<'_, str> {
     if is_quoted { format!("\"{value}\"").into() } else { value.into() }
 }
 
+/// A header field.
+pub(super) fn header(name: &str, value: &str) -> Header {
+    Header { name: name.to_owned(), value: value.to_owned() }
+}
+
 fn replace_header(headers: &mut Vec<Header>, name: &str, value: String) {
     headers.retain(|header| !header.name.eq_ignore_ascii_case(name));
     headers.push(Header { name: name.to_owned(), value });
-}
-
-/// A request that failed, and why, in Go's words.
-pub(super) fn failed(method: &str, url: &str, why: &str) -> String {
-    format!("{} \"{url}\": {why}", capitalised(method))
-}
-
-/// `Get`, as Go names methods in errors.
-fn capitalised(method: &str) -> String {
-    let lower = method.to_ascii_lowercase();
-    lower
-        .chars()
-        .enumerate()
-        .map(|(idx, letter)| if idx == 0 { letter.to_ascii_uppercase() } else { letter })
-        .collect()
 }
 
 /// Sends a request and waits for its response.
@@ -407,9 +380,6 @@ pub(super) fn take_reply(inbox: &RefCell<Vec<Reply>>, token: u32) -> Option<Repl
     let idx = inbox.iter().position(|reply| reply.token == token)?;
     Some(inbox.swap_remove(idx))
 }
-
-/// k6's `error_code` for errors without a specific code.
-pub(super) const OTHER_CODE: u16 = 1000;
 
 /// How many redirects k6 follows.
 const REDIRECT_COUNT_MAX: u32 = 10;

@@ -13,30 +13,15 @@ use squall_plan::{Body, Header, HttpVersion, RequestPlan};
 use crate::api::{exports_of, string_pairs};
 use crate::host::Host;
 use crate::metrics::Tags;
-use crate::step::Spec;
+use crate::step::{ClientConfig, Spec};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
-use super::call::{self, scenario, split_user};
-use super::exchange;
+use super::call::{scenario, split_user};
+use super::exchange::{self, header};
 use super::form;
-use super::params::{Params, ResponseType};
 use super::response::Response;
+use super::state::{self, Params, ResponseType};
 use super::url::Unusable;
-
-/// What `new Client({…})` asks for, as far as it changes how a request is sent.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ClientConfig {
-    /// Longest connect; zero: the extension's 5 s.
-    pub dial_timeout: Duration,
-    /// A connection is not used for longer; zero: any time.
-    pub connection_age_max: Duration,
-    /// HTTP proxy: `user:password@host:port`; empty: none.
-    pub proxy: String,
-    /// Certificates are not verified.
-    pub insecure: bool,
-    /// Files of the client's certificate and key, in PEM; empty: none.
-    pub certificate: Option<(String, String)>,
-}
 
 pub(in crate::api) fn exports(ctx: Ctx<'_>) -> JsResult<crate::api::Exports<'_>> {
     let module = ctx.object();
@@ -121,14 +106,14 @@ fn new_request<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     }
     let options = if call.arg(1).is_object() { call.arg(1) } else { ctx.object() };
     let pairs = string_pairs(&options.get("headers")?)?;
-    let mut headers: Vec<Header> = pairs.iter().map(|(name, value)| call::header(name, value)).collect();
+    let mut headers: Vec<Header> = pairs.iter().map(|(name, value)| header(name, value)).collect();
     let host = text(&options, "host")?;
     if !host.is_empty() {
         headers.retain(|field| !field.name.eq_ignore_ascii_case("host"));
-        headers.push(call::header("Host", &host));
+        headers.push(header("Host", &host));
     }
     if options.get("disable_keep_alive")?.is_truthy() {
-        headers.push(call::header("Connection", "close"));
+        headers.push(header("Connection", "close"));
     }
     let body = options.get("body")?;
     if !(body.is_nullish() || body.is_string() || body.is_object()) {
@@ -187,7 +172,7 @@ fn send<'js>(call: &Call<'js>, method: &str) -> JsResult<Value<'js>> {
     let params = request
         .timed_params
         .get_or_init(|| Rc::new(Params { timeout: Some(client.timeout), ..Params::clone(&request.params) }));
-    let prepared = call::Prepared { spec, params: Some(Rc::clone(params)), unsent: None };
+    let prepared = state::Prepared { spec, params: Some(Rc::clone(params)), unsent: None };
     let response = exchange::perform(ctx, prepared)?;
     let has_failed = response.opaque::<Response>().is_some_and(|response| response.status() == 0);
     Ok(if has_failed { ctx.null() } else { response })
@@ -206,7 +191,7 @@ impl Prepared {
         let (url, user) = split_user(&self.url).map_err(Unusable::into_text)?;
         let mut headers = self.headers.clone();
         if !client.user_agent.is_empty() {
-            headers.push(call::header("User-Agent", &client.user_agent));
+            headers.push(header("User-Agent", &client.user_agent));
         }
         let body = if method == "GET" { Body::Empty } else { self.body.clone() };
         let text = url.to_string();

@@ -1,5 +1,6 @@
 //! The module `k6/http`. `call` is what a script calls, `params` how it says what it wants, `exchange` a request on its way through
-//! redirects and authentication, `response` what it gets, `cookies` jars, `form` bodies, `batch` many at once.
+//! redirects and authentication, `response` what it gets, `cookies` jars, `form` bodies, `batch` many at once, `state`
+//! what is remembered of them.
 
 mod batch;
 mod cache;
@@ -10,66 +11,13 @@ pub(crate) mod fasthttp;
 mod form;
 mod params;
 mod response;
+pub(crate) mod state;
 mod url;
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-
-use crate::bodies::Bodies;
 use crate::host::Host;
-use crate::vm::{Ctx, Fun, JsResult, Kept, Value};
-
-use exchange::Exchange;
-use params::Callback;
-use response::ResponseClass;
+use crate::vm::{Ctx, Fun, JsResult, Value};
 
 pub(crate) use batch::run_replies;
-pub(crate) use cache::RequestCache;
-
-/// A user's requests under way, and what it has set for all of them.
-#[derive(Debug, Default)]
-pub(crate) struct HttpState {
-    next_token: Cell<u32>,
-    callback: RefCell<Callback>,
-    response_class: RefCell<Option<Rc<ResponseClass>>>,
-    asyncs: RefCell<Vec<AsyncCall>>,
-    /// What the user's responses hold.
-    pub(crate) bodies: Bodies,
-}
-
-/// An `asyncRequest` that is not settled.
-#[derive(Debug)]
-struct AsyncCall {
-    exchange: Exchange,
-    resolve: Kept,
-    reject: Kept,
-}
-
-impl HttpState {
-    /// Whether promises wait for replies.
-    pub(crate) fn has_async(&self) -> bool {
-        !self.asyncs.borrow().is_empty()
-    }
-
-    /// Gives what is under way up.
-    pub(crate) fn forget(&self, ctx: Ctx<'_>) {
-        for call in self.asyncs.borrow_mut().drain(..) {
-            ctx.forget(call.resolve);
-            ctx.forget(call.reject);
-        }
-    }
-
-    /// Gives up what lasts: the context is about to end.
-    pub(crate) fn end(&self, ctx: Ctx<'_>) {
-        self.forget(ctx);
-        let class = self.response_class.borrow_mut().take().and_then(Rc::into_inner);
-        class.into_iter().for_each(|class| ctx.forget(class.proto));
-    }
-
-    fn take_token(&self) -> u32 {
-        self.next_token.replace(self.next_token.get().wrapping_add(1))
-    }
-}
 
 const FUNCTIONS: &[Fun] = &[
     Fun::new(c"get", 2, call::get),

@@ -1,79 +1,16 @@
 //! The `params` of a request, and which responses are expected.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use squall_plan::HttpVersion;
 
 use crate::api::{string_pairs, tag_pairs};
-use crate::cookies::Jar;
 use crate::host::Host;
 use crate::vm::{Call, Ctx, JsResult, Thrown, Value};
 
 use super::cookies::JarObject;
-
-/// How a request is to be made.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Params {
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) tags: Vec<(String, String)>,
-    pub(super) timeout: Option<Duration>,
-    /// Name, value, and whether it replaces the jar's.
-    pub(super) cookies: Vec<(String, String, bool)>,
-    pub(super) jar: Option<Rc<RefCell<Jar>>>,
-    pub(super) redirects: Option<u32>,
-    pub(super) response_type: Option<ResponseType>,
-    pub(super) callback: Option<Callback>,
-    pub(super) auth: Option<String>,
-    pub(super) compression: Vec<String>,
-    pub(super) throws: Option<bool>,
-    /// Squall's own: the version of HTTP.
-    pub(super) http: Option<HttpVersion>,
-}
-
-/// What `response.body` is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResponseType {
-    Text,
-    Binary,
-    None,
-}
-
-/// Which responses are expected.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Callback {
-    /// Inclusive ranges of statuses.
-    Statuses(Rc<[(u16, u16)]>),
-    /// Nobody asks: no `expected_response`, no `http_req_failed`.
-    Off,
-}
-
-impl Default for Callback {
-    fn default() -> Self {
-        Self::Statuses(Rc::new([(200, 399)]))
-    }
-}
-
-impl Callback {
-    /// Statuses that are expected; none: any.
-    pub(super) fn ranges(&self) -> Rc<[(u16, u16)]> {
-        match self {
-            Self::Off => Rc::new([]),
-            Self::Statuses(ranges) => Rc::clone(ranges),
-        }
-    }
-
-    /// Whether a status is expected; `None`: there is no callback.
-    pub(super) fn expects(&self, status: u16) -> Option<bool> {
-        match self {
-            Self::Off => None,
-            Self::Statuses(ranges) => {
-                Some(ranges.iter().any(|(first, last)| (*first..=*last).contains(&status)))
-            }
-        }
-    }
-}
+use super::state::{Callback, Params, ResponseType};
 
 /// Why params cannot be used.
 #[derive(Debug)]

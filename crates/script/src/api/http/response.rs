@@ -11,9 +11,9 @@ use squall_plan::{Body, Header};
 
 use crate::host::Host;
 use crate::step::{Reply, ReplyFailure, Spec};
-use crate::vm::{Call, Ctx, Field, Fun, JsResult, Kept, Lazy, RecordKind, Thrown, Value};
+use crate::vm::{Call, Ctx, Field, Fun, JsResult, Lazy, Thrown, Value};
 
-use super::params::ResponseType;
+use super::state::{ResponseClass, ResponseType};
 
 /// What a script holds of a response.
 #[derive(Debug)]
@@ -27,13 +27,6 @@ pub(super) struct Response {
     _held: Option<Held>,
     decoded: OnceCell<Result<(Vec<u8>, Held), String>>,
     json: RefCell<Option<Rc<Json>>>,
-}
-
-/// What all responses of a user have in common.
-#[derive(Debug)]
-pub(super) struct ResponseClass {
-    pub(super) proto: Kept,
-    kind: Rc<RecordKind>,
 }
 
 /// What a response answers.
@@ -97,7 +90,7 @@ impl Response {
         match &self.sent {
             // The clients of `k6/x/fasthttp` say no more than what went wrong.
             Some(Sent { last, .. }) if last.client == 0 => {
-                super::exchange::failed(&last.plan.method, &last.text, &failure.text)
+                failed(&last.plan.method, &last.text, &failure.text)
             }
             _ => failure.text.clone(),
         }
@@ -159,6 +152,21 @@ impl Response {
         *self.json.borrow_mut() = Some(Rc::clone(&json));
         Ok(json)
     }
+}
+
+/// A request that failed, and why, in Go's words.
+pub(super) fn failed(method: &str, url: &str, why: &str) -> String {
+    format!("{} \"{url}\": {why}", capitalised(method))
+}
+
+/// `Get`, as Go names methods in errors.
+fn capitalised(method: &str) -> String {
+    let lower = method.to_ascii_lowercase();
+    lower
+        .chars()
+        .enumerate()
+        .map(|(idx, letter)| if idx == 0 { letter.to_ascii_uppercase() } else { letter })
+        .collect()
 }
 
 /// The values of a field in a raw head; `name` in lower case.

@@ -4,8 +4,6 @@ use url::{ParseError, Url};
 
 use crate::step::ReplyFailure;
 
-use super::exchange::OTHER_CODE;
-
 /// Why a URL cannot be requested.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
@@ -147,6 +145,9 @@ fn path_as_typed(text: &str) -> std::borrow::Cow<'_, str> {
 
 /// k6's `error_code` of an address that cannot be dialled.
 const DIAL_CODE: u16 = 1210;
+
+/// k6's `error_code` for errors without a specific code.
+pub(super) const OTHER_CODE: u16 = 1000;
 
 #[cfg(test)]
 mod tests {
