@@ -7,17 +7,15 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
 
-use crate::api;
 use crate::api::http::state::HttpState;
 use crate::cookies::Jar;
-use crate::error::{ErrorKind, ScriptError, throw};
-use crate::loading::LoadError;
+use crate::error::{ErrorKind, ScriptError};
 use crate::metrics::Tags;
-use crate::program::{Loaded, Source};
+use crate::program::Source;
+use crate::shared::{Progress, Scenario, Shared};
 use crate::step::{Reply, Request, Step};
 use crate::timers::Timers;
-use crate::user::{Progress, Scenario, Shared};
-use crate::vm::{Ctx, HostHooks, Imported, JsResult, Kept, Key, Suspender, Thrown, Value};
+use crate::vm::{Ctx, HostHooks, JsResult, Kept, Key, Suspender, Thrown, Value};
 
 /// The state of one virtual user.
 #[derive(Debug)]
@@ -214,10 +212,6 @@ impl Host {
         })
     }
 
-    pub(crate) fn resolve(&self, base: &str, name: &str) -> Result<String, LoadError> {
-        crate::resolve::resolve(base, name)
-    }
-
     /// A value kept under a name, made when it is first asked for.
     pub(crate) fn kept<'js>(
         &self,
@@ -320,36 +314,6 @@ impl HostHooks for Host {
         } else {
             rejections.push((promise.clone().keep(), reason.clone().keep()));
         }
-    }
-
-    fn resolve_import(&self, ctx: Ctx<'_>, base: &str, name: &str) -> JsResult<String> {
-        let resolved = self.resolve(base, name);
-        self.source.note_import(base, name, resolved.as_ref().map_or("", String::as_str));
-        resolved
-            .map(|resolved| self.source.with_unknown(base, resolved))
-            .map_err(|problem| throw(ctx, &problem))
-    }
-
-    /// Behind a `#` are names that the module may lack.
-    fn import<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Imported<'js>> {
-        let (module, names) = name.split_once('#').unwrap_or((name, ""));
-        let mut exports = if api::is_native(module) {
-            api::instantiate(ctx, module)?
-        } else {
-            match self.source.load(ctx, module)? {
-                Loaded::Module(module) => return Ok(Imported::Module(module)),
-                Loaded::Common(function) => {
-                    let exports = api::common::run(ctx, module, &function)?;
-                    api::common::as_module(ctx, &exports)?
-                }
-            }
-        };
-        for name in names.split('#').filter(|name| !name.is_empty()) {
-            if !exports.iter().any(|(known, _)| known == name) {
-                exports.push((name.to_owned(), ctx.undefined()));
-            }
-        }
-        Ok(Imported::Exports(exports))
     }
 
     fn forget_values(&self, ctx: Ctx<'_>) {

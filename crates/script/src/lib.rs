@@ -9,6 +9,7 @@
 mod api;
 mod bodies;
 mod callee;
+mod compile;
 mod console;
 mod cookies;
 mod error;
@@ -17,11 +18,13 @@ mod host;
 mod loading;
 mod metrics;
 mod missing;
+mod modules;
 mod options;
 mod program;
 mod resolve;
 mod samples;
 mod segment;
+mod shared;
 mod source;
 mod step;
 mod syntax;
@@ -44,7 +47,6 @@ pub use options::{
 pub use program::{Fetch, Program, ProgramSetup};
 pub use samples::{SampleForm, SampleOutput, SampleStream, TimeForm};
 pub use segment::Stripes;
+pub use shared::{Counts, NoRecorder, Pending, Progress, Scenario, Shared};
 pub use step::{ClientConfig, Reply, ReplyFailure, Request, Spec, Step, Timing};
-pub use user::{
-    Counts, Iteration, NoRecorder, Outcome, Pending, Progress, Scenario, Shared, User, Work, log_failure,
-};
+pub use user::{Iteration, Outcome, User, Work, log_failure};

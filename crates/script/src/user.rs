@@ -1,24 +1,21 @@
 //! One virtual user: an instance of the script on its own stack, resumed by its driver.
 
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::{Ref, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use serde_json::Value as Json;
-use squall_plan::HttpVersion;
 
 use crate::api;
 use crate::console::{Console, Level};
 use crate::error::{ErrorKind, ScriptError};
 use crate::host::{Callee, Host, Ids, Interrupt, VuPhase, error_of};
-use crate::metrics::{HttpSample, MetricId, Recorder, Tags};
-use crate::options::Runtime;
-use crate::program::{Loaded, Program, Source};
-use crate::segment::Stripes;
+use crate::modules::{self, Loaded};
+use crate::program::{Program, Source};
+use crate::shared::{Progress, Scenario, Shared};
 use crate::step::{Reply, Request, Step};
-use crate::vm::{Ctx, Fiber, Heap, HostHooks, JsResult, Value, Vm, VmLimits};
+use crate::vm::{Ctx, Fiber, HostHooks, JsResult, Value, Vm, VmLimits};
 
 /// A virtual user.
 #[derive(Debug)]
@@ -26,61 +23,6 @@ pub struct User {
     fiber: Fiber,
     host: Rc<Host>,
     desk: Rc<Desk>,
-}
-
-/// What the users of one thread share.
-#[derive(Debug)]
-pub struct Shared {
-    /// Options that the script's calls obey.
-    pub options: Arc<Runtime>,
-    /// Takes what is measured.
-    pub recorder: Rc<dyn Recorder>,
-    /// Takes what is said.
-    pub console: Arc<Console>,
-    /// Counts of the whole run, for `k6/execution`.
-    pub counts: Arc<Counts>,
-    /// This thread's part of them that is not added yet.
-    pub pending: Pending,
-    /// The requests made so far.
-    pub(crate) requests: RefCell<api::http::state::RequestCache>,
-    /// This process's part of the run, for numbers that count over all processes.
-    pub(crate) part: Stripes,
-    /// Where the users' memory comes from.
-    pub(crate) heap: Rc<Heap>,
-    /// Why `exec.test.abort()` was called, if it was.
-    pub abort: RefCell<Option<String>>,
-    /// What `setup()` gave, as JSON.
-    pub setup_data: RefCell<Option<Rc<str>>>,
-}
-
-/// Counts of the whole run.
-#[derive(Debug, Default)]
-pub struct Counts {
-    /// Iterations that ended by themselves.
-    pub iterations_completed: AtomicU64,
-    /// Iterations that were cut off.
-    pub iterations_interrupted: AtomicU64,
-    /// Iterations that threw.
-    pub iterations_failed: AtomicU64,
-    /// Users that iterate now.
-    pub vus_active: AtomicU64,
-    /// Users that were made.
-    pub vus_initialised: AtomicU64,
-    /// `exec.test.fail()` was called.
-    pub is_failed: std::sync::atomic::AtomicBool,
-}
-
-/// Counts of one thread that are not added to those of the run yet: threads do so from time to time.
-#[derive(Debug, Default)]
-pub struct Pending {
-    /// Iterations that ended by themselves.
-    pub iterations_completed: Cell<u64>,
-    /// Iterations that were cut off.
-    pub iterations_interrupted: Cell<u64>,
-    /// Users that began to iterate, less those that ended.
-    pub vus_active: Cell<i64>,
-    /// Users that were made.
-    pub vus_initialised: Cell<u64>,
 }
 
 /// What a user is to do.
@@ -111,52 +53,6 @@ pub struct Iteration {
     pub progress: Progress,
 }
 
-/// How much of a scenario is over.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Progress {
-    /// This share of its iterations, as one of them begins.
-    Share(f64),
-    /// By the time.
-    Span {
-        /// Begin of the scenario, in nanoseconds since the run's start.
-        begin_ns: u64,
-        /// Its length.
-        length_ns: u64,
-    },
-}
-
-impl Progress {
-    /// From 0 to 1.
-    pub(crate) fn at(self, now_ns: u64) -> f64 {
-        let share = match self {
-            Self::Share(share) => share,
-            Self::Span { begin_ns, length_ns } => {
-                now_ns.saturating_sub(begin_ns) as f64 / length_ns.max(1) as f64
-            }
-        };
-        share.min(1.0)
-    }
-}
-
-/// A scenario, as its iterations see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scenario {
-    /// Name.
-    pub name: Rc<str>,
-    /// Executor's name.
-    pub executor: String,
-    /// Function that is called.
-    pub exec: String,
-    /// Environment that is laid over the script's.
-    pub env: Vec<(String, String)>,
-    /// Tags of its samples.
-    pub tags: Vec<(String, String)>,
-    /// Version of HTTP of its requests.
-    pub http: HttpVersion,
-    /// When it starts, in milliseconds since 1970.
-    pub start_unix_ms: u64,
-}
-
 /// How work ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -175,53 +71,6 @@ pub enum Outcome {
 struct Desk {
     work: RefCell<Option<Work>>,
     outcome: RefCell<Option<Outcome>>,
-}
-
-/// Keeps nothing of what scripts record.
-#[derive(Debug)]
-pub struct NoRecorder;
-
-impl Recorder for NoRecorder {
-    fn add(&self, _metric: MetricId, _value: f64, _tags: &Tags<'_>) {}
-    fn http(&self, _sample: &HttpSample<'_>) {}
-    fn check(&self, _group: &str, _name: &str, _is_ok: bool, _tags: &Tags<'_>) {}
-    fn group(&self, _path: &str) {}
-}
-
-impl Shared {
-    /// What the users of one thread share.
-    pub fn new(
-        options: Arc<Runtime>,
-        recorder: Rc<dyn Recorder>,
-        console: Arc<Console>,
-        counts: Arc<Counts>,
-    ) -> Self {
-        Self {
-            options,
-            recorder,
-            console,
-            counts,
-            pending: Pending::default(),
-            requests: RefCell::default(),
-            part: Stripes::whole(),
-            heap: Heap::new(),
-            abort: RefCell::default(),
-            setup_data: RefCell::default(),
-        }
-    }
-}
-
-impl Shared {
-    /// The same in a process that makes a part of the run.
-    #[must_use]
-    pub fn with_part(self, part: Stripes) -> Self {
-        Self { part, ..self }
-    }
-
-    /// The same for work that measures nothing.
-    pub fn without_recorder(options: Arc<Runtime>, console: Arc<Console>, counts: Arc<Counts>) -> Self {
-        Self::new(options, Rc::new(NoRecorder), console, counts)
-    }
 }
 
 impl User {
@@ -378,14 +227,15 @@ fn perform(host: &Host, ctx: Ctx<'_>, work: Work) -> Outcome {
 fn init(host: &Host, ctx: Ctx<'_>) -> Result<(), ScriptError> {
     host.phase.set(VuPhase::Init);
     error_of(ctx, api::install_globals(ctx))?;
+    error_of(ctx, modules::install(ctx))?;
     let entry = host.source.entry().to_owned();
-    let exports = match error_of(ctx, host.source.load(ctx, &entry))? {
+    let exports = match error_of(ctx, modules::load(&host.source, ctx, &entry))? {
         Loaded::Module(module) => {
             drop(ctx.take_trace());
             settle(host, ctx, module.run())?;
             error_of(ctx, module.namespace())?
         }
-        Loaded::Common(function) => error_of(ctx, api::common::run(ctx, &entry, &function))?,
+        Loaded::Common(function) => error_of(ctx, modules::run_common(ctx, &entry, &function))?,
     };
     if host.source.is_building() {
         if let Some(path) =

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::host::{Host, VuPhase};
-use crate::user::{Counts, Pending};
+use crate::shared::{Counts, Pending, Scenario};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
@@ -102,7 +102,7 @@ fn counted<'js>(
 
 fn in_scenario<'js>(
     call: &Call<'js>,
-    of: impl FnOnce(Ctx<'js>, &crate::user::Scenario) -> Value<'js>,
+    of: impl FnOnce(Ctx<'js>, &Scenario) -> Value<'js>,
 ) -> JsResult<Value<'js>> {
     let ctx = call.ctx();
     let scenario = Host::of(ctx).scenario.borrow().clone();

@@ -2,7 +2,6 @@
 //!
 //! Each module is one file with a table of exports; all are native, and made when they are imported.
 
-pub(crate) mod common;
 mod console;
 mod crypto;
 mod csv;
@@ -13,7 +12,6 @@ mod fs;
 pub(crate) mod html;
 pub(crate) mod http;
 mod k6;
-pub(crate) mod meta;
 mod metrics;
 mod open;
 mod random;
@@ -123,8 +121,7 @@ pub(crate) fn install_globals(ctx: Ctx<'_>) -> JsResult<()> {
     open::install(ctx)?;
     timers::install(ctx)?;
     encoding::install(ctx)?;
-    crypto::install(ctx)?;
-    common::install(ctx)
+    crypto::install(ctx)
 }
 
 /// Declares `__ITER`, which does not exist before the first iteration, as in k6.

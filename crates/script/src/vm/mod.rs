@@ -29,7 +29,7 @@ pub(crate) use function::{Call, Fun};
 pub(crate) use heap::{Heap, return_free_memory};
 pub(crate) use module::{Code, Imported, Module, compile_function, compile_module};
 pub(crate) use record::{Field, Lazy, RecordKind};
-pub(crate) use state::HostHooks;
+pub(crate) use state::{HostHooks, ModuleLoader};
 pub(crate) use value::{Kept, Key, Value};
 
 /// A JavaScript exception is pending in the context; [`Ctx::take_exception`] has it.
@@ -69,7 +69,10 @@ pub(crate) struct VmLimits {
 
 impl<H: HostHooks> Vm<H> {
     /// A fresh world whose native functions see `host`. To be made on the stack on which it will run.
-    pub(crate) fn new(host: Rc<H>, heap: Rc<Heap>, limits: VmLimits) -> Option<Self> {
+    pub(crate) fn new(host: Rc<H>, heap: Rc<Heap>, limits: VmLimits) -> Option<Self>
+    where
+        H: ModuleLoader,
+    {
         let state = Rc::new(State::new(&host));
         // SAFETY: a null check follows each creation; the runtime is set up before any script runs in it, on this thread.
         unsafe {

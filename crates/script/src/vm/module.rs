@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rquickjs_sys as qjs;
 
 use super::value::Value;
-use super::{Ctx, HostHooks, JsResult, Thrown, borrowed_text, c_text};
+use super::{Ctx, JsResult, ModuleLoader, Thrown, borrowed_text, c_text};
 
 /// Compiled code, shared by the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +142,7 @@ impl<'js> Ctx<'js> {
 }
 
 /// Lets imports come to the host.
-pub(super) fn install_loader<H: HostHooks>(runtime: NonNull<qjs::JSRuntime>) {
+pub(super) fn install_loader<H: ModuleLoader>(runtime: NonNull<qjs::JSRuntime>) {
     // SAFETY: both callbacks find the host through the context.
     unsafe {
         qjs::JS_SetModuleLoaderFunc(
@@ -154,7 +154,7 @@ pub(super) fn install_loader<H: HostHooks>(runtime: NonNull<qjs::JSRuntime>) {
     }
 }
 
-unsafe extern "C" fn on_normalise<H: HostHooks>(
+unsafe extern "C" fn on_normalise<H: ModuleLoader>(
     context: *mut qjs::JSContext,
     base: *const c_char,
     name: *const c_char,
@@ -170,7 +170,7 @@ unsafe extern "C" fn on_normalise<H: HostHooks>(
     }
 }
 
-unsafe extern "C" fn on_load<H: HostHooks>(
+unsafe extern "C" fn on_load<H: ModuleLoader>(
     context: *mut qjs::JSContext,
     name: *const c_char,
     _opaque: *mut c_void,

@@ -21,14 +21,17 @@ pub(crate) trait HostHooks: 'static {
     /// A promise was rejected without a handler, or got its handler later.
     fn on_rejection(&self, promise: &Value<'_>, reason: &Value<'_>, is_handled: bool);
 
+    /// Gives up every value that is kept: the context is about to end.
+    fn forget_values(&self, ctx: Ctx<'_>);
+}
+
+/// What a VM asks of its host when a script imports.
+pub(crate) trait ModuleLoader: HostHooks {
     /// The full name of what an import statement of the module `base` says.
     fn resolve_import(&self, ctx: Ctx<'_>, base: &str, name: &str) -> JsResult<String>;
 
     /// What an import gives, by its full name.
     fn import<'js>(&self, ctx: Ctx<'js>, name: &str) -> JsResult<Imported<'js>>;
-
-    /// Gives up every value that is kept: the context is about to end.
-    fn forget_values(&self, ctx: Ctx<'_>);
 }
 
 /// The opaque pointer of a runtime and its context.

@@ -194,12 +194,8 @@ const fn circle(package: &'static str, first: &'static str, module_count: usize)
     Circle { package, first, module_count }
 }
 
-const CIRCLES: &[Circle] = &[
-    circle("cli", "args", 2),
-    circle("plan", "file::inventory", 2),
-    circle("plan", "file::ptr", 3),
-    circle("script", "api", 4),
-];
+const CIRCLES: &[Circle] =
+    &[circle("cli", "args", 2), circle("plan", "file::inventory", 2), circle("plan", "file::ptr", 3)];
 
 #[cfg(test)]
 mod tests {

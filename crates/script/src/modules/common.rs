@@ -1,9 +1,12 @@
 //! CommonJS: files without `import` and `export`, and `require`.
 
+use crate::api;
 use crate::error::throw;
 use crate::host::Host;
-use crate::program::Loaded;
+use crate::resolve::resolve;
 use crate::vm::{Call, Ctx, Fun, JsResult, Module, Value};
+
+use super::load::{Loaded, load};
 
 /// Makes `require` a global.
 pub(crate) fn install(ctx: Ctx<'_>) -> JsResult<()> {
@@ -28,7 +31,7 @@ pub(crate) fn run<'js>(ctx: Ctx<'js>, name: &str, function: &Module<'js>) -> JsR
 }
 
 /// What an ES module sees of a CommonJS one: `default`, and its members by name.
-pub(crate) fn as_module<'js>(ctx: Ctx<'js>, exports: &Value<'js>) -> JsResult<super::Exports<'js>> {
+pub(crate) fn as_module<'js>(ctx: Ctx<'js>, exports: &Value<'js>) -> JsResult<api::Exports<'js>> {
     let is_transpiled = exports.is_object() && exports.get("__esModule")?.is_truthy();
     let mut all = Vec::new();
     if exports.is_object() {
@@ -49,11 +52,11 @@ fn require<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     Host::of(ctx).require_init(ctx, "require()")?;
     let specifier = call.arg(0).to_string()?;
     let base = ctx.caller_file(1).unwrap_or_else(|| Host::of(ctx).source.entry().to_owned());
-    let name = Host::of(ctx).resolve(&base, &specifier).map_err(|problem| throw(ctx, &problem))?;
-    if super::is_native(&name) {
+    let name = resolve(&base, &specifier).map_err(|problem| throw(ctx, &problem))?;
+    if api::is_native(&name) {
         return native(ctx, &name);
     }
-    match Host::of(ctx).source.load(ctx, &name)? {
+    match load(&Host::of(ctx).source, ctx, &name)? {
         Loaded::Common(function) => run(ctx, &name, &function),
         Loaded::Module(module) => {
             module.run()?;
@@ -67,6 +70,6 @@ fn require<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 
 /// A native module as `import` gives its default export: the same object, so that what one file changes the others see.
 fn native<'js>(ctx: Ctx<'js>, name: &str) -> JsResult<Value<'js>> {
-    let default = super::instantiate(ctx, name)?.into_iter().find(|(export, _)| export == "default");
+    let default = api::instantiate(ctx, name)?.into_iter().find(|(export, _)| export == "default");
     Ok(default.map_or_else(|| ctx.undefined(), |(_, object)| object))
 }
