@@ -5,10 +5,9 @@
 use std::io;
 use std::net::SocketAddr;
 
-use squall_plan::Load;
+use squall_plan::{Load, ShardPart};
 
 use crate::dns::{Addresses, Names};
-use crate::pace::Share;
 use crate::prepare::Dial;
 use crate::sources::Sources;
 use crate::sys::{Connect, connect_tcp, connect_unix};
@@ -32,9 +31,9 @@ pub(crate) struct Caller {
 
 impl Dialer {
     /// A loop that connects to nothing yet.
-    pub(crate) fn new(load: &Load, share: Share) -> Self {
-        let sources = Sources::new(&load.network.sources, share);
-        Self { addresses: Vec::new(), sources, shard_idx: share.shard_idx as usize }
+    pub(crate) fn new(load: &Load, part: &ShardPart) -> Self {
+        let sources = Sources::new(&load.network.sources, part);
+        Self { addresses: Vec::new(), sources, shard_idx: part.shard_idx as usize }
     }
 
     /// Adds a target; targets are known by the order in which they were added.

@@ -5,48 +5,18 @@
 
 use std::time::Duration;
 
-use squall_plan::{Arrival, Pacing, Profile, Segment, When};
+use squall_plan::{Arrival, Pacing, Profile, ShardPart, When};
 
 /// The arrivals of one shard, in order. The shards' arrivals together are exactly the plan's.
 #[derive(Debug, Clone)]
 pub(crate) struct Arrivals {
     profile: Profile,
-    share: Share,
+    part: ShardPart,
     kind: Kind,
     /// Arrivals are released on this grid; 0: each at its own time.
     grid_ns: u64,
     end_ns: u64,
     next: Option<Due>,
-}
-
-/// Which part of the whole schedule is this shard's.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Share {
-    /// This shard.
-    pub(crate) shard_idx: u32,
-    /// All shards of this machine.
-    pub(crate) shard_count: u32,
-    /// This machine's part of the load.
-    pub(crate) segment: Segment,
-}
-
-impl Share {
-    /// The most connections that this shard opens to one origin.
-    pub(crate) fn connection_count_max(self, when: &When) -> u32 {
-        (self.part_of(when.connection_count_max()) as u32).max(1)
-    }
-
-    /// How many of `whole` items are this shard's; those of all shards of all machines add up to it.
-    pub(crate) fn part_of(self, whole: u64) -> u64 {
-        let own = self.segment.part_of(whole);
-        let count = u64::from(self.shard_count);
-        own / count + u64::from(u64::from(self.shard_idx) < own % count)
-    }
-
-    /// This shard's part of a rate.
-    pub(crate) fn fraction(self) -> f64 {
-        self.segment.fraction() / f64::from(self.shard_count)
-    }
 }
 
 /// When an arrival is due, in nanoseconds after the run's start.
@@ -68,15 +38,22 @@ enum Kind {
 
 impl Arrivals {
     /// The arrivals of `profile` before `end_ns`.
-    pub(crate) fn new(profile: &Profile, arrival: Arrival, share: Share, grid_ns: u64, end_ns: u64) -> Self {
+    pub(crate) fn new(
+        profile: &Profile,
+        arrival: Arrival,
+        part: &ShardPart,
+        grid_ns: u64,
+        end_ns: u64,
+    ) -> Self {
         let kind = match arrival {
-            Arrival::Constant => Kind::Constant { own_idx: u64::from(share.shard_idx) },
+            Arrival::Constant => Kind::Constant { own_idx: part.machine_idx(0) },
             Arrival::Poisson => {
-                let seed = u64::from(share.segment.first) << 32 | u64::from(share.shard_idx);
+                let seed = u64::from(part.segment.first) << 32 | u64::from(part.shard_idx);
                 Kind::Poisson { accumulated: 0.0, random: SplitMix(seed) }
             }
         };
-        let mut arrivals = Self { profile: profile.clone(), share, kind, grid_ns, end_ns, next: None };
+        let mut arrivals =
+            Self { profile: profile.clone(), part: part.clone(), kind, grid_ns, end_ns, next: None };
         arrivals.advance();
         arrivals
     }
@@ -96,12 +73,12 @@ impl Arrivals {
     fn advance(&mut self) {
         let amount = match &mut self.kind {
             Kind::Constant { own_idx } => {
-                let amount = self.share.segment.whole_idx(*own_idx) as f64;
-                *own_idx += u64::from(self.share.shard_count);
+                let amount = self.part.segment.whole_idx(*own_idx) as f64;
+                *own_idx += u64::from(self.part.shard_count);
                 amount
             }
             Kind::Poisson { accumulated, random } => {
-                *accumulated += random.exponential() / self.share.fraction();
+                *accumulated += random.exponential() / self.part.fraction();
                 *accumulated
             }
         };
@@ -168,7 +145,7 @@ const WAKE_UP_NS_USUAL: u64 = 200_000;
 mod tests {
     use std::time::Duration;
 
-    use squall_plan::Stage;
+    use squall_plan::{Segment, Stage};
 
     use super::*;
 
@@ -185,8 +162,8 @@ mod tests {
     ) -> Vec<u64> {
         let mut all = Vec::new();
         for shard_idx in 0..shard_count {
-            let share = Share { shard_idx, shard_count, segment };
-            let mut arrivals = Arrivals::new(profile, arrival, share, grid_ns, end_ns);
+            let part = ShardPart { shard_idx, shard_count, segment };
+            let mut arrivals = Arrivals::new(profile, arrival, &part, grid_ns, end_ns);
             while let Some(due) = arrivals.pop_due(u64::MAX) {
                 all.push(due.intended_ns);
             }
@@ -234,8 +211,7 @@ mod tests {
     #[test]
     fn a_day_at_a_high_rate_does_not_drift() {
         let profile = Profile::constant(100_000.0);
-        let share = Share { shard_idx: 0, shard_count: 1, segment: Segment::WHOLE };
-        let mut arrivals = Arrivals::new(&profile, Arrival::Constant, share, 0, u64::MAX);
+        let mut arrivals = Arrivals::new(&profile, Arrival::Constant, &ShardPart::WHOLE, 0, u64::MAX);
         arrivals.kind = Kind::Constant { own_idx: 86_400 * 100_000 };
         arrivals.advance();
         let exact = arrivals.peek().unwrap().exact_ns;
@@ -244,9 +220,8 @@ mod tests {
 
     #[test]
     fn grid_moves_arrivals_only_later_and_by_less_than_a_tick() {
-        let share = Share { shard_idx: 0, shard_count: 1, segment: Segment::WHOLE };
         let mut arrivals =
-            Arrivals::new(&Profile::constant(7777.0), Arrival::Constant, share, 800_000, SECOND);
+            Arrivals::new(&Profile::constant(7777.0), Arrival::Constant, &ShardPart::WHOLE, 800_000, SECOND);
         while let Some(Due { exact_ns, intended_ns }) = arrivals.pop_due(u64::MAX) {
             assert_eq!(intended_ns % 800_000, 0);
             assert!(intended_ns >= exact_ns && intended_ns - exact_ns < 800_000);

@@ -8,7 +8,7 @@ use squall_measure::RowKey;
 use squall_plan::Load;
 
 use crate::dns::Names;
-use crate::driver::{Driver, DriverBox, DriverFactory, ShardPart};
+use crate::driver::{Driver, DriverBox, DriverFactory};
 use crate::setup::ShardSetup;
 use crate::shard::{Shard, warm_up_tls};
 use crate::{Error, prepare};
@@ -96,7 +96,7 @@ impl ShardSetup<Ready> {
     /// Who decides the requests at run time, with its users: made before the start.
     pub(crate) fn driver(&self) -> Result<Option<Box<dyn Driver>>, Error> {
         let Ready::Driven(_, factory) = &self.prepared else { return Ok(None) };
-        let DriverBox(driver) = factory.make(ShardPart { share: self.share })?.into_driver();
+        let DriverBox(driver) = factory.make(&self.part)?.into_driver();
         Ok(Some(driver))
     }
 

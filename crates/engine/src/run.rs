@@ -11,11 +11,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use squall_measure::{End, RowKey, RunRecord, RunRecorder, RunSetup, Snapshot, StoppedBy, Threshold};
 use squall_plan::limits::UNREACHABLE_AFTER;
-use squall_plan::{InputError, Plan, What, When};
+use squall_plan::{InputError, Plan, ShardPart, What, When};
 
 use crate::driver::DriverFactory;
 use crate::error::descriptors_reserved;
-use crate::pace::{Share, lag_allowed};
+use crate::pace::lag_allowed;
 use crate::preflight::check_descriptors;
 use crate::pulse::Second;
 use crate::ready::Ready;
@@ -166,7 +166,7 @@ impl Collector {
                     let _ = spare.send(Box::new(Snapshot::new(row_count, is_open_model)));
                 }
                 let setup = ShardSetup {
-                    share: Share { shard_idx, shard_count, segment: ready.load().segment },
+                    part: ShardPart { shard_idx, shard_count, segment: ready.load().segment },
                     shard_idx: self.shards.len() as u32,
                     prepared: ready.clone(),
                     control: self.control.clone(),

@@ -3,15 +3,15 @@
 use std::sync::mpsc::{Receiver, Sender};
 
 use squall_measure::Snapshot;
+use squall_plan::ShardPart;
 
 use crate::Control;
-use crate::pace::Share;
 use crate::pulse::{Pulse, PulseSetup, Second};
 
 /// What a shard needs. `P`: the load, ready to be driven.
 pub(crate) struct ShardSetup<P> {
     /// Its part of the load.
-    pub(crate) share: Share,
+    pub(crate) part: ShardPart,
     /// Its index among all shards of the run.
     pub(crate) shard_idx: u32,
     pub(crate) prepared: P,
@@ -40,11 +40,10 @@ impl<P> ShardSetup<P> {
 
     /// The same for a load of another form.
     pub(crate) fn with<Q>(self, prepared: Q) -> ShardSetup<Q> {
-        let Self { share, shard_idx, control, warmup_ns, is_open_model, row_count, seconds, spare, .. } =
-            self;
+        let Self { part, shard_idx, control, warmup_ns, is_open_model, row_count, seconds, spare, .. } = self;
         let watches_memory = self.watches_memory;
         ShardSetup {
-            share,
+            part,
             shard_idx,
             prepared,
             control,

@@ -2,20 +2,20 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::pace::Share;
+use squall_plan::ShardPart;
 
 /// The plan's local addresses, and which one is next.
 #[derive(Debug, Clone)]
 pub(crate) struct Sources {
     addresses: Vec<IpAddr>,
     next: usize,
-    share: Share,
+    part: ShardPart,
 }
 
 impl Sources {
     /// The shards of a load begin at different addresses.
-    pub(crate) fn new(addresses: &[IpAddr], share: Share) -> Self {
-        Self { addresses: addresses.to_vec(), next: share.shard_idx as usize, share }
+    pub(crate) fn new(addresses: &[IpAddr], part: &ShardPart) -> Self {
+        Self { addresses: addresses.to_vec(), next: part.shard_idx as usize, part: part.clone() }
     }
 
     /// The next local address that can reach `target`, where the plan gives any.
@@ -27,8 +27,7 @@ impl Sources {
 
     /// The local address of a shard's user: always the same one.
     pub(crate) fn of_user(&self, user: u32, target: &SocketAddr) -> Option<IpAddr> {
-        let nth = u64::from(user) * u64::from(self.share.shard_count) + u64::from(self.share.shard_idx);
-        let step = self.fitting(nth as usize, target)?;
+        let step = self.fitting(self.part.machine_idx(user.into()) as usize, target)?;
         Some(self.addresses[step % self.addresses.len()])
     }
 
@@ -46,14 +45,14 @@ mod tests {
 
     use super::*;
 
-    fn share(shard_idx: u32) -> Share {
-        Share { shard_idx, shard_count: 2, segment: Segment::WHOLE }
+    fn part(shard_idx: u32) -> ShardPart {
+        ShardPart { shard_idx, shard_count: 2, segment: Segment::WHOLE }
     }
 
     #[test]
     fn addresses_take_turns_within_the_family_of_the_target() {
         let addresses = ["127.0.0.1", "::1", "127.0.0.2"].map(|text| text.parse().unwrap());
-        let mut sources = Sources::new(&addresses, share(1));
+        let mut sources = Sources::new(&addresses, &part(1));
         let target = "192.0.2.1:80".parse().unwrap();
         let rotation: Vec<String> = (0..3).map(|_| sources.next(&target).unwrap().to_string()).collect();
         assert_eq!(rotation, ["127.0.0.2", "127.0.0.1", "127.0.0.2"]);
@@ -61,6 +60,6 @@ mod tests {
         let of_users: Vec<String> =
             (0..3).map(|user| sources.of_user(user, &target).unwrap().to_string()).collect();
         assert_eq!(of_users, ["127.0.0.2", "127.0.0.1", "127.0.0.2"]);
-        assert_eq!(Sources::new(&[], share(0)).next(&target), None);
+        assert_eq!(Sources::new(&[], &part(0)).next(&target), None);
     }
 }

@@ -40,7 +40,7 @@ pub use problem::{OptionProblem, Problems, option_name};
 pub use profile::{Profile, Stage};
 pub use replay::{Change, Compare, ReplayLoad, ReplayPace};
 pub use script::ScriptSettings;
-pub use segment::Segment;
+pub use segment::{Segment, ShardPart};
 pub use sessions::*;
 pub use spec::*;
 pub use validate::{PlanError, validate_prepared_bytes};

@@ -1,8 +1,11 @@
-//! One machine's part of a load that several machines make together (k6's execution segment, with whole numbers).
+//! One machine's part of a load that several machines make together (k6's execution segment, with whole numbers), and one shard's part
+//! of that.
 //!
-//! Pure arithmetic: the parts of all machines add up to the whole, exactly, for connections, requests and arrivals alike.
+//! Pure arithmetic: all parts add up to the whole, exactly, for users, connections, requests, arrivals and recorded sessions alike.
 
 use serde::{Deserialize, Serialize};
+
+use crate::When;
 
 /// Of every `of` items in a row, those at places `first` to `first + width - 1` are this machine's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +70,44 @@ impl Segment {
 impl Default for Segment {
     fn default() -> Self {
         Self::WHOLE
+    }
+}
+
+/// One shard's part of a load: the shards of a machine take its items in turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardPart {
+    /// This shard, from 0.
+    pub shard_idx: u32,
+    /// All shards of this machine; at least 1.
+    pub shard_count: u32,
+    /// This machine's part.
+    pub segment: Segment,
+}
+
+impl ShardPart {
+    /// Everything: a load that one shard makes.
+    pub const WHOLE: Self = Self { shard_idx: 0, shard_count: 1, segment: Segment::WHOLE };
+
+    /// How many of `whole` items are this shard's.
+    pub fn part_of(&self, whole: u64) -> u64 {
+        let own = self.segment.part_of(whole);
+        let count = u64::from(self.shard_count);
+        own / count + u64::from(u64::from(self.shard_idx) < own % count)
+    }
+
+    /// Of this machine's items, the number of this shard's `own_idx`-th one; both from 0.
+    pub fn machine_idx(&self, own_idx: u64) -> u64 {
+        own_idx * u64::from(self.shard_count) + u64::from(self.shard_idx)
+    }
+
+    /// This shard's share: above 0, at most 1.
+    pub fn fraction(&self) -> f64 {
+        self.segment.fraction() / f64::from(self.shard_count)
+    }
+
+    /// The most connections that this shard opens to one origin.
+    pub fn connection_count_max(&self, when: &When) -> u32 {
+        (self.part_of(when.connection_count_max()) as u32).max(1)
     }
 }
 

@@ -8,11 +8,11 @@ pub(crate) mod script;
 use std::net::SocketAddr;
 
 use squall_measure::{Phases, Snapshot};
+use squall_plan::ShardPart;
 use squall_script::{Request, Spec};
 use squall_wire::Version;
 
 use crate::Error;
-use crate::pace::Share;
 use crate::prepare::Route;
 use crate::trouble::Trouble;
 
@@ -44,7 +44,7 @@ pub(crate) trait Driver {
 pub trait DriverFactory: std::fmt::Debug + Send + Sync {
     /// A driver, its users ready.
     #[doc(hidden)]
-    fn make(&self, shard: ShardPart) -> Result<Box<dyn AnyDriver>, Error>;
+    fn make(&self, part: &ShardPart) -> Result<Box<dyn AnyDriver>, Error>;
 
     /// Most connections of one user to one host.
     fn connections_per_host(&self) -> u32;
@@ -63,12 +63,6 @@ pub trait AnyDriver {
 /// A driver in a box that only this crate can open.
 #[doc(hidden)]
 pub struct DriverBox(pub(crate) Box<dyn Driver>);
-
-/// Which shard a driver is made for.
-#[derive(Debug, Clone, Copy)]
-pub struct ShardPart {
-    pub(crate) share: Share,
-}
 
 /// What a driver asks of its shard.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use squall_plan::{Compare, HttpVersion, InputError, Load, ReplayLoad, ReplayPace, When};
+use squall_plan::{Compare, HttpVersion, InputError, Load, ReplayLoad, ReplayPace, ShardPart, When};
 use squall_traffic::Redirect;
 use squall_traffic::change::Changes;
 use squall_traffic::play::{Division, Learned, PlayOptions, PlayShare};
@@ -14,7 +14,6 @@ use url::Url;
 
 use super::rows::VersionRows;
 use crate::Error;
-use crate::pace::Share;
 use crate::sys::nanoseconds;
 
 /// What the shards share of a replay.
@@ -119,7 +118,7 @@ impl PreparedReplay {
     }
 
     /// How one shard plays it.
-    pub(crate) fn play_options(&self, load: &Load, share: Share) -> PlayOptions {
+    pub(crate) fn play_options(&self, load: &Load, part: &ShardPart) -> PlayOptions {
         let factor = match self.plan.pace {
             ReplayPace::Recorded { factor } => factor,
             ReplayPace::Load => 1.0,
@@ -132,11 +131,11 @@ impl PreparedReplay {
             shift_ns: nanoseconds(self.plan.shift),
             loops: self.plan.loops,
             share: PlayShare {
-                first: share.segment.first,
-                width: share.segment.width,
-                of: share.segment.of,
-                idx: share.shard_idx,
-                count: share.shard_count,
+                first: part.segment.first,
+                width: part.segment.width,
+                of: part.segment.of,
+                idx: part.shard_idx,
+                count: part.shard_count,
             },
             gap_ns_max: self.plan.max_gap.map(nanoseconds),
             division: if is_closed { Division::Users } else { Division::Sessions },

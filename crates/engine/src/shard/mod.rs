@@ -50,12 +50,12 @@ pub(crate) fn warm_up_tls(prepared: &Prepared) {
 impl Shard {
     /// A loop that starts at `start_ns` on the monotonic clock.
     pub(crate) fn new(setup: ShardSetup<Arc<Prepared>>, start_ns: u64) -> Result<Self, Error> {
-        let (share, warmup_ns, watches_memory) = (setup.share, setup.warmup_ns, setup.watches_memory);
+        let (part, warmup_ns, watches_memory) = (setup.part.clone(), setup.warmup_ns, setup.watches_memory);
         let (pulse, prepared, control) = setup.into_pulse(start_ns);
         let schedule =
-            ShardSchedule::new(&prepared, share, (start_ns, warmup_ns), (control.clone(), watches_memory))?;
-        let recorder = ShardRecorder::new(pulse, &prepared, share, start_ns);
-        let connections = Connections::new(prepared, share, (start_ns, warmup_ns), control)?;
+            ShardSchedule::new(&prepared, &part, (start_ns, warmup_ns), (control.clone(), watches_memory))?;
+        let recorder = ShardRecorder::new(pulse, &prepared, &part, start_ns);
+        let connections = Connections::new(prepared, &part, (start_ns, warmup_ns), control)?;
         Ok(Self { connections, schedule, recorder })
     }
 
@@ -66,7 +66,7 @@ impl Shard {
         (driver, per_host): (Box<dyn Driver>, u32),
     ) -> Result<Self, Error> {
         let mut shard = Self::new(setup, start_ns)?;
-        let held_bytes_max = shard.schedule.share.part_of(BODIES_BYTES_MAX) as usize;
+        let held_bytes_max = shard.schedule.part.part_of(BODIES_BYTES_MAX) as usize;
         shard.recorder.sink = ResponseSink::for_driver(held_bytes_max);
         shard.connections.limits.allow_per_user(per_host);
         shard.schedule.follow_driver(driver);

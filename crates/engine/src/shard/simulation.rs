@@ -14,12 +14,12 @@ use squall_measure::{Outcome, Snapshot};
 use squall_plan::{
     Arrival, Body, CloseMode, ConnectionPolicy, Endpoint, Expect, HandshakeLoad, HttpLoad, HttpVersion,
     IdleLoad, IdleProtocol, Load, Network, Pacing, Ping, PingKind, Profile, RequestPlan, Resumption,
-    ResumptionMode, Segment, SessionRequest, Stop, TlsPolicy, Weighted, What, When,
+    ResumptionMode, Segment, SessionRequest, ShardPart, Stop, TlsPolicy, Weighted, What, When,
 };
 
 use super::Shard;
 use crate::Control;
-use crate::pace::{Share, SplitMix};
+use crate::pace::SplitMix;
 use crate::prepare::Prepared;
 use crate::setup::ShardSetup;
 use crate::sys::simulated::{Behaviour, Speaks, World, live_in};
@@ -132,7 +132,7 @@ impl Case {
         let (seconds, collected) = channel();
         let (_spares, spare) = channel();
         let setup = ShardSetup {
-            share: Share { shard_idx: 0, shard_count: 1, segment: Segment::WHOLE },
+            part: ShardPart::WHOLE,
             shard_idx: 0,
             row_count: prepared.rows.len(),
             is_open_model: matches!(self.load.when, When::Open { .. }),

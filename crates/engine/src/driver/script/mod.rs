@@ -23,12 +23,12 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use squall_measure::Snapshot;
-use squall_plan::TlsPolicy;
+use squall_plan::{ShardPart, TlsPolicy};
 use squall_script::{
     Console, MetricId, Options, Outcome, Program, SampleOutput, SampleStream, Shared, Spec, Work,
 };
 
-use super::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, ShardPart};
+use super::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port};
 use crate::Error;
 use crate::prepare::Route;
 
@@ -96,8 +96,8 @@ impl ScriptRun {
 }
 
 impl DriverFactory for ScriptRun {
-    fn make(&self, shard: ShardPart) -> Result<Box<dyn AnyDriver>, Error> {
-        Ok(Box::new(ScriptDriver::new(self, Part::new(shard.share, self.options.segment.as_ref()))?))
+    fn make(&self, part: &ShardPart) -> Result<Box<dyn AnyDriver>, Error> {
+        Ok(Box::new(ScriptDriver::new(self, Part::new(part, self.options.segment.as_ref()))?))
     }
 
     fn connections_per_host(&self) -> u32 {

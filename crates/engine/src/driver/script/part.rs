@@ -2,7 +2,7 @@
 
 use squall_script::Stripes;
 
-use crate::pace::Share;
+use squall_plan::ShardPart;
 
 /// A shard's part.
 #[derive(Debug, Clone)]
@@ -15,16 +15,16 @@ pub(super) struct Part {
 
 impl Part {
     /// `segment`: what the script's own options say, which goes before the load's part.
-    pub(super) fn new(share: Share, segment: Option<&Stripes>) -> Self {
+    pub(super) fn new(part: &ShardPart, segment: Option<&Stripes>) -> Self {
         let of_load = || {
             let [first, width, cycle] =
-                [share.segment.first, share.segment.width, share.segment.of].map(u64::from);
+                [part.segment.first, part.segment.width, part.segment.of].map(u64::from);
             Stripes::run(first, width, cycle)
         };
         Self {
             process: segment.cloned().unwrap_or_else(of_load),
-            shard_idx: u64::from(share.shard_idx),
-            shard_count: u64::from(share.shard_count),
+            shard_idx: u64::from(part.shard_idx),
+            shard_count: u64::from(part.shard_count),
         }
     }
 
@@ -62,7 +62,8 @@ mod tests {
             for first in 0..3 {
                 for shard_idx in 0..2 {
                     let segment = Segment { first, width: 1, of: 3 };
-                    count += Part::new(Share { shard_idx, shard_count: 2, segment }, None).count_of(total);
+                    count +=
+                        Part::new(&ShardPart { shard_idx, shard_count: 2, segment }, None).count_of(total);
                 }
             }
             assert_eq!(count, total);

@@ -4,13 +4,14 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use squall_measure::Snapshot;
+use squall_plan::ShardPart;
 use squall_script::{Outcome, Shared, Spec, Work};
 
 use super::part::Part;
 use super::users::Users;
 use super::{ScriptRun, refused};
 use crate::Error;
-use crate::driver::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port, ShardPart};
+use crate::driver::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port};
 use crate::prepare::Route;
 
 /// A call of `handleSummary()`, which is run like a load.
@@ -34,9 +35,9 @@ impl SummaryRun {
 }
 
 impl DriverFactory for SummaryRun {
-    fn make(&self, shard: ShardPart) -> Result<Box<dyn AnyDriver>, Error> {
+    fn make(&self, part: &ShardPart) -> Result<Box<dyn AnyDriver>, Error> {
         let run = &self.run;
-        let part = Part::new(shard.share, run.options.segment.as_ref());
+        let part = Part::new(part, run.options.segment.as_ref());
         let runtime = Arc::new(run.options.runtime.clone());
         let shared = Shared::without_recorder(runtime, Arc::clone(&run.console), run.stage.counts());
         let mut users = Users::new(run, Rc::new(shared), &part);

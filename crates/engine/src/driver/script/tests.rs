@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use squall_measure::{ScriptFigures, ScriptValue, Snapshot};
-use squall_plan::{Segment, TlsPolicy};
+use squall_plan::{Segment, ShardPart, TlsPolicy};
 use squall_script::{Console, Form, Level, Options, Program, ProgramSetup};
 
 use super::figures::submetrics;
@@ -13,7 +13,6 @@ use super::part::Part;
 use super::users::Clock;
 use super::{ScriptDriver, ScriptRun};
 use crate::driver::{Driver, Port};
-use crate::pace::Share;
 
 /// What a script says.
 #[derive(Clone, Default)]
@@ -87,7 +86,7 @@ impl World {
     /// Runs it on so many shards of a part of the load, in no time.
     fn run(self, shard_count: u32, segment: Segment) -> Ran {
         let part = |shard_idx| {
-            Part::new(Share { shard_idx, shard_count, segment }, self.run.options.segment.as_ref())
+            Part::new(&ShardPart { shard_idx, shard_count, segment }, self.run.options.segment.as_ref())
         };
         let mut drivers: Vec<ScriptDriver> =
             (0..shard_count).map(|idx| ScriptDriver::new(&self.run, part(idx)).unwrap()).collect();

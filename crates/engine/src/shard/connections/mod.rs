@@ -21,12 +21,11 @@ mod streams;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use squall_plan::{CloseMode, When};
+use squall_plan::{CloseMode, ShardPart, When};
 use squall_wire::{HeadCaches, Version};
 
 use crate::dial::Dialer;
 use crate::driver::Port;
-use crate::pace::Share;
 use crate::prepare::{Prepared, PreparedRequest};
 use crate::shard::connections::acks::AckTrial;
 use crate::shard::connections::conn::{CallInFlight, Conn, Exchange, Pool, RequestId};
@@ -152,13 +151,13 @@ impl Connections {
     /// None yet; `start_ns`: the loop's start on the monotonic clock.
     pub(in crate::shard) fn new(
         prepared: Arc<Prepared>,
-        share: Share,
+        part: &ShardPart,
         (start_ns, warmup_ns): (u64, u64),
         control: Control,
     ) -> Result<Self, Error> {
-        let limits = Limits::new(&prepared, share, start_ns + warmup_ns);
+        let limits = Limits::new(&prepared, part, start_ns + warmup_ns);
         let origin_count = prepared.origins.len();
-        let mut dialer = Dialer::new(&prepared.load, share);
+        let mut dialer = Dialer::new(&prepared.load, part);
         prepared.origins.iter().for_each(|origin| dialer.add(&origin.dial, &prepared.names));
         let os = |source| Error::Os { what: "create an epoll instance", source };
         let poller = match &prepared.sessions {
@@ -231,7 +230,7 @@ impl IoBuffers {
 }
 
 impl Limits {
-    fn new(prepared: &Prepared, share: Share, warm_until_ns: u64) -> Self {
+    fn new(prepared: &Prepared, part: &ShardPart, warm_until_ns: u64) -> Self {
         let policy = &prepared.load.connections;
         let stride = stride(prepared);
         let conduct = prepared.sessions.as_ref().map(|sessions| sessions.conduct);
@@ -246,7 +245,7 @@ impl Limits {
             stream_count: policy.stream_count.get().min(stride),
             stride,
             h2_stride: stride,
-            slot_count_max: share.connection_count_max(&prepared.load.when),
+            slot_count_max: part.connection_count_max(&prepared.load.when),
             open_per_turn_max: if conduct.is_some() { HANDSHAKES_OPEN_PER_TURN } else { OPEN_PER_TURN_MAX },
             // Where connections are the load, their schedule decides that.
             rests_after_failure: matches!(prepared.load.when, When::Closed { .. }) && conduct.is_none(),

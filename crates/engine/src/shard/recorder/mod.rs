@@ -7,9 +7,8 @@ pub(super) mod sink;
 pub(super) mod stamps;
 
 use squall_measure::{Cause, FailureExample};
-use squall_plan::{Pacing, When};
+use squall_plan::{Pacing, ShardPart, When};
 
-use crate::pace::Share;
 use crate::prepare::Prepared;
 use crate::pulse::Pulse;
 use crate::shard::connections::conn::Exchange;
@@ -34,12 +33,17 @@ pub(in crate::shard) struct ShardRecorder {
 
 impl ShardRecorder {
     /// Nothing is recorded yet.
-    pub(in crate::shard) fn new(mut pulse: Pulse, prepared: &Prepared, share: Share, start_ns: u64) -> Self {
+    pub(in crate::shard) fn new(
+        mut pulse: Pulse,
+        prepared: &Prepared,
+        part: &ShardPart,
+        start_ns: u64,
+    ) -> Self {
         pulse.has_sessions = prepared.sessions.is_some();
         Self {
             pulse,
             sink: ResponseSink::new(prepared.http().follow_count_max > 0),
-            receive_times: ReceiveTimes::new(batches(prepared, share), stride(prepared) > 1),
+            receive_times: ReceiveTimes::new(batches(prepared, part), stride(prepared) > 1),
             learned_lengths: vec![0; prepared.requests.len()],
             start_ns,
         }
@@ -110,9 +114,9 @@ impl ShardRecorder {
 }
 
 /// Whether answers may lie unread for a while, on sockets that have receive stamps.
-fn batches(prepared: &Prepared, share: Share) -> bool {
+fn batches(prepared: &Prepared, part: &ShardPart) -> bool {
     let in_flight_max =
-        || share.connection_count_max(&prepared.load.when).saturating_mul(prepared.requests_per_connection());
+        || part.connection_count_max(&prepared.load.when).saturating_mul(prepared.requests_per_connection());
     let waits = match &prepared.load.when {
         When::Open { pacing, .. } => *pacing != Pacing::Precise,
         When::Closed { .. } => in_flight_max() >= GATHER_IN_FLIGHT_MIN,

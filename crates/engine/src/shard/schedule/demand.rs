@@ -1,8 +1,8 @@
 //! What wants requests to start: users of a closed model, arrivals of an open one. `starts` follows it.
 
-use squall_plan::{Load, Profile, When};
+use squall_plan::{Load, Profile, ShardPart, When};
 
-use crate::pace::{Arrivals, Due, Share, grid_ns};
+use crate::pace::{Arrivals, Due, grid_ns};
 use crate::pulse::Backlog;
 
 /// What wants requests to start.
@@ -40,7 +40,7 @@ enum Kind {
 struct ClosedUsers {
     /// Of users, or of connections with several users each.
     profile: Profile,
-    share: Share,
+    part: ShardPart,
     per_connection: u32,
 }
 
@@ -48,7 +48,7 @@ impl Demand {
     /// `per_connection`: users of a closed model for each connection. `warm_ns`: the part of the length that is not measured.
     pub(crate) fn new(
         load: &Load,
-        share: Share,
+        part: &ShardPart,
         per_connection: u32,
         (length_ns, warm_ns): (u64, u64),
     ) -> Self {
@@ -59,15 +59,15 @@ impl Demand {
             When::Closed { connections, users } => {
                 let (profile, per_connection) =
                     users.as_ref().map_or((connections, per_connection), |users| (users, 1));
-                let users = ClosedUsers { profile: profile.clone(), share, per_connection };
+                let users = ClosedUsers { profile: profile.clone(), part: part.clone(), per_connection };
                 Kind::Closed { users, live_count: 0 }
             }
             When::Open { rate, arrival, pacing, .. } => {
-                let arrivals = Arrivals::new(rate, *arrival, share, grid_ns(*pacing), length_ns);
+                let arrivals = Arrivals::new(rate, *arrival, part, grid_ns(*pacing), length_ns);
                 Kind::Open { arrivals, asked_count: 0, is_timed: load.stop.duration.is_some() }
             }
         };
-        let remaining = load.stop.count.map(|count| share.part_of(count));
+        let remaining = load.stop.count.map(|count| part.part_of(count));
         Self { kind, remaining, warm_ns, unsent_count: 0, rotation_next: 0 }
     }
 
@@ -174,8 +174,8 @@ impl Demand {
     }
 
     /// Each shard begins elsewhere in the rotation, so that few requests do not all fall on the first URL.
-    pub(super) fn begin_rotation(&mut self, rotation_count: usize, share: Share) {
-        let Share { shard_idx, shard_count, .. } = share;
+    pub(super) fn begin_rotation(&mut self, rotation_count: usize, part: &ShardPart) {
+        let ShardPart { shard_idx, shard_count, .. } = *part;
         self.rotation_next = rotation_count.max(1) * shard_idx as usize / shard_count as usize;
     }
 
@@ -206,6 +206,6 @@ impl Demand {
 impl ClosedUsers {
     fn count_at(&self, at_ns: u64) -> u32 {
         let whole = self.profile.value_at(at_ns as f64 / 1e9).floor().max(0.0) as u64;
-        self.share.part_of(whole) as u32 * self.per_connection
+        self.part.part_of(whole) as u32 * self.per_connection
     }
 }

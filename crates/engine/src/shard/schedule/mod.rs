@@ -14,8 +14,9 @@ mod trial;
 pub(super) mod wait;
 pub(super) mod waiter;
 
+use squall_plan::ShardPart;
+
 use crate::driver::Driver;
-use crate::pace::Share;
 use crate::prepare::Prepared;
 use crate::pulse::Backlog;
 use crate::shard::connections::Connections;
@@ -30,7 +31,7 @@ use crate::{Control, Error, Stop};
 
 /// What one event loop is to start, and when.
 pub(in crate::shard) struct ShardSchedule {
-    pub(in crate::shard) share: Share,
+    pub(in crate::shard) part: ShardPart,
     pub(in crate::shard) control: Control,
     pub(in crate::shard) times: Times,
     pub(in crate::shard) demand: Demand,
@@ -67,7 +68,7 @@ impl ShardSchedule {
     /// The schedule of a load that starts at `start_ns`.
     pub(in crate::shard) fn new(
         prepared: &Prepared,
-        share: Share,
+        part: &ShardPart,
         (start_ns, warmup_ns): (u64, u64),
         (control, watches_memory): (Control, bool),
     ) -> Result<Self, Error> {
@@ -76,13 +77,13 @@ impl ShardSchedule {
         let length_ns = times.stop_at_ns.saturating_sub(start_ns);
         let per_connection = prepared.requests_per_connection();
         Ok(Self {
-            share,
+            part: part.clone(),
             control,
             times,
-            demand: Demand::new(load, share, per_connection, (length_ns, warmup_ns)),
-            waiter: Waiter::new(&load.when, share, prepared.sessions.is_some()),
-            replay: Replay::new(prepared, share)?,
-            sessions: SessionSchedule::new(prepared, share, start_ns, watches_memory),
+            demand: Demand::new(load, part, per_connection, (length_ns, warmup_ns)),
+            waiter: Waiter::new(&load.when, part, prepared.sessions.is_some()),
+            replay: Replay::new(prepared, part)?,
+            sessions: SessionSchedule::new(prepared, part, start_ns, watches_memory),
             driven: None,
             life: Life::Running,
         })

@@ -13,7 +13,7 @@ impl ShardSchedule {
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
     ) {
-        self.demand.begin_rotation(connections.prepared.rotation.len(), self.share);
+        self.demand.begin_rotation(connections.prepared.rotation.len(), &self.part);
         self.adjust_users(connections, recorder);
     }
 

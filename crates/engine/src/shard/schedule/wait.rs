@@ -126,9 +126,9 @@ impl ShardSchedule {
 
     /// At less than one arrival per tick, sleeping whole ticks saves nothing.
     fn is_tick_dense(&self, now_ns: u64) -> bool {
-        let Mode::Ticks { grid_ns, rate, share } = &self.waiter.mode else { return false };
+        let Mode::Ticks { grid_ns, rate, fraction } = &self.waiter.mode else { return false };
         let at_s = now_ns.saturating_sub(self.times.start_ns) as f64 / 1e9;
-        rate.value_at(at_s) * *grid_ns as f64 / 1e9 * share.fraction() >= 1.0
+        rate.value_at(at_s) * *grid_ns as f64 / 1e9 * fraction >= 1.0
     }
 
     /// Polls without sleeping; when nothing came, a closed model's loop goes to sleep, and an arrival is due in the others.

@@ -6,9 +6,9 @@
 //! by the kernel's receive stamps.
 
 use rustix::thread::set_current_timer_slack;
-use squall_plan::{Pacing, Profile, When};
+use squall_plan::{Pacing, Profile, ShardPart, When};
 
-use crate::pace::{Share, grid_ns};
+use crate::pace::grid_ns;
 use crate::shard::schedule::trial::Trial;
 use crate::sys::{involuntary_switch_count, thread_cpu};
 
@@ -42,20 +42,22 @@ pub(super) enum Mode {
     /// Open model on a grid.
     Ticks {
         grid_ns: u64,
+        /// Of the load.
         rate: Profile,
-        share: Share,
+        /// Of it, this shard's.
+        fraction: f64,
     },
 }
 
 impl Waiter {
     /// `has_sessions`: connections are opened for their own sake.
-    pub(in crate::shard) fn new(when: &When, share: Share, has_sessions: bool) -> Self {
+    pub(in crate::shard) fn new(when: &When, part: &ShardPart, has_sessions: bool) -> Self {
         let mode = match when {
             _ if has_sessions => Mode::Sessions,
             When::Closed { .. } => Mode::Closed,
             When::Open { pacing: Pacing::Precise, .. } => Mode::Precise,
             When::Open { pacing, rate, .. } => {
-                Mode::Ticks { grid_ns: grid_ns(*pacing), rate: rate.clone(), share }
+                Mode::Ticks { grid_ns: grid_ns(*pacing), rate: rate.clone(), fraction: part.fraction() }
             }
         };
         Self {

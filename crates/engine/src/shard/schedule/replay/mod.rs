@@ -11,14 +11,14 @@ mod lines;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use squall_plan::{Compare, When};
+use squall_plan::{Compare, ShardPart, When};
 use squall_traffic::change::Context;
 use squall_traffic::play::{Expected, Live, LiveSessions, Next, Order, Player, SessionKey, Span, Ticket};
 use squall_traffic::store::{Frame, RecordView};
 use squall_traffic::{Response as Recorded, Version};
 
 use crate::Error;
-use crate::pace::{Share, grid_ns};
+use crate::pace::grid_ns;
 use crate::prepare::{Prepared, PreparedReplay, PreparedRequest};
 
 use lines::{Line, Lines};
@@ -99,9 +99,9 @@ enum Taken {
 
 impl Replay {
     /// The replay of `prepared` in this shard; `None` for other loads.
-    pub(in crate::shard) fn new(prepared: &Prepared, share: Share) -> Result<Option<Box<Self>>, Error> {
+    pub(in crate::shard) fn new(prepared: &Prepared, part: &ShardPart) -> Result<Option<Box<Self>>, Error> {
         let Some(replay) = &prepared.replay else { return Ok(None) };
-        let options = replay.play_options(&prepared.load, share);
+        let options = replay.play_options(&prepared.load, part);
         let player = Player::new(&replay.recording, options).map_err(|source| Error::PlanFile {
             what: "recording",
             path: replay.plan.recording.clone(),
@@ -122,8 +122,8 @@ impl Replay {
             live: LiveSessions::default(),
             lines: Lines::default(),
             grid_ns,
-            unique_next: u64::from(share.shard_idx) + 1,
-            unique_step: u64::from(share.shard_count),
+            unique_next: part.machine_idx(0) + 1,
+            unique_step: u64::from(part.shard_count),
             is_ended: false,
             unreadable_count: 0,
         })))

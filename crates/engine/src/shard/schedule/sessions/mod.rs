@@ -15,9 +15,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use squall_measure::Kept;
-use squall_plan::When;
+use squall_plan::{ShardPart, When};
 
-use crate::pace::{Share, SplitMix};
+use crate::pace::SplitMix;
 use crate::prepare::{Conduct, OriginTls, Prepared};
 use crate::pulse::Pulse;
 use crate::shard::connections::conn::ConnCold;
@@ -83,7 +83,7 @@ impl SessionSchedule {
     /// That of a load which starts at `start_ns`; `None`: it is one of requests. `watches_memory`: this shard reports the process's.
     pub(in crate::shard) fn new(
         prepared: &Prepared,
-        share: Share,
+        part: &ShardPart,
         start_ns: u64,
         watches_memory: bool,
     ) -> Option<Box<Self>> {
@@ -98,10 +98,10 @@ impl SessionSchedule {
             configs,
             ticketless_count: 0,
             terms: TermsCache::default(),
-            random: SplitMix::new(u64::from(share.shard_idx) + 1),
+            random: SplitMix::new(u64::from(part.shard_idx) + 1),
             memory: watches_memory.then(Memory::new),
             is_open_model: matches!(prepared.load.when, When::Open { .. }),
-            count_max: share.connection_count_max(&prepared.load.when),
+            count_max: part.connection_count_max(&prepared.load.when),
             live_count: 0,
             waiting: VecDeque::new(),
             resting: BinaryHeap::new(),
