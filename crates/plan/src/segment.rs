@@ -61,6 +61,13 @@ impl Segment {
         own_idx / width * u64::from(self.of) + u64::from(self.first) + own_idx % width
     }
 
+    /// Of this machine's items, the number of the whole's item `whole_idx`; `None`: it is another machine's.
+    fn own_idx(&self, whole_idx: u64) -> Option<u64> {
+        let (of, width) = (u64::from(self.of), u64::from(self.width));
+        let place = (whole_idx % of).checked_sub(self.first.into()).filter(|place| *place < width)?;
+        Some(whole_idx / of * width + place)
+    }
+
     /// This machine's share: above 0, at most 1.
     pub fn fraction(&self) -> f64 {
         f64::from(self.width) / f64::from(self.of)
@@ -87,6 +94,17 @@ pub struct ShardPart {
 impl ShardPart {
     /// Everything: a load that one shard makes.
     pub const WHOLE: Self = Self { shard_idx: 0, shard_count: 1, segment: Segment::WHOLE };
+
+    /// Whether it is everything.
+    pub fn is_whole(&self) -> bool {
+        self.shard_count == 1 && self.segment.is_whole()
+    }
+
+    /// Whether the item `whole_idx` is this shard's.
+    pub fn has(&self, whole_idx: u64) -> bool {
+        let own_idx = self.segment.own_idx(whole_idx);
+        own_idx.is_some_and(|own_idx| own_idx % u64::from(self.shard_count) == u64::from(self.shard_idx))
+    }
 
     /// How many of `whole` items are this shard's.
     pub fn part_of(&self, whole: u64) -> u64 {
@@ -129,6 +147,27 @@ mod tests {
                     .collect();
                 items.sort_unstable();
                 assert_eq!(items, (0..whole).collect::<Vec<_>>(), "{weights:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_item_is_one_shards_and_as_many_as_its_part_says() {
+        for weights in [&[1][..], &[1, 5, 3]] {
+            let segments = Segment::divide(weights, u64::MAX).into_iter().flatten();
+            let parts: Vec<ShardPart> = segments
+                .flat_map(|segment| {
+                    (0..2).map(move |shard_idx| ShardPart { shard_idx, shard_count: 2, segment })
+                })
+                .collect();
+            for whole in [0_u64, 1, 9, 100] {
+                for part in &parts {
+                    let items: Vec<u64> = (0..whole).filter(|idx| part.has(*idx)).collect();
+                    let computed =
+                        (0..part.part_of(whole)).map(|nth| part.segment.whole_idx(part.machine_idx(nth)));
+                    assert!(computed.eq(items), "{part:?} of {whole}");
+                }
+                assert!((0..whole).all(|idx| parts.iter().filter(|part| part.has(idx)).count() == 1));
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use squall_plan::{Compare, HttpVersion, InputError, Load, ReplayLoad, ReplayPace, ShardPart, When};
 use squall_traffic::Redirect;
 use squall_traffic::change::Changes;
-use squall_traffic::play::{Division, Learned, PlayOptions, PlayShare};
+use squall_traffic::play::{Division, Learned, PlayOptions};
 use squall_traffic::store::{Origin, Recording};
 use url::Url;
 
@@ -130,13 +130,7 @@ impl PreparedReplay {
             user_count: u32::try_from(users).unwrap_or(u32::MAX),
             shift_ns: nanoseconds(self.plan.shift),
             loops: self.plan.loops,
-            share: PlayShare {
-                first: part.segment.first,
-                width: part.segment.width,
-                of: part.segment.of,
-                idx: part.shard_idx,
-                count: part.shard_count,
-            },
+            part: part.clone(),
             gap_ns_max: self.plan.max_gap.map(nanoseconds),
             division: if is_closed { Division::Users } else { Division::Sessions },
         }

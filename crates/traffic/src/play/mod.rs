@@ -15,5 +15,5 @@ pub(crate) use live::Grammar;
 pub use live::{Live, LiveSessions};
 pub use locate::{Locator, ResponseText};
 pub use order::{Order, SessionKey, Span, Ticket};
-pub use player::{Division, Next, PlayOptions, PlayShare, Player, Silence};
+pub use player::{Division, Next, PlayOptions, Player, Silence};
 pub use unfilled::{Supplied, Suppliers, Unfilled};

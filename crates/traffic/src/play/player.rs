@@ -4,10 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
+use squall_plan::ShardPart;
+
 use crate::store::{Cursor, Frame, Recording};
 
 /// How a recording is played.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct PlayOptions {
     /// Recorded times are multiplied by this: 0.1 plays ten times as fast.
     pub factor: f64,
@@ -17,27 +19,12 @@ pub struct PlayOptions {
     pub shift_ns: u64,
     /// Begin again at the end.
     pub loops: bool,
-    /// Which part is this player's.
-    pub share: PlayShare,
+    /// Which part is this player's; all players of all machines together play everything once.
+    pub part: ShardPart,
     /// What is divided among them.
     pub division: Division,
     /// Longer silences of the recording are cut to this.
     pub gap_ns_max: Option<u64>,
-}
-
-/// Which part of the whole is one player's; all players of all machines together play everything once.
-#[derive(Debug, Clone, Copy)]
-pub struct PlayShare {
-    /// First place of this machine.
-    pub first: u32,
-    /// Places of this machine.
-    pub width: u32,
-    /// Places of all machines.
-    pub of: u32,
-    /// This player among those of the machine.
-    pub idx: u32,
-    /// Players of the machine.
-    pub count: u32,
 }
 
 /// What is divided among the players of a run.
@@ -118,21 +105,6 @@ pub struct Next<'a> {
     pub payload: &'a [u8],
 }
 
-impl PlayShare {
-    /// Everything.
-    pub const WHOLE: Self = Self { first: 0, width: 1, of: 1, idx: 0, count: 1 };
-
-    fn is_whole(&self) -> bool {
-        self.width == self.of && self.count == 1
-    }
-
-    fn has(&self, number: u64) -> bool {
-        let (of, count) = (u64::from(self.of), u64::from(self.count));
-        let places = u64::from(self.first)..u64::from(self.first) + u64::from(self.width);
-        places.contains(&(number % of)) && number / of % count == u64::from(self.idx)
-    }
-}
-
 impl Player {
     /// Stands before the first record.
     ///
@@ -140,21 +112,21 @@ impl Player {
     /// When the recording cannot be read.
     pub fn new(recording: &Recording, options: PlayOptions) -> io::Result<Self> {
         let is_ours =
-            |user: &u32| options.division == Division::Sessions || options.share.has(u64::from(*user));
+            |user: &u32| options.division == Division::Sessions || options.part.has(u64::from(*user));
         let users: Vec<u32> = (0..options.user_count).filter(is_ours).collect();
         let buffer_bytes = (BUFFER_BYTES_ALL / users.len().max(1)).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
         let index = recording.index();
         let mean_gap_ns = index.length_ns() / index.record_count.max(1);
         let mut player = Self {
             walks: Vec::with_capacity(users.len()),
-            options,
             heap: BinaryHeap::with_capacity(users.len()),
             handed: None,
             first_ns: index.first_ns,
             period_ns: scaled(index.length_ns() + mean_gap_ns, options.factor).max(1),
+            options,
         };
         for user in users {
-            let begin_ns = u64::from(user) * options.shift_ns;
+            let begin_ns = u64::from(user) * player.options.shift_ns;
             let cursor = recording.cursor(buffer_bytes);
             player.walks.push(Walk {
                 cursor,
@@ -247,7 +219,7 @@ impl Player {
             }
             match peeked {
                 None if self.options.loops && !has_begun_again => {
-                    // A share without any record must not be looked for for ever.
+                    // A part without any record must not be looked for for ever.
                     has_begun_again = true;
                     walk.cursor.rewind();
                     walk.ordinal = 0;
@@ -272,7 +244,7 @@ impl Player {
 
 /// Sessions stay together, or else connections; records of neither are dealt out one by one.
 fn is_ours(options: &PlayOptions, user: u32, ordinal: u64, frame: &Frame) -> bool {
-    if options.division == Division::Users || options.share.is_whole() {
+    if options.division == Division::Users || options.part.is_whole() {
         return true;
     }
     let key = match (frame.session, frame.connection) {
@@ -280,7 +252,7 @@ fn is_ours(options: &PlayOptions, user: u32, ordinal: u64, frame: &Frame) -> boo
         (0, connection) => connection,
         (session, _) => session,
     };
-    options.share.has(key.wrapping_add(u64::from(user)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32)
+    options.part.has(key.wrapping_add(u64::from(user)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32)
 }
 
 fn scaled(time_ns: u64, factor: f64) -> u64 {
@@ -297,6 +269,8 @@ const BUFFER_BYTES_MIN: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests {
+    use squall_plan::Segment;
+
     use super::*;
     use crate::store::Writer;
     use crate::{Record, Request};
@@ -318,7 +292,7 @@ mod tests {
         user_count: 1,
         shift_ns: 0,
         loops: false,
-        share: PlayShare::WHOLE,
+        part: ShardPart::WHOLE,
         division: Division::Sessions,
         gap_ns_max: None,
     };
@@ -348,11 +322,12 @@ mod tests {
     fn players_together_play_everything_once() {
         for division in [Division::Sessions, Division::Users] {
             // Two machines, one twice as large as the other, with three players each.
-            let shares = [(0, 2), (2, 1)].into_iter().flat_map(|(first, width)| {
-                (0..3).map(move |idx| PlayShare { first, width, of: 3, idx, count: 3 })
+            let segments = Segment::divide(&[2, 1], u64::MAX).into_iter().flatten();
+            let parts = segments.flat_map(|segment| {
+                (0..3).map(move |shard_idx| ShardPart { shard_idx, shard_count: 3, segment })
             });
-            let mut found: Vec<_> = shares
-                .flat_map(|share| played(PlayOptions { user_count: 4, share, division, ..ALL }, 1000))
+            let mut found: Vec<_> = parts
+                .flat_map(|part| played(PlayOptions { user_count: 4, part, division, ..ALL }, 1000))
                 .map(|(_, user, ordinal)| (user, ordinal))
                 .collect();
             found.sort_unstable();
@@ -365,12 +340,12 @@ mod tests {
     #[test]
     fn long_silences_are_cut_for_every_player_alike() {
         let options = PlayOptions { gap_ns_max: Some(250_000), factor: 2.0, ..ALL };
-        let found = played(PlayOptions { loops: true, ..options }, 150);
+        let found = played(PlayOptions { loops: true, ..options.clone() }, 150);
         assert_eq!((found[1].0, found[99].0), (500_000, 99 * 500_000));
         // The recording's mean gap, less none that was cut, lies between two rounds.
         assert_eq!(found[100].0 - found[99].0, 1_980_000);
-        let share = PlayShare { width: 1, of: 1, first: 0, idx: 1, count: 3 };
-        let part = played(PlayOptions { share, ..options }, 1000);
+        let part = ShardPart { shard_idx: 1, shard_count: 3, ..ShardPart::WHOLE };
+        let part = played(PlayOptions { part, ..options }, 1000);
         assert!(part.iter().all(|one| found.contains(one)) && part.len() < 100, "{part:?}");
     }
 
