@@ -291,3 +291,49 @@ fn the_schema_has_every_key_of_a_plan() {
     listed.sort_unstable();
     assert_eq!(known, listed);
 }
+
+/// A document as editors read it, who check it against the schema.
+fn json(node: &document::Node) -> serde_json::Value {
+    match &node.value {
+        document::Value::Null => serde_json::Value::Null,
+        document::Value::Scalar(text) => match (text.as_str(), text.parse::<f64>()) {
+            ("true" | "false", _) => (text == "true").into(),
+            (_, Ok(number)) => number.into(),
+            _ => text.as_str().into(),
+        },
+        document::Value::List(nodes) => nodes.iter().map(json).collect(),
+        document::Value::Map(entries) => {
+            entries.iter().map(|(key, node)| (key.value.clone(), json(node))).collect()
+        }
+    }
+}
+
+#[test]
+fn the_schema_accepts_what_plan_files_may_say() {
+    let schema: serde_json::Value = serde_json::from_str(&crate::options::plan_schema()).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let is_valid = |text: &str| {
+        let node = document::parse(text, &mut Vec::new()).unwrap();
+        validator.is_valid(&json(&node))
+    };
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let examples = std::fs::read_dir(root.join("docs/examples")).unwrap().map(|entry| entry.unwrap().path());
+    let plans = examples.filter(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    for path in plans.chain([root.join("crates/cli/src/run/starter.yaml")]) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(is_valid(&text), !path.ends_with("mistakes.yaml"), "{}", path.display());
+    }
+    for (load, expected) in [
+        ("http: /, rate: 200/s", true),
+        ("http: [/a, /b], warmup: 0, key: false, duration: [5s], insecure:", true),
+        ("http: /, h2c: true, header: { a: b }, tls: 1.2, timeout: '${limit}'", true),
+        ("replay: r.har, max-gap: 0, http: 2, unique_ids:", true),
+        ("idle: 'x:1', http: 2, tls: false", true),
+        ("http: /, duration: [5s, 6s]", false),
+        ("http: /, key: true", false),
+        ("http: /, arrival: sometimes", false),
+        ("rate: 5", false),
+    ] {
+        assert_eq!(is_valid(&format!("loads: [{{ {load} }}]")), expected, "{load}");
+    }
+}

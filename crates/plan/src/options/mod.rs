@@ -167,6 +167,11 @@ impl LoadType {
         self.options().find(|option| option.name == name)
     }
 
+    /// The options that are keys of a load in a plan file. One with the name of its kind is none: that key has the argument.
+    fn keys(self) -> impl Iterator<Item = &'static LoadOption> {
+        self.options().filter(move |option| option.written == Written::Anywhere && option.name != self.name())
+    }
+
     /// The path in a value of an option, or in an argument (`None`), that names a file.
     pub fn file_in<'v>(self, option: Option<&str>, value: &'v str) -> Option<&'v str> {
         match option {
@@ -183,8 +188,7 @@ impl LoadType {
 
     /// What is wrong with a key of a plan file that is no option of this kind; `None` where it is one.
     fn unknown_key(self, name: &str) -> Option<OptionProblem> {
-        let known = |option: &&LoadOption| option.written == Written::Anywhere;
-        if self.option(name).as_ref().is_some_and(known) {
+        if self.keys().any(|option| option.name == name) {
             return None;
         }
         if OF_THE_RUN.contains(&name) {
@@ -195,7 +199,7 @@ impl LoadType {
             };
             return Some(OptionProblem::of(name, message, help));
         }
-        let keys = self.options().filter(known).map(|option| option.name).chain(KEYS_OF_ALL.iter().copied());
+        let keys = self.keys().map(|option| option.name).chain(KEYS_OF_ALL.iter().copied());
         let help = match nearest(name, keys) {
             Some(nearest) => format!("a similar one exists: `{nearest}`"),
             None => {

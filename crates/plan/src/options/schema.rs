@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Arity, LoadOption, LoadType, ValueForm, Written};
+use super::{Arity, LoadOption, LoadType, ValueForm};
 
 /// The JSON Schema (2020-12) of plan files.
 pub fn plan_schema() -> String {
@@ -15,10 +15,10 @@ pub fn plan_schema() -> String {
 
 /// The keys of one kind of load.
 fn schema_of(kind: LoadType) -> Json {
-    let options = kind.options().filter(|option| option.written == Written::Anywhere && !option.is_hidden);
     let argument =
         (kind.name().to_owned(), json!({ "anyOf": [text(), { "type": "array", "items": text() }] }));
-    let keys = options.map(|option| (option.name.to_owned(), key(option)));
+    let keys = kind.keys().filter(|option| !option.is_hidden);
+    let keys = keys.map(|option| (option.name.to_owned(), key(option)));
     let properties: Map<String, Json> = std::iter::once(argument).chain(keys).collect();
     json!({
         "description": format!("Keys are flags of `squall {}`; `_` may be written for `-`.", kind.command()),
@@ -27,33 +27,44 @@ fn schema_of(kind: LoadType) -> Json {
     })
 }
 
-/// The schema of one key. Any value may be a text with a variable in it.
+/// The schema of one key: every way to write it that plan files allow. `false` is as if the key were not there.
 fn key(option: &LoadOption) -> Json {
-    let single = match option.form {
-        ValueForm::Switch => json!({ "type": ["boolean", "string"] }),
-        ValueForm::Choice(_) => json!({ "anyOf": [
-            { "enum": option.choices() },
-            { "type": "number" },
-            { "type": "string", "pattern": "\\$\\{" },
-        ] }),
-        ValueForm::Time => json!({ "type": "string" }),
-        ValueForm::Number | ValueForm::Rate | ValueForm::Size => json!({ "type": ["number", "string"] }),
-        ValueForm::Text | ValueForm::File | ValueForm::Path => text(),
-    };
-    let mut key = match option.arity {
-        Arity::One => single,
-        Arity::OneOr(_) => json!({ "anyOf": [single, { "const": true }] }),
-        Arity::Many | Arity::List => json!({ "anyOf": [
-            single,
-            { "type": "array", "items": text() },
-            { "type": "object" },
-        ] }),
-    };
-    key["description"] = option.help().into();
+    let mut forms = single(option);
+    match option.arity {
+        _ if option.is_switch() => {}
+        Arity::One => forms.extend([json!({ "const": false }), list_of_one()]),
+        Arity::OneOr(_) => forms.extend([json!({ "type": ["boolean", "null"] }), list_of_one()]),
+        Arity::Many | Arity::List => {
+            forms.extend([
+                json!({ "const": false }),
+                json!({ "type": "array", "items": text() }),
+                json!({ "type": "object" }),
+            ]);
+        }
+    }
+    let mut key = json!({ "anyOf": forms, "description": option.help() });
     if let Some(value) = option.default {
         key["default"] = value.into();
     }
     key
+}
+
+/// The ways to write a single value. Any may be a text with a variable in it.
+fn single(option: &LoadOption) -> Vec<Json> {
+    match option.form {
+        ValueForm::Switch => vec![json!({ "type": ["boolean", "string", "null"] })],
+        ValueForm::Choice(_) => vec![
+            json!({ "enum": option.choices() }),
+            json!({ "type": "number" }),
+            json!({ "type": "string", "pattern": "\\$\\{" }),
+        ],
+        // Times too: 0 needs no unit.
+        _ => vec![json!({ "type": ["number", "string"] })],
+    }
+}
+
+fn list_of_one() -> Json {
+    json!({ "type": "array", "items": text(), "minItems": 1, "maxItems": 1 })
 }
 
 /// One value of any kind, as YAML may read it.
@@ -77,6 +88,7 @@ mod tests {
             let keys = of(kind)["properties"].as_object().unwrap();
             assert!(keys.contains_key("threads") && keys.contains_key(kind.name()), "{keys:?}");
             assert!(!keys.contains_key("threshold") && !keys.contains_key("per-thread"), "{keys:?}");
+            assert!(keys[kind.name()].get("description").is_none(), "the argument of {}", kind.name());
         }
         assert_eq!(of(LoadType::Http)["properties"]["timeout"]["default"], "30s");
         assert_eq!(of(LoadType::Idle)["properties"]["http"]["anyOf"][0]["enum"], json!(["1", "2"]));
