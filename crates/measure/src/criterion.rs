@@ -92,18 +92,22 @@ impl Statistic {
 
     /// Reads a statistic by any of its names: k6's, `mean`, `median`, `p95` or `p (95)`.
     pub(crate) fn read_any(name: &str) -> Result<Self, NotAStatistic> {
-        let short = || name.strip_prefix('p').map(str::trim_start);
         match name {
-            "mean" => Ok(Self::Mean),
-            "median" => Ok(Self::Quantile(0.5)),
-            _ => match short().filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
-                Some(percent) => percentile(percent),
-                None => match short().filter(|rest| rest.starts_with('(')) {
-                    Some(rest) => Self::read(&format!("p{rest}")),
-                    None => Self::read(name),
-                },
-            },
+            "mean" => return Ok(Self::Mean),
+            "median" => return Ok(Self::Quantile(0.5)),
+            _ => {}
         }
+        let percent = match name.strip_prefix('p').map(str::trim_start) {
+            Some(rest) if rest.starts_with('(') => {
+                rest[1..].strip_suffix(')').ok_or(NotAStatistic::Unknown)?
+            }
+            Some(rest) if rest.starts_with(|c: char| c.is_ascii_digit()) => rest,
+            _ => return Self::read(name),
+        };
+        // k6 reads any number; here `p(1e1)` is rather a mistake.
+        let is_plain = percent.trim().starts_with(|c: char| c.is_ascii_digit())
+            && percent.trim().bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        if is_plain { percentile(percent) } else { Err(NotAStatistic::Percentile) }
     }
 
     /// Whether distributions have it.
@@ -230,6 +234,11 @@ mod tests {
             ("p()", Err(NotAStatistic::Percentile), Err(NotAStatistic::Percentile)),
             ("p(NaN)", Err(NotAStatistic::Percentile), Err(NotAStatistic::Percentile)),
             ("p(100.1)", Err(NotAStatistic::Percentile), Err(NotAStatistic::Percentile)),
+            ("p(1e1)", Ok(Statistic::Quantile(0.1)), Err(NotAStatistic::Percentile)),
+            ("p(+95)", p95, Err(NotAStatistic::Percentile)),
+            ("p(.5)", Ok(Statistic::Quantile(0.005)), Err(NotAStatistic::Percentile)),
+            ("p(-0)", Ok(Statistic::Quantile(-0.0)), Err(NotAStatistic::Percentile)),
+            ("p50.0", Err(NotAStatistic::Unknown), Ok(Statistic::Quantile(0.5))),
             ("p(95", Err(NotAStatistic::Unknown), Err(NotAStatistic::Unknown)),
             ("p", Err(NotAStatistic::Unknown), Err(NotAStatistic::Unknown)),
             ("", Err(NotAStatistic::Unknown), Err(NotAStatistic::Unknown)),
