@@ -191,12 +191,8 @@ impl LoadType {
         if self.keys().any(|option| option.name == name) {
             return None;
         }
-        if OF_THE_RUN.contains(&name) {
+        if let Some(help) = self.help_of_run_flag(name) {
             let message = format!("`{name}` applies to the whole run, not to a load");
-            let help = match name {
-                "threshold" => "write `thresholds:`, in the load, in its step or for the whole plan",
-                _ => "pass it to `squall run` as a flag",
-            };
             return Some(OptionProblem::of(name, message, help));
         }
         let keys = self.keys().map(|option| option.name).chain(KEYS_OF_ALL.iter().copied());
@@ -209,6 +205,23 @@ impl LoadType {
         };
         let message = format!("a load of kind `{}` has no key `{name}`", self.name());
         Some(OptionProblem::of(name, message, help))
+    }
+
+    /// What to do with a flag of a whole run that is written as a key of a load.
+    fn help_of_run_flag(self, name: &str) -> Option<&'static str> {
+        let is_script = self == Self::Script;
+        match name {
+            "threshold" => Some("write `thresholds:`, in the load, in its step or for the whole plan"),
+            _ if OF_THE_RUN.contains(&name) => Some("pass it to `squall run` as a flag"),
+            _ if is_script && OF_PLAN_RUNS.contains(&name) => Some("pass it to `squall run` as a flag"),
+            _ if is_script && OF_SCRIPT_RUNS.contains(&name) => {
+                Some("remove it: `squall run` has this flag for scripts, not for plans")
+            }
+            _ if is_script && OF_PTR_RUNS.contains(&name) => Some(
+                "remove it: `squall run` has this flag for PTR files; `squall plan schema` lists the keys of plans",
+            ),
+            _ => None,
+        }
     }
 
     /// What to write in a plan file where a load does not say where it goes.
@@ -255,6 +268,11 @@ impl LoadOption {
             Arity::OneOr(_) => format!("{name}[=<{}>]", self.value_name),
             _ => format!("{name} <{}>", self.value_name),
         }
+    }
+
+    /// Whether the two cannot be given together.
+    fn excludes(&self, other: &Self) -> bool {
+        self.conflicts.contains(&other.name) || other.conflicts.contains(&self.name)
     }
 
     /// Whether it has no value.
@@ -412,6 +430,36 @@ const KEYS_OF_ALL: &[&str] = &["name", "on", "per_machine", "start_after", "thre
 /// Flags that say what becomes of a run.
 const OF_THE_RUN: &[&str] =
     &["name", "results", "no-save", "out", "json", "quiet", "color", "live", "web", "dry-run", "threshold"];
+
+/// Further flags of `squall run`, whose other flags are keys of script loads: those that plans have.
+const OF_PLAN_RUNS: &[&str] = &["var", "lost-after", "allow-lost", "no-keep", "again"];
+
+/// Those that scripts have.
+const OF_SCRIPT_RUNS: &[&str] = &[
+    "no-summary",
+    "summary",
+    "summary-mode",
+    "summary-export",
+    "new-machine-readable-summary",
+    "console-output",
+    "log-output",
+    "log-format",
+    "verbose",
+    "fail-on-exceptions",
+    "no-usage-report",
+    "no-color",
+    "linger",
+    "address",
+    "compatibility-mode",
+    "type",
+    "traces-output",
+    "features",
+    "profiling-enabled",
+];
+
+/// Those that PTR files have.
+const OF_PTR_RUNS: &[&str] =
+    &["test-config", "monitor", "user", "ssh-keyfile", "bastion-host", "ssh-config", "drivers", "divide"];
 
 #[cfg(test)]
 mod reference;

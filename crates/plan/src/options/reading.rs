@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use super::{ARGUMENTS, Arity, LoadOption, LoadType, TypedOption};
+use super::{ARGUMENTS, Arity, LoadOption, LoadType, TypedOption, ValueForm};
 use crate::spec::{GivenOption, LoadSpec, Place, Text};
 use crate::{InputError, OptionProblem, Problems};
 
@@ -25,6 +25,8 @@ pub struct Reading<'s> {
     context: ReadContext<'s>,
     /// Options that cannot be used: what else is wrong with them, or with what depends on them, only follows.
     gone: Vec<String>,
+    /// Options of which the values are not read: not those of a load, or too many or too few values.
+    unread: Vec<&'s str>,
     problems: Vec<Noted>,
 }
 
@@ -37,21 +39,27 @@ struct Noted {
 impl<'s> Reading<'s> {
     /// Begins to read. What the table says is wrong is noted at once.
     pub fn new(kind: LoadType, spec: &'s LoadSpec, context: ReadContext<'s>) -> Self {
-        let mut reading = Self { kind, spec, context, gone: Vec::new(), problems: Vec::new() };
+        let mut reading =
+            Self { kind, spec, context, gone: Vec::new(), unread: Vec::new(), problems: Vec::new() };
         for given in &spec.options {
             let is_spoiled = reading.is_spoiled(given.name.place)
                 || given.values.iter().any(|text| reading.is_spoiled(text.place));
-            match kind.option(&given.name.value).filter(|_| !is_spoiled) {
-                _ if is_spoiled => reading.gone.push(given.name.value.clone()),
-                None => reading.refuse(kind.unknown_key(&given.name.value), given.name.place),
-                Some(_) if context.spoiled.is_some() && kind.unknown_key(&given.name.value).is_some() => {
-                    reading.refuse(kind.unknown_key(&given.name.value), given.name.place);
+            let name = given.name.value.as_str();
+            let (problem, place) = match kind.option(name) {
+                _ if is_spoiled => {
+                    reading.gone.push(name.to_owned());
+                    continue;
                 }
-                Some(option) => {
-                    let (problem, place) = miscounted(option, given);
-                    reading.refuse(problem, place);
-                }
+                Some(option) if context.spoiled.is_none() => miscounted(option, given),
+                option => match (kind.unknown_key(name), option) {
+                    (None, Some(option)) => miscounted(option, given),
+                    (problem, _) => (problem, given.name.place),
+                },
+            };
+            if problem.is_some() {
+                reading.unread.push(name);
             }
+            reading.refuse(problem, place);
         }
         if spec.arguments.iter().any(|text| reading.is_spoiled(text.place)) {
             reading.gone.push(kind.argument().to_owned());
@@ -74,7 +82,8 @@ impl<'s> Reading<'s> {
     /// All values, in order.
     pub fn all<T>(&mut self, option: &TypedOption<T>) -> Vec<T> {
         let name = option.option.name;
-        let Some(given) = self.spec.option(name) else { return Vec::new() };
+        let given = self.spec.option(name).filter(|_| !self.unread.contains(&name));
+        let Some(given) = given else { return Vec::new() };
         let missing = match option.option.arity {
             Arity::OneOr(value) if given.values.is_empty() => {
                 Some(Text { value: value.to_owned(), ..given.name.clone() })
@@ -125,6 +134,7 @@ impl<'s> Reading<'s> {
     pub fn file(&mut self) {
         let name = self.kind.argument();
         match &self.spec.arguments[..] {
+            [] if !self.spec.is_whole => {}
             [] => {
                 self.refuse(Some(OptionProblem::of(name, "no file given", "name one")), self.spec.kind.place);
             }
@@ -211,20 +221,21 @@ impl<'s> Reading<'s> {
 
     /// Options that exclude each other, and options that need another one.
     fn check_pairs(&mut self) {
-        let given = |name: &GivenOption| self.kind.option(&name.name.value);
-        let given: Vec<&LoadOption> = self.spec.options.iter().filter_map(given).collect();
+        let names = self.spec.options.iter().map(|given| given.name.value.as_str());
+        let names = names.filter(|name| !self.unread.contains(name));
+        let given: Vec<&LoadOption> = names.filter_map(|name| self.kind.option(name)).collect();
         for (idx, option) in given.iter().enumerate() {
-            let excludes = |other: &&&LoadOption| {
-                option.conflicts.contains(&other.name) || other.conflicts.contains(&option.name)
-            };
             let place = self.spec.option(option.name).map_or(Place::START, |given| given.name.place);
-            if let Some(other) = given[idx + 1..].iter().find(excludes) {
+            if let Some(other) = given[idx + 1..].iter().find(|other| option.excludes(other)) {
                 let message = format!("`{}` cannot be used with `{}`", option.shown(), other.shown());
                 let problem = OptionProblem::of(option.name, message, "remove one of them");
                 self.refuse(Some(problem.with(&[other.name])), place);
             }
             let needed = option.requires.filter(|name| !self.spec.has(name));
-            if let Some(needed) = needed.and_then(|name| self.kind.option(name)) {
+            let needed = needed.and_then(|name| self.kind.option(name));
+            // Where another one takes its place, as `--tickets` that of `--resumption`, it cannot be given.
+            let is_excluded = |needed: &&LoadOption| given.iter().any(|given| given.excludes(needed));
+            if let Some(needed) = needed.filter(|needed| !is_excluded(needed)) {
                 let message = format!("`{}` needs `{}`", option.shown(), needed.shown());
                 let help = format!("add `--{}`, or remove `--{}`", needed.name, option.name);
                 let problem = OptionProblem::of(option.name, message, help);
@@ -301,10 +312,9 @@ fn parts<'t>(option: &LoadOption, text: &'t str) -> Vec<&'t str> {
 fn invalid(option: &LoadOption, value: &str, error: &InputError) -> OptionProblem {
     let problem = OptionProblem::invalid(&option.shown(), value, error);
     let problem = OptionProblem { option: Some(option.name.to_owned()), ..problem };
+    let needs_text = matches!(option.form, ValueForm::Choice(_) | ValueForm::File | ValueForm::Path);
     let message = match option.is_secret {
-        _ if value.is_empty() && !option.choices().is_empty() => {
-            format!("`{}` needs a value", option.shown())
-        }
+        _ if value.is_empty() && needs_text => format!("`{}` needs a value", option.shown()),
         true => format!("invalid value for `{}`: {}", option.shown(), error.reason),
         false => problem.message,
     };

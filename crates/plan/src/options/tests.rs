@@ -92,6 +92,11 @@ fn all_that_is_wrong_is_found_and_nothing_that_follows() {
         (LoadType::Idle, "sni=x tls=9 /host:1", "tls@11"),
         (LoadType::Idle, "tls insecure /host:1", ""),
         (LoadType::Idle, "pause=1s open-rate=5/s connections=x /host:1", "pause@10 connections@12"),
+        (LoadType::Http, "unix-socket= body-file= header=@ /x", "unix-socket@10 body-file@11 header@12"),
+        (LoadType::Http, "key body=a body=b body-file=Cargo.toml /x", "key@10 body@12"),
+        (LoadType::Handshake, "tickets=off resumption-ratio=50% /x:1", ""),
+        (LoadType::Handshake, "resumption-ratio=50% /x:1", "resumption-ratio@10"),
+        (LoadType::Replay, "asap user-shift=1s /x", ""),
         (LoadType::Replay, "speed=fast set-form=password to=nowhere /x", "speed@10 to@12 set-form@11"),
     ] {
         let found = problems(kind, words, None);
@@ -112,7 +117,10 @@ fn keys_of_a_plan_are_checked_where_nothing_is_known_of_them() {
         ("conections=10 rate=x /x", "conections@10"),
         ("threshold=x rate=x /x", "threshold@10"),
         ("per-thread=x rate=x /x", "per-thread@10"),
+        ("no-summary rate=x /x", "no-summary@10"),
         ("connections=0 rate=x arrival=poisson /x", "connections@10"),
+        ("rate=1 conections=1 arrival=a arrival=b /x", "arrival@13"),
+        ("threshold=x conections=1 key /x", "threshold@10 key@12"),
     ] {
         assert_eq!(problems(LoadType::Http, words, Some(&spoiled)), expected, "{words}");
     }

@@ -278,7 +278,7 @@ pub fn counted(text: &str, max: u32) -> Result<NonZeroU32, InputError> {
 
 pub(super) fn header_source(text: &str) -> Result<HeaderSource, InputError> {
     match text.strip_prefix('@') {
-        Some(path) => Ok(HeaderSource::File(path.into())),
+        Some(file) => path(file).map(HeaderSource::File),
         None => parse_header(text).map(HeaderSource::Field),
     }
 }
@@ -363,7 +363,7 @@ pub(super) fn header_name(text: &str) -> Result<String, InputError> {
 }
 
 pub(super) fn path(text: &str) -> Result<PathBuf, InputError> {
-    Ok(text.into())
+    if text.is_empty() { Err(refused("", "write a path")) } else { Ok(text.into()) }
 }
 
 fn token(name: &str) -> Result<String, InputError> {
