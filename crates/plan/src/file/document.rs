@@ -70,6 +70,43 @@ pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Option<Node> {
     Some(builder.root.unwrap_or(Node { place: Place::START, value: Value::Null }))
 }
 
+/// One text, a list of them, or a mapping whose entries are joined by `between`.
+pub(super) fn texts(node: &Node, between: &str, problems: &mut Vec<Problem>) -> Vec<Text> {
+    match &node.value {
+        Value::Null => Vec::new(),
+        Value::Scalar(text) => vec![Text { value: text.clone(), place: node.place }],
+        Value::List(items) => items.iter().flat_map(|item| single(item, problems)).collect(),
+        Value::Map(entries) if !between.is_empty() => entries
+            .iter()
+            .filter_map(|(key, node)| {
+                let value = single(node, problems)?;
+                Some(Text { value: format!("{}{between}{}", key.value, value.value), place: key.place })
+            })
+            .collect(),
+        Value::Map(_) => {
+            problems.push(Problem::at(
+                node.place,
+                "a mapping where text is expected",
+                "write one string, or a list",
+            ));
+            Vec::new()
+        }
+    }
+}
+
+/// One text; nothing is an empty one.
+pub(super) fn single(node: &Node, problems: &mut Vec<Problem>) -> Option<Text> {
+    match &node.value {
+        Value::Scalar(text) => Some(Text { value: text.clone(), place: node.place }),
+        Value::Null => Some(Text { value: String::new(), place: node.place }),
+        Value::List(_) | Value::Map(_) => {
+            let message = format!("{} where a single value is expected", node.kind());
+            problems.push(Problem::at(node.place, message, "write one string"));
+            None
+        }
+    }
+}
+
 /// Builds the tree from the parser's events.
 struct Builder<'p> {
     open: Vec<Open>,

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use super::document::{Node, Value};
-use super::read::{single, texts, with_destination};
+use super::document::{Node, Value, single, texts};
 use super::{Machine, MachineSettings, PlanFile, Problem, Reach, SshSpec, Text};
 use crate::InputError;
 use crate::limits::MACHINE_COUNT_MAX;
@@ -169,6 +168,24 @@ fn hosts(
         machines.extend(spread);
     }
     machines
+}
+
+/// `[user@]host[:port]`, where the host may be `[v6]`.
+pub(super) fn with_destination(mut spec: SshSpec, text: &str) -> SshSpec {
+    let rest = match text.rsplit_once('@') {
+        Some((user, rest)) => {
+            spec.user = Some(user.to_owned());
+            rest
+        }
+        None => text,
+    };
+    let split = rest.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+    let port = split.and_then(|(_, port)| port.parse().ok());
+    let host = if port.is_some() { split.map_or(rest, |(host, _)| host) } else { rest };
+    spec.port = port.or(spec.port);
+    let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    address.filter(|address| address.contains(':')).unwrap_or(host).clone_into(&mut spec.host);
+    spec
 }
 
 /// A destination without its user.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::document::{Node, Value};
-use super::inventory::{self, Groups, HostList};
+use super::document::{Node, Value, single, texts};
+use super::inventory::{self, Groups, HostList, with_destination};
 use super::{
     FileSpec, Hook, Machine, MachineSettings, MonitorSpec, PlanFile, Problem, Reach, SshSpec, Step, Watched,
 };
@@ -253,24 +253,6 @@ fn ssh_spec(node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> Ssh
     let mut keys = Keys::of(node, "`ssh`", problems);
     let spec = keys.ssh(defaults);
     keys.finish(SSH_KEYS);
-    spec
-}
-
-/// `[user@]host[:port]`, where the host may be `[v6]`.
-pub(super) fn with_destination(mut spec: SshSpec, text: &str) -> SshSpec {
-    let rest = match text.rsplit_once('@') {
-        Some((user, rest)) => {
-            spec.user = Some(user.to_owned());
-            rest
-        }
-        None => text,
-    };
-    let split = rest.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
-    let port = split.and_then(|(_, port)| port.parse().ok());
-    let host = if port.is_some() { split.map_or(rest, |(host, _)| host) } else { rest };
-    spec.port = port.or(spec.port);
-    let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    address.filter(|address| address.contains(':')).unwrap_or(host).clone_into(&mut spec.host);
     spec
 }
 
@@ -528,42 +510,6 @@ fn sysctls(node: &Node, problems: &mut Vec<Problem>) -> BTreeMap<String, String>
         }
     }
     sysctls
-}
-
-/// One text, a list of them, or a mapping whose entries are joined by `between`.
-pub(super) fn texts(node: &Node, between: &str, problems: &mut Vec<Problem>) -> Vec<Text> {
-    match &node.value {
-        Value::Null => Vec::new(),
-        Value::Scalar(text) => vec![Text { value: text.clone(), place: node.place }],
-        Value::List(items) => items.iter().flat_map(|item| single(item, problems)).collect(),
-        Value::Map(entries) if !between.is_empty() => entries
-            .iter()
-            .filter_map(|(key, node)| {
-                let value = single(node, problems)?;
-                Some(Text { value: format!("{}{between}{}", key.value, value.value), place: key.place })
-            })
-            .collect(),
-        Value::Map(_) => {
-            problems.push(Problem::at(
-                node.place,
-                "a mapping where text is expected",
-                "write one string, or a list",
-            ));
-            Vec::new()
-        }
-    }
-}
-
-pub(super) fn single(node: &Node, problems: &mut Vec<Problem>) -> Option<Text> {
-    match &node.value {
-        Value::Scalar(text) => Some(Text { value: text.clone(), place: node.place }),
-        Value::Null => Some(Text { value: String::new(), place: node.place }),
-        Value::List(_) | Value::Map(_) => {
-            let message = format!("{} where a single value is expected", node.kind());
-            problems.push(Problem::at(node.place, message, "write one string"));
-            None
-        }
-    }
 }
 
 /// The entries of a mapping, taken one by one; what is left at the end is unknown.

@@ -3,9 +3,8 @@
 //! What a scenario leaves out has the default of the tool that PTR started. `docs/ptr.md` has all keys in a table.
 //! Owns: that mapping. Never: reads a value itself; `fields` does.
 
-use super::super::{LoadSpec, Place, Text};
-use super::fields::{Fields, Unit};
-use super::{Common, Reader};
+use super::super::{FileSpec, LoadSpec, Place, Text};
+use super::fields::{Fields, Reader, Unit};
 use crate::GivenOption;
 
 /// What makes the load of a file's scenarios.
@@ -16,6 +15,14 @@ pub(super) enum Driver {
     H2load,
     Idle,
     TlsPerf,
+}
+
+/// What every scenario of a file has in common.
+pub(super) struct Common {
+    pub(super) driver: Driver,
+    pub(super) target: Option<Text>,
+    pub(super) on: Vec<Text>,
+    pub(super) files: Vec<FileSpec>,
 }
 
 impl Driver {

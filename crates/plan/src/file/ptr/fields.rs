@@ -6,10 +6,35 @@ use std::collections::BTreeMap;
 
 use super::super::document::{Node, Value};
 use super::super::read::{parse_port, suggestion};
-use super::super::{Place, Text};
-use super::Reader;
+use super::super::{Place, Problem, Text};
 use crate::InputError;
 use crate::units::{parse_count, parse_duration};
+
+/// What the command line adds to the files.
+#[derive(Debug, Clone, Default)]
+pub struct PtrOptions {
+    /// ssh user on generators and bastion.
+    pub user: Option<String>,
+    /// Private key file.
+    pub key: Option<String>,
+    /// The host to go through.
+    pub bastion: Option<String>,
+    /// Whether the real tools make the load, instead of squall itself.
+    pub external: bool,
+    /// Whether the numbers of a scenario are divided among the generators. PTR gives every generator all of them.
+    pub divide: bool,
+    /// ssh's configuration file, instead of the user's.
+    pub config: Option<String>,
+}
+
+/// Reads a PTR file, and notes what is wrong with it.
+pub(super) struct Reader<'a> {
+    pub(super) options: &'a PtrOptions,
+    pub(super) folder: &'a str,
+    pub(super) problems: &'a mut Vec<Problem>,
+    /// Tells the loads of several files apart.
+    pub(super) prefix: String,
+}
 
 /// A mapping by key, all of whose keys are known.
 pub(super) struct Fields<'n> {
@@ -40,6 +65,10 @@ impl Unit {
 }
 
 impl Reader<'_> {
+    pub(super) fn problem(&mut self, place: Place, message: impl Into<String>, help: impl Into<String>) {
+        self.problems.push(Problem::at(place, message, help));
+    }
+
     /// The entries of a mapping; notes those that are not `known`.
     pub(super) fn fields<'n>(&mut self, node: &'n Node, what: &str, known: &[&str]) -> Option<Fields<'n>> {
         let Value::Map(entries) = &node.value else {

@@ -11,32 +11,14 @@ mod write;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+pub use self::fields::PtrOptions;
 pub use self::write::ptr_plan_text;
 
-use self::driver::Driver;
-use self::fields::{Fields, Unit};
+use self::driver::{Common, Driver};
+use self::fields::{Fields, Reader, Unit};
 use super::document::{self, Node, Value};
 use super::read::{destination_port, parse_mode};
-use super::{
-    FileSpec, LoadSpec, Machine, MachineSettings, Place, PlanFile, Problem, Reach, SshSpec, Step, Text,
-};
-
-/// What the command line adds to the files.
-#[derive(Debug, Clone, Default)]
-pub struct PtrOptions {
-    /// ssh user on generators and bastion.
-    pub user: Option<String>,
-    /// Private key file.
-    pub key: Option<String>,
-    /// The host to go through.
-    pub bastion: Option<String>,
-    /// Whether the real tools make the load, instead of squall itself.
-    pub external: bool,
-    /// Whether the numbers of a scenario are divided among the generators. PTR gives every generator all of them.
-    pub divide: bool,
-    /// ssh's configuration file, instead of the user's.
-    pub config: Option<String>,
-}
+use super::{FileSpec, LoadSpec, Machine, MachineSettings, PlanFile, Problem, Reach, SshSpec, Step, Text};
 
 /// A PTR file.
 #[derive(Debug, Clone)]
@@ -76,22 +58,6 @@ pub fn parse_ptr(files: &[PtrFile], options: &PtrOptions) -> Result<PlanFile, Ve
         last.pause = Duration::ZERO;
     }
     if problems.is_empty() { Ok(plan) } else { Err(problems) }
-}
-
-struct Reader<'a> {
-    options: &'a PtrOptions,
-    folder: &'a str,
-    problems: &'a mut Vec<Problem>,
-    /// Tells the loads of several files apart.
-    prefix: String,
-}
-
-/// What every scenario of a file has in common.
-struct Common {
-    driver: Driver,
-    target: Option<Text>,
-    on: Vec<Text>,
-    files: Vec<FileSpec>,
 }
 
 impl Reader<'_> {
@@ -255,10 +221,6 @@ impl Reader<'_> {
             return path;
         }
         Text { value: format!("{}/{}", self.folder.trim_end_matches('/'), path.value), ..path }
-    }
-
-    fn problem(&mut self, place: Place, message: impl Into<String>, help: impl Into<String>) {
-        self.problems.push(Problem::at(place, message, help));
     }
 }
 

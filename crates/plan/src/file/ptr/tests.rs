@@ -1,5 +1,6 @@
 //! PTR files key by key: the load that each means, by squall and by the real tools, and what is wrong with files.
 
+use super::super::Place;
 use super::*;
 use crate::file::{Variables, ptr_plan_text};
 
