@@ -11,7 +11,6 @@ use squall_plan::InputError;
 use squall_report::page::FeedState;
 use squall_report::{MachineGlance, OutputSpec};
 
-use crate::args::OutputArgs;
 use crate::failure::Failure;
 use crate::output;
 
@@ -74,35 +73,31 @@ impl FromStr for Out {
 }
 
 impl Streams {
-    /// Opens all of them; says on stderr where the pages are. `name`: the run's.
-    pub(crate) fn open(args: &OutputArgs, name: &str) -> Result<Self, Failure> {
+    /// Opens those of `--out` and of `--web`. `name`: the run's.
+    pub(crate) fn open(outs: &[Out], web: Option<SocketAddr>, name: &str) -> Result<Self, Failure> {
         let mut streams = Self { web: None, metrics: Vec::new(), pushes: Vec::new() };
-        for out in &args.faces.out {
+        for out in outs {
             match out {
                 Out::File(_) => {}
                 Out::Push(kind, target) => streams.pushes.push(push(*kind, target)?),
                 Out::Scrape(address) => {
                     streams.metrics.push(Metrics::start(*address).map_err(|error| refused(&error))?);
                 }
-                Out::Web { address, .. } if args.web.is_none() && streams.web.is_none() => {
+                Out::Web { address, .. } if web.is_none() && streams.web.is_none() => {
                     streams.web = Some(Web::start(*address, name).map_err(|error| refused(&error))?);
                 }
                 Out::Web { .. } => {}
             }
         }
-        if let Some(address) = args.web {
+        if let Some(address) = web {
             streams.web = Some(Web::start(address, name).map_err(|error| refused(&error))?);
         }
-        streams.announce(args);
         Ok(streams)
     }
 
-    fn announce(&self, args: &OutputArgs) {
-        let note = |name: &str, url: String| {
-            if !args.live {
-                output::note(&format!("{name:<12}{url}"));
-            }
-        };
+    /// Says on stderr where the pages are.
+    pub(crate) fn announce(&self) {
+        let note = |name: &str, url: String| output::note(&format!("{name:<12}{url}"));
         self.web.iter().for_each(|web| note("live page", web.url()));
         self.metrics.iter().for_each(|metrics| note("metrics", metrics.url()));
     }
@@ -120,14 +115,12 @@ impl Streams {
         self.web.as_mut().map_or(0, |web| web.update(recorder, machines, state))
     }
 
-    /// Tells how the run ended, and warns of what did not arrive.
-    pub(crate) fn finish(self, record: &RunRecord, args: &OutputArgs) {
+    /// Tells how the run ended; gives a warning for each stream that lost something.
+    pub(crate) fn finish(self, record: &RunRecord) -> Vec<String> {
         if let Some(web) = self.web {
             web.finish(record);
         }
-        for lost in self.pushes.into_iter().filter_map(|push| push.finish(record)) {
-            output::warning(args.faces.color, &lost);
-        }
+        self.pushes.into_iter().filter_map(|push| push.finish(record)).collect()
     }
 }
 

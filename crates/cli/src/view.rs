@@ -42,7 +42,10 @@ impl<'a> View<'a> {
         name: &str,
         steer: Box<dyn FnMut(Ask) + 'a>,
     ) -> Result<Self, Failure> {
-        let streams = Streams::open(args, name)?;
+        let streams = Streams::open(&args.faces.out, args.web, name)?;
+        if !args.live {
+            streams.announce();
+        }
         let face = if args.live { live(args)? } else { progress(args) };
         Ok(Self {
             face,
@@ -120,7 +123,9 @@ impl<'a> View<'a> {
         // What is written from now on is the whole run.
         drop(self.checkpoint);
         drop(self.face);
-        self.streams.finish(record, self.args);
+        for lost in self.streams.finish(record) {
+            output::warning(self.args.faces.color, &lost);
+        }
     }
 
     /// Clears a line for a message; the next update shows the run again.

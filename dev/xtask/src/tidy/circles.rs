@@ -1,6 +1,6 @@
 //! Modules of a crate import each other in one direction: where two import each other, neither can be read alone.
 //!
-//! Reads `use` declarations and paths of product code. What is still a circle is listed; the list only shrinks.
+//! Reads `use` declarations and paths of product code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,39 +19,12 @@ pub(super) fn check(files: &[Source], findings: &mut Findings) {
             graphs.entry(package).or_default().push((module, &file.text));
         }
     }
-    let mut known: Vec<&Circle> = Vec::new();
     for (package, modules) in &graphs {
         for circle in circles(&graph(modules)) {
-            known.extend(check_circle(package, &circle, findings));
+            let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
+            findings.push(format!("{package}: {}", names.join(", ")), "import each other in a circle");
         }
     }
-    for circle in CIRCLES.iter().filter(|circle| !known.contains(circle)) {
-        findings
-            .push(circle, "is no circle any more: remove it from the list in dev/xtask/src/tidy/circles.rs");
-    }
-}
-
-/// Compares a circle with the list; the entry that it has there.
-fn check_circle(package: &str, circle: &[Module], findings: &mut Findings) -> Option<&'static Circle> {
-    let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
-    let first = names.first()?;
-    let known = CIRCLES.iter().find(|known| known.package == package && known.first == *first);
-    let place = format!("{package}: {}", names.join(", "));
-    match known {
-        None => findings.push(place, "import each other in a circle"),
-        Some(known) if circle.len() > known.module_count => {
-            let message =
-                format!("the circle has grown from {} modules to {}", known.module_count, circle.len());
-            findings.push(place, message);
-        }
-        Some(known) if circle.len() < known.module_count => {
-            let message =
-                format!("the circle has {} modules now: lower its number in the list", circle.len());
-            findings.push(place, message);
-        }
-        Some(_) => {}
-    }
-    known
 }
 
 /// Crate and module of a product file; `None` for tests and for what is not in a crate.
@@ -175,28 +148,6 @@ fn reachable<'g>(graph: &'g Graph, module: &Module) -> BTreeSet<&'g Module> {
     reached
 }
 
-/// A circle that is still there.
-#[derive(Debug, PartialEq, Eq)]
-struct Circle {
-    package: &'static str,
-    /// Its first module by name.
-    first: &'static str,
-    module_count: usize,
-}
-
-impl std::fmt::Display for Circle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.package, self.first)
-    }
-}
-
-const fn circle(package: &'static str, first: &'static str, module_count: usize) -> Circle {
-    Circle { package, first, module_count }
-}
-
-const CIRCLES: &[Circle] =
-    &[circle("cli", "args", 2), circle("plan", "file::inventory", 2), circle("plan", "file::ptr", 3)];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,7 +175,6 @@ mod tests {
         ];
         let mut findings = Findings::default();
         check(&files, &mut findings);
-        let own: Vec<&String> = findings.0.iter().filter(|finding| finding.starts_with("x: ")).collect();
-        assert_eq!(own, ["x: b::inner, c: import each other in a circle"]);
+        assert_eq!(findings.0, ["x: b::inner, c: import each other in a circle"]);
     }
 }
