@@ -8,6 +8,7 @@ mod csv;
 pub(crate) mod data;
 mod encoding;
 mod execution;
+mod fasthttp;
 mod fs;
 pub(crate) mod html;
 pub(crate) mod http;
@@ -48,7 +49,7 @@ const NATIVES: &[Native] = &[
     ("k6/experimental/fs", fs::exports),
     ("k6/experimental/csv", csv::exports),
     ("k6/experimental/streams", streams::exports),
-    ("k6/x/fasthttp", http::fasthttp::exports),
+    ("k6/x/fasthttp", fasthttp::exports),
 ];
 
 /// Whether a module is a native one.

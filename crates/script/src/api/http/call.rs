@@ -200,7 +200,7 @@ impl<'js> Asked<'_, 'js> {
     }
 }
 
-pub(super) fn scenario(host: &Host) -> Rc<str> {
+pub(crate) fn scenario(host: &Host) -> Rc<str> {
     host.scenario.borrow().as_ref().map_or_else(|| Rc::from(""), |scenario| Rc::clone(&scenario.name))
 }
 
@@ -215,7 +215,7 @@ fn nowhere() -> Url {
 }
 
 /// The URL without user information, and that information.
-pub(super) fn split_user(text: &str) -> Result<(Url, Option<(String, String)>), Unusable> {
+pub(crate) fn split_user(text: &str) -> Result<(Url, Option<(String, String)>), Unusable> {
     let mut url = super::url::parse(text)?;
     if url.username().is_empty() && url.password().is_none() {
         return Ok((url, None));

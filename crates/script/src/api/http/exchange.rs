@@ -349,7 +349,7 @@ fn cookie_value(value: &str) -> Cow<'_, str> {
 }
 
 /// A header field.
-pub(super) fn header(name: &str, value: &str) -> Header {
+pub(crate) fn header(name: &str, value: &str) -> Header {
     Header { name: name.to_owned(), value: value.to_owned() }
 }
 
@@ -359,7 +359,7 @@ fn replace_header(headers: &mut Vec<Header>, name: &str, value: String) {
 }
 
 /// Sends a request and waits for its response.
-pub(super) fn perform<'js>(ctx: Ctx<'js>, prepared: Prepared) -> JsResult<Value<'js>> {
+pub(crate) fn perform<'js>(ctx: Ctx<'js>, prepared: Prepared) -> JsResult<Value<'js>> {
     let host = Host::of(ctx);
     let mut exchange = Exchange::begin(host, prepared);
     loop {

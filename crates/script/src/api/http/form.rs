@@ -15,12 +15,12 @@ use super::params::Flaw;
 
 /// An encoded body.
 #[derive(Debug, Default)]
-pub(super) struct Encoded {
-    pub(super) body: Body,
+pub(crate) struct Encoded {
+    pub(crate) body: Body,
     /// `Content-Type`, where the body says it.
-    pub(super) content_type: Option<String>,
+    pub(crate) content_type: Option<String>,
     /// `Content-Encoding`.
-    pub(super) coding: Option<String>,
+    pub(crate) coding: Option<String>,
 }
 
 /// `http.file(data, filename, contentType)`.
@@ -32,7 +32,7 @@ struct FileData {
 }
 
 /// Encodes what a script gave as a body.
-pub(super) fn encode(value: &Value<'_>, compression: &[String]) -> Result<Encoded, Flaw> {
+pub(crate) fn encode(value: &Value<'_>, compression: &[String]) -> Result<Encoded, Flaw> {
     let (mut bytes, content_type) = if value.is_nullish() {
         return Ok(Encoded::default());
     } else if value.is_string() {
@@ -301,4 +301,4 @@ fn split_fields(text: &str) -> Vec<(String, String)> {
 }
 
 /// Hidden member of a `FileStream`: the URL of its file.
-pub(super) const STREAMED_FILE: &str = "__streamedFile";
+pub(crate) const STREAMED_FILE: &str = "__streamedFile";

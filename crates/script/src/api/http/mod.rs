@@ -4,15 +4,14 @@
 
 mod batch;
 mod cache;
-mod call;
+pub(super) mod call;
 mod cookies;
-mod exchange;
-pub(crate) mod fasthttp;
-mod form;
+pub(super) mod exchange;
+pub(super) mod form;
 mod params;
-mod response;
+pub(super) mod response;
 pub(crate) mod state;
-mod url;
+pub(super) mod url;
 
 use crate::host::Host;
 use crate::vm::{Ctx, Fun, JsResult, Value};

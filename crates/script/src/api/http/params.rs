@@ -14,7 +14,7 @@ use super::state::{Callback, Params, ResponseType};
 
 /// Why params cannot be used.
 #[derive(Debug)]
-pub(super) enum Flaw {
+pub(crate) enum Flaw {
     /// An exception is pending.
     Thrown(Thrown),
     /// What k6 refuses: the request fails, and the iteration goes on.
@@ -29,7 +29,7 @@ impl From<Thrown> for Flaw {
 
 impl Flaw {
     /// As an exception, where nothing else is made of it.
-    pub(super) fn thrown(self, ctx: Ctx<'_>) -> Thrown {
+    pub(crate) fn thrown(self, ctx: Ctx<'_>) -> Thrown {
         match self {
             Self::Thrown(thrown) => thrown,
             Self::Bad(text) => ctx.throw_error(&text),

@@ -17,7 +17,7 @@ use super::state::{ResponseClass, ResponseType};
 
 /// What a script holds of a response.
 #[derive(Debug)]
-pub(super) struct Response {
+pub(crate) struct Response {
     reply: Reply,
     /// `None`: the request could not even be made.
     sent: Option<Sent>,
@@ -97,7 +97,7 @@ impl Response {
     }
 
     /// Status code; 0 when the request failed.
-    pub(super) fn status(&self) -> u16 {
+    pub(crate) fn status(&self) -> u16 {
         self.reply.status
     }
 

@@ -76,35 +76,35 @@ pub(super) struct Exchange {
 
 /// A request ready to be sent.
 #[derive(Debug, Clone)]
-pub(super) struct Prepared {
-    pub(super) spec: Rc<Spec>,
-    pub(super) params: Option<Rc<Params>>,
+pub(crate) struct Prepared {
+    pub(crate) spec: Rc<Spec>,
+    pub(crate) params: Option<Rc<Params>>,
     /// Why no transport takes it: its URL is one, but none of HTTP.
-    pub(super) unsent: Option<ReplyFailure>,
+    pub(crate) unsent: Option<ReplyFailure>,
 }
 
 /// How a request is to be made.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Params {
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) tags: Vec<(String, String)>,
-    pub(super) timeout: Option<Duration>,
+pub(crate) struct Params {
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) tags: Vec<(String, String)>,
+    pub(crate) timeout: Option<Duration>,
     /// Name, value, and whether it replaces the jar's.
-    pub(super) cookies: Vec<(String, String, bool)>,
-    pub(super) jar: Option<Rc<RefCell<Jar>>>,
-    pub(super) redirects: Option<u32>,
-    pub(super) response_type: Option<ResponseType>,
-    pub(super) callback: Option<Callback>,
-    pub(super) auth: Option<String>,
-    pub(super) compression: Vec<String>,
-    pub(super) throws: Option<bool>,
+    pub(crate) cookies: Vec<(String, String, bool)>,
+    pub(crate) jar: Option<Rc<RefCell<Jar>>>,
+    pub(crate) redirects: Option<u32>,
+    pub(crate) response_type: Option<ResponseType>,
+    pub(crate) callback: Option<Callback>,
+    pub(crate) auth: Option<String>,
+    pub(crate) compression: Vec<String>,
+    pub(crate) throws: Option<bool>,
     /// Squall's own: the version of HTTP.
-    pub(super) http: Option<HttpVersion>,
+    pub(crate) http: Option<HttpVersion>,
 }
 
 /// What `response.body` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResponseType {
+pub(crate) enum ResponseType {
     Text,
     Binary,
     None,
@@ -112,7 +112,7 @@ pub(super) enum ResponseType {
 
 /// Which responses are expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Callback {
+pub(crate) enum Callback {
     /// Inclusive ranges of statuses.
     Statuses(Rc<[(u16, u16)]>),
     /// Nobody asks: no `expected_response`, no `http_req_failed`.

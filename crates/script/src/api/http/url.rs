@@ -6,7 +6,7 @@ use crate::step::ReplyFailure;
 
 /// Why a URL cannot be requested.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub(crate) enum Unusable {
     /// It is no URL: nothing is counted.
     Malformed(String),
     /// A request that fails before anything is sent: it is counted.
@@ -15,7 +15,7 @@ pub(super) enum Unusable {
 
 impl Unusable {
     /// The reason alone.
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         let (Self::Malformed(text) | Self::Unsent(ReplyFailure { text, .. })) = self;
         text
     }

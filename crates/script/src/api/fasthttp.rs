@@ -10,20 +10,20 @@ use std::time::Duration;
 
 use squall_plan::{Body, Header, HttpVersion, RequestPlan};
 
-use crate::api::{exports_of, string_pairs};
 use crate::host::Host;
 use crate::metrics::Tags;
 use crate::step::{ClientConfig, Spec};
 use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
-use super::call::{scenario, split_user};
-use super::exchange::{self, header};
-use super::form;
-use super::response::Response;
-use super::state::{self, Params, ResponseType};
-use super::url::Unusable;
+use super::http::call::{scenario, split_user};
+use super::http::exchange::{self, header};
+use super::http::form;
+use super::http::response::Response;
+use super::http::state::{self, Params, ResponseType};
+use super::http::url::Unusable;
+use super::{exports_of, string_pairs};
 
-pub(in crate::api) fn exports(ctx: Ctx<'_>) -> JsResult<crate::api::Exports<'_>> {
+pub(super) fn exports(ctx: Ctx<'_>) -> JsResult<super::Exports<'_>> {
     let module = ctx.object();
     module.set("Client", ctx.constructor(&Fun::new(c"Client", 1, new_client), &ctx.object())?)?;
     module.set("Request", ctx.constructor(&Fun::new(c"Request", 2, new_request), &ctx.object())?)?;
