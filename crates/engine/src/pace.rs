@@ -48,7 +48,7 @@ impl Arrivals {
         let kind = match arrival {
             Arrival::Constant => Kind::Constant { own_idx: part.machine_idx(0) },
             Arrival::Poisson => {
-                let seed = u64::from(part.segment.first) << 32 | u64::from(part.shard_idx);
+                let seed = part.segment.whole_idx(0) << 32 | u64::from(part.shard_idx);
                 Kind::Poisson { accumulated: 0.0, random: SplitMix(seed) }
             }
         };
@@ -162,7 +162,7 @@ mod tests {
     ) -> Vec<u64> {
         let mut all = Vec::new();
         for shard_idx in 0..shard_count {
-            let part = ShardPart { shard_idx, shard_count, segment };
+            let part = ShardPart { shard_idx, shard_count, segment: segment.clone() };
             let mut arrivals = Arrivals::new(profile, arrival, &part, grid_ns, end_ns);
             while let Some(due) = arrivals.pop_due(u64::MAX) {
                 all.push(due.intended_ns);

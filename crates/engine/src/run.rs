@@ -166,7 +166,7 @@ impl Collector {
                     let _ = spare.send(Box::new(Snapshot::new(row_count, is_open_model)));
                 }
                 let setup = ShardSetup {
-                    part: ShardPart { shard_idx, shard_count, segment: ready.load().segment },
+                    part: ShardPart { shard_idx, shard_count, segment: ready.load().segment.clone() },
                     shard_idx: self.shards.len() as u32,
                     prepared: ready.clone(),
                     control: self.control.clone(),

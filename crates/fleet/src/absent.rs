@@ -100,7 +100,8 @@ impl Schedule {
     fn of(plan: &Plan) -> Option<Self> {
         let [load] = &plan.loads[..] else { return None };
         let When::Open { rate, .. } = &load.when else { return None };
-        Some(Self { rate: rate.clone(), segment: load.segment, warmup: plan.warmup, end: load.stop.duration })
+        let segment = load.segment.clone();
+        Some(Self { rate: rate.clone(), segment, warmup: plan.warmup, end: load.stop.duration })
     }
 
     /// Arrivals before `at`, those of the warm-up left out.

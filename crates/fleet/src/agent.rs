@@ -428,13 +428,6 @@ impl<'a> Agent<'a> {
         if let Some(trouble) = self.files_refused.clone().filter(|_| needs_files(order)) {
             return self.say(Report::Refused { load_idx: Some(order.load_idx), trouble });
         }
-        if !order.segment.is_possible() {
-            let trouble = Trouble::new(
-                format!("there is no such part of a load: {:?}", order.segment),
-                "use the same version on both machines",
-            );
-            return self.say(Report::Refused { load_idx: Some(order.load_idx), trouble });
-        }
         let voice = Voice {
             load_idx: order.load_idx,
             reports: self.reports.clone(),

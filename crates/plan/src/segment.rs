@@ -3,24 +3,61 @@
 //!
 //! Pure arithmetic: all parts add up to the whole, exactly, for users, connections, requests, arrivals and recorded sessions alike.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::When;
 
-/// Of every `of` items in a row, those at places `first` to `first + width - 1` are this machine's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Of every `of` items in a row, those at some of the places are this machine's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "SavedSegment", into = "SavedSegment")]
 pub struct Segment {
-    /// The first place, from 0.
-    pub first: u32,
-    /// How many places in a row; at least 1.
-    pub width: u32,
-    /// The places of all machines together; at least `first + width`.
-    pub of: u32,
+    /// How many of the places are this machine's; at least 1.
+    width: u32,
+    /// The places of all machines together; at least `width`.
+    of: u32,
+    places: Places,
+}
+
+/// Which places are a segment's; all are below `of`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Places {
+    /// Those in a row from this one.
+    From(u32),
+    /// These, in ascending order, with gaps.
+    Listed(Arc<[u32]>),
+}
+
+/// A segment as it is saved and sent; it may be none.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "a part of a load: `first`, `width` and `of`")]
+enum SavedSegment {
+    Run { first: u32, width: u32, of: u32 },
+    Listed { places: Vec<u32>, of: u32 },
 }
 
 impl Segment {
     /// Everything: a load that one machine makes.
-    pub const WHOLE: Self = Self { first: 0, width: 1, of: 1 };
+    pub const WHOLE: Self = Self { width: 1, of: 1, places: Places::From(0) };
+
+    /// `width` places in a row from `first`, counted from 0, of every `of`; `None`: there are no such places.
+    pub fn run(first: u32, width: u32, of: u32) -> Option<Self> {
+        let is_possible = width > 0 && first.checked_add(width)? <= of;
+        is_possible.then_some(Self { width, of, places: Places::From(first) })
+    }
+
+    /// These places, in ascending order, of every `of`; `None`: there are no such places.
+    pub fn listed(places: &[u32], of: u32) -> Option<Self> {
+        let (first, last) = (*places.first()?, *places.last()?);
+        if last >= of || !places.is_sorted_by(|left, right| left < right) {
+            return None;
+        }
+        match places.len() as u32 {
+            width if width == last - first + 1 => Self::run(first, width, of),
+            width => Some(Self { width, of, places: Places::Listed(places.into()) }),
+        }
+    }
 
     /// One segment for each machine, by weight (at least 1 each). `item_count`: how many connections or requests there are to be
     /// divided at least; where they are fewer than the places, the first machines get one place each and the others `None`.
@@ -28,20 +65,14 @@ impl Segment {
         let of: u32 = weights.iter().sum();
         if item_count < u64::from(of) {
             let used = weights.len().min(usize::try_from(item_count).unwrap_or(usize::MAX)).max(1) as u32;
-            let place = |first| (first < used).then_some(Self { first, width: 1, of: used });
-            return (0..).take(weights.len()).map(place).collect();
+            return (0..).take(weights.len()).map(|first| Self::run(first, 1, used)).collect();
         }
         let mut first = 0;
         let mut next = |&width: &u32| {
             first += width;
-            Some(Self { first: first - width, width, of })
+            Self::run(first - width, width, of)
         };
         weights.iter().map(&mut next).collect()
-    }
-
-    /// Whether there can be such a part: one that came from elsewhere may be none.
-    pub fn is_possible(&self) -> bool {
-        self.width > 0 && self.first.checked_add(self.width).is_some_and(|end| end <= self.of)
     }
 
     /// Whether it is everything.
@@ -49,23 +80,47 @@ impl Segment {
         self.width == self.of
     }
 
+    /// How many of [`Self::of`] places are this machine's; at least 1.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// The places of all machines together; at least 1.
+    pub fn of(&self) -> u32 {
+        self.of
+    }
+
     /// How many of `whole` items are this machine's.
     pub fn part_of(&self, whole: u64) -> u64 {
-        let (first, width, of) = (u64::from(self.first), u64::from(self.width), u64::from(self.of));
-        whole / of * width + (whole % of).saturating_sub(first).min(width)
+        let (width, of) = (u64::from(self.width), u64::from(self.of));
+        let (round, rest) = (whole / of, whole % of);
+        let own_rest = match &self.places {
+            Places::From(first) => rest.saturating_sub(u64::from(*first)).min(width),
+            Places::Listed(places) => places.partition_point(|place| u64::from(*place) < rest) as u64,
+        };
+        round * width + own_rest
     }
 
     /// The place in the whole of this machine's item `own_idx`.
     pub fn whole_idx(&self, own_idx: u64) -> u64 {
-        let width = u64::from(self.width);
-        own_idx / width * u64::from(self.of) + u64::from(self.first) + own_idx % width
+        let (width, of) = (u64::from(self.width), u64::from(self.of));
+        let (round, nth) = (own_idx / width, own_idx % width);
+        let place = match &self.places {
+            Places::From(first) => u64::from(*first) + nth,
+            Places::Listed(places) => u64::from(places[nth as usize]),
+        };
+        round * of + place
     }
 
     /// Of this machine's items, the number of the whole's item `whole_idx`; `None`: it is another machine's.
     fn own_idx(&self, whole_idx: u64) -> Option<u64> {
-        let (of, width) = (u64::from(self.of), u64::from(self.width));
-        let place = (whole_idx % of).checked_sub(self.first.into()).filter(|place| *place < width)?;
-        Some(whole_idx / of * width + place)
+        let (width, of) = (u64::from(self.width), u64::from(self.of));
+        let (round, place) = (whole_idx / of, (whole_idx % of) as u32);
+        let nth = match &self.places {
+            Places::From(first) => place.checked_sub(*first).filter(|nth| *nth < self.width)?,
+            Places::Listed(places) => places.binary_search(&place).ok()? as u32,
+        };
+        Some(round * width + u64::from(nth))
     }
 
     /// This machine's share: above 0, at most 1.
@@ -77,6 +132,27 @@ impl Segment {
 impl Default for Segment {
     fn default() -> Self {
         Self::WHOLE
+    }
+}
+
+impl TryFrom<SavedSegment> for Segment {
+    type Error = &'static str;
+
+    fn try_from(saved: SavedSegment) -> Result<Self, Self::Error> {
+        let segment = match saved {
+            SavedSegment::Run { first, width, of } => Self::run(first, width, of),
+            SavedSegment::Listed { places, of } => Self::listed(&places, of),
+        };
+        segment.ok_or("there is no such part of a load")
+    }
+}
+
+impl From<Segment> for SavedSegment {
+    fn from(Segment { width, of, places }: Segment) -> Self {
+        match places {
+            Places::From(first) => Self::Run { first, width, of },
+            Places::Listed(places) => Self::Listed { places: places.to_vec(), of },
+        }
     }
 }
 
@@ -98,6 +174,11 @@ impl ShardPart {
     /// Whether it is everything.
     pub fn is_whole(&self) -> bool {
         self.shard_count == 1 && self.segment.is_whole()
+    }
+
+    /// Whether it is the one that does what is done once on a machine.
+    pub fn is_first(&self) -> bool {
+        self.shard_idx == 0
     }
 
     /// Whether the item `whole_idx` is this shard's.
@@ -153,19 +234,19 @@ mod tests {
 
     #[test]
     fn each_item_is_one_shards_and_as_many_as_its_part_says() {
-        for weights in [&[1][..], &[1, 5, 3]] {
-            let segments = Segment::divide(weights, u64::MAX).into_iter().flatten();
+        let by_weight = |weights: &[u32]| Segment::divide(weights, u64::MAX).into_iter().flatten().collect();
+        let dealt = [&[0, 2, 5][..], &[1, 3], &[4]].map(|places| Segment::listed(places, 6).unwrap());
+        for segments in [by_weight(&[1]), by_weight(&[1, 5, 3]), dealt.to_vec()] {
             let parts: Vec<ShardPart> = segments
-                .flat_map(|segment| {
-                    (0..2).map(move |shard_idx| ShardPart { shard_idx, shard_count: 2, segment })
-                })
+                .iter()
+                .flat_map(|segment| [0, 1].map(|shard_idx| (shard_idx, segment.clone())))
+                .map(|(shard_idx, segment)| ShardPart { shard_idx, shard_count: 2, segment })
                 .collect();
             for whole in [0_u64, 1, 9, 100] {
                 for part in &parts {
                     let items: Vec<u64> = (0..whole).filter(|idx| part.has(*idx)).collect();
-                    let computed =
-                        (0..part.part_of(whole)).map(|nth| part.segment.whole_idx(part.machine_idx(nth)));
-                    assert!(computed.eq(items), "{part:?} of {whole}");
+                    let own = (0..part.part_of(whole)).map(|nth| part.machine_idx(nth));
+                    assert!(own.map(|nth| part.segment.whole_idx(nth)).eq(items), "{part:?} of {whole}");
                 }
                 assert!((0..whole).all(|idx| parts.iter().filter(|part| part.has(idx)).count() == 1));
             }
@@ -182,13 +263,42 @@ mod tests {
             (0, 0, 0, false),
             (u32::MAX, 1, u32::MAX, false),
         ] {
-            assert_eq!(Segment { first, width, of }.is_possible(), expected, "{first}+{width}/{of}");
+            assert_eq!(Segment::run(first, width, of).is_some(), expected, "{first}+{width}/{of}");
+        }
+        for (places, expected) in [
+            (&[0, 2][..], true),
+            (&[1, 2], true),
+            (&[], false),
+            (&[2, 0], false),
+            (&[0, 0], false),
+            (&[3, 0, 2], false),
+            (&[0, 3], false),
+        ] {
+            assert_eq!(Segment::listed(places, 3).is_some(), expected, "{places:?}");
+        }
+        assert_eq!(Segment::listed(&[1, 2], 3), Segment::run(1, 2, 3));
+    }
+
+    #[test]
+    fn saved_segments_are_read_back_and_impossible_ones_refused() {
+        let saved = r#"{"first":1,"width":2,"of":3}"#;
+        let segment: Segment = serde_json::from_str(saved).unwrap();
+        assert_eq!(segment, Segment::run(1, 2, 3).unwrap());
+        assert_eq!(serde_json::to_string(&segment).unwrap(), saved);
+        let listed = Segment::listed(&[0, 2], 4).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Segment>(&serde_json::to_string(&listed).unwrap()).unwrap(),
+            listed
+        );
+        for wrong in [r#"{"first":1,"width":0,"of":3}"#, r#"{"places":[4],"of":3}"#, r#"{"first":1}"#] {
+            let error = serde_json::from_str::<Segment>(wrong).unwrap_err().to_string();
+            assert!(error.contains("part of a load"), "{error}");
         }
     }
 
     #[test]
     fn weights_are_shares() {
-        let [Some(a), Some(b)] = Segment::divide(&[3, 1], 1000)[..] else { panic!("two machines") };
+        let [Some(a), Some(b)] = &Segment::divide(&[3, 1], 1000)[..] else { panic!("two machines") };
         assert_eq!((a.part_of(1000), b.part_of(1000)), (750, 250));
         assert_eq!((a.fraction(), b.fraction()), (0.75, 0.25));
     }

@@ -46,7 +46,6 @@ pub use options::{
 };
 pub use program::{Fetch, Program, ProgramSetup};
 pub use samples::{SampleForm, SampleOutput, SampleStream, TimeForm};
-pub use segment::Stripes;
 pub use shared::{Counts, NoRecorder, Pending, Progress, Scenario, Shared};
 pub use step::{ClientConfig, Reply, ReplyFailure, Request, Spec, Step, Timing};
 pub use user::{Iteration, Outcome, User, Work, log_failure};

@@ -1,16 +1,8 @@
-//! k6's execution segments: which part of a run this process makes when several make it together.
+//! k6's execution segments as k6 writes them, and which places of a run k6 gives to each.
 //!
-//! Pure arithmetic: the parts of a sequence add up to the whole, exactly, for users and iterations alike.
+//! Owns: the notation, and the order of places. Never: what a segment then means, which `plan::Segment` knows.
 
-use std::sync::Arc;
-
-/// Which items of a row are this process's: in each `cycle` of them, those at the places `picks`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stripes {
-    cycle: u64,
-    /// Ascending, below `cycle`, at least one.
-    picks: Arc<[u64]>,
-}
+use squall_plan::Segment;
 
 /// A fraction of the whole; the denominator is at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,61 +18,29 @@ struct Span {
     to: Ratio,
 }
 
-impl Stripes {
-    /// Everything.
-    pub fn whole() -> Self {
-        Self { cycle: 1, picks: Arc::new([0]) }
-    }
-
-    /// `width` places in a row, beginning at `first`, of every `cycle`.
-    pub fn run(first: u64, width: u64, cycle: u64) -> Self {
-        Self { cycle, picks: (first..first + width).collect() }
-    }
-
-    /// What `executionSegment` and `executionSegmentSequence` say: `1/4:1/2`, `25%:50%`, `0.25`; `0,1/4,1/2,1`.
-    ///
-    /// # Errors
-    /// When they cannot be read, or the sequence does not have the segment.
-    pub fn parse(segment: Option<&str>, sequence: Option<&str>) -> Result<Self, String> {
-        let own = segment.map(Span::parse).transpose()?.unwrap_or(Span::WHOLE);
-        let mut spans = sequence.map(read_sequence).transpose()?.unwrap_or_else(|| vec![own]);
-        let Some(place) = spans.iter().position(|span| *span == own) else {
-            let (segment, sequence) = (segment.unwrap_or("0:1"), sequence.unwrap_or_default());
-            return Err(format!(
-                "`executionSegment` {segment} is not one of `executionSegmentSequence` {sequence}"
-            ));
-        };
-        // What the sequence leaves out belongs to processes that are not named.
-        let before = Span { from: Ratio::ZERO, to: spans[0].from };
-        let after = Span { from: spans[spans.len() - 1].to, to: Ratio::ONE };
-        let has_before = before.from != before.to;
-        spans.splice(0..0, has_before.then_some(before));
-        spans.extend((after.from != after.to).then_some(after));
-        deal(&spans, place + usize::from(has_before))
-    }
-
-    /// How many of `total` items are this process's.
-    pub fn part_of(&self, total: u64) -> u64 {
-        let rest = self.picks.partition_point(|pick| *pick < total % self.cycle);
-        total / self.cycle * self.picks.len() as u64 + rest as u64
-    }
-
-    /// Of all items, the number of this process's `own_idx`-th one; both from 0.
-    pub fn whole_idx(&self, own_idx: u64) -> u64 {
-        let count = self.picks.len() as u64;
-        own_idx / count * self.cycle + self.picks[(own_idx % count) as usize]
-    }
-
-    /// This process's share: above 0, at most 1.
-    pub fn fraction(&self) -> f64 {
-        self.picks.len() as f64 / self.cycle as f64
-    }
+/// What `executionSegment` and `executionSegmentSequence` say: `1/4:1/2`, `25%:50%`, `0.25`; `0,1/4,1/2,1`.
+pub(crate) fn parse(segment: Option<&str>, sequence: Option<&str>) -> Result<Segment, String> {
+    let own = segment.map(Span::parse).transpose()?.unwrap_or(Span::WHOLE);
+    let mut spans = sequence.map(read_sequence).transpose()?.unwrap_or_else(|| vec![own]);
+    let Some(place) = spans.iter().position(|span| *span == own) else {
+        let (segment, sequence) = (segment.unwrap_or("0:1"), sequence.unwrap_or_default());
+        return Err(format!(
+            "`executionSegment` {segment} is not one of `executionSegmentSequence` {sequence}"
+        ));
+    };
+    // What the sequence leaves out belongs to processes that are not named.
+    let before = Span { from: Ratio::ZERO, to: spans[0].from };
+    let after = Span { from: spans[spans.len() - 1].to, to: Ratio::ONE };
+    let has_before = before.from != before.to;
+    spans.splice(0..0, has_before.then_some(before));
+    spans.extend((after.from != after.to).then_some(after));
+    deal(&spans, place + usize::from(has_before))
 }
 
 /// Deals the places of a cycle out to the spans, and gives those of one. The cycle is the least number of which every span is a
 /// whole part. Each place goes to the longest span (of equal ones the first) that has had no more than its share so far, so that
 /// every span's places lie as evenly as they can: as k6 documents it for arrivals.
-fn deal(spans: &[Span], own: usize) -> Result<Stripes, String> {
+fn deal(spans: &[Span], own: usize) -> Result<Segment, String> {
     let bounds = spans.iter().flat_map(|span| [span.from.under, span.to.under]);
     let cycle = bounds.fold(1, least_common_multiple);
     if cycle > CYCLE_MAX {
@@ -103,10 +63,10 @@ fn deal(spans: &[Span], own: usize) -> Result<Stripes, String> {
         let Some(next) = next else { continue };
         taken[next] += 1;
         if order[next].0 == own {
-            picks.push(place);
+            picks.push(place as u32);
         }
     }
-    Ok(Stripes { cycle, picks: picks.into() })
+    Segment::listed(&picks, cycle as u32).ok_or_else(|| "the segment is empty".to_owned())
 }
 
 fn read_sequence(text: &str) -> Result<Vec<Span>, String> {
@@ -173,7 +133,7 @@ fn least_common_multiple(left: u64, right: u64) -> u64 {
     (left / greatest_common_divisor(left, right)).saturating_mul(right)
 }
 
-/// Longest cycle: each place takes eight bytes.
+/// Longest cycle: each place takes four bytes.
 const CYCLE_MAX: u64 = 1_000_000;
 
 #[cfg(test)]
@@ -181,8 +141,9 @@ mod tests {
     use super::*;
 
     fn picks(segment: &str, sequence: Option<&str>) -> (u64, Vec<u64>) {
-        let stripes = Stripes::parse(Some(segment), sequence).unwrap();
-        (stripes.cycle, stripes.picks.to_vec())
+        let segment = parse(Some(segment), sequence).unwrap();
+        let picks = (0..u64::from(segment.width())).map(|nth| segment.whole_idx(nth));
+        (segment.of().into(), picks.collect())
     }
 
     #[test]
@@ -200,21 +161,19 @@ mod tests {
     fn the_parts_of_a_sequence_are_the_whole() {
         for sequence in ["0,1", "0,1/2,1", "0,1/3,1/2,1", "0,10%,0.35,3/4,1", "0,1/7,2/7,6/7,1"] {
             let bounds: Vec<&str> = sequence.split(',').collect();
-            let parts: Vec<Stripes> = bounds
-                .windows(2)
-                .map(|pair| Stripes::parse(Some(&pair.join(":")), Some(sequence)).unwrap())
-                .collect();
+            let parts: Vec<Segment> =
+                bounds.windows(2).map(|pair| parse(Some(&pair.join(":")), Some(sequence)).unwrap()).collect();
             for total in [0, 1, 2, 3, 7, 100, 12_345] {
                 let sum: u64 = parts.iter().map(|part| part.part_of(total)).sum();
                 assert_eq!(sum, total, "{sequence}");
-                let items = |part: &Stripes| -> Vec<u64> {
+                let items = |part: &Segment| -> Vec<u64> {
                     (0..part.part_of(total)).map(|idx| part.whole_idx(idx)).collect()
                 };
                 let mut all: Vec<u64> = parts.iter().flat_map(items).collect();
                 all.sort_unstable();
                 assert!(all.into_iter().eq(0..total), "{sequence} {total}");
             }
-            assert!((parts.iter().map(Stripes::fraction).sum::<f64>() - 1.0).abs() < 1e-12);
+            assert!((parts.iter().map(Segment::fraction).sum::<f64>() - 1.0).abs() < 1e-12);
         }
     }
 
@@ -230,7 +189,7 @@ mod tests {
             ("0:1", Some("1"), "two fractions"),
             ("0:1/999983", Some("0,1/999983,2/3,1"), "denominator"),
         ] {
-            let problem = Stripes::parse(Some(segment), sequence).unwrap_err();
+            let problem = parse(Some(segment), sequence).unwrap_err();
             assert!(problem.contains(reason), "{segment}: {problem}");
         }
     }

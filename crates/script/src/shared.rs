@@ -5,13 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use squall_plan::HttpVersion;
+use squall_plan::{HttpVersion, Segment};
 
 use crate::api::http::state::RequestCache;
 use crate::console::Console;
 use crate::metrics::{HttpSample, MetricId, Recorder, Tags};
 use crate::options::Runtime;
-use crate::segment::Stripes;
 use crate::vm::Heap;
 
 /// What the users of one thread share.
@@ -30,7 +29,7 @@ pub struct Shared {
     /// The requests made so far.
     pub(crate) requests: RefCell<RequestCache>,
     /// This process's part of the run, for numbers that count over all processes.
-    pub(crate) part: Stripes,
+    pub(crate) part: Segment,
     /// Where the users' memory comes from.
     pub(crate) heap: Rc<Heap>,
     /// Why `exec.test.abort()` was called, if it was.
@@ -141,7 +140,7 @@ impl Shared {
             counts,
             pending: Pending::default(),
             requests: RefCell::default(),
-            part: Stripes::whole(),
+            part: Segment::WHOLE,
             heap: Heap::new(),
             abort: RefCell::default(),
             setup_data: RefCell::default(),
@@ -150,7 +149,7 @@ impl Shared {
 
     /// The same in a process that makes a part of the run.
     #[must_use]
-    pub fn with_part(self, part: Stripes) -> Self {
+    pub fn with_part(self, part: Segment) -> Self {
         Self { part, ..self }
     }
 

@@ -53,7 +53,7 @@ impl Worker for Engine {
         };
         for own in &mut plan.loads {
             own.name.clone_from(&order.name);
-            own.segment = order.segment;
+            own.segment = order.segment.clone();
         }
         Ok(Box::new(EngineJob { plan, script, control: Control::new(), started: Arc::default() }))
     }

@@ -285,7 +285,7 @@ fn load_line(plan: &FleetPlan, load: &squall_fleet::FleetLoad) -> String {
 fn on(plan: &FleetPlan, load: &squall_fleet::FleetLoad) -> String {
     let share = |(machine_idx, segment): &(usize, squall_plan::Segment)| {
         let name = &plan.machines[*machine_idx].name.value;
-        if segment.is_whole() { name.clone() } else { format!("{name} {}/{}", segment.width, segment.of) }
+        if segment.is_whole() { name.clone() } else { format!("{name} {}/{}", segment.width(), segment.of()) }
     };
     let names = load.parts.iter().map(share).collect::<Vec<_>>().join(", ");
     if load.copy_count() > 1 { format!("each of {names}") } else { names }

@@ -42,7 +42,7 @@ impl Fleet<'_> {
         for &load_idx in &self.plan.steps[step.step_idx].load_idxs {
             let load = &self.plan.loads[load_idx];
             let part = load.parts.iter().find(|(machine, _)| *machine == machine_idx);
-            let Some(&(_, segment)) = part.filter(|_| self.links[machine_idx].lost.is_none()) else {
+            let Some((_, segment)) = part.filter(|_| self.links[machine_idx].lost.is_none()) else {
                 continue;
             };
             step.jobs.push((machine_idx, load_idx, State::Preparing));
@@ -55,7 +55,7 @@ impl Fleet<'_> {
                 name: load.name.clone(),
                 work: self.work(load_idx, machine_idx),
                 env: load.env.clone(),
-                segment,
+                segment: segment.clone(),
                 is_first,
                 start_after: load.start_after,
             });

@@ -39,7 +39,7 @@ impl ToolJob {
     /// When the tool cannot do it, or is not installed here.
     pub fn new(order: &LoadOrder, load: &ToolLoad, folder: &Path) -> Result<Self, Trouble> {
         let (tool, mut load) = (by_name(&load.name)?, load.clone());
-        load.divide(tool, order.segment);
+        load.divide(tool, &order.segment);
         load.report_file =
             folder.join(format!("report-{}.json", order.load_idx)).to_string_lossy().into_owned();
         let (program, words) = match load.command.split_first() {
@@ -59,7 +59,7 @@ impl ToolJob {
         };
         let mut words = words;
         if load.is_divided_by(tool) && !order.segment.is_whole() {
-            words.splice(1..1, segment_words(order.segment));
+            words.splice(1..1, segment_words(&order.segment));
         }
         let own = tool.env(&load).map(|(name, value)| (name.to_owned(), value));
         let env = order.env.clone().into_iter().chain(own.clone()).collect();
@@ -244,14 +244,15 @@ fn nothing() -> LoadEnd {
 }
 
 /// k6 divides users and iterations itself: it is given which part is this machine's.
-pub(super) fn segment_words(segment: Segment) -> Vec<String> {
-    let part = |from: u32, to: u32| format!("{from}/{}:{to}/{}", segment.of, segment.of);
-    let places: Vec<String> = (0..=segment.of).map(|place| format!("{place}/{}", segment.of)).collect();
-    let sequence =
-        places.join(",").replace(&format!("{}/{}", segment.of, segment.of), "1").replacen(&places[0], "0", 1);
+pub(super) fn segment_words(segment: &Segment) -> Vec<String> {
+    // The places of a machine are in a row.
+    let (first, of) = (segment.whole_idx(0), segment.of());
+    let end = first + u64::from(segment.width());
+    let places: Vec<String> = (0..=of).map(|place| format!("{place}/{of}")).collect();
+    let sequence = places.join(",").replace(&format!("{of}/{of}"), "1").replacen(&places[0], "0", 1);
     vec![
         "--execution-segment".to_owned(),
-        part(segment.first, segment.first + segment.width),
+        format!("{first}/{of}:{end}/{of}"),
         "--execution-segment-sequence".to_owned(),
         sequence,
     ]

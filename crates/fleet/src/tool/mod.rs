@@ -294,7 +294,7 @@ impl ToolLoad {
     }
 
     /// Leaves a machine's part, unless the tool divides it itself.
-    fn divide(&mut self, tool: &dyn Tool, segment: Segment) {
+    fn divide(&mut self, tool: &dyn Tool, segment: &Segment) {
         if self.is_divided_by(tool) {
             return;
         }

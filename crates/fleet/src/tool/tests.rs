@@ -7,7 +7,7 @@ fn tool(name: &str) -> &'static dyn Tool {
 }
 
 /// A load from words such as `--key=value`, and a machine's part of it.
-fn load(words: &[&str], segment: Segment) -> Result<(&'static dyn Tool, ToolLoad), Problems> {
+fn load(words: &[&str], segment: &Segment) -> Result<(&'static dyn Tool, ToolLoad), Problems> {
     let arguments = vec![Text::typed(words[0])];
     let mut spec = LoadSpec { arguments, is_whole: true, ..LoadSpec::default() };
     for word in &words[1..] {
@@ -123,8 +123,8 @@ fn loads_become_command_lines() {
         let (tool, load) = load(words, segment).unwrap();
         tool.words(&load).unwrap().join(" ")
     };
-    let half = Segment { first: 0, width: 1, of: 2 };
-    let whole = Segment::WHOLE;
+    let half = &Segment::run(0, 1, 2).unwrap();
+    let whole = &Segment::WHOLE;
     for (words, segment, expected) in [
         (
             &["wrk", "--url=http://a/", "--connections=11", "--duration=1m30s"][..],
@@ -170,7 +170,7 @@ fn loads_become_command_lines() {
 #[test]
 fn users_of_k6_are_divided_once() {
     let asked = |words: &[&str]| {
-        let (tool, load) = load(words, Segment { first: 1, width: 1, of: 3 }).unwrap();
+        let (tool, load) = load(words, &Segment::run(1, 1, 3).unwrap()).unwrap();
         (load.connections, load.requests, load.is_divided_by(tool))
     };
     let k6 = ["k6", "--script=a.js", "--vus=30", "--requests=90"];
@@ -178,7 +178,7 @@ fn users_of_k6_are_divided_once() {
     let own = [&k6[..], &["--command=k6 run a.js"]].concat();
     assert_eq!(asked(&own), (Some(10), Some(30), false));
     assert_eq!(
-        job::segment_words(Segment { first: 1, width: 1, of: 3 }).join(" "),
+        job::segment_words(&Segment::run(1, 1, 3).unwrap()).join(" "),
         "--execution-segment 1/3:2/3 --execution-segment-sequence 0,1/3,2/3,1"
     );
 }
@@ -195,7 +195,7 @@ fn shown_command_lines_have_no_secrets() {
         ),
         (&["hey", url, header], "-z 10s -H Authorization: *** http://***@a/?token=***&q=1"),
     ] {
-        let (tool, load) = load(words, Segment::WHOLE).unwrap();
+        let (tool, load) = load(words, &Segment::WHOLE).unwrap();
         assert_eq!(tool.shown(&load, &tool.words(&load).unwrap()).join(" "), expected);
     }
     for (words, masked) in [
@@ -208,7 +208,10 @@ fn shown_command_lines_have_no_secrets() {
     }
     let words =
         ["ab", "--url=http://u:secret@a/", "--args=-A", "--args=bob:secret", "--command=hey -a b:secret x"];
-    assert_eq!(load(&words, Segment::WHOLE).unwrap().1.shown(), "ab --url=http://***@a/ -A *** hey -a *** x");
+    assert_eq!(
+        load(&words, &Segment::WHOLE).unwrap().1.shown(),
+        "ab --url=http://***@a/ -A *** hey -a *** x"
+    );
     for (word, masked) in [
         ("API_TOKEN=secret", "API_TOKEN=***"),
         ("--env=API_TOKEN=secret", "--env=API_TOKEN=***"),
@@ -224,7 +227,7 @@ fn shown_command_lines_have_no_secrets() {
 #[test]
 fn what_a_tool_cannot_do_is_said() {
     let problem = |words: &[&str]| {
-        let Problems(problems) = load(words, Segment::WHOLE).err().unwrap();
+        let Problems(problems) = load(words, &Segment::WHOLE).err().unwrap();
         problems
             .iter()
             .map(|problem| format!("{} | {}", problem.message, problem.help))
@@ -257,7 +260,7 @@ fn what_is_asked_for_is_told_of_all_machines_together() {
         (&["wrk2", "--rate=100/s"], "300 requests/s", u64::MAX),
     ] {
         let words = [words, &["--url=http://a/"]].concat();
-        let (_, load) = load(&words, Segment::WHOLE).unwrap();
+        let (_, load) = load(&words, &Segment::WHOLE).unwrap();
         assert_eq!(load.asked(3), Asked { total: total.to_owned(), part_count_max });
     }
 }
@@ -265,7 +268,7 @@ fn what_is_asked_for_is_told_of_all_machines_together() {
 #[test]
 fn k6_is_kept_to_http_1_by_its_environment() {
     let env = |words: &[&str]| {
-        let (tool, load) = load(words, Segment::WHOLE).unwrap();
+        let (tool, load) = load(words, &Segment::WHOLE).unwrap();
         tool.env(&load)
     };
     let (name, value) = env(&["k6", "--script=a.js", "--http=1.1"]).unwrap();

@@ -14,11 +14,10 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde_json::{Map, Value as Json};
 use squall_plan::limits::BODY_BYTES_DEFAULT;
-use squall_plan::{HttpVersion, TlsVersions};
+use squall_plan::{HttpVersion, Segment, TlsVersions};
 
 use crate::error::{ErrorKind, ScriptError};
 use crate::metrics::SystemTags;
-use crate::segment::Stripes;
 
 pub use given::script_settings;
 pub use layer::{Layer, LayerKind, env_layer, is_option_variable};
@@ -77,7 +76,7 @@ pub struct Options {
     /// How problems are shown: `headers`, `full`, or not.
     pub http_debug: Option<String>,
     /// Part of the whole run that this process makes.
-    pub segment: Option<Stripes>,
+    pub segment: Option<Segment>,
     /// What a user may want to know.
     pub warnings: Vec<String>,
 }
@@ -253,14 +252,14 @@ fn threshold(metric: &str, item: &Json) -> Result<ThresholdSource, ScriptError> 
     }
 }
 
-fn segment(read: &Reader<'_>) -> Result<Option<Stripes>, ScriptError> {
+fn segment(read: &Reader<'_>) -> Result<Option<Segment>, ScriptError> {
     let (segment, sequence) = (read.text("executionSegment")?, read.text("executionSegmentSequence")?);
     if segment.is_none() && sequence.is_none() {
         return Ok(None);
     }
-    let stripes = Stripes::parse(segment.as_deref(), sequence.as_deref());
+    let parsed = crate::segment::parse(segment.as_deref(), sequence.as_deref());
     let help = "write it like executionSegment: '0:1/3' and executionSegmentSequence: '0,1/3,2/3,1'";
-    stripes.map(Some).map_err(|problem| ScriptError::new(ErrorKind::Options, problem, help))
+    parsed.map(Some).map_err(|problem| ScriptError::new(ErrorKind::Options, problem, help))
 }
 
 fn trend_stats(read: &Reader<'_>) -> Result<Vec<String>, ScriptError> {

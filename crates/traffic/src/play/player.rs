@@ -324,7 +324,7 @@ mod tests {
             // Two machines, one twice as large as the other, with three players each.
             let segments = Segment::divide(&[2, 1], u64::MAX).into_iter().flatten();
             let parts = segments.flat_map(|segment| {
-                (0..3).map(move |shard_idx| ShardPart { shard_idx, shard_count: 3, segment })
+                [0, 1, 2].map(|idx| ShardPart { shard_idx: idx, shard_count: 3, segment: segment.clone() })
             });
             let mut found: Vec<_> = parts
                 .flat_map(|part| played(PlayOptions { user_count: 4, part, division, ..ALL }, 1000))

@@ -2,11 +2,10 @@
 //!
 //! `stage` is what the shards share, `users` the virtual users of one shard, `runner` one scenario on one shard, `schedule` the
 //! arithmetic of k6's executors, `figures` what is measured, `reply` how the end of a request looks to a script,
-//! `load` how a script becomes one, `part` which part of the work is whose, `summary` the call of `handleSummary()` after all of it.
+//! `load` how a script becomes one, `summary` the call of `handleSummary()` after all of it.
 
 mod figures;
 mod load;
-mod part;
 mod reply;
 mod routes;
 mod runner;
@@ -33,7 +32,6 @@ use crate::Error;
 use crate::prepare::Route;
 
 use figures::Figures;
-use part::Part;
 use routes::Routes;
 use runner::Runner;
 use sections::SectionRecorder;
@@ -95,9 +93,17 @@ impl ScriptRun {
     }
 }
 
+impl ScriptRun {
+    /// A shard's part: what the script's own options say goes before the load's segment.
+    fn part(&self, of_load: &ShardPart) -> ShardPart {
+        let segment = self.options.segment.as_ref().unwrap_or(&of_load.segment).clone();
+        ShardPart { segment, ..*of_load }
+    }
+}
+
 impl DriverFactory for ScriptRun {
     fn make(&self, part: &ShardPart) -> Result<Box<dyn AnyDriver>, Error> {
-        Ok(Box::new(ScriptDriver::new(self, Part::new(part, self.options.segment.as_ref()))?))
+        Ok(Box::new(ScriptDriver::new(self, self.part(part))?))
     }
 
     fn connections_per_host(&self) -> u32 {
@@ -111,7 +117,7 @@ impl DriverFactory for ScriptRun {
 
 /// A script on one shard.
 struct ScriptDriver {
-    part: Part,
+    part: ShardPart,
     stage: Arc<Stage>,
     options: Arc<Options>,
     figures: Rc<Figures>,
@@ -132,7 +138,7 @@ impl AnyDriver for ScriptDriver {
 }
 
 impl ScriptDriver {
-    fn new(run: &ScriptRun, part: Part) -> Result<Self, Error> {
+    fn new(run: &ScriptRun, part: ShardPart) -> Result<Self, Error> {
         let figures = Rc::new(Figures::new(&run.program, &run.submetrics, run.exact));
         let recorder: Rc<dyn squall_script::Recorder> = Rc::clone(&figures) as _;
         let tags = &run.options.runtime.tags;
@@ -146,7 +152,7 @@ impl ScriptDriver {
         let recorder = sections.clone().map_or(recorder, |sections| sections as _);
         let runtime = Arc::new(run.options.runtime.clone());
         let shared = Shared::new(runtime, recorder, Arc::clone(&run.console), run.stage.counts());
-        let mut users = Users::new(run, Rc::new(shared.with_part(part.process.clone())), &part);
+        let mut users = Users::new(run, Rc::new(shared.with_part(part.segment.clone())), &part);
         let scenarios = run.options.scenarios.iter().enumerate();
         let runners: Vec<Runner> = scenarios
             .map(|(idx, config)| Runner::new(idx, config, &part, run.options.min_iteration_duration))

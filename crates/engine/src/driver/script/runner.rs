@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use squall_plan::ShardPart;
 use squall_script::{
     Executor, Iteration, MetricId, Outcome, Progress, Scenario, ScenarioConfig, SystemTags, Tags, Work,
     log_failure,
 };
 
-use super::part::Part;
 use super::schedule::{Arrivals, UserStep, user_steps};
 use super::stage::Stage;
 use super::users::Users;
@@ -21,7 +21,7 @@ use crate::driver::Port;
 pub(super) struct Runner {
     idx: usize,
     config: ScenarioConfig,
-    part: Part,
+    part: ShardPart,
     scenario: Option<Rc<Scenario>>,
     /// When it starts, when nothing starts any more, and when what runs is interrupted: by the run's clock.
     begin_ns: u64,
@@ -97,11 +97,16 @@ pub(super) fn users_needed(runners: &[Runner]) -> u64 {
 }
 
 impl Runner {
-    pub(super) fn new(idx: usize, config: &ScenarioConfig, part: &Part, min_iteration: Duration) -> Self {
+    pub(super) fn new(
+        idx: usize,
+        config: &ScenarioConfig,
+        part: &ShardPart,
+        min_iteration: Duration,
+    ) -> Self {
         let kind = match &config.executor {
             Executor::RampingVus { start_vus, stages, .. } => {
                 let mut steps = user_steps(*start_vus, stages);
-                steps.iter_mut().for_each(|step| step.user_count = part.process.part_of(step.user_count));
+                steps.iter_mut().for_each(|step| step.user_count = part.segment.part_of(step.user_count));
                 Kind::Ramping { steps, next: 0, user_count: 0 }
             }
             Executor::ConstantArrivalRate { rate, time_unit, duration, .. } => {
@@ -137,7 +142,7 @@ impl Runner {
 
     /// Users of this shard that are made before the start.
     fn planned_count(&self) -> u64 {
-        self.part.count_of(self.config.executor.planned_vus())
+        self.part.part_of(self.config.executor.planned_vus())
     }
 
     /// `setup()` is over.
@@ -338,7 +343,7 @@ impl Runner {
         let Executor::RampingVus { graceful_ramp_down, .. } = &self.config.executor else { return true };
         let graceful_ns = graceful_ramp_down.as_nanos() as u64;
         for (nth, member) in self.members.iter_mut().enumerate() {
-            let is_wanted = self.part.process_idx(nth as u64) < *user_count;
+            let is_wanted = self.part.machine_idx(nth as u64) < *user_count;
             match (is_wanted, member.state) {
                 (true, _) => member.kill_ns = u64::MAX,
                 (false, MemberState::Iterating) if member.kill_ns == u64::MAX => {
@@ -358,7 +363,7 @@ impl Runner {
         }
         match (&self.config.executor, &self.kind) {
             (Executor::SharedIterations { iterations, .. }, _) => {
-                let iterations = self.part.process.part_of(*iterations);
+                let iterations = self.part.segment.part_of(*iterations);
                 let taken = &stage.scenario(self.idx).taken;
                 if taken.load(Ordering::Relaxed) >= iterations {
                     return None;
@@ -369,7 +374,7 @@ impl Runner {
                 (self.members[nth].iteration_count < *iterations).then(|| self.own_idx())
             }
             (_, Kind::Ramping { user_count, .. }) => {
-                (self.part.process_idx(nth as u64) < *user_count).then(|| self.own_idx())
+                (self.part.machine_idx(nth as u64) < *user_count).then(|| self.own_idx())
             }
             _ => Some(self.own_idx()),
         }
@@ -377,7 +382,7 @@ impl Runner {
 
     /// Iterations of all shards have different numbers.
     fn own_idx(&self) -> u64 {
-        self.part.process_idx(self.begun_count)
+        self.part.machine_idx(self.begun_count)
     }
 
     fn activate(&mut self, nth: usize, users: &mut Users) {
@@ -410,9 +415,9 @@ impl Runner {
         let (done, count) = match &self.config.executor {
             // Those before it are done, but for one of each other user.
             Executor::SharedIterations { vus, iterations, .. } => {
-                let process = &self.part.process;
-                let others = process.part_of(*vus).saturating_sub(1);
-                (idx.saturating_sub(others), process.part_of(*iterations))
+                let segment = &self.part.segment;
+                let others = segment.part_of(*vus).saturating_sub(1);
+                (idx.saturating_sub(others), segment.part_of(*iterations))
             }
             Executor::PerVuIterations { iterations, .. } => {
                 (self.begun_count - self.iterating_count, self.planned_count() * iterations)
@@ -446,15 +451,15 @@ impl Runner {
     /// Takes the next arrival of this shard, if its time has come.
     fn take_arrival(&mut self, now_ns: u64) -> bool {
         let Kind::Arriving { arrivals, next_idx, .. } = &mut self.kind else { return false };
-        let due_ns = arrivals.due_ns(self.part.process.whole_idx(*next_idx));
+        let due_ns = arrivals.due_ns(self.part.segment.whole_idx(*next_idx));
         let is_due = due_ns.is_some_and(|due_ns| self.begin_ns + due_ns <= now_ns);
-        *next_idx += if is_due { self.part.shard_count } else { 0 };
+        *next_idx += if is_due { u64::from(self.part.shard_count) } else { 0 };
         is_due
     }
 
     /// An arrival finds no free user here: another shard may have one; and one more user is made, while there may be more.
     fn miss(&mut self, now_ns: u64, users: &mut Users, stage: &Stage) {
-        let max_count = self.part.count_of(self.config.executor.max_vus());
+        let max_count = self.part.part_of(self.config.executor.max_vus());
         if (self.members.len() as u64) < max_count
             && let Some(user) = users.take_free().or_else(|| users.make_one().ok())
         {
@@ -474,13 +479,13 @@ impl Runner {
     fn drop_arrivals(&self, count: u64, users: &Users, stage: &Stage) {
         self.drop_iterations(count, users);
         let max_count = self.config.executor.max_vus();
-        let is_full = self.members.len() as u64 >= self.part.count_of(max_count);
+        let is_full = self.members.len() as u64 >= self.part.part_of(max_count);
         if count == 0 || !is_full || stage.scenario(self.idx).has_warned.swap(true, Ordering::Relaxed) {
             return;
         }
         let text = format!(
             "Insufficient VUs, reached {} active VUs and cannot initialize more",
-            self.part.process.part_of(max_count)
+            self.part.segment.part_of(max_count)
         );
         let fields = [("executor", self.config.executor.name()), ("scenario", &self.config.name)];
         users.shared.console.fields(squall_script::Level::Warning, &text, &fields);
@@ -543,7 +548,7 @@ impl Runner {
         match &self.config.executor {
             Executor::SharedIterations { iterations, .. } => {
                 stage.scenario(self.idx).taken.load(Ordering::Relaxed)
-                    >= self.part.process.part_of(*iterations)
+                    >= self.part.segment.part_of(*iterations)
             }
             Executor::PerVuIterations { iterations, .. } => {
                 self.missing_count == 0
@@ -558,7 +563,7 @@ impl Runner {
         let dropped = match &self.config.executor {
             Executor::SharedIterations { iterations, .. } => {
                 // The first shard that notices takes all that are left.
-                let iterations = self.part.process.part_of(*iterations);
+                let iterations = self.part.segment.part_of(*iterations);
                 let left = stage.scenario(self.idx).taken.fetch_max(iterations, Ordering::Relaxed);
                 iterations.saturating_sub(left)
             }
@@ -594,7 +599,7 @@ impl Runner {
                         steps.get(*next).map_or(u64::MAX, |step| self.begin_ns + step.at_ns)
                     }
                     Kind::Arriving { arrivals, next_idx, .. } => {
-                        let due_ns = arrivals.due_ns(self.part.process.whole_idx(*next_idx));
+                        let due_ns = arrivals.due_ns(self.part.segment.whole_idx(*next_idx));
                         due_ns.map_or(u64::MAX, |due_ns| self.begin_ns + due_ns)
                     }
                 };
@@ -609,8 +614,8 @@ impl Runner {
 }
 
 impl Kind {
-    fn arriving(arrivals: Arrivals, part: &Part) -> Self {
-        Self::Arriving { arrivals, next_idx: part.process_idx(0), orphans: Vec::new() }
+    fn arriving(arrivals: Arrivals, part: &ShardPart) -> Self {
+        Self::Arriving { arrivals, next_idx: part.machine_idx(0), orphans: Vec::new() }
     }
 }
 

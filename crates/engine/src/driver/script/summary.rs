@@ -7,7 +7,6 @@ use squall_measure::Snapshot;
 use squall_plan::ShardPart;
 use squall_script::{Outcome, Shared, Spec, Work};
 
-use super::part::Part;
 use super::users::Users;
 use super::{ScriptRun, refused};
 use crate::Error;
@@ -37,7 +36,7 @@ impl SummaryRun {
 impl DriverFactory for SummaryRun {
     fn make(&self, part: &ShardPart) -> Result<Box<dyn AnyDriver>, Error> {
         let run = &self.run;
-        let part = Part::new(part, run.options.segment.as_ref());
+        let part = run.part(part);
         let runtime = Arc::new(run.options.runtime.clone());
         let shared = Shared::without_recorder(runtime, Arc::clone(&run.console), run.stage.counts());
         let mut users = Users::new(run, Rc::new(shared), &part);

@@ -9,7 +9,6 @@ use squall_plan::{Segment, ShardPart, TlsPolicy};
 use squall_script::{Console, Form, Level, Options, Program, ProgramSetup};
 
 use super::figures::submetrics;
-use super::part::Part;
 use super::users::Clock;
 use super::{ScriptDriver, ScriptRun};
 use crate::driver::{Driver, Port};
@@ -85,9 +84,7 @@ impl World {
 
     /// Runs it on so many shards of a part of the load, in no time.
     fn run(self, shard_count: u32, segment: Segment) -> Ran {
-        let part = |shard_idx| {
-            Part::new(&ShardPart { shard_idx, shard_count, segment }, self.run.options.segment.as_ref())
-        };
+        let part = |shard_idx| self.run.part(&ShardPart { shard_idx, shard_count, segment: segment.clone() });
         let mut drivers: Vec<ScriptDriver> =
             (0..shard_count).map(|idx| ScriptDriver::new(&self.run, part(idx)).unwrap()).collect();
         drivers.iter_mut().for_each(|driver| driver.users.clock = Clock::Still);
@@ -355,7 +352,7 @@ fn segments_make_the_whole_together() {
         "{ executor: 'ramping-arrival-rate', startRate: 0, preAllocatedVUs: 9, stages: [{ duration: '3s', target: 10 }] }",
     ] {
         let whole = alone(scenario, 0.25);
-        let part = |first, width| World::new(scenario, 0.25).run(1, Segment { first, width, of: 3 });
+        let part = |first, width| World::new(scenario, 0.25).run(1, Segment::run(first, width, 3).unwrap());
         let (small, large) = (part(0, 1), part(1, 2));
         let count = small.starts_ms.len() + large.starts_ms.len();
         assert_eq!(count, whole.starts_ms.len(), "{scenario}");

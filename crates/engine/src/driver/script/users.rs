@@ -7,12 +7,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use squall_plan::ShardPart;
 use squall_script::{
     MetricId, Outcome, Program, Request, ScriptError, Shared, Spec, Step, SystemTags, Tags, User, Work,
 };
 
 use super::ScriptRun;
-use super::part::Part;
 use super::reply::reply_of;
 use super::routes::Routes;
 use super::stage::Stage;
@@ -27,7 +27,7 @@ pub(super) struct Users {
     pub(super) now_ns: u64,
     pub(super) has_begun_setup: bool,
     pub(super) has_begun_teardown: bool,
-    part: Part,
+    part: ShardPart,
     slots: Vec<Slot>,
     /// Users that no scenario has; who has been free longest is taken first, as in k6.
     free: VecDeque<u32>,
@@ -121,7 +121,7 @@ impl Limiter {
 }
 
 impl Users {
-    pub(super) fn new(run: &ScriptRun, shared: Rc<Shared>, part: &Part) -> Self {
+    pub(super) fn new(run: &ScriptRun, shared: Rc<Shared>, part: &ShardPart) -> Self {
         let limiter = run.options.rps.map(|rps| Limiter {
             gap_ns: 1e9 / (rps * part.fraction()),
             next_ns: 0.0,
@@ -160,7 +160,7 @@ impl Users {
 
     /// Makes one more user; its index.
     pub(super) fn make_one(&mut self) -> Result<u32, ScriptError> {
-        let vu = self.part.process_idx(self.made_count) + 1;
+        let vu = self.part.machine_idx(self.made_count) + 1;
         self.made_count += 1;
         self.shared.pending.vus_initialised.update(|count| count + 1);
         self.add(vu)
