@@ -11,8 +11,8 @@ use squall_plan::mask::masked_url;
 use squall_plan::units::DurationText;
 use squall_plan::{
     Arrival, CloseMode, Endpoint, HandshakeLoad, HttpLoad, IdleLoad, IdleProtocol, Load, LoadSpec, Network,
-    Pacing, PingKind, Plan, Profile, ReplayLoad, ReplayPace, Resumption, ResumptionMode, Stage, Stop,
-    TlsPolicy, TlsVersions, Weighted, What, When,
+    OptionStyle, Pacing, PingKind, Plan, Profile, ReplayLoad, ReplayPace, Resumption, ResumptionMode, Stage,
+    Stop, TlsPolicy, TlsVersions, Weighted, What, When,
 };
 
 /// A plan that is about to be run.
@@ -41,7 +41,7 @@ impl Echo<'_> {
 
 /// What the run needs of the machine: what is missing; with a look at many connections without opening them, all of it.
 fn needs(plan: &Plan, is_dry: bool) -> Vec<(&'static str, String)> {
-    let needs = squall_engine::needs(plan);
+    let needs = squall_engine::needs(plan, OptionStyle::Flags);
     let is_large = needs.first().is_some_and(|need| need.needed > NEEDS_SHOWN_FROM);
     let shown = needs.iter().filter(|need| need.is_missing() || is_dry && is_large);
     shown.map(|need| (if need.is_missing() { "MISSING" } else { "needs" }, need_text(need))).collect()

@@ -6,7 +6,7 @@ use squall_plan::mask::masked_text;
 use squall_report::units::counted;
 use squall_report::{Ask, ColorChoice};
 
-use squall_plan::{Plan, ReplayLoad, What};
+use squall_plan::{OptionStyle, Plan, ReplayLoad, What};
 
 use crate::args::{HttpArgs, OutputArgs};
 use crate::faces::Faces;
@@ -117,6 +117,8 @@ fn connected_to(plan: &Plan, url: &str) -> (String, &'static str) {
 
 fn refused(error: &squall_engine::Error) -> Failure {
     let code = if error.is_target_unreachable() { ExitCode::TargetUnreachable } else { ExitCode::Usage };
-    let help = error.help().unwrap_or_else(|| "check this process's limits: `ulimit -a`".to_owned());
+    let help = error
+        .help(OptionStyle::Flags)
+        .unwrap_or_else(|| "check this process's limits: `ulimit -a`".to_owned());
     Failure { code, message: error.to_string(), help }
 }

@@ -14,7 +14,7 @@ use squall_script::{Dns, DnsPolicy, DnsSelect};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-use crate::Error;
+use crate::{Error, Remedy};
 
 /// All names of a run.
 #[derive(Debug, Default)]
@@ -109,11 +109,12 @@ impl Names {
                 (sources.first(), addresses.first(), sources.iter().any(can_reach))
             {
                 let (host, theirs, ours) = (&name.host, family(address), family(source));
-                return Err(Error::Plan {
+                return Err(Error::Option {
+                    option: "source",
                     problem: format!(
-                        "`{host}` only has {theirs} addresses, but `--source` {source} is {ours}"
+                        "`{host}` only has {theirs} addresses, but the local address {source} is {ours}"
                     ),
-                    help: format!("give a local {theirs} address, or leave `--source` out"),
+                    remedy: Remedy::LeaveOut(format!("give a local {theirs} address")),
                 });
             }
         }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use squall_plan::OptionStyle;
+
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -34,6 +36,16 @@ pub enum Error {
         problem: String,
         /// What to do instead.
         help: String,
+    },
+    /// An option of the load has a value that cannot be used.
+    #[error("{problem}")]
+    Option {
+        /// The option's long name without dashes.
+        option: &'static str,
+        /// What is wrong, without the option's name.
+        problem: String,
+        /// What to do about it.
+        remedy: Remedy,
     },
     /// The TLS library refused the settings.
     #[error("TLS settings: {0}")]
@@ -77,6 +89,17 @@ pub enum Error {
     },
 }
 
+/// What to do about an option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remedy {
+    /// Do this, by giving it a value like that.
+    Set(&'static str, &'static str),
+    /// Give it some of these values.
+    OneOf(Vec<String>),
+    /// Do this, or leave the option out.
+    LeaveOut(String),
+}
+
 /// Why a script's options forbid a request, in k6's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Forbidden {
@@ -89,15 +112,21 @@ pub enum Forbidden {
 }
 
 impl Error {
-    /// What the user can do about it.
-    pub fn help(&self) -> Option<String> {
+    /// What the user, who writes options in this style, can do about it.
+    pub fn help(&self, style: OptionStyle) -> Option<String> {
         let help = match self {
             Self::PlanFile { .. } => "check the path and its permissions".to_owned(),
             Self::PlanFileContent { .. } => "the file must be PEM (-----BEGIN ...-----)".to_owned(),
             Self::Plan { help, .. } => help.clone(),
-            Self::Tls(_) => "check --tls, --ciphers, --cert and --key against each other".to_owned(),
+            Self::Option { option, remedy, .. } => remedy.help(option, style),
+            Self::Tls(_) => {
+                let [tls, ciphers, cert, key] =
+                    ["tls", "ciphers", "cert", "key"].map(|name| style.name(name));
+                format!("check {tls}, {ciphers}, {cert} and {key} against each other")
+            }
             Self::NameNotResolved { host, port, .. } => {
-                format!("check the spelling, or give an address: --resolve {host}:{port}:192.0.2.1")
+                let rule = style.with_value("resolve", &format!("{host}:{port}:192.0.2.1"));
+                format!("check the spelling, or give an address: {rule}")
             }
             Self::Script(error) => error.help.clone(),
             Self::Os { .. } | Self::Forbidden(_) => return None,
@@ -120,7 +149,41 @@ impl Error {
     }
 }
 
+impl Remedy {
+    fn help(&self, option: &str, style: OptionStyle) -> String {
+        match self {
+            Self::Set(what, value) => format!("{what}: {}", style.with_value(option, value)),
+            Self::OneOf(values) => format!("values of {}: {}", style.name(option), values.join(", ")),
+            Self::LeaveOut(instead) => format!("{instead}, or leave {} out", style.name(option)),
+        }
+    }
+}
+
 /// Descriptors kept for everything but connections: output files, the resolver, and an epoll set for each of so many shards.
 pub(crate) fn descriptors_reserved(shard_count: u64) -> u64 {
     32 + shard_count.max(32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_shows_options_as_the_user_writes_them() {
+        let of = |remedy| Error::Option { option: "sni", problem: String::new(), remedy };
+        let not_resolved =
+            Error::NameNotResolved { host: "a".to_owned(), port: 80, reason: "no address".to_owned() };
+        for (error, as_flag, as_key) in [
+            (of(Remedy::Set("give a valid name", "NAME")), ": `--sni NAME`", ": `sni: 'NAME'`"),
+            (of(Remedy::OneOf(vec!["a".to_owned(), "b".to_owned()])), "of `--sni`: a, b", "of `sni`: a, b"),
+            (of(Remedy::LeaveOut("use TLS".to_owned())), "or leave `--sni` out", "or leave `sni` out"),
+            (not_resolved, "`--resolve a:80:192.0.2.1`", "`resolve: 'a:80:192.0.2.1'`"),
+            (Error::Tls(rustls::Error::EncryptError), "`--cert` and `--key`", "`cert` and `key`"),
+        ] {
+            for (style, expected) in [(OptionStyle::Flags, as_flag), (OptionStyle::Keys, as_key)] {
+                let help = error.help(style).unwrap();
+                assert!(help.contains(expected), "{help}");
+            }
+        }
+    }
 }

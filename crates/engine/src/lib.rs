@@ -32,7 +32,7 @@ pub use driver::DriverFactory;
 pub use driver::script::{
     LoadScript, ScriptEnd, ScriptRun, ScriptSource, Sections, SetupPart, Stage, Submetric, SummaryRun,
 };
-pub use error::{Error, Forbidden};
+pub use error::{Error, Forbidden, Remedy};
 pub use observer::{Observer, Span};
 pub use pace::lag_allowed;
 pub use preflight::{Need, Resource, check, needs};

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use squall_plan::{IdleProtocol, Load, Plan, What};
+use squall_plan::{IdleProtocol, Load, OptionStyle, Plan, What};
 
 use crate::Error;
 use crate::error::descriptors_reserved;
@@ -46,9 +46,9 @@ impl Need {
     }
 }
 
-/// What a plan needs, and what this machine has.
-pub fn needs(plan: &Plan) -> Vec<Need> {
-    ResourceDemand::of(plan).needs(&Supply::read())
+/// What a plan needs, and what this machine has; with help for a user who writes options in this style.
+pub fn needs(plan: &Plan, style: OptionStyle) -> Vec<Need> {
+    ResourceDemand::of(plan).needs(&Supply::read(), style)
 }
 
 /// Whether [`run`](crate::run()) would begin with this plan, as far as this machine alone can tell; nothing is opened or written.
@@ -106,8 +106,9 @@ impl ResourceDemand {
         })
     }
 
-    fn needs(&self, supply: &Supply) -> Vec<Need> {
+    fn needs(&self, supply: &Supply, style: OptionStyle) -> Vec<Need> {
         let sources = self.source_count.max(1);
+        let source = style.name("source");
         let enough = self.to_one_target.div_ceil((supply.port_count / 2).max(1));
         vec![
             Need {
@@ -121,7 +122,7 @@ impl ResourceDemand {
                 needed: self.to_one_target,
                 there: (supply.port_count > 0).then_some(supply.port_count * sources),
                 help: format!(
-                    "give at least {enough} local addresses with `--source`: an address connects slowly once half of its ports are in use"
+                    "give at least {enough} local addresses with {source}: an address connects slowly once half of its ports are in use"
                 ),
             },
             Need {
@@ -236,7 +237,12 @@ mod tests {
     };
 
     fn missing(demand: &ResourceDemand, supply: &Supply) -> Vec<Resource> {
-        demand.needs(supply).iter().filter(|need| need.is_missing()).map(|need| need.what).collect()
+        demand
+            .needs(supply, OptionStyle::Flags)
+            .iter()
+            .filter(|need| need.is_missing())
+            .map(|need| need.what)
+            .collect()
     }
 
     #[test]
@@ -253,11 +259,11 @@ mod tests {
 
     #[test]
     fn the_help_says_how_many_are_enough() {
-        let needs = demand(1_200_000, 0).needs(&SMALL);
+        let needs = demand(1_200_000, 0).needs(&SMALL, OptionStyle::Flags);
         assert!(needs[0].help.contains("61 processes"), "{}", needs[0].help);
         assert!(needs[1].help.contains("86 local addresses"), "{}", needs[1].help);
         let none_left = Supply { descriptor_count: 64, ..SMALL };
-        let needs = demand(100, 0).needs(&none_left);
+        let needs = demand(100, 0).needs(&none_left, OptionStyle::Flags);
         assert!(!needs[0].help.contains("processes"), "{}", needs[0].help);
     }
 

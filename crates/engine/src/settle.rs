@@ -28,10 +28,9 @@ fn sources(sources: &[Source]) -> Result<Vec<IpAddr>, OptionProblem> {
         }
     }
     if addresses.len() > SOURCE_COUNT_MAX {
-        let message = format!(
-            "`--source` gives {} addresses, but at most {SOURCE_COUNT_MAX} are supported",
-            addresses.len()
-        );
+        let count = addresses.len();
+        let message =
+            format!("{count} local addresses were given, but at most {SOURCE_COUNT_MAX} are supported");
         return Err(OptionProblem::of("source", message, "give fewer addresses"));
     }
     addresses.iter().try_for_each(|address| bindable(*address))?;
@@ -42,7 +41,7 @@ fn sources(sources: &[Source]) -> Result<Vec<IpAddr>, OptionProblem> {
 fn interface_addresses(pattern: &str) -> Result<Vec<IpAddr>, OptionProblem> {
     let interfaces = if_addrs::get_if_addrs().map_err(|error| {
         let message = format!("cannot list the network interfaces: {error}");
-        OptionProblem::of("source", message, "give addresses: `--source 10.0.0.1`")
+        OptionProblem::of("source", message, "give addresses, such as `10.0.0.1`")
     })?;
     let usable = |address: &IpAddr| !matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
     let matching =
@@ -54,13 +53,13 @@ fn interface_addresses(pattern: &str) -> Result<Vec<IpAddr>, OptionProblem> {
     let mut names: Vec<&str> = interfaces.iter().map(|interface| interface.name.as_str()).collect();
     names.dedup();
     let help = format!("interfaces with addresses: {}", names.join(", "));
-    Err(OptionProblem::of("source", format!("no interface matches `--source nic:{pattern}`"), help))
+    Err(OptionProblem::of("source", format!("no interface matches `nic:{pattern}`"), help))
 }
 
 /// Asks the kernel, which also knows addresses that no interface lists (local routes).
 fn bindable(address: IpAddr) -> Result<(), OptionProblem> {
     TcpListener::bind(SocketAddr::new(address, 0)).map(drop).map_err(|error| {
-        let message = format!("cannot send from the `--source` address `{address}`: {error}");
+        let message = format!("cannot send from the local address `{address}`: {error}");
         let help = "use addresses of this machine, as listed by `ip address`, or `nic:PATTERN`";
         OptionProblem::of("source", message, help)
     })
@@ -103,7 +102,7 @@ mod tests {
             source("192.0.2.1")
                 .unwrap_err()
                 .message
-                .contains("cannot send from the `--source` address `192.0.2.1`")
+                .contains("cannot send from the local address `192.0.2.1`")
         );
         assert!(source("nic:nothing*").unwrap_err().help.contains("lo"));
     }

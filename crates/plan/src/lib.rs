@@ -36,7 +36,7 @@ pub use input::InputError;
 pub use model::*;
 pub use nearest::nearest;
 pub use portable::{IdleOpening, PortablePlan};
-pub use problem::{OptionProblem, Problems, option_name};
+pub use problem::{OptionProblem, OptionStyle, Problems, option_name};
 pub use profile::{Profile, Stage};
 pub use replay::{Change, Compare, ReplayLoad, ReplayPace};
 pub use script::ScriptSettings;

@@ -71,6 +71,33 @@ pub fn option_name(shown: &str) -> &str {
     }
 }
 
+/// How a user writes options, and so how messages show them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionStyle {
+    /// On a command line: `--sni NAME`.
+    Flags,
+    /// In a plan file: `sni: NAME`.
+    Keys,
+}
+
+impl OptionStyle {
+    /// An option without its value.
+    pub fn name(self, option: &str) -> String {
+        match self {
+            Self::Flags => format!("`--{option}`"),
+            Self::Keys => format!("`{option}`"),
+        }
+    }
+
+    /// An option with this value.
+    pub fn with_value(self, option: &str, value: &str) -> String {
+        match self {
+            Self::Flags => format!("`--{option} {value}`"),
+            Self::Keys => format!("`{option}: '{value}'`"),
+        }
+    }
+}
+
 /// All that is wrong with a load. It is empty where all of that was known before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Problems(pub Vec<OptionProblem>);

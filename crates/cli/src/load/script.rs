@@ -7,7 +7,7 @@ use std::sync::Arc;
 use squall_engine::{LoadScript, ScriptEnd, ScriptSource, Stage};
 use squall_plan::files::read_text_from;
 use squall_plan::limits::SCRIPT_FILE_BYTES_MAX;
-use squall_plan::{Plan, ScriptSettings};
+use squall_plan::{OptionStyle, Plan, ScriptSettings};
 use squall_report::ColorChoice;
 use squall_script::{Console, ErrorKind, Fetch, Form, Level, ScriptError};
 
@@ -113,6 +113,8 @@ pub(crate) fn refused(error: &squall_engine::Error) -> Failure {
     if let squall_engine::Error::Script(error) = error {
         return script_failure(error, "");
     }
-    let help = error.help().unwrap_or_else(|| "check this process's limits: `ulimit -a`".to_owned());
+    let help = error
+        .help(OptionStyle::Flags)
+        .unwrap_or_else(|| "check this process's limits: `ulimit -a`".to_owned());
     Failure { code: ExitCode::Usage, message: error.to_string(), help }
 }

@@ -11,7 +11,7 @@ use squall_fleet::{
     serve,
 };
 use squall_measure::{MachineSecond, RowKey, RunRecorder, RunSetup, Snapshot};
-use squall_plan::Plan;
+use squall_plan::{OptionStyle, Plan};
 
 use crate::args::AgentArgs;
 use crate::failure::{ExitCode, Failure};
@@ -114,13 +114,9 @@ impl Job for EngineJob {
 
 /// Why a load cannot be made, with help in the words of plans.
 fn trouble(error: &squall_engine::Error) -> Trouble {
-    let help = match error {
-        squall_engine::Error::NameNotResolved { host, port, .. } => Some(format!(
-            "check the spelling, or give the load an address: `resolve: '{host}:{port}:192.0.2.1'`"
-        )),
-        _ => error.help(),
-    };
-    let help = help.unwrap_or_else(|| "check the process limits there: `ulimit -a`".to_owned());
+    let help = error
+        .help(OptionStyle::Keys)
+        .unwrap_or_else(|| "check the process limits there: `ulimit -a`".to_owned());
     let is_target_unreachable = error.is_target_unreachable();
     Trouble { is_target_unreachable, ..Trouble::new(error.to_string(), help) }
 }

@@ -12,7 +12,7 @@ use squall_measure::{Rules, RunRecord, RunRecorder, ScriptFigures, StoppedBy, Th
 use squall_plan::files::read_text;
 use squall_plan::limits::SCRIPT_FILE_BYTES_MAX;
 use squall_plan::printable::printable_json;
-use squall_plan::{Plan, ScriptSettings};
+use squall_plan::{OptionStyle, Plan, ScriptSettings};
 use squall_report::Ask;
 use squall_report::k6::{
     ScriptSection, ScriptSummary, TextForm, TextMode, export, machine_data, summary_data, summary_text,
@@ -284,7 +284,7 @@ impl Script<'_> {
         let factory: Arc<dyn squall_engine::DriverFactory> = Arc::clone(&call) as _;
         let made = squall_engine::run_driven(&plan, vec![factory], control, &mut |_: &RunRecorder| {});
         if let Err(error) = made {
-            let help = error.help().unwrap_or_default();
+            let help = error.help(OptionStyle::Flags).unwrap_or_default();
             return Err(ScriptError::new(ErrorKind::Exception, error.to_string(), help));
         }
         match call.outcome() {

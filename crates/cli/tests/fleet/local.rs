@@ -130,7 +130,7 @@ steps:
     let (_, output) = place.run(plan, &[]);
     let said = text(&output.stderr);
     assert!(
-        said.contains("machine `a`: load `elsewhere`: cannot send from the `--source` address `192.0.2.1`"),
+        said.contains("machine `a`: load `elsewhere`: cannot send from the local address `192.0.2.1`"),
         "{said}"
     );
     assert_eq!(output.status.code(), Some(2));
@@ -515,7 +515,7 @@ fn a_target_whose_name_nobody_has_is_unreachable_as_it_is_without_a_plan() {
     let (_, output) = place.run(plan, &[]);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("give the load an address: `resolve: 'nosuch.invalid:80:192.0.2.1'`"), "{said}");
+    assert!(said.contains("give an address: `resolve: 'nosuch.invalid:80:192.0.2.1'`"), "{said}");
     let also = plan.replace("b: local", "b: { command: 'false' }");
     assert_eq!(place.run(&also, &[]).1.status.code(), Some(2), "something else is wrong, too");
 }

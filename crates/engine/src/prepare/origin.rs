@@ -14,7 +14,7 @@ use url::Url;
 use super::encode::encode;
 use super::route::Route;
 use crate::dns::Names;
-use crate::{Error, tls};
+use crate::{Error, Remedy, tls};
 
 /// Where requests go: scheme, host, and port, and how to get there.
 #[derive(Debug)]
@@ -199,9 +199,10 @@ impl<'a> OriginTable<'a> {
         };
         let name = self.tls.sni.as_deref().unwrap_or(&key.host);
         let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
-        let server_name = ServerName::try_from(bare.to_owned()).map_err(|error| Error::Plan {
+        let server_name = ServerName::try_from(bare.to_owned()).map_err(|error| Error::Option {
+            option: "sni",
             problem: format!("`{name}` cannot be a TLS server name: {error}"),
-            help: "give a valid name with --sni".to_owned(),
+            remedy: Remedy::Set("give a valid name", "NAME"),
         })?;
         Ok(OriginTls { config: tls::for_version(&config, self.tls, key.http), server_name })
     }
@@ -262,8 +263,9 @@ pub(super) fn refuse_forwarded_h2(key: &OriginKey, forwarder: Option<&Proxy>) ->
     if forwarder.is_none() || key.http != HttpVersion::Http2 {
         return Ok(());
     }
-    Err(Error::Plan {
+    Err(Error::Option {
+        option: "proxy",
         problem: format!("h2c to `{}:{}` cannot go through an HTTP proxy", key.host, key.port),
-        help: "use an https URL, which the proxy tunnels, or leave --proxy out".to_owned(),
+        remedy: Remedy::LeaveOut("use an https URL, which the proxy tunnels".to_owned()),
     })
 }

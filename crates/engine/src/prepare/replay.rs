@@ -13,8 +13,8 @@ use squall_traffic::store::{Origin, Recording};
 use url::Url;
 
 use super::rows::VersionRows;
-use crate::Error;
 use crate::sys::nanoseconds;
+use crate::{Error, Remedy};
 
 /// What the shards share of a replay.
 #[derive(Debug)]
@@ -86,14 +86,13 @@ impl PreparedReplay {
         let origin = &self.recording.index().origins[idx];
         let text = format!("{}://{}/", origin.scheme, origin.authority);
         Url::parse(&text).map_err(|error| match origin.authority.is_empty() {
-            true => Error::Plan {
-                problem: "the recording does not name the host of its requests".to_owned(),
-                help: "set the server: --to http://host:port".to_owned(),
-            },
-            false => Error::Plan {
-                problem: format!("requests of the recording went to `{text}`: {error}"),
-                help: "set another server: --to http://host:port".to_owned(),
-            },
+            true => {
+                elsewhere("the recording does not name the host of its requests".to_owned(), "set the server")
+            }
+            false => elsewhere(
+                format!("requests of the recording went to `{text}`: {error}"),
+                "set another server",
+            ),
         })
     }
 
@@ -148,6 +147,10 @@ impl PreparedReplay {
     pub(crate) fn reads_response(&self, ordinal: u64, row: u16) -> bool {
         self.plan.compare == Compare::Body || self.learned.has(ordinal, row)
     }
+}
+
+fn elsewhere(problem: String, what: &'static str) -> Error {
+    Error::Option { option: "to", problem, remedy: Remedy::Set(what, "http://host:port") }
 }
 
 fn zeros(recording: &Recording) -> Result<Option<Arc<File>>, Error> {

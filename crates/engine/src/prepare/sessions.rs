@@ -21,7 +21,7 @@ use crate::prepare::origin::{Dial, Origin, OriginKey, OriginTls, resolve_rule};
 use crate::prepare::request::PreparedRequest;
 use crate::prepare::rows::VersionRows;
 use crate::sys::nanoseconds;
-use crate::{Error, tls};
+use crate::{Error, Remedy, tls};
 
 /// What only loads of connections have.
 #[derive(Debug)]
@@ -281,9 +281,10 @@ fn named(name: &Weighted<String>) -> Weighted<Option<String>> {
 }
 
 fn server_name_of(name: &str) -> Result<ServerName<'static>, Error> {
-    ServerName::try_from(name.to_owned()).map_err(|error| Error::Plan {
+    ServerName::try_from(name.to_owned()).map_err(|error| Error::Option {
+        option: "sni",
         problem: format!("`{name}` cannot be a TLS server name: {error}"),
-        help: "give a valid name with --sni".to_owned(),
+        remedy: Remedy::Set("give a valid name", "NAME"),
     })
 }
 

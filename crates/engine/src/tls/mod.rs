@@ -27,8 +27,8 @@ use squall_plan::files;
 use squall_plan::limits::PEM_FILE_BYTES_MAX;
 use squall_plan::{ClientIdentity, HttpVersion, TlsPolicy, TlsVersions};
 
-use crate::Error;
 use crate::key_log::KeyLogFile;
+use crate::{Error, Remedy};
 
 pub(crate) use agreement::{Agreement, EarlyData};
 use names::{group_name, suite_name};
@@ -157,10 +157,8 @@ fn groups(names: &[String]) -> Result<Vec<&'static dyn SupportedKxGroup>, Error>
 
 fn unknown_group(name: &str) -> Error {
     let names: Vec<String> = GROUPS.iter().map(|group| group_name(*group)).collect();
-    Error::Plan {
-        problem: format!("unknown key-exchange group `{name}` in --groups"),
-        help: format!("known groups: {}", names.join(", ")),
-    }
+    let problem = format!("unknown key-exchange group `{name}`");
+    Error::Option { option: "groups", problem, remedy: Remedy::OneOf(names) }
 }
 
 static GROUPS: &[&dyn SupportedKxGroup] =
@@ -172,10 +170,8 @@ const GROUP_ALIASES: &[(&str, &str)] =
 
 fn unknown_cipher(name: &str, known: &[rustls::SupportedCipherSuite]) -> Error {
     let names: Vec<String> = known.iter().map(suite_name).collect();
-    Error::Plan {
-        problem: format!("unknown cipher suite `{name}` in --ciphers"),
-        help: format!("known suites: {}", names.join(", ")),
-    }
+    let problem = format!("unknown cipher suite `{name}`");
+    Error::Option { option: "ciphers", problem, remedy: Remedy::OneOf(names) }
 }
 
 fn versions(versions: TlsVersions) -> &'static [&'static SupportedProtocolVersion] {

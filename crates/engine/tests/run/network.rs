@@ -54,7 +54,10 @@ fn an_unknown_name_is_told_before_the_run() {
         "{error}"
     );
     assert!(!error.to_string().contains("Query"), "{error}");
-    assert!(error.is_target_unreachable() && error.help().unwrap().contains("no-such-name.invalid:80:"));
+    assert!(
+        error.is_target_unreachable()
+            && error.help(squall_plan::OptionStyle::Flags).unwrap().contains("no-such-name.invalid:80:")
+    );
 }
 
 #[test]

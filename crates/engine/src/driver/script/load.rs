@@ -12,8 +12,8 @@ use squall_measure::{MetricRules, Rule, Rules, ScriptThreshold};
 use squall_plan::files::read_text;
 use squall_plan::limits::PLAN_FILE_BYTES_MAX;
 use squall_plan::{
-    ConnectionPolicy, Load, Network, OptionProblem, Plan, Profile, Proxy, ScriptLoad, ScriptSettings,
-    Segment, Stop, TlsPolicy, What, When,
+    ConnectionPolicy, Load, Network, OptionStyle, Plan, Profile, Proxy, ScriptLoad, ScriptSettings, Segment,
+    Stop, TlsPolicy, What, When,
 };
 use squall_script::{
     ClientConfig, Console, ErrorKind, Fetch, Layer, LayerKind, Level, Options, Program, ProgramSetup,
@@ -114,7 +114,9 @@ fn refused(error: Error) -> ScriptError {
     match error {
         Error::Script(error) => *error,
         other => {
-            let help = other.help().unwrap_or_else(|| "check this process's limits: `ulimit -a`".to_owned());
+            let help = other
+                .help(OptionStyle::Flags)
+                .unwrap_or_else(|| "check this process's limits: `ulimit -a`".to_owned());
             bad_options(other.to_string(), help)
         }
     }
@@ -214,8 +216,8 @@ fn options(
     let mut layers = Vec::new();
     if let Some(path) = &settings.config {
         let text = read_text(path, PLAN_FILE_BYTES_MAX).map_err(|error| {
-            let problem = OptionProblem::file("--config", path, &error);
-            bad_options(problem.message, problem.help)
+            let message = format!("cannot read the options in `{}`: {error}", path.display());
+            bad_options(message, "check the path and its permissions")
         })?;
         layers.push(Layer::of_file(&text).map_err(|reason| {
             let message = format!("`{}` is not a JSON object of options: {reason}", path.display());
