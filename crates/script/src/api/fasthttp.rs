@@ -19,7 +19,7 @@ use super::http::call::{scenario, split_user};
 use super::http::exchange::{self, header};
 use super::http::form;
 use super::http::response::Response;
-use super::http::state::{self, Params, ResponseType};
+use super::http::state::{BuiltRequest, RequestParams, ResponseType};
 use super::http::url::Unusable;
 use super::{exports_of, string_pairs};
 
@@ -46,11 +46,11 @@ struct Prepared {
     url: String,
     headers: Vec<Header>,
     body: Body,
-    params: Rc<Params>,
+    params: Rc<RequestParams>,
     /// As they were sent: by client, method and scenario.
     specs: RefCell<Vec<Rc<Spec>>>,
     /// With the time-out of the client that sent it first.
-    timed_params: OnceCell<Rc<Params>>,
+    timed_params: OnceCell<Rc<RequestParams>>,
 }
 
 const METHODS: &[Fun] = &[
@@ -131,11 +131,11 @@ fn new_request<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
             );
         }
     };
-    let params = Params {
+    let params = RequestParams {
         redirects: Some(0),
         response_type: Some(response_type),
         throws: Some(options.get("throw")?.is_truthy()),
-        ..Params::default()
+        ..RequestParams::default()
     };
     let request = Prepared {
         url: call.arg(0).to_string()?,
@@ -169,10 +169,10 @@ fn send<'js>(call: &Call<'js>, method: &str) -> JsResult<Value<'js>> {
     let client = this.opaque::<Client>().ok_or_else(|| ctx.throw_type("this is not a Client"))?;
     let request = request.opaque::<Prepared>().ok_or_else(|| ctx.throw_error("object not a Request"))?;
     let spec = request.spec(host, client, method).map_err(|problem| ctx.throw_error(&problem))?;
-    let params = request
-        .timed_params
-        .get_or_init(|| Rc::new(Params { timeout: Some(client.timeout), ..Params::clone(&request.params) }));
-    let prepared = state::Prepared { spec, params: Some(Rc::clone(params)), unsent: None };
+    let params = request.timed_params.get_or_init(|| {
+        Rc::new(RequestParams { timeout: Some(client.timeout), ..RequestParams::clone(&request.params) })
+    });
+    let prepared = BuiltRequest { spec, params: Some(Rc::clone(params)), unsent: None };
     let response = exchange::perform(ctx, prepared)?;
     let has_failed = response.opaque::<Response>().is_some_and(|response| response.status() == 0);
     Ok(if has_failed { ctx.null() } else { response })

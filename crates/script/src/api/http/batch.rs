@@ -6,11 +6,11 @@ use crate::vm::{Call, Ctx, JsResult, Value};
 use super::cache::Asked;
 use super::call::refused;
 use super::exchange::{Next, take_reply};
-use super::state::{AsyncCall, Exchange, Prepared};
+use super::state::{AsyncCall, BuiltRequest, Exchange};
 
 /// One request of a batch.
 enum Slot<'js> {
-    Waiting(Option<Prepared>),
+    Waiting(Option<BuiltRequest>),
     Flying(Exchange),
     Done(Value<'js>),
 }

@@ -8,13 +8,13 @@ use std::rc::Rc;
 use crate::host::Host;
 use crate::vm::{JsResult, Value};
 
-use super::state::Prepared;
+use super::state::BuiltRequest;
 
 /// A request's words; `None` where they do not say all of it.
 pub(super) type Words = Option<Vec<u8>>;
 
 /// The request that was asked for in the same words before, or the words.
-pub(super) fn look_up(host: &Host, asked: &Asked<'_, '_>) -> JsResult<Result<Prepared, Words>> {
+pub(super) fn look_up(host: &Host, asked: &Asked<'_, '_>) -> JsResult<Result<BuiltRequest, Words>> {
     let requests = &host.shared.requests;
     let mut words = std::mem::take(&mut requests.borrow_mut().words);
     words.clear();
@@ -34,7 +34,7 @@ pub(super) fn look_up(host: &Host, asked: &Asked<'_, '_>) -> JsResult<Result<Pre
 }
 
 /// Keeps a request under the words that it was looked up by.
-pub(super) fn keep(host: &Host, words: Words, prepared: &Prepared) {
+pub(super) fn keep(host: &Host, words: Words, prepared: &BuiltRequest) {
     if let Some(words) = words {
         let mut requests = host.shared.requests.borrow_mut();
         requests.keep(&words, prepared);

@@ -17,7 +17,7 @@ use super::exchange::{self, cookie_header, header};
 use super::form;
 use super::params::Flaw;
 use super::response::Response;
-use super::state::{AsyncCall, Exchange, Params, Prepared};
+use super::state::{AsyncCall, BuiltRequest, Exchange, RequestParams};
 use super::url::Unusable;
 
 pub(super) fn get<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
@@ -136,7 +136,7 @@ pub(super) fn refused(ctx: Ctx<'_>, failure: ReplyFailure) -> JsResult<Value<'_>
 
 impl<'js> Asked<'_, 'js> {
     /// The request, or why it cannot be made.
-    pub(super) fn prepare(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, ReplyFailure>> {
+    pub(super) fn prepare(&self, ctx: Ctx<'js>) -> JsResult<Result<BuiltRequest, ReplyFailure>> {
         let words = match cache::look_up(Host::of(ctx), self)? {
             Ok(known) => return Ok(Ok(known)),
             Err(words) => words,
@@ -149,13 +149,13 @@ impl<'js> Asked<'_, 'js> {
     }
 
     /// The params, and the body as they want it.
-    fn read(&self) -> Result<(Params, form::Encoded), Flaw> {
-        let params = Params::read(&self.params)?;
+    fn read(&self) -> Result<(RequestParams, form::Encoded), Flaw> {
+        let params = RequestParams::read(&self.params)?;
         let encoded = form::encode(&self.body, &params.compression)?;
         Ok((params, encoded))
     }
 
-    fn build(&self, ctx: Ctx<'js>) -> JsResult<Result<Prepared, ReplyFailure>> {
+    fn build(&self, ctx: Ctx<'js>) -> JsResult<Result<BuiltRequest, ReplyFailure>> {
         let host = Host::of(ctx);
         let (params, encoded) = match self.read() {
             Ok(read) => read,
@@ -196,7 +196,7 @@ impl<'js> Asked<'_, 'js> {
         let spec =
             Spec { plan, name, text, scenario: scenario(host), user, client: 0, prepared: OnceCell::new() };
         let params = self.params.is_object().then(|| Rc::new(params));
-        Ok(Ok(Prepared { spec: Rc::new(spec), params, unsent }))
+        Ok(Ok(BuiltRequest { spec: Rc::new(spec), params, unsent }))
     }
 }
 
@@ -241,7 +241,7 @@ fn shown(text: String, url: &Url, has_user: bool, auth: Option<&str>) -> String 
 fn headers(
     host: &Host,
     url: &Url,
-    params: &Params,
+    params: &RequestParams,
     encoded: &form::Encoded,
     user: Option<&(String, String)>,
 ) -> Vec<Header> {

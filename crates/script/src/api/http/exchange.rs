@@ -17,7 +17,7 @@ use crate::step::{Reply, ReplyFailure, Request, Spec};
 use crate::vm::{Ctx, JsResult, Value};
 
 use super::response::{self, Response, Sent, failed};
-use super::state::{Exchange, Params, Prepared, ResponseType};
+use super::state::{BuiltRequest, Exchange, RequestParams, ResponseType};
 use super::url::{OTHER_CODE, Unusable};
 
 /// What a reply leads to.
@@ -30,7 +30,7 @@ pub(super) enum Next {
 
 impl Exchange {
     /// Sends a request. One that no transport takes fails at once.
-    pub(super) fn begin(host: &Host, Prepared { spec, params, unsent }: Prepared) -> Self {
+    pub(super) fn begin(host: &Host, BuiltRequest { spec, params, unsent }: BuiltRequest) -> Self {
         let exchange = Self {
             token: host.http.take_token(),
             asked: Rc::clone(&spec),
@@ -307,7 +307,7 @@ impl Target {
 }
 
 /// Whether a status is expected; `None`: there is no callback.
-fn expectation(host: &Host, params: Option<&Params>, status: u16) -> Option<bool> {
+fn expectation(host: &Host, params: Option<&RequestParams>, status: u16) -> Option<bool> {
     match params.and_then(|params| params.callback.as_ref()) {
         Some(callback) => callback.expects(status),
         None => host.http.callback.borrow().expects(status),
@@ -359,7 +359,7 @@ fn replace_header(headers: &mut Vec<Header>, name: &str, value: String) {
 }
 
 /// Sends a request and waits for its response.
-pub(crate) fn perform<'js>(ctx: Ctx<'js>, prepared: Prepared) -> JsResult<Value<'js>> {
+pub(crate) fn perform<'js>(ctx: Ctx<'js>, prepared: BuiltRequest) -> JsResult<Value<'js>> {
     let host = Host::of(ctx);
     let mut exchange = Exchange::begin(host, prepared);
     loop {

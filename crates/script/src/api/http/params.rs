@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::vm::{Call, Ctx, JsResult, Thrown, Value};
 
 use super::cookies::JarObject;
-use super::state::{Callback, Params, ResponseType};
+use super::state::{Callback, RequestParams, ResponseType};
 
 /// Why params cannot be used.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Flaw {
 
 type Checked<T> = Result<T, Flaw>;
 
-impl Params {
+impl RequestParams {
     /// Reads a params object.
     pub(super) fn read(object: &Value<'_>) -> Checked<Self> {
         let mut params = Self::default();

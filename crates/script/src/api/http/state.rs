@@ -67,7 +67,7 @@ pub(super) struct Exchange {
     /// What is sent now: the same, or where a redirect led, or with a proof of who asks.
     pub(super) spec: Rc<Spec>,
     /// `None`: nothing but the method and the URL was given.
-    pub(super) params: Option<Rc<Params>>,
+    pub(super) params: Option<Rc<RequestParams>>,
     /// When the script asked for it, by the run's clock.
     pub(super) begin_ns: u64,
     pub(super) redirect_count: u32,
@@ -76,16 +76,16 @@ pub(super) struct Exchange {
 
 /// A request ready to be sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Prepared {
+pub(crate) struct BuiltRequest {
     pub(crate) spec: Rc<Spec>,
-    pub(crate) params: Option<Rc<Params>>,
+    pub(crate) params: Option<Rc<RequestParams>>,
     /// Why no transport takes it: its URL is one, but none of HTTP.
     pub(crate) unsent: Option<ReplyFailure>,
 }
 
 /// How a request is to be made.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Params {
+pub(crate) struct RequestParams {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) tags: Vec<(String, String)>,
     pub(crate) timeout: Option<Duration>,
@@ -155,7 +155,7 @@ pub(super) struct ResponseClass {
 /// Requests by their words.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCache {
-    known: HashMap<Box<[u8]>, Prepared, FixedState>,
+    known: HashMap<Box<[u8]>, BuiltRequest, FixedState>,
     /// Words of all that are known.
     bytes: usize,
     /// Room for the words that are looked up.
@@ -163,11 +163,11 @@ pub(crate) struct RequestCache {
 }
 
 impl RequestCache {
-    pub(super) fn find(&self, words: &[u8]) -> Option<Prepared> {
+    pub(super) fn find(&self, words: &[u8]) -> Option<BuiltRequest> {
         self.known.get(words).cloned()
     }
 
-    pub(super) fn keep(&mut self, words: &[u8], prepared: &Prepared) {
+    pub(super) fn keep(&mut self, words: &[u8], prepared: &BuiltRequest) {
         if self.known.len() >= COUNT_MAX || self.bytes >= BYTES_MAX {
             self.known.clear();
             self.bytes = 0;
