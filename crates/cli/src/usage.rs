@@ -14,6 +14,7 @@ use std::path::Path;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use squall_plan::load as plans;
+use squall_plan::options::LoadType;
 use squall_plan::{InputError, LoadSpec, OptionProblem, Problems, nearest, option_name};
 use squall_script::script_settings;
 
@@ -60,7 +61,7 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request,
             let word = argv.get(1).and_then(|word| word.to_str()).unwrap_or_default();
             let meant = k6_words::answer(word)
                 .or_else(|| argv::single_dash(&argv))
-                .or_else(|| incomplete(word, &error))
+                .or_else(|| incomplete(word, &error).filter(|_| LoadType::of(word).is_none()))
                 .or_else(|| mistyped(word));
             Err(coded(&argv, meant.unwrap_or_else(|| all_problems(&argv).into())))
         }
@@ -70,15 +71,15 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request,
 /// All that is wrong with flags of which at least one is.
 fn all_problems(argv: &[OsString]) -> Problems {
     let mut given = GivenWords::of_argv(argv);
-    let of_load = given.parsed().and_then(|command| problems_of(&command, given.has_unknown_flag));
+    let of_load = given.parsed().and_then(|command| problems_of(&command, given.has_doubtful_arguments()));
     given.note_all(of_load.unwrap_or_default());
     Problems(given.problems)
 }
 
 /// What is wrong with the load of a command, as far as it is there. With an unknown flag, what looks like an argument may be its value.
-fn problems_of(command: &Command, has_unknown_flag: bool) -> Option<Problems> {
+fn problems_of(command: &Command, has_doubtful_arguments: bool) -> Option<Problems> {
     let part = |spec: LoadSpec| {
-        let arguments = if has_unknown_flag { Vec::new() } else { spec.arguments };
+        let arguments = if has_doubtful_arguments { Vec::new() } else { spec.arguments };
         LoadSpec { is_whole: false, arguments, ..spec }
     };
     match command {
@@ -232,6 +233,10 @@ fn failure(error: &clap::Error, word: &str) -> Failure {
         ErrorKind::InvalidValue => impossible_value(error, &arg),
         ErrorKind::ArgumentConflict => conflict(error, &arg),
         ErrorKind::MissingRequiredArgument => missing(&arg),
+        ErrorKind::InvalidUtf8 if !arg.is_empty() => {
+            let help = "rename the file, or write the value in UTF-8";
+            Failure::usage(format!("the value of `{arg}` is not valid UTF-8"), help)
+        }
         _ => Failure::usage(first_line(error), "`squall --help` explains every flag"),
     }
 }
@@ -425,6 +430,16 @@ mod tests {
             assert!(parse(["squall", url].map(OsString::from)).is_ok(), "{url}");
         }
         assert!(parse(["squall", "http", "server"].map(OsString::from)).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn values_that_are_not_utf8_are_named() {
+        use std::os::unix::ffi::OsStringExt;
+        let path = OsString::from_vec(b"a\xffb".to_vec());
+        let argv = ["squall", "--cacert"].map(OsString::from).into_iter().chain([path, "x/".into()]);
+        let message = parse(argv).unwrap_err().message;
+        assert_eq!(message, "the value of `--cacert <FILE>` is not valid UTF-8");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::marker::PhantomData;
 
 use clap::builder::{PossibleValue, TypedValueParser};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use squall_plan::options::{Arity, Hyphens, LoadOption, LoadType, ValueForm, Written};
@@ -132,8 +132,11 @@ impl TypedValueParser for AnyText {
     type Value = String;
 
     fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
-        let text = value.to_str().map(str::to_owned);
-        text.ok_or_else(|| clap::Error::new(ErrorKind::InvalidUtf8).with_cmd(command))
+        value.to_str().map(str::to_owned).ok_or_else(|| {
+            let mut error = clap::Error::new(ErrorKind::InvalidUtf8).with_cmd(command);
+            error.insert(ContextKind::InvalidArg, ContextValue::String(self.0.shown()));
+            error
+        })
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

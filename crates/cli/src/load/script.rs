@@ -43,7 +43,7 @@ pub(crate) fn read(
     let source = ScriptSource {
         path: path.to_owned(),
         text: text_of_stdin(path)?,
-        environment: std::env::vars().collect(),
+        environment: environment().collect(),
         console: Arc::clone(&console),
         fetch,
     };
@@ -51,6 +51,12 @@ pub(crate) fn read(
     let ignored = k6_env::ignored(|name| script.run.program.mentions(name));
     ignored.iter().for_each(|text| console.line(Level::Warning, text, ""));
     Ok(script)
+}
+
+/// The variables that a script can see: those that are text.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 /// The script on standard input, for `-`; of any other, whether it is there.

@@ -28,7 +28,9 @@ pub(super) struct GivenWords {
     gone: Vec<String>,
     is_reduced: bool,
     /// Whether a flag is none of the command's: the argument after it may be meant as its value.
-    pub(super) has_unknown_flag: bool,
+    has_unknown_flag: bool,
+    /// Whether the argument that the command needs is missing: a placeholder is there instead, for the sake of the rest.
+    lacks_argument: bool,
     pub(super) problems: Vec<OptionProblem>,
 }
 
@@ -49,7 +51,15 @@ impl GivenWords {
         let is_known = |name: &str| flags.iter().any(|flag| flag.get_long() == Some(name));
         let has_unknown_flag =
             words.iter().filter_map(|word| word.option.as_deref()).any(|name| !is_known(name));
-        Self { command, words, gone: Vec::new(), is_reduced: false, has_unknown_flag, problems: Vec::new() }
+        Self {
+            command,
+            words,
+            gone: Vec::new(),
+            is_reduced: false,
+            has_unknown_flag,
+            lacks_argument: false,
+            problems: Vec::new(),
+        }
     }
 
     /// The typed arguments, as soon as what remains can be read.
@@ -58,6 +68,11 @@ impl GivenWords {
             match self.read_without(None) {
                 Ok(command) => return Some(command),
                 Err(None) => return None,
+                Err(Some(problem)) if self.is_missing_argument(&problem) => {
+                    self.note_at(None, problem);
+                    self.lacks_argument = true;
+                    self.words.insert(0, GivenWord { option: None, written: vec!["placeholder".into()] });
+                }
                 Err(Some(problem)) => {
                     let word_idx = self.word_of(&problem).or_else(|| self.cause(&problem));
                     self.note_at(word_idx, problem);
@@ -65,6 +80,16 @@ impl GivenWords {
                 }
             }
         }
+    }
+
+    fn is_missing_argument(&self, problem: &OptionProblem) -> bool {
+        let is_about_argument = problem.option.as_deref().is_some_and(is_argument);
+        is_about_argument && !self.lacks_argument && self.words.iter().all(|word| word.option.is_some())
+    }
+
+    /// Whether what is read as an argument may be none.
+    pub(super) fn has_doubtful_arguments(&self) -> bool {
+        self.has_unknown_flag || self.lacks_argument
     }
 
     /// The words as they are typed, but for one of them.
@@ -198,6 +223,12 @@ mod tests {
             ("--rate 1 --rate 2 --window x x/", "rate window"),
             ("replay x.har --speed fast --live --quiet", "speed live"),
             ("--version --rate 5x x/", ""),
+            ("run s.js --bogus", "bogus"),
+            ("replay r.curl --bogus", "bogus"),
+            ("replay --speed fast --set-form password", "FILE speed set-form"),
+            ("replay --speed fast --bogus", "speed bogus"),
+            ("idle --ping often", "HOST:PORT ping"),
+            ("handshake -c ECDHE-RSA --tls 9", "HOST:PORT connections tls"),
         ] {
             let found = wrong(text);
             let (mut found, mut expected): (Vec<&str>, Vec<&str>) =

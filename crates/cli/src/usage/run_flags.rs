@@ -52,7 +52,31 @@ const KINDS: [&str; 3] = [PLAN_FLAGS, PTR_FLAGS, SCRIPT_FLAGS];
 mod tests {
     use std::ffi::OsString;
 
+    use clap::Args;
+    use squall_plan::options::{LoadType, ReadContext, Written};
+    use squall_plan::{GivenOption, LoadSpec, Text};
+    use squall_script::script_settings;
+
     use super::super::parse;
+    use crate::args::RunArgs;
+    use crate::load;
+
+    #[test]
+    fn flags_of_a_whole_run_are_no_keys_of_a_script() {
+        let command = RunArgs::augment_args(clap::Command::new("run"));
+        for name in command.get_arguments().filter_map(clap::Arg::get_long) {
+            let is_key =
+                LoadType::Script.option(name).is_some_and(|option| option.written == Written::Anywhere);
+            let options = vec![GivenOption { name: Text::typed(name), values: Vec::new() }];
+            let arguments = vec![Text::typed("s.js")];
+            let spec = LoadSpec { kind: Text::typed("script"), arguments, options, ..LoadSpec::default() };
+            let context = ReadContext { spoiled: Some(&[]), ..load::typed() };
+            let problems = script_settings(&spec, context).err().map_or_else(Vec::new, |problems| problems.0);
+            let is_of_run =
+                problems.iter().any(|problem| problem.message.contains("applies to the whole run"));
+            assert_eq!(is_of_run, !is_key, "{name}: {problems:?}");
+        }
+    }
 
     #[test]
     fn flags_of_other_kinds_of_files_are_refused() {
