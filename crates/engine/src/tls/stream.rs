@@ -252,10 +252,12 @@ impl DirectStream {
             incoming.opened = begin + head.payload_bytes;
             let (kind, range) = session.open_record(head, &mut incoming.bytes[begin..incoming.opened])?;
             let range = begin + range.start..begin + range.end;
+            if range.start < range.end {
+                session.empty_count = 0;
+            }
             if kind != DATA {
                 self.is_peer_closed = session.hear(kind, &incoming.bytes[range], &mut self.outgoing)?;
             } else if range.start < range.end {
-                session.empty_count = 0;
                 incoming.plain.push_back(range);
             } else {
                 session.note_empty()?;
@@ -526,8 +528,8 @@ const OUTGOING_BYTES_KEPT: usize = 4096;
 /// Tickets, key updates and warnings on one connection: a server that renews its keys every 2^24 records makes a trillion with these.
 const IDLE_COUNT_MAX: u32 = 1 << 16;
 
-/// Records without data in a row: those who send them on purpose, against attacks on old ciphers, send one at a time.
-const EMPTY_COUNT_MAX: u32 = 1 << 10;
+/// Records without data in a row, as in BoringSSL and rustls: peers that send them on purpose, against attacks on old ciphers, send one at a time.
+const EMPTY_COUNT_MAX: u32 = 32;
 
 #[cfg(test)]
 mod tests;
