@@ -15,7 +15,8 @@ fn the_documentation_has_every_option() {
         for option in kind.options().filter(|option| !option.is_hidden && option.written != Written::AsLetter)
         {
             let letter = option.short.map_or_else(String::new, |letter| format!(", `-{letter}`"));
-            let only = if option.written == Written::AsFlag { ", as a flag" } else { "" };
+            let is_key = kind.keys().any(|key| key.name == option.name);
+            let only = if is_key { "" } else { " (flag only)" };
             let help = option.help().replace('|', "\\|").replace('<', "&lt;");
             let default = option.default.map_or_else(String::new, |value| format!(" [default: {value}]"));
             let name = option.name;
@@ -37,21 +38,26 @@ fn value(option: &LoadOption) -> String {
             option.choices().iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" ")
         }
         ValueForm::Text => format!("`{}`", option.value_name),
-        ValueForm::File => "a file, sent along".to_owned(),
-        ValueForm::Path => "a path on each machine".to_owned(),
+        ValueForm::File => "a file".to_owned(),
+        ValueForm::Path => "a path on the machine that makes the load".to_owned(),
         ValueForm::Number => "a number".to_owned(),
         ValueForm::Time => "a time".to_owned(),
         ValueForm::Rate => "a rate".to_owned(),
         ValueForm::Size => "a size".to_owned(),
     };
-    if option.is_repeatable() { format!("{form}, repeatable") } else { form }
+    match option.arity {
+        Arity::One => form,
+        Arity::OneOr(_) => format!("{form}, optional: `--{0}=…`, `{0}: true`", option.name),
+        Arity::Many | Arity::List => format!("{form}, repeatable"),
+    }
 }
 
 const HEAD: &str = "# Options of loads
 
+<!-- Written from the table in crates/plan/src/options. -->
+
 Every option of every kind of load: as a flag of its command (`--connections 100`), and as a key of a load in a
-[plan](plans.md) (`connections: 100`). The table in `crates/plan/src/options` is the source of this page, of the help and of
-the JSON Schema. Times, sizes, counts and rates are written as [here](http.md#units). The pages of the commands explain what
-the options do together: [http](http.md), [handshake](handshake.md), [idle](idle.md), [replay](recorded-traffic.md) and
-[k6 scripts](k6.md).
+[plan](plans.md) (`connections: 100`). For times, sizes, counts and rates see [Units](http.md#units). The pages of the
+commands explain what the options do together: [http](http.md), [handshake](handshake.md), [idle](idle.md),
+[replay](recorded-traffic.md) and [k6 scripts](k6.md).
 ";
