@@ -83,7 +83,7 @@ impl World {
     }
 
     /// Runs it on so many shards of a part of the load, in no time.
-    fn run(self, shard_count: u32, segment: Segment) -> Ran {
+    fn run(self, shard_count: u32, segment: &Segment) -> Ran {
         let part = |shard_idx| self.run.part(&ShardPart { shard_idx, shard_count, segment: segment.clone() });
         let mut drivers: Vec<ScriptDriver> =
             (0..shard_count).map(|idx| ScriptDriver::new(&self.run, part(idx)).unwrap()).collect();
@@ -146,14 +146,14 @@ impl Ran {
 }
 
 fn alone(scenario: &str, sleep_s: f64) -> Ran {
-    World::new(scenario, sleep_s).run(1, Segment::WHOLE)
+    World::new(scenario, sleep_s).run(1, &Segment::WHOLE)
 }
 
 #[test]
 fn users_rest_until_their_own_iteration_has_lasted_long_enough() {
     let options = "minIterationDuration: '3s', scenarios: { it: { executor: 'ramping-vus', startVUs: 1, gracefulStop: '0s',
         stages: [{ duration: '2s', target: 1 }, { duration: '0s', target: 2 }, { duration: '2500ms', target: 2 }] } }";
-    let ran = World::of(options, "sleep(exec.vu.idInTest === 1 ? 2.5 : 0)").run(1, Segment::WHOLE);
+    let ran = World::of(options, "sleep(exec.vu.idInTest === 1 ? 2.5 : 0)").run(1, &Segment::WHOLE);
     let starts_ms: Vec<f64> = ran.starts_ms.iter().map(|start_ms| start_ms.round()).collect();
     assert_eq!(starts_ms, [0.0, 2000.0, 3000.0]);
 }
@@ -161,7 +161,7 @@ fn users_rest_until_their_own_iteration_has_lasted_long_enough() {
 #[test]
 fn what_a_user_adds_to_its_tags_is_on_its_iterations() {
     let options = "iterations: 3, tags: { run: 'r' }, thresholds: { 'iterations{stage:2}': [], 'iteration_duration{run:r}': [] }";
-    let ran = World::of(options, "exec.vu.tags.stage = __ITER").run(1, Segment::WHOLE);
+    let ran = World::of(options, "exec.vu.tags.stage = __ITER").run(1, &Segment::WHOLE);
     assert_eq!(ran.counted("iterations{stage:2}"), 1.0);
 }
 
@@ -173,7 +173,7 @@ fn a_scenario_may_begin_when_another_one_ends() {
                a_then: {{ vus: 2, startTime: '1s', executor: '{then} }},
                first: {{ executor: 'constant-vus', vus: 2, duration: '1s', gracefulStop: '0s' }} }}"
         );
-        let ran = World::of(&options, "sleep(1.5)").run(1, Segment::WHOLE);
+        let ran = World::of(&options, "sleep(1.5)").run(1, &Segment::WHOLE);
         let seen = (ran.by_second(), ran.counted("iterations"), ran.counted("dropped_iterations"));
         assert_eq!(seen, (vec![2, 2], 2.0, 0.0), "{then}: {}", ran.text);
         assert!(started(&ran.text).all(|words| words[1] <= 2.0), "two users are enough: {}", ran.text);
@@ -186,7 +186,7 @@ fn a_later_scenario_takes_the_users_that_have_not_run_yet() {
         first: { vus: 2, executor: 'per-vu-iterations', iterations: 2 },
         then: { vus: 2, executor: 'per-vu-iterations', iterations: 2, startTime: '2s' } }";
     let ran =
-        World::of(options, "console.log('seen', exec.scenario.name, __VU, __ITER)").run(1, Segment::WHOLE);
+        World::of(options, "console.log('seen', exec.scenario.name, __VU, __ITER)").run(1, &Segment::WHOLE);
     let mut seen: Vec<&str> = ran.text.lines().filter_map(|line| line.strip_prefix("seen ")).collect();
     seen.sort_unstable();
     let expected =
@@ -197,7 +197,7 @@ fn a_later_scenario_takes_the_users_that_have_not_run_yet() {
 #[test]
 fn the_counts_of_the_run_are_those_of_the_moment() {
     let work = "console.log('seen', exec.instance.iterationsCompleted, exec.instance.vusActive, exec.instance.vusInitialized)";
-    let ran = World::of("vus: 2, iterations: 3", work).run(1, Segment::WHOLE);
+    let ran = World::of("vus: 2, iterations: 3", work).run(1, &Segment::WHOLE);
     let seen: Vec<&str> = ran.text.lines().filter_map(|line| line.strip_prefix("seen ")).collect();
     assert_eq!((seen[0], seen[2]), ("0 1 2", "1 2 2"), "{}", ran.text);
 }
@@ -209,7 +209,7 @@ fn progress_is_that_of_the_iterations_or_of_the_time() {
         [("iterations: 4", ["0", "0.25", "0.5", "0.75"]), ("duration: '4s'", ["0.25", "0.5", "0.75", "1"])]
     {
         for shard_count in [1, 2] {
-            let ran = World::of(options, work).run(shard_count, Segment::WHOLE);
+            let ran = World::of(options, work).run(shard_count, &Segment::WHOLE);
             let seen: Vec<&str> = ran.text.lines().filter_map(|line| line.strip_prefix("seen ")).collect();
             assert_eq!(seen, expected, "{options}");
         }
@@ -220,7 +220,7 @@ fn progress_is_that_of_the_iterations_or_of_the_time() {
 fn requests_that_are_held_back_go_with_the_iteration_that_made_them() {
     let options = "rps: 2, scenarios: { it: { executor: 'ramping-vus', startVUs: 10, gracefulRampDown: '0s', gracefulStop: '0s',
         stages: [{ duration: '900ms', target: 10 }, { duration: '0s', target: 1 }, { duration: '5s', target: 1 }] } }";
-    let ran = World::of(options, "http.get('http://127.0.0.1:9/')").run(1, Segment::WHOLE);
+    let ran = World::of(options, "http.get('http://127.0.0.1:9/')").run(1, &Segment::WHOLE);
     // Nobody answers: one user waits for its first request until the end, and the others are interrupted.
     assert_eq!((ran.interrupted, ran.call_count), (10, 0), "{}", ran.text);
 }
@@ -280,7 +280,7 @@ fn iterations_start_when_k6_documents_it() {
         ),
     ] {
         for shard_count in [1, 2] {
-            let ran = World::new(scenario, sleep_s).run(shard_count, Segment::WHOLE);
+            let ran = World::new(scenario, sleep_s).run(shard_count, &Segment::WHOLE);
             let name = format!("{scenario} on {shard_count}");
             let mut numbers: Vec<f64> = started(&ran.text).map(|words| words[2]).collect();
             numbers.sort_by(f64::total_cmp);
@@ -352,7 +352,7 @@ fn segments_make_the_whole_together() {
         "{ executor: 'ramping-arrival-rate', startRate: 0, preAllocatedVUs: 9, stages: [{ duration: '3s', target: 10 }] }",
     ] {
         let whole = alone(scenario, 0.25);
-        let part = |first, width| World::new(scenario, 0.25).run(1, Segment::run(first, width, 3).unwrap());
+        let part = |first, width| World::new(scenario, 0.25).run(1, &Segment::run(first, width, 3).unwrap());
         let (small, large) = (part(0, 1), part(1, 2));
         let count = small.starts_ms.len() + large.starts_ms.len();
         assert_eq!(count, whole.starts_ms.len(), "{scenario}");
@@ -371,7 +371,7 @@ fn segments_make_the_whole_together() {
 #[test]
 fn setup_and_teardown_run_once() {
     let scenario = "{ executor: 'per-vu-iterations', vus: 4, iterations: 1 }";
-    let ran = World::new(scenario, 0.0).run(2, Segment::WHOLE);
+    let ran = World::new(scenario, 0.0).run(2, &Segment::WHOLE);
     assert_eq!(ran.setup_data.as_deref(), Some(r#"{"n":7}"#));
     let lines: Vec<&str> = ran.text.lines().collect();
     assert_eq!((lines.len(), lines[0], lines[5]), (6, "setup", "teardown 7"));
