@@ -4,6 +4,7 @@
 export PATH := $(PATH):/usr/sbin:/usr/local/sbin:/usr/local/go/bin:$(or $(GOPATH),$(HOME)/go)/bin
 CARGO ?= cargo
 CASE ?= all
+TOOL ?=
 ARCH ?=
 ROUNDS ?= 5
 SECONDS ?= 3
@@ -57,9 +58,9 @@ lint: build-deps ## checks formatting, clippy, project conventions and licences
 	$(CARGO) xtask tidy
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check licenses bans sources; else echo "cargo-deny is not installed: licences were not checked"; fi
 
-bench: bench-deps ## compares with wrk, wrk2, h2load, ab and oha: CASE=small-100 ROUNDS=5 SECONDS=3
+bench: bench-deps ## compares with wrk, wrk2, h2load, ab and oha: CASE=small-100 TOOL=wrk ROUNDS=5 SECONDS=3
 	$(CARGO) build --release --package squall --package squall-floor --package squall-compare
-	target/release/squall-compare --case '$(CASE)' --rounds $(ROUNDS) --seconds $(SECONDS)
+	target/release/squall-compare --case '$(CASE)' $(if $(TOOL),--tool '$(TOOL)') --rounds $(ROUNDS) --seconds $(SECONDS)
 
 k6-diff: build-debug ## runs the same scripts with k6 and squall and compares the results: K6=/path/to/k6
 	SQUALL=$(CURDIR)/target/debug/squall K6=$(K6) suites/k6/diff

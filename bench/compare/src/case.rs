@@ -95,6 +95,9 @@ pub(crate) const CASES: &[Case] = &[
     Case { connection_count: 2000, ..script("k6-library-2000", Script::Library, &[(Tool::K6, 0.20)]) },
 ];
 
+/// What a request may cost at most compared with an earlier squall.
+const BEFORE_LIMIT: f64 = 1.02;
+
 /// The case that measures the time from a tool's start to its first request.
 pub(crate) const START: &str = "start";
 
@@ -106,11 +109,14 @@ pub(crate) fn names() -> Vec<&'static str> {
 impl Case {
     /// squall, then those it is compared with.
     pub(crate) fn tools(&self) -> impl Iterator<Item = Tool> {
-        [Tool::Squall].into_iter().chain(self.limits.iter().map(|(tool, _)| *tool))
+        [Tool::Squall, Tool::Before].into_iter().chain(self.limits.iter().map(|(tool, _)| *tool))
     }
 
     /// What squall's ratio to `tool` must not exceed.
     pub(crate) fn limit(&self, tool: Tool) -> Option<f64> {
+        if tool == Tool::Before {
+            return Some(BEFORE_LIMIT);
+        }
         self.limits.iter().find(|(one, _)| *one == tool).map(|(_, limit)| *limit)
     }
 }

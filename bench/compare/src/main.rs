@@ -55,7 +55,8 @@ fn main() -> ExitCode {
 
 /// Runs every tool of a case once per round, each round beginning with another tool, and prints the case's table.
 fn compare(case: &Case, server: &Server, options: &Options) -> serde_json::Value {
-    let tools: Vec<Tool> = case.tools().filter(|tool| tool.is_installed()).collect();
+    let tools: Vec<Tool> =
+        case.tools().filter(|tool| options.includes(*tool) && tool.is_installed()).collect();
     let mut rounds: Vec<Vec<Option<Sample>>> = Vec::new();
     for round_idx in 0..options.round_count {
         let mut round = vec![None; tools.len()];

@@ -9,6 +9,8 @@ use crate::case::{Case, Handshake};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tool {
     Squall,
+    /// An earlier squall, by `SQUALL_BEFORE`: shows what a change costs or saves.
+    Before,
     /// `bench/floor`: send and receive, nothing else.
     Floor,
     Wrk,
@@ -59,6 +61,7 @@ impl Tool {
         let Ask { url, ca_file, seconds, .. } = ask;
         let count = case.connection_count;
         let line = match self {
+            Self::Before => return Self::Squall.args(case, ask),
             Self::Squall if case.handshake.is_some() => handshake_line(case, ask),
             Self::Squall if ask.script.is_some() => {
                 format!("run --threads 1 --summary k6 --no-save {}", script_line(case, ask))
@@ -94,7 +97,9 @@ impl Tool {
     /// Requests completed well, by its own output.
     pub(crate) fn completed_count(self, output: &str) -> Option<u64> {
         match self {
-            Self::Squall => script_count(output).or_else(|| json(output)?["totals"]["ok"].as_u64()),
+            Self::Squall | Self::Before => {
+                script_count(output).or_else(|| json(output)?["totals"]["ok"].as_u64())
+            }
             Self::Floor => after(output, "requests: "),
             Self::Wrk | Self::Wrk2 => before(output, " requests in "),
             Self::H2load => before(output, " succeeded"),
@@ -105,9 +110,10 @@ impl Tool {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Squall => "squall",
+            Self::Before => "before",
             Self::Floor => "squall-floor",
             Self::Wrk => "wrk",
             Self::Wrk2 => "wrk2",
@@ -123,6 +129,8 @@ impl Tool {
     /// The variable that names the executable, for tools that are built by hand.
     fn variable(self) -> Option<&'static str> {
         match self {
+            Self::Squall => Some("SQUALL"),
+            Self::Before => Some("SQUALL_BEFORE"),
             Self::K6 => Some("K6"),
             Self::K6Fasthttp => Some("K6_FASTHTTP"),
             _ => None,
