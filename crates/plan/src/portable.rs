@@ -85,7 +85,6 @@ impl Load {
         if let Some(identity) = &mut self.tls.client_identity {
             files.extend([&mut identity.cert_file, &mut identity.key_file]);
         }
-        files.extend(&mut self.tls.key_log);
         match &mut self.what {
             What::Http(http) => {
                 files.extend(http.requests.iter_mut().filter_map(|request| match &mut request.body {

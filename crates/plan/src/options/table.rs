@@ -404,7 +404,7 @@ options! { ENCRYPTED, "TLS", &[Http, Handshake, Idle, Replay];
     /// Post-quantum hybrids are X25519MLKEM768 and SECP256R1MLKEM768.
     GROUPS: String = text("groups", "LIST").list().rare();
     /// Append TLS session secrets to this file in NSS key-log format, for decrypting captures
-    KEY_LOG: PathBuf = file("key-log").rare();
+    KEY_LOG: PathBuf = option("key-log", "FILE", Path, values::path).rare();
     /// ALPN protocols to offer, separated by commas [default: from the HTTP version]
     ALPN: String = text("alpn", "LIST").list().rare();
     /// TLS version to offer: 1.2, 1.3 or any [default: any]
