@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use procfs::{Current, Meminfo};
 use squall_plan::{IdleProtocol, Load, OptionStyle, Plan, What};
 
 use crate::Error;
@@ -162,17 +163,9 @@ impl Supply {
             descriptor_count: nofile_limit_hard(),
             port_count: ports_available(),
             conntrack_free: conntrack_max.map(|max| max.saturating_sub(conntrack_used)),
-            memory_bytes: memory_available(),
+            memory_bytes: Meminfo::current().ok().and_then(|memory| memory.mem_available),
         }
     }
-}
-
-/// proc(5): `MemAvailable:   12345 kB`.
-fn memory_available() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 /// Different hosts and ports that a load goes to; at least 1.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use procfs::{Current, Meminfo};
 use rustix::process::{Resource, getrlimit};
 
 /// Facts by name, as they stand in reports.
@@ -25,10 +26,7 @@ pub(crate) fn facts() -> BTreeMap<String, String> {
 }
 
 fn memory_bytes() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap_or_default();
-    let kib: u64 = line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0);
-    kib * 1024
+    Meminfo::current().map_or(0, |memory| memory.mem_total)
 }
 
 fn interfaces() -> Vec<String> {

@@ -35,6 +35,7 @@ pub use fleet::{Outcome, Refusal, Steer, Watcher, run};
 pub use key::check_key;
 pub use ledger::MachineView;
 pub use monitor::figures::unless_figure;
+pub use monitor::process::{ProcessFigures, processes};
 pub use order::{
     FileOrder, FleetHook, FleetLoad, FleetPlan, FleetRule, FleetStep, LoadWork, RuleKind, ScriptWork,
 };

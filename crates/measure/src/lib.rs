@@ -33,7 +33,7 @@ mod verdict;
 pub use failure::{Cause, EXAMPLE_TEXT_BYTES_MAX, FailureCount, FailureExample, Failures, Phase};
 pub use histogram::Histogram;
 pub use http2::Http2;
-pub use machine::MachineSecond;
+pub use machine::{CpuTimes, MachineSecond};
 pub use merge::{NamedRun, Unmergeable, merge};
 pub use part::{Part, PartKind, ToolFigures, ToolRun};
 pub use reason::{Reason, ReasonKind};

@@ -25,6 +25,37 @@ pub struct MachineSecond {
     pub process_cpu: Duration,
 }
 
+/// What a CPU, or all of them, did since boot, in clock ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// Time used by any process or by the kernel.
+    pub busy: u64,
+    /// Time that the hypervisor gave to others while it was wanted here.
+    pub steal: u64,
+    /// All time, idle time included.
+    pub all: u64,
+}
+
+impl CpuTimes {
+    /// From the numbers of a line of `/proc/stat` (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal, and guest times, which are
+    /// part of user time.
+    pub fn parse(numbers: &str) -> Option<Self> {
+        let mut fields = numbers.split_whitespace().map_while(|field| field.parse::<u64>().ok());
+        let mut next = || fields.next();
+        let [user, nice, system, idle] = [next()?, next()?, next()?, next()?];
+        let [iowait, irq, softirq, steal] = [next()?, next()?, next()?, next()?];
+        let busy = user + nice + system + irq + softirq;
+        Some(Self { busy, steal, all: busy + idle + iowait + steal })
+    }
+
+    /// Busy time since an earlier reading and the time stolen, as fractions of all time; `None`: no time has passed.
+    pub fn fractions_since(self, before: Self) -> Option<(f64, f64)> {
+        let all = self.all.checked_sub(before.all).filter(|all| *all > 0)? as f64;
+        let fraction = |now: u64, before: u64| now.saturating_sub(before) as f64 / all;
+        Some((fraction(self.busy, before.busy), fraction(self.steal, before.steal)))
+    }
+}
+
 impl MachineSecond {
     /// Share of the descriptors that are open; 0 when the limit is not known.
     pub fn descriptor_fraction(&self) -> f64 {

@@ -6,7 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use squall_measure::MachineSecond;
+use procfs::process::Process;
+use squall_measure::{CpuTimes, MachineSecond};
 
 use super::clock::process_cpu;
 use super::process::nofile_limit;
@@ -27,31 +28,23 @@ struct PortCount {
     fresh_count: u32,
 }
 
-/// Jiffies since boot.
-#[derive(Debug, Clone, Copy, Default)]
-struct CpuTimes {
-    busy: u64,
-    steal: u64,
-    all: u64,
-}
-
 impl MachineProbe {
     /// Starts the first span.
     pub(crate) fn new() -> Self {
-        Self { cpu: CpuTimes::read(), process_cpu: process_cpu(), ports: PortCount::default() }
+        Self { cpu: cpu_times(), process_cpu: process_cpu(), ports: PortCount::default() }
     }
 
     /// Ends the span: figures since the last call. `source_count`: local addresses in rotation. `endpoints`: where connections go, as
     /// far as that is known.
     pub(crate) fn read(&mut self, source_count: u64, endpoints: Option<&[SocketAddr]>) -> MachineSecond {
-        let (cpu, process_cpu) = (CpuTimes::read(), process_cpu());
+        let (cpu, process_cpu) = (cpu_times(), process_cpu());
         let before = std::mem::replace(&mut self.cpu, cpu);
         let process_cpu_before = std::mem::replace(&mut self.process_cpu, process_cpu);
-        let all = cpu.all.saturating_sub(before.all).max(1) as f64;
+        let (cpu_fraction, steal_fraction) = cpu.fractions_since(before).unwrap_or_default();
         let ports_available = ports_available() * source_count.max(1);
         MachineSecond {
-            cpu_fraction: cpu.busy.saturating_sub(before.busy) as f64 / all,
-            steal_fraction: cpu.steal.saturating_sub(before.steal) as f64 / all,
+            cpu_fraction,
+            steal_fraction,
             descriptors_open: descriptors_open(),
             descriptors_limit: nofile_limit(),
             ports_used: self.ports.used(socket_count(), ports_available, endpoints),
@@ -62,33 +55,14 @@ impl MachineProbe {
     }
 }
 
-impl CpuTimes {
-    /// proc(5): user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user time.
-    fn read() -> Self {
-        let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-        let fields: Vec<u64> = text
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-            .skip(1)
-            .take(8)
-            .map_while(|f| f.parse().ok())
-            .collect();
-        let [user, nice, system, idle, iowait, irq, softirq, steal] = fields[..] else {
-            return Self::default();
-        };
-        let busy = user + nice + system + irq + softirq;
-        Self { busy, steal, all: busy + idle + iowait + steal }
-    }
+/// Of all CPUs together.
+fn cpu_times() -> CpuTimes {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    text.lines().next().and_then(|line| CpuTimes::parse(line.strip_prefix("cpu ")?)).unwrap_or_default()
 }
 
-/// Since Linux 6.2 the directory's size is the count; before, its entries are counted.
 fn descriptors_open() -> u64 {
-    match fs::metadata("/proc/self/fd").map(|directory| directory.len()) {
-        Ok(count) if count > 0 => count,
-        _ => fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64),
-    }
+    Process::myself().and_then(|process| process.fd_count()).map_or(0, |count| count as u64)
 }
 
 impl PortCount {
@@ -177,13 +151,11 @@ pub(crate) fn process_data_bytes() -> u64 {
     all.saturating_sub(of_files)
 }
 
-/// Resident memory, and of that what is mapped from files: statm's second and third fields, in pages.
+/// Resident memory, and of that what is mapped from files.
 fn resident_bytes() -> (u64, u64) {
-    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: Vec<u64> = text.split_whitespace().skip(1).take(2).map_while(|f| f.parse().ok()).collect();
-    let page_bytes = rustix::param::page_size() as u64;
-    let [resident, of_files] = pages[..] else { return (0, 0) };
-    (resident * page_bytes, of_files * page_bytes)
+    let Ok(pages) = Process::myself().and_then(|process| process.statm()) else { return (0, 0) };
+    let page_bytes = procfs::page_size();
+    (pages.resident * page_bytes, pages.shared * page_bytes)
 }
 
 /// Beyond so many sockets the tables would take more than a tenth of a CPU's second.

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::Instant;
 
-use squall_measure::MonitorUnit;
+use procfs::{Current, Meminfo};
+use squall_measure::{CpuTimes, MonitorUnit};
 
 use super::process::{self, Processes};
 use super::rates::Rates;
@@ -22,14 +23,6 @@ pub(crate) struct MachineMonitor {
     rates: Rates,
     processes: Vec<Processes>,
     restarts: Vec<String>,
-}
-
-/// Jiffies since boot.
-#[derive(Debug, Clone, Copy, Default)]
-struct CpuTimes {
-    busy: u64,
-    steal: u64,
-    all: u64,
 }
 
 impl MachineMonitor {
@@ -74,38 +67,26 @@ pub(crate) fn absent_processes(names: &[String]) -> Vec<(String, Option<String>)
     absent.map(|name| (name.clone(), process::similar_to(name))).collect()
 }
 
-/// proc(5), `/proc/stat`: user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user time.
+/// The sum of all CPUs, and each of them.
 fn cpus(before: &mut HashMap<String, CpuTimes>, sample: &mut Sample<'_>) {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     for line in text.lines().take_while(|line| line.starts_with("cpu")).take(CPU_LINE_COUNT_MAX) {
-        let mut words = line.split_whitespace();
-        let cpu = words.next().unwrap_or_default();
-        let fields: Vec<u64> = words.take(8).map_while(|word| word.parse().ok()).collect();
-        let [user, nice, system, idle, iowait, irq, softirq, steal] = fields[..] else { continue };
-        let busy = user + nice + system + irq + softirq;
-        let times = CpuTimes { busy, steal, all: busy + idle + iowait + steal };
-        let Some(last) = before.insert(cpu.to_owned(), times) else { continue };
-        let all = times.all.saturating_sub(last.all);
-        if all == 0 {
-            continue;
-        }
-        let percent = |now: u64, last: u64| now.saturating_sub(last) as f64 * 100.0 / all as f64;
+        let Some((cpu, numbers)) = line.split_once(' ') else { continue };
+        let Some(times) = CpuTimes::parse(numbers) else { continue };
+        let last = before.insert(cpu.to_owned(), times);
+        let Some((busy, steal)) = last.and_then(|last| times.fractions_since(last)) else { continue };
         let name = cpu.replacen("cpu", "cpu ", 1);
-        sample.add(name.trim_end(), MonitorUnit::Percent, percent(times.busy, last.busy));
+        sample.add(name.trim_end(), MonitorUnit::Percent, busy * 100.0);
         if cpu == "cpu" {
-            sample.add("steal", MonitorUnit::Percent, percent(times.steal, last.steal));
+            sample.add("steal", MonitorUnit::Percent, steal * 100.0);
         }
     }
 }
 
 fn memory(sample: &mut Sample<'_>) {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let bytes = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        line.split_whitespace().next()?.parse::<f64>().ok().map(|kib| kib * 1024.0)
-    };
-    if let (Some(total), Some(available)) = (bytes("MemTotal"), bytes("MemAvailable")) {
-        sample.add("memory", MonitorUnit::Bytes, total - available);
+    let Ok(memory) = Meminfo::current() else { return };
+    if let Some(available) = memory.mem_available {
+        sample.add("memory", MonitorUnit::Bytes, memory.mem_total.saturating_sub(available) as f64);
     }
 }
 

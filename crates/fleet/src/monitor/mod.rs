@@ -3,7 +3,7 @@
 pub(crate) mod figures;
 pub(crate) mod machine;
 mod pages;
-mod process;
+pub(crate) mod process;
 mod rates;
 mod sample;
 pub(crate) mod web;

@@ -1,8 +1,8 @@
 //! Processes of one name, or one pid, as `/proc` shows them: their figures added up.
 
 use std::collections::BTreeSet;
-use std::fs;
 
+use procfs::process::Process;
 use squall_measure::MonitorUnit;
 
 use super::sample::Sample;
@@ -11,19 +11,23 @@ use super::sample::Sample;
 #[derive(Debug)]
 pub(super) struct Processes {
     name: String,
-    pids: BTreeSet<u32>,
+    pids: BTreeSet<i32>,
     samples_until_search: u32,
     was_found: bool,
     eldest_start: Option<u64>,
 }
 
 /// One process at one moment.
-#[derive(Debug, Clone, Copy, Default)]
-struct Figures {
-    cpu_ticks: u64,
-    threads: u64,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessFigures {
+    /// Its process id.
+    pub pid: i32,
+    /// User and system time, in [clock ticks](procfs::ticks_per_second).
+    pub cpu_ticks: u64,
+    /// Resident memory.
+    pub rss_bytes: u64,
     virtual_bytes: u64,
-    rss_pages: u64,
+    threads: u64,
     /// In ticks after the machine's boot.
     started: u64,
     descriptors: u64,
@@ -46,19 +50,20 @@ impl Processes {
         let name = &self.name;
         sample.add(&format!("{name} processes"), MonitorUnit::Count, all.len() as f64);
         if !all.is_empty() {
-            let sum = |figure: fn(&Figures) -> u64| all.iter().map(figure).sum::<u64>() as f64;
-            let page = rustix::param::page_size() as f64;
-            let tick = rustix::param::clock_ticks_per_second() as f64;
-            sample.add(&format!("{name} rss"), MonitorUnit::Bytes, sum(|f| f.rss_pages) * page);
+            let sum = |figure: fn(&ProcessFigures) -> u64| all.iter().map(figure).sum::<u64>() as f64;
+            sample.add(&format!("{name} rss"), MonitorUnit::Bytes, sum(|f| f.rss_bytes));
             sample.add(&format!("{name} virtual size"), MonitorUnit::Bytes, sum(|f| f.virtual_bytes));
             sample.add(&format!("{name} threads"), MonitorUnit::Count, sum(|f| f.threads));
             sample.add(&format!("{name} descriptors"), MonitorUnit::Count, sum(|f| f.descriptors));
-            sample.add_cpu_seconds(&format!("{name} cpu"), sum(|f| f.cpu_ticks) / tick);
+            sample.add_cpu_seconds(
+                &format!("{name} cpu"),
+                sum(|f| f.cpu_ticks) / procfs::ticks_per_second() as f64,
+            );
         }
         self.restarted(&all)
     }
 
-    fn restarted(&mut self, all: &[Figures]) -> Option<String> {
+    fn restarted(&mut self, all: &[ProcessFigures]) -> Option<String> {
         let eldest = all.iter().map(|figures| figures.started).min();
         let was_found = self.was_found;
         self.was_found |= eldest.is_some();
@@ -71,83 +76,65 @@ impl Processes {
         }
     }
 
-    fn read(&self) -> Vec<Figures> {
-        self.pids.iter().filter_map(|&pid| Figures::read(pid)).collect()
+    fn read(&self) -> Vec<ProcessFigures> {
+        self.pids.iter().filter_map(|&pid| ProcessFigures::read(pid)).collect()
     }
 }
 
 /// Whether any process of that name or pid runs.
 pub(super) fn is_running(name: &str) -> bool {
-    search(name).into_iter().any(|pid| Figures::read(pid).is_some())
+    search(name).into_iter().any(|pid| ProcessFigures::read(pid).is_some())
 }
 
 /// The name of a running program that is nearly this one.
 pub(super) fn similar_to(name: &str) -> Option<String> {
-    let comms: BTreeSet<String> = pids().filter_map(comm).collect();
-    squall_plan::nearest(name, comms.iter().map(String::as_str)).map(str::to_owned)
+    let names: BTreeSet<String> = all().filter_map(|process| Some(process.stat().ok()?.comm)).collect();
+    squall_plan::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// The processes with that pid or name, as they are now.
+pub fn processes(name: &str) -> Vec<ProcessFigures> {
+    search(name).into_iter().filter_map(ProcessFigures::read).collect()
 }
 
 /// By pid, or by the name of the program: `comm`, or the file that its first argument names (`nginx: worker` is nginx).
-fn search(name: &str) -> BTreeSet<u32> {
+fn search(name: &str) -> BTreeSet<i32> {
     match name.parse() {
         Ok(pid) => BTreeSet::from([pid]),
-        Err(_) => pids().filter(|&pid| is_named(pid, name)).collect(),
+        Err(_) => all().filter(|process| is_named(process, name)).map(|process| process.pid()).collect(),
     }
 }
 
-fn pids() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+fn all() -> impl Iterator<Item = Process> {
+    procfs::process::all_processes().into_iter().flatten().flatten()
 }
 
-fn comm(pid: u32) -> Option<String> {
-    fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|comm| comm.trim_end().to_owned())
-}
-
-fn is_named(pid: u32, name: &str) -> bool {
+fn is_named(process: &Process, name: &str) -> bool {
     // The kernel keeps 15 bytes of a name.
     let short: String = name.chars().take(15).collect();
-    if comm(pid).is_some_and(|comm| comm == short) {
+    if process.stat().is_ok_and(|stat| stat.comm == short) {
         return true;
     }
-    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let first = command.split(|&byte| byte == 0).next().unwrap_or_default();
-    let first = String::from_utf8_lossy(first);
-    first.rsplit('/').next() == Some(name)
+    let words = process.cmdline().unwrap_or_default();
+    words.first().and_then(|first| first.rsplit('/').next()) == Some(name)
 }
 
-impl Figures {
-    /// proc(5), `/proc/PID/stat`: the name in brackets may hold anything, so fields are counted from its end; the 3rd is the state.
-    fn read(pid: u32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        if fields.first() == Some(&"Z") {
-            return None;
-        }
-        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+impl ProcessFigures {
+    /// `None`: it is not there, or a zombie.
+    fn read(pid: i32) -> Option<Self> {
+        let process = Process::new(pid).ok()?;
+        let stat = process.stat().ok().filter(|stat| stat.state != 'Z')?;
         Some(Self {
-            cpu_ticks: field(14)? + field(15)?,
-            threads: field(20)?,
-            started: field(22)?,
-            virtual_bytes: field(23)?,
-            rss_pages: rss_pages(pid)?,
-            descriptors: descriptors(pid),
+            pid,
+            cpu_ticks: stat.utime + stat.stime,
+            // Newer kernels count resident pages exactly in `statm`, and roughly in `stat`.
+            rss_bytes: process.statm().ok()?.resident * procfs::page_size(),
+            virtual_bytes: stat.vsize,
+            threads: stat.num_threads.unsigned_abs(),
+            started: stat.starttime,
+            // Not permitted for processes of others.
+            descriptors: process.fd_count().unwrap_or(0) as u64,
         })
-    }
-}
-
-/// `statm`'s second field counts resident pages; newer kernels count them exactly there, and roughly in `stat`.
-fn rss_pages(pid: u32) -> Option<u64> {
-    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    statm.split_whitespace().nth(1)?.parse().ok()
-}
-
-/// Since Linux 6.2 the directory's size is the count; before, its entries are counted. 0 where that is not permitted.
-fn descriptors(pid: u32) -> u64 {
-    let path = format!("/proc/{pid}/fd");
-    match fs::metadata(&path).map(|directory| directory.len()) {
-        Ok(count) if count > 0 => count,
-        _ => fs::read_dir(&path).map_or(0, |entries| entries.count() as u64),
     }
 }
 
