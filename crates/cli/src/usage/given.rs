@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 
 use clap::{Arg, CommandFactory};
+use squall_plan::options::ARGUMENTS;
 use squall_plan::{OptionProblem, Problems};
 
 use super::command;
@@ -110,18 +111,23 @@ impl GivenWords {
 
     /// Notes what is wrong with the values, unless it only follows from something else.
     pub(super) fn note_all(&mut self, problems: Problems) {
-        let is_gone = |name: &String| self.gone.contains(name);
-        let follows = |problem: &OptionProblem| problem.others.iter().chain(&problem.option).any(is_gone);
-        self.problems.extend(problems.0.into_iter().filter(|problem| !follows(problem)));
+        for problem in problems.0 {
+            if !self.follows(&problem) {
+                self.problems.push(problem);
+            }
+        }
     }
 
     /// Reports a problem about a word, unless it only follows from another.
     fn note_at(&mut self, word_idx: Option<usize>, problem: OptionProblem) {
-        let is_gone = |name: &String| self.gone.contains(name);
-        let follows = problem.others.iter().chain(&problem.option).any(is_gone);
-        if !(follows || self.is_reduced && word_idx.is_none()) {
+        if !(self.follows(&problem) || self.is_reduced && word_idx.is_none()) {
             self.problems.push(problem);
         }
+    }
+
+    /// Whether a problem is about something that was taken out.
+    fn follows(&self, problem: &OptionProblem) -> bool {
+        problem.others.iter().chain(&problem.option).any(|name| self.gone.contains(name))
     }
 
     fn take_out(&mut self, word_idx: usize) {
@@ -173,9 +179,6 @@ fn split(word: OsString, flags: &[&Arg], rest: &mut impl Iterator<Item = OsStrin
 pub(super) fn is_argument(option: &str) -> bool {
     ARGUMENTS.contains(&option)
 }
-
-/// Arguments of commands and loads as problems name them.
-const ARGUMENTS: &[&str] = &["URL", "HOST:PORT", "FILE", "TOOL"];
 
 #[cfg(test)]
 mod tests {

@@ -421,8 +421,8 @@ impl<T> TypedOption<T> {
     }
 }
 
-/// Arguments as problems name them; a tool's load has the tool's name.
-const ARGUMENTS: &[&str] = &["URL", "HOST:PORT", "FILE", "TOOL"];
+/// Arguments of commands and loads as problems name them.
+pub const ARGUMENTS: &[&str] = &["URL", "HOST:PORT", "FILE", "TOOL"];
 
 /// Keys of every load that are no flags.
 const KEYS_OF_ALL: &[&str] = &["name", "on", "per_machine", "start_after", "thresholds"];

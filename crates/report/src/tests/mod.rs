@@ -1,4 +1,4 @@
-//! Every face, drawn from fixed runs and held against its golden file.
+//! Every output format, written for fixed runs and compared with its golden file.
 //!
 //! After a wanted change, `UPDATE_GOLDEN=1 cargo test -p squall-report` rewrites the files: review their diff like prose.
 
@@ -18,6 +18,20 @@ use std::time::Duration;
 use squall_measure::{Event, EventKind, RunRecord};
 
 use crate::{Format, Glance, MachineGlance, Progress, ProgressMode, Style, Summary, csv, json, terminal};
+
+/// A run of every kind.
+fn runs_of_every_kind() -> Vec<RunRecord> {
+    vec![
+        fixture::open_run(),
+        fixture::closed_run(),
+        fixture::refused_run(),
+        fixture::overloaded_run(),
+        connections::handshake_run(),
+        connections::idle_run(),
+        script::script_run(),
+        mixed::run(),
+    ]
+}
 
 /// Compares with `golden/NAME`, or rewrites it when the update switch is set.
 #[track_caller]

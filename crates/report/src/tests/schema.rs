@@ -8,22 +8,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use squall_measure::{Cause, Phase, Protocol, ReasonKind, Status, StoppedBy, Unit};
 
-use super::{check_file, connections, fixture, mixed, script};
+use super::{check_file, runs_of_every_kind};
 use crate::{LoadKind, SUMMARY_SCHEMA, Summary};
 
 #[test]
 fn real_output_meets_the_schema() {
     let validator = jsonschema::draft202012::new(&schema()).unwrap();
-    for record in [
-        fixture::open_run(),
-        fixture::closed_run(),
-        fixture::refused_run(),
-        fixture::overloaded_run(),
-        connections::handshake_run(),
-        connections::idle_run(),
-        script::script_run(),
-        mixed::run(),
-    ] {
+    for record in runs_of_every_kind() {
         let json = serde_json::to_value(Summary::from(&record)).unwrap();
         let faults: Vec<String> =
             validator.iter_errors(&json).map(|e| format!("{}: {e}", e.instance_path())).collect();
@@ -36,13 +27,7 @@ fn real_output_meets_the_schema() {
 fn schema_names_every_field_that_is_written() {
     let known: BTreeSet<String> = fields().into_iter().map(|(path, _)| path).collect();
     let mut written = BTreeSet::new();
-    for record in [
-        fixture::open_run(),
-        connections::handshake_run(),
-        connections::idle_run(),
-        script::script_run(),
-        mixed::run(),
-    ] {
+    for record in runs_of_every_kind() {
         let json = serde_json::to_value(Summary::from(&record)).unwrap();
         collect(&json, "", &mut written);
     }

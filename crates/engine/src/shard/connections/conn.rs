@@ -339,6 +339,13 @@ impl Conn {
     }
 }
 
+impl HeldBytes {
+    /// Bytes that the socket has not taken yet.
+    pub(in crate::shard) fn left_bytes(&self) -> usize {
+        self.rest.len() - self.written_bytes
+    }
+}
+
 impl Refusals {
     /// The peer did not accept a request's fields; whether that was so for many in a row.
     pub(in crate::shard) fn note(&mut self, served_count: u32) -> bool {

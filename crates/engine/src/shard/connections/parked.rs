@@ -4,6 +4,7 @@
 //! is over. Owns: the table of parked connections. Never: decides which are kept, and for how long. Parking itself is in `park`.
 
 use crate::shard::connections::conn::Goodbye;
+use crate::shard::schedule::waiter::SWEEP_NS_PER_CONNECTION;
 use crate::sys::Fd;
 use crate::tls::TlsStream;
 
@@ -63,7 +64,7 @@ impl ParkedTable {
         if now_ns < self.next_sweep_ns || now_ns < self.next_deadline_ns {
             return;
         }
-        self.next_sweep_ns = now_ns + self.deadlines.len() as u64 * SWEEP_NS_PER_PLACE;
+        self.next_sweep_ns = now_ns + self.deadlines.len() as u64 * SWEEP_NS_PER_CONNECTION;
         self.next_deadline_ns = u64::MAX;
         for (place, deadline_ns) in self.deadlines.iter_mut().enumerate() {
             if now_ns >= *deadline_ns {
@@ -112,8 +113,3 @@ pub(super) const PARKED: u32 = 1 << 31;
 
 /// Places made at once at first.
 const PLACES_AT_ONCE: usize = 256;
-
-/// How long the next look at all deadlines waits for each place: about a hundred times what it takes.
-const SWEEP_NS_PER_PLACE: u64 = 100;
-
-const _: () = assert!(size_of::<Parked>() <= 64 || cfg!(test));

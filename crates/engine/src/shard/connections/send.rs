@@ -220,7 +220,7 @@ impl Connections {
     pub(in crate::shard) fn hold_back(&mut self, conn_idx: usize, bytes: &[u8]) -> usize {
         let held = self.conns[conn_idx].held.get_or_insert_default();
         held.rest.extend_from_slice(bytes);
-        held.rest.len() - held.written_bytes
+        held.left_bytes()
     }
 
     /// Whether what follows is a large body without framing, which is not copied.

@@ -25,7 +25,7 @@ use crate::shard::schedule::demand::Demand;
 use crate::shard::schedule::driven::Driven;
 use crate::shard::schedule::replay::Replay;
 use crate::shard::schedule::sessions::SessionSchedule;
-use crate::shard::schedule::waiter::{SWEEP_NS, Waiter};
+use crate::shard::schedule::waiter::{SWEEP_NS, SWEEP_NS_PER_CONNECTION, Waiter};
 use crate::sys::{Clock, nanoseconds};
 use crate::{Control, Error, Stop};
 
@@ -217,7 +217,7 @@ impl ShardSchedule {
         }
         let conn_count = connections.conns.len();
         // Kept connections are many: a sweep takes at most about a hundredth of the time.
-        let pause_ns = if self.sessions.is_some() { conn_count as u64 * SWEEP_NS_PER_KEPT } else { 0 };
+        let pause_ns = if self.sessions.is_some() { conn_count as u64 * SWEEP_NS_PER_CONNECTION } else { 0 };
         self.times.next_sweep_ns = connections.now_ns + SWEEP_NS.max(pause_ns);
         let mut earliest_ns = u64::MAX;
         for conn_idx in 0..conn_count {
@@ -259,6 +259,3 @@ impl Times {
 
 /// How often it is looked whether there are deadlines, where there is none. The user's stop is seen within this, too.
 const SILENT_SWEEP_NS: u64 = 100_000_000;
-
-/// A load of connections pauses so long for each of them: looking at all takes about a hundredth of that.
-const SWEEP_NS_PER_KEPT: u64 = 100;

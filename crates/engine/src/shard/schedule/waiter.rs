@@ -146,3 +146,6 @@ pub(super) const SPIN_FORBIDDEN_NS: u64 = 200_000_000;
 
 /// How often deadlines are looked at: time-outs are met within this.
 pub(in crate::shard) const SWEEP_NS: u64 = 10_000_000;
+
+/// How long a look at one kept connection puts off the next look at all of them: about a hundred times what it takes.
+pub(in crate::shard) const SWEEP_NS_PER_CONNECTION: u64 = 100;

@@ -186,6 +186,7 @@ impl ShardSchedule {
         conn_idx: usize,
     ) {
         let Some(sessions) = &mut self.sessions else { return };
+        let drops_session = sessions.conduct.drops_session;
         let conn = &mut connections.conns[conn_idx];
         if conn.state != ConnState::Open {
             return;
@@ -202,7 +203,7 @@ impl ShardSchedule {
         }
         if let Some(client) = &mut conn.client {
             client.note_pause();
-            let held_bytes = conn.held.as_ref().map_or(0, |held| held.rest.len() - held.written_bytes);
+            let held_bytes = conn.held.as_ref().map_or(0, |held| held.left_bytes());
             if client.control_bytes() + held_bytes > UNSENT_BYTES_MAX {
                 return self.lose(connections, recorder, conn_idx, Loss::Broken);
             }
@@ -211,7 +212,6 @@ impl ShardSchedule {
             }
             return;
         }
-        let drops_session = self.sessions.as_ref().is_some_and(|sessions| sessions.conduct.drops_session);
         if let Err(error) = connections.park(conn_idx, drops_session) {
             connections.fail(self, recorder, conn_idx, &Trouble::io(&error, Phase::Receiving));
         }
