@@ -16,6 +16,7 @@ use crate::metrics::{HttpSample, HttpTags, Tags};
 use crate::step::{Reply, ReplyFailure, Request, Spec};
 use crate::vm::{Ctx, JsResult, Value};
 
+use super::digest::ChallengedRequest;
 use super::response::{self, Response, Sent, failed};
 use super::state::{BuiltRequest, Exchange, RequestParams, ResponseType};
 use super::url::{OTHER_CODE, Unusable};
@@ -265,11 +266,11 @@ impl Exchange {
         if reply.status != 401 || params.auth.as_deref() != Some("digest") || self.has_answered_digest {
             return None;
         }
-        let challenge = response::fields(&reply.head, "www-authenticate")
-            .into_iter()
-            .find(|text| text.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("digest ")))?;
         let user = self.spec.user.as_ref()?;
-        super::form::digest_authorization(&challenge, user, &self.spec.plan.method, &self.spec.plan.url)
+        let plan = &self.spec.plan;
+        let request = ChallengedRequest { method: &plan.method, url: &plan.url, body: &plan.body };
+        let challenges = response::fields(&reply.head, "www-authenticate");
+        challenges.iter().find_map(|challenge| request.authorization(challenge, user))
     }
 }
 

@@ -4,10 +4,7 @@ use std::io::{Read, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use md5::{Digest, Md5};
-use url::Url;
 
-use crate::api::hex;
 use crate::vm::{Call, JsResult, Value};
 use squall_plan::Body;
 
@@ -240,64 +237,6 @@ const CODING_COUNT_MAX: usize = 5;
 /// RFC 7617.
 pub(super) fn basic_authorization(name: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{name}:{password}")))
-}
-
-/// RFC 7616, with MD5 or SHA-256 and `qop=auth`; `None` for a challenge of another kind.
-pub(super) fn digest_authorization(
-    challenge: &str,
-    (name, password): &(String, String),
-    method: &str,
-    url: &Url,
-) -> Option<String> {
-    let fields = challenge.get(7..)?;
-    let field = |wanted: &str| {
-        let parts = split_fields(fields);
-        parts.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
-    };
-    let (realm, nonce) = (field("realm").unwrap_or_default(), field("nonce")?);
-    let algorithm = field("algorithm").unwrap_or_else(|| "MD5".to_owned());
-    let hash = |text: String| match algorithm.as_str() {
-        "SHA-256" => hex(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes()).as_ref()),
-        _ => hex(&Md5::digest(text)),
-    };
-    let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
-    let user = hash(format!("{name}:{realm}:{password}"));
-    let what = hash(format!("{method}:{target}"));
-    let (count, client) = ("00000001", hex(&Md5::digest(format!("{nonce}{target}")))[..16].to_owned());
-    let has_qop = field("qop").is_some_and(|qop| qop.split(',').any(|one| one.trim() == "auth"));
-    let response = if has_qop {
-        hash(format!("{user}:{nonce}:{count}:{client}:auth:{what}"))
-    } else {
-        hash(format!("{user}:{nonce}:{what}"))
-    };
-    let mut text = format!(
-        "Digest username=\"{name}\", realm=\"{realm}\", nonce=\"{nonce}\", uri=\"{target}\", response=\"{response}\", algorithm={algorithm}"
-    );
-    if has_qop {
-        text.push_str(&format!(", qop=auth, nc={count}, cnonce=\"{client}\""));
-    }
-    if let Some(opaque) = field("opaque") {
-        text.push_str(&format!(", opaque=\"{opaque}\""));
-    }
-    Some(text)
-}
-
-/// `a="b, c", d=e` as pairs.
-fn split_fields(text: &str) -> Vec<(String, String)> {
-    let (mut pairs, mut quoted, mut begin) = (Vec::new(), false, 0);
-    for (at, byte) in text.bytes().chain([b',']).enumerate() {
-        match byte {
-            b'"' => quoted = !quoted,
-            b',' if !quoted => {
-                if let Some((key, value)) = text[begin..at].split_once('=') {
-                    pairs.push((key.trim().to_owned(), value.trim().trim_matches('"').to_owned()));
-                }
-                begin = at + 1;
-            }
-            _ => {}
-        }
-    }
-    pairs
 }
 
 /// Hidden member of a `FileStream`: the URL of its file.

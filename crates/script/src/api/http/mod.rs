@@ -6,6 +6,7 @@ mod batch;
 mod cache;
 pub(super) mod call;
 mod cookies;
+mod digest;
 pub(super) mod exchange;
 pub(super) mod form;
 mod params;
