@@ -3,7 +3,8 @@
 //! Owns: what the versions have in common. Never: sockets, the clock, bodies.
 
 use crate::h1::{self, DecodeError, RequestKind, Response, Sink};
-use crate::h2::{self, ErrorCode, FieldBlock, FieldTable, HeaderBytes, StreamFailure};
+use crate::h2::{self, FieldBlock, FieldTable, HeaderBytes};
+use crate::{ErrorCode, StreamFailure};
 
 /// The client's side of one connection.
 ///

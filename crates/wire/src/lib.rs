@@ -3,9 +3,13 @@
 //! Never: sockets, the clock, metrics.
 
 mod client;
+mod compression;
 pub mod events;
+mod failure;
 pub mod h1;
 pub mod h2;
+mod message;
 pub mod ws;
 
 pub use client::{Chunk, Client, Event, HeadCaches, Progress, ProtocolError, Request, Version};
+pub use failure::{ErrorCode, StreamFailure};

@@ -23,7 +23,7 @@ pub trait Sink {
     /// The calls that follow are about the response in this slot of the connection. A [`Decoder`](super::Decoder) of its own knows none.
     fn stream(&mut self, _slot: u32) {}
 
-    /// HTTP/2: whether heads and trailers are to be reported at all. Where they are not wanted, their fields are not copied.
+    /// HTTP/2 and HTTP/3: whether heads and trailers are to be reported at all. Where they are not wanted, their fields are not copied.
     fn wants_heads(&self) -> bool {
         true
     }
@@ -50,12 +50,12 @@ impl<'a> HeadView<'a> {
         Self { status: head.status, version: head.version, bytes }
     }
 
-    /// `bytes`: the fields as HTTP/1.1 would write them, with any status line.
-    pub(crate) const fn of_http2(status: u16, bytes: &'a [u8]) -> Self {
-        Self { status, version: Version::Http2, bytes }
+    /// `bytes`: the fields of a later version as HTTP/1.1 would write them, with any status line.
+    pub(crate) const fn of_fields(version: Version, status: u16, bytes: &'a [u8]) -> Self {
+        Self { status, version, bytes }
     }
 
-    /// The whole head as HTTP/1.1 writes it, empty line included; of HTTP/2 with a status line of its own.
+    /// The whole head as HTTP/1.1 writes it, empty line included; of HTTP/2 and HTTP/3 with a status line of its own.
     pub const fn raw(&self) -> &'a [u8] {
         self.bytes
     }

@@ -13,6 +13,7 @@ use super::stream::{State, Streams};
 use super::{Error, ErrorCode};
 use crate::Chunk;
 use crate::h1::RequestKind;
+use crate::message::Incoming;
 
 /// The client's side of one connection.
 ///
@@ -207,7 +208,7 @@ impl Client {
             return;
         };
         let stream = self.streams.open(slot);
-        stream.kind = request.kind;
+        stream.message = Incoming::new(request.kind);
         stream.receive_window = self.setup.window_bytes;
         stream.send_window = self.peer.window_bytes;
         stream.left_bytes = request.body_bytes;
@@ -345,7 +346,7 @@ impl Client {
 
     /// Appends the farewell of RFC 9113 6.8: no stream of the peer's was ever accepted.
     pub fn write_goaway(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
-        let [c0, c1, c2, c3] = code.0.to_be_bytes();
+        let [c0, c1, c2, c3] = (code.0 as u32).to_be_bytes();
         frame::put(out, frame::GOAWAY, 0, 0, &[0, 0, 0, 0, c0, c1, c2, c3]);
     }
 
@@ -356,7 +357,7 @@ impl Client {
     /// Ends a stream on both sides.
     pub(super) fn reset(&mut self, slot: u32, code: ErrorCode) {
         let stream_id = self.streams.get(slot).id;
-        frame::put(&mut self.control, frame::RST_STREAM, 0, stream_id, &code.0.to_be_bytes());
+        frame::put(&mut self.control, frame::RST_STREAM, 0, stream_id, &(code.0 as u32).to_be_bytes());
         self.stop_sending(slot);
         self.input.disown(slot);
         self.streams.reset(slot);

@@ -1,33 +1,13 @@
-//! What a header block means: the status, the length, and whether it is well-formed.
+//! Reads header blocks, and recognises the one that comes again.
 //!
 //! A block that says nothing of the dynamic table means the same each time; the last such block is remembered. Servers that ask for
 //! each field to be inserted with every response (nginx) are no exception, once the table is full of what they insert.
 
 use super::Error;
-use super::field::Meaning;
-use super::hpack::{Decoder, Found, Scratch, Traits};
+use super::hpack::{Decoder, Traits};
 use super::limits::CACHED_BLOCK_BYTES_MAX;
-use crate::h1::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADER_COUNT_MAX};
-
-/// A header block reduced to what decides how its stream goes on.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Head {
-    /// 0: none.
-    pub(super) status: u16,
-    pub(super) length: Option<u64>,
-    pub(super) fault: Option<Fault>,
-    has_fields: bool,
-    field_count: usize,
-    /// Names and values alone.
-    pub(super) bytes: usize,
-}
-
-/// What is wrong with a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
-    Malformed(&'static str),
-    TooLarge,
-}
+use crate::compression::Scratch;
+use crate::message::{Head, write_line};
 
 /// Recognises a header block that equals the last one, and lends space to decode the others. One for each event loop.
 #[derive(Debug, Default)]
@@ -121,58 +101,8 @@ impl HeadCache {
     }
 }
 
-impl Head {
-    fn note(&mut self, found: &Found<'_>) {
-        self.field_count += 1;
-        self.bytes += found.name.len() + found.value.len();
-        // RFC 9113 6.5.2: each field counts 32 bytes in addition to its own.
-        if self.bytes + 32 * self.field_count > RESPONSE_HEAD_BYTES_MAX
-            || self.field_count > RESPONSE_HEADER_COUNT_MAX
-        {
-            self.fault = Some(Fault::TooLarge);
-            return;
-        }
-        match found.meaning {
-            Meaning::Plain => self.has_fields = true,
-            Meaning::Status(status) => self.note_status(status),
-            Meaning::Length(length) => self.note_length(length),
-            Meaning::Wrong(why) => self.note_fault(why),
-        }
-    }
-
-    fn note_status(&mut self, status: u16) {
-        if self.has_fields {
-            return self.note_fault("pseudo-header field after another field");
-        }
-        if self.status != 0 {
-            return self.note_fault(":status twice");
-        }
-        self.status = status;
-    }
-
-    fn note_length(&mut self, length: u64) {
-        self.has_fields = true;
-        match self.length {
-            Some(known) if known != length => self.note_fault("content-length twice, with different values"),
-            _ => self.length = Some(length),
-        }
-    }
-
-    fn note_fault(&mut self, why: &'static str) {
-        self.fault.get_or_insert(Fault::Malformed(why));
-    }
-}
-
 /// Stands before the fields; the status itself is reported separately.
 const STATUS_LINE: &[u8] = b"HTTP/2\r\n";
-
-fn write_line(found: &Found<'_>, text: &mut Vec<u8>) {
-    if !matches!(found.meaning, Meaning::Status(_)) {
-        for part in [found.name, b": ", found.value, b"\r\n"] {
-            text.extend_from_slice(part);
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

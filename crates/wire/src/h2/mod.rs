@@ -8,7 +8,6 @@
 
 mod client;
 mod error;
-mod field;
 mod frame;
 mod head;
 mod hpack;
@@ -19,8 +18,9 @@ mod request;
 mod settings;
 mod stream;
 
+pub use crate::failure::{ErrorCode, StreamFailure};
 pub use client::{Client, GoAway, HeaderBytes, Request};
-pub use error::{Error, ErrorCode, StreamFailure};
+pub use error::Error;
 pub use head::HeadCache;
 pub use hpack::{FieldBlock, FieldTable};
 pub use request::prepare;

@@ -3,7 +3,7 @@
 use super::client::{Client, GoAway};
 use super::error::{calm, flow_control, frame_size, protocol, stream_closed};
 use super::frame::{self, FrameHead, HEAD_BYTES};
-use super::head::{Fault, Head, HeadCache, Wanted};
+use super::head::{HeadCache, Wanted};
 use super::input::{Block, Data};
 use super::limits::{
     CONTINUATION_COUNT_MAX, CONTROL_BYTES_MAX, CONTROL_BYTES_PER_STREAM_MAX, FRAME_BYTES_MAX,
@@ -12,8 +12,8 @@ use super::limits::{
 use super::settings::entries;
 use super::stream::{Known, State};
 use super::{Error, ErrorCode, StreamFailure};
-use crate::h1::limits::INTERIM_RESPONSE_COUNT_MAX;
-use crate::h1::{Fields, HeadView, RequestKind, Response, Sink};
+use crate::h1::{Fields, HeadView, Sink, Version};
+use crate::message::{Fault, Part};
 use crate::{Event, Progress};
 
 /// What is read, and for which request.
@@ -209,7 +209,7 @@ impl Client {
             if let Some(slot) = data.slot.filter(|_| taken > 0) {
                 readers.sink.stream(slot);
                 readers.sink.data(bytes);
-                self.streams.at(slot).body_bytes += taken as u64;
+                self.streams.at(slot).message.body_bytes += taken as u64;
                 self.input.idle_frame_count = 0;
             }
             let skipped = rest.len().min(data.padding_left as usize);
@@ -232,8 +232,8 @@ impl Client {
         if stream.state == State::Head {
             return Some((ErrorCode::PROTOCOL_ERROR, "DATA before the head"));
         }
-        if bytes > 0 && is_bodiless(stream.kind, stream.status) {
-            return Some((ErrorCode::PROTOCOL_ERROR, "DATA in a response that has no body"));
+        if let Some(why) = stream.message.data_fault(bytes) {
+            return Some((ErrorCode::PROTOCOL_ERROR, why));
         }
         let Some(left) = stream.receive_window.checked_sub(bytes) else {
             return Some((ErrorCode::FLOW_CONTROL_ERROR, "more DATA than the stream's window"));
@@ -384,65 +384,27 @@ impl Client {
                 }
             }));
         }
-        let stream = self.streams.get(slot);
-        let noted = match stream.state {
-            State::Body => trailers_fault(&head, is_end),
-            _ if head.status < 200 => self.note_interim(slot, &head, is_end),
-            _ => self.note_final(slot, &head, is_end),
+        let part = match self.streams.at(slot).message.note_section(&head, is_end) {
+            Ok(part) => part,
+            Err(why) => return Ok(Some(self.fail(slot, ErrorCode::PROTOCOL_ERROR, why))),
         };
-        if let Some(why) = noted {
-            return Ok(Some(self.fail(slot, ErrorCode::PROTOCOL_ERROR, why)));
+        if part == Part::Head {
+            self.streams.at(slot).state = State::Body;
         }
-        self.tell(slot, &head, is_end, readers);
+        tell(slot, part, head.status, readers);
         if is_end {
             return Ok(Some(self.end_response(slot, frame_bytes)));
         }
         Ok(Some(Event::Received { slot, bytes: frame_bytes, response: None }))
     }
 
-    /// Tells the sink of a block; the stream's state is the one after it.
-    fn tell<S: Sink>(&self, slot: u32, head: &Head, is_end: bool, readers: &mut Readers<'_, S>) {
-        if !readers.sink.wants_heads() {
-            return;
-        }
-        readers.sink.stream(slot);
-        match head.status {
-            0 if is_end => readers.sink.trailers(Fields::new(readers.cache.lines())),
-            0..200 => readers.sink.interim(head.status),
-            status => readers.sink.head(&HeadView::of_http2(status, readers.cache.text())),
-        }
-    }
-
-    fn note_interim(&mut self, slot: u32, head: &Head, is_end: bool) -> Option<&'static str> {
-        let stream = self.streams.at(slot);
-        stream.interim_count = stream.interim_count.saturating_add(1);
-        match head.status {
-            0 => Some("head without :status"),
-            101 => Some("status 101, which HTTP/2 does not have"),
-            _ if is_end => Some("interim response that ends the stream"),
-            _ if u32::from(stream.interim_count) > INTERIM_RESPONSE_COUNT_MAX => {
-                Some("too many interim responses")
-            }
-            _ => None,
-        }
-    }
-
-    fn note_final(&mut self, slot: u32, head: &Head, is_end: bool) -> Option<&'static str> {
-        let stream = self.streams.at(slot);
-        stream.state = State::Body;
-        stream.status = head.status;
-        if !is_bodiless(stream.kind, head.status) {
-            stream.body_bytes_expected = head.length.unwrap_or(u64::MAX);
-        }
-        (is_end && stream.kind == RequestKind::Connect).then_some("tunnel that ends at once")
-    }
-
     /// The peer has ended its side: the response is whole, if it is as long as it said.
     fn end_response(&mut self, slot: u32, bytes: u32) -> Event {
         let stream = *self.streams.get(slot);
-        if stream.body_bytes_expected != u64::MAX && stream.body_bytes_expected != stream.body_bytes {
-            return self.fail(slot, ErrorCode::PROTOCOL_ERROR, "body length differs from content-length");
-        }
+        let response = match stream.message.end() {
+            Ok(response) => response,
+            Err(why) => return self.fail(slot, ErrorCode::PROTOCOL_ERROR, why),
+        };
         self.input.idle_frame_count = 0;
         if stream.is_uploading {
             // RFC 9113 8.1: the server needs no more of the request.
@@ -450,17 +412,12 @@ impl Client {
         } else {
             self.streams.free(slot);
         }
-        let response = Response {
-            status: stream.status,
-            keep_alive: true,
-            body_bytes: stream.body_bytes,
-            interim_count: u32::from(stream.interim_count),
-        };
         Event::Received { slot, bytes, response: Some(response) }
     }
 
     fn on_reset(&mut self, head: FrameHead, payload: &[u8]) -> Result<Option<Event>, Error> {
-        let code = exactly(payload, 4, "RST_STREAM with a wrong length").map(ErrorCode)?;
+        let code = exactly(payload, 4, "RST_STREAM with a wrong length")?;
+        let code = ErrorCode(code.into());
         if self.streams.find(head.stream_id) == Known::Idle {
             return Err(protocol("RST_STREAM on a stream that was never opened"));
         }
@@ -521,7 +478,7 @@ impl Client {
         // RFC 9113 6.8: what was once said to be left alone stays so.
         let known = self.goaway.map_or(u32::MAX, |goaway| goaway.last_stream_id);
         let last_stream_id = (last & frame::STREAM_ID_MAX).min(known);
-        self.goaway = Some(GoAway { last_stream_id, code: ErrorCode(code) });
+        self.goaway = Some(GoAway { last_stream_id, code: ErrorCode(code.into()) });
         Ok(Some(Event::GoingAway))
     }
 
@@ -597,6 +554,19 @@ impl Client {
     }
 }
 
+/// Tells the sink of a block.
+fn tell<S: Sink>(slot: u32, part: Part, status: u16, readers: &mut Readers<'_, S>) {
+    if !readers.sink.wants_heads() {
+        return;
+    }
+    readers.sink.stream(slot);
+    match part {
+        Part::Trailers => readers.sink.trailers(Fields::new(readers.cache.lines())),
+        Part::Interim => readers.sink.interim(status),
+        Part::Head => readers.sink.head(&HeadView::of_fields(Version::Http2, status, readers.cache.text())),
+    }
+}
+
 /// RFC 9113 3.4: the peer begins with SETTINGS. What does not is often no HTTP/2 at all.
 fn check_first_frame(bytes: &[u8; HEAD_BYTES], head: FrameHead) -> Result<(), Error> {
     if bytes.starts_with(b"HTTP/") {
@@ -627,18 +597,6 @@ fn header_block(head: FrameHead, payload: &[u8]) -> Result<&[u8], Error> {
     }
     let bytes = block.len().checked_sub(padding).ok_or_else(|| protocol("padding longer than the frame"))?;
     Ok(&block[..bytes])
-}
-
-fn trailers_fault(head: &Head, is_end: bool) -> Option<&'static str> {
-    if head.status != 0 {
-        return Some("pseudo-header field in trailers");
-    }
-    (!is_end).then_some("trailers that do not end the stream")
-}
-
-/// RFC 9110 6.4.1.
-fn is_bodiless(kind: RequestKind, status: u16) -> bool {
-    kind == RequestKind::Head || matches!(status, 204 | 304)
 }
 
 fn exactly(payload: &[u8], length: usize, text: &'static str) -> Result<u32, Error> {

@@ -5,18 +5,14 @@
 
 use super::frame::STREAM_ID_MAX;
 use crate::h1::RequestKind;
+use crate::message::Incoming;
 
 /// One place, and the stream in it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stream {
     pub(super) id: u32,
     pub(super) state: State,
-    pub(super) kind: RequestKind,
-    pub(super) interim_count: u8,
-    pub(super) status: u16,
-    /// What `content-length` promised; `u64::MAX`: nothing.
-    pub(super) body_bytes_expected: u64,
-    pub(super) body_bytes: u64,
+    pub(super) message: Incoming,
     /// What the peer may still send.
     pub(super) receive_window: u32,
     /// What we may still send; settings can make it negative (RFC 9113 6.9.2).
@@ -71,11 +67,7 @@ impl Stream {
     const FREE: Self = Self {
         id: 0,
         state: State::Free,
-        kind: RequestKind::Other,
-        interim_count: 0,
-        status: 0,
-        body_bytes_expected: u64::MAX,
-        body_bytes: 0,
+        message: Incoming::new(RequestKind::Other),
         receive_window: 0,
         send_window: 0,
         sent_bytes: 0,

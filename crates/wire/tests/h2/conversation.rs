@@ -1,23 +1,15 @@
 //! A client and the bytes that a server sends it.
 
-use squall_wire::Event;
-use squall_wire::h1::{Fields, HeadView, RequestHead, RequestKind, Sink};
+use squall_wire::h1::{RequestHead, RequestKind};
 use squall_wire::h2::{Client, Error, FieldBlock, FieldTable, HeadCache, Request, Setup, prepare};
+
+use crate::seen::Seen;
 
 /// A client with requests in flight, and all that was seen of their responses.
 pub(crate) struct Conversation {
     pub(crate) client: Client,
     pub(crate) cache: HeadCache,
     pub(crate) seen: Seen,
-}
-
-/// All that can be seen of responses, in order.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Seen {
-    pub(crate) lines: Vec<String>,
-    slot: u32,
-    /// Data of one stream that came in pieces is one line.
-    data: Option<(u32, Vec<u8>)>,
 }
 
 impl Conversation {
@@ -46,13 +38,7 @@ impl Conversation {
         while begin < input.len() {
             let progress = self.client.decode(&mut self.cache, &input[begin..], &mut self.seen)?;
             begin += progress.consumed;
-            match progress.event {
-                Some(Event::Received { response: None, .. }) | None => {}
-                Some(Event::Received { slot, response: Some(response), .. }) => {
-                    self.seen.line(format!("{slot}: {} with {} bytes", response.status, response.body_bytes));
-                }
-                Some(event) => self.seen.line(format!("{event:?}")),
-            }
+            self.seen.event(progress.event);
         }
         Ok(())
     }
@@ -75,49 +61,4 @@ pub(crate) fn frame(kind: u8, flags: u8, stream_id: u32, payload: &[u8]) -> Vec<
     frame.extend_from_slice(&stream_id.to_be_bytes());
     frame.extend_from_slice(payload);
     frame
-}
-
-impl Seen {
-    fn line(&mut self, line: String) {
-        if let Some((slot, bytes)) = self.data.take() {
-            self.lines.push(format!("{slot}: data {}", String::from_utf8_lossy(&bytes)));
-        }
-        self.lines.push(line);
-    }
-
-    fn fields(&mut self, what: &str, fields: Fields<'_>) {
-        let text = String::from_utf8_lossy;
-        let fields: Vec<String> =
-            fields.map(|field| format!("{}={}", text(field.name), text(field.value))).collect();
-        self.line(format!("{}: {what} {}", self.slot, fields.join(" ")));
-    }
-}
-
-impl Sink for Seen {
-    fn stream(&mut self, slot: u32) {
-        self.slot = slot;
-    }
-
-    fn interim(&mut self, status: u16) {
-        self.line(format!("{}: interim {status}", self.slot));
-    }
-
-    fn head(&mut self, head: &HeadView<'_>) {
-        self.fields(&format!("head {}", head.status()), head.fields());
-    }
-
-    fn data(&mut self, bytes: &[u8]) {
-        assert!(!bytes.is_empty(), "an empty piece of data");
-        match &mut self.data {
-            Some((slot, data)) if *slot == self.slot => data.extend_from_slice(bytes),
-            _ => {
-                self.line(format!("{}: data follows", self.slot));
-                self.data = Some((self.slot, bytes.to_vec()));
-            }
-        }
-    }
-
-    fn trailers(&mut self, fields: Fields<'_>) {
-        self.fields("trailers", fields);
-    }
 }

@@ -6,3 +6,5 @@ mod allocations;
 mod conversation;
 mod pieces;
 mod requests;
+#[path = "../shared/seen.rs"]
+mod seen;

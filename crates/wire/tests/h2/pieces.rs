@@ -2,7 +2,8 @@
 
 use squall_wire::h2::Error;
 
-use crate::conversation::{Conversation, Seen, frame};
+use crate::conversation::{Conversation, frame};
+use crate::seen::Seen;
 
 /// Two responses, interleaved, with an interim one, CONTINUATION, padding, a PING, and trailers.
 fn good() -> Vec<u8> {

@@ -2,12 +2,10 @@
 
 use super::super::Error;
 use super::super::error::compression;
-use super::super::field::Meaning;
 use super::super::limits::HEADER_TABLE_BYTES_MAX;
-use super::huffman;
-use super::integer::{INCOMPLETE, take};
 use super::static_table::STATIC_TABLE;
-use super::table::{ENTRY_OVERHEAD, Table};
+use crate::compression::{ENTRY_OVERHEAD, Scratch, Table, take, take_string};
+use crate::message::{Found, Meaning};
 
 /// The decoder of one connection.
 #[derive(Debug)]
@@ -24,13 +22,6 @@ struct Repeated {
     inserted_bytes: usize,
 }
 
-/// One field of a block.
-pub(crate) struct Found<'a> {
-    pub(crate) name: &'a [u8],
-    pub(crate) value: &'a [u8],
-    pub(crate) meaning: Meaning,
-}
-
 /// What a block says besides its fields: whether the same bytes mean the same again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Traits {
@@ -40,16 +31,12 @@ pub(crate) struct Traits {
     pub(crate) inserted_bytes: usize,
 }
 
-/// Room for strings that were Huffman-coded; one for each event loop.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    name: Vec<u8>,
-    value: Vec<u8>,
-}
-
 impl Decoder {
     pub(crate) const fn new() -> Self {
-        Self { table: Table::new(), repeated: Repeated { block_id: 0, inserted_bytes: 0 } }
+        Self {
+            table: Table::new(HEADER_TABLE_BYTES_MAX, HEADER_TABLE_BYTES_MAX),
+            repeated: Repeated { block_id: 0, inserted_bytes: 0 },
+        }
     }
 
     /// Whether reading this block once more leaves the dynamic table as it is: its earlier readings have filled the table, so
@@ -126,7 +113,7 @@ impl Decoder {
         let Scratch { name: name_buffer, value: value_buffer } = scratch;
         let index = take(rest, prefix_bits)?;
         let name = match index {
-            0 => string(rest, name_buffer)?,
+            0 => take_string(rest, 7, name_buffer)?,
             _ => match static_entry(index) {
                 Some((name, _)) => name,
                 None => {
@@ -138,7 +125,7 @@ impl Decoder {
                 }
             },
         };
-        let value = string(rest, value_buffer)?;
+        let value = take_string(rest, 7, value_buffer)?;
         let meaning = Meaning::of(name, value);
         visit(&Found { name, value, meaning });
         if prefix_bits == 6 {
@@ -166,20 +153,6 @@ impl Decoder {
 fn static_entry(index: usize) -> Option<(&'static [u8], &'static [u8])> {
     let (name, value) = STATIC_TABLE.get(index.checked_sub(1)?)?;
     Some((name.as_bytes(), value.as_bytes()))
-}
-
-/// RFC 7541 5.2: where it lies, or decoded into `buffer`.
-fn string<'i: 'o, 'o>(rest: &mut &'i [u8], buffer: &'o mut Vec<u8>) -> Result<&'o [u8], Error> {
-    let is_coded = rest.first().is_some_and(|first| first & 0x80 != 0);
-    let length = take(rest, 7)?;
-    let (bytes, after) = rest.split_at_checked(length).ok_or(INCOMPLETE)?;
-    *rest = after;
-    if !is_coded {
-        return Ok(bytes);
-    }
-    buffer.clear();
-    huffman::decode(bytes, buffer)?;
-    Ok(buffer)
 }
 
 #[cfg(test)]

@@ -7,10 +7,8 @@
 use std::collections::HashMap;
 
 use super::super::limits::HEADER_TABLE_BYTES_MAX;
-use super::huffman;
-use super::integer::put;
 use super::static_table::{index_of_field, index_of_name};
-use super::table::ENTRY_OVERHEAD;
+use crate::compression::{ENTRY_OVERHEAD, put, put_string};
 
 /// The fields that the requests to one origin share. Grows while requests are prepared, and is read-only after that.
 #[derive(Debug, Default)]
@@ -151,7 +149,7 @@ impl Encoder {
         if self.is_resized {
             self.is_resized = false;
             put(0, 5, 0x20, out);
-            put(self.capacity, 5, 0x20, out);
+            put(self.capacity as u64, 5, 0x20, out);
         }
         self.ordinals.resize(table.entries.len(), 0);
         for part in &block.parts {
@@ -165,7 +163,7 @@ impl Encoder {
     fn encode_shared(&mut self, table: &FieldTable, place: u16, out: &mut Vec<u8>) {
         let ordinal = &mut self.ordinals[usize::from(place)];
         if *ordinal != 0 {
-            return put(DYNAMIC_INDEX_MIN + usize::from(self.insert_count - *ordinal), 7, 0x80, out);
+            return put(DYNAMIC_INDEX_MIN + u64::from(self.insert_count - *ordinal), 7, 0x80, out);
         }
         let entry = &table.entries[usize::from(place)];
         if self.size + entry.size > self.capacity {
@@ -180,34 +178,22 @@ impl Encoder {
 
 fn indexed(index: usize) -> Vec<u8> {
     let mut out = Vec::new();
-    put(index, 7, 0x80, &mut out);
+    put(index as u64, 7, 0x80, &mut out);
     out
 }
 
 fn literal(name: &str, value: &str, prefix_bits: u32, pattern: u8) -> Vec<u8> {
     let mut out = Vec::new();
     match index_of_name(name) {
-        Some(index) => put(index, prefix_bits, pattern, &mut out),
+        Some(index) => put(index as u64, prefix_bits, pattern, &mut out),
         None => {
             out.push(pattern);
-            put_string(name, &mut out);
+            put_string(name.as_bytes(), 7, 0, &mut out);
         }
     }
-    put_string(value, &mut out);
+    put_string(value.as_bytes(), 7, 0, &mut out);
     out
 }
 
-/// In whichever form is shorter.
-fn put_string(text: &str, out: &mut Vec<u8>) {
-    let coded_bytes = huffman::encoded_bytes(text.as_bytes());
-    if coded_bytes < text.len() {
-        put(coded_bytes, 7, 0x80, out);
-        huffman::encode(text.as_bytes(), out);
-    } else {
-        put(text.len(), 7, 0, out);
-        out.extend_from_slice(text.as_bytes());
-    }
-}
-
 /// RFC 7541 2.3.3: the newest entry comes right after the static table.
-const DYNAMIC_INDEX_MIN: usize = 62;
+const DYNAMIC_INDEX_MIN: u64 = 62;

@@ -2,11 +2,8 @@
 
 mod decoder;
 mod encoder;
-mod huffman;
-mod integer;
 mod static_table;
-mod table;
 
-pub(super) use decoder::{Decoder, Found, Scratch, Traits};
+pub(super) use decoder::{Decoder, Traits};
 pub(super) use encoder::Encoder;
 pub use encoder::{FieldBlock, FieldTable};

@@ -1,4 +1,4 @@
-//! What a field of a response means to its framing, and what may not be in one (RFC 9113 8.2 and 8.3).
+//! What a field of a response means to its framing, and what may not be in one (RFC 9113 8.2 and 8.3, RFC 9114 4.2 and 4.3).
 
 use crate::h1::is_token_byte;
 
@@ -38,7 +38,7 @@ impl Meaning {
         }
     }
 
-    /// The meaning of an entry of the static table.
+    /// The meaning of an entry of HPACK's static table.
     pub(crate) const fn of_static(index: usize) -> Self {
         match index {
             1..=7 => NOT_IN_RESPONSES,
@@ -59,17 +59,21 @@ impl Meaning {
         if name != b":status" {
             return NOT_IN_RESPONSES;
         }
+        Self::of_status(value)
+    }
+
+    /// The meaning of `:status`.
+    pub(crate) const fn of_status(value: &[u8]) -> Self {
         match value {
             [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
-                let digit = |byte: &u8| u16::from(byte - b'0');
-                Self::Status(digit(a) * 100 + digit(b) * 10 + digit(c))
+                Self::Status((*a - b'0') as u16 * 100 + (*b - b'0') as u16 * 10 + (*c - b'0') as u16)
             }
             _ => Self::Wrong(":status that is not three digits"),
         }
     }
 }
 
-const NOT_IN_RESPONSES: Meaning = Meaning::Wrong("pseudo-header field that responses do not have");
+pub(crate) const NOT_IN_RESPONSES: Meaning = Meaning::Wrong("pseudo-header field that responses do not have");
 const CONNECTION_SPECIFIC: Meaning = Meaning::Wrong("connection-specific field");
 const NO_LENGTH: Meaning = Meaning::Wrong("content-length is not a number");
 

@@ -1,7 +1,6 @@
-//! HPACK's Huffman code (RFC 7541 5.2 and appendix B), decoded four bits at a time.
+//! The Huffman code (RFC 7541 5.2 and appendix B), decoded four bits at a time.
 
-use super::super::Error;
-use super::super::error::compression;
+use super::CodingError;
 
 /// Bits of each symbol's code. The code is canonical: of codes of one length the numerically next belongs to the next symbol, so the
 /// lengths say all. The last symbol is EOS.
@@ -42,13 +41,13 @@ struct Step {
 }
 
 /// Appends the decoded bytes to `out`.
-pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), CodingError> {
     let mut node = 0_u8;
     for &byte in input {
         for nibble in [byte >> 4, byte & 15] {
             let step = MACHINE[usize::from(node)][usize::from(nibble)];
             if step.is_failure {
-                return Err(compression("EOS within a Huffman-coded string"));
+                return Err(CodingError::Invalid("EOS within a Huffman-coded string"));
             }
             if step.has_symbol {
                 out.push(step.symbol);
@@ -60,7 +59,7 @@ pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     if IS_PADDING[usize::from(node)] {
         Ok(())
     } else {
-        Err(compression("invalid padding in a Huffman-coded string"))
+        Err(CodingError::Invalid("invalid padding in a Huffman-coded string"))
     }
 }
 

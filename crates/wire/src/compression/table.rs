@@ -1,14 +1,13 @@
-//! The dynamic table of a decoder (RFC 7541 2.3.2 and 4): entries in order of insertion, their bytes in one buffer.
+//! The dynamic table of a decoder (RFC 7541 2.3.2 and 4, RFC 9204 3.2): entries in order of insertion, their bytes in one buffer.
 //!
 //! Each entry keeps what it means, so that a field that is an index alone costs one look.
 
 use std::collections::VecDeque;
 
-use super::super::field::Meaning;
-use super::super::limits::HEADER_TABLE_BYTES_MAX;
+use crate::message::Meaning;
 
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     /// The newest at the back.
     entries: VecDeque<Entry>,
     /// Bytes of the entries, the oldest first; before them maybe those of entries that are gone.
@@ -16,6 +15,7 @@ pub(super) struct Table {
     /// By RFC 7541 4.1.
     size: usize,
     capacity: usize,
+    capacity_max: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -27,21 +27,22 @@ struct Entry {
 }
 
 impl Table {
-    pub(super) const fn new() -> Self {
-        Self { entries: VecDeque::new(), bytes: Vec::new(), size: 0, capacity: HEADER_TABLE_BYTES_MAX }
+    /// `capacity_max`: no capacity will be larger; at most 65,535.
+    pub(crate) const fn new(capacity: usize, capacity_max: usize) -> Self {
+        Self { entries: VecDeque::new(), bytes: Vec::new(), size: 0, capacity, capacity_max }
     }
 
-    pub(super) const fn capacity(&self) -> usize {
+    pub(crate) const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    pub(super) fn set_capacity(&mut self, capacity: usize) {
+    pub(crate) fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity;
         self.evict_down_to(capacity);
     }
 
     /// The entry `idx` insertions ago; 0 is the newest.
-    pub(super) fn get(&self, idx: usize) -> Option<(&[u8], &[u8], Meaning)> {
+    pub(crate) fn get(&self, idx: usize) -> Option<(&[u8], &[u8], Meaning)> {
         let entry = self.entries.get(self.entries.len().checked_sub(idx + 1)?)?;
         let begin = entry.begin as usize;
         let value_begin = begin + usize::from(entry.name_len);
@@ -50,13 +51,13 @@ impl Table {
     }
 
     /// RFC 7541 4.4: evicts first; what is larger than the whole table only empties it.
-    pub(super) fn insert(&mut self, name: &[u8], value: &[u8], meaning: Meaning) {
+    pub(crate) fn insert(&mut self, name: &[u8], value: &[u8], meaning: Meaning) {
         let size = name.len() + value.len() + ENTRY_OVERHEAD;
         self.evict_down_to(self.capacity.saturating_sub(size));
         if size > self.capacity {
             return;
         }
-        if self.bytes.len() + name.len() + value.len() > 2 * HEADER_TABLE_BYTES_MAX {
+        if self.bytes.len() + name.len() + value.len() > 2 * self.capacity_max {
             self.compact();
         }
         self.entries.push_back(Entry {
@@ -89,4 +90,4 @@ impl Table {
 }
 
 /// RFC 7541 4.1.
-pub(super) const ENTRY_OVERHEAD: usize = 32;
+pub(crate) const ENTRY_OVERHEAD: usize = 32;
