@@ -3,8 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use squall_fuzz::h2::{Peer, REQUEST_COUNT, Seen, frame};
-use squall_wire::h2::HeadCache;
+use squall_fuzz::h2::{Peer, REQUEST_COUNT, frame};
+use squall_fuzz::seen::Seen;
+use squall_wire::h2::{Error, HeadCache};
 
 fuzz_target!(|data: &[u8]| {
     let [step, input @ ..] = data else { return };
@@ -16,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(read(&mut cache, input, step), whole, "in pieces of {step} bytes");
 });
 
-fn read(cache: &mut HeadCache, input: &[u8], piece_bytes: usize) -> (Seen, Vec<u8>) {
+fn read(cache: &mut HeadCache, input: &[u8], piece_bytes: usize) -> (Seen<Error>, Vec<u8>) {
     let mut peer = Peer::new(REQUEST_COUNT);
     peer.read(cache, &frame(4, 0, 0, &[]));
     let _ = input.chunks(piece_bytes).try_for_each(|piece| peer.read(cache, piece).then_some(()));

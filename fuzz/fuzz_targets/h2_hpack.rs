@@ -3,8 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use squall_fuzz::h2::{Peer, Seen, frame};
-use squall_wire::h2::HeadCache;
+use squall_fuzz::h2::{Peer, frame};
+use squall_fuzz::seen::Seen;
+use squall_wire::h2::{Error, HeadCache};
 
 fuzz_target!(|data: &[u8]| {
     let mut warm = HeadCache::default();
@@ -13,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 /// The first byte says how long the first block is, and so on.
-fn read(cache: &mut HeadCache, mut data: &[u8]) -> (Seen, Vec<u8>) {
+fn read(cache: &mut HeadCache, mut data: &[u8]) -> (Seen<Error>, Vec<u8>) {
     let mut peer = Peer::new(0);
     let mut stream_id = 1;
     while let Some((&length, rest)) = data.split_first() {

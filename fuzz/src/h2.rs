@@ -1,8 +1,10 @@
 //! What the fuzz targets of HTTP/2 have in common: a client with requests in flight, and all that can be seen of it.
 
 use squall_wire::Event;
-use squall_wire::h1::{Fields, HeadView, RequestHead, RequestKind, Sink};
+use squall_wire::h1::{RequestHead, RequestKind};
 use squall_wire::h2::{Client, Error, FieldBlock, FieldTable, HeadCache, Request, Setup, prepare};
+
+use crate::seen::Seen;
 
 /// Requests that are in flight where nothing else is said.
 pub const REQUEST_COUNT: u32 = 4;
@@ -18,17 +20,7 @@ pub struct Peer {
     pub sent: Vec<u8>,
     table: FieldTable,
     fields: FieldBlock,
-    seen: Seen,
-}
-
-/// All that can be seen, in order.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    events: Vec<Event>,
-    fields: Vec<(u32, u16, Vec<u8>)>,
-    data: Vec<(u32, Vec<u8>)>,
-    error: Option<Error>,
-    slot: u32,
+    seen: Seen<Error>,
 }
 
 impl Peer {
@@ -96,46 +88,10 @@ impl Peer {
     }
 
     /// All that was seen, and what the client has to say.
-    pub fn finish(mut self) -> (Seen, Vec<u8>) {
+    pub fn finish(mut self) -> (Seen<Error>, Vec<u8>) {
         self.sent.clear();
         self.client.write_control(&mut self.sent);
         (self.seen, self.sent)
-    }
-}
-
-impl Seen {
-    /// How a body is cut into events depends on the pieces; what ends does not.
-    fn note(&mut self, event: Option<Event>) {
-        match event {
-            None | Some(Event::Received { response: None, .. }) => {}
-            Some(Event::Received { slot, response, .. }) => {
-                self.events.push(Event::Received { slot, bytes: 0, response });
-            }
-            Some(event) => self.events.push(event),
-        }
-    }
-}
-
-impl Sink for Seen {
-    fn stream(&mut self, slot: u32) {
-        self.slot = slot;
-    }
-
-    fn head(&mut self, head: &HeadView<'_>) {
-        let fields = head.fields().flat_map(|field| [field.name, b"=", field.value, b" "].concat()).collect();
-        self.fields.push((self.slot, head.status(), fields));
-    }
-
-    fn data(&mut self, bytes: &[u8]) {
-        match self.data.last_mut() {
-            Some((slot, data)) if *slot == self.slot => data.extend_from_slice(bytes),
-            _ => self.data.push((self.slot, bytes.to_vec())),
-        }
-    }
-
-    fn trailers(&mut self, fields: Fields<'_>) {
-        let fields = fields.flat_map(|field| [field.name, b"=", field.value, b" "].concat()).collect();
-        self.fields.push((self.slot, 0, fields));
     }
 }
 

@@ -1,6 +1,8 @@
 //! What fuzz targets have in common.
 
 pub mod h2;
+pub mod h3;
+pub mod seen;
 pub mod traffic;
 
 use squall_plan::InputError;

@@ -79,7 +79,9 @@ impl Trouble {
     pub(crate) fn protocol(error: &ProtocolError, phase: Phase) -> Self {
         match error {
             ProtocolError::H1(error) => Self::decode(error, phase),
-            ProtocolError::H2(error) => Self::new(Cause::HttpProtocol, phase, error.to_string()),
+            ProtocolError::H2(_) | ProtocolError::H3(_) => {
+                Self::new(Cause::HttpProtocol, phase, error.to_string())
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 
 use crate::h1::{self, DecodeError, RequestKind, Response, Sink};
 use crate::h2::{self, FieldBlock, FieldTable, HeaderBytes};
+use crate::h3::{self, FieldSection};
 use crate::{ErrorCode, StreamFailure};
 
 /// The client's side of one connection.
@@ -21,6 +22,9 @@ pub enum Client {
     H1(h1::Client),
     /// HTTP/2: a stream for each request.
     H2(Box<h2::Client>),
+    /// HTTP/3: a stream of QUIC for each request. Where bytes come and go by stream, [`Client::quic`] and [`Client::decode_stream`] replace
+    /// [`Client::write_control`] and [`Client::decode`].
+    H3(Box<h3::Client>),
 }
 
 /// A version of HTTP.
@@ -30,6 +34,8 @@ pub enum Version {
     H1,
     /// HTTP/2.
     H2,
+    /// HTTP/3.
+    H3,
 }
 
 /// Heads that were decoded before, so that an equal one need not be decoded again. One for each event loop.
@@ -39,6 +45,8 @@ pub struct HeadCaches {
     pub h1: h1::HeadCache,
     /// Of HTTP/2.
     pub h2: h2::HeadCache,
+    /// Of HTTP/3.
+    pub h3: h3::HeadCache,
 }
 
 /// A request to be started, in every version that it may be sent in.
@@ -48,6 +56,8 @@ pub struct Request<'a> {
     pub head: &'a [u8],
     /// Its fields as HTTP/2 sends them.
     pub fields: Option<&'a FieldBlock>,
+    /// Its fields as HTTP/3 sends them.
+    pub section: Option<&'a FieldSection>,
     /// What was asked, as far as it decides how the response is framed.
     pub kind: RequestKind,
     /// Length of its body; 0: none.
@@ -113,6 +123,8 @@ pub enum ProtocolError {
     H1(#[from] DecodeError),
     /// Of HTTP/2; the peer should be sent its code in GOAWAY.
     H2(#[from] h2::Error),
+    /// Of HTTP/3; the connection should be closed with its code.
+    H3(#[from] h3::Error),
 }
 
 impl ProtocolError {
@@ -121,6 +133,7 @@ impl ProtocolError {
         match self {
             Self::H1(_) => None,
             Self::H2(error) => Some(error.code),
+            Self::H3(error) => Some(error.code),
         }
     }
 }
@@ -131,6 +144,7 @@ impl Client {
         match self {
             Self::H1(_) => Version::H1,
             Self::H2(_) => Version::H2,
+            Self::H3(_) => Version::H3,
         }
     }
 
@@ -139,6 +153,7 @@ impl Client {
         match self {
             Self::H1(client) => client.free_count(),
             Self::H2(client) => client.free_count(),
+            Self::H3(client) => client.free_count(),
         }
     }
 
@@ -147,6 +162,7 @@ impl Client {
         match self {
             Self::H1(client) => client.in_flight(),
             Self::H2(client) => client.in_flight(),
+            Self::H3(client) => client.in_flight(),
         }
     }
 
@@ -155,6 +171,7 @@ impl Client {
         match self {
             Self::H1(client) => client.is_ending(),
             Self::H2(client) => client.is_ending(),
+            Self::H3(client) => client.is_ending(),
         }
     }
 
@@ -163,6 +180,7 @@ impl Client {
         match self {
             Self::H1(client) => client.reserve(),
             Self::H2(client) => client.reserve(),
+            Self::H3(client) => client.reserve(),
         }
     }
 
@@ -171,27 +189,34 @@ impl Client {
         match self {
             Self::H1(client) => client.next_reserved(),
             Self::H2(client) => client.next_reserved(),
+            Self::H3(client) => client.next_reserved(),
         }
     }
 
-    /// Whether the peer takes header lists as large as this request's (RFC 9113 10.5.1).
+    /// Whether the peer takes header lists as large as this request's (RFC 9113 10.5.1, RFC 9114 4.2.2).
     pub fn takes(&self, request: Request<'_>) -> bool {
-        match (self, request.fields) {
-            (Self::H2(client), Some(fields)) => client.takes(fields),
-            _ => true,
+        match self {
+            Self::H1(_) => true,
+            Self::H2(client) => request.fields.is_none_or(|fields| client.takes(fields)),
+            Self::H3(client) => request.section.is_none_or(|section| client.takes(section)),
         }
     }
 
     /// Appends the head of the [`next_reserved`](Self::next_reserved) request. `table`: the one that its fields were prepared with, the same for
     /// the whole connection.
     pub fn start(&mut self, table: &FieldTable, request: Request<'_>, out: &mut Vec<u8>) {
-        let Request { head, fields, kind, body_bytes } = request;
+        let Request { head, fields, section, kind, body_bytes } = request;
         match self {
             Self::H1(client) => client.start(head, kind, body_bytes, out),
             Self::H2(client) => {
                 let fields =
                     fields.expect("a request is prepared for each version that its origin may speak");
                 client.start(table, h2::Request { fields, kind, body_bytes }, out);
+            }
+            Self::H3(client) => {
+                let section =
+                    section.expect("a request is prepared for each version that its origin may speak");
+                client.start(h3::Request { section, kind, body_bytes }, out);
             }
         }
     }
@@ -208,6 +233,12 @@ impl Client {
                     request.fields.expect("a request is prepared for each version that its origin may speak");
                 client.start_stream(table, h2::Request { fields, kind: request.kind, body_bytes: 0 }, out);
             }
+            Self::H3(client) => {
+                let section = request
+                    .section
+                    .expect("a request is prepared for each version that its origin may speak");
+                client.start_stream(h3::Request { section, kind: request.kind, body_bytes: 0 }, out);
+            }
         }
         self.extend(slot, body_bytes);
     }
@@ -217,6 +248,7 @@ impl Client {
         match self {
             Self::H1(client) => client.extend(slot, bytes),
             Self::H2(client) => client.extend(slot, bytes),
+            Self::H3(client) => client.extend(slot, bytes),
         }
     }
 
@@ -225,6 +257,7 @@ impl Client {
         match self {
             Self::H1(client) => client.finish(slot),
             Self::H2(client) => client.finish(slot),
+            Self::H3(client) => client.finish(slot),
         }
     }
 
@@ -233,15 +266,17 @@ impl Client {
         match self {
             Self::H1(client) => client.unsent_bytes(slot),
             Self::H2(client) => client.unsent_bytes(slot),
+            Self::H3(client) => client.unsent_bytes(slot),
         }
     }
 
     /// No more of this response is wanted for now. What has come already is still reported; in HTTP/1.1 [`wants_read`](Self::wants_read) says
-    /// that nothing is to be read, in HTTP/2 the stream's window stays as it is.
+    /// that nothing is to be read, in HTTP/2 the stream's window stays as it is, in HTTP/3 its stream is not to be read.
     pub fn pause(&mut self, slot: u32) {
         match self {
             Self::H1(client) => client.pause(slot),
             Self::H2(client) => client.pause(slot),
+            Self::H3(client) => client.pause(slot),
         }
     }
 
@@ -250,6 +285,7 @@ impl Client {
         match self {
             Self::H1(client) => client.resume(slot),
             Self::H2(client) => client.resume(slot),
+            Self::H3(client) => client.resume(slot),
         }
     }
 
@@ -259,6 +295,7 @@ impl Client {
         match self {
             Self::H1(client) => client.next_chunk(bytes_max, out),
             Self::H2(client) => client.next_chunk(bytes_max, out),
+            Self::H3(client) => client.next_chunk(bytes_max, out),
         }
     }
 
@@ -273,7 +310,7 @@ impl Client {
     pub const fn unframed_body_bytes(&self) -> u64 {
         match self {
             Self::H1(client) => client.unframed_body_bytes(),
-            Self::H2(_) => 0,
+            Self::H2(_) | Self::H3(_) => 0,
         }
     }
 
@@ -282,6 +319,7 @@ impl Client {
         match self {
             Self::H1(client) => client.next_reserved().is_some() || client.has_chunk(),
             Self::H2(client) => client.next_reserved().is_some() || client.wants_write(),
+            Self::H3(client) => client.next_reserved().is_some() || client.wants_write(),
         }
     }
 
@@ -301,16 +339,19 @@ impl Client {
 
     /// The peer has sent nothing more for now, on a connection that is kept without requests.
     pub fn note_pause(&mut self) {
-        if let Self::H2(client) = self {
-            client.note_pause();
+        match self {
+            Self::H1(_) => {}
+            Self::H2(client) => client.note_pause(),
+            Self::H3(client) => client.note_pause(),
         }
     }
 
     /// Bytes that the protocol itself waits to send.
-    pub const fn control_bytes(&self) -> usize {
+    pub fn control_bytes(&self) -> usize {
         match self {
             Self::H1(_) => 0,
             Self::H2(client) => client.control_bytes(),
+            Self::H3(client) => client.control_bytes(),
         }
     }
 
@@ -336,6 +377,38 @@ impl Client {
         match self {
             Self::H1(client) => Ok(client.decode(&mut caches.h1, input, sink)?),
             Self::H2(client) => Ok(client.decode(&mut caches.h2, input, sink)?),
+            Self::H3(_) => {
+                debug_assert!(false, "the bytes of HTTP/3 come by stream");
+                Ok(Progress { consumed: input.len(), event: None })
+            }
+        }
+    }
+
+    /// The same for bytes of one stream of QUIC; `is_fin`: nothing follows them. All of them are read when `consumed` says so; then the FIN
+    /// has been read as well. A call without bytes reads what was kept of a [readable](h3::Client::next_readable) stream.
+    ///
+    /// # Errors
+    ///
+    /// When the peer broke a rule that leaves the connection useless.
+    pub fn decode_stream<S: Sink>(
+        &mut self,
+        caches: &mut HeadCaches,
+        stream_id: u64,
+        (input, is_fin): (&[u8], bool),
+        sink: &mut S,
+    ) -> Result<Progress, ProtocolError> {
+        let Self::H3(client) = self else {
+            debug_assert!(false, "only HTTP/3 has streams of QUIC");
+            return Ok(Progress { consumed: input.len(), event: None });
+        };
+        Ok(client.decode_stream(&mut caches.h3, stream_id, (input, is_fin), sink)?)
+    }
+
+    /// What only a transport with streams needs to know and to say.
+    pub fn quic(&mut self) -> Option<&mut h3::Client> {
+        match self {
+            Self::H3(client) => Some(client),
+            Self::H1(_) | Self::H2(_) => None,
         }
     }
 
@@ -343,7 +416,7 @@ impl Client {
     pub fn wants_read(&self) -> bool {
         match self {
             Self::H1(client) => client.wants_read(),
-            Self::H2(_) => true,
+            Self::H2(_) | Self::H3(_) => true,
         }
     }
 
@@ -351,7 +424,7 @@ impl Client {
     pub const fn skippable_bytes(&self) -> u64 {
         match self {
             Self::H1(client) => client.skippable_bytes(),
-            Self::H2(_) => 0,
+            Self::H2(_) | Self::H3(_) => 0,
         }
     }
 
@@ -359,7 +432,7 @@ impl Client {
     pub fn skip(&mut self, bytes: u64) -> Option<Event> {
         match self {
             Self::H1(client) => Some(client.skip(bytes)),
-            Self::H2(_) => None,
+            Self::H2(_) | Self::H3(_) => None,
         }
     }
 
@@ -367,7 +440,7 @@ impl Client {
     pub const fn next_answered(&self) -> Option<u32> {
         match self {
             Self::H1(client) => client.next_answered(),
-            Self::H2(_) => None,
+            Self::H2(_) | Self::H3(_) => None,
         }
     }
 
@@ -375,7 +448,7 @@ impl Client {
     pub const fn is_between_responses(&self) -> bool {
         match self {
             Self::H1(client) => client.is_between_responses(),
-            Self::H2(_) => false,
+            Self::H2(_) | Self::H3(_) => false,
         }
     }
 
@@ -384,6 +457,7 @@ impl Client {
         match self {
             Self::H1(_) => HeaderBytes::default(),
             Self::H2(client) => std::mem::take(&mut client.headers),
+            Self::H3(client) => std::mem::take(&mut client.headers),
         }
     }
 
@@ -391,7 +465,7 @@ impl Client {
     pub const fn is_mid_response(&self) -> bool {
         match self {
             Self::H1(client) => client.is_mid_response(),
-            Self::H2(_) => false,
+            Self::H2(_) | Self::H3(_) => false,
         }
     }
 
@@ -403,19 +477,21 @@ impl Client {
     pub fn handle_eof(&mut self, is_cut_off: bool) -> Result<Option<Event>, ProtocolError> {
         match self {
             Self::H1(client) => Ok(Some(client.handle_eof(is_cut_off)?)),
-            Self::H2(_) => Ok(None),
+            Self::H2(_) | Self::H3(_) => Ok(None),
         }
     }
 
     /// Whether one request can be given up without the connection: [`cancel`](Self::cancel) does it.
     pub const fn can_cancel(&self) -> bool {
-        matches!(self, Self::H2(_))
+        matches!(self, Self::H2(_) | Self::H3(_))
     }
 
     /// Gives up a request whose response is no longer wanted, where [`can_cancel`](Self::can_cancel).
     pub fn cancel(&mut self, slot: u32) {
-        if let Self::H2(client) = self {
-            client.cancel(slot);
+        match self {
+            Self::H1(_) => {}
+            Self::H2(client) => client.cancel(slot),
+            Self::H3(client) => client.cancel(slot),
         }
     }
 
@@ -424,6 +500,7 @@ impl Client {
         match self {
             Self::H1(_) => None,
             Self::H2(client) => client.next_unprocessed(),
+            Self::H3(client) => client.next_unprocessed(),
         }
     }
 
@@ -431,6 +508,7 @@ impl Client {
     pub fn goaway_code(&self) -> Option<ErrorCode> {
         match self {
             Self::H1(_) => None,
+            Self::H3(client) => client.is_ending().then_some(ErrorCode::H3_NO_ERROR),
             Self::H2(client) => client.goaway().map(|goaway| goaway.code),
         }
     }
@@ -446,6 +524,7 @@ impl Client {
         match self {
             Self::H1(client) => client.slots().collect(),
             Self::H2(client) => client.slots(),
+            Self::H3(client) => client.slots(),
         }
     }
 }

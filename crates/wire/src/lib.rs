@@ -8,6 +8,7 @@ pub mod events;
 mod failure;
 pub mod h1;
 pub mod h2;
+pub mod h3;
 mod message;
 pub mod ws;
 

@@ -50,7 +50,7 @@ impl Stream {
         let setup = Setup { stream_count: 1, window_bytes: 100, connection_window_bytes: 1 << 20 };
         let client = match version {
             Version::H1 => Client::H1(h1::Client::new(2)),
-            Version::H2 => Client::H2(Box::new(h2::Client::new(setup))),
+            _ => Client::H2(Box::new(h2::Client::new(setup))),
         };
         let head =
             RequestHead { method: "POST", target: "/", host: Some("x"), headers: &[], content_length: None };
@@ -63,8 +63,13 @@ impl Stream {
         let mut out = Vec::new();
         stream.client.write_control(&mut Vec::new());
         stream.slot = stream.client.reserve().unwrap();
-        let request =
-            Request { head: HEAD, fields: Some(&stream.fields), kind: RequestKind::Other, body_bytes: 0 };
+        let request = Request {
+            head: HEAD,
+            fields: Some(&stream.fields),
+            section: None,
+            kind: RequestKind::Other,
+            body_bytes: 0,
+        };
         stream.client.start_stream(&FieldTable::default(), request, &mut out);
         (stream, out)
     }
@@ -122,7 +127,7 @@ fn a_body_that_comes_bit_by_bit_leaves_bit_by_bit() {
         let last = stream.write(b"hello");
         let expected = match version {
             Version::H1 => [b"3\r\nhel\r\n2\r\nlo\r\n".to_vec(), b"0\r\n\r\n".to_vec()],
-            Version::H2 => [[frame(0, 0, 1, b"hel"), frame(0, 0, 1, b"lo")].concat(), frame(0, 1, 1, b"")],
+            _ => [[frame(0, 0, 1, b"hel"), frame(0, 0, 1, b"lo")].concat(), frame(0, 1, 1, b"")],
         };
         assert_eq!([first, last], expected, "{version:?}");
         assert!(!stream.client.wants_write(), "{version:?}");

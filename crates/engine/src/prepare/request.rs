@@ -113,6 +113,7 @@ impl PreparedRequest {
         squall_wire::Request {
             head: &self.bytes[..self.body_at],
             fields: self.fields.as_ref(),
+            section: None,
             kind: self.kind,
             body_bytes: self.body_bytes(),
         }

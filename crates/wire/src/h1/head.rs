@@ -12,6 +12,8 @@ pub enum Version {
     Http11,
     /// HTTP/2.
     Http2,
+    /// HTTP/3.
+    Http3,
 }
 
 /// A response head reduced to what decides how the connection goes on.

@@ -81,6 +81,11 @@ impl Incoming {
         })
     }
 
+    /// A tunnel was opened (RFC 9110 9.3.6): what follows is all its own.
+    pub(crate) const fn is_tunnel(&self) -> bool {
+        matches!(self.kind, RequestKind::Connect) && matches!(self.status, 200..300)
+    }
+
     /// RFC 9110 6.4.1.
     const fn is_bodiless(&self) -> bool {
         matches!(self.kind, RequestKind::Head) || matches!(self.status, 204 | 304)

@@ -9,4 +9,4 @@ mod meaning;
 pub(crate) use fields::request_fields;
 pub(crate) use head::{Fault, Found, Head, write_line};
 pub(crate) use incoming::{Incoming, Part};
-pub(crate) use meaning::Meaning;
+pub(crate) use meaning::{Meaning, NOT_IN_RESPONSES};

@@ -35,6 +35,7 @@ const fn proto_name(version: Version) -> &'static str {
     match version {
         Version::H1 => "HTTP/1.1",
         Version::H2 => "HTTP/2.0",
+        Version::H3 => "HTTP/3.0",
     }
 }
 
