@@ -186,13 +186,16 @@ fn target_count(load: &Load) -> u64 {
 /// Our own memory for each connection of a load.
 fn own_bytes(load: &Load) -> u64 {
     match &load.what {
-        What::Idle(idle) if !idle.tls => PLAIN_BYTES,
         What::Idle(idle) => {
-            let is_parked =
-                idle.ping.is_none() && !idle.keeps_sessions && idle.protocol == IdleProtocol::Http1;
-            if is_parked { PARKED_BYTES } else { WHOLE_BYTES }
+            let is_silent = idle.ping.is_none() && idle.protocol == IdleProtocol::Http1;
+            match (is_silent && !idle.keeps_sessions, idle.tls) {
+                (true, false) => PARKED_BYTES,
+                (true, true) => PARKED_TLS_BYTES,
+                (false, false) => WHOLE_BYTES,
+                (false, true) => WHOLE_TLS_BYTES,
+            }
         }
-        What::Handshake(_) => WHOLE_BYTES,
+        What::Handshake(_) => WHOLE_TLS_BYTES,
         _ if load.speaks_tls() => REQUESTING_TLS_BYTES,
         _ => REQUESTING_BYTES,
     }
@@ -201,9 +204,10 @@ fn own_bytes(load: &Load) -> u64 {
 /// What a TCP connection takes of the kernel's memory on one side, silent: `bench/idle` measures it, with all else here.
 const KERNEL_BYTES: u64 = 4_700;
 
-const PLAIN_BYTES: u64 = 150;
-const PARKED_BYTES: u64 = 300;
-const WHOLE_BYTES: u64 = 5_000;
+const PARKED_BYTES: u64 = 150;
+const PARKED_TLS_BYTES: u64 = 300;
+const WHOLE_BYTES: u64 = 1_200;
+const WHOLE_TLS_BYTES: u64 = 5_000;
 const REQUESTING_BYTES: u64 = 600;
 const REQUESTING_TLS_BYTES: u64 = 9_000;
 
@@ -218,7 +222,7 @@ mod tests {
             reserved_count: descriptors_reserved(2),
             to_one_target: connection_count,
             source_count,
-            memory_bytes: connection_count * (KERNEL_BYTES + PLAIN_BYTES),
+            memory_bytes: connection_count * (KERNEL_BYTES + PARKED_BYTES),
         }
     }
 
