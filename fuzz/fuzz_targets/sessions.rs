@@ -110,6 +110,7 @@ fn serve_damaged(socket: &mut TcpStream, damage: &[u8], config: Arc<ServerConfig
 
 fn handshakes(address: SocketAddr, asks: bool) -> What {
     What::Handshake(HandshakeLoad {
+        quic: false,
         targets: vec![target(address)],
         server_names: Vec::new(),
         resumption: Resumption::OFF,
@@ -121,6 +122,7 @@ fn handshakes(address: SocketAddr, asks: bool) -> What {
 
 fn idle(address: SocketAddr, protocol: IdleProtocol, kind: PingKind) -> What {
     What::Idle(IdleLoad {
+        quic: false,
         targets: vec![target(address)],
         tls: false,
         protocol,

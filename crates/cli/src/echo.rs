@@ -50,6 +50,7 @@ fn needs(plan: &Plan, is_dry: bool) -> Vec<(&'static str, String)> {
 fn need_text(need: &Need) -> String {
     let quantity = |count: u64| match need.what {
         Resource::Memory => format!("{:.2} GiB", count as f64 / (1_u64 << 30) as f64),
+        Resource::UdpBuffer => format!("{:.2} MiB", count as f64 / (1_u64 << 20) as f64),
         _ => count.to_string(),
     };
     let name = match need.what {
@@ -57,6 +58,7 @@ fn need_text(need: &Need) -> String {
         Resource::Ports => "local ports towards a target",
         Resource::Conntrack => "conntrack entries",
         Resource::Memory => "of memory, the kernel's included",
+        Resource::UdpBuffer => "of UDP receive buffer",
     };
     let there =
         need.there.map_or_else(|| "not known here".to_owned(), |there| format!("{} here", quantity(there)));
@@ -128,6 +130,7 @@ fn endpoints(targets: &[Weighted<Endpoint>]) -> String {
 /// What differs from a full handshake and a reset.
 fn handshake_ways(load: &HandshakeLoad) -> Option<String> {
     let mut parts = Vec::new();
+    parts.extend(load.quic.then(|| "QUIC".to_owned()));
     let Resumption { mode, ratio, early_data } = load.resumption;
     parts.extend(resumed_by(mode).map(|by| format!("{:.0} % resumed by {by}", ratio * 100.0)));
     let early = if early_data { " as early data" } else { "" };
@@ -146,12 +149,17 @@ fn idle_ways(load: &IdleLoad) -> String {
         let kind = match &ping.kind {
             PingKind::Byte => "a byte".to_owned(),
             PingKind::Request(request) => format!("GET {}", request.path),
-            PingKind::H2 => "PING".to_owned(),
+            PingKind::H2 | PingKind::Quic => "PING".to_owned(),
         };
         format!("{kind} every {}", DurationText(ping.every))
     });
     let first = load.first_request.as_ref().map(|request| format!("GET {} first", request.path));
-    let parts = [Some(if load.tls { "TLS" } else { "TCP" }.to_owned()), protocol, first];
+    let transport = match (load.quic, load.tls) {
+        (true, _) => "QUIC",
+        (false, true) => "TLS",
+        (false, false) => "TCP",
+    };
+    let parts = [Some(transport.to_owned()), protocol, first];
     let silence = Some(ping.unwrap_or_else(|| "then silent".to_owned()));
     let reopening = (!load.reopens).then(|| "not reopened".to_owned());
     parts.into_iter().chain([silence, reopening]).flatten().collect::<Vec<_>>().join(", ")

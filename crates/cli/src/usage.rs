@@ -378,8 +378,17 @@ const FLAGS_OF_OTHER_TOOLS: &[(&[&str], &str)] = &[
     (&["--host"], "for the Host header use `-H 'Host: NAME'`"),
     (&["--no-color", "--no-colour"], "to turn colour off use `--color never`"),
     (
-        &["--h1", "--http1.1", "--h2", "--http2", "--http2-prior-knowledge", "--http-version"],
-        "for the protocol use `--http 1.1|2|auto`, for HTTP/2 without TLS `--h2c`",
+        &[
+            "--h1",
+            "--http1.1",
+            "--h2",
+            "--http2",
+            "--http2-prior-knowledge",
+            "--http-version",
+            "--h3",
+            "--http3",
+        ],
+        "for the protocol use `--http 1.1|2|3|auto`, for HTTP/2 without TLS `--h2c`",
     ),
 ];
 

@@ -3,7 +3,7 @@
 //! Owns: the rotation of addresses of one event loop. Never: what is said on a connection.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use squall_plan::{Load, ShardPart};
 
@@ -57,6 +57,14 @@ impl Dialer {
         }
     }
 
+    /// The local address of the next connection, where the plan gives any.
+    pub(crate) fn next_source(&mut self, user: Option<u32>, remote: &SocketAddr) -> Option<IpAddr> {
+        match user {
+            Some(user) => self.sources.of_user(user, remote),
+            None => self.sources.next(remote),
+        }
+    }
+
     /// Begins a connection to a target, at the [`next_remote`](Self::next_remote) where it is reached by TCP.
     pub(crate) fn connect(
         &mut self,
@@ -67,10 +75,7 @@ impl Dialer {
         match (dial, remote) {
             (Dial::Unix(path), _) => connect_unix(path),
             (Dial::Tcp { .. }, Some(remote)) => {
-                let source = match caller.user {
-                    Some(user) => self.sources.of_user(user, &remote),
-                    None => self.sources.next(&remote),
-                };
+                let source = self.next_source(caller.user, &remote);
                 connect_tcp(&remote, source, caller.writes_twice)
             }
             (Dial::Tcp { .. }, None) => unreachable!("each TCP target has a view of its addresses"),

@@ -16,6 +16,7 @@ mod pace;
 mod preflight;
 mod prepare;
 mod pulse;
+mod quic;
 mod ready;
 mod run;
 mod settle;

@@ -1,15 +1,16 @@
 //! What a plan needs of this machine, computed before anything is opened: descriptors, local ports, conntrack entries, memory.
 //!
-//! Owns: the arithmetic, and what was measured for it. Never: opens anything.
+//! Owns: the arithmetic, and what was measured for it. Never: opens anything but a socket to ask the system with.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use procfs::{Current, Meminfo};
-use squall_plan::{IdleProtocol, Load, OptionStyle, Plan, What};
+use squall_plan::{IdleProtocol, Load, OptionStyle, Plan, QuicPart, What};
 
 use crate::Error;
 use crate::error::descriptors_reserved;
+use crate::quic::{UDP_BUFFER_BYTES, udp_buffer_available};
 use crate::shard_count::shard_count_all;
 use crate::sys::{nofile_limit_hard, ports_available};
 use crate::tls::check_tls;
@@ -38,6 +39,8 @@ pub enum Resource {
     Conntrack,
     /// Bytes of memory, the kernel's included.
     Memory,
+    /// Bytes that the receive buffer of a UDP socket may have, where QUIC is spoken.
+    UdpBuffer,
 }
 
 impl Need {
@@ -78,6 +81,8 @@ struct ResourceDemand {
     to_one_target: u64,
     source_count: u64,
     memory_bytes: u64,
+    /// Of the receive buffer of a UDP socket; 0: QUIC is not spoken.
+    udp_buffer_bytes: u64,
 }
 
 /// What this machine has.
@@ -87,6 +92,7 @@ struct Supply {
     port_count: u64,
     conntrack_free: Option<u64>,
     memory_bytes: Option<u64>,
+    udp_buffer_bytes: Option<u64>,
 }
 
 impl ResourceDemand {
@@ -97,12 +103,21 @@ impl ResourceDemand {
                 (load.segment.part_of(load.when.connection_count_max()), target_count(load));
             let is_per_target = load.what.endpoints().is_none();
             let count = if is_per_target { each * targets } else { each };
+            let quic = load.quic_part();
+            // Connections of QUIC share sockets, and so descriptors and ports.
+            let is_shared = quic == QuicPart::All && !load.connections.quic.socket_per_connection;
+            let socket_count = if is_shared { targets } else { count };
             Self {
-                connection_count: all.connection_count + count,
+                connection_count: all.connection_count + socket_count,
                 reserved_count,
-                to_one_target: all.to_one_target + count.div_ceil(targets),
+                to_one_target: all.to_one_target + socket_count.div_ceil(targets),
                 source_count: all.source_count.max(load.network.sources.len() as u64),
                 memory_bytes: all.memory_bytes + count * (KERNEL_BYTES + own_bytes(load)),
+                udp_buffer_bytes: if quic == QuicPart::None {
+                    all.udp_buffer_bytes
+                } else {
+                    UDP_BUFFER_BYTES
+                },
             }
         })
     }
@@ -111,7 +126,7 @@ impl ResourceDemand {
         let sources = self.source_count.max(1);
         let source = style.name("source");
         let enough = self.to_one_target.div_ceil((supply.port_count / 2).max(1));
-        vec![
+        let mut needs = vec![
             Need {
                 what: Resource::Descriptors,
                 needed: self.connection_count + self.reserved_count,
@@ -138,7 +153,14 @@ impl ResourceDemand {
                 there: supply.memory_bytes,
                 help: "use fewer connections, or more machines".to_owned(),
             },
-        ]
+        ];
+        needs.extend((self.udp_buffer_bytes > 0).then(|| Need {
+            what: Resource::UdpBuffer,
+            needed: self.udp_buffer_bytes,
+            there: supply.udp_buffer_bytes,
+            help: format!("as root: `sysctl -w net.core.rmem_max={}`", self.udp_buffer_bytes),
+        }));
+        needs
     }
 
     /// Processes that can hold no connection at all would not help.
@@ -164,6 +186,7 @@ impl Supply {
             port_count: ports_available(),
             conntrack_free: conntrack_max.map(|max| max.saturating_sub(conntrack_used)),
             memory_bytes: Meminfo::current().ok().and_then(|memory| memory.mem_available),
+            udp_buffer_bytes: udp_buffer_available(),
         }
     }
 }
@@ -186,6 +209,7 @@ fn target_count(load: &Load) -> u64 {
 /// Our own memory for each connection of a load.
 fn own_bytes(load: &Load) -> u64 {
     match &load.what {
+        _ if load.quic_part() != QuicPart::None => QUIC_BYTES,
         What::Idle(idle) => {
             let is_silent = idle.ping.is_none() && idle.protocol == IdleProtocol::Http1;
             match (is_silent && !idle.keeps_sessions, idle.tls) {
@@ -211,6 +235,9 @@ const WHOLE_TLS_BYTES: u64 = 5_000;
 const REQUESTING_BYTES: u64 = 600;
 const REQUESTING_TLS_BYTES: u64 = 9_000;
 
+/// A connection of QUIC, silent or not: its state machine, streams, and connection ids.
+const QUIC_BYTES: u64 = 30_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,6 +250,7 @@ mod tests {
             to_one_target: connection_count,
             source_count,
             memory_bytes: connection_count * (KERNEL_BYTES + PARKED_BYTES),
+            udp_buffer_bytes: 0,
         }
     }
 
@@ -231,6 +259,7 @@ mod tests {
         port_count: 28_232,
         conntrack_free: Some(262_144),
         memory_bytes: Some(8 << 30),
+        udp_buffer_bytes: Some(212_992),
     };
 
     fn missing(demand: &ResourceDemand, supply: &Supply) -> Vec<Resource> {
@@ -250,6 +279,8 @@ mod tests {
         assert_eq!(missing(&demand(30_000, 1), &wide), [Resource::Ports]);
         assert_eq!(missing(&demand(30_000, 2), &wide), []);
         assert_eq!(missing(&demand(1_200_000, 43), &wide), [Resource::Conntrack]);
+        let quic = ResourceDemand { udp_buffer_bytes: UDP_BUFFER_BYTES, ..demand(100, 0) };
+        assert_eq!(missing(&quic, &SMALL), [Resource::UdpBuffer]);
         let poor = Supply { conntrack_free: None, memory_bytes: Some(4 << 30), ..wide };
         assert_eq!(missing(&demand(1_200_000, 43), &poor), [Resource::Memory]);
     }

@@ -31,6 +31,8 @@ pub enum Cause {
     TlsAlert,
     /// The peer broke the TLS protocol, or speaks no version or cipher that was offered.
     TlsProtocol,
+    /// The peer broke the QUIC protocol.
+    QuicProtocol,
     /// The server does not speak the HTTP version that was asked for (ALPN).
     VersionNotNegotiated,
     /// The response is not HTTP, or breaks its framing rules.
@@ -238,7 +240,7 @@ fn kind_idx(cause: Cause, phase: Phase) -> usize {
 
 const KIND_COUNT: usize = CAUSES.len() * PHASES.len();
 
-const CAUSES: [Cause; 23] = [
+const CAUSES: [Cause; 24] = [
     Cause::NameNotResolved,
     Cause::ConnectionRefused,
     Cause::Unreachable,
@@ -249,6 +251,7 @@ const CAUSES: [Cause; 23] = [
     Cause::TlsCertificate,
     Cause::TlsAlert,
     Cause::TlsProtocol,
+    Cause::QuicProtocol,
     Cause::VersionNotNegotiated,
     Cause::HttpProtocol,
     Cause::StreamReset,

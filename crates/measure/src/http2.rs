@@ -1,14 +1,14 @@
-//! Figures that only HTTP/2 has.
+//! Figures that only the versions of HTTP with streams have.
 
 use serde::{Deserialize, Serialize};
 
 use crate::figures::figures;
 
 figures! {
-    /// Connections and streams of HTTP/2, and what header compression saved.
+    /// Connections and streams of HTTP/2, or of HTTP/3, and what header compression saved.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Http2 {
-        /// Connections that turned out to speak HTTP/2.
+        /// Connections that turned out to speak it.
         pub connections: u64,
         /// Requests sent on streams of their own, those sent again included.
         pub streams: u64,
@@ -24,7 +24,7 @@ figures! {
 }
 
 impl Http2 {
-    /// Whether HTTP/2 was spoken at all.
+    /// Whether it was spoken at all.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

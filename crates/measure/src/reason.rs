@@ -55,6 +55,8 @@ pub enum ReasonKind {
     MachinesLost,
     /// Foreign tools failed or missed their rate: how many; `seconds` is out of how many.
     ToolsFailed,
+    /// The kernel dropped UDP datagrams that had arrived, because they were not read in time: share of all that arrived.
+    DatagramsDropped,
 }
 
 impl ReasonKind {
@@ -95,6 +97,9 @@ impl Reason {
                 "the load was lower from then on: the events show which machine was lost, when and why; run again"
             }
             ReasonKind::ToolsFailed => "see each tool's output in the run's folder",
+            ReasonKind::DatagramsDropped => {
+                "raise net.core.rmem_max to 8388608 or more, or use more threads or machines; what was dropped looks like loss of the network"
+            }
         }
     }
 }
@@ -126,6 +131,9 @@ impl fmt::Display for Reason {
             }
             ReasonKind::ToolsFailed => {
                 write!(f, "{worst} of {} tools failed or missed their rate", self.seconds)
+            }
+            ReasonKind::DatagramsDropped => {
+                write!(f, "the kernel dropped {worst} of the datagrams that arrived")
             }
         }?;
         if self.limit > 0.0 {

@@ -120,10 +120,16 @@ pub enum Protocol {
     /// HTTP/2 over TCP.
     #[serde(rename = "h2c")]
     H2c,
+    /// HTTP/3 over QUIC.
+    #[serde(rename = "h3")]
+    H3,
     /// TCP alone.
     #[serde(rename = "tcp")]
     Tcp,
     /// TLS over TCP, nothing above it.
     #[serde(rename = "tls")]
     Tls,
+    /// QUIC, nothing above it.
+    #[serde(rename = "quic")]
+    Quic,
 }

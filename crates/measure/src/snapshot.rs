@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::figures::{figures, fixed, most};
 use crate::{
-    Failures, Histogram, Http2, Outcome, Phases, Replay, Sample, ScriptFigures, Sessions, StatusCounts,
+    Failures, Histogram, Http2, Outcome, Phases, Quic, Replay, Sample, ScriptFigures, Sessions, StatusCounts,
 };
 
 figures! {
@@ -64,6 +64,12 @@ figures! {
         /// What only HTTP/2 has.
         #[serde(default, skip_serializing_if = "Http2::is_empty")]
         pub http2: Http2,
+        /// What only HTTP/3 has: the same as HTTP/2.
+        #[serde(default, skip_serializing_if = "Http2::is_empty")]
+        pub http3: Http2,
+        /// What only QUIC has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub quic: Option<Box<Quic>>,
         /// What only the replay of recorded traffic has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub replay: Option<Box<Replay>>,

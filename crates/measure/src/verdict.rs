@@ -158,7 +158,7 @@ impl Watch {
     pub(crate) fn verdict(&self, total: &Snapshot) -> Verdict {
         let second_count = self.judged.second_count.max(1);
         let per_second = self.tallies.iter().filter_map(|tally| tally.reason(second_count));
-        let whole_run = [self.arrivals.shortfall(), own_failures(total)];
+        let whole_run = [self.arrivals.shortfall(), own_failures(total), datagrams_dropped(total)];
         let whole_run = whole_run.into_iter().flatten().map(|finding| finding.reason(None, second_count));
         Verdict::new(per_second.chain(whole_run).collect())
     }
@@ -295,6 +295,16 @@ fn own_failures(total: &Snapshot) -> Option<Finding> {
     (count > 0).then_some(Finding { kind: ReasonKind::OwnFailures, severity, value, limit: 0.0 })
 }
 
+/// Datagrams that reached this machine and were not read in time.
+fn datagrams_dropped(total: &Snapshot) -> Option<Finding> {
+    let value = total.quic.as_ref()?.dropped_share();
+    let kind = ReasonKind::DatagramsDropped;
+    if value > DROPPED_INVALID {
+        return Some(Finding { kind, severity: Status::Invalid, value, limit: DROPPED_INVALID });
+    }
+    above(kind, value, DROPPED_SUSPECT)
+}
+
 /// Suspect when `value` is above `limit`.
 fn above(kind: ReasonKind, value: f64, limit: f64) -> Option<Finding> {
     (value > limit).then_some(Finding { kind, severity: Status::Suspect, value, limit })
@@ -309,7 +319,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 /// [`ReasonKind::Backlog`] is the last.
-const KIND_COUNT: usize = ReasonKind::ToolsFailed as usize + 1;
+const KIND_COUNT: usize = ReasonKind::DatagramsDropped as usize + 1;
 
 /// A shard's loop that is busier than this causes queueing: at 0.9, answers wait for 4.5 times the loop's own work on
 /// average (M/D/1: rho / 2(1 - rho)), and twice as long at 0.95.
@@ -353,6 +363,12 @@ const PORTS_SUSPECT: f64 = 0.50;
 
 /// Every failure of the generator is reported; from this share of the requests on the failures are ours, not the server's.
 const OWN_FAILURES_INVALID: f64 = 0.01;
+
+/// What is dropped comes again after a timeout: with one in a thousand the p99.9 is that timeout ...
+const DROPPED_SUSPECT: f64 = 0.001;
+
+/// ... and with one in a hundred the congestion controller has slowed the server down.
+const DROPPED_INVALID: f64 = 0.01;
 
 /// A tenth of a second's arrivals in the queue: each waits 100 ms or more.
 const BACKLOG_SHARE_NOTED: f64 = 0.10;

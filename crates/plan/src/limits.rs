@@ -55,6 +55,9 @@ pub const WINDOW_BYTES_DEFAULT: u32 = 1 << 30;
 /// Largest flow-control window (RFC 9113 6.9.1).
 pub const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
 
+/// Largest payload of a UDP datagram: its length field has 16 bits, and counts the header's 8 bytes.
+pub const UDP_PAYLOAD_BYTES_MAX: u16 = 65_527;
+
 /// The connection window that every HTTP/2 connection begins with (RFC 9113 6.9.2); it can only grow.
 pub const CONNECTION_WINDOW_BYTES_MIN: u32 = 65_535;
 

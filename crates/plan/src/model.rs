@@ -1,7 +1,7 @@
 //! The plan: what a run does, complete and valid. Every face of input ends here, and the engine reads nothing else.
 
 use std::net::IpAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -153,6 +153,9 @@ pub enum HttpVersion {
     /// HTTP/2: over TLS by ALPN, and nothing else will do; over plain TCP by prior knowledge (h2c).
     #[serde(rename = "2")]
     Http2,
+    /// HTTP/3 over QUIC, and nothing else will do; for https URLs.
+    #[serde(rename = "3")]
+    Http3,
     /// Over TLS what the server chooses by ALPN, preferably HTTP/2; over plain TCP HTTP/1.1.
     #[serde(rename = "auto")]
     Auto,
@@ -298,8 +301,52 @@ pub struct ConnectionPolicy {
     pub window_bytes: u32,
     /// HTTP/2: the same for all responses of a connection together.
     pub connection_window_bytes: u32,
-    /// From the first SYN to an open TCP connection, proxy and TLS handshakes included.
+    /// From the first SYN to an open TCP connection, proxy and TLS handshakes included; the same for QUIC.
     pub connect_timeout: Duration,
+    /// What only connections of QUIC have.
+    pub quic: QuicPolicy,
+}
+
+/// How QUIC is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QuicPolicy {
+    /// Congestion controller of what we send.
+    pub congestion: QuicCongestion,
+    /// Largest UDP payload that is sent; `None`: what the path turns out to carry, up to 1452 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub udp_payload_bytes_max: Option<NonZeroU16>,
+    /// Several datagrams are handed to the kernel as one, which cuts them (UDP GSO).
+    pub segmentation: bool,
+    /// Packets carry marks of explicit congestion notification, and those that come are reported (RFC 9000 13.4).
+    pub ecn: bool,
+    /// Each connection has a UDP socket, and so a port, of its own.
+    pub socket_per_connection: bool,
+}
+
+/// A congestion controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QuicCongestion {
+    /// CUBIC (RFC 9438).
+    #[default]
+    Cubic,
+    /// BBR.
+    Bbr,
+    /// NewReno (RFC 9002).
+    NewReno,
+}
+
+impl Default for QuicPolicy {
+    fn default() -> Self {
+        Self {
+            congestion: QuicCongestion::Cubic,
+            udp_payload_bytes_max: None,
+            segmentation: true,
+            ecn: true,
+            socket_per_connection: false,
+        }
+    }
 }
 
 /// How HTTP/2 begins on plain TCP.
@@ -441,6 +488,7 @@ impl Default for ConnectionPolicy {
             window_bytes: WINDOW_BYTES_DEFAULT,
             connection_window_bytes: WINDOW_BYTES_DEFAULT,
             connect_timeout: Duration::from_secs(10),
+            quic: QuicPolicy::default(),
         }
     }
 }

@@ -161,6 +161,7 @@ mod tests {
 
     fn load(targets: &[&str]) -> Load {
         let what = What::Handshake(HandshakeLoad {
+            quic: false,
             targets: targets.iter().map(|text| parse_endpoint(text, 80).unwrap()).collect(),
             server_names: Vec::new(),
             resumption: Resumption::OFF,

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Load, Weighted, What};
+use crate::{HttpVersion, Load, Weighted, What};
 
 /// Full connections, each closed after its handshake: `squall handshake`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HandshakeLoad {
     /// Where connections go, in rotation; at least one.
     pub targets: Vec<Weighted<Endpoint>>,
+    /// Whether the handshakes are QUIC's instead of TLS's over TCP.
+    #[serde(default)]
+    pub quic: bool,
     /// Server names sent and verified, in rotation; none: the target's own host.
     pub server_names: Vec<Weighted<String>>,
     /// How sessions of earlier handshakes are used again.
@@ -29,8 +32,11 @@ pub struct HandshakeLoad {
 pub struct IdleLoad {
     /// Where connections go, in rotation; at least one.
     pub targets: Vec<Weighted<Endpoint>>,
-    /// Whether TLS is spoken.
+    /// Whether TLS is spoken over TCP.
     pub tls: bool,
+    /// Whether they are connections of QUIC.
+    #[serde(default)]
+    pub quic: bool,
     /// What is spoken on the connections.
     pub protocol: IdleProtocol,
     /// The HTTP request that each connection makes before it falls silent.
@@ -138,6 +144,8 @@ pub enum PingKind {
     Request(SessionRequest),
     /// An HTTP/2 PING frame; its acknowledgement is awaited (RFC 9113 6.7).
     H2,
+    /// A QUIC PING frame; its acknowledgement is awaited (RFC 9000 19.2).
+    Quic,
 }
 
 impl Endpoint {
@@ -163,6 +171,15 @@ impl What {
         }
     }
 
+    /// Whether its connections are opened for their own sake, and are QUIC's.
+    pub fn is_quic_session(&self) -> bool {
+        match self {
+            Self::Http(_) | Self::Replay(_) | Self::Script(_) => false,
+            Self::Handshake(load) => load.quic,
+            Self::Idle(load) => load.quic,
+        }
+    }
+
     /// Where connections by themselves go; `None` for loads that are made of requests.
     pub fn endpoints(&self) -> Option<&[Weighted<Endpoint>]> {
         match self {
@@ -179,11 +196,44 @@ impl Load {
         match &self.what {
             What::Http(http) => http.requests.iter().any(|request| request.url.scheme() == "https"),
             What::Handshake(_) | What::Script(_) => true,
-            What::Idle(idle) => idle.tls,
+            What::Idle(idle) => idle.tls || idle.quic,
             // Only its recording says, unless it goes elsewhere.
             What::Replay(replay) => replay.to.as_ref().is_none_or(|url| url.scheme() == "https"),
         }
     }
+}
+
+impl Load {
+    /// How many of its kinds of requests are over QUIC: none, some, or all. Connections for their own sake are all of one kind.
+    pub fn quic_part(&self) -> QuicPart {
+        let is_quic = |version: HttpVersion| version == HttpVersion::Http3;
+        let (some, all) = match &self.what {
+            What::Http(http) => {
+                let mut versions = http.requests.iter().map(|request| request.http);
+                (versions.clone().any(is_quic), versions.all(is_quic))
+            }
+            What::Replay(replay) => (is_quic(replay.version), is_quic(replay.version)),
+            What::Handshake(_) | What::Idle(_) => (self.what.is_quic_session(), self.what.is_quic_session()),
+            // Its requests are known when they are made.
+            What::Script(_) => (false, false),
+        };
+        match (some, all) {
+            (false, _) => QuicPart::None,
+            (true, false) => QuicPart::Some,
+            (true, true) => QuicPart::All,
+        }
+    }
+}
+
+/// How much of a load is over QUIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuicPart {
+    /// Nothing.
+    None,
+    /// Some of its requests.
+    Some,
+    /// All.
+    All,
 }
 
 impl<T> Weighted<T> {

@@ -172,14 +172,19 @@ fn columns(line: &str, offset: usize) -> usize {
     line[..offset].chars().count()
 }
 
-/// `h2://` is `https://` and `h2c://` is `http://`, both in HTTP/2.
+/// `h2://` and `h3://` are `https://`, and `h2c://` is `http://`, each in its version of HTTP.
 fn http_scheme(text: &str) -> (Option<HttpVersion>, Cow<'_, str>) {
-    let replaced = |rest: &str, scheme: &str| (Some(HttpVersion::Http2), format!("{scheme}://{rest}").into());
-    match text.split_once("://") {
-        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("h2") => replaced(rest, "https"),
-        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("h2c") => replaced(rest, "http"),
-        _ => (None, text.into()),
-    }
+    let known = [
+        ("h2", HttpVersion::Http2, "https"),
+        ("h2c", HttpVersion::Http2, "http"),
+        ("h3", HttpVersion::Http3, "https"),
+    ];
+    let split = text.split_once("://");
+    let replaced = split.and_then(|(given, rest)| {
+        let (_, version, scheme) = known.iter().find(|(name, ..)| given.eq_ignore_ascii_case(name))?;
+        Some((Some(*version), format!("{scheme}://{rest}").into()))
+    });
+    replaced.unwrap_or_else(|| (None, text.into()))
 }
 
 /// `3@URL`: digits before the first `@`, or anything before a scheme. What else stands there is user information.
@@ -274,6 +279,7 @@ mod tests {
     fn the_schemes_h2_and_h2c_ask_for_http2() {
         for (text, url, http) in [
             ("h2://x/a", "https://x/a", Some(HttpVersion::Http2)),
+            ("h3://x/a", "https://x/a", Some(HttpVersion::Http3)),
             ("2@H2C://x:81", "http://x:81/", Some(HttpVersion::Http2)),
             ("https://x/", "https://x/", None),
             ("h2:81/", "http://h2:81/", None),

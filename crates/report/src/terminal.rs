@@ -16,8 +16,8 @@ use crate::script::{check_facts, iteration_facts};
 use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
 use crate::style::{Style, Tone};
 use crate::summary::{
-    Distribution, ErrorGroup, KindTotals, LoadKind, ReasonSummary, ReplaySummary, RowSummary, Summary,
-    most_at_once, rate_per_s,
+    Distribution, ErrorGroup, KindTotals, LoadKind, QuicSummary, ReasonSummary, ReplaySummary, RowSummary,
+    Summary, most_at_once, rate_per_s,
 };
 use crate::text::{Cell, INDENT, Page, Piece, Table, clean, shorten};
 use crate::{hints, units, wording};
@@ -420,7 +420,7 @@ fn requests_per_connection(load: &Load) -> u32 {
     let policy = &load.connections;
     let of = |request: &RequestPlan| match request.http {
         HttpVersion::Http11 => policy.pipeline_depth.get(),
-        HttpVersion::Http2 | HttpVersion::Auto => policy.stream_count.get(),
+        HttpVersion::Http2 | HttpVersion::Http3 | HttpVersion::Auto => policy.stream_count.get(),
     };
     http.requests.iter().map(of).max().unwrap_or(1)
 }
@@ -492,6 +492,38 @@ fn traffic(page: &mut Page, summary: &Summary) {
     if let Some(http2) = &totals.http2 {
         items(page, "HTTP/2", &http2_facts(http2));
     }
+    if let Some(http3) = &totals.http3 {
+        items(page, "HTTP/3", &http2_facts(http3));
+    }
+    if let Some(quic) = &totals.quic {
+        items(page, "QUIC", &quic_facts(quic));
+    }
+}
+
+/// Packets and losses, how many datagrams each system call moved, and the round-trip times.
+fn quic_facts(quic: &QuicSummary) -> Vec<String> {
+    let per_call = |datagrams: u64, calls: u64| datagrams as f64 / calls.max(1) as f64;
+    let mut facts = vec![
+        units::counted(quic.connections, "connection"),
+        format!("{} packets sent, {} lost", units::count(quic.packets_sent), units::count(quic.packets_lost)),
+        format!(
+            "datagrams per call {:.1} out, {:.1} in",
+            per_call(quic.datagrams_sent, quic.send_calls),
+            per_call(quic.datagrams_received, quic.receive_calls)
+        ),
+    ];
+    if quic.rtt_us.count > 0 {
+        let (least, smoothed) = (wording::time(quic.rtt_min_us.p50), wording::time(quic.rtt_us.p50));
+        facts.push(format!("RTT p50 {smoothed}, min {least}"));
+    }
+    for (count, what) in [
+        (quic.retries, "Retry packets"),
+        (quic.version_negotiations, "version negotiations"),
+        (quic.datagrams_dropped, "datagrams dropped here"),
+    ] {
+        facts.extend((count > 0).then(|| format!("{} {what}", units::count(count))));
+    }
+    facts
 }
 
 /// Streams, and what header compression saved.

@@ -18,6 +18,7 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::TlsCertificate => "certificate not trusted",
         Cause::TlsAlert => "TLS alert from the peer",
         Cause::TlsProtocol => "TLS protocol error",
+        Cause::QuicProtocol => "QUIC protocol error",
         Cause::VersionNotNegotiated => "HTTP version not supported by the server",
         Cause::HttpProtocol => "malformed response",
         Cause::StreamReset => "stream reset by the server",

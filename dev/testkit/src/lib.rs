@@ -11,6 +11,7 @@ pub mod hostile;
 mod identity;
 pub mod lab;
 mod process;
+pub mod quic;
 pub mod real;
 mod request;
 mod scripted;

@@ -279,7 +279,7 @@ impl Prepared {
         let policy = &self.load.connections;
         let of = |origin: &Origin| match origin.key.http {
             HttpVersion::Http11 => policy.pipeline_depth,
-            HttpVersion::Http2 => policy.stream_count,
+            HttpVersion::Http2 | HttpVersion::Http3 => policy.stream_count,
             HttpVersion::Auto => policy.pipeline_depth.max(policy.stream_count),
         };
         let planned = self.origins.iter().take(self.target_count() as usize);

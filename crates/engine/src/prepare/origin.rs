@@ -23,6 +23,8 @@ pub(crate) struct Origin {
     pub(crate) key: OriginKey,
     /// What to connect to.
     pub(crate) dial: Dial,
+    /// Its connections are QUIC's.
+    pub(crate) is_quic: bool,
     /// What is said before anything else.
     pub(crate) prelude: Option<Prelude>,
     /// TLS, where the scheme is https.
@@ -93,7 +95,9 @@ impl OriginKey {
             "http" => false,
             _ => return None,
         };
-        let http = if http == HttpVersion::Auto && !is_tls { HttpVersion::Http11 } else { http };
+        // A redirect may lead from https to http.
+        let needs_tls = matches!(http, HttpVersion::Auto | HttpVersion::Http3);
+        let http = if needs_tls && !is_tls { HttpVersion::Http11 } else { http };
         Some(Self::new(is_tls, url.host_str()?, url.port_or_known_default()?, http))
     }
 }
@@ -134,6 +138,13 @@ impl<'a> OriginTable<'a> {
             problem: format!("`{url}` is not an http or https URL with a host"),
             help: "write it as http://host:port/path".to_owned(),
         })?;
+        if http == HttpVersion::Http3 && !key.is_tls {
+            return Err(Error::Option {
+                option: "http",
+                problem: format!("HTTP/3 needs TLS, and `{url}` is not an https URL"),
+                remedy: Remedy::LeaveOut("use an https URL".to_owned()),
+            });
+        }
         let own_tls = self.route.and_then(|route| route.tls.as_ref()).map_or(0, |(tls_idx, _)| *tls_idx);
         self.index_of_key(OriginKey { tls_idx: own_tls, ..key })
     }
@@ -144,6 +155,7 @@ impl<'a> OriginTable<'a> {
         }
         let origin = Origin {
             dial: self.dial(&key),
+            is_quic: key.http == HttpVersion::Http3,
             prelude: self.prelude(&key)?,
             tls: if key.is_tls { Some(self.origin_tls(&key)?) } else { None },
             fields: FieldTable::default(),

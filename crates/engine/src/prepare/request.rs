@@ -7,6 +7,7 @@ use squall_plan::{Body, Header, HttpVersion, Proxy, RequestPlan};
 use squall_traffic::{Spooled, Stretch};
 use squall_wire::h1::{RequestHead, RequestKind};
 use squall_wire::h2::{self, FieldBlock, FieldTable};
+use squall_wire::h3::{self, FieldSection};
 
 use super::encode::{cannot_encode, encode};
 use super::rows::VersionRows;
@@ -21,6 +22,8 @@ pub(crate) struct PreparedRequest {
     pub(crate) body_at: usize,
     /// Head for HTTP/2, where that may be spoken.
     pub(crate) fields: Option<FieldBlock>,
+    /// Head for HTTP/3, where that is spoken.
+    pub(crate) section: Option<FieldSection>,
     /// A body that is streamed from disk after `bytes`.
     pub(crate) file: Option<FileBody>,
     /// What the decoder must know of it.
@@ -79,6 +82,7 @@ impl PreparedRequest {
             bytes: Vec::new(),
             body_at: 0,
             fields: None,
+            section: None,
             file: None,
             kind: RequestKind::Other,
             origin_idx: 0,
@@ -113,7 +117,7 @@ impl PreparedRequest {
         squall_wire::Request {
             head: &self.bytes[..self.body_at],
             fields: self.fields.as_ref(),
-            section: None,
+            section: self.section.as_ref(),
             kind: self.kind,
             body_bytes: self.body_bytes(),
         }
@@ -156,15 +160,21 @@ impl Template<'_> {
             content_length: if self.has("transfer-encoding") { None } else { content_length(body) },
         };
         let mut bytes = match self.http {
-            HttpVersion::Http2 => Vec::new(),
+            HttpVersion::Http2 | HttpVersion::Http3 => Vec::new(),
             HttpVersion::Http11 | HttpVersion::Auto => encode(&head, url.as_str())?.into_vec(),
         };
         let fields = match self.http {
-            HttpVersion::Http11 => None,
+            HttpVersion::Http11 | HttpVersion::Http3 => None,
             HttpVersion::Http2 | HttpVersion::Auto => Some(
                 h2::prepare(&head, url.scheme(), table)
                     .map_err(|error| cannot_encode(&error, url.as_str()))?,
             ),
+        };
+        let section = match self.http {
+            HttpVersion::Http3 => {
+                Some(h3::prepare(&head, url.scheme()).map_err(|error| cannot_encode(&error, url.as_str()))?)
+            }
+            _ => None,
         };
         let body_at = bytes.len();
         if let Body::Bytes(body) = body {
@@ -174,6 +184,7 @@ impl Template<'_> {
             bytes,
             body_at,
             fields,
+            section,
             file,
             kind: if method == "HEAD" { RequestKind::Head } else { RequestKind::Other },
             origin_idx: self.origin_idx,

@@ -11,12 +11,12 @@ use super::origin::OriginKey;
 
 /// Rows of one request, by the version that it is sent in. Where only one may be spoken, all are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct VersionRows([u32; 2]);
+pub(crate) struct VersionRows([u32; 3]);
 
 impl VersionRows {
     /// One row, whatever is spoken.
     pub(super) const fn same(row_idx: u32) -> Self {
-        Self([row_idx; 2])
+        Self([row_idx; 3])
     }
 
     /// The row for requests in this version.
@@ -81,9 +81,10 @@ impl RowTable<'_> {
         let [h1, h2] =
             if origin.is_tls { [Protocol::Https11, Protocol::H2] } else { [Protocol::Http11, Protocol::H2c] };
         let protocols = match origin.http {
-            HttpVersion::Http11 => [h1, h1],
-            HttpVersion::Http2 => [h2, h2],
-            HttpVersion::Auto => [h1, h2],
+            HttpVersion::Http11 => [h1; 3],
+            HttpVersion::Http2 => [h2; 3],
+            HttpVersion::Http3 => [Protocol::H3; 3],
+            HttpVersion::Auto => [h1, h2, h2],
         };
         VersionRows(protocols.map(|protocol| self.index_of(method, pattern, protocol)))
     }

@@ -121,7 +121,7 @@ impl Conduct {
             is_http2,
             asks: load.first_request.is_some() && !is_http2,
             keep_ns: u64::MAX,
-            ping: load.ping.as_ref().map(|ping| KeepAlive::new(ping, is_http2)),
+            ping: load.ping.as_ref().map(KeepAlive::new),
             jitter_ns: nanoseconds(load.jitter),
             // An HTTP/2 server may ask at any time whether we live.
             drops_session: load.ping.is_none() && !load.keeps_sessions && !is_http2,
@@ -137,11 +137,11 @@ impl Conduct {
 }
 
 impl KeepAlive {
-    fn new(ping: &Ping, is_http2: bool) -> Self {
-        let kind = match (is_http2, &ping.kind) {
-            (true, _) => KeepAliveKind::Ping,
-            (false, PingKind::Request(_)) => KeepAliveKind::Request,
-            (false, PingKind::Byte | PingKind::H2) => KeepAliveKind::Byte,
+    fn new(ping: &Ping) -> Self {
+        let kind = match &ping.kind {
+            PingKind::H2 | PingKind::Quic => KeepAliveKind::Ping,
+            PingKind::Request(_) => KeepAliveKind::Request,
+            PingKind::Byte => KeepAliveKind::Byte,
         };
         Self { kind, every_ns: nanoseconds(ping.every), timeout_ns: nanoseconds(ping.timeout) }
     }
@@ -226,6 +226,7 @@ impl<'a> SessionTable<'a> {
                 if is_http2 { HttpVersion::Http2 } else { HttpVersion::Auto },
             ),
             dial: Dial::Tcp { name_idx: self.names.add(host, *port, fixed), port: *port },
+            is_quic: self.load.what.is_quic_session(),
             prelude: None,
             tls: config.map(origin_tls).transpose()?,
             fields: FieldTable::default(),
@@ -238,7 +239,11 @@ impl<'a> SessionTable<'a> {
         let authority = target.value.authority();
         let row = RowKey {
             load: self.load.name.clone(),
-            protocol: if self.load.speaks_tls() { Protocol::Tls } else { Protocol::Tcp },
+            protocol: match self.load.what.is_quic_session() {
+                true => Protocol::Quic,
+                false if self.load.speaks_tls() => Protocol::Tls,
+                false => Protocol::Tcp,
+            },
             method: self.load.what.noun().to_uppercase(),
             url: server_name.map_or_else(|| authority.clone(), |name| format!("{authority} as {name}")),
         };
@@ -253,6 +258,9 @@ impl<'a> SessionTable<'a> {
 /// The policy with the protocol that the load speaks.
 fn tls_policy(load: &Load) -> TlsPolicy {
     let mut policy = load.tls.clone();
+    if load.what.is_quic_session() && policy.alpn.is_empty() {
+        policy.alpn = vec!["h3".to_owned()];
+    }
     if let What::Idle(IdleLoad { protocol: IdleProtocol::Http2, .. }) = &load.what
         && policy.alpn.is_empty()
     {
@@ -268,7 +276,7 @@ fn sent(what: &What) -> (Option<&SessionRequest>, Option<&SessionRequest>) {
         What::Idle(IdleLoad { first_request, ping, .. }) => {
             let ping = ping.as_ref().and_then(|ping| match &ping.kind {
                 PingKind::Request(request) => Some(request),
-                PingKind::Byte | PingKind::H2 => None,
+                PingKind::Byte | PingKind::H2 | PingKind::Quic => None,
             });
             (first_request.as_ref(), ping)
         }

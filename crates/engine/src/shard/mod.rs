@@ -114,6 +114,7 @@ impl Shard {
         let event_count = self.wait().map_err(|source| Error::Os { what: "wait for events", source })?;
         self.handle_events(event_count);
         let Self { connections, schedule, recorder } = self;
+        connections.expire_quic(schedule, recorder);
         schedule.sweep_deadlines(connections, recorder);
         schedule.turn_second(connections, recorder);
         Ok(true)
@@ -125,7 +126,7 @@ impl Shard {
         let Self { connections, schedule, recorder } = self;
         recorder.pulse.pause(begin_ns);
         // Whatever comes, the loop looks at its deadlines then; an arrival that is due later than that is waited for in its own tick.
-        let due_ns = schedule.next_timer_ns(recorder).max(begin_ns) + TICK_NS_MAX;
+        let due_ns = schedule.next_timer_ns(connections, recorder).max(begin_ns) + TICK_NS_MAX;
         let event_count = match schedule.plan_wait(connections, recorder, begin_ns) {
             Plan::Block(timeout) => connections.poller.wait(timeout)?,
             Plan::SpinUntil(until_ns) => schedule.spin(connections, recorder, until_ns)?,
@@ -171,8 +172,10 @@ impl Shard {
             sessions.note_memory(&mut recorder.pulse);
             schedule.count_farewells(connections, recorder);
         }
+        connections.note_quic_end(recorder);
         recorder.pulse.end(connections.now_ns, schedule.backlog(connections));
         connections.part_with_all(recorder);
         connections.part_with_parked(recorder);
+        connections.flush_quic();
     }
 }

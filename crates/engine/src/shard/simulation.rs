@@ -349,6 +349,7 @@ fn handshakes(draw: &mut Draw) -> What {
         },
     };
     What::Handshake(HandshakeLoad {
+        quic: false,
         targets: target(443),
         server_names: Vec::new(),
         resumption,
@@ -370,6 +371,7 @@ fn idle(draw: &mut Draw, behaviour: &Behaviour) -> What {
     // Less than most runs last: an answer that is not heard loses its connection.
     let ping = Ping { every, kind, timeout: Duration::from_millis(30) };
     What::Idle(IdleLoad {
+        quic: false,
         targets: target(if behaviour.is_tls { 443 } else { 80 }),
         tls: behaviour.is_tls,
         protocol: if is_http2 { IdleProtocol::Http2 } else { IdleProtocol::Http1 },

@@ -10,6 +10,7 @@ mod process;
 #[cfg(test)]
 pub(crate) mod simulated;
 mod socket;
+mod udp;
 
 pub(crate) use clock::{Clock, nanoseconds};
 pub(crate) use kernel_stamp::keep_stamping;
@@ -17,6 +18,10 @@ pub(crate) use machine::{MachineProbe, ports_available, process_data_bytes};
 pub(crate) use poll::Readiness;
 pub(crate) use process::{involuntary_switch_count, nofile_limit_hard, raise_nofile};
 pub(crate) use socket::{Recv, Segments};
+pub(crate) use udp::{
+    Datagrams, ReceivedBatch, dropped_count, enlarge_buffers, has_segmentation, recv_datagrams,
+    send_datagrams,
+};
 
 // What an event loop asks of the system: the time, readiness, and bytes in and out. In tests, a simulated network may answer instead.
 #[cfg(not(test))]
@@ -28,10 +33,11 @@ pub(crate) use self::{
         Connect, Fd, connect_tcp, connect_unix, connection_error, recv, reset_on_close, segments, send,
         send_file,
     },
+    udp::connect_udp,
 };
 #[cfg(test)]
 pub(crate) use simulated::{
-    Connect, Fd, Poller, connect_tcp, connect_unix, connection_error, enable_receive_stamps, has_stamps,
-    monotonic_ns, peek_stamp, recv, recv_stamped, reset_on_close, segments, send, send_file, sleep_until,
-    thread_cpu, wait_until,
+    Connect, Fd, Poller, connect_tcp, connect_udp, connect_unix, connection_error, enable_receive_stamps,
+    has_stamps, monotonic_ns, peek_stamp, recv, recv_stamped, reset_on_close, segments, send, send_file,
+    sleep_until, thread_cpu, wait_until,
 };

@@ -51,6 +51,16 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(token), FLAGS)?)
     }
 
+    /// Watches a socket that many send on for what comes: that it takes more is no news, and would be reported after each datagram.
+    pub(crate) fn watch_reading(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), READING_FLAGS)?)
+    }
+
+    /// A socket that was watched for everything is watched for what comes only.
+    pub(crate) fn rewatch_reading(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(token), READING_FLAGS)?)
+    }
+
     /// Waits for events, at most `timeout`; returns how many there are.
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<usize> {
         let timeout =
@@ -99,6 +109,9 @@ impl Poller {
 /// Everything, edge-triggered.
 const FLAGS: EventFlags =
     EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
+
+/// What comes, edge-triggered.
+const READING_FLAGS: EventFlags = EventFlags::IN.union(EventFlags::ET);
 
 /// Events taken per wait: enough for a batch, few enough that other work is not starved.
 const EVENT_COUNT: usize = 512;

@@ -18,7 +18,7 @@ use std::time::Duration;
 use squall_measure::Sample;
 
 use super::kernel_stamp::StampedRead;
-use super::{Readiness, Recv, Segments, clock, kernel_stamp, poll, socket};
+use super::{Readiness, Recv, Segments, clock, kernel_stamp, poll, socket, udp};
 
 pub(crate) use server::{Behaviour, Speaks};
 pub(crate) use world::World;
@@ -96,6 +96,14 @@ pub(crate) fn connect_tcp(
 
 pub(crate) fn connect_unix(path: &Path) -> io::Result<Connect> {
     Ok(socket::connect_unix(path)?.into())
+}
+
+/// The world has no UDP.
+pub(crate) fn connect_udp(address: &SocketAddr, source: Option<IpAddr>, wants_ecn: bool) -> io::Result<Fd> {
+    match with(|_| ()) {
+        Some(()) => Err(io::ErrorKind::Unsupported.into()),
+        None => Ok(Fd::Real(udp::connect_udp(address, source, wants_ecn)?)),
+    }
 }
 
 pub(crate) fn connection_error(socket: &Fd) -> io::Result<()> {
@@ -213,6 +221,20 @@ impl Poller {
                 Ok(())
             }
             _ => unreachable!("a real socket in a simulated loop, or the reverse"),
+        }
+    }
+
+    pub(crate) fn watch_reading(&self, socket: &Fd, token: u64) -> io::Result<()> {
+        match (self, socket) {
+            (Self::Real(poller), Fd::Real(socket)) => poller.watch_reading(socket, token),
+            _ => unreachable!("the world has no UDP"),
+        }
+    }
+
+    pub(crate) fn rewatch_reading(&self, socket: &Fd, token: u64) -> io::Result<()> {
+        match (self, socket) {
+            (Self::Real(poller), Fd::Real(socket)) => poller.rewatch_reading(socket, token),
+            _ => unreachable!("the world has no UDP"),
         }
     }
 

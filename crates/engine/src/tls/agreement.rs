@@ -19,7 +19,7 @@ pub(crate) struct Agreement {
 
 impl Agreement {
     /// What rustls says once the handshake is over.
-    pub(super) fn of(state: &CommonState) -> Result<Self, Error> {
+    pub(crate) fn of(state: &CommonState) -> Result<Self, Error> {
         let kind = state.handshake_kind();
         // A resumed session only remembers the certificates of the one before.
         let is_resumed = kind == Some(HandshakeKind::Resumed);

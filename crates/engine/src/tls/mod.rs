@@ -103,6 +103,7 @@ pub(crate) fn for_version(
     let names: &[&[u8]] = match http {
         HttpVersion::Http11 => &[b"http/1.1"],
         HttpVersion::Http2 | HttpVersion::Auto => &[b"h2", b"http/1.1"],
+        HttpVersion::Http3 => &[b"h3"],
     };
     if config.alpn_protocols == names || !policy.alpn.is_empty() {
         return Arc::clone(config);

@@ -21,6 +21,7 @@ use server::Server;
 /// `count` full handshakes, `connection_count` at once.
 fn handshakes(server: &Server, connection_count: u32, count: u64) -> Plan {
     let what = What::Handshake(HandshakeLoad {
+        quic: false,
         targets: vec![target(server)],
         server_names: Vec::new(),
         resumption: Resumption::OFF,
@@ -39,6 +40,7 @@ fn idle(server: &Server, connection_count: u32, duration: Duration) -> Plan {
 
 fn idle_at(address: SocketAddr, connection_count: u32, duration: Duration) -> Plan {
     let what = What::Idle(IdleLoad {
+        quic: false,
         targets: vec![endpoint(address)],
         tls: true,
         protocol: IdleProtocol::Http1,

@@ -5,15 +5,16 @@ use std::num::NonZeroU32;
 use std::path::Path;
 
 use crate::limits::WINDOW_BYTES_DEFAULT;
-use crate::options::Reading;
 use crate::options::table::{
     ALPN, CACERT, CERT, CIPHERS, CLOSE, CONNECT_TIMEOUT, CONNECT_TO, CONNECTION_WINDOW, GROUPS, H2C,
-    INSECURE, KEY, KEY_LOG, MAX_CONNECTION_AGE, NO_KEEPALIVE, PIPELINE, PROXY, REQUESTS_PER_CONNECTION,
-    RESOLVE, SNI, STREAMS, TLS, UNIX_SOCKET, WINDOW,
+    INSECURE, KEY, KEY_LOG, MAX_CONNECTION_AGE, MAX_UDP_PAYLOAD_SIZE, NO_ECN, NO_GSO, NO_KEEPALIVE, PIPELINE,
+    PROXY, QUIC_CC, REQUESTS_PER_CONNECTION, RESOLVE, SNI, STREAMS, TLS, UDP_SOCKET_PER_CONNECTION,
+    UNIX_SOCKET, WINDOW,
 };
+use crate::options::{LoadOption, Reading};
 use crate::{
-    ClientIdentity, CloseMode, ConnectionPolicy, H2c, Network, OptionProblem, Problems, TlsPolicy,
-    TlsVersions,
+    ClientIdentity, CloseMode, ConnectionPolicy, H2c, Network, OptionProblem, Problems, QuicPolicy,
+    TlsPolicy, TlsVersions,
 };
 
 /// How connections are kept and closed.
@@ -33,6 +34,30 @@ pub(super) fn connection_policy(given: &mut Reading<'_>) -> ConnectionPolicy {
         window_bytes: given.one(&WINDOW).unwrap_or(WINDOW_BYTES_DEFAULT),
         connection_window_bytes: given.one(&CONNECTION_WINDOW).unwrap_or(WINDOW_BYTES_DEFAULT),
         connect_timeout: given.or_default(&CONNECT_TIMEOUT),
+        quic: QuicPolicy::default(),
+    }
+}
+
+/// How QUIC is spoken. `is_spoken`: whether it is; `wanted_by`: the option that says so.
+pub(super) fn quic_policy(given: &mut Reading<'_>, is_spoken: bool, wanted_by: &str) -> QuicPolicy {
+    let options: [&LoadOption; 5] = [
+        &QUIC_CC.option,
+        &MAX_UDP_PAYLOAD_SIZE.option,
+        &NO_GSO.option,
+        &NO_ECN.option,
+        &UDP_SOCKET_PER_CONNECTION.option,
+    ];
+    if let Some(option) = options.into_iter().find(|option| given.has(option)).filter(|_| !is_spoken) {
+        let message = format!("`--{}` is for QUIC, which this load does not use", option.name);
+        let help = format!("add `--{wanted_by}`, or remove it");
+        given.take(Err::<(), _>(OptionProblem::of(option.name, message, help)));
+    }
+    QuicPolicy {
+        congestion: given.one(&QUIC_CC).unwrap_or_default(),
+        udp_payload_bytes_max: given.one(&MAX_UDP_PAYLOAD_SIZE),
+        segmentation: !given.is_set(&NO_GSO),
+        ecn: !given.is_set(&NO_ECN),
+        socket_per_connection: given.is_set(&UDP_SOCKET_PER_CONNECTION),
     }
 }
 

@@ -19,8 +19,9 @@ use crate::options::{LoadType, ReadContext, Reading};
 use crate::rules::parse_header;
 use crate::urls::{Target, parse_list, parse_target};
 use crate::{
-    Body, ConnectionPolicy, Expect, ExpectBody, Header, HttpLoad, HttpVersion, Load, LoadSpec, OptionProblem,
-    PortablePlan, Problems, RequestPlan, Segment, Weighted, What, validate_prepared_bytes,
+    Body, ConnectionPolicy, Expect, ExpectBody, Header, HttpLoad, HttpVersion, Load, LoadSpec, Network,
+    OptionProblem, PortablePlan, Problems, RequestPlan, Segment, TlsPolicy, TlsVersions, Weighted, What,
+    validate_prepared_bytes,
 };
 
 /// The plan of plain requests.
@@ -34,7 +35,7 @@ pub fn http(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePlan, P
     let timing = Timing::read(&mut given);
     let expect = expect(&mut given);
     let (follow_count_max, timeout) = (given.one(&FOLLOW).unwrap_or(0), given.or_default(&TIMEOUT));
-    let connections = connection::connection_policy(&mut given);
+    let mut connections = connection::connection_policy(&mut given);
     let network = connection::network(&mut given);
     let tls = connection::tls_policy(&mut given);
     let (sources, thresholds) = (given.all(&SOURCE), thresholds(&mut given));
@@ -43,6 +44,9 @@ pub fn http(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePlan, P
     let requests = given.take(shared.requests(targets));
     if let Some(requests) = &requests {
         given.take(refuse_without_effect(&connections, requests));
+        given.take(refuse_with_http3(&network, &tls, requests));
+        let is_quic = requests.iter().any(|request| request.http == HttpVersion::Http3);
+        connections.quic = connection::quic_policy(&mut given, is_quic, "http 3");
     }
     let user_agents = shared.user_agents;
     let load = requests.zip(when).map(|(requests, when)| Load {
@@ -66,24 +70,54 @@ fn refuse_without_effect(
     connections: &ConnectionPolicy,
     requests: &[RequestPlan],
 ) -> Result<(), OptionProblem> {
-    let may_be_h2 = |request: &RequestPlan| match request.http {
+    let may_have_streams = |request: &RequestPlan| match request.http {
         HttpVersion::Http11 => false,
-        HttpVersion::Http2 => true,
+        HttpVersion::Http2 | HttpVersion::Http3 => true,
         HttpVersion::Auto => request.url.scheme() == "https",
     };
     let refused = |option, message, help| Err(OptionProblem::of(option, message, help).with(VERSIONS));
     if requests.is_empty() {
         return Ok(());
     }
-    if connections.stream_count.get() > 1 && !requests.iter().any(may_be_h2) {
+    if connections.stream_count.get() > 1 && !requests.iter().any(may_have_streams) {
         let help = "use HTTP/2: `--http 2` with TLS, `--h2c` without; for HTTP/1.1 there is `--pipeline N`";
         return refused("streams", "`--streams` needs HTTP/2, but all requests use HTTP/1.1", help);
     }
     if connections.pipeline_depth.get() > 1
-        && requests.iter().all(|request| request.http == HttpVersion::Http2)
+        && requests.iter().all(|request| matches!(request.http, HttpVersion::Http2 | HttpVersion::Http3))
     {
-        let help = "for concurrent requests on an HTTP/2 connection use `--streams N`";
-        return refused("pipeline", "`--pipeline` needs HTTP/1.1, but all requests use HTTP/2", help);
+        let help = "for concurrent requests on an HTTP/2 or HTTP/3 connection use `--streams N`";
+        return refused("pipeline", "`--pipeline` needs HTTP/1.1, but no request uses it", help);
+    }
+    Ok(())
+}
+
+/// Refuses what HTTP/3 cannot do.
+fn refuse_with_http3(
+    network: &Network,
+    tls: &TlsPolicy,
+    requests: &[RequestPlan],
+) -> Result<(), OptionProblem> {
+    let mut spoken = requests.iter().filter(|request| request.http == HttpVersion::Http3).peekable();
+    if spoken.peek().is_none() {
+        return Ok(());
+    }
+    let refused = |option, message: &str, help| Err(OptionProblem::of(option, message, help).with(VERSIONS));
+    if let Some(request) = spoken.find(|request| request.url.scheme() != "https") {
+        let message = format!("HTTP/3 needs TLS, and `{}` is not an https URL", request.url);
+        return refused("http", &message, "write `https://`, or use `--http 2` or `--http 1.1`");
+    }
+    if network.proxy.is_some() {
+        let help = "remove `--proxy`, or use another version of HTTP";
+        return refused("proxy", "HTTP/3 cannot go through an HTTP proxy: QUIC is not TCP", help);
+    }
+    if network.unix_socket.is_some() {
+        let help = "remove `--unix-socket`, or use another version of HTTP";
+        return refused("unix-socket", "HTTP/3 cannot go through a Unix socket: QUIC needs UDP", help);
+    }
+    if tls.versions == TlsVersions::Tls12 {
+        let message = "HTTP/3 needs TLS 1.3, the only version that QUIC carries";
+        return refused("tls", message, "remove `--tls 1.2`");
     }
     Ok(())
 }

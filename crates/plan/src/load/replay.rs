@@ -227,8 +227,10 @@ fn replay_load(given: &mut Reading<'_>, pace: ReplayPace) -> ReplayLoad {
 /// A browser's connection carries many requests at once.
 fn connections(given: &mut Reading<'_>) -> ConnectionPolicy {
     let stream_count = given.one(&REPLAY_STREAMS).filter(|count| count.get() > 1);
+    let is_quic = given.one(&REPLAY_HTTP) == Some(HttpVersion::Http3);
     ConnectionPolicy {
         stream_count: stream_count.unwrap_or(STREAM_COUNT_DEFAULT),
+        quic: connection::quic_policy(given, is_quic, "http 3"),
         ..connection::connection_policy(given)
     }
 }

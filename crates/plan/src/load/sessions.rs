@@ -3,16 +3,16 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::connection::tls_settings;
+use super::connection::{quic_policy, tls_settings};
 use super::thresholds;
 use super::timing::Timing;
 use crate::endpoints::parse_endpoint;
 use crate::options::table::{
     AFTER_REQUEST, BIND_TO_NICS, EARLY_DATA, HANDSHAKE_CLOSE, HANDSHAKE_CONNECTIONS, HANDSHAKE_DURATION,
-    HANDSHAKE_SNI, HANDSHAKE_TIMEOUT, HANDSHAKE_TLS, HANDSHAKES, HOLD, IDLE_CLOSE, IDLE_CONNECTIONS,
-    IDLE_DURATION, IDLE_HTTP, IDLE_SNI, IDLE_THREADS, IDLE_TIMEOUT, IDLE_TLS, JITTER, KEEP_SESSIONS,
-    NO_REOPEN, OPEN_RATE, PAUSE, PER_THREAD, PING, PING_WITH, REQUEST, RESOLVE, RESUMPTION, RESUMPTION_RATIO,
-    SECONDS, SESSION_CONNECT_TIMEOUT, SESSION_SOURCE, TICKETS,
+    HANDSHAKE_QUIC, HANDSHAKE_SNI, HANDSHAKE_TIMEOUT, HANDSHAKE_TLS, HANDSHAKES, HOLD, IDLE_CLOSE,
+    IDLE_CONNECTIONS, IDLE_DURATION, IDLE_HTTP, IDLE_QUIC, IDLE_SNI, IDLE_THREADS, IDLE_TIMEOUT, IDLE_TLS,
+    JITTER, KEEP_SESSIONS, NO_REOPEN, OPEN_RATE, PAUSE, PER_THREAD, PING, PING_WITH, REQUEST, RESOLVE,
+    RESUMPTION, RESUMPTION_RATIO, SECONDS, SESSION_CONNECT_TIMEOUT, SESSION_SOURCE, TICKETS,
 };
 use crate::options::values::{PingWith, Tickets};
 use crate::options::{LoadType, ReadContext, Reading};
@@ -30,18 +30,21 @@ use crate::{
 pub fn handshake(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePlan, Problems> {
     let mut given = Reading::new(LoadType::Handshake, spec, context);
     let versions = given.one(&HANDSHAKE_TLS).unwrap_or(TlsVersions::Any);
+    let quic = given.is_set(&HANDSHAKE_QUIC);
+    given.take(refuse_with_quic(&given, quic.then_some(versions)));
     let targets = endpoints(&mut given, HTTPS_PORT);
-    let resumption = resumption(&mut given, versions);
+    let resumption = resumption(&mut given, versions, quic);
     let has_room = given.has(&HANDSHAKE_CONNECTIONS.option) || given.has(&PER_THREAD.option);
     let timing = handshake_timing(&mut given);
     let when = given.take(timing.when());
     let tls = TlsPolicy { versions, ..tls_settings(&mut given) };
     let (path, timeout) = (given.one(&REQUEST), given.or_default(&HANDSHAKE_TIMEOUT));
     let hold = given.one(&HOLD).unwrap_or_default();
-    let (connections, network, sources) = session_network(&mut given);
+    let (connections, network, sources) = session_network(&mut given, quic);
     let thresholds = thresholds(&mut given);
     let name = default_name(&targets);
     let what = HandshakeLoad {
+        quic,
         server_names: given.all(&HANDSHAKE_SNI),
         resumption,
         request: path.map(|path| SessionRequest { path, timeout }),
@@ -69,9 +72,9 @@ pub fn handshake(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePl
 /// All that is wrong with its options.
 pub fn idle(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePlan, Problems> {
     let mut given = Reading::new(LoadType::Idle, spec, context);
-    let has_tls = given.has(&IDLE_TLS.option);
+    let (has_tls, quic) = (given.has(&IDLE_TLS.option), given.is_set(&IDLE_QUIC));
     let versions = given.one(&IDLE_TLS).unwrap_or(TlsVersions::Any);
-    let targets = endpoints(&mut given, if has_tls { HTTPS_PORT } else { HTTP_PORT });
+    let targets = endpoints(&mut given, if has_tls || quic { HTTPS_PORT } else { HTTP_PORT });
     given.take(refuse_tls_settings(&given));
     let opening = IdleOpening {
         count_each: given.one(&IDLE_CONNECTIONS).map_or(IDLE_COUNT_DEFAULT, NonZeroU32::get),
@@ -81,7 +84,7 @@ pub fn idle(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePlan, P
     };
     let paced = given.take(opening.settle(0));
     let tls = TlsPolicy { versions, sni: given.one(&IDLE_SNI), ..tls_settings(&mut given) };
-    let (connections, network, sources) = session_network(&mut given);
+    let (connections, network, sources) = session_network(&mut given, quic);
     let thresholds = thresholds(&mut given);
     let name = default_name(&targets);
     let what = idle_load(&mut given, targets, has_tls);
@@ -149,7 +152,7 @@ fn with_room_to_hold(when: When, hold: Duration) -> When {
     }
 }
 
-fn resumption(given: &mut Reading<'_>, versions: TlsVersions) -> Resumption {
+fn resumption(given: &mut Reading<'_>, versions: TlsVersions, quic: bool) -> Resumption {
     let asked = given.one(&RESUMPTION).unwrap_or(ResumptionMode::Off);
     let share = given.one(&RESUMPTION_RATIO).unwrap_or(1.0);
     let (mode, ratio) = match given.one(&TICKETS) {
@@ -160,8 +163,37 @@ fn resumption(given: &mut Reading<'_>, versions: TlsVersions) -> Resumption {
         None => (asked, share),
     };
     let early_data = given.is_set(&EARLY_DATA);
-    given.take(check_resumption(mode, versions, early_data));
+    // A QUIC handshake may begin with keys for early data, and have none to send.
+    let lacks_request = early_data && !quic && !given.has(&REQUEST.option);
+    given.take(match lacks_request {
+        true => {
+            let message = "`--early-data` needs `--request <PATH>`";
+            let help = "add `--request`, or remove `--early-data`";
+            Err(OptionProblem::of("early-data", message, help).with(&["request"]))
+        }
+        false => check_resumption(mode, versions, early_data),
+    });
     Resumption { mode, ratio, early_data }
+}
+
+/// QUIC has its own ways to begin and to end a connection. `versions`: those of TLS that are asked for, where QUIC is.
+fn refuse_with_quic(given: &Reading<'_>, versions: Option<TlsVersions>) -> Result<(), OptionProblem> {
+    let refuse = |option, message, help| Err(OptionProblem::of(option, message, help).with(&["quic"]));
+    match versions {
+        None => Ok(()),
+        Some(TlsVersions::Tls12) => {
+            refuse("tls", "`--quic` needs TLS 1.3, the only version that QUIC carries", "remove `--tls 1.2`")
+        }
+        Some(_) if given.has(&REQUEST.option) => refuse(
+            "request",
+            "`--request` sends HTTP/1.1, which QUIC does not carry",
+            "remove it; `squall URL --http 3` sends requests",
+        ),
+        Some(_) if given.has(&HANDSHAKE_CLOSE.option) => {
+            refuse("close", "`--close` is for TCP; a QUIC connection ends with CONNECTION_CLOSE", "remove it")
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 fn check_resumption(
@@ -207,6 +239,7 @@ fn idle_load(given: &mut Reading<'_>, targets: Vec<Weighted<Endpoint>>, tls: boo
     }
     let request = |path: Option<&str>| SessionRequest { path: path.unwrap_or("/").to_owned(), timeout };
     let kind = match (protocol, with) {
+        _ if given.is_set(&IDLE_QUIC) => PingKind::Quic,
         (IdleProtocol::Http2, _) => PingKind::H2,
         (_, Some(PingWith::Byte)) => PingKind::Byte,
         (_, Some(PingWith::Request) | None) => PingKind::Request(request(first.as_deref())),
@@ -219,15 +252,16 @@ fn idle_load(given: &mut Reading<'_>, targets: Vec<Weighted<Endpoint>>, tls: boo
         ping: every.map(|every| Ping { every, kind, timeout }),
         jitter: given.one(&JITTER).unwrap_or_default(),
         reopens: !given.is_set(&NO_REOPEN),
+        quic: given.is_set(&IDLE_QUIC),
         keeps_sessions: given.is_set(&KEEP_SESSIONS),
         close: given.one(&IDLE_CLOSE).unwrap_or(CloseMode::Notify),
     }
 }
 
 fn refuse_tls_settings(given: &Reading<'_>) -> Result<(), OptionProblem> {
-    let settings = ["insecure", "cacert", "cert", "ciphers", "groups", "key-log", "alpn"];
+    let settings = ["insecure", "cacert", "cert", "ciphers", "groups", "key-log", "alpn", "sni"];
     match settings.into_iter().find(|name| given.spec().has(name)) {
-        Some(option) if !given.has(&IDLE_TLS.option) => {
+        Some(option) if !given.has(&IDLE_TLS.option) && !given.has(&IDLE_QUIC.option) => {
             let help = "add `--tls`, or remove them";
             Err(OptionProblem::of(option, "TLS flags were given without `--tls`", help).with(&["tls"]))
         }
@@ -236,12 +270,16 @@ fn refuse_tls_settings(given: &Reading<'_>) -> Result<(), OptionProblem> {
 }
 
 /// How connections are made, where packets go, and where they come from.
-fn session_network(given: &mut Reading<'_>) -> (ConnectionPolicy, Network, Vec<Source>) {
+fn session_network(given: &mut Reading<'_>, quic: bool) -> (ConnectionPolicy, Network, Vec<Source>) {
     let connect_timeout = given.or_default(&SESSION_CONNECT_TIMEOUT);
     let nics = given.all(&BIND_TO_NICS).into_iter().map(|prefix| Source::Interfaces(format!("{prefix}*")));
     let sources = given.all(&SESSION_SOURCE).into_iter().chain(nics).collect();
     (
-        ConnectionPolicy { connect_timeout, ..ConnectionPolicy::default() },
+        ConnectionPolicy {
+            connect_timeout,
+            quic: quic_policy(given, quic, "quic"),
+            ..ConnectionPolicy::default()
+        },
         Network { resolve: given.all(&RESOLVE), ..Network::default() },
         sources,
     )

@@ -1,6 +1,6 @@
 //! Every option of every kind of load: a row for each, under the heading that the help has it under. The doc comment is the help.
 
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::units::{Ramp, parse_duration, parse_ramp, parse_rate, parse_size};
 use crate::urls::{parse_base, parse_method};
 use crate::{
     Arrival, CloseMode, Compare, ConnectToRule, H2c, Header, HttpVersion, IdleProtocol, Pacing, Proxy,
-    ResolveRule, ResumptionMode, TlsVersions, Weighted,
+    QuicCongestion, ResolveRule, ResumptionMode, TlsVersions, Weighted,
 };
 
 /// A group of rows: the name of the list, the heading in the help, and the kinds of loads that have them.
@@ -45,6 +45,7 @@ pub(super) static ALL: &[&[&LoadOption]] = &[
     AFTERWARDS,
     TALK,
     CONNECTED,
+    DATAGRAMS,
     ENCRYPTED,
     SCRIPTED,
 ];
@@ -299,7 +300,7 @@ options! { RESUMED, "Handshake", &[Handshake];
     /// Send the request of resumed TLS 1.3 handshakes as early data (0-RTT) if the ticket allows it
     ///
     /// Rejected early data is sent again after the handshake. Both are counted, as reported by the TLS library.
-    EARLY_DATA: () = switch("early-data").requires("request");
+    EARLY_DATA: () = switch("early-data");
     /// As in tls-perf: on is --resumption ticket; advertise offers tickets and resumes nothing; or off
     TICKETS: Tickets = choice("tickets", "HOW").conflicts(&["resumption"]).rare();
 }
@@ -341,24 +342,25 @@ options! { CONNECTED, "Connection", &[Http, Replay];
     ///
     /// `notify` sends GOAWAY and TLS close_notify first; `fin` only closes TCP; `rst` resets the connection, which leaves no port in TIME_WAIT.
     CLOSE: CloseMode = choice("close", "HOW").rare();
-    /// HTTP version: 1.1, 2 or auto (the server chooses) [default: 1.1]
+    /// HTTP version: 1.1, 2, 3 or auto (1.1 or 2, as the server chooses) [default: 1.1]
     ///
     /// Over TLS the version is negotiated by ALPN; `2` fails if the server does not support it. Over plain TCP, `2` is h2c by prior
-    /// knowledge and `auto` is 1.1. A URL with the scheme `h2` (TLS) or `h2c` (plain TCP) implies HTTP/2.
+    /// knowledge and `auto` is 1.1. `3` is HTTP/3 over QUIC, for https URLs. A URL with the scheme `h2` (TLS), `h2c` (plain TCP) or
+    /// `h3` (QUIC) implies the version.
     HTTP: HttpVersion = choice("http", "VERSION").of(&[Http]);
-    /// HTTP version: 1.1, 2 or auto (the server chooses) [default: auto]
+    /// HTTP version: 1.1, 2, 3 or auto (1.1 or 2, as the server chooses) [default: auto]
     REPLAY_HTTP: HttpVersion = choice("http", "VERSION").of(&[Replay]);
     /// Use HTTP/2 for http URLs: by prior knowledge, or with --h2c=upgrade by an HTTP/1.1 upgrade
     ///
     /// The upgrade request is an `OPTIONS *` at the start of each connection, and is not counted.
     H2C: H2c = choice("h2c", "HOW").or("prior").rare();
-    /// Concurrent requests per HTTP/2 connection, up to the server's limit
+    /// Concurrent requests per HTTP/2 or HTTP/3 connection, up to the server's limit
     STREAMS: NonZeroU32 = option("streams", "N", Number, values::streams).default("1").of(&[Http]);
-    /// Concurrent requests per HTTP/2 connection, up to the server's limit [default: 100]
+    /// Concurrent requests per HTTP/2 or HTTP/3 connection, up to the server's limit [default: 100]
     REPLAY_STREAMS: NonZeroU32 = option("streams", "N", Number, values::streams).of(&[Replay]);
-    /// HTTP/2: flow-control window of each stream [default: 1GiB]
+    /// HTTP/2 and HTTP/3: flow-control window of each stream [default: 1GiB]
     WINDOW: u32 = option("window", "SIZE", Size, values::stream_window).rare();
-    /// HTTP/2: flow-control window of each connection [default: 1GiB]
+    /// HTTP/2 and HTTP/3: flow-control window of each connection [default: 1GiB]
     CONNECTION_WINDOW: u32 = option("connection-window", "SIZE", Size, values::connection_window).rare();
     /// Pipelined requests in flight per HTTP/1.1 connection
     PIPELINE: NonZeroU32 = option("pipeline", "N", Number, values::pipeline).default("1").conflicts(&["no-keepalive", "rate"]).rare();
@@ -384,6 +386,28 @@ options! { CONNECTED, "Connection", &[Http, Replay];
     BIND_TO_NICS: String = text("bind-to-nics", "PREFIX").many().rare().of(&[Handshake, Idle]);
     /// HTTP proxy: CONNECT for https, absolute URLs for http; environment variables are ignored
     PROXY: Proxy = option("proxy", "URL", Text, parse_proxy).rare();
+}
+
+options! { DATAGRAMS, "QUIC", &[Http, Handshake, Idle, Replay];
+    /// Make QUIC handshakes, as HTTP/3 does, instead of TLS handshakes over TCP
+    ///
+    /// The ALPN protocol is `h3` unless --alpn says otherwise.
+    HANDSHAKE_QUIC: () = switch("quic").of(&[Handshake]);
+    /// Open QUIC connections; pings are QUIC PING frames
+    IDLE_QUIC: () = switch("quic").conflicts(&["tls", "http", "after-request", "ping-with", "close"]).of(&[Idle]);
+    /// Congestion controller: cubic, bbr or newreno [default: cubic]
+    QUIC_CC: QuicCongestion = choice("quic-cc", "NAME").rare();
+    /// Largest UDP payload to send [default: what the path carries, up to 1452 bytes]
+    MAX_UDP_PAYLOAD_SIZE: NonZeroU16 = option("max-udp-payload-size", "SIZE", Size, values::udp_payload).rare();
+    /// Send each datagram by itself instead of letting the kernel segment larger ones (UDP GSO)
+    NO_GSO: () = switch("no-gso").rare();
+    /// Do not use explicit congestion notification
+    NO_ECN: () = switch("no-ecn").rare();
+    /// One UDP socket, and so one local port, for each connection
+    ///
+    /// By default the connections of a thread share a socket for each server address, which takes fewer system calls. Some
+    /// servers and load balancers tell connections apart by their ports.
+    UDP_SOCKET_PER_CONNECTION: () = switch("udp-socket-per-connection").rare();
 }
 
 options! { ENCRYPTED, "TLS", &[Http, Handshake, Idle, Replay];
@@ -416,7 +440,7 @@ options! { ENCRYPTED, "TLS", &[Http, Handshake, Idle, Replay];
     /// Server name to send and verify instead of the host, [WEIGHT@]NAME (repeatable)
     HANDSHAKE_SNI: Weighted<String> = option("sni", "NAME", Text, parse_weighted).many().of(&[Handshake]);
     /// Server name to send and verify instead of the host
-    IDLE_SNI: String = text("sni", "NAME").requires("tls").rare().of(&[Idle]);
+    IDLE_SNI: String = text("sni", "NAME").rare().of(&[Idle]);
     /// Keep each full TLS session, not only what is needed to close it
     ///
     /// A silent connection needs a few bytes, a full session several kilobytes. Only a full session can process what the
@@ -471,7 +495,7 @@ options! { SCRIPTED, "k6 scripts", &[Script];
     SCRIPT_SUMMARY_TIME_UNIT: String = text("summary-time-unit", "UNIT");
     /// System tags that samples carry
     SCRIPT_SYSTEM_TAGS: String = text("system-tags", "LIST");
-    /// HTTP version: 1.1, 2 or auto; takes precedence over the script's own `ext.squall`
+    /// HTTP version: 1.1, 2, 3 or auto; takes precedence over the script's own `ext.squall`
     SCRIPT_HTTP: HttpVersion = choice("http", "VERSION");
     /// Local addresses that virtual users connect from
     SCRIPT_LOCAL_IPS: String = text("local-ips", "LIST");

@@ -1,19 +1,19 @@
 //! How single values of options are written: one reader for each kind of value, with its bounds.
 
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::limits::{
     CONNECTION_COUNT_MAX, CONNECTION_WINDOW_BYTES_MIN, PIPELINE_DEPTH_MAX, REDIRECT_COUNT_MAX,
-    STREAM_COUNT_MAX, THREAD_COUNT_MAX, WINDOW_BYTES_MAX,
+    STREAM_COUNT_MAX, THREAD_COUNT_MAX, UDP_PAYLOAD_BYTES_MAX, WINDOW_BYTES_MAX,
 };
 use crate::rules::parse_header;
 use crate::units::{parse_count, parse_duration, parse_rate, parse_size, parse_weight};
 use crate::urls::{basic_authorization, is_token};
 use crate::{
-    Arrival, CloseMode, Compare, H2c, Header, HttpVersion, IdleProtocol, InputError, Pacing, ResumptionMode,
-    TlsVersions, Weighted,
+    Arrival, CloseMode, Compare, H2c, Header, HttpVersion, IdleProtocol, InputError, Pacing, QuicCongestion,
+    ResumptionMode, TlsVersions, Weighted,
 };
 
 /// How a value is written.
@@ -111,11 +111,16 @@ impl Named for CloseMode {
 
 impl Named for HttpVersion {
     const NAMES: &'static [(&'static str, Self)] =
-        &[("1.1", Self::Http11), ("2", Self::Http2), ("auto", Self::Auto)];
+        &[("1.1", Self::Http11), ("2", Self::Http2), ("3", Self::Http3), ("auto", Self::Auto)];
 }
 
 impl Named for H2c {
     const NAMES: &'static [(&'static str, Self)] = &[("prior", Self::Prior), ("upgrade", Self::Upgrade)];
+}
+
+impl Named for QuicCongestion {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("cubic", Self::Cubic), ("bbr", Self::Bbr), ("newreno", Self::NewReno)];
 }
 
 impl Named for TlsVersions {
@@ -215,6 +220,15 @@ pub(super) fn pipeline(text: &str) -> Result<NonZeroU32, InputError> {
 
 pub(super) fn streams(text: &str) -> Result<NonZeroU32, InputError> {
     counted(text, STREAM_COUNT_MAX)
+}
+
+/// The size of a UDP payload: at least what every path carries (RFC 9000 14.1).
+pub(super) fn udp_payload(text: &str) -> Result<NonZeroU16, InputError> {
+    let bytes = u16::try_from(parse_size(text)?).ok().and_then(NonZeroU16::new);
+    let in_range = bytes.filter(|bytes| (1200..=UDP_PAYLOAD_BYTES_MAX).contains(&bytes.get()));
+    in_range.ok_or_else(|| {
+        refused("must be from 1200 to 65527", "Ethernet carries 1472 with IPv4, 1452 with IPv6")
+    })
 }
 
 /// A stream's flow-control window.

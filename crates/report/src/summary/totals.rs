@@ -4,8 +4,8 @@ use serde::Serialize;
 use squall_measure::{Http2, RunRecord, Snapshot};
 
 use super::{
-    HandshakeSummary, IdleConnections, KindTotals, ReplaySummary, Script, kinds, replay, script, sessions,
-    three_decimals,
+    HandshakeSummary, IdleConnections, KindTotals, QuicSummary, ReplaySummary, Script, kinds, quic, replay,
+    script, sessions, three_decimals,
 };
 
 /// Counts over the measured part of the run. `requests` = `ok` + `failed` + `interrupted`.
@@ -49,6 +49,12 @@ pub struct Totals {
     /// What only HTTP/2 has; where it was spoken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http2: Option<Http2>,
+    /// What only HTTP/3 has; where it was spoken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http3: Option<Http2>,
+    /// What only QUIC has; where it was spoken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicSummary>,
     /// The replay of recorded traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplaySummary>,
@@ -83,6 +89,8 @@ pub(super) fn totals(record: &RunRecord) -> Totals {
         handshakes: sessions::handshakes(record),
         idle_connections: sessions::idle_connections(record),
         http2: (!total.http2.is_empty()).then_some(total.http2),
+        http3: (!total.http3.is_empty()).then_some(total.http3),
+        quic: quic::quic(record),
         replay: replay::replay(record),
         iterations: script::counted(record, "iterations"),
         iterations_dropped: script::counted(record, "dropped_iterations"),

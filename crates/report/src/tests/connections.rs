@@ -53,6 +53,7 @@ fn requests_have_neither() {
 /// Three seconds of handshakes, three of four resumed.
 pub(super) fn handshake_run() -> RunRecord {
     let what = What::Handshake(HandshakeLoad {
+        quic: false,
         targets: vec![target(443)],
         server_names: Vec::new(),
         resumption: Resumption { mode: ResumptionMode::Psk, ratio: 0.75, early_data: false },
@@ -74,6 +75,7 @@ pub(super) fn handshake_run() -> RunRecord {
 /// Three seconds of a thousand connections, of which the server closed twelve.
 pub(super) fn idle_run() -> RunRecord {
     let what = What::Idle(IdleLoad {
+        quic: false,
         targets: vec![target(80)],
         tls: false,
         protocol: IdleProtocol::Http1,

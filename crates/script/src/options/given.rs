@@ -133,6 +133,7 @@ fn http_name(version: HttpVersion) -> &'static str {
     match version {
         HttpVersion::Http11 => "1.1",
         HttpVersion::Http2 => "2",
+        HttpVersion::Http3 => "3",
         HttpVersion::Auto => "auto",
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn http_version(name: &str) -> Option<HttpVersion> {
 }
 
 /// What a version may be.
-pub(crate) const HTTP_HELP: &str = "use '1.1', '2' or 'auto'";
+pub(crate) const HTTP_HELP: &str = "use '1.1', '2', '3' or 'auto'";
 
 #[cfg(test)]
 mod tests {

@@ -18,7 +18,7 @@ fn config(site: &Site) -> String {
     auto_https off
     default_bind 127.0.0.1
     servers {{
-        protocols h1 h2 h2c
+        protocols h1 h2 h2c h3
     }}
 }}
 http://{plain} {{
@@ -27,6 +27,16 @@ http://{plain} {{
 }}
 https://{tls} {{
     tls cert.pem key.pem
+    log {{
+        output file access.log
+    }}
+    @pages path /100k /1m
+    handle @pages {{
+        root * www
+        file_server
+    }}
+    redir /moved /
+    respond /echo "{{http.request.body}}"
     respond "hello
 "
 }}

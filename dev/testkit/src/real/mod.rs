@@ -26,8 +26,8 @@ pub use nginx::NginxOptions;
 pub use openssl::{OpensslCounts, OpensslServer};
 pub use prometheus::Prometheus;
 
-/// A running server; killed on drop, its folder removed. It answers `/` with a few bytes, and nginx and h2o also
-/// `/100k` and `/1m` with 100,000 and 1,000,000 bytes.
+/// A running server; killed on drop, its folder removed. It answers `/` with a few bytes, and nginx and h2o, and caddy over TLS,
+/// also `/100k` and `/1m` with 100,000 and 1,000,000 bytes.
 #[derive(Debug)]
 pub struct Server {
     process: Process,
@@ -94,7 +94,8 @@ impl Server {
         Self::start(site, recipe)
     }
 
-    /// caddy.
+    /// caddy, with a log of its TLS and QUIC port; there it has `/echo`, which answers with the request's body, and `/moved`, which
+    /// redirects to `/`.
     pub fn caddy() -> Self {
         let site = Site::new();
         let recipe = caddy::recipe(&site);
@@ -141,6 +142,16 @@ impl Server {
     /// `h2://127.0.0.1:PORT` and `path`: HTTP/2 over TLS.
     pub fn h2_url(&self, path: &str) -> String {
         format!("h2://{}{path}", self.site.tls)
+    }
+
+    /// `h3://127.0.0.1:PORT` and `path`: HTTP/3.
+    pub fn h3_url(&self, path: &str) -> String {
+        format!("h3://{}{path}", self.site.tls)
+    }
+
+    /// `127.0.0.1:PORT` of its TLS port, which is its QUIC port as well.
+    pub fn tls_address(&self) -> String {
+        self.site.tls.to_string()
     }
 
     /// The PEM file of the authority that signed its certificate.

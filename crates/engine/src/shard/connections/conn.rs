@@ -7,6 +7,7 @@ use squall_wire::Client;
 use squall_wire::h1::Decoder;
 
 use crate::driver::Call;
+use crate::quic::QuicSession;
 use crate::sys::Fd;
 use crate::tls::TlsStream;
 
@@ -78,6 +79,9 @@ pub(in crate::shard) struct ConnCold {
     pub(in crate::shard) is_reopening: bool,
     /// When a ping was sent that is not answered yet; 0: none was.
     pub(in crate::shard) pinged_ns: u64,
+    /// The connection itself, where it is one of QUIC: then it has neither a socket of its own nor a TLS session. It is here because all that
+    /// it does goes through the endpoint's table of connections, and a connection of TCP should not pay for it.
+    pub(in crate::shard) quic: Option<Box<QuicSession>>,
     /// What closes the TLS session that it had.
     pub(in crate::shard) goodbye: Option<Goodbye>,
 }

@@ -30,6 +30,7 @@ impl Connections {
         // Its capacity is kept; what was added meanwhile is for the next turn.
         unfinished.append(&mut self.turn.unfinished);
         self.turn.unfinished = unfinished;
+        self.resume_quic(schedule, recorder);
     }
 
     pub(in crate::shard) fn handle(
@@ -40,6 +41,7 @@ impl Connections {
     ) {
         let conn_idx = (event.token & u64::from(u32::MAX)) as usize;
         let Some(conn) = self.conns.get_mut(conn_idx) else {
+            self.on_quic_socket(schedule, recorder, event);
             return self.on_parked_event(schedule, recorder, event);
         };
         if conn.token(conn_idx) != event.token {

@@ -1,18 +1,20 @@
 //! The connections of one event loop, and the requests in flight on them.
 //!
 //! Owns: sockets, pools, the exchange table, the poller, the buffers of reads and writes. Never: decides what starts when.
-//! Its methods are in `open` (connect, tunnel, TLS), `park` (kept and silent), `events`, `send`, `receive` and `peek` (bytes), `streams` (requests on an open connection), `pool`
+//! Its methods are in `open` (connect, tunnel, TLS), `quic` and `http3` (all that differs where datagrams carry a connection), `park` (kept and silent), `events`, `send`, `receive` and `peek` (bytes), `streams` (requests on an open connection), `pool`
 //! (which connection a request gets) and `settle` (how each request ends).
 
 mod acks;
 mod calls;
 pub(super) mod conn;
 mod events;
+mod http3;
 mod open;
 mod park;
 pub(super) mod parked;
 mod peek;
 pub(super) mod pool;
+mod quic;
 mod receive;
 mod send;
 mod settle;
@@ -21,12 +23,14 @@ mod streams;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use squall_plan::{CloseMode, ShardPart, When};
 use squall_wire::{HeadCaches, Version};
 
 use crate::dial::Dialer;
 use crate::driver::Port;
 use crate::prepare::{Prepared, PreparedRequest};
+use crate::quic::QuicEndpoint;
 use crate::shard::connections::acks::AckTrial;
 use crate::shard::connections::conn::{CallInFlight, Conn, Exchange, Pool, RequestId};
 use crate::shard::connections::parked::ParkedTable;
@@ -52,6 +56,8 @@ pub(in crate::shard) struct Connections {
     pub(in crate::shard) pools: Vec<Pool>,
     pub(in crate::shard) origin_states: Vec<OriginState>,
     pub(in crate::shard) dialer: Dialer,
+    /// Sockets and timers of QUIC connections; made with the first of them.
+    pub(in crate::shard) quic: Option<Box<QuicEndpoint>>,
     pub(in crate::shard) turn: TurnLists,
     pub(in crate::shard) made: MadeRequests,
     pub(in crate::shard) io: IoBuffers,
@@ -118,6 +124,8 @@ pub(in crate::shard) struct IoBuffers {
     /// What one connection sends in one go, and the slots of the requests that end in it.
     pub(in crate::shard) out: Vec<u8>,
     pub(in crate::shard) ending: Vec<u32>,
+    /// What a stream of QUIC has brought: kept for its capacity.
+    pub(in crate::shard) parts: Vec<Bytes>,
 }
 
 /// What a load allows its connections.
@@ -175,6 +183,7 @@ impl Connections {
             parked: ParkedTable::default(),
             pools: (0..origin_count as u32).map(|origin_idx| Pool::new(origin_idx, None)).collect(),
             dialer,
+            quic: None,
             turn: TurnLists::default(),
             made: MadeRequests::default(),
             io: IoBuffers::new(),
@@ -225,6 +234,7 @@ impl IoBuffers {
             head_caches: HeadCaches::default(),
             out: Vec::new(),
             ending: Vec::new(),
+            parts: Vec::new(),
         }
     }
 }

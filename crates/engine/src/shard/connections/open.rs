@@ -58,7 +58,11 @@ impl Connections {
         let deadline_ns = self.now_ns + self.limits.connect_timeout_ns;
         let call_ns = self.deadline_of_opener(conn_idx).unwrap_or(u64::MAX);
         self.deadlines[conn_idx] = deadline_ns.min(call_ns);
-        let begun = self.dial(conn_idx).and_then(|connect| self.adopt(recorder, conn_idx, connect));
+        let origin_idx = self.conns[conn_idx].origin_idx as usize;
+        let begun = match self.prepared.origins[origin_idx].is_quic {
+            false => self.dial(conn_idx).and_then(|connect| self.adopt(recorder, conn_idx, connect)),
+            true => self.open_quic(schedule, recorder, conn_idx).map(|()| false),
+        };
         match begun {
             Ok(true) => self.on_connected(schedule, recorder, conn_idx),
             Ok(false) => {}
@@ -301,7 +305,12 @@ impl Connections {
     }
 
     /// The connection is ready: requests that were put on it go out.
-    fn on_open(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder, conn_idx: usize) {
+    pub(super) fn on_open(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         let conn = &mut self.conns[conn_idx];
         conn.state = ConnState::Open;
         self.now_ns = monotonic_ns();
@@ -339,6 +348,9 @@ impl Connections {
     pub(in crate::shard) fn vacate(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         self.drop_peeked(conn_idx);
         self.note_header_bytes(recorder, conn_idx);
+        if self.conns[conn_idx].cold.quic.is_some() {
+            self.end_quic(recorder, conn_idx);
+        }
         let conn = &mut self.conns[conn_idx];
         match conn.state {
             ConnState::Vacant => return,
@@ -379,7 +391,8 @@ impl Connections {
 fn negotiated(asked: HttpVersion, alpn: Option<&[u8]>) -> Result<(), Trouble> {
     let is_h2 = alpn == Some(b"h2");
     let text = match (asked, alpn) {
-        (HttpVersion::Auto, _) => return Ok(()),
+        // HTTP/3 is not spoken over TCP.
+        (HttpVersion::Auto | HttpVersion::Http3, _) => return Ok(()),
         (HttpVersion::Http2, _) if is_h2 => return Ok(()),
         (HttpVersion::Http11, _) if !is_h2 => return Ok(()),
         (HttpVersion::Http2, Some(name)) => {

@@ -22,7 +22,7 @@ impl Connections {
     fn is_silent(&self, conn_idx: usize) -> bool {
         let conn = &self.conns[conn_idx];
         let has_plain = conn.tls.as_ref().is_some_and(|tls| !matches!(tls.chunk(), Ok(None)));
-        conn.client.is_none() && !conn.wants_write() && !has_plain
+        conn.client.is_none() && conn.cold.quic.is_none() && !conn.wants_write() && !has_plain
     }
 
     /// Parks a kept connection, if it is silent; its slot is free then. `drops_session`: nothing will be sent through its TLS session.

@@ -275,7 +275,7 @@ impl Connections {
     }
 
     /// The peer broke a rule, or sent a response without a request (such as a 408 before a close): the connection is not used again.
-    fn on_protocol_error(
+    pub(super) fn on_protocol_error(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -293,7 +293,7 @@ impl Connections {
         Err(Trouble::protocol(error, Phase::Receiving))
     }
 
-    fn on_event(
+    pub(super) fn on_event(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,

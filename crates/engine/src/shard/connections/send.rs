@@ -15,6 +15,7 @@ use crate::prepare::Part;
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{Conn, ConnState};
 use crate::shard::connections::request_of;
+use crate::shard::connections::streams::stream_figures;
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
 use crate::sys::{Fd, monotonic_ns, send, send_file};
@@ -51,6 +52,7 @@ impl Connections {
         // What was added meanwhile (a request that was sent again) is for the next turn.
         unsent.append(&mut self.turn.unsent);
         self.turn.unsent = unsent;
+        self.flush_quic();
     }
 
     pub(in crate::shard) fn send(
@@ -59,6 +61,9 @@ impl Connections {
         recorder: &mut ShardRecorder,
         conn_idx: usize,
     ) {
+        if self.quic.is_some() && self.conns[conn_idx].cold.quic.is_some() {
+            return self.send_quic(schedule, recorder, conn_idx);
+        }
         self.conns[conn_idx].is_listed_unsent = false;
         for _ in 0..WRITES_PER_TURN_MAX {
             if self.conns[conn_idx].state != ConnState::Open {
@@ -144,7 +149,7 @@ impl Connections {
     }
 
     /// Appends the head of the next request that may be started; whether there was one.
-    fn start_request(
+    pub(super) fn start_request(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -172,7 +177,10 @@ impl Connections {
         let (id, is_warmup, is_reused) = (exchange.request, exchange.is_warmup, !exchange.is_first);
         let snapshot = &mut recorder.pulse.snapshot;
         snapshot.connections_reused += u64::from(is_reused && !is_warmup);
-        snapshot.http2.streams += u64::from(client.can_cancel() && !is_warmup);
+        let version = client.version();
+        if let Some(figures) = stream_figures(recorder, version).filter(|_| !is_warmup) {
+            figures.streams += 1;
+        }
         schedule.begin_recorded(self, recorder, (conn_idx, slot), id, is_warmup);
         true
     }
@@ -229,7 +237,7 @@ impl Connections {
         client.is_some_and(|client| client.unframed_body_bytes() >= DIRECT_BYTES_MIN)
     }
 
-    fn append_body(&mut self, conn_idx: usize, chunk: Chunk) -> Result<(), Trouble> {
+    pub(super) fn append_body(&mut self, conn_idx: usize, chunk: Chunk) -> Result<(), Trouble> {
         let place = self.place_of(conn_idx, chunk.slot);
         let request = request_of(&self.prepared, &self.made.requests, self.exchanges[place].request);
         let out = &mut self.io.out;
@@ -250,7 +258,7 @@ impl Connections {
     }
 
     /// A piece of a body is on its way.
-    fn note_chunk(&mut self, conn_idx: usize, chunk: Chunk, overhead_bytes: u64) {
+    pub(super) fn note_chunk(&mut self, conn_idx: usize, chunk: Chunk, overhead_bytes: u64) {
         let place = self.place_of(conn_idx, chunk.slot);
         self.exchanges[place].sent_bytes += overhead_bytes + chunk.bytes as u64;
         if chunk.is_last {
@@ -259,7 +267,7 @@ impl Connections {
     }
 
     /// A body file cannot be read any more: its request fails, with its connection where that carries nothing else.
-    fn give_up_body(
+    pub(super) fn give_up_body(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -354,7 +362,7 @@ impl Connections {
     }
 
     /// What is written is sent: requests that end in it wait for their responses now, except those whose response has begun already.
-    fn note_sent(&mut self, conn_idx: usize) {
+    pub(super) fn note_sent(&mut self, conn_idx: usize) {
         self.now_ns = monotonic_ns();
         let first_place = self.conns[conn_idx].first_place;
         for slot in self.io.ending.drain(..) {
@@ -389,6 +397,7 @@ impl Connections {
         conn_idx: usize,
         code: ErrorCode,
     ) {
+        self.close_quic(conn_idx, code.0);
         let conn = &mut self.conns[conn_idx];
         let is_blocked = conn.is_blocked();
         let Some(client) = conn.client.as_mut().filter(|_| !is_blocked) else { return };
@@ -423,11 +432,11 @@ impl Connections {
     pub(in crate::shard) fn note_header_bytes(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         let Some(client) = &mut self.conns[conn_idx].client else { return };
         let bytes = client.take_header_bytes();
-        let http2 = &mut recorder.pulse.snapshot.http2;
-        http2.header_bytes_sent += bytes.sent;
-        http2.header_bytes_sent_packed += bytes.sent_packed;
-        http2.header_bytes_received += bytes.received;
-        http2.header_bytes_received_packed += bytes.received_packed;
+        let Some(figures) = stream_figures(recorder, client.version()) else { return };
+        figures.header_bytes_sent += bytes.sent;
+        figures.header_bytes_sent_packed += bytes.sent_packed;
+        figures.header_bytes_received += bytes.received;
+        figures.header_bytes_received_packed += bytes.received_packed;
     }
 }
 

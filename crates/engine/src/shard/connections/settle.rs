@@ -303,7 +303,7 @@ impl Connections {
         let first_ns = or(exchange.first_ns, end_ns);
         let sent_ns = or(exchange.sent_ns, first_ns);
         let start_ns = or(exchange.start_ns, sent_ns);
-        let is_tls = exchange.is_first && conn.tls.is_some();
+        let is_tls = exchange.is_first && conn.is_secure();
         let free_ns = if exchange.is_first { exchange.assigned_ns } else { start_ns };
         let connected_ns = || or(conn.cold.connected_ns, end_ns);
         Phases {
@@ -344,6 +344,9 @@ impl Connections {
     /// What goes before a close from our side, as the plan wants it. Whether the peer still hears it is of no importance.
     pub(in crate::shard) fn part(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         self.drop_peeked(conn_idx);
+        if self.conns[conn_idx].cold.quic.is_some() {
+            return self.close_quic(conn_idx, ErrorCode::H3_NO_ERROR.0);
+        }
         match (self.limits.close, &self.conns[conn_idx].socket) {
             (CloseMode::Rst, Some(socket)) => {
                 let _ = reset_on_close(socket);

@@ -3,11 +3,11 @@
 //!
 //! What a connection speaks is `wire`'s business. A request's place in the exchange table follows from its connection and its slot.
 
-use squall_measure::{Cause, Phase};
+use squall_measure::{Cause, Http2, Phase};
 use squall_plan::HttpVersion;
 use squall_plan::limits::REFUSED_RETRY_COUNT_MAX;
-use squall_wire::h2::{self, ErrorCode, Setup, StreamFailure};
-use squall_wire::{Client, h1};
+use squall_wire::h2::{self, Setup};
+use squall_wire::{Client, ErrorCode, StreamFailure, Version, h1, h3};
 
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::Exchange;
@@ -25,7 +25,9 @@ impl Connections {
         client: Client,
     ) {
         self.note_version(conn_idx, client.version());
-        recorder.pulse.snapshot.http2.connections += u64::from(client.can_cancel());
+        if let Some(figures) = stream_figures(recorder, client.version()) {
+            figures.connections += 1;
+        }
         let has_streams = client.can_cancel();
         let conn = &mut self.conns[conn_idx];
         conn.client = Some(client);
@@ -35,6 +37,7 @@ impl Connections {
         if has_streams && self.limits.h2_stride > self.limits.stride {
             self.conns[conn_idx].first_place = self.take_wide_part(recorder);
         }
+        self.open_streams(conn_idx);
         self.list_unsent(conn_idx);
         if let Some(exchange) = opener {
             self.reserve_slot(recorder, conn_idx, exchange);
@@ -55,6 +58,9 @@ impl Connections {
     }
 
     pub(in crate::shard) fn new_client(&self, conn_idx: usize) -> Client {
+        if self.conns[conn_idx].cold.quic.is_some() {
+            return Client::H3(Box::new(h3::Client::new(h3::Setup::new(self.limits.stream_count))));
+        }
         if !self.speaks_h2(conn_idx) {
             return Client::H1(h1::Client::new(self.limits.depth));
         }
@@ -254,5 +260,15 @@ impl Connections {
         let is_due = self.conns[conn_idx].served_count >= self.limits.served_max || self.is_old(conn_idx);
         self.conns[conn_idx].is_retiring |= is_due;
         self.close_when_over(schedule, recorder, conn_idx);
+    }
+}
+
+/// Where what is counted of a version with streams goes; `None`: it has none.
+pub(in crate::shard) fn stream_figures(recorder: &mut ShardRecorder, version: Version) -> Option<&mut Http2> {
+    let snapshot = &mut recorder.pulse.snapshot;
+    match version {
+        Version::H1 => None,
+        Version::H2 => Some(&mut snapshot.http2),
+        Version::H3 => Some(&mut snapshot.http3),
     }
 }

@@ -13,7 +13,7 @@ use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::Life;
 use crate::shard::schedule::ShardSchedule;
 use crate::sys::monotonic_ns;
-use crate::tls::TlsStream;
+use crate::tls::Agreement;
 use crate::trouble::Trouble;
 
 impl ShardSchedule {
@@ -161,7 +161,7 @@ impl ShardSchedule {
                 phases: connections.phases(conn_idx, exchange),
                 remote: connections.conns[conn_idx].cold.remote,
                 version: connections.conns[conn_idx].client.as_ref().map(Client::version),
-                tls: connections.conns[conn_idx].tls.as_deref().and_then(tls_names),
+                tls: connections.conns[conn_idx].agreement().map(tls_names),
             };
             let now_ns = self.run_ns(connections);
             if let Some(driven) = &mut self.driven {
@@ -180,12 +180,11 @@ impl ShardSchedule {
 }
 
 /// k6's names of what a TLS session speaks.
-fn tls_names(session: &TlsStream) -> Option<(&'static str, &'static str)> {
-    let agreement = session.agreement()?;
+fn tls_names(agreement: &Agreement) -> (&'static str, &'static str) {
     let version = match agreement.version() {
         rustls::ProtocolVersion::TLSv1_2 => "tls1.2",
         rustls::ProtocolVersion::TLSv1_3 => "tls1.3",
         _ => "",
     };
-    Some((version, agreement.suite().suite().as_str().unwrap_or_default()))
+    (version, agreement.suite().suite().as_str().unwrap_or_default())
 }

@@ -103,6 +103,7 @@ impl ShardSchedule {
     ) {
         let backlog = self.backlog(connections);
         if connections.now_ns >= recorder.pulse.second_end_ns() {
+            connections.note_quic(recorder);
             self.fill_driven(connections, recorder);
             if let Some(sessions) = &mut self.sessions {
                 sessions.note_memory(&mut recorder.pulse);

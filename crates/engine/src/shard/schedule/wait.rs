@@ -29,6 +29,7 @@ impl ShardSchedule {
             || !connections.turn.hops.is_empty()
             || !connections.turn.unfinished.is_empty()
             || !connections.turn.unsent.is_empty()
+            || connections.has_unread_quic()
             || self.has_session_work(connections);
         if has_work || self.waiter.is_batch_full || self.has_more_to_open(connections) {
             return Plan::Block(Duration::ZERO);
@@ -37,7 +38,7 @@ impl ShardSchedule {
             Life::Running => self.demand.next_due_ns().map(|due_ns| self.times.start_ns + due_ns),
             Life::Draining { .. } => None,
         };
-        let timer_ns = self.next_timer_ns(recorder);
+        let timer_ns = self.next_timer_ns(connections, recorder);
         if timer_ns <= now_ns {
             return Plan::Block(Duration::ZERO);
         }
@@ -69,13 +70,18 @@ impl ShardSchedule {
     }
 
     /// When the loop has something to do whatever comes.
-    pub(in crate::shard) fn next_timer_ns(&self, recorder: &ShardRecorder) -> u64 {
+    pub(in crate::shard) fn next_timer_ns(&self, connections: &Connections, recorder: &ShardRecorder) -> u64 {
         let driven_ns = self
             .driven
             .as_ref()
             .map_or(u64::MAX, |driven| self.times.start_ns.saturating_add(driven.next_due_ns()));
         let stop_ns = if self.life == Life::Running { self.times.stop_at_ns } else { u64::MAX };
-        self.times.next_sweep_ns.min(recorder.pulse.second_end_ns()).min(driven_ns).min(stop_ns)
+        self.times
+            .next_sweep_ns
+            .min(recorder.pulse.second_end_ns())
+            .min(driven_ns)
+            .min(stop_ns)
+            .min(connections.next_quic_ns())
     }
 
     /// Requests wait, and slots for them are left, but enough were opened in this turn.
@@ -144,7 +150,7 @@ impl ShardSchedule {
             if event_count > 0 || now_ns >= until_ns {
                 let is_closed = matches!(self.waiter.mode, Mode::Closed);
                 if event_count == 0 && is_closed {
-                    let timer_ns = self.next_timer_ns(recorder);
+                    let timer_ns = self.next_timer_ns(connections, recorder);
                     return connections.poller.wait(Duration::from_nanos(timer_ns.saturating_sub(now_ns)));
                 }
                 return Ok(event_count);

@@ -11,7 +11,7 @@ use squall_traffic::Spooled;
 use squall_traffic::play::Live;
 use squall_traffic::store::RecordView;
 use squall_wire::h1::{RequestHead, RequestKind};
-use squall_wire::h2;
+use squall_wire::{h2, h3};
 
 use super::Meta;
 use crate::prepare::{FileBody, IDEMPOTENT_METHODS, PreparedRequest};
@@ -97,8 +97,8 @@ fn write<'a>(
     out: &mut PreparedRequest,
 ) {
     out.bytes.clear();
-    out.fields = None;
-    if origin.http != HttpVersion::Http2 {
+    (out.fields, out.section) = (None, None);
+    if matches!(origin.http, HttpVersion::Http11 | HttpVersion::Auto) {
         let length = body.len() as u64 + out.file.as_ref().map_or(0, FileBody::bytes);
         write_h1(origin, method, target, headers.clone(), length, &mut out.bytes);
     }
@@ -168,6 +168,7 @@ fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     }
 }
 
+/// For the versions that compress fields.
 fn write_h2<'a>(
     origin: &ReplayOrigin,
     method: &str,
@@ -192,15 +193,14 @@ fn write_h2<'a>(
         content_length: (body_bytes > 0).then_some(body_bytes),
     };
     // A head that HTTP/2 cannot carry goes out with no fields but those it must have: the server says what it thinks of it.
-    out.fields = h2::prepare(&head, origin.scheme, None)
-        .or_else(|_| {
-            h2::prepare(
-                &RequestHead { headers: &[], target: "/", method: "GET", ..head },
-                origin.scheme,
-                None,
-            )
-        })
-        .ok();
+    let bare = RequestHead { headers: &[], target: "/", method: "GET", ..head };
+    if origin.http == HttpVersion::Http3 {
+        let section = h3::prepare(&head, origin.scheme).or_else(|_| h3::prepare(&bare, origin.scheme));
+        out.section = section.ok();
+    } else {
+        let fields = h2::prepare(&head, origin.scheme, None);
+        out.fields = fields.or_else(|_| h2::prepare(&bare, origin.scheme, None)).ok();
+    }
 }
 
 fn finish(

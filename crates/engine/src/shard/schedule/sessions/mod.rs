@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
+use rustls::ClientConfig;
 use squall_measure::Kept;
 use squall_plan::{ShardPart, When};
 
@@ -119,13 +120,25 @@ impl SessionSchedule {
         cold: &mut ConnCold,
     ) -> Result<TlsStream, rustls::Error> {
         let name = origin_tls.server_name.clone();
-        let Some(configs) = &mut self.configs else {
-            return TlsStream::new(Arc::clone(&origin_tls.config), name);
-        };
-        let (config, resumes) = configs.next();
-        cold.lacks_ticket = resumes && configs.stock_count(&name) == 0;
+        let is_kept = self.configs.is_some();
+        let config = self.next_config(origin_tls, cold);
+        if !is_kept {
+            return TlsStream::new(config, name);
+        }
         let early = Some(request).filter(|request| config.enable_early_data && !request.is_empty());
         TlsStream::resumable(config, name, early)
+    }
+
+    /// The settings of the next session.
+    pub(in crate::shard) fn next_config(
+        &mut self,
+        origin_tls: &OriginTls,
+        cold: &mut ConnCold,
+    ) -> Arc<ClientConfig> {
+        let Some(configs) = &mut self.configs else { return Arc::clone(&origin_tls.config) };
+        let (config, resumes) = configs.next();
+        cold.lacks_ticket = resumes && configs.stock_count(&origin_tls.server_name) == 0;
+        config
     }
 
     /// Whether nothing is to be started or continued, now or after a pause.

@@ -45,9 +45,10 @@ impl ShardSchedule {
         let Some(sessions) = &mut self.sessions else { return };
         let conn = &connections.conns[conn_idx];
         let is_warmup = connections.exchanges[connections.place_of(conn_idx, 0)].is_warmup;
-        let Some(session) = conn.tls.as_ref().filter(|_| !is_warmup) else { return };
-        let Some(agreement) = session.agreement() else { return };
-        let took_ns = connections.now_ns.saturating_sub(conn.cold.connected_ns);
+        let Some(agreement) = conn.agreement().filter(|_| !is_warmup) else { return };
+        // QUIC's handshake begins with its first packet; that of TLS once TCP is connected.
+        let begin_ns = if conn.cold.quic.is_some() { conn.opened_ns } else { conn.cold.connected_ns };
+        let took_ns = connections.now_ns.saturating_sub(begin_ns);
         let Sessions { handshakes, .. } = &mut **recorder.pulse.snapshot.sessions.get_or_insert_default();
         match agreement.is_resumed() {
             true => {
@@ -59,8 +60,8 @@ impl ShardSchedule {
                 handshakes.full_time.record(took_ns);
             }
         }
-        handshakes.early_data_accepted += u64::from(session.early_data() == EarlyData::Accepted);
-        handshakes.early_data_rejected += u64::from(session.early_data() == EarlyData::Rejected);
+        handshakes.early_data_accepted += u64::from(conn.early_data() == EarlyData::Accepted);
+        handshakes.early_data_rejected += u64::from(conn.early_data() == EarlyData::Rejected);
         handshakes.hello_retries += u64::from(agreement.was_retried());
         handshakes.without_ticket += u64::from(conn.cold.lacks_ticket);
         handshakes.bytes_sent += conn.cold.handshake_bytes.sent;

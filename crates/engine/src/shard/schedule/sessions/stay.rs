@@ -149,8 +149,7 @@ impl ShardSchedule {
             return false;
         }
         let conn = &connections.conns[conn_idx];
-        let Some(session) = &conn.tls else { return false };
-        if session.ticket_count() > 0 || !session.agreement().is_some_and(|agreed| agreed.is_tls13()) {
+        if conn.ticket_count() > 0 || !conn.agreement().is_some_and(|agreed| agreed.is_tls13()) {
             return false;
         }
         let origin_tls = connections.prepared.origins[conn.origin_idx as usize].tls.as_ref();
@@ -191,9 +190,7 @@ impl ShardSchedule {
         if conn.state != ConnState::Open {
             return;
         }
-        if conn.cold.stage == SessionStage::AwaitingTicket
-            && conn.tls.as_ref().is_some_and(|session| session.ticket_count() > 0)
-        {
+        if conn.cold.stage == SessionStage::AwaitingTicket && conn.ticket_count() > 0 {
             sessions.ticketless_count = 0;
             self.keep_or_close(connections, recorder, conn_idx);
         }
@@ -335,7 +332,9 @@ impl ShardSchedule {
                 connections.reserve_slot(recorder, conn_idx, exchange);
             }
             KeepAliveKind::Ping => {
-                if let Some(client) = &mut connections.conns[conn_idx].client {
+                if let Some(session) = &mut connections.conns[conn_idx].cold.quic {
+                    session.ping();
+                } else if let Some(client) = &mut connections.conns[conn_idx].client {
                     client.ping();
                 }
             }

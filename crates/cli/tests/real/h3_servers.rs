@@ -1,0 +1,144 @@
+//! HTTP/3 and QUIC with a server that people use: no request fails, and counts are the server's own.
+
+use squall_testkit::quic::LossyRelay;
+use squall_testkit::real::Server;
+
+use crate::squall::{Ended, run};
+
+/// Runs with the server's authority trusted.
+fn run_trusting(server: &Server, args: &[&str]) -> Ended {
+    let ca_file = server.ca_file().display().to_string();
+    run(&[args, &["--cacert", &ca_file]].concat())
+}
+
+fn protocol(ended: &Ended) -> String {
+    ended.json()["rows"][0]["protocol"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn requests_over_http3_equal_caddy_s_log() {
+    let server = Server::caddy();
+    let mut count = 0;
+    for streams in ["1", "10", "100"] {
+        let ended = run_trusting(&server, &[&server.h3_url("/"), "-c4", "-n3000", "--streams", streams]);
+        assert_eq!(ended.code, Some(0), "{ended:#?}");
+        assert_eq!((ended.assert_all_counted(), ended.count("/status/200")), (3000, 3000), "{ended:#?}");
+        assert_eq!((protocol(&ended), ended.count("/totals/http3/streams")), ("h3".to_owned(), 3000));
+        assert_eq!(ended.count("/totals/quic/connections"), 4, "{ended:#?}");
+        count += 3000;
+    }
+    let log = server.into_access_log();
+    assert_eq!(log.len(), count);
+    assert!(log.iter().all(|line| line.contains(r#""proto":"HTTP/3.0""#)), "{}", log[0]);
+}
+
+#[test]
+fn bodies_redirects_and_head_work_over_http3() {
+    let server = Server::caddy();
+    let moved = server.h3_url("/moved");
+    let upload = server.ca_file().with_file_name("www/1m").display().to_string();
+    for (path, args, ok) in [
+        ("/1m", &["-n20", "--streams", "4", "--expect-body-bytes", "1000000"][..], 20),
+        ("/1m", &["-n20", "--streams", "4", "--window", "20000", "--connection-window", "65535"], 20),
+        ("/1m", &["-n20", "-X", "HEAD", "--expect-body-bytes", "0"], 20),
+        ("/echo", &["-n20", "--streams", "2", "--body", "abc", "--expect-body-bytes", "3"], 20),
+        ("/", &["-n20", "--streams", "2", "--body-file", &upload], 20),
+        ("/", &["-n20", "--no-keepalive"], 20),
+        ("/", &["-n20", "--requests-per-connection", "5"], 20),
+        ("/", &["-n20", "--udp-socket-per-connection", "--no-gso", "--no-ecn", "--quic-cc", "bbr"], 20),
+        ("/", &["-n20", "--max-udp-payload-size", "1200"], 20),
+        ("/", &["-d1s", "--rate", "50"], 50),
+    ] {
+        let url = server.h3_url(path);
+        let ended = run_trusting(&server, &[&[&url, "-c2"], args].concat());
+        assert_eq!((ended.code, ended.count("/totals/ok")), (Some(0), ok), "{path} {args:?} {ended:#?}");
+        ended.assert_all_counted();
+    }
+    let ended = run_trusting(&server, &[&moved, "-c1", "-n10", "--follow", "2"]);
+    assert_eq!((ended.count("/status/302"), ended.count("/status/200")), (10, 10), "{ended:#?}");
+}
+
+#[test]
+fn one_run_speaks_http11_h2_and_h3_at_once() {
+    let server = Server::caddy();
+    let urls = [server.tls_url("/"), server.h2_url("/"), server.h3_url("/")];
+    let args: Vec<&str> = urls.iter().map(String::as_str).chain(["-c3", "-n300", "--streams", "5"]).collect();
+    let ended = run_trusting(&server, &args);
+    let json = ended.json();
+    let rows = json["rows"].as_array().unwrap();
+    let row = |row: &serde_json::Value| {
+        (row["protocol"].as_str().unwrap_or_default().to_owned(), row["ok"].as_u64())
+    };
+    let named = |name: &str| (name.to_owned(), Some(100));
+    assert_eq!(rows.iter().map(row).collect::<Vec<_>>(), ["https/1.1", "h2", "h3"].map(named));
+}
+
+#[test]
+fn quic_handshakes_are_full_resumed_or_early() {
+    let server = Server::caddy();
+    let address = server.tls_address();
+    let full = run_trusting(&server, &["handshake", &address, "--quic", "-c4", "-n100"]);
+    assert_eq!((full.code, full.count("/totals/handshakes/full")), (Some(0), 100), "{full:#?}");
+    let args = ["handshake", &address, "--quic", "-c2", "-n100", "--resumption", "psk"];
+    let resumed = run_trusting(&server, &args);
+    let counts = ["full", "resumed"].map(|kind| resumed.count(&format!("/totals/handshakes/{kind}")));
+    assert!(counts[1] >= 90 && counts.iter().sum::<u64>() == 100, "{resumed:#?}");
+    let early = run_trusting(&server, &[&args[..], &["--early-data"]].concat());
+    let counts = ["early_data_accepted", "early_data_rejected"]
+        .map(|kind| early.count(&format!("/totals/handshakes/{kind}")));
+    assert!(counts.iter().sum::<u64>() >= 90, "{early:#?}");
+}
+
+#[test]
+fn idle_quic_connections_answer_pings() {
+    let server = Server::caddy();
+    let address = server.tls_address();
+    let args = ["idle", &address, "--quic", "-c20", "-d2s", "--ping", "300ms"];
+    let ended = run_trusting(&server, &args);
+    let idle = ["opened", "broken", "closed_by_us"]
+        .map(|name| ended.count(&format!("/totals/idle_connections/{name}")));
+    assert_eq!((ended.code, idle), (Some(0), [20, 0, 20]), "{ended:#?}");
+    assert!(ended.count("/totals/idle_connections/ping_us/count") >= 40, "{ended:#?}");
+}
+
+#[test]
+fn what_stops_a_quic_connection_has_its_cause() {
+    let server = Server::caddy();
+    let url = server.h3_url("/");
+    let untrusting = run(&[&url, "-c1", "-n1"]);
+    assert_eq!(causes(&untrusting), [("tls_certificate".to_owned(), "tls_handshaking".to_owned())]);
+    let wrong_name = run_trusting(&server, &[&url, "-c1", "-n1", "--sni", "other.example"]);
+    assert_eq!(causes(&wrong_name), [("tls_alert".to_owned(), "tls_handshaking".to_owned())]);
+    let other_protocol = run_trusting(&server, &[&url, "-c1", "-n1", "--alpn", "hq"]);
+    assert_eq!(
+        causes(&other_protocol),
+        [("version_not_negotiated".to_owned(), "tls_handshaking".to_owned())]
+    );
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let refused = run(&[&format!("h3://{closed}/"), "-c1", "-n1"]);
+    assert_eq!(causes(&refused), [("connection_refused".to_owned(), "connecting".to_owned())]);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let late = run(&[&format!("h3://{address}/"), "-c1", "-n1", "--connect-timeout", "300ms"]);
+    assert_eq!(causes(&late), [("connect_timeout".to_owned(), "connecting".to_owned())]);
+}
+
+#[test]
+fn requests_survive_a_path_that_loses_and_reorders() {
+    let server = Server::caddy();
+    for percent in [1, 5] {
+        let relay = LossyRelay::start(server.tls_address().parse().unwrap(), percent);
+        let url = |path: &str| format!("h3://{}{path}", relay.address());
+        let small = run_trusting(&server, &[&url("/"), "-c4", "-n1000", "--streams", "5"]);
+        assert_eq!((small.code, small.count("/totals/ok")), (Some(0), 1000), "{percent} % {small:#?}");
+        let large = ["-c2", "-n20", "--streams", "2", "--expect-body-bytes", "100000"];
+        let ended = run_trusting(&server, &[&[&*url("/100k")], &large[..]].concat());
+        assert_eq!((ended.code, ended.count("/totals/ok")), (Some(0), 20), "{percent} % {ended:#?}");
+        assert!(small.count("/totals/quic/packets_lost") > 0 || percent < 5, "{small:#?}");
+    }
+}
+
+/// Causes and phases of the failures.
+fn causes(ended: &Ended) -> Vec<(String, String)> {
+    ended.errors().into_iter().map(|(cause, phase, _)| (cause, phase)).collect()
+}

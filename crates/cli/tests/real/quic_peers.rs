@@ -1,0 +1,75 @@
+//! Rules of QUIC and of HTTP/3 that bind a client: a counted cause, no hang, and the right packets in the figures.
+
+use squall_measure::{Cause, Phase};
+use squall_testkit::quic::{PEERS, Peer, QuicPeer};
+
+use crate::squall::{Ended, assert_none_complains, run};
+
+/// Whatever the peer sends.
+const RSS_BYTES_MAX: u64 = 96 * 1024 * 1024;
+
+#[test]
+fn every_rule_of_quic_is_kept_and_every_breach_is_counted() {
+    assert_none_complains(PEERS, |peer| {
+        complaint(peer).map(|what| format!("{} {}: {what}", peer.section, peer.name))
+    });
+}
+
+#[test]
+fn a_handshake_with_a_retry_is_counted() {
+    let peer = PEERS.iter().find(|peer| peer.name == "a Retry").unwrap();
+    let server = QuicPeer::start(peer);
+    let address = server.address().to_string();
+    let ended = run(&["handshake", &address, "--quic", "--insecure", "-c2", "-n10"]);
+    assert_eq!((ended.code, ended.count("/totals/ok")), (Some(0), 10), "{ended:#?}");
+    assert_eq!(ended.count("/totals/quic/retries"), 10, "{ended:#?}");
+}
+
+/// What is wrong about a run against this peer, if anything is.
+fn complaint(peer: &Peer) -> Option<String> {
+    let server = QuicPeer::start(peer);
+    let url = server.url();
+    let timeouts = ["--timeout", "500ms", "--connect-timeout", "500ms"];
+    let is_set = |name: &str| peer.args.contains(&name);
+    let timeouts = timeouts.chunks(2).filter(|pair| !is_set(pair[0])).flatten().copied();
+    let args = [url.as_str(), "--insecure", "-c1", "-n3", "-d10s"].into_iter().chain(timeouts);
+    let ended = run(&args.chain(peer.args.iter().copied()).collect::<Vec<&str>>());
+    // All failed before a connection was open: 4; some of what was counted: 5.
+    if !matches!(ended.code, Some(0 | 4 | 5)) {
+        return Some(format!("exit code {:?}: {}", ended.code, ended.stderr));
+    }
+    if ended.rss_bytes > RSS_BYTES_MAX {
+        return Some(format!("{} bytes of memory", ended.rss_bytes));
+    }
+    let requests = ended.assert_all_counted();
+    let failures = failures(&ended);
+    if names(peer.failures) != failures {
+        return Some(format!("failures {failures:?}: {}", ended.json()["errors"]));
+    }
+    if ended.count("/totals/ok") + failures.len() as u64 != requests {
+        return Some(format!("not every request ended: {}", ended.stdout));
+    }
+    let wrong =
+        peer.counts.iter().find(|(name, count)| ended.count(&format!("/totals/quic/{name}")) != *count);
+    wrong.map(|(name, count)| format!("not {count} {name}: {}", ended.json()["totals"]["quic"]))
+}
+
+/// Causes and phases, one for each failed request, in order.
+fn failures(ended: &Ended) -> Vec<(String, String)> {
+    let repeat = |(cause, phase, count): (String, String, u64)| vec![(cause, phase); count as usize];
+    let mut failures: Vec<_> = ended.errors().into_iter().flat_map(repeat).collect();
+    failures.sort_unstable();
+    failures
+}
+
+fn names(expected: &[(Cause, Phase)]) -> Vec<(String, String)> {
+    let name = |value: serde_json::Result<serde_json::Value>| {
+        value.expect("names are strings").as_str().unwrap_or_default().to_owned()
+    };
+    let pair = |(cause, phase): &(Cause, Phase)| {
+        (name(serde_json::to_value(cause)), name(serde_json::to_value(phase)))
+    };
+    let mut names: Vec<_> = expected.iter().map(pair).collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,254 @@
+//! One QUIC connection as a shard has it: quinn-proto's state machine, and where it belongs.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use quinn_proto::{Connection, ConnectionHandle, ConnectionStats, ReadError, StreamId, VarInt, WriteError};
+
+use super::crypto::HandshakeState;
+use crate::tls::{Agreement, EarlyData};
+
+/// A connection in one of its states: opening, open, or closed and not forgotten yet.
+pub(crate) struct QuicSession {
+    pub(super) connection: Connection,
+    pub(super) handle: ConnectionHandle,
+    pub(super) socket_idx: usize,
+    /// When the earliest entry among the endpoint's timers is due that is its; `u64::MAX`: there is none.
+    pub(super) timer_ns: u64,
+    /// The server has answered.
+    pub(crate) is_answered: bool,
+    /// Bytes that came and are in no figure yet.
+    pub(crate) received_bytes: u64,
+    /// Retry packets (RFC 9000 8.1.2) that came.
+    pub(crate) retry_count: u32,
+    /// Version negotiation packets (RFC 9000 6) that came.
+    pub(crate) version_negotiation_count: u32,
+    /// Acknowledgements that had come when it was pinged last.
+    pub(crate) acks_before_ping: u64,
+    /// Streams that were opened, and are used in that order.
+    pub(crate) bidi_count: u64,
+    pub(crate) uni_count: u64,
+    /// It waits for its socket to take more.
+    pub(crate) is_blocked: bool,
+    /// What streams did not take; rarely anything.
+    held: Vec<HeldPart>,
+    /// What of its statistics is in the figures already.
+    pub(super) counted: ConnectionStats,
+    agreement: Option<Agreement>,
+}
+
+/// Statistics since they were asked for last.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct QuicProgress {
+    pub(crate) packets_sent: u64,
+    pub(crate) packets_lost: u64,
+    pub(crate) datagrams_sent: u64,
+    pub(crate) datagrams_received: u64,
+}
+
+impl QuicSession {
+    pub(super) fn new(connection: Connection, handle: ConnectionHandle, socket_idx: usize) -> Self {
+        Self {
+            connection,
+            handle,
+            socket_idx,
+            timer_ns: u64::MAX,
+            is_answered: false,
+            received_bytes: 0,
+            retry_count: 0,
+            version_negotiation_count: 0,
+            acks_before_ping: 0,
+            bidi_count: 0,
+            uni_count: 0,
+            is_blocked: false,
+            held: Vec::new(),
+            counted: ConnectionStats::default(),
+            agreement: None,
+        }
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
+    /// The handshake is over: what it has agreed on is kept.
+    pub(crate) fn note_connected(&mut self) {
+        self.agreement = HandshakeState::of(&self.connection).and_then(|state| state.agreement);
+    }
+
+    /// What the handshake has agreed on, once it is over.
+    pub(crate) fn agreement(&self) -> Option<&Agreement> {
+        self.agreement.as_ref()
+    }
+
+    /// Tickets that were kept.
+    pub(crate) fn ticket_count(&self) -> u32 {
+        HandshakeState::of(&self.connection).map_or(0, |state| state.ticket_count)
+    }
+
+    /// Why TLS has failed, if it has.
+    pub(crate) fn tls_failure(&self) -> Option<rustls::Error> {
+        HandshakeState::of(&self.connection)?.failure
+    }
+
+    /// What became of what was sent before the handshake was over.
+    pub(crate) fn early_data(&self) -> EarlyData {
+        match (self.connection.has_0rtt(), self.connection.accepted_0rtt()) {
+            (false, _) => EarlyData::None,
+            (true, true) => EarlyData::Accepted,
+            (true, false) => EarlyData::Rejected,
+        }
+    }
+
+    /// Round-trip times: the shortest, and the smoothed one.
+    pub(crate) fn rtt(&self) -> (Duration, Duration) {
+        (self.connection.min_rtt(), self.connection.rtt())
+    }
+
+    /// Asks the server for a sign of life: its acknowledgement.
+    pub(crate) fn ping(&mut self) {
+        self.acks_before_ping = self.ack_count();
+        self.connection.ping();
+    }
+
+    /// Acknowledgements that came.
+    pub(crate) fn ack_count(&self) -> u64 {
+        self.connection.stats().frame_rx.acks
+    }
+
+    /// What has happened since this was asked last.
+    pub(crate) fn take_progress(&mut self) -> QuicProgress {
+        let now = self.connection.stats();
+        let before = std::mem::replace(&mut self.counted, now);
+        QuicProgress {
+            packets_sent: now.path.sent_packets - before.path.sent_packets,
+            packets_lost: now.path.lost_packets - before.path.lost_packets,
+            datagrams_sent: now.udp_tx.datagrams - before.udp_tx.datagrams,
+            datagrams_received: now.udp_rx.datagrams - before.udp_rx.datagrams,
+        }
+    }
+}
+
+impl std::fmt::Debug for QuicSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("QuicSession").field("handle", &self.handle).finish_non_exhaustive()
+    }
+}
+
+/// What a stream has brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StreamEnd {
+    /// There is more to come.
+    Open,
+    /// Nothing more.
+    Fin,
+    /// The server has given it up, with this code.
+    Reset(u64),
+}
+
+/// Bytes that a stream did not take: they go first once it takes more.
+#[derive(Debug)]
+struct HeldPart {
+    stream_id: u64,
+    slot: u32,
+    bytes: Vec<u8>,
+    /// The stream ends with them.
+    is_last: bool,
+}
+
+impl QuicSession {
+    /// Puts bytes on a stream; how many it took. A stream that the server wants no more of takes all.
+    pub(crate) fn write(&mut self, stream_id: u64, bytes: &[u8]) -> usize {
+        let mut stream = self.connection.send_stream(id_of(stream_id));
+        let mut taken = 0;
+        // What stops at a limit is announced as writable only after a write that took nothing.
+        while taken < bytes.len() {
+            match stream.write(&bytes[taken..]) {
+                Ok(count) => taken += count,
+                Err(WriteError::Blocked) => return taken,
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return bytes.len(),
+            }
+        }
+        taken
+    }
+
+    /// Nothing follows on a stream.
+    pub(crate) fn finish(&mut self, stream_id: u64) {
+        // One that the server wants no more of has ended already.
+        let _ = self.connection.send_stream(id_of(stream_id)).finish();
+    }
+
+    /// Puts bytes on a stream, and keeps what it does not take; whether it took all. `is_last`: the stream ends with them.
+    pub(crate) fn write_or_hold(&mut self, stream_id: u64, slot: u32, bytes: &[u8], is_last: bool) -> bool {
+        let taken = self.write(stream_id, bytes);
+        if taken < bytes.len() {
+            self.hold(stream_id, slot, &bytes[taken..], is_last);
+            return false;
+        }
+        if is_last {
+            self.finish(stream_id);
+        }
+        true
+    }
+
+    /// Keeps what a stream did not take.
+    pub(crate) fn hold(&mut self, stream_id: u64, slot: u32, bytes: &[u8], is_last: bool) {
+        self.held.push(HeldPart { stream_id, slot, bytes: bytes.to_vec(), is_last });
+    }
+
+    /// A stream takes more; the slot of its request, once all that was kept for it is gone.
+    pub(crate) fn write_held(&mut self, stream_id: u64) -> Option<u32> {
+        let at = self.held.iter().position(|part| part.stream_id == stream_id)?;
+        let HeldPart { slot, bytes, is_last, .. } = self.held.swap_remove(at);
+        self.write_or_hold(stream_id, slot, &bytes, is_last).then_some(slot)
+    }
+
+    /// What was kept for a stream is not sent any more.
+    pub(crate) fn forget_held(&mut self, stream_id: u64) {
+        self.held.retain(|part| part.stream_id != stream_id);
+    }
+
+    /// Appends what a stream has to `parts`.
+    pub(crate) fn read(&mut self, id: StreamId, parts: &mut Vec<Bytes>) -> StreamEnd {
+        let mut stream = self.connection.recv_stream(id);
+        // A stream that was stopped, or has been read to its end, brings nothing more.
+        let Ok(mut chunks) = stream.read(true) else { return StreamEnd::Open };
+        let end = loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => parts.push(chunk.bytes),
+                Ok(None) => break StreamEnd::Fin,
+                Err(ReadError::Blocked) => break StreamEnd::Open,
+                Err(ReadError::Reset(code)) => break StreamEnd::Reset(code.into_inner()),
+            }
+        };
+        // What is to be sent for that goes with the turn.
+        let _ = chunks.finalize();
+        end
+    }
+}
+
+pub(crate) fn id_of(stream_id: u64) -> StreamId {
+    StreamId::from(VarInt::try_from(stream_id).unwrap_or(VarInt::MAX))
+}
+
+/// The loop's clock in the terms of the state machines.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct QuicClock {
+    base: Instant,
+    base_ns: u64,
+}
+
+impl QuicClock {
+    pub(super) fn new(now_ns: u64) -> Self {
+        Self { base: Instant::now(), base_ns: now_ns }
+    }
+
+    pub(super) fn instant(self, at_ns: u64) -> Instant {
+        self.base + Duration::from_nanos(at_ns.saturating_sub(self.base_ns))
+    }
+
+    pub(super) fn nanoseconds(self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.base);
+        self.base_ns.saturating_add(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    }
+}

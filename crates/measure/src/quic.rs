@@ -1,0 +1,45 @@
+//! Figures that only QUIC has.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Histogram;
+use crate::figures::figures;
+
+figures! {
+    /// Connections of QUIC: what was sent, what was lost, and where.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Quic {
+        /// Connections whose handshake was completed.
+        pub connections: u64,
+        /// Packets sent; a datagram has one or, in handshakes, several.
+        pub packets_sent: u64,
+        /// Of these, those that the server did not acknowledge in time.
+        pub packets_lost: u64,
+        /// UDP datagrams sent.
+        pub datagrams_sent: u64,
+        /// UDP datagrams received, by connections that were known.
+        pub datagrams_received: u64,
+        /// System calls that sent them.
+        pub send_calls: u64,
+        /// System calls that received them.
+        pub receive_calls: u64,
+        /// Datagrams that this machine's kernel dropped because a socket's buffer was full: the generator was too slow.
+        pub datagrams_dropped: u64,
+        /// Retry packets: servers that wanted an address to be confirmed first (RFC 9000 8.1.2).
+        pub retries: u64,
+        /// Version negotiation packets (RFC 9000 6).
+        pub version_negotiations: u64,
+        /// Shortest round-trip time of each connection, at its end, in nanoseconds.
+        pub rtt_min: Histogram,
+        /// Smoothed round-trip time of each connection, at its end, in nanoseconds.
+        pub rtt_smoothed: Histogram,
+    }
+}
+
+impl Quic {
+    /// The part of what came that was dropped.
+    pub fn dropped_share(&self) -> f64 {
+        let came = self.datagrams_received + self.datagrams_dropped;
+        if came == 0 { 0.0 } else { self.datagrams_dropped as f64 / came as f64 }
+    }
+}

@@ -1,0 +1,53 @@
+//! The part of the summary that only connections of QUIC have.
+
+use serde::Serialize;
+use squall_measure::RunRecord;
+
+use super::Distribution;
+
+/// Connections of QUIC: what was sent, what was lost, and where.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QuicSummary {
+    /// Connections whose handshake was completed.
+    pub connections: u64,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Of these, those that were declared lost.
+    pub packets_lost: u64,
+    /// UDP datagrams sent.
+    pub datagrams_sent: u64,
+    /// UDP datagrams received.
+    pub datagrams_received: u64,
+    /// System calls that sent them.
+    pub send_calls: u64,
+    /// System calls that received them.
+    pub receive_calls: u64,
+    /// Datagrams that the generator's kernel dropped because they were not read in time.
+    pub datagrams_dropped: u64,
+    /// Retry packets received.
+    pub retries: u64,
+    /// Version negotiation packets received.
+    pub version_negotiations: u64,
+    /// Shortest round-trip time of each connection.
+    pub rtt_min_us: Distribution,
+    /// Smoothed round-trip time of each connection, at its end.
+    pub rtt_us: Distribution,
+}
+
+pub(super) fn quic(record: &RunRecord) -> Option<QuicSummary> {
+    let quic = record.total.quic.as_ref()?;
+    Some(QuicSummary {
+        connections: quic.connections,
+        packets_sent: quic.packets_sent,
+        packets_lost: quic.packets_lost,
+        datagrams_sent: quic.datagrams_sent,
+        datagrams_received: quic.datagrams_received,
+        send_calls: quic.send_calls,
+        receive_calls: quic.receive_calls,
+        datagrams_dropped: quic.datagrams_dropped,
+        retries: quic.retries,
+        version_negotiations: quic.version_negotiations,
+        rtt_min_us: Distribution::from(&quic.rtt_min),
+        rtt_us: Distribution::from(&quic.rtt_smoothed),
+    })
+}

@@ -1,0 +1,345 @@
+//! QUIC servers that keep or break the rules of RFC 9000 and RFC 9114, and what a client must come to with each of them.
+//!
+//! Owns: the server ([`QuicPeer`]), a thread that drives quinn-proto's state machines on a UDP socket. The table is [`PEERS`]. What is said above QUIC is
+//! written by hand there, so that nothing is taken from the codec that is tested.
+
+mod peers;
+mod relay;
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use quinn_proto::crypto::rustls::QuicServerConfig;
+use quinn_proto::{
+    Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, Incoming,
+    RandomConnectionIdGenerator, ServerConfig, StreamEvent, StreamId, Transmit,
+};
+use squall_measure::{Cause, Phase};
+
+use crate::{Authority, Validity};
+
+pub use peers::PEERS;
+pub use relay::LossyRelay;
+
+/// One server.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer {
+    /// The section of RFC 9000, or of RFC 9114, that binds the client here.
+    pub section: &'static str,
+    /// Names it in a test's output.
+    pub name: &'static str,
+    /// What it does with the first packets of its first connections.
+    pub greeting: Greeting,
+    /// What it does with each request: it answers well unless this says something else.
+    pub on_request: fn(&mut Talk<'_>),
+    /// Flags that make the client meet it.
+    pub args: &'static [&'static str],
+    /// Failures that the client's three requests come to; the others succeed.
+    pub failures: &'static [(Cause, Phase)],
+    /// Counts of `totals.quic` that the client must have.
+    pub counts: &'static [(&'static str, u64)],
+}
+
+/// What becomes of a client's first packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Greeting {
+    /// A handshake.
+    Accept,
+    /// A Retry packet, and then a handshake.
+    Retry,
+    /// A Retry packet each time.
+    RetryForEver,
+    /// A refusal (CONNECTION_REFUSED).
+    Refuse,
+    /// A version negotiation packet with these versions.
+    Negotiate(&'static [u32]),
+    /// These bytes, each time.
+    Bytes(&'static [u8]),
+    /// A handshake; with the first request all is forgotten, so that what comes then is answered with a stateless reset.
+    ForgetAll,
+}
+
+/// A request, and the connection that it came on.
+#[derive(Debug)]
+pub struct Talk<'a> {
+    connection: &'a mut Connection,
+    /// The request's stream.
+    stream: StreamId,
+    /// How many requests came before it, on all connections.
+    pub request_idx: u64,
+    /// Our control stream.
+    control: Option<StreamId>,
+}
+
+/// A running [`Peer`]; stopped on drop.
+#[derive(Debug)]
+pub struct QuicPeer {
+    address: SocketAddr,
+    is_stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl QuicPeer {
+    /// Starts on a free port of 127.0.0.1.
+    pub fn start(peer: &Peer) -> Self {
+        let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a free port on loopback");
+        socket.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout");
+        let address = socket.local_addr().expect("a bound socket has an address");
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        let (stops, peer) = (Arc::clone(&is_stopping), *peer);
+        let thread = thread::spawn(move || Loop::new(peer, socket).run(&stops));
+        Self { address, is_stopping, thread: Some(thread) }
+    }
+
+    /// What to ask for.
+    pub fn url(&self) -> String {
+        format!("h3://{}/", self.address)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for QuicPeer {
+    fn drop(&mut self) {
+        self.is_stopping.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has printed why; the test judges by what the client saw.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Talk<'_> {
+    /// Sends bytes on the request's stream, and maybe its end.
+    pub fn send(&mut self, bytes: &[u8], is_last: bool) {
+        let mut stream = self.connection.send_stream(self.stream);
+        let written = stream.write(bytes);
+        assert_eq!(written.ok(), Some(bytes.len()), "a few bytes fit");
+        if is_last {
+            stream.finish().expect("the stream is open");
+        }
+    }
+
+    /// Answers well.
+    pub fn answer(&mut self) {
+        self.send(OK, true);
+    }
+
+    /// Gives the response up.
+    pub fn reset(&mut self, code: u32) {
+        self.connection.send_stream(self.stream).reset(code.into()).expect("the stream is open");
+    }
+
+    /// Sends bytes on the control stream.
+    pub fn send_control(&mut self, bytes: &[u8]) {
+        let control = self.control.expect("it was opened with the connection");
+        self.connection.send_stream(control).write(bytes).expect("a few bytes fit");
+    }
+
+    /// Ends the control stream.
+    pub fn end_control(&mut self) {
+        let control = self.control.expect("it was opened with the connection");
+        self.connection.send_stream(control).finish().expect("the stream is open");
+    }
+
+    /// Opens another unidirectional stream with these bytes.
+    pub fn open_uni(&mut self, bytes: &[u8]) {
+        let stream = self.connection.streams().open(Dir::Uni).expect("the client allows some");
+        self.connection.send_stream(stream).write(bytes).expect("a few bytes fit");
+    }
+
+    /// Closes the connection.
+    pub fn close(&mut self, code: u32) {
+        self.connection.close(Instant::now(), code.into(), bytes::Bytes::new());
+    }
+}
+
+/// The server's thread.
+struct Loop {
+    peer: Peer,
+    socket: UdpSocket,
+    endpoint: Endpoint,
+    config: Arc<EndpointConfig>,
+    server_config: Arc<ServerConfig>,
+    connections: BTreeMap<usize, (ConnectionHandle, Connection, Option<StreamId>)>,
+    request_count: u64,
+    has_forgotten: bool,
+}
+
+impl Loop {
+    fn new(peer: Peer, socket: UdpSocket) -> Self {
+        let identity = Authority::new().issue(&["localhost", "127.0.0.1"], Validity::Current);
+        let mut tls = identity.server_config(&[&rustls::version::TLS13]);
+        tls.alpn_protocols = vec![b"h3".to_vec()];
+        let crypto = QuicServerConfig::try_from(tls).expect("TLS 1.3 is what QUIC needs");
+        let server_config = Arc::new(ServerConfig::with_crypto(Arc::new(crypto)));
+        let mut config = EndpointConfig::default();
+        // One that forgets its connections must still know its ids, to answer them with a stateless reset.
+        config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(8)));
+        let config = Arc::new(config);
+        let endpoint = Endpoint::new(Arc::clone(&config), Some(Arc::clone(&server_config)), true, None);
+        Self {
+            peer,
+            socket,
+            endpoint,
+            config,
+            server_config,
+            connections: BTreeMap::new(),
+            request_count: 0,
+            has_forgotten: false,
+        }
+    }
+
+    fn run(mut self, is_stopping: &AtomicBool) {
+        let mut room = vec![0; 1 << 16];
+        while !is_stopping.load(Ordering::SeqCst) {
+            match self.socket.recv_from(&mut room) {
+                Ok((count, from)) => self.on_datagram(&room[..count], from),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                // A client that has gone is reported to the socket.
+                Err(_) => {}
+            }
+            self.drive();
+        }
+    }
+
+    fn on_datagram(&mut self, datagram: &[u8], from: SocketAddr) {
+        let is_long = datagram.first().is_some_and(|first| first & 0x80 != 0);
+        match self.peer.greeting {
+            Greeting::Negotiate(versions) if is_long => {
+                let answer = version_negotiation(datagram, versions);
+                return drop(self.socket.send_to(&answer, from));
+            }
+            Greeting::Bytes(bytes) if is_long => return drop(self.socket.send_to(bytes, from)),
+            _ => {}
+        }
+        let mut out = Vec::new();
+        let data = BytesMut::from(datagram);
+        match self.endpoint.handle(Instant::now(), from, None, None, data, &mut out) {
+            Some(DatagramEvent::NewConnection(incoming)) => self.greet(incoming, from),
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some((_, connection, _)) = self.connections.get_mut(&handle.0) {
+                    connection.handle_event(event);
+                }
+            }
+            Some(DatagramEvent::Response(transmit)) => self.send(&transmit, &out),
+            None => {}
+        }
+    }
+
+    fn greet(&mut self, incoming: Incoming, from: SocketAddr) {
+        let mut out = Vec::new();
+        let is_validated = incoming.remote_address_validated();
+        let answer = match self.peer.greeting {
+            Greeting::Refuse => self.endpoint.refuse(incoming, &mut out),
+            Greeting::Retry if !is_validated => {
+                self.endpoint.retry(incoming, &mut out).expect("it has no token yet")
+            }
+            // A second Retry cannot be made with a token in the packet: the client must drop it anyway, and so does this.
+            Greeting::RetryForEver if is_validated => return self.endpoint.ignore(incoming),
+            Greeting::RetryForEver => {
+                let answer = self.endpoint.retry(incoming, &mut out).expect("it has no token yet");
+                // Once more at once: the client has followed the first by then.
+                let _ = self.socket.send_to(&out[..answer.size], from);
+                answer
+            }
+            _ => {
+                let accepted = self.endpoint.accept(incoming, Instant::now(), &mut out, None);
+                if let Ok((handle, connection)) = accepted {
+                    self.connections.insert(handle.0, (handle, connection, None));
+                }
+                return;
+            }
+        };
+        self.send(&answer, &out);
+    }
+
+    fn send(&self, transmit: &Transmit, bytes: &[u8]) {
+        let size = transmit.segment_size.unwrap_or(transmit.size).max(1);
+        for datagram in bytes[..transmit.size].chunks(size) {
+            // As good as lost.
+            let _ = self.socket.send_to(datagram, transmit.destination);
+        }
+    }
+
+    fn drive(&mut self) {
+        for key in self.connections.keys().copied().collect::<Vec<_>>() {
+            self.drive_one(key);
+            if self.peer.greeting == Greeting::ForgetAll && self.request_count > 0 && !self.has_forgotten {
+                self.has_forgotten = true;
+                self.connections.clear();
+                let server_config = Some(Arc::clone(&self.server_config));
+                self.endpoint = Endpoint::new(Arc::clone(&self.config), server_config, true, None);
+                return;
+            }
+        }
+        self.connections.retain(|_, (_, connection, _)| !connection.is_drained());
+    }
+
+    fn drive_one(&mut self, key: usize) {
+        let Some((handle, mut connection, mut control)) = self.connections.remove(&key) else { return };
+        let now = Instant::now();
+        if connection.poll_timeout().is_some_and(|at| at <= now) {
+            connection.handle_timeout(now);
+        }
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(answer) = self.endpoint.handle_event(handle, event) {
+                connection.handle_event(answer);
+            }
+        }
+        while let Some(event) = connection.poll() {
+            match event {
+                Event::Connected => {
+                    let stream = connection.streams().open(Dir::Uni).expect("the client allows some");
+                    connection.send_stream(stream).write(SETTINGS).expect("a few bytes fit");
+                    control = Some(stream);
+                }
+                Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                    while let Some(stream) = connection.streams().accept(Dir::Bi) {
+                        let request_idx = self.request_count;
+                        self.request_count += 1;
+                        if self.peer.greeting != Greeting::ForgetAll || self.has_forgotten {
+                            let mut talk = Talk { connection: &mut connection, stream, request_idx, control };
+                            (self.peer.on_request)(&mut talk);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut out = Vec::new();
+        while let Some(transmit) = connection.poll_transmit(now, 1, &mut out) {
+            self.send(&transmit, &out);
+            out.clear();
+        }
+        self.connections.insert(key, (handle, connection, control));
+    }
+}
+
+/// RFC 9000 17.2.1: the connection ids of the client's packet, swapped, and the versions.
+fn version_negotiation(packet: &[u8], versions: &[u32]) -> Vec<u8> {
+    let destination_bytes = usize::from(packet[5]);
+    let (destination, rest) = packet[6..].split_at(destination_bytes);
+    let source = &rest[1..1 + usize::from(rest[0])];
+    let mut answer = vec![0x80, 0, 0, 0, 0, source.len() as u8];
+    answer.extend_from_slice(source);
+    answer.push(destination.len() as u8);
+    answer.extend_from_slice(destination);
+    versions.iter().for_each(|version| answer.extend_from_slice(&version.to_be_bytes()));
+    answer
+}
+
+/// A control stream with empty SETTINGS.
+const SETTINGS: &[u8] = &[0x00, 0x04, 0x00];
+
+/// HEADERS with `:status: 200` (QPACK's static table has it at 25).
+pub(crate) const OK: &[u8] = &[0x01, 0x03, 0x00, 0x00, 0xd9];
