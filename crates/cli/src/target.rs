@@ -39,6 +39,7 @@ fn options(args: &TargetArgs) -> Options {
     Options {
         listen: SocketAddr::new(args.listen.ip(), port),
         tls: args.tls.then(|| identity(args)),
+        http3: args.http3,
         threads: threads.unwrap_or(default.threads),
         log: args.log.clone(),
         ..default

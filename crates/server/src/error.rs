@@ -34,6 +34,9 @@ pub enum Error {
     /// The self-made certificate cannot be made for these names.
     #[error("cannot create a certificate: {0}")]
     Certificate(#[from] rcgen::Error),
+    /// QUIC has no form without TLS.
+    #[error("cannot serve HTTP/3 without TLS")]
+    Http3NeedsTls,
     /// The log file cannot be created.
     #[error("cannot write the log {path}: {source}")]
     Log {
@@ -55,6 +58,7 @@ impl Error {
             Self::Listen { source, .. } => help_listen(source.kind()),
             Self::Pem { .. } => Some("give a PEM certificate chain and its unencrypted PEM private key"),
             Self::Tls(_) => Some("check that the key belongs to the first certificate of the chain"),
+            Self::Http3NeedsTls => Some("serve TLS as well (--tls), or leave HTTP/3 out"),
             Self::Certificate(_) => Some("names must be DNS names or IP addresses"),
             Self::Log { .. } => Some("choose a file in a folder that you can write to"),
             Self::Thread(_) => Some("ask for fewer threads, or raise the limit of processes (ulimit -u)"),

@@ -15,6 +15,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Serve TLS (1.2 and 1.3) with this identity; plain HTTP when absent.
     pub tls: Option<Tls>,
+    /// Serve HTTP/3 as well, on the UDP port of the same number, and announce it to other clients (`Alt-Svc`). Needs `tls`.
+    pub http3: bool,
     /// Threads, each with its own connections. The default is the CPUs this process may use (affinity and cgroup quota).
     pub threads: NonZeroUsize,
     /// Write one line for each finished request to this file, which is emptied first. Lines are in the file at most
@@ -30,6 +32,7 @@ impl Default for Options {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             tls: None,
+            http3: false,
             threads: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             log: None,
             head_timeout: Duration::from_secs(30),

@@ -2,11 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
+use hyper::header::HeaderValue;
+
 use crate::{Stats, channels::Channels, log::Log, sequence::Sequence, stats::Counters, tls::Identity};
 
 /// What all threads read, and the few numbers that they hand out together.
 pub(crate) struct SharedState {
     pub(crate) tls: Option<Identity>,
+    /// Where HTTP/3 is spoken (RFC 7838), for the heads of other responses.
+    pub(crate) alt_svc: Option<HeaderValue>,
     pub(crate) head_timeout: Duration,
     /// One for each worker.
     pub(crate) counters: Vec<Counters>,

@@ -2,11 +2,13 @@
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{SocketAddr, UdpSocket},
     sync::Arc,
     thread::{self, JoinHandle},
 };
 
+use hyper::header::HeaderValue;
+use quinn::Endpoint;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -17,7 +19,7 @@ use tokio::{
 use crate::{
     Error, Options, Stats,
     channels::Channels,
-    limits,
+    h3, limits,
     log::{self, Log},
     shared::{Sequences, SharedState, Worker},
     stats::Counters,
@@ -43,11 +45,14 @@ impl Target {
     /// When the address, the certificate, the log file or the threads cannot be had.
     pub fn start(options: &Options) -> Result<Self, Error> {
         let tls = options.tls.as_ref().map(|tls| Identity::new(tls, options.listen)).transpose()?;
-        let listener = listen(options.listen)?;
-        let address =
-            listener.local_addr().map_err(|source| Error::Listen { address: options.listen, source })?;
+        if options.http3 && tls.is_none() {
+            return Err(Error::Http3NeedsTls);
+        }
+        let Sockets { listener, quic, address } = Sockets::open(options)?;
+        let alt_svc = options.http3.then(|| format!("h3=\":{}\"; ma=86400", address.port()));
         let shared = Arc::new(SharedState {
             tls,
+            alt_svc: alt_svc.and_then(|text| HeaderValue::try_from(text).ok()),
             head_timeout: options.head_timeout,
             counters: (0..options.threads.get()).map(|_| Counters::default()).collect(),
             sequences: Sequences::default(),
@@ -55,7 +60,7 @@ impl Target {
         });
         let (stop, stopped) = oneshot::channel();
         let mut target = Self { address, shared, stop: Some(stop), threads: Vec::new() };
-        target.start_threads(options, listener, stopped)?;
+        target.start_threads(options, (listener, quic), stopped)?;
         Ok(target)
     }
 
@@ -83,7 +88,7 @@ impl Target {
     fn start_threads(
         &mut self,
         options: &Options,
-        listener: std::net::TcpListener,
+        (listener, quic): (std::net::TcpListener, Option<UdpSocket>),
         stopped: oneshot::Receiver<()>,
     ) -> Result<(), Error> {
         if let Some(path) = &options.log {
@@ -101,7 +106,9 @@ impl Target {
         let (_, runtime, _) = &runtimes[0];
         let entered = runtime.enter();
         let listener = TcpListener::from_std(listener).map_err(Error::Thread)?;
-        runtime.spawn(accept(Arc::clone(&self.shared), listener, workers, stopped));
+        let quic = quic.zip(self.shared.tls.as_ref());
+        let quic = quic.map(|(socket, identity)| h3::endpoint(socket, identity)).transpose()?;
+        runtime.spawn(accept(Arc::clone(&self.shared), (listener, quic), workers, stopped));
         drop(entered);
         for (worker, runtime, connections) in runtimes {
             let name = format!("target-{}", worker.index);
@@ -129,11 +136,37 @@ fn build_runtime() -> Result<Runtime, Error> {
     Builder::new_current_thread().enable_io().enable_time().build().map_err(Error::Thread)
 }
 
-fn listen(address: SocketAddr) -> Result<std::net::TcpListener, Error> {
-    open_listener(address).map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => Error::AddressInUse { address },
-        _ => Error::Listen { address, source },
-    })
+/// What the server listens on.
+struct Sockets {
+    listener: std::net::TcpListener,
+    quic: Option<UdpSocket>,
+    address: SocketAddr,
+}
+
+impl Sockets {
+    fn open(options: &Options) -> Result<Self, Error> {
+        // A free port of TCP may be taken in UDP: another one is tried.
+        let tries = if options.listen.port() == 0 { limits::PORT_TRY_COUNT } else { 1 };
+        let mut opened = Self::try_open(options);
+        for _ in 1..tries {
+            if opened.is_ok() {
+                break;
+            }
+            opened = Self::try_open(options);
+        }
+        opened.map_err(|(address, source)| match source.kind() {
+            io::ErrorKind::AddrInUse => Error::AddressInUse { address },
+            _ => Error::Listen { address, source },
+        })
+    }
+
+    fn try_open(options: &Options) -> Result<Self, (SocketAddr, io::Error)> {
+        let asked = options.listen;
+        let listener = open_listener(asked).map_err(|error| (asked, error))?;
+        let address = listener.local_addr().map_err(|error| (asked, error))?;
+        let quic = options.http3.then(|| h3::bind(address)).transpose().map_err(|error| (address, error))?;
+        Ok(Self { listener, quic, address })
+    }
 }
 
 fn open_listener(address: SocketAddr) -> io::Result<std::net::TcpListener> {
@@ -148,13 +181,13 @@ fn open_listener(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 /// Deals connections out to the workers in turn: with few of them, an even share matters more than a saved wake-up.
 async fn accept(
     shared: Arc<SharedState>,
-    listener: TcpListener,
+    (listener, quic): (TcpListener, Option<Endpoint>),
     workers: Vec<mpsc::Sender<Accepted>>,
     stopped: oneshot::Receiver<()>,
 ) {
     let deal = async {
         for worker in workers.iter().cycle() {
-            if worker.send(accept_one(&shared, &listener).await).await.is_err() {
+            if worker.send(accept_one(&shared, &listener, quic.as_ref()).await).await.is_err() {
                 break; // that worker's thread is gone
             }
         }
@@ -163,9 +196,20 @@ async fn accept(
         _ = stopped => {}
         () = deal => {}
     }
+    if let Some(endpoint) = &quic {
+        h3::close(endpoint).await;
+    }
 }
 
-async fn accept_one(shared: &SharedState, listener: &TcpListener) -> Accepted {
+async fn accept_one(shared: &SharedState, listener: &TcpListener, quic: Option<&Endpoint>) -> Accepted {
+    let Some(endpoint) = quic else { return accept_tcp(shared, listener).await };
+    tokio::select! {
+        accepted = accept_tcp(shared, listener) => accepted,
+        Some(incoming) = endpoint.accept() => Accepted::Quic(Box::new(incoming)),
+    }
+}
+
+async fn accept_tcp(shared: &SharedState, listener: &TcpListener) -> Accepted {
     loop {
         match listener.accept().await.and_then(hand_over) {
             Ok(accepted) => return accepted,
@@ -181,7 +225,7 @@ async fn accept_one(shared: &SharedState, listener: &TcpListener) -> Accepted {
 /// Takes the connection out of this thread's event queue; a worker puts it into its own.
 fn hand_over((stream, peer): (TcpStream, SocketAddr)) -> io::Result<Accepted> {
     stream.set_nodelay(true)?;
-    Ok((stream.into_std()?, peer))
+    Ok(Accepted::Tcp(stream.into_std()?, peer))
 }
 
 /// The client gave up before it was accepted.

@@ -9,14 +9,17 @@ use rustls::{
         CertificateDer, PrivateKeyDer,
         pem::{self, PemObject},
     },
+    server::ServerSessionMemoryCache,
 };
 use squall_plan::{files, limits::PEM_FILE_BYTES_MAX};
 
-use crate::{Error, Tls};
+use crate::{Error, Tls, limits};
 
 /// A TLS server ready to accept.
 pub(crate) struct Identity {
     pub(crate) config: Arc<ServerConfig>,
+    /// The same for QUIC.
+    pub(crate) quic: Arc<ServerConfig>,
     /// The certificate chain as PEM; a client that trusts it can verify the server.
     pub(crate) certificate_pem: String,
 }
@@ -27,8 +30,12 @@ impl Identity {
             Tls::SelfMade { names } => make(names, listen)?,
             Tls::Pem { certificate, key } => load(certificate, key)?,
         };
-        let config = configure(parts.chain, parts.key)?;
-        Ok(Self { config: Arc::new(config), certificate_pem: parts.pem })
+        let mut config = configure(parts.chain, parts.key)?;
+        let quic = for_quic(config.clone());
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        // Tickets keep the sessions with the clients: the default store holds 256, too few for tests of resumption.
+        config.ticketer = aws_lc_rs::Ticketer::new()?;
+        Ok(Self { config: Arc::new(config), quic: Arc::new(quic), certificate_pem: parts.pem })
     }
 }
 
@@ -76,12 +83,16 @@ fn configure(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<ServerConfig, rustls::Error> {
-    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // Tickets keep the sessions with the clients: the default store holds 256, too few for tests of resumption.
-    config.ticketer = aws_lc_rs::Ticketer::new()?;
-    Ok(config)
+        .with_single_cert(chain, key)
+}
+
+/// Accepts early data (0-RTT), which rustls does with sessions of its own memory alone.
+fn for_quic(mut config: ServerConfig) -> ServerConfig {
+    config.alpn_protocols = vec![b"h3".to_vec()];
+    config.max_early_data_size = u32::MAX; // RFC 9001 4.6.1: the only value but 0
+    config.session_storage = ServerSessionMemoryCache::new(limits::QUIC_SESSION_COUNT_MAX);
+    config
 }

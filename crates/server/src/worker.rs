@@ -1,11 +1,12 @@
 //! One thread of the server: it takes connections over, and answers their requests one after the other.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use hyper::{
     HeaderMap, Method, Request, Response, StatusCode,
-    body::{Body as _, Incoming},
+    body::{Body as _, Frame, Incoming},
+    header::ALT_SVC,
     http::request::Parts,
     service::service_fn,
     upgrade::OnUpgrade,
@@ -26,7 +27,7 @@ use crate::{
     body::ReplyBody,
     call::{Call, Received},
     connection::{Connection, Cut, Socket, Ticket},
-    limits,
+    h3, limits,
     pause::pause,
     reply::{Fate, Refusal, Reply},
     routes::{self, Intake},
@@ -35,7 +36,36 @@ use crate::{
 };
 
 /// A connection on its way from the acceptor to a worker.
-pub(crate) type Accepted = (std::net::TcpStream, SocketAddr);
+pub(crate) enum Accepted {
+    Tcp(std::net::TcpStream, SocketAddr),
+    Quic(Box<quinn::Incoming>),
+}
+
+/// A request body that is being received.
+pub(crate) trait Upload: Send {
+    /// Nothing follows.
+    fn is_end(&self) -> bool;
+
+    /// The next piece; `None`: the body is whole.
+    fn next(&mut self) -> impl Future<Output = Option<Result<Bytes, Cut>>> + Send;
+}
+
+impl Upload for Incoming {
+    fn is_end(&self) -> bool {
+        self.is_end_stream()
+    }
+
+    async fn next(&mut self) -> Option<Result<Bytes, Cut>> {
+        loop {
+            let frame = std::future::poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await?;
+            match frame.map(Frame::into_data) {
+                Ok(Ok(data)) => return Some(Ok(data)),
+                Ok(Err(_)) => {} // trailers
+                Err(_) => return Some(Err(Cut::Close)),
+            }
+        }
+    }
+}
 
 impl Worker {
     /// Serves until no more connections can come, then drops what is open.
@@ -44,8 +74,16 @@ impl Worker {
             if self.log.is_some() {
                 tokio::spawn(flush_log_often(Arc::clone(&self)));
             }
-            while let Some((stream, peer)) = connections.recv().await {
-                tokio::spawn(serve(Connection::new(Arc::clone(&self), peer), stream));
+            while let Some(accepted) = connections.recv().await {
+                let worker = Arc::clone(&self);
+                match accepted {
+                    Accepted::Tcp(stream, peer) => {
+                        tokio::spawn(serve(Connection::new(worker, peer), stream));
+                    }
+                    Accepted::Quic(incoming) => {
+                        tokio::spawn(h3::serve(worker, incoming));
+                    }
+                }
             }
         });
         drop(runtime); // the last requests are logged here
@@ -96,15 +134,30 @@ async fn serve_http(
     connection: Arc<Connection>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {
-    let service = service_fn(move |request| answer(Arc::clone(&connection), request));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let connection = Arc::clone(&connection);
+        async move {
+            let (head, body) = request.into_parts();
+            let alt_svc = connection.worker.shared.alt_svc.clone();
+            let mut response = answer(connection, head, body).await?;
+            if let Some(value) = alt_svc {
+                response.headers_mut().insert(ALT_SVC, value);
+            }
+            Ok::<_, Cut>(response)
+        }
+    });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http2().max_concurrent_streams(limits::STREAM_COUNT_MAX).enable_connect_protocol();
     let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
     drop(served); // a client that breaks off, or talks nonsense, is its own affair: the ticket has counted it
 }
 
-async fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> Result<Response<ReplyBody>, Cut> {
-    let (mut head, body) = request.into_parts();
+/// Answers a request of any version.
+pub(crate) async fn answer(
+    connection: Arc<Connection>,
+    mut head: Parts,
+    body: impl Upload,
+) -> Result<Response<ReplyBody>, Cut> {
     let ticket = Ticket::new(Arc::clone(&connection), &head);
     let reply = match routes::find(&head) {
         Ok((route, args)) => {
@@ -126,17 +179,16 @@ async fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> Resu
 /// Reads the whole body, so that the connection can be used again. A broken body ends the connection.
 async fn receive(
     connection: &Connection,
-    body: Incoming,
+    mut body: impl Upload,
     intake: Intake,
 ) -> Result<Result<Received, Refusal>, Cut> {
-    if body.is_end_stream() {
+    if body.is_end() {
         return Ok(Ok(Received::default()));
     }
-    let mut body = std::pin::pin!(body);
     let mut kept = Vec::new();
     let mut length = 0;
-    while let Some(frame) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        let Ok(data) = frame.map_err(|_| Cut::Close)?.into_data() else { continue };
+    while let Some(data) = body.next().await {
+        let data = data?;
         length += data.len() as u64;
         connection.worker.counters().body_bytes_received.add(data.len() as u64);
         if intake == Intake::Keep && length <= limits::ECHO_BYTES_MAX {

@@ -133,6 +133,9 @@ pub(crate) struct TargetArgs {
     /// Serve TLS, with a self-signed certificate unless --cert is given
     #[arg(long)]
     pub tls: bool,
+    /// Serve HTTP/3 too, on the UDP port of the same number, and announce it with Alt-Svc
+    #[arg(long, requires = "tls")]
+    pub http3: bool,
     /// Certificate chain to serve (PEM); needs --tls and --key
     #[arg(long, value_name = "FILE", requires_all = ["tls", "key"])]
     pub cert: Option<PathBuf>,

@@ -32,11 +32,16 @@ fn client_config(target: &Target) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-type TlsClient = Client<StreamOwned<ClientConnection, TcpStream>>;
+pub(crate) type TlsClient = Client<StreamOwned<ClientConnection, TcpStream>>;
 
 fn tls_client(target: &Target, config: &Arc<ClientConfig>, name: &str) -> TlsClient {
     let session = ClientConnection::new(Arc::clone(config), name.to_owned().try_into().unwrap()).unwrap();
     Client::new(StreamOwned::new(session, connect(target.address())))
+}
+
+/// A client of a server with a certificate of its own.
+pub(crate) fn client(target: &Target) -> TlsClient {
+    tls_client(target, &client_config(target), "localhost")
 }
 
 #[test]
