@@ -78,7 +78,8 @@ impl Source {
         }
     }
 
-    fn left(&self) -> Option<u64> {
+    /// Bytes that are still to come, when known.
+    pub(crate) fn left(&self) -> Option<u64> {
         match self {
             Self::Whole(bytes) => Some(bytes.len() as u64),
             Self::Steps { left, .. } => *left,

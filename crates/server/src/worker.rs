@@ -4,9 +4,9 @@ use std::{net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use hyper::{
-    HeaderMap, Method, Request, Response, StatusCode,
+    HeaderMap, Method, Request, Response, StatusCode, Version,
     body::{Body as _, Frame, Incoming},
-    header::ALT_SVC,
+    header::{ALT_SVC, CONTENT_LENGTH},
     http::request::Parts,
     service::service_fn,
     upgrade::OnUpgrade,
@@ -24,7 +24,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, rustls::HandshakeKind};
 
 use crate::{
-    body::ReplyBody,
+    body::{ReplyBody, Source},
     call::{Call, Received},
     connection::{Connection, Cut, Socket, Ticket},
     h3, limits,
@@ -222,11 +222,19 @@ async fn send(head: &mut Parts, reply: Reply, mut ticket: Ticket) -> Result<Resp
         tokio::spawn(websocket::serve(upgrade, *session, ticket));
         return Ok(response(reply.status, reply.headers, ReplyBody::none()));
     }
-    // hyper sends no body in these cases, and so never asks for it.
     let is_bodiless = head.method == Method::HEAD
         || matches!(reply.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     ticket.is_complete = is_bodiless;
-    Ok(response(reply.status, reply.headers, ReplyBody::new(reply.source, ticket)))
+    let Reply { status, mut headers, mut source, .. } = reply;
+    // In HTTP/1.1, hyper sends no body in these cases, and so never asks for it; later versions would get it.
+    if is_bodiless && head.version > Version::HTTP_11 {
+        let body_bytes = source.left().filter(|_| head.method == Method::HEAD);
+        if let Some(bytes) = body_bytes.filter(|_| !headers.contains_key(CONTENT_LENGTH)) {
+            headers.insert(CONTENT_LENGTH, bytes.into());
+        }
+        source = Source::Whole(Bytes::new());
+    }
+    Ok(response(status, headers, ReplyBody::new(source, ticket)))
 }
 
 fn response(status: StatusCode, headers: HeaderMap, body: ReplyBody) -> Response<ReplyBody> {

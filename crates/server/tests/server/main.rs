@@ -5,6 +5,7 @@
 mod client;
 mod connections;
 mod faults;
+mod http2;
 mod http3;
 mod routes;
 mod start;
