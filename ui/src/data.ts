@@ -23,7 +23,7 @@ export interface Row {
   bytes_received: number; bytes_sent: number; latency_us: Distribution; status: Record<string, number>;
 }
 
-export type LoadKind = 'requests' | 'handshakes' | 'idle_connections';
+export type LoadKind = 'requests' | 'handshakes' | 'idle_connections' | 'streams' | 'websockets';
 
 /** What all loads of one kind made. Kinds are never added up. */
 export interface KindTotals {

@@ -7,6 +7,8 @@ export interface Words { title: string; one: string; many: string; ok: string; l
 export const WORDS: Record<LoadKind, Words> = {
   requests: { title: 'Requests', one: 'request', many: 'requests', ok: 'succeeded', latency: 'latency' },
   handshakes: { title: 'Handshakes', one: 'handshake', many: 'handshakes', ok: 'completed', latency: 'time' },
+  streams: { title: 'Streams', one: 'stream', many: 'streams', ok: 'complete', latency: 'time to the end' },
+  websockets: { title: 'WebSockets', one: 'connection', many: 'connections', ok: 'opened', latency: 'time to open' },
   idle_connections: { title: 'Idle connections', one: 'connection', many: 'connections', ok: 'opened', latency: 'time to open' },
 };
 

@@ -10,9 +10,10 @@ use squall_plan::load::{
 use squall_plan::mask::masked_url;
 use squall_plan::units::DurationText;
 use squall_plan::{
-    Arrival, CloseMode, Endpoint, HandshakeLoad, HttpLoad, IdleLoad, IdleProtocol, Load, LoadSpec, Network,
-    OptionStyle, Pacing, PingKind, Plan, Profile, ReplayLoad, ReplayPace, Resumption, ResumptionMode, Stage,
-    Stop, TlsPolicy, TlsVersions, Weighted, What, When,
+    Arrival, CloseMode, Endpoint, HandshakeLoad, HttpLoad, IdleLoad, IdleProtocol, Load, LoadSpec,
+    MessageExchange, Network, OptionStyle, Pacing, PingKind, Plan, Profile, ReplayLoad, ReplayPace,
+    Resumption, ResumptionMode, Stage, Stop, StreamFormat, StreamLoad, TlsPolicy, TlsVersions, WebSocketLoad,
+    Weighted, What, When,
 };
 
 /// A plan that is about to be run.
@@ -71,6 +72,14 @@ fn load_lines(load: &Load, plan: &Plan) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     match &load.what {
         What::Http(http) => lines.push(("target", target(http))),
+        What::WebSocket(websocket) => {
+            lines.push(("target", target(&websocket.http)));
+            lines.push(("messages", websocket_ways(websocket)));
+        }
+        What::Stream(stream) => {
+            lines.push(("target", target(&stream.http)));
+            lines.extend(stream_ways(stream).map(|text| ("each", text)));
+        }
         What::Handshake(handshake) => {
             lines.push(("target", endpoints(&handshake.targets)));
             lines.extend(handshake_ways(handshake).map(|text| ("each", text)));
@@ -138,6 +147,42 @@ fn handshake_ways(load: &HandshakeLoad) -> Option<String> {
     parts.extend((!load.hold.is_zero()).then(|| format!("held for {}", DurationText(load.hold))));
     parts.extend((load.close != CloseMode::Rst).then(|| format!("closed by {}", close_name(load.close))));
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// What differs from a response that is read to its end.
+fn stream_ways(load: &StreamLoad) -> Option<String> {
+    let format = match load.format {
+        StreamFormat::Auto => None,
+        StreamFormat::Sse => Some("read as server-sent events".to_owned()),
+        StreamFormat::Lines => Some("read as lines".to_owned()),
+        StreamFormat::Pieces => Some("read as it comes".to_owned()),
+    };
+    let done = load.done.as_ref().map(|done| format!("until `{done}`"));
+    let hold = load.hold.map(|hold| format!("held for {}", DurationText(hold)));
+    let reconnecting = load.reconnects.then(|| "opened again when it ends".to_owned());
+    let good = load.objectives.as_ref().map(|rules| format!("good if {rules}"));
+    let parts: Vec<String> = [format, done, hold, reconnecting, good].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Who sends what.
+fn websocket_ways(load: &WebSocketLoad) -> String {
+    let size = format!("{} bytes", load.message.bytes.len());
+    let exchange = match load.exchange {
+        MessageExchange::Echo => format!("{size}, expected back"),
+        MessageExchange::Publish(count) => {
+            format!("{size}, published by {}", counted(count.into(), "connection"))
+        }
+        MessageExchange::Receive => "only received".to_owned(),
+        MessageExchange::Idle => "none".to_owned(),
+    };
+    let rate = load.rate.as_ref().map(|rate| profile(&rate.rate, "message/s"));
+    let pause = (!load.pause.is_zero()).then(|| format!("{} apart", DurationText(load.pause)));
+    let ping = load.ping.map(|every| format!("a ping every {}", DurationText(every)));
+    let compress = load.compress.then(|| "compressed".to_owned());
+    let storm = load.storm.map(|every| format!("all reopened every {}", DurationText(every)));
+    let parts = [Some(exchange), rate, pause, ping, compress, storm];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn idle_ways(load: &IdleLoad) -> String {

@@ -1,6 +1,6 @@
 //! `squall http`: makes the load that was typed, and shows what happened.
 
-use squall_engine::Control;
+use squall_engine::{Control, settled};
 use squall_measure::{Cause, RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::mask::masked_text;
 use squall_report::units::counted;
@@ -8,7 +8,7 @@ use squall_report::{Ask, ColorChoice};
 
 use squall_plan::{OptionStyle, Plan, ReplayLoad, What};
 
-use crate::args::{HttpArgs, OutputArgs};
+use crate::args::{HttpArgs, OutputArgs, StreamArgs};
 use crate::faces::Faces;
 use crate::failure::{ExitCode, Failure};
 use crate::view::View;
@@ -18,6 +18,13 @@ use crate::{echo, load, output, signals};
 pub(crate) fn run(args: &HttpArgs) -> Result<ExitCode, Failure> {
     let spec = args.spec();
     let plan = load::http_plan(&spec)?;
+    make(&plan, &args.output, echo::defaults(&spec))
+}
+
+/// The same for streams.
+pub(crate) fn stream(args: &StreamArgs) -> Result<ExitCode, Failure> {
+    let spec = args.spec();
+    let plan = settled(squall_plan::load::stream(&spec, load::typed())?)?;
     make(&plan, &args.output, echo::defaults(&spec))
 }
 

@@ -41,6 +41,8 @@ fn main() -> std::process::ExitCode {
 fn answer() -> Result<ExitCode, Failure> {
     let text = match usage::parse(std::env::args_os())? {
         Request::Do(Command::Http(args)) => return http::run(&args),
+        Request::Do(Command::Ws(args)) => return sessions::websocket(&args),
+        Request::Do(Command::Stream(args)) => return http::stream(&args),
         Request::Do(Command::Handshake(args)) => return sessions::handshake(&args),
         Request::Do(Command::Idle(args)) => return sessions::idle(&args),
         Request::Do(Command::Run(args)) => return run::run(&args),

@@ -84,6 +84,8 @@ fn problems_of(command: &Command, has_doubtful_arguments: bool) -> Option<Proble
     };
     match command {
         Command::Http(args) => plans::http(&part(args.spec()), load::typed()).err(),
+        Command::Ws(args) => plans::websocket(&part(args.spec()), load::typed()).err(),
+        Command::Stream(args) => plans::stream(&part(args.spec()), load::typed()).err(),
         Command::Handshake(args) => plans::handshake(&part(args.spec()), load::typed()).err(),
         Command::Idle(args) => plans::idle(&part(args.spec()), load::typed()).err(),
         Command::Replay(args) => plans::replay(&part(args.spec()), load::typed()).err(),
@@ -259,7 +261,7 @@ fn unknown_argument(error: &clap::Error, arg: &str, word: &str) -> Failure {
         );
     }
     // Those are flags of requests, which these commands do not make.
-    let makes_requests = !["handshake", "idle", "target", "record", "mock", "convert"].contains(&word);
+    let makes_requests = !["handshake", "idle", "ws", "target", "record", "mock", "convert"].contains(&word);
     if matches!(word, "record" | "mock") && ["-p", "--port"].contains(&arg) {
         return Failure::usage(format!("unknown flag `{arg}`"), "use `--listen ADDRESS:PORT`");
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use procfs::{Current, Meminfo};
-use squall_plan::{IdleProtocol, Load, OptionStyle, Plan, QuicPart, What};
+use squall_plan::{IdleProtocol, Load, OptionStyle, Plan, QuicPart, StreamLoad, What};
 
 use crate::Error;
 use crate::error::descriptors_reserved;
@@ -197,7 +197,7 @@ fn target_count(load: &Load) -> u64 {
         (_, Some(targets)) => {
             targets.iter().map(|target| target.value.authority()).collect::<BTreeSet<_>>().len()
         }
-        (What::Http(http), None) => {
+        (What::Http(http) | What::Stream(StreamLoad { http, .. }), None) => {
             let authority = |url: &url::Url| (url.host_str().map(str::to_owned), url.port_or_known_default());
             http.requests.iter().map(|request| authority(&request.url)).collect::<BTreeSet<_>>().len()
         }

@@ -47,6 +47,13 @@ pub enum Cause {
     UnexpectedStatus,
     /// A whole response with a body length that was not expected.
     UnexpectedLength,
+    /// A stream that ended before the event that was to be its last.
+    EndedEarly,
+    /// A message, or an event of a stream, larger than the limit.
+    MessageTooLarge,
+    /// The peer broke the WebSocket protocol, or did not agree to speak it.
+    #[serde(rename = "websocket_protocol")]
+    WebSocketProtocol,
     /// More redirects than allowed.
     TooManyRedirects,
     /// A redirect that cannot be followed: no or bad `Location`, or a host that is not in the plan.
@@ -240,7 +247,7 @@ fn kind_idx(cause: Cause, phase: Phase) -> usize {
 
 const KIND_COUNT: usize = CAUSES.len() * PHASES.len();
 
-const CAUSES: [Cause; 24] = [
+const CAUSES: [Cause; 27] = [
     Cause::NameNotResolved,
     Cause::ConnectionRefused,
     Cause::Unreachable,
@@ -259,6 +266,9 @@ const CAUSES: [Cause; 24] = [
     Cause::HeadTooLarge,
     Cause::UnexpectedStatus,
     Cause::UnexpectedLength,
+    Cause::EndedEarly,
+    Cause::MessageTooLarge,
+    Cause::WebSocketProtocol,
     Cause::TooManyRedirects,
     Cause::BadRedirect,
     Cause::ProxyRefused,

@@ -136,6 +136,8 @@ fn kind(what: &What) -> &'static str {
         What::Idle(_) => "idle connections",
         What::Replay(_) => "replayed requests",
         What::Script(_) => "a script's requests",
+        What::Stream(_) => "streams",
+        What::WebSocket(_) => "WebSockets",
         _ => "another kind of load",
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::figures::{figures, fixed, most};
 use crate::{
-    Failures, Histogram, Http2, Outcome, Phases, Quic, Replay, Sample, ScriptFigures, Sessions, StatusCounts,
+    Failures, Histogram, Http2, Outcome, Phases, Quic, Replay, Sample, ScriptFigures, Sessions, StatusCounts, Streams, WebSockets,
 };
 
 figures! {
@@ -70,6 +70,12 @@ figures! {
         /// What only QUIC has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub quic: Option<Box<Quic>>,
+        /// What only streams of events have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub streams: Option<Box<Streams>>,
+        /// What only WebSockets have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub websockets: Option<Box<WebSockets>>,
         /// What only the replay of recorded traffic has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub replay: Option<Box<Replay>>,

@@ -15,6 +15,7 @@ use crate::run::per_s;
 use crate::script::Judged;
 use crate::{Histogram, Snapshot};
 
+pub(crate) use parse::read_limit;
 pub use watched::WatchedThreshold;
 
 /// A rule, such as `waiting: p(99.9)<=1s`.
@@ -138,6 +139,10 @@ enum Metric {
     Requests,
     Throughput,
     Differing,
+    Events,
+    Goodput,
+    Messages,
+    Unanswered,
 }
 
 /// A time of successful requests.
@@ -154,6 +159,10 @@ enum Time {
     Receiving,
     Duration,
     Total,
+    FirstEvent,
+    EventGap,
+    MessageLatency,
+    Ping,
 }
 
 impl Metric {
@@ -165,7 +174,13 @@ impl Metric {
         match self {
             Self::Time(_) => statistic.is_of_distribution(),
             Self::Throughput => statistic == Statistic::Rate,
-            Self::Errors | Self::Requests | Self::Differing => {
+            Self::Errors
+            | Self::Requests
+            | Self::Differing
+            | Self::Events
+            | Self::Goodput
+            | Self::Messages
+            | Self::Unanswered => {
                 matches!(statistic, Statistic::Rate | Statistic::Count)
             }
         }
@@ -174,7 +189,9 @@ impl Metric {
     fn unit(self, statistic: Statistic) -> Unit {
         match (self, statistic) {
             (Self::Time(_), _) => Unit::Us,
-            (Self::Errors | Self::Differing, Statistic::Rate) => Unit::Fraction,
+            (Self::Errors | Self::Differing | Self::Goodput | Self::Unanswered, Statistic::Rate) => {
+                Unit::Fraction
+            }
             (_, Statistic::Rate) => Unit::PerSecond,
             _ => Unit::Count,
         }
@@ -186,6 +203,7 @@ impl Metric {
         let differing =
             || total.replay.as_ref().map(|replay| (replay.compared - replay.same, replay.compared));
         let share = |(part, whole): (u64, u64)| (whole > 0).then(|| part as f64 / whole as f64);
+        let (streams, messages) = (total.streams.as_deref(), total.websockets.as_deref());
         match (self, statistic) {
             (Self::Time(time), _) => statistic.of(&time.histogram(total)).map(|ns| ns / 1e3),
             (Self::Errors, Statistic::Rate) => share((total.failed(), ended)),
@@ -193,6 +211,18 @@ impl Metric {
             (Self::Requests, Statistic::Rate) => Some(per_s(ended, duration)),
             (Self::Requests, _) => Some(total.settled() as f64),
             (Self::Throughput, _) => Some(per_s(total.ok(), duration)),
+            (Self::Messages, Statistic::Rate) => messages.map(|made| per_s(made.messages_received, duration)),
+            (Self::Messages, _) => messages.map(|made| made.messages_received as f64),
+            (Self::Unanswered, Statistic::Rate) => {
+                messages.and_then(|made| share((made.unanswered, made.unanswered + made.answered)))
+            }
+            (Self::Unanswered, _) => messages.map(|made| made.unanswered as f64),
+            (Self::Events, Statistic::Rate) => streams.map(|streams| per_s(streams.events, duration)),
+            (Self::Events, _) => streams.map(|streams| streams.events as f64),
+            (Self::Goodput, Statistic::Rate) => {
+                streams.and_then(|streams| share((streams.good, streams.judged)))
+            }
+            (Self::Goodput, _) => streams.map(|streams| streams.good as f64),
             (Self::Differing, Statistic::Rate) => differing().and_then(share),
             (Self::Differing, _) => differing().map(|(count, _)| count as f64),
         }
@@ -213,8 +243,17 @@ impl Time {
             Self::Receiving => Cow::Borrowed(&phases.receiving),
             Self::Duration | Self::Service => Cow::Borrowed(&phases.duration),
             Self::Total => Cow::Borrowed(&phases.total),
+            Self::FirstEvent => or_empty(total.streams.as_deref().map(|streams| &streams.first_event)),
+            Self::EventGap => or_empty(total.streams.as_deref().map(|streams| &streams.event_gap)),
+            Self::MessageLatency => or_empty(total.websockets.as_deref().map(|made| &made.latency)),
+            Self::Ping => or_empty(total.sessions.as_deref().map(|made| &made.kept.ping_time)),
         }
     }
+}
+
+/// A time that only some kinds of run have.
+fn or_empty(histogram: Option<&Histogram>) -> Cow<'_, Histogram> {
+    histogram.map_or_else(|| Cow::Owned(Histogram::new()), Cow::Borrowed)
 }
 
 impl Statistic {
@@ -250,6 +289,14 @@ const METRICS: &[(&str, Metric)] = &[
     ("requests", Metric::Requests),
     ("throughput", Metric::Throughput),
     ("differing", Metric::Differing),
+    ("first_event", Metric::Time(Time::FirstEvent)),
+    ("event_gap", Metric::Time(Time::EventGap)),
+    ("events", Metric::Events),
+    ("goodput", Metric::Goodput),
+    ("msg_latency", Metric::Time(Time::MessageLatency)),
+    ("ping", Metric::Time(Time::Ping)),
+    ("messages", Metric::Messages),
+    ("unanswered", Metric::Unanswered),
     ("http_req_blocked", Metric::Time(Time::Blocked)),
     ("http_req_connecting", Metric::Time(Time::Connecting)),
     ("http_req_tls_handshaking", Metric::Time(Time::TlsHandshaking)),

@@ -28,9 +28,11 @@ mod segment;
 mod sessions;
 pub mod shell;
 mod spec;
+mod streams;
 pub mod units;
 pub mod urls;
 mod validate;
+mod websocket;
 
 pub use input::InputError;
 pub use model::*;
@@ -43,4 +45,6 @@ pub use script::ScriptSettings;
 pub use segment::{Segment, ShardPart};
 pub use sessions::*;
 pub use spec::*;
+pub use streams::*;
 pub use validate::{PlanError, validate_prepared_bytes};
+pub use websocket::*;

@@ -137,6 +137,21 @@ pub const PEM_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Largest file of header lines (`--header @FILE`).
 pub const HEADER_FILE_BYTES_MAX: u64 = REQUEST_HEAD_BYTES_MAX as u64;
 
+/// Largest file of request bodies (`--body-lines`): all of them are kept in memory.
+pub const BODY_LINES_BYTES_MAX: u64 = PREPARED_BYTES_MAX as u64;
+
+/// Largest event of a stream that is read as one: what an API sends in one piece is far smaller.
+pub const STREAM_EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Largest WebSocket message that is sent or received, decompressed: what browsers and most servers take is smaller.
+pub const WEBSOCKET_MESSAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How long a stream that has ended waits before it is opened again, unless the server says otherwise (`retry:`).
+pub const STREAM_RETRY_DEFAULT: Duration = Duration::from_secs(3);
+
+/// Longest wait that a server may ask of a stream that is to be opened again.
+pub const STREAM_RETRY_MAX: Duration = Duration::from_secs(3600);
+
 /// Largest saved run: a day with a thousand rows has a tenth of it.
 pub const RUN_FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 

@@ -8,7 +8,7 @@ use url::Url;
 use crate::secret::Secrecy;
 pub use crate::secret::is_secret_name;
 use crate::urls::is_token;
-use crate::{Body, Header, HttpLoad, Load, Plan, RequestPlan, ScriptLoad, What};
+use crate::{Body, Header, HttpLoad, Load, Plan, RequestPlan, ScriptLoad, StreamLoad, WebSocketLoad, What};
 
 /// What stands in the place of a secret.
 pub const MASK: &str = "***";
@@ -37,6 +37,12 @@ impl Load {
         let mut copy = self.clone();
         match &self.what {
             What::Http(http) => copy.what = What::Http(http.masked()),
+            What::Stream(stream) => {
+                copy.what = What::Stream(StreamLoad { http: stream.http.masked(), ..stream.clone() });
+            }
+            What::WebSocket(load) => {
+                copy.what = What::WebSocket(WebSocketLoad { http: load.http.masked(), ..load.clone() });
+            }
             What::Replay(replay) => copy.what = What::Replay(replay.masked()),
             What::Script(script) => copy.what = What::Script(script.masked()),
             What::Handshake(_) | What::Idle(_) => {}

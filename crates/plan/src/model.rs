@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::limits::WINDOW_BYTES_DEFAULT;
-use crate::{CloseMode, HandshakeLoad, IdleLoad, Profile, ReplayLoad, Segment};
+use crate::{CloseMode, HandshakeLoad, IdleLoad, Profile, ReplayLoad, Segment, StreamLoad, WebSocketLoad};
 
 /// A whole run: loads that start together, and the rules its result must meet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,6 +95,10 @@ pub enum What {
     Replay(ReplayLoad),
     /// What a k6 script says.
     Script(ScriptLoad),
+    /// Requests whose responses are streams of events.
+    Stream(StreamLoad),
+    /// WebSockets that are opened and kept.
+    WebSocket(WebSocketLoad),
 }
 
 /// A k6 script: its options say the rest.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::rules::Source;
-use crate::{Body, Load, OptionProblem, Plan, Profile, Stage, Stop, What, When};
+use crate::{Body, Load, OptionProblem, Plan, Profile, Stage, Stop, StreamLoad, What, When};
 
 /// A plan, and the local addresses that are still to be found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,7 +86,7 @@ impl Load {
             files.extend([&mut identity.cert_file, &mut identity.key_file]);
         }
         match &mut self.what {
-            What::Http(http) => {
+            What::Http(http) | What::Stream(StreamLoad { http, .. }) => {
                 files.extend(http.requests.iter_mut().filter_map(|request| match &mut request.body {
                     Body::File { path, .. } => Some(path),
                     Body::Empty | Body::Bytes(_) => None,
@@ -94,7 +94,7 @@ impl Load {
             }
             What::Replay(replay) => files.push(&mut replay.recording),
             What::Script(script) => files.push(&mut script.path),
-            What::Handshake(_) | What::Idle(_) => {}
+            What::Handshake(_) | What::Idle(_) | What::WebSocket(_) => {}
         }
         files
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HttpVersion, Load, Weighted, What};
+use crate::{HttpVersion, Load, StreamLoad, WebSocketLoad, Weighted, What};
 
 /// Full connections, each closed after its handshake: `squall handshake`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -167,7 +167,8 @@ impl What {
         match self {
             Self::Http(_) | Self::Replay(_) | Self::Script(_) => "request",
             Self::Handshake(_) => "handshake",
-            Self::Idle(_) => "connection",
+            Self::Idle(_) | Self::WebSocket(_) => "connection",
+            Self::Stream(_) => "stream",
         }
     }
 
@@ -183,7 +184,7 @@ impl What {
     /// Where connections by themselves go; `None` for loads that are made of requests.
     pub fn endpoints(&self) -> Option<&[Weighted<Endpoint>]> {
         match self {
-            Self::Http(_) | Self::Replay(_) | Self::Script(_) => None,
+            Self::Http(_) | Self::Replay(_) | Self::Script(_) | Self::Stream(_) | Self::WebSocket(_) => None,
             Self::Handshake(load) => Some(&load.targets),
             Self::Idle(load) => Some(&load.targets),
         }
@@ -194,7 +195,11 @@ impl Load {
     /// Whether its connections speak TLS to at least one target.
     pub fn speaks_tls(&self) -> bool {
         match &self.what {
-            What::Http(http) => http.requests.iter().any(|request| request.url.scheme() == "https"),
+            What::Http(http)
+            | What::Stream(StreamLoad { http, .. })
+            | What::WebSocket(WebSocketLoad { http, .. }) => {
+                http.requests.iter().any(|request| request.url.scheme() == "https")
+            }
             What::Handshake(_) | What::Script(_) => true,
             What::Idle(idle) => idle.tls || idle.quic,
             // Only its recording says, unless it goes elsewhere.

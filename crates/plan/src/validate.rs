@@ -4,7 +4,7 @@ use crate::limits::{
     CONNECTION_COUNT_MAX, PREPARED_BYTES_MAX, PREPARED_REQUEST_COUNT_MAX, RATE_PER_S_MAX,
     REQUEST_HEAD_BYTES_MAX, WEIGHT_SUM_MAX,
 };
-use crate::{Body, Endpoint, HttpLoad, Load, Plan, Profile, RequestPlan, Weighted, What, When};
+use crate::{Body, Endpoint, HttpLoad, Load, Plan, Profile, RequestPlan, StreamLoad, Weighted, What, When};
 
 /// Why a plan cannot be run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -73,7 +73,11 @@ impl Plan {
 impl Load {
     fn validate(&self) -> Result<(), PlanError> {
         match &self.what {
-            What::Http(http) => http.validate()?,
+            What::Http(http) | What::Stream(StreamLoad { http, .. }) => http.validate()?,
+            What::WebSocket(load) => {
+                load.http.validate()?;
+                load.rate.as_ref().map_or(Ok(()), |rate| validate_rate(&rate.rate))?;
+            }
             What::Script(_) => {}
             What::Handshake(load) => {
                 validate_targets(&load.targets)?;

@@ -23,6 +23,7 @@ mod replay;
 mod script;
 mod sessions;
 pub mod store;
+mod streams;
 pub mod studies;
 mod style;
 mod summary;
@@ -30,6 +31,7 @@ pub mod terminal;
 mod text;
 mod time;
 pub mod units;
+mod websockets;
 mod wording;
 
 pub use error::Error;

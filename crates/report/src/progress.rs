@@ -166,7 +166,7 @@ fn figures(glance: &Glance) -> Vec<(Tone, String)> {
 /// Those of requests, handshakes and idle connections, which are never added up: `requests 4 998/s   handshakes 1 000/s   idle connections 50`.
 fn figures_by_kind(kinds: &[KindGlance]) -> Vec<(Tone, String)> {
     let rate = |one: &KindGlance| match (one.kind, one.rates_per_s.last()) {
-        (LoadKind::IdleConnections, _) => units::count(one.ok),
+        (LoadKind::IdleConnections | LoadKind::WebSockets, _) => units::count(one.ok),
         (_, Some(rate)) => units::rate(*rate as f64),
         (_, None) => "-".to_owned(),
     };

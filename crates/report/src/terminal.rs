@@ -14,12 +14,14 @@ use crate::parts::{made_by_tools, part_lines, settled_by_tools};
 use crate::replay::{comparison_facts, difference_lines, fidelity_facts, learned_lines};
 use crate::script::{check_facts, iteration_facts};
 use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
+use crate::streams::{event_facts, stream_facts};
 use crate::style::{Style, Tone};
 use crate::summary::{
     Distribution, ErrorGroup, KindTotals, LoadKind, QuicSummary, ReasonSummary, ReplaySummary, RowSummary,
     Summary, most_at_once, rate_per_s,
 };
 use crate::text::{Cell, INDENT, Page, Piece, Table, clean, shorten};
+use crate::websockets::{close_facts, message_facts, message_times};
 use crate::{hints, units, wording};
 
 /// Draws the summary. `saved` is the run's folder, where there is one.
@@ -102,7 +104,11 @@ fn settled(summary: &Summary) -> Option<(u64, u64)> {
     match totals.iterations {
         _ if summary.is_by_tools() => settled_by_tools(summary),
         Some(done) if totals.requests == 0 => Some((done, 0)),
-        _ => Some((totals.ok, totals.failed)),
+        // A stream that was open at the end has done what it should until then.
+        _ => {
+            let open = totals.streams.as_ref().map_or(0, |streams| streams.closed_by_us);
+            Some((totals.ok + open, totals.failed))
+        }
     }
 }
 
@@ -285,12 +291,15 @@ fn kind_title(kind: LoadKind) -> &'static str {
         LoadKind::Requests => "REQUESTS",
         LoadKind::Handshakes => "HANDSHAKES",
         LoadKind::IdleConnections => "IDLE",
+        LoadKind::Streams => "STREAMS",
+        LoadKind::WebSockets => "WEBSOCKETS",
     }
 }
 
 /// `5 000/s   30 000 ok   12 failed   30 012 scheduled`: rates are of the time in which its own loads went on.
 fn kind_facts(kind: &KindTotals) -> Vec<String> {
-    let done = if kind.kind == LoadKind::IdleConnections { "opened" } else { "ok" };
+    let done =
+        if matches!(kind.kind, LoadKind::IdleConnections | LoadKind::WebSockets) { "opened" } else { "ok" };
     let mut facts = vec![
         units::rate(kind.rate_per_s),
         format!("{} {done}", units::count(kind.ok)),
@@ -342,6 +351,17 @@ fn sessions(page: &mut Page, summary: &Summary) {
     }
     if let Some(kept) = &summary.totals.idle_connections {
         items(page, "KEPT", &kept_facts(kept));
+    }
+    if let Some(made) = &summary.totals.websockets {
+        items(page, "MESSAGES", &message_facts(made));
+        items(page, "LATENCY", &message_times(made));
+        for (idx, row) in made.closes.iter().take(CLOSES_SHOWN).enumerate() {
+            items(page, if idx == 0 { "CLOSED" } else { "" }, &[close_facts(row)]);
+        }
+    }
+    if let Some(streams) = &summary.totals.streams {
+        items(page, "EVENTS", &event_facts(streams));
+        items(page, "", &stream_facts(streams));
     }
     if let Some(replay) = &summary.totals.replay {
         replayed(page, replay);
@@ -416,7 +436,7 @@ fn loops(summary: &Summary) -> Option<String> {
 
 /// By HTTP/2 streams, or pipelined.
 fn requests_per_connection(load: &Load) -> u32 {
-    let What::Http(http) = &load.what else { return 1 };
+    let Some(http) = load.what.http() else { return 1 };
     let policy = &load.connections;
     let of = |request: &RequestPlan| match request.http {
         HttpVersion::Http11 => policy.pipeline_depth.get(),
@@ -655,6 +675,9 @@ const ROW_COUNT_SHOWN: usize = 12;
 
 /// A plan's name on the first line.
 const NAME_WIDTH_MAX: usize = 40;
+
+/// Kinds of closes that are shown; all are in the JSON.
+const CLOSES_SHOWN: usize = 8;
 
 /// Kinds of terms on the screen; the JSON has them all.
 const TERMS_COUNT_SHOWN: usize = 6;

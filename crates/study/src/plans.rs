@@ -25,6 +25,8 @@ fn kind(what: &What) -> &'static str {
     match what {
         What::Handshake(_) => "handshakes",
         What::Idle(_) => "connections that are kept",
+        What::Stream(_) => "streams",
+        What::WebSocket(_) => "WebSockets",
         _ => "requests",
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use squall_plan::LoadSpec;
 
-use super::load::{LoadFlags, OfHttp};
+use super::load::{LoadFlags, OfHttp, OfStream};
 use super::{FaceArgs, values};
 
 /// `squall http`, and `squall` without a command.
@@ -25,6 +25,25 @@ pub(crate) struct HttpArgs {
 }
 
 impl HttpArgs {
+    /// The load as typed.
+    pub(crate) fn spec(&self) -> LoadSpec {
+        self.load.spec(&self.urls, self.output.name.as_deref())
+    }
+}
+
+/// `squall stream`.
+#[derive(Debug, Args)]
+pub(crate) struct StreamArgs {
+    /// URLs to request: `[WEIGHT@]URL`; the scheme defaults to http
+    #[arg(id = "URL", value_name = "URL")]
+    pub urls: Vec<String>,
+    #[command(flatten)]
+    pub load: LoadFlags<OfStream>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl StreamArgs {
     /// The load as typed.
     pub(crate) fn spec(&self) -> LoadSpec {
         self.load.spec(&self.urls, self.output.name.as_deref())

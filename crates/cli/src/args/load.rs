@@ -35,7 +35,7 @@ macro_rules! kinds {
     };
 }
 
-kinds!(OfHttp: Http, OfHandshake: Handshake, OfIdle: Idle, OfReplay: Replay, OfScript: Script, OfRecording: Recording);
+kinds!(OfHttp: Http, OfStream: Stream, OfWebSocket: WebSocket, OfHandshake: Handshake, OfIdle: Idle, OfReplay: Replay, OfScript: Script, OfRecording: Recording);
 
 impl<K: KindOfLoad> LoadFlags<K> {
     /// The load with these arguments, whose run has this name.

@@ -25,7 +25,7 @@ use crate::streams::Out;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use squall_report::{ColorChoice, Format, OutputSpec};
 
-pub(crate) use http::{HttpArgs, OutputArgs};
+pub(crate) use http::{HttpArgs, OutputArgs, StreamArgs};
 pub(crate) use load::{LoadFlags, OfRecording};
 pub(crate) use replay::ReplayArgs;
 pub(crate) use run::{
@@ -33,7 +33,7 @@ pub(crate) use run::{
     PtrReadingArgs, RunArgs,
 };
 pub(crate) use script::{LogFormatArg, SCRIPT_FLAGS, ScriptArgs, SummaryArg, SummaryModeArg};
-pub(crate) use sessions::{HandshakeArgs, IdleArgs};
+pub(crate) use sessions::{HandshakeArgs, IdleArgs, WebSocketArgs};
 pub(crate) use study::{CapacityArgs, CompareArgs, Levels, RunsArgs, StudyOutputArgs, SweepArgs};
 pub(crate) use traffic::{ConvertArgs, MockArgs, RecordArgs, RedactArgs, ViewArgs, session_by};
 pub(crate) use values::Statuses;
@@ -66,6 +66,12 @@ pub(crate) enum Command {
     /// Generate HTTP load (the default: `squall URL` means `squall http URL`)
     #[command(after_help = AFTER_HELP, after_long_help = AFTER_LONG_HELP)]
     Http(Box<HttpArgs>),
+    /// Measure streamed responses, such as server-sent events: time to the first event, gaps, events per second
+    #[command(after_help = STREAM_HELP)]
+    Stream(Box<StreamArgs>),
+    /// Open WebSockets and exchange messages: echo, publish and subscribe, receive, or keep them idle
+    #[command(after_help = WS_HELP)]
+    Ws(Box<WebSocketArgs>),
     /// Run a file: a plan, a k6 script or recorded traffic
     Run(Box<RunArgs>),
     /// Print the effective options of a k6 script as JSON
@@ -217,6 +223,24 @@ impl From<ColorArg> for ColorChoice {
     }
 }
 
+const STREAM_HELP: &str = "\
+Examples:
+  squall stream -c 100 http://localhost:8080/sse         100 streams at a time, for 10 s
+  squall stream -r 5/s --body-lines prompts.jsonl --done '[DONE]' -H 'Content-Type: application/json' URL
+                                                         an LLM API: 5 prompts a second, each to its [DONE]
+  squall stream --slo 'first<500ms,gap:p(95)<50ms' --threshold 'goodput>95%' URL
+  squall stream --reconnect -c 10k -d 5m URL             clients that come back with Last-Event-ID";
+
+const WS_HELP: &str = "\
+Examples:
+  squall ws ws://localhost:8080/ws/echo                  50 connections, each sends when it has its echo
+  squall ws -r 10k/s -c 500 --size 1KiB ws://localhost:8080/ws/echo
+                                                         open model: 10,000 messages a second on 500 connections
+  squall ws --publish 2 --subscribe 1k ws://localhost:8080/ws/broadcast
+                                                         2 messages a second to 1,000 subscribers
+  squall ws --idle -c 20k --ping 30s -d 10m wss://example.org/ws
+  squall ws --threshold 'msg_latency: p(99)<50' ws://localhost:8080/ws/echo";
+
 const HANDSHAKE_HELP: &str = "\
 Examples:
   squall handshake example.org                           50 connections for 10 s, each a full handshake
@@ -239,6 +263,8 @@ const MAN_PAGES: &[&str] = &[
     "inspect",
     "plan",
     "new",
+    "stream",
+    "ws",
     "handshake",
     "idle",
     "replay",

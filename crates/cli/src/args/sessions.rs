@@ -4,7 +4,7 @@ use clap::Args;
 use squall_plan::LoadSpec;
 
 use super::OutputArgs;
-use super::load::{LoadFlags, OfHandshake, OfIdle};
+use super::load::{LoadFlags, OfHandshake, OfIdle, OfWebSocket};
 
 /// `squall handshake`.
 #[derive(Debug, Args)]
@@ -43,5 +43,24 @@ impl IdleArgs {
     /// The load as typed.
     pub(crate) fn spec(&self) -> LoadSpec {
         self.load.spec(&self.targets, self.output.name.as_deref())
+    }
+}
+
+/// `squall ws`.
+#[derive(Debug, Args)]
+pub(crate) struct WebSocketArgs {
+    /// URLs to open: `[WEIGHT@]URL` with the scheme `ws` or `wss`
+    #[arg(id = "URL", value_name = "URL")]
+    pub urls: Vec<String>,
+    #[command(flatten)]
+    pub load: LoadFlags<OfWebSocket>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl WebSocketArgs {
+    /// The load as typed.
+    pub(crate) fn spec(&self) -> LoadSpec {
+        self.load.spec(&self.urls, self.output.name.as_deref())
     }
 }

@@ -4,7 +4,7 @@ pub(crate) mod script;
 mod source_line;
 
 use squall_engine::settled;
-use squall_measure::Threshold;
+use squall_measure::{Objectives, Threshold};
 use squall_plan::options::ReadContext;
 use squall_plan::{InputError, LoadSpec, Plan, Problems};
 use squall_traffic::change::{check_replacement, check_template};
@@ -27,6 +27,7 @@ pub(crate) fn check_value(option: &str, text: &str) -> Result<(), InputError> {
     let behind = |mark: &str| text.split_once(mark).map_or("", |(_, rest)| rest);
     match option {
         "threshold" => text.parse::<Threshold>().map(drop),
+        "slo" => text.parse::<Objectives>().map(drop),
         "set-header" => check_template(behind(":")),
         "set-query" | "set-form" | "set-json" | "set-cookie" | "jwt-claim" => check_template(behind("=")),
         "replace" => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use squall_fleet::{LoadWork, ScriptWork, tool};
 use squall_measure::Rules;
 use squall_plan::file::Problem;
-use squall_plan::load::{handshake, http, idle, replay as replay_draft};
+use squall_plan::load::{handshake, http, idle, replay as replay_draft, stream, websocket};
 use squall_plan::options::{LoadType, ReadContext};
 use squall_plan::{LoadSpec, OptionProblem, Place, Plan, PortablePlan, Problems};
 use squall_script::script_settings;
@@ -42,6 +42,8 @@ pub(crate) fn read(load: &LoadSpec, folder: &Path, spoiled: &[Place]) -> (Option
     let context = ReadContext { spoiled: Some(&spoiled), check: &check_value };
     let read = match kind {
         Some(LoadType::Http) => http(&spec, context).map(ReadLoad::native),
+        Some(LoadType::Stream) => stream(&spec, context).map(ReadLoad::native),
+        Some(LoadType::WebSocket) => websocket(&spec, context).map(ReadLoad::native),
         Some(LoadType::Handshake) => handshake(&spec, context).map(ReadLoad::native),
         Some(LoadType::Idle) => idle(&spec, context).map(ReadLoad::native),
         Some(LoadType::Replay) => read_replay(&spec, context),

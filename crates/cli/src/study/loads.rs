@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use squall_measure::Threshold;
-use squall_plan::{Plan, What};
+use squall_plan::Plan;
 use squall_study::mismatch;
 use url::{Host, Url};
 
@@ -115,9 +115,6 @@ pub(crate) fn refuse_pointless(rule: &Threshold, plan: &Plan) -> Result<(), Fail
 }
 
 fn urls(plan: &Plan) -> impl Iterator<Item = &Url> {
-    let requests = plan.loads.iter().filter_map(|load| match &load.what {
-        What::Http(http) => Some(&http.requests),
-        _ => None,
-    });
+    let requests = plan.loads.iter().filter_map(|load| Some(&load.what.http()?.requests));
     requests.flatten().map(|request| &request.url)
 }

@@ -14,15 +14,19 @@ mod rotation;
 mod route;
 mod rows;
 mod sessions;
+mod streams;
+mod websocket;
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use squall_measure::RowKey;
 use squall_plan::limits::PREPARED_REQUEST_COUNT_MAX;
-use squall_plan::{Body, Expect, HttpLoad, HttpVersion, Load, ReplayLoad, What};
+use squall_plan::{Body, Expect, Header, HttpLoad, HttpVersion, Load, ReplayLoad, StreamLoad, What};
 use squall_script::Spec;
+use squall_wire::h1::RequestKind;
 
 use self::origin::{OriginKey, OriginTable, refuse_forwarded_h2};
 use self::redirect::redirect_plan;
@@ -39,6 +43,8 @@ pub(crate) use self::request::{FileBody, IDEMPOTENT_METHODS, Part, PreparedReque
 pub(crate) use self::route::Route;
 pub(crate) use self::rows::{RowBook, VersionRows};
 pub(crate) use self::sessions::{Conduct, KeepAlive, KeepAliveKind, PreparedSessions};
+pub(crate) use self::streams::{StreamPolicy, retry_ns};
+pub(crate) use self::websocket::WebSocketPolicy;
 
 /// A load, ready to be driven.
 #[derive(Debug)]
@@ -61,13 +67,24 @@ pub(crate) struct Prepared {
     pub(crate) book: Option<Arc<RowBook>>,
     /// What a load of connections has besides.
     pub(crate) sessions: Option<PreparedSessions>,
+    /// How responses are read as streams of events, where they are.
+    pub(crate) streams: Option<StreamPolicy>,
 }
 
 impl Prepared {
     /// Prepares a load: opens its files, reads its certificates, resolves its names. Its rows follow `rows`.
     pub(crate) fn new(load: &Load, rows: Vec<RowKey>, stop: &Arc<AtomicBool>) -> Result<Self, Error> {
+        let (mut streams, mut sessions) = (None, None);
         let http = match &load.what {
             What::Http(http) => http,
+            What::Stream(stream) => {
+                streams = Some(StreamPolicy::new(stream)?);
+                &stream.http
+            }
+            What::WebSocket(websocket) => {
+                sessions = Some(PreparedSessions::of_websockets(websocket));
+                &websocket.http
+            }
             What::Replay(replay) => return Self::of_recording(load, replay, rows, stop),
             What::Handshake(_) | What::Idle(_) => return Self::of_sessions(load, rows, stop),
             _ => unreachable!("a script's load has a driver"),
@@ -76,24 +93,26 @@ impl Prepared {
         let mut rows = RowTable { load: &load.name, begin: rows.len(), rows };
         let mut requests = Vec::new();
         let mut weights = Vec::new();
+        let follows = http.follow_count_max > 0 || streams.as_ref().is_some_and(|streams| streams.reconnects);
         check_request_count(http)?;
+        let offer = sessions.as_ref().and_then(|sessions| Some(&sessions.websocket.as_ref()?.offer));
         for plan in &http.requests {
+            let plan = &offer.map_or(Cow::Borrowed(plan), |offer| Cow::Owned(offer.opening(plan)));
             let origin_idx = origins.index_of(&plan.url, plan.http)?;
             let key = &origins.origins[origin_idx].key;
             let rows = rows.rows_of(plan, key);
-            let template = Template {
-                plan,
-                http: key.http,
-                origin_idx: origin_idx as u32,
-                rows,
-                follows: http.follow_count_max > 0,
-            };
+            let template = Template { plan, http: key.http, origin_idx: origin_idx as u32, rows, follows };
             let file = open_body(&plan.body)?;
             let forwarder = origins.forwarder(&plan.url);
             refuse_forwarded_h2(key, forwarder)?;
             let table = &mut origins.origins[origin_idx].fields;
             for agent in &http.user_agents {
-                requests.push(template.encode(&agent.value, file.clone(), forwarder, Some(&mut *table))?);
+                let mut request =
+                    template.encode(&agent.value, file.clone(), forwarder, Some(&mut *table))?;
+                if offer.is_some() {
+                    request.kind = RequestKind::Upgrade;
+                }
+                requests.push(request);
                 weights.push(u64::from(plan.weight.get()) * u64::from(agent.weight.get()));
             }
         }
@@ -103,7 +122,7 @@ impl Prepared {
         let OriginTable { origins, names, .. } = origins;
         let names = names.resolve(&load.network.sources, stop)?;
         let (rotation, rows) = (rotation(&weights)?, rows.rows);
-        Ok(Self { requests, rotation, origins, rows, names, ..Self::empty(load.clone()) })
+        Ok(Self { requests, rotation, origins, rows, names, streams, sessions, ..Self::empty(load.clone()) })
     }
 
     /// The same for a recording: its index names the origins and the rows.
@@ -184,6 +203,7 @@ impl Prepared {
             replay: None,
             book: None,
             sessions: None,
+            streams: None,
         }
     }
 
@@ -290,10 +310,31 @@ impl Prepared {
     pub(crate) fn http(&self) -> &HttpLoad {
         match (&self.load.what, &self.sessions) {
             (_, Some(sessions)) => &sessions.http,
-            (What::Http(http), _) => http,
+            (What::Http(http) | What::Stream(StreamLoad { http, .. }), _) => http,
             (What::Replay(replay), _) => &replay.http,
             _ => unreachable!("what is prepared for a driver has a plain HTTP load"),
         }
+    }
+
+    /// The request that opens a stream again, which has ended after the event with this id.
+    pub(crate) fn resumed(&self, request: &PreparedRequest, last_id: &[u8]) -> Option<PreparedRequest> {
+        let Source { plan, user_agent } = request.source.as_deref()?;
+        let mut plan = plan.clone();
+        plan.headers.retain(|header| !header.name.eq_ignore_ascii_case(LAST_EVENT_ID));
+        if !last_id.is_empty() {
+            let value = String::from_utf8_lossy(last_id).into_owned();
+            plan.headers.push(Header { name: LAST_EVENT_ID.to_owned(), value });
+        }
+        let key = &self.origins[request.origin_idx as usize].key;
+        let forwarder = self.load.network.proxy.as_ref().filter(|_| !key.is_tls);
+        let template = Template {
+            plan: &plan,
+            http: key.http,
+            origin_idx: request.origin_idx,
+            rows: request.rows,
+            follows: true,
+        };
+        template.encode(user_agent, request.file.clone(), forwarder, None).ok()
     }
 
     /// The request that follows a redirect (RFC 9110 15.4), or why it cannot be followed.
@@ -327,6 +368,9 @@ impl Prepared {
         template.encode(user_agent, file, forwarder, None).map_err(|error| error.to_string())
     }
 }
+
+/// WHATWG HTML, 9.2.4.
+const LAST_EVENT_ID: &str = "Last-Event-ID";
 
 fn as_ipv6(address: &IpAddr) -> IpAddr {
     match address {

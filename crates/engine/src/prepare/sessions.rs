@@ -20,6 +20,7 @@ use crate::prepare::encode::encode;
 use crate::prepare::origin::{Dial, Origin, OriginKey, OriginTls, resolve_rule};
 use crate::prepare::request::PreparedRequest;
 use crate::prepare::rows::VersionRows;
+use crate::prepare::websocket::WebSocketPolicy;
 use crate::sys::nanoseconds;
 use crate::{Error, Remedy, tls};
 
@@ -31,6 +32,8 @@ pub(crate) struct PreparedSessions {
     pub(super) http: HttpLoad,
     /// How TLS is spoken, where it is.
     pub(crate) tls: Option<Arc<ClientConfig>>,
+    /// What is said on connections that are WebSockets.
+    pub(crate) websocket: Option<WebSocketPolicy>,
 }
 
 /// How every connection of such a load behaves.
@@ -85,7 +88,7 @@ impl PreparedSessions {
             expect: Expect { status: vec![(200, 399)], body: ExpectBody::Any },
             timeout: request.map_or(load.connections.connect_timeout, |request| request.timeout),
         };
-        Self { conduct: Conduct::new(&load.what), http, tls: config }
+        Self { conduct: Conduct::new(&load.what), http, tls: config, websocket: None }
     }
 }
 

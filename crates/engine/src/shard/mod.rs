@@ -168,9 +168,11 @@ impl Shard {
         let Self { connections, schedule, recorder } = self;
         schedule.tell_recorded(recorder);
         schedule.fill_driven(connections, recorder);
+        recorder.fill_streams();
         if let Some(sessions) = &mut schedule.sessions {
             sessions.note_memory(&mut recorder.pulse);
             schedule.count_farewells(connections, recorder);
+            schedule.count_unanswered(recorder);
         }
         connections.note_quic_end(recorder);
         recorder.pulse.end(connections.now_ns, schedule.backlog(connections));

@@ -44,7 +44,7 @@ fn read_subject(subject: Excerpt<'_>, limit: &str) -> Result<(Metric, Statistic)
 }
 
 /// Reads the limit in the unit of what is judged.
-fn read_limit(limit: Excerpt<'_>, unit: Unit) -> Result<f64, InputError> {
+pub(crate) fn read_limit(limit: Excerpt<'_>, unit: Unit) -> Result<f64, InputError> {
     match unit {
         Unit::Us => read_time_us(limit),
         Unit::Fraction => read_fraction(limit),
@@ -88,15 +88,15 @@ impl Metric {
     fn statistics_help(self) -> &'static str {
         match self {
             Self::Time(_) => "write `p(95)`, `avg`, `med`, `min` or `max`",
-            _ => "write `rate`, or `count` (of `errors`, `requests` and `differing`)",
+            _ => "write `rate`, or `count` (not of `throughput`)",
         }
     }
 
     /// What the metric means where a rule names no statistic.
     fn usual_statistic(self, name: Excerpt<'_>, limit: &str) -> Result<Statistic, InputError> {
         let is_rate = match self {
-            Self::Errors | Self::Differing => limit.ends_with('%'),
-            Self::Requests => limit.contains('/'),
+            Self::Errors | Self::Differing | Self::Goodput | Self::Unanswered => limit.ends_with('%'),
+            Self::Requests | Self::Events | Self::Messages => limit.contains('/'),
             Self::Throughput => true,
             Self::Time(_) => {
                 let reason = format!("`{}` has several statistics, and the rule names none", name.text);

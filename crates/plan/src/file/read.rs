@@ -16,7 +16,7 @@ use crate::units::{parse_duration, parse_weight};
 use crate::{InputError, nearest};
 
 /// What a load can be: the key whose value is the load's argument.
-pub const LOAD_KINDS: &[&str] = &["http", "script", "handshake", "idle", "replay", "tool"];
+pub const LOAD_KINDS: &[&str] = &["http", "script", "stream", "ws", "handshake", "idle", "replay", "tool"];
 
 /// Every key that a plan file may have.
 pub(super) const PLAN_KEYS: &[&str] = &[

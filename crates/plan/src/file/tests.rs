@@ -118,7 +118,7 @@ fn all_problems_are_told_at_once_with_their_place() {
             "4:9: a machine has no key `hots` | a similar one exists: `host`",
             "5:26: `weight: heavy`: not a weight | write a whole number from 1, such as `3`",
             "6:32: `mode: 9`: not octal permissions | write three or four octal digits, such as 0644",
-            "8:5: the load has no kind | add one of http, script, handshake, idle, replay, tool, such as `http: http://localhost:8080/`",
+            "8:5: the load has no kind | add one of http, script, stream, ws, handshake, idle, replay, tool, such as `http: http://localhost:8080/`",
             "10:10: there is no machine `g2` | a similar one exists: `g1`",
             "11:18: `start_after: 5`: a unit is missing | write a duration with its unit, such as `500ms`, `10s`, `2m` or `1h30m`",
         ]

@@ -3,25 +3,26 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use url::form_urlencoded;
 
 use super::timing::Timing;
 use super::{connection, thresholds};
 use crate::files::{read_text, read_text_from};
-use crate::limits::{HEADER_FILE_BYTES_MAX, URLS_FILE_BYTES_MAX};
+use crate::limits::{
+    BODY_LINES_BYTES_MAX, HEADER_FILE_BYTES_MAX, PREPARED_REQUEST_COUNT_MAX, URLS_FILE_BYTES_MAX,
+};
 use crate::options::table::{
-    BASIC, BODY, BODY_FILE, COOKIE, EXPECT_BODY_BYTES, EXPECT_SAME_LENGTH, EXPECT_STATUS, FOLLOW, FORM, H2C,
-    HEADER, HTTP, METHOD, SOURCE, TIMEOUT, URLS_FILE, USER_AGENT,
+    BASIC, BODY, BODY_FILE, BODY_LINES, COOKIE, EXPECT_BODY_BYTES, EXPECT_SAME_LENGTH, EXPECT_STATUS, FOLLOW,
+    FORM, H2C, HEADER, HTTP, METHOD, SOURCE, TIMEOUT, URLS_FILE, USER_AGENT,
 };
 use crate::options::values::HeaderSource;
 use crate::options::{LoadType, ReadContext, Reading};
 use crate::rules::parse_header;
 use crate::urls::{Target, parse_list, parse_target};
 use crate::{
-    Body, ConnectionPolicy, Expect, ExpectBody, Header, HttpLoad, HttpVersion, Load, LoadSpec, Network,
-    OptionProblem, PortablePlan, Problems, RequestPlan, Segment, TlsPolicy, TlsVersions, Weighted, What,
-    validate_prepared_bytes,
+    Body, ConnectionPolicy, Expect, ExpectBody, Header, HttpLoad, HttpVersion, Load, LoadSpec, Network, OptionProblem, PlanError, PortablePlan, Problems, RequestPlan, Segment, TlsPolicy, TlsVersions, Weighted, What, When, validate_prepared_bytes,
 };
 
 /// The plan of plain requests.
@@ -30,18 +31,30 @@ use crate::{
 /// All that is wrong with its options.
 pub fn http(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePlan, Problems> {
     let mut given = Reading::new(LoadType::Http, spec, context);
+    let timeout = given.or_default(&TIMEOUT);
+    let timing = Timing::read(&mut given);
+    let when = given.take(timing.when());
+    plan(given, (timing, when), timeout, What::Http)
+}
+
+/// The plan of a load that is described by its requests; `what`: what it makes of them.
+pub(super) fn plan(
+    mut given: Reading<'_>,
+    (timing, when): (Timing, Option<When>),
+    timeout: Duration,
+    what: impl FnOnce(HttpLoad) -> What,
+) -> Result<PortablePlan, Problems> {
+    let spec = given.spec();
     let targets = targets(&mut given);
     let shared = Shared::read(&mut given);
-    let timing = Timing::read(&mut given);
     let expect = expect(&mut given);
-    let (follow_count_max, timeout) = (given.one(&FOLLOW).unwrap_or(0), given.or_default(&TIMEOUT));
+    let follow_count_max = given.one(&FOLLOW).unwrap_or(0);
     let mut connections = connection::connection_policy(&mut given);
     let network = connection::network(&mut given);
     let tls = connection::tls_policy(&mut given);
     let (sources, thresholds) = (given.all(&SOURCE), thresholds(&mut given));
     let name = default_name(&targets);
-    let when = given.take(timing.when());
-    let requests = given.take(shared.requests(targets));
+    let requests = given.take(shared.requests(&targets));
     if let Some(requests) = &requests {
         given.take(refuse_without_effect(&connections, requests));
         given.take(refuse_with_http3(&network, &tls, requests));
@@ -50,8 +63,8 @@ pub fn http(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePlan, P
     }
     let user_agents = shared.user_agents;
     let load = requests.zip(when).map(|(requests, when)| Load {
-        name: "http".to_owned(),
-        what: What::Http(HttpLoad { requests, user_agents, follow_count_max, expect, timeout }),
+        name: given.kind().name().to_owned(),
+        what: what(HttpLoad { requests, user_agents, follow_count_max, expect, timeout }),
         when,
         stop: timing.stop(),
         connections,
@@ -134,23 +147,33 @@ fn default_name(targets: &[Target]) -> String {
 
 /// All targets; those of the command line first.
 fn targets(given: &mut Reading<'_>) -> Vec<Target> {
-    let mut targets = given.arguments(target);
+    let kind = given.kind();
+    let mut targets = given.arguments(|text| target(kind, text));
     // Standard input is read once: not in vain.
     let file = given.one(&URLS_FILE).filter(|_| given.spec().is_whole);
     targets.extend(file.and_then(|path| given.take(listed(&path))).into_iter().flatten());
     if given.spec().arguments.is_empty() && !given.has(&URLS_FILE.option) {
-        let help = "add one, such as `squall http://localhost:8080/`";
+        let help = match kind {
+            LoadType::WebSocket => "add one, such as `squall ws ws://localhost:8080/ws/echo`",
+            LoadType::Stream => "add one, such as `squall stream http://localhost:8080/sse`",
+            _ => "add one, such as `squall http://localhost:8080/`",
+        };
         given.take(Err::<(), _>(OptionProblem::of("URL", "no URL given", help)));
     }
     targets
 }
 
-fn target(text: &str) -> Result<Target, OptionProblem> {
+fn target(kind: LoadType, text: &str) -> Result<Target, OptionProblem> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         let help = "a number needs a flag: `-c` connections, `-n` requests, `-d` time, `-r` rate";
         return Err(OptionProblem::of("URL", format!("`{text}` is not a URL"), help));
     }
-    parse_target(text).map_err(|error| OptionProblem::invalid("URL", text, &error))
+    // A WebSocket begins as a request (RFC 6455 3).
+    let as_http = match kind {
+        LoadType::WebSocket => text.replacen("wss://", "https://", 1).replacen("ws://", "http://", 1),
+        _ => text.to_owned(),
+    };
+    parse_target(&as_http).map_err(|error| OptionProblem::invalid("URL", text, &error))
 }
 
 fn listed(path: &Path) -> Result<Vec<Target>, OptionProblem> {
@@ -173,7 +196,8 @@ fn text_of(path: &Path) -> io::Result<String> {
 struct Shared {
     method: Option<String>,
     headers: Vec<Header>,
-    body: Body,
+    /// Sent in rotation; at least one.
+    bodies: Vec<Body>,
     /// The version of HTTP over TLS and over plain TCP, where a URL does not say.
     versions: (HttpVersion, HttpVersion),
     /// In rotation; at least one.
@@ -183,7 +207,7 @@ struct Shared {
 impl Shared {
     /// Reads the options, and the files they name.
     fn read(given: &mut Reading<'_>) -> Self {
-        let body = body(given);
+        let bodies = bodies(given);
         let mut headers = headers(given);
         let user_agents = user_agents(given, &mut headers);
         if given.has(&FORM.option) && !has(&headers, "content-type") {
@@ -191,30 +215,36 @@ impl Shared {
         }
         let asked = given.one(&HTTP).unwrap_or_default();
         let plain = if given.one(&H2C).is_some() { HttpVersion::Http2 } else { asked };
-        Self { method: given.one(&METHOD), headers, body, versions: (asked, plain), user_agents }
+        Self { method: given.one(&METHOD), headers, bodies, versions: (asked, plain), user_agents }
     }
 
-    fn requests(&self, targets: Vec<Target>) -> Result<Vec<RequestPlan>, OptionProblem> {
-        let body_bytes = if let Body::Bytes(bytes) = &self.body { bytes.len() } else { 0 };
+    fn requests(&self, targets: &[Target]) -> Result<Vec<RequestPlan>, OptionProblem> {
+        let in_memory = |body: &Body| if let Body::Bytes(bytes) = body { bytes.len() } else { 0 };
+        let body_bytes = self.bodies.iter().map(in_memory).sum();
         validate_prepared_bytes(body_bytes, targets.len()).map_err(|error| super::impossible(&error))?;
-        Ok(targets.into_iter().map(|target| self.request(target)).collect())
+        let count = targets.len().saturating_mul(self.bodies.len());
+        if count > PREPARED_REQUEST_COUNT_MAX {
+            return Err(super::impossible(&PlanError::TooManyRequests { count }));
+        }
+        let all = targets.iter().flat_map(|target| self.bodies.iter().map(|body| self.request(target, body)));
+        Ok(all.collect())
     }
 
     /// The request to one target. An `Authorization` typed as a header wins over the one of the URL.
-    fn request(&self, target: Target) -> RequestPlan {
-        let by_body = || if self.body == Body::Empty { "GET" } else { "POST" }.to_owned();
+    fn request(&self, target: &Target, body: &Body) -> RequestPlan {
+        let by_body = || if *body == Body::Empty { "GET" } else { "POST" }.to_owned();
         let (tls, plain) = self.versions;
         let by_scheme = if target.url.scheme() == "https" { tls } else { plain };
         let http = target.http.unwrap_or(by_scheme);
         let mut headers = self.headers.clone();
-        headers.extend(target.authorization.filter(|_| !has(&self.headers, "authorization")));
+        headers.extend(target.authorization.clone().filter(|_| !has(&self.headers, "authorization")));
         RequestPlan {
             weight: target.weight,
-            method: target.method.or_else(|| self.method.clone()).unwrap_or_else(by_body),
+            method: target.method.clone().or_else(|| self.method.clone()).unwrap_or_else(by_body),
             pattern: pattern(&target.url),
-            url: target.url,
+            url: target.url.clone(),
             headers,
-            body: self.body.clone(),
+            body: body.clone(),
             http,
         }
     }
@@ -233,6 +263,26 @@ fn pattern(url: &url::Url) -> String {
     let mut pattern = url.clone();
     pattern.set_query(None);
     pattern.into()
+}
+
+fn bodies(given: &mut Reading<'_>) -> Vec<Body> {
+    match given.one(&BODY_LINES) {
+        Some(path) => given.take(body_lines(&path)).unwrap_or_else(|| vec![Body::Empty]),
+        None => vec![body(given)],
+    }
+}
+
+/// A body for each line that is not blank.
+fn body_lines(path: &Path) -> Result<Vec<Body>, OptionProblem> {
+    let text = read_text(path, BODY_LINES_BYTES_MAX)
+        .map_err(|error| OptionProblem::file("--body-lines", path, &error))?;
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let bodies: Vec<Body> = lines.map(|line| Body::Bytes(line.as_bytes().to_vec())).collect();
+    if bodies.is_empty() {
+        let message = format!("`{}` for `--body-lines` has no line that is not blank", path.display());
+        return Err(OptionProblem::of("body-lines", message, "write one body per line"));
+    }
+    Ok(bodies)
 }
 
 fn body(given: &mut Reading<'_>) -> Body {

@@ -6,12 +6,16 @@ mod connection;
 mod http;
 mod replay;
 mod sessions;
+mod stream;
 mod timing;
+mod websocket;
 
 pub use http::http;
 pub use replay::{RecordingOptions, ReplayDraft, ReplayFacts, recording, replay};
 pub use sessions::{IDLE_COUNT_DEFAULT, handshake, idle};
+pub use stream::stream;
 pub use timing::{CONNECTION_COUNT_DEFAULT, CONNECTION_COUNT_MAX_DEFAULT, DURATION_DEFAULT};
+pub use websocket::websocket;
 
 use crate::options::Reading;
 use crate::options::table::THRESHOLD;

@@ -133,6 +133,7 @@ fn refuse_rates(ramp: &Ramp, noun: &str) -> Result<(), OptionProblem> {
     }
 }
 
-fn profile(ramp: Option<&Ramp>, constant: f64, ramp_from: f64) -> Profile {
+/// Of a ramp, or constant.
+pub(super) fn profile(ramp: Option<&Ramp>, constant: f64, ramp_from: f64) -> Profile {
     ramp.map_or_else(|| Profile::constant(constant), |ramp| ramp.profile(ramp_from))
 }

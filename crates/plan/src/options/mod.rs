@@ -36,6 +36,10 @@ pub enum LoadType {
     Replay,
     /// A k6 script.
     Script,
+    /// Requests whose responses are streams of events.
+    Stream,
+    /// WebSockets.
+    WebSocket,
     /// No load by itself: how recorded traffic is read.
     Recording,
 }
@@ -119,7 +123,8 @@ pub struct TypedOption<T: 'static> {
 
 impl LoadType {
     /// Those that are loads.
-    pub const LOADS: [Self; 5] = [Self::Http, Self::Handshake, Self::Idle, Self::Replay, Self::Script];
+    pub const LOADS: [Self; 7] =
+        [Self::Http, Self::Stream, Self::WebSocket, Self::Handshake, Self::Idle, Self::Replay, Self::Script];
 
     /// The kind of that name in plan files.
     pub fn of(name: &str) -> Option<Self> {
@@ -130,6 +135,8 @@ impl LoadType {
     pub fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
+            Self::Stream => "stream",
+            Self::WebSocket => "ws",
             Self::Handshake => "handshake",
             Self::Idle => "idle",
             Self::Replay => "replay",
@@ -146,7 +153,7 @@ impl LoadType {
     /// What the help calls its argument.
     pub fn argument(self) -> &'static str {
         match self {
-            Self::Http => "URL",
+            Self::Http | Self::Stream | Self::WebSocket => "URL",
             Self::Handshake | Self::Idle => "HOST:PORT",
             Self::Replay | Self::Script | Self::Recording => "FILE",
         }
@@ -177,7 +184,7 @@ impl LoadType {
         match option {
             // Machines have another standard input: only what is read completely before can come from it.
             Some("urls") if value == "-" => None,
-            Some("header") => value.strip_prefix('@'),
+            Some("header" | "message") => value.strip_prefix('@'),
             Some(name) => {
                 let is_file = |option: &LoadOption| matches!(option.form, ValueForm::File);
                 self.option(name).is_some_and(is_file).then_some(value)
@@ -229,6 +236,12 @@ impl LoadType {
         match self {
             Self::Http => {
                 "give the plan a `target`, or the load a URL, such as `http: http://localhost:8080/`"
+            }
+            Self::Stream => {
+                "give the plan a `target`, or the load a URL, such as `stream: http://localhost:8080/sse`"
+            }
+            Self::WebSocket => {
+                "give the plan a `target`, or the load a URL, such as `ws: ws://localhost:8080/ws/echo`"
             }
             Self::Handshake => {
                 "give the plan a `target`, or the load an address, such as `handshake: localhost:443`"

@@ -146,6 +146,11 @@ impl<'s> Reading<'s> {
         }
     }
 
+    /// What is read.
+    pub fn kind(&self) -> LoadType {
+        self.kind
+    }
+
     /// The load as written.
     pub fn spec(&self) -> &'s LoadSpec {
         self.spec

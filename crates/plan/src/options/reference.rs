@@ -58,6 +58,6 @@ const HEAD: &str = "# Options of loads
 
 Every option of every kind of load: as a flag of its command (`--connections 100`), and as a key of a load in a
 [plan](plans.md) (`connections: 100`). For times, sizes, counts and rates see [Units](http.md#units). The pages of the
-commands explain what the options do together: [http](http.md), [handshake](handshake.md), [idle](idle.md),
-[replay](recorded-traffic.md) and [k6 scripts](k6.md).
+commands explain what the options do together: [http](http.md), [stream](streams.md), [ws](websocket.md),
+[handshake](handshake.md), [idle](idle.md), [replay](recorded-traffic.md) and [k6 scripts](k6.md).
 ";

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::LoadType::{Handshake, Http, Idle, Recording, Replay, Script};
+use super::LoadType::{Handshake, Http, Idle, Recording, Replay, Script, Stream, WebSocket};
 use super::ValueForm::{Number, Path, Rate, Size, Text, Time};
 use super::Written::{AsFlag, AsLetter};
 use super::values::{self, CsvPer, HeaderSource, PingWith, Tickets};
@@ -17,7 +17,7 @@ use crate::units::{Ramp, parse_duration, parse_ramp, parse_rate, parse_size};
 use crate::urls::{parse_base, parse_method};
 use crate::{
     Arrival, CloseMode, Compare, ConnectToRule, H2c, Header, HttpVersion, IdleProtocol, Pacing, Proxy,
-    QuicCongestion, ResolveRule, ResumptionMode, TlsVersions, Weighted,
+    QuicCongestion, ResolveRule, ResumptionMode, StreamFormat, TlsVersions, Weighted,
 };
 
 /// A group of rows: the name of the list, the heading in the help, and the kinds of loads that have them.
@@ -36,6 +36,9 @@ pub(super) static ALL: &[&[&LoadOption]] = &[
     URL_LIST,
     PLAY,
     LOAD,
+    STREAMED,
+    WEBSOCKET_LOAD,
+    MESSAGES,
     HANDSHAKE_LOAD,
     IDLE_LOAD,
     REQUESTS_SENT,
@@ -50,7 +53,7 @@ pub(super) static ALL: &[&[&LoadOption]] = &[
     SCRIPTED,
 ];
 
-options! { URL_LIST, "", &[Http];
+options! { URL_LIST, "", &[Http, Stream];
     /// Read URLs from a file, one `[METHOD ][WEIGHT@]URL` per line; `-` is stdin
     ///
     /// Blank lines and lines that start with `#` are skipped.
@@ -76,17 +79,17 @@ options! { PLAY, "Replay", &[Replay];
     POOLED: () = switch("pooled");
 }
 
-options! { LOAD, "Load", &[Http, Replay];
+options! { LOAD, "Load", &[Http, Stream, Replay];
     /// Concurrent connections [default: 50]
     ///
     /// With --rate, the maximum [default: 1000]: an arrival that finds no free connection waits, and its latency includes the wait.
-    CONNECTIONS: NonZeroU32 = option("connections", "N", Number, values::connections).short('c').of(&[Http]);
+    CONNECTIONS: NonZeroU32 = option("connections", "N", Number, values::connections).short('c').of(&[Http, Stream]);
     /// Maximum concurrent connections [default: 1000]; with --asap, the number kept busy [default: 50]
     REPLAY_CONNECTIONS: NonZeroU32 = option("connections", "N", Number, values::connections).short('c').of(&[Replay]);
     /// How long to start new requests [default: 10s]
     ///
     /// With --ramp, the default is the ramp's length; with -n, there is no time limit unless one is given.
-    DURATION: Duration = option("duration", "TIME", Time, values::time).short('d').of(&[Http]);
+    DURATION: Duration = option("duration", "TIME", Time, values::time).short('d').of(&[Http, Stream]);
     /// Stop after this time [default: the end of the recording; 10s with --loop]
     REPLAY_DURATION: Duration = option("duration", "TIME", Time, values::time).short('d').of(&[Replay]);
     /// Number of requests to start; with -d, whichever limit is reached first
@@ -117,7 +120,7 @@ options! { LOAD, "Load", &[Http, Replay];
     /// Users who share the connections and wait for a free one [default: connections x streams]
     ///
     /// Each user sends its next request after the previous response. The wait is the phase `blocked`, as in k6, and not part of the latency. With --ramp, the stages set the number of users.
-    USERS: NonZeroU32 = option("users", "N", Number, values::connections).conflicts(&["rate"]).of(&[Http]);
+    USERS: NonZeroU32 = option("users", "N", Number, values::connections).conflicts(&["rate"]).of(&[Http, Stream]);
 }
 
 options! { HANDSHAKE_LOAD, "Load", &[Handshake];
@@ -173,37 +176,124 @@ options! { IDLE_LOAD, "Load", &[Idle];
     IDLE_THRESHOLD: String = text("threshold", "RULE").many().written(AsFlag);
 }
 
-options! { REQUESTS_SENT, "Request", &[Http];
+options! { WEBSOCKET_LOAD, "Load", &[WebSocket];
+    /// WebSockets to keep open [default: 50, or --publish and --subscribe together]
+    WEBSOCKET_CONNECTIONS: NonZeroU32 = option("connections", "N", Number, values::connections).short('c');
+    /// Total duration, including the opening of connections [default: 10s]
+    WEBSOCKET_DURATION: Duration = option("duration", "TIME", Time, values::time).short('d');
+    /// Open model: messages per second, of all connections together
+    ///
+    /// Messages follow the schedule whether or not they are answered, and their latency counts from the scheduled time.
+    MESSAGE_RATE: f64 = option("rate", "RATE", Rate, parse_rate).short('r');
+    /// Ramp connections in stages, or with --rate the rate: 10s:100,1m:1000
+    WEBSOCKET_RAMP: Ramp = option("ramp", "STAGES", Text, parse_ramp);
+    /// How messages of the open model are spaced: constant or poisson
+    MESSAGE_ARRIVAL: Arrival = choice("arrival", "HOW").requires("rate").rare();
+    /// How precisely the open model follows its schedule: precise, balanced or cheap [default: balanced]
+    MESSAGE_PACING: Pacing = choice("pacing", "HOW").requires("rate").rare();
+    /// Number of messages to send; the load ends when they are answered
+    MESSAGE_COUNT: NonZeroU64 = option("messages", "N", Number, values::requests).short('n').conflicts(&["receive", "idle"]);
+    /// Generate load for this long before measuring, in addition to --duration
+    WEBSOCKET_WARMUP: Duration = option("warmup", "TIME", Time, parse_duration);
+    /// Drop all connections this often, and open them again at once
+    STORM: Duration = option("storm", "TIME", Time, values::time);
+    /// Delay each opening and each ping by a random time of up to this
+    WEBSOCKET_JITTER: Duration = option("jitter", "TIME", Time, values::time).rare();
+    /// Do not reopen connections that the server closed
+    WEBSOCKET_NO_REOPEN: () = switch("no-reopen");
+    /// Event-loop threads [default: one per CPU available to this process]
+    WEBSOCKET_THREADS: NonZeroU32 = option("threads", "N", Number, values::threads);
+    /// Fail the run unless this holds, such as 'msg_latency: p(95)<50' (repeatable)
+    WEBSOCKET_THRESHOLD: String = text("threshold", "RULE").many().written(AsFlag);
+}
+
+options! { MESSAGES, "Messages", &[WebSocket];
+    /// Send messages and expect the same back; the default
+    ECHO: () = switch("echo").conflicts(&["publish", "receive", "idle"]);
+    /// Send messages with their time on this many connections; every connection that gets one measures its latency
+    PUBLISH: NonZeroU32 = option("publish", "K", Number, values::connections).conflicts(&["receive", "idle"]);
+    /// Connections that only receive, in addition to --publish
+    SUBSCRIBE: NonZeroU32 = option("subscribe", "N", Number, values::connections).requires("publish").conflicts(&["connections"]);
+    /// Send nothing, and count what the server sends
+    RECEIVE: () = switch("receive").conflicts(&["idle", "rate"]);
+    /// Keep connections silent, except for pings
+    KEEP_IDLE: () = switch("idle").conflicts(&["rate"]);
+    /// Message to send as text, or @FILE; in published messages {stamp} is the time of sending
+    MESSAGE: String = text("message", "TEXT|@FILE").hyphens(Hyphens::Any);
+    /// Send messages of this size instead [default: 32]
+    MESSAGE_SIZE: u64 = option("size", "SIZE", Size, parse_size).conflicts(&["message"]);
+    /// Send binary messages
+    BINARY: () = switch("binary");
+    /// First message on each connection, such as a subscription
+    GREETING: String = text("first", "TEXT").hyphens(Hyphens::Any);
+    /// Wait this long between an answer and the next message of a connection
+    MESSAGE_PAUSE: Duration = option("pause", "TIME", Time, values::time).conflicts(&["rate", "receive", "idle"]);
+    /// Ping a connection after this much silence
+    WEBSOCKET_PING: Duration = option("ping", "TIME", Time, values::time);
+    /// Offer compression (permessage-deflate)
+    COMPRESS: () = switch("compress");
+    /// Subprotocol to offer (repeatable)
+    SUBPROTOCOL: String = option("subprotocol", "NAME", Text, values::header_name).many();
+}
+
+options! { STREAMED, "Stream", &[Stream];
+    /// How a response is divided into events: sse, lines, pieces, or auto (by its Content-Type) [default: auto]
+    ///
+    /// `sse` is text/event-stream; with `lines` each line that is not empty is an event, such as JSON lines; with `pieces` each piece of the body as it arrives.
+    EVENTS: StreamFormat = choice("events", "HOW");
+    /// Data of the event that ends a stream, such as [DONE]; a stream that ends without it has ended early
+    DONE: String = text("done", "TEXT");
+    /// Close each stream this long after its head; it then counts as successful
+    STREAM_HOLD: Duration = option("hold", "TIME", Time, values::time);
+    /// Let open streams end at the end of the load, instead of closing those that have had an event
+    FINISH: () = switch("finish");
+    /// Open a stream again when it ends, with Last-Event-ID, after the server's `retry:` time [default: 3s]
+    RECONNECT: () = switch("reconnect").conflicts(&["rate"]);
+    /// Count streams that meet all of these rules as good, such as 'first<500ms,gap:p(95)<50ms'
+    ///
+    /// A rule is first (time to the first event), gap (time between two events, with p(N), avg, min or max), total (time to the end) or events (their number), a comparison and a limit.
+    SLO: String = text("slo", "RULES");
+    /// Time limit for silence: until the first byte of a response, and between two pieces of it
+    STREAM_TIMEOUT: Duration = option("timeout", "TIME", Time, values::time).default("30s");
+}
+
+options! { REQUESTS_SENT, "Request", &[Http, Stream];
     /// Method [default: GET, or POST with a body]
     METHOD: String = option("method", "METHOD", Text, parse_method).short('X');
     /// Header field 'Name: value', or @FILE to read several (repeatable)
     ///
     /// The file has one field per line.
-    HEADER: HeaderSource = option("header", "HEADER", Text, values::header_source).short('H').many();
+    HEADER: HeaderSource = option("header", "HEADER", Text, values::header_source).short('H').many().of(&[Http, Stream, WebSocket]);
     /// Request body
     BODY: String = text("body", "TEXT").hyphens(Hyphens::Any);
     /// File to stream as the body of each request
     BODY_FILE: PathBuf = file("body-file").conflicts(&["body"]);
+    /// File of request bodies, one per line, sent in rotation
+    ///
+    /// Blank lines are skipped. Each body is kept in memory.
+    BODY_LINES: PathBuf = file("body-lines").conflicts(&["body", "body-file", "form"]);
     /// Form field NAME=VALUE (repeatable)
     ///
     /// Sent URL-encoded, with `Content-Type: application/x-www-form-urlencoded` unless --header says otherwise.
     FORM: (String, String) = option("form", "FIELD", Text, values::field).many().conflicts(&["body", "body-file"]).hyphens(Hyphens::Any);
     /// Basic authorization
-    BASIC: Header = option("basic", "USER:PASSWORD", Text, values::basic).rare().secret();
+    BASIC: Header = option("basic", "USER:PASSWORD", Text, values::basic).rare().secret().of(&[Http, Stream, WebSocket]);
     /// Cookie NAME=VALUE (repeatable)
-    COOKIE: String = option("cookie", "COOKIE", Text, values::cookie).many().rare().secret();
+    COOKIE: String = option("cookie", "COOKIE", Text, values::cookie).many().rare().secret().of(&[Http, Stream, WebSocket]);
     /// User-Agent, [WEIGHT@]TEXT; several are sent in rotation (repeatable)
-    USER_AGENT: Weighted<String> = option("user-agent", "TEXT", Text, values::user_agent).many().rare();
+    USER_AGENT: Weighted<String> = option("user-agent", "TEXT", Text, values::user_agent).many().rare().of(&[Http, Stream, WebSocket]);
     /// Redirects to follow per request [default: 0, a redirect counts as the response]
-    FOLLOW: u32 = option("follow", "N", Number, values::redirects).rare();
+    FOLLOW: u32 = option("follow", "N", Number, values::redirects).rare().of(&[Http]);
     /// Time limit from sending a request to the end of its response
-    TIMEOUT: Duration = option("timeout", "TIME", Time, values::time).default("30s");
+    TIMEOUT: Duration = option("timeout", "TIME", Time, values::time).default("30s").of(&[Http]);
+    /// Time limit for the answer to the opening handshake, to a message and to a ping
+    WEBSOCKET_TIMEOUT: Duration = option("timeout", "TIME", Time, values::time).default("30s").of(&[WebSocket]);
     /// Statuses that count as success, such as 200,2xx,301-399 [default: 200-399]
     EXPECT_STATUS: Vec<(u16, u16)> = option("expect-status", "LIST", Text, parse_statuses).rare();
     /// Fail responses whose body does not have this length
-    EXPECT_BODY_BYTES: u64 = option("expect-body-bytes", "SIZE", Size, parse_size).rare();
+    EXPECT_BODY_BYTES: u64 = option("expect-body-bytes", "SIZE", Size, parse_size).rare().of(&[Http]);
     /// Fail responses whose body length differs from the first one's
-    EXPECT_SAME_LENGTH: () = switch("expect-same-length").conflicts(&["expect-body-bytes"]).rare();
+    EXPECT_SAME_LENGTH: () = switch("expect-same-length").conflicts(&["expect-body-bytes"]).rare().of(&[Http]);
 }
 
 options! { REPLAY_CHANGES, "Request", &[Replay];
@@ -331,7 +421,7 @@ options! { TALK, "What is said", &[Idle];
     IDLE_TIMEOUT: Duration = option("timeout", "TIME", Time, values::time).default("30s").rare();
 }
 
-options! { CONNECTED, "Connection", &[Http, Replay];
+options! { CONNECTED, "Connection", &[Http, Stream, Replay];
     /// Open a new connection for each request
     NO_KEEPALIVE: () = switch("no-keepalive").conflicts(&["requests-per-connection"]);
     /// Close a connection after this many requests
@@ -342,12 +432,14 @@ options! { CONNECTED, "Connection", &[Http, Replay];
     ///
     /// `notify` sends GOAWAY and TLS close_notify first; `fin` only closes TCP; `rst` resets the connection, which leaves no port in TIME_WAIT.
     CLOSE: CloseMode = choice("close", "HOW").rare();
+    /// How connections are closed after their close frame: rst, fin or notify [default: notify]
+    WEBSOCKET_CLOSE: CloseMode = choice("close", "HOW").rare().of(&[WebSocket]);
     /// HTTP version: 1.1, 2, 3 or auto (1.1 or 2, as the server chooses) [default: 1.1]
     ///
     /// Over TLS the version is negotiated by ALPN; `2` fails if the server does not support it. Over plain TCP, `2` is h2c by prior
     /// knowledge and `auto` is 1.1. `3` is HTTP/3 over QUIC, for https URLs. A URL with the scheme `h2` (TLS), `h2c` (plain TCP) or
     /// `h3` (QUIC) implies the version.
-    HTTP: HttpVersion = choice("http", "VERSION").of(&[Http]);
+    HTTP: HttpVersion = choice("http", "VERSION").of(&[Http, Stream]);
     /// HTTP version: 1.1, 2, 3 or auto (1.1 or 2, as the server chooses) [default: auto]
     REPLAY_HTTP: HttpVersion = choice("http", "VERSION").of(&[Replay]);
     /// Use HTTP/2 for http URLs: by prior knowledge, or with --h2c=upgrade by an HTTP/1.1 upgrade
@@ -355,7 +447,7 @@ options! { CONNECTED, "Connection", &[Http, Replay];
     /// The upgrade request is an `OPTIONS *` at the start of each connection, and is not counted.
     H2C: H2c = choice("h2c", "HOW").or("prior").rare();
     /// Concurrent requests per HTTP/2 or HTTP/3 connection, up to the server's limit
-    STREAMS: NonZeroU32 = option("streams", "N", Number, values::streams).default("1").of(&[Http]);
+    STREAMS: NonZeroU32 = option("streams", "N", Number, values::streams).default("1").of(&[Http, Stream]);
     /// Concurrent requests per HTTP/2 or HTTP/3 connection, up to the server's limit [default: 100]
     REPLAY_STREAMS: NonZeroU32 = option("streams", "N", Number, values::streams).of(&[Replay]);
     /// HTTP/2 and HTTP/3: flow-control window of each stream [default: 1GiB]
@@ -363,21 +455,21 @@ options! { CONNECTED, "Connection", &[Http, Replay];
     /// HTTP/2 and HTTP/3: flow-control window of each connection [default: 1GiB]
     CONNECTION_WINDOW: u32 = option("connection-window", "SIZE", Size, values::connection_window).rare();
     /// Pipelined requests in flight per HTTP/1.1 connection
-    PIPELINE: NonZeroU32 = option("pipeline", "N", Number, values::pipeline).default("1").conflicts(&["no-keepalive", "rate"]).rare();
+    PIPELINE: NonZeroU32 = option("pipeline", "N", Number, values::pipeline).default("1").conflicts(&["no-keepalive", "rate"]).rare().of(&[Http, Replay]);
     /// Time limit for opening a connection, including proxy and TLS handshakes
-    CONNECT_TIMEOUT: Duration = option("connect-timeout", "TIME", Time, values::time).default("10s").rare();
+    CONNECT_TIMEOUT: Duration = option("connect-timeout", "TIME", Time, values::time).default("10s").rare().of(&[Http, Stream, WebSocket, Replay]);
     /// Time limit for opening a connection, including the TLS handshake
     SESSION_CONNECT_TIMEOUT: Duration = option("connect-timeout", "TIME", Time, values::time).default("10s").rare().of(&[Handshake, Idle]);
     /// Connect to another host, HOST:PORT:HOST:PORT, keeping the Host header and SNI, as in curl (repeatable)
-    CONNECT_TO: ConnectToRule = option("connect-to", "RULE", Text, parse_connect_to).many().rare();
+    CONNECT_TO: ConnectToRule = option("connect-to", "RULE", Text, parse_connect_to).many().rare().of(&[Http, Stream, WebSocket, Replay]);
     /// Use this address for a name, HOST:PORT:ADDRESS[,ADDRESS], as in curl (repeatable)
-    RESOLVE: ResolveRule = option("resolve", "RULE", Text, parse_resolve).many().rare().of(&[Http, Handshake, Idle, Replay]);
+    RESOLVE: ResolveRule = option("resolve", "RULE", Text, parse_resolve).many().rare().of(&[Http, Stream, WebSocket, Handshake, Idle, Replay]);
     /// Connect to this Unix socket instead of the URL's host
-    UNIX_SOCKET: PathBuf = option("unix-socket", "PATH", Path, values::path).conflicts(&["connect-to", "resolve", "proxy", "source"]).rare();
+    UNIX_SOCKET: PathBuf = option("unix-socket", "PATH", Path, values::path).conflicts(&["connect-to", "resolve", "proxy", "source"]).rare().of(&[Http, Stream, WebSocket, Replay]);
     /// Local addresses to use in rotation: IP, IP-IP, IP/PREFIX or nic:eth* (repeatable)
     ///
     /// Each local address provides about 28,000 ports per server address.
-    SOURCE: Source = option("source", "ADDRESSES", Text, parse_source).many().rare();
+    SOURCE: Source = option("source", "ADDRESSES", Text, parse_source).many().rare().of(&[Http, Stream, WebSocket, Replay]);
     /// Local addresses to use in rotation: IP, IP-IP, IP/PREFIX or nic:eth* (repeatable)
     ///
     /// Each local address provides about 28,000 ports per server address.
@@ -385,10 +477,10 @@ options! { CONNECTED, "Connection", &[Http, Replay];
     /// Use the addresses of all interfaces with this name prefix; same as --source nic:PREFIX* (repeatable)
     BIND_TO_NICS: String = text("bind-to-nics", "PREFIX").many().rare().of(&[Handshake, Idle]);
     /// HTTP proxy: CONNECT for https, absolute URLs for http; environment variables are ignored
-    PROXY: Proxy = option("proxy", "URL", Text, parse_proxy).rare();
+    PROXY: Proxy = option("proxy", "URL", Text, parse_proxy).rare().of(&[Http, Stream, WebSocket, Replay]);
 }
 
-options! { DATAGRAMS, "QUIC", &[Http, Handshake, Idle, Replay];
+options! { DATAGRAMS, "QUIC", &[Http, Stream, Handshake, Idle, Replay];
     /// Make QUIC handshakes, as HTTP/3 does, instead of TLS handshakes over TCP
     ///
     /// The ALPN protocol is `h3` unless --alpn says otherwise.
@@ -410,7 +502,7 @@ options! { DATAGRAMS, "QUIC", &[Http, Handshake, Idle, Replay];
     UDP_SOCKET_PER_CONNECTION: () = switch("udp-socket-per-connection").rare();
 }
 
-options! { ENCRYPTED, "TLS", &[Http, Handshake, Idle, Replay];
+options! { ENCRYPTED, "TLS", &[Http, Stream, WebSocket, Handshake, Idle, Replay];
     /// Use TLS; --tls=1.2 or --tls=1.3 offers only that version
     IDLE_TLS: TlsVersions = choice("tls", "VERSION").or("any").of(&[Idle]);
     /// Do not verify the server's certificate
@@ -432,9 +524,9 @@ options! { ENCRYPTED, "TLS", &[Http, Handshake, Idle, Replay];
     /// ALPN protocols to offer, separated by commas [default: from the HTTP version]
     ALPN: String = text("alpn", "LIST").list().rare();
     /// TLS version to offer: 1.2, 1.3 or any [default: any]
-    TLS: TlsVersions = choice("tls", "VERSION").rare().of(&[Http, Replay]);
+    TLS: TlsVersions = choice("tls", "VERSION").rare().of(&[Http, Stream, WebSocket, Replay]);
     /// Server name to send and verify instead of the URL's host
-    SNI: String = text("sni", "NAME").rare().of(&[Http, Replay]);
+    SNI: String = text("sni", "NAME").rare().of(&[Http, Stream, WebSocket, Replay]);
     /// TLS version to offer: 1.2, 1.3 or any [default: any]
     HANDSHAKE_TLS: TlsVersions = choice("tls", "VERSION").of(&[Handshake]);
     /// Server name to send and verify instead of the host, [WEIGHT@]NAME (repeatable)

@@ -12,8 +12,7 @@ use crate::rules::parse_header;
 use crate::units::{parse_count, parse_duration, parse_rate, parse_size, parse_weight};
 use crate::urls::{basic_authorization, is_token};
 use crate::{
-    Arrival, CloseMode, Compare, H2c, Header, HttpVersion, IdleProtocol, InputError, Pacing, QuicCongestion,
-    ResumptionMode, TlsVersions, Weighted,
+    Arrival, CloseMode, Compare, H2c, Header, HttpVersion, IdleProtocol, InputError, Pacing, QuicCongestion, ResumptionMode, StreamFormat, TlsVersions, Weighted,
 };
 
 /// How a value is written.
@@ -121,6 +120,11 @@ impl Named for H2c {
 impl Named for QuicCongestion {
     const NAMES: &'static [(&'static str, Self)] =
         &[("cubic", Self::Cubic), ("bbr", Self::Bbr), ("newreno", Self::NewReno)];
+}
+
+impl Named for StreamFormat {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("sse", Self::Sse), ("lines", Self::Lines), ("pieces", Self::Pieces), ("auto", Self::Auto)];
 }
 
 impl Named for TlsVersions {

@@ -7,7 +7,11 @@ use squall_measure::{RunRecord, ScriptFigures, ScriptMetric, ScriptUnit, ScriptV
 
 use crate::replay::{comparison_facts, fidelity_facts};
 use crate::sessions::kept_facts;
-use crate::summary::{Distribution, HandshakeSummary, IdleConnections, ReplaySummary, Summary};
+use crate::streams::stream_facts;
+use crate::summary::{
+    Distribution, HandshakeSummary, IdleConnections, ReplaySummary, StreamSummary, Summary, WebSocketSummary,
+};
+use crate::websockets::{close_facts, message_facts};
 use crate::{units, wording};
 
 /// A table of a kind of run.
@@ -31,6 +35,8 @@ pub(super) fn blocks(record: &RunRecord, summary: &Summary) -> Vec<FactBlock> {
     let mut blocks = Vec::new();
     blocks.extend(totals.handshakes.iter().flat_map(of_handshakes));
     blocks.extend(totals.idle_connections.iter().map(of_kept));
+    blocks.extend(totals.streams.iter().flat_map(of_streams));
+    blocks.extend(totals.websockets.iter().flat_map(of_websockets));
     blocks.extend(totals.replay.iter().flat_map(of_replay));
     let script = record.total.script.as_deref();
     blocks.extend(script.into_iter().flat_map(|script| of_script(script, summary.duration_s)));
@@ -74,6 +80,39 @@ fn of_handshakes(made: &HandshakeSummary) -> [FactBlock; 2] {
 
 fn of_kept(kept: &IdleConnections) -> FactBlock {
     facts("Kept connections", kept_facts(kept))
+}
+
+fn of_streams(streams: &StreamSummary) -> [FactBlock; 2] {
+    let row = |name: &str, times: &Distribution| {
+        [vec![name.to_owned(), units::count(times.count)], times_of(times)].concat()
+    };
+    let times = [("first event", &streams.first_event_us), ("gap between events", &streams.event_gap_us)];
+    let rows = times.iter().filter(|(_, times)| times.count > 0).map(|(name, times)| row(name, times));
+    let events = FactBlock {
+        title: "Events",
+        is_headline: true,
+        head: [&["time", "count"][..], &TIMES].concat(),
+        rows: rows.collect(),
+        figure_count: 1 + TIMES.len(),
+    };
+    [events, facts("Streams", stream_facts(streams))]
+}
+
+fn of_websockets(made: &WebSocketSummary) -> [FactBlock; 3] {
+    let row = |name: &str, times: &Distribution| {
+        [vec![name.to_owned(), units::count(times.count)], times_of(times)].concat()
+    };
+    let latency = (made.latency_us.count > 0).then(|| row("latency", &made.latency_us));
+    let service = made.service_us.as_ref().map(|times| row("from the sending", times));
+    let times = FactBlock {
+        title: "Message latency",
+        is_headline: true,
+        head: [&["time", "messages"][..], &TIMES].concat(),
+        rows: latency.into_iter().chain(service).collect(),
+        figure_count: 1 + TIMES.len(),
+    };
+    let closes = made.closes.iter().map(close_facts).collect();
+    [times, facts("Messages", message_facts(made)), facts("Closed", closes)]
 }
 
 fn of_replay(replay: &ReplaySummary) -> [FactBlock; 3] {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use squall_measure::{Cause, Event, Histogram, Monitor, Row, RowKey, RunRecord, ToolRun};
-use squall_plan::{Plan, What};
+use squall_plan::Plan;
 
 use super::columns::{self, Point};
 use super::kinds::{self, FactBlock};
@@ -164,7 +164,7 @@ fn thinned(monitor: &Monitor) -> Monitor {
 /// A plan of a million URLs is in `plan.json`; a page shows its beginning.
 fn shorten(plan: &mut Plan) {
     for load in &mut plan.loads {
-        if let What::Http(http) = &mut load.what {
+        if let Some(http) = load.what.http_mut() {
             http.requests.truncate(PLAN_REQUEST_COUNT_MAX);
         }
     }

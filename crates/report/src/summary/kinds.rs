@@ -17,6 +17,11 @@ pub enum LoadKind {
     Handshakes,
     /// Connections that stay open.
     IdleConnections,
+    /// Responses that are streams of events.
+    Streams,
+    /// Connections that stay open as WebSockets.
+    #[serde(rename = "websockets")]
+    WebSockets,
 }
 
 /// What all loads of one kind made.
@@ -44,13 +49,16 @@ pub struct KindTotals {
 
 impl LoadKind {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 3] = [Self::Requests, Self::Handshakes, Self::IdleConnections];
+    pub const ALL: [Self; 5] =
+        [Self::Requests, Self::Handshakes, Self::IdleConnections, Self::Streams, Self::WebSockets];
 
     /// What a load of a plan makes.
     pub fn of(load: &Load) -> Self {
         match load.what {
             What::Handshake(_) => Self::Handshakes,
             What::Idle(_) => Self::IdleConnections,
+            What::Stream(_) => Self::Streams,
+            What::WebSocket(_) => Self::WebSockets,
             _ => Self::Requests,
         }
     }
@@ -69,7 +77,8 @@ impl LoadKind {
         match self {
             Self::Requests => "request",
             Self::Handshakes => "handshake",
-            Self::IdleConnections => "connection",
+            Self::IdleConnections | Self::WebSockets => "connection",
+            Self::Streams => "stream",
         }
     }
 
@@ -79,6 +88,8 @@ impl LoadKind {
             Self::Requests => "requests",
             Self::Handshakes => "handshakes",
             Self::IdleConnections => "idle connections",
+            Self::Streams => "streams",
+            Self::WebSockets => "WebSockets",
         }
     }
 }

@@ -12,7 +12,9 @@ mod replay;
 mod script;
 mod series;
 mod sessions;
+mod streams;
 mod totals;
+mod websockets;
 
 use std::collections::BTreeMap;
 
@@ -33,7 +35,9 @@ pub use replay::{ReplayDifference, ReplaySummary};
 pub use script::{Check, Metric, Script};
 pub use series::Point;
 pub use sessions::{HandshakeSummary, IdleConnections, NegotiatedSummary};
+pub use streams::StreamSummary;
 pub use totals::Totals;
+pub use websockets::WebSocketSummary;
 
 /// Everything about one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]

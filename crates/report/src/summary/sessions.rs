@@ -113,7 +113,7 @@ fn sends_early_data(load: &squall_plan::Load) -> bool {
 /// The kept connections of a run; `None` where none were to be kept.
 pub(super) fn idle_connections(record: &RunRecord) -> Option<IdleConnections> {
     let Sessions { kept, memory_grown_bytes, .. } = sessions(record)?;
-    let is_idle = |load: &squall_plan::Load| matches!(load.what, What::Idle(_));
+    let is_idle = |load: &squall_plan::Load| matches!(load.what, What::Idle(_) | What::WebSocket(_));
     if !record.plan.loads.iter().any(is_idle) && kept.opened == 0 {
         return None;
     }

@@ -4,8 +4,7 @@ use serde::Serialize;
 use squall_measure::{Http2, RunRecord, Snapshot};
 
 use super::{
-    HandshakeSummary, IdleConnections, KindTotals, QuicSummary, ReplaySummary, Script, kinds, quic, replay,
-    script, sessions, three_decimals,
+    HandshakeSummary, IdleConnections, KindTotals, QuicSummary, ReplaySummary, Script, StreamSummary, WebSocketSummary, kinds, quic, replay, script, sessions, streams, three_decimals, websockets,
 };
 
 /// Counts over the measured part of the run. `requests` = `ok` + `failed` + `interrupted`.
@@ -46,6 +45,12 @@ pub struct Totals {
     /// Connections that were to stay open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_connections: Option<IdleConnections>,
+    /// Events of streamed responses, where they are what the run is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<StreamSummary>,
+    /// Messages on WebSockets, where they are what the run is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub websockets: Option<WebSocketSummary>,
     /// What only HTTP/2 has; where it was spoken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http2: Option<Http2>,
@@ -88,6 +93,8 @@ pub(super) fn totals(record: &RunRecord) -> Totals {
         connections_reused: total.connections_reused,
         handshakes: sessions::handshakes(record),
         idle_connections: sessions::idle_connections(record),
+        streams: streams::streams(record),
+        websockets: websockets::websockets(record),
         http2: (!total.http2.is_empty()).then_some(total.http2),
         http3: (!total.http3.is_empty()).then_some(total.http3),
         quic: quic::quic(record),

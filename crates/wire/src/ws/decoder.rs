@@ -94,6 +94,11 @@ impl Decoder {
         }
     }
 
+    /// Whether all that was received has been handed out: no frame and no message has come in part.
+    pub const fn is_between_frames(&self) -> bool {
+        self.head_count == 0 && self.frame.is_none() && self.message.is_none()
+    }
+
     /// Decodes the next event; unmasks where it lies. Call it until there is no event.
     ///
     /// # Errors

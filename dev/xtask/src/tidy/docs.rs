@@ -29,6 +29,8 @@ const PAGES: &[(&[&str], &[&str])] = &[
     (&[], &["docs/http.md"]),
     (&["handshake"], &["docs/handshake.md"]),
     (&["idle"], &["docs/idle.md"]),
+    (&["stream"], &["docs/streams.md"]),
+    (&["ws"], &["docs/websocket.md"]),
     (&["run"], &["docs/plans.md", "docs/k6.md"]),
     (&["new"], &["docs/plans.md"]),
     (&["compare"], &["docs/compare.md"]),

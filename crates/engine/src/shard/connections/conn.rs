@@ -8,6 +8,7 @@ use squall_wire::h1::Decoder;
 
 use crate::driver::Call;
 use crate::quic::QuicSession;
+use crate::shard::connections::websocket::WebSocket;
 use crate::sys::Fd;
 use crate::tls::TlsStream;
 
@@ -84,6 +85,8 @@ pub(in crate::shard) struct ConnCold {
     pub(in crate::shard) quic: Option<Box<QuicSession>>,
     /// What closes the TLS session that it had.
     pub(in crate::shard) goodbye: Option<Goodbye>,
+    /// Its codec, once it speaks WebSocket.
+    pub(in crate::shard) websocket: Option<Box<WebSocket>>,
 }
 
 /// Bytes on the wire.

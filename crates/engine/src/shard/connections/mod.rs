@@ -9,6 +9,7 @@ mod calls;
 pub(super) mod conn;
 mod events;
 mod http3;
+mod messages;
 mod open;
 mod park;
 pub(super) mod parked;
@@ -19,6 +20,7 @@ mod receive;
 mod send;
 mod settle;
 mod streams;
+pub(super) mod websocket;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use squall_wire::{HeadCaches, Version};
 
 use crate::dial::Dialer;
 use crate::driver::Port;
+use crate::pace::SplitMix;
 use crate::prepare::{Prepared, PreparedRequest};
 use crate::quic::QuicEndpoint;
 use crate::shard::connections::acks::AckTrial;
@@ -62,6 +65,8 @@ pub(in crate::shard) struct Connections {
     pub(in crate::shard) made: MadeRequests,
     pub(in crate::shard) io: IoBuffers,
     pub(in crate::shard) counts: Counts,
+    /// Masking keys of WebSockets.
+    pub(in crate::shard) masks: SplitMix,
     /// A response came in part: the rest is not left waiting for a tick.
     pub(in crate::shard) is_mid_response: bool,
     pub(in crate::shard) now_ns: u64,
@@ -172,7 +177,7 @@ impl Connections {
             None => Poller::new(),
             Some(_) => Poller::with_capacity(HANDSHAKES_PER_TURN),
         };
-        let is_alone = limits.stride == 1 && prepared.sessions.is_none();
+        let is_alone = limits.stride == 1 && prepared.sessions.is_none() && prepared.streams.is_none();
         Ok(Self {
             poller: poller.map_err(os)?,
             conns: Vec::new(),
@@ -188,6 +193,7 @@ impl Connections {
             made: MadeRequests::default(),
             io: IoBuffers::new(),
             counts: Counts::default(),
+            masks: SplitMix::new(start_ns ^ u64::from(part.shard_idx)),
             is_mid_response: false,
             now_ns: start_ns,
             prepared,

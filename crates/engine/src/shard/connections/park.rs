@@ -7,6 +7,7 @@ use squall_plan::CloseMode;
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{Conn, ConnState, Goodbye, SessionStage};
 use crate::shard::connections::parked::{PARKED, Parked, ParkedSession};
+use crate::shard::connections::websocket::WebSocket;
 use crate::shard::recorder::ShardRecorder;
 use crate::tls::TlsStream;
 
@@ -22,7 +23,9 @@ impl Connections {
     fn is_silent(&self, conn_idx: usize) -> bool {
         let conn = &self.conns[conn_idx];
         let has_plain = conn.tls.as_ref().is_some_and(|tls| !matches!(tls.chunk(), Ok(None)));
-        conn.client.is_none() && conn.cold.quic.is_none() && !conn.wants_write() && !has_plain
+        let is_quiet =
+            conn.cold.websocket.as_ref().is_none_or(|it| it.is_silent() && conn.cold.pinged_ns == 0);
+        conn.client.is_none() && conn.cold.quic.is_none() && !conn.wants_write() && !has_plain && is_quiet
     }
 
     /// Parks a kept connection, if it is silent; its slot is free then. `drops_session`: nothing will be sent through its TLS session.
@@ -55,7 +58,16 @@ impl Connections {
         };
         let parked = &mut self.parked.places[place as usize];
         let (failure_count, ready_ns) = (cold.failure_count as u16, cold.ready_ns);
-        *parked = Parked { origin_idx, socket, failure_count, ready_ns, session, ..std::mem::take(parked) };
+        let is_websocket = cold.websocket.is_some();
+        *parked = Parked {
+            origin_idx,
+            socket,
+            failure_count,
+            is_websocket,
+            ready_ns,
+            session,
+            ..std::mem::take(parked)
+        };
         self.parked.deadlines[place as usize] = self.deadlines[conn_idx];
         self.parked.next_deadline_ns = self.parked.next_deadline_ns.min(self.deadlines[conn_idx]);
         self.end_rest(conn_idx);
@@ -65,7 +77,8 @@ impl Connections {
     /// A parked connection gets a slot again; [`rewatch`](Self::rewatch) is to follow, unless it is to be closed.
     pub(in crate::shard) fn restore(&mut self, recorder: &mut ShardRecorder, place: u32) -> usize {
         let deadline_ns = self.parked.deadlines[place as usize];
-        let Parked { origin_idx, socket, failure_count, ready_ns, session, .. } = self.parked.vacate(place);
+        let Parked { origin_idx, socket, failure_count, is_websocket, ready_ns, session, .. } =
+            self.parked.vacate(place);
         let conn_idx = self.free_slot(recorder);
         self.deadlines[conn_idx] = deadline_ns;
         let conn = &mut self.conns[conn_idx];
@@ -73,6 +86,11 @@ impl Connections {
         (conn.state, conn.origin_idx, conn.socket) = (ConnState::Open, origin_idx, socket);
         (conn.cold.stage, conn.cold.is_reopening) = (SessionStage::Kept, true);
         (conn.cold.failure_count, conn.cold.ready_ns) = (failure_count.into(), ready_ns);
+        if is_websocket {
+            let mut websocket = Box::new(WebSocket::new(None));
+            websocket.talk.ping_at_ns = deadline_ns;
+            conn.cold.websocket = Some(websocket);
+        }
         match session {
             ParkedSession::None => {}
             ParkedSession::Goodbye(goodbye) => conn.cold.goodbye = Some(goodbye),

@@ -28,6 +28,8 @@ pub(super) struct Parked {
     pub(super) origin_idx: u32,
     pub(super) socket: Option<Fd>,
     pub(super) failure_count: u16,
+    /// It speaks WebSocket, and is between two messages.
+    pub(super) is_websocket: bool,
     pub(super) ready_ns: u64,
     pub(super) session: ParkedSession,
 }

@@ -180,6 +180,9 @@ impl Connections {
                 },
             };
             let Some(client) = &mut conn.client else {
+                if conn.cold.websocket.is_some() {
+                    return self.decode_messages(schedule, recorder, conn_idx, begin..bytes);
+                }
                 let bytes = input.len();
                 begin += bytes;
                 if let Some(session) = &mut conn.tls {
@@ -190,7 +193,7 @@ impl Connections {
             if client.can_cancel() {
                 conn.cold.heard_ns = self.now_ns;
             }
-            recorder.sink.begin(conn_idx, conn.first_place);
+            recorder.sink.begin(conn_idx, conn.first_place, first_ns);
             let progress = match client.decode(&mut self.io.head_caches, input, &mut recorder.sink) {
                 Ok(progress) => progress,
                 Err(error) => {
@@ -307,8 +310,9 @@ impl Connections {
                 let exchange = &mut self.exchanges[place];
                 exchange.note_first_byte(first_ns);
                 exchange.received_bytes += u64::from(bytes);
-                if let Some(response) = response {
-                    self.complete(schedule, recorder, conn_idx, slot, &response);
+                match response {
+                    Some(response) => self.complete(schedule, recorder, conn_idx, slot, &response),
+                    None => self.hasten(recorder, conn_idx, place),
                 }
             }
             Event::Failed { slot, failure } => self.fail_alone(schedule, recorder, conn_idx, slot, failure),

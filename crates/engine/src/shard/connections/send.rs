@@ -98,7 +98,11 @@ impl Connections {
     }
 
     /// Writes what the socket did not take before; true when nothing is left.
-    fn flush(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) -> Result<bool, Trouble> {
+    pub(in crate::shard) fn flush(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) -> Result<bool, Trouble> {
         let conn = &mut self.conns[conn_idx];
         let is_sealed = conn.tls.as_ref().is_some_and(|tls| tls.wants_write());
         if !conn.is_blocked() && !is_sealed {
@@ -136,8 +140,12 @@ impl Connections {
     ) -> Result<(), Trouble> {
         self.io.out.clear();
         self.io.ending.clear();
-        if let Some(client) = &mut self.conns[conn_idx].client {
-            client.write_control(&mut self.io.out);
+        match &mut self.conns[conn_idx].client {
+            Some(client) => client.write_control(&mut self.io.out),
+            None => {
+                self.fill_messages(schedule, recorder, conn_idx);
+                return Ok(());
+            }
         }
         while self.io.out.len() < WRITE_BYTES {
             let is_started = self.start_request(schedule, recorder, conn_idx);
@@ -167,6 +175,11 @@ impl Connections {
             return true;
         }
         exchange.start_ns = self.now_ns;
+        if let Some(streams) = &mut recorder.sink.streams {
+            let is_open_model = recorder.pulse.is_open_model();
+            let begin_ns = if is_open_model { exchange.intended_ns } else { exchange.start_ns };
+            streams.begin(place, begin_ns, exchange.is_warmup);
+        }
         let table = &self.prepared.origins[conn.origin_idx as usize].fields;
         let begin = self.io.out.len();
         client.start(table, request, &mut self.io.out);

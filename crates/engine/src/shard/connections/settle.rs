@@ -12,6 +12,7 @@ use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{ConnState, Exchange, RequestId};
 use crate::shard::recorder::ShardRecorder;
+use crate::shard::recorder::streams::StreamEnd;
 use crate::shard::schedule::Life;
 use crate::shard::schedule::ShardSchedule;
 use crate::sys::{reset_on_close, send};
@@ -137,6 +138,11 @@ impl Connections {
         if !is_expected {
             return Err(Trouble::new(Cause::UnexpectedStatus, Phase::Receiving, String::new()));
         }
+        let place = self.place_of(conn_idx, slot);
+        if recorder.sink.streams.as_mut().is_some_and(|streams| !streams.finish(place)) {
+            let text = "the stream ended before the event that `--done` names".to_owned();
+            return Err(Trouble::new(Cause::EndedEarly, Phase::Receiving, text));
+        }
         let expected = match expect.body {
             ExpectBody::Any => return Ok(()),
             ExpectBody::Bytes(bytes) => bytes,
@@ -217,6 +223,10 @@ impl Connections {
         outcome: Result<(), Trouble>,
     ) {
         self.counts.open -= 1;
+        if schedule.streams.is_some() {
+            let end = if outcome.is_ok() { StreamEnd::Ok } else { StreamEnd::Failed };
+            schedule.end_stream(self, recorder, self.place_of(conn_idx, slot), exchange, end);
+        }
         // Its driver forgets the call as soon as its end is reported.
         let timeout_ns = if outcome.is_err() { self.timeout_of(exchange) } else { 0 };
         if schedule.driven.is_some() {
@@ -347,6 +357,7 @@ impl Connections {
         if self.conns[conn_idx].cold.quic.is_some() {
             return self.close_quic(conn_idx, ErrorCode::H3_NO_ERROR.0);
         }
+        self.part_websocket(recorder, conn_idx);
         match (self.limits.close, &self.conns[conn_idx].socket) {
             (CloseMode::Rst, Some(socket)) => {
                 let _ = reset_on_close(socket);

@@ -10,7 +10,7 @@ use squall_wire::h2::{self, Setup};
 use squall_wire::{Client, ErrorCode, StreamFailure, Version, h1, h3};
 
 use crate::shard::connections::Connections;
-use crate::shard::connections::conn::Exchange;
+use crate::shard::connections::conn::{ConnState, Exchange};
 use crate::shard::connections::settle::phase_of;
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
@@ -194,9 +194,17 @@ impl Connections {
         self.deadlines[conn_idx] = u64::MAX;
         for slot in self.slots(conn_idx) {
             let exchange = self.exchanges[self.place_of(conn_idx, slot)];
-            let end_ns = self.deadline_of(&exchange);
+            let place = self.place_of(conn_idx, slot);
+            let timeout_ns = self.limits.timeout_ns;
+            let streams = recorder.sink.streams.as_ref().filter(|_| exchange.start_ns > 0);
+            let stream_ns = streams.and_then(|streams| streams.deadline(place, timeout_ns));
+            let end_ns = stream_ns.unwrap_or_else(|| self.deadline_of(&exchange));
             if self.now_ns < end_ns {
                 self.deadlines[conn_idx] = self.deadlines[conn_idx].min(end_ns);
+                continue;
+            }
+            if stream_ns.is_some() {
+                schedule.on_stream_due(self, recorder, (conn_idx, slot));
                 continue;
             }
             let conn = &mut self.conns[conn_idx];
@@ -212,8 +220,39 @@ impl Connections {
             conn.is_retiring |= conn.cold.heard_ns < exchange.begin_ns();
             self.settle_alone(schedule, recorder, (conn_idx, slot), &exchange, Cause::Timeout, String::new());
         }
+        if self.conns[conn_idx].state != ConnState::Open {
+            return;
+        }
         self.list_unsent(conn_idx);
         self.close_when_over(schedule, recorder, conn_idx);
+    }
+
+    /// A stream has to be looked at before the deadline that was known: it is at its end.
+    pub(in crate::shard) fn hasten(&mut self, recorder: &ShardRecorder, conn_idx: usize, place: usize) {
+        let streams = recorder.sink.streams.as_ref().filter(|streams| streams.is_urgent(place));
+        if let Some(at_ns) = streams.and_then(|streams| streams.deadline(place, self.limits.timeout_ns)) {
+            self.deadlines[conn_idx] = self.deadlines[conn_idx].min(at_ns);
+        }
+    }
+
+    /// A request is over whose response is not whole: it is given up alone where the connection allows that, else with its connection, on which
+    /// there is no other.
+    pub(in crate::shard) fn give_up_slot(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        slot: u32,
+    ) {
+        match self.conns[conn_idx].client.as_mut().filter(|client| client.can_cancel()) {
+            Some(client) => {
+                client.cancel(slot);
+                self.list_unsent(conn_idx);
+            }
+            None => {
+                self.part(recorder, conn_idx);
+                self.vacate(recorder, conn_idx);
+            }
+        }
     }
 
     /// The peer goes away: what it has not processed is sent again on another connection, whatever its method (RFC 9113 6.8).

@@ -5,6 +5,7 @@
 pub(super) mod capture;
 pub(super) mod sink;
 pub(super) mod stamps;
+pub(super) mod streams;
 
 use squall_measure::{Cause, FailureExample};
 use squall_plan::{Pacing, ShardPart, When};
@@ -42,10 +43,17 @@ impl ShardRecorder {
         pulse.has_sessions = prepared.sessions.is_some();
         Self {
             pulse,
-            sink: ResponseSink::new(prepared.http().follow_count_max > 0),
+            sink: ResponseSink::new(prepared.http().follow_count_max > 0, prepared.streams.as_ref()),
             receive_times: ReceiveTimes::new(batches(prepared, part), stride(prepared) > 1),
             learned_lengths: vec![0; prepared.requests.len()],
             start_ns,
+        }
+    }
+
+    /// Moves the figures of streams into the snapshot.
+    pub(in crate::shard) fn fill_streams(&mut self) {
+        if let Some(streams) = &mut self.sink.streams {
+            streams.fill(&mut self.pulse.snapshot);
         }
     }
 
@@ -121,5 +129,6 @@ fn batches(prepared: &Prepared, part: &ShardPart) -> bool {
         When::Open { pacing, .. } => *pacing != Pacing::Precise,
         When::Closed { .. } => in_flight_max() >= GATHER_IN_FLIGHT_MIN,
     };
-    waits && prepared.sessions.is_none() && prepared.load.network.unix_socket.is_none() && has_stamps()
+    let is_plain = prepared.sessions.is_none() && prepared.streams.is_none();
+    waits && is_plain && prepared.load.network.unix_socket.is_none() && has_stamps()
 }

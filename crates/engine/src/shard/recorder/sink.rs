@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use squall_wire::h1::{HeadView, Sink};
 
+use crate::prepare::StreamPolicy;
 use crate::shard::recorder::capture::Captures;
+use crate::shard::recorder::streams::StreamTable;
 
 /// Takes responses: remembers the `Location` of each redirect until its response is whole, and keeps what a driver or a replay wants.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub(in crate::shard) struct ResponseSink {
     /// Bytes of all their bodies, and the most of this shard.
     held_bytes: usize,
     held_bytes_max: usize,
+    /// What has come of each response, where they are streams of events.
+    pub(in crate::shard) streams: Option<Box<StreamTable>>,
 }
 
 /// A response as it came.
@@ -34,8 +38,8 @@ struct KeptResponse {
 }
 
 impl ResponseSink {
-    /// `is_followed`: whether anybody will ask.
-    pub(in crate::shard) fn new(is_followed: bool) -> Self {
+    /// `is_followed`: whether redirects are. `streams`: how responses are read as streams of events.
+    pub(in crate::shard) fn new(is_followed: bool, streams: Option<&StreamPolicy>) -> Self {
         Self {
             is_followed,
             at: (0, 0),
@@ -45,12 +49,13 @@ impl ResponseSink {
             responses: None,
             held_bytes: 0,
             held_bytes_max: 0,
+            streams: streams.map(|policy| Box::new(StreamTable::new(policy.clone()))),
         }
     }
 
     /// Keeps responses for a driver, as many bytes of them as this.
     pub(in crate::shard) fn for_driver(held_bytes_max: usize) -> Self {
-        Self { responses: Some(Vec::new()), held_bytes_max, ..Self::new(false) }
+        Self { responses: Some(Vec::new()), held_bytes_max, ..Self::new(false, None) }
     }
 
     /// The exchange table has so many places.
@@ -69,7 +74,8 @@ impl ResponseSink {
 
     /// Whether anything is.
     pub(in crate::shard) fn keeps_body(&self, place: usize) -> bool {
-        self.responses.as_ref().is_some_and(|responses| responses[place].body_bytes_max > 0)
+        self.streams.is_some()
+            || self.responses.as_ref().is_some_and(|responses| responses[place].body_bytes_max > 0)
     }
 
     /// Whether the body of the response in this place was too large to be kept.
@@ -87,9 +93,12 @@ impl ResponseSink {
         (std::mem::take(&mut response.head), std::mem::take(&mut response.body))
     }
 
-    /// What is read now comes from this connection.
-    pub(in crate::shard) fn begin(&mut self, conn_idx: usize, first_place: u32) {
+    /// What is read now comes from this connection, and came at this time.
+    pub(in crate::shard) fn begin(&mut self, conn_idx: usize, first_place: u32, at_ns: u64) {
         (self.at, self.first_place) = ((conn_idx, 0), first_place);
+        if let Some(streams) = &mut self.streams {
+            streams.at_ns = at_ns;
+        }
     }
 
     /// The location of the response in this slot.
@@ -113,6 +122,9 @@ impl ResponseSink {
     pub(in crate::shard) fn forget(&mut self, conn_idx: usize, places: Range<u32>) {
         self.locations.retain(|((at, _), _)| *at != conn_idx);
         self.captures.forget(conn_idx);
+        if let Some(streams) = &mut self.streams {
+            places.clone().for_each(|place| streams.forget(place as usize));
+        }
         if self.responses.is_some() {
             places.for_each(|place| drop(self.take_response(place as usize)));
         }
@@ -125,6 +137,9 @@ impl Sink for ResponseSink {
             self.note_location(head);
         }
         self.captures.head(self.at, head);
+        if let Some(streams) = &mut self.streams {
+            streams.head((self.first_place + self.at.1) as usize, head);
+        }
         if let Some(responses) = &mut self.responses {
             let response = &mut responses[(self.first_place + self.at.1) as usize];
             self.held_bytes -= response.body.len();
@@ -137,6 +152,9 @@ impl Sink for ResponseSink {
 
     fn data(&mut self, bytes: &[u8]) {
         self.captures.data(self.at, bytes);
+        if let Some(streams) = &mut self.streams {
+            return streams.data((self.first_place + self.at.1) as usize, bytes);
+        }
         let Some(responses) = &mut self.responses else { return };
         let response = &mut responses[(self.first_place + self.at.1) as usize];
         if response.body_bytes_max == 0 || response.is_too_large {
@@ -158,6 +176,6 @@ impl Sink for ResponseSink {
     }
 
     fn wants_heads(&self) -> bool {
-        self.is_followed || !self.captures.is_empty() || self.responses.is_some()
+        self.is_followed || !self.captures.is_empty() || self.responses.is_some() || self.streams.is_some()
     }
 }

@@ -7,9 +7,11 @@
 pub(super) mod demand;
 mod drive;
 pub(super) mod driven;
+pub(super) mod messages;
 mod replay;
 pub(super) mod sessions;
 mod starts;
+mod streams;
 mod trial;
 pub(super) mod wait;
 pub(super) mod waiter;
@@ -23,8 +25,10 @@ use crate::shard::connections::Connections;
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::demand::Demand;
 use crate::shard::schedule::driven::Driven;
+use crate::shard::schedule::messages::MessageSchedule;
 use crate::shard::schedule::replay::Replay;
 use crate::shard::schedule::sessions::SessionSchedule;
+use crate::shard::schedule::streams::StreamSchedule;
 use crate::shard::schedule::waiter::{SWEEP_NS, SWEEP_NS_PER_CONNECTION, Waiter};
 use crate::sys::{Clock, nanoseconds};
 use crate::{Control, Error, Stop};
@@ -40,6 +44,10 @@ pub(in crate::shard) struct ShardSchedule {
     pub(in crate::shard) replay: Option<Box<Replay>>,
     /// Connections that are opened for their own sake, where the load is that.
     pub(in crate::shard) sessions: Option<Box<SessionSchedule>>,
+    /// What is said on them, where they are WebSockets.
+    pub(in crate::shard) messages: Option<Box<MessageSchedule>>,
+    /// Streams that are opened again, where responses are streams.
+    pub(in crate::shard) streams: Option<Box<StreamSchedule>>,
     /// Who decides the requests at run time, where the plan does not.
     pub(in crate::shard) driven: Option<Driven>,
     pub(in crate::shard) life: Life,
@@ -81,9 +89,11 @@ impl ShardSchedule {
             control,
             times,
             demand: Demand::new(load, part, per_connection, (length_ns, warmup_ns)),
-            waiter: Waiter::new(&load.when, part, prepared.sessions.is_some()),
+            waiter: Waiter::new(&load.when, part, prepared.sessions.is_some() || prepared.streams.is_some()),
             replay: Replay::new(prepared, part)?,
             sessions: SessionSchedule::new(prepared, part, start_ns, watches_memory),
+            messages: MessageSchedule::new(prepared, part, (start_ns, warmup_ns), length_ns),
+            streams: StreamSchedule::new(prepared),
             driven: None,
             life: Life::Running,
         })
@@ -108,6 +118,7 @@ impl ShardSchedule {
             if let Some(sessions) = &mut self.sessions {
                 sessions.note_memory(&mut recorder.pulse);
             }
+            recorder.fill_streams();
             // Only a script can hold its loop for ever.
             if self.driven.is_some() {
                 recorder.pulse.open_rows = connections.open_rows(recorder);
@@ -190,6 +201,7 @@ impl ShardSchedule {
         let session_count = self.sessions.as_mut().map_or(0, |sessions| sessions.drop_waiting());
         self.demand.note_unsent(dropped_count + session_count);
         connections.counts.waiting = retry_count;
+        self.cut_streams(connections, recorder);
     }
 
     pub(in crate::shard) fn is_finished(&self, connections: &Connections) -> bool {
@@ -199,12 +211,15 @@ impl ShardSchedule {
         if !self.is_driver_finished(connections) {
             return false;
         }
-        self.life != Life::Running
-            || (self.demand.is_exhausted()
-                && connections.waiting_count() == 0
-                && connections.turn.ready.is_empty()
-                && self.pending_recorded() == 0
-                && self.sessions.as_ref().is_none_or(|sessions| sessions.is_at_rest()))
+        if self.life != Life::Running {
+            let is_over = matches!(self.life, Life::Draining { until_ns: 0 });
+            return is_over || self.has_settled_messages(connections.now_ns);
+        }
+        self.demand.is_exhausted()
+            && connections.waiting_count() == 0
+            && connections.turn.ready.is_empty()
+            && self.pending_recorded() == 0
+            && self.sessions.as_ref().is_none_or(|sessions| sessions.is_at_rest())
     }
 
     /// Ends what has lasted too long: connects, responses, and the rests of slots that failed.

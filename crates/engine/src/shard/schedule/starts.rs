@@ -26,6 +26,8 @@ impl ShardSchedule {
         connections.counts.opened_this_turn = 0;
         if self.life == Life::Running {
             self.release_arrivals(connections, recorder);
+            self.release_streams(connections, recorder);
+            self.serve_messages(connections, recorder);
         }
     }
 
@@ -122,6 +124,9 @@ impl ShardSchedule {
         recorder: &mut ShardRecorder,
         conn_idx: Option<usize>,
     ) {
+        if self.streams.as_mut().is_some_and(|streams| streams.take_rest()) {
+            return conn_idx.into_iter().for_each(|idx| connections.offer(self, recorder, idx));
+        }
         let at_ns = connections.now_ns.saturating_sub(self.times.start_ns);
         let is_wanted = self.life == Life::Running && self.demand.missing_users(at_ns) >= 0;
         let next = (is_wanted && self.demand.take_one(at_ns))

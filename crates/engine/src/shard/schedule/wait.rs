@@ -75,13 +75,19 @@ impl ShardSchedule {
             .driven
             .as_ref()
             .map_or(u64::MAX, |driven| self.times.start_ns.saturating_add(driven.next_due_ns()));
+        let stream_ns = self.streams.as_ref().map_or(u64::MAX, |streams| streams.next_due_ns());
+        let message_ns =
+            self.messages.as_ref().map_or(u64::MAX, |messages| messages.next_due_ns(self.times.start_ns));
+        let message_ns = if self.life == Life::Running { message_ns } else { u64::MAX };
         let stop_ns = if self.life == Life::Running { self.times.stop_at_ns } else { u64::MAX };
         self.times
             .next_sweep_ns
             .min(recorder.pulse.second_end_ns())
             .min(driven_ns)
-            .min(stop_ns)
             .min(connections.next_quic_ns())
+            .min(stream_ns)
+            .min(message_ns)
+            .min(stop_ns)
     }
 
     /// Requests wait, and slots for them are left, but enough were opened in this turn.

@@ -26,6 +26,7 @@ use crate::shard::schedule::waiter::SWEEP_NS;
 use crate::sys::{nanoseconds, process_data_bytes};
 use crate::tls::TlsStream;
 
+pub(super) use outcomes::Loss;
 use outcomes::TermsCache;
 use tickets::Configs;
 
@@ -205,7 +206,7 @@ impl Memory {
 }
 
 /// What is counted of kept connections.
-fn kept(pulse: &mut Pulse) -> &mut Kept {
+pub(super) fn kept(pulse: &mut Pulse) -> &mut Kept {
     &mut pulse.snapshot.sessions.get_or_insert_default().kept
 }
 

@@ -10,7 +10,7 @@ use crate::tls::{Agreement, EarlyData};
 
 /// How a kept connection was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Loss {
+pub(in crate::shard::schedule) enum Loss {
     /// The server closed it in order.
     Closed,
     /// It was reset.

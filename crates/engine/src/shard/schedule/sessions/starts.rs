@@ -141,6 +141,20 @@ impl ShardSchedule {
         }
     }
 
+    /// A connection was dropped together with all others: its successor begins at once.
+    pub(in crate::shard::schedule) fn end_for_storm(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
+        if let Some(sessions) = &mut self.sessions {
+            sessions.ended.push(Ended { failure_count: 0, is_reopening: true, has_stood: true });
+        }
+        self.leave_talk(connections, recorder, conn_idx);
+        connections.vacate(recorder, conn_idx);
+    }
+
     /// A connection ends: what the next one in its place has to know. A server that ends all soon must not be flooded.
     pub(in crate::shard) fn note_session_end(&mut self, connections: &Connections, conn_idx: usize) {
         let Some(sessions) = &mut self.sessions else { return };

@@ -1,7 +1,8 @@
 //! What becomes of a connection that was opened for its own sake: its request, the wait for a ticket, keeping, pings, and its end.
 
-use squall_measure::{Cause, Phase};
+use squall_measure::{Cause, ClosedBy, Phase};
 use squall_wire::h1::Response;
+use squall_wire::ws::CloseCode;
 use squall_wire::{Client, h1};
 
 use super::kept;
@@ -52,6 +53,7 @@ impl ShardSchedule {
 
     fn ask(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder, conn_idx: usize) {
         connections.begin_requests(recorder, conn_idx, Client::H1(h1::Client::new(1)));
+        recorder.sink.captures.set((conn_idx, 0), self.messages.is_some());
         let session = connections.conns[conn_idx].tls.as_ref();
         if session.is_some_and(|session| session.early_data() == EarlyData::Accepted) {
             // It has left with the first flight; how long that took is the handshake's time.
@@ -104,6 +106,9 @@ impl ShardSchedule {
             return;
         }
         let exchange = connections.exchanges[connections.place_of(conn_idx, slot)];
+        if self.messages.is_some() {
+            return self.on_websocket_response(connections, recorder, (conn_idx, slot), &exchange, response);
+        }
         let outcome = connections.judge(self, recorder, (conn_idx, slot), &exchange, response);
         let is_ok = outcome.is_ok();
         connections.settle(self, recorder, (conn_idx, slot), &exchange, response.status, outcome);
@@ -158,7 +163,7 @@ impl ShardSchedule {
             .is_some_and(|(configs, tls)| configs.stock_count(&tls.server_name) < sessions.count_max as usize)
     }
 
-    fn keep_or_close(
+    pub(in crate::shard::schedule) fn keep_or_close(
         &mut self,
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
@@ -196,6 +201,9 @@ impl ShardSchedule {
         }
         let conn = &mut connections.conns[conn_idx];
         if conn.state != ConnState::Open || conn.cold.stage != SessionStage::Kept {
+            return;
+        }
+        if self.messages.as_ref().is_some_and(|messages| !messages.parks()) {
             return;
         }
         if let Some(client) = &mut conn.client {
@@ -250,7 +258,7 @@ impl ShardSchedule {
         connections.parked.take_due(connections.now_ns, &mut due);
         for place in due.drain(..) {
             if let Some(conn_idx) = self.wake_parked(connections, recorder, place) {
-                self.end_keep(connections, recorder, conn_idx);
+                self.on_session_deadline(connections, recorder, conn_idx);
             }
         }
         if let Some(sessions) = &mut self.sessions {
@@ -266,9 +274,10 @@ impl ShardSchedule {
         conn_idx: usize,
     ) -> bool {
         let Some(sessions) = &mut self.sessions else { return false };
-        let conn = &connections.conns[conn_idx];
-        match conn.cold.stage {
-            SessionStage::Attempt if conn.has_opener => {
+        let (stage, has_opener) =
+            (connections.conns[conn_idx].cold.stage, connections.conns[conn_idx].has_opener);
+        match stage {
+            SessionStage::Attempt if has_opener => {
                 let trouble = Trouble::new(Cause::Timeout, Phase::Waiting, String::new());
                 connections.fail(self, recorder, conn_idx, &trouble);
             }
@@ -277,6 +286,9 @@ impl ShardSchedule {
                 sessions.ticketless_count += 1;
                 connections.deadlines[conn_idx] = u64::MAX;
                 self.keep_or_close(connections, recorder, conn_idx);
+                self.settle_down(connections, recorder, conn_idx);
+            }
+            SessionStage::Kept if self.on_websocket_deadline(connections, recorder, conn_idx) => {
                 self.settle_down(connections, recorder, conn_idx);
             }
             SessionStage::Kept => self.end_keep(connections, recorder, conn_idx),
@@ -371,7 +383,12 @@ impl ShardSchedule {
         conn_idx: usize,
     ) {
         match connections.conns[conn_idx].cold.stage {
-            SessionStage::Kept => self.lose(connections, recorder, conn_idx, Loss::Closed),
+            SessionStage::Kept => {
+                let text = "closed without a close frame";
+                let close = (ClosedBy::Nobody, CloseCode::ABNORMAL, text);
+                self.note_close(connections, recorder, conn_idx, close);
+                self.lose(connections, recorder, conn_idx, Loss::Closed);
+            }
             SessionStage::Attempt | SessionStage::AwaitingTicket => {
                 self.close_session(connections, recorder, conn_idx);
             }
@@ -396,6 +413,8 @@ impl ShardSchedule {
                     Cause::ConnectionClosed => Loss::Closed,
                     _ => Loss::Broken,
                 };
+                let close = (ClosedBy::Nobody, CloseCode::ABNORMAL, trouble.text.as_str());
+                self.note_close(connections, recorder, conn_idx, close);
                 self.lose(connections, recorder, conn_idx, loss);
             }
         }
@@ -403,7 +422,7 @@ impl ShardSchedule {
     }
 
     /// A kept connection has ended, and not by us.
-    fn lose(
+    pub(in crate::shard::schedule) fn lose(
         &mut self,
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
@@ -425,8 +444,14 @@ impl ShardSchedule {
         self.end_session(connections, recorder, conn_idx);
     }
 
-    fn end_session(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder, conn_idx: usize) {
+    pub(in crate::shard::schedule) fn end_session(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
         self.note_session_end(connections, conn_idx);
+        self.leave_talk(connections, recorder, conn_idx);
         connections.vacate(recorder, conn_idx);
     }
 
@@ -437,6 +462,10 @@ impl ShardSchedule {
         let count = (open_count + connections.parked.count()) as u64;
         if count > 0 {
             kept(&mut recorder.pulse).closed_by_us += count;
+        }
+        if count > 0 && self.messages.is_some() {
+            let websockets = recorder.pulse.snapshot.websockets.get_or_insert_default();
+            websockets.count_close(ClosedBy::Squall, CloseCode::NORMAL.0, "", count);
         }
     }
 }

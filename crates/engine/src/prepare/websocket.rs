@@ -1,0 +1,166 @@
+//! Loads of WebSockets: the opening handshake, and what is said on a connection.
+//!
+//! Owns: the translation of the plan, and what makes an answer to the opening handshake valid. Never: messages that arrive.
+
+use squall_measure::{Cause, Phase};
+use squall_plan::{
+    Expect, ExpectBody, Header, HttpLoad, MessageExchange, MessagePayload, MessageRate, RequestPlan,
+    Resumption, WebSocketLoad,
+};
+use squall_wire::ws::deflate::Params;
+use squall_wire::ws::{MessageKind, handshake};
+
+use crate::prepare::sessions::{Conduct, KeepAlive, KeepAliveKind, PreparedSessions};
+use crate::sys::nanoseconds;
+use crate::trouble::Trouble;
+
+/// How every WebSocket of a load behaves.
+#[derive(Debug, Clone)]
+pub(crate) struct WebSocketPolicy {
+    pub(crate) exchange: MessageExchange,
+    pub(crate) kind: MessageKind,
+    /// What is sent: of published messages what comes before the stamp and what comes behind it.
+    pub(crate) message: Box<[u8]>,
+    pub(crate) behind_stamp: Box<[u8]>,
+    pub(crate) rate: Option<MessageRate>,
+    pub(crate) count: Option<u64>,
+    pub(crate) pause_ns: u64,
+    pub(crate) greeting: Option<Box<str>>,
+    pub(crate) storm_ns: Option<u64>,
+    /// How long an answer may take.
+    pub(crate) timeout_ns: u64,
+    pub(crate) offer: Offer,
+}
+
+/// What the opening handshake offers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub(crate) compress: bool,
+    pub(crate) subprotocols: Vec<String>,
+}
+
+impl WebSocketPolicy {
+    /// That of a load.
+    pub(super) fn new(load: &WebSocketLoad) -> Self {
+        let MessagePayload { is_binary, bytes } = &load.message;
+        let stamp = MessagePayload::STAMP.as_bytes();
+        let stamp_at = match load.exchange {
+            MessageExchange::Publish(_) => bytes.windows(stamp.len()).position(|part| part == stamp),
+            _ => None,
+        };
+        let (message, behind_stamp) = match stamp_at {
+            Some(at) => (&bytes[..at], &bytes[at + stamp.len()..]),
+            None => (&bytes[..], &[][..]),
+        };
+        Self {
+            exchange: load.exchange,
+            kind: if *is_binary { MessageKind::Binary } else { MessageKind::Text },
+            message: message.into(),
+            behind_stamp: behind_stamp.into(),
+            rate: load.rate.clone(),
+            count: load.count,
+            pause_ns: nanoseconds(load.pause),
+            greeting: load.greeting.as_deref().map(Into::into),
+            storm_ns: load.storm.map(nanoseconds),
+            timeout_ns: nanoseconds(load.http.timeout),
+            offer: Offer { compress: load.compress, subprotocols: load.subprotocols.clone() },
+        }
+    }
+
+    /// Bytes of a message, before compression.
+    pub(crate) fn message_bytes(&self) -> usize {
+        let stamp_bytes = if self.is_stamped() { MessagePayload::STAMP_BYTES } else { 0 };
+        self.message.len() + stamp_bytes + self.behind_stamp.len()
+    }
+
+    /// Whether messages have their time in them.
+    pub(crate) fn is_stamped(&self) -> bool {
+        matches!(self.exchange, MessageExchange::Publish(_))
+    }
+}
+
+impl PreparedSessions {
+    /// Connections that are kept as WebSockets.
+    pub(super) fn of_websockets(load: &WebSocketLoad) -> Self {
+        let timeout = load.http.timeout;
+        let http = HttpLoad {
+            requests: Vec::new(),
+            user_agents: Vec::new(),
+            follow_count_max: 0,
+            expect: Expect { status: vec![(101, 101)], body: ExpectBody::Any },
+            timeout,
+        };
+        let ping = load.ping.map(|every| KeepAlive {
+            kind: KeepAliveKind::Ping,
+            every_ns: nanoseconds(every),
+            timeout_ns: nanoseconds(timeout),
+        });
+        let conduct = Conduct {
+            is_idle: true,
+            reopens: load.reopens,
+            is_http2: false,
+            asks: true,
+            keep_ns: u64::MAX,
+            ping,
+            jitter_ns: nanoseconds(load.jitter),
+            // The server's pings are answered.
+            drops_session: false,
+            resumption: Resumption::OFF,
+            close: load.close,
+        };
+        Self { conduct, http, tls: None, websocket: Some(WebSocketPolicy::new(load)) }
+    }
+}
+
+impl Offer {
+    /// The request with the fields of the opening handshake (RFC 6455 4.1). Fields that the user gave come behind.
+    pub(crate) fn opening(&self, plan: &RequestPlan) -> RequestPlan {
+        let mut headers = vec![
+            header("Connection", "Upgrade"),
+            header("Upgrade", "websocket"),
+            header("Sec-WebSocket-Version", handshake::VERSION),
+            header("Sec-WebSocket-Key", KEY),
+        ];
+        if !self.subprotocols.is_empty() {
+            headers.push(header("Sec-WebSocket-Protocol", &self.subprotocols.join(", ")));
+        }
+        if self.compress {
+            headers.push(header("Sec-WebSocket-Extensions", "permessage-deflate; client_max_window_bits"));
+        }
+        headers.extend(plan.headers.iter().cloned());
+        RequestPlan { method: "GET".to_owned(), headers, ..plan.clone() }
+    }
+
+    /// What the server has agreed to with its answer 101; `field`: the value of one of its fields.
+    ///
+    /// # Errors
+    /// When the answer is none to this request (RFC 6455 4.1), or has something that was not offered.
+    pub(crate) fn agreed(&self, field: impl Fn(&str) -> Option<String>) -> Result<Option<Params>, Trouble> {
+        let wrong = |text: String| Err(Trouble::new(Cause::WebSocketProtocol, Phase::Receiving, text));
+        let upgrade = field("upgrade").unwrap_or_default();
+        if !upgrade.eq_ignore_ascii_case("websocket") {
+            return wrong(format!("the server switched to `{upgrade}`, not to `websocket`"));
+        }
+        if field("sec-websocket-accept").as_deref() != Some(handshake::accept(KEY).as_str()) {
+            return wrong("the server's `Sec-WebSocket-Accept` does not match the key".to_owned());
+        }
+        match field("sec-websocket-protocol") {
+            Some(name) if !self.subprotocols.contains(&name) => {
+                return wrong(format!("the server chose the subprotocol `{name}`, which was not offered"));
+            }
+            _ => {}
+        }
+        let Some(extensions) = field("sec-websocket-extensions") else { return Ok(None) };
+        match Params::agreed(&extensions, true).filter(|_| self.compress) {
+            Some(params) => Ok(Some(params)),
+            None => wrong(format!("the server chose the extension `{extensions}`, which was not offered")),
+        }
+    }
+}
+
+fn header(name: &str, value: &str) -> Header {
+    Header { name: name.to_owned(), value: value.to_owned() }
+}
+
+/// 16 bytes in Base64. Servers only compute their answer from it: all connections may have the same.
+const KEY: &str = "c3F1YWxsLXdlYnNvY2tldA==";

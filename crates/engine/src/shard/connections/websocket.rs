@@ -1,0 +1,76 @@
+//! A connection that speaks WebSocket: its codec, and what its user has on it. Data only: `messages` moves bytes.
+
+use std::collections::VecDeque;
+
+use squall_plan::limits::WEBSOCKET_MESSAGE_BYTES_MAX;
+use squall_wire::ws::deflate::Params;
+use squall_wire::ws::{Decoder, Inbox, Outbox, WebSocketRole};
+
+/// What a connection has that speaks WebSocket.
+#[derive(Debug)]
+pub(in crate::shard) struct WebSocket {
+    pub(in crate::shard) decoder: Decoder,
+    pub(in crate::shard) inbox: Inbox,
+    pub(in crate::shard) outbox: Outbox,
+    /// A message has come in part.
+    pub(in crate::shard) is_mid_message: bool,
+    /// Both ends keep a window of what was sent: a parked connection could not.
+    pub(in crate::shard) is_compressed: bool,
+    /// Our close frame has gone out; the peer's is awaited.
+    pub(in crate::shard) is_closing: bool,
+    /// How it was closed has been counted.
+    pub(in crate::shard) is_noted: bool,
+    pub(in crate::shard) talk: Talk,
+}
+
+/// Messages of a connection that a schedule makes.
+#[derive(Debug)]
+pub(in crate::shard) struct Talk {
+    /// Its place among the connections that send.
+    pub(in crate::shard) sender_at: Option<u32>,
+    /// When each message that waits for the socket was to be sent.
+    pub(in crate::shard) to_send: VecDeque<u64>,
+    /// Messages whose answer is awaited, the oldest first.
+    pub(in crate::shard) unanswered: VecDeque<SentMessage>,
+    /// When the next ping is due.
+    pub(in crate::shard) ping_at_ns: u64,
+}
+
+/// A message whose answer is awaited.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::shard) struct SentMessage {
+    pub(in crate::shard) intended_ns: u64,
+    pub(in crate::shard) sent_ns: u64,
+}
+
+impl WebSocket {
+    /// `params`: the compression that was agreed on.
+    pub(in crate::shard) fn new(params: Option<Params>) -> Self {
+        let role = WebSocketRole::Client;
+        Self {
+            decoder: Decoder::new(role, params.is_some()),
+            inbox: Inbox::new(WEBSOCKET_MESSAGE_BYTES_MAX, params.map(|params| params.inflater(role))),
+            outbox: Outbox::new(params.map(|params| params.deflater(role))),
+            is_mid_message: false,
+            is_compressed: params.is_some(),
+            is_closing: false,
+            is_noted: false,
+            talk: Talk {
+                sender_at: None,
+                to_send: VecDeque::new(),
+                unanswered: VecDeque::new(),
+                ping_at_ns: u64::MAX,
+            },
+        }
+    }
+
+    /// Whether nothing of it would be lost if only its socket were kept.
+    pub(in crate::shard) fn is_silent(&self) -> bool {
+        !self.is_compressed
+            && !self.is_mid_message
+            && !self.is_closing
+            && self.decoder.is_between_frames()
+            && self.talk.to_send.is_empty()
+            && self.talk.unanswered.is_empty()
+    }
+}

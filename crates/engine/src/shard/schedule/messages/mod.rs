@@ -1,0 +1,264 @@
+//! Messages on WebSockets that are kept: which connection sends which message when, and what is counted of the answers.
+//!
+//! Connections are opened, kept and reopened by `sessions`. Owns: the schedule of messages, the connections that send them, and what still waits
+//! for an answer. Never: frames, which are `connections::messages`'.
+
+mod closing;
+mod opening;
+mod sending;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use squall_measure::WebSockets;
+use squall_plan::{MessageExchange, MessagePayload, ShardPart};
+use squall_wire::ws::MessageKind;
+
+use crate::pace::{Arrivals, grid_ns};
+use crate::prepare::{Prepared, WebSocketPolicy};
+use crate::pulse::Pulse;
+use crate::shard::connections::Connections;
+use crate::shard::connections::websocket::{SentMessage, Talk};
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::{Life, ShardSchedule};
+
+/// What is said on the WebSockets of one event loop.
+#[derive(Debug)]
+pub(in crate::shard) struct MessageSchedule {
+    policy: WebSocketPolicy,
+    arrivals: Option<Arrivals>,
+    /// Messages that may still be sent; `None`: any number.
+    remaining: Option<u64>,
+    /// Open connections that send, and which of them is next.
+    senders: Vec<u32>,
+    next_sender: usize,
+    sender_count_max: u32,
+    /// When the messages were to be sent for which no connection was open.
+    waiting: VecDeque<u64>,
+    /// Connections that send again when their pause is over, by their generation.
+    pausing: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    /// Connections whose last message was answered in this turn.
+    due: Vec<u32>,
+    /// Messages that were sent, or wait for their socket, and have no answer yet.
+    open_count: u64,
+    next_storm_ns: u64,
+    /// When a message came last.
+    heard_ns: u64,
+    warm_until_ns: u64,
+    /// A message while it is put together.
+    scratch: Vec<u8>,
+}
+
+impl MessageSchedule {
+    /// That of a load which starts at `start_ns`; `None`: it is none of WebSockets.
+    pub(in crate::shard) fn new(
+        prepared: &Prepared,
+        part: &ShardPart,
+        (start_ns, warmup_ns): (u64, u64),
+        length_ns: u64,
+    ) -> Option<Box<Self>> {
+        let policy = prepared.sessions.as_ref()?.websocket.clone()?;
+        let arrivals = policy
+            .rate
+            .as_ref()
+            .map(|rate| Arrivals::new(&rate.rate, rate.arrival, part, grid_ns(rate.pacing), length_ns));
+        let sender_count_max = match policy.exchange {
+            MessageExchange::Echo => u32::MAX,
+            MessageExchange::Publish(count) => part.part_of(count.into()) as u32,
+            MessageExchange::Receive | MessageExchange::Idle => 0,
+        };
+        Some(Box::new(Self {
+            arrivals,
+            remaining: policy.count.map(|count| part.part_of(count)),
+            senders: Vec::new(),
+            next_sender: 0,
+            sender_count_max,
+            waiting: VecDeque::new(),
+            pausing: BinaryHeap::new(),
+            due: Vec::new(),
+            open_count: 0,
+            next_storm_ns: policy.storm_ns.map_or(u64::MAX, |every_ns| start_ns.saturating_add(every_ns)),
+            heard_ns: start_ns,
+            warm_until_ns: start_ns + warmup_ns,
+            scratch: Vec::new(),
+            policy,
+        }))
+    }
+
+    /// When something is due that no message brings, on the monotonic clock.
+    pub(in crate::shard) fn next_due_ns(&self, start_ns: u64) -> u64 {
+        let arrival = self.arrivals.as_ref().filter(|_| self.remaining != Some(0));
+        let arrival_ns = arrival.and_then(Arrivals::peek).map_or(u64::MAX, |due| start_ns + due.intended_ns);
+        let pause_ns = self.pausing.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
+        arrival_ns.min(pause_ns).min(self.next_storm_ns)
+    }
+
+    /// Whether silent connections need nothing but their sockets.
+    pub(in crate::shard) fn parks(&self) -> bool {
+        self.policy.exchange == MessageExchange::Idle
+    }
+
+    /// Whether all messages were sent and answered that the load has.
+    pub(super) fn is_done(&self, now_ns: u64) -> bool {
+        self.remaining == Some(0) && self.waiting.is_empty() && self.is_settled(now_ns)
+    }
+
+    /// Whether nothing more is to be waited for at the end: no answer, and no delivery that may be on its way.
+    pub(super) fn is_settled(&self, now_ns: u64) -> bool {
+        let is_quiet = !self.policy.is_stamped() || now_ns >= self.heard_ns + DELIVERY_GRACE_NS;
+        self.open_count == 0 && is_quiet
+    }
+
+    /// Takes one from the count of messages that may be sent; false when none is left.
+    fn take_one(&mut self) -> bool {
+        match &mut self.remaining {
+            None => true,
+            Some(0) => false,
+            Some(remaining) => {
+                *remaining -= 1;
+                true
+            }
+        }
+    }
+
+    fn is_warmup(&self, at_ns: u64) -> bool {
+        at_ns < self.warm_until_ns
+    }
+
+    /// Whose answer a message is.
+    fn answer(&mut self, talk: &mut Talk, bytes: &[u8], run_ns: u64) -> Answer {
+        match self.policy.exchange {
+            MessageExchange::Echo => {
+                let is_same = *bytes == *self.policy.message;
+                // What is no echo may belong to the greeting.
+                if !is_same && self.policy.greeting.is_some() {
+                    return Answer::None;
+                }
+                let Some(sent) = talk.unanswered.pop_front() else { return Answer::None };
+                self.open_count -= 1;
+                if is_same { Answer::Echo(sent) } else { Answer::Mismatch }
+            }
+            MessageExchange::Publish(_) => match read_stamp(bytes) {
+                Some(sent_ns) if sent_ns <= run_ns => Answer::Delivery(run_ns - sent_ns),
+                _ => Answer::None,
+            },
+            MessageExchange::Receive | MessageExchange::Idle => Answer::None,
+        }
+    }
+}
+
+/// Whose answer a message is.
+enum Answer {
+    None,
+    Echo(SentMessage),
+    /// An answer that differs from what was sent.
+    Mismatch,
+    /// A published message, so long after it was to be sent.
+    Delivery(u64),
+}
+
+impl ShardSchedule {
+    /// A message came.
+    pub(in crate::shard) fn on_message(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        (conn_idx, talk): (usize, &mut Talk),
+        _kind: MessageKind,
+        bytes: &[u8],
+    ) {
+        let Some(messages) = &mut self.messages else { return };
+        let (now_ns, start_ns) = (connections.now_ns, self.times.start_ns);
+        messages.heard_ns = now_ns;
+        let answer = messages.answer(talk, bytes, now_ns.saturating_sub(start_ns));
+        if !messages.is_warmup(now_ns) {
+            let made = figures(&mut recorder.pulse);
+            made.messages_received += 1;
+            made.bytes_received += bytes.len() as u64;
+            note_answer(made, &answer, now_ns, messages.arrivals.is_some());
+        }
+        let sends_next =
+            messages.arrivals.is_none() && talk.sender_at.is_some() && talk.unanswered.is_empty();
+        if sends_next && self.life == Life::Running {
+            messages.go_on(now_ns, (conn_idx as u32, connections.conns[conn_idx].generation));
+        }
+    }
+
+    /// The codec is back in its connection after a read.
+    pub(in crate::shard) fn after_messages(&mut self, connections: &mut Connections, conn_idx: usize) {
+        self.rearm(connections, conn_idx);
+    }
+
+    /// Whether WebSockets have nothing left that has to be waited for at the end.
+    pub(super) fn has_settled_messages(&self, now_ns: u64) -> bool {
+        self.messages.as_ref().is_none_or(|messages| messages.is_settled(now_ns))
+    }
+}
+
+impl MessageSchedule {
+    /// A connection whose message was answered sends the next one, after the pause.
+    fn go_on(&mut self, now_ns: u64, (conn_idx, generation): (u32, u32)) {
+        match self.policy.pause_ns {
+            0 => self.due.push(conn_idx),
+            pause_ns => self.pausing.push(Reverse((now_ns + pause_ns, conn_idx, generation))),
+        }
+    }
+}
+
+fn note_answer(made: &mut WebSockets, answer: &Answer, now_ns: u64, is_open_model: bool) {
+    match answer {
+        Answer::None => return,
+        Answer::Mismatch => made.mismatched += 1,
+        Answer::Delivery(latency_ns) => made.latency.record(*latency_ns),
+        Answer::Echo(sent) => {
+            made.latency.record(now_ns.saturating_sub(sent.intended_ns));
+            if is_open_model {
+                made.service.record(now_ns.saturating_sub(sent.sent_ns));
+            }
+        }
+    }
+    made.answered += 1;
+}
+
+/// What is counted of WebSockets.
+fn figures(pulse: &mut Pulse) -> &mut WebSockets {
+    pulse.snapshot.websockets.get_or_insert_default()
+}
+
+/// The time of sending in a published message, in nanoseconds after the start of the load: that start is the same moment on every machine.
+fn read_stamp(bytes: &[u8]) -> Option<u64> {
+    let at = memchr::memmem::find(bytes, STAMP_MARK)?;
+    let digits = bytes.get(at + STAMP_MARK.len()..at + MessagePayload::STAMP_BYTES - 1)?;
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+fn write_stamp(run_ns: u64) -> [u8; MessagePayload::STAMP_BYTES] {
+    let mut stamp = [b'-'; MessagePayload::STAMP_BYTES];
+    stamp[..STAMP_MARK.len()].copy_from_slice(STAMP_MARK);
+    for (nth, digit) in stamp[STAMP_MARK.len()..][..16].iter_mut().enumerate() {
+        *digit = b"0123456789abcdef"[(run_ns >> (60 - 4 * nth)) as usize & 15];
+    }
+    stamp
+}
+
+const STAMP_MARK: &[u8] = b"squall-";
+
+/// How long deliveries may be on their way at the end.
+const DELIVERY_GRACE_NS: u64 = 300_000_000;
+
+const _: () = assert!(STAMP_MARK.len() + 16 + 1 == MessagePayload::STAMP_BYTES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_found_in_what_is_delivered() {
+        let stamp = write_stamp(0x0123_4567_89ab_cdef);
+        let text = format!("42[\"chat\",\"{}\"]", String::from_utf8_lossy(&stamp));
+        assert_eq!(read_stamp(text.as_bytes()), Some(0x0123_4567_89ab_cdef));
+        for other in ["", "squall-", "squall-0123456789abcdeg-", "squall-12"] {
+            assert_eq!(read_stamp(other.as_bytes()), None, "{other}");
+        }
+    }
+}

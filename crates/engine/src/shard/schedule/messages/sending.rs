@@ -1,0 +1,151 @@
+//! Which messages go out when: what was answered is followed by the next, or the schedule says.
+
+use std::cmp::Reverse;
+
+use squall_plan::limits::ARRIVALS_WAITING_MAX;
+
+use super::{MessageSchedule, figures, write_stamp};
+use crate::shard::connections::Connections;
+use crate::shard::connections::websocket::{SentMessage, WebSocket};
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::ShardSchedule;
+use crate::shard::schedule::waiter::SWEEP_NS;
+
+impl ShardSchedule {
+    /// Sends what is due, in a turn of the loop.
+    pub(in crate::shard) fn serve_messages(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+    ) {
+        if self.messages.is_none() {
+            return;
+        }
+        self.start_storm(connections, recorder);
+        self.release_messages(connections, recorder);
+        self.send_waiting(connections);
+        self.send_due(connections, recorder);
+        if self.messages.as_ref().is_some_and(|messages| messages.is_done(connections.now_ns)) {
+            self.drain(connections, recorder);
+        }
+    }
+
+    /// Takes the messages from the schedule that are due.
+    fn release_messages(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        let start_ns = self.times.start_ns;
+        let at_ns = connections.now_ns.saturating_sub(start_ns);
+        while let Some(messages) = &mut self.messages
+            && messages.remaining != Some(0)
+            && let Some(due) = messages.arrivals.as_mut().and_then(|arrivals| arrivals.pop_due(at_ns))
+        {
+            messages.take_one();
+            let intended_ns = start_ns + due.intended_ns;
+            if !messages.is_warmup(intended_ns) {
+                figures(&mut recorder.pulse).messages_asked += 1;
+                let lag = &mut recorder.pulse.snapshot.generator.schedule_lag;
+                lag.record(connections.now_ns.saturating_sub(start_ns + due.exact_ns));
+            }
+            if (messages.waiting.len() as u64) < ARRIVALS_WAITING_MAX {
+                messages.waiting.push_back(intended_ns);
+            }
+        }
+    }
+
+    /// Gives what waits to the connections that send, in turn.
+    fn send_waiting(&mut self, connections: &mut Connections) {
+        let Some(messages) = &mut self.messages else { return };
+        while !messages.senders.is_empty()
+            && let Some(intended_ns) = messages.waiting.pop_front()
+        {
+            messages.next_sender = (messages.next_sender + 1) % messages.senders.len();
+            let conn_idx = messages.senders[messages.next_sender] as usize;
+            messages.hand_over(connections, conn_idx, intended_ns);
+        }
+    }
+
+    /// Lets connections go on whose message was answered, or whose pause is over.
+    fn send_due(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        let Some(messages) = &mut self.messages else { return };
+        let now_ns = connections.now_ns;
+        let mut due = std::mem::take(&mut messages.due);
+        while let Some(Reverse((at_ns, conn_idx, generation))) = messages.pausing.peek().copied()
+            && at_ns <= now_ns
+        {
+            messages.pausing.pop();
+            if connections.conns[conn_idx as usize].generation == generation {
+                due.push(conn_idx);
+            }
+        }
+        for conn_idx in due.drain(..) {
+            let conn = &connections.conns[conn_idx as usize];
+            let sends = conn.cold.websocket.as_ref().is_some_and(|websocket| {
+                websocket.talk.sender_at.is_some() && websocket.talk.to_send.is_empty()
+            });
+            if sends && messages.take_one() {
+                if !messages.is_warmup(now_ns) {
+                    figures(&mut recorder.pulse).messages_asked += 1;
+                }
+                messages.hand_over(connections, conn_idx as usize, now_ns);
+            }
+        }
+        messages.due = due;
+    }
+
+    /// Appends what a connection is to send now. The socket has taken all that went before.
+    pub(in crate::shard) fn write_messages(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        websocket: &mut WebSocket,
+    ) {
+        let Some(messages) = &mut self.messages else { return };
+        let now_ns = connections.now_ns;
+        while connections.io.out.len() < WRITE_BYTES
+            && let Some(intended_ns) = websocket.talk.to_send.pop_front()
+        {
+            let key = Some(connections.mask());
+            let out = &mut connections.io.out;
+            let policy = &messages.policy;
+            if policy.is_stamped() {
+                let stamp = write_stamp(intended_ns.saturating_sub(self.times.start_ns));
+                messages.scratch.clear();
+                messages.scratch.extend_from_slice(&policy.message);
+                messages.scratch.extend_from_slice(&stamp);
+                messages.scratch.extend_from_slice(&policy.behind_stamp);
+                websocket.outbox.message(policy.kind, &messages.scratch, key, out);
+                // Who gets it answers for it.
+                messages.open_count -= 1;
+            } else {
+                websocket.outbox.message(policy.kind, &policy.message, key, out);
+                websocket.talk.unanswered.push_back(SentMessage { intended_ns, sent_ns: now_ns });
+                let answer_ns = now_ns.saturating_add(policy.timeout_ns);
+                connections.deadlines[conn_idx] = connections.deadlines[conn_idx].min(answer_ns);
+            }
+            if !messages.is_warmup(intended_ns) {
+                let made = figures(&mut recorder.pulse);
+                made.messages_sent += 1;
+                made.bytes_sent += messages.policy.message_bytes() as u64;
+            }
+        }
+        self.times.next_sweep_ns = self.times.next_sweep_ns.min(now_ns + SWEEP_NS);
+    }
+}
+
+impl MessageSchedule {
+    /// A connection that has just opened sends its first message.
+    pub(super) fn go_on_at_once(&mut self, conn_idx: u32, _generation: u32) {
+        self.due.push(conn_idx);
+    }
+
+    /// A message is this connection's to send.
+    fn hand_over(&mut self, connections: &mut Connections, conn_idx: usize, intended_ns: u64) {
+        let Some(websocket) = &mut connections.conns[conn_idx].cold.websocket else { return };
+        websocket.talk.to_send.push_back(intended_ns);
+        self.open_count += 1;
+        connections.list_unsent(conn_idx);
+    }
+}
+
+/// One write carries about so much.
+const WRITE_BYTES: usize = 64 * 1024;
