@@ -7,8 +7,8 @@ use rustls::CertificateError;
 use squall_measure::{Cause, Phase};
 use squall_plan::limits::{RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
 use squall_plan::units::DurationText;
-use squall_wire::ProtocolError;
 use squall_wire::h1::{DecodeError, DecodeErrorKind};
+use squall_wire::{ProtocolError, ws};
 
 use crate::error::Forbidden;
 use crate::sys::nanoseconds;
@@ -92,6 +92,15 @@ impl Trouble {
             DecodeErrorKind::Closed => Cause::ConnectionClosed,
         };
         Self::new(cause, phase, error.to_string())
+    }
+
+    /// The peer broke the WebSocket protocol, or a limit.
+    pub(crate) fn websocket(error: ws::Error) -> Self {
+        let cause = match error {
+            ws::Error::TooLarge(_) => Cause::MessageTooLarge,
+            _ => Cause::WebSocketProtocol,
+        };
+        Self::new(cause, Phase::Receiving, error.to_string())
     }
 
     /// What the operating system said of a socket.

@@ -4,6 +4,7 @@
 //! to one user; it never knows why a request is made.
 
 pub(crate) mod script;
+pub(crate) mod stream;
 
 use std::net::SocketAddr;
 
@@ -16,6 +17,8 @@ use crate::Error;
 use crate::prepare::Route;
 use crate::trouble::Trouble;
 
+use stream::{CallKind, StreamCommand, StreamEvent, StreamKey};
+
 /// Decides what the users of one shard do.
 pub(crate) trait Driver {
     /// Does all that is due: users start, sleepers wake. Times are nanoseconds since the run's start.
@@ -26,6 +29,9 @@ pub(crate) trait Driver {
 
     /// A request has ended.
     fn complete(&mut self, ended: Ended, now_ns: u64, port: &mut Port);
+
+    /// Something happened on a stream that it holds; the run began at `start_ns` on the monotonic clock.
+    fn stream(&mut self, _event: StreamEvent, _start_ns: u64, _port: &mut Port) {}
 
     /// Starts nothing more, and ends soon what runs.
     fn stop(&mut self, now_ns: u64, port: &mut Port);
@@ -72,6 +78,10 @@ pub(crate) struct Port {
     pub(crate) cancelled: Vec<u32>,
     /// Users whose idle connections are closed.
     pub(crate) closed: Vec<u32>,
+    /// What is wanted of streams.
+    pub(crate) commands: Vec<(StreamKey, StreamCommand)>,
+    /// What has happened on them in this turn.
+    pub(crate) events: Vec<StreamEvent>,
     /// By user: bytes on its connections that the driver has not taken yet.
     traffic: Vec<Traffic>,
 }
@@ -99,6 +109,7 @@ impl Port {
 pub(crate) struct Call {
     pub(crate) user: u32,
     pub(crate) request: Request,
+    pub(crate) kind: CallKind,
 }
 
 /// How a request ended.
@@ -118,4 +129,7 @@ pub(crate) struct Ended {
     pub(crate) version: Option<Version>,
     /// k6's names of the TLS version and cipher suite.
     pub(crate) tls: Option<(&'static str, &'static str)>,
+    /// Of a WebSocket that is open now: its name.
+    #[allow(dead_code, reason = "for the modules of scripts that open WebSockets")]
+    pub(crate) stream: Option<StreamKey>,
 }

@@ -44,7 +44,7 @@ pub(crate) use self::route::Route;
 pub(crate) use self::rows::{RowBook, VersionRows};
 pub(crate) use self::sessions::{Conduct, KeepAlive, KeepAliveKind, PreparedSessions};
 pub(crate) use self::streams::{StreamPolicy, retry_ns};
-pub(crate) use self::websocket::WebSocketPolicy;
+pub(crate) use self::websocket::{Offer, WebSocketPolicy};
 
 /// A load, ready to be driven.
 #[derive(Debug)]
@@ -208,8 +208,13 @@ impl Prepared {
     }
 
     /// Prepares a request that a driver has decided: its origin, its row, its bytes. A name that is new is looked up.
-    pub(crate) fn prepare_call(&mut self, spec: &Spec, route: &Route) -> Result<PreparedRequest, Error> {
-        let plan = &spec.plan;
+    pub(crate) fn prepare_call(
+        &mut self,
+        spec: &Spec,
+        route: &Route,
+        offer: Option<&Offer>,
+    ) -> Result<PreparedRequest, Error> {
+        let plan = &offer.map_or(Cow::Borrowed(&spec.plan), |offer| Cow::Owned(offer.opening(&spec.plan)));
         if let Some(forbidden) = route.forbidden {
             return Err(forbidden.into());
         }
@@ -240,7 +245,11 @@ impl Prepared {
         let rows = self.rows_of(spec, &key);
         let forwarder = self.load.network.proxy.as_ref().filter(|_| plan.url.scheme() == "http");
         let template = Template { plan, http, origin_idx: origin_idx as u32, rows, follows: false };
-        template.encode("", open_body(&plan.body)?, forwarder, None)
+        let mut request = template.encode("", open_body(&plan.body)?, forwarder, None)?;
+        if offer.is_some() {
+            request.kind = RequestKind::Upgrade;
+        }
+        Ok(request)
     }
 
     /// The row in which a call is counted that could not be prepared; `None`: its URL is none.

@@ -8,6 +8,8 @@
 //! Owns: the order of a turn. Never: argv, files of results, the terminal.
 
 mod connections;
+#[cfg(test)]
+mod held;
 mod recorder;
 mod schedule;
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::ScriptRun;
 use super::reply::reply_of;
 use super::routes::Routes;
 use super::stage::Stage;
+use crate::driver::stream::CallKind;
 use crate::driver::{Call, Ended, Port, Traffic};
 use crate::prepare::Route;
 use crate::sys::monotonic_ns;
@@ -327,7 +328,7 @@ impl Users {
     }
 
     fn send(&mut self, user: u32, request: Request, now_ns: u64, port: &mut Port) {
-        let call = Call { user, request };
+        let call = Call { user, request, kind: CallKind::Whole };
         match &mut self.limiter {
             None => port.calls.push(call),
             Some(limiter) => limiter.hold(call, now_ns),

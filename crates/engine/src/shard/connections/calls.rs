@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use squall_measure::{Cause, Phase};
 use squall_plan::HttpVersion;
-use squall_script::Spec;
 use squall_wire::Version;
 use squall_wire::h1::Response;
 
 use crate::Error;
-use crate::driver::Driver;
+use crate::driver::stream::CallKind;
+use crate::driver::{Call, Driver};
 use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
 use crate::shard::connections::OriginState;
@@ -24,8 +24,13 @@ impl Connections {
         &mut self,
         recorder: &mut ShardRecorder,
         driver: &dyn Driver,
-        spec: &Spec,
+        call: &Call,
     ) -> Result<Rc<PreparedRequest>, Trouble> {
+        let spec = &call.request.spec;
+        let offer = match &call.kind {
+            CallKind::WebSocket(offer) => Some(&**offer),
+            CallKind::Whole | CallKind::Stream(_) => None,
+        };
         let known = spec.prepared.get().and_then(|any| Rc::clone(any).downcast::<PreparedRequest>().ok());
         if let Some(prepared) = known {
             return Ok(prepared);
@@ -35,7 +40,7 @@ impl Connections {
         let own = Arc::get_mut(&mut self.prepared);
         let trouble = |cause, text| Trouble::new(cause, Phase::LookingUp, text);
         let own = own.ok_or_else(|| trouble(Cause::Other, "the load is in use".to_owned()))?;
-        let prepared = own.prepare_call(spec, &driver.route(spec));
+        let prepared = own.prepare_call(spec, &driver.route(spec), offer);
         // An origin that is refused stands among the others too.
         for origin_idx in origin_count..self.prepared.origins.len() {
             self.dialer.add(&self.prepared.origins[origin_idx].dial, &self.prepared.names);
@@ -118,7 +123,7 @@ impl Connections {
     }
 
     /// The call that a request was made for; `None`: no driver asked for it.
-    fn flight_of(&self, exchange: &Exchange) -> Option<&CallInFlight> {
+    pub(super) fn flight_of(&self, exchange: &Exchange) -> Option<&CallInFlight> {
         self.made.calls.get(exchange.request.dynamic_idx()?)?.as_ref()
     }
 
@@ -183,7 +188,7 @@ impl Connections {
         }
     }
 
-    fn forget_call(&mut self, exchange: &Exchange) {
+    pub(in crate::shard) fn forget_call(&mut self, exchange: &Exchange) {
         if let Some(idx) = exchange.request.dynamic_idx() {
             self.made.calls[idx] = None;
             self.made.requests[idx] = None;

@@ -7,6 +7,7 @@ use squall_wire::Client;
 use squall_wire::h1::Decoder;
 
 use crate::driver::Call;
+use crate::driver::stream::{CallKind, StreamBody};
 use crate::quic::QuicSession;
 use crate::shard::connections::websocket::WebSocket;
 use crate::sys::Fd;
@@ -87,6 +88,8 @@ pub(in crate::shard) struct ConnCold {
     pub(in crate::shard) goodbye: Option<Goodbye>,
     /// Its codec, once it speaks WebSocket.
     pub(in crate::shard) websocket: Option<Box<WebSocket>>,
+    /// The user and the token of the call that opened it, where a driver holds it.
+    pub(in crate::shard) held_by: Option<(u32, u32)>,
 }
 
 /// Bytes on the wire.
@@ -203,9 +206,25 @@ pub(in crate::shard) struct RequestId(pub(in crate::shard) u32);
 pub(in crate::shard) struct CallInFlight {
     pub(in crate::shard) call: Call,
     pub(in crate::shard) pool_idx: u32,
+    /// Of a body that grows, what is to be sent.
+    pub(in crate::shard) outgoing: Outgoing,
+}
+
+/// The part of a growing body that has not been sent.
+#[derive(Debug, Default)]
+pub(in crate::shard) struct Outgoing {
+    pub(in crate::shard) bytes: Vec<u8>,
+    /// Where in the body they begin.
+    pub(in crate::shard) begin: u64,
+    pub(in crate::shard) is_finished: bool,
 }
 
 impl CallInFlight {
+    /// Whether the body of its request comes in pieces.
+    pub(in crate::shard) fn has_growing_body(&self) -> bool {
+        matches!(self.call.kind, CallKind::Stream(StreamBody::Grows))
+    }
+
     pub(in crate::shard) fn timeout_ns(&self) -> u64 {
         self.call.request.timeout.as_nanos() as u64
     }

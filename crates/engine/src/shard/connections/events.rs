@@ -104,7 +104,10 @@ impl Connections {
         if event.writable && self.conns[conn_idx].wants_write() {
             self.list_unsent(conn_idx);
         }
-        if event.readable && self.conns[conn_idx].token(conn_idx) == event.token {
+        let conn = &self.conns[conn_idx];
+        let is_paused = conn.client.is_none()
+            && conn.cold.websocket.as_ref().is_some_and(|websocket| websocket.is_paused);
+        if event.readable && !is_paused && conn.token(conn_idx) == event.token {
             self.receive(schedule, recorder, conn_idx);
         }
     }

@@ -8,6 +8,7 @@ mod acks;
 mod calls;
 pub(super) mod conn;
 mod events;
+mod held;
 mod http3;
 mod messages;
 mod open;

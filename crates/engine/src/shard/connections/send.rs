@@ -180,11 +180,23 @@ impl Connections {
             let begin_ns = if is_open_model { exchange.intended_ns } else { exchange.start_ns };
             streams.begin(place, begin_ns, exchange.is_warmup);
         }
+        let flight = exchange.request.dynamic_idx().and_then(|idx| self.made.calls.get(idx)?.as_ref());
+        let growing = flight.filter(|flight| flight.has_growing_body()).map(|flight| &flight.outgoing);
+        let is_growing = growing.is_some();
         let table = &self.prepared.origins[conn.origin_idx as usize].fields;
         let begin = self.io.out.len();
-        client.start(table, request, &mut self.io.out);
+        match growing {
+            None => client.start(table, request, &mut self.io.out),
+            Some(outgoing) => {
+                client.start_stream(table, request, &mut self.io.out);
+                client.extend(slot, outgoing.bytes.len() as u64);
+                if outgoing.is_finished {
+                    client.finish(slot);
+                }
+            }
+        }
         exchange.sent_bytes = (self.io.out.len() - begin) as u64;
-        if request.body_bytes == 0 {
+        if request.body_bytes == 0 && !is_growing {
             self.io.ending.push(slot);
         }
         let (id, is_warmup, is_reused) = (exchange.request, exchange.is_warmup, !exchange.is_first);
@@ -252,6 +264,10 @@ impl Connections {
 
     pub(super) fn append_body(&mut self, conn_idx: usize, chunk: Chunk) -> Result<(), Trouble> {
         let place = self.place_of(conn_idx, chunk.slot);
+        if self.has_growing_body(&self.exchanges[place]) {
+            self.append_growing(conn_idx, chunk.slot, (chunk.offset, chunk.bytes));
+            return Ok(());
+        }
         let request = request_of(&self.prepared, &self.made.requests, self.exchanges[place].request);
         let out = &mut self.io.out;
         let (mut at, end) = (chunk.offset, chunk.offset + chunk.bytes as u64);

@@ -8,6 +8,7 @@ use squall_wire::Client;
 use squall_wire::h1::Response;
 use squall_wire::h2::ErrorCode;
 
+use crate::driver::stream::StreamNews;
 use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{ConnState, Exchange, RequestId};
@@ -32,6 +33,11 @@ impl Connections {
             return schedule.on_session_response(self, recorder, (conn_idx, slot), response);
         }
         let exchange = self.exchanges[self.place_of(conn_idx, slot)];
+        if schedule.driven.is_some()
+            && let Some(offer) = self.offer_of(&exchange)
+        {
+            return self.open_held(schedule, recorder, (conn_idx, slot), &offer, response);
+        }
         self.conns[conn_idx].expects_large_body = response.body_bytes >= LARGE_BODY_BYTES;
         let hop = self.conclude(schedule, recorder, conn_idx, slot, &exchange, response);
         self.retire_when_due(schedule, recorder, conn_idx);
@@ -165,6 +171,9 @@ impl Connections {
     ) {
         if schedule.lose_kept(self, recorder, conn_idx, trouble) {
             return;
+        }
+        if self.conns[conn_idx].cold.held_by.is_some() {
+            self.report(conn_idx, StreamNews::Closed(Some(trouble.clone())));
         }
         let conn = &self.conns[conn_idx];
         let was_open = conn.state == ConnState::Open;
@@ -346,6 +355,11 @@ impl Connections {
         }
         if schedule.sessions.is_some() {
             return schedule.on_session_eof(self, recorder, conn_idx);
+        }
+        if let Some(websocket) = &self.conns[conn_idx].cold.websocket {
+            // Where our close frame was on its way, this is its answer.
+            let trouble = (!websocket.is_closing).then(|| Trouble::closed(Phase::Receiving));
+            self.report(conn_idx, StreamNews::Closed(trouble));
         }
         self.part(recorder, conn_idx);
         self.vacate(recorder, conn_idx);

@@ -9,6 +9,7 @@ use squall_plan::limits::REFUSED_RETRY_COUNT_MAX;
 use squall_wire::h2::{self, Setup};
 use squall_wire::{Client, ErrorCode, StreamFailure, Version, h1, h3};
 
+use crate::driver::stream::{StreamEvent, StreamNews};
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{ConnState, Exchange};
 use crate::shard::connections::settle::phase_of;
@@ -100,6 +101,14 @@ impl Connections {
         self.exchanges[place] = exchange;
         self.deadlines[conn_idx] = self.deadlines[conn_idx].min(self.deadline_of(&exchange));
         recorder.sink.keep_body(place, self.body_bytes_max(&exchange));
+        if exchange.request.dynamic_idx().is_some() {
+            let stream = self.stream_of(&exchange, conn_idx, slot);
+            recorder.sink.set_stream(place, stream);
+            if let Some((user, token, key)) = stream {
+                let (at_ns, news) = (self.now_ns, StreamNews::Open);
+                self.made.port.events.push(StreamEvent { user, token, key, at_ns, news });
+            }
+        }
         self.list_unsent(conn_idx);
     }
 

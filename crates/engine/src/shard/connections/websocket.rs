@@ -18,6 +18,8 @@ pub(in crate::shard) struct WebSocket {
     pub(in crate::shard) is_compressed: bool,
     /// Our close frame has gone out; the peer's is awaited.
     pub(in crate::shard) is_closing: bool,
+    /// Nothing is to be read of it for now.
+    pub(in crate::shard) is_paused: bool,
     /// How it was closed has been counted.
     pub(in crate::shard) is_noted: bool,
     pub(in crate::shard) talk: Talk,
@@ -54,6 +56,7 @@ impl WebSocket {
             is_mid_message: false,
             is_compressed: params.is_some(),
             is_closing: false,
+            is_paused: false,
             is_noted: false,
             talk: Talk {
                 sender_at: None,

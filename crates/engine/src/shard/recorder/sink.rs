@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use squall_wire::h1::{HeadView, Sink};
+use squall_wire::h1::{Fields, HeadView, Sink};
 
+use crate::driver::stream::{StreamEvent, StreamKey, StreamNews};
 use crate::prepare::StreamPolicy;
 use crate::shard::recorder::capture::Captures;
 use crate::shard::recorder::streams::StreamTable;
@@ -23,6 +24,10 @@ pub(in crate::shard) struct ResponseSink {
     /// Bytes of all their bodies, and the most of this shard.
     held_bytes: usize,
     held_bytes_max: usize,
+    /// What has come of streams that a driver holds.
+    pub(in crate::shard) events: Vec<StreamEvent>,
+    /// When what is read now came.
+    at_ns: u64,
     /// What has come of each response, where they are streams of events.
     pub(in crate::shard) streams: Option<Box<StreamTable>>,
 }
@@ -35,6 +40,8 @@ struct KeptResponse {
     /// 0: it is not read.
     body_bytes_max: usize,
     is_too_large: bool,
+    /// It is reported as it comes: the user, the token and the name of its stream.
+    stream: Option<(u32, u32, StreamKey)>,
 }
 
 impl ResponseSink {
@@ -49,6 +56,8 @@ impl ResponseSink {
             responses: None,
             held_bytes: 0,
             held_bytes_max: 0,
+            events: Vec::new(),
+            at_ns: 0,
             streams: streams.map(|policy| Box::new(StreamTable::new(policy.clone()))),
         }
     }
@@ -72,10 +81,25 @@ impl ResponseSink {
         }
     }
 
+    /// The response to the request in this place is reported as it comes, or is not.
+    pub(in crate::shard) fn set_stream(&mut self, place: usize, stream: Option<(u32, u32, StreamKey)>) {
+        if let Some(responses) = &mut self.responses {
+            responses[place].stream = stream;
+        }
+    }
+
+    /// The head of the response in this place.
+    pub(in crate::shard) fn head_of(&self, place: usize) -> &[u8] {
+        self.responses
+            .as_ref()
+            .and_then(|responses| responses.get(place))
+            .map_or(&[], |response| &response.head)
+    }
+
     /// Whether anything is.
     pub(in crate::shard) fn keeps_body(&self, place: usize) -> bool {
         self.streams.is_some()
-            || self.responses.as_ref().is_some_and(|responses| responses[place].body_bytes_max > 0)
+            || self.responses.as_ref().is_some_and(|responses| responses[place].is_wanted())
     }
 
     /// Whether the body of the response in this place was too large to be kept.
@@ -95,7 +119,7 @@ impl ResponseSink {
 
     /// What is read now comes from this connection, and came at this time.
     pub(in crate::shard) fn begin(&mut self, conn_idx: usize, first_place: u32, at_ns: u64) {
-        (self.at, self.first_place) = ((conn_idx, 0), first_place);
+        (self.at, self.first_place, self.at_ns) = ((conn_idx, 0), first_place, at_ns);
         if let Some(streams) = &mut self.streams {
             streams.at_ns = at_ns;
         }
@@ -131,6 +155,25 @@ impl ResponseSink {
     }
 }
 
+impl KeptResponse {
+    /// Whether its body is.
+    fn is_wanted(&self) -> bool {
+        self.body_bytes_max > 0 || self.stream.is_some()
+    }
+}
+
+/// Something has come of a response, where it is reported as it comes.
+fn report(
+    events: &mut Vec<StreamEvent>,
+    response: &KeptResponse,
+    at_ns: u64,
+    news: impl FnOnce() -> StreamNews,
+) {
+    if let Some((user, token, key)) = response.stream {
+        events.push(StreamEvent { user, token, key, at_ns, news: news() });
+    }
+}
+
 impl Sink for ResponseSink {
     fn head(&mut self, head: &HeadView<'_>) {
         if self.is_followed {
@@ -147,6 +190,7 @@ impl Sink for ResponseSink {
             response.head.clear();
             response.body.clear();
             response.head.extend_from_slice(head.raw());
+            report(&mut self.events, response, self.at_ns, || StreamNews::Head(head.raw().to_vec()));
         }
     }
 
@@ -157,6 +201,9 @@ impl Sink for ResponseSink {
         }
         let Some(responses) = &mut self.responses else { return };
         let response = &mut responses[(self.first_place + self.at.1) as usize];
+        if response.stream.is_some() {
+            return report(&mut self.events, response, self.at_ns, || StreamNews::Data(bytes.to_vec()));
+        }
         if response.body_bytes_max == 0 || response.is_too_large {
             return;
         }
@@ -168,6 +215,24 @@ impl Sink for ResponseSink {
         } else {
             self.held_bytes -= response.body.len();
             (response.body, response.is_too_large) = (Vec::new(), true);
+        }
+    }
+
+    fn interim(&mut self, status: u16) {
+        if let Some(responses) = &self.responses {
+            let response = &responses[(self.first_place + self.at.1) as usize];
+            report(&mut self.events, response, self.at_ns, || StreamNews::Interim(status));
+        }
+    }
+
+    fn trailers(&mut self, fields: Fields<'_>) {
+        if let Some(responses) = &self.responses {
+            let response = &responses[(self.first_place + self.at.1) as usize];
+            report(&mut self.events, response, self.at_ns, || {
+                StreamNews::Trailers(
+                    fields.map(|field| (field.name.to_vec(), field.value.to_vec())).collect(),
+                )
+            });
         }
     }
 

@@ -6,9 +6,10 @@ use squall_measure::{Outcome, Phases, Sample};
 use squall_script::Spec;
 use squall_wire::Client;
 
+use crate::driver::stream::StreamKey;
 use crate::driver::{Call, Ended};
 use crate::shard::connections::Connections;
-use crate::shard::connections::conn::{CallInFlight, Exchange, Pool};
+use crate::shard::connections::conn::{CallInFlight, Exchange, Outgoing, Pool};
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::Life;
 use crate::shard::schedule::ShardSchedule;
@@ -19,6 +20,10 @@ use crate::trouble::Trouble;
 impl ShardSchedule {
     /// Lets the driver do what is due, and makes the requests that it and its users want.
     pub(in crate::shard) fn drive(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        if self.driven.is_none() {
+            return;
+        }
+        self.report_streams(connections, recorder);
         let now_ns = self.run_ns(connections);
         let Some(driven) = &mut self.driven else { return };
         driven.driver.turn(now_ns, &mut connections.made.port);
@@ -45,6 +50,7 @@ impl ShardSchedule {
     }
 
     fn obey_port(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        self.obey_streams(connections, recorder);
         let mut calls = std::mem::take(&mut connections.made.port.calls);
         let cancelled = std::mem::take(&mut connections.made.port.cancelled);
         let closed = std::mem::take(&mut connections.made.port.closed);
@@ -64,14 +70,14 @@ impl ShardSchedule {
 
     fn call(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder, call: Call) {
         let Some(driven) = &self.driven else { return };
-        let prepared = match connections.prepared_call(recorder, &*driven.driver, &call.request.spec) {
+        let prepared = match connections.prepared_call(recorder, &*driven.driver, &call) {
             Ok(prepared) => prepared,
             Err(trouble) => return self.refuse(connections, recorder, &call, trouble),
         };
         let pool_idx = self.pool_of_user(connections, call.user, prepared.origin_idx);
         let request = connections.keep_dynamic(prepared);
         let idx = request.dynamic_idx().unwrap_or_default();
-        connections.keep_call(idx, CallInFlight { call, pool_idx });
+        connections.keep_call(idx, CallInFlight { call, pool_idx, outgoing: Outgoing::default() });
         connections.place(
             self,
             recorder,
@@ -106,6 +112,7 @@ impl ShardSchedule {
             remote: None,
             version: None,
             tls: None,
+            stream: None,
         };
         let now_ns = self.run_ns(connections);
         if let Some(driven) = &mut self.driven {
@@ -151,6 +158,8 @@ impl ShardSchedule {
         let flight =
             exchange.request.dynamic_idx().and_then(|idx| connections.made.calls.get_mut(idx)?.take());
         if let Some(flight) = flight {
+            // What came of it before its end is reported before.
+            self.report_streams(connections, recorder);
             let (head, body) = recorder.sink.take_response(connections.place_of(conn_idx, slot));
             let ended = Ended {
                 user: flight.call.user,
@@ -162,6 +171,11 @@ impl ShardSchedule {
                 remote: connections.conns[conn_idx].cold.remote,
                 version: connections.conns[conn_idx].client.as_ref().map(Client::version),
                 tls: connections.conns[conn_idx].agreement().map(tls_names),
+                stream: connections.conns[conn_idx].cold.websocket.is_some().then(|| StreamKey {
+                    conn_idx: conn_idx as u32,
+                    generation: connections.conns[conn_idx].generation,
+                    slot: 0,
+                }),
             };
             let now_ns = self.run_ns(connections);
             if let Some(driven) = &mut self.driven {

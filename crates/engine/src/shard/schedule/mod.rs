@@ -7,6 +7,7 @@
 pub(super) mod demand;
 mod drive;
 pub(super) mod driven;
+mod held;
 pub(super) mod messages;
 mod replay;
 pub(super) mod sessions;

@@ -4,6 +4,7 @@ use squall_measure::ClosedBy;
 use squall_wire::ws::{CloseCode, Error};
 
 use super::figures;
+use crate::driver::stream::StreamNews;
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::SessionStage;
 use crate::shard::connections::websocket::{Talk, WebSocket};
@@ -18,9 +19,12 @@ impl ShardSchedule {
         &mut self,
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
-        _conn_idx: usize,
-        _payload: &[u8],
+        conn_idx: usize,
+        payload: &[u8],
     ) {
+        if connections.conns[conn_idx].cold.held_by.is_some() {
+            return connections.report(conn_idx, StreamNews::Ping(payload.to_vec()));
+        }
         if self.messages.as_ref().is_some_and(|messages| !messages.is_warmup(connections.now_ns)) {
             figures(&mut recorder.pulse).pings_answered += 1;
         }
@@ -32,8 +36,11 @@ impl ShardSchedule {
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
         (conn_idx, talk): (usize, &mut Talk),
-        _payload: &[u8],
+        payload: &[u8],
     ) {
+        if connections.conns[conn_idx].cold.held_by.is_some() {
+            return connections.report(conn_idx, StreamNews::Pong(payload.to_vec()));
+        }
         if self.messages.is_some() && connections.conns[conn_idx].cold.pinged_ns > 0 {
             self.on_pong(connections, recorder, conn_idx);
             talk.ping_at_ns = connections.deadlines[conn_idx];
@@ -48,6 +55,9 @@ impl ShardSchedule {
         conn_idx: usize,
         (code, reason): (CloseCode, &str),
     ) {
+        if self.messages.is_none() {
+            return self.on_held_close(connections, recorder, conn_idx, (code, reason));
+        }
         let generation = connections.conns[conn_idx].generation;
         connections.send_close(conn_idx, code, "");
         connections.send(self, recorder, conn_idx);
@@ -65,6 +75,9 @@ impl ShardSchedule {
         conn_idx: usize,
         error: Error,
     ) {
+        if self.messages.is_none() {
+            return self.on_held_error(connections, recorder, conn_idx, error);
+        }
         let generation = connections.conns[conn_idx].generation;
         let (code, text) = (error.close_code(), error.to_string());
         connections.send_close(conn_idx, code, &text);

@@ -164,10 +164,12 @@ impl ShardSchedule {
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
         (conn_idx, talk): (usize, &mut Talk),
-        _kind: MessageKind,
+        kind: MessageKind,
         bytes: &[u8],
     ) {
-        let Some(messages) = &mut self.messages else { return };
+        let Some(messages) = &mut self.messages else {
+            return connections.report_message(conn_idx, kind, bytes);
+        };
         let (now_ns, start_ns) = (connections.now_ns, self.times.start_ns);
         messages.heard_ns = now_ns;
         let answer = messages.answer(talk, bytes, now_ns.saturating_sub(start_ns));

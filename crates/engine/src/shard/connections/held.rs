@@ -1,0 +1,139 @@
+//! Calls of a driver whose responses are streams: how a WebSocket is opened, how bodies grow, how reading pauses.
+
+use std::rc::Rc;
+
+use squall_wire::h1::Response;
+
+use crate::driver::stream::{CallKind, StreamKey};
+use crate::prepare::Offer;
+use crate::shard::connections::Connections;
+use crate::shard::connections::conn::{CallInFlight, Exchange};
+use crate::shard::connections::websocket::WebSocket;
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::ShardSchedule;
+
+impl Connections {
+    /// What the call offers that a request was made for, where it is to open a WebSocket.
+    pub(in crate::shard) fn offer_of(&self, exchange: &Exchange) -> Option<Rc<Offer>> {
+        match &self.flight_of(exchange)?.call.kind {
+            CallKind::WebSocket(offer) => Some(Rc::clone(offer)),
+            CallKind::Whole | CallKind::Stream(_) => None,
+        }
+    }
+
+    /// The user, the token and the name of a stream, where the response to a request is reported as it comes.
+    pub(super) fn stream_of(
+        &self,
+        exchange: &Exchange,
+        conn_idx: usize,
+        slot: u32,
+    ) -> Option<(u32, u32, StreamKey)> {
+        let call = &self.flight_of(exchange)?.call;
+        let generation = self.conns[conn_idx].generation;
+        let key = StreamKey { conn_idx: conn_idx as u32, generation, slot };
+        matches!(call.kind, CallKind::Stream(_)).then_some((call.user, call.request.token, key))
+    }
+
+    /// Whether the body of a request grows.
+    pub(in crate::shard) fn has_growing_body(&self, exchange: &Exchange) -> bool {
+        self.flight_of(exchange).is_some_and(CallInFlight::has_growing_body)
+    }
+
+    /// The server has answered the opening request of a driver's WebSocket.
+    pub(in crate::shard) fn open_held(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        (conn_idx, slot): (usize, u32),
+        offer: &Offer,
+        response: &Response,
+    ) {
+        let place = self.place_of(conn_idx, slot);
+        let exchange = self.exchanges[place];
+        if response.status != 101 {
+            self.settle(schedule, recorder, (conn_idx, slot), &exchange, response.status, Ok(()));
+            return self.close_when_over(schedule, recorder, conn_idx);
+        }
+        let head = recorder.sink.head_of(place);
+        let agreed = offer.agreed(|name| field_of(head, name));
+        let owner = self.flight_of(&exchange).map(|flight| (flight.call.user, flight.call.request.token));
+        self.conns[conn_idx].client = None;
+        match agreed {
+            Ok(params) => {
+                let conn = &mut self.conns[conn_idx];
+                conn.cold.websocket = Some(Box::new(WebSocket::new(params)));
+                conn.cold.held_by = owner;
+                self.deadlines[conn_idx] = u64::MAX;
+                self.settle(schedule, recorder, (conn_idx, slot), &exchange, 101, Ok(()));
+            }
+            Err(trouble) => {
+                self.settle(schedule, recorder, (conn_idx, slot), &exchange, 101, Err(trouble));
+                self.vacate(recorder, conn_idx);
+            }
+        }
+    }
+
+    /// More of the body of a stream.
+    pub(in crate::shard) fn extend_stream(&mut self, conn_idx: usize, slot: u32, bytes: &[u8]) {
+        let is_started = self.exchanges[self.place_of(conn_idx, slot)].start_ns > 0;
+        let Some(flight) = self.flight_mut(conn_idx, slot) else { return };
+        flight.outgoing.bytes.extend_from_slice(bytes);
+        if let Some(client) = self.conns[conn_idx].client.as_mut().filter(|_| is_started) {
+            client.extend(slot, bytes.len() as u64);
+            self.list_unsent(conn_idx);
+        }
+    }
+
+    /// Its body is complete.
+    pub(in crate::shard) fn finish_stream(&mut self, conn_idx: usize, slot: u32) {
+        let is_started = self.exchanges[self.place_of(conn_idx, slot)].start_ns > 0;
+        let Some(flight) = self.flight_mut(conn_idx, slot) else { return };
+        flight.outgoing.is_finished = true;
+        if let Some(client) = self.conns[conn_idx].client.as_mut().filter(|_| is_started) {
+            client.finish(slot);
+            self.list_unsent(conn_idx);
+        }
+    }
+
+    /// A piece of a body that grows, which is sent now. What was sent before is not kept.
+    pub(super) fn append_growing(&mut self, conn_idx: usize, slot: u32, (offset, count): (u64, usize)) {
+        let mut out = std::mem::take(&mut self.io.out);
+        if let Some(flight) = self.flight_mut(conn_idx, slot) {
+            let outgoing = &mut flight.outgoing;
+            let begin = (offset - outgoing.begin) as usize;
+            out.extend_from_slice(&outgoing.bytes[begin..begin + count]);
+            outgoing.bytes.drain(..begin + count);
+            outgoing.begin = offset + count as u64;
+        }
+        self.io.out = out;
+    }
+
+    /// Nothing is read of a stream for now, or again.
+    pub(in crate::shard) fn pause_stream(&mut self, conn_idx: usize, slot: u32, is_paused: bool) {
+        let conn = &mut self.conns[conn_idx];
+        match (&mut conn.client, &mut conn.cold.websocket) {
+            (Some(client), _) if is_paused => client.pause(slot),
+            (Some(client), _) => client.resume(slot),
+            (None, Some(websocket)) => websocket.is_paused = is_paused,
+            (None, None) => {}
+        }
+        if !is_paused {
+            // An edge-triggered poller does not report what has come meanwhile.
+            self.turn.unfinished.push(conn_idx as u32);
+        }
+    }
+
+    fn flight_mut(&mut self, conn_idx: usize, slot: u32) -> Option<&mut CallInFlight> {
+        let place = self.place_of(conn_idx, slot);
+        let idx = self.exchanges.get(place)?.request.dynamic_idx()?;
+        self.made.calls.get_mut(idx)?.as_mut()
+    }
+}
+
+/// The value of a field of a head as HTTP/1.1 writes it.
+fn field_of(head: &[u8], name: &str) -> Option<String> {
+    let text = String::from_utf8_lossy(head);
+    let lines = text.lines().skip(1).filter_map(|line| line.split_once(':'));
+    let mut values = lines.filter(|(own, _)| own.trim().eq_ignore_ascii_case(name));
+    values.next().map(|(_, value)| value.trim().to_owned())
+}

@@ -1,0 +1,119 @@
+//! Streams that a driver holds: its commands are carried out, and what happens on them is reported to it.
+
+use squall_wire::ws::{CloseCode, Error, MessageKind};
+
+use crate::driver::stream::{StreamCommand, StreamEvent, StreamKey, StreamNews};
+use crate::shard::connections::Connections;
+use crate::shard::connections::conn::ConnState;
+use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::ShardSchedule;
+use crate::trouble::Trouble;
+
+impl ShardSchedule {
+    /// Reports to the driver what has happened on its streams since the last turn.
+    pub(super) fn report_streams(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        let Some(driven) = &mut self.driven else { return };
+        connections.made.port.events.append(&mut recorder.sink.events);
+        let mut events = std::mem::take(&mut connections.made.port.events);
+        for event in events.drain(..) {
+            driven.driver.stream(event, self.times.start_ns, &mut connections.made.port);
+        }
+        events.append(&mut connections.made.port.events);
+        connections.made.port.events = events;
+    }
+
+    /// Does what the driver wants of its streams.
+    pub(super) fn obey_streams(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+        for (key, command) in std::mem::take(&mut connections.made.port.commands) {
+            let conn_idx = key.conn_idx as usize;
+            let is_there = connections
+                .conns
+                .get(conn_idx)
+                .is_some_and(|conn| conn.generation == key.generation && conn.state == ConnState::Open);
+            if is_there {
+                self.obey_stream(connections, recorder, (conn_idx, key.slot), command);
+            }
+        }
+    }
+
+    fn obey_stream(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        (conn_idx, slot): (usize, u32),
+        command: StreamCommand,
+    ) {
+        match command {
+            StreamCommand::Message(kind, bytes) => connections.send_message(conn_idx, kind, &bytes),
+            StreamCommand::Ping(payload) => connections.send_ping(conn_idx, &payload),
+            StreamCommand::Close(code, reason) => connections.send_close(conn_idx, code, &reason),
+            StreamCommand::Pause => connections.pause_stream(conn_idx, slot, true),
+            StreamCommand::Resume => connections.pause_stream(conn_idx, slot, false),
+            StreamCommand::Extend(bytes) => connections.extend_stream(conn_idx, slot, &bytes),
+            StreamCommand::Finish => connections.finish_stream(conn_idx, slot),
+            StreamCommand::Cancel if connections.conns[conn_idx].cold.websocket.is_some() => {
+                connections.part(recorder, conn_idx);
+                connections.vacate(recorder, conn_idx);
+            }
+            StreamCommand::Cancel => {
+                let exchange = connections.exchanges[connections.place_of(conn_idx, slot)];
+                connections.interrupt(recorder, conn_idx, &exchange);
+                connections.forget_call(&exchange);
+                connections.give_up_slot(recorder, conn_idx, slot);
+            }
+        }
+    }
+
+    /// The peer of a driver's WebSocket closes; its close frame is answered with what it said.
+    pub(super) fn on_held_close(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        (code, reason): (CloseCode, &str),
+    ) {
+        connections.report(conn_idx, StreamNews::Close(code, reason.to_owned()));
+        connections.send_close(conn_idx, code, "");
+        self.end_held(connections, recorder, conn_idx, None);
+    }
+
+    /// It broke a rule of the protocol, or a limit.
+    pub(super) fn on_held_error(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        error: Error,
+    ) {
+        connections.send_close(conn_idx, error.close_code(), "");
+        self.end_held(connections, recorder, conn_idx, Some(Trouble::websocket(error)));
+    }
+
+    fn end_held(
+        &mut self,
+        connections: &mut Connections,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        trouble: Option<Trouble>,
+    ) {
+        // Whether the peer still reads our close frame is of no importance.
+        let _ = connections.flush(recorder, conn_idx);
+        connections.report(conn_idx, StreamNews::Closed(trouble));
+        connections.vacate(recorder, conn_idx);
+    }
+}
+
+impl Connections {
+    /// Something happened on a WebSocket of a driver.
+    pub(in crate::shard) fn report(&mut self, conn_idx: usize, news: StreamNews) {
+        let conn = &self.conns[conn_idx];
+        let Some((user, token)) = conn.cold.held_by else { return };
+        let key = StreamKey { conn_idx: conn_idx as u32, generation: conn.generation, slot: 0 };
+        self.made.port.events.push(StreamEvent { user, token, key, at_ns: self.now_ns, news });
+    }
+
+    /// The same for a message.
+    pub(in crate::shard) fn report_message(&mut self, conn_idx: usize, kind: MessageKind, bytes: &[u8]) {
+        self.report(conn_idx, StreamNews::Message(kind, bytes.to_vec()));
+    }
+}
