@@ -1,0 +1,126 @@
+//! Streams: times and counts are those of a server that knows them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::squall::{quiet_machine, run, start_alone, with_json};
+
+/// Serves each request with `serve` on a connection of its own; the heads of the requests, and their bodies' first line.
+fn serve(serve: impl Fn(&mut TcpStream, usize) + Send + Sync + 'static) -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (heads, received) = channel();
+    let serve = std::sync::Arc::new(serve);
+    thread::spawn(move || {
+        for (nth, stream) in listener.incoming().enumerate() {
+            let (Ok(mut stream), heads, serve) = (stream, heads.clone(), std::sync::Arc::clone(&serve))
+            else {
+                return;
+            };
+            thread::spawn(move || {
+                stream.set_nodelay(true).unwrap();
+                let mut head = String::new();
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|count| count > 0)
+                {
+                }
+                if heads.send(head).is_ok() {
+                    serve(&mut stream, nth);
+                }
+            });
+        }
+    });
+    (url, received)
+}
+
+fn event_stream(stream: &mut TcpStream) {
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        .unwrap();
+}
+
+#[test]
+fn first_events_and_gaps_are_those_of_the_server() {
+    let _quiet = quiet_machine();
+    let (url, _heads) = serve(|stream, _| {
+        event_stream(stream);
+        thread::sleep(Duration::from_millis(50));
+        for nth in 0..5 {
+            let _ = write!(stream, "data: {nth}\n\n");
+            thread::sleep(Duration::from_millis(20));
+        }
+        let _ = stream.write_all(b"data: [DONE]\n\n");
+    });
+    let args =
+        ["stream", "-n", "20", "-c", "2", "--done", "[DONE]", "--slo", "first<60ms,gap:max<15ms", &url];
+    let ended = start_alone(&with_json(&args)).wait();
+    let count = |name: &str| ended.count(&format!("/totals/streams/{name}"));
+    assert_eq!((count("opened"), count("events"), count("ended_early")), (20, 120, 0), "{ended:#?}");
+    assert_eq!((count("judged"), count("good")), (20, 0), "{ended:#?}");
+    let time = |name: &str| ended.number(&format!("/totals/streams/{name}"));
+    assert!((50_000.0..53_000.0).contains(&time("first_event_us/min")), "{ended:#?}");
+    assert!((20_000.0..22_000.0).contains(&time("event_gap_us/p50")), "{ended:#?}");
+    ended.assert_all_counted();
+}
+
+#[test]
+fn streams_that_end_early_fall_silent_or_send_too_much_fail_with_a_cause() {
+    let (url, _heads) = serve(|stream, nth| {
+        event_stream(stream);
+        let _ = stream.write_all(b"data: 1\n\n");
+        if nth == 1 {
+            thread::sleep(Duration::from_secs(5));
+        }
+    });
+    let ended = run(&["stream", "-n", "2", "-c", "1", "--done", "[DONE]", "--timeout", "300ms", &url]);
+    let mut causes: Vec<String> = ended.errors().into_iter().map(|(cause, _, _)| cause).collect();
+    causes.sort();
+    assert_eq!(causes, ["ended_early", "timeout"], "{ended:#?}");
+    assert_eq!(ended.count("/totals/streams/ended_early"), 2);
+    let (url, _heads) = serve(|stream, _| {
+        event_stream(stream);
+        let part = vec![b'x'; 1 << 20];
+        while stream.write_all(&part).is_ok() {}
+    });
+    let ended = run(&["stream", "-n", "1", "-c", "1", &url]);
+    assert_eq!(ended.errors()[0].0, "message_too_large", "{ended:#?}");
+    assert!(ended.rss_bytes < 300 << 20, "bounded memory: {}", ended.rss_bytes);
+}
+
+#[test]
+fn a_stream_that_ends_is_opened_again_where_it_ended() {
+    let (url, heads) = serve(|stream, nth| {
+        event_stream(stream);
+        let _ = write!(stream, "retry: 100\n\nid: {nth}\ndata: x\n\n");
+    });
+    let ended = run(&["stream", "-c", "1", "-d", "1s", "--reconnect", &url]);
+    let heads: Vec<String> = heads.try_iter().collect();
+    let opened = ended.count("/totals/streams/opened");
+    assert!((5..=10).contains(&opened) && opened == heads.len() as u64, "{ended:#?}");
+    assert_eq!(ended.count("/totals/streams/reconnects"), opened - 1);
+    assert!(!heads[0].contains("Last-Event-ID"), "{heads:?}");
+    for (nth, head) in heads.iter().enumerate().skip(1) {
+        assert!(head.contains(&format!("Last-Event-ID: {}\r\n", nth - 1)), "{head}");
+    }
+}
+
+#[test]
+fn streams_open_at_the_end_are_closed_and_held_ones_are_whole() {
+    let endless = |stream: &mut TcpStream, _| {
+        event_stream(stream);
+        while stream.write_all(b"data: x\n\n").is_ok() {
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let (url, _heads) = serve(endless);
+    let ended = run(&["stream", "-c", "3", "-d", "500ms", &url]);
+    assert_eq!((ended.assert_all_counted(), ended.count("/totals/interrupted")), (3, 3), "{ended:#?}");
+    assert_eq!(ended.count("/totals/streams/closed_by_us"), 3);
+    let ended = run(&["stream", "-c", "3", "-n", "6", "--hold", "200ms", &url]);
+    assert_eq!((ended.assert_all_counted(), ended.count("/totals/ok")), (6, 6), "{ended:#?}");
+}
