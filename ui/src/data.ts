@@ -34,12 +34,15 @@ export interface KindTotals {
 export interface Handshakes { count: number; full: number; resumed: number; full_us: Distribution; resumed_us: Distribution }
 export interface IdleConnections { opened: number; open_max: number; timeouts: number; closed_by_server: number; reset: number; broken: number; memory_bytes_each: number | null }
 
+export interface Streams { events: number; events_per_s: number; first_event_us: Distribution; event_gap_us: Distribution; good: number | null; judged: number | null }
+export interface WebSockets { messages_sent: number; messages_received: number; received_per_s: number; latency_us: Distribution; unanswered: number; mismatched: number }
+
 export interface Summary {
   squall: string; name: string; started_at: string;
   verdict: { status: Status; reasons: Reason[]; notes: Reason[] };
   stopped_by: string; duration_s: number;
   totals: {
-    kinds: KindTotals[]; handshakes?: Handshakes; idle_connections?: IdleConnections;
+    kinds: KindTotals[]; handshakes?: Handshakes; idle_connections?: IdleConnections; streams?: Streams; websockets?: WebSockets;
     requests: number; ok: number; failed: number; interrupted: number; rate_per_s: number; requests_asked: number | null; requests_never_sent: number | null;
     retries: number; warmup_requests: number; bytes_received: number; bytes_sent: number;
     connections_opened: number; connections_reused: number; iterations?: number; iterations_dropped?: number;

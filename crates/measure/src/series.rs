@@ -67,6 +67,12 @@ pub struct SeriesPoint {
     /// Phases of successful requests, each summed over all of them.
     #[serde(default)]
     pub phases: PhaseSums,
+    /// Messages on WebSockets, or events of streams, that came.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub received: u64,
+    /// Latency of messages, or time to the first event of streams.
+    #[serde(default, skip_serializing_if = "Sketch::is_empty")]
+    pub received_latency: Sketch,
 }
 
 /// Phases of successful requests, each summed over all of them: divided by their number it is the phase's share of the mean.
@@ -216,8 +222,19 @@ impl SeriesPoint {
             phases: PhaseSums::from(&snapshot.phases),
             ..Self::default()
         });
+        self.add_received(snapshot);
         self.connections_open += generator.connections_open;
         self.arrivals_waiting += generator.arrivals_waiting;
+    }
+
+    /// Adds what came on streams and WebSockets.
+    pub fn add_received(&mut self, snapshot: &Snapshot) {
+        let streams = snapshot.streams.as_deref().map(|made| (made.events, &made.first_event));
+        let messages = snapshot.websockets.as_deref().map(|made| (made.messages_received, &made.latency));
+        for (count, times) in streams.into_iter().chain(messages) {
+            self.received += count;
+            self.received_latency.merge(&Sketch::from(times));
+        }
     }
 
     /// Adds what another run did in the same time: states add up as well.
@@ -263,7 +280,15 @@ impl SeriesPoint {
         self.stall_max = self.stall_max.max(other.stall_max);
         add_failures(&mut self.failures, &other.failures);
         self.phases.add(&other.phases);
+        self.received += other.received;
+        if !other.received_latency.is_empty() {
+            self.received_latency.merge(&other.received_latency);
+        }
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl PhaseSums {

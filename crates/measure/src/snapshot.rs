@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::figures::{figures, fixed, most};
 use crate::{
-    Failures, Histogram, Http2, Outcome, Phases, Quic, Replay, Sample, ScriptFigures, Sessions, StatusCounts, Streams, WebSockets,
+    Failures, Histogram, Http2, Outcome, Phases, Quic, Replay, Sample, ScriptFigures, Sessions, StatusCounts,
+    Streams, WebSockets,
 };
 
 figures! {

@@ -175,7 +175,7 @@ impl What {
     /// Whether its connections are opened for their own sake, and are QUIC's.
     pub fn is_quic_session(&self) -> bool {
         match self {
-            Self::Http(_) | Self::Replay(_) | Self::Script(_) => false,
+            Self::Http(_) | Self::Replay(_) | Self::Script(_) | Self::Stream(_) | Self::WebSocket(_) => false,
             Self::Handshake(load) => load.quic,
             Self::Idle(load) => load.quic,
         }
@@ -206,14 +206,14 @@ impl Load {
             What::Replay(replay) => replay.to.as_ref().is_none_or(|url| url.scheme() == "https"),
         }
     }
-}
 
-impl Load {
     /// How many of its kinds of requests are over QUIC: none, some, or all. Connections for their own sake are all of one kind.
     pub fn quic_part(&self) -> QuicPart {
         let is_quic = |version: HttpVersion| version == HttpVersion::Http3;
         let (some, all) = match &self.what {
-            What::Http(http) => {
+            What::Http(http)
+            | What::Stream(StreamLoad { http, .. })
+            | What::WebSocket(WebSocketLoad { http, .. }) => {
                 let mut versions = http.requests.iter().map(|request| request.http);
                 (versions.clone().any(is_quic), versions.all(is_quic))
             }

@@ -20,23 +20,25 @@ type Reader = ReturnType<typeof reader>;
 /** Every chart for which there are figures. */
 export function seriesSpecs(scope: Scope): Spec[] {
   const read = reader(scope.series, scope.warmup_s);
-  const made = scope.kind === 'idle_connections' ? [opened(scope, read)] : scope.kind ? [rate(scope, read)] : [];
+  const isKept = scope.kind === 'idle_connections' || scope.kind === 'websockets';
+  const made = isKept ? [opened(scope, read)] : scope.kind ? [rate(scope, read)] : [];
   const latencies = scope.kind ? [latency(scope, read), ...heat(scope, read), ...phases(scope, read)] : [];
-  return [...made, ...latencies, ...failures(scope, read), ...network(scope, read), ...(scope.kind === 'idle_connections' ? [] : connections(scope, read)), ...generator(scope, read)];
+  return [...received(scope, read), ...made, ...latencies, ...failures(scope, read), ...network(scope, read), ...(isKept ? [] : connections(scope, read)), ...generator(scope, read)];
 }
 
 /** One line for each part, on one chart for each figure. */
 export function comparedSpecs(parts: Part[], columns: string[], title: string, warmup_s: number): Spec[] {
   const drawn = parts.filter((part) => part.points.length > 0);
   const specs: Spec[] = [];
-  for (const kind of ['requests', 'handshakes', 'idle_connections'] as const) {
+  for (const kind of ['requests', 'handshakes', 'idle_connections', 'streams', 'websockets'] as const) {
     const own = drawn.filter((part) => part.makes === kind);
     if (own.length < 2) continue;
     const words = wordsOf(kind);
-    const figure = kind === 'idle_connections'
+    const isKept = kind === 'idle_connections' || kind === 'websockets';
+    const figure = isKept
       ? compared(own, columns, (read) => read.values('open'), warmup_s)
       : compared(own, columns, (read) => read.perSecond('ok'), warmup_s);
-    specs.push({ title: `${words.title} ${title}`, note: kind === 'idle_connections' ? 'Open at the end of each interval.' : `${capital(words.many)} per second that ${words.ok}.`, unit: kind === 'idle_connections' ? 'count' : 'per_second', ...figure });
+    specs.push({ title: `${words.title} ${title}`, note: isKept ? 'Open at the end of each interval.' : `${capital(words.many)} per second that ${words.ok}.`, unit: isKept ? 'count' : 'per_second', ...figure });
     const times = compared(own, columns, (read) => read.values('p99'), warmup_s);
     if (has(times)) specs.push({ title: `${words.title}: p99 ${title}`, note: `The 99th percentile of the ${words.latency}.`, unit: 'us', log: true, ...times });
     const failed = compared(own, columns, (read) => read.perSecond('failed'), warmup_s);
@@ -105,6 +107,18 @@ function rate(scope: Scope, { x, perSecond }: Reader): Spec {
   const words = wordsOf(scope.kind);
   const lines = known([line('scheduled', perSecond('asked'), 'c7', { dash: [6, 4] }), line(scope.kind === 'handshakes' ? 'started' : 'sent', perSecond('started'), 'c6'), line(scope.kind === 'handshakes' ? 'completed' : 'succeeded', perSecond('ok'), 'c1', { width: 2.25 }), line('failed', perSecond('failed'), 'c2', { dash: [2, 3] })]);
   return { title: named(scope, 'Rate'), note: `${words.title} per second: scheduled, ${scope.kind === 'handshakes' ? 'started' : 'sent'}, and completed.`, unit: 'per_second', x, lines };
+}
+
+/** Messages of WebSockets and events of streams: how many came, and how long they took. */
+function received(scope: Scope, { x, values, perSecond }: Reader): Spec[] {
+  const rates = known([line('received', perSecond('received'), 'c1', { width: 2.25 })]);
+  if (rates.length === 0) return [];
+  const isStream = scope.kind === 'streams';
+  const lines = [line('p50', values('received_p50'), 'c1', { width: 2.25 }), line('p90', values('received_p90'), 'c3'), line('p99', values('received_p99'), 'c5'), line('max', values('received_max'), 'c7', { dash: [3, 3] })];
+  return [
+    { title: named(scope, isStream ? 'Events' : 'Messages'), note: isStream ? 'Events received per second.' : 'Messages received per second.', unit: 'per_second', x, lines: rates },
+    { title: named(scope, isStream ? 'Time to first event' : 'Message latency'), note: isStream ? 'Percentiles of the streams whose first event arrived in each interval.' : 'Percentiles of the messages that were answered or delivered in each interval.', unit: 'us', x, lines, log: true, bands: [[1, 0, 0.16], [2, 1, 0.12]] },
+  ];
 }
 
 function opened(scope: Scope, { x, values }: Reader): Spec {

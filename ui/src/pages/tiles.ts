@@ -18,6 +18,31 @@ export function tiles(page: RunPage): HTMLElement[] {
 
 function kindTiles(page: RunPage, kind: KindTotals, asked: number | null): HTMLElement[] {
   if (kind.kind === 'idle_connections') return idleTiles(page, kind);
+  if (kind.kind === 'websockets') return [...messageTiles(page), ...idleTiles(page, kind)];
+  if (kind.kind === 'streams') return [...eventTiles(page), ...requestTiles(page, kind, asked)];
+  return requestTiles(page, kind, asked);
+}
+
+function messageTiles({ summary: { totals: { websockets: made } } }: RunPage): HTMLElement[] {
+  if (!made) return [];
+  return [
+    tile('messages per second', format.rate(made.received_per_s), `${format.count(made.messages_received)} received`),
+    tile('median message latency', format.time(made.latency_us.p50), `p99 ${format.time(made.latency_us.p99)}`),
+    tile('unanswered', format.count(made.unanswered), made.mismatched > 0 ? `${format.count(made.mismatched)} not as sent` : ''),
+  ];
+}
+
+function eventTiles({ summary: { totals: { streams: made } } }: RunPage): HTMLElement[] {
+  if (!made) return [];
+  return [
+    tile('events per second', format.rate(made.events_per_s), `${format.count(made.events)} received`),
+    tile('median time to first event', format.time(made.first_event_us.p50), `p99 ${format.time(made.first_event_us.p99)}`),
+    tile('median gap', format.time(made.event_gap_us.p50), `p99 ${format.time(made.event_gap_us.p99)}`),
+    ...(made.good !== null && made.judged ? [tile('good', format.percent(made.good / made.judged), `${format.count(made.good)} of ${format.count(made.judged)}`)] : []),
+  ];
+}
+
+function requestTiles(page: RunPage, kind: KindTotals, asked: number | null): HTMLElement[] {
   const { many, ok } = wordsOf(kind.kind);
   const { latency_us: latency } = kind;
   const settled = kind.ok + kind.failed;

@@ -22,7 +22,9 @@ use crate::options::{LoadType, ReadContext, Reading};
 use crate::rules::parse_header;
 use crate::urls::{Target, parse_list, parse_target};
 use crate::{
-    Body, ConnectionPolicy, Expect, ExpectBody, Header, HttpLoad, HttpVersion, Load, LoadSpec, Network, OptionProblem, PlanError, PortablePlan, Problems, RequestPlan, Segment, TlsPolicy, TlsVersions, Weighted, What, When, validate_prepared_bytes,
+    Body, ConnectionPolicy, Expect, ExpectBody, Header, HttpLoad, HttpVersion, Load, LoadSpec, Network,
+    OptionProblem, PlanError, PortablePlan, Problems, RequestPlan, Segment, TlsPolicy, TlsVersions, Weighted,
+    What, When, validate_prepared_bytes,
 };
 
 /// The plan of plain requests.

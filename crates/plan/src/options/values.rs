@@ -12,7 +12,8 @@ use crate::rules::parse_header;
 use crate::units::{parse_count, parse_duration, parse_rate, parse_size, parse_weight};
 use crate::urls::{basic_authorization, is_token};
 use crate::{
-    Arrival, CloseMode, Compare, H2c, Header, HttpVersion, IdleProtocol, InputError, Pacing, QuicCongestion, ResumptionMode, StreamFormat, TlsVersions, Weighted,
+    Arrival, CloseMode, Compare, H2c, Header, HttpVersion, IdleProtocol, InputError, Pacing, QuicCongestion,
+    ResumptionMode, StreamFormat, TlsVersions, Weighted,
 };
 
 /// How a value is written.

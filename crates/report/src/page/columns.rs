@@ -51,6 +51,11 @@ const COLUMNS: &[(&str, Show)] = &[
     ("sending", |moment| moment.mean(moment.point.phases.sending)),
     ("wait", |moment| moment.mean(moment.point.phases.waiting)),
     ("receiving", |moment| moment.mean(moment.point.phases.receiving)),
+    ("received", |moment| count(moment.point.received).filter(|count| *count > 0.0)),
+    ("received_p50", |moment| moment.point.received_latency.quantile(0.5).map(micros)),
+    ("received_p90", |moment| moment.point.received_latency.quantile(0.9).map(micros)),
+    ("received_p99", |moment| moment.point.received_latency.quantile(0.99).map(micros)),
+    ("received_max", |moment| moment.point.received_latency.max().map(micros)),
 ];
 
 /// The names of the columns.

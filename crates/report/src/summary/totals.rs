@@ -4,7 +4,8 @@ use serde::Serialize;
 use squall_measure::{Http2, RunRecord, Snapshot};
 
 use super::{
-    HandshakeSummary, IdleConnections, KindTotals, QuicSummary, ReplaySummary, Script, StreamSummary, WebSocketSummary, kinds, quic, replay, script, sessions, streams, three_decimals, websockets,
+    HandshakeSummary, IdleConnections, KindTotals, QuicSummary, ReplaySummary, Script, StreamSummary,
+    WebSocketSummary, kinds, quic, replay, script, sessions, streams, three_decimals, websockets,
 };
 
 /// Counts over the measured part of the run. `requests` = `ok` + `failed` + `interrupted`.

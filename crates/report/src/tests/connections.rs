@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use squall_measure::{RunRecord, Sessions, Snapshot, Terms};
+use squall_measure::{ClosedBy, RunRecord, Sessions, Snapshot, Terms};
 use squall_plan::{
-    CloseMode, Endpoint, HandshakeLoad, IdleLoad, IdleProtocol, Plan, Resumption, ResumptionMode, Weighted,
-    What,
+    CloseMode, Endpoint, HandshakeLoad, IdleLoad, IdleProtocol, MessageExchange, MessagePayload, Plan,
+    Resumption, ResumptionMode, StreamFormat, StreamLoad, WebSocketLoad, Weighted, What,
 };
 
 use super::{check, fixture, terminal_text};
@@ -42,6 +42,22 @@ fn kept_connections_are_told_with_their_ends_and_their_memory() {
     let kept = Summary::from(&record).totals.idle_connections.unwrap();
     assert_eq!((kept.opened, kept.reopened, kept.closed_by_server, kept.open_max), (1_010, 10, 12, 1_000));
     assert_eq!(kept.memory_bytes_each, Some(256.0));
+}
+
+#[test]
+fn streams_are_shown_with_their_events_and_their_goodput() {
+    let record = stream_run();
+    check("stream.txt", &terminal_text(&record, Style::FILE));
+    let made = Summary::from(&record).totals.streams.unwrap();
+    assert_eq!((made.good, made.judged, made.events_per_s), (Some(950), Some(995), 6_666.667));
+}
+
+#[test]
+fn websockets_are_shown_with_their_messages_and_closes() {
+    let record = websocket_run();
+    check("websocket.txt", &terminal_text(&record, Style::FILE));
+    let made = Summary::from(&record).totals.websockets.unwrap();
+    assert_eq!(made.closes.iter().map(|row| row.count).collect::<Vec<_>>(), [988, 12]);
 }
 
 #[test]
@@ -94,6 +110,77 @@ pub(super) fn idle_run() -> RunRecord {
         (1_010, 10, 12, 1, 997);
     (1..=13).for_each(|idx| kept.lifetime.record(idx * 100_000_000));
     record
+}
+
+/// Three seconds of streams: 1,000 with 20 events each.
+pub(super) fn stream_run() -> RunRecord {
+    let http = fixture::closed_run().plan.loads[0].what.http().unwrap().clone();
+    let what = What::Stream(StreamLoad {
+        http,
+        format: StreamFormat::Auto,
+        done: Some("[DONE]".to_owned()),
+        hold: None,
+        finishes: false,
+        reconnects: false,
+        objectives: Some("first<50ms".to_owned()),
+    });
+    let mut record = of(what, 1_000);
+    let streams = record.total.streams.get_or_insert_default();
+    (streams.opened, streams.events, streams.event_bytes, streams.comments) = (1_000, 20_000, 640_000, 3);
+    (streams.ended_early, streams.closed_by_us, streams.reconnects) = (2, 5, 1);
+    (streams.judged, streams.good) = (995, 950);
+    (0..1_000).for_each(|idx| streams.first_event.record(30_000_000 + idx * 20_000));
+    (0..19_000).for_each(|idx| streams.event_gap.record(5_000_000 + idx * 100));
+    let streams = record.total.streams.clone();
+    note_received(&mut record, &Snapshot { streams, ..Snapshot::default() });
+    record
+}
+
+/// Three seconds of a thousand WebSockets with an open model of messages.
+pub(super) fn websocket_run() -> RunRecord {
+    let http = fixture::closed_run().plan.loads[0].what.http().unwrap().clone();
+    let what = What::WebSocket(WebSocketLoad {
+        http,
+        exchange: MessageExchange::Echo,
+        message: MessagePayload { is_binary: false, bytes: b"hello".to_vec() },
+        rate: None,
+        count: None,
+        pause: Duration::ZERO,
+        greeting: None,
+        ping: None,
+        compress: false,
+        subprotocols: Vec::new(),
+        jitter: Duration::ZERO,
+        reopens: true,
+        storm: None,
+        close: CloseMode::Notify,
+    });
+    let mut record = of(what, 1_000);
+    record.total.generator.connections_open = 1_000;
+    let kept = &mut record.total.sessions.get_or_insert_default().kept;
+    (kept.opened, kept.closed_by_server, kept.closed_by_us) = (1_000, 12, 988);
+    let made = record.total.websockets.get_or_insert_default();
+    (made.messages_asked, made.messages_sent, made.messages_received) = (6_000, 6_000, 5_990);
+    (made.bytes_sent, made.bytes_received) = (30_000, 29_950);
+    (made.answered, made.mismatched, made.unanswered, made.pings_answered) = (5_990, 1, 10, 7);
+    (0..5_990).for_each(|idx| {
+        made.latency.record(200_000 + idx * 100);
+        made.service.record(150_000 + idx * 100);
+    });
+    made.count_close(ClosedBy::Server, 1001, "going away", 12);
+    made.count_close(ClosedBy::Squall, 1000, "", 988);
+    let websockets = record.total.websockets.clone();
+    note_received(&mut record, &Snapshot { websockets, ..Snapshot::default() });
+    record
+}
+
+/// The series has it, too.
+fn note_received(record: &mut RunRecord, snapshot: &Snapshot) {
+    let mut of_all = squall_measure::SeriesPoint::default();
+    of_all.add_received(snapshot);
+    if let Some(point) = record.series.points.first_mut() {
+        (point.received, point.received_latency) = (of_all.received, of_all.received_latency);
+    }
 }
 
 fn of(what: What, count: u64) -> RunRecord {

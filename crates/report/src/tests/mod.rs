@@ -28,6 +28,8 @@ fn runs_of_every_kind() -> Vec<RunRecord> {
         fixture::overloaded_run(),
         connections::handshake_run(),
         connections::idle_run(),
+        connections::stream_run(),
+        connections::websocket_run(),
         script::script_run(),
         mixed::run(),
     ]

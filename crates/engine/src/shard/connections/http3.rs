@@ -318,7 +318,7 @@ impl Connections {
         loop {
             let conn = &mut self.conns[conn_idx];
             let Some(client) = &mut conn.client else { return Ok(()) };
-            recorder.sink.begin(conn_idx, conn.first_place);
+            recorder.sink.begin(conn_idx, conn.first_place, self.now_ns);
             let rest = (&input[begin..], is_fin);
             let decoded = client.decode_stream(&mut self.io.head_caches, stream_id, rest, &mut recorder.sink);
             let progress = match decoded {

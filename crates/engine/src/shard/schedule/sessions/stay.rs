@@ -258,6 +258,10 @@ impl ShardSchedule {
         connections.parked.take_due(connections.now_ns, &mut due);
         for place in due.drain(..) {
             if let Some(conn_idx) = self.wake_parked(connections, recorder, place) {
+                // The table has taken the deadline back: it was that of the ping.
+                if let Some(websocket) = &mut connections.conns[conn_idx].cold.websocket {
+                    websocket.talk.ping_at_ns = connections.now_ns;
+                }
                 self.on_session_deadline(connections, recorder, conn_idx);
             }
         }
