@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use quinn_proto::{MtuDiscoveryConfig, TransportConfig, VarInt};
+use squall_plan::limits::{
+    QUIC_STREAM_WINDOW_BYTES_DEFAULT, QUIC_WINDOW_BYTES_DEFAULT, WINDOW_BYTES_DEFAULT,
+};
 use squall_plan::{ConnectionPolicy, QuicCongestion};
 
 /// How connections of a load behave.
@@ -13,8 +16,8 @@ pub(super) fn transport_config(policy: &ConnectionPolicy) -> TransportConfig {
     config
         // A request has a time limit of its own, and a connection that is kept ends when the server says.
         .max_idle_timeout(None)
-        .stream_receive_window(policy.window_bytes.into())
-        .receive_window(policy.connection_window_bytes.into())
+        .stream_receive_window(window(policy.window_bytes, QUIC_STREAM_WINDOW_BYTES_DEFAULT))
+        .receive_window(window(policy.connection_window_bytes, QUIC_WINDOW_BYTES_DEFAULT))
         .send_window(SEND_WINDOW_BYTES)
         // RFC 9114 6.1: servers open no such stream.
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
@@ -38,6 +41,11 @@ pub(super) fn transport_config(policy: &ConnectionPolicy) -> TransportConfig {
         }
     }
     config
+}
+
+/// A window as the plan has it; its default is that of HTTP/2, where a window takes no memory.
+fn window(bytes: u32, default: u32) -> VarInt {
+    VarInt::from_u32(if bytes == WINDOW_BYTES_DEFAULT { default } else { bytes })
 }
 
 /// Bytes of one connection that may be on their way without an acknowledgement: the kernel's buffer is as large.

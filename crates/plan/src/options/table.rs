@@ -450,9 +450,9 @@ options! { CONNECTED, "Connection", &[Http, Stream, Replay];
     STREAMS: NonZeroU32 = option("streams", "N", Number, values::streams).default("1").of(&[Http, Stream]);
     /// Concurrent requests per HTTP/2 or HTTP/3 connection, up to the server's limit [default: 100]
     REPLAY_STREAMS: NonZeroU32 = option("streams", "N", Number, values::streams).of(&[Replay]);
-    /// HTTP/2 and HTTP/3: flow-control window of each stream [default: 1GiB]
+    /// HTTP/2 and HTTP/3: flow-control window of each stream [default: 1GiB; HTTP/3: 16MiB]
     WINDOW: u32 = option("window", "SIZE", Size, values::stream_window).rare();
-    /// HTTP/2 and HTTP/3: flow-control window of each connection [default: 1GiB]
+    /// HTTP/2 and HTTP/3: flow-control window of each connection [default: 1GiB; HTTP/3: 64MiB]
     CONNECTION_WINDOW: u32 = option("connection-window", "SIZE", Size, values::connection_window).rare();
     /// Pipelined requests in flight per HTTP/1.1 connection
     PIPELINE: NonZeroU32 = option("pipeline", "N", Number, values::pipeline).default("1").conflicts(&["no-keepalive", "rate"]).rare().of(&[Http, Replay]);
@@ -491,7 +491,7 @@ options! { DATAGRAMS, "QUIC", &[Http, Stream, Handshake, Idle, Replay];
     QUIC_CC: QuicCongestion = choice("quic-cc", "NAME").rare();
     /// Largest UDP payload to send [default: what the path carries, up to 1452 bytes]
     MAX_UDP_PAYLOAD_SIZE: NonZeroU16 = option("max-udp-payload-size", "SIZE", Size, values::udp_payload).rare();
-    /// Send each datagram by itself instead of letting the kernel segment larger ones (UDP GSO)
+    /// Send each datagram separately instead of letting the kernel segment larger ones (UDP GSO)
     NO_GSO: () = switch("no-gso").rare();
     /// Do not use explicit congestion notification
     NO_ECN: () = switch("no-ecn").rare();
