@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use squall_plan::{H2c, HttpLoad, HttpVersion, Load, Network, Proxy, TlsPolicy};
+use squall_plan::{H2c, HttpLoad, HttpVersion, Load, Network, Proxy, TlsPolicy, TlsVersions};
 use squall_wire::h1::{RequestHead, RequestKind};
 use squall_wire::h2::FieldTable;
 use url::Url;
@@ -138,15 +138,34 @@ impl<'a> OriginTable<'a> {
             problem: format!("`{url}` is not an http or https URL with a host"),
             help: "write it as http://host:port/path".to_owned(),
         })?;
-        if http == HttpVersion::Http3 && !key.is_tls {
-            return Err(Error::Option {
-                option: "http",
-                problem: format!("HTTP/3 needs TLS, and `{url}` is not an https URL"),
-                remedy: Remedy::LeaveOut("use an https URL".to_owned()),
-            });
+        if http == HttpVersion::Http3 {
+            self.refuse_without_quic(url, &key)?;
         }
         let own_tls = self.route.and_then(|route| route.tls.as_ref()).map_or(0, |(tls_idx, _)| *tls_idx);
         self.index_of_key(OriginKey { tls_idx: own_tls, ..key })
+    }
+
+    /// QUIC needs TLS, and the way that UDP takes.
+    fn refuse_without_quic(&self, url: &Url, key: &OriginKey) -> Result<(), Error> {
+        let (option, problem, instead) = match self.network {
+            _ if !key.is_tls => {
+                let problem = format!("HTTP/3 needs TLS, and `{url}` is not an https URL");
+                ("http", problem, "use an https URL")
+            }
+            _ if self.tls.versions == TlsVersions::Tls12 => {
+                ("tls", "HTTP/3 needs TLS 1.3, the only version that QUIC carries".to_owned(), "use TLS 1.3")
+            }
+            Network { proxy: Some(_), .. } => {
+                let problem = "HTTP/3 cannot go through an HTTP proxy: QUIC is not TCP".to_owned();
+                ("proxy", problem, "use another version of HTTP")
+            }
+            Network { unix_socket: Some(_), .. } => {
+                let problem = "HTTP/3 cannot go through a Unix socket: QUIC needs UDP".to_owned();
+                ("unix-socket", problem, "use another version of HTTP")
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::Option { option, problem, remedy: Remedy::LeaveOut(instead.to_owned()) })
     }
 
     fn index_of_key(&mut self, key: OriginKey) -> Result<usize, Error> {

@@ -171,7 +171,8 @@ fn resumption(given: &mut Reading<'_>, versions: TlsVersions, quic: bool) -> Res
             let help = "add `--request`, or remove `--early-data`";
             Err(OptionProblem::of("early-data", message, help).with(&["request"]))
         }
-        false => check_resumption(mode, versions, early_data),
+        // QUIC carries no other version.
+        false => check_resumption(mode, if quic { TlsVersions::Tls13 } else { versions }, early_data),
     });
     Resumption { mode, ratio, early_data }
 }
