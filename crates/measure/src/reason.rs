@@ -159,7 +159,9 @@ impl fmt::Display for Quantity {
             ReasonKind::Backlog | ReasonKind::MachinesLost | ReasonKind::ToolsFailed => {
                 write!(f, "{value:.0}")
             }
-            ReasonKind::OwnFailures | ReasonKind::Shortfall => write!(f, "{:.2} %", value * 100.0),
+            ReasonKind::OwnFailures | ReasonKind::Shortfall | ReasonKind::DatagramsDropped => {
+                write!(f, "{:.2} %", value * 100.0)
+            }
             _ => write!(f, "{:.0} %", value * 100.0),
         }
     }

@@ -592,4 +592,21 @@ mod tests {
         assert_eq!(after_failures(1, 1000).status, Status::Suspect);
         assert_eq!(after_failures(10, 1000).status, Status::Invalid);
     }
+
+    #[test]
+    fn datagrams_that_were_not_read_in_time_are_told() {
+        let after = |dropped: u64| {
+            let mut total = Snapshot::new(1, false);
+            let quic = total.quic.get_or_insert_default();
+            (quic.datagrams_dropped, quic.datagrams_received) = (dropped, 10_000 - dropped);
+            let verdict = Watch::new(false, Duration::ZERO).verdict(&total);
+            (verdict.status, verdict.reasons.first().map(|reason| reason.to_string()))
+        };
+        assert_eq!(after(0), (Status::Valid, None));
+        assert_eq!(after(10), (Status::Valid, None));
+        let (status, text) = after(50);
+        assert_eq!(status, Status::Suspect);
+        assert_eq!(text.unwrap(), "the kernel dropped 0.50 % of the datagrams that arrived (limit 0.10 %)");
+        assert_eq!(after(500).0, Status::Invalid);
+    }
 }
