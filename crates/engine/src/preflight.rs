@@ -236,7 +236,7 @@ const REQUESTING_BYTES: u64 = 600;
 const REQUESTING_TLS_BYTES: u64 = 9_000;
 
 /// A connection of QUIC, silent or not: its state machine, streams, and connection ids.
-const QUIC_BYTES: u64 = 30_000;
+const QUIC_BYTES: u64 = 24_000;
 
 #[cfg(test)]
 mod tests {

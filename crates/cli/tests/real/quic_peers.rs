@@ -29,7 +29,7 @@ fn a_handshake_with_a_retry_is_counted() {
 fn complaint(peer: &Peer) -> Option<String> {
     let server = QuicPeer::start(peer);
     let url = server.url();
-    let timeouts = ["--timeout", "500ms", "--connect-timeout", "500ms"];
+    let timeouts = ["--timeout", "500ms", "--connect-timeout", "5s"];
     let is_set = |name: &str| peer.args.contains(&name);
     let timeouts = timeouts.chunks(2).filter(|pair| !is_set(pair[0])).flatten().copied();
     let args = [url.as_str(), "--insecure", "-c1", "-n3", "-d10s"].into_iter().chain(timeouts);

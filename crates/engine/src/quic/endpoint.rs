@@ -21,7 +21,7 @@ use super::crypto::Settings;
 use super::session::{QuicClock, QuicSession};
 use super::transport::transport_config;
 use crate::sys::{
-    Datagrams, Fd, ReceivedBatch, connect_udp, dropped_count, enlarge_buffers, has_segmentation,
+    Fd, OutgoingDatagrams, ReceivedBatch, connect_udp, dropped_count, enlarge_buffers, has_segmentation,
     monotonic_ns, recv_datagrams, send_datagrams,
 };
 use squall_plan::{ConnectionPolicy, QuicPolicy};
@@ -71,7 +71,7 @@ struct UdpSocket {
     path: (Option<IpAddr>, SocketAddr),
     is_shared: bool,
     user_count: u32,
-    unsent: Vec<Datagrams>,
+    unsent: Vec<OutgoingDatagrams>,
     /// Buffers of those that were sent.
     spare: Vec<Vec<u8>>,
     is_blocked: bool,
@@ -88,7 +88,7 @@ pub(crate) struct QuicTarget<'a> {
 }
 
 /// What a datagram turned out to be.
-pub(crate) struct Delivery {
+pub(crate) struct QuicDelivery {
     /// Slot of the connection that it is for.
     pub(crate) owner: u32,
     pub(crate) event: quinn_proto::ConnectionEvent,
@@ -218,7 +218,7 @@ impl QuicEndpoint {
         socket_idx: usize,
         message_idx: usize,
         now_ns: u64,
-        mut deliver: impl FnMut(Delivery),
+        mut deliver: impl FnMut(QuicDelivery),
     ) {
         let (message, bytes) = self.received.message(message_idx);
         let now = self.clock.instant(now_ns);
@@ -233,7 +233,7 @@ impl QuicEndpoint {
             let event = self.endpoint.handle(now, remote, None, ecn, datagram, &mut unused);
             // What belongs to no connection is late: a client has nothing to answer to it.
             if let Some(DatagramEvent::ConnectionEvent(handle, event)) = event {
-                deliver(Delivery {
+                deliver(QuicDelivery {
                     owner: self.owners[handle.0],
                     event,
                     bytes,
@@ -287,7 +287,7 @@ impl QuicEndpoint {
             queued_bytes += transmit.size;
             let segment_bytes = transmit.segment_size.unwrap_or(0) as u16;
             let ecn = transmit.ecn.filter(|_| self.policy.ecn).map_or(0, |ecn| ecn as u8);
-            self.push_unsent(session.socket_idx, Datagrams { bytes, segment_bytes, ecn });
+            self.push_unsent(session.socket_idx, OutgoingDatagrams { bytes, segment_bytes, ecn });
         }
         self.exchange_events(session);
         self.arm(session, owner);
@@ -347,7 +347,7 @@ impl QuicEndpoint {
     }
 
     /// Queues datagrams on a socket.
-    fn push_unsent(&mut self, socket_idx: usize, datagrams: Datagrams) {
+    fn push_unsent(&mut self, socket_idx: usize, datagrams: OutgoingDatagrams) {
         let socket = &mut self.sockets[socket_idx];
         if socket.unsent.is_empty() {
             self.dirty_sockets.push(socket_idx);
@@ -412,7 +412,7 @@ impl QuicEndpoint {
         bytes.clear();
         if let Some(transmit) = session.connection.poll_transmit(now, 1, &mut bytes) {
             bytes.truncate(transmit.size);
-            self.push_unsent(session.socket_idx, Datagrams { bytes, segment_bytes: 0, ecn: 0 });
+            self.push_unsent(session.socket_idx, OutgoingDatagrams { bytes, segment_bytes: 0, ecn: 0 });
         }
         if self.sockets[session.socket_idx].unsent.len() >= UNSENT_COUNT_MAX {
             self.send_unsent(session.socket_idx);

@@ -10,7 +10,7 @@ mod transport;
 mod trouble;
 
 pub(crate) use endpoint::{
-    Delivery, QuicEndpoint, QuicTarget, SocketCounts, UDP_BUFFER_BYTES, udp_buffer_available,
+    QuicDelivery, QuicEndpoint, QuicTarget, SocketCounts, UDP_BUFFER_BYTES, udp_buffer_available,
 };
 pub(crate) use session::{QuicSession, StreamEnd, id_of};
 pub(crate) use trouble::trouble_of;

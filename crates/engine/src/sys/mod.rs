@@ -19,7 +19,7 @@ pub(crate) use poll::Readiness;
 pub(crate) use process::{involuntary_switch_count, nofile_limit_hard, raise_nofile};
 pub(crate) use socket::{Recv, Segments};
 pub(crate) use udp::{
-    Datagrams, ReceivedBatch, dropped_count, enlarge_buffers, has_segmentation, recv_datagrams,
+    OutgoingDatagrams, ReceivedBatch, dropped_count, enlarge_buffers, has_segmentation, recv_datagrams,
     send_datagrams,
 };
 

@@ -15,7 +15,7 @@ use super::socket::set_option;
 
 /// Datagrams of one connection that leave together: all of the same size, but for the last one, which may be shorter.
 #[derive(Debug, Default)]
-pub(crate) struct Datagrams {
+pub(crate) struct OutgoingDatagrams {
     pub(crate) bytes: Vec<u8>,
     /// Size of each; 0: it is one.
     pub(crate) segment_bytes: u16,
@@ -129,7 +129,11 @@ pub(crate) fn dropped_count(socket: &impl AsFd) -> u32 {
 ///
 /// # Errors
 /// When it takes not even the first.
-pub(crate) fn send_datagrams(socket: &impl AsFd, is_ipv4: bool, list: &[Datagrams]) -> io::Result<usize> {
+pub(crate) fn send_datagrams(
+    socket: &impl AsFd,
+    is_ipv4: bool,
+    list: &[OutgoingDatagrams],
+) -> io::Result<usize> {
     let list = &list[..list.len().min(SEND_COUNT_MAX)];
     let mut control = [Control::default(); SEND_COUNT_MAX];
     // SAFETY: both are plain C structs for which all zeroes is a valid value.
@@ -229,7 +233,7 @@ struct Control([[u64; 8]; 2]);
 
 impl Control {
     /// Says how large the datagrams of a message are, and what their IP headers say of congestion.
-    fn write(&mut self, head: &mut libc::msghdr, datagrams: &Datagrams, is_ipv4: bool) {
+    fn write(&mut self, head: &mut libc::msghdr, datagrams: &OutgoingDatagrams, is_ipv4: bool) {
         head.msg_control = self.0.as_mut_ptr().cast();
         head.msg_controllen = CONTROL_BYTES as _;
         let mut written_bytes = 0;
@@ -310,8 +314,8 @@ mod tests {
             peer.connect(name).unwrap();
             let peer: OwnedFd = peer.into();
             let list = [
-                Datagrams { bytes: vec![1; 2500], segment_bytes: 1000, ecn: 2 },
-                Datagrams { bytes: vec![2; 300], segment_bytes: 0, ecn: 0 },
+                OutgoingDatagrams { bytes: vec![1; 2500], segment_bytes: 1000, ecn: 2 },
+                OutgoingDatagrams { bytes: vec![2; 300], segment_bytes: 0, ecn: 0 },
             ];
             assert_eq!(send_datagrams(&peer, address.starts_with('1'), &list).unwrap(), 2);
             let mut batch = ReceivedBatch::new();
@@ -342,7 +346,12 @@ mod tests {
     fn a_port_where_nothing_listens_is_reported() {
         let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let near = connect_udp(&closed, None, false).unwrap();
-        send_datagrams(&near, true, &[Datagrams { bytes: vec![0; 10], ..Datagrams::default() }]).unwrap();
+        send_datagrams(
+            &near,
+            true,
+            &[OutgoingDatagrams { bytes: vec![0; 10], ..OutgoingDatagrams::default() }],
+        )
+        .unwrap();
         let error = recv_datagrams(&near, &mut ReceivedBatch::new()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     }

@@ -20,6 +20,7 @@ pub const PEERS: &[Peer] = &[
         section: "9000 17.2.5.2",
         name: "a second Retry",
         greeting: Greeting::RetryForEver,
+        args: BRIEF,
         failures: &[(ConnectTimeout, TlsHandshaking); 3],
         counts: &[("connections", 0)],
         ..GOOD
@@ -36,6 +37,7 @@ pub const PEERS: &[Peer] = &[
         section: "9000 6.2",
         name: "a negotiation that offers the version that was used",
         greeting: Greeting::Negotiate(&[1]),
+        args: BRIEF,
         failures: &[(ConnectTimeout, TlsHandshaking); 3],
         ..GOOD
     },
@@ -43,6 +45,7 @@ pub const PEERS: &[Peer] = &[
         section: "9000 5.2",
         name: "datagrams that are no QUIC",
         greeting: Greeting::Bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+        args: BRIEF,
         failures: &[(ConnectTimeout, Connecting); 3],
         ..GOOD
     },
@@ -189,6 +192,9 @@ const GOOD: Peer = Peer {
 fn first(talk: &mut Talk<'_>, act: fn(&mut Talk<'_>)) {
     if talk.request_idx == 0 { act(talk) } else { talk.answer() }
 }
+
+/// Three attempts that come to nothing are over before the run is taken for unreachable, which it is after a second.
+const BRIEF: &[&str] = &["--connect-timeout", "200ms"];
 
 const H3_INTERNAL_ERROR: u32 = 0x102;
 const H3_REQUEST_REJECTED: u32 = 0x10b;

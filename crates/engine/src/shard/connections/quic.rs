@@ -9,7 +9,7 @@ use squall_measure::{Cause, Phase};
 use squall_wire::ErrorCode;
 
 use crate::prepare::Prepared;
-use crate::quic::{Delivery, QuicEndpoint, QuicSession, QuicTarget, SocketCounts, trouble_of};
+use crate::quic::{QuicDelivery, QuicEndpoint, QuicSession, QuicTarget, SocketCounts, trouble_of};
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{Conn, ConnState, HandshakeBytes};
 use crate::shard::recorder::ShardRecorder;
@@ -145,7 +145,7 @@ impl Connections {
         let Some(quic) = quic else { return };
         let mut touched = std::mem::take(&mut quic.touched);
         quic.deliver(socket_idx, message_idx, read_ns, |delivery| {
-            let Delivery { owner, event, bytes, is_retry, is_version_negotiation } = delivery;
+            let QuicDelivery { owner, event, bytes, is_retry, is_version_negotiation } = delivery;
             let Some(session) = conns.get_mut(owner as usize).and_then(|conn| conn.cold.quic.as_mut()) else {
                 return;
             };
