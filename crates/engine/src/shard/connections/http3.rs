@@ -143,6 +143,7 @@ impl Connections {
         let Some(chunk) = client.next_chunk(CHUNK_BYTES, &mut self.io.out) else { return Ok(false) };
         let Some(stream_id) = client.stream_of(chunk.slot) else { return Ok(true) };
         let head_bytes = self.io.out.len();
+        let is_growing = self.has_growing_body(&self.exchanges[self.place_of(conn_idx, chunk.slot)]);
         if let Err(trouble) = self.append_body(conn_idx, chunk) {
             self.io.out.clear();
             self.give_up_body(schedule, recorder, conn_idx, chunk.slot, trouble)?;
@@ -157,14 +158,21 @@ impl Connections {
         };
         let out = &self.io.out;
         let taken = session.write(stream_id, out);
-        let left_bytes = (out.len() - taken.max(head_bytes)).min(chunk.bytes);
-        if taken < out.len() {
+        let mut left_bytes = 0;
+        if taken == out.len() {
+            if chunk.is_last {
+                session.finish(stream_id);
+            }
+        } else if is_growing {
+            // What was taken of a body that grows is not there any more.
+            session.hold(stream_id, chunk.slot, &out[taken..], chunk.is_last);
+            client.block(chunk.slot);
+        } else {
             // The frame's head is written already, as far as the client knows.
+            left_bytes = out.len() - taken.max(head_bytes);
             session.hold(stream_id, chunk.slot, out.get(taken..head_bytes).unwrap_or_default(), false);
             client.return_chunk(chunk.slot, left_bytes);
             client.block(chunk.slot);
-        } else if chunk.is_last {
-            session.finish(stream_id);
         }
         let is_last = chunk.is_last && left_bytes == 0;
         let sent = Chunk { bytes: chunk.bytes - left_bytes, is_last, ..chunk };
@@ -231,9 +239,19 @@ impl Connections {
         conn_idx: usize,
         id: StreamId,
     ) -> Result<(), Trouble> {
-        let generation = self.conns[conn_idx].generation;
         self.read_one_stream(schedule, recorder, conn_idx, id)?;
         // What came may be what others have waited for.
+        self.read_resumed(schedule, recorder, conn_idx)
+    }
+
+    /// Reads streams that the client wants again: those that waited for another one, or were paused.
+    fn read_resumed(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) -> Result<(), Trouble> {
+        let generation = self.conns[conn_idx].generation;
         while self.is_same(conn_idx, generation)
             && let Some(client) = self.conns[conn_idx].client.as_mut().and_then(Client::quic)
             && let Some(stream_id) = client.next_readable()
@@ -244,6 +262,24 @@ impl Connections {
             }
         }
         Ok(())
+    }
+
+    /// A connection is to be read although nothing came: its consumer goes on.
+    pub(super) fn receive_resumed(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+    ) {
+        let generation = self.conns[conn_idx].generation;
+        let result = self.read_resumed(schedule, recorder, conn_idx);
+        if !self.is_same(conn_idx, generation) {
+            return;
+        }
+        match result {
+            Ok(()) => self.list_unsent(conn_idx),
+            Err(trouble) => self.fail(schedule, recorder, conn_idx, &trouble),
+        }
     }
 
     fn read_one_stream(

@@ -32,6 +32,9 @@ impl Connections {
         recorder: &mut ShardRecorder,
         conn_idx: usize,
     ) {
+        if self.quic.is_some() && self.conns[conn_idx].cold.quic.is_some() {
+            return self.receive_resumed(schedule, recorder, conn_idx);
+        }
         let generation = self.conns[conn_idx].generation;
         let result = self.read_all(schedule, recorder, conn_idx, generation);
         self.after_read(schedule, recorder, conn_idx, generation, result);
