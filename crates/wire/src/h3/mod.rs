@@ -1,7 +1,7 @@
 //! HTTP/3 (RFC 9114) and QPACK (RFC 9204), for a client and for a server.
 //!
 //! Owns: frames, field compression, the unidirectional streams, and what a peer may and may not do. Never: QUIC, sockets, the clock, bodies.
-//! What is accepted and what is rejected, section by section: `docs/http3.md`.
+//! What is accepted and what is rejected, section by section of the RFCs: `tests/h3/rules.rs`. For users: `docs/http3.md`.
 //!
 //! QUIC delivers bytes in order within each stream, and flow control, retransmission and the limits of streams are its own. What passes
 //! between it and a [`Client`] is therefore *labelled bytes*: [`Client::decode_stream`] gets the id of a stream, some of its bytes and

@@ -99,3 +99,50 @@ fn acknowledgements_that_nobody_reads_have_a_bound() {
     assert_eq!(error.code, ErrorCode::H3_EXCESSIVE_LOAD);
     assert!(conversation.client.control_bytes() < 70_000);
 }
+
+/// What another implementation wrote (ls-qpack), with insertions, duplicates and evictions in tables of two sizes: `data/ls-qpack.txt` has a line
+/// with the table's size and the first instructions, then for each response its instructions and its section, and what it means.
+#[test]
+fn another_implementation_is_understood() {
+    let hex = |text: &str| -> Vec<u8> {
+        let pairs = text.as_bytes().chunks_exact(2);
+        pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    };
+    let field = |text: &str| {
+        let (name, value) = text.split_once('=').unwrap();
+        [hex(name), hex(value)].map(|part| String::from_utf8(part).unwrap())
+    };
+    for is_late in [false, true] {
+        let mut conversation = conversation(1);
+        let (mut stream_id, mut table_count) = (0, 0);
+        for line in include_str!("data/ls-qpack.txt").lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words[..] {
+                ["table", bytes, instructions] => {
+                    let setup = Setup { table_bytes: bytes.parse().unwrap(), ..Setup::new(60) };
+                    conversation = Conversation::new(setup, RequestKind::Other, 60);
+                    conversation.read(ENCODER, &[vec![2], hex(instructions)].concat(), false).unwrap();
+                    (stream_id, table_count) = (0, table_count + 1);
+                }
+                ["section", instructions, section] => {
+                    conversation.seen.lines.clear();
+                    let response = (stream_id, frame(HEADERS, &hex(section)), true);
+                    let instructions = (ENCODER, hex(instructions), false);
+                    let pieces = if is_late { [response, instructions] } else { [instructions, response] };
+                    conversation.read_all(&pieces).unwrap();
+                    stream_id += 4;
+                }
+                ["fields", ref fields @ ..] => {
+                    let fields: Vec<_> = fields.iter().map(|text| field(text)).collect();
+                    let rest: Vec<String> =
+                        fields[1..].iter().map(|[name, value]| format!("{name}={value}")).collect();
+                    let slot = stream_id / 4 - 1;
+                    let expected = format!("{slot}: head {} {}", fields[0][1], rest.join(" "));
+                    assert_eq!(conversation.seen.lines[0], expected, "late: {is_late}");
+                }
+                _ => panic!("{line}"),
+            }
+        }
+        assert_eq!((table_count, conversation.client.in_flight()), (2, 0));
+    }
+}
