@@ -15,9 +15,12 @@ fuzz_target!(|data: &[u8]| {
         let whole = read_streams(data, table_bytes, usize::MAX);
         let piece_bytes = usize::from(first >> 2).max(1);
         let pieces = read_streams(data, table_bytes, piece_bytes);
+        // A server that evicts what a section waits for breaks a rule; whether that is noticed depends on which comes first.
+        if table_bytes == 0 {
+            assert_eq!(whole.0.error, pieces.0.error, "in pieces of {piece_bytes}");
+        }
         // What was seen last before an error depends on the pieces, and so does how insertions are acknowledged.
-        assert_eq!(whole.0.error, pieces.0.error, "in pieces of {piece_bytes}");
-        if whole.0.error.is_none() {
+        if whole.0.error.is_none() && pieces.0.error.is_none() {
             assert_eq!(whole.0, pieces.0, "in pieces of {piece_bytes}");
         }
         return;

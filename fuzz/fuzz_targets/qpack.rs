@@ -15,8 +15,8 @@ fuzz_target!(|data: &[u8]| {
     let first = read(&mut warm, data, usize::MAX);
     assert_eq!(read(&mut warm, data, usize::MAX), first, "with a warm cache");
     let pieces = read(&mut HeadCache::default(), data, 1);
-    assert_eq!(pieces.error, first.error, "byte by byte");
-    if first.error.is_none() {
+    // A server that evicts what a section waits for breaks a rule; whether that is noticed depends on which comes first.
+    if first.error.is_none() && pieces.error.is_none() {
         assert_eq!(pieces, first, "byte by byte");
     }
     write(data);

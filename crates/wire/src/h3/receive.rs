@@ -36,8 +36,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When the peer broke a rule that leaves the connection useless. Whether and why depends on the bytes of each stream alone, never on the
-    /// pieces in which they come.
+    /// When the peer broke a rule that leaves the connection useless. Without a dynamic table, whether and why depends on the bytes of each
+    /// stream alone, never on the pieces in which they come.
     pub fn decode_stream<S: Sink>(
         &mut self,
         cache: &mut HeadCache,
