@@ -49,18 +49,18 @@ impl HeadCache {
         &self.text[STATUS_LINE.len()..]
     }
 
-    /// Reads a whole section.
+    /// Reads a whole section. `waited_for`: the insertions that it had to wait for.
     pub(super) fn read(
         &mut self,
-        decoder: &mut Decoder,
-        section: &[u8],
+        decoder: &Decoder,
+        (section, waited_for): (&[u8], Option<u64>),
         wanted: Wanted,
     ) -> Result<Section, Error> {
         let has_text = wanted == Wanted::Text;
         if section == self.section && !section.is_empty() && (self.has_text || !has_text) {
             return Ok(Section::Read { head: self.head, insert_count: 0 });
         }
-        let prefix = decoder.read_prefix(section)?;
+        let prefix = decoder.read_prefix(section, waited_for)?;
         let insert_count = prefix.insert_count;
         if insert_count > decoder.insert_count() {
             return Ok(Section::Blocked { insert_count });

@@ -162,14 +162,14 @@ impl Client {
                     self.note_idle_frame()?;
                     None
                 }
-                Step::Section(section) => match self.on_section(readers, section)? {
+                Step::Section(section) => match self.on_section(readers, (section, None))? {
                     Reached::Held => return self.hold(slot, rest),
                     Reached::Failed(failure) => Some(failure),
                     Reached::End => None,
                 },
                 Step::BufferedSection => {
                     let section = std::mem::take(&mut self.streams.at(slot).reader.buffer);
-                    let reached = self.on_section(readers, &section)?;
+                    let reached = self.on_section(readers, (&section, None))?;
                     // A slot that is free again keeps its buffer as well.
                     self.streams.at(slot).reader.give_back(section);
                     match reached {
@@ -204,11 +204,11 @@ impl Client {
     fn on_section<S: Sink>(
         &mut self,
         readers: &mut Readers<'_, S>,
-        section: &[u8],
+        (section, waited_for): (&[u8], Option<u64>),
     ) -> Result<Reached, Error> {
         let slot = readers.slot;
         let wanted = if readers.sink.wants_heads() { Wanted::Text } else { Wanted::Meaning };
-        let head = match readers.cache.read(&mut self.control.decoder, section, wanted)? {
+        let head = match readers.cache.read(&self.control.decoder, (section, waited_for), wanted)? {
             Section::Read { head, insert_count } => {
                 if insert_count > 0 {
                     let stream_id = self.streams.get(slot).id();
@@ -295,7 +295,7 @@ impl Client {
             self.streams.at(readers.slot).held = Some(Box::new(held));
             return Ok(Reached::Held);
         }
-        match self.on_section(readers, &held.section)? {
+        match self.on_section(readers, (&held.section, Some(held.insert_count)))? {
             Reached::End => self.read(readers, &held.rest),
             reached => Ok(reached),
         }

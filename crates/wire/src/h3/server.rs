@@ -260,7 +260,7 @@ impl SectionReader {
     fn read(&mut self, section: &[u8]) -> Result<&RequestHead, Error> {
         let Self { decoder, scratch, head } = self;
         head.clear();
-        decoder.decode(decoder.read_prefix(section)?, scratch, &mut |found| head.note(found))?;
+        decoder.decode(decoder.read_prefix(section, None)?, scratch, &mut |found| head.note(found))?;
         head.lines.extend_from_slice(b"\r\n");
         Ok(head)
     }

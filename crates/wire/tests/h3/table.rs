@@ -71,6 +71,17 @@ fn a_request_that_is_given_up_is_forgotten() {
     assert_eq!(conversation.client.in_flight(), 0);
 }
 
+/// What a section needs is relative to the insertions when it comes, not when it is read at last (RFC 9204 4.5.1.1).
+#[test]
+fn a_response_waits_for_the_insertions_that_it_meant() {
+    let mut conversation = conversation(1);
+    conversation.read(0, &frame(HEADERS, SECTION), true).unwrap();
+    // Six more insertions than the table has places for: what they mean is another number by now.
+    let insertions = [INSERTION, &b"\x46custom\x05value".repeat(6)].concat();
+    let error = conversation.read(ENCODER, &insertions, false).unwrap_err();
+    assert_eq!(error.code, ErrorCode::QPACK_DECOMPRESSION_FAILED, "the first entry is gone");
+}
+
 /// RFC 9204 2.1.2.
 #[test]
 fn no_more_streams_wait_than_were_announced() {

@@ -162,11 +162,16 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads the beginning of a section.
-    pub(in crate::h3) fn read_prefix<'a>(&self, section: &'a [u8]) -> Result<Prefix<'a>, Error> {
+    /// Reads the beginning of a section. `insert_count`: what it said when it came, if it had to wait; the number is relative to the insertions
+    /// at that time.
+    pub(in crate::h3) fn read_prefix<'a>(
+        &self,
+        section: &'a [u8],
+        insert_count: Option<u64>,
+    ) -> Result<Prefix<'a>, Error> {
         let mut rest = section;
         let encoded = take(&mut rest, 8).map_err(failed)? as u64;
-        let insert_count = self.required_insert_count(encoded)?;
+        let insert_count = insert_count.map_or_else(|| self.required_insert_count(encoded), Ok)?;
         let is_negative = rest.first().is_some_and(|first| first & 0x80 != 0);
         let delta = take(&mut rest, 7).map_err(failed)? as u64;
         let base = if is_negative {

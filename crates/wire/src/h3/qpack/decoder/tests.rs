@@ -12,7 +12,7 @@ fn hex(text: &str) -> Vec<u8> {
 
 /// The fields of a section; `None`: it waits.
 fn fields(decoder: &Decoder, section: &[u8]) -> Result<Option<Vec<String>>, Error> {
-    let prefix = decoder.read_prefix(section)?;
+    let prefix = decoder.read_prefix(section, None)?;
     if prefix.insert_count > decoder.insert_count() {
         return Ok(None);
     }
@@ -121,7 +121,7 @@ fn the_required_insert_count_is_read_however_far_the_table_has_come() {
     for count in 1..=100_u64 {
         decoder.insert(&hex("4161 0162")).unwrap();
         let encoded = (count % 12 + 1) as u8;
-        assert_eq!(decoder.read_prefix(&[encoded, 0]).map(|prefix| prefix.insert_count), Ok(count));
+        assert_eq!(decoder.read_prefix(&[encoded, 0], None).map(|prefix| prefix.insert_count), Ok(count));
     }
 }
 
