@@ -21,6 +21,26 @@ impl<E> Default for Seen<E> {
 }
 
 impl<E> Seen<E> {
+    /// The same, slot by slot: the order of different streams is that in which they no longer wait.
+    #[must_use]
+    pub fn by_slot(mut self) -> Self {
+        self.events.sort_by_key(|event| match event {
+            Event::Received { slot, .. } | Event::Failed { slot, .. } => Some(*slot),
+            _ => None,
+        });
+        self.fields.sort_by_key(|(slot, ..)| *slot);
+        self.data.sort_by_key(|(slot, _)| *slot);
+        self.slot = 0;
+        let data = std::mem::take(&mut self.data);
+        for (slot, bytes) in data {
+            match self.data.last_mut() {
+                Some((last, data)) if *last == slot => data.extend_from_slice(&bytes),
+                _ => self.data.push((slot, bytes)),
+            }
+        }
+        self
+    }
+
     /// How a body is cut into events depends on the pieces; what ends does not.
     pub fn note(&mut self, event: Option<Event>) {
         match event {

@@ -18,8 +18,9 @@ use hyper::{
     http::request::Parts,
 };
 use quinn::{
-    Endpoint, EndpointConfig, IdleTimeout, Incoming, ReadError, RecvStream, SendStream, ServerConfig,
-    TokioRuntime, TransportConfig, VarInt, WriteError, congestion, crypto::rustls::QuicServerConfig,
+    ConnectionError, Endpoint, EndpointConfig, IdleTimeout, Incoming, ReadError, RecvStream, SendStream,
+    ServerConfig, TokioRuntime, TransportConfig, VarInt, WriteError, congestion,
+    crypto::rustls::QuicServerConfig,
 };
 use socket2::{Domain, Protocol, Socket, Type};
 use squall_wire::{
@@ -115,8 +116,11 @@ impl Session {
         if is_late {
             self.quic.close(code(ErrorCode::H3_NO_ERROR), b"the handshake took too long");
         }
-        let has_failed = is_late
-            || self.quic.close_reason().is_some_and(|_| self.quic.stats().frame_tx.handshake_done == 0);
+        // A client may close as soon as its own side is done; it can say so only with the keys of a handshake that succeeded.
+        let has_failed = match self.quic.close_reason() {
+            None | Some(ConnectionError::ApplicationClosed(_)) => false,
+            Some(_) => self.quic.stats().frame_tx.handshake_done == 0,
+        };
         let counters = worker.counters();
         if has_failed { counters.tls_handshakes_failed.add(1) } else { counters.tls_handshakes.add(1) }
     }

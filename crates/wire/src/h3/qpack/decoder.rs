@@ -80,10 +80,6 @@ impl Decoder {
             partial.drain(..read_bytes);
             self.partial = partial;
         }
-        // No code of the Huffman code is longer than four bytes.
-        if self.partial.len() > 4 * self.table_bytes_max + INSTRUCTION_OVERHEAD {
-            return Err(encoder_stream("insertion of an entry that is larger than the table"));
-        }
         Ok(self.insert_count > before)
     }
 
@@ -115,20 +111,20 @@ impl Decoder {
                 let index = take(rest, 6)?;
                 if first & 0x40 != 0 {
                     let (name, ..) = entry(index).ok_or(NO_STATIC_ENTRY)?;
-                    let value = take_string(rest, 7, value_buffer)?;
+                    let value = self.take_string(rest, 7, value_buffer)?;
                     return self.insert_entry(name, value);
                 }
-                let value = take_string(rest, 7, value_buffer)?;
                 // Inserting may evict the entry that lends its name.
                 let (name, ..) = self.table.get(index).ok_or(NO_ENTRY)?;
                 name_buffer.clear();
                 name_buffer.extend_from_slice(name);
+                let value = self.take_string(rest, 7, value_buffer)?;
                 self.insert_entry(name_buffer, value)
             }
             // RFC 9204 4.3.3.
             0x40.. => {
-                let name = take_string(rest, 5, name_buffer)?;
-                let value = take_string(rest, 7, value_buffer)?;
+                let name = self.take_string(rest, 5, name_buffer)?;
+                let value = self.take_string(rest, 7, value_buffer)?;
                 self.insert_entry(name, value)
             }
             // RFC 9204 4.3.1.
@@ -153,9 +149,24 @@ impl Decoder {
         }
     }
 
+    /// Takes a string of an instruction. One that fits into no table is refused before its bytes are kept.
+    fn take_string<'i: 'o, 'o>(
+        &self,
+        rest: &mut &'i [u8],
+        prefix_bits: u32,
+        buffer: &'o mut Vec<u8>,
+    ) -> Result<&'o [u8], CodingError> {
+        let bytes = take(&mut &**rest, prefix_bits)?;
+        // No symbol of the Huffman code has more than 30 bits.
+        if bytes > 4 * self.table_bytes_max {
+            return Err(TOO_LARGE);
+        }
+        take_string(rest, prefix_bits, buffer)
+    }
+
     fn insert_entry(&mut self, name: &[u8], value: &[u8]) -> Result<(), CodingError> {
         if name.len() + value.len() + ENTRY_OVERHEAD > self.table.capacity() {
-            return Err(CodingError::Invalid("insertion of an entry that is larger than the table"));
+            return Err(TOO_LARGE);
         }
         self.table.insert(name, value, Meaning::of(name, value));
         self.insert_count += 1;
@@ -305,10 +316,8 @@ const fn failed(error: CodingError) -> Error {
 }
 
 const NO_ENTRY: CodingError = CodingError::Invalid("index of no entry in the dynamic table");
+const TOO_LARGE: CodingError = CodingError::Invalid("insertion of an entry that is larger than the table");
 const NO_STATIC_ENTRY: CodingError = CodingError::Invalid("index of no entry in the static table");
-
-/// Bytes of the integers of an instruction.
-const INSTRUCTION_OVERHEAD: usize = 32;
 
 #[cfg(test)]
 mod tests;
