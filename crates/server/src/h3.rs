@@ -26,19 +26,19 @@ use socket2::{Domain, Protocol, Socket, Type};
 use squall_wire::{
     ErrorCode,
     h3::{
-        self, Command, Setup,
+        self, Setup, StreamCommand,
         server::{self, Inbound, RequestError, RequestHead, RequestSink, SectionReader},
     },
 };
 
 use crate::{
     Error,
+    answer::{Upload, answer},
     body::ReplyBody,
     connection::{Connection, Cut},
     limits,
     shared::Worker,
     tls::Identity,
-    worker::{Upload, answer},
 };
 
 /// Takes connections that come to a socket; called inside of a runtime.
@@ -84,7 +84,7 @@ pub(crate) async fn close(endpoint: &Endpoint) {
 struct Session {
     quic: quinn::Connection,
     connection: Arc<Connection>,
-    control: Mutex<server::Connection>,
+    control: Mutex<server::UniStreams>,
     sections: Mutex<SectionReader>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) async fn serve(worker: Arc<Worker>, incoming: Box<Incoming>) {
     };
     // Early data is served as it comes.
     let Ok((quic, handshake)) = connecting.into_0rtt() else { return };
-    let control = server::Connection::new(Setup::new(limits::STREAM_COUNT_MAX));
+    let control = server::UniStreams::new(Setup::new(limits::STREAM_COUNT_MAX));
     let sections = Mutex::new(SectionReader::default());
     let session = Arc::new(Session { quic, connection, control: Mutex::new(control), sections });
     tokio::spawn({
@@ -164,7 +164,7 @@ impl Session {
         Ok(stream)
     }
 
-    fn control(&self) -> MutexGuard<'_, server::Connection> {
+    fn control(&self) -> MutexGuard<'_, server::UniStreams> {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -179,7 +179,7 @@ impl Session {
                 Err(_) => Ok(true),
             }?;
             // The only thing that a client's stream can lead to is that it is refused.
-            if let Some(Command::StopSending { code: why, .. }) = self.control().next_command() {
+            if let Some(StreamCommand::StopSending { code: why, .. }) = self.control().next_command() {
                 recv.stop(code(why)).ok();
                 return Ok(());
             }

@@ -11,6 +11,7 @@
 //! target.stop();
 //! ```
 
+mod answer;
 mod body;
 mod call;
 mod channels;

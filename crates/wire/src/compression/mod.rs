@@ -7,7 +7,7 @@ mod table;
 
 pub(crate) use integer::{put, take};
 pub(crate) use string::{Scratch, put_string, take_string};
-pub(crate) use table::{ENTRY_OVERHEAD, Table};
+pub(crate) use table::{DynamicTable, ENTRY_OVERHEAD};
 
 /// Why bytes cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

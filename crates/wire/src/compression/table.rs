@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use crate::message::Meaning;
 
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct DynamicTable {
     /// The newest at the back.
     entries: VecDeque<Entry>,
     /// Bytes of the entries, the oldest first; before them maybe those of entries that are gone.
@@ -26,7 +26,7 @@ struct Entry {
     meaning: Meaning,
 }
 
-impl Table {
+impl DynamicTable {
     /// `capacity_max`: no capacity will be larger; at most 65,535.
     pub(crate) const fn new(capacity: usize, capacity_max: usize) -> Self {
         Self { entries: VecDeque::new(), bytes: Vec::new(), size: 0, capacity, capacity_max }

@@ -1,9 +1,9 @@
 //! The server's side: requests are decoded, responses encoded.
 //!
-//! Owns: the rules for requests (RFC 9114 4.3.1). Never: which streams there are. A [`Connection`] reads what concerns all of them, and an
+//! Owns: the rules for requests (RFC 9114 4.3.1). Never: which streams there are. A [`UniStreams`] reads what concerns all of them, and an
 //! [`Inbound`] one request's stream; without a dynamic table no stream waits for another, so that they share nothing.
 
-use super::control::{Command, Control, Side};
+use super::control::{Control, Side, StreamCommand};
 use super::error::excessive;
 use super::limits::IDLE_FRAME_COUNT_MAX;
 use super::qpack::{Decoder, SectionWriter};
@@ -17,7 +17,7 @@ use crate::message::{Found, Meaning, write_line};
 
 /// The unidirectional streams of a connection.
 #[derive(Debug)]
-pub struct Connection {
+pub struct UniStreams {
     control: Control,
 }
 
@@ -90,7 +90,7 @@ pub enum RequestError {
     },
 }
 
-impl Connection {
+impl UniStreams {
     /// A new connection. Its first bytes wait on its unidirectional streams. Sections may not use a dynamic table.
     pub fn new(setup: Setup) -> Self {
         Self { control: Control::new(Side::Server, Setup { table_bytes: 0, ..setup }) }
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     /// The next RESET_STREAM or STOP_SENDING frame that is to be sent.
-    pub fn next_command(&mut self) -> Option<Command> {
+    pub fn next_command(&mut self) -> Option<StreamCommand> {
         self.control.commands.pop_front()
     }
 

@@ -2,7 +2,7 @@
 
 use squall_wire::h1::{Fields, RequestHead, RequestKind};
 use squall_wire::h3::server::{
-    Connection, Inbound, RequestError, RequestSink, SectionReader, put_data_head, put_section,
+    Inbound, RequestError, RequestSink, SectionReader, UniStreams, put_data_head, put_section,
 };
 use squall_wire::h3::{Client, HeadCache, Request, Setup, prepare, server};
 use squall_wire::{ErrorCode, Event};
@@ -168,7 +168,7 @@ fn rules_for_clients() {
         ("a push stream", vec![1, 0], Some(ErrorCode::H3_STREAM_CREATION_ERROR)),
         ("an insertion", vec![2, 0xc0, 1, b'x'], Some(ErrorCode::QPACK_ENCODER_STREAM_ERROR)),
     ] {
-        let mut connection = Connection::new(Setup::new(1));
+        let mut connection = UniStreams::new(Setup::new(1));
         let error = connection.decode_stream(2, (&stream, false)).err();
         assert_eq!(error.map(|error| error.code), expected, "{what}");
     }
@@ -185,7 +185,7 @@ fn a_client_and_a_server_understand_each_other() {
     for turn in 0..300 {
         let mut client = Client::new(Setup { grease: Some(turn), ..Setup::new(4) });
         client.set_stream_limit(4);
-        let mut connection = Connection::new(Setup { grease: Some(turn), ..Setup::new(4) });
+        let mut connection = UniStreams::new(Setup { grease: Some(turn), ..Setup::new(4) });
         let body: Vec<u8> = (0..next(5000)).map(|at| at as u8).collect();
         let length = Some(body.len() as u64);
         let value = "v".repeat(next(300));

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use quinn_proto::{Dir, StreamEvent, StreamId, VarInt};
-use squall_wire::h3::Command;
+use squall_wire::h3::StreamCommand;
 use squall_wire::{Chunk, Client, ErrorCode};
 
 use crate::quic::{StreamEnd, id_of};
@@ -89,11 +89,11 @@ impl Connections {
         while let Some(command) = client.next_command() {
             // A stream that has ended meanwhile needs nothing more.
             match command {
-                Command::Reset { stream_id, code } => {
+                StreamCommand::Reset { stream_id, code } => {
                     session.forget_held(stream_id);
                     let _ = session.connection().send_stream(id_of(stream_id)).reset(code_of(code));
                 }
-                Command::StopSending { stream_id, code } => {
+                StreamCommand::StopSending { stream_id, code } => {
                     let _ = session.connection().recv_stream(id_of(stream_id)).stop(code_of(code));
                 }
             }

@@ -4,13 +4,13 @@ use super::super::Error;
 use super::super::error::compression;
 use super::super::limits::HEADER_TABLE_BYTES_MAX;
 use super::static_table::STATIC_TABLE;
-use crate::compression::{ENTRY_OVERHEAD, Scratch, Table, take, take_string};
+use crate::compression::{DynamicTable, ENTRY_OVERHEAD, Scratch, take, take_string};
 use crate::message::{Found, Meaning};
 
 /// The decoder of one connection.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    table: Table,
+    table: DynamicTable,
     repeated: Repeated,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Traits {
 impl Decoder {
     pub(crate) const fn new() -> Self {
         Self {
-            table: Table::new(HEADER_TABLE_BYTES_MAX, HEADER_TABLE_BYTES_MAX),
+            table: DynamicTable::new(HEADER_TABLE_BYTES_MAX, HEADER_TABLE_BYTES_MAX),
             repeated: Repeated { block_id: 0, inserted_bytes: 0 },
         }
     }

@@ -1,7 +1,7 @@
 //! Decodes field sections (RFC 9204 4.5), and keeps the dynamic table that the peer's encoder stream fills (RFC 9204 3.2, 4.3).
 
 use super::static_table::entry;
-use crate::compression::{CodingError, ENTRY_OVERHEAD, Scratch, Table, take, take_string};
+use crate::compression::{CodingError, DynamicTable, ENTRY_OVERHEAD, Scratch, take, take_string};
 use crate::h3::Error;
 use crate::h3::error::{decompression, encoder_stream};
 use crate::message::{Found, Meaning};
@@ -9,7 +9,7 @@ use crate::message::{Found, Meaning};
 /// The decoder of one connection.
 #[derive(Debug)]
 pub(in crate::h3) struct Decoder {
-    table: Table,
+    table: DynamicTable,
     table_bytes_max: usize,
     blocked_stream_count: u32,
     /// Entries that were ever inserted.
@@ -35,7 +35,7 @@ impl Decoder {
     pub(in crate::h3) fn new(table_bytes_max: u32, blocked_stream_count: u32) -> Self {
         let table_bytes_max = table_bytes_max as usize;
         Self {
-            table: Table::new(0, table_bytes_max),
+            table: DynamicTable::new(0, table_bytes_max),
             table_bytes_max,
             blocked_stream_count,
             insert_count: 0,
