@@ -9,9 +9,9 @@ use crate::shard::connections::Connections;
 use crate::shard::connections::conn::SessionStage;
 use crate::shard::connections::websocket::{Talk, WebSocket};
 use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::ShardSchedule;
 use crate::shard::schedule::sessions::{Loss, kept};
 use crate::shard::schedule::waiter::SWEEP_NS;
-use crate::shard::schedule::{Life, ShardSchedule};
 
 impl ShardSchedule {
     /// The server's ping is answered.
@@ -216,6 +216,5 @@ impl ShardSchedule {
         if count > 0 {
             figures(&mut recorder.pulse).unanswered += count;
         }
-        self.life = Life::Draining { until_ns: 0 };
     }
 }

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use squall_measure::WebSockets;
-use squall_plan::{MessageExchange, MessagePayload, ShardPart};
+use squall_plan::{MessageExchange, MessagePayload, Profile, ShardPart};
 use squall_wire::ws::MessageKind;
 
 use crate::pace::{Arrivals, grid_ns};
@@ -42,8 +42,10 @@ pub(in crate::shard) struct MessageSchedule {
     /// Messages that were sent, or wait for their socket, and have no answer yet.
     open_count: u64,
     next_storm_ns: u64,
-    /// When a message came last.
+    /// When a message came last, and after how long without one no more are expected.
     heard_ns: u64,
+    has_heard: bool,
+    quiet_ns: u64,
     warm_until_ns: u64,
     /// A message while it is put together.
     scratch: Vec<u8>,
@@ -58,18 +60,29 @@ impl MessageSchedule {
         length_ns: u64,
     ) -> Option<Box<Self>> {
         let policy = prepared.sessions.as_ref()?.websocket.clone()?;
-        let arrivals = policy
-            .rate
-            .as_ref()
-            .map(|rate| Arrivals::new(&rate.rate, rate.arrival, part, grid_ns(rate.pacing), length_ns));
-        let sender_count_max = match policy.exchange {
-            MessageExchange::Echo => u32::MAX,
-            MessageExchange::Publish(count) => part.part_of(count.into()) as u32,
-            MessageExchange::Receive | MessageExchange::Idle => 0,
+        let arrivals = |profile: &Profile, part: &ShardPart| {
+            let rate = policy.rate.as_ref()?;
+            Some(Arrivals::new(profile, rate.arrival, part, grid_ns(rate.pacing), length_ns))
         };
+        let profile = policy.rate.as_ref().map_or_else(|| Profile::constant(0.0), |rate| rate.rate.clone());
+        let (sender_count_max, arrivals, remaining) = match policy.exchange {
+            MessageExchange::Echo => {
+                (u32::MAX, arrivals(&profile, part), policy.count.map(|count| part.part_of(count)))
+            }
+            MessageExchange::Publish(count) => {
+                // Not every event loop has a publisher: those that have share the rate by their number.
+                let own = Publishers::of(count, part);
+                let share = f64::from(own.own_count) / f64::from(count.max(1));
+                let arrivals = arrivals(&profile.times(share), &ShardPart::WHOLE);
+                (own.own_count, arrivals, policy.count.map(|count| own.part_of(count)))
+            }
+            MessageExchange::Receive | MessageExchange::Idle => (0, None, None),
+        };
+        let interval_ns = (1e9 / profile.max().max(0.1)) as u64;
         Some(Box::new(Self {
             arrivals,
-            remaining: policy.count.map(|count| part.part_of(count)),
+            remaining,
+            quiet_ns: QUIET_NS_MIN.max(interval_ns.saturating_mul(3)),
             senders: Vec::new(),
             next_sender: 0,
             sender_count_max,
@@ -79,6 +92,7 @@ impl MessageSchedule {
             open_count: 0,
             next_storm_ns: policy.storm_ns.map_or(u64::MAX, |every_ns| start_ns.saturating_add(every_ns)),
             heard_ns: start_ns,
+            has_heard: false,
             warm_until_ns: start_ns + warmup_ns,
             scratch: Vec::new(),
             policy,
@@ -100,7 +114,10 @@ impl MessageSchedule {
 
     /// Whether all messages were sent and answered that the load has.
     pub(super) fn is_done(&self, now_ns: u64) -> bool {
-        self.remaining == Some(0) && self.waiting.is_empty() && self.is_settled(now_ns)
+        // Where others publish, what they send ends when nothing more comes.
+        let is_expecting =
+            self.sender_count_max == 0 && !(self.has_heard && now_ns >= self.heard_ns + self.quiet_ns);
+        self.remaining == Some(0) && self.waiting.is_empty() && !is_expecting && self.is_settled(now_ns)
     }
 
     /// Whether nothing more is to be waited for at the end: no answer, and no delivery that may be on its way.
@@ -171,7 +188,7 @@ impl ShardSchedule {
             return connections.report_message(conn_idx, kind, bytes);
         };
         let (now_ns, start_ns) = (connections.now_ns, self.times.start_ns);
-        messages.heard_ns = now_ns;
+        (messages.heard_ns, messages.has_heard) = (now_ns, true);
         let answer = messages.answer(talk, bytes, now_ns.saturating_sub(start_ns));
         if !messages.is_warmup(now_ns) {
             let made = figures(&mut recorder.pulse);
@@ -245,6 +262,31 @@ fn write_stamp(run_ns: u64) -> [u8; MessagePayload::STAMP_BYTES] {
 
 const STAMP_MARK: &[u8] = b"squall-";
 
+/// The publishers of one event loop, among all that there are.
+struct Publishers {
+    /// Of the load.
+    count: u64,
+    own_count: u32,
+    part: ShardPart,
+}
+
+impl Publishers {
+    fn of(count: u32, part: &ShardPart) -> Self {
+        Self { count: count.into(), own_count: part.part_of(count.into()) as u32, part: part.clone() }
+    }
+
+    /// How many messages they send of so many: they take turns with all others.
+    fn part_of(&self, message_count: u64) -> u64 {
+        let idx_of = |nth: u32| self.part.segment.whole_idx(self.part.machine_idx(nth.into()));
+        (0..self.own_count)
+            .map(|nth| message_count.saturating_sub(idx_of(nth)).div_ceil(self.count.max(1)))
+            .sum()
+    }
+}
+
+/// For at least so long, a loop without publishers waits for more messages.
+const QUIET_NS_MIN: u64 = 1_000_000_000;
+
 /// How long deliveries may be on their way at the end.
 const DELIVERY_GRACE_NS: u64 = 300_000_000;
 
@@ -253,6 +295,16 @@ const _: () = assert!(STAMP_MARK.len() + 16 + 1 == MessagePayload::STAMP_BYTES);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn publishers_of_all_loops_send_all_messages() {
+        for (count, messages) in [(1, 20), (2, 21), (3, 100), (7, 5)] {
+            let part = |shard_idx| ShardPart { shard_idx, shard_count: 4, ..ShardPart::WHOLE };
+            let parts: Vec<u64> =
+                (0..4).map(|idx| Publishers::of(count, &part(idx)).part_of(messages)).collect();
+            assert_eq!(parts.iter().sum::<u64>(), messages, "{count} publishers: {parts:?}");
+        }
+    }
 
     #[test]
     fn a_stamp_is_found_in_what_is_delivered() {
