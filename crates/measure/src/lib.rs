@@ -56,7 +56,7 @@ pub use share::{Share, ShareRecorder};
 pub use sketch::Sketch;
 pub use snapshot::{Generator, PhaseHistograms, Row, Snapshot};
 pub use status::StatusCounts;
-pub use streams::Streams;
+pub use streams::StreamFigures;
 pub use threshold::{Threshold, ThresholdResult, Unit, WatchedThreshold};
 pub use timeline::{Event, EventKind, Monitor, MonitorUnit, SAMPLE_COUNT_MAX};
 pub use verdict::{Status, Verdict};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::figures::{figures, fixed, most};
 use crate::{
     Failures, Histogram, Http2, Outcome, Phases, Quic, Replay, Sample, ScriptFigures, Sessions, StatusCounts,
-    Streams, WebSockets,
+    StreamFigures, WebSockets,
 };
 
 figures! {
@@ -73,7 +73,7 @@ figures! {
         pub quic: Option<Box<Quic>>,
         /// What only streams of events have.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub streams: Option<Box<Streams>>,
+        pub streams: Option<Box<StreamFigures>>,
         /// What only WebSockets have.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub websockets: Option<Box<WebSockets>>,

@@ -10,8 +10,8 @@ use crate::figures::figures;
 figures! {
     /// Figures of streams in a span of time. Recording, clearing and merging never allocate.
     #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-    pub struct Streams {
-        /// Streams whose response head came.
+    pub struct StreamFigures {
+        /// StreamFigures whose response head came.
         pub opened: u64,
         /// Events received.
         pub events: u64,
@@ -23,13 +23,13 @@ figures! {
         pub first_event: Histogram,
         /// Between two events of a stream, in nanoseconds.
         pub event_gap: Histogram,
-        /// Streams that ended before the event that was to be their last.
+        /// StreamFigures that ended before the event that was to be their last.
         pub ended_early: u64,
-        /// Streams that we closed: held as long as was wanted, or open at the end.
+        /// StreamFigures that we closed: held as long as was wanted, or open at the end.
         pub closed_by_us: u64,
-        /// Streams opened again after one had ended.
+        /// StreamFigures opened again after one had ended.
         pub reconnects: u64,
-        /// Streams that were judged by the objectives: all that ended well or failed.
+        /// StreamFigures that were judged by the objectives: all that ended well or failed.
         pub judged: u64,
         /// Of these, those that met all of them.
         pub good: u64,

@@ -68,7 +68,7 @@ pub enum ClosedBy {
     /// We did.
     Squall,
     /// The connection ended without one.
-    Nobody,
+    Neither,
 }
 
 impl WebSockets {
@@ -140,7 +140,7 @@ mod tests {
         };
         assert_eq!(merged([part(0..30), part(10..50)]), merged([part(10..50), part(0..30)]));
         let mut many = WebSockets::default();
-        (0..1000).for_each(|nth| many.count_close(ClosedBy::Nobody, 1006, &nth.to_string(), 1));
+        (0..1000).for_each(|nth| many.count_close(ClosedBy::Neither, 1006, &nth.to_string(), 1));
         assert_eq!(many.closes.len(), CLOSE_COUNT_MAX + 1);
         assert_eq!(many.closes.iter().map(|row| row.count).sum::<u64>(), 1000);
         many.clear();

@@ -46,7 +46,7 @@ pub(crate) fn close_facts(row: &CloseCount) -> String {
     let by = match row.close.by {
         ClosedBy::Server => "by the server",
         ClosedBy::Squall => "by squall",
-        ClosedBy::Nobody => "by nobody",
+        ClosedBy::Neither => "by neither end",
     };
     let reason = if row.close.reason.is_empty() { String::new() } else { format!(" {}", row.close.reason) };
     format!("{} {by}: {}{reason}", units::count(row.count), row.close.code)

@@ -119,7 +119,7 @@ fn each_wrong_of_a_server_has_a_reason_of_its_own() {
         }),
         ("server", 1013, "later", |stream| send(stream, &frame(0x88, b"\x03\xf5later"))),
         ("server", 1005, "", |stream| send(stream, &frame(0x88, b""))),
-        ("nobody", 1006, "closed without a close frame", |_| {}),
+        ("neither", 1006, "closed without a close frame", |_| {}),
     ];
     for (by, code, reason, serve) in peers {
         let server = Scripted::start(serve);

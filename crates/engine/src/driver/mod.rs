@@ -17,7 +17,7 @@ use crate::Error;
 use crate::prepare::Route;
 use crate::trouble::Trouble;
 
-use stream::{CallKind, StreamCommand, StreamEvent, StreamKey};
+use stream::{CallKind, StreamCommand, StreamKey, StreamReport};
 
 /// Decides what the users of one shard do.
 pub(crate) trait Driver {
@@ -31,7 +31,7 @@ pub(crate) trait Driver {
     fn complete(&mut self, ended: Ended, now_ns: u64, port: &mut Port);
 
     /// Something happened on a stream that it holds; the run began at `start_ns` on the monotonic clock.
-    fn stream(&mut self, _event: StreamEvent, _start_ns: u64, _port: &mut Port) {}
+    fn stream(&mut self, _event: StreamReport, _start_ns: u64, _port: &mut Port) {}
 
     /// Starts nothing more, and ends soon what runs.
     fn stop(&mut self, now_ns: u64, port: &mut Port);
@@ -81,7 +81,7 @@ pub(crate) struct Port {
     /// What is wanted of streams.
     pub(crate) commands: Vec<(StreamKey, StreamCommand)>,
     /// What has happened on them in this turn.
-    pub(crate) events: Vec<StreamEvent>,
+    pub(crate) events: Vec<StreamReport>,
     /// By user: bytes on its connections that the driver has not taken yet.
     traffic: Vec<Traffic>,
 }

@@ -62,7 +62,7 @@ pub(crate) enum StreamCommand {
 
 /// Something happened on a stream.
 #[derive(Debug)]
-pub(crate) struct StreamEvent {
+pub(crate) struct StreamReport {
     pub(crate) user: u32,
     /// The call's.
     pub(crate) token: u32,

@@ -10,7 +10,8 @@ use rustls::pki_types::ServerName;
 use squall_measure::{Protocol, RowKey};
 use squall_plan::{
     CloseMode, Endpoint, Expect, ExpectBody, HandshakeLoad, HttpLoad, HttpVersion, IdleLoad, IdleProtocol,
-    Load, Ping, PingKind, Resumption, ResumptionMode, SessionRequest, TlsPolicy, Weighted, What,
+    Load, Ping, PingKind, Resumption, ResumptionMode, SessionRequest, TlsPolicy, WebSocketLoad, Weighted,
+    What,
 };
 use squall_wire::h1::RequestHead;
 use squall_wire::h2::FieldTable;
@@ -89,6 +90,39 @@ impl PreparedSessions {
             timeout: request.map_or(load.connections.connect_timeout, |request| request.timeout),
         };
         Self { conduct: Conduct::new(&load.what), http, tls: config, websocket: None }
+    }
+}
+
+impl PreparedSessions {
+    /// Connections that are kept as WebSockets.
+    pub(super) fn of_websockets(load: &WebSocketLoad) -> Self {
+        let timeout = load.http.timeout;
+        let http = HttpLoad {
+            requests: Vec::new(),
+            user_agents: Vec::new(),
+            follow_count_max: 0,
+            expect: Expect { status: vec![(101, 101)], body: ExpectBody::Any },
+            timeout,
+        };
+        let ping = load.ping.map(|every| KeepAlive {
+            kind: KeepAliveKind::Ping,
+            every_ns: nanoseconds(every),
+            timeout_ns: nanoseconds(timeout),
+        });
+        let conduct = Conduct {
+            is_idle: true,
+            reopens: load.reopens,
+            is_http2: false,
+            asks: true,
+            keep_ns: u64::MAX,
+            ping,
+            jitter_ns: nanoseconds(load.jitter),
+            // The server's pings are answered.
+            drops_session: false,
+            resumption: Resumption::OFF,
+            close: load.close,
+        };
+        Self { conduct, http, tls: None, websocket: Some(WebSocketPolicy::new(load)) }
     }
 }
 

@@ -3,14 +3,10 @@
 //! Owns: the translation of the plan, and what makes an answer to the opening handshake valid. Never: messages that arrive.
 
 use squall_measure::{Cause, Phase};
-use squall_plan::{
-    Expect, ExpectBody, Header, HttpLoad, MessageExchange, MessagePayload, MessageRate, RequestPlan,
-    Resumption, WebSocketLoad,
-};
+use squall_plan::{Header, MessageExchange, MessagePayload, MessageRate, RequestPlan, WebSocketLoad};
 use squall_wire::ws::deflate::Params;
 use squall_wire::ws::{MessageKind, handshake};
 
-use crate::prepare::sessions::{Conduct, KeepAlive, KeepAliveKind, PreparedSessions};
 use crate::sys::nanoseconds;
 use crate::trouble::Trouble;
 
@@ -76,39 +72,6 @@ impl WebSocketPolicy {
     /// Whether messages have their time in them.
     pub(crate) fn is_stamped(&self) -> bool {
         matches!(self.exchange, MessageExchange::Publish(_))
-    }
-}
-
-impl PreparedSessions {
-    /// Connections that are kept as WebSockets.
-    pub(super) fn of_websockets(load: &WebSocketLoad) -> Self {
-        let timeout = load.http.timeout;
-        let http = HttpLoad {
-            requests: Vec::new(),
-            user_agents: Vec::new(),
-            follow_count_max: 0,
-            expect: Expect { status: vec![(101, 101)], body: ExpectBody::Any },
-            timeout,
-        };
-        let ping = load.ping.map(|every| KeepAlive {
-            kind: KeepAliveKind::Ping,
-            every_ns: nanoseconds(every),
-            timeout_ns: nanoseconds(timeout),
-        });
-        let conduct = Conduct {
-            is_idle: true,
-            reopens: load.reopens,
-            is_http2: false,
-            asks: true,
-            keep_ns: u64::MAX,
-            ping,
-            jitter_ns: nanoseconds(load.jitter),
-            // The server's pings are answered.
-            drops_session: false,
-            resumption: Resumption::OFF,
-            close: load.close,
-        };
-        Self { conduct, http, tls: None, websocket: Some(WebSocketPolicy::new(load)) }
     }
 }
 

@@ -18,7 +18,7 @@ use squall_wire::ws::{CloseCode, MessageKind};
 
 use super::Shard;
 use crate::Control;
-use crate::driver::stream::{CallKind, StreamBody, StreamCommand, StreamEvent, StreamNews};
+use crate::driver::stream::{CallKind, StreamBody, StreamCommand, StreamNews, StreamReport};
 use crate::driver::{Call, Driver, Ended, Port};
 use crate::prepare::{Offer, Prepared, Route};
 use crate::setup::ShardSetup;
@@ -27,7 +27,7 @@ use crate::sys::monotonic_ns;
 /// Makes one call, and does to its stream what `act` says of each event.
 struct OneStream {
     call: Option<Call>,
-    act: fn(&StreamEvent, &mut Port),
+    act: fn(&StreamReport, &mut Port),
     opened: fn(&Ended, &mut Port),
     /// Until the stream is closed, not only the call.
     waits_for_close: bool,
@@ -56,7 +56,7 @@ impl Driver for OneStream {
         (self.opened)(&ended, port);
     }
 
-    fn stream(&mut self, event: StreamEvent, start_ns: u64, port: &mut Port) {
+    fn stream(&mut self, event: StreamReport, start_ns: u64, port: &mut Port) {
         assert!(event.at_ns >= start_ns && (event.user, event.token) == (3, 7));
         self.note(match &event.news {
             StreamNews::Open => "open".to_owned(),
@@ -152,13 +152,13 @@ fn run(driver: OneStream) -> Vec<String> {
     Arc::into_inner(log).unwrap().into_inner().unwrap()
 }
 
-fn driver(call: Call, act: fn(&StreamEvent, &mut Port), opened: fn(&Ended, &mut Port)) -> OneStream {
+fn driver(call: Call, act: fn(&StreamReport, &mut Port), opened: fn(&Ended, &mut Port)) -> OneStream {
     let waits_for_close = matches!(call.kind, CallKind::WebSocket(_));
     let log = Arc::new(Mutex::new(Vec::new()));
     OneStream { call: Some(call), act, opened, waits_for_close, log, is_finished: false }
 }
 
-fn websocket(url: &str, act: fn(&StreamEvent, &mut Port)) -> Vec<String> {
+fn websocket(url: &str, act: fn(&StreamReport, &mut Port)) -> Vec<String> {
     let kind = CallKind::WebSocket(Rc::new(Offer::default()));
     run(driver(call(plan(url, "GET", &[]), kind), act, |ended, port| {
         let Some(key) = ended.stream else { return };
@@ -201,7 +201,7 @@ fn a_response_is_reported_as_it_comes_and_a_body_grows() {
     let url = format!("http://{}/post", target.address());
     let headers = [("Transfer-Encoding", "chunked"), ("Content-Type", "text/plain")];
     let stream = call(plan(&url, "POST", &headers), CallKind::Stream(StreamBody::Grows));
-    let grow = |event: &StreamEvent, port: &mut Port| {
+    let grow = |event: &StreamReport, port: &mut Port| {
         if matches!(event.news, StreamNews::Open) {
             for part in ["one ", "two ", "three"] {
                 port.commands.push((event.key, StreamCommand::Extend(part.as_bytes().to_vec())));

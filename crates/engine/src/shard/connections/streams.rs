@@ -9,7 +9,7 @@ use squall_plan::limits::REFUSED_RETRY_COUNT_MAX;
 use squall_wire::h2::{self, Setup};
 use squall_wire::{Client, ErrorCode, StreamFailure, Version, h1, h3};
 
-use crate::driver::stream::{StreamEvent, StreamNews};
+use crate::driver::stream::{StreamNews, StreamReport};
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{ConnState, Exchange};
 use crate::shard::connections::settle::phase_of;
@@ -106,7 +106,7 @@ impl Connections {
             recorder.sink.set_stream(place, stream);
             if let Some((user, token, key)) = stream {
                 let (at_ns, news) = (self.now_ns, StreamNews::Open);
-                self.made.port.events.push(StreamEvent { user, token, key, at_ns, news });
+                self.made.port.events.push(StreamReport { user, token, key, at_ns, news });
             }
         }
         self.list_unsent(conn_idx);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use squall_wire::h1::{Fields, HeadView, Sink};
 
-use crate::driver::stream::{StreamEvent, StreamKey, StreamNews};
+use crate::driver::stream::{StreamKey, StreamNews, StreamReport};
 use crate::prepare::StreamPolicy;
 use crate::shard::recorder::capture::Captures;
 use crate::shard::recorder::streams::StreamTable;
@@ -25,7 +25,7 @@ pub(in crate::shard) struct ResponseSink {
     held_bytes: usize,
     held_bytes_max: usize,
     /// What has come of streams that a driver holds.
-    pub(in crate::shard) events: Vec<StreamEvent>,
+    pub(in crate::shard) events: Vec<StreamReport>,
     /// When what is read now came.
     at_ns: u64,
     /// What has come of each response, where they are streams of events.
@@ -164,13 +164,13 @@ impl KeptResponse {
 
 /// Something has come of a response, where it is reported as it comes.
 fn report(
-    events: &mut Vec<StreamEvent>,
+    events: &mut Vec<StreamReport>,
     response: &KeptResponse,
     at_ns: u64,
     news: impl FnOnce() -> StreamNews,
 ) {
     if let Some((user, token, key)) = response.stream {
-        events.push(StreamEvent { user, token, key, at_ns, news: news() });
+        events.push(StreamReport { user, token, key, at_ns, news: news() });
     }
 }
 

@@ -3,7 +3,7 @@
 //! Owns: what is known of each open stream, by its place in the exchange table, and the figures of the running second.
 //! Never: connections; when a stream ends is decided in `schedule::streams`.
 
-use squall_measure::{Snapshot, StreamFacts, StreamGaps, Streams};
+use squall_measure::{Snapshot, StreamFacts, StreamFigures, StreamGaps};
 use squall_plan::StreamFormat;
 use squall_plan::limits::{STREAM_EVENT_BYTES_MAX, STREAM_RETRY_DEFAULT};
 use squall_wire::events::{EventDecoder, EventFormat};
@@ -21,7 +21,7 @@ pub(in crate::shard) struct StreamTable {
     open: Vec<Option<Box<OpenStream>>>,
     /// Of streams that have ended, with their memory.
     spare: Vec<Box<OpenStream>>,
-    figures: Streams,
+    figures: StreamFigures,
     /// When what is read now came.
     pub(super) at_ns: u64,
 }
@@ -81,7 +81,7 @@ pub(in crate::shard) enum StreamDue {
 impl StreamTable {
     /// No stream yet.
     pub(in crate::shard) fn new(policy: StreamPolicy) -> Self {
-        Self { policy, open: Vec::new(), spare: Vec::new(), figures: Streams::default(), at_ns: 0 }
+        Self { policy, open: Vec::new(), spare: Vec::new(), figures: StreamFigures::default(), at_ns: 0 }
     }
 
     /// A request starts. What was in its place before is gone.
@@ -246,7 +246,7 @@ impl StreamTable {
 }
 
 impl OpenStream {
-    fn note_event(&mut self, policy: &StreamPolicy, figures: &mut Streams, data: &[u8], at_ns: u64) {
+    fn note_event(&mut self, policy: &StreamPolicy, figures: &mut StreamFigures, data: &[u8], at_ns: u64) {
         let gap_ns = at_ns.saturating_sub(self.last_event_ns);
         let is_first = self.event_count == 0;
         if is_first {

@@ -2,7 +2,7 @@
 
 use squall_wire::ws::{CloseCode, Error, MessageKind};
 
-use crate::driver::stream::{StreamCommand, StreamEvent, StreamKey, StreamNews};
+use crate::driver::stream::{StreamCommand, StreamKey, StreamNews, StreamReport};
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::ConnState;
 use crate::shard::recorder::ShardRecorder;
@@ -109,7 +109,7 @@ impl Connections {
         let conn = &self.conns[conn_idx];
         let Some((user, token)) = conn.cold.held_by else { return };
         let key = StreamKey { conn_idx: conn_idx as u32, generation: conn.generation, slot: 0 };
-        self.made.port.events.push(StreamEvent { user, token, key, at_ns: self.now_ns, news });
+        self.made.port.events.push(StreamReport { user, token, key, at_ns: self.now_ns, news });
     }
 
     /// The same for a message.

@@ -5,6 +5,7 @@
 
 mod closing;
 mod opening;
+mod receiving;
 mod sending;
 
 use std::cmp::Reverse;
@@ -12,15 +13,11 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use squall_measure::WebSockets;
 use squall_plan::{MessageExchange, MessagePayload, Profile, ShardPart};
-use squall_wire::ws::MessageKind;
 
 use crate::pace::{Arrivals, grid_ns};
 use crate::prepare::{Prepared, WebSocketPolicy};
 use crate::pulse::Pulse;
-use crate::shard::connections::Connections;
 use crate::shard::connections::websocket::{SentMessage, Talk};
-use crate::shard::recorder::ShardRecorder;
-use crate::shard::schedule::{Life, ShardSchedule};
 
 /// What is said on the WebSockets of one event loop.
 #[derive(Debug)]
@@ -174,46 +171,6 @@ enum Answer {
     Delivery(u64),
 }
 
-impl ShardSchedule {
-    /// A message came.
-    pub(in crate::shard) fn on_message(
-        &mut self,
-        connections: &mut Connections,
-        recorder: &mut ShardRecorder,
-        (conn_idx, talk): (usize, &mut Talk),
-        kind: MessageKind,
-        bytes: &[u8],
-    ) {
-        let Some(messages) = &mut self.messages else {
-            return connections.report_message(conn_idx, kind, bytes);
-        };
-        let (now_ns, start_ns) = (connections.now_ns, self.times.start_ns);
-        (messages.heard_ns, messages.has_heard) = (now_ns, true);
-        let answer = messages.answer(talk, bytes, now_ns.saturating_sub(start_ns));
-        if !messages.is_warmup(now_ns) {
-            let made = figures(&mut recorder.pulse);
-            made.messages_received += 1;
-            made.bytes_received += bytes.len() as u64;
-            note_answer(made, &answer, now_ns, messages.arrivals.is_some());
-        }
-        let sends_next =
-            messages.arrivals.is_none() && talk.sender_at.is_some() && talk.unanswered.is_empty();
-        if sends_next && self.life == Life::Running {
-            messages.go_on(now_ns, (conn_idx as u32, connections.conns[conn_idx].generation));
-        }
-    }
-
-    /// The codec is back in its connection after a read.
-    pub(in crate::shard) fn after_messages(&mut self, connections: &mut Connections, conn_idx: usize) {
-        self.rearm(connections, conn_idx);
-    }
-
-    /// Whether WebSockets have nothing left that has to be waited for at the end.
-    pub(super) fn has_settled_messages(&self, now_ns: u64) -> bool {
-        self.messages.as_ref().is_none_or(|messages| messages.is_settled(now_ns))
-    }
-}
-
 impl MessageSchedule {
     /// A connection whose message was answered sends the next one, after the pause.
     fn go_on(&mut self, now_ns: u64, (conn_idx, generation): (u32, u32)) {
@@ -222,21 +179,6 @@ impl MessageSchedule {
             pause_ns => self.pausing.push(Reverse((now_ns + pause_ns, conn_idx, generation))),
         }
     }
-}
-
-fn note_answer(made: &mut WebSockets, answer: &Answer, now_ns: u64, is_open_model: bool) {
-    match answer {
-        Answer::None => return,
-        Answer::Mismatch => made.mismatched += 1,
-        Answer::Delivery(latency_ns) => made.latency.record(*latency_ns),
-        Answer::Echo(sent) => {
-            made.latency.record(now_ns.saturating_sub(sent.intended_ns));
-            if is_open_model {
-                made.service.record(now_ns.saturating_sub(sent.sent_ns));
-            }
-        }
-    }
-    made.answered += 1;
 }
 
 /// What is counted of WebSockets.

@@ -389,7 +389,7 @@ impl ShardSchedule {
         match connections.conns[conn_idx].cold.stage {
             SessionStage::Kept => {
                 let text = "closed without a close frame";
-                let close = (ClosedBy::Nobody, CloseCode::ABNORMAL, text);
+                let close = (ClosedBy::Neither, CloseCode::ABNORMAL, text);
                 self.note_close(connections, recorder, conn_idx, close);
                 self.lose(connections, recorder, conn_idx, Loss::Closed);
             }
@@ -417,7 +417,7 @@ impl ShardSchedule {
                     Cause::ConnectionClosed => Loss::Closed,
                     _ => Loss::Broken,
                 };
-                let close = (ClosedBy::Nobody, CloseCode::ABNORMAL, trouble.text.as_str());
+                let close = (ClosedBy::Neither, CloseCode::ABNORMAL, trouble.text.as_str());
                 self.note_close(connections, recorder, conn_idx, close);
                 self.lose(connections, recorder, conn_idx, loss);
             }
