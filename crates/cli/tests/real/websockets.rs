@@ -107,15 +107,15 @@ fn each_wrong_of_a_server_has_a_reason_of_its_own() {
     type Serve = fn(&mut TcpStream);
     let peers: [(&str, u64, &str, Serve); 8] = [
         ("squall", 1002, "a frame from the server is masked", |stream| {
-            send(stream, &[0x81, 0x81, 1, 2, 3, 4, 5])
+            send(stream, &[0x81, 0x81, 1, 2, 3, 4, 5]);
         }),
         ("squall", 1007, "text is not valid UTF-8", |stream| send(stream, &frame(0x81, b"\xff\xfe"))),
         ("squall", 1002, "a frame has reserved bits that no extension uses", |stream| {
-            send(stream, &frame(0xc1, b"x"))
+            send(stream, &frame(0xc1, b"x"));
         }),
         ("squall", 1002, "a frame has the reserved opcode 3", |stream| send(stream, &frame(0x83, b"x"))),
         ("squall", 1002, "a close frame has the invalid code 1005", |stream| {
-            send(stream, &frame(0x88, &[3, 0xed]))
+            send(stream, &frame(0x88, &[3, 0xed]));
         }),
         ("server", 1013, "later", |stream| send(stream, &frame(0x88, b"\x03\xf5later"))),
         ("server", 1005, "", |stream| send(stream, &frame(0x88, b""))),
