@@ -4,8 +4,8 @@
 //! for each, and without a separate chunk, it takes about 40 % less than from the system's allocator.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
-use std::cell::Cell;
-use std::ffi::c_void;
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::rc::Rc;
 
@@ -16,6 +16,8 @@ use rquickjs_sys as qjs;
 pub(crate) struct Heap {
     /// Of each size, the chunks with free space.
     open: [Cell<*mut Chunk>; CLASS_COUNT],
+    /// Chunks that nothing is in.
+    spare: RefCell<Vec<*mut Chunk>>,
 }
 
 /// What a chunk begins with; blocks follow, or one block that is too large for a class.
@@ -36,7 +38,7 @@ struct Chunk {
 
 impl Heap {
     pub(crate) fn new() -> Rc<Self> {
-        Rc::new(Self { open: [const { Cell::new(ptr::null_mut()) }; CLASS_COUNT] })
+        Rc::new(Self { open: [const { Cell::new(ptr::null_mut()) }; CLASS_COUNT], spare: RefCell::default() })
     }
 
     /// What the engine calls; each gets the heap's address as `opaque`.
@@ -98,14 +100,13 @@ impl Heap {
                 self.list(chunk);
             } else if chunk.used_count == 0 && !(chunk.before.is_null() && chunk.after.is_null()) {
                 self.unlist(chunk);
-                dealloc(ptr::from_mut(chunk).cast(), CHUNK_LAYOUT);
+                self.close_chunk(chunk);
             }
         }
     }
 
     fn open_chunk(&self, class: usize) -> *mut Chunk {
-        // SAFETY: the layout is not empty.
-        let chunk = unsafe { alloc(CHUNK_LAYOUT) }.cast::<Chunk>();
+        let chunk = self.spare.borrow_mut().pop().unwrap_or_else(map_chunk);
         if !chunk.is_null() {
             // SAFETY: the chunk was just made, and nothing else knows it.
             unsafe {
@@ -122,6 +123,20 @@ impl Heap {
             }
         }
         chunk
+    }
+
+    /// Nothing is in a chunk any more.
+    ///
+    /// # Safety
+    /// The chunk must be one of this heap that is not listed, and is not used again.
+    unsafe fn close_chunk(&self, chunk: *mut Chunk) {
+        let mut spare = self.spare.borrow_mut();
+        if spare.len() < SPARE_CHUNKS_MAX {
+            spare.push(chunk);
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { unmap_chunk(chunk) }
+        }
     }
 
     fn list(&self, chunk: &mut Chunk) {
@@ -169,13 +184,70 @@ impl Drop for Heap {
                 // SAFETY: listed chunks are alive, and freed once.
                 unsafe {
                     let after = (*chunk).after;
-                    dealloc(chunk.cast(), CHUNK_LAYOUT);
+                    unmap_chunk(chunk);
                     chunk = after;
                 }
             }
         }
+        // SAFETY: spare chunks are alive, and nothing is in them.
+        self.spare.get_mut().drain(..).for_each(|chunk| unsafe { unmap_chunk(chunk) });
     }
 }
+
+/// A fresh chunk, or null. It comes from the kernel, and goes back there: in the system's allocator, what is freed lies between what stays, so
+/// that a bundle of 3 MB left some 20 MB behind.
+fn map_chunk() -> *mut Chunk {
+    let map = |bytes| {
+        // SAFETY: a new private mapping that touches no other.
+        let begin = unsafe { mmap(ptr::null_mut(), bytes, READ_AND_WRITE, PRIVATE_AND_ANONYMOUS, -1, 0) };
+        (begin != MAP_FAILED).then_some(begin)
+    };
+    // The kernel places one mapping next to the other: mostly, it begins where it must.
+    let Some(chunk) = map(CHUNK_BYTES) else { return ptr::null_mut() };
+    if chunk.addr().is_multiple_of(CHUNK_BYTES) {
+        return chunk.cast();
+    }
+    // SAFETY: the mapping was just made, and nothing else knows it; of a larger one, what is outside of the chunk is given back.
+    unsafe {
+        let _ = munmap(chunk, CHUNK_BYTES);
+        let Some(begin) = map(2 * CHUNK_BYTES) else { return ptr::null_mut() };
+        let before_bytes = begin.addr().next_multiple_of(CHUNK_BYTES) - begin.addr();
+        let chunk = begin.byte_add(before_bytes);
+        if before_bytes > 0 {
+            let _ = munmap(begin, before_bytes);
+        }
+        let _ = munmap(chunk.byte_add(CHUNK_BYTES), CHUNK_BYTES - before_bytes);
+        chunk.cast()
+    }
+}
+
+/// # Safety
+/// The chunk must come from `map_chunk`, and is not used again.
+unsafe fn unmap_chunk(chunk: *mut Chunk) {
+    // SAFETY: the caller's promise. It fails only where the process may have no more mappings; the chunk stays then.
+    let _ = unsafe { munmap(chunk.cast(), CHUNK_BYTES) };
+}
+
+// The C library's. No crate for it: scripts know no system calls but these.
+unsafe extern "C" {
+    fn mmap(
+        begin: *mut c_void,
+        bytes: usize,
+        protection: c_int,
+        flags: c_int,
+        file: c_int,
+        offset: i64,
+    ) -> *mut c_void;
+    fn munmap(begin: *mut c_void, bytes: usize) -> c_int;
+}
+
+/// `PROT_READ | PROT_WRITE`, on every Linux.
+const READ_AND_WRITE: c_int = 1 | 2;
+
+/// `MAP_PRIVATE | MAP_ANONYMOUS`, on every Linux but that of MIPS and Alpha, which are not supported.
+const PRIVATE_AND_ANONYMOUS: c_int = 0x02 | 0x20;
+
+const MAP_FAILED: *mut c_void = ptr::without_provenance_mut(usize::MAX);
 
 /// Gives free memory of the system's allocator back to the system. Parsing a large script takes tens of megabytes, which the allocators of
 /// other threads cannot use.
@@ -183,7 +255,7 @@ pub(crate) fn return_free_memory() {
     #[cfg(target_env = "gnu")]
     {
         unsafe extern "C" {
-            fn malloc_trim(pad_bytes: usize) -> std::ffi::c_int;
+            fn malloc_trim(pad_bytes: usize) -> c_int;
         }
         // SAFETY: glibc's; safe to call from any thread.
         unsafe { malloc_trim(0) };
@@ -291,10 +363,8 @@ const SMALL_BYTES_MAX: usize = 32 * 1024;
 /// Chunks begin at multiples of their size: so a block's chunk is found from its address.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-const CHUNK_LAYOUT: Layout = match Layout::from_size_align(CHUNK_BYTES, CHUNK_BYTES) {
-    Ok(layout) => layout,
-    Err(_) => unreachable!(),
-};
+/// Empty chunks that a thread keeps for the next blocks: a script whose objects come and go shall not map and unmap them each time.
+const SPARE_CHUNKS_MAX: usize = 16;
 
 /// More than any machine has.
 const REFUSED: Layout = match Layout::from_size_align(isize::MAX as usize & !4095, 1) {

@@ -94,6 +94,12 @@ impl ScriptRun {
 }
 
 impl ScriptRun {
+    /// Whether there is a `setup()` or a `teardown()` to be called: they have a user, which costs as much memory as any.
+    fn has_special_work(&self) -> bool {
+        let calls = |is_off: bool, name: &str| !is_off && self.program.has_function(name);
+        calls(self.options.no_setup, "setup") || calls(self.options.no_teardown, "teardown")
+    }
+
     /// A shard's part: what the script's own options say goes before the load's segment.
     fn part(&self, of_load: &ShardPart) -> ShardPart {
         let segment = self.options.segment.as_ref().unwrap_or(&of_load.segment).clone();
@@ -158,7 +164,7 @@ impl ScriptDriver {
             .map(|(idx, config)| Runner::new(idx, config, &part, run.options.min_iteration_duration))
             .collect();
         users.make(runner::users_needed(&runners)).map_err(refused)?;
-        if part.is_first() {
+        if part.is_first() && run.has_special_work() {
             users.make_special().map_err(refused)?;
         }
         run.stage.add_shard();
