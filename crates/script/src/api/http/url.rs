@@ -56,7 +56,7 @@ fn unsupported(scheme: &str) -> Unusable {
 }
 
 /// What Go refuses, and browsers correct.
-pub(super) fn flaw(text: &str) -> Option<String> {
+pub(crate) fn flaw(text: &str) -> Option<String> {
     if text.bytes().any(|byte| byte.is_ascii_control()) {
         return Some("net/url: invalid control character in URL".to_owned());
     }
@@ -87,7 +87,7 @@ pub(super) fn flaw(text: &str) -> Option<String> {
 }
 
 /// The scheme and what follows it.
-pub(super) fn scheme_of(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn scheme_of(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
         && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
@@ -115,6 +115,9 @@ fn authority_flaw(authority: &str) -> Option<String> {
     };
     if let Some(letter) = name.chars().find(is_bad) {
         return Some(format!("invalid character {:?} in host name", letter.to_string()));
+    }
+    if let Some(escape) = bad_escape(name) {
+        return Some(format!("invalid URL escape \"{escape}\""));
     }
     let at = name.match_indices('%').map(|(at, _)| at);
     let is_plain = |at: &usize| name[*at + 1..].starts_with(|digit: char| ('0'..'8').contains(&digit));
@@ -190,6 +193,7 @@ mod tests {
             ("http://a b/", malformed("http://a b/", "invalid character \" \" in host name")),
             ("http://h:1 /", malformed("http://h:1 /", "invalid port \":1 \" after host")),
             ("http://u r@h/", malformed("http://u r@h/", "net/url: invalid userinfo")),
+            ("http://%zz/", malformed("http://%zz/", "invalid URL escape \"%zz\"")),
             ("http://a%41/", malformed("http://a%41/", "invalid URL escape \"%41\"")),
             (" http://h/", malformed(" http://h/", "first path segment in URL cannot contain colon")),
             ("http://[::1", malformed("http://[::1", "missing ']' in host")),
