@@ -137,6 +137,18 @@ pub const USER_BODIES_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Most bytes of response bodies that all virtual users of a process hold: half of a small machine.
 pub const BODIES_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 
+/// Most streams (WebSockets and event streams) of one virtual user at a time: as many as there are ports to one server's address.
+pub const USER_STREAM_COUNT_MAX: usize = 64 * 1024;
+
+/// Most bytes of messages that one virtual user has not read yet, all its streams together: as much as one message may have by default.
+pub const STREAM_INBOX_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Pings of one WebSocket whose answers are waited for: a server that answers none of them must not fill the memory.
+pub const STREAM_PINGS_MAX: usize = 1024;
+
+/// Longest line of an event stream that a script reads: as long as a message may be.
+pub const EVENT_LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// Largest file of certificates or keys: bundles of all authorities have some 300 KB.
 pub const PEM_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 

@@ -96,11 +96,12 @@ pub(crate) fn frames_of(exception: &Value<'_>) -> Vec<String> {
     }
 }
 
-/// Of text of which the first lines may be an error's message. What JSON itself throws has a place in the JSON, which is left out.
+/// Of text of which the first lines may be an error's message. What JSON itself throws has a place in the JSON, and what a module of our own
+/// throws one in that module: both are left out.
 fn frames_in(stack: &str) -> Vec<String> {
-    let lines =
-        stack.lines().map(str::trim).filter(|line| line.starts_with("at ") && !line.contains("<input>:"));
-    lines.map(str::to_owned).collect()
+    let is_own = |line: &str| line.contains("(squall:") || line.starts_with("at squall:");
+    let is_frame = |line: &&str| line.starts_with("at ") && !line.contains("<input>:") && !is_own(line);
+    stack.lines().map(str::trim).filter(is_frame).map(str::to_owned).collect()
 }
 
 /// `file:line:column` out of a line of a stack.

@@ -10,10 +10,11 @@ use foldhash::fast::FixedState;
 use crate::api::http::state::HttpState;
 use crate::cookies::Jar;
 use crate::error::{ErrorKind, ScriptError};
-use crate::metrics::Tags;
+use crate::metrics::{MetricId, Tags};
 use crate::program::Source;
 use crate::shared::{Progress, Scenario, Shared};
 use crate::step::{Reply, Request, Step};
+use crate::streams::UserStreams;
 use crate::timers::Timers;
 use crate::vm::{Ctx, HostHooks, JsResult, Kept, Key, Suspender, Thrown, Value};
 
@@ -35,6 +36,9 @@ pub(crate) struct Host {
     pub(crate) metadata: RefCell<Vec<(String, String)>>,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) http: HttpState,
+    pub(crate) streams: RefCell<UserStreams>,
+    /// The metric of `k6/x/sse`, where it is imported.
+    pub(crate) event_metric: Cell<Option<MetricId>>,
     pub(crate) outbox: RefCell<Vec<Request>>,
     pub(crate) inbox: RefCell<Vec<Reply>>,
     pub(crate) now_ns: Cell<u64>,
@@ -113,6 +117,8 @@ impl Host {
             metadata: RefCell::default(),
             timers: RefCell::default(),
             http: HttpState::default(),
+            streams: RefCell::default(),
+            event_metric: Cell::default(),
             outbox: RefCell::default(),
             inbox: RefCell::default(),
             now_ns: Cell::default(),

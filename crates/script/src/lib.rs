@@ -27,6 +27,7 @@ mod segment;
 mod shared;
 mod source;
 mod step;
+mod streams;
 mod syntax;
 mod timers;
 mod typescript;
@@ -47,5 +48,9 @@ pub use options::{
 pub use program::{Fetch, Program, ProgramSetup};
 pub use samples::{SampleForm, SampleOutput, SampleStream, TimeForm};
 pub use shared::{Counts, NoRecorder, Pending, Progress, Scenario, Shared};
-pub use step::{ClientConfig, Reply, ReplyFailure, Request, Spec, Step, Timing};
+pub use step::{
+    ClientConfig, Reply, ReplyFailure, Request, ScriptStreamCommand, ScriptStreamEvent, ScriptStreamNews,
+    Spec, Step, StreamClose, StreamEnd, StreamKind, StreamMessage, StreamOpen, StreamRequest, Timing,
+    is_stream_token,
+};
 pub use user::{Iteration, Outcome, User, Work, log_failure};

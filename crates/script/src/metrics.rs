@@ -121,8 +121,10 @@ pub struct HttpTags<'a> {
     pub url: &'a str,
     /// `name`.
     pub name: &'a str,
-    /// Status; 0 on failure.
-    pub status: u16,
+    /// Status; 0 on failure; `None`: a stream that got no response.
+    pub status: Option<u16>,
+    /// Of a WebSocket: the subprotocol, which may be empty.
+    pub subproto: Option<&'a str>,
     /// `HTTP/1.1` or `HTTP/2.0`; empty on failure.
     pub proto: &'a str,
     /// `tls1.3`; empty without TLS.
@@ -277,7 +279,8 @@ impl<'a> HttpTags<'a> {
             "tls_version" => text(self.tls_version),
             "error" => text(self.error),
             "ip" => text(self.ip),
-            "status" => Some(Cow::Owned(self.status.to_string())),
+            "status" => self.status.map(|status| Cow::Owned(status.to_string())),
+            "subproto" => self.subproto.map(Cow::Borrowed),
             "error_code" => (self.error_code != 0).then(|| Cow::Owned(self.error_code.to_string())),
             "expected_response" => self.expected.map(|is| Cow::Borrowed(if is { "true" } else { "false" })),
             _ => None,

@@ -10,9 +10,6 @@ const MODULES: &[(&str, &str, &str)] = &[
     ("k6/experimental/browser", BROWSER, "measure pages with k6, and their requests with squall"),
     ("k6/net/grpc", GRPC, WITH_K6),
     ("k6/experimental/grpc", GRPC, WITH_K6),
-    ("k6/ws", WEBSOCKETS, WITH_K6),
-    ("k6/websockets", WEBSOCKETS, WITH_K6),
-    ("k6/experimental/websockets", WEBSOCKETS, WITH_K6),
     (
         "k6/secrets",
         "squall has no secret sources",
@@ -24,12 +21,11 @@ const MODULES: &[(&str, &str, &str)] = &[
     ("k6/experimental/timers", "k6 has removed it", "import `k6/timers`, or use the global functions"),
     ("k6/experimental/tracing", "k6 has removed it", "set the tracing headers in the script"),
     ("k6/experimental/redis", EXTENSION, WITH_K6),
-    ("k6/x/", EXTENSION, "run this script with k6; the only supported extension is k6/x/fasthttp"),
+    ("k6/x/", EXTENSION, "run this script with k6; the supported extensions are k6/x/fasthttp and k6/x/sse"),
 ];
 
 const BROWSER: &str = "it drives a browser";
 const GRPC: &str = "gRPC is not supported";
-const WEBSOCKETS: &str = "WebSockets are not supported";
 const NO_MODULE: &str = "`crypto` is a global";
 const EXTENSION: &str = "it is an extension of k6, written in Go";
 const WITH_K6: &str = "run this script with k6";

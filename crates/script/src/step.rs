@@ -1,4 +1,4 @@
-//! What crosses the border between a script and its driver: requests out, replies in. No socket, no clock.
+//! What crosses the border between a script and its driver: requests and streams out, replies and events in. No socket, no clock.
 
 use std::any::Any;
 use std::cell::OnceCell;
@@ -102,6 +102,122 @@ pub struct ReplyFailure {
     pub code: u16,
     /// k6's `error`.
     pub text: String,
+}
+
+/// What a script wants of a stream: a WebSocket, or a response that is read while it comes. Commands of one stream are obeyed in order.
+#[derive(Debug)]
+pub struct StreamRequest {
+    /// The stream's name, which its events carry; no other stream of the user gets it.
+    pub token: u32,
+    /// What is wanted.
+    pub command: ScriptStreamCommand,
+}
+
+/// Whether a token is a stream's, and not a request's.
+pub const fn is_stream_token(token: u32) -> bool {
+    token & STREAM_TOKEN != 0
+}
+
+/// Set in the tokens of streams. Those of requests would have to be counted for days to reach it.
+pub(crate) const STREAM_TOKEN: u32 = 1 << 31;
+
+/// A command to a stream.
+#[derive(Debug)]
+pub enum ScriptStreamCommand {
+    /// To be opened: [`ScriptStreamNews::Open`] or [`ScriptStreamNews::Refused`] follows.
+    Open(Box<StreamOpen>),
+    /// A message to be sent.
+    Send(StreamMessage),
+    /// A ping with this payload, of at most 125 bytes.
+    Ping(Vec<u8>),
+    /// A close frame to be sent; [`ScriptStreamNews::Closed`] follows when the peer has answered.
+    Close(StreamClose),
+    /// To be ended at once, when what was asked for before has been sent as far as possible. Nothing is to be reported of it any more.
+    Drop,
+}
+
+/// A stream to be opened.
+#[derive(Debug)]
+pub struct StreamOpen {
+    /// The request that opens it. A WebSocket's has the scheme `http` or `https`, and no fields of the handshake.
+    pub spec: Rc<Spec>,
+    /// What it is.
+    pub kind: StreamKind,
+    /// Until the head of the response, connecting included.
+    pub timeout: Duration,
+}
+
+/// What a stream is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamKind {
+    /// A WebSocket.
+    WebSocket {
+        /// Whether permessage-deflate is offered.
+        compresses: bool,
+        /// Subprotocols that are offered.
+        protocols: Vec<String>,
+    },
+    /// The response to a request, whose body is reported as it comes.
+    Body,
+}
+
+/// A message of a WebSocket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamMessage {
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Binary(Vec<u8>),
+}
+
+/// A close frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamClose {
+    /// Its code; `None`: it has no payload.
+    pub code: Option<u16>,
+    /// Its reason.
+    pub reason: String,
+}
+
+/// What happened on a stream.
+#[derive(Debug)]
+pub struct ScriptStreamEvent {
+    /// The stream.
+    pub token: u32,
+    /// When, on the run's clock.
+    pub at_ns: u64,
+    /// What.
+    pub news: ScriptStreamNews,
+}
+
+/// News of a stream.
+#[derive(Debug)]
+pub enum ScriptStreamNews {
+    /// It is open; the reply has everything but a body.
+    Open(Box<Reply>),
+    /// It was not opened: there was no connection, or no 101 came. It is over.
+    Refused(Box<Reply>),
+    /// A message came.
+    Message(StreamMessage),
+    /// A ping came, and is answered.
+    Ping,
+    /// A pong came, with this payload.
+    Pong(Vec<u8>),
+    /// A piece of the body came.
+    Data(Vec<u8>),
+    /// It is over.
+    Closed(StreamEnd),
+}
+
+/// How a stream ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// The peer's close frame came, and is answered; or the body is whole.
+    Peer(StreamClose),
+    /// The connection was closed without that.
+    Eof,
+    /// It broke.
+    Failed(ReplyFailure),
 }
 
 /// Phases of a request, in nanoseconds.

@@ -14,7 +14,7 @@ use crate::host::{Callee, Host, Ids, Interrupt, VuPhase, error_of};
 use crate::modules::{self, Loaded};
 use crate::program::{Program, Source};
 use crate::shared::{Progress, Scenario, Shared};
-use crate::step::{Reply, Request, Step};
+use crate::step::{Reply, Request, ScriptStreamEvent, Step, StreamRequest};
 use crate::vm::{Ctx, Fiber, HostHooks, JsResult, Value, Vm, VmLimits};
 
 /// A virtual user.
@@ -119,6 +119,16 @@ impl User {
         self.host.inbox.borrow_mut().push(reply);
     }
 
+    /// Gives an event of a stream, to be seen at the next resume.
+    pub fn deliver_event(&self, event: ScriptStreamEvent) {
+        self.host.streams.borrow_mut().deliver(event);
+    }
+
+    /// Takes what is wanted of streams, in the order in which it was asked for.
+    pub fn take_stream_requests(&self, into: &mut Vec<StreamRequest>) {
+        self.host.streams.borrow_mut().take_commands(into);
+    }
+
     /// Takes the requests that are to be sent.
     pub fn take_requests(&self, into: &mut Vec<Request>) {
         into.append(&mut self.host.outbox.borrow_mut());
@@ -220,6 +230,7 @@ fn perform(host: &Host, ctx: Ctx<'_>, work: Work) -> Outcome {
     };
     host.timers.borrow_mut().forget(ctx);
     host.http.forget(ctx);
+    api::sockets::forget(host, &outcome);
     host.group.borrow_mut().clear();
     outcome
 }
@@ -434,17 +445,21 @@ fn settle<'js>(host: &Host, ctx: Ctx<'js>, called: JsResult<Value<'js>>) -> Resu
             error_of(ctx, job)?;
         }
         let settled = value.is_promise().then(|| value.settled()).flatten();
-        if let Some(Err(reason)) = settled.filter(|_| host.phase.get() == VuPhase::Init) {
-            return Err(ScriptError::of(&reason));
+        if let Some(Err(reason)) = settled.as_ref().filter(|_| host.phase.get() == VuPhase::Init) {
+            return Err(ScriptError::of(reason));
         }
         if let Some(error) = host.take_rejection(ctx) {
             return Err(error);
         }
-        if error_of(ctx, api::timers::run_due(host, ctx))? || error_of(ctx, api::http::run_replies(ctx))? {
+        if error_of(ctx, api::timers::run_due(host, ctx))?
+            || error_of(ctx, api::http::run_replies(ctx))?
+            || error_of(ctx, api::websockets::run_event(host, ctx))?
+        {
             continue;
         }
         let timer_ns = host.timers.borrow().next_ns();
-        if timer_ns.is_none() && !host.http.has_async() {
+        let is_pending = value.is_promise() && settled.is_none();
+        if timer_ns.is_none() && !host.http.has_async() && !api::sockets::is_awaited(host, is_pending) {
             break;
         }
         error_of(ctx, host.wait(ctx, timer_ns))?;

@@ -408,14 +408,20 @@ fn run(script: &Path, base: &str) -> Value {
     let figure = |metric: &str, field: &str| summary["metrics"][metric][field].clone();
     let mut checks = BTreeSet::new();
     collect_checks(&summary["root_group"], &mut checks);
-    json!([
-        code.to_string(),
+    let mut figures = vec![
+        json!(code.to_string()),
         figure("iterations", "count"),
         figure("http_reqs", "count"),
         figure("http_req_failed", "passes"),
         figure("dropped_iterations", "count"),
-        checks,
-    ])
+        json!(checks),
+    ];
+    if !figure("ws_sessions", "count").is_null() {
+        figures.push(json!(
+            ["ws_sessions", "ws_msgs_sent", "ws_msgs_received"].map(|metric| figure(metric, "count"))
+        ));
+    }
+    json!(figures)
 }
 
 fn collect_checks(value: &Value, checks: &mut BTreeSet<String>) {

@@ -130,6 +130,5 @@ pub(crate) struct Ended {
     /// k6's names of the TLS version and cipher suite.
     pub(crate) tls: Option<(&'static str, &'static str)>,
     /// Of a WebSocket that is open now: its name.
-    #[allow(dead_code, reason = "for the modules of scripts that open WebSockets")]
     pub(crate) stream: Option<StreamKey>,
 }

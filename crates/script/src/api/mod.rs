@@ -16,10 +16,14 @@ mod k6;
 mod metrics;
 mod open;
 mod random;
+pub(crate) mod sockets;
+mod sse;
 mod stack;
 mod streams;
 mod subtle;
 pub(crate) mod timers;
+pub(crate) mod websockets;
+mod ws;
 
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
@@ -46,10 +50,14 @@ const NATIVES: &[Native] = &[
     ("k6/crypto", crypto::exports),
     ("k6/html", html::exports),
     ("k6/timers", timers::exports),
+    ("k6/ws", ws::exports),
+    ("k6/websockets", websockets::exports),
+    ("k6/experimental/websockets", websockets::exports_of_old_name),
     ("k6/experimental/fs", fs::exports),
     ("k6/experimental/csv", csv::exports),
     ("k6/experimental/streams", streams::exports),
     ("k6/x/fasthttp", fasthttp::exports),
+    ("k6/x/sse", sse::exports),
 ];
 
 /// Whether a module is a native one.

@@ -104,6 +104,8 @@ pub struct Runtime {
     pub body_bytes_max: u64,
     /// Each request uses a new connection.
     pub closes_connections: bool,
+    /// WebSockets of the event loop stay open when an iteration ends.
+    pub keeps_streams: bool,
     /// Version of HTTP outside of scenarios.
     pub http: HttpVersion,
     /// All options as JSON.
@@ -134,6 +136,7 @@ impl Default for Runtime {
             discards_bodies: false,
             body_bytes_max: BODY_BYTES_DEFAULT,
             closes_connections: false,
+            keeps_streams: false,
             http: HttpVersion::Auto,
             json: "{}".to_owned(),
         }
@@ -154,7 +157,8 @@ impl Options {
         let mut scenarios = scenario::of(&read, &mut warnings)?;
         let http = own::http(&read, &mut scenarios)?;
         let body_bytes_max = own::body_bytes_max(&read)?;
-        let runtime = Runtime { http, body_bytes_max, ..runtime(&read, &mut warnings)? };
+        let keeps_streams = own::keeps_streams(&read)?;
+        let runtime = Runtime { http, body_bytes_max, keeps_streams, ..runtime(&read, &mut warnings)? };
         Ok(Self {
             scenarios,
             thresholds: thresholds(&read)?,
@@ -208,6 +212,7 @@ fn runtime(read: &Reader<'_>, warnings: &mut Vec<String>) -> Result<Runtime, Scr
         batch: read.limit("batch")?.unwrap_or(20),
         discards_bodies: read.bool("discardResponseBodies")?.unwrap_or(false),
         body_bytes_max: BODY_BYTES_DEFAULT,
+        keeps_streams: false,
         closes_connections: read.bool("noConnectionReuse")?.unwrap_or(false),
         http: default.http,
         json: default.json,

@@ -38,8 +38,17 @@ pub(super) fn body_bytes_max(read: &Reader<'_>) -> Result<u64, ScriptError> {
     })
 }
 
+/// Whether WebSockets of `k6/websockets` stay open when an iteration ends.
+pub(super) fn keeps_streams(read: &Reader<'_>) -> Result<bool, ScriptError> {
+    let own = read.get("ext").and_then(|ext| ext.get("squall")).and_then(|own| own.get("keepWebSockets"));
+    let Some(value) = own else { return Ok(false) };
+    value
+        .as_bool()
+        .ok_or_else(|| wrong("ext.squall.keepWebSockets", &format!("is {value}"), "use true or false"))
+}
+
 /// The members of `ext.squall`.
-const KNOWN: &[&str] = &["http", "maxBodyBytes", "scenarios"];
+const KNOWN: &[&str] = &["http", "keepWebSockets", "maxBodyBytes", "scenarios"];
 
 /// The members of an object that may have these.
 fn members<'j>(place: &str, value: &'j Json, known: &[&str]) -> Result<&'j Map<String, Json>, ScriptError> {
@@ -103,12 +112,12 @@ mod tests {
             (
                 json!(1),
                 "option `ext.squall` is not an object",
-                "allowed fields: http, maxBodyBytes, scenarios",
+                "allowed fields: http, keepWebSockets, maxBodyBytes, scenarios",
             ),
             (
                 json!({ "htp": "2" }),
                 "option `ext.squall` has the unknown field `htp`",
-                "allowed fields: http, maxBodyBytes, scenarios",
+                "allowed fields: http, keepWebSockets, maxBodyBytes, scenarios",
             ),
             (json!({ "http": "3" }), "option `ext.squall.http` is \"3\"", HTTP_HELP),
             (json!({ "http": 2 }), "option `ext.squall.http` is 2", HTTP_HELP),
@@ -117,6 +126,7 @@ mod tests {
                 "option `ext.squall.maxBodyBytes` is \"1MB\"",
                 "use a number of bytes up to 268435456, the limit for a virtual user",
             ),
+            (json!({ "keepWebSockets": 1 }), "option `ext.squall.keepWebSockets` is 1", "use true or false"),
             (
                 json!({ "scenarios": { "c": {} } }),
                 "option `ext.squall.scenarios` has the unknown field `c`",

@@ -739,4 +739,4 @@ unsafe extern "C" fn finalize(runtime: *mut qjs::JSRuntime, object: qjs::JSValue
 const PLAIN_OBJECT_CLASS: qjs::JSClassID = 1;
 
 /// Most arguments of a call from Rust.
-const ARG_COUNT_MAX: usize = 4;
+const ARG_COUNT_MAX: usize = 5;

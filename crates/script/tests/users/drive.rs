@@ -1,14 +1,15 @@
 //! Drives one user of a script: requests are answered by a closure, time passes when the script sleeps or a reply has taken some.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use squall_script::{
     Console, Counts, Form, HttpSample, Iteration, Level, MetricId, Outcome, Program, ProgramSetup, Progress,
-    Recorder, Reply, Request, Runtime, Scenario, ScriptError, Shared, Step, Tags, Timing, User, Work,
+    Recorder, Reply, Request, Runtime, Scenario, ScriptError, ScriptStreamEvent, ScriptStreamNews, Shared,
+    Step, StreamRequest, Tags, Timing, User, Work,
 };
 
 /// What a script did.
@@ -104,7 +105,21 @@ pub(crate) fn iterate_with(
     source: &str,
     count: u64,
     options: Runtime,
+    answer: impl FnMut(&Request) -> Reply,
+) -> Run {
+    iterate_streams(source, count, options, answer, |_| Vec::new())
+}
+
+/// What a stream's command leads to: news, each so many milliseconds after the command.
+pub(crate) type StreamAnswer = Vec<(u64, ScriptStreamNews)>;
+
+/// The same with streams, whose commands `serve` answers.
+pub(crate) fn iterate_streams(
+    source: &str,
+    count: u64,
+    options: Runtime,
     mut answer: impl FnMut(&Request) -> Reply,
+    mut serve: impl FnMut(&StreamRequest) -> StreamAnswer,
 ) -> Run {
     let said = Text::default();
     let notes = Rc::new(Notes::default());
@@ -120,6 +135,7 @@ pub(crate) fn iterate_with(
     });
     let mut now_ns = 0;
     let mut outcome = Outcome::Interrupted;
+    let mut events: VecDeque<ScriptStreamEvent> = VecDeque::new();
     for idx in 0..count {
         let work =
             Work::Iterate(Iteration { scenario: Rc::clone(&scenario), idx, progress: Progress::Share(0.0) });
@@ -134,11 +150,31 @@ pub(crate) fn iterate_with(
                 now_ns += reply.timing.receiving_ns;
                 user.deliver(Reply { token: request.token, ..reply });
             }
-            match step {
+            let mut commands = Vec::new();
+            user.take_stream_requests(&mut commands);
+            for request in &commands {
+                for (ms, news) in serve(request) {
+                    let event =
+                        ScriptStreamEvent { token: request.token, at_ns: now_ns + ms * 1_000_000, news };
+                    let place = events.partition_point(|known| known.at_ns <= event.at_ns);
+                    events.insert(place, event);
+                }
+            }
+            let until_ns = match step {
                 Step::Idle => break,
-                Step::Wait { until_ns: Some(until_ns) } if requests.is_empty() => now_ns = until_ns,
-                Step::Wait { until_ns: None } if requests.is_empty() => user.interrupt(),
-                Step::Wait { .. } | Step::Yield => {}
+                Step::Wait { until_ns } if requests.is_empty() => until_ns,
+                Step::Wait { .. } | Step::Yield => Some(now_ns),
+            };
+            match events.front() {
+                Some(event) if until_ns.is_none_or(|until_ns| event.at_ns <= until_ns) => {
+                    let event = events.pop_front().expect("it is there");
+                    now_ns = now_ns.max(event.at_ns);
+                    user.deliver_event(event);
+                }
+                _ => match until_ns {
+                    Some(until_ns) => now_ns = now_ns.max(until_ns),
+                    None => user.interrupt(),
+                },
             }
             step = user.resume(now_ns);
         }

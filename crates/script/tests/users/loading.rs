@@ -93,9 +93,6 @@ fn modules_that_are_not_there_are_refused_with_help() {
         ("k6/browser", "it drives a browser", "measure pages with k6, and their requests with squall"),
         ("k6/browser/async", "it drives a browser", "measure pages with k6, and their requests with squall"),
         ("k6/net/grpc", "gRPC is not supported", "run this script with k6"),
-        ("k6/ws", "WebSockets are not supported", "run this script with k6"),
-        ("k6/websockets", "WebSockets are not supported", "run this script with k6"),
-        ("k6/experimental/websockets", "WebSockets are not supported", "run this script with k6"),
         ("k6/secrets", "squall has no secret sources", "pass a secret with `-e NAME=VALUE`"),
         ("k6/crypto/x509", "squall cannot parse certificates", "run this script with k6"),
         ("k6/crypto/webcrypto", "`crypto` is a global", "remove the import"),
@@ -105,7 +102,7 @@ fn modules_that_are_not_there_are_refused_with_help() {
         (
             "k6/x/sql",
             "it is an extension of k6, written in Go",
-            "run this script with k6; the only supported extension is k6/x/fasthttp",
+            "run this script with k6; the supported extensions are k6/x/fasthttp and k6/x/sse",
         ),
         ("k6/htp", "k6 has no such module", "supported modules: k6, k6/http, k6/metrics"),
     ] {

@@ -11,5 +11,6 @@ mod loading;
 mod modules;
 mod records;
 mod samples;
+mod sockets;
 mod streams;
 mod subtle;

@@ -12,6 +12,7 @@ mod runner;
 mod schedule;
 mod sections;
 mod stage;
+mod streams;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use squall_script::{
     Console, MetricId, Options, Outcome, Program, SampleOutput, SampleStream, Shared, Spec, Work,
 };
 
+use super::stream::StreamEvent;
 use super::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port};
 use crate::Error;
 use crate::prepare::Route;
@@ -335,6 +337,11 @@ impl Driver for ScriptDriver {
     fn complete(&mut self, ended: Ended, now_ns: u64, port: &mut Port) {
         self.set_stream_time();
         self.users.deliver(ended, now_ns, port);
+    }
+
+    fn stream(&mut self, event: StreamEvent, start_ns: u64, port: &mut Port) {
+        self.set_stream_time();
+        self.users.on_stream(event, start_ns, port);
     }
 
     fn stop(&mut self, now_ns: u64, port: &mut Port) {

@@ -53,7 +53,7 @@ fn timing(phases: &Phases, is_ok: bool) -> Timing {
     }
 }
 
-fn failure(trouble: &Trouble) -> ReplyFailure {
+pub(super) fn failure(trouble: &Trouble) -> ReplyFailure {
     let (code, text) = match trouble.cause {
         Cause::NameNotResolved => (1101, "lookup: no such host".to_owned()),
         Cause::ConnectTimeout => (1211, "dial: i/o timeout".to_owned()),

@@ -9,14 +9,16 @@ use std::sync::atomic::Ordering;
 
 use squall_plan::ShardPart;
 use squall_script::{
-    MetricId, Outcome, Program, Request, ScriptError, Shared, Spec, Step, SystemTags, Tags, User, Work,
+    MetricId, Outcome, Program, Request, ScriptError, Shared, Spec, Step, StreamRequest, SystemTags, Tags,
+    User, Work, is_stream_token,
 };
 
 use super::ScriptRun;
 use super::reply::reply_of;
 use super::routes::Routes;
 use super::stage::Stage;
-use crate::driver::stream::CallKind;
+use super::streams::StreamTable;
+use crate::driver::stream::{CallKind, StreamEvent};
 use crate::driver::{Call, Ended, Port, Traffic};
 use crate::prepare::Route;
 use crate::sys::monotonic_ns;
@@ -40,6 +42,8 @@ pub(super) struct Users {
     ended: VecDeque<u32>,
     special: Option<Special>,
     requests: Vec<Request>,
+    stream_requests: Vec<StreamRequest>,
+    streams: StreamTable,
     limiter: Option<Limiter>,
     routes: Arc<Routes>,
     closes_after_iteration: bool,
@@ -142,6 +146,8 @@ impl Users {
             ended: VecDeque::new(),
             special: None,
             requests: Vec::new(),
+            stream_requests: Vec::new(),
+            streams: StreamTable::default(),
             limiter,
             routes: Arc::clone(&run.routes),
             closes_after_iteration: run.options.no_vu_connection_reuse,
@@ -243,6 +249,9 @@ impl Users {
             }
         }
         self.release_held(now_ns, port);
+        for (idx, event) in self.streams.take_ended(now_ns) {
+            self.give_event(idx, event, now_ns, port);
+        }
         if let Some(special) =
             self.special.as_mut().filter(|special| special.is_running && now_ns >= special.deadline_ns)
         {
@@ -263,7 +272,7 @@ impl Users {
 
     /// When the next user is to be woken.
     pub(super) fn next_due_ns(&self) -> u64 {
-        if !self.runnable.is_empty() || !self.ended.is_empty() {
+        if !self.runnable.is_empty() || !self.ended.is_empty() || self.streams.has_ended() {
             return 0;
         }
         let sleeper_ns = self.sleepers.peek().map_or(u64::MAX, |Reverse((wake_ns, _))| *wake_ns);
@@ -276,10 +285,54 @@ impl Users {
     /// A request of a user has ended.
     pub(super) fn deliver(&mut self, ended: Ended, now_ns: u64, port: &mut Port) {
         let idx = ended.user;
+        if is_stream_token(ended.token) {
+            if let Some(event) = self.streams.on_ended(ended, now_ns, port) {
+                self.give_event(idx, event, now_ns, port);
+            }
+            return;
+        }
         self.slots[idx as usize].user.deliver(reply_of(ended));
         if self.slots[idx as usize].is_running {
             self.resume(idx, now_ns, port);
         }
+    }
+
+    /// Something happened on a stream of a user.
+    pub(super) fn on_stream(&mut self, event: StreamEvent, start_ns: u64, port: &mut Port) {
+        let idx = event.user;
+        if let Some(event) = self.streams.on_event(event, start_ns, port) {
+            let now_ns = self.now_ns.max(event.at_ns);
+            self.give_event(idx, event, now_ns, port);
+        }
+    }
+
+    fn give_event(
+        &mut self,
+        idx: u32,
+        event: squall_script::ScriptStreamEvent,
+        now_ns: u64,
+        port: &mut Port,
+    ) {
+        let slot = &self.slots[idx as usize];
+        slot.user.deliver_event(event);
+        if slot.is_running {
+            self.resume(idx, now_ns, port);
+        } else {
+            // It reads them when it works again; what it has asked for meanwhile is that a full inbox ends.
+            self.obey_streams(idx, now_ns, port);
+        }
+    }
+
+    /// Does what a user wants of its streams.
+    fn obey_streams(&mut self, idx: u32, now_ns: u64, port: &mut Port) {
+        let mut requests = std::mem::take(&mut self.stream_requests);
+        self.slots[idx as usize].user.take_stream_requests(&mut requests);
+        for request in requests.drain(..) {
+            if let Some(call) = self.streams.obey(idx, request, port) {
+                self.call(call, now_ns, port);
+            }
+        }
+        self.stream_requests = requests;
     }
 
     /// Begins a user's work.
@@ -325,10 +378,14 @@ impl Users {
             self.send(idx, request, now_ns, port);
         }
         self.requests = requests;
+        self.obey_streams(idx, now_ns, port);
     }
 
     fn send(&mut self, user: u32, request: Request, now_ns: u64, port: &mut Port) {
-        let call = Call { user, request, kind: CallKind::Whole };
+        self.call(Call { user, request, kind: CallKind::Whole }, now_ns, port);
+    }
+
+    fn call(&mut self, call: Call, now_ns: u64, port: &mut Port) {
         match &mut self.limiter {
             None => port.calls.push(call),
             Some(limiter) => limiter.hold(call, now_ns),
@@ -373,6 +430,7 @@ impl Users {
             limiter.forget(idx);
         }
         self.runnable.retain(|other| *other != idx);
+        self.streams.forget(idx);
         self.resume(idx, now_ns, port);
     }
 

@@ -203,8 +203,9 @@ impl Connections {
         user: u32,
     ) {
         for conn_idx in 0..self.conns.len() {
+            let conn = &self.conns[conn_idx];
             let is_idle =
-                self.conns[conn_idx].state == ConnState::Open && self.conns[conn_idx].in_flight() == 0;
+                conn.state == ConnState::Open && conn.in_flight() == 0 && conn.cold.websocket.is_none();
             if is_idle && self.user_of(conn_idx) == Some(user) {
                 self.close(schedule, recorder, conn_idx);
             }

@@ -245,6 +245,8 @@ pub(in crate::shard) struct Pool {
     pub(in crate::shard) waiting: VecDeque<Exchange>,
     /// Slots made so far, with a connection or without.
     pub(in crate::shard) slots: Vec<u32>,
+    /// As many connections as requests are open in it.
+    pub(in crate::shard) is_unlimited: bool,
 }
 
 impl Pool {
@@ -256,6 +258,7 @@ impl Pool {
             vacant: Vec::new(),
             waiting: VecDeque::new(),
             slots: Vec::new(),
+            is_unlimited: false,
         }
     }
 }

@@ -26,7 +26,8 @@ impl Connections {
         recorder: &mut ShardRecorder,
         pool_idx: usize,
     ) -> Option<usize> {
-        let is_allowed = self.pools[pool_idx].slots.len() < self.limits.slot_count_max as usize;
+        let pool = &self.pools[pool_idx];
+        let is_allowed = pool.is_unlimited || pool.slots.len() < self.limits.slot_count_max as usize;
         is_allowed.then(|| self.push_slot(recorder, pool_idx))
     }
 

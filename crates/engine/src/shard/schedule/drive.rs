@@ -6,7 +6,7 @@ use squall_measure::{Outcome, Phases, Sample};
 use squall_script::Spec;
 use squall_wire::Client;
 
-use crate::driver::stream::StreamKey;
+use crate::driver::stream::{CallKind, StreamKey};
 use crate::driver::{Call, Ended};
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{CallInFlight, Exchange, Outgoing, Pool};
@@ -74,7 +74,8 @@ impl ShardSchedule {
             Ok(prepared) => prepared,
             Err(trouble) => return self.refuse(connections, recorder, &call, trouble),
         };
-        let pool_idx = self.pool_of_user(connections, call.user, prepared.origin_idx);
+        let is_held = matches!(call.kind, CallKind::WebSocket(_));
+        let pool_idx = self.pool_of_user(connections, (call.user, prepared.origin_idx, is_held));
         let request = connections.keep_dynamic(prepared);
         let idx = request.dynamic_idx().unwrap_or_default();
         connections.keep_call(idx, CallInFlight { call, pool_idx, outgoing: Outgoing::default() });
@@ -85,10 +86,16 @@ impl ShardSchedule {
         );
     }
 
-    fn pool_of_user(&mut self, connections: &mut Connections, user: u32, origin_idx: u32) -> u32 {
+    /// The pool of a user's connections to an origin. WebSockets have one without a limit to their number: they neither wait for requests nor
+    /// make these wait.
+    fn pool_of_user(
+        &mut self,
+        connections: &mut Connections,
+        (user, origin_idx, is_held): (u32, u32, bool),
+    ) -> u32 {
         let Some(driven) = &mut self.driven else { return origin_idx };
-        *driven.pools.entry((user, origin_idx)).or_insert_with(|| {
-            connections.pools.push(Pool::new(origin_idx, Some(user)));
+        *driven.pools.entry((user, origin_idx, is_held)).or_insert_with(|| {
+            connections.pools.push(Pool { is_unlimited: is_held, ..Pool::new(origin_idx, Some(user)) });
             connections.pools.len() as u32 - 1
         })
     }

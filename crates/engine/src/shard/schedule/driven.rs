@@ -9,8 +9,8 @@ use crate::driver::Driver;
 /// A driver and its requests in flight.
 pub(in crate::shard) struct Driven {
     pub(super) driver: Box<dyn Driver>,
-    /// Pools by user and origin.
-    pub(super) pools: HashMap<(u32, u32), u32, FixedState>,
+    /// Pools by user and origin, those of WebSockets apart.
+    pub(super) pools: HashMap<(u32, u32, bool), u32, FixedState>,
     pub(super) is_stopping: bool,
 }
 

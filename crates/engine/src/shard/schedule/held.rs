@@ -52,6 +52,8 @@ impl ShardSchedule {
             StreamCommand::Extend(bytes) => connections.extend_stream(conn_idx, slot, &bytes),
             StreamCommand::Finish => connections.finish_stream(conn_idx, slot),
             StreamCommand::Cancel if connections.conns[conn_idx].cold.websocket.is_some() => {
+                // A close frame that was asked for before goes out first, where the socket takes it.
+                let _ = connections.flush(recorder, conn_idx);
                 connections.part(recorder, conn_idx);
                 connections.vacate(recorder, conn_idx);
             }

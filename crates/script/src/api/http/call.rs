@@ -280,7 +280,7 @@ fn headers(
 }
 
 /// Adds cookies to those that the script wrote as a header itself.
-fn add_cookies(headers: &mut Vec<Header>, cookie: Option<String>) {
+pub(crate) fn add_cookies(headers: &mut Vec<Header>, cookie: Option<String>) {
     let Some(pairs) = cookie else { return };
     match headers.iter_mut().find(|header| header.name.eq_ignore_ascii_case("cookie")) {
         Some(own) => own.value.push_str(&format!("; {pairs}")),

@@ -11,11 +11,11 @@ use crate::vm::{Call, Ctx, Fun, JsResult, Value};
 
 /// What a script holds of a jar.
 #[derive(Debug)]
-pub(super) struct JarObject(Option<Rc<RefCell<Jar>>>);
+pub(crate) struct JarObject(Option<Rc<RefCell<Jar>>>);
 
 impl JarObject {
     /// The jar that a script made; `None`: the user's own.
-    pub(super) fn jar(&self) -> Option<Rc<RefCell<Jar>>> {
+    pub(crate) fn jar(&self) -> Option<Rc<RefCell<Jar>>> {
         self.0.clone()
     }
 

@@ -166,7 +166,8 @@ impl Exchange {
             method: &self.spec.plan.method,
             url: &self.spec.name,
             name: &self.spec.name,
-            status: reply.status,
+            status: Some(reply.status),
+            subproto: None,
             proto: reply.proto,
             tls_version: reply.tls.map_or("", |(version, _)| version),
             error_code,
@@ -334,7 +335,7 @@ fn copy_of(spec: &Spec) -> Spec {
 }
 
 /// The value of the `Cookie` header for a URL: those of the params, then the jar's.
-pub(super) fn cookie_header(jar: &Jar, url: &Url, own: &[(String, String, bool)]) -> Option<String> {
+pub(crate) fn cookie_header(jar: &Jar, url: &Url, own: &[(String, String, bool)]) -> Option<String> {
     let replaced = |name: &str| own.iter().any(|(known, _, replaces)| *replaces && known == name);
     let jar_pairs = jar.for_url(url).into_iter().filter(|(name, _)| !replaced(name));
     let own_pairs = own.iter().map(|(name, value, _)| (name.as_str(), value.as_str()));

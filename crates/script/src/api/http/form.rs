@@ -235,7 +235,7 @@ fn undo(bytes: &[u8], coding: &str, bytes_max: u64) -> std::io::Result<Vec<u8>> 
 const CODING_COUNT_MAX: usize = 5;
 
 /// RFC 7617.
-pub(super) fn basic_authorization(name: &str, password: &str) -> String {
+pub(crate) fn basic_authorization(name: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{name}:{password}")))
 }
 

@@ -5,7 +5,7 @@
 mod batch;
 mod cache;
 pub(super) mod call;
-mod cookies;
+pub(super) mod cookies;
 mod digest;
 pub(super) mod exchange;
 pub(super) mod form;

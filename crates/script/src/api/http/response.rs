@@ -170,7 +170,7 @@ fn capitalised(method: &str) -> String {
 }
 
 /// The values of a field in a raw head; `name` in lower case.
-pub(super) fn fields(head: &[u8], name: &str) -> Vec<String> {
+pub(crate) fn fields(head: &[u8], name: &str) -> Vec<String> {
     let mut values = Vec::new();
     let mut rest = head;
     while let Some(end) = memchr::memchr(b'\n', rest) {
@@ -314,9 +314,10 @@ fn error_code(response: &Response) -> u16 {
     }
 }
 
-fn headers<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
+/// The fields of a raw head by Go's names, the values of each joined.
+pub(crate) fn header_pairs(head: &[u8]) -> Vec<(String, String)> {
     let mut joined: Vec<(String, String)> = Vec::new();
-    for (name, value) in all_fields(&response.reply.head) {
+    for (name, value) in all_fields(head) {
         match joined.iter_mut().find(|(known, _)| *known == name) {
             Some((_, values)) => {
                 values.push_str(", ");
@@ -325,8 +326,13 @@ fn headers<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
             None => joined.push((name, value)),
         }
     }
+    joined
+}
+
+fn headers<'js>(ctx: Ctx<'js>, response: &Response) -> JsResult<Value<'js>> {
     let object = ctx.object();
-    joined.iter().try_for_each(|(name, value)| object.set(name, ctx.string(value)))?;
+    let pairs = header_pairs(&response.reply.head);
+    pairs.iter().try_for_each(|(name, value)| object.set(name, ctx.string(value)))?;
     Ok(object)
 }
 
