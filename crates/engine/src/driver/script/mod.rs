@@ -28,7 +28,7 @@ use squall_script::{
     Console, MetricId, Options, Outcome, Program, SampleOutput, SampleStream, Shared, Spec, Work,
 };
 
-use super::stream::StreamEvent;
+use super::stream::StreamReport;
 use super::{AnyDriver, Driver, DriverBox, DriverFactory, Ended, Port};
 use crate::Error;
 use crate::prepare::Route;
@@ -339,7 +339,7 @@ impl Driver for ScriptDriver {
         self.users.deliver(ended, now_ns, port);
     }
 
-    fn stream(&mut self, event: StreamEvent, start_ns: u64, port: &mut Port) {
+    fn stream(&mut self, event: StreamReport, start_ns: u64, port: &mut Port) {
         self.set_stream_time();
         self.users.on_stream(event, start_ns, port);
     }

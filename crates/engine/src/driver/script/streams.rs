@@ -134,12 +134,12 @@ impl StreamTable {
     /// What has happened on a connection, in the script's terms.
     pub(super) fn on_event(
         &mut self,
-        event: stream::StreamEvent,
+        event: stream::StreamReport,
         start_ns: u64,
         port: &mut Port,
     ) -> Option<ScriptStreamEvent> {
         use stream::StreamNews as Wire;
-        let stream::StreamEvent { user, token, key, at_ns, news } = event;
+        let stream::StreamReport { user, token, key, at_ns, news } = event;
         let held = self.streams.get_mut(&(user, token))?;
         if held.key.is_none() {
             held.key = Some(key);
@@ -282,8 +282,8 @@ mod tests {
         }
     }
 
-    fn event(news: stream::StreamNews) -> stream::StreamEvent {
-        stream::StreamEvent { user: 2, token: 7, key: KEY, at_ns: 50, news }
+    fn event(news: stream::StreamNews) -> stream::StreamReport {
+        stream::StreamReport { user: 2, token: 7, key: KEY, at_ns: 50, news }
     }
 
     fn ask(table: &mut StreamTable, command: ScriptStreamCommand, port: &mut Port) {

@@ -18,7 +18,7 @@ use super::reply::reply_of;
 use super::routes::Routes;
 use super::stage::Stage;
 use super::streams::StreamTable;
-use crate::driver::stream::{CallKind, StreamEvent};
+use crate::driver::stream::{CallKind, StreamReport};
 use crate::driver::{Call, Ended, Port, Traffic};
 use crate::prepare::Route;
 use crate::sys::monotonic_ns;
@@ -298,7 +298,7 @@ impl Users {
     }
 
     /// Something happened on a stream of a user.
-    pub(super) fn on_stream(&mut self, event: StreamEvent, start_ns: u64, port: &mut Port) {
+    pub(super) fn on_stream(&mut self, event: StreamReport, start_ns: u64, port: &mut Port) {
         let idx = event.user;
         if let Some(event) = self.streams.on_event(event, start_ns, port) {
             let now_ns = self.now_ns.max(event.at_ns);
