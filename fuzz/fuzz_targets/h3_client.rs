@@ -54,9 +54,8 @@ fn converse(data: &[u8], table_bytes: u32) {
                 }
             }
             _ => {
-                let Some((bytes, after)) = piece(rest) else { return };
-                rest = after;
-                if !peer.read(&mut cache, u64::from(bytes.0), bytes.1, command % 4 == 0) {
+                let Some((stream, bytes)) = piece(&mut rest) else { return };
+                if !peer.read(&mut cache, u64::from(stream), bytes, command % 4 == 0) {
                     return;
                 }
             }
@@ -64,18 +63,18 @@ fn converse(data: &[u8], table_bytes: u32) {
     }
 }
 
-/// The id of a stream, a length, and so many bytes.
-fn piece(data: &[u8]) -> Option<((u8, &[u8]), &[u8])> {
-    let (&[stream, length], after) = data.split_first_chunk()?;
+/// Takes the id of a stream, a length, and so many bytes.
+fn piece<'d>(rest: &mut &'d [u8]) -> Option<(u8, &'d [u8])> {
+    let (&[stream, length], after) = rest.split_first_chunk()?;
     let (bytes, after) = after.split_at(usize::from(length).min(after.len()));
-    Some(((stream, bytes), after))
+    *rest = after;
+    Some((stream, bytes))
 }
 
 fn read_streams(data: &[u8], table_bytes: u32, piece_bytes: usize) -> (Seen<Error>, Vec<Vec<u8>>) {
     let (mut peer, mut cache) = (Peer::new(REQUEST_COUNT, table_bytes), HeadCache::default());
     let mut rest = data;
-    while let Some(((stream, bytes), after)) = piece(rest) {
-        rest = after;
+    while let Some((stream, bytes)) = piece(&mut rest) {
         let is_fin = stream & 0x80 != 0;
         let mut left = bytes.len();
         for part in bytes.chunks(piece_bytes) {

@@ -1,7 +1,7 @@
 //! What the fuzz targets of HTTP/3 have in common: a client with requests in flight, and all that can be seen of it.
 
 use squall_wire::h1::{RequestHead, RequestKind};
-use squall_wire::h3::{Client, Error, FieldSection, HeadCache, Request, Setup, StreamCommand, prepare};
+use squall_wire::h3::{Client, Error, FieldSection, HeadCache, Request, Setup, StreamAbort, prepare};
 use squall_wire::{ErrorCode, Event};
 
 use crate::seen::Seen;
@@ -74,7 +74,7 @@ impl Peer {
 
     fn commands(&mut self) {
         while let Some(command) = self.client.next_command() {
-            if let StreamCommand::StopSending { stream_id, .. } = command {
+            if let StreamAbort::StopSending { stream_id, .. } = command {
                 self.stopped.push(stream_id);
             }
         }

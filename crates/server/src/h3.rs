@@ -26,7 +26,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use squall_wire::{
     ErrorCode,
     h3::{
-        self, Setup, StreamCommand,
+        self, Setup, StreamAbort,
         server::{self, Inbound, RequestError, RequestHead, RequestSink, SectionReader},
     },
 };
@@ -179,7 +179,7 @@ impl Session {
                 Err(_) => Ok(true),
             }?;
             // The only thing that a client's stream can lead to is that it is refused.
-            if let Some(StreamCommand::StopSending { code: why, .. }) = self.control().next_command() {
+            if let Some(StreamAbort::StopSending { code: why, .. }) = self.control().next_command() {
                 recv.stop(code(why)).ok();
                 return Ok(());
             }

@@ -12,5 +12,5 @@ mod trouble;
 pub(crate) use endpoint::{
     QuicDelivery, QuicEndpoint, QuicTarget, SocketCounts, UDP_BUFFER_BYTES, udp_buffer_available,
 };
-pub(crate) use session::{QuicSession, StreamEnd, id_of};
+pub(crate) use session::{QuicSession, QuicStreamEnd, id_of};
 pub(crate) use trouble::trouble_of;

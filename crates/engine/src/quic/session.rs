@@ -137,7 +137,7 @@ impl std::fmt::Debug for QuicSession {
 
 /// What a stream has brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StreamEnd {
+pub(crate) enum QuicStreamEnd {
     /// There is more to come.
     Open,
     /// Nothing more.
@@ -209,16 +209,16 @@ impl QuicSession {
     }
 
     /// Appends what a stream has to `parts`.
-    pub(crate) fn read(&mut self, id: StreamId, parts: &mut Vec<Bytes>) -> StreamEnd {
+    pub(crate) fn read(&mut self, id: StreamId, parts: &mut Vec<Bytes>) -> QuicStreamEnd {
         let mut stream = self.connection.recv_stream(id);
         // A stream that was stopped, or has been read to its end, brings nothing more.
-        let Ok(mut chunks) = stream.read(true) else { return StreamEnd::Open };
+        let Ok(mut chunks) = stream.read(true) else { return QuicStreamEnd::Open };
         let end = loop {
             match chunks.next(usize::MAX) {
                 Ok(Some(chunk)) => parts.push(chunk.bytes),
-                Ok(None) => break StreamEnd::Fin,
-                Err(ReadError::Blocked) => break StreamEnd::Open,
-                Err(ReadError::Reset(code)) => break StreamEnd::Reset(code.into_inner()),
+                Ok(None) => break QuicStreamEnd::Fin,
+                Err(ReadError::Blocked) => break QuicStreamEnd::Open,
+                Err(ReadError::Reset(code)) => break QuicStreamEnd::Reset(code.into_inner()),
             }
         };
         // What is to be sent for that goes with the turn.

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::control::{Control, Side, StreamCommand};
+use super::control::{Control, Side, StreamAbort};
 use super::frame;
 use super::request::FieldSection;
 use super::settings::Setup;
@@ -292,7 +292,7 @@ impl Client {
     }
 
     /// The next RESET_STREAM or STOP_SENDING frame that is to be sent.
-    pub fn next_command(&mut self) -> Option<StreamCommand> {
+    pub fn next_command(&mut self) -> Option<StreamAbort> {
         self.control.commands.pop_front()
     }
 
@@ -343,7 +343,7 @@ impl Client {
             (stream.left_bytes, stream.frame_left_bytes, stream.is_open) = (0, 0, false);
             let stream_id = stream.id();
             self.sending.retain(|one| *one != slot);
-            self.control.commands.push_back(StreamCommand::Reset { stream_id, code });
+            self.control.commands.push_back(StreamAbort::Reset { stream_id, code });
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) enum Side {
 
 /// A frame of QUIC that the transport is to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StreamCommand {
+pub enum StreamAbort {
     /// RESET_STREAM: nothing more is sent on the stream, and what waits is dropped.
     Reset {
         /// The stream.
@@ -47,7 +47,7 @@ pub(super) struct Control {
     /// From here on the peer processes no requests; a client's push ids are of no interest.
     pub(super) goaway: Option<u64>,
     pub(super) decoder: Decoder,
-    pub(super) commands: VecDeque<StreamCommand>,
+    pub(super) commands: VecDeque<StreamAbort>,
     /// What waits on our own streams.
     outputs: Vec<Vec<u8>>,
     /// The peer's control stream, and where its frames are.
@@ -166,7 +166,7 @@ impl Control {
 
     /// A stream is abandoned before its end.
     pub(super) fn stop_reading(&mut self, stream_id: u64, code: ErrorCode) {
-        self.commands.push_back(StreamCommand::StopSending { stream_id, code });
+        self.commands.push_back(StreamAbort::StopSending { stream_id, code });
         self.forget_sections(stream_id);
     }
 
@@ -262,7 +262,7 @@ impl Control {
             _ => {
                 self.others[idx].begin.clear();
                 let code = ErrorCode::H3_STREAM_CREATION_ERROR;
-                self.commands.push_back(StreamCommand::StopSending { stream_id, code });
+                self.commands.push_back(StreamAbort::StopSending { stream_id, code });
                 return Ok(());
             }
         };
@@ -415,7 +415,7 @@ impl Control {
         }
         if let Some(output) = self.outputs.get_mut(idx) {
             output.clear();
-            self.commands.push_back(StreamCommand::Reset { stream_id, code });
+            self.commands.push_back(StreamAbort::Reset { stream_id, code });
         }
         Ok(())
     }

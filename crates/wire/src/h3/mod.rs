@@ -38,7 +38,7 @@ mod stream;
 mod varint;
 
 pub use client::{Client, Request};
-pub use control::StreamCommand;
+pub use control::StreamAbort;
 pub use error::Error;
 pub use head::HeadCache;
 pub use request::{FieldSection, prepare};

@@ -3,7 +3,7 @@
 //! Owns: the rules for requests (RFC 9114 4.3.1). Never: which streams there are. A [`UniStreams`] reads what concerns all of them, and an
 //! [`Inbound`] one request's stream; without a dynamic table no stream waits for another, so that they share nothing.
 
-use super::control::{Control, Side, StreamCommand};
+use super::control::{Control, Side, StreamAbort};
 use super::error::excessive;
 use super::limits::IDLE_FRAME_COUNT_MAX;
 use super::qpack::{Decoder, SectionWriter};
@@ -137,7 +137,7 @@ impl UniStreams {
     }
 
     /// The next RESET_STREAM or STOP_SENDING frame that is to be sent.
-    pub fn next_command(&mut self) -> Option<StreamCommand> {
+    pub fn next_command(&mut self) -> Option<StreamAbort> {
         self.control.commands.pop_front()
     }
 

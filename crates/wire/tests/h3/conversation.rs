@@ -2,7 +2,7 @@
 
 use squall_wire::ErrorCode;
 use squall_wire::h1::{RequestHead, RequestKind};
-use squall_wire::h3::{Client, Error, FieldSection, HeadCache, Request, Setup, StreamCommand, prepare};
+use squall_wire::h3::{Client, Error, FieldSection, HeadCache, Request, Setup, StreamAbort, prepare};
 
 use crate::seen::Seen;
 
@@ -92,10 +92,10 @@ impl Conversation {
     }
 }
 
-fn text_of(command: &StreamCommand) -> String {
+fn text_of(command: &StreamAbort) -> String {
     match command {
-        StreamCommand::Reset { stream_id, code } => format!("reset {stream_id} {code}"),
-        StreamCommand::StopSending { stream_id, code } => format!("stop {stream_id} {code}"),
+        StreamAbort::Reset { stream_id, code } => format!("reset {stream_id} {code}"),
+        StreamAbort::StopSending { stream_id, code } => format!("stop {stream_id} {code}"),
     }
 }
 

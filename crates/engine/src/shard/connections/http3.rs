@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use quinn_proto::{Dir, StreamEvent, StreamId, VarInt};
-use squall_wire::h3::StreamCommand;
+use squall_wire::h3::StreamAbort;
 use squall_wire::{Chunk, Client, ErrorCode};
 
-use crate::quic::{StreamEnd, id_of};
+use crate::quic::{QuicStreamEnd, id_of};
 use crate::shard::connections::Connections;
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
@@ -89,11 +89,11 @@ impl Connections {
         while let Some(command) = client.next_command() {
             // A stream that has ended meanwhile needs nothing more.
             match command {
-                StreamCommand::Reset { stream_id, code } => {
+                StreamAbort::Reset { stream_id, code } => {
                     session.forget_held(stream_id);
                     let _ = session.connection().send_stream(id_of(stream_id)).reset(code_of(code));
                 }
-                StreamCommand::StopSending { stream_id, code } => {
+                StreamAbort::StopSending { stream_id, code } => {
                     let _ = session.connection().recv_stream(id_of(stream_id)).stop(code_of(code));
                 }
             }
@@ -312,21 +312,21 @@ impl Connections {
         recorder: &mut ShardRecorder,
         conn_idx: usize,
         stream_id: u64,
-        (parts, end): (&[Bytes], StreamEnd),
+        (parts, end): (&[Bytes], QuicStreamEnd),
     ) -> Result<(), Trouble> {
         let generation = self.conns[conn_idx].generation;
         for (idx, part) in parts.iter().enumerate() {
-            let is_fin = end == StreamEnd::Fin && idx + 1 == parts.len();
+            let is_fin = end == QuicStreamEnd::Fin && idx + 1 == parts.len();
             self.decode_stream(schedule, recorder, conn_idx, stream_id, (part, is_fin))?;
             if !self.is_same(conn_idx, generation) {
                 return Ok(());
             }
         }
         match end {
-            StreamEnd::Fin if parts.is_empty() => {
+            QuicStreamEnd::Fin if parts.is_empty() => {
                 self.decode_stream(schedule, recorder, conn_idx, stream_id, (&[], true))
             }
-            StreamEnd::Reset(code) => {
+            QuicStreamEnd::Reset(code) => {
                 let client = self.conns[conn_idx].client.as_mut().and_then(Client::quic);
                 let Some(client) = client else { return Ok(()) };
                 match client.handle_reset(stream_id, ErrorCode(code)) {
@@ -336,7 +336,7 @@ impl Connections {
                 }
                 Ok(())
             }
-            StreamEnd::Open | StreamEnd::Fin => Ok(()),
+            QuicStreamEnd::Open | QuicStreamEnd::Fin => Ok(()),
         }
     }
 

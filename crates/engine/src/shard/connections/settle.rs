@@ -13,7 +13,7 @@ use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{ConnState, Exchange, RequestId};
 use crate::shard::recorder::ShardRecorder;
-use crate::shard::recorder::streams::StreamEnd;
+use crate::shard::recorder::streams::EventStreamEnd;
 use crate::shard::schedule::Life;
 use crate::shard::schedule::ShardSchedule;
 use crate::sys::{reset_on_close, send};
@@ -233,7 +233,7 @@ impl Connections {
     ) {
         self.counts.open -= 1;
         if schedule.streams.is_some() {
-            let end = if outcome.is_ok() { StreamEnd::Ok } else { StreamEnd::Failed };
+            let end = if outcome.is_ok() { EventStreamEnd::Ok } else { EventStreamEnd::Failed };
             schedule.end_stream(self, recorder, self.place_of(conn_idx, slot), exchange, end);
         }
         // Its driver forgets the call as soon as its end is reported.

@@ -60,7 +60,7 @@ enum Reading {
 
 /// What became of a stream that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::shard) enum StreamEnd {
+pub(in crate::shard) enum EventStreamEnd {
     Ok,
     Failed,
     /// Closed by us before its end.
@@ -150,13 +150,18 @@ impl StreamTable {
     }
 
     /// Counts a stream that has ended, and forgets it.
-    pub(in crate::shard) fn end(&mut self, place: usize, end: StreamEnd, (is_warmup, now_ns): (bool, u64)) {
+    pub(in crate::shard) fn end(
+        &mut self,
+        place: usize,
+        end: EventStreamEnd,
+        (is_warmup, now_ns): (bool, u64),
+    ) {
         let stream = self.open.get_mut(place).and_then(Option::take);
         let is_early = |stream: &OpenStream| stream.head_ns > 0 && stream.done_ns == 0;
         if !is_warmup {
-            let is_early = end == StreamEnd::Failed && stream.as_deref().is_some_and(is_early);
+            let is_early = end == EventStreamEnd::Failed && stream.as_deref().is_some_and(is_early);
             self.figures.ended_early += u64::from(is_early);
-            self.figures.closed_by_us += u64::from(end == StreamEnd::Cut);
+            self.figures.closed_by_us += u64::from(end == EventStreamEnd::Cut);
             match &stream {
                 Some(stream) => self.judge(stream, end, now_ns),
                 None => self.judge(&OpenStream::default(), end, now_ns),
@@ -171,8 +176,8 @@ impl StreamTable {
         self.spare.extend(stream.filter(|_| self.spare.len() < SPARE_COUNT_MAX));
     }
 
-    fn judge(&mut self, stream: &OpenStream, end: StreamEnd, now_ns: u64) {
-        let Some(objectives) = self.policy.objectives.as_ref().filter(|_| end != StreamEnd::Cut) else {
+    fn judge(&mut self, stream: &OpenStream, end: EventStreamEnd, now_ns: u64) {
+        let Some(objectives) = self.policy.objectives.as_ref().filter(|_| end != EventStreamEnd::Cut) else {
             return;
         };
         let facts = StreamFacts {
@@ -182,7 +187,7 @@ impl StreamTable {
             gaps: &stream.gaps,
         };
         self.figures.judged += 1;
-        self.figures.good += u64::from(end == StreamEnd::Ok && objectives.hold(facts));
+        self.figures.good += u64::from(end == EventStreamEnd::Ok && objectives.hold(facts));
     }
 
     /// Until when the stream in this place may stay as it is; `timeout_ns`: how long it may be silent.
@@ -328,7 +333,7 @@ mod tests {
         }
         assert!(table.finish(3));
         assert_eq!(table.reconnect(3), Some((3_000_000_000, b"7".to_vec())));
-        table.end(3, StreamEnd::Ok, (false, 12_000_000));
+        table.end(3, EventStreamEnd::Ok, (false, 12_000_000));
         let figures = &table.figures;
         assert_eq!((figures.events, figures.comments, figures.ended_early), (3, 1, 0));
         assert_eq!((figures.judged, figures.good), (1, 1));
@@ -344,7 +349,7 @@ mod tests {
         table.at_ns = 20_000_000;
         table.data(3, b"{}\n{}");
         assert!(!table.finish(3));
-        table.end(3, StreamEnd::Failed, (false, 21_000_000));
+        table.end(3, EventStreamEnd::Failed, (false, 21_000_000));
         let figures = &table.figures;
         assert_eq!((figures.events, figures.ended_early, figures.judged, figures.good), (2, 1, 1, 0));
     }

@@ -8,7 +8,7 @@ use squall_measure::{Cause, Phase};
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{Exchange, RequestId};
 use crate::shard::recorder::ShardRecorder;
-use crate::shard::recorder::streams::{StreamDue, StreamEnd};
+use crate::shard::recorder::streams::{EventStreamEnd, StreamDue};
 use crate::shard::schedule::{Life, ShardSchedule};
 use crate::trouble::Trouble;
 
@@ -20,12 +20,12 @@ impl ShardSchedule {
         recorder: &mut ShardRecorder,
         place: usize,
         exchange: &Exchange,
-        end: StreamEnd,
+        end: EventStreamEnd,
     ) {
         let Some(streams) = &mut self.streams else { return };
         let Some(table) = &mut recorder.sink.streams else { return };
         if streams.reconnects
-            && end != StreamEnd::Cut
+            && end != EventStreamEnd::Cut
             && let Some((pause_ns, last_id)) = table.reconnect(place)
         {
             let resumed = connections.prepared.resumed(connections.request(exchange.request), &last_id);
@@ -95,7 +95,7 @@ impl ShardSchedule {
     ) {
         let place = connections.place_of(conn_idx, slot);
         let exchange = connections.exchanges[place];
-        self.end_stream(connections, recorder, place, &exchange, StreamEnd::Cut);
+        self.end_stream(connections, recorder, place, &exchange, EventStreamEnd::Cut);
         connections.interrupt(recorder, conn_idx, &exchange);
         connections.give_back(&exchange);
         connections.give_up_slot(recorder, conn_idx, slot);
