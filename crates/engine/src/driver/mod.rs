@@ -78,6 +78,8 @@ pub(crate) struct Port {
     pub(crate) cancelled: Vec<u32>,
     /// Users whose idle connections are closed.
     pub(crate) closed: Vec<u32>,
+    /// Streams that are given up, by user and token, wherever they are. There is no further event.
+    pub(crate) given_up: Vec<(u32, u32)>,
     /// What is wanted of streams.
     pub(crate) commands: Vec<(StreamKey, StreamCommand)>,
     /// What has happened on them in this turn.

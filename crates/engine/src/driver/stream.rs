@@ -51,8 +51,6 @@ pub(crate) enum StreamCommand {
     /// No more is to be read for now: the peer has to wait.
     Pause,
     Resume,
-    /// The stream is given up. There is no further event.
-    Cancel,
     /// A message on a WebSocket.
     Message(MessageKind, Vec<u8>),
     Ping(Vec<u8>),

@@ -33,8 +33,6 @@ struct HeldStream {
     key: Option<StreamKey>,
     /// What the script wants of one that is not open yet.
     waiting: Vec<stream::StreamCommand>,
-    /// The script has given it up before it was open.
-    is_dropped: bool,
     /// The head of its response has been reported.
     has_head: bool,
     /// The peer's close frame.
@@ -78,14 +76,7 @@ impl StreamTable {
             }
             StreamKind::Body => (CallKind::Stream(StreamBody::Whole), false),
         };
-        let held = HeldStream {
-            is_web_socket,
-            key: None,
-            waiting: Vec::new(),
-            is_dropped: false,
-            has_head: false,
-            close: None,
-        };
+        let held = HeldStream { is_web_socket, key: None, waiting: Vec::new(), has_head: false, close: None };
         self.streams.insert((user, token), held);
         let body_bytes_max = if is_web_socket { REFUSAL_BYTES_MAX } else { 0 };
         let request = Request { token, spec, timeout, body_bytes_max, expects: Rc::new([]) };
@@ -93,13 +84,8 @@ impl StreamTable {
     }
 
     fn give_up(&mut self, user: u32, token: u32, port: &mut Port) {
-        let Some(held) = self.streams.get_mut(&(user, token)) else { return };
-        match held.key {
-            Some(key) => {
-                port.commands.push((key, stream::StreamCommand::Cancel));
-                self.streams.remove(&(user, token));
-            }
-            None => held.is_dropped = true,
+        if self.streams.remove(&(user, token)).is_some() {
+            port.given_up.push((user, token));
         }
     }
 
@@ -111,21 +97,21 @@ impl StreamTable {
         port: &mut Port,
     ) -> Option<ScriptStreamEvent> {
         let (user, token) = (ended.user, ended.token);
-        let held = self.streams.get_mut(&(user, token))?;
+        let Some(held) = self.streams.get_mut(&(user, token)) else {
+            // The script has given it up before its call was made.
+            port.given_up.extend(ended.stream.map(|_| (user, token)));
+            return None;
+        };
         if !held.is_web_socket {
             self.ended.push(ended);
             return None;
         }
         let Some(key) = ended.stream else {
-            let held = self.streams.remove(&(user, token))?;
+            self.streams.remove(&(user, token));
             let refused = ScriptStreamNews::Refused(Box::new(reply_of(ended)));
-            return (!held.is_dropped).then_some(ScriptStreamEvent { token, at_ns: now_ns, news: refused });
+            return Some(ScriptStreamEvent { token, at_ns: now_ns, news: refused });
         };
         held.key = Some(key);
-        if held.is_dropped {
-            self.give_up(user, token, port);
-            return None;
-        }
         port.commands.extend(held.waiting.drain(..).map(|command| (key, command)));
         let news = ScriptStreamNews::Open(Box::new(reply_of(ended)));
         Some(ScriptStreamEvent { token, at_ns: now_ns, news })
@@ -140,13 +126,13 @@ impl StreamTable {
     ) -> Option<ScriptStreamEvent> {
         use stream::StreamNews as Wire;
         let stream::StreamReport { user, token, key, at_ns, news } = event;
-        let held = self.streams.get_mut(&(user, token))?;
-        if held.key.is_none() {
+        let Some(held) = self.streams.get_mut(&(user, token)) else {
+            port.given_up.extend(matches!(news, Wire::Open).then_some((user, token)));
+            return None;
+        };
+        // A request that was sent again has another place.
+        if held.key.is_none() || matches!(news, Wire::Open) {
             held.key = Some(key);
-            if held.is_dropped {
-                self.give_up(user, token, port);
-                return None;
-            }
         }
         let news = match news {
             Wire::Head(head) => {
@@ -188,7 +174,7 @@ impl StreamTable {
         let mut events = Vec::new();
         for ended in std::mem::take(&mut self.ended) {
             let (user, token) = (ended.user, ended.token);
-            let Some(held) = self.streams.remove(&(user, token)).filter(|held| !held.is_dropped) else {
+            let Some(held) = self.streams.remove(&(user, token)) else {
                 continue;
             };
             let reply = reply_of(ended);
@@ -311,12 +297,13 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_was_given_up_ends_as_soon_as_it_is_open() {
+    fn a_socket_that_was_given_up_ends_also_if_it_opens_later() {
         let (mut table, mut port) = (StreamTable::default(), Port::default());
         table.obey(2, web_socket(), &mut port).unwrap();
         ask(&mut table, ScriptStreamCommand::Drop, &mut port);
+        assert_eq!(std::mem::take(&mut port.given_up), [(2, 7)]);
         assert!(table.on_ended(ended(101, Some(KEY)), 9, &mut port).is_none());
-        assert!(matches!(port.commands[..], [(KEY, stream::StreamCommand::Cancel)]));
+        assert_eq!(port.given_up, [(2, 7)]);
         table.obey(2, web_socket(), &mut port).unwrap();
         let refused = table.on_ended(ended(403, None), 9, &mut port).unwrap();
         assert!(matches!(&refused.news, ScriptStreamNews::Refused(reply) if reply.status == 403));

@@ -7,7 +7,7 @@ use squall_wire::h1::Response;
 use crate::driver::stream::{CallKind, StreamKey};
 use crate::prepare::Offer;
 use crate::shard::connections::Connections;
-use crate::shard::connections::conn::{CallInFlight, Exchange};
+use crate::shard::connections::conn::{CallInFlight, ConnState, Exchange};
 use crate::shard::connections::websocket::WebSocket;
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
@@ -34,6 +34,61 @@ impl Connections {
         matches!(call.kind, CallKind::Stream(_)).then_some((call.user, call.request.token, key))
     }
 
+    /// A call of a driver is given up, wherever it is: on a connection, as the WebSocket that it has opened, or waiting for a connection. One
+    /// that has ended is nowhere.
+    pub(in crate::shard) fn give_up_call(&mut self, recorder: &mut ShardRecorder, owner: (u32, u32)) {
+        for conn_idx in 0..self.conns.len() {
+            if self.user_of(conn_idx) == Some(owner.0) && self.gives_up_on(recorder, conn_idx, owner) {
+                return;
+            }
+        }
+        for pool_idx in 0..self.pools.len() {
+            if self.pools[pool_idx].user != Some(owner.0) {
+                continue;
+            }
+            let waiting = &self.pools[pool_idx].waiting;
+            let Some(at) = waiting.iter().position(|exchange| self.owner_of(exchange) == Some(owner)) else {
+                continue;
+            };
+            let Some(exchange) = self.pools[pool_idx].waiting.remove(at) else { return };
+            self.counts.waiting -= 1;
+            // What was sent before counts as open, and what never was is nothing yet.
+            if exchange.is_retry() {
+                self.interrupt(recorder, 0, &exchange);
+            }
+            return self.forget_call(&exchange);
+        }
+    }
+
+    /// Gives up a call that is on this connection; whether it was.
+    fn gives_up_on(&mut self, recorder: &mut ShardRecorder, conn_idx: usize, owner: (u32, u32)) -> bool {
+        let conn = &self.conns[conn_idx];
+        let is_open = conn.state == ConnState::Open;
+        if conn.cold.held_by == Some(owner) {
+            // A close frame that was asked for before goes out first, where the socket takes it.
+            let _ = self.flush(recorder, conn_idx);
+            self.part(recorder, conn_idx);
+            self.vacate(recorder, conn_idx);
+            return true;
+        }
+        let is_its =
+            |slot: &u32| self.owner_of(&self.exchanges[self.place_of(conn_idx, *slot)]) == Some(owner);
+        let Some(slot) = self.slots(conn_idx).into_iter().find(is_its) else { return false };
+        let exchange = self.exchanges[self.place_of(conn_idx, slot)];
+        self.interrupt(recorder, conn_idx, &exchange);
+        self.forget_call(&exchange);
+        match is_open {
+            true => self.give_up_slot(recorder, conn_idx, slot),
+            false => self.vacate(recorder, conn_idx),
+        }
+        true
+    }
+
+    /// The user and the token of the call that a request belongs to.
+    fn owner_of(&self, exchange: &Exchange) -> Option<(u32, u32)> {
+        self.flight_of(exchange).map(|flight| (flight.call.user, flight.call.request.token))
+    }
+
     /// Whether the body of a request grows.
     pub(in crate::shard) fn has_growing_body(&self, exchange: &Exchange) -> bool {
         self.flight_of(exchange).is_some_and(CallInFlight::has_growing_body)
@@ -52,11 +107,13 @@ impl Connections {
         let exchange = self.exchanges[place];
         if response.status != 101 {
             self.settle(schedule, recorder, (conn_idx, slot), &exchange, response.status, Ok(()));
+            // Connections of WebSockets carry nothing else.
+            self.conns[conn_idx].is_retiring = true;
             return self.close_when_over(schedule, recorder, conn_idx);
         }
         let head = recorder.sink.head_of(place);
         let agreed = offer.agreed(|name| field_of(head, name));
-        let owner = self.flight_of(&exchange).map(|flight| (flight.call.user, flight.call.request.token));
+        let owner = self.owner_of(&exchange);
         self.conns[conn_idx].client = None;
         match agreed {
             Ok(params) => {

@@ -50,7 +50,7 @@ impl ShardSchedule {
     }
 
     fn obey_port(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
-        self.obey_streams(connections, recorder);
+        self.obey_streams(connections);
         let mut calls = std::mem::take(&mut connections.made.port.calls);
         let cancelled = std::mem::take(&mut connections.made.port.cancelled);
         let closed = std::mem::take(&mut connections.made.port.closed);
@@ -66,6 +66,9 @@ impl ShardSchedule {
         // Calls that were added meanwhile (a request that failed at once) are for the next turn; the capacity is kept.
         calls.append(&mut connections.made.port.calls);
         connections.made.port.calls = calls;
+        for owner in std::mem::take(&mut connections.made.port.given_up) {
+            connections.give_up_call(recorder, owner);
+        }
     }
 
     fn call(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder, call: Call) {

@@ -23,7 +23,7 @@ impl ShardSchedule {
     }
 
     /// Does what the driver wants of its streams.
-    pub(super) fn obey_streams(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(super) fn obey_streams(&mut self, connections: &mut Connections) {
         for (key, command) in std::mem::take(&mut connections.made.port.commands) {
             let conn_idx = key.conn_idx as usize;
             let is_there = connections
@@ -31,37 +31,7 @@ impl ShardSchedule {
                 .get(conn_idx)
                 .is_some_and(|conn| conn.generation == key.generation && conn.state == ConnState::Open);
             if is_there {
-                self.obey_stream(connections, recorder, (conn_idx, key.slot), command);
-            }
-        }
-    }
-
-    fn obey_stream(
-        &mut self,
-        connections: &mut Connections,
-        recorder: &mut ShardRecorder,
-        (conn_idx, slot): (usize, u32),
-        command: StreamCommand,
-    ) {
-        match command {
-            StreamCommand::Message(kind, bytes) => connections.send_message(conn_idx, kind, &bytes),
-            StreamCommand::Ping(payload) => connections.send_ping(conn_idx, &payload),
-            StreamCommand::Close(code, reason) => connections.send_close(conn_idx, code, &reason),
-            StreamCommand::Pause => connections.pause_stream(conn_idx, slot, true),
-            StreamCommand::Resume => connections.pause_stream(conn_idx, slot, false),
-            StreamCommand::Extend(bytes) => connections.extend_stream(conn_idx, slot, &bytes),
-            StreamCommand::Finish => connections.finish_stream(conn_idx, slot),
-            StreamCommand::Cancel if connections.conns[conn_idx].cold.websocket.is_some() => {
-                // A close frame that was asked for before goes out first, where the socket takes it.
-                let _ = connections.flush(recorder, conn_idx);
-                connections.part(recorder, conn_idx);
-                connections.vacate(recorder, conn_idx);
-            }
-            StreamCommand::Cancel => {
-                let exchange = connections.exchanges[connections.place_of(conn_idx, slot)];
-                connections.interrupt(recorder, conn_idx, &exchange);
-                connections.forget_call(&exchange);
-                connections.give_up_slot(recorder, conn_idx, slot);
+                obey_stream(connections, (conn_idx, key.slot), command);
             }
         }
     }
@@ -102,6 +72,18 @@ impl ShardSchedule {
         let _ = connections.flush(recorder, conn_idx);
         connections.report(conn_idx, StreamNews::Closed(trouble));
         connections.vacate(recorder, conn_idx);
+    }
+}
+
+fn obey_stream(connections: &mut Connections, (conn_idx, slot): (usize, u32), command: StreamCommand) {
+    match command {
+        StreamCommand::Message(kind, bytes) => connections.send_message(conn_idx, kind, &bytes),
+        StreamCommand::Ping(payload) => connections.send_ping(conn_idx, &payload),
+        StreamCommand::Close(code, reason) => connections.send_close(conn_idx, code, &reason),
+        StreamCommand::Pause => connections.pause_stream(conn_idx, slot, true),
+        StreamCommand::Resume => connections.pause_stream(conn_idx, slot, false),
+        StreamCommand::Extend(bytes) => connections.extend_stream(conn_idx, slot, &bytes),
+        StreamCommand::Finish => connections.finish_stream(conn_idx, slot),
     }
 }
 
