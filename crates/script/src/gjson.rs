@@ -151,20 +151,60 @@ fn selector(text: &str) -> (String, &str) {
 
 /// Whether a member's name fits a part with wildcards; `\` makes the next letter plain.
 fn matches_name(pattern: &str, name: &str) -> bool {
-    fn fits(pattern: &[char], name: &[char]) -> bool {
-        match (pattern.first(), name.first()) {
-            (None, None) => true,
-            (Some('\\'), Some(letter)) => pattern.get(1) == Some(letter) && fits(&pattern[2..], &name[1..]),
-            (Some('*'), _) => fits(&pattern[1..], name) || !name.is_empty() && fits(pattern, &name[1..]),
-            (Some('?'), Some(_)) => fits(&pattern[1..], &name[1..]),
-            (Some(wanted), Some(letter)) => wanted == letter && fits(&pattern[1..], &name[1..]),
-            _ => false,
-        }
-    }
     if !pattern.contains(['*', '?', '\\']) {
         return pattern == name;
     }
-    fits(&pattern.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())
+    let (pattern, name) = (Wanted::all(pattern), name.chars().collect::<Vec<_>>());
+    let (mut at, mut name_at) = (0, 0);
+    // Where the last `*` is, and how much of the name it takes so far: only that can be wrong when a later letter does not fit.
+    let mut star = None;
+    while name_at < name.len() {
+        match pattern.get(at) {
+            Some(Wanted::Any) => {
+                star = Some((at, name_at));
+                at += 1;
+                continue;
+            }
+            Some(wanted) if wanted.fits(name[name_at]) => (at, name_at) = (at + 1, name_at + 1),
+            _ => {
+                let Some((star_at, taken)) = star else { return false };
+                star = Some((star_at, taken + 1));
+                (at, name_at) = (star_at + 1, taken + 1);
+            }
+        }
+    }
+    pattern[at..].iter().all(|wanted| matches!(wanted, Wanted::Any))
+}
+
+/// What a place of a pattern wants.
+enum Wanted {
+    /// Any letters.
+    Any,
+    /// Any letter.
+    One,
+    Letter(char),
+}
+
+impl Wanted {
+    fn all(pattern: &str) -> Vec<Self> {
+        let (mut letters, mut all) = (pattern.chars(), Vec::new());
+        while let Some(letter) = letters.next() {
+            all.push(match letter {
+                '*' => Self::Any,
+                '?' => Self::One,
+                '\\' => Self::Letter(letters.next().unwrap_or('\\')),
+                letter => Self::Letter(letter),
+            });
+        }
+        all
+    }
+
+    fn fits(&self, letter: char) -> bool {
+        match self {
+            Self::Any | Self::One => true,
+            Self::Letter(wanted) => *wanted == letter,
+        }
+    }
 }
 
 /// Whether an element fits a query such as `age>=45` or `nested.name=="x"`.
@@ -352,6 +392,8 @@ mod tests {
             ("child*.2", r#""Jack""#),
             ("c?ildren.0", r#""Sara""#),
             ("o.*.c.0.d", "1"),
+            (r#"children.#(%"*a*")#"#, r#"["Sara","Jack"]"#),
+            (r#"children.#(%"S*r?")"#, r#""Sara""#),
             ("fav\\.movie", r#""Deer Hunter""#),
             ("a(b", "1"),
             ("friends.#.first", r#"["Dale","Roger","Jane"]"#),

@@ -275,12 +275,16 @@ impl StreamMessage {
 }
 
 impl ScriptStreamNews {
+    /// What it takes of the memory that may be held for events.
     fn bytes(&self) -> usize {
-        match self {
-            Self::Message(message) => message.bytes().len(),
-            Self::Data(bytes) => bytes.len(),
-            _ => 0,
-        }
+        // Small ones are many; those at its beginning and its end are one each.
+        let payload = match self {
+            Self::Open(_) | Self::Refused(_) | Self::Closed(_) => return 0,
+            Self::Message(message) => message.bytes(),
+            Self::Data(bytes) | Self::Pong(bytes) => bytes,
+            Self::Ping => &[],
+        };
+        size_of::<ScriptStreamEvent>() + payload.len()
     }
 }
 
@@ -326,7 +330,7 @@ mod tests {
         assert_eq!(streams.take_of(call).map(|event| event.token), Some(call));
         streams.abandon(call);
         assert!(streams.take_of(call).is_none());
-        assert_eq!(streams.inbox_bytes, 1);
+        assert_eq!(streams.inbox_bytes, size_of::<ScriptStreamEvent>() + 1);
         assert!(streams.take_looped().is_some() && streams.take_looped().is_none());
         assert_eq!((streams.has_looped(), streams.count()), (true, 1));
         let mut commands = Vec::new();
@@ -340,8 +344,8 @@ mod tests {
     fn a_stream_that_is_not_read_ends() {
         let mut streams = UserStreams::default();
         let token = streams.add(stream(StreamOwner::Loop));
-        streams.deliver(data(token, STREAM_INBOX_BYTES_MAX));
-        streams.deliver(data(token, 1));
+        streams.deliver(data(token, STREAM_INBOX_BYTES_MAX - size_of::<ScriptStreamEvent>()));
+        streams.deliver(ScriptStreamEvent { token, at_ns: 0, news: ScriptStreamNews::Ping });
         assert!(matches!(
             streams.take_of(token),
             Some(ScriptStreamEvent { news: ScriptStreamNews::Data(_), .. })

@@ -26,6 +26,8 @@ pub(super) struct Timing {
     pub connections: Option<NonZeroU32>,
     pub duration: Option<Duration>,
     pub requests: Option<NonZeroU64>,
+    /// Something else than a number of requests ends it.
+    pub has_count: bool,
     pub rate: Option<f64>,
     pub ramp: Option<Ramp>,
     pub arrival: Option<Arrival>,
@@ -71,7 +73,8 @@ impl Timing {
 
     /// The first of the given ends; the default duration when there is none. The warm-up comes on top.
     pub(super) fn stop(&self) -> Stop {
-        let by_default = || self.requests.is_none().then_some(DURATION_DEFAULT);
+        let is_counted = self.requests.is_some() || self.has_count;
+        let by_default = || (!is_counted).then_some(DURATION_DEFAULT);
         let ramp = self.ramp.as_ref().map(|ramp| ramp.profile(0.0).duration());
         let measured = self.duration.or(ramp).or_else(by_default);
         Stop {

@@ -103,6 +103,8 @@ fn timing(given: &mut Reading<'_>, exchange: MessageExchange, ramp: Option<Ramp>
     Timing {
         connections,
         duration: given.one(&WEBSOCKET_DURATION),
+        // Where others publish, that all has come cannot be known.
+        has_count: exchange == MessageExchange::Echo && given.one(&MESSAGE_COUNT).is_some(),
         ramp,
         warmup: given.one(&WEBSOCKET_WARMUP),
         threads: given.one(&WEBSOCKET_THREADS),

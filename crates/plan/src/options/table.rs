@@ -179,7 +179,7 @@ options! { IDLE_LOAD, "Load", &[Idle];
 options! { WEBSOCKET_LOAD, "Load", &[WebSocket];
     /// WebSockets to keep open [default: 50, or --publish and --subscribe together]
     WEBSOCKET_CONNECTIONS: NonZeroU32 = option("connections", "N", Number, values::connections).short('c');
-    /// Total duration, including the opening of connections [default: 10s]
+    /// Total duration, including the opening of connections [default: 10s, or until --messages were echoed]
     WEBSOCKET_DURATION: Duration = option("duration", "TIME", Time, values::time).short('d');
     /// Open model: messages per second, of all connections together
     ///

@@ -119,7 +119,7 @@ mod tests {
                 "option `ext.squall` has the unknown field `htp`",
                 "allowed fields: http, keepWebSockets, maxBodyBytes, scenarios",
             ),
-            (json!({ "http": "3" }), "option `ext.squall.http` is \"3\"", HTTP_HELP),
+            (json!({ "http": "4" }), "option `ext.squall.http` is \"4\"", HTTP_HELP),
             (json!({ "http": 2 }), "option `ext.squall.http` is 2", HTTP_HELP),
             (
                 json!({ "maxBodyBytes": "1MB" }),

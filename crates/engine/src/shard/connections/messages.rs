@@ -109,7 +109,9 @@ impl Connections {
                     let mut frame = Vec::new();
                     websocket.outbox.pong(payload, key, &mut frame);
                     schedule.on_ping(self, recorder, conn_idx, payload);
-                    if self.hold_back(conn_idx, &frame) > UNSENT_PONG_BYTES_MAX {
+                    let waiting_bytes = self.hold_back(conn_idx, &frame);
+                    websocket.pong_bytes = (websocket.pong_bytes + frame.len()).min(waiting_bytes);
+                    if websocket.pong_bytes > UNSENT_PONG_BYTES_MAX {
                         return Said::Wrong(Error::TooLarge(UNSENT_PONG_BYTES_MAX as u64));
                     }
                     self.list_unsent(conn_idx);

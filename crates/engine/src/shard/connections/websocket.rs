@@ -20,6 +20,8 @@ pub(in crate::shard) struct WebSocket {
     pub(in crate::shard) is_closing: bool,
     /// Nothing is to be read of it for now.
     pub(in crate::shard) is_paused: bool,
+    /// Of what waits to be sent, at most so many bytes are pongs.
+    pub(in crate::shard) pong_bytes: usize,
     /// How it was closed has been counted.
     pub(in crate::shard) is_noted: bool,
     pub(in crate::shard) talk: Talk,
@@ -57,6 +59,7 @@ impl WebSocket {
             is_compressed: params.is_some(),
             is_closing: false,
             is_paused: false,
+            pong_bytes: 0,
             is_noted: false,
             talk: Talk {
                 sender_at: None,

@@ -112,8 +112,9 @@ impl MessageSchedule {
     /// Whether all messages were sent and answered that the load has.
     pub(super) fn is_done(&self, now_ns: u64) -> bool {
         // Where others publish, what they send ends when nothing more comes.
-        let is_expecting =
-            self.sender_count_max == 0 && !(self.has_heard && now_ns >= self.heard_ns + self.quiet_ns);
+        let is_expecting = self.policy.is_stamped()
+            && self.sender_count_max == 0
+            && !(self.has_heard && now_ns >= self.heard_ns + self.quiet_ns);
         self.remaining == Some(0) && self.waiting.is_empty() && !is_expecting && self.is_settled(now_ns)
     }
 

@@ -31,8 +31,11 @@ impl ShardSchedule {
             made.bytes_received += bytes.len() as u64;
             note_answer(made, &answer, now_ns, messages.arrivals.is_some());
         }
-        let sends_next =
-            messages.arrivals.is_none() && talk.sender_at.is_some() && talk.unanswered.is_empty();
+        // What answers nothing, such as a heartbeat, makes nobody send.
+        let sends_next = matches!(answer, Answer::Echo(_) | Answer::Mismatch)
+            && messages.arrivals.is_none()
+            && talk.sender_at.is_some()
+            && talk.unanswered.is_empty();
         if sends_next && self.life == Life::Running {
             messages.go_on(now_ns, (conn_idx as u32, connections.conns[conn_idx].generation));
         }

@@ -47,6 +47,8 @@ impl ShardSchedule {
             }
             if (messages.waiting.len() as u64) < ARRIVALS_WAITING_MAX {
                 messages.waiting.push_back(intended_ns);
+            } else if !messages.is_warmup(intended_ns) {
+                figures(&mut recorder.pulse).unanswered += 1;
             }
         }
     }
