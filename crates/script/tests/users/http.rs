@@ -502,7 +502,7 @@ fn a_request_names_its_version_of_http() {
     use squall_plan::HttpVersion::{Auto, Http2, Http11};
     assert_eq!(sent, [Auto, Http11, Http2, Auto]);
     let Outcome::Failed(error) = run.outcome else { panic!("{:?}", run.outcome) };
-    let expected = "Error: invalid `http: 'h2'` in the params: use '1.1', '2' or 'auto'";
+    let expected = "Error: invalid `http: 'h2'` in the params: use '1.1', '2', '3' or 'auto'";
     assert_eq!(error.message.lines().next(), Some(expected));
 }
 
