@@ -375,7 +375,7 @@ impl QuicEndpoint {
         let socket = &mut self.sockets[socket_idx];
         let Some(fd) = &socket.fd else { return socket.unsent.clear() };
         let mut sent = 0;
-        let mut refusals = 0;
+        let mut retried = None;
         while sent < socket.unsent.len() && !socket.is_blocked {
             self.counts.send_calls += 1;
             match send_datagrams(fd, socket.path.1.is_ipv4(), &socket.unsent[sent..]) {
@@ -385,8 +385,11 @@ impl QuicEndpoint {
                     self.newly_blocked.push(socket_idx);
                 }
                 // What an earlier datagram met is reported once, and says nothing of this one.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && refusals < REFUSALS_MAX => {
-                    refusals += 1;
+                Err(error)
+                    if matches!(error.raw_os_error(), Some(libc::ECONNREFUSED | libc::EMSGSIZE))
+                        && retried != Some(sent) =>
+                {
+                    retried = Some(sent);
                 }
                 Err(error) => {
                     // Drivers without checksum offloading refuse to cut (quinn-udp knows of this, too).
@@ -510,6 +513,3 @@ const UNSENT_COUNT_MAX: usize = 32;
 
 /// Buffers that are kept to be used again.
 const SPARE_COUNT_MAX: usize = 64;
-
-/// Refusals in a row that are passed over in one turn.
-const REFUSALS_MAX: u32 = 4;

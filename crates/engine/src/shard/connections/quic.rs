@@ -116,6 +116,8 @@ impl Connections {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // A datagram was too large for the path (a probe of it): QUIC sees that as a loss.
+                Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => {}
                 Err(error) => {
                     self.now_ns = monotonic_ns();
                     self.fail_unanswered(schedule, recorder, socket_idx, &error);
