@@ -278,8 +278,9 @@ impl QuicEndpoint {
             }
             let mut bytes = socket.spare.pop().unwrap_or_default();
             bytes.clear();
-            let Some(transmit) = session.connection.poll_transmit(now, socket.segment_count_max, &mut bytes)
-            else {
+            let fitting = UDP_BYTES_MAX / usize::from(session.connection.current_mtu());
+            let segment_count = socket.segment_count_max.min(fitting.max(1));
+            let Some(transmit) = session.connection.poll_transmit(now, segment_count, &mut bytes) else {
                 socket.spare.push(bytes);
                 break;
             };
@@ -507,6 +508,9 @@ const OWN_BUFFER_BYTES: usize = 256 << 10;
 
 /// Datagrams that the kernel cuts one message into (`UDP_MAX_SEGMENTS` is 64 in old kernels).
 const SEGMENT_COUNT_MAX: usize = 44;
+
+/// What one message has at most, cut or not: what IPv4 leaves of 64 KiB after its header and that of UDP.
+const UDP_BYTES_MAX: usize = 65_507;
 
 /// Messages that gather before they are sent in any case.
 const UNSENT_COUNT_MAX: usize = 32;
