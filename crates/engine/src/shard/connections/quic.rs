@@ -124,7 +124,9 @@ impl Connections {
                 }
             }
         }
-        if let Some(quic) = &mut self.quic {
+        if let Some(quic) = &mut self.quic
+            && !quic.unfinished.contains(&socket_idx)
+        {
             quic.unfinished.push(socket_idx);
         }
     }
