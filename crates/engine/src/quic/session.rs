@@ -203,9 +203,18 @@ impl QuicSession {
         self.write_or_hold(stream_id, slot, &bytes, is_last).then_some(slot)
     }
 
-    /// What was kept for a stream is not sent any more.
-    pub(crate) fn forget_held(&mut self, stream_id: u64) {
+    /// Gives up a stream that has not taken all that it was given, if there is such.
+    pub(crate) fn reset_held(&mut self, stream_id: u64, code: VarInt) {
+        if self.held.iter().any(|part| part.stream_id == stream_id) {
+            self.reset(stream_id, code);
+        }
+    }
+
+    /// Nothing more is sent on a stream.
+    pub(crate) fn reset(&mut self, stream_id: u64, code: VarInt) {
         self.held.retain(|part| part.stream_id != stream_id);
+        // One that has ended meanwhile needs nothing more.
+        let _ = self.connection.send_stream(id_of(stream_id)).reset(code);
     }
 
     /// Appends what a stream has to `parts`.

@@ -87,13 +87,12 @@ impl Connections {
             return;
         };
         while let Some(command) = client.next_command() {
-            // A stream that has ended meanwhile needs nothing more.
             match command {
-                StreamAbort::Reset { stream_id, code } => {
-                    session.forget_held(stream_id);
-                    let _ = session.connection().send_stream(id_of(stream_id)).reset(code_of(code));
-                }
+                StreamAbort::Reset { stream_id, code } => session.reset(stream_id, code_of(code)),
                 StreamAbort::StopSending { stream_id, code } => {
+                    // All of its request may be handed out, but not taken yet: the client asks for no reset then.
+                    session.reset_held(stream_id, code_of(code));
+                    // A stream that has ended meanwhile needs nothing more.
                     let _ = session.connection().recv_stream(id_of(stream_id)).stop(code_of(code));
                 }
             }
@@ -200,6 +199,9 @@ impl Connections {
             StreamEvent::Writable { id } => self.unblock_stream(conn_idx, id),
             StreamEvent::Stopped { id, error_code } => {
                 let conn = &mut self.conns[conn_idx];
+                if let Some(session) = &mut conn.cold.quic {
+                    session.reset_held(u64::from(id), error_code);
+                }
                 if let Some(client) = conn.client.as_mut().and_then(Client::quic) {
                     let code = ErrorCode(error_code.into_inner());
                     if let Err(error) = client.handle_stop_sending(u64::from(id), code) {
@@ -226,7 +228,10 @@ impl Connections {
         else {
             return;
         };
-        if let Some(slot) = session.write_held(u64::from(id)) {
+        // The request may be over, and the slot another's.
+        if let Some(slot) = session.write_held(u64::from(id))
+            && client.stream_of(slot) == Some(u64::from(id))
+        {
             client.unblock(slot);
         }
     }
