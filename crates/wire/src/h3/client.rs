@@ -293,7 +293,7 @@ impl Client {
 
     /// The next RESET_STREAM or STOP_SENDING frame that is to be sent.
     pub fn next_command(&mut self) -> Option<StreamAbort> {
-        self.control.commands.pop_front()
+        self.control.next_command()
     }
 
     /// The peer has sent nothing more for now: what has no effect is bounded within one stretch of frames.

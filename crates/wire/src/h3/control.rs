@@ -164,6 +164,15 @@ impl Control {
         frame::put(frame::GOAWAY, &payload, &mut self.outputs[0]);
     }
 
+    /// What the transport is to send next. Of a stream whose reading it stops nothing more comes.
+    pub(super) fn next_command(&mut self) -> Option<StreamAbort> {
+        let command = self.commands.pop_front();
+        if let Some(StreamAbort::StopSending { stream_id, .. }) = command {
+            self.others.retain(|other| other.stream_id != stream_id);
+        }
+        command
+    }
+
     /// A stream is abandoned before its end.
     pub(super) fn stop_reading(&mut self, stream_id: u64, code: ErrorCode) {
         self.commands.push_back(StreamAbort::StopSending { stream_id, code });

@@ -138,7 +138,7 @@ impl UniStreams {
 
     /// The next RESET_STREAM or STOP_SENDING frame that is to be sent.
     pub fn next_command(&mut self) -> Option<StreamAbort> {
-        self.control.commands.pop_front()
+        self.control.next_command()
     }
 
     /// Requests from this stream on are not processed (RFC 9114 5.2).

@@ -332,11 +332,16 @@ fn resets() {
 fn unknown_streams_are_stopped() {
     let mut conversation = Conversation::with_requests(1);
     conversation.read(OTHER, &varint(0x21 + 0x1f * 100), false).unwrap();
-    assert_eq!(conversation.commands(), ["stop 15 H3_STREAM_CREATION_ERROR"]);
     conversation.read(OTHER, &[0, 1, 2], true).unwrap();
+    assert_eq!(conversation.commands(), ["stop 15 H3_STREAM_CREATION_ERROR"]);
     conversation.read(OTHER + 4, &[0x21], true).unwrap();
     conversation.read(OTHER + 8, &[], true).unwrap();
     conversation.read(OTHER + 12, &[0x40], true).unwrap();
+    for nth in 0..100 {
+        conversation.read(1003 + 4 * nth, &[0x21], false).unwrap();
+        // One that is stopped does not count any more.
+        conversation.commands();
+    }
     let error = (0..100).find_map(|nth| conversation.read(103 + 4 * nth, &[0x21], false).err()).unwrap();
     assert_eq!(error.code, ErrorCode::H3_EXCESSIVE_LOAD);
 }
