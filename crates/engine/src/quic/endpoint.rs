@@ -130,11 +130,14 @@ impl QuicEndpoint {
         watch: impl FnOnce(&Fd, usize) -> io::Result<()>,
     ) -> io::Result<Box<QuicSession>> {
         let config = self.config_of(target.config)?;
-        let socket_idx = self.socket_for(target, watch)?;
         let now = self.clock.instant(now_ns);
         let name = target.server_name.to_str();
         let (handle, connection) =
             self.endpoint.connect(now, config, target.remote, &name).map_err(connect_failed)?;
+        // The socket comes last: one of a single connection is closed by nothing but the connection's end.
+        let socket_idx = self.socket_for(target, watch).inspect_err(|_| {
+            self.endpoint.handle_event(handle, EndpointEvent::drained());
+        })?;
         if self.owners.len() <= handle.0 {
             self.owners.resize(handle.0 + 1, u32::MAX);
         }
@@ -171,7 +174,7 @@ impl QuicEndpoint {
         let buffer_bytes = if is_shared { UDP_BUFFER_BYTES as usize } else { OWN_BUFFER_BYTES };
         enlarge_buffers(&fd, buffer_bytes)?;
         let can_cut = self.policy.segmentation && has_segmentation(&fd);
-        let idx = self.vacant_sockets.pop().unwrap_or(self.sockets.len());
+        let idx = self.vacant_sockets.last().copied().unwrap_or(self.sockets.len());
         watch(&fd, idx)?;
         let socket = UdpSocket {
             fd: Some(fd),
@@ -187,6 +190,7 @@ impl QuicEndpoint {
         if idx == self.sockets.len() {
             self.sockets.push(socket);
         } else {
+            self.vacant_sockets.pop();
             self.sockets[idx] = socket;
         }
         Ok(idx)

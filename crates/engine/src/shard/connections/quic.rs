@@ -2,6 +2,7 @@
 //! many share a socket, that datagrams bring events instead of bytes, and that each has timers.
 
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use quinn_proto::{ConnectionError, Event};
@@ -33,7 +34,14 @@ impl Connections {
         let origin = &origins[origin_idx];
         let tls = origin.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let remote = self.dialer.next_remote(origin_idx, &origin.dial, names);
-        let remote = remote.ok_or(io::ErrorKind::Unsupported)?;
+        let mut remote = remote.ok_or(io::ErrorKind::Unsupported)?;
+        // The kernel does this for TCP; quinn-proto refuses such an address.
+        if remote.ip().is_unspecified() {
+            remote.set_ip(match remote.ip() {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
         conn.cold.remote = Some(remote);
         let config = match &mut schedule.sessions {
             None => Arc::clone(&tls.config),
