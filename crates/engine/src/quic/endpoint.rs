@@ -410,21 +410,24 @@ impl QuicEndpoint {
         socket.spare.truncate(SPARE_COUNT_MAX);
     }
 
-    /// Closes a connection, and says so to the server.
-    pub(crate) fn close(&mut self, session: &mut QuicSession, code: u64, now_ns: u64) {
+    /// Closes a connection, and says so to the server; in how many bytes.
+    pub(crate) fn close(&mut self, session: &mut QuicSession, code: u64, now_ns: u64) -> usize {
         let now = self.clock.instant(now_ns);
         let code = VarInt::try_from(code).unwrap_or(VarInt::MAX);
         session.connection.close(now, code, bytes::Bytes::new());
         let socket = &mut self.sockets[session.socket_idx];
         let mut bytes = socket.spare.pop().unwrap_or_default();
         bytes.clear();
+        let mut queued_bytes = 0;
         if let Some(transmit) = session.connection.poll_transmit(now, 1, &mut bytes) {
             bytes.truncate(transmit.size);
+            queued_bytes = transmit.size;
             self.push_unsent(session.socket_idx, OutgoingDatagrams { bytes, segment_bytes: 0, ecn: 0 });
         }
         if self.sockets[session.socket_idx].unsent.len() >= UNSENT_COUNT_MAX {
             self.send_unsent(session.socket_idx);
         }
+        queued_bytes
     }
 
     /// Forgets a connection. What is still on its way for it belongs to no one.

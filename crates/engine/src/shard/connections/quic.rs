@@ -377,7 +377,7 @@ impl Connections {
 
     /// A slot's connection ends: the server is told so, and what it has counted is kept.
     pub(super) fn end_quic(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
-        self.close_quic(conn_idx, ErrorCode::H3_NO_ERROR.0);
+        self.close_quic(recorder, conn_idx, ErrorCode::H3_NO_ERROR.0);
         self.note_quic_progress(recorder, conn_idx);
         let Some(session) = self.conns[conn_idx].cold.quic.take() else { return };
         note_rtt(recorder, &session);
@@ -387,9 +387,10 @@ impl Connections {
     }
 
     /// Says to the server that a connection ends, unless that has been said.
-    pub(super) fn close_quic(&mut self, conn_idx: usize, code: u64) {
+    pub(super) fn close_quic(&mut self, recorder: &mut ShardRecorder, conn_idx: usize, code: u64) {
         if let (Some(quic), Some(session)) = (&mut self.quic, &mut self.conns[conn_idx].cold.quic) {
-            quic.close(session, code, monotonic_ns());
+            let queued_bytes = quic.close(session, code, monotonic_ns());
+            self.count_sent(recorder, conn_idx, queued_bytes as u64);
         }
     }
 

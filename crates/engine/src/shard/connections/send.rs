@@ -426,7 +426,7 @@ impl Connections {
         conn_idx: usize,
         code: ErrorCode,
     ) {
-        self.close_quic(conn_idx, code.0);
+        self.close_quic(recorder, conn_idx, code.0);
         let conn = &mut self.conns[conn_idx];
         let is_blocked = conn.is_blocked();
         let Some(client) = conn.client.as_mut().filter(|_| !is_blocked) else { return };

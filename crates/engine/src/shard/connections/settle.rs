@@ -369,7 +369,7 @@ impl Connections {
     pub(in crate::shard) fn part(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         self.drop_peeked(conn_idx);
         if self.conns[conn_idx].cold.quic.is_some() {
-            return self.close_quic(conn_idx, ErrorCode::H3_NO_ERROR.0);
+            return self.close_quic(recorder, conn_idx, ErrorCode::H3_NO_ERROR.0);
         }
         self.part_websocket(recorder, conn_idx);
         match (self.limits.close, &self.conns[conn_idx].socket) {
