@@ -401,7 +401,7 @@ impl QuicEndpoint {
                     if error.raw_os_error() == Some(libc::EIO) {
                         socket.segment_count_max = 1;
                     }
-                    // Too large for the path (a probe of it), or dropped on the way out: as good as lost, which QUIC mends.
+                    // Too large for the path (a probe of it), or dropped on the way out: QUIC treats it as lost.
                     sent += 1;
                 }
             }

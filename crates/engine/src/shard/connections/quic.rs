@@ -375,7 +375,7 @@ impl Connections {
         }
     }
 
-    /// A slot's connection ends: the server is told so, and what it has counted is kept.
+    /// The connection in a slot ends: it is closed with a code, and its figures are kept.
     pub(super) fn end_quic(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         self.close_quic(recorder, conn_idx, ErrorCode::H3_NO_ERROR.0);
         self.note_quic_progress(recorder, conn_idx);

@@ -67,7 +67,7 @@ impl ShardSchedule {
         }
     }
 
-    /// The server broke the protocol, or a limit: it is told with which code, and the connection ends.
+    /// The server broke the protocol, or a limit: it is sent the code, and the connection ends.
     pub(in crate::shard) fn on_websocket_error(
         &mut self,
         connections: &mut Connections,

@@ -40,8 +40,8 @@ pub(in crate::shard) struct MessageSchedule {
     open_count: u64,
     next_storm_ns: u64,
     /// When a message came last, and after how long without one no more are expected.
-    heard_ns: u64,
-    has_heard: bool,
+    received_ns: u64,
+    has_received: bool,
     quiet_ns: u64,
     warm_until_ns: u64,
     /// A message while it is put together.
@@ -88,8 +88,8 @@ impl MessageSchedule {
             due: Vec::new(),
             open_count: 0,
             next_storm_ns: policy.storm_ns.map_or(u64::MAX, |every_ns| start_ns.saturating_add(every_ns)),
-            heard_ns: start_ns,
-            has_heard: false,
+            received_ns: start_ns,
+            has_received: false,
             warm_until_ns: start_ns + warmup_ns,
             scratch: Vec::new(),
             policy,
@@ -114,13 +114,13 @@ impl MessageSchedule {
         // Where others publish, what they send ends when nothing more comes.
         let is_expecting = self.policy.is_stamped()
             && self.sender_count_max == 0
-            && !(self.has_heard && now_ns >= self.heard_ns + self.quiet_ns);
+            && !(self.has_received && now_ns >= self.received_ns + self.quiet_ns);
         self.remaining == Some(0) && self.waiting.is_empty() && !is_expecting && self.is_settled(now_ns)
     }
 
     /// Whether nothing more is to be waited for at the end: no answer, and no delivery that may be on its way.
     pub(super) fn is_settled(&self, now_ns: u64) -> bool {
-        let is_quiet = !self.policy.is_stamped() || now_ns >= self.heard_ns + DELIVERY_GRACE_NS;
+        let is_quiet = !self.policy.is_stamped() || now_ns >= self.received_ns + DELIVERY_GRACE_NS;
         self.open_count == 0 && is_quiet
     }
 

@@ -23,7 +23,7 @@ impl ShardSchedule {
             return connections.report_message(conn_idx, kind, bytes);
         };
         let (now_ns, start_ns) = (connections.now_ns, self.times.start_ns);
-        (messages.heard_ns, messages.has_heard) = (now_ns, true);
+        (messages.received_ns, messages.has_received) = (now_ns, true);
         let answer = messages.answer(talk, bytes, now_ns.saturating_sub(start_ns));
         if !messages.is_warmup(now_ns) {
             let made = figures(&mut recorder.pulse);
