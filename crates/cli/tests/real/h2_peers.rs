@@ -66,14 +66,15 @@ fn run_against(peer: &Peer, server: &ScriptedPeer) -> Ended {
 }
 
 /// Causes and phases, one for each failed request, in order.
-fn failures(ended: &Ended) -> Vec<(String, String)> {
+pub(crate) fn failures(ended: &Ended) -> Vec<(String, String)> {
     let repeat = |(cause, phase, count): (String, String, u64)| vec![(cause, phase); count as usize];
     let mut failures: Vec<_> = ended.errors().into_iter().flat_map(repeat).collect();
     failures.sort_unstable();
     failures
 }
 
-fn names(expected: &[(Cause, Phase)]) -> Vec<(String, String)> {
+/// The same, as they are expected.
+pub(crate) fn names(expected: &[(Cause, Phase)]) -> Vec<(String, String)> {
     let name = |value: serde_json::Result<serde_json::Value>| {
         value.expect("names are strings").as_str().unwrap_or_default().to_owned()
     };

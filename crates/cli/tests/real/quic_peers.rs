@@ -1,9 +1,9 @@
 //! Rules of QUIC and of HTTP/3 that bind a client: a counted cause, no hang, and the right packets in the figures.
 
-use squall_measure::{Cause, Phase};
 use squall_testkit::quic::{PEERS, Peer, QuicPeer};
 
-use crate::squall::{Ended, assert_none_complains, run};
+use crate::h2_peers::{failures, names};
+use crate::squall::{assert_none_complains, run};
 
 /// Whatever the peer sends.
 const RSS_BYTES_MAX: u64 = 96 * 1024 * 1024;
@@ -52,24 +52,4 @@ fn complaint(peer: &Peer) -> Option<String> {
     let wrong =
         peer.counts.iter().find(|(name, count)| ended.count(&format!("/totals/quic/{name}")) != *count);
     wrong.map(|(name, count)| format!("not {count} {name}: {}", ended.json()["totals"]["quic"]))
-}
-
-/// Causes and phases, one for each failed request, in order.
-fn failures(ended: &Ended) -> Vec<(String, String)> {
-    let repeat = |(cause, phase, count): (String, String, u64)| vec![(cause, phase); count as usize];
-    let mut failures: Vec<_> = ended.errors().into_iter().flat_map(repeat).collect();
-    failures.sort_unstable();
-    failures
-}
-
-fn names(expected: &[(Cause, Phase)]) -> Vec<(String, String)> {
-    let name = |value: serde_json::Result<serde_json::Value>| {
-        value.expect("names are strings").as_str().unwrap_or_default().to_owned()
-    };
-    let pair = |(cause, phase): &(Cause, Phase)| {
-        (name(serde_json::to_value(cause)), name(serde_json::to_value(phase)))
-    };
-    let mut names: Vec<_> = expected.iter().map(pair).collect();
-    names.sort_unstable();
-    names
 }
