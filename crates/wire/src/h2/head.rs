@@ -7,7 +7,7 @@ use super::Error;
 use super::hpack::{Decoder, Traits};
 use super::limits::CACHED_BLOCK_BYTES_MAX;
 use crate::compression::Scratch;
-use crate::message::{Head, write_line};
+use crate::message::{Head, HeadText, Wanted};
 
 /// Recognises a header block that equals the last one, and lends space to decode the others. One for each event loop.
 #[derive(Debug, Default)]
@@ -19,30 +19,15 @@ pub struct HeadCache {
     /// Sizes of the fields that it inserts into the dynamic table.
     inserted_bytes: usize,
     head: Head,
-    /// Its fields as text, if they were asked for.
-    text: Vec<u8>,
+    text: HeadText,
     has_text: bool,
     scratch: Scratch,
 }
 
-/// What a block is read for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
-    /// What it means.
-    Meaning,
-    /// Its fields as well.
-    Text,
-}
-
 impl HeadCache {
-    /// The block that was read last as HTTP/1.1 would write it; of use only if it was read as [`Wanted::Text`].
-    pub(super) fn text(&self) -> &[u8] {
+    /// The block that was read last.
+    pub(super) fn text(&self) -> &HeadText {
         &self.text
-    }
-
-    /// The same without a status line.
-    pub(super) fn lines(&self) -> &[u8] {
-        &self.text[STATUS_LINE.len()..]
     }
 
     /// Reads a whole block.
@@ -55,26 +40,18 @@ impl HeadCache {
         if self.recognises(decoder, block, wanted) {
             return Ok(self.head);
         }
-        let (mut head, has_text) = (Head::default(), wanted == Wanted::Text);
+        let mut head = Head::default();
         let Self { text, scratch, .. } = self;
-        text.clear();
-        text.extend_from_slice(STATUS_LINE);
-        let traits = decoder.decode(block, scratch, &mut |found| {
-            head.note(found);
-            if has_text && head.fault.is_none() {
-                write_line(found, text);
-            }
-        });
-        if has_text {
-            text.extend_from_slice(b"\r\n");
-        }
+        text.begin(b"HTTP/2\r\n", wanted);
+        let traits = decoder.decode(block, scratch, &mut |found| text.note(&mut head, found));
+        text.end();
         let Ok(Traits { uses_table: false, inserted_bytes }) = traits else {
             self.block.clear();
             decoder.forget_repeated();
             return traits.map(|_| head);
         };
         self.remember(block, inserted_bytes);
-        (self.head, self.has_text) = (head, has_text);
+        (self.head, self.has_text) = (head, wanted == Wanted::Text);
         if inserted_bytes > 0 {
             decoder.note_inserting(self.block_id, inserted_bytes);
         }
@@ -101,9 +78,6 @@ impl HeadCache {
     }
 }
 
-/// Stands before the fields; the status itself is reported separately.
-const STATUS_LINE: &[u8] = b"HTTP/2\r\n";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,7 +97,7 @@ mod tests {
         let entry = |index: u8| {
             let mut cache = HeadCache::default();
             cache.read(decoder, &[0x80 | index], Wanted::Text).ok()?;
-            Some(String::from_utf8_lossy(cache.lines()).into_owned())
+            Some(String::from_utf8_lossy(cache.text().lines()).into_owned())
         };
         (62..127).map_while(entry).collect()
     }

@@ -3,7 +3,7 @@
 use super::client::{Client, GoAway};
 use super::error::{calm, flow_control, frame_size, protocol, stream_closed};
 use super::frame::{self, FrameHead, HEAD_BYTES};
-use super::head::{HeadCache, Wanted};
+use super::head::HeadCache;
 use super::input::{Block, Data};
 use super::limits::{
     CONTINUATION_COUNT_MAX, CONTROL_BYTES_MAX, CONTROL_BYTES_PER_STREAM_MAX, FRAME_BYTES_MAX,
@@ -13,7 +13,7 @@ use super::settings::entries;
 use super::stream::{Known, State};
 use super::{Error, ErrorCode, StreamFailure};
 use crate::h1::{Fields, HeadView, Sink, Version};
-use crate::message::{Fault, Part};
+use crate::message::{Fault, Part, Wanted};
 use crate::{Event, Progress};
 
 /// What is read, and for which request.
@@ -561,9 +561,9 @@ fn tell<S: Sink>(slot: u32, part: Part, status: u16, readers: &mut Readers<'_, S
     }
     readers.sink.stream(slot);
     match part {
-        Part::Trailers => readers.sink.trailers(Fields::new(readers.cache.lines())),
+        Part::Trailers => readers.sink.trailers(Fields::new(readers.cache.text().lines())),
         Part::Interim => readers.sink.interim(status),
-        Part::Head => readers.sink.head(&HeadView::of_fields(Version::Http2, status, readers.cache.text())),
+        Part::Head => readers.sink.head(&HeadView::of_fields(Version::Http2, status, readers.cache.text().whole())),
     }
 }
 

@@ -6,7 +6,7 @@ use super::Error;
 use super::limits::CACHED_SECTION_BYTES_MAX;
 use super::qpack::Decoder;
 use crate::compression::Scratch;
-use crate::message::{Head, write_line};
+use crate::message::{Head, HeadText, Wanted};
 
 /// Recognises a field section that equals the last one, and lends space to decode the others. One for each event loop.
 #[derive(Debug, Default)]
@@ -14,19 +14,9 @@ pub struct HeadCache {
     /// The remembered section; empty: none.
     section: Vec<u8>,
     head: Head,
-    /// The fields of the section that was read last as text, if they were asked for.
-    text: Vec<u8>,
+    text: HeadText,
     has_text: bool,
     scratch: Scratch,
-}
-
-/// What a section is read for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
-    /// What it means.
-    Meaning,
-    /// Its fields as well.
-    Text,
 }
 
 /// What came of reading a section.
@@ -39,14 +29,9 @@ pub(super) enum Section {
 }
 
 impl HeadCache {
-    /// The section that was read last as HTTP/1.1 would write it; of use only if it was read as [`Wanted::Text`].
-    pub(super) fn text(&self) -> &[u8] {
+    /// The section that was read last.
+    pub(super) fn text(&self) -> &HeadText {
         &self.text
-    }
-
-    /// The same without a status line.
-    pub(super) fn lines(&self) -> &[u8] {
-        &self.text[STATUS_LINE.len()..]
     }
 
     /// Reads a whole section. `waited_for`: the insertions that it had to wait for.
@@ -68,17 +53,9 @@ impl HeadCache {
         let mut head = Head::default();
         let Self { text, scratch, .. } = self;
         self.section.clear();
-        text.clear();
-        text.extend_from_slice(STATUS_LINE);
-        decoder.decode(prefix, scratch, &mut |found| {
-            head.note(found);
-            if has_text && head.fault.is_none() {
-                write_line(found, text);
-            }
-        })?;
-        if has_text {
-            text.extend_from_slice(b"\r\n");
-        }
+        text.begin(b"HTTP/3\r\n", wanted);
+        decoder.decode(prefix, scratch, &mut |found| text.note(&mut head, found))?;
+        text.end();
         if insert_count == 0 && section.len() <= CACHED_SECTION_BYTES_MAX {
             self.section.extend_from_slice(section);
             (self.head, self.has_text) = (head, has_text);
@@ -86,6 +63,3 @@ impl HeadCache {
         Ok(Section::Read { head, insert_count })
     }
 }
-
-/// Stands before the fields; the status itself is reported separately.
-const STATUS_LINE: &[u8] = b"HTTP/3\r\n";

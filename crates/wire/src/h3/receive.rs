@@ -4,12 +4,12 @@ use super::Error;
 use super::client::Client;
 use super::control::Notice;
 use super::error::{decompression, excessive, id_error, stream_creation, unexpected};
-use super::head::{HeadCache, Section, Wanted};
+use super::head::{HeadCache, Section};
 use super::limits::{HELD_BYTES_MAX, IDLE_FRAME_COUNT_MAX};
 use super::reader::{Phase, Step};
 use super::stream::{Held, Stream};
 use crate::h1::{Fields, HeadView, Sink, Version};
-use crate::message::{Fault, Head, Part};
+use crate::message::{Fault, Head, Part, Wanted};
 use crate::{ErrorCode, Event, Progress, StreamFailure};
 
 /// What is read, and for which request.
@@ -341,8 +341,8 @@ fn tell<S: Sink>(part: Part, status: u16, readers: &mut Readers<'_, S>) {
     }
     readers.sink.stream(readers.slot);
     match part {
-        Part::Trailers => readers.sink.trailers(Fields::new(readers.cache.lines())),
+        Part::Trailers => readers.sink.trailers(Fields::new(readers.cache.text().lines())),
         Part::Interim => readers.sink.interim(status),
-        Part::Head => readers.sink.head(&HeadView::of_fields(Version::Http3, status, readers.cache.text())),
+        Part::Head => readers.sink.head(&HeadView::of_fields(Version::Http3, status, readers.cache.text().whole())),
     }
 }
