@@ -355,7 +355,7 @@ function drawMarks(plot: uPlot, marks: Marks): void {
   ctx.restore();
 }
 
-/** Whole decades, and 2 and 5 between them where there is room. */
+/** Whole decades, and 2 and 5 between them where there is space. */
 function logSplits(min: number, max: number): number[] {
   const decades = Math.log10(max / min);
   const marks = decades > 2.6 ? [1] : decades > 1.2 ? [1, 2, 5] : decades > 0.6 ? [1, 2, 3, 5, 7] : [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];

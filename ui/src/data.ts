@@ -80,7 +80,7 @@ export interface RunPage {
   curves: Curve[]; series: Series; monitors: Monitor[]; events: Mark[]; parts: Part[]; blocks: Block[]; tools: Tool[];
 }
 
-/** What a live page is told, once a second. `from`: the number of points that it should have; those after it are new. */
+/** What a live page receives, once a second. `from`: the number of points that it should have; those after it are new. */
 export interface LiveUpdate {
   page: RunPage; from: number; points: Point[]; generation: number; elapsed_s: number; goal_s: number | null; state: 'running' | 'draining' | 'ended';
 }

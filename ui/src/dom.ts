@@ -17,7 +17,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Att
   return element;
 }
 
-/** A table. The first column names its row; `numeric` tells how many of the last columns are numbers. */
+/** A table. The first column names its row; `numeric` is how many of the last columns are numbers. */
 export function table(head: string[], rows: Child[][], numeric = head.length - 1): HTMLElement {
   const first = head.length - numeric;
   const cell = (tag: 'td' | 'th') => (child: Child, idx: number) => h(tag, { class: idx >= first ? 'num' : undefined, scope: tag === 'th' ? 'col' : undefined }, child);

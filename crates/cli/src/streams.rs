@@ -102,7 +102,7 @@ impl Streams {
         self.metrics.iter().for_each(|metrics| note("metrics", metrics.url()));
     }
 
-    /// Tells the run as it is now; returns how often a viewer asked to stop it.
+    /// Streams the run as it is now; returns how often a viewer asked to stop it.
     pub(crate) fn update(
         &mut self,
         recorder: &RunRecorder,
@@ -115,7 +115,7 @@ impl Streams {
         self.web.as_mut().map_or(0, |web| web.update(recorder, machines, state))
     }
 
-    /// Tells how the run ended; gives a warning for each stream that lost something.
+    /// Streams how the run ended; returns a warning for each stream that lost something.
     pub(crate) fn finish(self, record: &RunRecord) -> Vec<String> {
         if let Some(web) = self.web {
             web.finish(record);

@@ -136,7 +136,7 @@ impl Error {
                 );
                 match limit.saturating_sub(*reserved) {
                     0 => raise,
-                    room => format!("use at most {room} connections, or {raise}"),
+                    space => format!("use at most {space} connections, or {raise}"),
                 }
             }
         };

@@ -168,8 +168,8 @@ impl ResourceDemand {
         let raise = "raise the limit of open files (`ulimit -Hn`, `LimitNOFILE=`)";
         match supply.descriptor_count.saturating_sub(self.reserved_count) {
             0 => raise.to_owned(),
-            room => {
-                let process_count = self.connection_count.div_ceil(room);
+            space => {
+                let process_count = self.connection_count.div_ceil(space);
                 format!("{raise}, or split the load across {process_count} processes or machines")
             }
         }

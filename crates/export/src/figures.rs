@@ -248,9 +248,9 @@ pub(crate) mod tests {
     #[test]
     fn the_last_moment_is_newer_than_the_one_before() {
         let record = record();
-        for (told_at_ms, unix_ms) in [(3_000, 5_000), (4_000, 5_001), (9_000, 10_001)] {
-            let moment = Moment::of_record(&record, Duration::from_millis(told_at_ms));
-            assert_eq!(moment.unix_ms, unix_ms, "told at {told_at_ms} ms");
+        for (reported_at_ms, unix_ms) in [(3_000, 5_000), (4_000, 5_001), (9_000, 10_001)] {
+            let moment = Moment::of_record(&record, Duration::from_millis(reported_at_ms));
+            assert_eq!(moment.unix_ms, unix_ms, "reported at {reported_at_ms} ms");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Moments on their way to a receiver that may be slow: the newest few, and the last one without fail.
 //!
-//! Owns: which moments make room. Never: waits for the receiver where a moment is handed over.
+//! Owns: which moments are dropped. Never: waits for the receiver where a moment is handed over.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -32,7 +32,7 @@ pub(crate) struct NextMessage {
 }
 
 impl Queue {
-    /// Adds a moment; where there is no room, the oldest one goes.
+    /// Adds a moment; when full, drops the oldest one.
     pub(crate) fn push(&self, moment: Moment) {
         self.lock().push(moment);
         self.changed.notify_one();
@@ -80,7 +80,7 @@ impl State {
     }
 }
 
-/// Moments that wait for a slow receiver: beyond these the oldest make room, so that memory stays bounded.
+/// Moments that wait for a slow receiver: beyond these the oldest are dropped, so that memory stays bounded.
 const LENGTH_MAX: usize = 8;
 
 /// How long after the end older moments are still sent.

@@ -1,6 +1,6 @@
 //! Sends each second somewhere, on a separate thread.
 //!
-//! The collector hands a moment over without waiting. While a slow receiver holds the thread up, older moments make room for newer
+//! The collector hands a moment over without waiting. While a slow receiver holds the thread up, older moments are dropped for newer
 //! ones; counters are cumulative, so nothing but time resolution is lost. The last moment has the totals: it is sent whatever was
 //! before, and the run's end waits for it no longer than [`FINISH_MAX`].
 

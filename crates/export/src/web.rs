@@ -1,4 +1,4 @@
-//! `--web`: the page of a run while it goes on, with server-sent events and a stop button. Listens on loopback unless told otherwise.
+//! `--web`: the page of a run while it goes on, with server-sent events and a stop button. Listens on loopback by default.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,7 +55,7 @@ impl Web {
         format!("http://{}/", self.server.address())
     }
 
-    /// Tells all viewers, once a second, and at once when `state` changed; returns how often they asked to stop. Without viewers it
+    /// Updates all viewers, once a second, and at once when `state` changed; returns how often they asked to stop. Without viewers it
     /// costs nothing but keeping up with the points.
     pub fn update(
         &mut self,
@@ -75,7 +75,7 @@ impl Web {
 }
 
 impl Web {
-    /// Tells all viewers how the run ended; then the page is gone with this.
+    /// Sends all viewers how the run ended; then the page is gone with this.
     pub fn finish(self, record: &RunRecord) {
         let mut shared = lock(&self.shared);
         shared.feed.finish(record);
@@ -104,7 +104,7 @@ impl Shared {
         let (events, received) = mpsc::channel(QUEUE_LENGTH);
         let mut position = Position::default();
         if self.feed.has_begun() {
-            // There is room: the channel is new.
+            // The channel is new, so it is not full.
             let _ = events.try_send(event(&self.feed, &mut position));
         }
         self.viewers.push(Viewer { position, events });

@@ -1,4 +1,4 @@
-//! The log-linear scale that histograms and sketches share: which bucket a value falls into, and what a bucket stands for.
+//! The log-linear scale that histograms and sketches share: which bucket a value falls into, and what a bucket represents.
 //!
 //! Each octave is cut into 2^BITS equal buckets, so a bucket's middle is within 1/2^(BITS+1) of any value in it. Values below
 //! 2^(BITS+1) have a bucket of their own. Every boundary of a coarse scale is one of every finer scale.
@@ -25,7 +25,7 @@ impl<const BITS: u32> Scale<BITS> {
         ((bucket_idx - (shift << BITS)) as u64) << shift
     }
 
-    /// The middle value of a bucket, which stands for all of its values.
+    /// The middle value of a bucket, which represents all of its values.
     pub(crate) const fn middle(bucket_idx: usize) -> u64 {
         let width = 1 << Self::shift(bucket_idx);
         Self::lowest(bucket_idx) + (width - 1) / 2

@@ -147,8 +147,8 @@ struct Laid {
     /// By run: when its measurement begins, in whole seconds.
     at_s: Vec<u32>,
     /// Runs that went on at the same time.
-    bouts: Vec<Range<usize>>,
-    /// Measured time: the bouts' spans together.
+    batches: Vec<Range<usize>>,
+    /// Measured time: the batches' spans together.
     duration: Duration,
     seconds_per_point: u32,
 }
@@ -161,24 +161,24 @@ impl Laid {
             let begin = Duration::from_millis(run.record.started_unix_ms) + run.record.plan.warmup;
             (begin, begin + run.record.duration)
         };
-        let (mut at_s, mut bouts, mut duration): (Vec<u32>, Vec<Range<usize>>, _) =
+        let (mut at_s, mut batches, mut duration): (Vec<u32>, Vec<Range<usize>>, _) =
             (Vec::new(), Vec::new(), Duration::ZERO);
         let (mut origin_s, mut from, mut until) = (0, Duration::ZERO, Duration::ZERO);
         for (idx, run) in runs.iter().enumerate() {
             let (begin, end) = span(run);
-            match bouts.last_mut() {
-                Some(bout) if begin < until => bout.end = idx + 1,
+            match batches.last_mut() {
+                Some(batch) if begin < until => batch.end = idx + 1,
                 _ => {
                     duration += until - from;
                     origin_s = (duration.as_secs_f64().ceil() as u32).next_multiple_of(seconds_per_point);
                     (from, until) = (begin, begin);
-                    bouts.push(idx..idx + 1);
+                    batches.push(idx..idx + 1);
                 }
             }
             until = until.max(end);
             at_s.push(origin_s + begin.saturating_sub(from).as_secs_f64().round() as u32);
         }
-        Self { at_s, bouts, duration: duration + (until - from), seconds_per_point }
+        Self { at_s, batches, duration: duration + (until - from), seconds_per_point }
     }
 }
 
@@ -301,8 +301,8 @@ impl Merged {
     }
 
     fn into_record(mut self, runs: &[NamedRun], laid: &Laid) -> RunRecord {
-        for bout in &laid.bouts {
-            self.add_bout(&runs[bout.clone()]);
+        for batch in &laid.batches {
+            self.add_batch(&runs[batch.clone()]);
         }
         let mut record = self.record;
         record.series = self.series.coarsened(SERIES_POINT_COUNT_MAX);
@@ -314,15 +314,15 @@ impl Merged {
     }
 
     /// States such as open connections add up over runs of the same time; of runs that followed one another the most stays.
-    fn add_bout(&mut self, runs: &[NamedRun]) {
+    fn add_batch(&mut self, runs: &[NamedRun]) {
         let total = &mut self.record.total;
-        let mut bout = Snapshot::new(self.rows.len(), total.open_model);
+        let mut batch = Snapshot::new(self.rows.len(), total.open_model);
         for run in runs {
-            bout.merge(&placed(&run.record.total, &run.record.rows, &self.rows));
+            batch.merge(&placed(&run.record.total, &run.record.rows, &self.rows));
         }
-        let connections_open = total.generator.connections_open.max(bout.generator.connections_open);
-        let arrivals_waiting = total.generator.arrivals_waiting.max(bout.generator.arrivals_waiting);
-        total.merge(&bout);
+        let connections_open = total.generator.connections_open.max(batch.generator.connections_open);
+        let arrivals_waiting = total.generator.arrivals_waiting.max(batch.generator.arrivals_waiting);
+        total.merge(&batch);
         total.generator.connections_open = connections_open;
         total.generator.arrivals_waiting = arrivals_waiting;
     }

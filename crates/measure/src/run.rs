@@ -210,17 +210,17 @@ impl RunRecorder {
         self.last.is_resting = true;
     }
 
-    /// Tells when the run started, where that was not known at first.
+    /// Sets when the run started, where that was not known at first.
     pub fn set_started(&mut self, unix_ms: u64) {
         self.setup.started_unix_ms = unix_ms;
     }
 
-    /// Tells what each row is about, where that was not known at first.
+    /// Sets what each row is about, where that was not known at first.
     pub fn set_rows(&mut self, rows: Vec<RowKey>) {
         self.setup.rows = rows;
     }
 
-    /// Tells the time since the run's start, for [`elapsed`](Self::elapsed) and [`last_second`](Self::last_second).
+    /// Sets the time since the run's start, for [`elapsed`](Self::elapsed) and [`last_second`](Self::last_second).
     pub fn tick(&mut self, elapsed: Duration) {
         self.elapsed = elapsed;
         self.last.tick(elapsed);

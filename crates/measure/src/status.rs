@@ -28,7 +28,7 @@ impl StatusCounts {
         self.counts[usize::from(status.min(OTHER))]
     }
 
-    /// The codes that occurred, smallest first, with their counts; `None` stands for codes above 599.
+    /// The codes that occurred, smallest first, with their counts; `None` means codes above 599.
     pub fn iter(&self) -> impl Iterator<Item = (Option<u16>, u64)> {
         let codes = (0..OTHER).map(Some).chain([None]);
         codes.zip(self.counts.iter().copied()).filter(|&(_, count)| count > 0)

@@ -1,4 +1,4 @@
-//! What else stands on a run's timeline: metrics monitored during the load, and marked moments.
+//! What else is on a run's timeline: metrics monitored during the load, and marked moments.
 //!
 //! All times are seconds after the run's start, on the clock of the machine that collects.
 

@@ -5,7 +5,7 @@
 use crate::units::parse_weight;
 use crate::{Endpoint, InputError, Weighted};
 
-/// Reads `[WEIGHT@]HOST[:PORT]`; an IPv6 address with a port stands in brackets. Without a port it is `port`.
+/// Reads `[WEIGHT@]HOST[:PORT]`; an IPv6 address with a port is in brackets. Without a port it is `port`.
 pub fn parse_endpoint(text: &str, port: u16) -> Result<Weighted<Endpoint>, InputError> {
     let Weighted { weight, value } = parse_weighted(text)?;
     let begin = text.len() - value.len();

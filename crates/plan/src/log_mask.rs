@@ -1,6 +1,6 @@
 //! Hides secrets in text that is made of anything: lines of logs, values of samples.
 //!
-//! Owns: where in a text a secret can be recognised. Never: which names carry secrets; that is `secret`'s. A secret that stands alone, without a
+//! Owns: where in a text a secret can be recognised. Never: which names carry secrets; that is `secret`'s. A secret on its own, without a
 //! name or a URL around it, is not recognised.
 
 use std::borrow::Cow;
@@ -33,7 +33,7 @@ pub fn masked_line(text: &str) -> Cow<'_, str> {
     if shown == 0 { Cow::Borrowed(text) } else { Cow::Owned(masked + &text[shown..]) }
 }
 
-/// What stands before the `@` of a URL whose authority begins there: `user:password`, or a token.
+/// What comes before the `@` of a URL whose authority begins there: `user:password`, or a token.
 fn user_information(text: &str, begin: usize) -> Option<Range<usize>> {
     let end = end_of(text, begin, |byte| matches!(byte, b'/' | b'?' | b'#') || ends_url(byte));
     let user = &text[begin..begin + text[begin..end].rfind('@')?];

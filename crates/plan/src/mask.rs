@@ -10,7 +10,7 @@ pub use crate::secret::is_secret_name;
 use crate::urls::is_token;
 use crate::{Body, Header, HttpLoad, Load, Plan, RequestPlan, ScriptLoad, StreamLoad, WebSocketLoad, What};
 
-/// What stands in the place of a secret.
+/// What replaces a secret.
 pub const MASK: &str = "***";
 
 impl Header {

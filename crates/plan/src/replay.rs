@@ -132,7 +132,7 @@ pub enum Change {
     ShiftTimes,
     /// Gives each copy, round and run ids of its own.
     UniqueIds {
-        /// What ids look like; UUIDs unless told otherwise.
+        /// What ids look like; UUIDs by default.
         pattern: Option<String>,
     },
     /// Signs JSON web tokens again, valid now.

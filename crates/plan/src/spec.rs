@@ -49,7 +49,7 @@ pub struct PlanRule {
     pub abort: bool,
 }
 
-/// A text and where it stands.
+/// A text and its place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Text {
     /// The text.

@@ -187,7 +187,7 @@ fn http_scheme(text: &str) -> (Option<HttpVersion>, Cow<'_, str>) {
     replaced.unwrap_or_else(|| (None, text.into()))
 }
 
-/// `3@URL`: digits before the first `@`, or anything before a scheme. What else stands there is user information.
+/// `3@URL`: digits before the first `@`, or anything before a scheme. Anything else there is user information.
 fn split_weight(text: &str) -> Result<(NonZeroU32, &str, usize), InputError> {
     match text.split_once('@') {
         Some((weight, url)) if is_weight(weight) || has_scheme(url) && !weight.contains(['/', '?', '#']) => {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use squall_traffic::WriteError;
 
-/// What stands in the way.
+/// What prevents it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address cannot be listened on.

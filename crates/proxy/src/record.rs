@@ -33,7 +33,7 @@ use crate::names::ServerNames;
 use crate::upstream::{ClientTls, Server, Upstream, Wanted};
 use crate::{Authority, Error, tunnel};
 
-/// What the proxy stands in front of.
+/// What the proxy is in front of.
 #[derive(Debug, Clone)]
 pub enum Role {
     /// One server, and what the paths of requests begin with there.
@@ -579,7 +579,7 @@ pub(crate) fn refuse(status: StatusCode, text: String) -> Response<Carried> {
     response
 }
 
-/// Verifies servers as any client does, unless told otherwise.
+/// Verifies servers as any client does, by default.
 pub(crate) fn client_tls(ca_files: &[PathBuf], insecure: bool) -> Result<ClientTls, Error> {
     use rustls::crypto::aws_lc_rs::default_provider;
     use rustls::pki_types::CertificateDer;

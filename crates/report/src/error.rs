@@ -81,7 +81,7 @@ impl Error {
                 Some("install the version of squall that wrote it, or a newer one")
             }
             Self::UserBadOutput { .. } => Some(
-                "write `FORMAT=FILE`, with json, csv, html, junit or markdown as the format; `-` stands for standard output",
+                "write `FORMAT=FILE`, with json, csv, html, junit or markdown as the format; `-` means standard output",
             ),
         }
     }

@@ -279,8 +279,8 @@ impl Painter {
 
     /// As many as fit, one below the other.
     fn rates_by_kind(self, frame: &mut Frame<'_>, kinds: &[KindGlance], keys: Keys, area: Rect) {
-        let room = usize::from(area.height / (CHART_HEIGHT_MIN - 1)).clamp(1, kinds.len());
-        let areas = Layout::vertical(vec![Constraint::Fill(1); room]).split(area);
+        let space = usize::from(area.height / (CHART_HEIGHT_MIN - 1)).clamp(1, kinds.len());
+        let areas = Layout::vertical(vec![Constraint::Fill(1); space]).split(area);
         for (one, area) in kinds.iter().zip(areas.iter()) {
             let now = one.rates_per_s.last().map_or_else(|| "-".to_owned(), |rate| units::rate(*rate as f64));
             let title = format!("{} per second: {now}", one.kind.words());
@@ -304,12 +304,12 @@ impl Painter {
         keys: Keys,
         fold: fn(&[u64]) -> u64,
     ) {
-        let room = usize::from(area.width.saturating_sub(2)).max(1);
-        let per_bar = keys.scale.map_or_else(|| all.len().div_ceil(room).max(1), |scale| 1 << scale);
+        let space = usize::from(area.width.saturating_sub(2)).max(1);
+        let per_bar = keys.scale.map_or_else(|| all.len().div_ceil(space).max(1), |scale| 1 << scale);
         let scale = if per_bar > 1 { format!("   {per_bar} points per bar") } else { String::new() };
         // Whole bars are counted from the start, so that they do not change as the run goes on.
         let bars: Vec<u64> = all.chunks(per_bar).map(fold).collect();
-        let newest = &bars[bars.len().saturating_sub(room)..];
+        let newest = &bars[bars.len().saturating_sub(space)..];
         let set = if self.style.unicode { bar::NINE_LEVELS } else { ASCII_BARS };
         let line =
             Sparkline::default().data(newest.iter().copied()).bar_set(set).style(self.look(Tone::Hint));
@@ -318,8 +318,8 @@ impl Painter {
 
     /// As many figures as fit: one that is cut would be read as another.
     fn latency(self, glance: &Glance, width: u16) -> Table<'static> {
-        let room = width.saturating_sub(FRAME + LATENCY_NAME_WIDTH) / (LATENCY_WIDTH + 1);
-        let shown = |figure: &&LatencyFigure| figure.rank < room;
+        let space = width.saturating_sub(FRAME + LATENCY_NAME_WIDTH) / (LATENCY_WIDTH + 1);
+        let shown = |figure: &&LatencyFigure| figure.rank < space;
         let head = LATENCY_FIGURES.iter().filter(shown).map(|figure| self.right(Tone::Faint, figure.name));
         let row = |name: &str, times: &Distribution| {
             let cells = LATENCY_FIGURES.iter().filter(shown);

@@ -78,7 +78,7 @@ impl Format {
 impl FromStr for OutputSpec {
     type Err = Error;
 
-    /// Reads `FORMAT=FILE`, such as `json=run.json`; `-` stands for standard output.
+    /// Reads `FORMAT=FILE`, such as `json=run.json`; `-` means standard output.
     fn from_str(given: &str) -> Result<Self, Error> {
         let (name, path) = given.split_once('=').unwrap_or_default();
         let format = Format::ALL.into_iter().find(|(known, _)| *known == name);
@@ -90,7 +90,7 @@ impl FromStr for OutputSpec {
 }
 
 impl OutputSpec {
-    /// An output of `format` at `path`, where `-` stands for standard output.
+    /// An output of `format` at `path`, where `-` means standard output.
     pub fn new(format: Format, path: &str) -> Self {
         Self { format, path: (path != "-").then(|| PathBuf::from(path)) }
     }

@@ -14,7 +14,7 @@ pub(crate) fn part_lines(summary: &Summary) -> Vec<(&'static str, Vec<String>)> 
         (PartKind::Load, "LOADS"),
         (PartKind::Machine, "MACHINES"),
     ] {
-        // What a foreign tool made stands among the tools.
+        // What another tool did is listed among the tools.
         let is_tool = |part: &Part| summary.tools.iter().any(|run| run.load == part.name);
         // Parts of what tools made have no figures, but may have problems.
         let is_empty = |part: &Part| summary.is_by_tools() && part.problem.is_none();
@@ -107,10 +107,10 @@ pub(crate) fn made_by_tools(summary: &Summary) -> String {
             names.push(&run.tool);
         }
     }
-    let told: Option<u64> = summary.tools.iter().map(|run| run.figures.requests).sum();
+    let shown: Option<u64> = summary.tools.iter().map(|run| run.figures.requests).sum();
     let nouns: Vec<&str> = summary.tools.iter().map(tool_noun).collect();
     let noun = nouns.iter().copied().reduce(|a, b| if a == b { a } else { "operation" }).unwrap_or("request");
-    let made = told.map_or_else(|| "made".to_owned(), |count| units::counted(count, noun));
+    let made = shown.map_or_else(|| "made".to_owned(), |count| units::counted(count, noun));
     format!("{made} by {}", names.join(" and "))
 }
 
@@ -138,8 +138,8 @@ fn tool_facts(run: &ToolRun) -> Vec<String> {
         figures.failed.filter(|count| *count > 0).map(|count| format!("{} failed", units::count(count))),
     );
     facts.extend(figures.rate_per_s.map(units::rate));
-    let told = ["mean", "p50", "p90", "p95", "p99", "max"].into_iter();
-    facts.extend(told.filter_map(|name| {
+    let shown = ["mean", "p50", "p90", "p95", "p99", "max"].into_iter();
+    facts.extend(shown.filter_map(|name| {
         let us = figures.latency_us.get(name)?;
         Some(format!("{name} {}", units::latency((us * 1e3) as u64)))
     }));
@@ -151,9 +151,9 @@ fn tool_facts(run: &ToolRun) -> Vec<String> {
 fn watched_lines(monitors: &[MonitorSummary]) -> Vec<(&'static str, Vec<String>)> {
     let mut lines: Vec<(&'static str, Vec<String>)> = Vec::new();
     for monitor in monitors.iter().filter(|monitor| monitor.source.starts_with("target")) {
-        let is_told = WATCHED_SHOWN.iter().any(|name| monitor.name == *name)
+        let is_shown = WATCHED_SHOWN.iter().any(|name| monitor.name == *name)
             || [" rss", " cpu"].iter().any(|end| monitor.name.ends_with(end));
-        if !is_told {
+        if !is_shown {
             continue;
         }
         if lines.last().is_none_or(|(_, facts)| facts[0] != monitor.source) {

@@ -1,6 +1,6 @@
 //! Progress while a run goes on: one line redrawn in place on a terminal, a plain line now and then elsewhere.
 //!
-//! Owns: what stands on the last line of the stream. Never reads the clock: the glance says how late it is.
+//! Owns: what is on the last line of the stream. Never reads the clock: the glance says how late it is.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -95,20 +95,20 @@ fn bar_line(glance: &Glance, style: Style) -> String {
     let mut parts = vec![(Tone::Plain, time_text(glance))];
     parts.extend(figures(glance));
     // The last column stays free: some terminals wrap as soon as it is written.
-    let room = style.width.saturating_sub(1);
+    let space = style.width.saturating_sub(1);
     if let Some(phase) = phase(glance) {
         let phase = (Tone::Plain, phase);
-        if width(&parts) + width(std::slice::from_ref(&phase)) + BAR_WIDTH_MIN <= room {
+        if width(&parts) + width(std::slice::from_ref(&phase)) + BAR_WIDTH_MIN <= space {
             parts.insert(1, phase);
         }
     }
-    while width(&parts) + BAR_WIDTH_MIN > room && parts.len() > 1 {
+    while width(&parts) + BAR_WIDTH_MIN > space && parts.len() > 1 {
         parts.pop();
     }
-    if width(&parts) > room {
-        return style.encode(&shorten(&parts[0].1, room));
+    if width(&parts) > space {
+        return style.encode(&shorten(&parts[0].1, space));
     }
-    let bar_width = room.saturating_sub(width(&parts)).min(BAR_WIDTH_MAX);
+    let bar_width = space.saturating_sub(width(&parts)).min(BAR_WIDTH_MAX);
     let mut line = style.encode(&bar(glance.share_done(), bar_width));
     for (tone, text) in &parts {
         line.push_str(BETWEEN);

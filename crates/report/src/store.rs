@@ -166,7 +166,7 @@ pub fn open(path: &Path) -> Result<RunRecord, Error> {
     parse(&content, &file)
 }
 
-/// The folders of all runs that a path stands for: its own, or every one in it.
+/// The folders of all runs that a path means: its own, or every one in it.
 pub fn runs_in(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() || path.join(RECORD_FILE).is_file() {
         return Ok(vec![path.to_owned()]);

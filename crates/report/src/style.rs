@@ -26,7 +26,7 @@ pub enum Tone {
     Plain,
     /// A section's title.
     Title,
-    /// Beside the point.
+    /// Next to the point.
     Faint,
     /// Good.
     Good,

@@ -631,16 +631,16 @@ fn section(page: &mut Page, title: &str) {
 
 /// A labelled line of facts, broken between facts where it is too long; nothing when there are none.
 fn items(page: &mut Page, title: &str, facts: &[String]) {
-    let room = page.width().saturating_sub(LABEL_WIDTH);
+    let space = page.width().saturating_sub(LABEL_WIDTH);
     let mut lines: Vec<String> = Vec::new();
     for fact in facts {
-        if fact.chars().count() <= room {
-            push(&mut lines, BETWEEN, fact, room);
+        if fact.chars().count() <= space {
+            push(&mut lines, BETWEEN, fact, space);
             continue;
         }
         // A sentence does not fit on a line.
         for (idx, word) in fact.split(' ').enumerate() {
-            push(&mut lines, if idx == 0 { BETWEEN } else { " " }, word, room);
+            push(&mut lines, if idx == 0 { BETWEEN } else { " " }, word, space);
         }
     }
     for (idx, line) in lines.iter().enumerate() {
@@ -650,9 +650,9 @@ fn items(page: &mut Page, title: &str, facts: &[String]) {
 }
 
 /// Adds a text to the last line, or begins another where it does not fit.
-fn push(lines: &mut Vec<String>, between: &str, text: &str, room: usize) {
+fn push(lines: &mut Vec<String>, between: &str, text: &str, space: usize) {
     match lines.last_mut() {
-        Some(line) if line.chars().count() + between.len() + text.chars().count() <= room => {
+        Some(line) if line.chars().count() + between.len() + text.chars().count() <= space => {
             line.push_str(between);
             line.push_str(text);
         }

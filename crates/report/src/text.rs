@@ -43,8 +43,8 @@ impl Page {
     /// Adds a paragraph: `first` before its first line, as many spaces before the others.
     pub(crate) fn paragraph(&mut self, first: Piece<'_>, body: &str) {
         let indent = first.1.width();
-        let room = self.width().saturating_sub(indent);
-        for (idx, text) in wrap(body, room).iter().enumerate() {
+        let space = self.width().saturating_sub(indent);
+        for (idx, text) in wrap(body, space).iter().enumerate() {
             let spaces = " ".repeat(indent);
             let head = if idx == 0 { first } else { (Tone::Plain, spaces.as_str()) };
             self.line(&[head, (Tone::Plain, text)]);
@@ -146,9 +146,9 @@ pub(crate) fn shorten(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let room = width.saturating_sub(1);
-    let head = take_width(text.chars(), room / 3);
-    let tail: String = take_width(text.chars().rev(), room - head.width()).chars().rev().collect();
+    let space = width.saturating_sub(1);
+    let head = take_width(text.chars(), space / 3);
+    let tail: String = take_width(text.chars().rev(), space - head.width()).chars().rev().collect();
     format!("{head}…{tail}")
 }
 

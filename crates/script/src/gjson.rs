@@ -260,7 +260,7 @@ fn is_like(value: Option<&Value>, kind: &str) -> Option<bool> {
     })
 }
 
-/// The operator of a query and where it stands: outside of queries within it.
+/// The operator of a query and where it is: outside of queries within it.
 fn operator_of(query: &str) -> Option<(usize, &'static str)> {
     let mut depth = 0_u32;
     for (at, letter) in query.char_indices() {

@@ -471,7 +471,7 @@ fn settle<'js>(host: &Host, ctx: Ctx<'js>, called: JsResult<Value<'js>>) -> Resu
     }
 }
 
-/// Tells of an iteration that failed, as k6 does.
+/// Reports an iteration that failed, as k6 does.
 pub fn log_failure(console: &Console, error: &ScriptError, executor: &str, scenario: &str) {
     let fields = [("executor", executor), ("scenario", scenario), ("source", "stacktrace")];
     // k6 names no source of an unhandled rejection.

@@ -90,7 +90,7 @@ impl Reply {
     }
 }
 
-/// A request that cannot be answered as it stands: status 400, or another one, and a text that says why.
+/// A request that cannot be answered as it is: status 400, or another one, and a text that says why.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: StatusCode,

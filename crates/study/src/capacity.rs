@@ -155,7 +155,7 @@ impl Search {
         Answer::Stopped { low_per_s: low, high_per_s: high }
     }
 
-    /// Tells what the probe that was asked for showed.
+    /// Records what the requested probe showed.
     pub fn tell(&mut self, outcome: Outcome) {
         let Some((rate_per_s, stage)) = self.asked.take() else { return };
         self.probe_count += 1;

@@ -13,7 +13,7 @@ pub(crate) struct MarkupField {
     pub(crate) is_meta: bool,
     /// Its `name`, or else its `id`.
     pub(crate) name: String,
-    /// Where its `value` or `content` stands, with its escapes.
+    /// Where its `value` or `content` is, with its escapes.
     pub(crate) value: Range<usize>,
     /// `type="password"`
     pub(crate) is_password: bool,

@@ -8,13 +8,13 @@ use memchr::memmem;
 
 use crate::Request;
 
-/// A part of a multipart body: its name, and where its value stands.
+/// A part of a multipart body: its name, and where its value is.
 pub(crate) struct Part {
     pub(crate) name: String,
     pub(crate) value: Range<usize>,
 }
 
-/// What stands between the value of a part and the next part.
+/// What is between the value of a part and the next part.
 pub(crate) fn boundary(content_type: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(content_type).ok()?;
     let lower = text.to_ascii_lowercase();

@@ -21,7 +21,7 @@ pub struct Record {
     pub request: Request,
     /// What came back.
     pub response: Option<Response>,
-    /// Where it stands in the file that it was read from.
+    /// Where it is in the file that it was read from.
     pub place: Place,
 }
 
@@ -320,7 +320,7 @@ impl Record {
     }
 }
 
-/// Stands in a body for its spooled part while the body is changed: characters for private use, which no grammar knows.
+/// Replaces the spooled part of a body while the body is changed: characters for private use, which no grammar knows.
 const SPOOLED_MARK: &str = "\u{E5C1}\u{F0A7}\u{E3B9}\u{F5D2}";
 
 fn fields_bytes(fields: &[Field]) -> usize {

@@ -107,29 +107,29 @@ impl Summary {
 
     /// What a user should know before a replay, one sentence each.
     pub fn attention(&self) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut notes = Vec::new();
         if self.hosts.keys().any(|host| host.ends_with("://")) {
-            told.push("some requests have no host: replay with --to URL".to_owned());
+            notes.push("some requests have no host: replay with --to URL".to_owned());
         }
         if self.expired_jwt_count > 0 {
-            told.push(format!(
+            notes.push(format!(
                 "{} requests carry a JWT, which expires: re-sign it with --sign-jwt, or let replay learn the live one",
                 self.expired_jwt_count
             ));
         }
         if self.redirect_count > 0 {
-            told.push(format!(
+            notes.push(format!(
                 "{} redirects are not followed: the client's next request is in the recording",
                 self.redirect_count
             ));
         }
         if self.gap_ns_max > GAP_NS_TOLD && self.gap_ns_max > self.length_ns() / 10 {
-            told.push(format!("a silence of {} s", self.gap_ns_max / 1_000_000_000));
+            notes.push(format!("a silence of {} s", self.gap_ns_max / 1_000_000_000));
         }
         if self.response_count == 0 && self.request_count > 0 {
-            told.push("no responses: nothing can be compared or learned".to_owned());
+            notes.push("no responses: nothing can be compared or learned".to_owned());
         }
-        told
+        notes
     }
 }
 

@@ -124,7 +124,7 @@ fn flag(option: &'static LoadOption) -> Arg {
     }
 }
 
-/// Takes any text, and tells completions which values there are.
+/// Accepts any text, and lists the values for completions.
 #[derive(Clone)]
 struct AnyText(&'static LoadOption);
 

@@ -348,8 +348,8 @@ impl<'a> Reader<'a> {
         let paths = loads.flat_map(|load| &load.arguments).filter(|text| text.value.starts_with('/'));
         let paths: Vec<&Text> = paths.collect();
         // A misspelt target has been reported already.
-        let is_told = self.known.iter().any(|problem| problem.help.contains("`target`"));
-        if let Some(first) = paths.first().filter(|_| !is_told) {
+        let is_shown = self.known.iter().any(|problem| problem.help.contains("`target`"));
+        if let Some(first) = paths.first().filter(|_| !is_shown) {
             let message = format!("`{}` is a path, but the plan has no `target`", masked_text(&first.value));
             let help = "add `target: http://localhost:8080/`, or write the whole URL";
             self.known.push(Problem::at(first.place, message, help));

@@ -257,7 +257,7 @@ impl Script<'_> {
         Ok(true)
     }
 
-    /// Files of the summary that could not be written: what was measured stands, and so does the exit code.
+    /// Files of the summary that could not be written: what was measured stays valid, and so does the exit code.
     fn warn_of_unwritten(&self, files: impl IntoIterator<Item = (String, std::io::Error)>) {
         let lines = files.into_iter().map(|(path, error)| format!("\n\t- could not write '{path}': {error}"));
         let lines: String = lines.collect();

@@ -44,7 +44,7 @@ impl Playable {
 
 /// Opens `path` as it is where it is a `.squall` file in order, and imports it into a temporary file otherwise.
 pub(super) fn playable(path: &Path, args: &ReadArgs) -> Result<Playable, Failure> {
-    // What stands in a recording is read when it is played: only a copy can leave out what is damaged.
+    // What is in a recording is read when it is played: only a copy can leave out what is damaged.
     if is_filtered(args) || args.skip_bad || args.format.is_some_and(|format| format != Format::Squall) {
         return imported(path, args);
     }

@@ -29,12 +29,12 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     if args.keep_secrets {
         output::note("secrets are written unredacted: keep the recording private");
     }
-    let mut told = RecordStats::default();
+    let mut shown = RecordStats::default();
     while stopped.recv_timeout(TELL_EVERY) == Err(RecvTimeoutError::Timeout) {
         let stats = recorder.stats();
-        if stats != told {
+        if stats != shown {
             output::note(&format!("{} recorded", counted(stats.recorded, "request")));
-            told = stats;
+            shown = stats;
         }
     }
     let (stats, upgraded) = (recorder.stats(), recorder.upgraded_by_host());

@@ -122,5 +122,5 @@ fn limit_descriptors(running: &Running, count: Option<u64>) -> Rlimit {
 /// Waits until a server has answered so many more requests.
 fn wait_for_more(nginx: &Server, count: usize) {
     let enough = nginx.logged_count() + count;
-    assert!(wait_until(PATIENCE, || nginx.logged_count() >= enough), "the load stands still");
+    assert!(wait_until(PATIENCE, || nginx.logged_count() >= enough), "the load makes no progress");
 }

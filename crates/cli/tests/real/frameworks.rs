@@ -44,12 +44,12 @@ struct Framework {
     session_cookie: &'static str,
     /// The session's cookie is another one in each response.
     rotates: bool,
-    /// The value of a cookie or token as it stands in a cookie.
+    /// The value of a cookie or token as it is in a cookie.
     cookie: fn(&mut Random) -> String,
     /// A second cookie that forms must go with.
     csrf_cookie: Option<&'static str>,
     field: &'static str,
-    /// A token as it stands in a page, before escaping.
+    /// A token as it is in a page, before escaping.
     token: fn(&mut Random) -> String,
     header: &'static str,
     header_from: HeaderFrom,

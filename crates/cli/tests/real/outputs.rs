@@ -75,7 +75,7 @@ fn otlp_keeps_to_its_protocol() {
         format!("http://{}/delay/5ms", target.address()),
     );
     let ended = squall::run(&["-c", "2", "-d", "3s", "--threads", "1", "--out", &out, &url]);
-    // Tells the receiver that there is no more.
+    // Shows the receiver that there is no more.
     drop(TcpStream::connect((Ipv4Addr::LOCALHOST, port)));
     let requests = receiver.join().unwrap();
     assert!(requests.len() >= 3, "one for each second: {}", requests.len());
@@ -134,7 +134,7 @@ fn check_otlp(body: &Value) -> Vec<f64> {
             let key_count = keys.len();
             keys.sort_unstable();
             keys.dedup();
-            assert_eq!(keys.len(), key_count, "{name}: an attribute stands twice");
+            assert_eq!(keys.len(), key_count, "{name}: an attribute occurs twice");
             sums.extend(metric.get("sum").map(|_| value));
         }
     }

@@ -256,8 +256,8 @@ fn a_threshold_that_ends_the_run_is_told_of_as_such() {
          export default function () { sleep(0.1); }",
     );
     let ended = start(&["run", "--no-save", &script]).wait();
-    let told = "thresholds on metrics 'iterations' were crossed; at least one has abortOnFail enabled";
-    assert!(ended.code == Some(99) && ended.stderr.contains(told), "{ended:#?}");
+    let shown = "thresholds on metrics 'iterations' were crossed; at least one has abortOnFail enabled";
+    assert!(ended.code == Some(99) && ended.stderr.contains(shown), "{ended:#?}");
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn check_abort(signal: Signal) {
     // Draining waits for the answers that are owed, and none comes. Two signals at once would be one.
     assert!(
         wait_until(PROMPT, || running.said().contains("again to stop at once")),
-        "the signal was not heard"
+        "the signal was not received"
     );
     running.process.signal(signal);
     let signalled = Instant::now();

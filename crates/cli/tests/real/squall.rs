@@ -113,7 +113,7 @@ impl Running {
         Ended { code: status.and_then(|status| status.code()), stdout, stderr, rss_bytes }
     }
 
-    /// What stands on its standard error so far.
+    /// What it has written to standard error so far.
     pub(crate) fn said(&self) -> String {
         self.read("stderr")
     }

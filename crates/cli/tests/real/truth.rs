@@ -44,7 +44,7 @@ enum Scheme {
 fn check(scheme: Scheme, answers: Answers, args: &[&str]) {
     let _quiet = quiet_machine();
     let mut open: Vec<&str> = QUANTILES.iter().map(|(name, _)| *name).collect();
-    let mut told = Vec::new();
+    let mut shown = Vec::new();
     for attempt in 0..ATTEMPT_COUNT {
         if attempt > 0 {
             thread::sleep(REST);
@@ -54,9 +54,9 @@ fn check(scheme: Scheme, answers: Answers, args: &[&str]) {
         if open.is_empty() {
             return;
         }
-        told.push(off.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; "));
+        shown.push(off.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; "));
     }
-    panic!("{} off in every attempt:\n{}", open.join(", "), told.join("\n"));
+    panic!("{} off in every attempt:\n{}", open.join(", "), shown.join("\n"));
 }
 
 /// Runs once; says which percentiles are off, and by how much.
@@ -67,10 +67,10 @@ fn deviations(scheme: Scheme, answers: Answers, args: &[&str]) -> Vec<(&'static 
     served.requests.sort_by_key(|request| request.received);
     served.requests.drain(..warmup_count as usize);
     let off = QUANTILES.iter().filter_map(|(name, quantile)| {
-        let told = ended.number(&format!("/{}/{name}", answers.figure));
+        let shown = ended.number(&format!("/{}/{name}", answers.figure));
         let truth = served.delay(*quantile).as_secs_f64() * 1e6;
-        let is_off = (told - truth).abs() > (truth * 0.01).max(20.0);
-        is_off.then(|| (*name, format!("{name} told {told:.0} us, true {truth:.0} us")))
+        let is_off = (shown - truth).abs() > (truth * 0.01).max(20.0);
+        is_off.then(|| (*name, format!("{name} reported as {shown:.0} us, true {truth:.0} us")))
     });
     off.collect()
 }

@@ -113,7 +113,7 @@ fn call(plan: RequestPlan, kind: CallKind) -> Call {
     Call { user: 3, request, kind }
 }
 
-/// Runs a driver to its end; what it was told.
+/// Runs a driver to its end; the events that it was sent.
 fn run(driver: OneStream) -> Vec<String> {
     let http = HttpLoad {
         requests: Vec::new(),

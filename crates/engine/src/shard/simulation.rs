@@ -368,7 +368,7 @@ fn idle(draw: &mut Draw, behaviour: &Behaviour) -> What {
         (false, None) => PingKind::Byte,
     };
     let every = Duration::from_millis(2 + draw.below(8));
-    // Less than most runs last: an answer that is not heard loses its connection.
+    // Less than most runs last: an answer that is not received loses its connection.
     let ping = Ping { every, kind, timeout: Duration::from_millis(30) };
     What::Idle(IdleLoad {
         quic: false,

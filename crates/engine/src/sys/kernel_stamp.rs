@@ -94,7 +94,7 @@ fn stamp_of(message: &libc::msghdr) -> Option<u64> {
 #[repr(align(8))]
 struct ControlBuffer([u8; CONTROL_BYTES]);
 
-/// Room for one `scm_timestamping` (three `timespec`s) and some slack.
+/// Space for one `scm_timestamping` (three `timespec`s) and some slack.
 const CONTROL_BYTES: usize = 128;
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub(crate) struct MachineProbe {
 #[derive(Debug, Clone, Copy, Default)]
 struct PortCount {
     used: u64,
-    /// Spans for which it still stands.
+    /// Spans for which it is still there.
     fresh_count: u32,
 }
 

@@ -127,7 +127,7 @@ pub(crate) fn recv(socket: &Fd, buf: &mut [u8], how: Recv) -> io::Result<usize> 
     Ok(rustix::net::recv(socket, buf, how.flags())?.1)
 }
 
-/// What a TCP connection has counted since it stands.
+/// What a TCP connection has counted since it was established.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Segments {
     /// Sent without data: acknowledgements, nearly all.

@@ -168,8 +168,8 @@ pub(crate) fn recv_datagrams(socket: &impl AsFd, batch: &mut ReceivedBatch) -> i
     // SAFETY: both are plain C structs for which all zeroes is a valid value.
     let (mut parts, mut messages): ([libc::iovec; MESSAGE_COUNT], [libc::mmsghdr; MESSAGE_COUNT]) =
         unsafe { (mem::zeroed(), mem::zeroed()) };
-    for (idx, room) in batch.bytes.chunks_exact_mut(MESSAGE_BYTES).enumerate() {
-        parts[idx] = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+    for (idx, space) in batch.bytes.chunks_exact_mut(MESSAGE_BYTES).enumerate() {
+        parts[idx] = libc::iovec { iov_base: space.as_mut_ptr().cast(), iov_len: space.len() };
         let head = &mut messages[idx].msg_hdr;
         head.msg_iov = &raw mut parts[idx];
         head.msg_iovlen = 1;
@@ -239,7 +239,7 @@ impl Control {
         let mut written_bytes = 0;
         let is_cut =
             datagrams.segment_bytes > 0 && datagrams.bytes.len() > usize::from(datagrams.segment_bytes);
-        // SAFETY: the control buffer is zeroed, aligned and has room for both messages with their padding (88 of 128 bytes), which is what these
+        // SAFETY: the control buffer is zeroed, aligned and is large enough for both messages with their padding (88 of 128 bytes), which is what these
         // macros compute addresses in; `msg_controllen` is set to what was written before the buffer is used.
         unsafe {
             let mut control = libc::CMSG_FIRSTHDR(head);

@@ -121,7 +121,7 @@ impl DirectStream {
         if self.is_peer_closed {
             return Ok(0);
         }
-        let count = reader.read(self.incoming.room()?)?;
+        let count = reader.read(self.incoming.space()?)?;
         self.incoming.filled += count;
         Ok(count)
     }
@@ -156,8 +156,8 @@ impl DirectStream {
 
     pub(super) fn write(&mut self, plain: &[u8]) -> Result<usize, Error> {
         let StreamStage::Open(session) = &mut self.stage else { return Err(Error::HandshakeNotComplete) };
-        let room = OUTGOING_BYTES_MAX.saturating_sub(self.outgoing.len() - self.written);
-        let plain = &plain[..plain.len().min(room)];
+        let space = OUTGOING_BYTES_MAX.saturating_sub(self.outgoing.len() - self.written);
+        let plain = &plain[..plain.len().min(space)];
         if session.wants_keys() {
             session.renew_seal(&mut self.outgoing)?;
         }
@@ -269,7 +269,7 @@ impl DirectStream {
         Ok(())
     }
 
-    /// Tells the peer why the session ends.
+    /// Sends the peer the reason why the session ends.
     fn refuse(&mut self, error: &Error) {
         let description = match error {
             Error::DecryptError => AlertDescription::BadRecordMac,
@@ -302,7 +302,7 @@ impl std::fmt::Debug for DirectStream {
 
 impl Incoming {
     /// Where the next read goes.
-    fn room(&mut self) -> io::Result<&mut [u8]> {
+    fn space(&mut self) -> io::Result<&mut [u8]> {
         if self.plain.is_empty() {
             self.bytes.copy_within(self.opened..self.filled, 0);
             self.filled -= self.opened;
@@ -516,13 +516,13 @@ const MESSAGE_HEAD_BYTES: usize = 4;
 /// The largest handshake message that is read, as in rustls.
 const MESSAGE_BYTES_MAX: usize = 0xffff;
 
-/// Room of a session's first read, and of those to come where records are small.
+/// Space for a session's first read, and of those to come where records are small.
 const INCOMING_BYTES_MIN: usize = 4096;
 
-/// Room for the largest chain of certificates that rustls takes, and more.
+/// Space for the largest chain of certificates that rustls takes, and more.
 const INCOMING_BYTES_MAX: usize = 1 << 17;
 
-/// Room that a session keeps for what it writes: most requests fit.
+/// Space that a session keeps for what it writes: most requests fit.
 const OUTGOING_BYTES_KEPT: usize = 4096;
 
 /// Tickets, key updates and warnings on one connection: a server that renews its keys every 2^24 records makes a trillion with these.

@@ -118,9 +118,9 @@ impl Trend {
         }
         let is_whole = self.values.len() as u64 == self.count;
         if !is_whole && !self.values.is_empty() {
-            let mut told = self.clone();
-            told.spill();
-            return told.quantile(q);
+            let mut shown = self.clone();
+            shown.spill();
+            return shown.quantile(q);
         }
         let place = q.clamp(0.0, 1.0) * (self.count - 1) as f64;
         let (low, high) = (place.floor(), place.ceil());
@@ -210,8 +210,8 @@ mod tests {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         for (rank, expected) in sorted.iter().enumerate() {
-            let told = trend.at_rank(rank as u64);
-            assert!((told - expected).abs() <= expected.abs() * 0.001, "{rank}: {told} for {expected}");
+            let shown = trend.at_rank(rank as u64);
+            assert!((shown - expected).abs() <= expected.abs() * 0.001, "{rank}: {shown} for {expected}");
         }
     }
 

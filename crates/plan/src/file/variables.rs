@@ -24,7 +24,7 @@ impl Variables<'_> {
         let own = entries.iter().position(|(key, _)| key.value == "variables");
         let own = own.map(|idx| entries.remove(idx).1);
         let mut filling =
-            Filling { from: self, own: Vec::new(), room: limits::PLAN_FILLED_BYTES_MAX, problems };
+            Filling { from: self, own: Vec::new(), space: limits::PLAN_FILLED_BYTES_MAX, problems };
         if let Some(node) = own {
             filling.read_own(&node);
         }
@@ -42,7 +42,7 @@ struct Filling<'a> {
     /// The file's own values.
     own: Vec<(String, String)>,
     /// Bytes that values may still add.
-    room: usize,
+    space: usize,
     problems: Vec<Problem>,
 }
 
@@ -127,13 +127,13 @@ impl Filling<'_> {
             self.tell(place, format!("the variable `{name}` has no value"), help);
             return String::new();
         };
-        let room = self.room.checked_sub(value.len());
-        if room.is_none() && self.room > 0 {
+        let space = self.space.checked_sub(value.len());
+        if space.is_none() && self.space > 0 {
             let message = format!("variables add more than {} MiB", limits::PLAN_FILLED_BYTES_MAX >> 20);
             self.tell(place, message, "keep data in separate files that the plan refers to");
         }
-        self.room = room.unwrap_or(0);
-        if room.is_some() { value } else { String::new() }
+        self.space = space.unwrap_or(0);
+        if space.is_some() { value } else { String::new() }
     }
 }
 

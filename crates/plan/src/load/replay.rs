@@ -285,7 +285,7 @@ const DIFFERING_DEFAULT: &str = "differing<5%";
 /// What servers usually allow.
 const STREAM_COUNT_DEFAULT: NonZeroU32 = NonZeroU32::new(100).unwrap();
 
-/// All copies have begun by then, unless told otherwise.
+/// All copies have begun by then, by default.
 const SHIFT_ALL: Duration = Duration::from_secs(10);
 
 /// The plan carries it, and each shard has it in memory.

@@ -86,8 +86,8 @@ fn machine_metrics(summary: &ScriptSummary<'_>, mode: TextMode) -> Vec<Value> {
     let trend_stats = ["avg", "max", "med", "min", "p(90)", "p(95)"].map(str::to_owned);
     let summary = ScriptSummary { trend_stats: &trend_stats, ..*summary };
     let all = summary.figures.metrics.iter().enumerate();
-    let told = all.filter(|(idx, metric)| !mode.hides(&metric.name) && summary.tells(*idx));
-    told.map(|(_, metric)| machine_metric(metric, &summary)).collect()
+    let shown = all.filter(|(idx, metric)| !mode.hides(&metric.name) && summary.tells(*idx));
+    shown.map(|(_, metric)| machine_metric(metric, &summary)).collect()
 }
 
 fn machine_checks(checks: &[ScriptCheck]) -> Value {

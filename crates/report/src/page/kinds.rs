@@ -19,7 +19,7 @@ use crate::{units, wording};
 pub struct FactBlock {
     /// Above it.
     pub title: &'static str,
-    /// Whether it is what the run was made for: then it stands before the charts.
+    /// Whether it is what the run was made for: then it comes before the charts.
     pub is_headline: bool,
     /// Names of its columns, of which the first names a row.
     pub head: Vec<&'static str>,
@@ -116,7 +116,7 @@ fn of_websockets(made: &WebSocketSummary) -> [FactBlock; 3] {
 }
 
 fn of_replay(replay: &ReplaySummary) -> [FactBlock; 3] {
-    let told = if replay.compared > 0 { comparison_facts(replay) } else { Vec::new() };
+    let shown = if replay.compared > 0 { comparison_facts(replay) } else { Vec::new() };
     let corrected = (replay.corrected > 0)
         .then(|| format!("{} with live values", units::counted(replay.corrected, "request")));
     let differences = replay.differences.iter().map(|one| {
@@ -133,7 +133,7 @@ fn of_replay(replay: &ReplaySummary) -> [FactBlock; 3] {
         .iter()
         .map(|one| vec![one.place.clone(), one.source.clone(), units::count(one.use_count)]);
     [
-        facts("Replay", fidelity_facts(replay).into_iter().chain(told).chain(corrected).collect()),
+        facts("Replay", fidelity_facts(replay).into_iter().chain(shown).chain(corrected).collect()),
         FactBlock {
             title: "Answered differently",
             is_headline: false,

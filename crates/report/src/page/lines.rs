@@ -319,7 +319,7 @@ mod tests {
         lines(record, &Summary::of_totals(record), Vec::new(), 3000)
     }
 
-    fn told(lines: &[PartLine], kind: LineKind) -> Vec<(String, u64, usize)> {
+    fn shown(lines: &[PartLine], kind: LineKind) -> Vec<(String, u64, usize)> {
         let own = lines.iter().filter(|line| line.kind == kind);
         own.map(|line| (line.name.clone(), line.figures.ok, line.points.len())).collect()
     }
@@ -331,11 +331,11 @@ mod tests {
             rows.iter().map(|(name, ok, points)| ((*name).to_owned(), *ok, *points)).collect()
         };
         assert_eq!(
-            told(&lines, LineKind::Kind),
+            shown(&lines, LineKind::Kind),
             expected(&[("requests", 600, 8), ("handshakes", 120, 3), ("idle connections", 50, 3)])
         );
         assert_eq!(
-            told(&lines, LineKind::Load),
+            shown(&lines, LineKind::Load),
             expected(&[
                 ("alone", 300, 3),
                 ("with handshakes", 300, 3),
@@ -343,10 +343,10 @@ mod tests {
                 ("kept", 50, 3)
             ])
         );
-        assert_eq!(told(&lines, LineKind::Machine).len(), 6, "two machines of three kinds each");
-        assert_eq!(told(&lines, LineKind::Machine)[0], ("g1".to_owned(), 300, 8));
-        assert_eq!(told(&lines, LineKind::Share).len(), 8);
-        assert_eq!(told(&lines, LineKind::Share)[0], ("alone on g1".to_owned(), 150, 3));
+        assert_eq!(shown(&lines, LineKind::Machine).len(), 6, "two machines of three kinds each");
+        assert_eq!(shown(&lines, LineKind::Machine)[0], ("g1".to_owned(), 300, 8));
+        assert_eq!(shown(&lines, LineKind::Share).len(), 8);
+        assert_eq!(shown(&lines, LineKind::Share)[0], ("alone on g1".to_owned(), 150, 3));
         let handshakes = lines.iter().find(|line| line.name == "handshakes on g2").unwrap();
         assert_eq!(handshakes.figures.failures.values().sum::<u64>(), 3);
         assert!(handshakes.figures.phases_mean_us.unwrap().tls_handshaking > 1_000.0);
@@ -356,8 +356,8 @@ mod tests {
     fn a_run_that_was_saved_without_shares_has_rows_and_no_series() {
         let record = RunRecord { shares: Vec::new(), ..mixed::run() };
         let lines = of_run(&record);
-        assert_eq!(told(&lines, LineKind::Kind)[1], ("handshakes".to_owned(), 120, 0));
-        assert_eq!(told(&lines, LineKind::Machine).len(), 2);
+        assert_eq!(shown(&lines, LineKind::Kind)[1], ("handshakes".to_owned(), 120, 0));
+        assert_eq!(shown(&lines, LineKind::Machine).len(), 2);
     }
 
     #[test]
@@ -365,8 +365,8 @@ mod tests {
         let record = mixed::run_on(120);
         let lines = of_run(&record);
         assert!(lines.iter().map(|line| line.points.len()).sum::<usize>() <= 3000);
-        assert!(told(&lines, LineKind::Share).iter().all(|(_, ok, _)| *ok > 0));
-        assert!(told(&lines, LineKind::Load).iter().all(|(_, _, points)| *points > 0));
+        assert!(shown(&lines, LineKind::Share).iter().all(|(_, ok, _)| *ok > 0));
+        assert!(shown(&lines, LineKind::Load).iter().all(|(_, _, points)| *points > 0));
     }
 
     #[test]
@@ -378,7 +378,7 @@ mod tests {
             .filter(|part| part.kind == PartKind::Step)
             .for_each(|part| part.name = "same".to_owned());
         let names: Vec<String> =
-            told(&of_run(&record), LineKind::Step).into_iter().map(|(name, ..)| name).collect();
+            shown(&of_run(&record), LineKind::Step).into_iter().map(|(name, ..)| name).collect();
         assert_eq!(names, ["same", "same (2)"]);
     }
 }

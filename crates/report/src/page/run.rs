@@ -125,8 +125,8 @@ fn curves(record: &RunRecord, summary: &Summary) -> Vec<Curve> {
     }
     curves.push(curve("failures", &total.latency_failed));
     if summary.rows.len() > 1 {
-        let told = record.rows.iter().zip(&total.rows).filter(|row| crate::summary::is_told(row, record));
-        let named = terminal::row_names(&summary.rows).into_iter().zip(told);
+        let shown = record.rows.iter().zip(&total.rows).filter(|row| crate::summary::is_shown(row, record));
+        let named = terminal::row_names(&summary.rows).into_iter().zip(shown);
         let row = |(name, (_, row)): (String, (&RowKey, &Row))| curve(&name, &row.latency);
         curves.extend(named.take(ROW_CURVE_COUNT_MAX).map(row));
     }

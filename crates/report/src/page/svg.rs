@@ -13,7 +13,7 @@ pub(crate) struct Chart<'a> {
     pub(crate) title: &'a str,
     /// Below the x axis.
     pub(crate) x_label: &'a str,
-    /// Beside the y axis.
+    /// Next to the y axis.
     pub(crate) y_label: &'a str,
     /// Where x values lie.
     pub(crate) x: Axis,

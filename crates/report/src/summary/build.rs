@@ -32,7 +32,7 @@ impl Summary {
             phases_us: phases(&total.phases, &total.looking_up),
             status: status(&total.status()),
             errors: total.failures.kinds().into_iter().map(ErrorGroup::from).collect(),
-            rows: record.rows.iter().zip(&total.rows).filter(|row| is_told(row, record)).map(row).collect(),
+            rows: record.rows.iter().zip(&total.rows).filter(|row| is_shown(row, record)).map(row).collect(),
             thresholds: record.thresholds.clone(),
             generator: generator::generator(record),
             series: Vec::new(),
@@ -134,7 +134,7 @@ fn status(counts: &StatusCounts) -> BTreeMap<String, u64> {
 }
 
 /// Where the version of HTTP was left to the server, the row of the one that it did not choose stays empty.
-pub(crate) fn is_told((key, figures): &(&RowKey, &squall_measure::Row), record: &RunRecord) -> bool {
+pub(crate) fn is_shown((key, figures): &(&RowKey, &squall_measure::Row), record: &RunRecord) -> bool {
     let is_alternative = |other: &RowKey| {
         other.protocol != key.protocol && RowKey { protocol: key.protocol, ..other.clone() } == **key
     };

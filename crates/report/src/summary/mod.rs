@@ -24,7 +24,7 @@ use squall_measure::{
 };
 use squall_plan::{Load, Plan, When};
 
-pub(crate) use build::is_told;
+pub(crate) use build::is_shown;
 pub use generator::{GeneratorSummary, MachineSummary};
 pub(crate) use kinds::parts_of;
 pub use kinds::{KindTotals, LoadKind};

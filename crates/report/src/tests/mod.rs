@@ -181,12 +181,12 @@ fn what_is_going_on_is_told_where_it_has_room() {
         Progress::new(&mut stream, Style { width, ..Style::FILE }, mode).update(&glance);
         String::from_utf8(stream).unwrap()
     };
-    for (mode, width, is_told) in [
+    for (mode, width, is_shown) in [
         (ProgressMode::Plain, 40, true),
         (ProgressMode::Redrawn, 120, true),
         (ProgressMode::Redrawn, 30, false),
     ] {
-        assert_eq!(text(mode, width).contains("peak"), is_told, "{mode:?} at {width}");
+        assert_eq!(text(mode, width).contains("peak"), is_shown, "{mode:?} at {width}");
     }
     let screen = crate::live::tests::screen(&glance, &[], Style::FILE, (80, 24));
     assert!(screen.contains("step `peak` (2 of 3)"));
@@ -198,12 +198,12 @@ fn a_run_that_is_over_says_what_it_waits_for() {
         elapsed: Duration::from_secs(elapsed_s),
         ..Glance::from(&fixture::closed_recorder(11))
     };
-    for (elapsed_s, is_told) in [(11, false), (12, false), (13, true)] {
+    for (elapsed_s, is_shown) in [(11, false), (12, false), (13, true)] {
         let mut stream = Vec::new();
         let style = Style { width: 120, ..Style::FILE };
         Progress::new(&mut stream, style, ProgressMode::Redrawn).update(&glance(elapsed_s));
         let text = String::from_utf8(stream).unwrap();
-        assert_eq!(text.contains("waiting for open requests"), is_told, "{text}");
+        assert_eq!(text.contains("waiting for open requests"), is_shown, "{text}");
     }
 }
 

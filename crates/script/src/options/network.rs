@@ -167,15 +167,15 @@ pub(super) fn local_ips(read: &Reader<'_>) -> Result<Vec<IpAddr>, ScriptError> {
     let mut all = Vec::new();
     for part in read.list("localIPs")? {
         let known = all.len();
-        let room = LOCAL_IP_COUNT_MAX - known;
+        let space = LOCAL_IP_COUNT_MAX - known;
         if let Ok(address) = part.parse() {
             all.push(address);
         } else if let Ok(net) = part.parse::<IpNet>() {
-            all.extend(net.hosts().take(room + 1));
+            all.extend(net.hosts().take(space + 1));
         } else if let Some((Ok(first), Ok(last))) =
             part.split_once('-').map(|(first, last)| (first.trim().parse(), last.trim().parse()))
         {
-            all.extend(between(first, last).take(room + 1));
+            all.extend(between(first, last).take(space + 1));
         }
         let problem = match all.len() {
             count if count == known => format!("has `{part}`, which is neither an address nor a range"),

@@ -408,13 +408,13 @@ mod tests {
     #[test]
     fn ways_of_saying_what_runs_exclude_one_another() {
         let (stages, scenarios) = (json!([{ "duration": "1s", "target": 1 }]), json!({ "a": {} }));
-        for (options, told) in [
+        for (options, shown) in [
             (json!({ "iterations": 1, "stages": stages }), "`iterations` and `stages`"),
             (json!({ "duration": "1s", "scenarios": scenarios }), "`duration` and `scenarios`"),
             (json!({ "stages": stages, "scenarios": scenarios }), "`stages` and `scenarios`"),
         ] {
             let error = of(&Reader(options.as_object().unwrap()), &mut Vec::new()).unwrap_err();
-            assert!(error.message.contains(told), "{}", error.message);
+            assert!(error.message.contains(shown), "{}", error.message);
         }
     }
 

@@ -242,9 +242,9 @@ unsafe extern "C" fn on_get_own(
         let Ok(value) = record.value(object, idx) else { return -1 };
         let none = qjs::JS_UNDEFINED;
         let flags = qjs::JS_PROP_C_W_E as c_int;
-        let told = qjs::JSPropertyDescriptor { flags, value: value.into_raw(), getter: none, setter: none };
+        let shown = qjs::JSPropertyDescriptor { flags, value: value.into_raw(), getter: none, setter: none };
         // SAFETY: the engine gives space for a descriptor, and owns what is in it from now on.
-        unsafe { descriptor.write(told) };
+        unsafe { descriptor.write(shown) };
         1
     };
     // SAFETY: the engine asks with a live context and object.

@@ -5,7 +5,7 @@ use squall_script::Outcome;
 use crate::drive::{iterate, reply};
 
 /// What an iteration says of an awaited value, or the name of what its promise was rejected with.
-fn told(expression: &str) -> String {
+fn shown(expression: &str) -> String {
     let source = format!(
         "{PRELUDE}\nexport default async function () {{\n  try {{ console.log(await ({expression})); }} catch (error) {{ console.log(error.name); }}\n}}"
     );
@@ -19,7 +19,7 @@ fn told(expression: &str) -> String {
 
 fn check(cases: &[(&str, &str)]) {
     for (expression, text) in cases {
-        assert_eq!(told(expression), *text, "{expression}");
+        assert_eq!(shown(expression), *text, "{expression}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ids that the client made up, different in each copy, each round and each run: the same id becomes the same other one within a copy.
 //!
-//! What the server gave is left alone: it is learned, and the live value stands in its place already.
+//! What the server gave is left alone: it is learned, and is already replaced by the live value.
 
 use regex::bytes::Regex;
 use squall_plan::InputError;

@@ -218,7 +218,7 @@ fn set_json(request: &mut Request, pointer: &str, value: String, keeps_text: boo
     }
 }
 
-/// What is set in JSON: this where a string stands, else that.
+/// What is set in JSON: this where a string is, else that.
 struct NewValue {
     text: Option<Value>,
     typed: Value,

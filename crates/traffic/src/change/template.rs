@@ -72,7 +72,7 @@ impl Template {
         Self::read(text)?.checked(table)
     }
 
-    /// What stands in the place of a regular expression's match: what is filled in is no reference to a group.
+    /// What replaces a regular expression's match: what is filled in is no reference to a group.
     pub(super) fn of_replacement(text: &str, table: &Table) -> Result<Self, InputError> {
         Self::read_replacement(text)?.checked(table)
     }

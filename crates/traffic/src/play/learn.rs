@@ -43,7 +43,7 @@ pub struct Learned {
     pub looked_through: Option<u64>,
 }
 
-/// A value that a recorded response gave, and where the live one stands.
+/// A value that a recorded response gave, and where the live one is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
     /// As recorded.

@@ -253,7 +253,7 @@ fn forms(recorded: &[u8], live: &[u8]) -> Vec<Form> {
     forms
 }
 
-/// Where `value` stands alone, not before `from`: `42` in `/orders/42`, not in `/orders/1425`.
+/// Where `value` occurs alone, not before `from`: `42` in `/orders/42`, not in `/orders/1425`.
 fn find_alone(bytes: &[u8], value: &[u8], mut from: usize) -> Option<usize> {
     loop {
         let at = from + memmem::find(bytes.get(from..)?, value)?;

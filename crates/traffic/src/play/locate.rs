@@ -1,4 +1,4 @@
-//! Where in a response a value stands, so that the same place gives the live one.
+//! Where in a response a value is, so that the same place gives the live one.
 
 use std::fmt;
 

@@ -106,7 +106,7 @@ pub struct Next<'a> {
 }
 
 impl Player {
-    /// Stands before the first record.
+    /// Is before the first record.
     ///
     /// # Errors
     /// When the recording cannot be read.

@@ -16,7 +16,7 @@ use crate::{Record, Request, multipart};
 /// A redacted value that requests would carry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unfilled {
-    /// Where it stands: `password in the form of POST http://x/login`.
+    /// Where it is: `password in the form of POST http://x/login`.
     pub place: String,
     /// The flag that sets it.
     pub flag: String,
@@ -78,7 +78,7 @@ pub struct Supplied {
     pub placeholder: Vec<u8>,
     /// Its name in capitals, which no other has: `PASSWORD`.
     pub name: String,
-    /// Where it stands: `password in the form of POST http://x/login`.
+    /// Where it is: `password in the form of POST http://x/login`.
     pub place: String,
 }
 

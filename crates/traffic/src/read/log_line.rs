@@ -78,7 +78,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Puts together what stands in several places of a line.
+    /// Puts together what is in several places of a line.
     pub(super) fn finish(&mut self, logs_start: bool) -> Result<(), String> {
         if !self.date.is_empty() {
             self.time_ns = time::of_iso(&format!("{}T{}Z", self.date, self.time_of_day))?;

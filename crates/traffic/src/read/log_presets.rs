@@ -154,13 +154,13 @@ mod tests {
     }
 
     fn check(name: &str, text: &str, expected: &[&str]) {
-        let told = good(Format::AccessLog, text.into());
-        assert_eq!(told.iter().map(shown).collect::<Vec<_>>(), expected, "{name}");
+        let detected = good(Format::AccessLog, text.into());
+        assert_eq!(detected.iter().map(shown).collect::<Vec<_>>(), expected, "{name}");
         let log_pattern = Some(name.parse().unwrap());
         let options = ReadOptions { log_pattern, ..ReadOptions::default() };
         let mut source = open_bytes(Format::AccessLog, text.into(), &options).unwrap();
         let named: Vec<Record> = std::iter::from_fn(|| source.next().unwrap()).collect();
-        assert_eq!(named, told, "{name}");
+        assert_eq!(named, detected, "{name}");
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub enum OpenError {
     },
 }
 
-/// Why the format of a file cannot be told.
+/// Why the format of a file is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unrecognized {
     /// There is nothing in it.

@@ -75,7 +75,7 @@ impl Columns {
     }
 }
 
-/// What IIS writes unless told otherwise.
+/// What IIS writes by default.
 const IIS_COLUMNS: &str = "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) \
                            sc-status sc-substatus sc-win32-status time-taken";
 

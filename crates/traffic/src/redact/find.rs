@@ -23,7 +23,7 @@ pub(super) struct Finder<'a> {
     pub(super) is_request: bool,
 }
 
-/// Parts of a text, and what stands in their place.
+/// Parts of a text, and what replaces them.
 pub(super) type Edits = Vec<(Range<usize>, String)>;
 
 impl Finder<'_> {
@@ -125,7 +125,7 @@ impl Finder<'_> {
         Some((value, placeholder))
     }
 
-    /// `theme=dark-mode` is replaced where it stands, and nowhere else.
+    /// `theme=dark-mode` is replaced there, and nowhere else.
     fn secret_of_cookie(&mut self, secrecy: Secrecy, value: &str, is_random: bool) -> Option<String> {
         if is_redacted(value) || !secrecy.covers(value.as_bytes()) {
             return None;

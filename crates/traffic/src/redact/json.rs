@@ -141,7 +141,7 @@ fn string_end(bytes: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// What the inside of a string means; as it stands where it means nothing.
+/// What the inside of a string means; unchanged where it means nothing.
 fn unescaped(inside: &str) -> String {
     match inside.contains('\\') {
         true => serde_json::from_str(&format!("\"{inside}\"")).unwrap_or_else(|_| inside.to_owned()),

@@ -1,4 +1,4 @@
-//! Secrets of texts without a grammar of their own here: HTML, XML, scripts, GraphQL, logs. Found by what stands before them: the name of
+//! Secrets of texts without a grammar of their own here: HTML, XML, scripts, GraphQL, logs. Found by what comes before them: the name of
 //! an attribute, an element, a variable or a parameter.
 
 use std::sync::LazyLock;

@@ -13,11 +13,11 @@ use std::hash::BuildHasher;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-/// What stands in the place of a secret begins so, and 16 hexadecimal digits follow; and `=`, where encoding changes the secret: a cookie and the
+/// What replaces a secret begins so, and 16 hexadecimal digits follow; and `=`, where encoding changes the secret: a cookie and the
 /// header that repeats it decoded are distinguished by how that is written.
 pub const PLACEHOLDER: &str = "redacted-";
 
-/// What stands in the place of a number of JSON begins so.
+/// What replaces a number of JSON begins so.
 pub const REDACTED_NUMBER: &str = "redacted-number-";
 
 /// The secrets of one recording.

@@ -260,8 +260,8 @@ impl Cursor {
             self.buffer.resize(count, 0);
         }
         while self.filled < count {
-            let room = (self.buffer.len() - self.filled) as u64;
-            let wanted = room.min(self.end.saturating_sub(self.offset)) as usize;
+            let space = (self.buffer.len() - self.filled) as u64;
+            let wanted = space.min(self.end.saturating_sub(self.offset)) as usize;
             let read = match wanted {
                 0 => 0,
                 _ => self.file.read_at(&mut self.buffer[self.filled..self.filled + wanted], self.offset)?,

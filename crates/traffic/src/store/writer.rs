@@ -189,7 +189,7 @@ pub fn repair(path: &Path) -> Result<Index, WriteError> {
     })
 }
 
-/// Has `fill` write a recording, which stands at `path` once it is whole; until then, and when that fails, what is there stays. Who may
+/// Has `fill` write a recording, which is at `path` once it is whole; until then, and when that fails, what is there stays. Who may
 /// read that may read the new one.
 ///
 /// # Errors

@@ -218,7 +218,7 @@ impl Client {
         self.decoder.skippable_bytes()
     }
 
-    /// Tells that `bytes` of the body were discarded unread: at most [`skippable_bytes`](Self::skippable_bytes).
+    /// Notes that `bytes` of the body were discarded unread: at most [`skippable_bytes`](Self::skippable_bytes).
     pub fn skip(&mut self, bytes: u64) -> Event {
         let response = self.decoder.skip(bytes);
         self.received(bytes as usize, response)

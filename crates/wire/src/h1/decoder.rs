@@ -129,7 +129,7 @@ impl Decoder {
         }
     }
 
-    /// Tells that `bytes` of the body were discarded unread: at most [`skippable_bytes`](Self::skippable_bytes). Returns the response
+    /// Notes that `bytes` of the body were discarded unread: at most [`skippable_bytes`](Self::skippable_bytes). Returns the response
     /// when it is whole by that.
     pub fn skip(&mut self, bytes: u64) -> Option<Response> {
         debug_assert!(bytes <= self.skippable_bytes(), "{bytes} bytes skipped of {}", self.skippable_bytes());
@@ -138,7 +138,7 @@ impl Decoder {
         matches!(self.state, State::Over).then(|| self.response())
     }
 
-    /// Tells that the peer has closed its side: that ends a body that lasts until then.
+    /// Notes that the peer has closed its side: that ends a body that lasts until then.
     ///
     /// # Errors
     ///

@@ -554,7 +554,7 @@ impl Client {
     }
 }
 
-/// Tells the sink of a block.
+/// Passes a block on to the sink.
 fn tell<S: Sink>(slot: u32, part: Part, status: u16, readers: &mut Readers<'_, S>) {
     if !readers.sink.wants_heads() {
         return;
@@ -563,7 +563,9 @@ fn tell<S: Sink>(slot: u32, part: Part, status: u16, readers: &mut Readers<'_, S
     match part {
         Part::Trailers => readers.sink.trailers(Fields::new(readers.cache.text().lines())),
         Part::Interim => readers.sink.interim(status),
-        Part::Head => readers.sink.head(&HeadView::of_fields(Version::Http2, status, readers.cache.text().whole())),
+        Part::Head => {
+            readers.sink.head(&HeadView::of_fields(Version::Http2, status, readers.cache.text().whole()))
+        }
     }
 }
 

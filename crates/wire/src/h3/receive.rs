@@ -334,7 +334,7 @@ fn received(slot: u32, input: &[u8]) -> Option<Event> {
     (bytes > 0).then_some(Event::Received { slot, bytes, response: None })
 }
 
-/// Tells the sink of a section.
+/// Passes a section on to the sink.
 fn tell<S: Sink>(part: Part, status: u16, readers: &mut Readers<'_, S>) {
     if !readers.sink.wants_heads() {
         return;
@@ -343,6 +343,8 @@ fn tell<S: Sink>(part: Part, status: u16, readers: &mut Readers<'_, S>) {
     match part {
         Part::Trailers => readers.sink.trailers(Fields::new(readers.cache.text().lines())),
         Part::Interim => readers.sink.interim(status),
-        Part::Head => readers.sink.head(&HeadView::of_fields(Version::Http3, status, readers.cache.text().whole())),
+        Part::Head => {
+            readers.sink.head(&HeadView::of_fields(Version::Http3, status, readers.cache.text().whole()))
+        }
     }
 }

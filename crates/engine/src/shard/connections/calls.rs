@@ -41,7 +41,7 @@ impl Connections {
         let trouble = |cause, text| Trouble::new(cause, Phase::LookingUp, text);
         let own = own.ok_or_else(|| trouble(Cause::Other, "the load is in use".to_owned()))?;
         let prepared = own.prepare_call(spec, &driver.route(spec), offer);
-        // An origin that is refused stands among the others too.
+        // A refused origin is in the list too.
         for origin_idx in origin_count..self.prepared.origins.len() {
             self.dialer.add(&self.prepared.origins[origin_idx].dial, &self.prepared.names);
             self.origin_states.push(OriginState::new(self.limits.stride == 1));

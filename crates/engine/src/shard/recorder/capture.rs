@@ -65,9 +65,9 @@ impl Captures {
 
     pub(in crate::shard) fn data(&mut self, place: Place, bytes: &[u8]) {
         let Some(captured) = self.open.get_mut(&place) else { return };
-        let room = BODY_BYTES_MAX.saturating_sub(captured.body.len());
-        captured.is_cut |= bytes.len() > room;
-        captured.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let space = BODY_BYTES_MAX.saturating_sub(captured.body.len());
+        captured.is_cut |= bytes.len() > space;
+        captured.body.extend_from_slice(&bytes[..bytes.len().min(space)]);
     }
 }
 

@@ -153,7 +153,7 @@ impl ShardSchedule {
         });
     }
 
-    /// Tells the driver how a request has ended.
+    /// Reports to the driver how a request has ended.
     pub(in crate::shard) fn tell(
         &mut self,
         connections: &mut Connections,

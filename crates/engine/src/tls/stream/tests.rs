@@ -18,7 +18,7 @@ struct Pair {
     server: ServerConnection,
     /// Bytes of the server are given to the client in pieces of this size.
     piece_bytes: usize,
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 impl Pair {
@@ -41,7 +41,7 @@ impl Pair {
             client: TlsStream::with(layer, client_config(&policy).unwrap(), name).unwrap(),
             server: ServerConnection::new(Arc::new(config)).unwrap(),
             piece_bytes: usize::MAX,
-            heard: Vec::new(),
+            received: Vec::new(),
         }
     }
 
@@ -67,7 +67,7 @@ impl Pair {
                 self.server.read_tls(&mut flight).unwrap();
                 self.server.process_new_packets().unwrap();
                 // At the end of what has come it would wait.
-                let _ = self.server.reader().read_to_end(&mut self.heard);
+                let _ = self.server.reader().read_to_end(&mut self.received);
             }
             let answer = self.answer();
             if is_silent && answer.is_empty() {
@@ -88,8 +88,8 @@ impl Pair {
     }
 
     /// What the server has read.
-    fn heard(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.heard)
+    fn received(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.received)
     }
 }
 
@@ -131,13 +131,13 @@ fn data_goes_both_ways_with_every_suite_in_pieces_of_any_size() {
                 assert_eq!(pair.client.alpn(), None);
                 for round in 0..3 {
                     let mut written = 0;
-                    let mut heard = Vec::new();
+                    let mut received = Vec::new();
                     while written < large.len() {
                         written += pair.client.write(&large[written..]).unwrap();
                         pair.exchange().unwrap();
-                        heard.extend(pair.heard());
+                        received.extend(pair.received());
                     }
-                    assert!(heard == large, "{suite}, round {round}");
+                    assert!(received == large, "{suite}, round {round}");
                     pair.server.writer().write_all(&large[..60_000]).unwrap();
                     assert!(pair.exchange().unwrap() == large[..60_000], "{suite}, round {round}");
                 }
@@ -168,7 +168,7 @@ fn as_much_as_is_taken_may_wait_while_answers_come() {
             let answer = pair.answer();
             assert_eq!(give(&mut pair.client, &answer).unwrap(), b"early answer", "{suite}");
             pair.exchange().unwrap();
-            assert_eq!(pair.heard().len(), taken, "{suite}");
+            assert_eq!(pair.received().len(), taken, "{suite}");
         }
     }
 }
@@ -200,7 +200,7 @@ fn keys_are_renewed_by_either_side() {
             assert_eq!(pair.exchange().unwrap(), b"from the server", "round {round}");
             pair.client.write(b"from the client").unwrap();
             pair.exchange().unwrap();
-            assert_eq!(pair.heard(), b"from the client", "round {round}");
+            assert_eq!(pair.received(), b"from the client", "round {round}");
         }
     }
 }
@@ -221,7 +221,7 @@ fn worn_keys_are_renewed_where_the_version_can() {
         assert_eq!(pair.client.is_worn(), version.version == ProtocolVersion::TLSv1_2, "{suite}");
         pair.client.write(b"after").unwrap();
         pair.exchange().unwrap();
-        assert_eq!(pair.heard(), b"beforeafter", "{suite}");
+        assert_eq!(pair.received(), b"beforeafter", "{suite}");
         if version.version == ProtocolVersion::TLSv1_3 {
             let TlsStream::Direct(DirectStream { stage: StreamStage::Open(session), .. }) = &pair.client
             else {
@@ -251,7 +251,7 @@ fn handshakes(
         let name = ServerName::try_from("localhost").unwrap();
         let client = TlsStream::resumable_with(layer, Arc::clone(&client), name, early).unwrap();
         let server = ServerConnection::new(Arc::clone(&server)).unwrap();
-        let mut pair = Pair { client, server, piece_bytes, heard: Vec::new() };
+        let mut pair = Pair { client, server, piece_bytes, received: Vec::new() };
         pair.exchange().unwrap();
         pair.client
     })
@@ -287,17 +287,17 @@ fn a_silent_session_keeps_no_buffers_and_goes_on() {
         pair.server.writer().write_all(b"in two pieces").unwrap();
         let record = pair.answer();
         for piece in record.chunks(record.len() / 2 + 1) {
-            pair.heard.extend(give(&mut pair.client, piece).unwrap());
+            pair.received.extend(give(&mut pair.client, piece).unwrap());
             pair.client.shed_buffers();
         }
-        assert_eq!(pair.heard(), b"in two pieces");
+        assert_eq!(pair.received(), b"in two pieces");
         let TlsStream::Direct(DirectStream { incoming, outgoing, .. }) = &pair.client else {
             panic!("our own record layer")
         };
         assert_eq!((incoming.bytes.capacity(), outgoing.capacity()), (0, 0));
         pair.client.write(b"goes on").unwrap();
         pair.exchange().unwrap();
-        assert_eq!(pair.heard(), b"goes on");
+        assert_eq!(pair.received(), b"goes on");
     }
 }
 

@@ -68,20 +68,20 @@ mod tests {
         let values: Vec<f64> = negative.chain([0.0]).chain(sizes).collect();
         assert!(values.windows(2).all(|pair| bucket_of(pair[0]) < bucket_of(pair[1])));
         for value in values {
-            let told = middle(bucket_of(value));
-            assert!((told - value).abs() <= value.abs() / 1024.0, "{told} for {value}");
+            let shown = middle(bucket_of(value));
+            assert!((shown - value).abs() <= value.abs() / 1024.0, "{shown} for {value}");
         }
     }
 
     #[test]
     fn what_is_no_finite_number_is_no_trouble() {
-        for (value, told) in [
+        for (value, shown) in [
             (f64::INFINITY, f64::INFINITY),
             (f64::NEG_INFINITY, f64::NEG_INFINITY),
             (f64::NAN, 0.0),
             (-0.0, 0.0),
         ] {
-            assert_eq!(middle(bucket_of(value)), told);
+            assert_eq!(middle(bucket_of(value)), shown);
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Reader<'a> {
     pub(super) options: &'a PtrOptions,
     pub(super) folder: &'a str,
     pub(super) problems: &'a mut Vec<Problem>,
-    /// Tells the loads of several files apart.
+    /// Distinguishes the loads of several files.
     pub(super) prefix: String,
 }
 

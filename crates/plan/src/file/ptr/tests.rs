@@ -48,8 +48,8 @@ fn check(driver: &str, target: &str, target_file: &str, config: &str, expected: 
     for (external, expected) in [(false, expected[0]), (true, expected[1])] {
         let loads = parse(&file(driver, target, target_file, config), external)
             .map(|plan| line(&plan.steps[0].loads[0]));
-        let told = loads.unwrap_or_else(|problems| problems.join(" & "));
-        assert_eq!(told, expected, "{driver} {config}, external: {external}");
+        let shown = loads.unwrap_or_else(|problems| problems.join(" & "));
+        assert_eq!(shown, expected, "{driver} {config}, external: {external}");
     }
 }
 

@@ -65,7 +65,7 @@ impl Options {
 }
 
 impl Rows {
-    /// Reads up to the first row that is asked for, beginning where the file stands.
+    /// Reads up to the first row that is asked for, beginning at the file's position.
     pub(super) fn begin(file: Rc<File>, options: Options) -> Result<Self, String> {
         options.check()?;
         let records = Records::new(file, options.delimiter);

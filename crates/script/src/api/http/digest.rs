@@ -17,7 +17,7 @@ pub(super) struct ChallengedRequest<'a> {
 }
 
 impl ChallengedRequest<'_> {
-    /// The value of `Authorization` for a challenge, as it stands in `WWW-Authenticate`; `None`: it is of another kind.
+    /// The value of `Authorization` for a challenge, as it is in `WWW-Authenticate`; `None`: it is of another kind.
     pub(super) fn authorization(
         &self,
         challenge: &str,

@@ -70,7 +70,7 @@ impl Response {
     /// The object for the script; a failure is thrown where that is wanted.
     pub(super) fn into_value<'js>(self: Box<Self>, ctx: Ctx<'js>, throws: bool) -> JsResult<Value<'js>> {
         if let Some(failure) = self.reply.failure.as_ref().filter(|_| throws) {
-            return Err(ctx.throw_error(&self.told(failure)));
+            return Err(ctx.throw_error(&self.error_text(failure)));
         }
         let known = Host::of(ctx).http.response_class.borrow().clone();
         let (proto, kind) = match known {
@@ -86,7 +86,7 @@ impl Response {
     }
 
     /// A failure with its request, as k6 throws it.
-    fn told(&self, failure: &ReplyFailure) -> String {
+    fn error_text(&self, failure: &ReplyFailure) -> String {
         match &self.sent {
             // The clients of `k6/x/fasthttp` say no more than what went wrong.
             Some(Sent { last, .. }) if last.client == 0 => {

@@ -158,7 +158,7 @@ pub(crate) struct RequestCache {
     known: HashMap<Box<[u8]>, BuiltRequest, FixedState>,
     /// Words of all that are known.
     bytes: usize,
-    /// Room for the words that are looked up.
+    /// Space for the words that are looked up.
     pub(super) words: Vec<u8>,
 }
 

@@ -66,10 +66,10 @@ impl Fault {
         let (name, message) = (self.name(), self.to_string());
         let Thrown = ctx.throw(class, &message);
         let error = ctx.take_exception();
-        let is_told = error
+        let is_shown = error
             .define("name", ctx.string(name))
             .and_then(|()| error.define("message", ctx.string(&message)));
-        match is_told {
+        match is_shown {
             Ok(()) => error,
             Err(Thrown) => ctx.take_exception(),
         }

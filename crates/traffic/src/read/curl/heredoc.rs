@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// What stands behind `<<`: how its text ends, and what is replaced in it.
+/// What follows `<<`: how its text ends, and what is replaced in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Heredoc {
     delimiter: String,

@@ -110,7 +110,7 @@ enum Encoded {
 impl Encoded {
     const ALL: [Self; 4] = [Self::Not, Self::Once, Self::Twice, Self::Json];
 
-    /// What stands around a variable's number; no text of HTTP has it.
+    /// What surrounds a variable's number; no text of HTTP has it.
     const fn sign(self) -> &'static str {
         match self {
             Self::Not => MARK,

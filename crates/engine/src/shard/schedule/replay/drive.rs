@@ -240,7 +240,7 @@ impl ShardSchedule {
         self.replay.as_ref().map_or(0, |replay| replay.pending_count())
     }
 
-    /// Tells what was learned (the first shard does), at the beginning; and what could not be read, at the end.
+    /// Reports what was learned (the first shard does), at the beginning; and what could not be read, at the end.
     pub(in crate::shard) fn tell_recorded(&mut self, recorder: &mut ShardRecorder) {
         let Some(replay) = &mut self.replay else { return };
         let figures = recorder.pulse.snapshot.replay.get_or_insert_default();

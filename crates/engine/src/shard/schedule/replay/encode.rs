@@ -17,7 +17,7 @@ use super::Meta;
 use crate::prepare::{FileBody, IDEMPOTENT_METHODS, PreparedRequest};
 use crate::prepare::{PreparedReplay, ReplayOrigin};
 
-/// Writes a record to `out`; whether a live value stands in it.
+/// Writes a record to `out`; whether a live value is in it.
 pub(super) fn request(
     replay: &PreparedReplay,
     meta: &Meta,

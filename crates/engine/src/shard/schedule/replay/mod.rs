@@ -82,7 +82,7 @@ struct Flight {
     recorded: Option<Box<Recorded>>,
     /// Values that the recorded response gave and that come back later.
     expected: Vec<Expected>,
-    /// A live value stands in it.
+    /// A live value is in it.
     is_corrected: bool,
     is_begun: bool,
 }

@@ -19,7 +19,7 @@ pub(in crate::shard) struct StreamSchedule {
     pub(super) finishes: bool,
     /// Of streams that have ended in this turn: when each is opened again, and its request.
     ended: Vec<(u64, RequestId)>,
-    /// The same for those whose user has been told to wait.
+    /// The same for those whose VU has been asked to wait.
     resting: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
