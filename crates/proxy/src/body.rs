@@ -1,18 +1,21 @@
 //! Bodies: passed on as they come, and copied on the way as far as a recording takes them.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use squall_traffic::limits::{BODY_BYTES_MAX, BODY_ENDS_BYTES};
 use squall_traffic::{Request, Spooled};
+use squall_wire::events::{EventDecoder, EventFormat};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// What a message carries.
 pub(crate) enum Carried {
@@ -20,6 +23,14 @@ pub(crate) enum Carried {
     Whole(Option<Bytes>),
     /// Bytes that pass through.
     Passing(Incoming, Tap),
+    /// Bytes that come at their times.
+    Paced(Paced),
+}
+
+/// Pieces of a body, and when each is sent.
+pub(crate) struct Paced {
+    pieces: VecDeque<(Instant, Bytes)>,
+    sleep: Pin<Box<Sleep>>,
 }
 
 /// Where what passes through is copied to; by default nothing is kept of it.
@@ -53,8 +64,17 @@ pub(crate) struct Tapped {
     length_max: u64,
     /// It came to its end, and did not break off.
     is_complete: bool,
+    /// Of an event stream: when its events came.
+    events: Option<EventTimes>,
     /// Called when the body is at its end, or is given up.
     on_end: Option<OnEnd>,
+}
+
+/// Notes when each event of a stream has come.
+pub(crate) struct EventTimes {
+    decoder: EventDecoder,
+    started: std::time::Instant,
+    times_ns: Vec<u64>,
 }
 
 impl Carried {
@@ -77,8 +97,12 @@ impl Tap {
     }
 
     /// Keeps a body of at most so many bytes in memory, and calls `on_end` once it is at its end, or is given up.
-    pub(crate) fn at_end(length_max: u64, on_end: impl FnOnce(&mut Tapped) + Send + 'static) -> Self {
-        let tapped = Tapped { length_max, on_end: Some(Box::new(on_end)), ..Tapped::default() };
+    pub(crate) fn at_end(
+        length_max: u64,
+        events: Option<EventTimes>,
+        on_end: impl FnOnce(&mut Tapped) + Send + 'static,
+    ) -> Self {
+        let tapped = Tapped { length_max, events, on_end: Some(Box::new(on_end)), ..Tapped::default() };
         Self(Arc::new(Mutex::new(tapped)))
     }
 
@@ -87,7 +111,7 @@ impl Tap {
         let mut tapped = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Tapped { length, length_max, is_complete, .. } = *tapped;
         let (bytes, spool) = (std::mem::take(&mut tapped.bytes), std::mem::take(&mut tapped.spool));
-        Tapped { bytes, spool, length, length_max, is_complete, on_end: None }
+        Tapped { bytes, spool, length, length_max, is_complete, events: None, on_end: None }
     }
 
     fn copy(&self, bytes: &Bytes) {
@@ -96,6 +120,10 @@ impl Tap {
         if tapped.length > tapped.length_max || tapped.keep(bytes).is_err() {
             // What cannot be kept as a whole is only counted.
             (tapped.bytes, tapped.spool, tapped.length_max) = (Vec::new(), Spool::None, 0);
+            tapped.events = None;
+        }
+        if let Some(events) = &mut tapped.events {
+            events.hear(bytes);
         }
     }
 
@@ -110,9 +138,14 @@ impl Tap {
 }
 
 impl Tapped {
-    /// Whether all of the body has passed and is kept in memory.
+    /// Whether all of the body has passed and is kept in memory. An event stream may end anywhere: clients leave those without an end.
     pub(crate) fn is_whole(&self) -> bool {
-        self.is_complete && self.bytes.len() as u64 == self.length
+        (self.is_complete || self.events.is_some()) && self.bytes.len() as u64 == self.length
+    }
+
+    /// When the events of a stream came.
+    pub(crate) fn take_event_times(&mut self) -> Vec<u64> {
+        self.events.take().map(|events| events.times_ns).unwrap_or_default()
     }
 
     /// Gives the body to a request, or its length alone.
@@ -147,6 +180,21 @@ impl Tapped {
     }
 }
 
+impl EventTimes {
+    /// Of the response to a request that began then.
+    pub(crate) fn since(started: std::time::Instant) -> Self {
+        let decoder = EventDecoder::new(EventFormat::EventStream, BODY_BYTES_MAX);
+        Self { decoder, started, times_ns: Vec::new() }
+    }
+
+    fn hear(&mut self, mut bytes: &[u8]) {
+        let at_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        while let Ok(Some(_)) = self.decoder.decode(&mut bytes) {
+            self.times_ns.push(at_ns);
+        }
+    }
+}
+
 /// Gives a request the body in this file: its ends in memory, and no character cut in two.
 fn spooled(file: File, length: u64, request: &mut Request) -> io::Result<()> {
     let is_continued = |byte: u8| byte & 0b1100_0000 == 0b1000_0000;
@@ -162,6 +210,25 @@ fn spooled(file: File, length: u64, request: &mut Request) -> io::Result<()> {
     request.body = body;
     request.spooled = Some(Spooled::plain(Arc::new(file), at as u64, bytes, at));
     Ok(())
+}
+
+impl Paced {
+    pub(crate) fn new(pieces: VecDeque<(Instant, Bytes)>) -> Self {
+        let first = pieces.front().map_or_else(Instant::now, |(at, _)| *at);
+        Self { pieces, sleep: Box::pin(sleep_until(first)) }
+    }
+
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.pieces.is_empty() {
+            return Poll::Ready(None);
+        }
+        ready!(self.sleep.as_mut().poll(context));
+        let piece = self.pieces.pop_front().map(|(_, bytes)| bytes);
+        if let Some((at, _)) = self.pieces.front() {
+            self.sleep.as_mut().reset(*at);
+        }
+        Poll::Ready(piece)
+    }
 }
 
 impl Body for Carried {
@@ -192,6 +259,9 @@ impl Body for Carried {
                 }
                 polled
             }
+            Self::Paced(paced) => {
+                paced.poll_piece(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+            }
         }
     }
 
@@ -199,6 +269,7 @@ impl Body for Carried {
         match self {
             Self::Whole(bytes) => bytes.is_none(),
             Self::Passing(incoming, _) => incoming.is_end_stream(),
+            Self::Paced(paced) => paced.pieces.is_empty(),
         }
     }
 
@@ -206,6 +277,7 @@ impl Body for Carried {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Self::Passing(incoming, _) => incoming.size_hint(),
+            Self::Paced(_) => SizeHint::new(),
         }
     }
 }

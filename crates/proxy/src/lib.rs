@@ -10,9 +10,11 @@ mod listener;
 mod matching;
 mod mock;
 mod names;
+mod playback;
 mod record;
 mod tunnel;
 mod upstream;
+mod websocket;
 
 pub use authority::Authority;
 pub use error::Error;

@@ -3,28 +3,37 @@
 //! A request is answered by the recorded one that is most like it ([`Likeness`]). Several answers to the same request are given in turn. An
 //! answer to a request that is not the same is counted apart, and named. What nothing is like is a miss: 404, or passed through.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderName, HeaderValue};
+use hyper::header::{
+    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT,
+    SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+};
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use squall_traffic::limits::RECORD_BYTES_MAX;
 use squall_traffic::store::{RecordView, Recording};
-use squall_traffic::{Record, Scheme};
+use squall_traffic::{Record, Scheme, events_of};
+use squall_wire::ws::deflate::Params;
+use squall_wire::ws::handshake;
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
-use crate::body::{Carried, Tap};
+use crate::body::{Carried, Paced, Tap};
 use crate::listener::{Listener, speaks_tls};
 use crate::matching::{Ignored, Likeness, MatchKey, MockRequest};
+use crate::playback::{MessageCounts, Playback};
 use crate::record::{client_tls, refuse};
 use crate::upstream::{ClientTls, Server, Upstream, Wanted};
 use crate::{Authority, Error, tunnel};
@@ -86,6 +95,12 @@ pub struct MockStats {
     pub misses: BTreeMap<String, u64>,
     /// Misses that a server answered.
     pub passed: u64,
+    /// Messages of WebSockets that came.
+    pub messages_received: u64,
+    /// Messages of WebSockets that were sent.
+    pub messages_sent: u64,
+    /// Messages that came and are the same as none in the recording.
+    pub messages_unlike: u64,
 }
 
 #[derive(Debug)]
@@ -98,6 +113,7 @@ struct Shared {
     passed: AtomicU64,
     inexact: Kinds,
     misses: Kinds,
+    messages: Arc<MessageCounts>,
 }
 
 /// Kinds of requests, counted.
@@ -124,6 +140,15 @@ struct Client {
     /// The server at the other end of the tunnel, as far as the client knows.
     server: Option<Server>,
     upstream: Upstream,
+}
+
+/// A WebSocket that a client wants to open.
+struct Asked {
+    /// The value of `Sec-WebSocket-Accept`.
+    accept: String,
+    extensions: String,
+    subprotocols: Vec<String>,
+    upgrade: OnUpgrade,
 }
 
 /// A request as it came.
@@ -153,6 +178,7 @@ impl Mock {
             passed: AtomicU64::new(0),
             inexact: Kinds::default(),
             misses: Kinds::default(),
+            messages: Arc::default(),
         });
         let serving = Arc::clone(&shared);
         let listener =
@@ -177,6 +203,9 @@ impl Mock {
             passed: self.shared.passed.load(Relaxed),
             inexact: self.shared.inexact.counted(),
             misses: self.shared.misses.counted(),
+            messages_received: self.shared.messages.received.load(Relaxed),
+            messages_sent: self.shared.messages.sent.load(Relaxed),
+            messages_unlike: self.shared.messages.unlike.load(Relaxed),
         }
     }
 
@@ -258,10 +287,11 @@ where
 }
 
 impl Client {
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Carried> {
+    async fn answer(self: Arc<Self>, mut request: Request<Incoming>) -> Response<Carried> {
         if request.method() == Method::CONNECT {
             return self.tunnel(request);
         }
+        let asked = Asked::of(&mut request);
         let server = self.server_of(&request);
         let (parts, incoming) = request.into_parts();
         let Ok(body) = read(incoming).await else {
@@ -270,7 +300,7 @@ impl Client {
         let target = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let question = Question { server, method: parts.method.clone(), target, body };
         match self.shared.find(&question) {
-            Some((likeness, record)) => self.shared.give(likeness, record, &question).await,
+            Some((likeness, record)) => self.shared.give(likeness, record, &question, asked).await,
             None => self.miss(parts, question).await,
         }
     }
@@ -387,23 +417,111 @@ impl Shared {
         Some((likeness, record))
     }
 
-    async fn give(&self, likeness: Likeness, record: Record, question: &Question) -> Response<Carried> {
+    async fn give(
+        &self,
+        likeness: Likeness,
+        mut record: Record,
+        question: &Question,
+        asked: Option<Asked>,
+    ) -> Response<Carried> {
         match likeness {
             Likeness::Same => drop(self.answered.fetch_add(1, Relaxed)),
             other => self.inexact.add(format!("{} ({})", question.shown(), other.text())),
         }
-        let latency_ns = record.response.as_ref().map_or(0, |response| response.latency_ns);
-        let wait = Duration::from_nanos((latency_ns as f64 * self.options.latency_factor) as u64);
-        if !wait.is_zero() {
-            tokio::time::sleep(wait.min(LATENCY_MAX)).await;
+        let is_web_socket = record.opens_web_socket();
+        if is_web_socket && asked.is_none() {
+            let reason = "squall mock: a WebSocket is recorded here, and this request opens none\n";
+            return refuse(StatusCode::UPGRADE_REQUIRED, reason.to_owned());
         }
-        let mut response = response(record, question.method == Method::HEAD);
+        let mut response = match (asked, paced(&record, self.options.latency_factor)) {
+            (Some(asked), _) if is_web_socket => self.accept(&mut record, asked),
+            (_, Some(body)) if question.method != Method::HEAD => {
+                let mut response = response(record, true);
+                response.headers_mut().remove(CONTENT_LENGTH);
+                *response.body_mut() = body;
+                response
+            }
+            _ => {
+                let latency_ns = record.response.as_ref().map_or(0, |response| response.latency_ns);
+                let wait = Duration::from_nanos((latency_ns as f64 * self.options.latency_factor) as u64);
+                if !wait.is_zero() {
+                    tokio::time::sleep(wait.min(LATENCY_MAX)).await;
+                }
+                response(record, question.method == Method::HEAD)
+            }
+        };
         if likeness != Likeness::Same {
             let value = HeaderValue::from_static(likeness.text());
             response.headers_mut().insert(HeaderName::from_static("squall-mock"), value);
         }
         response
     }
+}
+
+impl Shared {
+    /// Opens a WebSocket, on which what was recorded is said.
+    fn accept(&self, record: &mut Record, asked: Asked) -> Response<Carried> {
+        let messages = record.response.as_mut().map(|response| std::mem::take(&mut response.messages));
+        let mut response = response(std::mem::take(record), true);
+        let offered = |name: &HeaderValue| asked.subprotocols.iter().any(|one| name == one.as_str());
+        let headers = response.headers_mut();
+        if headers.get(SEC_WEBSOCKET_PROTOCOL).is_some_and(|name| !offered(name)) {
+            headers.remove(SEC_WEBSOCKET_PROTOCOL);
+        }
+        for name in [CONTENT_LENGTH, SEC_WEBSOCKET_EXTENSIONS] {
+            headers.remove(name);
+        }
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        let params = Params::choose(&asked.extensions);
+        let agreed = params.map(|params| (SEC_WEBSOCKET_EXTENSIONS, params.to_string()));
+        for (name, value) in agreed.into_iter().chain([(SEC_WEBSOCKET_ACCEPT, asked.accept)]) {
+            headers.extend(HeaderValue::try_from(value).ok().map(|value| (name, value)));
+        }
+        let factor = self.options.latency_factor;
+        let playback =
+            Playback::new(messages.unwrap_or_default(), factor, &self.options.ignored, &self.messages);
+        tokio::spawn(async move {
+            if let Ok(upgraded) = asked.upgrade.await {
+                playback.play(upgraded, params).await;
+            }
+        });
+        response
+    }
+}
+
+impl Asked {
+    /// What a request that opens a WebSocket asks for (RFC 6455 4.2.1); `None`: it opens none.
+    fn of(request: &mut Request<Incoming>) -> Option<Self> {
+        let headers = request.headers();
+        let is_upgrade = headers.get(UPGRADE)?.as_bytes().eq_ignore_ascii_case(b"websocket");
+        let key = headers.get(SEC_WEBSOCKET_KEY)?.to_str().ok().filter(|key| handshake::is_key(key));
+        let accept = handshake::accept(key.filter(|_| is_upgrade)?);
+        let all = |name: HeaderName| -> Vec<String> {
+            let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+            values.flat_map(|value| value.split(',')).map(|value| value.trim().to_owned()).collect()
+        };
+        let (extensions, subprotocols) =
+            (all(SEC_WEBSOCKET_EXTENSIONS).join(", "), all(SEC_WEBSOCKET_PROTOCOL));
+        Some(Self { accept, extensions, subprotocols, upgrade: hyper::upgrade::on(request) })
+    }
+}
+
+/// A recorded event stream, whose events come at their times.
+fn paced(record: &Record, factor: f64) -> Option<Carried> {
+    let response = record.response.as_ref()?;
+    let times_ns = Some(&response.event_times_ns).filter(|times| !times.is_empty())?;
+    let body = Bytes::copy_from_slice(response.body.as_deref()?);
+    let now = Instant::now();
+    let at = |at_ns: u64| now + Duration::from_nanos((at_ns as f64 * factor) as u64).min(LATENCY_MAX);
+    let mut begin = 0;
+    let mut pieces: VecDeque<(Instant, Bytes)> = events_of(&body)
+        .zip(times_ns)
+        .map(|(event, at_ns)| (at(*at_ns), body.slice(std::mem::replace(&mut begin, event.end)..event.end)))
+        .collect();
+    // What comes behind the last event, and the end.
+    pieces.push_back((at(response.latency_ns), body.slice(begin..)));
+    Some(Carried::Paced(Paced::new(pieces)))
 }
 
 impl Kinds {

@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use hyper::header::{
+    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE,
+};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -27,10 +29,11 @@ use squall_traffic::store::{Index, Writer};
 use squall_traffic::{Field, Record, Redirect, Scheme, SessionBy, Sessions, Version, key_of};
 use tokio::net::TcpStream;
 
-use crate::body::{Carried, Tap, Tapped};
+use crate::body::{Carried, EventTimes, Tap, Tapped};
 use crate::listener::{Listener, speaks_tls};
 use crate::names::ServerNames;
 use crate::upstream::{ClientTls, Server, Upstream, Wanted};
+use crate::websocket::{Budget, Conversation};
 use crate::{Authority, Error, tunnel};
 
 /// What the proxy is in front of.
@@ -89,12 +92,14 @@ pub struct RecordStats {
     pub recorded: u64,
     /// Requests that could not be passed on.
     pub failed: u64,
-    /// Connections that became WebSockets, or something else that is no HTTP: they passed, and are not recorded.
+    /// Connections that became something else that is no HTTP and no WebSocket: they passed, and are not recorded.
     pub upgraded: u64,
     /// Request bodies of which only the length is kept: too long, broken off, or of a content coding that secrets cannot be found in.
     pub lost_bodies: u64,
     /// Redirects to other servers, which clients of a reverse proxy follow past it.
     pub led_away: u64,
+    /// WebSockets of which not all messages were recorded: they were too many, or not what the protocol allows.
+    pub cut_conversations: u64,
 }
 
 /// What needs a look at all records in their order.
@@ -117,6 +122,8 @@ struct Shared {
     upgraded_by_host: Mutex<BTreeMap<String, u64>>,
     lost_bodies: AtomicU64,
     led_away: AtomicU64,
+    cut_conversations: AtomicU64,
+    budget: Arc<Budget>,
 }
 
 /// One connection of a client.
@@ -170,6 +177,8 @@ impl Recorder {
             upgraded_by_host: Mutex::default(),
             lost_bodies: AtomicU64::new(0),
             led_away: AtomicU64::new(0),
+            cut_conversations: AtomicU64::new(0),
+            budget: Arc::default(),
             options,
         });
         let serving = Arc::clone(&shared);
@@ -198,10 +207,11 @@ impl Recorder {
             upgraded: self.shared.upgraded.load(Relaxed),
             lost_bodies: self.shared.lost_bodies.load(Relaxed),
             led_away: self.shared.led_away.load(Relaxed),
+            cut_conversations: self.shared.cut_conversations.load(Relaxed),
         }
     }
 
-    /// How many connections became WebSockets, by host.
+    /// How many connections became something that is not recorded, by host.
     pub fn upgraded_by_host(&self) -> BTreeMap<String, u64> {
         self.shared.upgraded_by_host.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -312,20 +322,28 @@ impl Client {
             .unwrap_or_else(|reason| refuse(StatusCode::BAD_GATEWAY, format!("squall record: {reason}\n")))
     }
 
-    /// A WebSocket, say: once both sides have agreed, bytes pass untouched, and nothing is recorded.
+    /// A WebSocket, say: once both sides have agreed, bytes pass untouched. Of a WebSocket, a copy of its messages is recorded.
     async fn pass_upgrade(&self, mut request: Request<Incoming>) -> Result<Response<Carried>, String> {
         let server = self.server_of(&request)?;
         self.name_server(&mut request)?;
+        let half = is_web_socket(request.headers()).then(|| self.half(&request, &server));
         let of_client = hyper::upgrade::on(&mut request);
         let (mut parts, incoming) = request.into_parts();
         keep_upgrade_alone(&mut parts.headers);
         let outgoing = Request::from_parts(parts, Carried::Passing(incoming, Tap::default()));
         let mut response = self.upstream.send_upgrade(&server, outgoing).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            self.shared.count_upgrade(&server);
+            let half = half.filter(|half| self.shared.options.wants(&half.record, ""));
+            let conversation = half.map(|half| half.converse(&response));
+            if conversation.is_none() {
+                self.shared.count_upgrade(&server);
+            }
             let of_server = hyper::upgrade::on(&mut response);
             tokio::spawn(async move {
                 let (Ok(client), Ok(server)) = (of_client.await, of_server.await) else { return };
+                if let Some(conversation) = conversation {
+                    return conversation.pass(client, server).await;
+                }
                 let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
                 // Whoever breaks it off ends it.
                 let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
@@ -438,10 +456,14 @@ impl Half {
             headers: fields(&parts.headers),
             ..squall_traffic::Response::default()
         };
+        let is_coded = parts.headers.contains_key(CONTENT_ENCODING);
         let content_type =
             parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_wanted = self.shared.options.wants(&self.record, content_type);
-        let tap = Tap::at_end(self.shared.options.body_bytes_max.min(LOADED_BODY_BYTES_MAX), move |tapped| {
+        let has_events = content_type.starts_with("text/event-stream") && !is_coded;
+        let events = has_events.then(|| EventTimes::since(self.started));
+        let bytes_max = self.shared.options.body_bytes_max.min(LOADED_BODY_BYTES_MAX);
+        let tap = Tap::at_end(bytes_max, events, move |tapped| {
             if is_wanted {
                 self.record.response = Some(answer);
                 self.write(tapped);
@@ -454,6 +476,28 @@ impl Half {
         Response::from_parts(parts, Carried::Passing(incoming, tap))
     }
 
+    /// The server has agreed to a WebSocket; when that has ended, the record is written.
+    fn converse(mut self, response: &Response<Incoming>) -> Conversation {
+        let of_handshake = |field: &Field| HANDSHAKE_FIELDS.iter().any(|name| field.is(name));
+        let mut headers = fields(response.headers());
+        let extensions = headers.iter().find(|field| field.is("sec-websocket-extensions"));
+        let extensions = extensions.map(|field| String::from_utf8_lossy(&field.value).into_owned());
+        headers.retain(|field| !of_handshake(field) && !field.is("connection") && !field.is("upgrade"));
+        self.record.request.headers.retain(|field| !of_handshake(field));
+        let answer = squall_traffic::Response {
+            status: response.status().as_u16(),
+            version: version_of(response.version()),
+            headers,
+            ..squall_traffic::Response::default()
+        };
+        let (started, budget) = (self.started, Arc::clone(&self.shared.budget));
+        Conversation::new(extensions.as_deref(), started, budget, move |messages, is_cut| {
+            self.shared.cut_conversations.fetch_add(u64::from(is_cut), Relaxed);
+            self.record.response = Some(squall_traffic::Response { messages, ..answer });
+            self.write(&mut Tapped::default());
+        })
+    }
+
     fn write(&mut self, answered: &mut Tapped) {
         let options = &self.shared.options;
         self.body.take().give_to(&mut self.record.request);
@@ -461,6 +505,7 @@ impl Half {
             response.latency_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1);
             if answered.is_whole() {
                 response.set_body(std::mem::take(&mut answered.bytes));
+                response.event_times_ns = answered.take_event_times();
             }
             response.body_bytes = answered.length;
         }
@@ -504,6 +549,14 @@ impl RecordOptions {
             && (self.only_type.is_empty() || self.only_type.iter().any(type_fits))
     }
 }
+
+/// RFC 6455 4.2.1.
+fn is_web_socket(headers: &HeaderMap) -> bool {
+    headers.get(UPGRADE).is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// What two ends of one connection agree on, which a replay does anew. The offer of extensions and subprotocols stays in the request.
+const HANDSHAKE_FIELDS: [&str; 3] = ["sec-websocket-key", "sec-websocket-accept", "sec-websocket-version"];
 
 /// Whether the client wants to leave HTTP. An offer of HTTP/2 ([RFC 7540] section 3.2), which some clients make with each request,
 /// may be passed over.
@@ -647,7 +700,7 @@ impl rustls::client::danger::ServerCertVerifier for Unverified {
     }
 }
 
-/// Hosts of WebSockets that are counted by themselves; a client may ask for any name.
+/// Hosts of such connections that are counted by themselves; a client may ask for any name.
 const HOST_COUNT_MAX: usize = 1000;
 
 #[cfg(test)]

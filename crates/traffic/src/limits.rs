@@ -12,6 +12,12 @@ pub const BODY_ENDS_BYTES: usize = 256 << 10;
 /// Largest body that is read into memory for a format that cannot spool it. Bodies of request and response, and their heads, fit into one record.
 pub const LOADED_BODY_BYTES_MAX: u64 = 60 << 20;
 
+/// Messages of one recorded WebSocket, as they are in memory; they fit into one record. What follows is left out, and that is reported.
+pub const CONVERSATION_BYTES_MAX: usize = 32 << 20;
+
+/// Largest message of a WebSocket that is recorded.
+pub const MESSAGE_BYTES_MAX: u64 = 16 << 20;
+
 /// Largest head of a request or response; no server reads more, and the engine sends no more.
 pub const HEAD_BYTES_MAX: usize = squall_plan::limits::REQUEST_HEAD_BYTES_MAX;
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::io::{self, Read};
 
 use crate::limits::LOADED_BODY_BYTES_MAX;
-use crate::{Place, Spooled};
+use crate::{Place, RecordedMessage, Spooled};
 
 /// A request and what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,6 +65,10 @@ pub struct Response {
     pub body_check: u32,
     /// From the beginning of the request to the end of the response, in nanoseconds; 0: unknown.
     pub latency_ns: u64,
+    /// What was said on the WebSocket that it opened, in order.
+    pub messages: Vec<RecordedMessage>,
+    /// When each event of its stream came, in nanoseconds after the beginning of the request.
+    pub event_times_ns: Vec<u64>,
 }
 
 /// A header field.
@@ -242,6 +246,11 @@ impl Response {
         find(&self.headers, name)
     }
 
+    /// Whether it opened a WebSocket.
+    pub const fn is_web_socket(&self) -> bool {
+        self.status == 101
+    }
+
     /// Sets the body, its length and its checksum.
     pub fn set_body(&mut self, body: Vec<u8>) {
         self.body_bytes = body.len() as u64;
@@ -256,12 +265,20 @@ impl Response {
 }
 
 impl Record {
+    /// Whether its response opened a WebSocket.
+    pub fn opens_web_socket(&self) -> bool {
+        self.response.as_ref().is_some_and(Response::is_web_socket)
+    }
+
     /// Bytes that it takes in memory, roughly: small records take several times what is in them.
     pub fn bytes(&self) -> usize {
         let request = &self.request;
         let texts = [&request.method, &request.authority, &request.target].map(|text| allocated(text.len()));
         let response = self.response.as_ref().map_or(0, |response| {
-            fields_bytes(&response.headers) + allocated(response.body.as_ref().map_or(0, Vec::len))
+            let said: usize = response.messages.iter().map(RecordedMessage::memory_bytes).sum();
+            let times = allocated(size_of_val(&response.event_times_ns[..]));
+            let body = allocated(response.body.as_ref().map_or(0, Vec::len));
+            fields_bytes(&response.headers) + body + said + times
         });
         let request =
             texts.iter().sum::<usize>() + fields_bytes(&request.headers) + allocated(request.body.len());

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::Record;
+use crate::{Peer, Record, RecordedKind};
 
 /// The figures of a recording, in bounded memory.
 #[derive(Debug, Default)]
@@ -23,6 +23,10 @@ pub struct Summary {
     pub methods: BTreeMap<String, u64>,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
+    /// WebSockets.
+    pub web_socket_count: u64,
+    /// Messages on them that the client sent, and that the server sent.
+    pub message_counts: (u64, u64),
     /// Longest time between two requests in the order of their times, and where it begins.
     pub gap_ns_max: u64,
     hosts: HashMap<String, u64>,
@@ -68,6 +72,13 @@ impl Summary {
             self.response_count += 1;
             self.redirect_count += u64::from((300..400).contains(&response.status) && response.status != 304);
             *self.statuses.entry(response.status).or_default() += 1;
+            self.web_socket_count += u64::from(response.is_web_socket());
+            for message in response.messages.iter().filter(|message| message.kind != RecordedKind::Close) {
+                match message.by {
+                    Peer::Client => self.message_counts.0 += 1,
+                    Peer::Server => self.message_counts.1 += 1,
+                }
+            }
         }
     }
 

@@ -186,14 +186,22 @@ fn write_foreign(
         }
         _ => sink(format, out),
     };
-    let mut lost_count = 0;
+    let (mut lost_count, mut web_socket_count) = (0, 0);
     each(&recording, |_, record| {
         let record = swept(record, redactor);
         let record = record.loaded()?;
+        if format != SinkFormat::Har && record.opens_web_socket() {
+            web_socket_count += 1;
+            return Ok(());
+        }
         lost_count += u64::from(record.request.lost_body_bytes > 0);
         sink.write(&record)
     })?;
     sink.finish()?;
+    if web_socket_count > 0 {
+        let opened = counted(web_socket_count, "WebSocket");
+        output::note(&format!("{opened} left out of the output: only .squall and HAR have messages"));
+    }
     if lost_count > 0 {
         let bodies = counted(lost_count, "request body");
         output::note(&format!(

@@ -82,6 +82,17 @@ fn tell(stats: &MockStats) {
         sum(&stats.inexact),
         sum(&stats.misses)
     ));
+    if stats.messages_received + stats.messages_sent > 0 {
+        let unlike = match stats.messages_unlike {
+            0 => String::new(),
+            count => format!("; {count} differ from every recorded one"),
+        };
+        output::note(&format!(
+            "WebSockets: {} received, {} sent{unlike}",
+            counted(stats.messages_received, "message"),
+            stats.messages_sent
+        ));
+    }
     for (title, kinds) in [("similar", &stats.inexact), ("missed", &stats.misses)] {
         for (what, count) in kinds.iter().take(KINDS_SHOWN_MAX) {
             output::note(&format!("  {title}: {count} x {what}"));

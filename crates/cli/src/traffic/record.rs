@@ -58,7 +58,7 @@ fn summary(stats: RecordStats, upgraded: &BTreeMap<String, u64>, count: u64, pat
             let hosts = upgraded.iter().map(|(host, count)| format!("{count} to {host}"));
             let hosts: Vec<String> = hosts.take(HOSTS_SHOWN_MAX).collect();
             format!(
-                ", {count} became WebSockets, which are forwarded but not recorded ({})",
+                ", {count} became another protocol, which is forwarded but not recorded ({})",
                 hosts.join(", ")
             )
         }
@@ -77,8 +77,15 @@ fn summary(stats: RecordStats, upgraded: &BTreeMap<String, u64>, count: u64, pat
             counted(count, "redirect")
         ),
     };
+    let cut = match stats.cut_conversations {
+        0 => String::new(),
+        count => format!(
+            "\nof {} only the first messages are recorded: they had more than 32 MiB of them, or broke the protocol",
+            counted(count, "WebSocket")
+        ),
+    };
     format!(
-        "{} forwarded{failed}{upgraded}, {} recorded; {count} in {}{lost}{led_away}\nreplay them: squall replay {}",
+        "{} forwarded{failed}{upgraded}, {} recorded; {count} in {}{lost}{led_away}{cut}\nreplay them: squall replay {}",
         counted(stats.passed, "request"),
         stats.recorded,
         path.display(),
@@ -129,7 +136,7 @@ pub(super) fn refused(error: &squall_proxy::Error) -> Failure {
 }
 
 /// How often the number of requests is shown.
-/// Hosts of WebSockets that are named at the end.
+/// Hosts of other protocols that are named at the end.
 const HOSTS_SHOWN_MAX: usize = 10;
 
 const TELL_EVERY: Duration = Duration::from_secs(2);

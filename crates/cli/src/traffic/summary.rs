@@ -89,6 +89,11 @@ fn text(summary: &Summary) -> String {
             named(summary.statuses.iter().map(|(status, count)| format!("{count} x {status}")).collect()),
         ));
     }
+    if summary.web_socket_count > 0 {
+        let (sent, received) = summary.message_counts;
+        let opened = counted(summary.web_socket_count, "WebSocket");
+        lines.push(("messages", format!("{sent} of the client and {received} of the server, on {opened}")));
+    }
     let hosts = summary.hosts();
     for host in hosts.iter().take(HOSTS_SHOWN_MAX) {
         let unknown = host.origin.ends_with("://");

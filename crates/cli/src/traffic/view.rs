@@ -4,10 +4,10 @@ use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
 
 use squall_plan::printable::printable;
-use squall_report::units;
+use squall_report::units::{self, counted};
 use squall_traffic::redact::{Redactor, Rules};
 use squall_traffic::write::iso;
-use squall_traffic::{Field, Record, WriteError};
+use squall_traffic::{Field, Peer, Record, RecordedKind, RecordedMessage, WriteError};
 
 use super::convert::each;
 use super::import::{playable, text_output, unwritable};
@@ -124,6 +124,12 @@ fn detail(out: &mut dyn Write, record: &Record, number: u64, offset: Duration) -
         if response.latency_ns > 0 { units::latency(response.latency_ns) } else { "unknown time".to_owned() };
     writeln!(out, "\n{} {} after {took}", response.version.text(), response.status)?;
     fields(out, &response.headers)?;
+    if response.is_web_socket() {
+        return messages(out, &response.messages);
+    }
+    if !response.event_times_ns.is_empty() {
+        writeln!(out, "\n({})", counted(response.event_times_ns.len() as u64, "event"))?;
+    }
     match &response.body {
         Some(bytes) => body(out, bytes),
         None => writeln!(out, "\n({} bytes of body, not recorded)", response.body_bytes),
@@ -135,6 +141,25 @@ fn fields(out: &mut dyn Write, fields: &[Field]) -> io::Result<()> {
         let value = String::from_utf8_lossy(&field.value);
         writeln!(out, "{}: {}", printable(&field.name), printable(&value))
     })
+}
+
+/// Each on a line: when, by whom, and its text as far as it is one, in bounds.
+fn messages(out: &mut dyn Write, messages: &[RecordedMessage]) -> io::Result<()> {
+    writeln!(out, "\n{}", counted(messages.len() as u64, "message"))?;
+    for message in messages {
+        let by = if message.by == Peer::Client { "client" } else { "server" };
+        let at_s = Duration::from_nanos(message.at_ns).as_secs_f64();
+        let text = match (message.kind, std::str::from_utf8(&message.bytes)) {
+            (RecordedKind::Close, _) => match message.close_parts() {
+                (Some(code), reason) => format!("(close {code} {})", printable(reason)).replace(" )", ")"),
+                (None, _) => "(close)".to_owned(),
+            },
+            (_, Ok(text)) => printable(&text[..text.floor_char_boundary(MESSAGE_SHOWN_BYTES)]).into_owned(),
+            (_, Err(_)) => format!("({} bytes of binary data)", message.bytes.len()),
+        };
+        writeln!(out, "{at_s:>10.3}s  {by}  {text}")?;
+    }
+    Ok(())
 }
 
 /// Text as far as it is one, in bounds; JSON is indented.
@@ -158,6 +183,9 @@ fn body(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
         false => Ok(()),
     }
 }
+
+/// Bytes of a message that are shown.
+const MESSAGE_SHOWN_BYTES: usize = 1 << 10;
 
 /// Bytes of a body that are shown.
 const BODY_SHOWN_BYTES: usize = 64 << 10;

@@ -1,5 +1,7 @@
 //! HAR 1.2 as browsers and proxies write it (and bend it): entries streamed, each with its connection, page and timings.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer};
@@ -10,7 +12,10 @@ use super::multipart::{self, Part};
 use super::{Notes, Source, http1, time};
 use crate::input::Input;
 use crate::limits::HEAD_BYTES_MAX;
-use crate::{Field, Place, Problem, Record, Request, Response, Scheme, Version, key_of};
+use crate::{
+    Field, Peer, Place, Problem, Record, RecordedKind, RecordedMessage, Request, Response, Scheme, Version,
+    key_of,
+};
 
 /// The reader.
 pub(super) struct Har {
@@ -41,7 +46,30 @@ struct Entry {
     #[serde(default, rename = "_fromCache")]
     from_cache: Option<Value>,
     #[serde(default, rename = "_webSocketMessages")]
-    web_socket: Option<serde::de::IgnoredAny>,
+    messages: Option<Vec<HarMessage>>,
+    #[serde(default, rename = "_eventSourceMessages")]
+    events: Option<Vec<HarEvent>>,
+}
+
+/// As Chrome's developer tools export a message of a WebSocket.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct HarMessage {
+    /// `send`, `receive` or `error`.
+    #[serde(rename = "type")]
+    by: String,
+    /// In seconds since the epoch.
+    time: f64,
+    opcode: f64,
+    /// Binary data is in Base64.
+    data: String,
+}
+
+/// The same for an event of an event stream; its content is in the body, too.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct HarEvent {
+    time: f64,
 }
 
 #[derive(Deserialize, Default)]
@@ -130,7 +158,7 @@ impl Har {
     /// The record of an entry; `None` when it stands for no request on the network.
     fn record(&mut self, place: Place) -> Result<Option<Record>, String> {
         let entry: Entry = serde_json::from_slice(&self.buffer).map_err(|error| json_reason(&error))?;
-        if entry.is_web_socket() {
+        if entry.is_web_socket() && entry.messages.is_none() {
             let url = &entry.request.url;
             let host = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?']).next());
             self.notes.web_socket(host.unwrap_or_default(), place);
@@ -149,14 +177,32 @@ impl Har {
         };
         self.last_ns = time_ns;
         let connection = entry.connection_key();
-        let Some(request) = self.request(entry.request, place)? else { return Ok(None) };
-        let response = response(entry.response, entry.time);
+        let (messages, events) = (entry.messages, entry.events);
+        let Some(mut request) = self.request(entry.request, place)? else { return Ok(None) };
+        request.headers.retain(|field| !field.is("sec-websocket-key") && !field.is("sec-websocket-version"));
+        let mut response = response(entry.response, entry.time);
+        if let Some(messages) = messages {
+            let response = response.get_or_insert_default();
+            // Of some WebSockets browsers write no answer to the opening request.
+            response.status = 101;
+            for message in messages {
+                match message.read(time_ns) {
+                    Some(message) => response.messages.push(message),
+                    None => self.notes.add("messages of WebSockets that cannot be sent left out", place),
+                }
+            }
+        }
+        if let Some(response) = &mut response {
+            let times = events.iter().flatten().map(|event| after_ns(event.time, time_ns));
+            response.event_times_ns = times.collect();
+        }
         Ok(Some(Record { time_ns, connection, session: 1, request, response, place }))
     }
 
     fn request(&mut self, har: HarRequest, place: Place) -> Result<Option<Request>, String> {
-        let scheme = har.url.split(':').next().unwrap_or_default();
-        if Scheme::of(scheme).is_none() && scheme.len() < har.url.len() {
+        let url = http_url(&har.url);
+        let scheme = url.split(':').next().unwrap_or_default();
+        if Scheme::of(scheme).is_none() && scheme.len() < url.len() {
             self.notes.add(&format!("{}: URLs left out", time::cut(scheme)), place);
             return Ok(None);
         }
@@ -174,7 +220,7 @@ impl Har {
         };
         let version = Version::of(&har.http_version);
         let mut request = Request { method: har.method, version, headers, body, ..Request::default() };
-        http1::set_url(&mut request, &har.url)?;
+        http1::set_url(&mut request, &url)?;
         if request.method.is_empty() || !squall_plan::urls::is_token(&request.method) {
             return Err(format!("bad method `{}`", time::cut(&request.method)));
         }
@@ -256,7 +302,7 @@ impl Entry {
             name.eq_ignore_ascii_case("sec-websocket-key")
         };
         let url = &self.request.url;
-        self.web_socket.is_some()
+        self.messages.is_some()
             || url.starts_with("ws:")
             || url.starts_with("wss:")
             || self.request.headers.iter().any(is_key)
@@ -271,6 +317,51 @@ impl Entry {
         // Ids are those of one process; the server's address distinguishes connections of different origins.
         let host = self.server_ip.as_deref().unwrap_or_default();
         key_of(format!("{id}@{host}").as_bytes())
+    }
+}
+
+impl HarMessage {
+    /// The message in a record that began at `begin_ns`; `None`: an error, a ping, or data that is not Base64.
+    fn read(self, begin_ns: u64) -> Option<RecordedMessage> {
+        let by = match self.by.as_str() {
+            "send" => Peer::Client,
+            "receive" => Peer::Server,
+            _ => return None,
+        };
+        let kind = RecordedKind::of(self.opcode as u8)?;
+        let bytes = match kind {
+            RecordedKind::Binary => STANDARD.decode(self.data.trim()).ok()?,
+            RecordedKind::Text | RecordedKind::Close => self.data.into_bytes(),
+        };
+        let at_ns = after_ns(self.time, begin_ns);
+        Some(match kind {
+            RecordedKind::Close => close(at_ns, by, &bytes),
+            RecordedKind::Text | RecordedKind::Binary => RecordedMessage { at_ns, by, kind, bytes },
+        })
+    }
+}
+
+/// A close frame whose data is the code in decimal digits and the reason, as this project writes it; other tools give neither.
+fn close(at_ns: u64, by: Peer, data: &[u8]) -> RecordedMessage {
+    let text = String::from_utf8_lossy(data);
+    let (code, reason) = text.split_once(' ').unwrap_or((&text, ""));
+    match code.parse().ok().filter(|code| (1000..5000).contains(code)) {
+        Some(code) => RecordedMessage::close(at_ns, by, Some(code), reason),
+        None => RecordedMessage::close(at_ns, by, None, ""),
+    }
+}
+
+/// From seconds since the epoch to nanoseconds after a time.
+fn after_ns(seconds: f64, begin_ns: u64) -> u64 {
+    ((seconds * 1e6) as u64).saturating_mul(1000).saturating_sub(begin_ns)
+}
+
+/// A WebSocket's URL as that of its opening request.
+fn http_url(url: &str) -> Cow<'_, str> {
+    match url.split_once("://") {
+        Some(("ws", rest)) => Cow::Owned(format!("http://{rest}")),
+        Some(("wss", rest)) => Cow::Owned(format!("https://{rest}")),
+        _ => Cow::Borrowed(url),
     }
 }
 
@@ -380,7 +471,7 @@ mod tests {
          "postData":{"mimeType":"application/x-www-form-urlencoded","text":"q=1","params":[{"name":"q","value":"1"}]}},
        "response":{"status":302,"httpVersion":"h2","headers":[{"name":"content-encoding","value":"gzip"}],"content":{"size":2,"text":"b2s=","encoding":"base64"},"redirectURL":"/y"}},
       {"request":{"method":"GET","url":"data:text/plain,hi"},"response":{},"startedDateTime":"2024-05-01T10:00:01Z"},
-      {"request":{"method":"GET","url":"wss://x/socket"},"_webSocketMessages":[],"startedDateTime":"2024-05-01T10:00:01Z"}
+      {"request":{"method":"GET","url":"wss://x/socket"},"startedDateTime":"2024-05-01T10:00:01Z"}
     ]}}"#;
 
     #[test]

@@ -212,6 +212,19 @@ impl Finder<'_> {
         redacted.map(String::into_bytes)
     }
 
+    /// A message of a WebSocket. Protocols such as Socket.IO have a number before their JSON.
+    pub(super) fn message(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (number, rest) = bytes.split_at(digits);
+        match rest.first() {
+            Some(b'{' | b'[') if digits > 0 => {
+                let redacted = self.body(rest, b"")?;
+                Some([number, &redacted].concat())
+            }
+            _ => self.body(bytes, b""),
+        }
+    }
+
     /// The values of parts may be anything.
     fn multipart(&mut self, body: &[u8], boundary: &[u8]) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(body.len());

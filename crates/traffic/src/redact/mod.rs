@@ -18,7 +18,7 @@ pub use rules::Rules;
 pub use values::{PLACEHOLDER, REDACTED_NUMBER};
 
 use crate::decode::decoded;
-use crate::{Field, Record, Request, Response};
+use crate::{Field, Peer, Record, RecordedKind, Request, Response};
 use find::Finder;
 use values::Values;
 
@@ -73,6 +73,14 @@ impl Redactor {
             finder.is_request = false;
             answered.change(|plain| finder.body(plain, content_type(&response.headers)));
             finder.fields(&mut response.headers);
+            for message in &mut response.messages {
+                finder.is_request = message.by == Peer::Client;
+                let redacted = match message.kind {
+                    RecordedKind::Text => finder.message(&message.bytes),
+                    RecordedKind::Binary | RecordedKind::Close => None,
+                };
+                message.bytes = redacted.unwrap_or_else(|| std::mem::take(&mut message.bytes));
+            }
         }
         sweep(values, request, response, (sent, answered))
     }
@@ -120,6 +128,12 @@ fn sweep(
         } else if answered.is_changed {
             response.set_body(answered.plain);
             response.headers.retain(|field| !field.is("content-encoding"));
+        }
+        for message in &mut response.messages {
+            if let Some(swept) = values.sweep(&message.bytes) {
+                message.bytes = swept;
+                is_changed = true;
+            }
         }
     }
     (is_changed, sent.is_opaque || answered.is_opaque)

@@ -119,6 +119,27 @@ fn secrets_of_responses_are_found_by_their_places() {
 }
 
 #[test]
+fn messages_of_websockets_lose_their_secrets() {
+    use crate::{Peer, RecordedMessage};
+    let message = |by, kind, text: String| RecordedMessage { at_ns: 1, by, kind, bytes: text.into_bytes() };
+    let s = SECRET;
+    let mut record = record("/", &[], "", (&[], ""));
+    record.response.as_mut().unwrap().messages = vec![
+        message(Peer::Client, RecordedKind::Text, format!(r#"{{"type":"auth","token":"{s}"}}"#)),
+        message(Peer::Client, RecordedKind::Text, format!(r#"42["login",{{"password":"{s}"}}]"#)),
+        message(Peer::Server, RecordedKind::Text, format!("welcome {s}, you are in")),
+        message(Peer::Server, RecordedKind::Binary, format!("\0{s}\0")),
+        message(Peer::Server, RecordedKind::Text, "[1,2]".to_owned()),
+    ];
+    let redactor = redactor("");
+    redactor.redact(&mut record);
+    let said: Vec<_> = record.response.unwrap().messages.into_iter().map(|message| message.bytes).collect();
+    assert!(said.iter().all(|bytes| memmem::find(bytes, s.as_bytes()).is_none()), "{said:?}");
+    assert!(said[1].starts_with(br#"42["login",{"password":"redacted-"#), "{said:?}");
+    assert_eq!(said[4], b"[1,2]");
+}
+
+#[test]
 fn small_secrets_are_replaced_where_they_stand() {
     for (body, expected) in [
         (

@@ -5,7 +5,9 @@
 
 use super::{SYNC_BODY, SYNC_INDEX, SYNC_RECORD};
 use crate::limits::RECORD_BYTES_MAX;
-use crate::{Field, Place, Record, Request, Response, Scheme, Version, WriteError};
+use crate::{
+    Field, Peer, Place, Record, RecordedKind, RecordedMessage, Request, Response, Scheme, Version, WriteError,
+};
 
 /// Bytes of a frame before its payload.
 pub const FRAME_HEAD_BYTES: usize = 40;
@@ -212,7 +214,32 @@ fn write_payload(out: &mut Vec<u8>, record: &Record, distance: u64) {
             put_bytes(out, body);
         }
     }
+    put_timeline(out, response);
 }
+
+/// Messages and times of events; nothing where there are none, as in files that were written before there could be.
+fn put_timeline(out: &mut Vec<u8>, response: &Response) {
+    let Response { messages, event_times_ns, .. } = response;
+    if messages.is_empty() && event_times_ns.is_empty() {
+        return;
+    }
+    put_number(out, messages.len() as u64);
+    for RecordedMessage { at_ns, by, kind, bytes } in messages {
+        let by_client = if *by == Peer::Client { BY_CLIENT } else { 0 };
+        out.push(kind.opcode() | by_client);
+        put_number(out, *at_ns);
+        put_bytes(out, bytes);
+    }
+    put_number(out, event_times_ns.len() as u64);
+    let mut before_ns = 0;
+    for at_ns in event_times_ns {
+        put_number(out, at_ns.saturating_sub(before_ns));
+        before_ns = *at_ns;
+    }
+}
+
+/// In the byte of a message's kind: the client sent it.
+const BY_CLIENT: u8 = 0x80;
 
 fn put_fields(out: &mut Vec<u8>, fields: &[Field]) {
     put_number(out, fields.len() as u64);
@@ -314,7 +341,10 @@ impl<'a> RecordView<'a> {
             1 => Some(slice(&mut bytes)?.to_vec()),
             _ => None,
         };
-        Some(Response { status, version, headers, body, body_bytes, body_check, latency_ns })
+        let (messages, event_times_ns) = if bytes.is_empty() { Default::default() } else { timeline(bytes)? };
+        let known =
+            Response { status, version, headers, body, body_bytes, body_check, ..Response::default() };
+        Some(Response { latency_ns, messages, event_times_ns, ..known })
     }
 
     /// The record, copied, without the spooled part of its body; [`super::Cursor::record`] gives it whole.
@@ -349,6 +379,24 @@ impl<'a> Part<'a> {
     fn own(&self) -> Vec<Field> {
         self.iter().map(|(name, value)| Field::new(name, value)).collect()
     }
+}
+
+/// Counts are those of the file: nothing is reserved for them.
+fn timeline(mut bytes: &[u8]) -> Option<(Vec<RecordedMessage>, Vec<u64>)> {
+    let (mut messages, mut times) = (Vec::new(), Vec::new());
+    for _ in 0..number(&mut bytes)? {
+        let what = byte(&mut bytes)?;
+        let by = if what & BY_CLIENT == 0 { Peer::Server } else { Peer::Client };
+        let kind = RecordedKind::of(what & !BY_CLIENT)?;
+        let at_ns = number(&mut bytes)?;
+        messages.push(RecordedMessage { at_ns, by, kind, bytes: slice(&mut bytes)?.to_vec() });
+    }
+    let mut at_ns = 0_u64;
+    for _ in 0..number(&mut bytes)? {
+        at_ns = at_ns.saturating_add(number(&mut bytes)?);
+        times.push(at_ns);
+    }
+    Some((messages, times))
 }
 
 fn spooled_part(bytes: &mut &[u8], body_bytes: usize) -> Option<SpooledPart> {

@@ -6,11 +6,25 @@ use std::sync::Arc;
 
 use super::*;
 use crate::read::tests as read;
-use crate::{Field, Format, Place, Record, Request, Response, Scheme, Spooled, Version};
+use crate::{
+    Field, Format, Peer, Place, Record, RecordedKind, RecordedMessage, Request, Response, Scheme, Spooled,
+    Version,
+};
 
 fn record(nth: u64) -> Record {
     let mut response = Response { status: 200, latency_ns: nth, ..Response::default() };
     response.set_body(vec![b'x'; nth as usize % 300]);
+    for at in 0..nth % 5 {
+        let by = if at % 2 == 0 { Peer::Client } else { Peer::Server };
+        let kind = [RecordedKind::Text, RecordedKind::Binary, RecordedKind::Close][at as usize % 3];
+        response.messages.push(RecordedMessage {
+            at_ns: at * nth,
+            by,
+            kind,
+            bytes: vec![at as u8; nth as usize % 400],
+        });
+    }
+    response.event_times_ns = (0..nth % 3).map(|at| at * nth * 1000).collect();
     Record {
         time_ns: 1_700_000_000_000_000_000 + nth * 1000,
         connection: nth % 7,

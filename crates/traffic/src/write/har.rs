@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::sink::{Sink, iso, lossless};
 use crate::decode::decoded;
-use crate::{Field, Record, Request, Response};
+use crate::{
+    Field, Peer, Record, RecordedEvent, RecordedKind, RecordedMessage, Request, Response, events_of,
+};
 
 /// The writer.
 pub(super) struct Har<W> {
@@ -58,7 +60,48 @@ fn entry(record: &Record) -> Value {
     if record.connection != 0 {
         entry["connection"] = json!(record.connection.to_string());
     }
+    if let Some(response) = &record.response {
+        add_timeline(&mut entry, response, record);
+    }
     entry
+}
+
+/// As Chrome's developer tools write it.
+fn add_timeline(entry: &mut Value, response: &Response, record: &Record) {
+    let seconds = |at_ns: u64| json!((record.time_ns.saturating_add(at_ns) / 1000) as f64 / 1e6);
+    if response.is_web_socket() {
+        let rest = record.request.url();
+        let rest = rest.strip_prefix("http").unwrap_or_default();
+        if !rest.is_empty() {
+            entry["request"]["url"] = json!(format!("ws{rest}"));
+        }
+        entry["_resourceType"] = json!("websocket");
+        let messages = response.messages.iter().map(|message| {
+            let by = if message.by == Peer::Client { "send" } else { "receive" };
+            let (time, opcode) = (seconds(message.at_ns), message.kind.opcode());
+            json!({ "type": by, "time": time, "opcode": opcode, "data": data_of(message) })
+        });
+        entry["_webSocketMessages"] = messages.collect();
+    }
+    if let (Some(body), false) = (&response.body, response.event_times_ns.is_empty()) {
+        let events = events_of(body).zip(&response.event_times_ns).map(|(event, at_ns)| {
+            let RecordedEvent { kind, id, data, .. } = event;
+            json!({ "time": seconds(*at_ns), "eventName": kind, "eventId": id, "data": data })
+        });
+        entry["_resourceType"] = json!("eventsource");
+        entry["_eventSourceMessages"] = events.collect();
+    }
+}
+
+fn data_of(message: &RecordedMessage) -> String {
+    match message.kind {
+        RecordedKind::Text => lossless(&message.bytes),
+        RecordedKind::Binary => STANDARD.encode(&message.bytes),
+        RecordedKind::Close => match message.close_parts() {
+            (None, _) => String::new(),
+            (Some(code), reason) => format!("{code} {reason}").trim_end().to_owned(),
+        },
+    }
 }
 
 fn request(request: &Request) -> Value {

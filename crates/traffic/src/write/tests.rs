@@ -79,6 +79,47 @@ fn requests_survive_every_format_that_has_them_whole() {
 }
 
 #[test]
+fn har_has_messages_and_events_with_their_times() {
+    use crate::{Peer, RecordedKind, RecordedMessage};
+    let message = |at_us: u64, by, kind, bytes: &[u8]| RecordedMessage {
+        at_ns: at_us * 1000,
+        by,
+        kind,
+        bytes: bytes.to_vec(),
+    };
+    let mut socket = record(0);
+    socket.request.body.clear();
+    let messages = vec![
+        message(10, Peer::Client, RecordedKind::Text, "grüße".as_bytes()),
+        message(2_000_020, Peer::Server, RecordedKind::Binary, &[0, 0xff, b'x']),
+        RecordedMessage::close(3_000_000_000, Peer::Server, Some(1001), "going away"),
+        RecordedMessage::close(3_000_000_000, Peer::Client, None, ""),
+    ];
+    socket.response =
+        Some(Response { status: 101, messages, latency_ns: 3_000_000_000, ..Response::default() });
+    let mut stream = record(1);
+    let answer = stream.response.as_mut().unwrap();
+    answer.set_body(b"data: a\n\nevent: b\ndata: c\n\n".to_vec());
+    answer.event_times_ns = vec![5_000_000, 7_000_000];
+    let mut out = Vec::new();
+    let mut writer = sink(SinkFormat::Har, &mut out);
+    [&socket, &stream].iter().for_each(|record| writer.write(record).unwrap());
+    writer.finish().unwrap();
+    let text = String::from_utf8(out.clone()).unwrap();
+    assert!(
+        text.contains(r#""url":"ws://x.example:81/a/0"#) && text.contains(r#""eventName":"b""#),
+        "{text}"
+    );
+    let read = good(Format::Har, out);
+    for (read, written) in read.iter().zip([&socket, &stream]) {
+        let (read, written) = (read.response.as_ref().unwrap(), written.response.as_ref().unwrap());
+        assert_eq!((read.status, &read.messages), (written.status, &written.messages));
+        assert_eq!(read.event_times_ns, written.event_times_ns);
+    }
+    assert_eq!((read.len(), read[0].request.url()), (2, socket.request.url()));
+}
+
+#[test]
 fn an_access_log_keeps_what_it_has_a_place_for() {
     let records = good(Format::AccessLog, written(SinkFormat::Log));
     assert_eq!(records[1].request.target, record(1).request.target);

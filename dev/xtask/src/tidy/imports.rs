@@ -20,7 +20,7 @@ const PACKAGES: &[Package] = &[
     Package { package: "squall-plan", may_use: &[], must_not_use: SYSTEM },
     Package { package: "squall-wire", may_use: &[], must_not_use: SYSTEM },
     Package { package: "squall-measure", may_use: &["squall-plan"], must_not_use: SYSTEM },
-    Package { package: "squall-traffic", may_use: &["squall-plan"], must_not_use: SYSTEM },
+    Package { package: "squall-traffic", may_use: &["squall-plan", "squall-wire"], must_not_use: SYSTEM },
     Package {
         package: "squall-engine",
         may_use: &["squall-plan", "squall-wire", "squall-measure", "squall-traffic", "squall-script"],
@@ -47,7 +47,11 @@ const PACKAGES: &[Package] = &[
         must_not_use: &["clap", "rustix"],
     },
     Package { package: "squall-study", may_use: &["squall-plan", "squall-measure"], must_not_use: SYSTEM },
-    Package { package: "squall-proxy", may_use: &["squall-plan", "squall-traffic"], must_not_use: &["clap"] },
+    Package {
+        package: "squall-proxy",
+        may_use: &["squall-plan", "squall-wire", "squall-traffic"],
+        must_not_use: &["clap"],
+    },
     Package { package: "squall-server", may_use: &["squall-plan", "squall-wire"], must_not_use: &["clap"] },
     Package {
         package: "squall",
