@@ -14,7 +14,7 @@ K6 ?= k6
 REPOS ?= suites/k6/repositories
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test install-test site pictures lint bench k6-diff hostile recorded fuzz simulate k6-wild docs build-deps test-deps bench-deps
+.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test install-test site pictures lint bench k6-diff hostile recorded websocket fuzz simulate k6-wild docs build-deps test-deps bench-deps
 
 help: ## lists the tasks
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,7 @@ test: test-deps ui lint docs ui-test ## runs every check: lint, documentation, t
 	$(CARGO) test --workspace --doc
 	$(CARGO) test --workspace --lib --bins --tests
 	@suites/hostile/run quick
+	@suites/websocket/run quick
 
 lint: build-deps ## checks formatting, clippy, project conventions and licences
 	$(CARGO) fmt --all --check
@@ -76,6 +77,9 @@ hostile: test-deps ## runs every attack of suites/hostile and counts how many sq
 
 recorded: build-debug ## records shops of real frameworks, replays them, and runs them as k6 scripts: CASE=django/go K6=/path/to/k6
 	SQUALL=$(CURDIR)/target/debug/squall K6=$(K6) suites/recorded/run $(filter-out all,$(CASE))
+
+websocket: build-debug ## runs the conformance cases of WebSockets against client, target and mock: CASE=client
+	SQUALL=$(CURDIR)/target/debug/squall suites/websocket/run $(filter-out all,$(CASE))
 
 fuzz: ## runs every fuzz target on the stable compiler: MINUTES=10 in all
 	@fuzz/run $(MINUTES)
