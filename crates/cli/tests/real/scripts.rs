@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -19,7 +19,8 @@ use crate::squall::{self, assert_none_complains, start};
 fn scripts_end_as_they_do_in_k6() {
     let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../suites/k6");
     let target = Target::start(&Options::default()).unwrap();
-    let base = format!("BASE=http://{}", target.address());
+    let sockets = Sockets::start(&suite);
+    let base = [format!("BASE=http://{}", target.address()), format!("SOCKETS={}", sockets.url)];
     let figures = fs::read_to_string(suite.join("figures")).unwrap();
     let known: Vec<(&str, &str)> = figures.lines().map(|line| line.split_once('\t').unwrap()).collect();
     assert!(known.len() > 60, "{} scripts", known.len());
@@ -396,12 +397,38 @@ fn written(folder: &TempDir, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
+/// The suite's servers of protocols on WebSockets; they end when their input does.
+struct Sockets {
+    server: Child,
+    url: String,
+}
+
+impl Sockets {
+    fn start(suite: &Path) -> Self {
+        let mut command = Command::new("node");
+        command.arg(suite.join("servers/sockets.cjs")).env("NODE_PATH", "/usr/share/nodejs");
+        let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        Self { server, url: url.trim().to_owned() }
+    }
+}
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        drop(self.server.stdin.take());
+        let _ = self.server.wait();
+    }
+}
+
 /// What `suites/k6/diff` compares: the exit code, then counts and checks where the run came so far.
-fn run(script: &Path, base: &str) -> Value {
+fn run(script: &Path, [base, sockets]: &[String; 2]) -> Value {
     let folder = TempDir::new().unwrap();
     let export = folder.path().join("summary.json");
     let (script, path) = (script.to_str().unwrap(), export.to_str().unwrap());
-    let ended = start(&["run", "-qq", "--no-save", "--summary-export", path, "-e", base, script]).wait();
+    let ended =
+        start(&["run", "-qq", "--no-save", "--summary-export", path, "-e", base, "-e", sockets, script])
+            .wait();
     let code = ended.code.unwrap();
     let Ok(text) = fs::read_to_string(&export) else { return json!(code) };
     let summary: Value = serde_json::from_str(&text).unwrap();
