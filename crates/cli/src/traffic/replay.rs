@@ -14,7 +14,7 @@ use squall_traffic::play::{Silence, Unfilled};
 use squall_traffic::store::Recording;
 
 pub(crate) use super::import::Playable;
-use super::import::{as_played, playable};
+use super::import::{as_played, without_web_sockets};
 use super::summary;
 use crate::args::{OutputArgs, ReplayArgs, RunArgs};
 use crate::failure::{ExitCode, Failure};
@@ -54,7 +54,7 @@ pub(crate) fn prepared(
     Changes::new(draft.changes(), 0).map_err(|error| {
         OptionProblem::whole(format!("cannot change requests: {}", error.reason), error.help)
     })?;
-    let playable = playable(file, &draft.reading.clone().into()).map_err(of_file)?;
+    let playable = without_web_sockets(file, &draft.reading.clone().into()).map_err(of_file)?;
     let index = playable.recording.index();
     if index.record_count == 0 {
         let message = format!("`{}` contains no requests that can be sent", file.display());

@@ -31,6 +31,9 @@ pub struct Index {
     /// Requests whose bodies were not kept.
     #[serde(default)]
     pub lost_body_count: u64,
+    /// Requests that opened a WebSocket.
+    #[serde(default)]
+    pub web_socket_count: u64,
     /// Scheme, host and port of each origin.
     pub origins: Vec<Origin>,
     /// Kinds of requests; what comes beyond the limit has none.
@@ -160,6 +163,7 @@ impl Builder {
         index.record_count += 1;
         index.request_bytes += record.request.bytes() as u64;
         index.lost_body_count += u64::from(record.request.lost_body_bytes > 0);
+        index.web_socket_count += u64::from(record.opens_web_socket());
         index.frame_bytes_max = index.frame_bytes_max.max(frame.end - frame.start);
         index.has_connections |= record.connection != 0;
         index.has_responses |= record.response.is_some();
