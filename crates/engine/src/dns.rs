@@ -200,7 +200,7 @@ impl Addresses {
 }
 
 /// Those of a name's addresses that a script's `dns` wants.
-fn look_up_now(host: &str, port: u16, dns: Dns) -> Result<Arc<[IpAddr]>, Error> {
+pub(crate) fn look_up_now(host: &str, port: u16, dns: Dns) -> Result<Arc<[IpAddr]>, Error> {
     let unresolved = |reason: String| Error::NameNotResolved { host: host.to_owned(), port, reason };
     let found = std::net::ToSocketAddrs::to_socket_addrs(&(host, port));
     let found: Vec<IpAddr> =
@@ -235,7 +235,8 @@ fn look_up_now(host: &str, port: u16, dns: Dns) -> Result<Arc<[IpAddr]>, Error> 
     }
 }
 
-fn literal(host: &str) -> Option<Arc<[IpAddr]>> {
+/// The address that a host is, in brackets where it is IPv6; `None`: it is a name.
+pub(crate) fn literal(host: &str) -> Option<Arc<[IpAddr]>> {
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     Some(Arc::from([bare.parse::<IpAddr>().ok()?]))
 }

@@ -206,7 +206,7 @@ impl Ledger {
         self.place_rows(source, &mut snapshot);
         // An agent counts from its load's start.
         let after_second = self.loads[source.load_idx].start_after.subsec_nanos();
-        snapshot.failures.put_off(Duration::new(u64::from(source.origin_s), after_second));
+        snapshot.put_off(Duration::new(u64::from(source.origin_s), after_second));
         let progress = self.progress.entry((source.machine_idx, source.load_idx)).or_default();
         progress.take(second_idx, &snapshot);
         self.add(source, second_idx, shard_idx, snapshot);

@@ -5,6 +5,7 @@
 //! The way of a figure: a shard folds each [`Sample`] into its [`Snapshot`] of the running second; once a second that snapshot is
 //! handed over whole and merged into the run's. Nothing keeps samples.
 
+mod alt_svc;
 mod buckets;
 mod criterion;
 mod failure;
@@ -34,6 +35,7 @@ mod timeline;
 mod verdict;
 mod websockets;
 
+pub use alt_svc::AltSvc;
 pub use failure::{Cause, EXAMPLE_TEXT_BYTES_MAX, FailureCount, FailureExample, Failures, Phase};
 pub use histogram::Histogram;
 pub use http2::Http2;

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::figures::{figures, fixed, most};
 use crate::{
-    Failures, Histogram, Http2, Outcome, Phases, Quic, Replay, Sample, ScriptFigures, Sessions, StatusCounts,
-    StreamFigures, WebSockets,
+    AltSvc, Failures, Histogram, Http2, Outcome, Phases, Quic, Replay, Sample, ScriptFigures, Sessions,
+    StatusCounts, StreamFigures, WebSockets,
 };
 
 figures! {
@@ -71,6 +71,9 @@ figures! {
         /// What only QUIC has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub quic: Option<Box<Quic>>,
+        /// What servers announced in Alt-Svc, where that is followed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub alt_svc: Option<Box<AltSvc>>,
         /// What only streams of events have.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub streams: Option<Box<StreamFigures>>,
@@ -205,6 +208,14 @@ impl Snapshot {
             Outcome::Interrupted => row.interrupted += 1,
         }
         sample.outcome == Outcome::Ok
+    }
+
+    /// The run began so much earlier than the clock of what is in it.
+    pub fn put_off(&mut self, by: Duration) {
+        self.failures.put_off(by);
+        if let Some(alt_svc) = &mut self.alt_svc {
+            alt_svc.fallbacks.put_off(by);
+        }
     }
 
     /// Requests that ended well.

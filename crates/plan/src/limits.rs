@@ -97,6 +97,15 @@ pub const RECONNECT_PAUSE_MIN: Duration = Duration::from_millis(10);
 /// Longest pause before a user whose connection failed tries again.
 pub const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// A connection to the HTTP/3 that an origin has announced is given up after this time, or `--connect-timeout` if that is shorter: TCP takes its place.
+pub const ALTERNATIVE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// First pause after an announced HTTP/3 could not be reached; doubled up to [`ALTERNATIVE_PAUSE_MAX`].
+pub const ALTERNATIVE_PAUSE_MIN: Duration = Duration::from_secs(5);
+
+/// Longest pause after an announced HTTP/3 could not be reached: what browsers begin with.
+pub const ALTERNATIVE_PAUSE_MAX: Duration = Duration::from_secs(300);
+
 /// A run whose every attempt to connect failed for this long is stopped: nothing is there to measure.
 pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(1);
 

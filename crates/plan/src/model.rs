@@ -147,6 +147,17 @@ pub struct RequestPlan {
     pub http: HttpVersion,
 }
 
+impl RequestPlan {
+    /// Whether it may be sent in HTTP/3: the server may announce that.
+    pub fn may_be_http3(&self) -> bool {
+        match self.http {
+            HttpVersion::Http3 => true,
+            HttpVersion::Auto => self.url.scheme() == "https",
+            HttpVersion::Http11 | HttpVersion::Http2 => false,
+        }
+    }
+}
+
 /// The HTTP version that a request is sent in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum HttpVersion {
@@ -160,7 +171,8 @@ pub enum HttpVersion {
     /// HTTP/3 over QUIC, and nothing else will do; for https URLs.
     #[serde(rename = "3")]
     Http3,
-    /// Over TLS what the server chooses by ALPN, preferably HTTP/2; over plain TCP HTTP/1.1.
+    /// Over TLS what the server chooses by ALPN, preferably HTTP/2; over plain TCP HTTP/1.1. Loads that are described by their requests move to
+    /// HTTP/3 once the server announces it.
     #[serde(rename = "auto")]
     Auto,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HttpVersion, Load, StreamLoad, WebSocketLoad, Weighted, What};
+use crate::{HttpVersion, Load, RequestPlan, StreamLoad, WebSocketLoad, Weighted, What};
 
 /// Full connections, each closed after its handshake: `squall handshake`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -207,15 +207,16 @@ impl Load {
         }
     }
 
-    /// How many of its kinds of requests are over QUIC: none, some, or all. Connections for their own sake are all of one kind.
+    /// How many of its kinds of requests are over QUIC, or may be: none, some, or all. Connections for their own sake are all of one kind.
     pub fn quic_part(&self) -> QuicPart {
-        let is_quic = |version: HttpVersion| version == HttpVersion::Http3;
+        let is_quic = |version| version == HttpVersion::Http3;
         let (some, all) = match &self.what {
             What::Http(http)
             | What::Stream(StreamLoad { http, .. })
             | What::WebSocket(WebSocketLoad { http, .. }) => {
-                let mut versions = http.requests.iter().map(|request| request.http);
-                (versions.clone().any(is_quic), versions.all(is_quic))
+                let mut requests = http.requests.iter();
+                let may_be_quic = requests.clone().any(RequestPlan::may_be_http3);
+                (may_be_quic, requests.all(|request| is_quic(request.http)))
             }
             What::Replay(replay) => (is_quic(replay.version), is_quic(replay.version)),
             What::Handshake(_) | What::Idle(_) => (self.what.is_quic_session(), self.what.is_quic_session()),

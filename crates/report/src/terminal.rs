@@ -17,8 +17,8 @@ use crate::sessions::{handshake_facts, kept_facts, negotiated_facts};
 use crate::streams::{event_facts, stream_facts};
 use crate::style::{Style, Tone};
 use crate::summary::{
-    Distribution, ErrorGroup, KindTotals, LoadKind, QuicSummary, ReasonSummary, ReplaySummary, RowSummary,
-    Summary, most_at_once, rate_per_s,
+    AltSvcSummary, Distribution, ErrorGroup, KindTotals, LoadKind, QuicSummary, ReasonSummary, ReplaySummary,
+    RowSummary, Summary, most_at_once, rate_per_s,
 };
 use crate::text::{Cell, INDENT, Page, Piece, Table, clean, shorten};
 use crate::websockets::{close_facts, message_facts, message_times};
@@ -518,6 +518,26 @@ fn traffic(page: &mut Page, summary: &Summary) {
     if let Some(quic) = &totals.quic {
         items(page, "QUIC", &quic_facts(quic));
     }
+    if let Some(alt_svc) = &totals.alt_svc {
+        items(page, "ALT-SVC", &alt_svc_facts(alt_svc));
+        alt_svc.fallback_causes.iter().take(ERROR_COUNT_SHOWN).for_each(|group| error_group(page, group));
+    }
+}
+
+/// How often HTTP/3 was announced, and how many connections it got.
+fn alt_svc_facts(alt_svc: &AltSvcSummary) -> Vec<String> {
+    let mut facts = vec![
+        format!("HTTP/3 announced {}", units::counted(alt_svc.discoveries, "time")),
+        format!("{} moved to it", units::counted(alt_svc.connections, "connection")),
+    ];
+    for (count, what) in [
+        (alt_svc.withdrawals, "withdrawn"),
+        (alt_svc.ignored, "ignored"),
+        (alt_svc.fallbacks, "fell back to TCP"),
+    ] {
+        facts.extend((count > 0).then(|| format!("{} {what}", units::count(count))));
+    }
+    facts
 }
 
 /// Packets and losses, how many datagrams each system call moved, and the round-trip times.

@@ -2,6 +2,7 @@
 //!
 //! Never: sockets, the clock, metrics.
 
+pub mod alt_svc;
 mod client;
 mod compression;
 pub mod events;

@@ -3,6 +3,7 @@
 //! Each test starts what it needs on loopback and ends it. They speak to squall as a user's script does: arguments,
 //! signals, JSON, exit codes.
 
+mod alt_svc;
 mod closing;
 mod connections;
 mod counts;

@@ -28,7 +28,7 @@ use squall_plan::{Body, Expect, Header, HttpLoad, HttpVersion, Load, ReplayLoad,
 use squall_script::Spec;
 use squall_wire::h1::RequestKind;
 
-use self::origin::{OriginKey, OriginTable, refuse_forwarded_h2};
+use self::origin::{OriginTable, refuse_forwarded_h2};
 use self::redirect::redirect_plan;
 use self::request::{Source, Template, open_body};
 use self::rotation::rotation;
@@ -37,7 +37,7 @@ use self::sessions::SessionTable;
 use crate::dns::Names;
 use crate::{Error, Forbidden};
 
-pub(crate) use self::origin::{Dial, Origin, OriginTls};
+pub(crate) use self::origin::{Dial, Origin, OriginKey, OriginTls, connect_to, resolve_rule};
 pub(crate) use self::replay::{PreparedReplay, ReplayOrigin, now_ns};
 pub(crate) use self::request::{FileBody, IDEMPOTENT_METHODS, Part, PreparedRequest};
 pub(crate) use self::route::Route;
@@ -90,7 +90,9 @@ impl Prepared {
             _ => unreachable!("a script's load has a driver"),
         };
         let mut origins = OriginTable::new(load);
-        let mut rows = RowTable { load: &load.name, begin: rows.len(), rows };
+        origins.follow_alternatives();
+        let has_h3 = origins.follows_alternatives;
+        let mut rows = RowTable { load: &load.name, begin: rows.len(), rows, has_h3 };
         let mut requests = Vec::new();
         let mut weights = Vec::new();
         let follows = http.follow_count_max > 0 || streams.as_ref().is_some_and(|streams| streams.reconnects);
@@ -99,9 +101,11 @@ impl Prepared {
         for plan in &http.requests {
             let plan = &offer.map_or(Cow::Borrowed(plan), |offer| Cow::Owned(offer.opening(plan)));
             let origin_idx = origins.index_of(&plan.url, plan.http)?;
-            let key = &origins.origins[origin_idx].key;
+            let origin = &origins.origins[origin_idx];
+            let key = &origin.key;
             let rows = rows.rows_of(plan, key);
-            let template = Template { plan, http: key.http, origin_idx: origin_idx as u32, rows, follows };
+            let versions = (key.http, origin.may_speak_h3());
+            let template = Template { plan, versions, origin_idx: origin_idx as u32, rows, follows };
             let file = open_body(&plan.body)?;
             let forwarder = origins.forwarder(&plan.url);
             refuse_forwarded_h2(key, forwarder)?;
@@ -134,7 +138,7 @@ impl Prepared {
     ) -> Result<Self, Error> {
         let mut replay = PreparedReplay::open(plan)?;
         let mut origins = OriginTable::new(load);
-        let mut rows = RowTable { load: &load.name, begin: rows.len(), rows };
+        let mut rows = RowTable { load: &load.name, begin: rows.len(), rows, has_h3: false };
         for idx in 0..replay.recording.index().origins.len() {
             let url = replay.origin_url(idx)?;
             let origin_idx = origins.index_of(&url, plan.version)?;
@@ -226,6 +230,7 @@ impl Prepared {
             tls: &self.load.tls,
             config: shared.map(|tls| Arc::clone(&tls.config)),
             route: Some(route),
+            follows_alternatives: false,
             origins: std::mem::take(&mut self.origins),
             names: std::mem::take(Arc::get_mut(&mut self.names).ok_or_else(in_use)?),
         };
@@ -240,11 +245,11 @@ impl Prepared {
         let origin_idx = origin_idx?;
         resolved?;
         self.check_allowed(origin_idx, route)?;
-        let key = &self.origins[origin_idx].key;
-        let (http, key) = (key.http, key.clone());
+        let origin = &self.origins[origin_idx];
+        let (versions, key) = ((origin.key.http, origin.may_speak_h3()), origin.key.clone());
         let rows = self.rows_of(spec, &key);
         let forwarder = self.load.network.proxy.as_ref().filter(|_| plan.url.scheme() == "http");
-        let template = Template { plan, http, origin_idx: origin_idx as u32, rows, follows: false };
+        let template = Template { plan, versions, origin_idx: origin_idx as u32, rows, follows: false };
         let mut request = template.encode("", open_body(&plan.body)?, forwarder, None)?;
         if offer.is_some() {
             request.kind = RequestKind::Upgrade;
@@ -334,11 +339,11 @@ impl Prepared {
             let value = String::from_utf8_lossy(last_id).into_owned();
             plan.headers.push(Header { name: LAST_EVENT_ID.to_owned(), value });
         }
-        let key = &self.origins[request.origin_idx as usize].key;
-        let forwarder = self.load.network.proxy.as_ref().filter(|_| !key.is_tls);
+        let origin = &self.origins[request.origin_idx as usize];
+        let forwarder = self.load.network.proxy.as_ref().filter(|_| !origin.key.is_tls);
         let template = Template {
             plan: &plan,
-            http: key.http,
+            versions: (origin.key.http, origin.may_speak_h3()),
             origin_idx: request.origin_idx,
             rows: request.rows,
             follows: true,
@@ -367,7 +372,7 @@ impl Prepared {
         let forwarder = self.load.network.proxy.as_ref().filter(|_| !key.is_tls);
         let template = Template {
             plan: &plan,
-            http: key.http,
+            versions: (key.http, self.origins[origin_idx].may_speak_h3()),
             origin_idx: origin_idx as u32,
             rows: request.rows,
             follows: true,

@@ -29,6 +29,8 @@ pub(crate) struct Origin {
     pub(crate) prelude: Option<Prelude>,
     /// TLS, where the scheme is https.
     pub(crate) tls: Option<OriginTls>,
+    /// TLS within QUIC, where its connections begin with TCP and move to HTTP/3 once it announces that.
+    pub(crate) alternative: Option<OriginTls>,
     /// The fields that its requests share in HTTP/2.
     pub(crate) fields: FieldTable,
 }
@@ -69,14 +71,19 @@ pub(crate) struct OriginTls {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OriginKey {
     pub(super) is_tls: bool,
-    host: String,
-    port: u16,
+    pub(crate) host: String,
+    pub(crate) port: u16,
     pub(crate) http: HttpVersion,
     /// Number of the TLS settings of its own that its calls have; 0: the load's.
     pub(super) tls_idx: u32,
 }
 
 impl Origin {
+    /// Requests to it may be sent in HTTP/3.
+    pub(crate) fn may_speak_h3(&self) -> bool {
+        self.is_quic || self.alternative.is_some()
+    }
+
     /// Its connections begin in HTTP/1.1, and are upgraded.
     pub(crate) fn is_upgraded(&self) -> bool {
         self.prelude.as_ref().is_some_and(|prelude| prelude.kind == RequestKind::Upgrade)
@@ -110,6 +117,8 @@ pub(super) struct OriginTable<'a> {
     pub(super) config: Option<Arc<ClientConfig>>,
     /// Of a call: how it reaches its host.
     pub(super) route: Option<&'a Route>,
+    /// Announcements of HTTP/3 are followed.
+    pub(super) follows_alternatives: bool,
     pub(super) origins: Vec<Origin>,
     pub(super) names: Names,
 }
@@ -123,9 +132,21 @@ impl<'a> OriginTable<'a> {
             h2c: connections.h2c,
             config: None,
             route: None,
+            follows_alternatives: false,
             origins: Vec::new(),
             names: Names::default(),
         }
+    }
+
+    /// Announcements of HTTP/3 are followed, where QUIC can be spoken.
+    pub(super) fn follow_alternatives(&mut self) {
+        let Network { proxy, unix_socket, .. } = self.network;
+        let TlsPolicy { versions, alpn, .. } = self.tls;
+        self.follows_alternatives = proxy.is_none()
+            && unix_socket.is_none()
+            && *versions != TlsVersions::Tls12
+            // Whoever names the protocols of TLS has decided what is spoken.
+            && alpn.is_empty();
     }
 
     /// The proxy that forwards requests to this URL itself, rather than tunnelling them.
@@ -172,11 +193,13 @@ impl<'a> OriginTable<'a> {
         if let Some(idx) = self.origins.iter().position(|origin| origin.key == key) {
             return Ok(idx);
         }
+        let has_alternative = self.follows_alternatives && key.is_tls && key.http == HttpVersion::Auto;
         let origin = Origin {
             dial: self.dial(&key),
             is_quic: key.http == HttpVersion::Http3,
             prelude: self.prelude(&key)?,
-            tls: if key.is_tls { Some(self.origin_tls(&key)?) } else { None },
+            tls: key.is_tls.then(|| self.origin_tls(&key, key.http)).transpose()?,
+            alternative: has_alternative.then(|| self.origin_tls(&key, HttpVersion::Http3)).transpose()?,
             fields: FieldTable::default(),
             key,
         };
@@ -222,7 +245,7 @@ impl<'a> OriginTable<'a> {
         Dial::Tcp { name_idx: self.names.add(&host, port, fixed), port }
     }
 
-    fn origin_tls(&mut self, key: &OriginKey) -> Result<OriginTls, Error> {
+    fn origin_tls(&mut self, key: &OriginKey, http: HttpVersion) -> Result<OriginTls, Error> {
         let own = self.route.and_then(|route| route.tls.as_ref()).map(|(_, config)| config);
         let config = match own.or(self.config.as_ref()) {
             Some(config) => Arc::clone(config),
@@ -235,12 +258,12 @@ impl<'a> OriginTable<'a> {
             problem: format!("`{name}` cannot be a TLS server name: {error}"),
             remedy: Remedy::Set("give a valid name", "NAME"),
         })?;
-        Ok(OriginTls { config: tls::for_version(&config, self.tls, key.http), server_name })
+        Ok(OriginTls { config: tls::for_version(&config, self.tls, http), server_name })
     }
 }
 
 /// curl's `--connect-to`: the first matching rule.
-fn connect_to(network: &Network, host: &str, port: u16) -> (String, u16) {
+pub(crate) fn connect_to(network: &Network, host: &str, port: u16) -> (String, u16) {
     let matching = network.connect_to.iter().find(|rule| {
         rule.from_host.as_deref().is_none_or(|from| from.eq_ignore_ascii_case(host))
             && rule.from_port.is_none_or(|from| from == port)
@@ -250,7 +273,7 @@ fn connect_to(network: &Network, host: &str, port: u16) -> (String, u16) {
 }
 
 /// curl's `--resolve`: the first matching rule.
-pub(super) fn resolve_rule(network: &Network, host: &str, port: u16) -> Option<Arc<[IpAddr]>> {
+pub(crate) fn resolve_rule(network: &Network, host: &str, port: u16) -> Option<Arc<[IpAddr]>> {
     let matching = network.resolve.iter().find(|rule| {
         rule.host.as_deref().is_none_or(|name| name.eq_ignore_ascii_case(host))
             && rule.port.is_none_or(|p| p == port)

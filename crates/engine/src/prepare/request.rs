@@ -132,8 +132,8 @@ impl PreparedRequest {
 /// What the variants of one request share.
 pub(super) struct Template<'a> {
     pub(super) plan: &'a RequestPlan,
-    /// As far as it is known before the connection.
-    pub(super) http: HttpVersion,
+    /// The version of HTTP as far as it is known before the connection, and whether that may be HTTP/3.
+    pub(super) versions: (HttpVersion, bool),
     pub(super) origin_idx: u32,
     pub(super) rows: VersionRows,
     pub(super) follows: bool,
@@ -149,6 +149,7 @@ impl Template<'_> {
         table: Option<&mut FieldTable>,
     ) -> Result<PreparedRequest, Error> {
         let RequestPlan { method, url, body, .. } = self.plan;
+        let (http, may_be_h3) = self.versions;
         let origin_form = &url[url::Position::BeforePath..url::Position::AfterQuery];
         let absolute_form = &url[..url::Position::AfterQuery];
         let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
@@ -159,23 +160,19 @@ impl Template<'_> {
             headers: &self.header_lines(user_agent, forwarder),
             content_length: if self.has("transfer-encoding") { None } else { content_length(body) },
         };
-        let mut bytes = match self.http {
+        let mut bytes = match http {
             HttpVersion::Http2 | HttpVersion::Http3 => Vec::new(),
             HttpVersion::Http11 | HttpVersion::Auto => encode(&head, url.as_str())?.into_vec(),
         };
-        let fields = match self.http {
+        let fields = match http {
             HttpVersion::Http11 | HttpVersion::Http3 => None,
             HttpVersion::Http2 | HttpVersion::Auto => Some(
                 h2::prepare(&head, url.scheme(), table)
                     .map_err(|error| cannot_encode(&error, url.as_str()))?,
             ),
         };
-        let section = match self.http {
-            HttpVersion::Http3 => {
-                Some(h3::prepare(&head, url.scheme()).map_err(|error| cannot_encode(&error, url.as_str()))?)
-            }
-            _ => None,
-        };
+        let section = may_be_h3.then(|| h3::prepare(&head, url.scheme()));
+        let section = section.transpose().map_err(|error| cannot_encode(&error, url.as_str()))?;
         let body_at = bytes.len();
         if let Body::Bytes(body) = body {
             bytes.extend_from_slice(body);

@@ -57,7 +57,7 @@ impl RowBook {
 
     pub(super) fn rows_of(&self, load: &str, request: &RequestPlan, key: &OriginKey) -> VersionRows {
         let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut table = RowTable { load, begin: 0, rows: std::mem::take(&mut *rows) };
+        let mut table = RowTable { load, begin: 0, rows: std::mem::take(&mut *rows), has_h3: false };
         let own = table.rows_of(request, key);
         *rows = table.rows;
         own
@@ -70,6 +70,8 @@ pub(super) struct RowTable<'a> {
     /// Where this load's rows begin.
     pub(super) begin: usize,
     pub(super) rows: Vec<RowKey>,
+    /// Where the server chooses the version, that may be HTTP/3.
+    pub(super) has_h3: bool,
 }
 
 impl RowTable<'_> {
@@ -84,6 +86,7 @@ impl RowTable<'_> {
             HttpVersion::Http11 => [h1; 3],
             HttpVersion::Http2 => [h2; 3],
             HttpVersion::Http3 => [Protocol::H3; 3],
+            HttpVersion::Auto if self.has_h3 && origin.is_tls => [h1, h2, Protocol::H3],
             HttpVersion::Auto => [h1, h2, h2],
         };
         VersionRows(protocols.map(|protocol| self.index_of(method, pattern, protocol)))

@@ -266,6 +266,7 @@ impl<'a> SessionTable<'a> {
             is_quic: self.load.what.is_quic_session(),
             prelude: None,
             tls: config.map(origin_tls).transpose()?,
+            alternative: None,
             fields: FieldTable::default(),
         });
         self.weights.push(u64::from(target.weight.get()) * u64::from(server_name.weight.get()));

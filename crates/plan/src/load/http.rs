@@ -60,7 +60,7 @@ pub(super) fn plan(
     if let Some(requests) = &requests {
         given.take(refuse_without_effect(&connections, requests));
         given.take(refuse_with_http3(&network, &tls, requests));
-        let is_quic = requests.iter().any(|request| request.http == HttpVersion::Http3);
+        let is_quic = requests.iter().any(RequestPlan::may_be_http3);
         connections.quic = connection::quic_policy(&mut given, is_quic, "http 3");
     }
     let user_agents = shared.user_agents;
@@ -85,11 +85,8 @@ fn refuse_without_effect(
     connections: &ConnectionPolicy,
     requests: &[RequestPlan],
 ) -> Result<(), OptionProblem> {
-    let may_have_streams = |request: &RequestPlan| match request.http {
-        HttpVersion::Http11 => false,
-        HttpVersion::Http2 | HttpVersion::Http3 => true,
-        HttpVersion::Auto => request.url.scheme() == "https",
-    };
+    let may_have_streams =
+        |request: &RequestPlan| request.http == HttpVersion::Http2 || request.may_be_http3();
     let refused = |option, message, help| Err(OptionProblem::of(option, message, help).with(VERSIONS));
     if requests.is_empty() {
         return Ok(());

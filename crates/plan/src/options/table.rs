@@ -434,11 +434,11 @@ options! { CONNECTED, "Connection", &[Http, Stream, Replay];
     CLOSE: CloseMode = choice("close", "HOW").rare();
     /// How connections are closed after their close frame: rst, fin or notify [default: notify]
     WEBSOCKET_CLOSE: CloseMode = choice("close", "HOW").rare().of(&[WebSocket]);
-    /// HTTP version: 1.1, 2, 3 or auto (1.1 or 2, as the server chooses) [default: 1.1]
+    /// HTTP version: 1.1, 2, 3 or auto (what the server offers) [default: 1.1]
     ///
     /// Over TLS the version is negotiated by ALPN; `2` fails if the server does not support it. Over plain TCP, `2` is h2c by prior
-    /// knowledge and `auto` is 1.1. `3` is HTTP/3 over QUIC, for https URLs. A URL with the scheme `h2` (TLS), `h2c` (plain TCP) or
-    /// `h3` (QUIC) implies the version.
+    /// knowledge and `auto` is 1.1. `3` is HTTP/3 over QUIC, for https URLs. `auto` begins with 2 or 1.1 over TLS, and moves to 3 once the
+    /// server announces it (Alt-Svc). A URL with the scheme `h2` (TLS), `h2c` (plain TCP) or `h3` (QUIC) implies the version.
     HTTP: HttpVersion = choice("http", "VERSION").of(&[Http, Stream]);
     /// HTTP version: 1.1, 2, 3 or auto (1.1 or 2, as the server chooses) [default: auto]
     REPLAY_HTTP: HttpVersion = choice("http", "VERSION").of(&[Replay]);

@@ -3,6 +3,7 @@
 //! Its serialised form is the JSON contract (`docs/json.md`, `schema/summary.schema.json`). Fields are written in the
 //! order in which they stand here. A name, once released, keeps its meaning; new fields may come.
 
+mod alt_svc;
 mod build;
 mod generator;
 mod kinds;
@@ -24,6 +25,7 @@ use squall_measure::{
 };
 use squall_plan::{Load, Plan, When};
 
+pub use alt_svc::AltSvcSummary;
 pub(crate) use build::is_shown;
 pub use generator::{GeneratorSummary, MachineSummary};
 pub(crate) use kinds::parts_of;

@@ -4,8 +4,9 @@ use serde::Serialize;
 use squall_measure::{Http2, RunRecord, Snapshot};
 
 use super::{
-    HandshakeSummary, IdleConnections, KindTotals, QuicSummary, ReplaySummary, Script, StreamSummary,
-    WebSocketSummary, kinds, quic, replay, script, sessions, streams, three_decimals, websockets,
+    AltSvcSummary, HandshakeSummary, IdleConnections, KindTotals, QuicSummary, ReplaySummary, Script,
+    StreamSummary, WebSocketSummary, alt_svc, kinds, quic, replay, script, sessions, streams, three_decimals,
+    websockets,
 };
 
 /// Counts over the measured part of the run. `requests` = `ok` + `failed` + `interrupted`.
@@ -61,6 +62,9 @@ pub struct Totals {
     /// What only QUIC has; where it was spoken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicSummary>,
+    /// What servers announced in Alt-Svc; only where they did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alt_svc: Option<AltSvcSummary>,
     /// The replay of recorded traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplaySummary>,
@@ -99,6 +103,7 @@ pub(super) fn totals(record: &RunRecord) -> Totals {
         http2: (!total.http2.is_empty()).then_some(total.http2),
         http3: (!total.http3.is_empty()).then_some(total.http3),
         quic: quic::quic(record),
+        alt_svc: alt_svc::alt_svc(record),
         replay: replay::replay(record),
         iterations: script::counted(record, "iterations"),
         iterations_dropped: script::counted(record, "dropped_iterations"),

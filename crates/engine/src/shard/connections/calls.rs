@@ -43,8 +43,9 @@ impl Connections {
         let prepared = own.prepare_call(spec, &driver.route(spec), offer);
         // A refused origin is in the list too.
         for origin_idx in origin_count..self.prepared.origins.len() {
-            self.dialer.add(&self.prepared.origins[origin_idx].dial, &self.prepared.names);
-            self.origin_states.push(OriginState::new(self.limits.stride == 1));
+            let origin = &self.prepared.origins[origin_idx];
+            self.dialer.add(&origin.dial, &self.prepared.names);
+            self.origin_states.push(OriginState::new(origin, self.limits.stride == 1));
         }
         recorder.add_rows(self);
         let prepared = prepared.map_err(|error| {

@@ -84,6 +84,8 @@ pub(in crate::shard) struct ConnCold {
     /// The connection itself, where it is one of QUIC: then it has neither a socket of its own nor a TLS session. It is here because all that
     /// it does goes through the endpoint's table of connections, and a connection of TCP should not pay for it.
     pub(in crate::shard) quic: Option<Box<QuicSession>>,
+    /// It is HTTP/3 because the origin has announced that.
+    pub(in crate::shard) is_alternative: bool,
     /// What closes the TLS session that it had.
     pub(in crate::shard) goodbye: Option<Goodbye>,
     /// Its codec, once it speaks WebSocket.

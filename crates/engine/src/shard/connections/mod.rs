@@ -1,10 +1,11 @@
 //! The connections of one event loop, and the requests in flight on them.
 //!
 //! Owns: sockets, pools, the exchange table, the poller, the buffers of reads and writes. Never: decides what starts when.
-//! Its methods are in `open` (connect, tunnel, TLS), `quic` and `http3` (all that differs where datagrams carry a connection), `park` (kept and silent), `events`, `send`, `receive` and `peek` (bytes), `streams` (requests on an open connection), `pool`
+//! Its methods are in `open` (connect, tunnel, TLS), `quic` and `http3` (all that differs where datagrams carry a connection), `alternative` (HTTP/3 that an origin announces), `park` (kept and silent), `events`, `send`, `receive` and `peek` (bytes), `streams` (requests on an open connection), `pool`
 //! (which connection a request gets) and `settle` (how each request ends).
 
 mod acks;
+mod alternative;
 mod calls;
 pub(super) mod conn;
 mod events;
@@ -33,9 +34,10 @@ use squall_wire::{HeadCaches, Version};
 use crate::dial::Dialer;
 use crate::driver::Port;
 use crate::pace::SplitMix;
-use crate::prepare::{Prepared, PreparedRequest};
+use crate::prepare::{Origin, Prepared, PreparedRequest};
 use crate::quic::QuicEndpoint;
 use crate::shard::connections::acks::AckTrial;
+use crate::shard::connections::alternative::Alternative;
 use crate::shard::connections::conn::{CallInFlight, Conn, Exchange, Pool, RequestId};
 use crate::shard::connections::parked::ParkedTable;
 use crate::sys::{Poller, nanoseconds};
@@ -79,6 +81,8 @@ pub(in crate::shard) struct OriginState {
     pub(in crate::shard) version: Option<Version>,
     /// How its responses are acknowledged.
     pub(in crate::shard) acks: AckTrial,
+    /// What it has announced, where that is followed.
+    alternative: Option<Box<Alternative>>,
 }
 
 /// Connections that have something to do in this turn of the loop, or the next.
@@ -184,7 +188,7 @@ impl Connections {
             conns: Vec::new(),
             exchanges: Vec::new(),
             wide_parts: Vec::new(),
-            origin_states: (0..origin_count).map(|_| OriginState::new(is_alone)).collect(),
+            origin_states: prepared.origins.iter().map(|origin| OriginState::new(origin, is_alone)).collect(),
             deadlines: Vec::new(),
             parked: ParkedTable::default(),
             pools: (0..origin_count as u32).map(|origin_idx| Pool::new(origin_idx, None)).collect(),
@@ -228,8 +232,9 @@ pub(in crate::shard) fn request_of<'a>(
 
 impl OriginState {
     /// `is_alone`: whether a read holds one response.
-    pub(in crate::shard) fn new(is_alone: bool) -> Self {
-        Self { version: None, acks: AckTrial::new(is_alone) }
+    pub(in crate::shard) fn new(origin: &Origin, is_alone: bool) -> Self {
+        let alternative = origin.alternative.is_some().then(Box::default);
+        Self { version: None, acks: AckTrial::new(is_alone), alternative }
     }
 }
 

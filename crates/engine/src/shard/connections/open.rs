@@ -56,13 +56,13 @@ impl Connections {
         conn.state = ConnState::Connecting;
         conn.opened_ns = self.now_ns;
         self.counts.opening += 1;
-        let deadline_ns = self.now_ns + self.limits.connect_timeout_ns;
+        let quic_remote = self.next_quic_remote(recorder, conn_idx);
+        let deadline_ns = self.now_ns + self.opening_timeout_ns(conn_idx);
         let call_ns = self.deadline_of_opener(conn_idx).unwrap_or(u64::MAX);
         self.deadlines[conn_idx] = deadline_ns.min(call_ns);
-        let origin_idx = self.conns[conn_idx].origin_idx as usize;
-        let begun = match self.prepared.origins[origin_idx].is_quic {
-            false => self.dial(conn_idx).and_then(|connect| self.adopt(recorder, conn_idx, connect)),
-            true => self.open_quic(schedule, recorder, conn_idx).map(|()| false),
+        let begun = match quic_remote {
+            None => self.dial(conn_idx).and_then(|connect| self.adopt(recorder, conn_idx, connect)),
+            Some(remote) => self.open_quic(schedule, recorder, conn_idx, remote).map(|()| false),
         };
         match begun {
             Ok(true) => self.on_connected(schedule, recorder, conn_idx),

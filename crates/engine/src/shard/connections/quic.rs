@@ -2,7 +2,7 @@
 //! many share a socket, that datagrams bring events instead of bytes, and that each has timers.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use quinn_proto::{ConnectionError, Event};
@@ -25,16 +25,14 @@ impl Connections {
         schedule: &mut ShardSchedule,
         recorder: &ShardRecorder,
         conn_idx: usize,
+        mut remote: SocketAddr,
     ) -> io::Result<()> {
         let user = self.user_of(conn_idx);
         let conn = &mut self.conns[conn_idx];
         conn.generation = conn.generation.wrapping_add(1);
-        let origin_idx = conn.origin_idx as usize;
-        let Prepared { origins, names, load, .. } = &*self.prepared;
-        let origin = &origins[origin_idx];
-        let tls = origin.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        let remote = self.dialer.next_remote(origin_idx, &origin.dial, names);
-        let mut remote = remote.ok_or(io::ErrorKind::Unsupported)?;
+        let Prepared { origins, load, .. } = &*self.prepared;
+        let origin = &origins[conn.origin_idx as usize];
+        let tls = origin.alternative.as_ref().or(origin.tls.as_ref()).ok_or(io::ErrorKind::Unsupported)?;
         // The kernel does this for TCP; quinn-proto refuses such an address.
         if remote.ip().is_unspecified() {
             remote.set_ip(match remote.ip() {
@@ -246,6 +244,7 @@ impl Connections {
         let stats = session.connection().stats();
         conn.cold.handshake_bytes = HandshakeBytes { sent: stats.udp_tx.bytes, received: stats.udp_rx.bytes };
         schedule.count_handshake(self, recorder, conn_idx);
+        self.note_alternative_open(recorder, conn_idx);
         self.on_open(schedule, recorder, conn_idx);
     }
 

@@ -59,6 +59,13 @@ impl Connections {
             conn.cold.failure_count = 0;
         }
         conn.served_count += 1;
+        if let Some(value) = recorder.sink.take_alternative(conn_idx) {
+            self.hear_alternative(recorder, conn_idx, &value);
+            recorder.sink.give_back_alternative(value);
+        }
+        if response.status == MISDIRECTED {
+            self.note_misdirected(conn_idx);
+        }
         let next = self.redirect(recorder, (conn_idx, slot), exchange, response.status);
         let outcome = match &next {
             Some(Err(trouble)) => Err(trouble.clone()),
@@ -169,7 +176,9 @@ impl Connections {
         conn_idx: usize,
         trouble: &Trouble,
     ) {
-        if schedule.lose_kept(self, recorder, conn_idx, trouble) {
+        if schedule.lose_kept(self, recorder, conn_idx, trouble)
+            || self.fall_back(schedule, recorder, conn_idx, trouble)
+        {
             return;
         }
         if self.conns[conn_idx].cold.held_by.is_some() {
@@ -518,6 +527,9 @@ pub(in crate::shard) fn phase_of(exchange: &Exchange, was_open: bool, opening_ph
         (true, 1.., 0) => Phase::Waiting,
     }
 }
+
+/// RFC 9110 15.5.20.
+const MISDIRECTED: u16 = 421;
 
 /// A body from which the next read begins with the head alone.
 const LARGE_BODY_BYTES: u64 = 16 * 1024;

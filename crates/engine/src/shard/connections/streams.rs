@@ -305,7 +305,8 @@ impl Connections {
         recorder: &mut ShardRecorder,
         conn_idx: usize,
     ) {
-        let is_due = self.conns[conn_idx].served_count >= self.limits.served_max || self.is_old(conn_idx);
+        let is_spent = self.conns[conn_idx].served_count >= self.limits.served_max || self.is_old(conn_idx);
+        let is_due = is_spent || self.moves_to_alternative(conn_idx);
         self.conns[conn_idx].is_retiring |= is_due;
         self.close_when_over(schedule, recorder, conn_idx);
     }

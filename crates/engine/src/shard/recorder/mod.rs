@@ -43,7 +43,7 @@ impl ShardRecorder {
         pulse.has_sessions = prepared.sessions.is_some();
         Self {
             pulse,
-            sink: ResponseSink::new(prepared.http().follow_count_max > 0, prepared.streams.as_ref()),
+            sink: ResponseSink::new(prepared),
             receive_times: ReceiveTimes::new(batches(prepared, part), stride(prepared) > 1),
             learned_lengths: vec![0; prepared.requests.len()],
             start_ns,

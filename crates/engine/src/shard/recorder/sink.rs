@@ -5,12 +5,12 @@ use std::ops::Range;
 use squall_wire::h1::{Fields, HeadView, Sink};
 
 use crate::driver::stream::{StreamKey, StreamNews, StreamReport};
-use crate::prepare::StreamPolicy;
+use crate::prepare::Prepared;
 use crate::shard::recorder::capture::Captures;
 use crate::shard::recorder::streams::StreamTable;
 
 /// Takes responses: remembers the `Location` of each redirect until its response is whole, and keeps what a driver or a replay wants.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::shard) struct ResponseSink {
     is_followed: bool,
     /// Connection and slot that are being read.
@@ -18,6 +18,8 @@ pub(in crate::shard) struct ResponseSink {
     /// The place in the exchange table of that connection's first slot.
     first_place: u32,
     locations: Vec<((usize, u32), String)>,
+    /// The Alt-Svc fields of responses, by connection, where they are followed.
+    alternatives: Option<AlternativeValues>,
     pub(in crate::shard) captures: Captures,
     /// What has come of the response to each request in flight, by its place in the exchange table, where a driver wants it.
     responses: Option<Vec<KeptResponse>>,
@@ -30,6 +32,36 @@ pub(in crate::shard) struct ResponseSink {
     at_ns: u64,
     /// What has come of each response, where they are streams of events.
     pub(in crate::shard) streams: Option<Box<StreamTable>>,
+}
+
+/// Values of Alt-Svc that came and have not been read.
+#[derive(Debug, Default)]
+struct AlternativeValues {
+    /// One for each connection: of several heads before a response is whole, on different streams, the last counts.
+    kept: Vec<(usize, Vec<u8>)>,
+    spare: Vec<u8>,
+}
+
+impl AlternativeValues {
+    /// Several fields are one list (RFC 9110 5.3).
+    fn note(&mut self, conn_idx: usize, head: &HeadView<'_>) {
+        let mut value = std::mem::take(&mut self.spare);
+        value.clear();
+        for field in head.fields().filter(|field| field.name.eq_ignore_ascii_case(b"alt-svc")) {
+            if !value.is_empty() {
+                value.push(b',');
+            }
+            value.extend_from_slice(field.value);
+        }
+        if value.is_empty() {
+            self.spare = value;
+            return;
+        }
+        match self.kept.iter_mut().find(|(at, _)| *at == conn_idx) {
+            Some((_, kept)) => self.spare = std::mem::replace(kept, value),
+            None => self.kept.push((conn_idx, value)),
+        }
+    }
 }
 
 /// A response as it came.
@@ -45,26 +77,20 @@ struct KeptResponse {
 }
 
 impl ResponseSink {
-    /// `is_followed`: whether redirects are. `streams`: how responses are read as streams of events.
-    pub(in crate::shard) fn new(is_followed: bool, streams: Option<&StreamPolicy>) -> Self {
+    /// Keeps what a load wants that drives itself.
+    pub(in crate::shard) fn new(prepared: &Prepared) -> Self {
+        let has_alternatives = prepared.origins.iter().any(|origin| origin.alternative.is_some());
         Self {
-            is_followed,
-            at: (0, 0),
-            first_place: 0,
-            locations: Vec::new(),
-            captures: Captures::default(),
-            responses: None,
-            held_bytes: 0,
-            held_bytes_max: 0,
-            events: Vec::new(),
-            at_ns: 0,
-            streams: streams.map(|policy| Box::new(StreamTable::new(policy.clone()))),
+            is_followed: prepared.http().follow_count_max > 0,
+            alternatives: has_alternatives.then(AlternativeValues::default),
+            streams: prepared.streams.clone().map(|policy| Box::new(StreamTable::new(policy))),
+            ..Self::default()
         }
     }
 
     /// Keeps responses for a driver, as many bytes of them as this.
     pub(in crate::shard) fn for_driver(held_bytes_max: usize) -> Self {
-        Self { responses: Some(Vec::new()), held_bytes_max, ..Self::new(false, None) }
+        Self { responses: Some(Vec::new()), held_bytes_max, ..Self::default() }
     }
 
     /// The exchange table has so many places.
@@ -131,6 +157,20 @@ impl ResponseSink {
         Some(self.locations.swap_remove(idx).1)
     }
 
+    /// The Alt-Svc field of a connection's last response, if it had one.
+    pub(in crate::shard) fn take_alternative(&mut self, conn_idx: usize) -> Option<Vec<u8>> {
+        let AlternativeValues { kept, .. } = self.alternatives.as_mut()?;
+        let idx = kept.iter().position(|(at, _)| *at == conn_idx)?;
+        Some(kept.swap_remove(idx).1)
+    }
+
+    /// A value has been read: the next one has its memory.
+    pub(in crate::shard) fn give_back_alternative(&mut self, value: Vec<u8>) {
+        if let Some(alternatives) = &mut self.alternatives {
+            alternatives.spare = value;
+        }
+    }
+
     /// Of the answers that come in this place, only the last one's counts: others were of no redirect, or given up.
     fn note_location(&mut self, head: &HeadView<'_>) {
         let at = self.at;
@@ -145,6 +185,7 @@ impl ResponseSink {
     /// The connection is gone, and what was in these places.
     pub(in crate::shard) fn forget(&mut self, conn_idx: usize, places: Range<u32>) {
         self.locations.retain(|((at, _), _)| *at != conn_idx);
+        self.take_alternative(conn_idx);
         self.captures.forget(conn_idx);
         if let Some(streams) = &mut self.streams {
             places.clone().for_each(|place| streams.forget(place as usize));
@@ -178,6 +219,9 @@ impl Sink for ResponseSink {
     fn head(&mut self, head: &HeadView<'_>) {
         if self.is_followed {
             self.note_location(head);
+        }
+        if let Some(alternatives) = &mut self.alternatives {
+            alternatives.note(self.at.0, head);
         }
         self.captures.head(self.at, head);
         if let Some(streams) = &mut self.streams {
@@ -241,6 +285,10 @@ impl Sink for ResponseSink {
     }
 
     fn wants_heads(&self) -> bool {
-        self.is_followed || !self.captures.is_empty() || self.responses.is_some() || self.streams.is_some()
+        self.is_followed
+            || self.alternatives.is_some()
+            || !self.captures.is_empty()
+            || self.responses.is_some()
+            || self.streams.is_some()
     }
 }
