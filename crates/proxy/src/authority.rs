@@ -15,6 +15,8 @@ use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use squall_plan::files;
 use squall_plan::limits::PEM_FILE_BYTES_MAX;
 
@@ -75,19 +77,63 @@ impl Authority {
     }
 
     fn issue(&self, host: &str) -> Result<ServerConfig, Error> {
-        let what = "make a certificate";
+        let (chain, key) = self.certificate(host)?;
+        let mut config = builder()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+            .map_err(|error| tls(CERTIFICATE, &error))?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(config)
+    }
+
+    /// A TLS server for QUIC, where one socket is for all names; `default_name`: for clients that name none.
+    pub(crate) fn quic_config(self: &Arc<Self>, default_name: String) -> Result<ServerConfig, Error> {
+        let names = Names { authority: Arc::clone(self), default_name, keys: Mutex::default() };
+        let builder = builder().map_err(|error| tls(CERTIFICATE, &error))?;
+        Ok(builder.with_no_client_auth().with_cert_resolver(Arc::new(names)))
+    }
+
+    fn certificate(
+        &self,
+        host: &str,
+    ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
+        let what = CERTIFICATE;
         let key = KeyPair::generate().map_err(|error| tls(what, &error))?;
         let mut params = CertificateParams::new(vec![host.to_owned()]).map_err(|error| tls(what, &error))?;
         set_validity(&mut params);
         let cert = params.signed_by(&key, &self.issuer).map_err(|error| tls(what, &error))?;
-        let chain: Vec<CertificateDer<'static>> = vec![cert.der().clone()];
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-            .map_err(|error| tls(what, &error))?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(config)
+        Ok((vec![cert.der().clone()], key))
+    }
+}
+
+fn builder() -> Result<rustls::ConfigBuilder<ServerConfig, rustls::WantsVerifier>, rustls::Error> {
+    ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+}
+
+/// Certificates by the name that a client asks for.
+#[derive(Debug)]
+struct Names {
+    authority: Arc<Authority>,
+    default_name: String,
+    keys: Mutex<HashMap<String, Arc<CertifiedKey>>>,
+}
+
+impl ResolvesServerCert for Names {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name().unwrap_or(&self.default_name);
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = keys.get(name) {
+            return Some(Arc::clone(key));
+        }
+        if keys.len() >= HOST_COUNT_MAX {
+            keys.clear();
+        }
+        let (chain, key) = self.authority.certificate(name).ok()?;
+        let key = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider()).ok()?;
+        let key = Arc::new(key);
+        keys.insert(name.to_owned(), Arc::clone(&key));
+        Some(key)
     }
 }
 
@@ -171,6 +217,9 @@ fn is_expired(path: &Path) -> bool {
 pub(crate) fn tls(what: &'static str, error: &dyn std::fmt::Display) -> Error {
     Error::Tls { what, reason: error.to_string() }
 }
+
+/// What fails where a server's certificate cannot be made.
+const CERTIFICATE: &str = "make a certificate";
 
 /// Servers with a certificate of their own that are kept.
 const HOST_COUNT_MAX: usize = 10_000;

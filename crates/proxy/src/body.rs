@@ -12,6 +12,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use squall_http3::RequestBody;
 use squall_traffic::limits::{BODY_BYTES_MAX, BODY_ENDS_BYTES};
 use squall_traffic::{Request, Spooled};
 use squall_wire::events::{EventDecoder, EventFormat};
@@ -22,7 +23,7 @@ pub(crate) enum Carried {
     /// Bytes that are there.
     Whole(Option<Bytes>),
     /// Bytes that pass through.
-    Passing(Incoming, Tap),
+    Passing(Passage, Tap),
     /// Bytes that come at their times.
     Paced(Paced),
 }
@@ -31,6 +32,14 @@ pub(crate) enum Carried {
 pub(crate) struct Paced {
     pieces: VecDeque<(Instant, Bytes)>,
     sleep: Pin<Box<Sleep>>,
+}
+
+/// A body that comes from elsewhere.
+pub(crate) enum Passage {
+    /// In HTTP/1.1 or HTTP/2.
+    Http(Incoming),
+    /// In HTTP/3.
+    Http3(RequestBody),
 }
 
 /// Where what passes through is copied to; by default nothing is kept of it.
@@ -48,6 +57,9 @@ enum Spool {
     /// To this file, which has all of it.
     File(File),
 }
+
+/// Why a body broke off.
+pub(crate) type Broken = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is done with what has passed.
 type OnEnd = Box<dyn FnOnce(&mut Tapped) + Send>;
@@ -231,14 +243,43 @@ impl Paced {
     }
 }
 
-impl Body for Carried {
+impl Body for Passage {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Broken;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match self.get_mut() {
+            Self::Http(body) => Pin::new(body).poll_frame(context).map_err(Broken::from),
+            Self::Http3(body) => Pin::new(body).poll_frame(context).map_err(Broken::from),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Http(body) => body.is_end_stream(),
+            Self::Http3(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Http(body) => body.size_hint(),
+            Self::Http3(body) => body.size_hint(),
+        }
+    }
+}
+
+impl Body for Carried {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Passing(incoming, tap) => {

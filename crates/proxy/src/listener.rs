@@ -6,6 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::header::HeaderValue;
+use rustls::ServerConfig;
+use squall_http3::{Endpoint, Incoming, Sockets};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -21,18 +24,37 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens, and serves each connection by `serve`.
-    pub(crate) fn start<S, F>(address: SocketAddr, serve: S) -> Result<Self, Error>
+    /// Listens, and serves each connection by `serve`; on the UDP port of the same number, with these settings of TLS, each connection of QUIC
+    /// by the function with them.
+    pub(crate) fn start<S, F, Q, G>(
+        address: SocketAddr,
+        serve: S,
+        quic: Option<(ServerConfig, Q)>,
+    ) -> Result<Self, Error>
     where
         S: Fn(TcpStream, SocketAddr, u64) -> F + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
+        Q: Fn(Incoming) -> G + Send + Sync + 'static,
+        G: Future<Output = ()> + Send + 'static,
     {
         let refused = |source| Error::Listen { address, source };
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(THREAD_COUNT).enable_all().build().map_err(refused)?;
-        let listener = runtime.block_on(TcpListener::bind(address)).map_err(refused)?;
-        let bound = listener.local_addr().map_err(refused)?;
+        let bind = |address| {
+            let listener = runtime.block_on(TcpListener::bind(address))?;
+            let bound = listener.local_addr()?;
+            Ok((listener, bound))
+        };
+        let sockets = squall_http3::listen(address, quic.is_some(), bind);
+        let Sockets { listener, quic: socket, address: bound } =
+            sockets.map_err(|(address, source)| Error::Listen { address, source })?;
         let (stop, mut stopped) = watch::channel(false);
+        if let (Some(socket), Some((tls, serve))) = (socket, quic) {
+            let entered = runtime.enter();
+            let endpoint = squall_http3::endpoint(socket, tls).map_err(refused)?;
+            drop(entered);
+            runtime.spawn(accept_quic(endpoint, stopped.clone(), serve));
+        }
         let serve = Arc::new(serve);
         runtime.spawn(async move {
             for nth in 1.. {
@@ -58,11 +80,34 @@ impl Listener {
         self.address
     }
 
+    /// What tells clients that HTTP/3 is spoken here, where it is.
+    pub(crate) fn alt_svc(&self, has_quic: bool) -> Option<HeaderValue> {
+        let value = has_quic.then(|| format!("h3=\":{}\"; ma=86400", self.address.port()))?;
+        HeaderValue::try_from(value).ok()
+    }
+
     /// Accepts nothing more, and gives what is open a moment to end.
     pub(crate) fn stop(mut self) {
         let _ = self.stop.send(true);
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(GOODBYE);
+        }
+    }
+}
+
+async fn accept_quic<Q, G>(endpoint: Endpoint, mut stopped: watch::Receiver<bool>, serve: Q)
+where
+    Q: Fn(Incoming) -> G,
+    G: Future<Output = ()> + Send + 'static,
+{
+    loop {
+        let accepted = tokio::select! {
+            accepted = endpoint.accept() => accepted,
+            _ = stopped.changed() => None,
+        };
+        match accepted {
+            Some(incoming) => drop(tokio::spawn(serve(incoming))),
+            None => return squall_http3::close(&endpoint).await,
         }
     }
 }
@@ -75,6 +120,9 @@ pub(crate) async fn speaks_tls(stream: &TcpStream) -> io::Result<bool> {
 
 /// The first byte of a TLS record that begins a handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
+
+/// How long the handshake of QUIC, and the head of a request on it, may take.
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 const THREAD_COUNT: usize = 2;
 

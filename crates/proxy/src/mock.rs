@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::header::{
-    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT,
+    ALT_SVC, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT,
     SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
 };
 use hyper::service::service_fn;
@@ -22,6 +22,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use squall_http3::RequestBody;
 use squall_traffic::limits::RECORD_BYTES_MAX;
 use squall_traffic::store::{RecordView, Recording};
 use squall_traffic::{Record, Scheme, events_of};
@@ -30,8 +31,8 @@ use squall_wire::ws::handshake;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::body::{Carried, Paced, Tap};
-use crate::listener::{Listener, speaks_tls};
+use crate::body::{Carried, Paced, Passage, Tap};
+use crate::listener::{HEAD_TIMEOUT, Listener, speaks_tls};
 use crate::matching::{Ignored, Likeness, MatchKey, MockRequest};
 use crate::playback::{MessageCounts, Playback};
 use crate::record::{client_tls, refuse};
@@ -46,7 +47,9 @@ pub struct MockOptions {
     /// The recorded time of each answer is multiplied by this; 0 answers at once.
     pub latency_factor: f64,
     /// Vouches for the server where clients speak TLS to it.
-    pub authority: Option<Authority>,
+    pub authority: Option<Arc<Authority>>,
+    /// Speak HTTP/3 too, on the UDP port of the same number, and announce it to other clients. Needs `authority`.
+    pub http3: bool,
     /// Be the HTTP proxy of the clients, and answer in place of the servers that they ask.
     pub is_proxy: bool,
     /// Answer only requests that are the same as a recorded one.
@@ -114,6 +117,8 @@ struct Shared {
     inexact: Kinds,
     misses: Kinds,
     messages: Arc<MessageCounts>,
+    /// What clients are told of HTTP/3, where it is spoken.
+    alt_svc: OnceLock<HeaderValue>,
 }
 
 /// Kinds of requests, counted.
@@ -139,6 +144,7 @@ struct Client {
     shared: Arc<Shared>,
     /// The server at the other end of the tunnel, as far as the client knows.
     server: Option<Server>,
+    is_tls: bool,
     upstream: Upstream,
 }
 
@@ -179,10 +185,24 @@ impl Mock {
             inexact: Kinds::default(),
             misses: Kinds::default(),
             messages: Arc::default(),
+            alt_svc: OnceLock::new(),
         });
-        let serving = Arc::clone(&shared);
-        let listener =
-            Listener::start(listen, move |stream, _peer, _id| serve(Arc::clone(&serving), stream))?;
+        let (serving, serving_quic) = (Arc::clone(&shared), Arc::clone(&shared));
+        let quic = match &shared.options.authority {
+            Some(authority) if shared.options.http3 => Some(authority.quic_config(listen.ip().to_string())?),
+            _ => None,
+        };
+        let serve_quic =
+            move |incoming| squall_http3::serve(incoming, Arc::new(Client::new(&serving_quic, None, true)));
+        let listener = Listener::start(
+            listen,
+            move |stream, _peer, _id| serve(Arc::clone(&serving), stream),
+            quic.map(|config| (config, serve_quic)),
+        )?;
+        if let Some(value) = listener.alt_svc(shared.options.http3) {
+            // It is set here alone.
+            let _ = shared.alt_svc.set(value);
+        }
         Ok(Self { listener, shared })
     }
 
@@ -193,7 +213,7 @@ impl Mock {
 
     /// The certificate authority that clients must trust.
     pub fn authority(&self) -> Option<&Authority> {
-        self.shared.options.authority.as_ref()
+        self.shared.options.authority.as_deref()
     }
 
     /// What was answered so far.
@@ -254,18 +274,13 @@ fn without_default_port(authority: &str) -> String {
 }
 
 async fn serve(shared: Arc<Shared>, stream: TcpStream) {
-    let client = |server| Client {
-        upstream: Upstream::new(shared.tls.clone(), None),
-        shared: Arc::clone(&shared),
-        server,
-    };
     match &shared.options.authority {
         Some(authority) if speaks_tls(&stream).await.unwrap_or(false) => {
             if let Some(stream) = tunnel::accept(authority, stream).await {
-                serve_http(client(None), stream).await;
+                serve_http(Client::new(&shared, None, true), stream).await;
             }
         }
-        _ => serve_http(client(None), stream).await,
+        _ => serve_http(Client::new(&shared, None, false), stream).await,
     }
 }
 
@@ -276,8 +291,9 @@ where
 {
     Box::pin(async move {
         let client = Arc::new(client);
-        let service = service_fn(move |request| {
+        let service = service_fn(move |request: Request<Incoming>| {
             let client = Arc::clone(&client);
+            let request = request.map(Passage::Http);
             async move { Ok::<_, std::convert::Infallible>(client.answer(request).await) }
         });
         let builder = auto::Builder::new(TokioExecutor::new());
@@ -286,11 +302,39 @@ where
     })
 }
 
+impl squall_http3::Service for Client {
+    type Body = Carried;
+
+    async fn answer(self: Arc<Self>, request: Request<RequestBody>) -> Option<Response<Carried>> {
+        Some(self.answer(request.map(Passage::Http3)).await)
+    }
+
+    fn head_timeout(&self) -> Duration {
+        HEAD_TIMEOUT
+    }
+}
+
 impl Client {
-    async fn answer(self: Arc<Self>, mut request: Request<Incoming>) -> Response<Carried> {
+    fn new(shared: &Arc<Shared>, server: Option<Server>, is_tls: bool) -> Self {
+        let upstream = Upstream::new(shared.tls.clone(), None);
+        Self { shared: Arc::clone(shared), server, is_tls, upstream }
+    }
+
+    async fn answer(self: Arc<Self>, request: Request<Passage>) -> Response<Carried> {
         if request.method() == Method::CONNECT {
             return self.tunnel(request);
         }
+        let alt_svc = self.shared.alt_svc.get().filter(|_| self.is_tls).cloned();
+        let mut response = self.find(request).await;
+        // What the recorded server announced is not here.
+        response.headers_mut().remove(ALT_SVC);
+        if let Some(value) = alt_svc {
+            response.headers_mut().insert(ALT_SVC, value);
+        }
+        response
+    }
+
+    async fn find(&self, mut request: Request<Passage>) -> Response<Carried> {
         let asked = Asked::of(&mut request);
         let server = self.server_of(&request);
         let (parts, incoming) = request.into_parts();
@@ -306,7 +350,7 @@ impl Client {
     }
 
     /// The client's tunnel ends here: what it sends through it is TLS, with the server's name on our certificate.
-    fn tunnel(self: Arc<Self>, request: Request<Incoming>) -> Response<Carried> {
+    fn tunnel(self: Arc<Self>, request: Request<Passage>) -> Response<Carried> {
         let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
         let (true, Some(authority)) = (self.shared.options.is_proxy, authority) else {
             return refuse(
@@ -319,14 +363,13 @@ impl Client {
             let Some(stream) = tunnel::accept_in(ca, request, &authority).await else { return };
             let authority = authority.strip_suffix(":443").unwrap_or(&authority).to_owned();
             let server = Some(Server { scheme: Scheme::Https, authority });
-            let upstream = Upstream::new(self.shared.tls.clone(), None);
-            serve_http(Self { shared: Arc::clone(&self.shared), server, upstream }, stream).await;
+            serve_http(Self::new(&self.shared, server, true), stream).await;
         });
         Response::new(Carried::none())
     }
 
     /// The server that the client asks: that of its tunnel, of an absolute URL, or of `Host`.
-    fn server_of(&self, request: &Request<Incoming>) -> Option<Server> {
+    fn server_of(&self, request: &Request<Passage>) -> Option<Server> {
         if let Some(server) = &self.server {
             return Some(server.clone());
         }
@@ -364,7 +407,7 @@ impl Client {
                 ["connection", "keep-alive", "transfer-encoding"]
                     .iter()
                     .for_each(|name| drop(parts.headers.remove(*name)));
-                Response::from_parts(parts, Carried::Passing(incoming, Tap::default()))
+                Response::from_parts(parts, Carried::Passing(Passage::Http(incoming), Tap::default()))
             }
             Err(reason) => refuse(StatusCode::BAD_GATEWAY, format!("squall mock: {reason}\n")),
         }
@@ -492,7 +535,7 @@ impl Shared {
 
 impl Asked {
     /// What a request that opens a WebSocket asks for (RFC 6455 4.2.1); `None`: it opens none.
-    fn of(request: &mut Request<Incoming>) -> Option<Self> {
+    fn of(request: &mut Request<Passage>) -> Option<Self> {
         let headers = request.headers();
         let is_upgrade = headers.get(UPGRADE)?.as_bytes().eq_ignore_ascii_case(b"websocket");
         let key = headers.get(SEC_WEBSOCKET_KEY)?.to_str().ok().filter(|key| handshake::is_key(key));
@@ -565,7 +608,7 @@ fn response(record: Record, is_head: bool) -> Response<Carried> {
 }
 
 /// Reads a body to its end; `None`: it is too large to be kept.
-async fn read(mut body: Incoming) -> Result<Option<Vec<u8>>, ()> {
+async fn read(mut body: Passage) -> Result<Option<Vec<u8>>, ()> {
     let mut bytes = Some(Vec::new());
     loop {
         let frame = std::future::poll_fn(|context| std::pin::Pin::new(&mut body).poll_frame(context)).await;

@@ -9,18 +9,19 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hyper::body::Incoming;
 use hyper::header::{
-    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE,
+    ALT_SVC, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE,
 };
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use rustls::ClientConfig;
+use squall_http3::RequestBody;
 use squall_plan::files;
 use squall_plan::limits::PEM_FILE_BYTES_MAX;
 use squall_traffic::limits::LOADED_BODY_BYTES_MAX;
@@ -29,8 +30,8 @@ use squall_traffic::store::{Index, Writer};
 use squall_traffic::{Field, Record, Redirect, Scheme, SessionBy, Sessions, Version, key_of};
 use tokio::net::TcpStream;
 
-use crate::body::{Carried, EventTimes, Tap, Tapped};
-use crate::listener::{Listener, speaks_tls};
+use crate::body::{Carried, EventTimes, Passage, Tap, Tapped};
+use crate::listener::{HEAD_TIMEOUT, Listener, speaks_tls};
 use crate::names::ServerNames;
 use crate::upstream::{ClientTls, Server, Upstream, Wanted};
 use crate::websocket::{Budget, Conversation};
@@ -53,7 +54,9 @@ pub struct RecordOptions {
     /// What is behind.
     pub role: Role,
     /// Vouches for the proxy where clients speak TLS to it.
-    pub authority: Option<Authority>,
+    pub authority: Option<Arc<Authority>>,
+    /// In front of one server: speak HTTP/3 too, on the UDP port of the same number, and announce it to other clients. Needs `authority`.
+    pub http3: bool,
     /// Trust these (PEM) instead of the system's certificates.
     pub ca_files: Vec<PathBuf>,
     /// Do not verify servers.
@@ -124,6 +127,9 @@ struct Shared {
     led_away: AtomicU64,
     cut_conversations: AtomicU64,
     budget: Arc<Budget>,
+    quic_count: AtomicU64,
+    /// What clients are told of HTTP/3, where it is spoken.
+    alt_svc: OnceLock<HeaderValue>,
 }
 
 /// One connection of a client.
@@ -179,12 +185,25 @@ impl Recorder {
             led_away: AtomicU64::new(0),
             cut_conversations: AtomicU64::new(0),
             budget: Arc::default(),
+            quic_count: AtomicU64::new(0),
+            alt_svc: OnceLock::new(),
             options,
         });
-        let serving = Arc::clone(&shared);
-        let listener = Listener::start(shared.options.listen, move |stream, peer, id| {
-            serve(Arc::clone(&serving), stream, peer, id)
-        })?;
+        let listen = shared.options.listen;
+        let (serving, serving_quic) = (Arc::clone(&shared), Arc::clone(&shared));
+        let quic = match &shared.options.authority {
+            Some(authority) if shared.options.http3 => Some(authority.quic_config(listen.ip().to_string())?),
+            _ => None,
+        };
+        let listener = Listener::start(
+            listen,
+            move |stream, peer, id| serve(Arc::clone(&serving), stream, peer, id),
+            quic.map(|config| (config, move |incoming| serve_quic(Arc::clone(&serving_quic), incoming))),
+        )?;
+        if let Some(value) = listener.alt_svc(shared.options.http3) {
+            // It is set here alone.
+            let _ = shared.alt_svc.set(value);
+        }
         Ok(Self { listener, shared })
     }
 
@@ -195,7 +214,7 @@ impl Recorder {
 
     /// The certificate authority that clients must trust.
     pub fn authority(&self) -> Option<&Authority> {
-        self.shared.options.authority.as_ref()
+        self.shared.options.authority.as_deref()
     }
 
     /// What was recorded so far.
@@ -242,6 +261,10 @@ impl Recorder {
                     server.origin(),
                     server.prefix
                 );
+                if let Some(ca) = self.authority().filter(|_| self.shared.options.http3) {
+                    let _ = writeln!(text, "or to https://{address}/, in HTTP/3 too");
+                    let _ = writeln!(text, "for https, let clients trust {}", ca.pem_path().display());
+                }
             }
             (Role::Forward, Some(ca)) => {
                 let _ = writeln!(text, "set http://{address} as HTTP and HTTPS proxy");
@@ -261,12 +284,7 @@ impl Recorder {
 }
 
 async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr, id: u64) {
-    let server = match &shared.options.role {
-        Role::Reverse(Redirect { scheme, authority, .. }) => {
-            Some(Server { scheme: *scheme, authority: authority.clone() })
-        }
-        Role::Forward => None,
-    };
+    let server = shared.options.role.server();
     let tls = shared.options.authority.as_ref().filter(|_| server.is_some());
     let client = |is_tls| Client::new(&shared, id, peer, server.clone(), is_tls);
     match tls {
@@ -279,6 +297,38 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr, id: u64
     }
 }
 
+/// Serves a connection of QUIC until it ends.
+async fn serve_quic(shared: Arc<Shared>, incoming: squall_http3::Incoming) {
+    let peer = incoming.remote_address();
+    let id = QUIC_ID | shared.quic_count.fetch_add(1, Relaxed);
+    let client = Client::new(&shared, id, peer, shared.options.role.server(), true);
+    squall_http3::serve(incoming, Arc::new(client)).await;
+}
+
+impl squall_http3::Service for Client {
+    type Body = Carried;
+
+    async fn answer(self: Arc<Self>, request: Request<RequestBody>) -> Option<Response<Carried>> {
+        Some(self.answer(request.map(Passage::Http3)).await)
+    }
+
+    fn head_timeout(&self) -> Duration {
+        HEAD_TIMEOUT
+    }
+}
+
+impl Role {
+    /// The server that requests go to; `None`: each request names it.
+    fn server(&self) -> Option<Server> {
+        match self {
+            Self::Reverse(Redirect { scheme, authority, .. }) => {
+                Some(Server { scheme: *scheme, authority: authority.clone() })
+            }
+            Self::Forward => None,
+        }
+    }
+}
+
 /// Serves HTTP on a stream until it ends. Boxed, because a tunnel is served by the same function.
 fn serve_http<S>(client: Client, stream: S) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>
 where
@@ -286,8 +336,9 @@ where
 {
     Box::pin(async move {
         let client = Arc::new(client);
-        let service = service_fn(move |request| {
+        let service = service_fn(move |request: Request<Incoming>| {
             let client = Arc::clone(&client);
+            let request = request.map(Passage::Http);
             async move { Ok::<_, std::convert::Infallible>(client.answer(request).await) }
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -308,7 +359,7 @@ impl Client {
         Self { shared: Arc::clone(shared), id, peer, server, is_tls, upstream }
     }
 
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Carried> {
+    async fn answer(self: Arc<Self>, request: Request<Passage>) -> Response<Carried> {
         if request.method() == Method::CONNECT {
             return self.tunnel(request);
         }
@@ -323,7 +374,7 @@ impl Client {
     }
 
     /// A WebSocket, say: once both sides have agreed, bytes pass untouched. Of a WebSocket, a copy of its messages is recorded.
-    async fn pass_upgrade(&self, mut request: Request<Incoming>) -> Result<Response<Carried>, String> {
+    async fn pass_upgrade(&self, mut request: Request<Passage>) -> Result<Response<Carried>, String> {
         let server = self.server_of(&request)?;
         self.name_server(&mut request)?;
         let half = is_web_socket(request.headers()).then(|| self.half(&request, &server));
@@ -351,11 +402,11 @@ impl Client {
         }
         let (mut parts, incoming) = response.into_parts();
         keep_upgrade_alone(&mut parts.headers);
-        Ok(Response::from_parts(parts, Carried::Passing(incoming, Tap::default())))
+        Ok(Response::from_parts(parts, Carried::Passing(Passage::Http(incoming), Tap::default())))
     }
 
     /// The client's tunnel ends here: what it sends through it is TLS, with the server's name on our certificate.
-    fn tunnel(self: Arc<Self>, request: Request<Incoming>) -> Response<Carried> {
+    fn tunnel(self: Arc<Self>, request: Request<Passage>) -> Response<Carried> {
         let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
         let (Role::Forward, Some(authority)) = (&self.shared.options.role, authority) else {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "this is not a forward proxy\n".to_owned());
@@ -370,7 +421,7 @@ impl Client {
         Response::new(Carried::none())
     }
 
-    async fn pass(&self, mut request: Request<Incoming>) -> Result<Response<Carried>, String> {
+    async fn pass(&self, mut request: Request<Passage>) -> Result<Response<Carried>, String> {
         let server = self.server_of(&request)?;
         join_cookies(request.headers_mut());
         drop_connection_fields(request.headers_mut());
@@ -378,7 +429,7 @@ impl Client {
         let half = self.half(&request, &server);
         let body = half.body.clone();
         let wanted = match request.version() {
-            hyper::Version::HTTP_2 if self.is_tls => Wanted::Http2,
+            hyper::Version::HTTP_2 | hyper::Version::HTTP_3 if self.is_tls => Wanted::Http2,
             hyper::Version::HTTP_2 => Wanted::Http2Plain,
             _ => Wanted::Http1,
         };
@@ -386,6 +437,7 @@ impl Client {
         let outgoing = Request::from_parts(parts, Carried::Passing(incoming, body));
         let response = self.upstream.send(&server, wanted, outgoing).await?;
         let mut response = half.finish(response);
+        self.announce(response.headers_mut());
         if let (Some(proxy), Role::Reverse(server)) = (proxy, &self.shared.options.role) {
             let leads_away = ServerNames { proxy, server }.to_client(response.headers_mut());
             self.shared.led_away.fetch_add(u64::from(leads_away), Relaxed);
@@ -393,8 +445,16 @@ impl Client {
         Ok(response)
     }
 
+    /// What a server announces would lead clients past the proxy.
+    fn announce(&self, headers: &mut HeaderMap) {
+        headers.remove(ALT_SVC);
+        if let Some(value) = self.shared.alt_svc.get().filter(|_| self.is_tls) {
+            headers.insert(ALT_SVC, value.clone());
+        }
+    }
+
     /// In front of one server: makes of a request to the proxy one to the server. How the client calls the proxy.
-    fn name_server(&self, request: &mut Request<Incoming>) -> Result<Option<String>, String> {
+    fn name_server(&self, request: &mut Request<Passage>) -> Result<Option<String>, String> {
         let Role::Reverse(server) = &self.shared.options.role else { return Ok(None) };
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let named = request.uri().authority().map(|authority| authority.as_str().to_owned());
@@ -409,7 +469,7 @@ impl Client {
         Ok(proxy)
     }
 
-    fn server_of(&self, request: &Request<Incoming>) -> Result<Server, String> {
+    fn server_of(&self, request: &Request<Passage>) -> Result<Server, String> {
         if let Some(server) = &self.server {
             return Ok(server.clone());
         }
@@ -423,7 +483,7 @@ impl Client {
         }
     }
 
-    fn half(&self, request: &Request<Incoming>, server: &Server) -> Half {
+    fn half(&self, request: &Request<Passage>, server: &Server) -> Half {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut record = Record {
             time_ns: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
@@ -473,7 +533,7 @@ impl Half {
             // Nobody asks for a body that is empty, and the client may go on as soon as it has the head.
             tap.end(true);
         }
-        Response::from_parts(parts, Carried::Passing(incoming, tap))
+        Response::from_parts(parts, Carried::Passing(Passage::Http(incoming), tap))
     }
 
     /// The server has agreed to a WebSocket; when that has ended, the record is written.
@@ -574,6 +634,7 @@ fn version_of(version: hyper::Version) -> Version {
     match version {
         hyper::Version::HTTP_10 => Version::Http10,
         hyper::Version::HTTP_2 => Version::Http2,
+        hyper::Version::HTTP_3 => Version::Http3,
         _ => Version::Http11,
     }
 }
@@ -699,6 +760,9 @@ impl rustls::client::danger::ServerCertVerifier for Unverified {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
+
+/// Marks the numbers of connections of QUIC.
+const QUIC_ID: u64 = 1 << 63;
 
 /// Hosts of such connections that are counted by themselves; a client may ask for any name.
 const HOST_COUNT_MAX: usize = 1000;
@@ -886,6 +950,7 @@ mod tests {
                 prefix: String::new(),
             }),
             authority: None,
+            http3: false,
             ca_files: Vec::new(),
             insecure: true,
             output: output.to_owned(),

@@ -3,7 +3,6 @@
 //! Owns: which name the certificate is for. Never: what is said inside.
 
 use hyper::Request;
-use hyper::body::Incoming;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -12,6 +11,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::Authority;
+use crate::body::Passage;
 
 /// Accepts TLS on a connection. The certificate is for the name that the client asks for, or for the address that it connected to.
 pub(crate) async fn accept(authority: &Authority, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
@@ -22,7 +22,7 @@ pub(crate) async fn accept(authority: &Authority, stream: TcpStream) -> Option<T
 /// Accepts TLS in the tunnel to `target` (`host:port`) that this request opens, once it is answered.
 pub(crate) async fn accept_in(
     authority: &Authority,
-    request: Request<Incoming>,
+    request: Request<Passage>,
     target: &str,
 ) -> Option<TlsStream<TokioIo<Upgraded>>> {
     let upgraded = hyper::upgrade::on(request).await.ok()?;

@@ -5,7 +5,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use hyper::{
     HeaderMap, Method, Response, StatusCode, Version,
-    body::{Body as _, Frame, Incoming},
+    body::{Body, Frame},
     header::CONTENT_LENGTH,
     http::request::Parts,
     upgrade::OnUpgrade,
@@ -26,7 +26,7 @@ use crate::{
 pub(crate) async fn answer(
     connection: Arc<Connection>,
     mut head: Parts,
-    body: impl Upload,
+    body: impl Body<Data = Bytes> + Unpin + Send,
 ) -> Result<Response<ReplyBody>, Cut> {
     let ticket = Ticket::new(Arc::clone(&connection), &head);
     let reply = match routes::find(&head) {
@@ -49,15 +49,15 @@ pub(crate) async fn answer(
 /// Reads the whole body, so that the connection can be used again. A broken body ends the connection.
 async fn receive(
     connection: &Connection,
-    mut body: impl Upload,
+    mut body: impl Body<Data = Bytes> + Unpin,
     intake: Intake,
 ) -> Result<Result<Received, Refusal>, Cut> {
-    if body.is_end() {
+    if body.is_end_stream() {
         return Ok(Ok(Received::default()));
     }
     let mut kept = Vec::new();
     let mut length = 0;
-    while let Some(data) = body.next().await {
+    while let Some(data) = next_data(&mut body).await {
         let data = data?;
         length += data.len() as u64;
         connection.worker.counters().body_bytes_received.add(data.len() as u64);
@@ -114,28 +114,14 @@ fn response(status: StatusCode, headers: HeaderMap, body: ReplyBody) -> Response
     response
 }
 
-/// A request body that is being received.
-pub(crate) trait Upload: Send {
-    /// Nothing follows.
-    fn is_end(&self) -> bool;
-
-    /// The next piece; `None`: the body is whole.
-    fn next(&mut self) -> impl Future<Output = Option<Result<Bytes, Cut>>> + Send;
-}
-
-impl Upload for Incoming {
-    fn is_end(&self) -> bool {
-        self.is_end_stream()
-    }
-
-    async fn next(&mut self) -> Option<Result<Bytes, Cut>> {
-        loop {
-            let frame = std::future::poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await?;
-            match frame.map(Frame::into_data) {
-                Ok(Ok(data)) => return Some(Ok(data)),
-                Ok(Err(_)) => {} // trailers
-                Err(_) => return Some(Err(Cut::Close)),
-            }
+/// The next piece of a body; `None`: it is whole.
+async fn next_data(body: &mut (impl Body<Data = Bytes> + Unpin)) -> Option<Result<Bytes, Cut>> {
+    loop {
+        let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
+        match frame.map(Frame::into_data) {
+            Ok(Ok(data)) => return Some(Ok(data)),
+            Ok(Err(_)) => {} // trailers
+            Err(_) => return Some(Err(Cut::Close)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `squall target`: a fast local server with httpbin-like routes, the default to try everything on.
 //!
 //! Owns: its threads, its certificate, the table of routes. Never: load, figures about a client, other people's ports:
-//! it listens on loopback by default. Protocol code is hyper's, rustls's and quinn's, and `wire`'s for HTTP/3; what is here is routes and counting.
+//! it listens on loopback by default. Protocol code is hyper's and rustls's, and that of `squall-http3`; what is here is routes and counting.
 //!
 //! ```
 //! use squall_server::{Options, Target};
@@ -18,7 +18,6 @@ mod channels;
 mod connection;
 mod duration;
 mod error;
-mod h3;
 mod limits;
 mod log;
 mod multipart;

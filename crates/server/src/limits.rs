@@ -35,9 +35,6 @@ pub(crate) const PART_COUNT_MAX: usize = 1000;
 /// Connections that the kernel may hold for us before they are accepted; it caps this at `net.core.somaxconn`.
 pub(crate) const BACKLOG_COUNT: i32 = 4096;
 
-/// Free TCP ports that are tried until one is free in UDP as well.
-pub(crate) const PORT_TRY_COUNT: u32 = 10;
-
 /// Accepted connections that wait for one worker; when it is full, the kernel's backlog holds the rest.
 pub(crate) const HANDOVER_COUNT: usize = 1024;
 
@@ -52,25 +49,3 @@ pub(crate) const STREAM_COUNT_MAX: u32 = 1024;
 
 /// Sessions of QUIC that may be resumed, in memory: two tickets for each of some thousands of clients.
 pub(crate) const QUIC_SESSION_COUNT_MAX: usize = 20_000;
-
-/// Bytes of one request body that may come over QUIC before they are read, and of one response before they are acknowledged: enough for a
-/// fast link with a long way.
-pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 8 << 20;
-
-/// The same for all requests of a connection together.
-pub(crate) const QUIC_WINDOW_BYTES: u32 = 64 << 20;
-
-/// Unidirectional streams that a client may have open: three of HTTP/3, and some that mean nothing.
-pub(crate) const UNI_STREAM_COUNT_MAX: u32 = 16;
-
-/// Silence after which a QUIC connection is taken for dead: where a client vanished, no FIN says so.
-pub(crate) const QUIC_IDLE_MAX: Duration = Duration::from_secs(600);
-
-/// Socket buffers for all QUIC connections together, where the kernel allows as much: a burst must not overflow them.
-pub(crate) const UDP_BUFFER_BYTES: usize = 8 << 20;
-
-/// How long the farewell to QUIC connections may take when the server stops.
-pub(crate) const QUIC_CLOSE_MAX: Duration = Duration::from_millis(200);
-
-/// Bodies up to this length leave in one piece with their head.
-pub(crate) const COPIED_BYTES_MAX: usize = 16 * 1024;

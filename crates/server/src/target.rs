@@ -8,8 +8,8 @@ use std::{
 };
 
 use hyper::header::HeaderValue;
-use quinn::Endpoint;
 use socket2::{Domain, Protocol, Socket, Type};
+use squall_http3::{Endpoint, Sockets};
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::{Builder, Runtime},
@@ -19,7 +19,7 @@ use tokio::{
 use crate::{
     Error, Options, Stats,
     channels::Channels,
-    h3, limits,
+    limits,
     log::{self, Log},
     shared::{Sequences, SharedState, Worker},
     stats::Counters,
@@ -48,7 +48,7 @@ impl Target {
         if options.http3 && tls.is_none() {
             return Err(Error::Http3NeedsTls);
         }
-        let Sockets { listener, quic, address } = Sockets::open(options)?;
+        let Sockets { listener, quic, address } = listen(options)?;
         let alt_svc = options.http3.then(|| format!("h3=\":{}\"; ma=86400", address.port()));
         let shared = Arc::new(SharedState {
             tls,
@@ -107,7 +107,9 @@ impl Target {
         let entered = runtime.enter();
         let listener = TcpListener::from_std(listener).map_err(Error::Thread)?;
         let quic = quic.zip(self.shared.tls.as_ref());
-        let quic = quic.map(|(socket, identity)| h3::endpoint(socket, identity)).transpose()?;
+        let endpoint =
+            |(socket, identity): (_, &Identity)| squall_http3::endpoint(socket, identity.quic.clone());
+        let quic = quic.map(endpoint).transpose().map_err(Error::Thread)?;
         runtime.spawn(accept(Arc::clone(&self.shared), (listener, quic), workers, stopped));
         drop(entered);
         for (worker, runtime, connections) in runtimes {
@@ -136,46 +138,24 @@ fn build_runtime() -> Result<Runtime, Error> {
     Builder::new_current_thread().enable_io().enable_time().build().map_err(Error::Thread)
 }
 
-/// What the server listens on.
-struct Sockets {
-    listener: std::net::TcpListener,
-    quic: Option<UdpSocket>,
-    address: SocketAddr,
-}
-
-impl Sockets {
-    fn open(options: &Options) -> Result<Self, Error> {
-        // A free port of TCP may be taken in UDP: another one is tried.
-        let tries = if options.listen.port() == 0 { limits::PORT_TRY_COUNT } else { 1 };
-        let mut opened = Self::try_open(options);
-        for _ in 1..tries {
-            if opened.is_ok() {
-                break;
-            }
-            opened = Self::try_open(options);
-        }
-        opened.map_err(|(address, source)| match source.kind() {
+fn listen(options: &Options) -> Result<Sockets<std::net::TcpListener>, Error> {
+    squall_http3::listen(options.listen, options.http3, open_listener).map_err(|(address, source)| {
+        match source.kind() {
             io::ErrorKind::AddrInUse => Error::AddressInUse { address },
             _ => Error::Listen { address, source },
-        })
-    }
-
-    fn try_open(options: &Options) -> Result<Self, (SocketAddr, io::Error)> {
-        let asked = options.listen;
-        let listener = open_listener(asked).map_err(|error| (asked, error))?;
-        let address = listener.local_addr().map_err(|error| (asked, error))?;
-        let quic = options.http3.then(|| h3::bind(address)).transpose().map_err(|error| (address, error))?;
-        Ok(Self { listener, quic, address })
-    }
+        }
+    })
 }
 
-fn open_listener(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+fn open_listener(address: SocketAddr) -> io::Result<(std::net::TcpListener, SocketAddr)> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?; // a restart must not wait for old connections in TIME_WAIT
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(limits::BACKLOG_COUNT)?;
-    Ok(socket.into())
+    let listener = std::net::TcpListener::from(socket);
+    let address = listener.local_addr()?;
+    Ok((listener, address))
 }
 
 /// Deals connections out to the workers in turn: with few of them, an even share matters more than a saved wake-up.
@@ -197,7 +177,7 @@ async fn accept(
         () = deal => {}
     }
     if let Some(endpoint) = &quic {
-        h3::close(endpoint).await;
+        squall_http3::close(endpoint).await;
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{Error, Tls, limits};
 pub(crate) struct Identity {
     pub(crate) config: Arc<ServerConfig>,
     /// The same for QUIC.
-    pub(crate) quic: Arc<ServerConfig>,
+    pub(crate) quic: ServerConfig,
     /// The certificate chain as PEM; a client that trusts it can verify the server.
     pub(crate) certificate_pem: String,
 }
@@ -35,7 +35,7 @@ impl Identity {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         // Tickets keep the sessions with the clients: the default store holds 256, too few for tests of resumption.
         config.ticketer = aws_lc_rs::Ticketer::new()?;
-        Ok(Self { config: Arc::new(config), quic: Arc::new(quic), certificate_pem: parts.pem })
+        Ok(Self { config: Arc::new(config), quic, certificate_pem: parts.pem })
     }
 }
 
@@ -89,10 +89,8 @@ fn configure(
         .with_single_cert(chain, key)
 }
 
-/// Accepts early data (0-RTT), which rustls does with sessions of its own memory alone.
+/// Early data (0-RTT) is accepted with sessions of the server's own memory alone.
 fn for_quic(mut config: ServerConfig) -> ServerConfig {
-    config.alpn_protocols = vec![b"h3".to_vec()];
-    config.max_early_data_size = u32::MAX; // RFC 9001 4.6.1: the only value but 0
     config.session_storage = ServerSessionMemoryCache::new(limits::QUIC_SESSION_COUNT_MAX);
     config
 }

@@ -1,12 +1,13 @@
 //! One thread of the server: it takes connections over, and serves those of TCP.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use hyper::{Request, body::Incoming, header::ALT_SVC, service::service_fn};
+use hyper::{Request, Response, body::Incoming, header::ALT_SVC, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo},
     server::conn::auto,
 };
+use squall_http3::RequestBody;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -17,15 +18,16 @@ use tokio_rustls::{TlsAcceptor, rustls::HandshakeKind};
 
 use crate::{
     answer::answer,
+    body::ReplyBody,
     connection::{Connection, Cut, Socket},
-    h3, limits,
+    limits,
     shared::Worker,
 };
 
 /// A connection on its way from the acceptor to a worker.
 pub(crate) enum Accepted {
     Tcp(std::net::TcpStream, SocketAddr),
-    Quic(Box<quinn::Incoming>),
+    Quic(Box<squall_http3::Incoming>),
 }
 
 impl Worker {
@@ -42,7 +44,8 @@ impl Worker {
                         tokio::spawn(serve(Connection::new(worker, peer), stream));
                     }
                     Accepted::Quic(incoming) => {
-                        tokio::spawn(h3::serve(worker, incoming));
+                        let connection = Connection::new(worker, incoming.remote_address());
+                        tokio::spawn(squall_http3::serve(*incoming, connection));
                     }
                 }
             }
@@ -111,4 +114,23 @@ async fn serve_http(
     builder.http2().max_concurrent_streams(limits::STREAM_COUNT_MAX).enable_connect_protocol();
     let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
     drop(served); // a client that breaks off, or talks nonsense, is its own affair: the ticket has counted it
+}
+
+impl squall_http3::Service for Connection {
+    type Body = ReplyBody;
+
+    async fn answer(self: Arc<Self>, request: Request<RequestBody>) -> Option<Response<ReplyBody>> {
+        let (head, body) = request.into_parts();
+        answer(self, head, body).await.ok()
+    }
+
+    fn note_handshake(&self, is_complete: bool) {
+        let counters = self.worker.counters();
+        let counter = if is_complete { &counters.tls_handshakes } else { &counters.tls_handshakes_failed };
+        counter.add(1);
+    }
+
+    fn head_timeout(&self) -> Duration {
+        self.worker.shared.head_timeout
+    }
 }

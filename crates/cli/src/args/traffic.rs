@@ -113,6 +113,9 @@ pub(crate) struct RecordArgs {
     /// With --to: also accept TLS from clients
     #[arg(long, conflicts_with = "proxy")]
     pub tls: bool,
+    /// With --to and --tls: also speak HTTP/3, on the UDP port of the same number, and announce it with Alt-Svc
+    #[arg(long, requires = "tls")]
+    pub http3: bool,
     /// Folder of the certificate authority that clients must trust [default: squall/ca in the user's state directory]
     #[arg(long, value_name = "DIR")]
     pub ca: Option<PathBuf>,
@@ -182,6 +185,9 @@ pub(crate) struct MockArgs {
     /// Also accept TLS from clients
     #[arg(long)]
     pub tls: bool,
+    /// Also speak HTTP/3, on the UDP port of the same number, and announce it with Alt-Svc
+    #[arg(long, requires = "tls")]
+    pub http3: bool,
     /// Folder of the certificate authority that clients must trust [default: squall/ca in the user's state directory]
     #[arg(long, value_name = "DIR")]
     pub ca: Option<PathBuf>,

@@ -1,7 +1,7 @@
 //! `squall mock`: a server that answers as recorded, until Ctrl-C.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use squall_proxy::{Ignored, Misses, Mock, MockOptions, MockStats};
 use squall_report::units::counted;
@@ -47,7 +47,8 @@ fn options(args: &MockArgs) -> Result<MockOptions, Failure> {
     Ok(MockOptions {
         listen: args.listen,
         latency_factor: args.latency,
-        authority: if needs_authority { Some(authority(args.ca.as_deref())?) } else { None },
+        authority: if needs_authority { Some(Arc::new(authority(args.ca.as_deref())?)) } else { None },
+        http3: args.http3,
         is_proxy: args.proxy,
         is_strict: args.strict,
         ignored: Ignored { query: args.ignore_query.clone(), body: args.ignore_body.clone() },

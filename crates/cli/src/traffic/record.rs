@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -102,7 +103,8 @@ fn options(args: &RecordArgs) -> Result<RecordOptions, Failure> {
     Ok(RecordOptions {
         listen: args.listen,
         role,
-        authority: if needs_authority { Some(authority(args.ca.as_deref())?) } else { None },
+        authority: if needs_authority { Some(Arc::new(authority(args.ca.as_deref())?)) } else { None },
+        http3: args.http3,
         ca_files: args.cacert.clone(),
         insecure: args.insecure,
         output: args.output.clone(),

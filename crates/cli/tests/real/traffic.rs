@@ -149,6 +149,50 @@ fn https_is_recorded_by_an_authority_of_ones_own() {
     }
 }
 
+/// Recorded in HTTP/3, played back by the mock in HTTP/3: the same statuses and lengths, and what is announced is the proxy's own.
+#[test]
+fn http3_is_recorded_and_mocked() {
+    let folder = TempDir::new().unwrap();
+    let (recording, ca) = (path(&folder, "r.squall"), path(&folder, "ca"));
+    let ca_file = format!("{ca}/squall-ca.pem");
+    let target = Serving::start(&["target"], folder.path());
+    let tls = ["--tls", "--http3", "--ca", &ca];
+    let ask = |url: &str, args: &[&str]| {
+        let at = url.strip_prefix("http://").unwrap();
+        let h3 = |path: &str| format!("h3://{at}{path}");
+        let urls = [h3("/bytes/100000"), h3("/status/204"), h3("/gzip")];
+        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        let common = ["-n30", "-c2", "--streams", "5", "--cacert", &ca_file, "--expect-status", "200-299"];
+        let got = squall::run(&[&urls[..], &common, args].concat());
+        assert_eq!((got.code, got.count("/totals/ok")), (Some(0), 30), "{got:#?}");
+        assert_eq!(got.count("/totals/http3/streams"), 30);
+        let body = "x".repeat(50_000);
+        let post = [&*h3("/anything"), "-n10", "-c2", "--body", &body, "--cacert", &ca_file];
+        let post = squall::run(&post);
+        assert_eq!((post.code, post.count("/totals/ok")), (Some(0), 10), "{post:#?}");
+        let auto = [&*format!("https://{at}/gzip"), "-n40", "-c2", "--http", "auto", "--cacert", &ca_file];
+        let auto = squall::run(&auto);
+        assert_eq!((auto.code, auto.count("/totals/ok")), (Some(0), 40), "{auto:#?}");
+        assert!(auto.count("/totals/alt_svc/connections") > 0, "{auto:#?}");
+        got
+    };
+    let proxy =
+        Serving::start(&[&["record", &recording, "--to", &target.url], &tls[..]].concat(), folder.path());
+    ask(&proxy.url, &[]);
+    proxy.stop();
+    let har = path(&folder, "r.har");
+    assert_eq!(squall::start(&["convert", &recording, &har]).wait().code, Some(0));
+    let har: Value = serde_json::from_str(&fs::read_to_string(&har).unwrap()).unwrap();
+    let entries = har["log"]["entries"].as_array().unwrap();
+    let in_http3 = entries.iter().filter(|entry| entry["request"]["httpVersion"] == "HTTP/3").count();
+    assert!(entries.len() == 80 && in_http3 > 40, "{in_http3} of {}", entries.len());
+    let posted = entries.iter().filter(|entry| entry["request"]["bodySize"] == 50_000).count();
+    assert_eq!(posted, 10);
+    let mock = Serving::start(&[&["mock", &recording, "--latency", "0"], &tls[..]].concat(), folder.path());
+    ask(&mock.url, &["--expect-same-length"]);
+    mock.stop();
+}
+
 #[test]
 fn a_websocket_passes_the_proxy_untouched_and_unrecorded() {
     let folder = TempDir::new().unwrap();

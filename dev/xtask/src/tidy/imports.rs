@@ -47,12 +47,17 @@ const PACKAGES: &[Package] = &[
         must_not_use: &["clap", "rustix"],
     },
     Package { package: "squall-study", may_use: &["squall-plan", "squall-measure"], must_not_use: SYSTEM },
+    Package { package: "squall-http3", may_use: &["squall-wire"], must_not_use: &["clap"] },
     Package {
         package: "squall-proxy",
-        may_use: &["squall-plan", "squall-wire", "squall-traffic"],
+        may_use: &["squall-plan", "squall-wire", "squall-traffic", "squall-http3"],
         must_not_use: &["clap"],
     },
-    Package { package: "squall-server", may_use: &["squall-plan", "squall-wire"], must_not_use: &["clap"] },
+    Package {
+        package: "squall-server",
+        may_use: &["squall-plan", "squall-wire", "squall-http3"],
+        must_not_use: &["clap"],
+    },
     Package {
         package: "squall",
         may_use: &[

@@ -343,7 +343,7 @@ impl AlternativePlace {
 fn look_up_aside(host: String, port: u16, policy: DnsPolicy) -> Option<Receiver<Arc<[IpAddr]>>> {
     let (answer, answered) = channel();
     let look_up = move || {
-        let dns = Dns { select: DnsSelect::First, policy, ..Dns::default() };
+        let dns = Dns { select: DnsSelect::First, policy };
         if let Ok(addresses) = look_up_now(&host, port, dns) {
             // The run may be over.
             let _ = answer.send(addresses);
