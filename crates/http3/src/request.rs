@@ -180,7 +180,8 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.pieces.is_none()
+        // Whoever reads a body of known length may stop at its last byte.
+        self.pieces.is_none() || self.left == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {

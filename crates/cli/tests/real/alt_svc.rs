@@ -107,7 +107,7 @@ fn another_port_and_another_name_are_followed_with_the_origins_certificate() {
     let of_other_name = lab.announcing_url("localhost", &format!(r#"h3="127.0.0.1:{port}""#));
     let ended = lab.run(&[&of_other_name, "-c2", "-n100"]);
     assert_eq!((ended.code, ok_in(&ended, "h2")), (Some(0), 100), "{ended:#?}");
-    assert_eq!(fallback_causes(&ended)[0].0, "tls_alert", "{ended:#?}");
+    assert_eq!(fallback_causes(&ended)[0].0, "tls_certificate", "{ended:#?}");
     // Nothing says that this server is the origin's where no certificate is verified.
     let ended = run(&[&of_other_name, "-c1", "-n20", "--http", "auto", "--threads", "1", "--insecure"]);
     assert_eq!((ok_in(&ended, "h2"), alt_svc(&ended, "ignored")), (20, 1), "{ended:#?}");

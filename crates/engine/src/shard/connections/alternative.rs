@@ -91,6 +91,13 @@ impl Alternative {
         matches!(&self.announced, Some(Announced { place: AlternativePlace::LookedUp(_), .. }))
     }
 
+    /// Takes the answer of a look-up, if it has come.
+    fn take_answer(&mut self) {
+        if let Some(announced) = &mut self.announced {
+            announced.place.take_answer();
+        }
+    }
+
     /// Whether a connection may be opened there now.
     fn is_open(&self, now_ns: u64) -> bool {
         let may_try = match self.trial {
@@ -98,7 +105,9 @@ impl Alternative {
             AlternativeTrial::Trying => false,
             AlternativeTrial::Failed { until_ns } => now_ns >= until_ns,
         };
-        may_try && self.announced.as_ref().is_some_and(|announced| now_ns < announced.until_ns)
+        may_try
+            && !self.is_looked_up()
+            && self.announced.as_ref().is_some_and(|announced| now_ns < announced.until_ns)
     }
 
     /// An attempt has failed. Of several that were under way at the same time, the first counts.
@@ -113,6 +122,7 @@ impl Alternative {
 
     /// Whether a connection that has answered a request ends, so that the next one speaks the other version.
     fn moves(&mut self, is_quic: bool, now_ns: u64) -> bool {
+        self.take_answer();
         match self.trial {
             _ if is_quic => self.announced.is_none(),
             AlternativeTrial::Due | AlternativeTrial::Trying => false,
@@ -207,11 +217,11 @@ impl Connections {
             return self.dialer.next_remote(origin_idx, &origin.dial, names);
         }
         let known = self.origin_states[origin_idx].alternative.as_deref_mut()?;
+        known.take_answer();
         if !known.is_open(self.now_ns) {
             return None;
         }
         let announced = known.announced.as_mut()?;
-        announced.place.take_answer();
         let remote = match &mut announced.place {
             AlternativePlace::Origin => self.dialer.next_remote(origin_idx, &origin.dial, names)?.ip(),
             AlternativePlace::Addresses { addresses, next } => {
