@@ -35,7 +35,7 @@ pub struct BrokenBody;
 
 /// Why a request is not served to its end.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Fault {
+pub(crate) enum RequestFault {
     /// The client broke a rule.
     Rule(RequestError),
     /// The stream is of no further use, on either side.
@@ -56,11 +56,11 @@ pub(crate) struct RequestReader<'a> {
 struct Received {
     /// What is being decoded; pieces of the body are parts of it.
     chunk: Bytes,
-    head: Option<Result<Parts, Fault>>,
+    head: Option<Result<Parts, RequestFault>>,
     pieces: VecDeque<Frame<Bytes>>,
 }
 
-impl Fault {
+impl RequestFault {
     pub(crate) const fn stream(code: ErrorCode) -> Self {
         Self::Rule(RequestError::Stream { code, text: "" })
     }
@@ -73,7 +73,9 @@ impl<'a> RequestReader<'a> {
     }
 
     /// The head, with a body that [`feed`](Self::feed) fills by the sender.
-    pub(crate) async fn request(&mut self) -> Result<(Request<RequestBody>, Option<PieceSender>), Fault> {
+    pub(crate) async fn request(
+        &mut self,
+    ) -> Result<(Request<RequestBody>, Option<PieceSender>), RequestFault> {
         let head = loop {
             if let Some(head) = self.received.head.take() {
                 break head?;
@@ -89,7 +91,7 @@ impl<'a> RequestReader<'a> {
     }
 
     /// Most requests end with their head: what has come already is read, and nothing is waited for.
-    async fn read_end(&mut self) -> Result<(), Fault> {
+    async fn read_end(&mut self) -> Result<(), RequestFault> {
         let mut read = std::pin::pin!(self.read());
         match std::future::poll_fn(|context| Poll::Ready(read.as_mut().poll(context))).await {
             Poll::Ready(read) => read,
@@ -98,7 +100,7 @@ impl<'a> RequestReader<'a> {
     }
 
     /// Hands the body on to its end, or as far as it is wanted.
-    pub(crate) async fn feed(&mut self, body: Option<PieceSender>) -> Result<(), Fault> {
+    pub(crate) async fn feed(&mut self, body: Option<PieceSender>) -> Result<(), RequestFault> {
         let Some(body) = body else { return Ok(()) };
         loop {
             while let Some(piece) = self.received.pieces.pop_front() {
@@ -118,14 +120,14 @@ impl<'a> RequestReader<'a> {
     }
 
     /// Reads some more, or the end.
-    async fn read(&mut self) -> Result<(), Fault> {
-        let chunk = self.recv.read_chunk(usize::MAX, true).await.map_err(|_| Fault::Gone)?;
+    async fn read(&mut self) -> Result<(), RequestFault> {
+        let chunk = self.recv.read_chunk(usize::MAX, true).await.map_err(|_| RequestFault::Gone)?;
         self.is_over = chunk.is_none();
         self.received.chunk = chunk.map_or_else(Bytes::new, |chunk| chunk.bytes);
         let chunk = self.received.chunk.clone();
         let mut sections = self.sections.lock().unwrap_or_else(PoisonError::into_inner);
         let decoded = self.inbound.decode(&mut sections, (&chunk, self.is_over), &mut self.received);
-        decoded.map_err(Fault::Rule)
+        decoded.map_err(RequestFault::Rule)
     }
 
     /// What has not been read is not wanted.
@@ -139,7 +141,7 @@ pub(crate) type PieceSender = Sender<Result<Frame<Bytes>, BrokenBody>>;
 
 impl RequestSink for Received {
     fn head(&mut self, head: &RequestHead) {
-        self.head = Some(parts_of(head).ok_or_else(|| Fault::stream(ErrorCode::H3_MESSAGE_ERROR)));
+        self.head = Some(parts_of(head).ok_or_else(|| RequestFault::stream(ErrorCode::H3_MESSAGE_ERROR)));
     }
 
     fn data(&mut self, bytes: &[u8]) {

@@ -13,13 +13,13 @@ use squall_wire::ErrorCode;
 use squall_wire::h3::server;
 
 use crate::limits;
-use crate::request::Fault;
+use crate::request::RequestFault;
 
 /// Sends a response to its end. A short body leaves with its head.
 pub(crate) async fn respond<B: Body<Data = Bytes>>(
     send: &mut SendStream,
     response: Response<B>,
-) -> Result<(), Fault> {
+) -> Result<(), RequestFault> {
     let (head, body) = response.into_parts();
     let mut body = std::pin::pin!(body);
     let mut data_left = body.size_hint().exact().unwrap_or_default();
@@ -46,10 +46,10 @@ pub(crate) async fn respond<B: Body<Data = Bytes>>(
             break;
         }
         let mut chunks = [Bytes::from(std::mem::take(&mut out)), data];
-        send.write_all_chunks(&mut chunks).await.map_err(|_| Fault::Gone)?;
+        send.write_all_chunks(&mut chunks).await.map_err(|_| RequestFault::Gone)?;
     }
     flush(send, &mut out).await?;
-    send.finish().map_err(|_| Fault::Gone)
+    send.finish().map_err(|_| RequestFault::Gone)
 }
 
 /// The next piece of a body. What waits to be sent does not wait for it.
@@ -57,7 +57,7 @@ async fn next_frame<B: Body<Data = Bytes>>(
     send: &mut SendStream,
     mut body: Pin<&mut B>,
     out: &mut Vec<u8>,
-) -> Result<Option<Frame<Bytes>>, Fault> {
+) -> Result<Option<Frame<Bytes>>, RequestFault> {
     let frame = match std::future::poll_fn(|context| Poll::Ready(body.as_mut().poll_frame(context))).await {
         Poll::Ready(frame) => frame,
         Poll::Pending => {
@@ -65,11 +65,11 @@ async fn next_frame<B: Body<Data = Bytes>>(
             std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await
         }
     };
-    frame.transpose().map_err(|_| Fault::stream(ErrorCode(H3_INTERNAL_ERROR)))
+    frame.transpose().map_err(|_| RequestFault::stream(ErrorCode(H3_INTERNAL_ERROR)))
 }
 
-async fn flush(send: &mut SendStream, out: &mut Vec<u8>) -> Result<(), Fault> {
-    send.write_all(out).await.map_err(|_| Fault::Gone)?;
+async fn flush(send: &mut SendStream, out: &mut Vec<u8>) -> Result<(), RequestFault> {
+    send.write_all(out).await.map_err(|_| RequestFault::Gone)?;
     out.clear();
     Ok(())
 }

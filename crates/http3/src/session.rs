@@ -8,7 +8,7 @@ use squall_wire::ErrorCode;
 use squall_wire::h3::server::{RequestError, SectionReader, UniStreams};
 use squall_wire::h3::{Error, Setup, StreamAbort};
 
-use crate::request::{Fault, RequestBody, RequestReader, code_of};
+use crate::request::{RequestBody, RequestFault, RequestReader, code_of};
 use crate::response::{H3_INTERNAL_ERROR, respond};
 use crate::{Service, limits};
 
@@ -124,19 +124,19 @@ impl<S: Service> Session<S> {
                     fed = reader.feed(body) => match fed {
                         Ok(()) => exchange.await,
                         // The response may be complete without the rest.
-                        Err(Fault::Gone) => exchange.await.map_err(|_| Fault::Gone),
+                        Err(RequestFault::Gone) => exchange.await.map_err(|_| RequestFault::Gone),
                         Err(fault) => Err(fault),
                     },
                 }
             }
             Ok(Err(fault)) => Err(fault),
-            Err(_) => Err(Fault::stream(ErrorCode::H3_REQUEST_INCOMPLETE)),
+            Err(_) => Err(RequestFault::stream(ErrorCode::H3_REQUEST_INCOMPLETE)),
         };
         let (why, result) = match served {
             Ok(()) => (ErrorCode::H3_NO_ERROR, Ok(())),
-            Err(Fault::Rule(RequestError::Connection(error))) => (error.code, Err(error)),
-            Err(Fault::Rule(RequestError::Stream { code, .. })) => (code, Ok(())),
-            Err(Fault::Gone) => (ErrorCode::H3_REQUEST_CANCELLED, Ok(())),
+            Err(RequestFault::Rule(RequestError::Connection(error))) => (error.code, Err(error)),
+            Err(RequestFault::Rule(RequestError::Stream { code, .. })) => (code, Ok(())),
+            Err(RequestFault::Gone) => (ErrorCode::H3_REQUEST_CANCELLED, Ok(())),
         };
         reader.stop(why);
         if served.is_err() {
@@ -151,7 +151,7 @@ async fn exchange<S: Service>(
     service: &Arc<S>,
     send: &mut SendStream,
     request: Request<RequestBody>,
-) -> Result<(), Fault> {
+) -> Result<(), RequestFault> {
     let response = {
         let stopped = send.stopped();
         tokio::select! {
@@ -162,6 +162,6 @@ async fn exchange<S: Service>(
     };
     match response {
         Some(response) => respond(send, response).await,
-        None => Err(Fault::stream(ErrorCode(H3_INTERNAL_ERROR))),
+        None => Err(RequestFault::stream(ErrorCode(H3_INTERNAL_ERROR))),
     }
 }

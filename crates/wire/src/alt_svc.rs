@@ -162,8 +162,8 @@ const HOST_BYTES_MAX: usize = 253;
 mod tests {
     use super::*;
 
-    fn check(value: &str, expected: Option<Announcement>) {
-        assert_eq!(parse(value.as_bytes()), expected, "{value}");
+    fn check(value: &str, expected: &Option<Announcement>) {
+        assert_eq!(&parse(value.as_bytes()), expected, "{value}");
     }
 
     #[test]
@@ -171,23 +171,23 @@ mod tests {
         let at = |host: Option<&str>, port, max_age_s| {
             Some(Announcement::Http3(Alternative { host: host.map(str::to_owned), port, max_age_s }))
         };
-        check(r#"h3=":443"; ma=2592000"#, at(None, 443, 2_592_000));
-        check(r#"h3=":8443""#, at(None, 8443, 86_400));
+        check(r#"h3=":443"; ma=2592000"#, &at(None, 443, 2_592_000));
+        check(r#"h3=":8443""#, &at(None, 8443, 86_400));
         check(
             r#"h2=":443", h3-29=":1";ma=1 , h3="b.example:2" ;persist=1; ma="7", h3=":3""#,
-            at(Some("b.example"), 2, 7),
+            &at(Some("b.example"), 2, 7),
         );
         check(
             r#",, h3="[::1]:65535";x=",;h3";ma=99999999999999999999,"#,
-            at(Some("[::1]"), 65_535, u64::MAX),
+            &at(Some("[::1]"), 65_535, u64::MAX),
         );
-        check(r#"h3="\:4\43"; MA=0"#, at(None, 443, 0));
+        check(r#"h3="\:4\43"; MA=0"#, &at(None, 443, 0));
     }
 
     #[test]
     fn other_protocols_and_clear_take_http3_back() {
         for value in ["clear", " clear ", r#"h2=":443""#, r#"h3-29=":443"; ma=1"#, r#"H3=":443""#] {
-            check(value, Some(Announcement::Nothing));
+            check(value, &Some(Announcement::Nothing));
         }
     }
 
@@ -217,9 +217,9 @@ mod tests {
             r#"clear, h3=":443""#,
             "h3=\":443\\",
         ] {
-            check(value, None);
+            check(value, &None);
         }
         assert_eq!(parse(b"h3=\"\xff:443\""), None);
-        check(&format!(r#"h3="{}:443""#, "a".repeat(254)), None);
+        check(&format!(r#"h3="{}:443""#, "a".repeat(254)), &None);
     }
 }

@@ -59,8 +59,8 @@ fn schema_names_every_value_of_every_enum() {
             names
         );
     };
-    check("/properties/errors/items/properties/cause", variants::<Cause>());
-    check("/properties/errors/items/properties/phase", variants::<Phase>());
+    check("/$defs/failure/properties/cause", variants::<Cause>());
+    check("/$defs/failure/properties/phase", variants::<Phase>());
     check("/properties/rows/items/properties/protocol", variants::<Protocol>());
     check("/properties/stopped_by", variants::<StoppedBy>());
     check("/properties/thresholds/items/properties/unit", variants::<Unit>());
