@@ -10,8 +10,10 @@ pub(crate) struct Case {
     pub(crate) path: &'static str,
     pub(crate) is_tls: bool,
     pub(crate) connection_count: u32,
-    /// HTTP/2 with so many streams on each connection; `None`: HTTP/1.1.
+    /// HTTP/2 or HTTP/3 with so many streams on each connection; `None`: HTTP/1.1.
     pub(crate) stream_count: Option<u32>,
+    /// HTTP/3, or handshakes of QUIC, with envoy as the server.
+    pub(crate) is_quic: bool,
     /// Requests per second of an open model; `None`: closed model.
     pub(crate) rate: Option<u32>,
     /// TLS handshakes instead of requests.
@@ -70,6 +72,12 @@ pub(crate) const CASES: &[Case] = &[
     Case { is_tls: true, ..h2("h2-tls-1", 1, &[(Tool::H2load, 0.60), (Tool::Oha, 1.0)]) },
     Case { is_tls: true, ..h2("h2-tls-10", 10, &[(Tool::H2load, 0.60), (Tool::Oha, 1.0)]) },
     Case { is_tls: true, ..h2("h2-tls-100", 100, &[(Tool::H2load, 0.60), (Tool::Oha, 1.0)]) },
+    h3("h3-1", "/", 1, &[(Tool::Oha, 0.35), (Tool::H2loadH3, 1.0)]),
+    h3("h3-10", "/", 10, &[(Tool::Oha, 0.35), (Tool::H2loadH3, 0.80)]),
+    h3("h3-100", "/", 100, &[(Tool::Oha, 0.35), (Tool::H2loadH3, 1.0), (Tool::OverTcp, 3.0)]),
+    h3("h3-body-20k", "/20k", 10, &[(Tool::Oha, 0.35), (Tool::H2loadH3, 1.0), (Tool::OverTcp, 3.0)]),
+    h3("h3-body-128k", "/128k", 10, &[(Tool::Oha, 0.35), (Tool::H2loadH3, 1.0), (Tool::OverTcp, 3.0)]),
+    Case { is_quic: true, ..handshake("h3-handshake", FULL_13, &[(Tool::OverTcp, 3.0)]) },
     Case { rate: Some(20_000), ..small("open-20k", 100, &[(Tool::Wrk2, 0.90), (Tool::Oha, 1.0)]) },
     Case { rate: Some(100_000), ..small("open-100k", 100, &[(Tool::Wrk2, 0.90), (Tool::Oha, 1.0)]) },
     handshake("handshake-13-ecdsa", FULL_13, &[(Tool::TlsPerf, 0.35)]),
@@ -128,6 +136,7 @@ const fn small(name: &'static str, connection_count: u32, limits: &'static [(Too
         is_tls: false,
         connection_count,
         stream_count: None,
+        is_quic: false,
         rate: None,
         handshake: None,
         script: None,
@@ -146,6 +155,16 @@ const fn handshake(name: &'static str, handshake: Handshake, limits: &'static [(
 /// A script with 100 virtual users.
 const fn script(name: &'static str, script: Script, limits: &'static [(Tool, f64)]) -> Case {
     Case { script: Some(script), ..small(name, 100, limits) }
+}
+
+/// HTTP/3 on ten connections with so many streams each.
+const fn h3(
+    name: &'static str,
+    path: &'static str,
+    stream_count: u32,
+    limits: &'static [(Tool, f64)],
+) -> Case {
+    Case { path, is_tls: true, is_quic: true, ..h2(name, stream_count, limits) }
 }
 
 /// Ten connections with so many streams each.

@@ -15,7 +15,7 @@ mod tool;
 
 use std::process::ExitCode;
 
-use squall_testkit::real::{NginxOptions, Server};
+use squall_testkit::real::{EnvoyOptions, NginxOptions, Server};
 
 use case::Case;
 use options::Options;
@@ -42,9 +42,15 @@ fn main() -> ExitCode {
     let server = Server::nginx(nginx);
     let mut results = Vec::new();
     for case in &options.cases {
-        let own = case
-            .handshake
-            .map(|handshake| Server::nginx(NginxOptions { tls13: true, rsa: handshake.is_rsa, ..nginx }));
+        let own = match case.handshake {
+            _ if case.is_quic => {
+                Some(Server::envoy(EnvoyOptions { cpu: Some(run::SERVER_CPU), access_log: false }))
+            }
+            Some(handshake) => {
+                Some(Server::nginx(NginxOptions { tls13: true, rsa: handshake.is_rsa, ..nginx }))
+            }
+            None => None,
+        };
         results.push(compare(case, own.as_ref().unwrap_or(&server), &options));
     }
     if options.with_start {

@@ -17,6 +17,7 @@ const CASE: Case = Case {
     is_tls: false,
     connection_count: 1,
     stream_count: None,
+    is_quic: false,
     rate: None,
     handshake: None,
     script: None,

@@ -62,14 +62,21 @@ pub(crate) fn millis(seconds: f64) -> String {
 
 fn description(case: &Case) -> String {
     if let Some(handshake) = case.handshake {
-        return describe_handshake(handshake, case.connection_count);
+        let transport = if case.is_quic { ", QUIC" } else { "" };
+        return describe_handshake(handshake, case.connection_count) + transport;
     }
     if let Some(script) = case.script {
         return format!("k6 script {script:?}, {} virtual users", case.connection_count);
     }
     let scheme = if case.is_tls { "https" } else { "http" };
     let rate = case.rate.map_or(String::new(), |rate| format!(", open model at {rate}/s"));
-    format!("{scheme} {}, {} connections{rate}", case.path, case.connection_count)
+    let version = if case.is_quic { format!(", HTTP/3, MTU {}", loopback_mtu()) } else { String::new() };
+    format!("{scheme} {}, {} connections{rate}{version}", case.path, case.connection_count)
+}
+
+/// What a datagram may have on loopback; `?` where the system does not say.
+fn loopback_mtu() -> String {
+    fs::read_to_string("/sys/class/net/lo/mtu").map_or_else(|_| "?".to_owned(), |text| text.trim().to_owned())
 }
 
 fn describe_handshake(handshake: Handshake, connection_count: u32) -> String {

@@ -16,6 +16,10 @@ pub(crate) enum Tool {
     Wrk,
     Wrk2,
     H2load,
+    /// h2load with HTTP/3, which has to be built by hand.
+    H2loadH3,
+    /// squall itself with HTTP/2 and TCP instead of HTTP/3 and QUIC, on the same server.
+    OverTcp,
     Ab,
     Oha,
     /// Handshakes alone, by OpenSSL; in no distribution.
@@ -50,10 +54,11 @@ impl Tool {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let built = std::env::current_exe().ok()?.parent()?.to_owned();
         let folders = match self {
-            Self::Squall | Self::Floor => vec![built],
+            Self::Squall | Self::OverTcp | Self::Floor => vec![built],
             _ => std::env::split_paths(&path).collect(),
         };
-        folders.into_iter().map(|folder| folder.join(self.name())).find(|candidate| candidate.is_file())
+        let name = if self == Self::OverTcp { Self::Squall.name() } else { self.name() };
+        folders.into_iter().map(|folder| folder.join(name)).find(|candidate| candidate.is_file())
     }
 
     /// Its arguments for a case: one thread, keep-alive, no more output than needed.
@@ -62,6 +67,7 @@ impl Tool {
         let count = case.connection_count;
         let line = match self {
             Self::Before => return Self::Squall.args(case, ask),
+            Self::OverTcp => return Self::Squall.args(&Case { is_quic: false, limits: &[], ..*case }, ask),
             Self::Squall if case.handshake.is_some() => handshake_line(case, ask),
             Self::Squall if ask.script.is_some() => {
                 format!("run --threads 1 --summary k6 --no-save {}", script_line(case, ask))
@@ -73,7 +79,9 @@ impl Tool {
                 "{url} --connections {count} --duration {seconds}s --threads 1 --json - --quiet --no-save{}{}{}",
                 if case.is_tls { format!(" --cacert {ca_file}") } else { String::new() },
                 case.rate.map_or(String::new(), |rate| format!(" --rate {rate}/s")),
-                case.stream_count.map_or(String::new(), |streams| format!(" --http 2 --streams {streams}")),
+                case.stream_count.map_or(String::new(), |streams| {
+                    format!(" --http {} --streams {streams}", if case.is_quic { 3 } else { 2 })
+                }),
             ),
             Self::Floor => format!("{} {count} {seconds}", authority(url)),
             Self::Wrk => format!("-t1 -c{count} -d{seconds}s {url}"),
@@ -83,10 +91,15 @@ impl Tool {
                     case.stream_count.map_or_else(|| "--h1".to_owned(), |streams| format!("-m{streams}"));
                 format!("{version} -t1 -c{count} -D{seconds} {url}")
             }
+            Self::H2loadH3 => {
+                format!("--h3 -m{} -t1 -c{count} -D{seconds} {url}", case.stream_count.unwrap_or(1))
+            }
             Self::Ab => format!("-k -q -c{count} -t{seconds} -n10000000 {url}"),
             Self::Oha => format!(
                 "-z {seconds}s -c {count} --no-tui --output-format json --insecure{}{} {url}",
-                case.stream_count.map_or(String::new(), |streams| format!(" --http2 -p {streams}")),
+                case.stream_count.map_or(String::new(), |streams| {
+                    format!(" {} -p {streams}", if case.is_quic { "--http-version 3" } else { "--http2" })
+                }),
                 case.rate.map_or(String::new(), |rate| format!(" -q {rate}")),
             ),
             Self::TlsPerf => tls_perf_line(case, ask),
@@ -97,12 +110,12 @@ impl Tool {
     /// Requests completed well, by its own output.
     pub(crate) fn completed_count(self, output: &str) -> Option<u64> {
         match self {
-            Self::Squall | Self::Before => {
+            Self::Squall | Self::Before | Self::OverTcp => {
                 script_count(output).or_else(|| json(output)?["totals"]["ok"].as_u64())
             }
             Self::Floor => after(output, "requests: "),
             Self::Wrk | Self::Wrk2 => before(output, " requests in "),
-            Self::H2load => before(output, " succeeded"),
+            Self::H2load | Self::H2loadH3 => before(output, " succeeded"),
             Self::Ab => after(output, "Complete requests:"),
             Self::TlsPerf => after(output, "HANDSHAKES "),
             Self::Oha => json(output)?["statusCodeDistribution"]["200"].as_u64(),
@@ -118,6 +131,8 @@ impl Tool {
             Self::Wrk => "wrk",
             Self::Wrk2 => "wrk2",
             Self::H2load => "h2load",
+            Self::H2loadH3 => "h2load-h3",
+            Self::OverTcp => "squall-tcp",
             Self::Ab => "ab",
             Self::Oha => "oha",
             Self::TlsPerf => "tls-perf",
@@ -129,8 +144,9 @@ impl Tool {
     /// The variable that names the executable, for tools that are built by hand.
     fn variable(self) -> Option<&'static str> {
         match self {
-            Self::Squall => Some("SQUALL"),
+            Self::Squall | Self::OverTcp => Some("SQUALL"),
             Self::Before => Some("SQUALL_BEFORE"),
+            Self::H2loadH3 => Some("H2LOAD_H3"),
             Self::K6 => Some("K6"),
             Self::K6Fasthttp => Some("K6_FASTHTTP"),
             _ => None,
@@ -160,8 +176,9 @@ fn handshake_line(case: &Case, ask: &Ask<'_>) -> String {
     let (count, seconds) = (case.connection_count, ask.seconds);
     let trust = if verifies { format!("--cacert {}", ask.ca_file) } else { "--insecure".to_owned() };
     let resumption = if resumes { " --resumption ticket" } else { "" };
+    let quic = if case.is_quic { " --quic" } else { "" };
     format!(
-        "handshake {} -c {count} -d {seconds}s -t 1 --tls {version} {trust}{resumption} --json - --quiet --no-save",
+        "handshake {} -c {count} -d {seconds}s -t 1 --tls {version} {trust}{resumption}{quic} --json - --quiet --no-save",
         authority(ask.url)
     )
 }

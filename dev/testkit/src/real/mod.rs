@@ -1,7 +1,8 @@
-//! Real servers as children, each plain and with TLS, in its own temporary folder: nginx, h2o, haproxy, caddy and Go's for HTTP/1.1
-//! and HTTP/2, nghttpd and node for HTTP/2 alone, OpenSSL's for TLS alone. And Prometheus, which receives figures.
+//! Real servers as children, each plain and with TLS, in its own temporary folder: nginx, h2o, haproxy, caddy, envoy and Go's for
+//! HTTP/1.1 and HTTP/2, caddy and envoy for HTTP/3, nghttpd and node for HTTP/2 alone, OpenSSL's for TLS alone. And Prometheus, which receives figures.
 
 mod caddy;
+mod envoy;
 mod go;
 mod h2o;
 mod haproxy;
@@ -22,12 +23,14 @@ use tempfile::TempDir;
 
 use crate::{Authority, Identity, Process, free_port, program, wait_until};
 
+pub use envoy::EnvoyOptions;
 pub use nginx::NginxOptions;
 pub use openssl::{OpensslCounts, OpensslServer};
 pub use prometheus::Prometheus;
 
 /// A running server; killed on drop, its folder removed. It answers `/` with a few bytes, and nginx and h2o, and caddy over TLS,
-/// also `/100k` and `/1m` with 100,000 and 1,000,000 bytes.
+/// also `/100k` and `/1m` with 100,000 and 1,000,000 bytes; envoy
+/// has these, `/20k` and `/128k`.
 #[derive(Debug)]
 pub struct Server {
     process: Process,
@@ -99,6 +102,13 @@ impl Server {
     pub fn caddy() -> Self {
         let site = Site::new();
         let recipe = caddy::recipe(&site);
+        Self::start(site, recipe)
+    }
+
+    /// envoy with one worker.
+    pub fn envoy(options: EnvoyOptions) -> Self {
+        let site = Site::new();
+        let recipe = envoy::recipe(&site, options);
         Self::start(site, recipe)
     }
 
@@ -239,8 +249,9 @@ impl Site {
     fn write_pages(&self) {
         fs::create_dir(self.path("www")).expect("the temporary folder is writable");
         self.write("www/index.html", "hello\n");
-        self.write("www/100k", &".".repeat(100_000));
-        self.write("www/1m", &".".repeat(1_000_000));
+        for (name, bytes) in [("20k", 20_000), ("100k", 100_000), ("128k", 128_000), ("1m", 1_000_000)] {
+            self.write(&format!("www/{name}"), &".".repeat(bytes));
+        }
     }
 
     fn start(&self, recipe: &Recipe) -> Process {
