@@ -53,7 +53,7 @@ pub struct ScriptedServer {
 }
 
 /// What a [`ScriptedServer`] did.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Served {
     /// Every request answered, in the order of the answers.
     pub requests: Vec<ServedRequest>,

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use squall_testkit::quic::QuicPeer;
 use squall_testkit::{Authority, Script, ScriptedServer, Served, Stall};
 use tempfile::NamedTempFile;
 
@@ -37,6 +38,7 @@ const LARGE: Answers =
 enum Scheme {
     Plain,
     Tls,
+    Quic,
 }
 
 /// Percentiles must be within 1 % or 20 us of the truth.
@@ -76,11 +78,18 @@ fn deviations(scheme: Scheme, answers: Answers, args: &[&str]) -> Vec<(&'static 
 }
 
 fn measure(scheme: Scheme, answers: Answers, args: &[&str]) -> (Ended, Served) {
+    let delays = Script::spread(Duration::from_millis(10), answers.longest_delay, 2000);
+    if scheme == Scheme::Quic {
+        let server = QuicPeer::scripted(Script { delays, ..Script::default() });
+        let url = server.url();
+        let ended = start_alone(&with_json(&[&[url.as_str(), "--insecure"], args].concat())).wait();
+        return (ended, server.finish());
+    }
     let authority = Authority::new();
     let ca_file = NamedTempFile::new().expect("a temporary file");
     std::fs::write(&ca_file, authority.pem()).expect("the temporary file is writable");
     let server = ScriptedServer::start(Script {
-        delays: Script::spread(Duration::from_millis(10), answers.longest_delay, 2000),
+        delays,
         body_bytes: answers.body_bytes,
         identity: (scheme == Scheme::Tls).then(|| authority.issue_for_loopback()),
         ..Script::default()
@@ -106,6 +115,17 @@ fn percentiles_are_true_in_a_closed_model_over_tls() {
 #[test]
 fn percentiles_are_true_in_an_open_model() {
     check(Scheme::Plain, SMALL, &["-c", "200", "-d", "2500ms", "--warmup", "500ms", "--rate", "800/s"]);
+}
+
+#[test]
+fn percentiles_are_true_in_a_closed_model_over_http3() {
+    check(Scheme::Quic, SMALL, &["-c", "4", "--streams", "8", "-n", "2000"]);
+}
+
+#[test]
+fn percentiles_are_true_in_an_open_model_over_http3() {
+    let args = ["-c", "20", "--streams", "10", "-d", "2500ms", "--warmup", "500ms", "--rate", "800/s"];
+    check(Scheme::Quic, SMALL, &args);
 }
 
 #[test]

@@ -6,7 +6,8 @@
 mod peers;
 mod relay;
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use quinn_proto::{
 };
 use squall_measure::{Cause, Phase};
 
-use crate::{Authority, Validity};
+use crate::{Authority, Script, Served, ServedRequest, Validity};
 
 pub use peers::PEERS;
 pub use relay::LossyRelay;
@@ -75,6 +76,8 @@ pub struct Talk<'a> {
     pub request_idx: u64,
     /// Our control stream.
     control: Option<StreamId>,
+    /// It is answered when its time comes.
+    is_later: bool,
 }
 
 /// A running [`Peer`]; stopped on drop.
@@ -82,18 +85,27 @@ pub struct Talk<'a> {
 pub struct QuicPeer {
     address: SocketAddr,
     is_stopping: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Served>>,
 }
 
 impl QuicPeer {
     /// Starts on a free port of 127.0.0.1.
     pub fn start(peer: &Peer) -> Self {
+        Self::start_with(peer, Script::default())
+    }
+
+    /// One that answers well, after known delays; of the script, it has only these.
+    pub fn scripted(script: Script) -> Self {
+        Self::start_with(&Peer { on_request: |talk| talk.answer_later(), ..peers::GOOD }, script)
+    }
+
+    fn start_with(peer: &Peer, script: Script) -> Self {
         let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a free port on loopback");
         socket.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout");
         let address = socket.local_addr().expect("a bound socket has an address");
         let is_stopping = Arc::new(AtomicBool::new(false));
         let (stops, peer) = (Arc::clone(&is_stopping), *peer);
-        let thread = thread::spawn(move || Loop::new(peer, socket).run(&stops));
+        let thread = thread::spawn(move || Loop::new(peer, script, socket).run(&stops));
         Self { address, is_stopping, thread: Some(thread) }
     }
 
@@ -106,15 +118,22 @@ impl QuicPeer {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// Ends it; what it did. One that panicked has printed why.
+    pub fn finish(mut self) -> Served {
+        self.stop().unwrap_or_default()
+    }
+
+    fn stop(&mut self) -> Option<Served> {
+        self.is_stopping.store(true, Ordering::SeqCst);
+        self.thread.take()?.join().ok()
+    }
 }
 
 impl Drop for QuicPeer {
     fn drop(&mut self) {
-        self.is_stopping.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
-            // One that panicked has printed why; the test judges by what the client saw.
-            let _ = thread.join();
-        }
+        // One that panicked has printed why; the test judges by what the client saw.
+        let _ = self.stop();
     }
 }
 
@@ -132,6 +151,11 @@ impl Talk<'_> {
     /// Answers well.
     pub fn answer(&mut self) {
         self.send(OK, true);
+    }
+
+    /// Answers well after the next delay of the script.
+    fn answer_later(&mut self) {
+        self.is_later = true;
     }
 
     /// Gives the response up.
@@ -163,9 +187,17 @@ impl Talk<'_> {
     }
 }
 
+/// An answer that waits for its time: then, on which connection and stream, and when the request was received.
+type Due = Reverse<(Instant, usize, StreamId, Instant)>;
+
 /// The server's thread.
 struct Loop {
     peer: Peer,
+    script: Script,
+    due: BinaryHeap<Due>,
+    served: Served,
+    /// When the last datagram was received.
+    received: Instant,
     socket: UdpSocket,
     endpoint: Endpoint,
     config: Arc<EndpointConfig>,
@@ -176,7 +208,7 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(peer: Peer, socket: UdpSocket) -> Self {
+    fn new(peer: Peer, script: Script, socket: UdpSocket) -> Self {
         let identity = Authority::new().issue(&["localhost", "127.0.0.1"], Validity::Current);
         let mut tls = identity.server_config(&[&rustls::version::TLS13]);
         tls.alpn_protocols = vec![b"h3".to_vec()];
@@ -189,6 +221,10 @@ impl Loop {
         let endpoint = Endpoint::new(Arc::clone(&config), Some(Arc::clone(&server_config)), true, None);
         Self {
             peer,
+            script,
+            due: BinaryHeap::new(),
+            served: Served::default(),
+            received: Instant::now(),
             socket,
             endpoint,
             config,
@@ -199,16 +235,35 @@ impl Loop {
         }
     }
 
-    fn run(mut self, is_stopping: &AtomicBool) {
+    fn run(mut self, is_stopping: &AtomicBool) -> Served {
         let mut room = vec![0; 1 << 16];
         while !is_stopping.load(Ordering::SeqCst) {
+            self.answer_due();
             match self.socket.recv_from(&mut room) {
-                Ok((count, from)) => self.on_datagram(&room[..count], from),
+                Ok((count, from)) => {
+                    self.received = Instant::now();
+                    self.on_datagram(&room[..count], from);
+                }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
                 // A client that has gone is reported to the socket.
                 Err(_) => {}
             }
             self.drive();
+        }
+        self.served
+    }
+
+    /// Sends the answers whose time has come.
+    fn answer_due(&mut self) {
+        while let Some(Reverse((at, key, stream, received))) = self.due.peek().copied()
+            && at <= Instant::now()
+        {
+            self.due.pop();
+            let Some((_, connection, control)) = self.connections.get_mut(&key) else { continue };
+            let (control, request_idx) = (*control, self.request_count);
+            Talk { connection, stream, request_idx, control, is_later: false }.answer();
+            self.drive_one(key);
+            self.served.requests.push(ServedRequest { received, delay: received.elapsed() });
         }
     }
 
@@ -299,6 +354,7 @@ impl Loop {
         while let Some(event) = connection.poll() {
             match event {
                 Event::Connected => {
+                    self.served.connection_count += 1;
                     let stream = connection.streams().open(Dir::Uni).expect("the client allows some");
                     connection.send_stream(stream).write(SETTINGS).expect("a few bytes fit");
                     control = Some(stream);
@@ -308,8 +364,14 @@ impl Loop {
                         let request_idx = self.request_count;
                         self.request_count += 1;
                         if self.peer.greeting != Greeting::ForgetAll || self.has_forgotten {
-                            let mut talk = Talk { connection: &mut connection, stream, request_idx, control };
+                            let connection = &mut connection;
+                            let mut talk = Talk { connection, stream, request_idx, control, is_later: false };
                             (self.peer.on_request)(&mut talk);
+                            if talk.is_later {
+                                let delays = &self.script.delays;
+                                let at = self.received + delays[request_idx as usize % delays.len()];
+                                self.due.push(Reverse((at, key, stream, self.received)));
+                            }
                         }
                     }
                 }

@@ -178,7 +178,7 @@ pub const PEERS: &[Peer] = &[
     },
 ];
 
-const GOOD: Peer = Peer {
+pub(super) const GOOD: Peer = Peer {
     section: "9114 4.1",
     name: "",
     greeting: Greeting::Accept,
