@@ -296,7 +296,8 @@ impl Client {
         self.control.next_command()
     }
 
-    /// The peer has sent nothing more for now: what has no effect is bounded within one stretch of frames.
+    /// The peer has sent nothing more for now, or something with an effect: what has none is bounded within one stretch of frames, on the control
+    /// stream as on those of requests.
     pub fn note_pause(&mut self) {
         self.idle_frame_count = 0;
         self.control.note_pause();

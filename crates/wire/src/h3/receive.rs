@@ -194,7 +194,7 @@ impl Client {
             return Some(self.fail(slot, why));
         }
         message.body_bytes += bytes.len() as u64;
-        self.idle_frame_count = 0;
+        self.note_pause();
         readers.sink.stream(slot);
         readers.sink.data(bytes);
         None
@@ -255,7 +255,7 @@ impl Client {
             Part::Head => stream.reader.phase = Phase::Body,
             Part::Trailers => stream.reader.phase = Phase::Over,
         }
-        self.idle_frame_count = 0;
+        self.note_pause();
         tell(part, head.status, readers);
         Ok(None)
     }
