@@ -18,7 +18,7 @@ use squall_wire::ws::{CloseCode, MessageKind};
 
 use super::Shard;
 use crate::Control;
-use crate::driver::stream::{CallKind, StreamBody, StreamCommand, StreamNews, StreamReport};
+use crate::driver::stream::{CallKind, StreamBody, StreamCommand, StreamKey, StreamNews, StreamReport};
 use crate::driver::{Call, Driver, Ended, Port};
 use crate::prepare::{Offer, Prepared, Route};
 use crate::setup::ShardSetup;
@@ -31,6 +31,9 @@ struct OneStream {
     opened: fn(&Ended, &mut Port),
     /// Until the stream is closed, not only the call.
     waits_for_close: bool,
+    /// Pauses the stream with its head, and resumes it after a while.
+    pauses: bool,
+    resumed: Option<(u64, StreamKey)>,
     log: Arc<Mutex<Vec<String>>>,
     is_finished: bool,
 }
@@ -42,12 +45,16 @@ impl OneStream {
 }
 
 impl Driver for OneStream {
-    fn turn(&mut self, _now_ns: u64, port: &mut Port) {
+    fn turn(&mut self, now_ns: u64, port: &mut Port) {
         port.calls.extend(self.call.take());
+        if let Some((_, key)) = self.resumed.take_if(|(at_ns, _)| *at_ns <= now_ns) {
+            self.note("resumed".to_owned());
+            port.commands.push((key, StreamCommand::Resume));
+        }
     }
 
     fn next_due_ns(&self) -> u64 {
-        if self.call.is_some() { 0 } else { u64::MAX }
+        if self.call.is_some() { 0 } else { self.resumed.map_or(u64::MAX, |(at_ns, _)| at_ns) }
     }
 
     fn complete(&mut self, ended: Ended, _now_ns: u64, port: &mut Port) {
@@ -67,6 +74,10 @@ impl Driver for OneStream {
             other => format!("{other:?}"),
         });
         self.is_finished |= matches!(event.news, StreamNews::Closed(_));
+        if self.pauses && matches!(event.news, StreamNews::Head(_)) {
+            port.commands.push((event.key, StreamCommand::Pause));
+            self.resumed = Some((event.at_ns + PAUSE_NS, event.key));
+        }
         (self.act)(&event, port);
     }
 
@@ -127,9 +138,13 @@ fn run(driver: OneStream) -> Vec<String> {
         what: What::Http(http),
         when: When::Closed { connections: Profile::constant(1.0), users: None },
         stop: Stop { duration: Some(Duration::from_secs(20)), count: None },
-        connections: ConnectionPolicy::default(),
+        connections: ConnectionPolicy {
+            // Much less than what the tests receive.
+            window_bytes: 65_535,
+            ..ConnectionPolicy::default()
+        },
         network: Network::default(),
-        tls: TlsPolicy::default(),
+        tls: TlsPolicy { insecure: true, ..TlsPolicy::default() },
         segment: Segment::WHOLE,
     };
     let (seconds, _collected) = channel();
@@ -154,8 +169,8 @@ fn run(driver: OneStream) -> Vec<String> {
 
 fn driver(call: Call, act: fn(&StreamReport, &mut Port), opened: fn(&Ended, &mut Port)) -> OneStream {
     let waits_for_close = matches!(call.kind, CallKind::WebSocket(_));
-    let log = Arc::new(Mutex::new(Vec::new()));
-    OneStream { call: Some(call), act, opened, waits_for_close, log, is_finished: false }
+    let (pauses, resumed, log) = (false, None, Arc::new(Mutex::new(Vec::new())));
+    OneStream { call: Some(call), act, opened, waits_for_close, pauses, resumed, log, is_finished: false }
 }
 
 fn websocket(url: &str, act: fn(&StreamReport, &mut Port)) -> Vec<String> {
@@ -213,3 +228,54 @@ fn a_response_is_reported_as_it_comes_and_a_body_grows() {
     assert_eq!(log.last().map(String::as_str), Some("Ok(200)"), "{log:?}");
     assert!(log.iter().any(|line| line.contains("one two three")), "{log:?}");
 }
+
+/// A server of all versions over TLS, and the URL of a path of it.
+fn secure_target(path: &str) -> (Target, String) {
+    let tls = Some(squall_server::Tls::SelfMade { names: Vec::new() });
+    let target = Target::start(&Options { tls, http3: true, ..Options::default() }).unwrap();
+    let url = format!("https://{}{path}", target.address());
+    (target, url)
+}
+
+#[test]
+fn a_body_that_exceeds_the_windows_grows_in_every_version() {
+    for http in [HttpVersion::Http11, HttpVersion::Http2, HttpVersion::Http3] {
+        let (_target, url) = secure_target("/upload");
+        let fields: &[(&str, &str)] =
+            if http == HttpVersion::Http11 { &[("Transfer-Encoding", "chunked")] } else { &[] };
+        let plan = RequestPlan { http, ..plan(&url, "POST", fields) };
+        let grow = |event: &StreamReport, port: &mut Port| {
+            if matches!(event.news, StreamNews::Open) {
+                for part in 0..PART_COUNT {
+                    port.commands.push((event.key, StreamCommand::Extend(vec![part as u8; PART_BYTES])));
+                }
+                port.commands.push((event.key, StreamCommand::Finish));
+            }
+        };
+        let log = run(driver(call(plan, CallKind::Stream(StreamBody::Grows)), grow, |_, _| {}));
+        assert_eq!(log.last().map(String::as_str), Some("Ok(200)"), "{http:?} {log:?}");
+        let size = (PART_COUNT * PART_BYTES).to_string();
+        assert!(log.iter().any(|line| line.contains(&size)), "{http:?} {log:?}");
+    }
+}
+
+#[test]
+fn nothing_of_a_paused_response_is_reported_until_it_is_resumed() {
+    for http in [HttpVersion::Http11, HttpVersion::Http2, HttpVersion::Http3] {
+        let (_target, url) = secure_target("/range/500000");
+        let plan = RequestPlan { http, ..plan(&url, "GET", &[]) };
+        let driver = driver(call(plan, CallKind::Stream(StreamBody::Whole)), |_, _| {}, |_, _| {});
+        let log = run(OneStream { pauses: true, ..driver });
+        let place = |text: &str| log.iter().position(|line| line.starts_with(text)).unwrap_or(usize::MAX);
+        assert!(place("200") < place("resumed") && place("resumed") < place("data"), "{http:?} {log:?}");
+        let bytes: usize = log.iter().filter_map(|line| line.strip_prefix("data ")).map(str::len).sum();
+        assert_eq!((bytes, log.last().map(String::as_str)), (500_000, Some("Ok(200)")), "{http:?}");
+    }
+}
+
+/// How long a response is paused: much longer than its first bytes need.
+const PAUSE_NS: u64 = 50_000_000;
+
+/// A body that is larger than what a server takes unread.
+const PART_COUNT: usize = 64;
+const PART_BYTES: usize = 100_000;
