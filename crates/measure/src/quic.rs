@@ -29,6 +29,12 @@ figures! {
         pub retries: u64,
         /// Version negotiation packets (RFC 9000 6).
         pub version_negotiations: u64,
+        /// Times that a connection has moved to another local address.
+        #[serde(default)]
+        pub migrations: u64,
+        /// Of these, those after which something from the server came there.
+        #[serde(default)]
+        pub migrations_survived: u64,
         /// Shortest round-trip time of each connection, at its end, in nanoseconds.
         pub rtt_min: Histogram,
         /// Smoothed round-trip time of each connection, at its end, in nanoseconds.

@@ -58,6 +58,20 @@ pub const QUIC_STREAM_WINDOW_BYTES_DEFAULT: u32 = 16 << 20;
 /// The same of a connection of QUIC: with a round trip of 50 ms it carries 10 Gbit/s.
 pub const QUIC_WINDOW_BYTES_DEFAULT: u32 = 64 << 20;
 
+/// Packets that a server may acknowledge together: more than a window of congestion has at first would stop what we send.
+pub const ACK_FREQUENCY_MAX: u32 = 1000;
+
+/// QPACK's dynamic table, which a server fills and we keep for each connection.
+pub const QPACK_TABLE_BYTES_MAX: u32 = 65_535;
+
+/// Connections change their local address no more often than this: each time takes a socket and a round trip.
+pub const MIGRATION_TIME_MIN: Duration = Duration::from_millis(10);
+
+/// Connections of one run that have a qlog file, and the size at which each ends: a gigabyte in all.
+pub const QLOG_FILE_COUNT_MAX: u32 = 100;
+/// See [`QLOG_FILE_COUNT_MAX`].
+pub const QLOG_FILE_BYTES_MAX: u64 = 10_000_000;
+
 /// Largest flow-control window (RFC 9113 6.9.1).
 pub const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
 

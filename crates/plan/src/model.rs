@@ -298,7 +298,7 @@ pub struct Stop {
 }
 
 /// How connections are kept and closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionPolicy {
     /// `None`: as many as the peer allows. `Some(1)`: a new connection for each request (`--no-keepalive`).
@@ -324,7 +324,7 @@ pub struct ConnectionPolicy {
 }
 
 /// How QUIC is spoken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QuicPolicy {
     /// Congestion controller of what we send.
@@ -338,6 +338,17 @@ pub struct QuicPolicy {
     pub ecn: bool,
     /// Each connection has a UDP socket, and so a port, of its own.
     pub socket_per_connection: bool,
+    /// The server is asked to acknowledge at the latest every so many packets; `None`: what it does unasked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_frequency: Option<NonZeroU32>,
+    /// HTTP/3: the dynamic table that the server may fill (RFC 9204 3.2); 0: none.
+    pub table_bytes: u32,
+    /// Open connections get another local address this often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub migration_interval: Option<Duration>,
+    /// What happens on the first connections is written to files here (qlog).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qlog_dir: Option<PathBuf>,
 }
 
 /// A congestion controller.
@@ -361,6 +372,10 @@ impl Default for QuicPolicy {
             segmentation: true,
             ecn: true,
             socket_per_connection: false,
+            ack_frequency: None,
+            table_bytes: 0,
+            migration_interval: None,
+            qlog_dir: None,
         }
     }
 }

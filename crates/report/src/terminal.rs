@@ -556,6 +556,10 @@ fn quic_facts(quic: &QuicSummary) -> Vec<String> {
         let (least, smoothed) = (wording::time(quic.rtt_min_us.p50), wording::time(quic.rtt_us.p50));
         facts.push(format!("RTT p50 {smoothed}, min {least}"));
     }
+    if quic.migrations > 0 {
+        let (moved, survived) = (units::count(quic.migrations), units::count(quic.migrations_survived));
+        facts.push(format!("{moved} migrations, {survived} survived"));
+    }
     for (count, what) in [
         (quic.retries, "Retry packets"),
         (quic.version_negotiations, "version negotiations"),

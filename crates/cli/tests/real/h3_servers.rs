@@ -47,6 +47,7 @@ fn bodies_redirects_and_head_work_over_http3() {
         ("/", &["-n20", "--requests-per-connection", "5"], 20),
         ("/", &["-n20", "--udp-socket-per-connection", "--no-gso", "--no-ecn", "--quic-cc", "bbr"], 20),
         ("/", &["-n20", "--max-udp-payload-size", "1200"], 20),
+        ("/", &["-n20", "--qpack-table", "4KiB", "--ack-frequency", "10"], 20),
         ("/", &["-d1s", "--rate", "50"], 50),
     ] {
         let url = server.h3_url(path);
@@ -99,6 +100,49 @@ fn idle_quic_connections_answer_pings() {
         .map(|name| ended.count(&format!("/totals/idle_connections/{name}")));
     assert_eq!((ended.code, idle), (Some(0), [20, 0, 20]), "{ended:#?}");
     assert!(ended.count("/totals/idle_connections/ping_us/count") >= 40, "{ended:#?}");
+}
+
+#[test]
+fn connections_survive_a_change_of_their_local_port() {
+    let server = Server::caddy();
+    let url = server.h3_url("/");
+    let address = server.tls_address();
+    for args in [
+        &[&*url, "-c3", "-d1s", "--streams", "4", "--migrate", "100ms"][..],
+        &[&url, "-c3", "-d1s", "--migrate", "100ms", "--udp-socket-per-connection"],
+        &["idle", &address, "--quic", "-c3", "-d1s", "--migrate", "300ms"],
+    ] {
+        let ended = run_trusting(&server, args);
+        let count = |name: &str| ended.count(&format!("/totals/{name}"));
+        assert_eq!((ended.code, count("failed"), count("quic/connections")), (Some(0), 0, 3), "{ended:#?}");
+        let (moved, survived) = (count("quic/migrations"), count("quic/migrations_survived"));
+        // The last move may come too late for an answer.
+        assert!(moved >= 6 && survived <= moved && survived >= moved - 3, "{moved} {survived} {args:?}");
+    }
+}
+
+#[test]
+fn each_connection_has_a_qlog_file() {
+    let server = Server::caddy();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new").display().to_string();
+    let ended = run_trusting(&server, &[&server.h3_url("/"), "-c3", "-n30", "--qlog", &path]);
+    assert_eq!((ended.code, ended.count("/totals/ok")), (Some(0), 30), "{ended:#?}");
+    for number in 0..3 {
+        let text = std::fs::read_to_string(format!("{path}/connection-{number}.sqlog")).unwrap();
+        let records = text.split('\u{1e}').skip(1);
+        let records: Vec<serde_json::Value> =
+            records.map(|record| serde_json::from_str(record).unwrap()).collect();
+        assert_eq!(records[0]["qlog_format"], "JSON-SEQ");
+        for name in ["packet_sent", "packet_received"] {
+            let is_one =
+                |record: &serde_json::Value| record["name"].as_str().is_some_and(|text| text.ends_with(name));
+            assert!(records.iter().any(is_one), "{name} {}", records[1]);
+        }
+    }
+    let file = server.ca_file().display().to_string();
+    let refused = run_trusting(&server, &[&server.h3_url("/"), "-n1", "--qlog", &file]);
+    assert!(refused.stderr.contains("qlog directory"), "{refused:#?}");
 }
 
 #[test]

@@ -35,6 +35,7 @@ use self::rotation::rotation;
 use self::rows::RowTable;
 use self::sessions::SessionTable;
 use crate::dns::Names;
+use crate::quic::prepare_qlog;
 use crate::{Error, Forbidden};
 
 pub(crate) use self::origin::{Dial, Origin, OriginKey, OriginTls, connect_to, resolve_rule};
@@ -74,6 +75,9 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Prepares a load: opens its files, reads its certificates, resolves its names. Its rows follow `rows`.
     pub(crate) fn new(load: &Load, rows: Vec<RowKey>, stop: &Arc<AtomicBool>) -> Result<Self, Error> {
+        if let Some(folder) = &load.connections.quic.qlog_dir {
+            prepare_qlog(folder)?;
+        }
         let (mut streams, mut sessions) = (None, None);
         let http = match &load.what {
             What::Http(http) => http,

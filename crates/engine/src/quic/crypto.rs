@@ -3,7 +3,7 @@
 //! quinn-proto's own does not say what was agreed on, how many tickets came, or why a handshake failed other than in words. Owns: nothing but that.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use quinn_proto::crypto::{self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey};
@@ -31,11 +31,15 @@ pub(super) struct HandshakeState {
     pub(super) ticket_count: u32,
     /// Why it has failed, where that is for a reason of TLS.
     pub(super) failure: Option<Error>,
+    tls: SharedTls,
 }
+
+/// A handshake, and what comes after it: tickets. Emptied when none are wanted: it takes kilobytes.
+type SharedTls = Arc<Mutex<Option<Box<ClientConnection>>>>;
 
 /// One session.
 struct Session {
-    tls: ClientConnection,
+    tls: SharedTls,
     initial: Suite,
     /// What the keys after the present ones are made of.
     successor: Option<Secrets>,
@@ -71,6 +75,7 @@ impl crypto::ClientConfig for Settings {
         params.write(&mut encoded);
         let config = Arc::clone(&self.config);
         let tls = ClientConnection::new(config, Version::V1, name, encoded).map_err(|_| invalid())?;
+        let tls = Arc::new(Mutex::new(Some(Box::new(tls))));
         Ok(Box::new(Session { tls, initial: self.initial, successor: None, failure: None }))
     }
 }
@@ -80,6 +85,21 @@ impl HandshakeState {
     pub(super) fn of(connection: &quinn_proto::Connection) -> Option<Box<Self>> {
         connection.crypto_session().handshake_data()?.downcast().ok()
     }
+
+    /// Drops what only tickets need, once the handshake is over. The keys of packets are elsewhere.
+    pub(super) fn drop_tls(&self) {
+        *locked(&self.tls) = None;
+    }
+}
+
+impl Session {
+    fn tls(&self) -> MutexGuard<'_, Option<Box<ClientConnection>>> {
+        locked(&self.tls)
+    }
+}
+
+fn locked(tls: &SharedTls) -> MutexGuard<'_, Option<Box<ClientConnection>>> {
+    tls.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl crypto::Session for Session {
@@ -92,11 +112,13 @@ impl crypto::Session for Session {
     }
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        let is_over = !self.tls.is_handshaking();
+        let tls = self.tls();
+        let finished = tls.as_ref().filter(|tls| !tls.is_handshaking());
         Some(Box::new(HandshakeState {
-            agreement: is_over.then(|| Agreement::of(&self.tls).ok()).flatten(),
-            ticket_count: self.tls.tls13_tickets_received(),
+            agreement: finished.and_then(|tls| Agreement::of(tls).ok()),
+            ticket_count: tls.as_ref().map_or(0, |tls| tls.tls13_tickets_received()),
             failure: self.failure.clone(),
+            tls: Arc::clone(&self.tls),
         }))
     }
 
@@ -105,21 +127,23 @@ impl crypto::Session for Session {
     }
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        let keys = self.tls.zero_rtt_keys()?;
+        let keys = self.tls().as_ref()?.zero_rtt_keys()?;
         Some((Box::new(keys.header), Box::new(keys.packet)))
     }
 
     fn early_data_accepted(&self) -> Option<bool> {
-        Some(self.tls.is_early_data_accepted())
+        Some(self.tls().as_ref().is_some_and(|tls| tls.is_early_data_accepted()))
     }
 
     fn is_handshaking(&self) -> bool {
-        self.tls.is_handshaking()
+        self.tls().as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
     fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
-        let Err(error) = self.tls.read_hs(buf) else { return Ok(false) };
-        let code = match self.tls.alert() {
+        let mut locked = locked(&self.tls);
+        let Some(tls) = locked.as_mut() else { return Ok(false) };
+        let Err(error) = tls.read_hs(buf) else { return Ok(false) };
+        let code = match tls.alert() {
             // RFC 9001 4.8: an alert becomes a code.
             Some(alert) => TransportErrorCode::crypto(alert.into()),
             None => TransportErrorCode::PROTOCOL_VIOLATION,
@@ -130,12 +154,15 @@ impl crypto::Session for Session {
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        let Some(mut encoded) = self.tls.quic_transport_parameters() else { return Ok(None) };
+        let tls = self.tls();
+        let encoded = tls.as_ref().and_then(|tls| tls.quic_transport_parameters());
+        let Some(mut encoded) = encoded else { return Ok(None) };
         Ok(Some(TransportParameters::read(Side::Client, &mut encoded)?))
     }
 
     fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
-        Some(keys_of(match self.tls.write_hs(buf)? {
+        let change = self.tls().as_mut()?.write_hs(buf)?;
+        Some(keys_of(match change {
             KeyChange::Handshake { keys } => keys,
             KeyChange::OneRtt { keys, next } => {
                 self.successor = Some(next);

@@ -4,8 +4,7 @@
 //! connected, which saves the kernel the search for a route, and brings refusals (ICMP) to the right ones. Owns: sockets, buffers, timers. Never:
 //! what is said on a connection.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,19 +17,20 @@ use quinn_proto::{
 use rustls::pki_types::ServerName;
 
 use super::crypto::Settings;
+use super::qlog::next_stream;
 use super::session::{QuicClock, QuicSession};
 use super::transport::transport_config;
 use crate::sys::{
     Fd, OutgoingDatagrams, ReceivedBatch, connect_udp, dropped_count, enlarge_buffers, has_segmentation,
     monotonic_ns, recv_datagrams, send_datagrams,
 };
-use squall_plan::{ConnectionPolicy, QuicPolicy};
+use squall_plan::ConnectionPolicy;
 
 /// The QUIC connections of one event loop, as far as the network sees them.
 pub(crate) struct QuicEndpoint {
     endpoint: Endpoint,
     clock: QuicClock,
-    policy: QuicPolicy,
+    policy: ConnectionPolicy,
     transport: Arc<TransportConfig>,
     /// Settings by those of TLS: a few.
     configs: Vec<(Arc<rustls::ClientConfig>, ClientConfig)>,
@@ -40,8 +40,8 @@ pub(crate) struct QuicEndpoint {
     dirty_sockets: Vec<usize>,
     /// The slot of each connection that the endpoint knows.
     owners: Vec<u32>,
-    /// When connections need attention: time, slot, generation. One whose time has changed since is looked at for nothing.
-    timers: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    /// When connections need attention, and their slots: one entry for each at most, as times that have only moved later stay until they come.
+    timers: BTreeSet<(u64, u32)>,
     received: ReceivedBatch,
     /// Connections whose datagrams found no space in a socket.
     pub(crate) blocked: Vec<u32>,
@@ -70,6 +70,8 @@ struct UdpSocket {
     /// By what another connection finds it.
     path: (Option<IpAddr>, SocketAddr),
     is_shared: bool,
+    /// Connections have moved to another one; what is on its way to them still comes here.
+    is_left: bool,
     user_count: u32,
     unsent: Vec<OutgoingDatagrams>,
     /// Buffers of those that were sent.
@@ -104,14 +106,14 @@ impl QuicEndpoint {
         Self {
             endpoint: Endpoint::new(Arc::new(config), None, true, None),
             clock: QuicClock::new(monotonic_ns()),
-            policy: policy.quic,
+            policy: policy.clone(),
             transport: Arc::new(transport_config(policy)),
             configs: Vec::new(),
             sockets: Vec::new(),
             vacant_sockets: Vec::new(),
             dirty_sockets: Vec::new(),
             owners: Vec::new(),
-            timers: BinaryHeap::new(),
+            timers: BTreeSet::new(),
             received: ReceivedBatch::new(),
             blocked: Vec::new(),
             newly_blocked: Vec::new(),
@@ -129,13 +131,20 @@ impl QuicEndpoint {
         target: &QuicTarget<'_>,
         watch: impl FnOnce(&Fd, usize) -> io::Result<()>,
     ) -> io::Result<Box<QuicSession>> {
-        let config = self.config_of(target.config)?;
+        let mut config = self.config_of(target.config)?;
         let now = self.clock.instant(now_ns);
+        let log = self.policy.quic.qlog_dir.as_ref().and_then(|folder| next_stream(folder, now));
+        if log.is_some() {
+            let mut transport = transport_config(&self.policy);
+            transport.qlog_stream(log);
+            config.transport_config(Arc::new(transport));
+        }
         let name = target.server_name.to_str();
         let (handle, connection) =
             self.endpoint.connect(now, config, target.remote, &name).map_err(connect_failed)?;
         // The socket comes last: one of a single connection is closed by nothing but the connection's end.
-        let socket_idx = self.socket_for(target, watch).inspect_err(|_| {
+        let path = (target.source, target.remote);
+        let socket_idx = self.socket_for(path, watch).inspect_err(|_| {
             self.endpoint.handle_event(handle, EndpointEvent::drained());
         })?;
         if self.owners.len() <= handle.0 {
@@ -161,25 +170,25 @@ impl QuicEndpoint {
 
     fn socket_for(
         &mut self,
-        target: &QuicTarget<'_>,
+        path: (Option<IpAddr>, SocketAddr),
         watch: impl FnOnce(&Fd, usize) -> io::Result<()>,
     ) -> io::Result<usize> {
-        let path = (target.source, target.remote);
-        let is_shared = !self.policy.socket_per_connection;
-        let known = self.sockets.iter().position(|socket| socket.path == path);
+        let is_shared = !self.policy.quic.socket_per_connection;
+        let known = self.sockets.iter().position(|socket| socket.path == path && socket.is_current());
         if let Some(idx) = known.filter(|_| is_shared) {
             return Ok(idx);
         }
-        let fd = connect_udp(&target.remote, target.source, self.policy.ecn)?;
+        let fd = connect_udp(&path.1, path.0, self.policy.quic.ecn)?;
         let buffer_bytes = if is_shared { UDP_BUFFER_BYTES as usize } else { OWN_BUFFER_BYTES };
         enlarge_buffers(&fd, buffer_bytes)?;
-        let can_cut = self.policy.segmentation && has_segmentation(&fd);
+        let can_cut = self.policy.quic.segmentation && has_segmentation(&fd);
         let idx = self.vacant_sockets.last().copied().unwrap_or(self.sockets.len());
         watch(&fd, idx)?;
         let socket = UdpSocket {
             fd: Some(fd),
             path,
             is_shared,
+            is_left: false,
             user_count: 0,
             unsent: Vec::new(),
             spare: Vec::new(),
@@ -194,6 +203,41 @@ impl QuicEndpoint {
             self.sockets[idx] = socket;
         }
         Ok(idx)
+    }
+
+    /// Leaves all sockets: connections that move now get others. Those that were left before are closed.
+    pub(crate) fn leave_sockets(&mut self) {
+        for socket_idx in 0..self.sockets.len() {
+            self.send_unsent(socket_idx);
+            let socket = &mut self.sockets[socket_idx];
+            if socket.is_left && socket.user_count == 0 {
+                self.close_socket(socket_idx);
+            } else {
+                socket.is_left = true;
+            }
+        }
+    }
+
+    /// Moves a connection to another local port, or address, as a client does that changes its network.
+    pub(crate) fn migrate(
+        &mut self,
+        session: &mut QuicSession,
+        path: (Option<IpAddr>, SocketAddr),
+        watch: impl FnOnce(&Fd, usize) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let socket_idx = self.socket_for(path, watch)?;
+        self.sockets[socket_idx].user_count += 1;
+        self.sockets[session.socket_idx].user_count -= 1;
+        session.socket_idx = socket_idx;
+        session.note_migration();
+        Ok(())
+    }
+
+    fn close_socket(&mut self, socket_idx: usize) {
+        self.note_dropped(socket_idx);
+        if self.sockets[socket_idx].fd.take().is_some() {
+            self.vacant_sockets.push(socket_idx);
+        }
     }
 
     /// The socket of that number, for settings of its own.
@@ -262,12 +306,7 @@ impl QuicEndpoint {
 
     /// Queues what a connection has to send; how many bytes that is, and whether it is all. If not, its socket is full, and it is to be asked again
     /// once that is [unblocked](Self::unblock).
-    pub(crate) fn transmit(
-        &mut self,
-        session: &mut QuicSession,
-        owner: (u32, u32),
-        now_ns: u64,
-    ) -> (usize, bool) {
+    pub(crate) fn transmit(&mut self, session: &mut QuicSession, owner: u32, now_ns: u64) -> (usize, bool) {
         let now = self.clock.instant(now_ns);
         let (mut queued_bytes, mut is_whole) = (0, true);
         loop {
@@ -291,7 +330,7 @@ impl QuicEndpoint {
             bytes.truncate(transmit.size);
             queued_bytes += transmit.size;
             let segment_bytes = transmit.segment_size.unwrap_or(0) as u16;
-            let ecn = transmit.ecn.filter(|_| self.policy.ecn).map_or(0, |ecn| ecn as u8);
+            let ecn = transmit.ecn.filter(|_| self.policy.quic.ecn).map_or(0, |ecn| ecn as u8);
             self.push_unsent(session.socket_idx, OutgoingDatagrams { bytes, segment_bytes, ecn });
         }
         self.exchange_events(session);
@@ -300,40 +339,30 @@ impl QuicEndpoint {
     }
 
     /// Notes when a connection needs attention next, where that is earlier than what is noted.
-    fn arm(&mut self, session: &mut QuicSession, (owner, generation): (u32, u32)) {
+    fn arm(&mut self, session: &mut QuicSession, owner: u32) {
         let Some(at) = session.connection.poll_timeout() else { return };
         let at_ns = self.clock.nanoseconds(at);
         if at_ns < session.timer_ns {
+            self.timers.remove(&(session.timer_ns, owner));
             session.timer_ns = at_ns;
-            self.timers.push(Reverse((at_ns, owner, generation)));
+            self.timers.insert((at_ns, owner));
         }
     }
 
     /// When the next connection may need attention; `u64::MAX`: none will.
     pub(crate) fn next_timer_ns(&self) -> u64 {
-        self.timers.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns)
+        self.timers.first().map_or(u64::MAX, |(at_ns, _)| *at_ns)
     }
 
-    /// A time that has come, with the slot and the generation that it was noted for.
-    pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<(u64, (u32, u32))> {
-        let Reverse((at_ns, owner, generation)) = *self.timers.peek()?;
-        (at_ns <= now_ns).then(|| {
-            self.timers.pop();
-            (at_ns, (owner, generation))
-        })
+    /// The slot of a connection whose time has come.
+    pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<u32> {
+        let (_, owner) = *self.timers.first().filter(|(at_ns, _)| *at_ns <= now_ns)?;
+        self.timers.pop_first();
+        Some(owner)
     }
 
-    /// The time of a connection has come, or had been noted before it changed; whether there was anything to do.
-    pub(crate) fn expire(
-        &mut self,
-        session: &mut QuicSession,
-        (at_ns, owner): (u64, (u32, u32)),
-        now_ns: u64,
-    ) -> bool {
-        // An earlier time was noted after this one, and has its own entry.
-        if session.timer_ns != at_ns {
-            return false;
-        }
+    /// The time of a connection has come, or had been noted before it moved; whether there was anything to do.
+    pub(crate) fn expire(&mut self, session: &mut QuicSession, owner: u32, now_ns: u64) -> bool {
         session.timer_ns = u64::MAX;
         let is_due = session.connection.poll_timeout().is_some_and(|at| self.clock.nanoseconds(at) <= now_ns);
         if is_due {
@@ -434,15 +463,14 @@ impl QuicEndpoint {
     pub(crate) fn forget(&mut self, session: &QuicSession) {
         self.endpoint.handle_event(session.handle, EndpointEvent::drained());
         if let Some(owner) = self.owners.get_mut(session.handle.0) {
+            self.timers.remove(&(session.timer_ns, *owner));
             *owner = u32::MAX;
         }
         let socket_idx = session.socket_idx;
         self.sockets[socket_idx].user_count -= 1;
         if !self.sockets[socket_idx].is_shared && self.sockets[socket_idx].user_count == 0 {
             self.send_unsent(socket_idx);
-            self.note_dropped(socket_idx);
-            self.sockets[socket_idx].fd = None;
-            self.vacant_sockets.push(socket_idx);
+            self.close_socket(socket_idx);
         }
     }
 
@@ -459,6 +487,13 @@ impl QuicEndpoint {
             self.counts.dropped += u64::from(dropped.wrapping_sub(socket.dropped_before));
             socket.dropped_before = dropped;
         }
+    }
+}
+
+impl UdpSocket {
+    /// Whether connections may still be put on it.
+    const fn is_current(&self) -> bool {
+        self.fd.is_some() && !self.is_left
     }
 }
 

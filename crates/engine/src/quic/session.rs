@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use quinn_proto::{Connection, ConnectionHandle, ConnectionStats, ReadError, StreamId, VarInt, WriteError};
+use quinn_proto::{Connection, ConnectionHandle, ReadError, StreamId, VarInt, WriteError};
 
 use super::crypto::HandshakeState;
 use crate::tls::{Agreement, EarlyData};
@@ -23,6 +23,11 @@ pub(crate) struct QuicSession {
     pub(crate) retry_count: u32,
     /// Version negotiation packets (RFC 9000 6) that came.
     pub(crate) version_negotiation_count: u32,
+    /// Times that it has moved to another local address, and of these, those after which something came there.
+    pub(crate) migration_count: u32,
+    pub(crate) survival_count: u32,
+    /// Nothing has come yet where it has moved.
+    is_moving: bool,
     /// Acknowledgements that had come when it was pinged last.
     pub(crate) acks_before_ping: u64,
     /// Streams that were opened, and are used in that order.
@@ -30,14 +35,14 @@ pub(crate) struct QuicSession {
     pub(crate) uni_count: u64,
     /// It waits for its socket to take more.
     pub(crate) is_blocked: bool,
-    /// What streams did not take; rarely anything.
+    /// What streams did not take; rarely anything. One part for each at most, as a stream is given nothing more until that is gone.
     held: Vec<HeldPart>,
     /// What of its statistics is in the figures already.
-    pub(super) counted: ConnectionStats,
+    counted: QuicProgress,
     agreement: Option<Agreement>,
 }
 
-/// Statistics since they were asked for last.
+/// Statistics, or what has been added to them since they were asked for last.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct QuicProgress {
     pub(crate) packets_sent: u64,
@@ -57,12 +62,15 @@ impl QuicSession {
             received_bytes: 0,
             retry_count: 0,
             version_negotiation_count: 0,
+            migration_count: 0,
+            survival_count: 0,
+            is_moving: false,
             acks_before_ping: 0,
             bidi_count: 0,
             uni_count: 0,
             is_blocked: false,
             held: Vec::new(),
-            counted: ConnectionStats::default(),
+            counted: QuicProgress::default(),
             agreement: None,
         }
     }
@@ -74,6 +82,13 @@ impl QuicSession {
     /// The handshake is over: what it has agreed on is kept.
     pub(crate) fn note_connected(&mut self) {
         self.agreement = HandshakeState::of(&self.connection).and_then(|state| state.agreement);
+    }
+
+    /// Tickets are of no use.
+    pub(crate) fn drop_tls(&self) {
+        if let Some(state) = HandshakeState::of(&self.connection) {
+            state.drop_tls();
+        }
     }
 
     /// What the handshake has agreed on, once it is over.
@@ -105,6 +120,25 @@ impl QuicSession {
         (self.connection.min_rtt(), self.connection.rtt())
     }
 
+    /// It has moved: the server is told by what is sent next, and asked for an answer there.
+    pub(super) fn note_migration(&mut self) {
+        self.is_moving = true;
+        self.migration_count += 1;
+        // Where the server was to take more before, the new socket has to say so.
+        self.is_blocked = false;
+        self.connection.local_address_changed();
+    }
+
+    /// A datagram came on a socket.
+    pub(crate) fn note_datagram(&mut self, socket_idx: usize, bytes: usize) {
+        self.is_answered = true;
+        self.received_bytes += bytes as u64;
+        if self.is_moving && socket_idx == self.socket_idx {
+            self.is_moving = false;
+            self.survival_count += 1;
+        }
+    }
+
     /// Asks the server for a sign of life: its acknowledgement.
     pub(crate) fn ping(&mut self) {
         self.acks_before_ping = self.ack_count();
@@ -118,13 +152,19 @@ impl QuicSession {
 
     /// What has happened since this was asked last.
     pub(crate) fn take_progress(&mut self) -> QuicProgress {
-        let now = self.connection.stats();
+        let stats = self.connection.stats();
+        let now = QuicProgress {
+            packets_sent: stats.path.sent_packets,
+            packets_lost: stats.path.lost_packets,
+            datagrams_sent: stats.udp_tx.datagrams,
+            datagrams_received: stats.udp_rx.datagrams,
+        };
         let before = std::mem::replace(&mut self.counted, now);
         QuicProgress {
-            packets_sent: now.path.sent_packets - before.path.sent_packets,
-            packets_lost: now.path.lost_packets - before.path.lost_packets,
-            datagrams_sent: now.udp_tx.datagrams - before.udp_tx.datagrams,
-            datagrams_received: now.udp_rx.datagrams - before.udp_rx.datagrams,
+            packets_sent: now.packets_sent - before.packets_sent,
+            packets_lost: now.packets_lost - before.packets_lost,
+            datagrams_sent: now.datagrams_sent - before.datagrams_sent,
+            datagrams_received: now.datagrams_received - before.datagrams_received,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
-use quinn_proto::{MtuDiscoveryConfig, TransportConfig, VarInt};
+use quinn_proto::{AckFrequencyConfig, MtuDiscoveryConfig, TransportConfig, VarInt};
 use squall_plan::limits::{
     QUIC_STREAM_WINDOW_BYTES_DEFAULT, QUIC_WINDOW_BYTES_DEFAULT, WINDOW_BYTES_DEFAULT,
 };
@@ -12,7 +12,7 @@ use squall_plan::{ConnectionPolicy, QuicCongestion};
 /// How connections of a load behave.
 pub(super) fn transport_config(policy: &ConnectionPolicy) -> TransportConfig {
     let mut config = TransportConfig::default();
-    let quic = policy.quic;
+    let quic = &policy.quic;
     config
         // A request has a time limit of its own, and a connection that is kept ends when the server says.
         .max_idle_timeout(None)
@@ -28,6 +28,12 @@ pub(super) fn transport_config(policy: &ConnectionPolicy) -> TransportConfig {
         let mut discovery = MtuDiscoveryConfig::default();
         discovery.upper_bound(bytes.get().max(MTU_MIN));
         config.mtu_discovery_config((bytes.get() > MTU_MIN).then_some(discovery));
+    }
+    if let Some(count) = quic.ack_frequency {
+        let mut frequency = AckFrequencyConfig::default();
+        // The extension counts the packets that may wait.
+        frequency.ack_eliciting_threshold(VarInt::from_u32(count.get() - 1));
+        config.ack_frequency_config(Some(frequency));
     }
     match quic.congestion {
         QuicCongestion::Cubic => {

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::limits::WINDOW_BYTES_DEFAULT;
 use crate::options::table::{
-    ALPN, CACERT, CERT, CIPHERS, CLOSE, CONNECT_TIMEOUT, CONNECT_TO, CONNECTION_WINDOW, GROUPS, H2C,
-    INSECURE, KEY, KEY_LOG, MAX_CONNECTION_AGE, MAX_UDP_PAYLOAD_SIZE, NO_ECN, NO_GSO, NO_KEEPALIVE, PIPELINE,
-    PROXY, QUIC_CC, REQUESTS_PER_CONNECTION, RESOLVE, SNI, STREAMS, TLS, UDP_SOCKET_PER_CONNECTION,
-    UNIX_SOCKET, WINDOW,
+    ACK_FREQUENCY, ALPN, CACERT, CERT, CIPHERS, CLOSE, CONNECT_TIMEOUT, CONNECT_TO, CONNECTION_WINDOW,
+    GROUPS, H2C, INSECURE, KEY, KEY_LOG, MAX_CONNECTION_AGE, MAX_UDP_PAYLOAD_SIZE, MIGRATE, NO_ECN, NO_GSO,
+    NO_KEEPALIVE, PIPELINE, PROXY, QLOG, QPACK_TABLE, QUIC_CC, REQUESTS_PER_CONNECTION, RESOLVE, SNI,
+    STREAMS, TLS, UDP_SOCKET_PER_CONNECTION, UNIX_SOCKET, WINDOW,
 };
 use crate::options::{LoadOption, Reading};
 use crate::{
@@ -40,12 +40,16 @@ pub(super) fn connection_policy(given: &mut Reading<'_>) -> ConnectionPolicy {
 
 /// How QUIC is spoken. `is_spoken`: whether it is; `wanted_by`: the option that says so.
 pub(super) fn quic_policy(given: &mut Reading<'_>, is_spoken: bool, wanted_by: &str) -> QuicPolicy {
-    let options: [&LoadOption; 5] = [
+    let options: [&LoadOption; 9] = [
         &QUIC_CC.option,
         &MAX_UDP_PAYLOAD_SIZE.option,
         &NO_GSO.option,
         &NO_ECN.option,
         &UDP_SOCKET_PER_CONNECTION.option,
+        &ACK_FREQUENCY.option,
+        &QPACK_TABLE.option,
+        &MIGRATE.option,
+        &QLOG.option,
     ];
     if let Some(option) = options.into_iter().find(|option| given.has(option)).filter(|_| !is_spoken) {
         let message = format!("`--{}` is for QUIC, which this load does not use", option.name);
@@ -58,6 +62,10 @@ pub(super) fn quic_policy(given: &mut Reading<'_>, is_spoken: bool, wanted_by: &
         segmentation: !given.is_set(&NO_GSO),
         ecn: !given.is_set(&NO_ECN),
         socket_per_connection: given.is_set(&UDP_SOCKET_PER_CONNECTION),
+        ack_frequency: given.one(&ACK_FREQUENCY),
+        table_bytes: given.one(&QPACK_TABLE).unwrap_or(0),
+        migration_interval: given.one(&MIGRATE),
+        qlog_dir: given.one(&QLOG),
     }
 }
 

@@ -500,6 +500,18 @@ options! { DATAGRAMS, "QUIC", &[Http, Stream, Handshake, Idle, Replay];
     /// By default the connections of a thread share a socket for each server address, which takes fewer system calls. Some
     /// servers and load balancers tell connections apart by their ports.
     UDP_SOCKET_PER_CONNECTION: () = switch("udp-socket-per-connection").rare();
+    /// Ask the server to acknowledge at the latest every Nth packet [default: 2]
+    ///
+    /// Servers that do not support QUIC's ACK frequency extension are not asked.
+    ACK_FREQUENCY: NonZeroU32 = option("ack-frequency", "N", Number, values::ack_frequency).rare();
+    /// Let the server keep a dynamic table of this size for the fields of its responses (QPACK) [default: 0, none]
+    QPACK_TABLE: u32 = option("qpack-table", "SIZE", Size, values::qpack_table).rare().of(&[Http, Stream, Replay]);
+    /// Move open connections to another local port, or address of --source, this often
+    ///
+    /// As when a phone changes its network. What arrives on the new path afterwards shows that a connection has survived.
+    MIGRATE: Duration = option("migrate", "TIME", Time, values::migrate).rare();
+    /// Write qlog files into this directory: one for each of the first 100 connections, of 10 MB at most
+    QLOG: PathBuf = option("qlog", "DIR", Path, values::path).rare();
 }
 
 options! { ENCRYPTED, "TLS", &[Http, Stream, WebSocket, Handshake, Idle, Replay];

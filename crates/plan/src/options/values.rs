@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::limits::{
-    CONNECTION_COUNT_MAX, CONNECTION_WINDOW_BYTES_MIN, PIPELINE_DEPTH_MAX, REDIRECT_COUNT_MAX,
-    STREAM_COUNT_MAX, THREAD_COUNT_MAX, UDP_PAYLOAD_BYTES_MAX, WINDOW_BYTES_MAX,
+    ACK_FREQUENCY_MAX, CONNECTION_COUNT_MAX, CONNECTION_WINDOW_BYTES_MIN, MIGRATION_TIME_MIN,
+    PIPELINE_DEPTH_MAX, QPACK_TABLE_BYTES_MAX, REDIRECT_COUNT_MAX, STREAM_COUNT_MAX, THREAD_COUNT_MAX,
+    UDP_PAYLOAD_BYTES_MAX, WINDOW_BYTES_MAX,
 };
 use crate::rules::parse_header;
 use crate::units::{parse_count, parse_duration, parse_rate, parse_size, parse_weight};
@@ -234,6 +235,31 @@ pub(super) fn udp_payload(text: &str) -> Result<NonZeroU16, InputError> {
     in_range.ok_or_else(|| {
         refused("must be from 1200 to 65527", "Ethernet carries 1472 with IPv4, 1452 with IPv6")
     })
+}
+
+/// Packets that are acknowledged together.
+pub(super) fn ack_frequency(text: &str) -> Result<NonZeroU32, InputError> {
+    counted(text, ACK_FREQUENCY_MAX)
+}
+
+/// The capacity of QPACK's dynamic table.
+pub(super) fn qpack_table(text: &str) -> Result<u32, InputError> {
+    match u32::try_from(parse_size(text)?) {
+        Ok(bytes) if bytes <= QPACK_TABLE_BYTES_MAX => Ok(bytes),
+        _ => Err(refused(format!("more than {QPACK_TABLE_BYTES_MAX} bytes"), "write a size such as `4KiB`")),
+    }
+}
+
+/// The time between two changes of the local address.
+pub(super) fn migrate(text: &str) -> Result<Duration, InputError> {
+    let time = time(text)?;
+    if time < MIGRATION_TIME_MIN {
+        return Err(refused(
+            "less than 10 ms",
+            "connections need a round trip to survive: write a time such as `1s`",
+        ));
+    }
+    Ok(time)
 }
 
 /// A stream's flow-control window.

@@ -28,6 +28,10 @@ pub struct QuicSummary {
     pub retries: u64,
     /// Version negotiation packets received.
     pub version_negotiations: u64,
+    /// Times that a connection moved to another local address (`--migrate`).
+    pub migrations: u64,
+    /// Of these, those after which the server's datagrams arrived there.
+    pub migrations_survived: u64,
     /// Shortest round-trip time of each connection.
     pub rtt_min_us: Distribution,
     /// Smoothed round-trip time of each connection, at its end.
@@ -47,6 +51,8 @@ pub(super) fn quic(record: &RunRecord) -> Option<QuicSummary> {
         datagrams_dropped: quic.datagrams_dropped,
         retries: quic.retries,
         version_negotiations: quic.version_negotiations,
+        migrations: quic.migrations,
+        migrations_survived: quic.migrations_survived,
         rtt_min_us: Distribution::from(&quic.rtt_min),
         rtt_us: Distribution::from(&quic.rtt_smoothed),
     })

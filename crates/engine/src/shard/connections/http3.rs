@@ -124,6 +124,7 @@ impl Connections {
             let is_last = !client.is_uploading(slot);
             if !session.write_or_hold(stream_id, slot, &self.io.out, is_last) {
                 client.block(slot);
+                self.io.ending.retain(|ending| *ending != slot);
             }
         }
         true
@@ -157,8 +158,9 @@ impl Connections {
         };
         let out = &self.io.out;
         let taken = session.write(stream_id, out);
+        let is_held = taken < out.len();
         let mut left_bytes = 0;
-        if taken == out.len() {
+        if !is_held {
             if chunk.is_last {
                 session.finish(stream_id);
             }
@@ -173,7 +175,7 @@ impl Connections {
             client.return_chunk(chunk.slot, left_bytes);
             client.block(chunk.slot);
         }
-        let is_last = chunk.is_last && left_bytes == 0;
+        let is_last = chunk.is_last && !is_held;
         let sent = Chunk { bytes: chunk.bytes - left_bytes, is_last, ..chunk };
         self.note_chunk(conn_idx, sent, head_bytes as u64);
         Ok(true)
@@ -233,6 +235,10 @@ impl Connections {
             && client.stream_of(slot) == Some(u64::from(id))
         {
             client.unblock(slot);
+            if !client.is_uploading(slot) {
+                self.io.ending.push(slot);
+                self.note_sent(conn_idx);
+            }
         }
     }
 
@@ -305,6 +311,8 @@ impl Connections {
         }
         let mut parts = std::mem::take(&mut self.io.parts);
         let end = session.read(id, &mut parts);
+        // What is left of a response should not wait for a tick: its server may wait for our acknowledgements.
+        self.is_mid_response |= end == QuicStreamEnd::Open && !parts.is_empty() && u64::from(id) & 3 == 0;
         let result = self.decode_parts(schedule, recorder, conn_idx, u64::from(id), (&parts, end));
         parts.clear();
         self.io.parts = parts;

@@ -64,6 +64,8 @@ pub(in crate::shard) struct Connections {
     pub(in crate::shard) dialer: Dialer,
     /// Sockets and timers of QUIC connections; made with the first of them.
     pub(in crate::shard) quic: Option<Box<QuicEndpoint>>,
+    /// When its connections move to another local address next; `u64::MAX`: never.
+    next_migration_ns: u64,
     pub(in crate::shard) turn: TurnLists,
     pub(in crate::shard) made: MadeRequests,
     pub(in crate::shard) io: IoBuffers,
@@ -194,6 +196,7 @@ impl Connections {
             pools: (0..origin_count as u32).map(|origin_idx| Pool::new(origin_idx, None)).collect(),
             dialer,
             quic: None,
+            next_migration_ns: u64::MAX,
             turn: TurnLists::default(),
             made: MadeRequests::default(),
             io: IoBuffers::new(),

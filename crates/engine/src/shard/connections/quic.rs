@@ -15,7 +15,7 @@ use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{Conn, ConnState, HandshakeBytes};
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
-use crate::sys::{Fd, Readiness, enable_receive_stamps, monotonic_ns, nanoseconds};
+use crate::sys::{Fd, Poller, Readiness, enable_receive_stamps, monotonic_ns, nanoseconds};
 use crate::trouble::Trouble;
 
 impl Connections {
@@ -47,13 +47,12 @@ impl Connections {
         };
         let source = self.dialer.next_source(user, &remote);
         let target = QuicTarget { remote, source, config: &config, server_name: &tls.server_name };
-        let (poller, has_stamps) = (&self.poller, recorder.receive_times.stamp_clock.is_some());
-        let watch = |socket: &Fd, socket_idx: usize| {
-            if has_stamps {
-                enable_receive_stamps(socket)?;
-            }
-            poller.watch_reading(socket, QUIC_SOCKET | socket_idx as u64)
-        };
+        let watch = watching(&self.poller, recorder);
+        if self.quic.is_none()
+            && let Some(interval) = load.connections.quic.migration_interval
+        {
+            self.next_migration_ns = self.now_ns + nanoseconds(interval);
+        }
         let quic = self.quic.get_or_insert_with(|| Box::new(QuicEndpoint::new(&load.connections)));
         conn.cold.quic = Some(quic.connect(conn_idx, monotonic_ns(), &target, watch)?);
         self.list_unsent(conn_idx);
@@ -108,6 +107,7 @@ impl Connections {
         recorder: &mut ShardRecorder,
         socket_idx: usize,
     ) {
+        let mut has_failed = false;
         for _ in 0..RECEIVES_PER_TURN_MAX {
             let Some(quic) = &mut self.quic else { return };
             match quic.receive(socket_idx) {
@@ -124,10 +124,13 @@ impl Connections {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // A datagram was too large for the path (a probe of it): QUIC sees that as a loss.
                 Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => {}
-                Err(error) => {
+                // What has been sent before is reported datagram by datagram; the first report has ended all connections that it was sent for.
+                Err(error) if !has_failed => {
                     self.now_ns = monotonic_ns();
                     self.fail_unanswered(schedule, recorder, socket_idx, &error);
+                    has_failed = true;
                 }
+                Err(_) => {}
             }
         }
         if let Some(quic) = &mut self.quic
@@ -159,8 +162,7 @@ impl Connections {
             let Some(session) = conns.get_mut(owner as usize).and_then(|conn| conn.cold.quic.as_mut()) else {
                 return;
             };
-            session.is_answered = true;
-            session.received_bytes += bytes as u64;
+            session.note_datagram(socket_idx, bytes);
             session.retry_count += u32::from(is_retry);
             session.version_negotiation_count += u32::from(is_version_negotiation);
             session.connection().handle_event(event);
@@ -245,6 +247,11 @@ impl Connections {
         conn.cold.handshake_bytes = HandshakeBytes { sent: stats.udp_tx.bytes, received: stats.udp_rx.bytes };
         schedule.count_handshake(self, recorder, conn_idx);
         self.note_alternative_open(recorder, conn_idx);
+        if !schedule.uses_tickets()
+            && let Some(session) = &self.conns[conn_idx].cold.quic
+        {
+            session.drop_tls();
+        }
         self.on_open(schedule, recorder, conn_idx);
     }
 
@@ -325,8 +332,7 @@ impl Connections {
     fn transmit(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         let conn = &mut self.conns[conn_idx];
         let (Some(quic), Some(session)) = (&mut self.quic, &mut conn.cold.quic) else { return };
-        let owner = (conn_idx as u32, conn.generation);
-        let (queued_bytes, is_whole) = quic.transmit(session, owner, monotonic_ns());
+        let (queued_bytes, is_whole) = quic.transmit(session, conn_idx as u32, monotonic_ns());
         if !is_whole && !std::mem::replace(&mut session.is_blocked, true) {
             quic.blocked.push(conn_idx as u32);
         }
@@ -346,7 +352,7 @@ impl Connections {
 
     /// When a QUIC connection needs attention next.
     pub(in crate::shard) fn next_quic_ns(&self) -> u64 {
-        self.quic.as_ref().map_or(u64::MAX, |quic| quic.next_timer_ns())
+        self.quic.as_ref().map_or(u64::MAX, |quic| quic.next_timer_ns().min(self.next_migration_ns))
     }
 
     /// Whether sockets are left with something to read.
@@ -363,15 +369,47 @@ impl Connections {
         if self.next_quic_ns() > self.now_ns {
             return;
         }
-        while let Some(due) = self.quic.as_mut().and_then(|quic| quic.pop_due(self.now_ns)) {
-            let (_, (conn_idx, generation)) = due;
-            let conn_idx = conn_idx as usize;
-            let conn = &mut self.conns[conn_idx];
-            let (Some(quic), Some(session)) = (&mut self.quic, &mut conn.cold.quic) else { continue };
-            if conn.generation == generation && quic.expire(session, due, self.now_ns) {
+        if self.next_migration_ns <= self.now_ns {
+            self.migrate_all(schedule, recorder);
+        }
+        while let Some(owner) = self.quic.as_mut().and_then(|quic| quic.pop_due(self.now_ns)) {
+            let conn_idx = owner as usize;
+            let session = &mut self.conns[conn_idx].cold.quic;
+            let (Some(quic), Some(session)) = (&mut self.quic, session) else { continue };
+            if quic.expire(session, owner, self.now_ns) {
                 self.process_quic(schedule, recorder, conn_idx);
             }
         }
+    }
+
+    /// Moves every open connection to another local address, and notes when that is done again.
+    fn migrate_all(&mut self, schedule: &mut ShardSchedule, recorder: &mut ShardRecorder) {
+        let Some(quic) = &mut self.quic else { return };
+        quic.leave_sockets();
+        for conn_idx in 0..self.conns.len() {
+            if let Err(error) = self.migrate(recorder, conn_idx) {
+                self.fail(schedule, recorder, conn_idx, &Trouble::io(&error, Phase::Connecting));
+            }
+        }
+        let interval = self.prepared.load.connections.quic.migration_interval;
+        self.next_migration_ns = interval.map_or(u64::MAX, |interval| self.now_ns + nanoseconds(interval));
+    }
+
+    /// Moves a connection, if it is open.
+    fn migrate(&mut self, recorder: &ShardRecorder, conn_idx: usize) -> io::Result<()> {
+        let user = self.user_of(conn_idx);
+        let Self { quic, conns, dialer, poller, .. } = self;
+        let conn = &mut conns[conn_idx];
+        let (Some(quic), Some(session), Some(remote)) = (quic, &mut conn.cold.quic, conn.cold.remote) else {
+            return Ok(());
+        };
+        if conn.state != ConnState::Open {
+            return Ok(());
+        }
+        let path = (dialer.next_source(user, &remote), remote);
+        quic.migrate(session, path, watching(poller, recorder))?;
+        self.list_unsent(conn_idx);
+        Ok(())
     }
 
     /// The connection in a slot ends: it is closed with a code, and its figures are kept.
@@ -422,8 +460,24 @@ impl Connections {
         figures.packets_lost += progress.packets_lost;
         figures.datagrams_sent += progress.datagrams_sent;
         figures.datagrams_received += progress.datagrams_received;
+        figures.migrations += u64::from(std::mem::take(&mut session.migration_count));
+        figures.migrations_survived += u64::from(std::mem::take(&mut session.survival_count));
         figures.retries += u64::from(std::mem::take(&mut session.retry_count));
         figures.version_negotiations += u64::from(std::mem::take(&mut session.version_negotiation_count));
+    }
+}
+
+/// Watches a new UDP socket.
+fn watching<'a>(
+    poller: &'a Poller,
+    recorder: &ShardRecorder,
+) -> impl FnOnce(&Fd, usize) -> io::Result<()> + use<'a> {
+    let has_stamps = recorder.receive_times.stamp_clock.is_some();
+    move |socket, socket_idx| {
+        if has_stamps {
+            enable_receive_stamps(socket)?;
+        }
+        poller.watch_reading(socket, QUIC_SOCKET | socket_idx as u64)
     }
 }
 

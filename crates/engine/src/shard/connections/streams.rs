@@ -60,7 +60,9 @@ impl Connections {
 
     pub(in crate::shard) fn new_client(&self, conn_idx: usize) -> Client {
         if self.conns[conn_idx].cold.quic.is_some() {
-            return Client::H3(Box::new(h3::Client::new(h3::Setup::new(self.limits.stream_count))));
+            let table_bytes = self.prepared.load.connections.quic.table_bytes;
+            let setup = h3::Setup { table_bytes, ..h3::Setup::new(self.limits.stream_count) };
+            return Client::H3(Box::new(h3::Client::new(setup)));
         }
         if !self.speaks_h2(conn_idx) {
             return Client::H1(h1::Client::new(self.limits.depth));

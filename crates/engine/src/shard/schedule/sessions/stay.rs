@@ -147,6 +147,11 @@ impl ShardSchedule {
         }
     }
 
+    /// Whether tickets are of any use.
+    pub(in crate::shard) fn uses_tickets(&self) -> bool {
+        self.sessions.as_ref().is_some_and(|sessions| sessions.conduct.resumption.ratio > 0.0)
+    }
+
     /// Whether a ticket is to be waited for: TLS 1.3 sends it after the handshake.
     fn wants_ticket(&self, connections: &Connections, conn_idx: usize) -> bool {
         let Some(sessions) = &self.sessions else { return false };
