@@ -20,6 +20,7 @@ use crate::clock::{from_unix_ns, unix_ns};
 use crate::delivery::Delivery;
 use crate::facts::facts;
 use crate::janitor::Janitor;
+use crate::kubernetes::write_pid_file;
 use crate::monitor::machine::{MachineMonitor, absent_processes};
 use crate::monitor::web::PageWatch;
 use crate::page::MonitoredPage;
@@ -165,6 +166,7 @@ pub fn serve(
     worker: &dyn Worker,
 ) -> Result<(), Trouble> {
     let janitor = Janitor::start(folder)?;
+    write_pid_file();
     let (inbox_sender, inbox) = mpsc::channel();
     let (reports, outbox) = mpsc::channel();
     let limited = |error: io::Error| {

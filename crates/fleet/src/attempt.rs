@@ -28,6 +28,8 @@ struct Trying {
 pub(crate) enum Awaited {
     /// The first word after ssh was started: hosts are reached, and who logs in is known.
     Login,
+    /// The first word after `kubectl exec` was started.
+    Exec,
     /// That the program arrived, which was handed to ssh: the last of it may still be on its way.
     Program,
     /// An answer of the agent.
@@ -80,7 +82,7 @@ impl Attempt {
 impl Awaited {
     fn time_max(self) -> Duration {
         match self {
-            Self::Login => LOGIN_MAX,
+            Self::Login | Self::Exec => LOGIN_MAX,
             Self::Program => ARRIVAL_MAX,
             Self::Answer => ANSWER_MAX,
         }
@@ -93,6 +95,10 @@ impl Awaited {
             Self::Login => Trouble::new(
                 format!("its login printed nothing for {seconds} s"),
                 "try it by hand: `ssh HOST true` must finish without a prompt",
+            ),
+            Self::Exec => Trouble::new(
+                format!("`kubectl exec` into its pod printed nothing for {seconds} s"),
+                "try it by hand: `kubectl exec -i POD -- true`; proxies between here and the API server must let WebSockets through",
             ),
             Self::Program => Trouble::new(
                 format!("squall was sent there, but has not responded for {seconds} s"),

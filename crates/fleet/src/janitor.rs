@@ -12,7 +12,8 @@ use crate::protocol::Trouble;
 #[derive(Debug)]
 pub(crate) struct Janitor {
     folder: PathBuf,
-    shell: Child,
+    /// `None`: there is no shell, as in a container whose image has nothing but squall; its files go with the container.
+    shell: Option<Child>,
 }
 
 impl Janitor {
@@ -33,9 +34,14 @@ impl Janitor {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", CLEAN, "squall-janitor"]).arg(&folder).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let shell = command.spawn().map_err(|error| {
-            Trouble::new(format!("cannot start `/bin/sh`: {error}"), "squall needs a POSIX shell there")
-        })?;
+        let shell = match command.spawn() {
+            Ok(shell) => Some(shell),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                let message = format!("cannot start `/bin/sh`: {error}");
+                return Err(Trouble::new(message, "squall needs a POSIX shell there"));
+            }
+        };
         Ok(Self { folder, shell })
     }
 
@@ -52,14 +58,20 @@ impl Janitor {
         use std::io::Write as _;
         let name = path.to_str().filter(|name| !name.contains('\n'));
         let name = name.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a plain path"))?;
-        let Some(mut pipe) = self.shell.stdin.as_ref() else { return Ok(()) };
+        let Some(mut pipe) = self.shell.as_ref().and_then(|shell| shell.stdin.as_ref()) else {
+            return Ok(());
+        };
         writeln!(pipe, "{name}")
     }
 
     /// Removes everything now, and returns when that is done.
     pub(crate) fn finish(mut self) {
-        drop(self.shell.stdin.take());
-        let _ = self.shell.wait();
+        let Some(shell) = &mut self.shell else {
+            let _ = fs::remove_dir_all(&self.folder);
+            return;
+        };
+        drop(shell.stdin.take());
+        let _ = shell.wait();
     }
 }
 

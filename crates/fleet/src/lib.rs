@@ -1,4 +1,4 @@
-//! Many machines as one: agents over ssh, one start, merged figures, monitors, foreign tools.
+//! Many machines as one: agents over ssh and in pods, one start, merged figures, monitors, foreign tools.
 //!
 //! Owns: how machines are reached, what is said between controller and agent, and whose figures belong together. Never: how load
 //! is made; agents hand that to a [`Worker`]. A local run of a plan is a fleet of one: the agent is a process here.
@@ -15,6 +15,7 @@ mod fleet;
 mod hook;
 mod janitor;
 mod key;
+mod kubernetes;
 mod ledger;
 mod link;
 mod logins;
@@ -33,6 +34,7 @@ pub use attach::attach;
 pub use clock::unix_ns;
 pub use fleet::{Outcome, Refusal, Steer, Watcher, run};
 pub use key::check_key;
+pub use kubernetes::{manifests, standby};
 pub use ledger::MachineView;
 pub use monitor::figures::unless_figure;
 pub use monitor::process::{ProcessFigures, processes};

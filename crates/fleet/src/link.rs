@@ -40,8 +40,8 @@ pub(crate) enum Arrived {
     Ended(u64),
     /// A new connection to its agent.
     Back(Box<Returned>),
-    /// Its agent is gone.
-    Gone,
+    /// Its agent is gone, and why.
+    Gone(String),
 }
 
 /// A new connection to an agent that runs.
@@ -107,6 +107,7 @@ impl Link {
                 return Err(with_words(trouble, &errors.text()));
             }
         };
+        let facts = facts.into_iter().chain(transport.facts()).collect();
         let (sender, outbox) = mpsc::channel();
         let files_left = Arc::new(AtomicUsize::new(0));
         let writer = Writer { machine_idx, inbox: inbox.clone(), files_left: Arc::clone(&files_left) };
@@ -325,7 +326,11 @@ fn find_again(
                     return Some(Arrived::Back(Box::new(returned)));
                 }
             }
-            Ok(None) => return Some(Arrived::Gone),
+            Ok(None) => {
+                return Some(Arrived::Gone(
+                    transport.fate().unwrap_or_else(|| "its agent has ended".to_owned()),
+                ));
+            }
             // The network, or a host on the way: it may come back.
             Err(_) => {}
         }

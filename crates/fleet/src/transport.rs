@@ -1,18 +1,22 @@
-//! How an agent is reached: a process here whose standard input and output carry it. Local, through OpenSSH, or any command.
+//! How an agent is reached: a process here whose standard input and output carry it. Local, through OpenSSH or
+//! `kubectl exec`, or any command.
 //!
 //! One connection for each machine carries everything: the program itself, files, orders, figures. Nothing listens anywhere.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use squall_plan::file::{Machine, MachineSettings, Reach, SshSpec};
 
 use crate::attach::{self, ATTACHED};
 use crate::attempt::{Attempt, Awaited, Opened};
 use crate::binary::Binary;
+use crate::kubernetes::{PodTransport, Pools};
 use crate::logins::{FailedLogin, Logins, retried};
+use crate::order::FleetPlan;
 use crate::protocol::{Trouble, WayBack};
 use crate::ssh::{self, Jump, LoginFailure};
 use crate::terms::{Terms, prelude};
@@ -24,6 +28,16 @@ pub(crate) trait Transport: Send + Sync {
     /// # Errors
     /// When there is no way, in words for people.
     fn open(&self, attempt: &Attempt, note: &dyn Fn(&str)) -> Result<Opened, Trouble>;
+
+    /// Facts about the machine that its agent cannot know; complete once it is open.
+    fn facts(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    /// Why the agent is gone, where the way to it knows more than that.
+    fn fate(&self) -> Option<String> {
+        None
+    }
 
     /// Whether a lost connection can be replaced.
     fn can_return(&self) -> bool {
@@ -52,7 +66,11 @@ pub(crate) struct Ways {
 }
 
 /// The transport of a machine.
-pub(crate) fn of(machine: &Machine, ways: &Arc<Ways>) -> Arc<dyn Transport> {
+pub(crate) fn of(
+    machine: &Machine,
+    (plan, pools): (&FleetPlan, &Pools),
+    ways: &Arc<Ways>,
+) -> Arc<dyn Transport> {
     let terms = Terms { settings: machine.settings.clone(), keeps_program: ways.keeps_program };
     match &machine.reach {
         Reach::Local => {
@@ -61,6 +79,12 @@ pub(crate) fn of(machine: &Machine, ways: &Arc<Ways>) -> Arc<dyn Transport> {
         }
         Reach::Command(words) => Arc::new(Words { words: words.iter().map(Into::into).collect(), terms }),
         Reach::Ssh(spec) => Arc::new(Ssh { spec: spec.clone(), terms, ways: Arc::clone(ways) }),
+        Reach::Pod { pool: spec, index } => {
+            // Its folder goes with the pod.
+            let terms = Terms { keeps_program: false, ..terms };
+            let (pool, ways) = (pools.pool(spec, plan, &machine.settings), Arc::clone(ways));
+            Arc::new(PodTransport { pool, index: *index, terms, ways, pod: OnceLock::new() })
+        }
     }
 }
 

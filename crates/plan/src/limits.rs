@@ -206,7 +206,10 @@ pub const PROBLEM_COUNT_MAX: usize = 20;
 /// Most machines of a plan: the controller keeps the figures of each.
 pub const MACHINE_COUNT_MAX: usize = 10_000;
 
-/// Most logins by ssh at the same time: OpenSSH's default `MaxStartups` drops connections at random from the tenth on.
+/// Most bytes of an answer of `kubectl`: the objects of [`MACHINE_COUNT_MAX`] pods are half of it.
+pub const KUBECTL_OUTPUT_BYTES_MAX: u64 = 128 << 20;
+
+/// Most logins by ssh or `kubectl exec` at the same time: OpenSSH's default `MaxStartups` drops connections at random from the tenth on.
 pub const LOGINS_AT_ONCE_MAX: usize = 8;
 
 /// Most tries of a login that the server drops before it: with the pauses between them they take eight seconds.

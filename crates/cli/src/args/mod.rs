@@ -29,8 +29,8 @@ pub(crate) use http::{HttpArgs, OutputArgs, StreamArgs};
 pub(crate) use load::{LoadFlags, OfRecording};
 pub(crate) use replay::ReplayArgs;
 pub(crate) use run::{
-    AgentArgs, DriversArg, FleetArgs, NewArgs, PLAN_FLAGS, PTR_FLAGS, PlanArgs, PlanCommand, PlanFileArgs,
-    PtrReadingArgs, RunArgs,
+    AgentArgs, DriversArg, FleetArgs, KubernetesArgs, NewArgs, PLAN_FLAGS, PTR_FLAGS, PlanArgs, PlanCommand,
+    PlanFileArgs, Pods, PtrReadingArgs, RunArgs,
 };
 pub(crate) use script::{LogFormatArg, SCRIPT_FLAGS, ScriptArgs, SummaryArg, SummaryModeArg};
 pub(crate) use sessions::{HandshakeArgs, IdleArgs, WebSocketArgs};

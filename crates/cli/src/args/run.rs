@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use squall_plan::InputError;
-use squall_plan::file::check_destination;
+use squall_plan::file::{Machine, check_destination, parse_kubernetes};
+use squall_plan::units::parse_duration;
 
 use super::OutputArgs;
 use super::load::{LoadFlags, OfScript};
@@ -14,6 +15,9 @@ use super::values::refused;
 
 /// Heading of the flags that only plans have.
 pub(crate) const PLAN_FLAGS: &str = "Plans";
+
+/// Heading of the flags about pods.
+pub(crate) const KUBERNETES_FLAGS: &str = "Kubernetes";
 
 /// Heading of the flags that only PTR files have.
 pub(crate) const PTR_FLAGS: &str = "PTR files";
@@ -31,6 +35,8 @@ pub(crate) struct RunArgs {
     pub plan: PlanArgs,
     #[command(flatten)]
     pub fleet: FleetArgs,
+    #[command(flatten)]
+    pub kubernetes: KubernetesArgs,
     #[command(flatten)]
     pub load: LoadFlags<OfScript>,
     #[command(flatten)]
@@ -70,6 +76,28 @@ pub(crate) struct FleetArgs {
     /// Do not cache the squall binary on the machines for the next run
     #[arg(long)]
     pub no_keep: bool,
+}
+
+/// Pods that make the load.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = KUBERNETES_FLAGS)]
+pub(crate) struct KubernetesArgs {
+    /// Run on pods of a Kubernetes cluster, with the keys of a plan's pool: replicas=40,image=busybox:stable,namespace=load
+    ///
+    /// Keys within others have a dot: resources.limits.cpu=2. `docs/kubernetes.md` lists them. --dry-run prints the manifests.
+    #[arg(long, value_name = "KEY=VALUE,...", value_parser = pods)]
+    pub kubernetes: Option<Pods>,
+    /// Program that reaches the cluster, such as oc [default: kubectl]
+    #[arg(long, value_name = "PROGRAM")]
+    pub kubectl: Option<String>,
+}
+
+/// The machines of a pool.
+#[derive(Debug, Clone)]
+pub(crate) struct Pods(pub Vec<Machine>);
+
+fn pods(text: &str) -> Result<Pods, InputError> {
+    parse_kubernetes(text).map(Pods)
 }
 
 /// PTR configuration files, and how their generators are reached.
@@ -141,6 +169,8 @@ pub(crate) enum PlanCommand {
     Check(PlanFileArgs),
     /// Show what would run where, and when; sends nothing
     Show(PlanFileArgs),
+    /// Print the Kubernetes objects of a plan's pools, and the Role that running it needs, as YAML
+    Manifests(PlanFileArgs),
     /// Print the JSON Schema of plan files, for editors
     Schema,
 }
@@ -177,6 +207,9 @@ pub(crate) struct AgentArgs {
     /// Carry a new connection to the agent that listens at this socket
     #[arg(long, value_name = "SOCKET", conflicts_with = "folder")]
     pub attach: Option<PathBuf>,
+    /// Keep a container alive: wait this long for an agent to come, and until it has ended
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["folder", "attach"], value_parser = parse_duration)]
+    pub standby: Option<Duration>,
 }
 
 fn variable(text: &str) -> Result<(String, String), InputError> {

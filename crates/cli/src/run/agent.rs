@@ -8,7 +8,7 @@ use squall_engine::{Control, DriverFactory, LoadScript, Observer, ScriptEnd, Scr
 use squall_fleet::tool::ToolJob;
 use squall_fleet::{
     Beginner, Job, LoadEnd, LoadOrder, LoadWork, Port, Ready, ScriptWork, Trouble, Voice, Worker, attach,
-    serve,
+    serve, standby,
 };
 use squall_measure::{MachineSecond, RowKey, RunRecorder, RunSetup, Snapshot};
 use squall_plan::{OptionStyle, Plan};
@@ -23,6 +23,10 @@ use crate::signals::Watch;
 
 /// Serves one controller.
 pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
+    if let Some(wait_max) = args.standby {
+        standby(wait_max);
+        return Ok(ExitCode::Ok);
+    }
     // Ctrl-C in a terminal goes to every process there: what it means is for the controller to say.
     let _ignored = Watch::start(|_| {})?;
     if let Some(socket) = &args.attach {

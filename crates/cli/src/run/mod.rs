@@ -12,7 +12,7 @@ mod script;
 
 use std::path::{Path, PathBuf};
 
-use squall_plan::Plan;
+use squall_plan::{LoadSpec, Plan};
 
 use crate::args::RunArgs;
 use crate::failure::{ExitCode, Failure};
@@ -57,6 +57,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     };
     match Kind::of(first) {
         Some(Kind::Plan) => plan::run(first, args),
+        Some(Kind::Script) if args.kubernetes.kubernetes.is_some() => {
+            let spec = args.load.spec([first.to_string_lossy()], args.output.name.as_deref());
+            plan::run_on_pods(first, spec, args)
+        }
+        Some(Kind::Recording) if args.kubernetes.kubernetes.is_some() => {
+            let name = args.output.name.clone().unwrap_or_default();
+            plan::run_on_pods(first, LoadSpec { name, ..replay::spec_of(first) }, args)
+        }
         Some(Kind::Script) => script::run(first, args),
         Some(Kind::Recording) => replay::run_file(first, args),
         None => Err(unknown(first)),

@@ -5,13 +5,15 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use squall_fleet::{FleetHook, FleetPlan, LoadWork, MachineView, Refusal, Steer, Trouble, Watcher};
+use squall_fleet::{
+    FleetHook, FleetPlan, LoadWork, MachineView, Refusal, Steer, Trouble, Watcher, manifests,
+};
 use squall_measure::{PartKind, RunRecord, RunRecorder, Status, StoppedBy};
-use squall_plan::PortablePlan;
 use squall_plan::file::Reach;
 use squall_plan::options::plan_schema;
 use squall_plan::rules::Source;
 use squall_plan::units::DurationText;
+use squall_plan::{LoadSpec, PortablePlan};
 use squall_report::{Ask, MachineGlance};
 
 use super::{Kind, Planned, plan_file};
@@ -31,16 +33,21 @@ pub(crate) fn run(path: &Path, args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     let doing = format!("reading {}, its scripts and recordings", path.display());
     let patience = Patience::unless_quiet(&args.output.faces, doing);
-    let plan = plan_file::read(path, &args.plan)?;
+    let plan = plan_file::read(path, &args.plan, &args.kubernetes)?;
     drop(patience);
     run_fleet(plan, &args.fleet, &args.output)
+}
+
+/// Runs a load that was typed on pods.
+pub(crate) fn run_on_pods(path: &Path, load: LoadSpec, args: &RunArgs) -> Result<ExitCode, Failure> {
+    run_fleet(plan_file::of_load(path, load, &args.kubernetes)?, &args.fleet, &args.output)
 }
 
 /// What the plan in a file would do.
 pub(crate) fn planned(path: &Path, args: &RunArgs) -> Result<Planned, Failure> {
     let plan = match plan_file::is_ptr(path) {
         true => plan_file::read_ptr(&args.files, (&args.ptr.reading, &[]), None)?,
-        false => plan_file::read(path, &args.plan)?,
+        false => plan_file::read(path, &args.plan, &args.kubernetes)?,
     };
     Ok(Planned { has_tools: plan.loads.iter().any(|load| load.work.is_tool()), plan: plan.plan })
 }
@@ -69,6 +76,7 @@ pub(crate) fn run_fleet(
     }
     if args.dry_run {
         output::plain(&shown(&plan))?;
+        output::plain(&manifests(&plan))?;
         return Ok(ExitCode::Ok);
     }
     let faces = Faces::open(args, &plan.whole())?;
@@ -210,6 +218,15 @@ pub(crate) fn look(command: &PlanCommand) -> Result<ExitCode, Failure> {
             output::plain(&text)?;
         }
         PlanCommand::Show(args) => output::plain(&shown(&plan_file::read_files(args)?))?,
+        PlanCommand::Manifests(args) => {
+            let text = manifests(&plan_file::read_files(args)?);
+            if text.is_empty() {
+                let message = format!("{} has no pool of pods", listed(&args.files));
+                let help = "add one: `machines: { pods: { kubernetes: { replicas: 3 } } }`";
+                return Err(Failure::usage(message, help));
+            }
+            output::plain(&text)?;
+        }
         PlanCommand::Schema => output::result(&plan_schema())?,
     }
     Ok(ExitCode::Ok)
@@ -333,6 +350,11 @@ fn reached(reach: &Reach, makes_load: bool) -> String {
         Reach::Ssh(spec) => {
             let jump = spec.jump.as_ref().map_or_else(String::new, |jump| format!(" through {jump}"));
             format!("ssh {}{jump}", spec.destination())
+        }
+        Reach::Pod { pool, index } => {
+            let namespace =
+                pool.namespace.as_ref().map_or_else(String::new, |name| format!(" in namespace {name}"));
+            format!("pod {index} of {}{namespace}, image {}", pool.replicas, pool.image)
         }
     }
 }

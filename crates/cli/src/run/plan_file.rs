@@ -13,6 +13,7 @@ use squall_fleet::{
     unless_figure,
 };
 use squall_measure::{Threshold, WatchedThreshold};
+use squall_plan::file::kubernetes::KubernetesPool;
 use squall_plan::file::{
     self, Hook, HostSource, Machine, MachineSettings, PlanFile, Problem, PtrFile, PtrOptions, Reach,
     Variables, Watched,
@@ -25,7 +26,7 @@ use squall_plan::urls::parse_target;
 use squall_plan::{InputError, Load, LoadSpec, Place, Plan, PlanRule, Segment, Text, When, nearest};
 
 use super::loads::{self, ReadLoad};
-use crate::args::{DriversArg, PlanArgs, PlanFileArgs, PtrReadingArgs};
+use crate::args::{DriversArg, KubernetesArgs, PlanArgs, PlanFileArgs, Pods, PtrReadingArgs};
 use crate::failure::Failure;
 
 /// Reads a plan file, or PTR files that run at the same time.
@@ -34,7 +35,7 @@ pub(crate) fn read_files(args: &PlanFileArgs) -> Result<FleetPlan, Failure> {
         paths if is_ptr(&paths[0]) => read_ptr(paths, (&args.ptr, &[]), None),
         [path] => {
             refuse_ptr_flags(path, &args.ptr)?;
-            read(path, &args.plan)
+            read(path, &args.plan, &KubernetesArgs::default())
         }
         [_, second, ..] => {
             let help = "give one plan; only PTR files can run together";
@@ -56,14 +57,59 @@ pub(crate) fn refuse_ptr_flags(path: &Path, args: &PtrReadingArgs) -> Result<(),
 }
 
 /// Reads a plan file.
-pub(crate) fn read(path: &Path, args: &PlanArgs) -> Result<FleetPlan, Failure> {
+pub(crate) fn read(path: &Path, args: &PlanArgs, pods: &KubernetesArgs) -> Result<FleetPlan, Failure> {
     let text = read_plan(path)?;
     let environment = |name: &str| std::env::var(name).ok();
     let hosts = |source: &HostSource| listed_hosts(source, path);
     let variables = Variables { given: &args.var, environment: &environment, hosts: &hosts };
-    let (file, problems) = PlanFile::read(&text, &variables);
+    let (mut file, problems) = PlanFile::read(&text, &variables);
+    add_pods(&mut file, pods)?;
     fleet_plan(&file, path, problems)
         .map_err(|problems| wrong(&problems.iter().map(|problem| (path, problem)).collect::<Vec<_>>()))
+}
+
+/// The plan of a load that was typed, on pods. `path`: its file.
+pub(crate) fn of_load(path: &Path, load: LoadSpec, pods: &KubernetesArgs) -> Result<FleetPlan, Failure> {
+    let name = load.name.clone();
+    let load = LoadSpec { name: String::new(), ..load };
+    let step = file::Step { name: "step 1".to_owned(), loads: vec![load], ..file::Step::default() };
+    let name = Some(name).filter(|name| !name.is_empty());
+    let mut file = PlanFile { name, steps: vec![step], ..PlanFile::default() };
+    add_pods(&mut file, pods)?;
+    // Paths that were typed are relative to this folder.
+    let here = path.file_name().map_or(path, Path::new);
+    fleet_plan(&file, here, Vec::new()).map_err(|problems| {
+        let texts: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+        let help = problems.first().map_or("", |problem| problem.help.as_str());
+        Failure::usage(texts.join("; "), help)
+    })
+}
+
+/// The machines of `--kubernetes`, and the program of `--kubectl`.
+fn add_pods(file: &mut PlanFile, args: &KubernetesArgs) -> Result<(), Failure> {
+    if let Some(Pods(machines)) = &args.kubernetes {
+        if !file.machines.is_empty() {
+            let help = "remove `--kubernetes`, or the plan's `machines`";
+            return Err(Failure::usage("`--kubernetes` gives machines, and the plan has its own", help));
+        }
+        file.machines.clone_from(machines);
+    }
+    let Some(program) = &args.kubectl else { return Ok(()) };
+    let mut pools: Vec<(Arc<KubernetesPool>, Arc<KubernetesPool>)> = Vec::new();
+    for machine in &mut file.machines {
+        let Reach::Pod { pool, .. } = &mut machine.reach else { continue };
+        if !pools.iter().any(|(old, _)| Arc::ptr_eq(old, pool)) {
+            let new = KubernetesPool { kubectl: program.clone(), ..(**pool).clone() };
+            pools.push((Arc::clone(pool), Arc::new(new)));
+        }
+        if let Some((_, new)) = pools.iter().find(|(old, _)| Arc::ptr_eq(old, pool)) {
+            *pool = Arc::clone(new);
+        }
+    }
+    match pools.is_empty() {
+        true => Err(Failure::usage("`--kubectl` is for pools of pods, and there is none", "remove it")),
+        false => Ok(()),
+    }
 }
 
 /// The hosts of a plan's `inventory`: a file next to the plan, or what a command prints.

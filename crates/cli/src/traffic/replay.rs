@@ -140,7 +140,7 @@ pub(crate) fn planned(path: &Path) -> Result<Plan, Failure> {
 }
 
 /// `squall replay FILE`.
-fn spec_of(path: &Path) -> LoadSpec {
+pub(crate) fn spec_of(path: &Path) -> LoadSpec {
     LoadSpec {
         kind: Text::typed("replay"),
         arguments: vec![Text::typed(path.to_string_lossy())],

@@ -3,7 +3,7 @@
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args};
 
-use crate::args::{PLAN_FLAGS, PTR_FLAGS, RunArgs, SCRIPT_FLAGS};
+use crate::args::{PLAN_FLAGS, PTR_FLAGS, RunArgs, SCRIPT_FLAGS, ScriptArgs};
 use crate::failure::Failure;
 use crate::run::{Kind, plan_file};
 
@@ -30,6 +30,11 @@ pub(super) fn check(args: &RunArgs, given: &ArgMatches) -> Result<(), Failure> {
             (None, None) if has_config => ("a PTR file", &[PTR_FLAGS], "remove it"),
             (None, None) => return Ok(()),
         };
+    check_pods(args, given)?;
+    let own: &[&str] = match args.kubernetes.kubernetes {
+        Some(_) => &[own, &[PLAN_FLAGS]].concat(),
+        None => own,
+    };
     let command = RunArgs::augment_args(clap::Command::new("run"));
     let foreign = command.get_arguments().find_map(|arg| {
         let heading =
@@ -42,6 +47,37 @@ pub(super) fn check(args: &RunArgs, given: &ArgMatches) -> Result<(), Failure> {
         None => Ok(()),
         Some((name, kind)) => {
             Err(Failure::usage(format!("`--{name}` is for {kind}, and this is {what}"), help))
+        }
+    }
+}
+
+/// Refuses flags about pods where none would be started, and flags that only a run here obeys where some are.
+fn check_pods(args: &RunArgs, given: &ArgMatches) -> Result<(), Failure> {
+    let kind = args.files.first().filter(|_| args.ptr.test_config.is_empty()).and_then(|file| Kind::of(file));
+    let pods = &args.kubernetes;
+    if pods.kubernetes.is_none() {
+        return match (&pods.kubectl, kind) {
+            (None, _) | (_, Some(Kind::Plan)) => Ok(()),
+            _ => Err(Failure::usage("`--kubectl` needs `--kubernetes`", "add `--kubernetes replicas=3`")),
+        };
+    }
+    if kind.is_none() || plan_file::is_ptr(&args.files[0]) {
+        let message = "`--kubernetes` is for plans, k6 scripts and recorded traffic in a file";
+        return Err(Failure::usage(message, "name one: `squall run script.js --kubernetes replicas=3`"));
+    }
+    let command = ScriptArgs::augment_args(clap::Command::new("run"));
+    let of_one = command.get_arguments().find_map(|arg| {
+        let is_typed = given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+        arg.get_long().filter(|_| is_typed)
+    });
+    match of_one {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("`--{name}` has no effect where pods run the script");
+            Err(Failure::usage(
+                message,
+                "remove it; `--json`, `--out` and the saved run have the results of all pods",
+            ))
         }
     }
 }
@@ -96,6 +132,17 @@ mod tests {
             ("run site.har --vus 5", "`--vus` is for k6 scripts, and this is recorded traffic"),
             ("run script.js --var a=1", "`--var` is for plans, and this is a k6 script"),
             ("run --again DIR --vus 5", "`--vus` is for k6 scripts, and this is a saved run"),
+            ("run script.js --kubernetes replicas=3 --vus 5 --lost-after 20s", ""),
+            ("run plan.yaml --kubectl oc", ""),
+            ("run script.js --kubectl oc", "`--kubectl` needs `--kubernetes`"),
+            (
+                "run --again DIR --kubernetes replicas=3",
+                "`--kubernetes` is for plans, k6 scripts and recorded traffic in a file",
+            ),
+            (
+                "run script.js --kubernetes replicas=3 --no-summary",
+                "`--no-summary` has no effect where pods run the script",
+            ),
             ("run plan.yaml more.js", "`more.js` is a second file"),
         ] {
             let words = format!("squall {typed}");

@@ -25,6 +25,7 @@ use squall_measure::{Event, EventKind, Monitor, RunRecord, RunRecorder, StoppedB
 
 use self::jobs::{HookMoment, Step};
 use crate::clock::unix_ns;
+use crate::kubernetes::Pools;
 use crate::ledger::{Ledger, MachineView};
 use crate::link::{Arrival, Link};
 use crate::order::FleetPlan;
@@ -98,7 +99,20 @@ impl From<Vec<Trouble>> for Refusal {
 /// # Errors
 /// All that is wrong before any load starts, or that the user ended it before. Once one has started there is always an outcome.
 pub fn run(plan: &FleetPlan, steer: &Steer, watcher: &mut dyn Watcher) -> Result<Outcome, Refusal> {
-    let mut fleet = Fleet::assemble(plan, steer, watcher)?;
+    // However it ends, nothing of it is left on a cluster.
+    let pools = Pools::default();
+    let outcome = make(plan, &pools, steer, watcher);
+    pools.remove().iter().for_each(|left| watcher.note(left));
+    outcome
+}
+
+fn make(
+    plan: &FleetPlan,
+    pools: &Pools,
+    steer: &Steer,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, Refusal> {
+    let mut fleet = Fleet::assemble((plan, pools), steer, watcher)?;
     fleet.outfit(steer, watcher)?;
     fleet.make(steer, watcher)?;
     if fleet.told > 0 && fleet.started_unix_ns == 0 {

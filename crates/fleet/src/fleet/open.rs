@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use squall_measure::StoppedBy;
 use squall_plan::file::Reach;
+use squall_plan::file::kubernetes::PodProgram;
 
 use super::step::{TURN, listed};
 use super::{Fleet, Refusal, Steer, Watcher};
 use crate::attempt::Attempt;
 use crate::binary::Binary;
+use crate::kubernetes::Pools;
 use crate::ledger::Ledger;
 use crate::link::{Arrival, Link};
 use crate::logins::Logins;
@@ -23,7 +25,7 @@ use crate::transport::{self, Transport, Ways};
 impl<'a> Fleet<'a> {
     /// Opens the way to every machine, all at the same time.
     pub(super) fn assemble(
-        plan: &'a FleetPlan,
+        (plan, pools): (&'a FleetPlan, &Pools),
         steer: &Steer,
         watcher: &mut dyn Watcher,
     ) -> Result<Self, Refusal> {
@@ -31,7 +33,7 @@ impl<'a> Fleet<'a> {
         let mut ledger = Ledger::new(plan);
         let ways = ways(plan)?;
         let transports: Vec<Arc<dyn Transport>> =
-            plan.machines.iter().map(|machine| transport::of(machine, &ways)).collect();
+            plan.machines.iter().map(|machine| transport::of(machine, (plan, pools), &ways)).collect();
         let openings = Openings::start(plan, &transports, &inbox_sender);
         let (links, mut troubles) = openings.finish(plan, steer, &mut |heard| match heard {
             Heard::Note(note) => watcher.note(note),
@@ -168,7 +170,11 @@ fn ways(plan: &FleetPlan) -> Result<Arc<Ways>, Vec<Trouble>> {
             "run squall by its full path",
         )]
     })?;
-    let needs_binary = plan.machines.iter().any(|machine| matches!(machine.reach, Reach::Ssh(_)));
+    let needs_binary = plan.machines.iter().any(|machine| match &machine.reach {
+        Reach::Ssh(_) => true,
+        Reach::Pod { pool, .. } => pool.program == PodProgram::Sent,
+        Reach::Local | Reach::Command(_) => false,
+    });
     let binary = if needs_binary {
         Binary::own(&own_program).map_err(|trouble| vec![trouble])?
     } else {

@@ -30,7 +30,7 @@ impl Fleet<'_> {
             }
             Arrived::Ended(_) => {}
             Arrived::Back(returned) => self.resume(machine_idx, *returned, step, watcher),
-            Arrived::Gone => self.lose(machine_idx, "its agent has ended", step, watcher),
+            Arrived::Gone(why) => self.lose(machine_idx, &why, step, watcher),
         }
     }
 

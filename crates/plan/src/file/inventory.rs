@@ -67,6 +67,12 @@ pub(super) fn spread(machine: Machine, problems: &mut Vec<Problem>) -> Vec<Machi
     let hosts = match &machine.reach {
         Reach::Ssh(spec) => expanded(&spec.host),
         Reach::Local | Reach::Command(_) => Vec::new(),
+        Reach::Pod { .. } if names.len() > 1 => {
+            let help = "one name stands for all pods: `replicas` says how many";
+            problems.push(Problem::at(place, format!("`{}`: a pool has no range", machine.name.value), help));
+            return vec![machine];
+        }
+        Reach::Pod { .. } => return super::kubernetes::machines(&machine),
     };
     if hosts.len() != names.len() && hosts.len() > 1 || hosts.len() == 1 && names.len() > 1 {
         let host_count =
@@ -85,6 +91,25 @@ pub(super) fn spread(machine: Machine, problems: &mut Vec<Problem>) -> Vec<Machi
         Machine { name: Text { value: name, place }, reach, ..machine.clone() }
     });
     named.collect()
+}
+
+/// Each pool of pods is a group of that name.
+pub(super) fn add_pools(machines: &[Machine], groups: &mut Groups, problems: &mut Vec<Problem>) {
+    let mut pools = Groups::new();
+    for machine in machines {
+        let Reach::Pod { pool, .. } = &machine.reach else { continue };
+        if groups.contains_key(&pool.name) && !pools.contains_key(&pool.name) {
+            let message = format!("both a pool of pods and a group are called `{}`", pool.name);
+            problems.push(Problem::at(machine.name.place, message, "rename one of them"));
+        }
+        pools.entry(pool.name.clone()).or_default().push(machine.name.value.clone());
+    }
+    // A group may contain a pool.
+    for members in groups.values_mut() {
+        let of_pool = |name: String| pools.get(&name).cloned().unwrap_or_else(|| vec![name]);
+        *members = std::mem::take(members).into_iter().flat_map(of_pool).collect();
+    }
+    groups.append(&mut pools);
 }
 
 /// Where the key `inventory` says that the hosts are listed.

@@ -7,18 +7,21 @@
 mod addition;
 mod document;
 mod inventory;
+pub mod kubernetes;
 mod ptr;
 mod read;
 mod variables;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use addition::ptr_target;
 pub use inventory::{HostList, HostSource};
+use kubernetes::KubernetesPool;
 pub use ptr::{PtrFile, PtrOptions, is_ptr, parse_ptr, ptr_plan_text};
-pub use read::{LOAD_KINDS, check_destination, parse_lost_after};
+pub use read::{LOAD_KINDS, check_destination, parse_kubernetes, parse_lost_after};
 pub use variables::Variables;
 
 use crate::spec::{LoadSpec, Place, PlanRule, Text};
@@ -85,6 +88,13 @@ pub enum Reach {
     Ssh(SshSpec),
     /// A program and its arguments whose standard input and output carry the agent: `kubectl exec -i pod -- squall agent`.
     Command(Vec<String>),
+    /// It is a pod of a Kubernetes cluster.
+    Pod {
+        /// All that are started together.
+        pool: Arc<KubernetesPool>,
+        /// Its index among them.
+        index: usize,
+    },
 }
 
 /// How OpenSSH reaches a machine. What is `None` is for the user's own configuration of ssh to say.

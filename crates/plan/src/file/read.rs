@@ -1,11 +1,17 @@
 //! From the tree of a plan file to its meaning. What is wrong is noted and passed over, so that all of it is reported at once.
 
+mod kubernetes;
+
 use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
+
+pub use kubernetes::parse_kubernetes;
 
 use super::document::{Node, Value, single, texts};
 use super::inventory::{self, Groups, HostList, with_destination};
+use super::kubernetes::{KubernetesPool, PodProgram};
 use super::{
     FileSpec, Hook, Machine, MachineSettings, MonitorSpec, PlanFile, Problem, Reach, SshSpec, Step, Watched,
 };
@@ -26,6 +32,7 @@ pub(super) const PLAN_KEYS: &[&str] = &[
     "target",
     "variables",
     "ssh",
+    "kubernetes",
     "machines",
     "inventory",
     "groups",
@@ -49,15 +56,24 @@ pub(super) fn plan_file(
     if base.is_some() {
         keys.refuse_loads();
     }
-    let defaults = keys.take("ssh").map(|node| ssh_spec(node, &SshSpec::default(), keys.problems));
-    let defaults = defaults.unwrap_or_default();
+    let defaults = Defaults {
+        ssh: keys
+            .take("ssh")
+            .map(|node| ssh_spec(node, &SshSpec::default(), keys.problems))
+            .unwrap_or_default(),
+        pool: keys
+            .take("kubernetes")
+            .map(|node| kubernetes::defaults(node, keys.problems))
+            .unwrap_or_default(),
+    };
     let listed = keys.take("machines");
     let mut machines = listed.map_or_else(Vec::new, |node| machines(node, &defaults, keys.problems));
     let mut groups =
         keys.take("groups").map_or_else(Groups::new, |node| inventory::groups(node, keys.problems));
     if let Some(node) = keys.take("inventory") {
-        machines.extend(inventory::read(node, hosts, &defaults, &mut groups, keys.problems));
+        machines.extend(inventory::read(node, hosts, &defaults.ssh, &mut groups, keys.problems));
     }
+    inventory::add_pools(&machines, &mut groups, keys.problems);
     let steps = keys.steps(base.is_some());
     let mut file = PlanFile {
         name: keys.text("name").map(|text| text.value),
@@ -78,6 +94,8 @@ pub(super) fn plan_file(
     check_apart(&file.machines, of_base, problems);
     // Whatever else is wrong with a machine, its name is known.
     let mut known = names_of(listed);
+    // In the place of a pool are its pods.
+    known.retain(|name| !groups.contains_key(*name));
     known.extend(file.machines.iter().chain(of_base).map(|machine| machine.name.value.as_str()));
     check_names(&file, &known, problems);
     file
@@ -194,28 +212,36 @@ fn option(key: &Text, node: &Node, problems: &mut Vec<Problem>) -> Option<GivenO
     Some(GivenOption { name, values })
 }
 
-fn machines(node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> Vec<Machine> {
+/// What holds for machines that do not say otherwise.
+struct Defaults {
+    ssh: SshSpec,
+    pool: KubernetesPool,
+}
+
+fn machines(node: &Node, defaults: &Defaults, problems: &mut Vec<Problem>) -> Vec<Machine> {
     let Value::Map(entries) = &node.value else {
         let message = format!("`machines` is {}, not a mapping", node.kind());
         problems.push(Problem::at(node.place, message, "write `name: user@host` lines below it"));
         return Vec::new();
     };
-    if entries.len() > MACHINE_COUNT_MAX {
-        let message = format!("{} machines, but at most {MACHINE_COUNT_MAX} are supported", entries.len());
-        problems.push(Problem::at(node.place, message, "give fewer"));
-    }
     let machines = entries.iter().filter_map(|(name, node)| machine(name, node, defaults, problems));
     let machines: Vec<Machine> = machines.collect();
-    machines.into_iter().flat_map(|machine| inventory::spread(machine, problems)).collect()
+    let machines: Vec<Machine> =
+        machines.into_iter().flat_map(|machine| inventory::spread(machine, problems)).collect();
+    if machines.len() > MACHINE_COUNT_MAX {
+        let message = format!("{} machines, but at most {MACHINE_COUNT_MAX} are supported", machines.len());
+        problems.push(Problem::at(node.place, message, "give fewer"));
+    }
+    machines
 }
 
-fn machine(name: &Text, node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> Option<Machine> {
+fn machine(name: &Text, node: &Node, defaults: &Defaults, problems: &mut Vec<Problem>) -> Option<Machine> {
     let bare = |reach| (reach, NonZeroU32::MIN, MachineSettings::default());
     let (reach, weight, settings) = match &node.value {
         Value::Scalar(text) if text == "local" => bare(Reach::Local),
         Value::Scalar(text) => {
             check_ports(text, node.place, problems);
-            bare(Reach::Ssh(with_destination(defaults.clone(), text)))
+            bare(Reach::Ssh(with_destination(defaults.ssh.clone(), text)))
         }
         _ => {
             let mut keys = Keys::of(node, "a machine", problems);
@@ -224,13 +250,37 @@ fn machine(name: &Text, node: &Node, defaults: &SshSpec, problems: &mut Vec<Prob
                 parse_weight(text).map_err(|error| InputError { help: help.to_owned(), ..error })
             };
             let weight = keys.parsed("weight", weight).unwrap_or(NonZeroU32::MIN);
+            let pods =
+                keys.take("kubernetes").map(|node| kubernetes::pool(node, &defaults.pool, keys.problems));
+            if let Some(pool) = pods {
+                let settings = keys.settings();
+                keys.finish(&["kubernetes", "weight", "env", "tmp", "ulimit", "sysctl", "sudo"]);
+                check_image_only(node.place, &pool, &settings, problems);
+                let pool = Arc::new(KubernetesPool { name: name.value.clone(), ..pool });
+                let reach = Reach::Pod { pool, index: 0 };
+                return Some(Machine { name: name.clone(), reach, weight, settings });
+            }
             let is_local = keys.text("local").is_some_and(|text| text.value == "true");
             let command = keys.take("command").map(|node| command(node, keys.problems));
-            let ssh = keys.ssh(defaults);
+            let ssh = keys.ssh(&defaults.ssh);
             let settings = keys.settings();
             keys.finish(
-                &[&["weight", "local", "command", "ssh", "env", "tmp", "ulimit", "sysctl", "sudo"], SSH_KEYS]
-                    .concat(),
+                &[
+                    &[
+                        "weight",
+                        "local",
+                        "command",
+                        "ssh",
+                        "kubernetes",
+                        "env",
+                        "tmp",
+                        "ulimit",
+                        "sysctl",
+                        "sudo",
+                    ],
+                    SSH_KEYS,
+                ]
+                .concat(),
             );
             let reach = match (is_local, command, ssh.host.is_empty()) {
                 (true, None, true) => Reach::Local,
@@ -238,7 +288,7 @@ fn machine(name: &Text, node: &Node, defaults: &SshSpec, problems: &mut Vec<Prob
                 (false, None, false) => Reach::Ssh(ssh),
                 _ => {
                     let message = format!("cannot tell how to reach the machine `{}`", name.value);
-                    let help = "give one of `ssh: user@host`, `local: true`, `command: [program, argument]`";
+                    let help = "give one of `ssh: user@host`, `local: true`, `command: [program, argument]`, `kubernetes: { replicas: 3 }`";
                     problems.push(Problem::at(node.place, message, help));
                     return None;
                 }
@@ -247,6 +297,20 @@ fn machine(name: &Text, node: &Node, defaults: &SshSpec, problems: &mut Vec<Prob
         }
     };
     Some(Machine { name: name.clone(), reach, weight, settings })
+}
+
+/// Limits are set by a shell, which an image with squall need not have.
+fn check_image_only(
+    place: Place,
+    pool: &KubernetesPool,
+    settings: &MachineSettings,
+    problems: &mut Vec<Problem>,
+) {
+    let needs_shell = settings.open_file_count_max.is_some() || !settings.sysctl.is_empty();
+    if pool.program == PodProgram::Image && needs_shell {
+        let message = "`ulimit` and `sysctl` need a shell, which `binary: image` does not use";
+        problems.push(Problem::at(place, message, "leave them out, or use `binary: send`"));
+    }
 }
 
 fn ssh_spec(node: &Node, defaults: &SshSpec, problems: &mut Vec<Problem>) -> SshSpec {

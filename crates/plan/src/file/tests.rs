@@ -114,7 +114,7 @@ fn all_problems_are_told_at_once_with_their_place() {
         problems(text),
         [
             "2:1: a plan has no key `step` | a similar one exists: `steps`",
-            "4:7: cannot tell how to reach the machine `g1` | give one of `ssh: user@host`, `local: true`, `command: [program, argument]`",
+            "4:7: cannot tell how to reach the machine `g1` | give one of `ssh: user@host`, `local: true`, `command: [program, argument]`, `kubernetes: { replicas: 3 }`",
             "4:9: a machine has no key `hots` | a similar one exists: `host`",
             "5:26: `weight: heavy`: not a weight | write a whole number from 1, such as `3`",
             "6:32: `mode: 9`: not octal permissions | write three or four octal digits, such as 0644",
@@ -221,7 +221,7 @@ const HOSTS: &str = "# generators\n[eu]\nload@10.1.0.[1-2]:2200\n\n[us]\nu1 10.2
 fn places(file: &PlanFile) -> Vec<(String, String)> {
     let place = |machine: &Machine| match &machine.reach {
         Reach::Ssh(spec) => spec.destination(),
-        Reach::Local | Reach::Command(_) => String::new(),
+        Reach::Local | Reach::Command(_) | Reach::Pod { .. } => String::new(),
     };
     file.machines.iter().map(|machine| (machine.name.value.clone(), place(machine))).collect()
 }
@@ -335,5 +335,82 @@ fn the_schema_accepts_what_plan_files_may_say() {
         ("rate: 5", false),
     ] {
         assert_eq!(is_valid(&format!("loads: [{{ {load} }}]")), expected, "{load}");
+    }
+}
+
+#[test]
+fn a_pool_of_pods_is_as_many_machines_and_a_group() {
+    let text = "
+kubernetes: { namespace: load, image: alpine, resources: { cpu: 2 } }
+machines:
+  g1: a@host
+  pods:
+    kubernetes: { replicas: 3, spread: node, resources: { requests: { cpu: 500m }, limits: { cpu: 2, memory: 1Gi } } }
+    weight: 2
+    tmp: /scratch
+  far: { kubernetes: { context: east, binary: image, tolerations: [{ key: load, operator: Exists }] } }
+groups: { all: [pods, g1] }
+loads:
+  - { http: 'http://a/', on: pods }
+  - { http: 'http://a/', on: [pods-1, far] }
+  - { http: 'http://a/', on: all }
+";
+    let file = parse(text).unwrap();
+    let names: Vec<&str> = file.machines.iter().map(|machine| machine.name.value.as_str()).collect();
+    assert_eq!(names, ["g1", "pods-0", "pods-1", "pods-2", "far-0"]);
+    let on = |load: usize| -> Vec<String> {
+        file.steps[0].loads[load].on.iter().map(|text| text.value.clone()).collect()
+    };
+    assert_eq!(on(0), ["pods-0", "pods-1", "pods-2"]);
+    assert_eq!(on(1), ["pods-1", "far-0"]);
+    assert_eq!(on(2), ["pods-0", "pods-1", "pods-2", "g1"]);
+    let Reach::Pod { pool, index: 2 } = &file.machine("pods-2").unwrap().reach else { panic!() };
+    assert_eq!((pool.image.as_str(), pool.namespace.as_deref()), ("alpine", Some("load")));
+    assert_eq!((pool.requests["cpu"].as_str(), pool.limits["memory"].as_str()), ("500m", "1Gi"));
+    assert_eq!(file.machine("pods-2").unwrap().weight.get(), 2);
+    let Reach::Pod { pool, .. } = &file.machine("far-0").unwrap().reach else { panic!() };
+    assert_eq!((pool.requests["cpu"].as_str(), pool.limits["cpu"].as_str()), ("2", "2"));
+    assert_eq!(pool.tolerations[0]["key"], "load");
+}
+
+#[test]
+fn wrong_pools_of_pods_are_reported_where_they_are() {
+    let text = "
+machines:
+  pods: { kubernetes: { replicas: 0, spread: rack, resources: { cpu: lots }, imagee: x } }
+  p[1-2]: { kubernetes: { replicas: 2 } }
+  g: { kubernetes: { image: '-x', binary: image }, user: me, ulimit: 10 }
+groups: { twice: pods, g: pods }
+loads: [{ http: 'http://a/' }]
+";
+    let problems = parse(text).unwrap_err();
+    let told: Vec<String> = problems.iter().map(|problem| problem.to_string()).collect();
+    for (at, expected) in [
+        ("3:", "`replicas: 0`: not a number of pods"),
+        ("3:", "`spread: rack`: not a way to distribute pods"),
+        ("3:", "`cpu: lots`: not a quantity of Kubernetes"),
+        ("3:", "`kubernetes` has no key `imagee`"),
+        ("4:", "`p[1-2]`: a pool has no range"),
+        ("5:", "`image: -x`: not a name"),
+        ("5:", "a machine has no key `user`"),
+        ("5:", "`ulimit` and `sysctl` need a shell"),
+        ("5:", "both a pool of pods and a group are called `g`"),
+    ] {
+        let is_told = told.iter().any(|line| line.starts_with(at) && line.contains(expected));
+        assert!(is_told, "{expected}: {told:#?}");
+    }
+}
+
+#[test]
+fn pods_are_given_on_a_command_line_too() {
+    let machines =
+        super::parse_kubernetes("replicas=2,image=alpine,resources.limits.cpu=2,namespace=load").unwrap();
+    let Reach::Pod { pool, index: 1 } = &machines[1].reach else { panic!() };
+    assert_eq!((pool.name.as_str(), pool.limits["cpu"].as_str()), ("pods", "2"));
+    for (text, expected) in
+        [("replicas", "no `=`"), ("replica=2", "no key `replica`"), ("replicas=x", "not a number of pods")]
+    {
+        let error = super::parse_kubernetes(text).unwrap_err();
+        assert!(error.reason.contains(expected), "{error:?}");
     }
 }

@@ -40,7 +40,7 @@ pub fn ptr_plan_text(plan: &PlanFile) -> String {
 fn common(machines: &[Machine]) -> SshSpec {
     let first = machines.iter().find_map(|machine| match &machine.reach {
         Reach::Ssh(spec) => Some(spec.clone()),
-        Reach::Local | Reach::Command(_) => None,
+        Reach::Local | Reach::Command(_) | Reach::Pod { .. } => None,
     });
     SshSpec { port: None, host: String::new(), ..first.unwrap_or_default() }
 }
