@@ -564,7 +564,7 @@ fn tell<S: Sink>(slot: u32, part: Part, status: u16, readers: &mut Readers<'_, S
         Part::Trailers => readers.sink.trailers(Fields::new(readers.cache.text().lines())),
         Part::Interim => readers.sink.interim(status),
         Part::Head => {
-            readers.sink.head(&HeadView::of_fields(Version::Http2, status, readers.cache.text().whole()))
+            readers.sink.head(&HeadView::of_fields(Version::Http2, status, readers.cache.text().whole()));
         }
     }
 }

@@ -344,7 +344,7 @@ fn tell<S: Sink>(part: Part, status: u16, readers: &mut Readers<'_, S>) {
         Part::Trailers => readers.sink.trailers(Fields::new(readers.cache.text().lines())),
         Part::Interim => readers.sink.interim(status),
         Part::Head => {
-            readers.sink.head(&HeadView::of_fields(Version::Http3, status, readers.cache.text().whole()))
+            readers.sink.head(&HeadView::of_fields(Version::Http3, status, readers.cache.text().whole()));
         }
     }
 }
