@@ -20,8 +20,19 @@ pub(crate) struct Case {
     pub(crate) handshake: Option<Handshake>,
     /// A k6 script, with as many virtual users as there are connections.
     pub(crate) script: Option<Script>,
+    /// WebSocket messages instead of requests; their server is squall's own.
+    pub(crate) messages: Option<Messages>,
     /// squall's cost may be at most this multiple of the tool's.
     pub(crate) limits: &'static [(Tool, f64)],
+}
+
+/// Who sends WebSocket messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Messages {
+    /// Each connection sends one, gets the same back, and sends the next.
+    Echo,
+    /// One connection sends so many a second, and each connection gets all of them.
+    Publish { per_s: u32 },
 }
 
 /// A kind of TLS handshake.
@@ -101,6 +112,9 @@ pub(crate) const CASES: &[Case] = &[
     script("k6-recorded", Script::Recorded, &[(Tool::K6, 0.15)]),
     Case { connection_count: 2000, ..script("k6-2000", Script::Get, &[(Tool::K6, 0.20)]) },
     Case { connection_count: 2000, ..script("k6-library-2000", Script::Library, &[(Tool::K6, 0.20)]) },
+    websocket("ws-echo-100", Messages::Echo, 100),
+    websocket("ws-echo-10k", Messages::Echo, 10_000),
+    websocket("ws-publish", Messages::Publish { per_s: 500 }, 100),
 ];
 
 /// What a request may cost at most compared with an earlier squall.
@@ -140,8 +154,19 @@ const fn small(name: &'static str, connection_count: u32, limits: &'static [(Too
         rate: None,
         handshake: None,
         script: None,
+        messages: None,
         limits,
     }
+}
+
+/// Messages of 32 bytes on so many connections.
+const fn websocket(name: &'static str, messages: Messages, connection_count: u32) -> Case {
+    let path = match messages {
+        Messages::Echo => "/ws/echo",
+        Messages::Publish { .. } => "/ws/broadcast",
+    };
+    let limits = &[(Tool::Floor, 1.3), (Tool::K6, 0.10), (Tool::K9, 0.10)];
+    Case { path, messages: Some(messages), ..small(name, connection_count, limits) }
 }
 
 /// A full handshake with the figures that most of them have.

@@ -19,7 +19,7 @@ use squall_testkit::real::{EnvoyOptions, NginxOptions, Server};
 
 use case::Case;
 use options::Options;
-use run::Sample;
+use run::{Sample, Subject};
 use tool::Tool;
 
 fn main() -> ExitCode {
@@ -51,7 +51,14 @@ fn main() -> ExitCode {
             }
             None => None,
         };
-        results.push(compare(case, own.as_ref().unwrap_or(&server), &options));
+        let subject = match case.messages {
+            Some(_) => Subject::target(case),
+            None => Ok(Subject::of(case, own.as_ref().unwrap_or(&server))),
+        };
+        match subject {
+            Ok(subject) => results.push(compare(case, &subject, &options)),
+            Err(error) => eprintln!("{}: left out: {error}", case.name),
+        }
     }
     if options.with_start {
         start::compare(options.round_count);
@@ -60,7 +67,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs every tool of a case once per round, each round beginning with another tool, and prints the case's table.
-fn compare(case: &Case, server: &Server, options: &Options) -> serde_json::Value {
+fn compare(case: &Case, subject: &Subject, options: &Options) -> serde_json::Value {
     let tools: Vec<Tool> =
         case.tools().filter(|tool| options.includes(*tool) && tool.is_installed()).collect();
     let mut rounds: Vec<Vec<Option<Sample>>> = Vec::new();
@@ -70,7 +77,7 @@ fn compare(case: &Case, server: &Server, options: &Options) -> serde_json::Value
             let tool_idx = (round_idx + turn) % tools.len();
             let tool = tools[tool_idx];
             eprintln!("{} round {}/{}: {tool}", case.name, round_idx + 1, options.round_count);
-            round[tool_idx] = report_failure(run::run(tool, case, server, options.seconds));
+            round[tool_idx] = report_failure(run::run(tool, case, subject, options.seconds));
         }
         rounds.push(round);
     }

@@ -3,6 +3,9 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use crate::case::{Case, Messages};
+use crate::tool::Tool;
+
 /// A k6 script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Script {
@@ -43,6 +46,64 @@ impl Script {
         format!("import http from 'k6/http';\n{imports}export default function () {{\n  {body}\n}}\n")
     }
 }
+
+/// Writes a script of WebSocket messages for so many users, each with a connection that it closes after so many seconds.
+pub(crate) fn write_messages(
+    tool: Tool,
+    case: &Case,
+    (url, seconds): (&str, u32),
+    folder: &Path,
+) -> std::io::Result<Option<PathBuf>> {
+    let Some(messages) = case.messages else { return Ok(None) };
+    let (url, count) = (url.replacen("http", "ws", 1), case.connection_count);
+    let (name, text) = match tool {
+        Tool::K6 => ("script.js", k6_messages(messages, &url, (count, seconds))),
+        Tool::K9 => ("script.py", k9_messages(messages, &url, (count, seconds))),
+        _ => return Ok(None),
+    };
+    let path = folder.join(name);
+    std::fs::write(&path, text)?;
+    Ok(Some(path))
+}
+
+fn k6_messages(messages: Messages, url: &str, (count, seconds): (u32, u32)) -> String {
+    let begin = match messages {
+        Messages::Echo => {
+            "socket.on('open', () => socket.send(text));\n    socket.on('message', () => socket.send(text));"
+                .to_owned()
+        }
+        Messages::Publish { per_s } => format!(
+            "socket.on('message', () => {{}});\n    if (__VU === 1) socket.setInterval(() => socket.send(text), {});",
+            1000.0 / f64::from(per_s)
+        ),
+    };
+    format!(
+        "import ws from 'k6/ws';\nexport const options = {{ vus: {count}, iterations: {count} }};\nconst text = '{MESSAGE}';\n\
+         export default function () {{\n  ws.connect('{url}', null, (socket) => {{\n    {begin}\n    \
+         socket.setTimeout(() => socket.close(), {seconds}000);\n  }});\n}}\n"
+    )
+}
+
+fn k9_messages(messages: Messages, url: &str, (count, seconds): (u32, u32)) -> String {
+    let turn = match messages {
+        Messages::Echo => {
+            "            await socket.send(text)\n            await socket.recv(timeout=5)\n".to_owned()
+        }
+        Messages::Publish { per_s } => format!(
+            "            if k9.vu.id == 1:\n                await socket.send(text)\n                \
+             await asyncio.sleep({})\n            else:\n                await socket.recv(timeout=5)\n",
+            1.0 / f64::from(per_s)
+        ),
+    };
+    format!(
+        "import asyncio, time\nimport k9\nfrom k9 import ws\noptions = {{'scenarios': {{'all': {{'executor': 'per-vu-iterations', \
+         'vus': {count}, 'iterations': 1}}}}}}\ntext = '{MESSAGE}'\nasync def default():\n    until = time.monotonic() + {seconds}\n    \
+         async with ws.connect('{url}') as socket:\n        while time.monotonic() < until:\n{turn}"
+    )
+}
+
+/// As long as the messages that squall sends by default.
+const MESSAGE: &str = "abcdefghijklmnopqrstuvwxyzabcdef";
 
 /// [`Script::Get`] with the extension's client.
 fn fasthttp(url: &str) -> String {

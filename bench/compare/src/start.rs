@@ -21,6 +21,7 @@ const CASE: Case = Case {
     rate: None,
     handshake: None,
     script: None,
+    messages: None,
     limits: &[],
 };
 

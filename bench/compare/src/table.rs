@@ -68,6 +68,9 @@ fn description(case: &Case) -> String {
     if let Some(script) = case.script {
         return format!("k6 script {script:?}, {} virtual users", case.connection_count);
     }
+    if let Some(messages) = case.messages {
+        return format!("WebSocket messages, {messages:?}, {} connections", case.connection_count);
+    }
     let scheme = if case.is_tls { "https" } else { "http" };
     let rate = case.rate.map_or(String::new(), |rate| format!(", open model at {rate}/s"));
     let version = if case.is_quic { format!(", HTTP/3, MTU {}", loopback_mtu()) } else { String::new() };

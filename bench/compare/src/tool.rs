@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::case::{Case, Handshake};
+use crate::case::{Case, Handshake, Messages};
 
 /// A load generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(crate) enum Tool {
     K6,
     /// k6 with its fasthttp extension, built by xk6; runs the same scripts with the extension's client.
     K6Fasthttp,
+    /// From the Python package `k9-load`; its scripts are Python.
+    K9,
 }
 
 /// What a tool is asked for, in addition to the case.
@@ -68,6 +70,12 @@ impl Tool {
         let line = match self {
             Self::Before => return Self::Squall.args(case, ask),
             Self::OverTcp => return Self::Squall.args(&Case { is_quic: false, limits: &[], ..*case }, ask),
+            Self::Squall if case.messages.is_some() => websocket_line(case, ask),
+            Self::Floor if case.messages.is_some() => floor_line(case, ask),
+            Self::K9 => format!("run {}", ask.script.unwrap_or_default()),
+            Self::K6 if case.messages.is_some() => {
+                format!("run --quiet --no-usage-report {}", ask.script.unwrap_or_default())
+            }
             Self::Squall if case.handshake.is_some() => handshake_line(case, ask),
             Self::Squall if ask.script.is_some() => {
                 format!("run --threads 1 --summary k6 --no-save {}", script_line(case, ask))
@@ -111,7 +119,9 @@ impl Tool {
     pub(crate) fn completed_count(self, output: &str) -> Option<u64> {
         match self {
             Self::Squall | Self::Before | Self::OverTcp => {
-                script_count(output).or_else(|| json(output)?["totals"]["ok"].as_u64())
+                let totals = json(output).map(|mut json| json["totals"].take());
+                let of = |path| totals.as_ref()?.pointer(path)?.as_u64();
+                script_count(output).or_else(|| of("/websockets/messages_received").or_else(|| of("/ok")))
             }
             Self::Floor => after(output, "requests: "),
             Self::Wrk | Self::Wrk2 => before(output, " requests in "),
@@ -119,7 +129,7 @@ impl Tool {
             Self::Ab => after(output, "Complete requests:"),
             Self::TlsPerf => after(output, "HANDSHAKES "),
             Self::Oha => json(output)?["statusCodeDistribution"]["200"].as_u64(),
-            Self::K6 | Self::K6Fasthttp => script_count(output),
+            Self::K6 | Self::K6Fasthttp | Self::K9 => script_count(output),
         }
     }
 
@@ -138,6 +148,7 @@ impl Tool {
             Self::TlsPerf => "tls-perf",
             Self::K6 => "k6",
             Self::K6Fasthttp => "k6-fasthttp",
+            Self::K9 => "k9",
         }
     }
 
@@ -149,6 +160,7 @@ impl Tool {
             Self::H2loadH3 => Some("H2LOAD_H3"),
             Self::K6 => Some("K6"),
             Self::K6Fasthttp => Some("K6_FASTHTTP"),
+            Self::K9 => Some("K9"),
             _ => None,
         }
     }
@@ -165,10 +177,25 @@ fn script_line(case: &Case, ask: &Ask<'_>) -> String {
     format!("--vus {} --duration {}s {script}", case.connection_count, ask.seconds)
 }
 
-/// Requests by k6's end summary, which squall writes as well: `http_reqs....: 7 2.3/s`.
+/// Requests, or messages, by k6's end summary, which squall and k9 write as well: `http_reqs....: 7 2.3/s`.
 fn script_count(output: &str) -> Option<u64> {
-    let line = output.lines().find(|line| line.trim_start().starts_with("http_reqs"))?;
+    let line_of = |name: &str| output.lines().find(|line| line.trim_start().starts_with(name));
+    let line = line_of("ws_msgs_received").or_else(|| line_of("http_reqs"))?;
     line.split_once(": ")?.1.split_whitespace().next()?.parse().ok()
+}
+
+fn websocket_line(case: &Case, ask: &Ask<'_>) -> String {
+    let exchange = match case.messages {
+        Some(Messages::Publish { per_s }) => format!(" --publish 1 --rate {per_s}/s"),
+        _ => String::new(),
+    };
+    let (count, seconds, url) = (case.connection_count, ask.seconds, ask.url.replacen("http", "ws", 1));
+    format!("ws {url} -c {count} -d {seconds}s -t 1{exchange} --json - --quiet --no-save")
+}
+
+fn floor_line(case: &Case, ask: &Ask<'_>) -> String {
+    let who = if case.messages == Some(Messages::Echo) { "echo" } else { "publish" };
+    format!("{} {} {} {} {who}", authority(ask.url), case.connection_count, ask.seconds, case.path)
 }
 
 fn handshake_line(case: &Case, ask: &Ask<'_>) -> String {
@@ -227,6 +254,8 @@ mod tests {
             (Tool::Oha, r#"{"statusCodeDistribution":{"200":7,"500":1}}"#),
             (Tool::K6, "    http_req_waiting: avg=1\n    http_reqs......................: 7   2.3/s\n"),
             (Tool::Squall, "    http_reqs......................: 7   2.3/s\n"),
+            (Tool::Squall, r#"{"totals":{"ok":9,"websockets":{"messages_received":7}}}"#),
+            (Tool::K6, "    ws_msgs_received...............: 7   2.3/s\n    ws_sessions: 1\n"),
         ];
         for (tool, output) in cases {
             assert_eq!(tool.completed_count(output), Some(7), "{tool}");

@@ -166,6 +166,13 @@ pub const USER_STREAM_COUNT_MAX: usize = 64 * 1024;
 /// Most bytes of messages that one virtual user has not read yet, all its streams together: as much as one message may have by default.
 pub const STREAM_INBOX_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Most bytes that wait for the socket of one WebSocket of a script, to which one more message may be added: a server that does not read must not
+/// fill the memory.
+pub const STREAM_UNSENT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How long messages wait that are to be published until all connections are open: longer than opening thousands of them takes.
+pub const PUBLISH_WAIT_MAX: Duration = Duration::from_secs(5);
+
 /// Pings of one WebSocket whose answers are waited for: a server that answers none of them must not fill the memory.
 pub const STREAM_PINGS_MAX: usize = 1024;
 

@@ -77,7 +77,11 @@ impl Load {
             }
         };
         let count = self.stop.count.map(|count| count.saturating_mul(u64::from(machine_count)));
-        Self { when, stop: Stop { count, ..self.stop }, ..self.clone() }
+        let what = match &self.what {
+            What::WebSocket(websocket) => What::WebSocket(websocket.times(machine_count)),
+            other => other.clone(),
+        };
+        Self { what, when, stop: Stop { count, ..self.stop }, ..self.clone() }
     }
 }
 

@@ -40,6 +40,21 @@ pub struct WebSocketLoad {
     pub close: CloseMode,
 }
 
+impl WebSocketLoad {
+    /// What so many machines send together, each of which sends all of it.
+    pub(crate) fn times(&self, machine_count: u32) -> Self {
+        let exchange = match self.exchange {
+            MessageExchange::Publish(count) => MessageExchange::Publish(count.saturating_mul(machine_count)),
+            other => other,
+        };
+        let times =
+            |rate: &MessageRate| MessageRate { rate: rate.rate.times(machine_count.into()), ..rate.clone() };
+        let rate = self.rate.as_ref().map(times);
+        let count = self.count.map(|count| count.saturating_mul(machine_count.into()));
+        Self { exchange, rate, count, ..self.clone() }
+    }
+}
+
 /// Who sends messages, and what is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

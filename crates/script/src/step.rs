@@ -203,6 +203,8 @@ pub enum ScriptStreamNews {
     Ping,
     /// A pong came, with this payload.
     Pong(Vec<u8>),
+    /// So many bytes of messages wait for the socket.
+    Unsent(u64),
     /// A piece of the body came.
     Data(Vec<u8>),
     /// It is over.

@@ -39,8 +39,9 @@ pub(crate) struct UserStream {
     /// Where cookies of the response go; `None`: into the user's own.
     pub(crate) jar: Option<Rc<RefCell<Jar>>>,
     pub(crate) tags: StreamTags,
-    /// Bytes of messages that the driver has not taken yet.
-    pub(crate) unsent_bytes: usize,
+    /// Bytes of messages that the driver has not taken yet, and of those that wait for the socket since.
+    asked_bytes: u64,
+    waiting_bytes: u64,
     ping_count: u64,
     /// Pings without an answer: number and time.
     pings: VecDeque<(u64, u64)>,
@@ -127,10 +128,16 @@ impl UserStream {
             spec,
             jar: None,
             tags,
-            unsent_bytes: 0,
+            asked_bytes: 0,
+            waiting_bytes: 0,
             ping_count: 0,
             pings: VecDeque::new(),
         }
+    }
+
+    /// Bytes of messages that the socket has not taken, as far as is known.
+    pub(crate) fn unsent_bytes(&self) -> u64 {
+        self.asked_bytes + self.waiting_bytes
     }
 
     /// The payload of the next ping.
@@ -186,7 +193,7 @@ impl UserStreams {
     pub(crate) fn ask(&mut self, token: u32, command: ScriptStreamCommand) {
         if let (ScriptStreamCommand::Send(message), Some(stream)) = (&command, self.by_token.get_mut(&token))
         {
-            stream.unsent_bytes += message.bytes().len();
+            stream.asked_bytes += message.bytes().len() as u64;
         }
         self.outbox.push(StreamRequest { token, command });
     }
@@ -197,7 +204,7 @@ impl UserStreams {
             if let (ScriptStreamCommand::Send(_), Some(stream)) =
                 (&request.command, self.by_token.get_mut(&request.token))
             {
-                stream.unsent_bytes = 0;
+                stream.asked_bytes = 0;
             }
         }
         into.append(&mut self.outbox);
@@ -205,7 +212,9 @@ impl UserStreams {
 
     /// Keeps an event until the script has time for it. Of a stream that the script does not read, only so much is kept.
     pub(crate) fn deliver(&mut self, event: ScriptStreamEvent) {
-        if !self.by_token.contains_key(&event.token) {
+        let Some(stream) = self.by_token.get_mut(&event.token) else { return };
+        if let ScriptStreamNews::Unsent(bytes) = event.news {
+            stream.waiting_bytes = bytes;
             return;
         }
         let bytes = event.news.bytes();
@@ -282,7 +291,7 @@ impl ScriptStreamNews {
             Self::Open(_) | Self::Refused(_) | Self::Closed(_) => return 0,
             Self::Message(message) => message.bytes(),
             Self::Data(bytes) | Self::Pong(bytes) => bytes,
-            Self::Ping => &[],
+            Self::Ping | Self::Unsent(_) => &[],
         };
         size_of::<ScriptStreamEvent>() + payload.len()
     }

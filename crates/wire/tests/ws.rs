@@ -1,7 +1,7 @@
 //! WebSocket connections between the two ends, and what each must refuse.
 
 use squall_wire::ws::deflate::Params;
-use squall_wire::ws::{CloseCode, Decoder, Error, Event, Inbox, MessageKind, Outbox, WebSocketRole};
+use squall_wire::ws::{CloseCode, Decoder, Error, Event, Inbox, MessageKind, Outbox, Part, WebSocketRole};
 
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
@@ -245,4 +245,35 @@ fn a_server_chooses_the_first_offer_that_it_can_meet() {
     let limited = "permessage-deflate; client_max_window_bits=10";
     assert_eq!(Params::agreed(limited, false), None);
     assert_eq!(Params::agreed(limited, true).unwrap().client_window_bits, Some(10));
+}
+
+/// Levels and texts that make stored blocks, blocks with fixed codes, and blocks with codes of their own.
+#[test]
+fn a_compressed_message_that_ends_within_a_block_is_refused() {
+    let mixed: String = (0..3000_u32).map(|nth| char::from(b'!' + (nth * nth % 89) as u8)).collect();
+    for text in ["x", "Hallo, Hallo, Hallo!", &mixed] {
+        let mut wire = Vec::new();
+        Outbox::new(Some(Params::default().deflater(WebSocketRole::Server))).message(
+            MessageKind::Binary,
+            text.as_bytes(),
+            None,
+            &mut wire,
+        );
+        let payload = &wire[if wire[1] == 126 { 4 } else { 2 }..];
+        for kept in 1..=payload.len() {
+            let mut inbox = Inbox::new(1 << 20, Some(Params::default().inflater(WebSocketRole::Client)));
+            let part = Part {
+                kind: MessageKind::Binary,
+                bytes: &payload[..kept],
+                is_last: true,
+                is_compressed: true,
+            };
+            let pushed = inbox.push(part).map(|message| message.map(|message| message.bytes.to_vec()));
+            if kept == payload.len() {
+                assert_eq!(pushed, Ok(Some(text.as_bytes().to_vec())));
+            } else {
+                assert_eq!(pushed, Err(Error::Deflate), "{kept} of {} bytes", payload.len());
+            }
+        }
+    }
 }

@@ -124,3 +124,18 @@ fn streams_open_at_the_end_are_closed_and_held_ones_are_whole() {
     let ended = run(&["stream", "-c", "3", "-n", "6", "--hold", "200ms", &url]);
     assert_eq!((ended.assert_all_counted(), ended.count("/totals/ok")), (6, 6), "{ended:#?}");
 }
+
+#[test]
+fn a_stream_whose_first_event_comes_after_the_end_of_the_load_is_closed_then() {
+    let (url, _heads) = serve(|stream, _| {
+        event_stream(stream);
+        thread::sleep(Duration::from_millis(600));
+        while stream.write_all(b"data: 1\n\n").is_ok() {
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let ended = run(&["stream", "-c", "2", "-d", "300ms", "--timeout", "20s", &url]);
+    let count = |name: &str| ended.count(&format!("/totals/streams/{name}"));
+    assert_eq!((count("opened"), count("closed_by_us"), count("ended_early")), (2, 2, 0), "{ended:#?}");
+    ended.assert_all_counted();
+}

@@ -3,15 +3,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
+use squall_wire::ws::handshake;
 use tempfile::TempDir;
 
 use crate::squall::{Ended, quiet_machine, run, start_alone, with_json};
@@ -20,6 +22,8 @@ use crate::squall::{Ended, quiet_machine, run, start_alone, with_json};
 struct Scripted {
     address: SocketAddr,
     opened_count: Arc<AtomicU64>,
+    /// The `Sec-WebSocket-Key` of each opening handshake.
+    keys: Arc<Mutex<Vec<String>>>,
     is_over: Arc<AtomicBool>,
 }
 
@@ -28,6 +32,8 @@ impl Scripted {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (opened_count, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let keys = Arc::new(Mutex::new(Vec::new()));
+        let own_keys = Arc::clone(&keys);
         let (opened, over, serve) = (Arc::clone(&opened_count), Arc::clone(&is_over), Arc::new(serve));
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -38,15 +44,19 @@ impl Scripted {
                 else {
                     continue;
                 };
+                let keys = Arc::clone(&own_keys);
                 thread::spawn(move || {
-                    if read_head(&mut stream).is_some() && stream.write_all(ACCEPTED.as_bytes()).is_ok() {
+                    let Some(key) = read_head(&mut stream) else { return };
+                    let accepted = accepted(&key);
+                    keys.lock().unwrap().push(key);
+                    if stream.write_all(accepted.as_bytes()).is_ok() {
                         opened.fetch_add(1, Ordering::Relaxed);
                         serve(&mut stream);
                     }
                 });
             }
         });
-        Self { address, opened_count, is_over }
+        Self { address, opened_count, keys, is_over }
     }
 
     fn url(&self) -> String {
@@ -61,13 +71,15 @@ impl Drop for Scripted {
     }
 }
 
-fn read_head(stream: &mut TcpStream) -> Option<()> {
+/// The key of an opening handshake.
+fn read_head(stream: &mut TcpStream) -> Option<String> {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
         stream.read_exact(&mut byte).ok()?;
         head.push(byte[0]);
     }
-    Some(())
+    let head = String::from_utf8(head).ok()?;
+    head.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Key: ")).map(str::to_owned)
 }
 
 /// A masked frame of less than 126 bytes: its first byte, and its payload.
@@ -144,16 +156,20 @@ fn send(stream: &mut TcpStream, bytes: &[u8]) {
 fn a_wrong_answer_to_the_opening_handshake_is_a_failure() {
     for (answer, cause) in [
         ("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "unexpected_status"),
-        (&ACCEPTED.replace("lG1", "xG1"), "websocket_protocol"),
-        (&ACCEPTED.replace("\r\n\r\n", "\r\nSec-WebSocket-Protocol: chat\r\n\r\n"), "websocket_protocol"),
-        (&ACCEPTED.replace("websocket", "h2c"), "websocket_protocol"),
+        (&accepted("dGhlIHNhbXBsZSBub25jZQ=="), "websocket_protocol"),
+        (
+            &accepted("KEY").replace("\r\n\r\n", "\r\nSec-WebSocket-Protocol: chat\r\n\r\n"),
+            "websocket_protocol",
+        ),
+        (&accepted("KEY").replace("websocket", "h2c"), "websocket_protocol"),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("ws://{}/", listener.local_addr().unwrap());
         let answer = answer.to_owned();
         thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            read_head(&mut stream);
+            let key = read_head(&mut stream).unwrap();
+            let answer = answer.replace(&handshake::accept("KEY"), &handshake::accept(&key));
             stream.write_all(answer.as_bytes()).unwrap();
             thread::sleep(Duration::from_secs(2));
         });
@@ -162,6 +178,72 @@ fn a_wrong_answer_to_the_opening_handshake_is_a_failure() {
         assert_eq!(found, cause, "{ended:#?}");
         assert_eq!(ended.count("/totals/ok"), 0);
     }
+}
+
+#[test]
+fn each_connection_has_a_key_of_its_own() {
+    let server = Scripted::start(|stream| {
+        let _ = read_frame(stream);
+    });
+    // Each closes after a message, and is opened again.
+    let ended = run(&["ws", "-c", "3", "-d", "500ms", "--receive", "--storm", "100ms", &server.url()]);
+    let keys = server.keys.lock().unwrap().clone();
+    assert!(keys.len() > 6, "{ended:#?}");
+    assert!(keys.iter().all(|key| handshake::is_key(key)), "{keys:?}");
+    assert_eq!(keys.iter().collect::<HashSet<_>>().len(), keys.len(), "{keys:?}");
+    let row = ended.json();
+    let url = row.pointer("/rows/0/url").and_then(Value::as_str).unwrap_or_default();
+    assert!(url.starts_with("ws://127.0.0.1:"), "{url}: {ended:#?}");
+}
+
+/// A server that opens one of its connections late.
+#[test]
+fn what_is_published_reaches_also_who_is_opened_last() {
+    let members = Arc::new(Mutex::new(Vec::<TcpStream>::new()));
+    let late = Arc::new(AtomicBool::new(true));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("ws://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (Ok(mut stream), members, late) = (stream, Arc::clone(&members), Arc::clone(&late)) else {
+                return;
+            };
+            thread::spawn(move || {
+                let Some(key) = read_head(&mut stream) else { return };
+                if late.swap(false, Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(400));
+                }
+                members.lock().unwrap().push(stream.try_clone().unwrap());
+                stream.write_all(accepted(&key).as_bytes()).unwrap();
+                while let Some((0x81, payload)) = read_frame(&mut stream) {
+                    for member in members.lock().unwrap().iter_mut() {
+                        let _ = member.write_all(&frame(0x81, &payload));
+                    }
+                }
+            });
+        }
+    });
+    let load =
+        ["--publish", "1", "--subscribe", "3", "--threads", "2", "-n", "20", "-r", "200/s", "-d", "30s"];
+    let ended = run(&[&["ws", &url], &load[..]].concat());
+    let count = |name: &str| ended.count(&format!("/totals/websockets/{name}"));
+    assert_eq!((count("messages_sent"), count("messages_received")), (20, 80), "{ended:#?}");
+    let seconds = ended.number("/duration_s");
+    assert!(seconds < 30.0, "the last message ends the load: {seconds}");
+}
+
+/// A server that reads nothing: a script is told what waits, and a message too many ends its connection.
+#[test]
+fn messages_that_a_server_does_not_read_have_a_bound() {
+    let server = Scripted::start(|_| thread::sleep(Duration::from_secs(60)));
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("script.js");
+    std::fs::write(&script, FLOOD.replace("URL", &server.url())).unwrap();
+    let ended = run(&["run", script.to_str().unwrap()]);
+    let text = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(text.contains("waits=true"), "{ended:#?}");
+    assert!(text.contains("error=more than 67108864 bytes of messages wait"), "{ended:#?}");
+    assert!(ended.rss_bytes < 400 << 20, "bounded memory: {}", ended.rss_bytes);
 }
 
 #[test]
@@ -252,8 +334,35 @@ fn counts_equal_those_of_real_servers() {
     }
 }
 
-/// The answer to squall's key.
-const ACCEPTED: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: lG1/PJgh6RXV6a5buxX7ET4w2Jo=\r\n\r\n";
+/// The answer to the opening handshake with this key.
+fn accepted(key: &str) -> String {
+    format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {}\r\n\r\n",
+        handshake::accept(key)
+    )
+}
+
+/// Sends 8 MB at a time until an error comes.
+const FLOOD: &str = r#"
+import { WebSocket } from 'k6/websockets';
+export const options = { iterations: 1 };
+export default function () {
+  const socket = new WebSocket('URL');
+  const part = 'x'.repeat(8 << 20);
+  socket.onopen = () => {
+    let sentBytes = 0;
+    const timer = setInterval(() => {
+      if (socket.readyState !== 1) return clearInterval(timer);
+      if (sentBytes === 3 * part.length) {
+        console.log(`waits=${socket.bufferedAmount > 0 && socket.bufferedAmount <= sentBytes && socket.bufferedAmount % part.length === 0}`);
+      }
+      socket.send(part);
+      sentBytes += part.length;
+    }, 10);
+  };
+  socket.onerror = (event) => console.log(`error=${event.error}`);
+}
+"#;
 
 const PYTHON_ECHO: &str = r#"
 import asyncio, sys

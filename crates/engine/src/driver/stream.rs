@@ -88,6 +88,8 @@ pub(crate) enum StreamNews {
     /// A ping, which is answered already.
     Ping(Vec<u8>),
     Pong(Vec<u8>),
+    /// So many bytes of messages wait for the socket.
+    Unsent(u64),
     /// The peer's close frame, which is answered already.
     Close(CloseCode, String),
     /// A WebSocket is over: in order, or because of this.

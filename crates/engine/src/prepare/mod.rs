@@ -45,7 +45,7 @@ pub(crate) use self::route::Route;
 pub(crate) use self::rows::{RowBook, VersionRows};
 pub(crate) use self::sessions::{Conduct, KeepAlive, KeepAliveKind, PreparedSessions};
 pub(crate) use self::streams::{StreamPolicy, retry_ns};
-pub(crate) use self::websocket::{Offer, WebSocketPolicy};
+pub(crate) use self::websocket::{Audience, HandshakeKey, Offer, WebSocketPolicy};
 
 /// A load, ready to be driven.
 #[derive(Debug)]
@@ -307,6 +307,11 @@ impl Prepared {
     /// Whether any connection may turn out to be HTTP/2.
     pub(crate) fn may_speak_h2(&self) -> bool {
         self.origins.iter().any(|origin| origin.key.http != HttpVersion::Http11)
+    }
+
+    /// Whether the requests of this load open WebSockets.
+    pub(crate) fn opens_websockets(&self) -> bool {
+        self.sessions.as_ref().is_some_and(|sessions| sessions.websocket.is_some())
     }
 
     /// The most requests that a connection of this load carries at a time: a closed model has as many users for each.

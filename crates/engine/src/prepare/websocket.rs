@@ -2,11 +2,15 @@
 //!
 //! Owns: the translation of the plan, and what makes an answer to the opening handshake valid. Never: messages that arrive.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use squall_measure::{Cause, Phase};
 use squall_plan::{Header, MessageExchange, MessagePayload, MessageRate, RequestPlan, WebSocketLoad};
 use squall_wire::ws::deflate::Params;
 use squall_wire::ws::{MessageKind, handshake};
 
+use crate::pace::SplitMix;
 use crate::sys::nanoseconds;
 use crate::trouble::Trouble;
 
@@ -26,6 +30,17 @@ pub(crate) struct WebSocketPolicy {
     /// How long an answer may take.
     pub(crate) timeout_ns: u64,
     pub(crate) offer: Offer,
+    pub(crate) audience: Arc<Audience>,
+}
+
+/// What the event loops of a process know of each other: nobody publishes before all are there to get it, and nobody leaves before the last
+/// message.
+#[derive(Debug, Default)]
+pub(crate) struct Audience {
+    /// Connections that are open, until messages are published.
+    pub(crate) open_count: AtomicU64,
+    /// Messages of the loops that have sent all of theirs.
+    pub(crate) published_count: AtomicU64,
 }
 
 /// What the opening handshake offers.
@@ -34,6 +49,10 @@ pub(crate) struct Offer {
     pub(crate) compress: bool,
     pub(crate) subprotocols: Vec<String>,
 }
+
+/// The 16 random bytes of one opening handshake (RFC 6455 4.1).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HandshakeKey([u8; 16]);
 
 impl WebSocketPolicy {
     /// That of a load.
@@ -60,6 +79,7 @@ impl WebSocketPolicy {
             storm_ns: load.storm.map(nanoseconds),
             timeout_ns: nanoseconds(load.http.timeout),
             offer: Offer { compress: load.compress, subprotocols: load.subprotocols.clone() },
+            audience: Arc::default(),
         }
     }
 
@@ -71,7 +91,15 @@ impl WebSocketPolicy {
 
     /// Whether messages have their time in them.
     pub(crate) fn is_stamped(&self) -> bool {
-        matches!(self.exchange, MessageExchange::Publish(_))
+        self.publisher_count().is_some()
+    }
+
+    /// How many connections publish, of all machines.
+    pub(crate) fn publisher_count(&self) -> Option<u32> {
+        match self.exchange {
+            MessageExchange::Publish(count) => Some(count),
+            _ => None,
+        }
     }
 }
 
@@ -82,7 +110,7 @@ impl Offer {
             header("Connection", "Upgrade"),
             header("Upgrade", "websocket"),
             header("Sec-WebSocket-Version", handshake::VERSION),
-            header("Sec-WebSocket-Key", KEY),
+            header("Sec-WebSocket-Key", KEY_PLACE),
         ];
         if !self.subprotocols.is_empty() {
             headers.push(header("Sec-WebSocket-Protocol", &self.subprotocols.join(", ")));
@@ -94,17 +122,21 @@ impl Offer {
         RequestPlan { method: "GET".to_owned(), headers, ..plan.clone() }
     }
 
-    /// What the server has agreed to with its answer 101; `field`: the value of one of its fields.
+    /// What the server has agreed to with its answer 101 to a request with this key; `field`: the value of one of its fields.
     ///
     /// # Errors
     /// When the answer is none to this request (RFC 6455 4.1), or has something that was not offered.
-    pub(crate) fn agreed(&self, field: impl Fn(&str) -> Option<String>) -> Result<Option<Params>, Trouble> {
+    pub(crate) fn agreed(
+        &self,
+        key: HandshakeKey,
+        field: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Params>, Trouble> {
         let wrong = |text: String| Err(Trouble::new(Cause::WebSocketProtocol, Phase::Receiving, text));
         let upgrade = field("upgrade").unwrap_or_default();
         if !upgrade.eq_ignore_ascii_case("websocket") {
             return wrong(format!("the server switched to `{upgrade}`, not to `websocket`"));
         }
-        if field("sec-websocket-accept").as_deref() != Some(handshake::accept(KEY).as_str()) {
+        if field("sec-websocket-accept").as_deref() != Some(handshake::accept(&key.text()).as_str()) {
             return wrong("the server's `Sec-WebSocket-Accept` does not match the key".to_owned());
         }
         match field("sec-websocket-protocol") {
@@ -125,5 +157,44 @@ fn header(name: &str, value: &str) -> Header {
     Header { name: name.to_owned(), value: value.to_owned() }
 }
 
-/// 16 bytes in Base64. Servers only compute their answer from it: all connections may have the same.
-const KEY: &str = "c3F1YWxsLXdlYnNvY2tldA==";
+impl HandshakeKey {
+    /// That of one connection. It is computed again when the answer comes, so that nothing of it has to be kept meanwhile.
+    pub(crate) fn new(seed: u64, conn_idx: usize, generation: u32) -> Self {
+        let mut random = SplitMix::new(seed ^ (conn_idx as u64) << 32 ^ u64::from(generation));
+        let (first, second) = (random.next(), random.next());
+        Self((u128::from(first) << 64 | u128::from(second)).to_be_bytes())
+    }
+
+    /// Puts it into a request that was laid out with [`Offer::opening`].
+    pub(crate) fn fill(self, request: &mut [u8]) {
+        if let Some(at) = memchr::memmem::find(request, KEY_PLACE.as_bytes()) {
+            request[at..at + KEY_PLACE.len()].copy_from_slice(self.text().as_bytes());
+        }
+    }
+
+    fn text(self) -> String {
+        handshake::key(&self.0)
+    }
+}
+
+/// What the layout of a request has in the place of the key: no key has bytes that are no Base64.
+const KEY_PLACE: &str = "(sec-websocket-key here)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_connection_has_a_key_of_its_own() {
+        let keys = [(1, 0, 0), (1, 0, 1), (1, 1, 0), (2, 0, 0)]
+            .map(|(seed, conn_idx, generation)| HandshakeKey::new(seed, conn_idx, generation).text());
+        for (nth, key) in keys.iter().enumerate() {
+            assert!(handshake::is_key(key), "{key}");
+            assert!(!keys[..nth].contains(key), "{keys:?}");
+        }
+        let mut request = format!("GET / HTTP/1.1\r\nSec-WebSocket-Key: {KEY_PLACE}\r\n\r\n").into_bytes();
+        HandshakeKey::new(1, 0, 0).fill(&mut request);
+        let expected = format!("GET / HTTP/1.1\r\nSec-WebSocket-Key: {}\r\n\r\n", keys[0]);
+        assert_eq!(String::from_utf8(request).unwrap(), expected);
+    }
+}

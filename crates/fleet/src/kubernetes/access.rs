@@ -6,7 +6,7 @@ use crate::protocol::Trouble;
 
 /// A verb on a resource of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Access {
+pub(crate) struct NeededAccess {
     pub group: &'static str,
     pub resource: &'static str,
     pub subresource: &'static str,
@@ -14,7 +14,7 @@ pub(crate) struct Access {
 }
 
 /// Everything that is used. `exec` over WebSocket is a GET that 1.35 and later check as `create`, too; before that, SPDY used POST.
-pub(crate) const NEEDED: &[Access] = &[
+pub(crate) const NEEDED: &[NeededAccess] = &[
     access("batch", "jobs", "", "create"),
     access("batch", "jobs", "", "delete"),
     access("", "pods", "", "get"),
@@ -29,11 +29,11 @@ const fn access(
     resource: &'static str,
     subresource: &'static str,
     verb: &'static str,
-) -> Access {
-    Access { group, resource, subresource, verb }
+) -> NeededAccess {
+    NeededAccess { group, resource, subresource, verb }
 }
 
-impl Access {
+impl NeededAccess {
     /// The resource as Roles name it.
     pub(crate) fn full_resource(self) -> String {
         match self.subresource {
@@ -45,7 +45,7 @@ impl Access {
 
 /// A list of questions, for `kubectl create`.
 pub(crate) fn questions(namespace: &str) -> Value {
-    let question = |access: &Access| {
+    let question = |access: &NeededAccess| {
         json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
@@ -62,7 +62,7 @@ pub(crate) fn questions(namespace: &str) -> Value {
 }
 
 /// What is not allowed, of the answers that `kubectl create -o json` prints.
-pub(crate) fn denied(answers: &[u8]) -> Vec<Access> {
+pub(crate) fn denied(answers: &[u8]) -> Vec<NeededAccess> {
     let objects = Deserializer::from_slice(answers).into_iter::<Value>().map_while(Result::ok);
     let reviews: Vec<Value> = objects
         .flat_map(|object| match object.get("items").and_then(Value::as_array) {
@@ -70,7 +70,7 @@ pub(crate) fn denied(answers: &[u8]) -> Vec<Access> {
             None => vec![object],
         })
         .collect();
-    let is_allowed = |access: &&Access| {
+    let is_allowed = |access: &&NeededAccess| {
         reviews.iter().any(|review| {
             let asked = &review["spec"]["resourceAttributes"];
             let is = |name: &str, value: &str| asked[name].as_str().unwrap_or_default() == value;
@@ -85,7 +85,7 @@ pub(crate) fn denied(answers: &[u8]) -> Vec<Access> {
 }
 
 /// Names all that is missing.
-pub(crate) fn trouble(denied: &[Access], namespace: &str) -> Trouble {
+pub(crate) fn trouble(denied: &[NeededAccess], namespace: &str) -> Trouble {
     let names: Vec<String> =
         denied.iter().map(|access| format!("`{} {}`", access.verb, access.full_resource())).collect();
     Trouble::new(
@@ -98,7 +98,7 @@ pub(crate) fn trouble(denied: &[Access], namespace: &str) -> Trouble {
 mod tests {
     use super::*;
 
-    fn answers(denied: Option<&Access>) -> String {
+    fn answers(denied: Option<&NeededAccess>) -> String {
         let mut list = questions("load");
         let items = list["items"].as_array_mut().unwrap();
         for (item, access) in items.iter_mut().zip(NEEDED) {

@@ -62,11 +62,11 @@ impl Kubectl {
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(Failed::NotStarted)?;
         let result = exchange(&mut child, input, is_over);
-        if result.is_err() {
-            if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                // One that has ended meanwhile needs no signal.
-                let _ = kill_process_group(group, Signal::KILL);
-            }
+        if result.is_err()
+            && let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+        {
+            // One that has ended meanwhile needs no signal.
+            let _ = kill_process_group(group, Signal::KILL);
         }
         let status = child.wait().map_err(Failed::NotStarted)?;
         let (output, errors) = result?;

@@ -22,7 +22,7 @@ pub fn manifests(plan: &FleetPlan) -> String {
                 objects.push(object);
             }
         }
-        objects.push(job(pool, Name::Prefix(&stem(pool)), Terms::of(pool, plan, &machine.settings)));
+        objects.push(job(pool, Name::Prefix(&stem(pool)), &Terms::of(pool, plan, &machine.settings)));
     }
     let texts: Vec<String> = objects.iter().map(yaml).collect();
     texts.join("---\n")
@@ -69,7 +69,7 @@ pub(crate) fn stem(pool: &KubernetesPool) -> String {
 }
 
 /// The Job: as many pods as the pool has, none of which is started twice. It ends by itself, and is deleted after that.
-pub(crate) fn job(pool: &KubernetesPool, name: Name<'_>, terms: Terms) -> Value {
+pub(crate) fn job(pool: &KubernetesPool, name: Name<'_>, terms: &Terms) -> Value {
     let mut metadata = with_namespace(
         pool,
         match name {
@@ -97,7 +97,7 @@ pub(crate) fn job(pool: &KubernetesPool, name: Name<'_>, terms: Terms) -> Value 
             "backoffLimit": 0,
             "activeDeadlineSeconds": terms.deadline.as_secs(),
             "ttlSecondsAfterFinished": TTL.as_secs(),
-            "template": { "metadata": template_metadata, "spec": pod(pool, instance, &terms) },
+            "template": { "metadata": template_metadata, "spec": pod(pool, instance, terms) },
         },
     })
 }
@@ -197,7 +197,10 @@ fn role(pool: &KubernetesPool) -> Value {
     let mut rules: Vec<(&str, String, Vec<&str>)> = Vec::new();
     for access in NEEDED {
         let resource = access.full_resource();
-        match rules.iter_mut().find(|(group, known, _)| (*group, &*known) == (access.group, &resource)) {
+        match rules
+            .iter_mut()
+            .find(|(group, known, _)| (*group, known.as_str()) == (access.group, resource.as_str()))
+        {
             Some((_, _, verbs)) => verbs.push(access.verb),
             None => rules.push((access.group, resource, vec![access.verb])),
         }
@@ -248,7 +251,7 @@ fn block(text: &mut String, value: &Value, depth: usize) {
             let mut entries: Vec<(&String, &Value)> = entries.iter().collect();
             entries.sort_by_key(|(key, _)| (rank(key), *key));
             for (key, value) in entries {
-                let _ = write!(text, "{indent}{key}:");
+                let _ = write!(text, "{indent}{}:", word(key));
                 after_mark(text, value, depth + 1);
             }
         }
@@ -272,15 +275,13 @@ fn after_mark(text: &mut String, value: &Value, depth: usize) {
         Value::Array(items) => items.iter().all(is_plain) && flow(value).len() < LINE_LENGTH_MAX,
         _ => true,
     };
-    if let (Value::String(line), true) = (value, is_on_line) {
-        if line.contains('\n') {
-            let indent = "  ".repeat(depth);
-            let lines: Vec<String> = line.lines().map(|line| format!("{indent}{line}\n")).collect();
-            let _ = write!(text, " |-\n{}", lines.concat());
-            return;
-        }
-    }
-    if is_on_line {
+    if let Value::String(line) = value
+        && line.contains('\n')
+    {
+        let indent = "  ".repeat(depth);
+        let lines: Vec<String> = line.lines().map(|line| format!("{indent}{line}\n")).collect();
+        let _ = write!(text, " |-\n{}", lines.concat());
+    } else if is_on_line {
         let _ = writeln!(text, " {}", flow(value));
     } else {
         text.push('\n');
@@ -291,10 +292,15 @@ fn after_mark(text: &mut String, value: &Value, depth: usize) {
 /// JSON, which YAML includes; words that mean nothing else need no quotes.
 fn flow(value: &Value) -> String {
     match value {
-        Value::String(word) if is_plain_word(word) => word.clone(),
+        Value::String(text) => word(text),
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
         other => other.to_string(),
     }
+}
+
+/// A string, in quotes where it would mean something else without them.
+fn word(text: &str) -> String {
+    if is_plain_word(text) { text.to_owned() } else { json!(text).to_string() }
 }
 
 fn is_plain_word(word: &str) -> bool {
@@ -355,7 +361,7 @@ mod tests {
     fn a_job_is_indexed_restricted_and_ends_by_itself() {
         let pool = pool();
         assert_eq!(stem(&pool), "squall-eu-pods");
-        let job = job(&pool, Name::Whole("squall-eu-pods-1"), terms());
+        let job = job(&pool, Name::Whole("squall-eu-pods-1"), &terms());
         let spec = &job["spec"];
         assert_eq!((&spec["completionMode"], &spec["completions"]), (&json!("Indexed"), &json!(3)));
         assert_eq!((&spec["backoffLimit"], &spec["activeDeadlineSeconds"]), (&json!(0), &json!(900)));
@@ -374,7 +380,7 @@ mod tests {
     #[test]
     fn an_image_with_squall_needs_no_shell() {
         let pool = KubernetesPool { program: PodProgram::Image, spread: Spread::Node, ..pool() };
-        let job = job(&pool, Name::Prefix("squall-eu"), terms());
+        let job = job(&pool, Name::Prefix("squall-eu"), &terms());
         let pod = &job["spec"]["template"]["spec"];
         assert_eq!(pod["containers"][0]["command"], json!(["squall", "agent", "--standby", "300s"]));
         assert!(

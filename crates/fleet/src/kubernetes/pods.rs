@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(status: Value) -> Value {
+    fn pod(status: &Value) -> Value {
         json!({
             "metadata": { "name": "squall-pods-0-abcde", "annotations": { INDEX: "0" } },
             "spec": {
@@ -181,7 +181,7 @@ mod tests {
 
     fn waiting(reason: &str, message: &str) -> Value {
         let state = json!({ "waiting": { "reason": reason, "message": message } });
-        pod(json!({ "phase": "Pending", "containerStatuses": [{ "name": "squall", "state": state }] }))
+        pod(&json!({ "phase": "Pending", "containerStatuses": [{ "name": "squall", "state": state }] }))
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
             "conditions": [{ "type": "Ready", "status": "True" }],
             "containerStatuses": [{ "name": "squall", "imageID": "busybox@sha256:1", "state": { "running": {} } }],
         });
-        let PodState::Ready(pod) = &states(&json!({ "items": [pod(status)] }))[&0] else { panic!() };
+        let PodState::Ready(pod) = &states(&json!({ "items": [pod(&status)] }))[&0] else { panic!() };
         let facts: Vec<String> = pod.facts.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let expected = [
             "cpu_limit=2",
@@ -209,8 +209,8 @@ mod tests {
             { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available: 3 Insufficient cpu." },
         ] });
         for (pod, expected) in [
-            (pod(unschedulable), "Waiting(Some(\"0/3 nodes are available: 3 Insufficient cpu.\"))"),
-            (pod(json!({ "phase": "Pending" })), "Waiting(None)"),
+            (pod(&unschedulable), "Waiting(Some(\"0/3 nodes are available: 3 Insufficient cpu.\"))"),
+            (pod(&json!({ "phase": "Pending" })), "Waiting(None)"),
             (waiting("ContainerCreating", ""), "Waiting(Some(\"ContainerCreating\"))"),
             (waiting("ErrImagePull", "not found"), "Waiting(Some(\"ErrImagePull: not found\"))"),
         ] {
@@ -223,7 +223,7 @@ mod tests {
             ),
             (waiting("InvalidImageName", ""), "does not start: InvalidImageName"),
             (
-                pod(json!({ "phase": "Failed", "reason": "Evicted", "message": "low on memory" })),
+                pod(&json!({ "phase": "Failed", "reason": "Evicted", "message": "low on memory" })),
                 "Evicted: low on memory",
             ),
         ] {
@@ -235,10 +235,10 @@ mod tests {
     #[test]
     fn the_end_of_a_pod_has_a_cause() {
         let ended = json!({ "containerStatuses": [{ "name": "squall", "state": { "terminated": { "exitCode": 137, "reason": "OOMKilled" } } }] });
-        assert_eq!(fate(&pod(ended)).unwrap(), "its container ended with exit code 137 (OOMKilled)");
+        assert_eq!(fate(&pod(&ended)).unwrap(), "its container ended with exit code 137 (OOMKilled)");
         let taint = json!({ "conditions": [{ "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "message": "Taint manager: deleting due to NoExecute taint" }] });
-        assert_eq!(fate(&pod(taint)).unwrap(), "Taint manager: deleting due to NoExecute taint");
-        assert_eq!(fate(&pod(json!({ "phase": "Running" }))), None);
+        assert_eq!(fate(&pod(&taint)).unwrap(), "Taint manager: deleting due to NoExecute taint");
+        assert_eq!(fate(&pod(&json!({ "phase": "Running" }))), None);
     }
 
     #[test]

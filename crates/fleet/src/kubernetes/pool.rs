@@ -68,10 +68,9 @@ impl Pool {
     /// # Errors
     /// When it will not be, with the reason that Kubernetes gives.
     pub(crate) fn pod(&self, index: usize, attempt: &Attempt, note: Noting<'_>) -> Result<Pod, Trouble> {
-        if !std::mem::replace(&mut self.state().is_rising, true) {
-            if let Err(trouble) = self.rise(attempt, note) {
-                self.publish(|state| state.failed = Some(trouble));
-            }
+        let is_first = !std::mem::replace(&mut self.state().is_rising, true);
+        if is_first && let Err(trouble) = self.rise(attempt, note) {
+            self.publish(|state| state.failed = Some(trouble));
         }
         let mut state = self.state();
         loop {
@@ -159,7 +158,7 @@ impl Pool {
         if self.is_over.load(Ordering::Relaxed) {
             return Err(ended());
         }
-        let job = manifest::job(&self.spec, Name::Whole(&self.job), self.manifest_terms.clone());
+        let job = manifest::job(&self.spec, Name::Whole(&self.job), &self.manifest_terms);
         let flag = format!("--namespace={namespace}");
         // It may exist although kubectl failed.
         *existing = Some(namespace.to_owned());

@@ -403,14 +403,13 @@ loads: [{ http: 'http://a/' }]
 
 #[test]
 fn pods_are_given_on_a_command_line_too() {
-    let machines =
-        super::parse_kubernetes("replicas=2,image=alpine,resources.limits.cpu=2,namespace=load").unwrap();
+    let machines = parse_kubernetes("replicas=2,image=alpine,resources.limits.cpu=2,namespace=load").unwrap();
     let Reach::Pod { pool, index: 1 } = &machines[1].reach else { panic!() };
     assert_eq!((pool.name.as_str(), pool.limits["cpu"].as_str()), ("pods", "2"));
     for (text, expected) in
         [("replicas", "no `=`"), ("replica=2", "no key `replica`"), ("replicas=x", "not a number of pods")]
     {
-        let error = super::parse_kubernetes(text).unwrap_err();
+        let error = parse_kubernetes(text).unwrap_err();
         assert!(error.reason.contains(expected), "{error:?}");
     }
 }

@@ -57,7 +57,13 @@ pub fn websocket(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePl
         storm: given.one(&STORM),
         close: given.one(&WEBSOCKET_CLOSE).unwrap_or(CloseMode::Notify),
     };
-    http::plan(given, (timing, when), timeout, |http| What::WebSocket(WebSocketLoad { http, ..load }))
+    http::plan(given, (timing, when), timeout, |mut http| {
+        // What is requested has the scheme of HTTP, and its row that of the user.
+        http.requests
+            .iter_mut()
+            .for_each(|request| request.pattern = request.pattern.replacen("http", "ws", 1));
+        What::WebSocket(WebSocketLoad { http, ..load })
+    })
 }
 
 fn exchange(given: &mut Reading<'_>) -> MessageExchange {

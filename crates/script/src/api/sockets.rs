@@ -222,7 +222,7 @@ fn spec(host: &Host, wanted: &Wanted<'_>) -> Result<Spec, ReplyFailure> {
     let plan = RequestPlan {
         weight: NonZeroU32::MIN,
         method: method.to_owned(),
-        pattern: Spec::pattern(&text),
+        pattern: Spec::pattern(wanted.url),
         headers,
         url,
         body: Spec::body(method, body),
@@ -335,6 +335,8 @@ pub(super) fn arguments(ctx: Ctx<'_>, event: ScriptStreamEvent) -> JsResult<Opti
             }
         }
         ScriptStreamNews::Ping => vec![kind("ping")],
+        // It is a figure of the stream by now.
+        ScriptStreamNews::Unsent(_) => return Ok(None),
         ScriptStreamNews::Pong(payload) => {
             note_pong(host, token, at_ns, &payload);
             vec![kind("pong")]
@@ -477,7 +479,7 @@ fn state<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
 /// Bytes that wait to be sent.
 fn unsent<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let (ctx, host, token) = context(call);
-    Ok(ctx.number(host.streams.borrow().get(token).map_or(0, |stream| stream.unsent_bytes) as f64))
+    Ok(ctx.number(host.streams.borrow().get(token).map_or(0, UserStream::unsent_bytes) as f64))
 }
 
 /// Sends a message: text, or the bytes of a buffer or a view.

@@ -136,7 +136,13 @@ impl Inflater {
     ) -> Result<(), Error> {
         self.inflate(part, bytes_max, out)?;
         if is_last {
+            let message_bytes = out.len();
             self.inflate(&TAIL, bytes_max, out)?;
+            self.inflate(&PROBE, bytes_max, out)?;
+            // Within a block, what is appended is data, or damage.
+            if out.len() > message_bytes {
+                return Err(Error::Deflate);
+            }
             if self.resets {
                 self.inner.reset(false);
             }
@@ -200,6 +206,21 @@ impl Deflater {
 
 /// What a flush ends with; it is left out on the wire (RFC 7692 7.2.1).
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
+
+/// Empty blocks: they change nothing where a message has ended between two blocks, as it must. They are longer than the description of a block's
+/// codes can be (RFC 1951 3.2.7), within which nothing else would tell.
+const PROBE: [u8; 64 * EMPTY_BLOCK.len()] = {
+    let mut blocks = [0; 64 * EMPTY_BLOCK.len()];
+    let mut at = 0;
+    while at < blocks.len() {
+        blocks[at] = EMPTY_BLOCK[at % EMPTY_BLOCK.len()];
+        at += 1;
+    }
+    blocks
+};
+
+/// A block that holds nothing (RFC 1951 3.2.4).
+const EMPTY_BLOCK: [u8; 5] = [0, 0, 0, 0xff, 0xff];
 
 /// By how much outputs grow.
 const CHUNK_BYTES: usize = 4096;

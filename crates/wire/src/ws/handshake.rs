@@ -10,6 +10,11 @@ pub fn accept(key: &str) -> String {
     BASE64.encode(&digest)
 }
 
+/// The value of `Sec-WebSocket-Key` for random bytes (RFC 6455 4.1).
+pub fn key(random: &[u8; 16]) -> String {
+    BASE64.encode(random)
+}
+
 /// Whether this is the value of `Sec-WebSocket-Key`: 16 bytes in Base64 (RFC 6455 4.1).
 pub fn is_key(value: &str) -> bool {
     BASE64.decode(value.as_bytes()).is_ok_and(|bytes| bytes.len() == 16)
@@ -25,6 +30,7 @@ mod tests {
     #[test]
     fn the_accept_value_is_that_of_the_rfc() {
         assert_eq!(accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_eq!(key(b"the sample nonce"), "dGhlIHNhbXBsZSBub25jZQ==");
         assert!(is_key("dGhlIHNhbXBsZSBub25jZQ=="));
         for wrong in ["", "dGhlIHNhbXBsZSBub25jZQ", "c2hvcnQ=", "not base64 at all!!!!!!="] {
             assert!(!is_key(wrong), "{wrong}");

@@ -149,6 +149,7 @@ impl StreamTable {
             }
             Wire::Ping(_) => ScriptStreamNews::Ping,
             Wire::Pong(payload) => ScriptStreamNews::Pong(payload),
+            Wire::Unsent(bytes) => ScriptStreamNews::Unsent(bytes),
             Wire::Close(code, reason) => {
                 let code = Some(code.0).filter(|_| code != CloseCode::NONE);
                 held.close = Some(StreamClose { code, reason });

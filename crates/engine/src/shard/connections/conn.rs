@@ -154,6 +154,8 @@ pub(in crate::shard) struct HeldBytes {
     /// Bytes that the socket did not take; `written_bytes` of them it took since.
     pub(in crate::shard) rest: Vec<u8>,
     pub(in crate::shard) written_bytes: usize,
+    /// How many bytes of all that was ever kept the socket has taken.
+    pub(in crate::shard) taken_bytes: u64,
     /// Slots of the requests that end in them, or in what the TLS session holds.
     pub(in crate::shard) ending: Vec<u32>,
 }
@@ -225,6 +227,11 @@ impl CallInFlight {
     /// Whether the body of its request comes in pieces.
     pub(in crate::shard) fn has_growing_body(&self) -> bool {
         matches!(self.call.kind, CallKind::Stream(StreamBody::Grows))
+    }
+
+    /// Whether its request is an opening handshake.
+    pub(in crate::shard) fn opens_websocket(&self) -> bool {
+        matches!(self.call.kind, CallKind::WebSocket(_))
     }
 
     pub(in crate::shard) fn timeout_ns(&self) -> u64 {
@@ -375,6 +382,19 @@ impl HeldBytes {
     pub(in crate::shard) fn left_bytes(&self) -> usize {
         self.rest.len() - self.written_bytes
     }
+
+    /// The socket has taken so many. They are forgotten once they are more than half: what is left is moved as seldom as the buffer grows.
+    pub(in crate::shard) fn take(&mut self, count: usize) {
+        self.written_bytes += count;
+        self.taken_bytes += count as u64;
+        if self.written_bytes > self.rest.len() / 2 {
+            self.rest.drain(..self.written_bytes);
+            self.written_bytes = 0;
+        }
+        if self.rest.is_empty() {
+            self.rest.shrink_to(KEPT_BYTES);
+        }
+    }
 }
 
 impl Refusals {
@@ -406,3 +426,6 @@ const _: () = assert!(size_of::<Conn>() <= 160 && size_of::<Exchange>() == 64);
 
 /// Requests whose fields a peer does not accept in a row before its connection ends.
 const REFUSAL_COUNT_MAX: u32 = 8;
+
+/// What stays allocated for bytes that a socket does not take at once.
+const KEPT_BYTES: usize = 64 * 1024;

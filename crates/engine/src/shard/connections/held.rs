@@ -5,7 +5,7 @@ use std::rc::Rc;
 use squall_wire::h1::Response;
 
 use crate::driver::stream::{CallKind, StreamKey};
-use crate::prepare::Offer;
+use crate::prepare::{HandshakeKey, Offer};
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{CallInFlight, ConnState, Exchange};
 use crate::shard::connections::websocket::WebSocket;
@@ -19,6 +19,11 @@ impl Connections {
             CallKind::WebSocket(offer) => Some(Rc::clone(offer)),
             CallKind::Whole | CallKind::Stream(_) => None,
         }
+    }
+
+    /// That of the opening handshake on this connection.
+    pub(in crate::shard) fn handshake_key(&self, conn_idx: usize) -> HandshakeKey {
+        HandshakeKey::new(self.handshake_seed, conn_idx, self.conns[conn_idx].generation)
     }
 
     /// The user, the token and the name of a stream, where the response to a request is reported as it comes.
@@ -112,7 +117,7 @@ impl Connections {
             return self.close_when_over(schedule, recorder, conn_idx);
         }
         let head = recorder.sink.head_of(place);
-        let agreed = offer.agreed(|name| field_of(head, name));
+        let agreed = offer.agreed(self.handshake_key(conn_idx), |name| field_of(head, name));
         let owner = self.owner_of(&exchange);
         self.conns[conn_idx].client = None;
         match agreed {

@@ -72,6 +72,8 @@ pub(in crate::shard) struct Connections {
     pub(in crate::shard) counts: Counts,
     /// Masking keys of WebSockets.
     pub(in crate::shard) masks: SplitMix,
+    /// Of the keys of their opening handshakes.
+    pub(in crate::shard) handshake_seed: u64,
     /// A response came in part: the rest is not left waiting for a tick.
     pub(in crate::shard) is_mid_response: bool,
     pub(in crate::shard) now_ns: u64,
@@ -185,6 +187,8 @@ impl Connections {
             Some(_) => Poller::with_capacity(HANDSHAKES_PER_TURN),
         };
         let is_alone = limits.stride == 1 && prepared.sessions.is_none() && prepared.streams.is_none();
+        let mut masks = SplitMix::new(start_ns ^ u64::from(part.shard_idx));
+        let handshake_seed = masks.next();
         Ok(Self {
             poller: poller.map_err(os)?,
             conns: Vec::new(),
@@ -201,7 +205,8 @@ impl Connections {
             made: MadeRequests::default(),
             io: IoBuffers::new(),
             counts: Counts::default(),
-            masks: SplitMix::new(start_ns ^ u64::from(part.shard_idx)),
+            masks,
+            handshake_seed,
             is_mid_response: false,
             now_ns: start_ns,
             prepared,

@@ -11,9 +11,9 @@ use squall_traffic::Stretch;
 use squall_wire::Chunk;
 use squall_wire::h2::ErrorCode;
 
-use crate::prepare::Part;
+use crate::prepare::{HandshakeKey, Part};
 use crate::shard::connections::Connections;
-use crate::shard::connections::conn::{Conn, ConnState};
+use crate::shard::connections::conn::{CallInFlight, Conn, ConnState};
 use crate::shard::connections::request_of;
 use crate::shard::connections::streams::stream_figures;
 use crate::shard::recorder::ShardRecorder;
@@ -117,16 +117,13 @@ impl Connections {
         let mut held = conn.held.take().unwrap_or_default();
         let mut wire_bytes = 0;
         let written = write(conn, &held.rest[held.written_bytes..], false, &mut wire_bytes);
-        held.written_bytes += written.as_ref().map_or(0, |written| written.taken);
-        if held.written_bytes == held.rest.len() {
-            held.rest.clear();
-            held.written_bytes = 0;
-        }
+        held.take(written.as_ref().map_or(0, |written| written.taken));
         self.io.ending.clear();
         if written.as_ref().is_ok_and(|written| written.is_whole) {
             self.io.ending.append(&mut held.ending);
         }
         conn.held = Some(held);
+        self.report_unsent(conn_idx);
         self.count_sent(recorder, conn_idx, wire_bytes);
         Ok(self.note_written(conn_idx, written?))
     }
@@ -183,6 +180,8 @@ impl Connections {
         let flight = exchange.request.dynamic_idx().and_then(|idx| self.made.calls.get(idx)?.as_ref());
         let growing = flight.filter(|flight| flight.has_growing_body()).map(|flight| &flight.outgoing);
         let is_growing = growing.is_some();
+        let opens_websocket =
+            flight.map_or_else(|| self.prepared.opens_websockets(), CallInFlight::opens_websocket);
         let table = &self.prepared.origins[conn.origin_idx as usize].fields;
         let begin = self.io.out.len();
         match growing {
@@ -194,6 +193,9 @@ impl Connections {
                     client.finish(slot);
                 }
             }
+        }
+        if opens_websocket {
+            HandshakeKey::new(self.handshake_seed, conn_idx, conn.generation).fill(&mut self.io.out[begin..]);
         }
         exchange.sent_bytes = (self.io.out.len() - begin) as u64;
         if request.body_bytes == 0 && !is_growing {

@@ -22,9 +22,36 @@ pub(in crate::shard) struct WebSocket {
     pub(in crate::shard) is_paused: bool,
     /// Of what waits to be sent, at most so many bytes are pongs.
     pub(in crate::shard) pong_bytes: usize,
+    /// A driver's messages that the socket has not taken.
+    pub(in crate::shard) unsent: Option<Box<UnsentMessages>>,
     /// How it was closed has been counted.
     pub(in crate::shard) is_noted: bool,
     pub(in crate::shard) talk: Talk,
+}
+
+/// Messages that the socket has not taken: each counts until it is gone as a whole.
+#[derive(Debug, Default)]
+pub(in crate::shard) struct UnsentMessages {
+    /// Where each ends among all bytes that were ever kept for the socket, and its bytes before framing and compression.
+    messages: VecDeque<(u64, usize)>,
+    bytes: u64,
+    /// What the driver knows.
+    reported_bytes: u64,
+}
+
+impl UnsentMessages {
+    pub(in crate::shard) fn add(&mut self, end: u64, bytes: usize) {
+        self.messages.push_back((end, bytes));
+        self.bytes += bytes as u64;
+    }
+
+    /// The socket has taken so much of all that was ever kept for it; what is left, where that is news.
+    pub(in crate::shard) fn advance(&mut self, taken_bytes: u64) -> Option<u64> {
+        while let Some((_, bytes)) = self.messages.pop_front_if(|(end, _)| *end <= taken_bytes) {
+            self.bytes -= bytes as u64;
+        }
+        (std::mem::replace(&mut self.reported_bytes, self.bytes) != self.bytes).then_some(self.bytes)
+    }
 }
 
 /// Messages of a connection that a schedule makes.
@@ -60,6 +87,7 @@ impl WebSocket {
             is_closing: false,
             is_paused: false,
             pong_bytes: 0,
+            unsent: None,
             is_noted: false,
             talk: Talk {
                 sender_at: None,

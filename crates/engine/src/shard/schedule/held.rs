@@ -1,5 +1,7 @@
 //! Streams that a driver holds: its commands are carried out, and what happens on them is reported to it.
 
+use squall_measure::{Cause, Phase};
+use squall_plan::limits::STREAM_UNSENT_BYTES_MAX;
 use squall_wire::ws::{CloseCode, Error, MessageKind};
 
 use crate::driver::stream::{StreamCommand, StreamKey, StreamNews, StreamReport};
@@ -23,15 +25,27 @@ impl ShardSchedule {
     }
 
     /// Does what the driver wants of its streams.
-    pub(super) fn obey_streams(&mut self, connections: &mut Connections) {
+    pub(super) fn obey_streams(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
         for (key, command) in std::mem::take(&mut connections.made.port.commands) {
             let conn_idx = key.conn_idx as usize;
             let is_there = connections
                 .conns
                 .get(conn_idx)
                 .is_some_and(|conn| conn.generation == key.generation && conn.state == ConnState::Open);
-            if is_there {
-                obey_stream(connections, (conn_idx, key.slot), command);
+            if !is_there {
+                continue;
+            }
+            match command {
+                StreamCommand::Message(..)
+                    if connections.unsent_bytes(conn_idx) > STREAM_UNSENT_BYTES_MAX =>
+                {
+                    let text = format!(
+                        "more than {STREAM_UNSENT_BYTES_MAX} bytes of messages wait for the server to read them"
+                    );
+                    let trouble = Trouble::new(Cause::OutOfResources, Phase::Sending, text);
+                    self.end_held(connections, recorder, conn_idx, Some(trouble));
+                }
+                command => obey_stream(connections, (conn_idx, key.slot), command),
             }
         }
     }
@@ -77,7 +91,10 @@ impl ShardSchedule {
 
 fn obey_stream(connections: &mut Connections, (conn_idx, slot): (usize, u32), command: StreamCommand) {
     match command {
-        StreamCommand::Message(kind, bytes) => connections.send_message(conn_idx, kind, &bytes),
+        StreamCommand::Message(kind, bytes) => {
+            connections.send_message(conn_idx, kind, &bytes);
+            connections.note_unsent(conn_idx, bytes.len());
+        }
         StreamCommand::Ping(payload) => connections.send_ping(conn_idx, &payload),
         StreamCommand::Close(code, reason) => connections.send_close(conn_idx, code, &reason),
         StreamCommand::Pause => connections.pause_stream(conn_idx, slot, true),
@@ -96,7 +113,30 @@ impl Connections {
         self.made.port.events.push(StreamReport { user, token, key, at_ns: self.now_ns, news });
     }
 
-    /// The same for a message.
+    /// What waits for the socket.
+    fn unsent_bytes(&self, conn_idx: usize) -> usize {
+        self.conns[conn_idx].held.as_ref().map_or(0, |held| held.left_bytes())
+    }
+
+    /// A message of a driver is the last of what waits for the socket.
+    fn note_unsent(&mut self, conn_idx: usize, bytes: usize) {
+        let conn = &mut self.conns[conn_idx];
+        let (Some(websocket), Some(held)) = (&mut conn.cold.websocket, &conn.held) else { return };
+        let end = held.taken_bytes + held.left_bytes() as u64;
+        websocket.unsent.get_or_insert_default().add(end, bytes);
+    }
+
+    /// The socket has taken some of what waited: the driver hears how much is left.
+    pub(in crate::shard) fn report_unsent(&mut self, conn_idx: usize) {
+        let conn = &mut self.conns[conn_idx];
+        let (Some(websocket), Some(held)) = (&mut conn.cold.websocket, &conn.held) else { return };
+        let news = websocket.unsent.as_mut().and_then(|unsent| unsent.advance(held.taken_bytes));
+        if let Some(bytes) = news {
+            self.report(conn_idx, StreamNews::Unsent(bytes));
+        }
+    }
+
+    /// A message came on one.
     pub(in crate::shard) fn report_message(&mut self, conn_idx: usize, kind: MessageKind, bytes: &[u8]) {
         self.report(conn_idx, StreamNews::Message(kind, bytes.to_vec()));
     }

@@ -246,8 +246,10 @@ impl ShardSchedule {
         if self.sessions.is_some() {
             self.sweep_parked(connections, recorder);
         }
-        if self.life == Life::Running {
-            self.adjust_users(connections, recorder);
+        match self.life {
+            Life::Running => self.adjust_users(connections, recorder),
+            // Streams may have had their first event since the last time.
+            Life::Draining { .. } => self.cut_streams(connections, recorder),
         }
         let now_ns = connections.now_ns;
         let is_timeless = self.sessions.as_ref().is_some_and(|sessions| sessions.is_timeless(now_ns));

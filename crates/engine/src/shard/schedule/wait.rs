@@ -76,8 +76,7 @@ impl ShardSchedule {
             .as_ref()
             .map_or(u64::MAX, |driven| self.times.start_ns.saturating_add(driven.next_due_ns()));
         let stream_ns = self.streams.as_ref().map_or(u64::MAX, |streams| streams.next_due_ns());
-        let message_ns =
-            self.messages.as_ref().map_or(u64::MAX, |messages| messages.next_due_ns(self.times.start_ns));
+        let message_ns = self.messages.as_ref().map_or(u64::MAX, |messages| messages.next_due_ns());
         let message_ns = if self.life == Life::Running { message_ns } else { u64::MAX };
         let stop_ns = if self.life == Life::Running { self.times.stop_at_ns } else { u64::MAX };
         self.times

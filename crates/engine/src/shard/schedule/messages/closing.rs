@@ -166,7 +166,8 @@ impl ShardSchedule {
         let Some(websocket) = connections.conns[conn_idx].cold.websocket.take() else { return };
         let WebSocket { talk, .. } = *websocket;
         let lost_count = talk.unanswered.len() as u64;
-        messages.open_count -= lost_count + talk.to_send.len() as u64;
+        messages.open_count -= lost_count;
+        messages.unsent_count -= talk.to_send.len() as u64;
         if lost_count > 0 && !messages.is_warmup(connections.now_ns) {
             figures(&mut recorder.pulse).unanswered += lost_count;
         }
@@ -212,7 +213,8 @@ impl ShardSchedule {
     /// At the end, what was not answered never will be.
     pub(in crate::shard) fn count_unanswered(&mut self, recorder: &mut ShardRecorder) {
         let Some(messages) = &mut self.messages else { return };
-        let count = std::mem::take(&mut messages.open_count) + messages.waiting.len() as u64;
+        let scheduled = messages.arrivals.as_ref().map_or(0, |_| messages.unsent_count);
+        let count = std::mem::take(&mut messages.open_count) + scheduled + messages.waiting.len() as u64;
         if count > 0 {
             figures(&mut recorder.pulse).unanswered += count;
         }

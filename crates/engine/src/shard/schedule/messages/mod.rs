@@ -5,6 +5,7 @@
 
 mod closing;
 mod opening;
+mod publishing;
 mod receiving;
 mod sending;
 
@@ -18,6 +19,7 @@ use crate::pace::{Arrivals, grid_ns};
 use crate::prepare::{Prepared, WebSocketPolicy};
 use crate::pulse::Pulse;
 use crate::shard::connections::websocket::{SentMessage, Talk};
+use publishing::{Publishers, Publishing};
 
 /// What is said on the WebSockets of one event loop.
 #[derive(Debug)]
@@ -36,8 +38,13 @@ pub(in crate::shard) struct MessageSchedule {
     pausing: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// Connections whose last message was answered in this turn.
     due: Vec<u32>,
-    /// Messages that were sent, or wait for their socket, and have no answer yet.
+    /// Messages that wait for their socket.
+    unsent_count: u64,
+    /// Messages that were sent and have no answer yet.
     open_count: u64,
+    publishing: Option<Publishing>,
+    /// From when the schedule counts.
+    begin_ns: u64,
     next_storm_ns: u64,
     /// When a message came last, and after how long without one no more are expected.
     received_ns: u64,
@@ -62,6 +69,7 @@ impl MessageSchedule {
             Some(Arrivals::new(profile, rate.arrival, part, grid_ns(rate.pacing), length_ns))
         };
         let profile = policy.rate.as_ref().map_or_else(|| Profile::constant(0.0), |rate| rate.rate.clone());
+        let mut publishing = None;
         let (sender_count_max, arrivals, remaining) = match policy.exchange {
             MessageExchange::Echo => {
                 (u32::MAX, arrivals(&profile, part), policy.count.map(|count| part.part_of(count)))
@@ -71,6 +79,7 @@ impl MessageSchedule {
                 let own = Publishers::of(count, part);
                 let share = f64::from(own.own_count) / f64::from(count.max(1));
                 let arrivals = arrivals(&profile.times(share), &ShardPart::WHOLE);
+                publishing = Some(Publishing::new(&prepared.load.when, &policy, part, start_ns));
                 (own.own_count, arrivals, policy.count.map(|count| own.part_of(count)))
             }
             MessageExchange::Receive | MessageExchange::Idle => (0, None, None),
@@ -86,7 +95,10 @@ impl MessageSchedule {
             waiting: VecDeque::new(),
             pausing: BinaryHeap::new(),
             due: Vec::new(),
+            unsent_count: 0,
             open_count: 0,
+            begin_ns: publishing.as_ref().map_or(start_ns, |_| u64::MAX),
+            publishing,
             next_storm_ns: policy.storm_ns.map_or(u64::MAX, |every_ns| start_ns.saturating_add(every_ns)),
             received_ns: start_ns,
             has_received: false,
@@ -97,11 +109,13 @@ impl MessageSchedule {
     }
 
     /// When something is due that no message brings, on the monotonic clock.
-    pub(in crate::shard) fn next_due_ns(&self, start_ns: u64) -> u64 {
+    pub(in crate::shard) fn next_due_ns(&self) -> u64 {
         let arrival = self.arrivals.as_ref().filter(|_| self.remaining != Some(0));
-        let arrival_ns = arrival.and_then(Arrivals::peek).map_or(u64::MAX, |due| start_ns + due.intended_ns);
+        let arrival = arrival.and_then(Arrivals::peek);
+        let arrival_ns = arrival.map_or(u64::MAX, |due| self.begin_ns.saturating_add(due.intended_ns));
         let pause_ns = self.pausing.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
-        arrival_ns.min(pause_ns).min(self.next_storm_ns)
+        let look_ns = self.publishing.as_ref().map_or(u64::MAX, |publishing| publishing.look_ns);
+        arrival_ns.min(pause_ns).min(self.next_storm_ns).min(look_ns)
     }
 
     /// Whether silent connections need nothing but their sockets.
@@ -111,17 +125,22 @@ impl MessageSchedule {
 
     /// Whether all messages were sent and answered that the load has.
     pub(super) fn is_done(&self, now_ns: u64) -> bool {
-        // Where others publish, what they send ends when nothing more comes.
-        let is_expecting = self.policy.is_stamped()
-            && self.sender_count_max == 0
-            && !(self.has_received && now_ns >= self.received_ns + self.quiet_ns);
-        self.remaining == Some(0) && self.waiting.is_empty() && !is_expecting && self.is_settled(now_ns)
+        self.remaining == Some(0)
+            && self.waiting.is_empty()
+            && !self.publishing.as_ref().is_some_and(|publishing| self.expects(publishing, now_ns))
+            && self.is_settled(now_ns)
+    }
+
+    /// Whether others are to send more. What other machines send ends when nothing more comes.
+    fn expects(&self, publishing: &Publishing, now_ns: u64) -> bool {
+        let is_quiet = self.has_received && now_ns >= self.received_ns + self.quiet_ns;
+        !publishing.is_over() || (publishing.has_others && !is_quiet)
     }
 
     /// Whether nothing more is to be waited for at the end: no answer, and no delivery that may be on its way.
     pub(super) fn is_settled(&self, now_ns: u64) -> bool {
         let is_quiet = !self.policy.is_stamped() || now_ns >= self.received_ns + DELIVERY_GRACE_NS;
-        self.open_count == 0 && is_quiet
+        self.open_count + self.unsent_count == 0 && is_quiet
     }
 
     /// Takes one from the count of messages that may be sent; false when none is left.
@@ -205,29 +224,7 @@ fn write_stamp(run_ns: u64) -> [u8; MessagePayload::STAMP_BYTES] {
 
 const STAMP_MARK: &[u8] = b"squall-";
 
-/// The publishers of one event loop, among all that there are.
-struct Publishers {
-    /// Of the load.
-    count: u64,
-    own_count: u32,
-    part: ShardPart,
-}
-
-impl Publishers {
-    fn of(count: u32, part: &ShardPart) -> Self {
-        Self { count: count.into(), own_count: part.part_of(count.into()) as u32, part: part.clone() }
-    }
-
-    /// How many messages they send of so many: they take turns with all others.
-    fn part_of(&self, message_count: u64) -> u64 {
-        let idx_of = |nth: u32| self.part.segment.whole_idx(self.part.machine_idx(nth.into()));
-        (0..self.own_count)
-            .map(|nth| message_count.saturating_sub(idx_of(nth)).div_ceil(self.count.max(1)))
-            .sum()
-    }
-}
-
-/// For at least so long, a loop without publishers waits for more messages.
+/// For at least so long, messages of other machines are waited for.
 const QUIET_NS_MIN: u64 = 1_000_000_000;
 
 /// How long deliveries may be on their way at the end.
@@ -238,16 +235,6 @@ const _: () = assert!(STAMP_MARK.len() + 16 + 1 == MessagePayload::STAMP_BYTES);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn publishers_of_all_loops_send_all_messages() {
-        for (count, messages) in [(1, 20), (2, 21), (3, 100), (7, 5)] {
-            let part = |shard_idx| ShardPart { shard_idx, shard_count: 4, ..ShardPart::WHOLE };
-            let parts: Vec<u64> =
-                (0..4).map(|idx| Publishers::of(count, &part(idx)).part_of(messages)).collect();
-            assert_eq!(parts.iter().sum::<u64>(), messages, "{count} publishers: {parts:?}");
-        }
-    }
 
     #[test]
     fn a_stamp_is_found_in_what_is_delivered() {

@@ -49,7 +49,7 @@ impl ShardSchedule {
         let field =
             |name: &str| captured.header(name).map(|value| String::from_utf8_lossy(value).into_owned());
         match &self.messages {
-            Some(messages) => messages.policy.offer.agreed(field),
+            Some(messages) => messages.policy.offer.agreed(connections.handshake_key(conn_idx), field),
             None => Ok(None),
         }
     }
@@ -65,6 +65,9 @@ impl ShardSchedule {
         let generation = conn.generation;
         let Some(websocket) = &mut conn.cold.websocket else { return };
         websocket.talk.ping_at_ns = ping_at_ns;
+        if let Some(publishing) = &messages.publishing {
+            publishing.count_opened();
+        }
         if (messages.senders.len() as u32) < messages.sender_count_max {
             websocket.talk.sender_at = Some(messages.senders.len() as u32);
             messages.senders.push(conn_idx as u32);

@@ -22,30 +22,43 @@ impl ShardSchedule {
             return;
         }
         self.start_storm(connections, recorder);
+        self.begin_publishing(connections.now_ns);
         self.release_messages(connections, recorder);
         self.send_waiting(connections);
-        self.send_due(connections, recorder);
+        self.send_due(connections);
         if self.messages.as_ref().is_some_and(|messages| messages.is_done(connections.now_ns)) {
             self.drain(connections, recorder);
         }
     }
 
+    /// Lets the schedule begin once all who are to get its messages are there.
+    fn begin_publishing(&mut self, now_ns: u64) {
+        let Some(messages) = &mut self.messages else { return };
+        let Some(publishing) = &mut messages.publishing else { return };
+        if messages.begin_ns == u64::MAX && publishing.may_begin(now_ns) {
+            messages.begin_ns = now_ns;
+        }
+        if messages.remaining == Some(0) && messages.waiting.is_empty() && messages.unsent_count == 0 {
+            publishing.end();
+        }
+    }
+
     /// Takes the messages from the schedule that are due.
     fn release_messages(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
-        let start_ns = self.times.start_ns;
-        let at_ns = connections.now_ns.saturating_sub(start_ns);
         while let Some(messages) = &mut self.messages
+            && let begin_ns = messages.begin_ns
+            && let Some(at_ns) = connections.now_ns.checked_sub(begin_ns)
             && messages.remaining != Some(0)
             && let Some(due) = messages.arrivals.as_mut().and_then(|arrivals| arrivals.pop_due(at_ns))
         {
             messages.take_one();
-            let intended_ns = start_ns + due.intended_ns;
+            let intended_ns = begin_ns + due.intended_ns;
             if !messages.is_warmup(intended_ns) {
                 figures(&mut recorder.pulse).messages_asked += 1;
                 let lag = &mut recorder.pulse.snapshot.generator.schedule_lag;
-                lag.record(connections.now_ns.saturating_sub(start_ns + due.exact_ns));
+                lag.record(connections.now_ns.saturating_sub(begin_ns + due.exact_ns));
             }
-            if (messages.waiting.len() as u64) < ARRIVALS_WAITING_MAX {
+            if messages.waiting.len() as u64 + messages.unsent_count < ARRIVALS_WAITING_MAX {
                 messages.waiting.push_back(intended_ns);
             } else if !messages.is_warmup(intended_ns) {
                 figures(&mut recorder.pulse).unanswered += 1;
@@ -66,7 +79,7 @@ impl ShardSchedule {
     }
 
     /// Lets connections go on whose message was answered, or whose pause is over.
-    fn send_due(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    fn send_due(&mut self, connections: &mut Connections) {
         let Some(messages) = &mut self.messages else { return };
         let now_ns = connections.now_ns;
         let mut due = std::mem::take(&mut messages.due);
@@ -84,9 +97,6 @@ impl ShardSchedule {
                 websocket.talk.sender_at.is_some() && websocket.talk.to_send.is_empty()
             });
             if sends && messages.take_one() {
-                if !messages.is_warmup(now_ns) {
-                    figures(&mut recorder.pulse).messages_asked += 1;
-                }
                 messages.hand_over(connections, conn_idx as usize, now_ns);
             }
         }
@@ -106,6 +116,7 @@ impl ShardSchedule {
         while connections.io.out.len() < WRITE_BYTES
             && let Some(intended_ns) = websocket.talk.to_send.pop_front()
         {
+            messages.unsent_count -= 1;
             let key = Some(connections.mask());
             let out = &mut connections.io.out;
             let policy = &messages.policy;
@@ -117,8 +128,8 @@ impl ShardSchedule {
                 messages.scratch.extend_from_slice(&policy.behind_stamp);
                 websocket.outbox.message(policy.kind, &messages.scratch, key, out);
                 // Who gets it answers for it.
-                messages.open_count -= 1;
             } else {
+                messages.open_count += 1;
                 websocket.outbox.message(policy.kind, &policy.message, key, out);
                 websocket.talk.unanswered.push_back(SentMessage { intended_ns, sent_ns: now_ns });
                 let answer_ns = now_ns.saturating_add(policy.timeout_ns);
@@ -126,6 +137,8 @@ impl ShardSchedule {
             }
             if !messages.is_warmup(intended_ns) {
                 let made = figures(&mut recorder.pulse);
+                // Without a schedule, what is not sent has not been asked for: its connection may end before.
+                made.messages_asked += u64::from(messages.arrivals.is_none());
                 made.messages_sent += 1;
                 made.bytes_sent += messages.policy.message_bytes() as u64;
             }
@@ -144,7 +157,7 @@ impl MessageSchedule {
     fn hand_over(&mut self, connections: &mut Connections, conn_idx: usize, intended_ns: u64) {
         let Some(websocket) = &mut connections.conns[conn_idx].cold.websocket else { return };
         websocket.talk.to_send.push_back(intended_ns);
-        self.open_count += 1;
+        self.unsent_count += 1;
         connections.list_unsent(conn_idx);
     }
 }

@@ -1,0 +1,113 @@
+//! Loads that publish: who does, when they begin, and when all has been sent.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use squall_plan::limits::PUBLISH_WAIT_MAX;
+use squall_plan::{ShardPart, When};
+
+use crate::prepare::{Audience, WebSocketPolicy};
+use crate::sys::nanoseconds;
+
+/// How far the event loops of this process are that publish together.
+#[derive(Debug)]
+pub(super) struct Publishing {
+    audience: Arc<Audience>,
+    /// Connections of the process that are to be open before anything is published; 0: it goes on.
+    awaited_count: u64,
+    wait_until_ns: u64,
+    /// When it is looked at next whether they are.
+    pub(super) look_ns: u64,
+    /// Messages of the process, and of this loop.
+    message_count: u64,
+    own_message_count: u64,
+    has_ended: bool,
+    /// Other machines publish, too.
+    pub(super) has_others: bool,
+}
+
+impl Publishing {
+    pub(super) fn new(when: &When, policy: &WebSocketPolicy, part: &ShardPart, start_ns: u64) -> Self {
+        let process = ShardPart { shard_idx: 0, shard_count: 1, ..part.clone() };
+        let messages_of = |part: &ShardPart| match policy.publisher_count().zip(policy.count) {
+            Some((publishers, messages)) => Publishers::of(publishers, part).part_of(messages),
+            None => 0,
+        };
+        // Connections that are to be opened slowly are none to wait for.
+        let is_ramp = matches!(when, When::Closed { connections, .. } if !connections.duration().is_zero());
+        Self {
+            audience: Arc::clone(&policy.audience),
+            awaited_count: if is_ramp { 0 } else { process.part_of(when.connection_count_max()) },
+            wait_until_ns: start_ns.saturating_add(nanoseconds(PUBLISH_WAIT_MAX)),
+            look_ns: start_ns,
+            message_count: messages_of(&process),
+            own_message_count: messages_of(part),
+            has_ended: false,
+            has_others: !part.segment.is_whole(),
+        }
+    }
+
+    /// Whether messages may be published from now on.
+    pub(super) fn may_begin(&mut self, now_ns: u64) -> bool {
+        let open_count = self.audience.open_count.load(Ordering::Relaxed);
+        let may = open_count >= self.awaited_count || now_ns >= self.wait_until_ns;
+        self.look_ns = if may { u64::MAX } else { now_ns + LOOK_NS };
+        may
+    }
+
+    pub(super) fn count_opened(&self) {
+        self.audience.open_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// This loop has sent all of its messages.
+    pub(super) fn end(&mut self) {
+        if !std::mem::replace(&mut self.has_ended, true) {
+            self.audience.published_count.fetch_add(self.own_message_count, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether all loops of the process have sent all of theirs.
+    pub(super) fn is_over(&self) -> bool {
+        self.audience.published_count.load(Ordering::Relaxed) >= self.message_count
+    }
+}
+
+/// The publishers of one event loop, among all that there are.
+pub(super) struct Publishers {
+    /// Of the load.
+    count: u64,
+    pub(super) own_count: u32,
+    part: ShardPart,
+}
+
+impl Publishers {
+    pub(super) fn of(count: u32, part: &ShardPart) -> Self {
+        Self { count: count.into(), own_count: part.part_of(count.into()) as u32, part: part.clone() }
+    }
+
+    /// How many messages they send of so many: they take turns with all others.
+    pub(super) fn part_of(&self, message_count: u64) -> u64 {
+        let idx_of = |nth: u32| self.part.segment.whole_idx(self.part.machine_idx(nth.into()));
+        (0..self.own_count)
+            .map(|nth| message_count.saturating_sub(idx_of(nth)).div_ceil(self.count.max(1)))
+            .sum()
+    }
+}
+
+/// How often it is looked whether all connections are open.
+const LOOK_NS: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn publishers_of_all_loops_send_all_messages() {
+        for (count, messages) in [(1, 20), (2, 21), (3, 100), (7, 5)] {
+            let part = |shard_idx| ShardPart { shard_idx, shard_count: 4, ..ShardPart::WHOLE };
+            let parts: Vec<u64> =
+                (0..4).map(|idx| Publishers::of(count, &part(idx)).part_of(messages)).collect();
+            assert_eq!(parts.iter().sum::<u64>(), messages, "{count} publishers: {parts:?}");
+        }
+    }
+}
