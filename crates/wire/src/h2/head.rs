@@ -7,7 +7,7 @@ use super::Error;
 use super::hpack::{Decoder, Traits};
 use super::limits::CACHED_BLOCK_BYTES_MAX;
 use crate::compression::Scratch;
-use crate::message::{Head, HeadText, Wanted};
+use crate::message::{Head, HeadText, HeadWanted};
 
 /// Recognises a header block that equals the last one, and lends space to decode the others. One for each event loop.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl HeadCache {
         &mut self,
         decoder: &mut Decoder,
         block: &[u8],
-        wanted: Wanted,
+        wanted: HeadWanted,
     ) -> Result<Head, Error> {
         if self.recognises(decoder, block, wanted) {
             return Ok(self.head);
@@ -51,7 +51,7 @@ impl HeadCache {
             return traits.map(|_| head);
         };
         self.remember(block, inserted_bytes);
-        (self.head, self.has_text) = (head, wanted == Wanted::Text);
+        (self.head, self.has_text) = (head, wanted == HeadWanted::Text);
         if inserted_bytes > 0 {
             decoder.note_inserting(self.block_id, inserted_bytes);
         }
@@ -70,11 +70,11 @@ impl HeadCache {
         self.inserted_bytes = inserted_bytes;
     }
 
-    fn recognises(&self, decoder: &Decoder, block: &[u8], wanted: Wanted) -> bool {
+    fn recognises(&self, decoder: &Decoder, block: &[u8], wanted: HeadWanted) -> bool {
         block == self.block
             && !block.is_empty()
             && (self.inserted_bytes == 0 || decoder.is_unmoved_by(self.block_id))
-            && (self.has_text || wanted == Wanted::Meaning)
+            && (self.has_text || wanted == HeadWanted::Meaning)
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
     fn entries(decoder: &mut Decoder) -> Vec<String> {
         let entry = |index: u8| {
             let mut cache = HeadCache::default();
-            cache.read(decoder, &[0x80 | index], Wanted::Text).ok()?;
+            cache.read(decoder, &[0x80 | index], HeadWanted::Text).ok()?;
             Some(String::from_utf8_lossy(cache.text().lines()).into_owned())
         };
         (62..127).map_while(entry).collect()
@@ -113,15 +113,15 @@ mod tests {
             let mut cache = HeadCache::default();
             let (mut cached, mut plain) = (Decoder::new(), Decoder::new());
             for decoder in [&mut cached, &mut plain] {
-                HeadCache::default().read(decoder, &[0x20 | capacity], Wanted::Meaning).unwrap();
+                HeadCache::default().read(decoder, &[0x20 | capacity], HeadWanted::Meaning).unwrap();
             }
             for turn in 0..200 {
                 let block = &blocks[turn / 60 % 2];
-                let head = cache.read(&mut cached, block, Wanted::Meaning).unwrap();
-                let expected = HeadCache::default().read(&mut plain, block, Wanted::Meaning).unwrap();
+                let head = cache.read(&mut cached, block, HeadWanted::Meaning).unwrap();
+                let expected = HeadCache::default().read(&mut plain, block, HeadWanted::Meaning).unwrap();
                 assert_eq!(head.bytes, expected.bytes, "turn {turn}");
                 if turn % 60 == 59 {
-                    assert!(cache.recognises(&cached, block, Wanted::Meaning), "turn {turn}");
+                    assert!(cache.recognises(&cached, block, HeadWanted::Meaning), "turn {turn}");
                     assert_eq!(entries(&mut cached), entries(&mut plain), "turn {turn}");
                     cached.forget_repeated();
                 }
@@ -134,8 +134,8 @@ mod tests {
         let block = inserted("server", &"s".repeat(62));
         let (mut cache, mut decoder) = (HeadCache::default(), Decoder::new());
         let mut recognised = |decoder: &mut Decoder| {
-            let is_known = cache.recognises(decoder, &block, Wanted::Meaning);
-            cache.read(decoder, &block, Wanted::Meaning).unwrap();
+            let is_known = cache.recognises(decoder, &block, HeadWanted::Meaning);
+            cache.read(decoder, &block, HeadWanted::Meaning).unwrap();
             is_known
         };
         // The table holds 40 entries of 100 bytes.

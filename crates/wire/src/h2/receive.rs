@@ -13,7 +13,7 @@ use super::settings::entries;
 use super::stream::{Known, State};
 use super::{Error, ErrorCode, StreamFailure};
 use crate::h1::{Fields, HeadView, Sink, Version};
-use crate::message::{Fault, Part, Wanted};
+use crate::message::{Fault, HeadWanted, Part};
 use crate::{Event, Progress};
 
 /// What is read, and for which request.
@@ -369,8 +369,11 @@ impl Client {
         readers: &mut Readers<'_, S>,
     ) -> Result<Option<Event>, Error> {
         let found = self.find(stream_id)?;
-        let wanted =
-            if found.is_some() && readers.sink.wants_heads() { Wanted::Text } else { Wanted::Meaning };
+        let wanted = if found.is_some() && readers.sink.wants_heads() {
+            HeadWanted::Text
+        } else {
+            HeadWanted::Meaning
+        };
         let head = readers.cache.read(&mut self.decoder, block, wanted)?;
         self.headers.received += head.bytes as u64;
         self.headers.received_packed += block.len() as u64;

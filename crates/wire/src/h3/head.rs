@@ -6,7 +6,7 @@ use super::Error;
 use super::limits::CACHED_SECTION_BYTES_MAX;
 use super::qpack::Decoder;
 use crate::compression::Scratch;
-use crate::message::{Head, HeadText, Wanted};
+use crate::message::{Head, HeadText, HeadWanted};
 
 /// Recognises a field section that equals the last one, and lends space to decode the others. One for each event loop.
 #[derive(Debug, Default)]
@@ -39,9 +39,9 @@ impl HeadCache {
         &mut self,
         decoder: &Decoder,
         (section, waited_for): (&[u8], Option<u64>),
-        wanted: Wanted,
+        wanted: HeadWanted,
     ) -> Result<Section, Error> {
-        let has_text = wanted == Wanted::Text;
+        let has_text = wanted == HeadWanted::Text;
         if section == self.section && !section.is_empty() && (self.has_text || !has_text) {
             return Ok(Section::Read { head: self.head, insert_count: 0 });
         }

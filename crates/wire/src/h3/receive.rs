@@ -9,7 +9,7 @@ use super::limits::{HELD_BYTES_MAX, IDLE_FRAME_COUNT_MAX};
 use super::reader::{Phase, Step};
 use super::stream::{Held, Stream};
 use crate::h1::{Fields, HeadView, Sink, Version};
-use crate::message::{Fault, Head, Part, Wanted};
+use crate::message::{Fault, Head, HeadWanted, Part};
 use crate::{ErrorCode, Event, Progress, StreamFailure};
 
 /// What is read, and for which request.
@@ -207,7 +207,7 @@ impl Client {
         (section, waited_for): (&[u8], Option<u64>),
     ) -> Result<Reached, Error> {
         let slot = readers.slot;
-        let wanted = if readers.sink.wants_heads() { Wanted::Text } else { Wanted::Meaning };
+        let wanted = if readers.sink.wants_heads() { HeadWanted::Text } else { HeadWanted::Meaning };
         let head = match readers.cache.read(&self.control.decoder, (section, waited_for), wanted)? {
             Section::Read { head, insert_count } => {
                 if insert_count > 0 {

@@ -11,4 +11,4 @@ pub(crate) use fields::request_fields;
 pub(crate) use head::{Fault, Found, Head, write_line};
 pub(crate) use incoming::{Incoming, Part};
 pub(crate) use meaning::{Meaning, NOT_IN_RESPONSES};
-pub(crate) use text::{HeadText, Wanted};
+pub(crate) use text::{HeadText, HeadWanted};

@@ -4,14 +4,14 @@ use super::{Found, Head, write_line};
 
 /// What a compressed head is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum HeadWanted {
     /// What it means.
     Meaning,
     /// Its fields as well.
     Text,
 }
 
-/// Collects the fields of the head that was read last. Of use only if that was read as [`Wanted::Text`].
+/// Collects the fields of the head that was read last. Of use only if that was read as [`HeadWanted::Text`].
 #[derive(Debug, Default)]
 pub(crate) struct HeadText {
     bytes: Vec<u8>,
@@ -31,11 +31,11 @@ impl HeadText {
     }
 
     /// Begins a head. The status itself is reported separately: `status_line` names the version alone.
-    pub(crate) fn begin(&mut self, status_line: &[u8], wanted: Wanted) {
+    pub(crate) fn begin(&mut self, status_line: &[u8], wanted: HeadWanted) {
         self.bytes.clear();
         self.bytes.extend_from_slice(status_line);
         self.status_line_bytes = status_line.len();
-        self.is_wanted = wanted == Wanted::Text;
+        self.is_wanted = wanted == HeadWanted::Text;
     }
 
     /// Takes one more field; those after a fault are left out.

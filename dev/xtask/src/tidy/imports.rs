@@ -95,7 +95,7 @@ const PACKAGES: &[Package] = &[
 ];
 
 /// Tests of any crate may use these as well.
-const FOR_TESTS: &[&str] = &["squall-testkit", "squall-server"];
+const FOR_TESTS: &[&str] = &["squall-testkit", "squall-server", "squall-wire"];
 
 /// Sockets, in one form or another.
 const NETWORK: &[&str] = &["tokio", "mio", "socket2", "hyper"];
