@@ -244,7 +244,7 @@ const FUNCTIONS: &[&str] = &[
     "(a, b) => metrics[2].add(a, b)",
     "(a, b) => new Counter(a, b)",
     "(a) => shared[key(a)]",
-    "(a) => shared.at(a)",
+    "(a) => shared.at(key(a))",
     "(a) => shared.length = a",
     "(a) => { for (const x of shared) v = x; return shared.map((x) => x); }",
     "(a, b) => { exec.vu.metrics.tags[key(a)] = b; }",
