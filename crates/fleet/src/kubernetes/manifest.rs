@@ -396,7 +396,7 @@ mod tests {
             "kind": "Job", "apiVersion": "batch/v1",
             "spec": { "a": 1, "list": [{ "name": "x", "b": true }, "two words"], "none": {}, "text": "a\n  b", "on": "true" },
         });
-        let expected = "apiVersion: batch/v1\nkind: Job\nspec:\n  a: 1\n  list:\n    -\n      name: x\n      b: true\n    - \"two words\"\n  none: {}\n  on: \"true\"\n  text: |-\n    a\n      b\n";
+        let expected = "apiVersion: batch/v1\nkind: Job\nspec:\n  a: 1\n  list:\n    -\n      name: x\n      b: true\n    - \"two words\"\n  none: {}\n  \"on\": \"true\"\n  text: |-\n    a\n      b\n";
         assert_eq!(yaml(&object), expected);
     }
 
