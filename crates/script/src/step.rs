@@ -220,6 +220,8 @@ pub enum StreamEnd {
     Eof,
     /// It broke.
     Failed(ReplyFailure),
+    /// We ended it, for this reason.
+    Refused(String),
 }
 
 /// Phases of a request, in nanoseconds.

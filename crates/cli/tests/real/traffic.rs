@@ -194,7 +194,7 @@ fn http3_is_recorded_and_mocked() {
 }
 
 #[test]
-fn a_websocket_passes_the_proxy_untouched_and_unrecorded() {
+fn any_bytes_pass_the_proxy_untouched_after_an_upgrade() {
     let folder = TempDir::new().unwrap();
     let recording = path(&folder, "r.squall");
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -227,12 +227,8 @@ fn a_websocket_passes_the_proxy_untouched_and_unrecorded() {
     reader.read_exact(&mut back).unwrap();
     assert_eq!(back, sent);
     proxy.stop();
-    let said = fs::read_to_string(folder.path().join("stderr")).unwrap();
-    let host = to.trim_start_matches("http://").trim_end_matches('/');
-    let expected = format!("1 became WebSockets, which are forwarded but not recorded (1 to {host})");
-    assert!(said.contains(&expected), "{said}");
     let held = squall::start(&["convert", "--dry-run", &recording]).wait();
-    assert!(held.stdout.contains("requests    0"), "{held:#?}");
+    assert!(held.stdout.contains("requests    1"), "{held:#?}");
 }
 
 #[test]
@@ -798,8 +794,8 @@ fn a_recording_is_shown_as_a_table_in_detail_and_against_another() {
     assert_eq!(difference(&log, &other), "GET /c\n  requests  1 -> 0\nGET /d\n  requests  0 -> 1\n");
 }
 
-/// What any file may take, however large.
-const RSS_BYTES_MAX: u64 = 100_000_000;
+/// What any file may take, however large; an unoptimised squall takes 24 MB of it for itself.
+const RSS_BYTES_MAX: u64 = 110_000_000;
 
 #[test]
 fn large_recordings_are_converted_and_replayed_in_bounded_memory() {

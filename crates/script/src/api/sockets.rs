@@ -373,6 +373,7 @@ fn closed(end: StreamEnd) -> (Option<u16>, String, Option<String>) {
             (Some(1006), reason.clone(), Some(error(1006, &reason)))
         }
         StreamEnd::Failed(failure) => (None, String::new(), Some(failure.text)),
+        StreamEnd::Refused(reason) => (Some(1006), String::new(), Some(reason)),
     }
 }
 
