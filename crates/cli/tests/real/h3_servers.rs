@@ -1,5 +1,6 @@
 //! HTTP/3 and QUIC with a server that people use: no request fails, and counts are the server's own.
 
+use squall_server::{Options, Target, Tls};
 use squall_testkit::quic::LossyRelay;
 use squall_testkit::real::Server;
 
@@ -104,20 +105,21 @@ fn idle_quic_connections_answer_pings() {
 
 #[test]
 fn connections_survive_a_change_of_their_local_port() {
-    let server = Server::caddy();
-    let url = server.h3_url("/");
-    let address = server.tls_address();
+    // Not every server follows a client to another port: quic-go of Caddy 2.6 sends on to the first one.
+    let tls = Some(Tls::SelfMade { names: Vec::new() });
+    let target = Target::start(&Options { tls, http3: true, ..Options::default() }).unwrap();
+    let (address, url) = (target.address().to_string(), format!("h3://{}/get", target.address()));
     for args in [
         &[&*url, "-c3", "-d1s", "--streams", "4", "--migrate", "100ms"][..],
         &[&url, "-c3", "-d1s", "--migrate", "100ms", "--udp-socket-per-connection"],
-        &["idle", &address, "--quic", "-c3", "-d1s", "--migrate", "300ms"],
+        &["idle", &address, "--quic", "-c3", "-d1s", "--migrate", "300ms", "--ping", "100ms"],
     ] {
-        let ended = run_trusting(&server, args);
+        let ended = run(&[args, &["--insecure"]].concat());
         let count = |name: &str| ended.count(&format!("/totals/{name}"));
         assert_eq!((ended.code, count("failed"), count("quic/connections")), (Some(0), 0, 3), "{ended:#?}");
         let (moved, survived) = (count("quic/migrations"), count("quic/migrations_survived"));
         // The last move may come too late for an answer.
-        assert!(moved >= 6 && survived <= moved && survived >= moved - 3, "{moved} {survived} {args:?}");
+        assert!(moved >= 6 && survived <= moved && survived + 3 >= moved, "{moved} {survived} {args:?}");
     }
 }
 
