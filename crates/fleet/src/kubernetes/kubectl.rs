@@ -174,6 +174,11 @@ const COMPLAINTS: &[(&str, &str, &str)] = &[
         "there is no kubeconfig",
         "set KUBECONFIG, or `kubeconfig` in the pool's entry",
     ),
+    (
+        "current-context must exist",
+        "there is no kubeconfig, or it has no current context",
+        "set KUBECONFIG, or `kubeconfig` or `context` in the pool's entry",
+    ),
     ("no such file or directory", "the kubeconfig cannot be read", "correct `kubeconfig` or KUBECONFIG"),
     (
         "namespaces \"",

@@ -1,7 +1,9 @@
 //! The objects of a pool: its Job, and the Role that running it needs, which is namespaced. Written as YAML, too, for people and GitOps.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -112,7 +114,7 @@ fn labels(pool: &KubernetesPool, instance: &str) -> BTreeMap<String, String> {
 fn pod(pool: &KubernetesPool, instance: &str, terms: &Terms) -> Value {
     let mut security = json!({ "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } });
     // OpenShift assigns users itself, and rejects others.
-    if !pool.kubectl.ends_with("oc") {
+    if Path::new(&pool.kubectl).file_name() != Some(OsStr::new("oc")) {
         for field in ["runAsUser", "runAsGroup", "fsGroup"] {
             security[field] = json!(USER_ID);
         }
