@@ -234,6 +234,7 @@ mod tests {
                 "Error from server (Forbidden): pods is forbidden: User \"a\" cannot list",
                 "the cluster forbids it ((Forbidden): pods",
             ),
+            ("error: current-context must exist in order to minify", "there is no kubeconfig, or it has"),
             ("bogus", "failed (bogus)"),
         ] {
             let trouble = of("kubectl").explain(&Failed::Said(errors.to_owned()));
