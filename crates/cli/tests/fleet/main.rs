@@ -5,6 +5,7 @@
 
 mod faults;
 mod hooks;
+mod kubernetes;
 mod local;
 mod logins;
 mod lost;

@@ -445,7 +445,8 @@ const OF_THE_RUN: &[&str] =
     &["name", "results", "no-save", "out", "json", "quiet", "color", "live", "web", "dry-run", "threshold"];
 
 /// Further flags of `squall run`, whose other flags are keys of script loads: those that plans have.
-const OF_PLAN_RUNS: &[&str] = &["var", "lost-after", "allow-lost", "no-keep", "again"];
+const OF_PLAN_RUNS: &[&str] =
+    &["var", "lost-after", "allow-lost", "no-keep", "again", "kubernetes", "kubectl"];
 
 /// Those that scripts have.
 const OF_SCRIPT_RUNS: &[&str] = &[
