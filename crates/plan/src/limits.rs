@@ -168,7 +168,7 @@ pub const STREAM_INBOX_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Most bytes that wait for the socket of one WebSocket of a script, to which one more message may be added: a server that does not read must not
 /// fill the memory.
-pub const STREAM_UNSENT_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const STREAM_UNSENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How long messages wait that are to be published until all connections are open: longer than opening thousands of them takes.
 pub const PUBLISH_WAIT_MAX: Duration = Duration::from_secs(5);

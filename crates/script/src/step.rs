@@ -220,8 +220,8 @@ pub enum StreamEnd {
     Eof,
     /// It broke.
     Failed(ReplyFailure),
-    /// We ended it, for this reason.
-    Refused(String),
+    /// A bound of ours ended it: what holds too much.
+    Limit(String),
 }
 
 /// Phases of a request, in nanoseconds.

@@ -5,13 +5,13 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use squall_plan::limits::{STREAM_INBOX_BYTES_MAX, STREAM_PINGS_MAX};
+use squall_plan::limits::{STREAM_INBOX_BYTES_MAX, STREAM_PINGS_MAX, STREAM_UNSENT_BYTES_MAX};
 
 use crate::cookies::Jar;
 use crate::metrics::{HttpTags, MetricId, Recorder, SystemTags, Tags};
 use crate::step::{
-    ReplyFailure, STREAM_TOKEN, ScriptStreamCommand, ScriptStreamEvent, ScriptStreamNews, Spec, StreamEnd,
-    StreamMessage, StreamRequest,
+    STREAM_TOKEN, ScriptStreamCommand, ScriptStreamEvent, ScriptStreamNews, Spec, StreamEnd, StreamMessage,
+    StreamRequest,
 };
 
 /// A user's streams.
@@ -189,12 +189,28 @@ impl UserStreams {
         self.by_token.remove(&token)
     }
 
+    /// Sends a message, unless too much waits before it: that ends the stream.
+    pub(crate) fn send(&mut self, token: u32, now_ns: u64, message: StreamMessage) {
+        let Some(stream) = self.by_token.get_mut(&token) else { return };
+        if stream.unsent_bytes() > STREAM_UNSENT_BYTES_MAX {
+            let text = format!("more than {STREAM_UNSENT_BYTES_MAX} bytes of messages wait to be sent");
+            // No other message is taken until the script has heard of it.
+            stream.state = ReadyState::Closing;
+            return self.end_by_limit(token, now_ns, text);
+        }
+        stream.asked_bytes += message.bytes().len() as u64;
+        self.ask(token, ScriptStreamCommand::Send(message));
+    }
+
+    /// Gives a stream up that holds too much.
+    fn end_by_limit(&mut self, token: u32, at_ns: u64, text: String) {
+        self.ask(token, ScriptStreamCommand::Drop);
+        let news = ScriptStreamNews::Closed(StreamEnd::Limit(text));
+        self.inbox.push_back(ScriptStreamEvent { token, at_ns, news });
+    }
+
     /// A command for the driver.
     pub(crate) fn ask(&mut self, token: u32, command: ScriptStreamCommand) {
-        if let (ScriptStreamCommand::Send(message), Some(stream)) = (&command, self.by_token.get_mut(&token))
-        {
-            stream.asked_bytes += message.bytes().len() as u64;
-        }
         self.outbox.push(StreamRequest { token, command });
     }
 
@@ -219,18 +235,10 @@ impl UserStreams {
         }
         let bytes = event.news.bytes();
         if bytes > 0 && self.inbox_bytes + bytes > STREAM_INBOX_BYTES_MAX {
-            let ScriptStreamEvent { token, at_ns, .. } = event;
-            self.ask(token, ScriptStreamCommand::Drop);
             let text = format!(
                 "the streams of the virtual user hold {STREAM_INBOX_BYTES_MAX} bytes that it has not read"
             );
-            let failure = ReplyFailure { code: 1000, text };
-            self.inbox.push_back(ScriptStreamEvent {
-                token,
-                at_ns,
-                news: ScriptStreamNews::Closed(StreamEnd::Failed(failure)),
-            });
-            return;
+            return self.end_by_limit(event.token, event.at_ns, text);
         }
         self.inbox_bytes += bytes;
         self.inbox.push_back(event);
@@ -361,8 +369,30 @@ mod tests {
         ));
         assert!(matches!(
             streams.take_of(token),
-            Some(ScriptStreamEvent { news: ScriptStreamNews::Closed(StreamEnd::Failed(_)), .. })
+            Some(ScriptStreamEvent { news: ScriptStreamNews::Closed(StreamEnd::Limit(_)), .. })
         ));
+    }
+
+    #[test]
+    fn a_stream_whose_messages_are_not_taken_ends() {
+        let mut streams = UserStreams::default();
+        let token = streams.add(stream(StreamOwner::Loop));
+        let text = |bytes: u64| StreamMessage::Text("x".repeat(bytes as usize));
+        streams.send(token, 0, text(STREAM_UNSENT_BYTES_MAX));
+        streams.take_commands(&mut Vec::new());
+        let waits = |bytes| ScriptStreamEvent { token, at_ns: 0, news: ScriptStreamNews::Unsent(bytes) };
+        streams.deliver(waits(STREAM_UNSENT_BYTES_MAX));
+        assert_eq!(streams.get(token).map(UserStream::unsent_bytes), Some(STREAM_UNSENT_BYTES_MAX));
+        streams.send(token, 0, text(1));
+        assert!(streams.take_of(token).is_none());
+        streams.send(token, 7, text(1));
+        let ended = streams.take_of(token).map(|event| (event.at_ns, event.news));
+        assert!(matches!(ended, Some((7, ScriptStreamNews::Closed(StreamEnd::Limit(_))))), "{ended:?}");
+        let mut commands = Vec::new();
+        streams.take_commands(&mut commands);
+        assert!(matches!(commands[1].command, ScriptStreamCommand::Drop), "{commands:?}");
+        streams.deliver(waits(0));
+        assert_eq!(streams.get(token).map(UserStream::unsent_bytes), Some(0));
     }
 
     #[test]

@@ -437,9 +437,37 @@ fn setup_data<'js>(host: &Host, ctx: Ctx<'js>) -> Result<Value<'js>, ScriptError
     Ok(data)
 }
 
+/// What the event loop runs next. Kinds take turns: timers that are always due must not keep a socket's end from a script.
+#[derive(Debug, Clone, Copy)]
+enum Task {
+    Timer,
+    Reply,
+    Event,
+}
+
+impl Task {
+    const fn following(self) -> Self {
+        match self {
+            Self::Timer => Self::Reply,
+            Self::Reply => Self::Event,
+            Self::Event => Self::Timer,
+        }
+    }
+
+    /// Runs one, where there is one.
+    fn run(self, host: &Host, ctx: Ctx<'_>) -> JsResult<bool> {
+        match self {
+            Self::Timer => api::timers::run_due(host, ctx),
+            Self::Reply => api::http::run_replies(ctx),
+            Self::Event => api::websockets::run_event(host, ctx),
+        }
+    }
+}
+
 /// Runs the event loop until nothing is left to do; gives the value, of a promise what it settled to.
 fn settle<'js>(host: &Host, ctx: Ctx<'js>, called: JsResult<Value<'js>>) -> Result<Value<'js>, ScriptError> {
     let value = error_of(ctx, called)?;
+    let mut next = Task::Timer;
     loop {
         while let Some(job) = ctx.run_job() {
             error_of(ctx, job)?;
@@ -451,10 +479,14 @@ fn settle<'js>(host: &Host, ctx: Ctx<'js>, called: JsResult<Value<'js>>) -> Resu
         if let Some(error) = host.take_rejection(ctx) {
             return Err(error);
         }
-        if error_of(ctx, api::timers::run_due(host, ctx))?
-            || error_of(ctx, api::http::run_replies(ctx))?
-            || error_of(ctx, api::websockets::run_event(host, ctx))?
-        {
+        let mut has_run = false;
+        for task in [next, next.following(), next.following().following()] {
+            if error_of(ctx, task.run(host, ctx))? {
+                (has_run, next) = (true, task.following());
+                break;
+            }
+        }
+        if has_run {
             continue;
         }
         let timer_ns = host.timers.borrow().next_ns();

@@ -242,7 +242,7 @@ fn messages_that_a_server_does_not_read_have_a_bound() {
     let ended = run(&["run", script.to_str().unwrap()]);
     let text = format!("{}{}", ended.stdout, ended.stderr);
     assert!(text.contains("waits=true"), "{ended:#?}");
-    assert!(text.contains("error=more than 67108864 bytes of messages wait"), "{ended:#?}");
+    assert!(text.contains("error=more than 67108864 bytes of messages wait to be sent"), "{ended:#?}");
     assert!(ended.rss_bytes < 400 << 20, "bounded memory: {}", ended.rss_bytes);
 }
 

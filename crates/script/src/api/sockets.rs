@@ -373,7 +373,7 @@ fn closed(end: StreamEnd) -> (Option<u16>, String, Option<String>) {
             (Some(1006), reason.clone(), Some(error(1006, &reason)))
         }
         StreamEnd::Failed(failure) => (None, String::new(), Some(failure.text)),
-        StreamEnd::Refused(reason) => (Some(1006), String::new(), Some(reason)),
+        StreamEnd::Limit(text) => (Some(1006), String::new(), Some(text)),
     }
 }
 
@@ -495,7 +495,7 @@ fn send<'js>(call: &Call<'js>) -> JsResult<Value<'js>> {
     let Some(stream) = streams.get(token) else { return Ok(ctx.undefined()) };
     count_sent(host, stream);
     if stream.state == ReadyState::Open {
-        streams.ask(token, ScriptStreamCommand::Send(message));
+        streams.send(token, host.now_ns.get(), message);
     }
     Ok(ctx.undefined())
 }

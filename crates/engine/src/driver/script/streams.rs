@@ -159,9 +159,6 @@ impl StreamTable {
                 let close = self.streams.remove(&(user, token))?.close;
                 ScriptStreamNews::Closed(match (close, trouble) {
                     (Some(close), _) => StreamEnd::Peer(close),
-                    (None, Some(trouble)) if trouble.cause == Cause::OutOfResources => {
-                        StreamEnd::Refused(failure(&trouble).text)
-                    }
                     (None, Some(trouble)) if trouble.cause != Cause::ConnectionClosed => {
                         StreamEnd::Failed(failure(&trouble))
                     }

@@ -50,7 +50,7 @@ impl ShardSchedule {
     }
 
     fn obey_port(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
-        self.obey_streams(connections, recorder);
+        self.obey_streams(connections);
         let mut calls = std::mem::take(&mut connections.made.port.calls);
         let cancelled = std::mem::take(&mut connections.made.port.cancelled);
         let closed = std::mem::take(&mut connections.made.port.closed);

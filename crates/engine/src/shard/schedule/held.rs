@@ -1,7 +1,5 @@
 //! Streams that a driver holds: its commands are carried out, and what happens on them is reported to it.
 
-use squall_measure::{Cause, Phase};
-use squall_plan::limits::STREAM_UNSENT_BYTES_MAX;
 use squall_wire::ws::{CloseCode, Error, MessageKind};
 
 use crate::driver::stream::{StreamCommand, StreamKey, StreamNews, StreamReport};
@@ -25,27 +23,15 @@ impl ShardSchedule {
     }
 
     /// Does what the driver wants of its streams.
-    pub(super) fn obey_streams(&mut self, connections: &mut Connections, recorder: &mut ShardRecorder) {
+    pub(super) fn obey_streams(&mut self, connections: &mut Connections) {
         for (key, command) in std::mem::take(&mut connections.made.port.commands) {
             let conn_idx = key.conn_idx as usize;
             let is_there = connections
                 .conns
                 .get(conn_idx)
                 .is_some_and(|conn| conn.generation == key.generation && conn.state == ConnState::Open);
-            if !is_there {
-                continue;
-            }
-            match command {
-                StreamCommand::Message(..)
-                    if connections.unsent_bytes(conn_idx) > STREAM_UNSENT_BYTES_MAX =>
-                {
-                    let text = format!(
-                        "more than {STREAM_UNSENT_BYTES_MAX} bytes of messages wait for the server to read them"
-                    );
-                    let trouble = Trouble::new(Cause::OutOfResources, Phase::Sending, text);
-                    self.end_held(connections, recorder, conn_idx, Some(trouble));
-                }
-                command => obey_stream(connections, (conn_idx, key.slot), command),
+            if is_there {
+                obey_stream(connections, (conn_idx, key.slot), command);
             }
         }
     }
@@ -111,11 +97,6 @@ impl Connections {
         let Some((user, token)) = conn.cold.held_by else { return };
         let key = StreamKey { conn_idx: conn_idx as u32, generation: conn.generation, slot: 0 };
         self.made.port.events.push(StreamReport { user, token, key, at_ns: self.now_ns, news });
-    }
-
-    /// What waits for the socket.
-    fn unsent_bytes(&self, conn_idx: usize) -> usize {
-        self.conns[conn_idx].held.as_ref().map_or(0, |held| held.left_bytes())
     }
 
     /// A message of a driver is the last of what waits for the socket.
