@@ -190,7 +190,7 @@ fn websocket_line(case: &Case, ask: &Ask<'_>) -> String {
         _ => String::new(),
     };
     let (count, seconds, url) = (case.connection_count, ask.seconds, ask.url.replacen("http", "ws", 1));
-    format!("ws {url} -c {count} -d {seconds}s -t 1{exchange} --json - --quiet --no-save")
+    format!("ws {url} -c {count} -d {seconds}s --threads 1{exchange} --json - --quiet --no-save")
 }
 
 fn floor_line(case: &Case, ask: &Ask<'_>) -> String {
