@@ -261,6 +261,7 @@ impl Loop {
             self.due.pop();
             let Some((_, connection, control)) = self.connections.get_mut(&key) else { continue };
             let (control, request_idx) = (*control, self.request_count);
+            discard_request(connection, stream);
             Talk { connection, stream, request_idx, control, is_later: false }.answer();
             self.drive_one(key);
             self.served.requests.push(ServedRequest { received, delay: received.elapsed() });
@@ -385,6 +386,15 @@ impl Loop {
         }
         self.connections.insert(key, (handle, connection, control));
     }
+}
+
+/// Takes a request off its stream: only streams that were read to their end make way for more (RFC 9000 4.6).
+fn discard_request(connection: &mut Connection, stream: StreamId) {
+    let mut receiving = connection.recv_stream(stream);
+    let Ok(mut chunks) = receiving.read(true) else { return };
+    while let Ok(Some(_)) = chunks.next(usize::MAX) {}
+    // What is due is sent after this in any case.
+    let _ = chunks.finalize();
 }
 
 /// RFC 9000 17.2.1: the connection ids of the client's packet, swapped, and the versions.
