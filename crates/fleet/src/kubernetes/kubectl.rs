@@ -121,8 +121,10 @@ fn exchange(child: &mut Child, input: &str, is_over: &AtomicBool) -> Result<(Vec
         thread::Builder::new().name("kubectl".to_owned()).spawn(read).map_err(Failed::NotStarted)?;
     }
     if let Some(mut stdin) = child.stdin.take() {
-        // One that does not read it says why.
-        let _ = stdin.write_all(input.as_bytes());
+        let input = input.to_owned();
+        // A pipe that nobody reads is full some time; and a program that ends before it has read all says why.
+        let write = move || drop(stdin.write_all(input.as_bytes()));
+        thread::Builder::new().name("kubectl".to_owned()).spawn(write).map_err(Failed::NotStarted)?;
     }
     let mut outputs = [Vec::new(), Vec::new()];
     let deadline = Instant::now() + CALL_MAX;
@@ -250,7 +252,9 @@ mod tests {
         assert!(matches!(of("cat").run(&["-"], "text", &live), Ok(output) if output == b"text"));
         let failed = of("sh").run(&["-c", "echo no >&2; exit 1"], "", &live);
         assert!(matches!(failed, Err(Failed::Said(words)) if words == "no"));
-        let ended = of("sleep").run(&["600"], "", &AtomicBool::new(true));
-        assert!(matches!(ended, Err(Failed::Ended)));
+        for input in ["", &"more than a pipe takes".repeat(10_000)] {
+            let ended = of("sleep").run(&["600"], input, &AtomicBool::new(true));
+            assert!(matches!(ended, Err(Failed::Ended)));
+        }
     }
 }
