@@ -162,8 +162,10 @@ impl Pool {
         let flag = format!("--namespace={namespace}");
         // It may exist although kubectl failed.
         *existing = Some(namespace.to_owned());
-        let created = self.asked(&["create", "--filename=-", &flag, "--output=name"], &job.to_string());
-        created.map(drop)
+        let creation = ["create", "--filename=-", &flag, "--output=name"];
+        // Not cut short when the run is ended: the API server might create the Job after it was deleted.
+        let created = self.kubectl.run(&creation, &job.to_string(), &AtomicBool::new(false));
+        created.map(drop).map_err(|failed| self.kubectl.explain(&failed))
     }
 
     /// The plan's namespace, that of the context, or, in a pod without a kubeconfig, that of its service account.
@@ -331,7 +333,50 @@ const WAITING_HELP: &[(&str, &str)] = &[
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::process::Command;
+
     use super::*;
+
+    /// An API server that is slow to create a Job.
+    const SLOW: &str = r#"#!/bin/sh
+cd "$(dirname "$0")"
+case "$*" in
+create*) echo begun >> log; sleep 0.5; echo created >> log ;;
+delete*) echo deleted >> log ;;
+esac
+"#;
+
+    #[test]
+    fn a_job_that_is_being_created_when_the_run_ends_is_deleted_after_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let (kubectl, log) = (folder.path().join("kubectl"), folder.path().join("log"));
+        // A file that this process has open for writing cannot be run, and processes that other tests start inherit it for a moment.
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", r#"printf %s "$1" > "$0" && chmod +x "$0""#]).arg(&kubectl).arg(SLOW);
+        assert!(shell.status().unwrap().success());
+        let spec = KubernetesPool { kubectl: kubectl.display().to_string(), ..KubernetesPool::default() };
+        let pool = Pool {
+            kubectl: Kubectl::of(&spec),
+            spec: Arc::new(spec),
+            job: "squall-pods-1".to_owned(),
+            manifest_terms: Terms { deadline: TIME, env: BTreeMap::new(), standby: TIME },
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            existing: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| pool.create("load"));
+            while !log.exists() {
+                thread::yield_now();
+            }
+            pool.remove().unwrap();
+        });
+        assert_eq!(fs::read_to_string(&log).unwrap(), "begun\ncreated\ndeleted\n");
+    }
+
+    const TIME: Duration = Duration::from_secs(60);
 
     #[test]
     fn the_reason_of_most_pods_is_told() {
