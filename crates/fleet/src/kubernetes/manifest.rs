@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use squall_plan::file::kubernetes::{KubernetesPool, PodProgram, Spread};
 use squall_plan::file::{MachineSettings, Reach};
+use squall_plan::printable::{is_unsafe, printable_json};
 
 use super::access::NEEDED;
 use super::standby::{PID_FILE_VARIABLE, STANDBY_SCRIPT};
@@ -277,11 +278,11 @@ fn after_mark(text: &mut String, value: &Value, depth: usize) {
         Value::Array(items) => items.iter().all(is_plain) && flow(value).len() < LINE_LENGTH_MAX,
         _ => true,
     };
-    if let Value::String(line) = value
-        && line.contains('\n')
+    if let Value::String(text_lines) = value
+        && is_block(text_lines)
     {
         let indent = "  ".repeat(depth);
-        let lines: Vec<String> = line.lines().map(|line| format!("{indent}{line}\n")).collect();
+        let lines: Vec<String> = text_lines.lines().map(|line| format!("{indent}{line}\n")).collect();
         let _ = write!(text, " |-\n{}", lines.concat());
     } else if is_on_line {
         let _ = writeln!(text, " {}", flow(value));
@@ -300,9 +301,17 @@ fn flow(value: &Value) -> String {
     }
 }
 
+/// Whether a string can be written line by line: its first line sets the indent, and its end is that of the last one.
+fn is_block(text: &str) -> bool {
+    text.contains('\n')
+        && !text.starts_with(char::is_whitespace)
+        && !text.ends_with('\n')
+        && !text.contains(|c| is_unsafe(c) || c == '\t')
+}
+
 /// A string, in quotes where it would mean something else without them.
 fn word(text: &str) -> String {
-    if is_plain_word(text) { text.to_owned() } else { json!(text).to_string() }
+    if is_plain_word(text) { text.to_owned() } else { printable_json(json!(text).to_string()) }
 }
 
 fn is_plain_word(word: &str) -> bool {
@@ -400,6 +409,20 @@ mod tests {
         });
         let expected = "apiVersion: batch/v1\nkind: Job\nspec:\n  a: 1\n  list:\n    -\n      name: x\n      b: true\n    - \"two words\"\n  none: {}\n  \"on\": \"true\"\n  text: |-\n    a\n      b\n";
         assert_eq!(yaml(&object), expected);
+    }
+
+    #[test]
+    fn texts_that_lines_cannot_hold_are_quoted() {
+        for (value, expected) in [
+            ("a\nb", "k: |-\n  a\n  b\n"),
+            ("a\nb\n", "k: \"a\\nb\\n\"\n"),
+            ("  a\nb", "k: \"  a\\nb\"\n"),
+            ("a\r\nb", "k: \"a\\r\\nb\"\n"),
+            ("a\n\u{1b}b", "k: \"a\\n\\u001bb\"\n"),
+            ("a\u{7f}\u{2028}", "k: \"a\\u007f\\u2028\"\n"),
+        ] {
+            assert_eq!(yaml(&json!({ "k": value })), expected);
+        }
     }
 
     #[test]
