@@ -406,9 +406,21 @@ fn pods_are_given_on_a_command_line_too() {
     let machines = parse_kubernetes("replicas=2,image=alpine,resources.limits.cpu=2,namespace=load").unwrap();
     let Reach::Pod { pool, index: 1 } = &machines[1].reach else { panic!() };
     assert_eq!((pool.name.as_str(), pool.limits["cpu"].as_str()), ("pods", "2"));
-    for (text, expected) in
-        [("replicas", "no `=`"), ("replica=2", "no key `replica`"), ("replicas=x", "not a number of pods")]
-    {
+    let machines = parse_kubernetes(
+        "labels.app.kubernetes.io/part-of=shop,resources.limits.nvidia.com/gpu=1,resources.hugepages-2Mi=1Gi",
+    )
+    .unwrap();
+    let Reach::Pod { pool, .. } = &machines[0].reach else { panic!() };
+    assert_eq!(pool.labels["app.kubernetes.io/part-of"], "shop");
+    assert_eq!((pool.limits["nvidia.com/gpu"].as_str(), pool.requests.len()), ("1", 1));
+    for (text, expected) in [
+        ("replicas", "no `=`"),
+        ("replica=2", "no key `replica`"),
+        ("replicas=x", "not a number of pods"),
+        ("replicas=2,replicas=3", "`replicas` is given twice"),
+        ("image=a,image.b=c", "`image.b` is given twice"),
+        ("labels.a=b,labels=c", "`labels` is given twice"),
+    ] {
         let error = parse_kubernetes(text).unwrap_err();
         assert!(error.reason.contains(expected), "{error:?}");
     }

@@ -18,7 +18,7 @@ pub(super) fn defaults(node: &Node, problems: &mut Vec<Problem>) -> KubernetesPo
 }
 
 /// The machines of `--kubernetes replicas=40,image=busybox`: the keys of a pool, those within others with a dot
-/// (`limits.cpu=2` is `resources: { limits: { cpu: 2 } }`).
+/// (`resources.limits.cpu=2` is `resources: { limits: { cpu: 2 } }`).
 ///
 /// # Errors
 /// When a key or a value is wrong.
@@ -29,7 +29,10 @@ pub fn parse_kubernetes(text: &str) -> Result<Vec<Machine>, InputError> {
             let help = "write `replicas=40,image=busybox:stable`";
             return Err(InputError::at(text, 0, format!("`{pair}` has no `=`"), help));
         };
-        insert(&mut root, path, value);
+        if !insert(&mut root, &path_keys(path), value) {
+            let message = format!("`{path}` is given twice");
+            return Err(InputError::at(text, 0, message, "write each key once"));
+        }
     }
     let mut problems = Vec::new();
     let pool = pool(&root, &KubernetesPool::default(), &mut problems);
@@ -48,23 +51,24 @@ pub fn parse_kubernetes(text: &str) -> Result<Vec<Machine>, InputError> {
     Ok(machines(&like))
 }
 
-/// Puts a value below the keys of a path.
-fn insert(node: &mut Node, path: &str, value: &str) {
-    let Value::Map(entries) = &mut node.value else { return };
-    let (key, rest) = path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
-    let value_node = |value| Node { place: Place::START, value };
-    let Some(rest) = rest else {
-        let key = Text { value: key.to_owned(), place: Place::START };
-        entries.push((key, value_node(Value::Scalar(value.to_owned()))));
-        return;
-    };
-    if !entries.iter().any(|(known, _)| known.value == key) {
-        let key = Text { value: key.to_owned(), place: Place::START };
-        entries.push((key, value_node(Value::Map(Vec::new()))));
+/// The keys on the way to a value. Names of labels and resources have dots of their own.
+fn path_keys(path: &str) -> Vec<&str> {
+    let is_deep = ["resources.requests.", "resources.limits."].iter().any(|begin| path.starts_with(begin));
+    path.splitn(if is_deep { 3 } else { 2 }, '.').collect()
+}
+
+/// Puts a value below these keys; false where there is one already.
+fn insert(node: &mut Node, keys: &[&str], value: &str) -> bool {
+    let (Value::Map(entries), [key, rest @ ..]) = (&mut node.value, keys) else { return false };
+    if let Some((_, inner)) = entries.iter_mut().find(|(known, _)| known.value == *key) {
+        return insert(inner, rest, value);
     }
-    if let Some((_, inner)) = entries.iter_mut().find(|(known, _)| known.value == key) {
-        insert(inner, rest, value);
-    }
+    let new = |value| Node { place: Place::START, value };
+    let entry = |key: &str, node| (Text { value: key.to_owned(), place: Place::START }, node);
+    let scalar = new(Value::Scalar(value.to_owned()));
+    let inner = rest.iter().rev().fold(scalar, |inner, key| new(Value::Map(vec![entry(key, inner)])));
+    entries.push(entry(key, inner));
+    true
 }
 
 /// Reads the keys of a pool; what is not given is as in `defaults`.
