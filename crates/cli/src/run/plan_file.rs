@@ -70,6 +70,10 @@ pub(crate) fn read(path: &Path, args: &PlanArgs, pods: &KubernetesArgs) -> Resul
 
 /// The plan of a load that was typed, on pods. `path`: its file.
 pub(crate) fn of_load(path: &Path, load: LoadSpec, pods: &KubernetesArgs) -> Result<FleetPlan, Failure> {
+    if let Err(error) = fs::File::open(path) {
+        let message = format!("cannot read `{}`: {error}", path.display());
+        return Err(Failure::usage(message, "check the path and its permissions"));
+    }
     let name = load.name.clone();
     let load = LoadSpec { name: String::new(), ..load };
     let step = file::Step { name: "step 1".to_owned(), loads: vec![load], ..file::Step::default() };

@@ -320,6 +320,8 @@ const WRONG: &[&[&str]] = &[
     &["convert", "a.har", "b.squall", "--session-by", "user"],
     &["replay", "a.har", "--set-form", "password"],
     &["replay", "a.har", "--replace", "a=>{user"],
+    &["run", "missing.js", "--kubernetes", "replicas=2"],
+    &["run", "missing.yaml", "--kubernetes", "replicas=2,replicas=3"],
 ];
 
 /// The files that the cases name.
