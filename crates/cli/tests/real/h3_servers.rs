@@ -1,7 +1,7 @@
 //! HTTP/3 and QUIC with a server that people use: no request fails, and counts are the server's own.
 
 use squall_server::{Options, Target, Tls};
-use squall_testkit::quic::LossyRelay;
+use squall_testkit::quic::{LossyRelay, PathFaults};
 use squall_testkit::real::Server;
 
 use crate::squall::{Ended, run};
@@ -106,8 +106,7 @@ fn idle_quic_connections_answer_pings() {
 #[test]
 fn connections_survive_a_change_of_their_local_port() {
     // Not every server follows a client to another port: quic-go of Caddy 2.6 sends on to the first one.
-    let tls = Some(Tls::SelfMade { names: Vec::new() });
-    let target = Target::start(&Options { tls, http3: true, ..Options::default() }).unwrap();
+    let target = secure_target();
     let (address, url) = (target.address().to_string(), format!("h3://{}/get", target.address()));
     for args in [
         &[&*url, "-c3", "-d1s", "--streams", "4", "--migrate", "100ms"][..],
@@ -170,10 +169,17 @@ fn what_stops_a_quic_connection_has_its_cause() {
 }
 
 #[test]
-fn requests_survive_a_path_that_loses_and_reorders() {
+fn requests_survive_a_path_with_faults() {
     let server = Server::caddy();
     for percent in [1, 5] {
-        let relay = LossyRelay::start(server.tls_address().parse().unwrap(), percent);
+        let faults = PathFaults {
+            lost: percent,
+            late: percent,
+            twice: percent,
+            corrupt: percent,
+            ..PathFaults::default()
+        };
+        let relay = LossyRelay::start(server.tls_address().parse().unwrap(), faults);
         let url = |path: &str| format!("h3://{}{path}", relay.address());
         let small = run_trusting(&server, &[&url("/"), "-c4", "-n1000", "--streams", "5"]);
         assert_eq!((small.code, small.count("/totals/ok")), (Some(0), 1000), "{percent} % {small:#?}");
@@ -182,6 +188,12 @@ fn requests_survive_a_path_that_loses_and_reorders() {
         assert_eq!((ended.code, ended.count("/totals/ok")), (Some(0), 20), "{percent} % {ended:#?}");
         assert!(small.count("/totals/quic/packets_lost") > 0 || percent < 5, "{small:#?}");
     }
+}
+
+/// Our own server, with HTTP/3.
+fn secure_target() -> Target {
+    let tls = Some(Tls::SelfMade { names: Vec::new() });
+    Target::start(&Options { tls, http3: true, ..Options::default() }).expect("the target starts")
 }
 
 /// Causes and phases of the failures.

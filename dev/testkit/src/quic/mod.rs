@@ -26,7 +26,7 @@ use squall_measure::{Cause, Phase};
 use crate::{Authority, Script, Served, ServedRequest, Validity};
 
 pub use peers::PEERS;
-pub use relay::LossyRelay;
+pub use relay::{LossyRelay, PathFaults};
 
 /// One server.
 #[derive(Debug, Clone, Copy)]

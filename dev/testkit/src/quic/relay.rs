@@ -1,4 +1,4 @@
-//! A path that loses and reorders datagrams, as networks do.
+//! A path that loses, reorders, duplicates and corrupts datagrams, as networks do.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -7,7 +7,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Passes datagrams between clients and a server; stopped on drop. The same seed drops the same ones, as far as they come in the same order.
+/// Of a hundred datagrams, in either direction, how many meet which fault.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PathFaults {
+    /// Not passed on.
+    pub lost: u64,
+    /// Passed on after the next one.
+    pub late: u64,
+    /// Passed on twice.
+    pub twice: u64,
+    /// Passed on with a byte inverted.
+    pub corrupt: u64,
+    /// A client's second datagram waits until the server has answered its first, which divides a ClientHello that needs two.
+    pub is_first_alone: bool,
+}
+
+/// Passes datagrams between clients and a server; stopped on drop. The same ones meet faults each time, as far as they come in the same order.
 #[derive(Debug)]
 pub struct LossyRelay {
     address: SocketAddr,
@@ -16,13 +31,13 @@ pub struct LossyRelay {
 }
 
 impl LossyRelay {
-    /// Of `percent` datagrams in a hundred each, in either direction: lost, and passed on after the next one.
-    pub fn start(server: SocketAddr, percent: u64) -> Self {
+    /// Starts on a free port of 127.0.0.1.
+    pub fn start(server: SocketAddr, faults: PathFaults) -> Self {
         let near = bind();
         let address = near.local_addr().expect("a bound socket has an address");
         let is_stopping = Arc::new(AtomicBool::new(false));
         let stops = Arc::clone(&is_stopping);
-        let thread = thread::spawn(move || relay(&near, server, percent, &stops));
+        let thread = thread::spawn(move || relay(&near, server, faults, &stops));
         Self { address, is_stopping, thread: Some(thread) }
     }
 
@@ -41,21 +56,35 @@ impl Drop for LossyRelay {
     }
 }
 
-fn relay(near: &UdpSocket, server: SocketAddr, percent: u64, is_stopping: &AtomicBool) {
-    let mut fars: BTreeMap<SocketAddr, UdpSocket> = BTreeMap::new();
-    let mut path = Path { random: 1, percent, held: None };
+/// The way to the server of one client.
+struct Far {
+    socket: UdpSocket,
+    /// What comes from the client waits here.
+    waiting: Option<Vec<Vec<u8>>>,
+}
+
+fn relay(near: &UdpSocket, server: SocketAddr, faults: PathFaults, is_stopping: &AtomicBool) {
+    let mut fars: BTreeMap<SocketAddr, Far> = BTreeMap::new();
+    let mut path = Path { random: 1, faults, held: None };
     let mut room = vec![0; 1 << 16];
     while !is_stopping.load(Ordering::SeqCst) {
         let mut is_idle = true;
         while let Ok((count, client)) = near.recv_from(&mut room) {
             is_idle = false;
-            let far = fars.entry(client).or_insert_with(bind);
-            path.pass(&room[..count], far, server);
+            if let Some(Far { waiting: Some(waiting), .. }) = fars.get_mut(&client) {
+                waiting.push(room[..count].to_vec());
+                continue;
+            }
+            let new = || Far { socket: bind(), waiting: faults.is_first_alone.then(Vec::new) };
+            path.pass(&mut room[..count], &fars.entry(client).or_insert_with(new).socket, server);
         }
-        for (client, far) in &fars {
-            while let Ok((count, _)) = far.recv_from(&mut room) {
+        for (client, far) in &mut fars {
+            while let Ok((count, _)) = far.socket.recv_from(&mut room) {
                 is_idle = false;
-                path.pass(&room[..count], near, *client);
+                path.pass(&mut room[..count], near, *client);
+                for mut datagram in far.waiting.take().into_iter().flatten() {
+                    path.pass(&mut datagram, &far.socket, server);
+                }
             }
         }
         if is_idle {
@@ -66,31 +95,42 @@ fn relay(near: &UdpSocket, server: SocketAddr, percent: u64, is_stopping: &Atomi
 
 struct Path {
     random: u64,
-    percent: u64,
+    faults: PathFaults,
     held: Option<(Vec<u8>, UdpSocket, SocketAddr)>,
 }
 
 impl Path {
-    fn pass(&mut self, datagram: &[u8], socket: &UdpSocket, to: SocketAddr) {
-        if self.hits() {
+    fn pass(&mut self, datagram: &mut [u8], socket: &UdpSocket, to: SocketAddr) {
+        if self.hits(self.faults.lost) {
             return;
         }
-        if self.held.is_none() && self.hits() {
+        if self.hits(self.faults.corrupt) {
+            let place = self.next() as usize % datagram.len().max(1);
+            datagram[place..].iter_mut().take(1).for_each(|byte| *byte = !*byte);
+        }
+        if self.held.is_none() && self.hits(self.faults.late) {
             let socket = socket.try_clone().expect("a descriptor");
             self.held = Some((datagram.to_vec(), socket, to));
             return;
         }
-        let _ = socket.send_to(datagram, to);
+        let copies = if self.hits(self.faults.twice) { 2 } else { 1 };
+        for _ in 0..copies {
+            let _ = socket.send_to(datagram, to);
+        }
         if let Some((late, socket, to)) = self.held.take() {
             let _ = socket.send_to(&late, to);
         }
     }
 
+    fn hits(&mut self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+
     /// Numerical Recipes' generator.
-    fn hits(&mut self) -> bool {
+    fn next(&mut self) -> u64 {
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.random >> 33) % 100 < self.percent
+        self.random >> 33
     }
 }
 
