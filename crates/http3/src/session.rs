@@ -27,7 +27,10 @@ pub async fn serve<S: Service>(incoming: Incoming, service: Arc<S>) {
     let session = Arc::new(Session { quic, service, control, sections: Mutex::default() });
     tokio::spawn({
         let session = Arc::clone(&session);
-        async move { session.note_handshake(handshake).await }
+        async move {
+            session.note_handshake(handshake).await;
+            session.keep_control_open().await;
+        }
     });
     let error = session.run().await;
     if let Some(error) = error {
@@ -52,8 +55,6 @@ impl<S: Service> Session<S> {
     /// Accepts streams until the connection ends, or the client breaks a rule.
     async fn run(self: &Arc<Self>) -> Option<Error> {
         let (fail, mut failed) = tokio::sync::mpsc::channel(1);
-        // Kept for as long as the connection: its end would be an error.
-        let Ok(_control) = self.open_control().await else { return None };
         loop {
             tokio::select! {
                 stream = self.quic.accept_bi() => {
@@ -76,6 +77,15 @@ impl<S: Service> Session<S> {
                 }
                 error = failed.recv() => return error,
             }
+        }
+    }
+
+    /// Called after the handshake: quinn does not wake what waits for the client's limits before, as it does where they come with the
+    /// second datagram of a ClientHello. Post-quantum keys need two.
+    async fn keep_control_open(&self) {
+        // Kept for as long as the connection: its end would be an error.
+        if let Ok(_control) = self.open_control().await {
+            self.quic.closed().await;
         }
     }
 

@@ -190,6 +190,17 @@ fn requests_survive_a_path_with_faults() {
     }
 }
 
+#[test]
+fn servers_answer_a_client_hello_that_comes_in_two_datagrams() {
+    let target = secure_target();
+    let faults = PathFaults { is_first_alone: true, ..PathFaults::default() };
+    let relay = LossyRelay::start(target.address(), faults);
+    let url = format!("h3://{}/", relay.address());
+    let args = ["-c20", "-n20", "--udp-socket-per-connection", "--timeout", "5s"];
+    let ended = run(&[&[&*url, "--insecure", "--groups", "X25519MLKEM768"], &args[..]].concat());
+    assert_eq!((ended.code, ended.count("/totals/ok")), (Some(0), 20), "{ended:#?}");
+}
+
 /// Our own server, with HTTP/3.
 fn secure_target() -> Target {
     let tls = Some(Tls::SelfMade { names: Vec::new() });
