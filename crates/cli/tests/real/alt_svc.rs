@@ -162,7 +162,7 @@ fn connections_leave_http3_when_it_is_withdrawn() {
 
 #[test]
 fn caddy_s_announcement_is_followed() {
-    let server = Server::caddy();
+    let server = Server::caddy(None);
     let ca_file = server.ca_file().display().to_string();
     let args = ["-c4", "-n1000", "--http", "auto", "--streams", "5", "--cacert", &ca_file];
     let ended = run(&[&[server.tls_url("/").as_str()], &args[..]].concat());

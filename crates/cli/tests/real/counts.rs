@@ -123,7 +123,7 @@ fn bodies_are_counted_to_the_byte() {
 #[test]
 fn h2o_haproxy_and_caddy_serve_without_failures() {
     let behind = Server::nginx(NginxOptions::default());
-    for server in [Server::h2o(), Server::haproxy(&behind), Server::caddy()] {
+    for server in [Server::h2o(), Server::haproxy(behind.address()), Server::caddy(None)] {
         for scheme in [Scheme::Plain, Scheme::Tls] {
             let requests = run_well(&server, scheme, &["-c", "50", "-d", "1s"]).assert_all_counted();
             assert!(requests > 50, "{requests}");

@@ -57,7 +57,7 @@ fn requests_over_http2_equal_h2o_s_log() {
 #[test]
 fn requests_over_http2_equal_the_log_behind_haproxy() {
     let behind = Server::nginx(NginxOptions::default());
-    let count = check(&Server::haproxy(&behind));
+    let count = check(&Server::haproxy(behind.address()));
     assert_eq!(behind.into_access_log().len() as u64, count);
 }
 
@@ -70,7 +70,7 @@ fn requests_over_http2_equal_what_go_s_handler_counts() {
 
 #[test]
 fn caddy_nghttpd_and_node_speak_http2_without_failures() {
-    for server in [Server::caddy(), Server::nghttpd(), Server::node()] {
+    for server in [Server::caddy(None), Server::nghttpd(), Server::node()] {
         check(&server);
     }
 }

@@ -18,7 +18,7 @@ fn protocol(ended: &Ended) -> String {
 
 #[test]
 fn requests_over_http3_equal_caddy_s_log() {
-    let server = Server::caddy();
+    let server = Server::caddy(None);
     let mut count = 0;
     for streams in ["1", "10", "100"] {
         let ended = run_trusting(&server, &[&server.h3_url("/"), "-c4", "-n3000", "--streams", streams]);
@@ -35,7 +35,7 @@ fn requests_over_http3_equal_caddy_s_log() {
 
 #[test]
 fn bodies_redirects_and_head_work_over_http3() {
-    let server = Server::caddy();
+    let server = Server::caddy(None);
     let moved = server.h3_url("/moved");
     let upload = server.ca_file().with_file_name("www/1m").display().to_string();
     for (path, args, ok) in [
@@ -62,7 +62,7 @@ fn bodies_redirects_and_head_work_over_http3() {
 
 #[test]
 fn one_run_speaks_http11_h2_and_h3_at_once() {
-    let server = Server::caddy();
+    let server = Server::caddy(None);
     let urls = [server.tls_url("/"), server.h2_url("/"), server.h3_url("/")];
     let args: Vec<&str> = urls.iter().map(String::as_str).chain(["-c3", "-n300", "--streams", "5"]).collect();
     let ended = run_trusting(&server, &args);
@@ -77,7 +77,7 @@ fn one_run_speaks_http11_h2_and_h3_at_once() {
 
 #[test]
 fn quic_handshakes_are_full_resumed_or_early() {
-    let server = Server::caddy();
+    let server = Server::caddy(None);
     let address = server.tls_address();
     let full = run_trusting(&server, &["handshake", &address, "--quic", "-c4", "-n100"]);
     assert_eq!((full.code, full.count("/totals/handshakes/full")), (Some(0), 100), "{full:#?}");
@@ -93,7 +93,7 @@ fn quic_handshakes_are_full_resumed_or_early() {
 
 #[test]
 fn idle_quic_connections_answer_pings() {
-    let server = Server::caddy();
+    let server = Server::caddy(None);
     let address = server.tls_address();
     let args = ["idle", &address, "--quic", "-c20", "-d2s", "--ping", "300ms"];
     let ended = run_trusting(&server, &args);
@@ -124,7 +124,7 @@ fn connections_survive_a_change_of_their_local_port() {
 
 #[test]
 fn each_connection_has_a_qlog_file() {
-    let server = Server::caddy();
+    let server = Server::caddy(None);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new").display().to_string();
     let ended = run_trusting(&server, &[&server.h3_url("/"), "-c3", "-n30", "--qlog", &path]);
@@ -148,7 +148,7 @@ fn each_connection_has_a_qlog_file() {
 
 #[test]
 fn what_stops_a_quic_connection_has_its_cause() {
-    let server = Server::caddy();
+    let server = Server::caddy(None);
     let url = server.h3_url("/");
     let untrusting = run(&[&url, "-c1", "-n1"]);
     assert_eq!(causes(&untrusting), [("tls_certificate".to_owned(), "tls_handshaking".to_owned())]);
@@ -170,7 +170,7 @@ fn what_stops_a_quic_connection_has_its_cause() {
 
 #[test]
 fn requests_survive_a_path_with_faults() {
-    let server = Server::caddy();
+    let server = Server::caddy(None);
     for percent in [1, 5] {
         let faults = PathFaults {
             lost: percent,

@@ -33,4 +33,5 @@ mod studies;
 mod traffic;
 mod truth;
 mod uploads;
+mod websocket_servers;
 mod websockets;

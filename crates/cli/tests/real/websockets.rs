@@ -6,7 +6,6 @@
 use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -289,51 +288,6 @@ fn a_server_that_stalls_shows_in_the_open_model() {
     assert_eq!(ended.count("/totals/websockets/answered"), 100);
 }
 
-/// Python's `websockets` and Node's `ws`, of Debian's packages, as echo servers that count.
-#[test]
-fn counts_equal_those_of_real_servers() {
-    for (name, program, flag, script) in
-        [("websockets", "/usr/bin/python3", "-c", PYTHON_ECHO), ("ws", "node", "-e", NODE_ECHO)]
-    {
-        let folder = TempDir::new().unwrap();
-        let mut child = Command::new(program)
-            .args([flag, script])
-            .env("NODE_PATH", "/usr/share/nodejs")
-            .current_dir(folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut out = child.stdout.take().unwrap();
-        let mut port = Vec::new();
-        let mut byte = [0];
-        while out.read_exact(&mut byte).is_ok() && byte[0] != b'\n' {
-            port.push(byte[0]);
-        }
-        assert!(!port.is_empty(), "`{name}` is not installed for {program}: run `make test-deps`");
-        let url = format!("ws://127.0.0.1:{}/", String::from_utf8(port).unwrap());
-        let mut sent = 0;
-        for args in [&["-n", "500", "-c", "5"][..], &["-n", "100", "-c", "2", "--compress", "--size", "5KiB"]]
-        {
-            let ended = run(&[&["ws", &url], args].concat());
-            let count = |name: &str| ended.count(&format!("/totals/websockets/{name}"));
-            sent += count("messages_sent");
-            assert_eq!(
-                (count("messages_sent"), count("mismatched")),
-                (count("answered"), 0),
-                "{name} {ended:#?}"
-            );
-        }
-        // At the end of its input it says how many messages and connections it had.
-        drop(child.stdin.take());
-        let mut counted = String::new();
-        out.read_to_string(&mut counted).unwrap();
-        assert_eq!(counted.trim(), format!("{sent} 7"), "{name}");
-        let _ = child.wait();
-    }
-}
-
 /// The answer to the opening handshake with this key.
 fn accepted(key: &str) -> String {
     format!(
@@ -362,34 +316,4 @@ export default function () {
   };
   socket.onerror = (event) => console.log(`error=${event.error}`);
 }
-"#;
-
-const PYTHON_ECHO: &str = r#"
-import asyncio, sys
-from websockets import serve
-messages = connections = 0
-async def echo(websocket):
-    global messages, connections
-    connections += 1
-    async for message in websocket:
-        messages += 1
-        await websocket.send(message)
-async def main():
-    async with serve(echo, "127.0.0.1", 0) as server:
-        print(server.sockets[0].getsockname()[1], flush=True)
-        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-    print(messages, connections, flush=True)
-asyncio.run(main())
-"#;
-
-const NODE_ECHO: &str = r#"
-const { WebSocketServer } = require('ws');
-let messages = 0, connections = 0;
-const server = new WebSocketServer({ port: 0, host: '127.0.0.1', perMessageDeflate: true });
-server.on('listening', () => console.log(server.address().port));
-server.on('connection', (socket) => {
-  connections += 1;
-  socket.on('message', (data, isBinary) => { messages += 1; socket.send(data, { binary: isBinary }); });
-});
-process.stdin.on('end', () => { console.log(messages, connections); process.exit(0); }).resume();
 "#;

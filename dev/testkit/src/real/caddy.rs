@@ -1,16 +1,20 @@
 //! caddy's configuration.
 
+use std::net::SocketAddr;
+
 use rustix::process::Signal;
 
 use super::{Ports, Recipe, Site};
 
-pub(super) fn recipe(site: &Site) -> Recipe {
+pub(super) fn recipe(site: &Site, behind: Option<SocketAddr>) -> Recipe {
     let args = ["run", "--adapter", "caddyfile", "--config", "config"].map(str::to_owned).to_vec();
-    Recipe { program: "caddy", quit: Signal::TERM, args, config: config(site), ports: Ports::Two }
+    Recipe { program: "caddy", quit: Signal::TERM, args, config: config(site, behind), ports: Ports::Two }
 }
 
-fn config(site: &Site) -> String {
+fn config(site: &Site, behind: Option<SocketAddr>) -> String {
     let Site { plain, tls, .. } = site;
+    let websockets =
+        behind.map_or(String::new(), |behind| format!("handle /ws {{\nreverse_proxy {behind}\n}}"));
     format!(
         r#"
 {{
@@ -22,6 +26,7 @@ fn config(site: &Site) -> String {
     }}
 }}
 http://{plain} {{
+    {websockets}
     respond "hello
 "
 }}
@@ -35,6 +40,7 @@ https://{tls} {{
         root * www
         file_server
     }}
+    {websockets}
     redir /moved /
     respond /echo "{{http.request.body}}"
     respond "hello

@@ -91,17 +91,17 @@ impl Server {
     }
 
     /// haproxy in front of another server.
-    pub fn haproxy(behind: &Self) -> Self {
+    pub fn haproxy(behind: SocketAddr) -> Self {
         let site = Site::new();
-        let recipe = haproxy::recipe(&site, behind.site.plain);
+        let recipe = haproxy::recipe(&site, behind);
         Self::start(site, recipe)
     }
 
     /// caddy, with a log of its TLS and QUIC port; there it has `/echo`, which answers with the request's body, and `/moved`, which
-    /// redirects to `/`.
-    pub fn caddy() -> Self {
+    /// redirects to `/`. `/ws` is passed on to `behind`, a server of WebSockets.
+    pub fn caddy(behind: Option<SocketAddr>) -> Self {
         let site = Site::new();
-        let recipe = caddy::recipe(&site);
+        let recipe = caddy::recipe(&site, behind);
         Self::start(site, recipe)
     }
 
@@ -131,6 +131,11 @@ impl Server {
         let site = Site::new();
         let recipe = node::recipe(&site);
         Self::start(site, recipe)
+    }
+
+    /// Where it listens without TLS.
+    pub fn address(&self) -> SocketAddr {
+        self.site.plain
     }
 
     /// `http://127.0.0.1:PORT` and `path`, which begins with a slash.
@@ -323,7 +328,7 @@ mod tests {
     #[test]
     fn haproxy_passes_requests_on() {
         let behind = Server::nginx(NginxOptions::default());
-        assert!(get(&Server::haproxy(&behind), "/").ends_with("hello\n"));
+        assert!(get(&Server::haproxy(behind.address()), "/").ends_with("hello\n"));
         assert_eq!(behind.into_access_log().len(), 1);
     }
 
@@ -336,6 +341,6 @@ mod tests {
 
     #[test]
     fn caddy_answers() {
-        assert!(get(&Server::caddy(), "/").ends_with("hello\n"));
+        assert!(get(&Server::caddy(None), "/").ends_with("hello\n"));
     }
 }

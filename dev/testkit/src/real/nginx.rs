@@ -1,5 +1,7 @@
 //! nginx's configuration.
 
+use std::net::SocketAddr;
+
 use rustix::process::Signal;
 
 use super::{Ports, Recipe, Site, runs_as_root};
@@ -23,6 +25,8 @@ pub struct NginxOptions {
     pub connection_count_max: u32,
     /// Descriptors that its worker may have open; it needs some ten for itself.
     pub descriptor_count_max: u32,
+    /// A server of WebSockets, to which `/ws` is passed on.
+    pub behind: Option<SocketAddr>,
 }
 
 impl Default for NginxOptions {
@@ -36,6 +40,7 @@ impl Default for NginxOptions {
             early_data: false,
             connection_count_max: 16384,
             descriptor_count_max: 18_000,
+            behind: None,
         }
     }
 }
@@ -65,6 +70,11 @@ fn config(site: &Site, options: NginxOptions) -> String {
         false => ("", ""),
     };
     let NginxOptions { connection_count_max, descriptor_count_max, .. } = options;
+    let websockets = options.behind.map_or(String::new(), |behind| {
+        format!(
+            "location /ws {{ proxy_pass http://{behind}; proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }}"
+        )
+    });
     let access_log = if options.access_log { "access.log tally" } else { "off" };
     format!(
         r#"
@@ -97,6 +107,7 @@ http {{
         {early_data}
         root www;
         location = / {{ return 200 "hello\n"; }}
+        {websockets}
         location = /status {{ stub_status; access_log off; }}
     }}
 }}
