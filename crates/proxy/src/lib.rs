@@ -20,4 +20,4 @@ pub use authority::Authority;
 pub use error::Error;
 pub use matching::{Ignored, Likeness};
 pub use mock::{Misses, Mock, MockOptions, MockStats};
-pub use record::{RecordOptions, RecordStats, Recorder, Role};
+pub use record::{RecordOptions, RecordStats, Recorded, Recorder, Role};

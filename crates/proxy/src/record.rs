@@ -106,6 +106,17 @@ pub struct RecordStats {
     pub cut_conversations: u64,
 }
 
+/// A recording that has ended.
+#[derive(Debug)]
+pub struct Recorded {
+    /// What is in the file.
+    pub index: Index,
+    /// Replaces the secrets in it that were found later than they were written.
+    pub redactor: Option<Redactor>,
+    /// What was recorded in all.
+    pub stats: RecordStats,
+}
+
 /// What needs a look at all records in their order.
 #[derive(Debug)]
 struct Book {
@@ -220,15 +231,7 @@ impl Recorder {
 
     /// What was recorded so far.
     pub fn stats(&self) -> RecordStats {
-        RecordStats {
-            passed: self.shared.passed.load(Relaxed),
-            recorded: self.shared.recorded.load(Relaxed),
-            failed: self.shared.failed.load(Relaxed),
-            upgraded: self.shared.upgraded.load(Relaxed),
-            lost_bodies: self.shared.lost_bodies.load(Relaxed),
-            led_away: self.shared.led_away.load(Relaxed),
-            cut_conversations: self.shared.cut_conversations.load(Relaxed),
-        }
+        self.shared.stats()
     }
 
     /// How many connections became something that is not recorded, by host.
@@ -236,18 +239,19 @@ impl Recorder {
         self.shared.upgraded_by_host.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Stops, and closes the recording; with what replaces the secrets in it that were found later than they were written.
+    /// Stops, and closes the recording. What is still open then, such as a WebSocket, is recorded up to this moment.
     ///
     /// # Errors
     /// When the recording cannot be closed.
-    pub fn stop(self) -> Result<(Index, Option<Redactor>), Error> {
+    pub fn stop(self) -> Result<Recorded, Error> {
         let Self { listener, shared } = self;
         listener.stop();
         let writer = shared.book.lock().unwrap_or_else(PoisonError::into_inner).writer.take();
         let index = writer.map(Writer::finish).transpose()?.unwrap_or_default();
+        let stats = shared.stats();
         // A connection that has not ended yet records nothing any more.
         let redactor = Arc::into_inner(shared).and_then(|shared| shared.redactor);
-        Ok((index, redactor))
+        Ok(Recorded { index, redactor, stats })
     }
 
     /// What a user must do to record, a line each.
@@ -378,7 +382,8 @@ impl Client {
     async fn pass_upgrade(&self, mut request: Request<Passage>) -> Result<Response<Carried>, String> {
         let server = self.server_of(&request)?;
         self.name_server(&mut request)?;
-        let half = is_web_socket(request.headers()).then(|| self.half(&request, &server));
+        let is_web_socket = is_web_socket(request.headers());
+        let half = is_web_socket.then(|| self.half(&request, &server));
         let of_client = hyper::upgrade::on(&mut request);
         let (mut parts, incoming) = request.into_parts();
         keep_upgrade_alone(&mut parts.headers);
@@ -387,7 +392,7 @@ impl Client {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let half = half.filter(|half| self.shared.options.wants(&half.record, ""));
             let conversation = half.map(|half| half.converse(&response));
-            if conversation.is_none() {
+            if !is_web_socket {
                 self.shared.count_upgrade(&server);
             }
             let of_server = hyper::upgrade::on(&mut response);
@@ -577,6 +582,18 @@ impl Half {
 }
 
 impl Shared {
+    fn stats(&self) -> RecordStats {
+        RecordStats {
+            passed: self.passed.load(Relaxed),
+            recorded: self.recorded.load(Relaxed),
+            failed: self.failed.load(Relaxed),
+            upgraded: self.upgraded.load(Relaxed),
+            lost_bodies: self.lost_bodies.load(Relaxed),
+            led_away: self.led_away.load(Relaxed),
+            cut_conversations: self.cut_conversations.load(Relaxed),
+        }
+    }
+
     fn count_upgrade(&self, server: &Server) {
         self.upgraded.fetch_add(1, Relaxed);
         let mut hosts = self.upgraded_by_host.lock().unwrap_or_else(PoisonError::into_inner);
@@ -836,6 +853,40 @@ mod tests {
     }
 
     const REQUEST_COUNT: u64 = 200;
+
+    /// What the recorder says of a WebSocket that is open when it stops, with this field in the server's answer.
+    fn open_at_the_end(field: &str, only_type: &[&str]) -> (RecordStats, u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let wanted = RecordOptions {
+            only_type: only_type.iter().map(|wanted| (*wanted).to_owned()).collect(),
+            ..options(server.local_addr().unwrap(), &folder.path().join("r.squall"))
+        };
+        let recorder = Recorder::start(wanted).unwrap();
+        let mut client = TcpStream::connect(recorder.address()).unwrap();
+        let upgrade = "connection: upgrade\r\nupgrade: websocket\r\n";
+        write!(client, "GET / HTTP/1.1\r\nhost: x\r\n{upgrade}\r\n").unwrap();
+        let (mut stream, _) = server.accept().unwrap();
+        read_head(&mut stream);
+        write!(stream, "HTTP/1.1 101 Switching Protocols\r\n{upgrade}{field}\r\n\x01\x02hi").unwrap();
+        read_head(&mut client);
+        client.read_exact(&mut [0; 4]).unwrap();
+        let recorded = recorder.stop().unwrap();
+        (recorded.stats, recorded.index.record_count)
+    }
+
+    #[test]
+    fn websockets_that_are_open_when_the_recorder_stops_are_counted() {
+        for (field, only_type, counts) in [
+            ("", &[][..], (1, 0, 0)),
+            ("sec-websocket-extensions: x-other\r\n", &[], (1, 1, 0)),
+            ("", &["text/html"], (0, 0, 0)),
+        ] {
+            let (stats, record_count) = open_at_the_end(field, only_type);
+            assert_eq!((stats.recorded, stats.cut_conversations, stats.upgraded), counts, "{field}");
+            assert_eq!(record_count, stats.recorded, "{field}");
+        }
+    }
 
     #[test]
     fn fields_of_one_connection_are_not_passed_on() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use squall_proxy::{Authority, RecordOptions, RecordStats, Recorder, Role};
+use squall_proxy::{Authority, RecordOptions, RecordStats, Recorded, Recorder, Role};
 use squall_report::units::counted;
 use squall_traffic::Redirect;
 use squall_traffic::redact::Redactor;
@@ -30,16 +30,16 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     if args.keep_secrets {
         output::note("secrets are written unredacted: keep the recording private");
     }
-    let mut shown = RecordStats::default();
+    let mut shown = 0;
     while stopped.recv_timeout(TELL_EVERY) == Err(RecvTimeoutError::Timeout) {
-        let stats = recorder.stats();
-        if stats != shown {
-            output::note(&format!("{} recorded", counted(stats.recorded, "request")));
-            shown = stats;
+        let recorded = recorder.stats().recorded;
+        if recorded != shown {
+            output::note(&format!("{} recorded", counted(recorded, "request")));
+            shown = recorded;
         }
     }
-    let (stats, upgraded) = (recorder.stats(), recorder.upgraded_by_host());
-    let (index, redactor) = recorder.stop().map_err(|error| refused(&error))?;
+    let upgraded = recorder.upgraded_by_host();
+    let Recorded { index, redactor, stats } = recorder.stop().map_err(|error| refused(&error))?;
     let is_finished = |redactor: &Redactor| redact::is_swept(&args.output, redactor);
     let is_finished =
         index.record_count == 0 || index.is_sorted && redactor.as_ref().map_or(Ok(true), is_finished)?;
@@ -81,7 +81,7 @@ fn summary(stats: RecordStats, upgraded: &BTreeMap<String, u64>, count: u64, pat
     let cut = match stats.cut_conversations {
         0 => String::new(),
         count => format!(
-            "\nof {} only the first messages are recorded: they had more than 32 MiB of them, or broke the protocol",
+            "\nof {} not all messages are recorded: too many (32 MiB each, 512 MiB in all), an unknown extension, or a protocol violation",
             counted(count, "WebSocket")
         ),
     };
