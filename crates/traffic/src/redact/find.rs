@@ -221,8 +221,34 @@ impl Finder<'_> {
                 let redacted = self.body(rest, b"")?;
                 Some([number, &redacted].concat())
             }
-            _ => self.body(bytes, b""),
+            _ => self.stomp(bytes).or_else(|| self.body(bytes, b"")),
         }
+    }
+
+    /// A frame of STOMP: a command, `name:value` lines, an empty line and a body.
+    fn stomp(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let ends = ["\n\n", "\r\n\r\n"].into_iter().filter_map(|end| Some(text.find(end)? + end.len()));
+        let (head, rest) = text.split_at(ends.min()?);
+        let (command, fields) = head.split_at(head.find('\n')? + 1);
+        if !command.starts_with(|c: char| c.is_ascii_uppercase())
+            || command.contains(|c: char| c.is_ascii_lowercase() || c == ' ')
+        {
+            return None;
+        }
+        let mut out = command.to_owned();
+        for line in fields.split_inclusive('\n') {
+            let (field, end) = line.split_at(line.trim_end().len());
+            let secret = field.split_once(':').and_then(|(name, value)| {
+                let secrecy = self.rules.secrecy(name, Secrecy::of(name));
+                Some(format!("{name}:{}", self.secret(secrecy, value)?))
+            });
+            out.extend([secret.as_deref().unwrap_or(field), end]);
+        }
+        let (body, end) = rest.split_at(rest.trim_end_matches(['\0', '\r', '\n']).len());
+        let body = self.body(body.as_bytes(), b"").unwrap_or_else(|| body.as_bytes().to_vec());
+        let out = [out.as_bytes(), &body, end.as_bytes()].concat();
+        (out != bytes).then_some(out)
     }
 
     /// The values of parts may be anything.

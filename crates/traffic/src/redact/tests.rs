@@ -130,6 +130,16 @@ fn messages_of_websockets_lose_their_secrets() {
         message(Peer::Server, RecordedKind::Text, format!("welcome {s}, you are in")),
         message(Peer::Server, RecordedKind::Binary, format!("\0{s}\0")),
         message(Peer::Server, RecordedKind::Text, "[1,2]".to_owned()),
+        message(
+            Peer::Client,
+            RecordedKind::Text,
+            "CONNECT\nlogin:bob\npasscode:st0mp-passc0de\n\n\0".to_owned(),
+        ),
+        message(
+            Peer::Client,
+            RecordedKind::Text,
+            format!("SEND\r\nauth-token:{s}\r\n\r\n{{\"password\":\"other-passw0rd\"}}\0"),
+        ),
     ];
     let redactor = redactor("");
     redactor.redact(&mut record);
@@ -137,6 +147,13 @@ fn messages_of_websockets_lose_their_secrets() {
     assert!(said.iter().all(|bytes| memmem::find(bytes, s.as_bytes()).is_none()), "{said:?}");
     assert!(said[1].starts_with(br#"42["login",{"password":"redacted-"#), "{said:?}");
     assert_eq!(said[4], b"[1,2]");
+    let stomp = String::from_utf8_lossy(&said[5]);
+    assert!(
+        stomp.starts_with("CONNECT\nlogin:bob\npasscode:redacted-") && stomp.ends_with("\n\n\0"),
+        "{stomp}"
+    );
+    let stomp = String::from_utf8_lossy(&said[6]);
+    assert!(stomp.contains("\r\n\r\n{\"password\":\"redacted-"), "{stomp}");
 }
 
 #[test]
