@@ -467,14 +467,15 @@ impl Shared {
         question: &Question,
         asked: Option<Asked>,
     ) -> Response<Carried> {
+        let is_web_socket = record.opens_web_socket();
+        if is_web_socket && asked.is_none() {
+            self.misses.add(question.shown());
+            let reason = "squall mock: a WebSocket is recorded here, and this request opens none\n";
+            return refuse(StatusCode::UPGRADE_REQUIRED, reason.to_owned());
+        }
         match likeness {
             Likeness::Same => drop(self.answered.fetch_add(1, Relaxed)),
             other => self.inexact.add(format!("{} ({})", question.shown(), other.text())),
-        }
-        let is_web_socket = record.opens_web_socket();
-        if is_web_socket && asked.is_none() {
-            let reason = "squall mock: a WebSocket is recorded here, and this request opens none\n";
-            return refuse(StatusCode::UPGRADE_REQUIRED, reason.to_owned());
         }
         let mut response = match (asked, paced(&record, self.options.latency_factor)) {
             (Some(asked), _) if is_web_socket => self.accept(&mut record, asked),

@@ -28,6 +28,13 @@ enum Target {
     Foreign(SinkFormat),
 }
 
+impl Target {
+    /// Whether it has a place for the messages of WebSockets.
+    fn has_messages(self) -> bool {
+        matches!(self, Self::Squall | Self::Foreign(SinkFormat::Har))
+    }
+}
+
 /// Converts, or with `--dry-run` shows what the recording holds.
 pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
     if plan_file::is_ptr(&args.input) {
@@ -41,15 +48,17 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
     if args.diff {
         return difference(&args.input, path, args);
     }
-    let imported = match target(path, args.output_format.as_deref())? {
+    let target = target(path, args.output_format.as_deref())?;
+    let index = match target {
         Target::Squall => to_squall(args, path)?,
         Target::Foreign(format) => to_foreign(args, path, format)?,
+    }
+    .index;
+    let written_count = match target.has_messages() {
+        true => index.record_count,
+        false => index.record_count - index.web_socket_count,
     };
-    output::note(&format!(
-        "{} written to {}",
-        counted(imported.index.record_count, "request"),
-        path.display()
-    ));
+    output::note(&format!("{} written to {}", counted(written_count, "request"), path.display()));
     Ok(ExitCode::Ok)
 }
 
@@ -190,7 +199,7 @@ fn write_foreign(
     each(&recording, |_, record| {
         let record = swept(record, redactor);
         let record = record.loaded()?;
-        if format != SinkFormat::Har && record.opens_web_socket() {
+        if !Target::Foreign(format).has_messages() && record.opens_web_socket() {
             web_socket_count += 1;
             return Ok(());
         }

@@ -154,12 +154,19 @@ fn messages(out: &mut dyn Write, messages: &[RecordedMessage]) -> io::Result<()>
                 (Some(code), reason) => format!("(close {code} {})", printable(reason)).replace(" )", ")"),
                 (None, _) => "(close)".to_owned(),
             },
-            (_, Ok(text)) => printable(&text[..text.floor_char_boundary(MESSAGE_SHOWN_BYTES)]).into_owned(),
+            (_, Ok(text)) => message_text(text),
             (_, Err(_)) => format!("({} bytes of binary data)", message.bytes.len()),
         };
         writeln!(out, "{at_s:>10.3}s  {by}  {text}")?;
     }
     Ok(())
+}
+
+/// A message's text on one line, in bounds.
+fn message_text(text: &str) -> String {
+    let (shown, rest) = text.split_at(text.floor_char_boundary(MESSAGE_SHOWN_BYTES));
+    let shown = printable(shown).replace('\n', "\\n");
+    if rest.is_empty() { shown } else { format!("{shown} ({} more bytes)", rest.len()) }
 }
 
 /// Text as far as it is one, in bounds; JSON is indented.

@@ -232,6 +232,33 @@ fn any_bytes_pass_the_proxy_untouched_after_an_upgrade() {
 }
 
 #[test]
+fn websockets_of_a_recording_are_shown_and_counted() {
+    let folder = TempDir::new().unwrap();
+    let har = path(&folder, "a.har");
+    let entry = |url: &str, status: u64, messages: Value| {
+        json!({"startedDateTime": "2024-05-01T10:00:00.000Z", "time": 1,
+               "request": {"method": "GET", "url": url, "headers": []},
+               "response": {"status": status, "headers": [], "content": {}}, "_webSocketMessages": messages})
+    };
+    let message = |text: &str| json!({"type": "send", "time": 1714557600.5, "opcode": 1, "data": text});
+    let messages = json!([message("CONNECT\nlogin:a\u{1b}"), message(&"x".repeat(2000))]);
+    let entries = [entry("http://x/a", 200, Value::Null), entry("ws://x/chat", 101, messages)];
+    fs::write(&har, json!({"log": {"version": "1.2", "entries": entries}}).to_string()).unwrap();
+    let shown = squall::start(&["view", &har, "--record", "2"]).wait();
+    assert!(shown.stdout.contains(r"0.500s  client  CONNECT\nlogin:a\u{1b}"), "{shown:#?}");
+    assert!(shown.stdout.contains("xx (976 more bytes)\n"), "{shown:#?}");
+    let written = squall::start(&["convert", &har, &path(&folder, "a.sh")]).wait();
+    assert!(written.stderr.contains("1 request written to"), "{written:#?}");
+    let written = squall::start(&["convert", &har, &path(&folder, "b.har")]).wait();
+    assert!(written.stderr.contains("2 requests written to"), "{written:#?}");
+    let mock = Serving::start(&["mock", &har, "--latency", "0"], folder.path());
+    assert_eq!(asked(&["-o", "/dev/null", &format!("{}/chat", mock.url)]), "426");
+    mock.stop();
+    let said = fs::read_to_string(folder.path().join("stderr")).unwrap();
+    assert!(said.contains("answered 0 requests as recorded") && said.contains("1 not recorded"), "{said}");
+}
+
+#[test]
 fn a_mock_answers_as_recorded_and_lists_nothing_else() {
     let folder = TempDir::new().unwrap();
     let har = path(&folder, "a.har");
