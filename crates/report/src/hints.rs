@@ -17,7 +17,13 @@ pub(crate) fn is_script(summary: &Summary) -> bool {
 
 pub(crate) fn failures(summary: &Summary) -> Option<String> {
     let worst = summary.errors.first()?;
-    let advice = if is_script(summary) { wording::script_advice } else { wording::advice };
+    let advice = match () {
+        () if is_script(summary) => wording::script_advice,
+        () if summary.plan.loads.iter().all(|load| matches!(load.what, What::WebSocket(_))) => {
+            wording::websocket_advice
+        }
+        () => wording::advice,
+    };
     advice(worst.cause).map(str::to_owned)
 }
 

@@ -207,7 +207,9 @@ fn latency(page: &mut Page, summary: &Summary) {
             table.row(latency_cells(kind.kind.words().to_owned(), &kind.latency_us));
         }
     } else {
-        table.row(latency_cells("all ok".to_owned(), &summary.latency_us));
+        // Of connections that are kept, only the opening is an operation.
+        let name = if summary.noun() == "connection" { "opening" } else { "all ok" };
+        table.row(latency_cells(name.to_owned(), &summary.latency_us));
     }
     let names = row_names(&summary.rows);
     if names.len() > 1 {
@@ -354,7 +356,7 @@ fn sessions(page: &mut Page, summary: &Summary) {
     }
     if let Some(made) = &summary.totals.websockets {
         items(page, "MESSAGES", &message_facts(made));
-        items(page, "LATENCY", &message_times(made));
+        items(page, "", &message_times(made));
         for (idx, row) in made.closes.iter().take(CLOSES_SHOWN).enumerate() {
             items(page, if idx == 0 { "CLOSED" } else { "" }, &[close_facts(row)]);
         }

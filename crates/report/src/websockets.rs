@@ -30,14 +30,14 @@ pub(crate) fn message_times(made: &WebSocketSummary) -> Vec<String> {
     }
     let of = wording::time;
     let named = [
-        ("p50", times.p50),
+        ("latency p50", times.p50),
         ("p90", times.p90),
         ("p95", times.p95),
         ("p99", times.p99),
         ("p99.9", times.p99_9),
         ("max", times.max),
     ];
-    let service = made.service_us.as_ref().map(|times| format!("from the sending p50 {}", of(times.p50)));
+    let service = made.service_us.as_ref().map(|times| format!("service time p50 {}", of(times.p50)));
     named.iter().map(|(name, time)| format!("{name} {}", of(*time))).chain(service).collect()
 }
 

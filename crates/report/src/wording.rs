@@ -107,6 +107,16 @@ pub(crate) fn script_advice(cause: Cause) -> Option<&'static str> {
     }
 }
 
+/// The same for WebSockets, which any status but 101 refuses.
+pub(crate) fn websocket_advice(cause: Cause) -> Option<&'static str> {
+    match cause {
+        Cause::UnexpectedStatus => {
+            Some("the server opens no WebSocket there: check the path, and the headers that it asks for")
+        }
+        _ => advice(cause),
+    }
+}
+
 /// Why a run ended before its plan did; nothing when it ended as planned.
 pub(crate) fn stopped_early(stopped_by: StoppedBy) -> Option<&'static str> {
     match stopped_by {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use squall_measure::{ClosedBy, RunRecord, Sessions, Snapshot, Terms};
+use squall_measure::{Cause, ClosedBy, Phase, RunRecord, Sessions, Snapshot, Terms};
 use squall_plan::{
     CloseMode, Endpoint, HandshakeLoad, IdleLoad, IdleProtocol, MessageExchange, MessagePayload, Plan,
     Resumption, ResumptionMode, StreamFormat, StreamLoad, WebSocketLoad, Weighted, What,
@@ -50,6 +50,18 @@ fn streams_are_shown_with_their_events_and_their_goodput() {
     check("stream.txt", &terminal_text(&record, Style::FILE));
     let made = Summary::from(&record).totals.streams.unwrap();
     assert_eq!((made.good, made.judged, made.events_per_s), (Some(950), Some(995), 6_666.667));
+}
+
+/// `squall ws` has no `--expect-status`.
+#[test]
+fn the_hint_on_a_refused_websocket_names_no_flag_of_requests() {
+    let mut record = websocket_run();
+    record.total.record(&fixture::failed(0, Cause::UnexpectedStatus, Phase::Receiving, 404));
+    let text = terminal_text(&record, Style::FILE);
+    assert!(
+        text.contains("hint: the server opens no WebSocket there") && !text.contains("--expect"),
+        "{text}"
+    );
 }
 
 #[test]
