@@ -114,6 +114,10 @@ pub const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// A connection to the HTTP/3 that an origin has announced is given up after this time, or `--connect-timeout` if that is shorter: TCP takes its place.
 pub const ALTERNATIVE_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// A connection that ends so that the next one tries an announced HTTP/3 is followed by another after this time, where no connection was opened:
+/// idle ones may serve all requests. A user of a closed model opens the next one at once.
+pub const ALTERNATIVE_DUE: Duration = Duration::from_millis(100);
+
 /// First pause after an announced HTTP/3 could not be reached; doubled up to [`ALTERNATIVE_PAUSE_MAX`].
 pub const ALTERNATIVE_PAUSE_MIN: Duration = Duration::from_secs(5);
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-use squall_plan::limits::{ALTERNATIVE_PAUSE_MAX, ALTERNATIVE_PAUSE_MIN};
+use squall_plan::limits::{ALTERNATIVE_DUE, ALTERNATIVE_PAUSE_MAX, ALTERNATIVE_PAUSE_MIN};
 
 use crate::sys::nanoseconds;
 
@@ -51,8 +51,9 @@ enum AlternativeTrial {
     /// Nothing is known; the next connection tries it.
     #[default]
     None,
-    /// A connection has ended, or is about to, for the next to try it.
-    Due,
+    /// A connection has ended, or is about to, for the next to try it. Where other open connections take all requests, no next one is opened: then
+    /// another ends after that time.
+    Due { until_ns: u64 },
     /// A connection tries it.
     Trying,
     /// All connections go there.
@@ -91,7 +92,7 @@ impl Alternative {
     /// Whether a connection may be opened there now.
     fn is_open(&self, now_ns: u64) -> bool {
         let may_try = match self.trial {
-            AlternativeTrial::None | AlternativeTrial::Due | AlternativeTrial::Works => true,
+            AlternativeTrial::None | AlternativeTrial::Due { .. } | AlternativeTrial::Works => true,
             AlternativeTrial::Trying => false,
             AlternativeTrial::Failed { until_ns } => now_ns >= until_ns,
         };
@@ -115,12 +116,12 @@ impl Alternative {
         self.take_answer();
         match self.trial {
             _ if is_quic => self.announced.is_none(),
-            AlternativeTrial::Due | AlternativeTrial::Trying => false,
-            AlternativeTrial::Works => self.is_open(now_ns),
-            AlternativeTrial::None | AlternativeTrial::Failed { .. } => {
+            AlternativeTrial::Due { until_ns } if now_ns < until_ns => false,
+            AlternativeTrial::Trying | AlternativeTrial::Works => self.is_open(now_ns),
+            AlternativeTrial::None | AlternativeTrial::Due { .. } | AlternativeTrial::Failed { .. } => {
                 let is_due = self.is_open(now_ns);
                 if is_due {
-                    self.trial = AlternativeTrial::Due;
+                    self.trial = AlternativeTrial::Due { until_ns: now_ns + nanoseconds(ALTERNATIVE_DUE) };
                 }
                 is_due
             }
@@ -139,5 +140,23 @@ impl AlternativePlace {
                 Err(TryRecvError::Disconnected) => *self = Self::Unknown,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_connection_ends_where_the_first_is_not_followed_by_a_trial() {
+        let mut known = Alternative::default();
+        let until_ns = u64::MAX;
+        known.announce(Announced { place: AlternativePlace::Origin, port: 443, max_age_s: 1, until_ns });
+        let due_ns = nanoseconds(ALTERNATIVE_DUE);
+        let times_ns = [0, 1, due_ns - 1, due_ns, due_ns + 1, 2 * due_ns];
+        let ended = times_ns.map(|now_ns| known.moves(false, now_ns));
+        assert_eq!(ended, [true, false, false, true, false, true]);
+        known.trial = AlternativeTrial::Trying;
+        assert!(!known.moves(false, 3 * due_ns));
     }
 }
