@@ -144,6 +144,10 @@ fn malformed_and_stale_announcements_are_not_followed() {
         assert_eq!((ended.code, ok_in(&ended, "h2")), (Some(0), 20), "{value} {ended:#?}");
         assert_eq!((alt_svc(&ended, name), alt_svc(&ended, "connections")), (1, 0), "{value} {ended:#?}");
     }
+    // RFC 7838 6: one that comes with 421 is ignored.
+    let misdirected = lab.run(&[&format!("https://{}/status/421", lab.quic.address()), "-c2", "-n20"]);
+    assert!(misdirected.json()["totals"]["alt_svc"].is_null(), "{misdirected:#?}");
+    assert_eq!((ok_in(&misdirected, "h3"), misdirected.count("/totals/failed")), (0, 20), "{misdirected:#?}");
     let nothing = lab.run(&[&lab.announcing_url("127.0.0.1", "clear"), "-c2", "-n20"]);
     assert_eq!((nothing.code, alt_svc(&nothing, "withdrawals")), (Some(0), 0), "{nothing:#?}");
 }

@@ -59,13 +59,7 @@ impl Connections {
             conn.cold.failure_count = 0;
         }
         conn.served_count += 1;
-        if let Some(value) = recorder.sink.take_alternative(conn_idx) {
-            self.hear_alternative(recorder, conn_idx, &value);
-            recorder.sink.give_back_alternative(value);
-        }
-        if response.status == MISDIRECTED {
-            self.note_misdirected(conn_idx);
-        }
+        self.follow_announcement(recorder, conn_idx, response.status);
         let next = self.redirect(recorder, (conn_idx, slot), exchange, response.status);
         let outcome = match &next {
             Some(Err(trouble)) => Err(trouble.clone()),
@@ -527,9 +521,6 @@ pub(in crate::shard) fn phase_of(exchange: &Exchange, was_open: bool, opening_ph
         (true, 1.., 0) => Phase::Waiting,
     }
 }
-
-/// RFC 9110 15.5.20.
-const MISDIRECTED: u16 = 421;
 
 /// A body from which the next read begins with the head alone.
 const LARGE_BODY_BYTES: u64 = 16 * 1024;

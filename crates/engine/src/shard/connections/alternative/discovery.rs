@@ -1,4 +1,4 @@
-//! What connections do with announcements of HTTP/3: they are heard, tried, followed and given up.
+//! What connections do with announcements of HTTP/3: they are read, tried, followed and given up.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -22,13 +22,25 @@ use crate::sys::nanoseconds;
 use crate::trouble::{Trouble, time_limit};
 
 impl Connections {
-    /// A response's Alt-Svc field. The same value again only renews what is known.
-    pub(in crate::shard) fn hear_alternative(
+    /// A response is whole: its Alt-Svc field is followed. With 421, the server is not the origin's, nor does its field count (RFC 7838 6).
+    pub(in crate::shard) fn follow_announcement(
         &mut self,
         recorder: &mut ShardRecorder,
         conn_idx: usize,
-        value: &[u8],
+        status: u16,
     ) {
+        let value = recorder.sink.take_alternative(conn_idx);
+        if status == MISDIRECTED {
+            return self.note_misdirected(conn_idx);
+        }
+        if let Some(value) = value {
+            self.note_announcement(recorder, conn_idx, &value);
+            recorder.sink.give_back_alternative(value);
+        }
+    }
+
+    /// The same value again only renews what is known.
+    fn note_announcement(&mut self, recorder: &mut ShardRecorder, conn_idx: usize, value: &[u8]) {
         let origin_idx = self.conns[conn_idx].origin_idx as usize;
         let now_ns = self.now_ns;
         let Some(known) = &mut self.origin_states[origin_idx].alternative else { return };
@@ -153,8 +165,8 @@ impl Connections {
         known.moves(conn.cold.quic.is_some(), self.now_ns)
     }
 
-    /// RFC 7838 6: a server that answers 421 is not the origin's after all.
-    pub(in crate::shard) fn note_misdirected(&mut self, conn_idx: usize) {
+    /// What was announced does not answer for the origin.
+    fn note_misdirected(&mut self, conn_idx: usize) {
         let conn = &self.conns[conn_idx];
         if conn.cold.is_alternative
             && let Some(known) = &mut self.origin_states[conn.origin_idx as usize].alternative
@@ -235,3 +247,6 @@ fn look_up_aside(host: String, port: u16, policy: DnsPolicy) -> Option<Receiver<
 fn end_of(begin_ns: u64, age_s: u64) -> u64 {
     begin_ns.saturating_add(age_s.saturating_mul(1_000_000_000))
 }
+
+/// RFC 9110 15.5.20.
+const MISDIRECTED: u16 = 421;
