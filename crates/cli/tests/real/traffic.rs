@@ -516,6 +516,53 @@ fn a_rate_that_a_session_cannot_keep_is_shown_as_it_was_asked_for() {
     assert!(sent < 100, "{played:#?}");
 }
 
+/// A recording of three requests, a tenth of a second apart; the second is no record, though its checksum holds.
+fn partly_unreadable(folder: &TempDir) -> String {
+    let (har, recording) = (path(folder, "three.har"), path(folder, "three.squall"));
+    let entry = |nth: u64| {
+        json!({
+            "startedDateTime": format!("2026-01-01T00:00:00.{nth}Z"), "time": 20, "connection": "1",
+            "request": {"method": "GET", "url": format!("http://shop.example/get?{nth}"), "headers": []},
+            "response": {"status": 200, "headers": [], "content": {}},
+        })
+    };
+    fs::write(&har, json!({"log": {"entries": [entry(0), entry(1), entry(2)]}}).to_string()).unwrap();
+    assert!(squall::start(&["convert", &har, &recording]).wait().code == Some(0));
+    let mut bytes = fs::read(&recording).unwrap();
+    let begin = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"\xf5SqR")).nth(1).unwrap();
+    let frame = &mut bytes[begin..];
+    let end = 40 + u32::from_le_bytes(frame[4..8].try_into().unwrap()) as usize;
+    frame[40..end].fill(0xff);
+    let check = crc32(&frame[12..end]);
+    frame[8..12].copy_from_slice(&check.to_le_bytes());
+    fs::write(&recording, bytes).unwrap();
+    recording
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
+    })
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_neither_asked_for_nor_the_end() {
+    let folder = TempDir::new().unwrap();
+    let (recording, target) = (partly_unreadable(&folder), Target::start(&Options::default()).unwrap());
+    let to = format!("http://{}", target.address());
+    for args in [&["--rate", "50/s"][..], &["--speed", "10"], &["-c", "1"]] {
+        let args = [&["replay", &recording, "--to", &to, "--threads", "1"], args].concat();
+        let played = squall::run(&args);
+        assert_eq!(
+            (played.count("/totals/ok"), played.count("/totals/replay/unreadable")),
+            (2, 1),
+            "{played:#?}"
+        );
+        let never_sent = &played.json()["totals"]["requests_never_sent"];
+        assert!(never_sent.as_u64().unwrap_or(0) == 0, "{args:?} {played:#?}");
+    }
+}
+
 /// A site that answers 200 to what fits, and where it is.
 fn strict_site(fits: fn(&str) -> bool) -> String {
     site::serve(move |request| (if fits(request) { 200 } else { 400 }, String::new(), Vec::new()))

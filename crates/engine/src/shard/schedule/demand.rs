@@ -149,13 +149,17 @@ impl Demand {
         }
     }
 
-    /// Takes a recorded request from the count of those that may start; false when none is left.
-    pub(in crate::shard) fn take_recorded(&mut self, at_ns: u64) -> bool {
-        let is_left = self.take_one(at_ns);
+    /// Takes a recorded request from the count of those that may start.
+    pub(in crate::shard) fn take_recorded(&mut self, at_ns: u64) {
+        self.take_one(at_ns);
         if let Kind::Recorded { asked_count, .. } = &mut self.kind {
-            *asked_count += u64::from(is_left && at_ns >= self.warm_ns);
+            *asked_count += u64::from(at_ns >= self.warm_ns);
         }
-        is_left
+    }
+
+    /// No more requests may start.
+    pub(in crate::shard) fn is_used_up(&self) -> bool {
+        self.remaining == Some(0)
     }
 
     /// What comes next in the rotation.

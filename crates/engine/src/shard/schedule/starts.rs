@@ -5,6 +5,7 @@ use squall_plan::limits::ARRIVALS_WAITING_MAX;
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{Exchange, RequestId};
 use crate::shard::recorder::ShardRecorder;
+use crate::shard::schedule::replay::Taken;
 use crate::shard::schedule::{Life, ShardSchedule};
 
 impl ShardSchedule {
@@ -63,17 +64,15 @@ impl ShardSchedule {
         let at_ns = connections.now_ns.saturating_sub(self.times.start_ns);
         while let Some(due) = self.demand.pop_arrival(at_ns) {
             let intended_ns = self.times.start_ns + due.intended_ns;
-            if self.replay.as_ref().is_some_and(|replay| replay.is_full()) {
-                self.demand.note_asked(due.intended_ns);
-                self.demand.note_unsent(1);
-                continue;
-            }
-            let exchange = self.next_exchange(connections, intended_ns);
+            let taken = match self.replay {
+                Some(_) => self.next_of_recording(connections, intended_ns),
+                None => Taken::Go(self.next_of_rotation(connections, intended_ns)),
+            };
             // A recorded request that waits for another one is asked for, too.
-            if exchange.is_some() || self.replay.as_ref().is_some_and(|replay| !replay.is_ended()) {
+            if matches!(taken, Taken::Go(_) | Taken::Later) {
                 self.demand.note_asked(due.intended_ns);
             }
-            let Some(exchange) = exchange else { continue };
+            let Taken::Go(exchange) = taken else { continue };
             if connections.counts.waiting >= ARRIVALS_WAITING_MAX {
                 self.demand.note_unsent(1);
             } else if connections.place(self, recorder, exchange) {
@@ -129,9 +128,8 @@ impl ShardSchedule {
         }
         let at_ns = connections.now_ns.saturating_sub(self.times.start_ns);
         let is_wanted = self.life == Life::Running && self.demand.missing_users(at_ns) >= 0;
-        let next = (is_wanted && self.demand.take_one(at_ns))
-            .then(|| self.next_exchange(connections, connections.now_ns))
-            .flatten();
+        let next =
+            (is_wanted && self.demand.take_one(at_ns)).then(|| self.next_of_user(connections)).flatten();
         let Some(exchange) = next else {
             self.demand.add_users(-1);
             if let Some(conn_idx) = conn_idx {
@@ -153,25 +151,20 @@ impl ShardSchedule {
         }
     }
 
-    /// The next request; `None` where a recording has no more.
-    fn next_exchange(&mut self, connections: &mut Connections, intended_ns: u64) -> Option<Exchange> {
-        if self.replay.is_some() {
-            return self.next_of_recording(connections, intended_ns);
+    /// A user's next request; `None` where a recording has no more.
+    fn next_of_user(&mut self, connections: &mut Connections) -> Option<Exchange> {
+        if self.replay.is_none() {
+            return Some(self.next_of_rotation(connections, connections.now_ns));
         }
-        let request = RequestId(self.demand.next_of_rotation(&connections.prepared.rotation));
-        Some(Exchange { request, intended_ns, ..Exchange::default() })
-    }
-
-    /// The next request of a recording that only gives the order.
-    fn next_of_recording(&mut self, connections: &mut Connections, intended_ns: u64) -> Option<Exchange> {
-        let is_closed_model = self.demand.is_closed_model();
-        let next = match is_closed_model {
-            true => self.next_of_copies(connections),
-            false => self.next_recorded(connections, None, intended_ns),
-        };
+        let next = self.next_of_copies(connections);
         if next.is_none() && self.has_played_all() {
             self.demand.exhaust();
         }
         next
+    }
+
+    fn next_of_rotation(&mut self, connections: &Connections, intended_ns: u64) -> Exchange {
+        let request = RequestId(self.demand.next_of_rotation(&connections.prepared.rotation));
+        Exchange { request, intended_ns, ..Exchange::default() }
     }
 }

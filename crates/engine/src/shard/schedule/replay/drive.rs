@@ -8,7 +8,7 @@ use squall_traffic::compare::same_body;
 use squall_traffic::play::{Expected, ResponseText};
 use squall_wire::h1::Response;
 
-use super::{Flight, PENDING_COUNT_MAX, Taken};
+use super::{Flight, Taken};
 use crate::prepare::PreparedRequest;
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{Exchange, RequestId};
@@ -25,18 +25,20 @@ impl ShardSchedule {
     ) {
         let at_ns = connections.now_ns.saturating_sub(self.times.start_ns);
         loop {
-            let waiting_count = connections.waiting_count();
             let Some(replay) = &mut self.replay else { return };
-            let is_full =
-                replay.is_full() || waiting_count + replay.pending_count() as u64 >= PENDING_COUNT_MAX as u64;
+            let is_full = replay.is_full(connections.waiting_count());
             let due = if is_full { None } else { replay.next_release_ns() };
             // What waits is looked at again when something has ended, which wakes the loop.
             self.demand.set_recorded(due, replay.is_ended);
             let Some(release_ns) = due.filter(|release_ns| *release_ns <= at_ns) else { return };
-            if !self.demand.take_recorded(release_ns) {
+            if self.demand.is_used_up() {
                 return;
             }
-            if let Some(exchange) = self.next_recorded(connections, None, self.times.start_ns + release_ns)
+            let taken = self.next_recorded(connections, None, self.times.start_ns + release_ns);
+            if matches!(taken, Taken::Go(_) | Taken::Later) {
+                self.demand.take_recorded(release_ns);
+            }
+            if let Taken::Go(exchange) = taken
                 && self.place_recorded(connections, recorder, exchange)
             {
                 // As for all arrivals: late is what comes behind the grid of the pacing that was asked for.
@@ -81,35 +83,61 @@ impl ShardSchedule {
         connections: &mut Connections,
         walk: Option<u32>,
         intended_ns: u64,
-    ) -> Option<Exchange> {
+    ) -> Taken<Exchange> {
         let idx = connections.free_dynamic();
         let (Some(replay), Some(request)) = (&mut self.replay, own(&mut connections.made.requests[idx]))
         else {
-            return None;
+            return Taken::Nothing;
         };
         let is_by_load = walk.is_none() && replay.prepared.plan.pace == ReplayPace::Load;
         let due_ns = is_by_load.then(|| intended_ns.saturating_sub(self.times.start_ns));
-        match replay.take_next(walk, due_ns, request) {
+        let taken = match replay.take_next(walk, due_ns, request) {
             Taken::Go(flight) => {
                 replay.keep_flight(idx, flight);
                 let request = RequestId::dynamic(idx);
-                Some(Exchange { request, intended_ns, ..Exchange::default() })
+                return Taken::Go(Exchange { request, intended_ns, ..Exchange::default() });
             }
-            Taken::Later | Taken::Nothing => {
-                connections.made.free.push(idx);
-                None
-            }
-        }
+            Taken::Later => Taken::Later,
+            Taken::Unreadable => Taken::Unreadable,
+            Taken::Nothing => Taken::Nothing,
+        };
+        connections.made.free.push(idx);
+        taken
     }
 
     /// Closed model: the next request of a copy that has none in flight; `None` when every copy is at its end.
     pub(in crate::shard) fn next_of_copies(&mut self, connections: &mut Connections) -> Option<Exchange> {
+        // A recording of which nothing can be read is not looped over for ever.
+        let mut unreadable_left = self.replay.as_ref()?.prepared.recording.index().record_count;
         loop {
             let walk = self.replay.as_mut()?.ready_walks.pop_front()?;
-            if let Some(exchange) = self.next_recorded(connections, Some(walk), connections.now_ns) {
-                return Some(exchange);
+            match self.next_recorded(connections, Some(walk), connections.now_ns) {
+                Taken::Go(exchange) => return Some(exchange),
+                Taken::Unreadable if unreadable_left > 0 => {
+                    unreadable_left -= 1;
+                    self.replay.as_mut()?.ready_walks.push_front(walk);
+                }
+                _ => {}
             }
         }
+    }
+
+    /// The request of an arrival whose time the recording does not say.
+    pub(in crate::shard) fn next_of_recording(
+        &mut self,
+        connections: &mut Connections,
+        intended_ns: u64,
+    ) -> Taken<Exchange> {
+        let Some(replay) = &mut self.replay else { return Taken::Nothing };
+        if replay.is_full(connections.waiting_count()) && replay.next_release_ns().is_some() {
+            self.demand.note_unsent(1);
+            return Taken::Later;
+        }
+        let taken = self.next_recorded(connections, None, intended_ns);
+        if matches!(taken, Taken::Nothing) {
+            self.demand.exhaust();
+        }
+        taken
     }
 
     /// Gives a request the connection that stands for its recorded one, or any; whether it got one at once.

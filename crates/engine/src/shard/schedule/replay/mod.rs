@@ -88,11 +88,13 @@ struct Flight {
 }
 
 /// What came of asking for the next record.
-enum Taken {
+pub(in crate::shard) enum Taken<T> {
     /// It goes now.
-    Go(Flight),
-    /// It waits for another, or could not be read.
+    Go(T),
+    /// It waits for another.
     Later,
+    /// It cannot be read: nothing is asked for by it.
+    Unreadable,
     /// There is none.
     Nothing,
 }
@@ -149,14 +151,9 @@ impl Replay {
         self.order.held_count() + self.released.len()
     }
 
-    /// Whether no more may be read from the recording until what waits for others has gone.
-    pub(super) fn is_full(&self) -> bool {
-        self.pending_count() >= PENDING_COUNT_MAX || self.held_bytes >= HELD_BYTES_MAX
-    }
-
-    /// Whether the recording is at its end.
-    pub(super) fn is_ended(&self) -> bool {
-        self.is_ended
+    /// Whether no more may be read from the recording until what waits has gone; `waiting_count`: requests that wait for a connection.
+    pub(super) fn is_full(&self, waiting_count: u64) -> bool {
+        waiting_count + self.pending_count() as u64 >= PENDING_COUNT_MAX || self.held_bytes >= HELD_BYTES_MAX
     }
 
     fn on_grid(&self, due_ns: u64) -> u64 {
@@ -174,7 +171,12 @@ impl Replay {
 
     /// Takes the record that is due next, of all copies or of one, and writes it to `request` where it may go at once. `due_ns`: its time,
     /// where that is not the recorded one.
-    fn take_next(&mut self, walk: Option<u32>, due_ns: Option<u64>, request: &mut PreparedRequest) -> Taken {
+    fn take_next(
+        &mut self,
+        walk: Option<u32>,
+        due_ns: Option<u64>,
+        request: &mut PreparedRequest,
+    ) -> Taken<Flight> {
         let next = match walk {
             None => self.player.take(),
             Some(walk) => self.player.take_of(walk as usize),
@@ -192,7 +194,7 @@ impl Replay {
         };
         let Some(view) = RecordView::read(next.payload) else {
             self.unreadable_count += 1;
-            return Taken::Later;
+            return Taken::Unreadable;
         };
         let mut meta = Meta { due_ns: due_ns.unwrap_or(next.due_ns), ..Meta::of(&next, &view, walk) };
         meta.span.end_ns =
@@ -300,7 +302,7 @@ impl PreparedReplay {
 }
 
 /// Requests that wait, for others or for a connection, before no more are read from the recording.
-const PENDING_COUNT_MAX: usize = 20_000;
+const PENDING_COUNT_MAX: u64 = 20_000;
 
 /// Bytes of requests that wait for others, before no more are read from the recording.
 const HELD_BYTES_MAX: usize = 16 << 20;
